@@ -20,11 +20,9 @@ from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
-from uaccel.resources import data_dir
-from uaccel.rtl.parts import KINDS, part_of
-from uaccel.rtl.synthesis import Question, synthesise
-from uaccel.toolchain.needs import CORES
-from uaccel.toolchain.python_packages import require_package
+from uaccel.build.doctor import CORES, require_package
+from uaccel.build.rtl.synthesis import KINDS, SynthesisRequest, part_of, synthesise
+from uaccel.util.files import data_dir
 
 RESULTS = Path(__file__).with_name("area.json")
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "rtl.md"
@@ -56,7 +54,7 @@ def core_alone(folder: Path) -> Path:
 
 
 def measured(name: str, folder: Path, part: str, place: bool) -> dict[str, Any]:
-    asked = Question(name, folder, part, part_of(part), place, limit=LIMIT)
+    asked = SynthesisRequest(name, folder, part, part_of(part), place, limit=LIMIT)
     answer = synthesise(asked, lambda step: print(step, file=sys.stderr))
     return {"area": answer.area, "clock_mhz": answer.clock.get("clk"), "tools": answer.tools}
 

@@ -23,7 +23,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
 
 from models.field import field
 from support.chains import chain
-from uaccel.running.job import Job
+from uaccel.runner.job import Job
 
 RESULTS = Path(__file__).with_name("compile_time.json")
 LENGTHS = (25, 100, 400)

@@ -21,10 +21,9 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
 
 from models.field import field
-from uaccel.emit.options import EmitOptions
+from uaccel.codegen.options import EmitOptions
 from uaccel.errors import ModelError
-from uaccel.running.frontier import frontier_report
-from uaccel.running.job import Job
+from uaccel.runner.job import Job, frontier_report
 
 RESULTS = Path(__file__).with_name("frontier.json")
 BOARD = "mps2_an386"

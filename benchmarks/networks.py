@@ -26,9 +26,9 @@ from run import uaccel
 
 from models.field import FIELD, Field
 from support.oracle import Tflm
-from uaccel.basics.words import CPU
 from uaccel.pipeline import Compiled
-from uaccel.running.job import Job
+from uaccel.runner.job import Job
+from uaccel.util.text import CPU
 
 RESULTS = Path(__file__).with_name("networks.json")
 ACCELERATORS = {"mlp": "npu", "ds_cnn": "npu", "transformer": "matrix8"}

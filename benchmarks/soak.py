@@ -25,16 +25,14 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from uaccel.bench.desk import Desk
 from uaccel.board import Board, load_board
+from uaccel.build.project import build_project, create_project, firmware_of
 from uaccel.errors import DeviceError
 from uaccel.pipeline import compile_model
-from uaccel.project.build import build_project, firmware_of
-from uaccel.project.create import create_project
-from uaccel.running.packed import archive_of, identity
+from uaccel.runner.compiled import archive_of, identity
+from uaccel.session.connect import ProcessTransport, open_port
 from uaccel.session.description import Identity
-from uaccel.session.ports import open_port
-from uaccel.session.process import ProcessTransport
+from uaccel.session.emulated_board import Desk
 from uaccel.session.qemu import QemuTransport
 from uaccel.session.session import Session
 from uaccel.session.transport import WRITE_SECONDS, Transport

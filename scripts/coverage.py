@@ -15,7 +15,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from uaccel.frontend.coverage import EXACT, FALLBACK, FOLDED, REFUSED, Coverage, table
+from uaccel.frontend.converters import EXACT, FALLBACK, FOLDED, REFUSED, Coverage, table
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGE = ROOT / "docs" / "coverage.md"
@@ -81,8 +81,7 @@ def _tflite_row(name: str, cells: dict[str, str]) -> str:
 
 
 def _without_model(name: str) -> str:
-    from uaccel.frontend.budget import Budget
-    from uaccel.frontend.checks import NO_CONVERTER
+    from uaccel.frontend.checks import NO_CONVERTER, Budget
     from uaccel.frontend.tflite.reader import read
     from uaccel.tvm_api import relax
     from uaccel.tvm_api.converters import TfliteConverter
@@ -105,7 +104,7 @@ def onnx() -> str:
 
 
 def _standard(name: str, entry: dict[str, Any] | None) -> Coverage:
-    from uaccel.frontend.onnx.operators import RANDOM
+    from uaccel.frontend.onnx.graph import RANDOM
 
     if name in ("Constant", "Shape", "Size"):
         return Coverage(name, FOLDED)
@@ -141,7 +140,7 @@ def _quantised(module: str) -> set[str]:
 
 def torch() -> str:
     """By the converters of ours, and TVM's."""
-    from uaccel.frontend.torch.convert import CONVERTERS
+    from uaccel.frontend.torch.converter import CONVERTERS
     from uaccel.tvm_api import relax
     from uaccel.tvm_api.converters import TorchConverter
 
@@ -153,7 +152,7 @@ def torch() -> str:
 
 
 def _untested(name: str) -> Coverage:
-    from uaccel.frontend.onnx.convert import CONVERTERS
+    from uaccel.frontend.onnx.converter import CONVERTERS
     from uaccel.tvm_api.converters import knows_onnx_operator
 
     known = name in CONVERTERS.names or knows_onnx_operator(name)
@@ -171,7 +170,7 @@ def _reason(name: str, text: str) -> str:
 
 
 def _microsoft() -> list[Coverage]:
-    from uaccel.frontend.onnx.convert import CONVERTERS
+    from uaccel.frontend.onnx.converter import CONVERTERS
 
     own = {name.removeprefix("com.microsoft.") for name in CONVERTERS.names if name.startswith("com.microsoft.")}
     return [Coverage(f"com.microsoft.{name}", *_how(name.startswith("Q"), [])) for name in own]
@@ -182,8 +181,8 @@ def _learned() -> list[Coverage]:
     from onnx import defs
 
     from uaccel.frontend.checks import NO_CONVERTER
-    from uaccel.frontend.onnx.convert import CONVERTERS
-    from uaccel.frontend.onnx.operators import LEARNING
+    from uaccel.frontend.onnx.converter import CONVERTERS
+    from uaccel.frontend.onnx.graph import LEARNING
 
     names = {schema.name for schema in defs.get_all_schemas() if schema.domain == LEARNING and not schema.deprecated}
     full = {f"{LEARNING}.{name}" for name in names} | {name for name in CONVERTERS.names if name.startswith(LEARNING)}

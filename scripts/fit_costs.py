@@ -27,16 +27,15 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
 from support.kernel_zoo import samples_of, zoo_of
 from support.relax_modules import compiled_module
 from support.stateful import Lstm, Svdf
-from uaccel.basics.favour import Favour
 from uaccel.board import Board, load_board
-from uaccel.cpu_kernels import Turn
-from uaccel.cpu_kernels.costs import SINGLE
-from uaccel.cpu_kernels.selection import Selection, target_of
-from uaccel.lower.small import ALONE
+from uaccel.kernels import Turn
+from uaccel.kernels.choice import SINGLE, Selection, target_of
+from uaccel.lower.kernel_swaps import ALONE
 from uaccel.model import Array
 from uaccel.pipeline import Compiled, compile_model
-from uaccel.running.execute import Looks
-from uaccel.running.packed import run_compiled
+from uaccel.runner.compiled import run_compiled
+from uaccel.runner.execute import Looks
+from uaccel.util.favour import Favour
 
 ROOT = Path(__file__).resolve().parents[1]
 COSTS = ROOT / "python/uaccel/cpu_kernels/costs.json"

@@ -13,8 +13,16 @@ import subprocess
 import sys
 from typing import cast, get_args
 
-from uaccel.toolchain.install import apt_command, how_to_install, may_become_root, pip_install, uses_apt
-from uaccel.toolchain.programs import Program, SetUp, missing_programs
+from uaccel.build.programs import (
+    HostTool,
+    SetUp,
+    apt_command,
+    how_to_install,
+    may_become_root,
+    missing_programs,
+    pip_install,
+    uses_apt,
+)
 
 PATIENCE = ("-o", "Acquire::Retries=1", "-o", "Acquire::http::Timeout=20", "-o", "Acquire::https::Timeout=20")
 """Without a network apt-get gives up soon."""
@@ -38,7 +46,7 @@ def main(target: SetUp) -> int:
     return 1 if any(program.required for program in missing) else 0
 
 
-def packages_of(programs: list[Program]) -> tuple[str, ...]:
+def packages_of(programs: list[HostTool]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(package for program in programs for package in program.apt))
 
 

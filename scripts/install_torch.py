@@ -12,7 +12,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from uaccel.toolchain.python_packages import CPU_TORCH
+from uaccel.build.doctor import CPU_TORCH
 
 CONSTRAINTS = Path(__file__).parent / "locked" / "torch.txt"
 

@@ -24,8 +24,8 @@ from tvm import relax
 from tvm.relax.frontend.tflite import from_tflite
 
 from uaccel.board import load_board
-from uaccel.emit.generate import generate
-from uaccel.emit.options import EmitOptions
+from uaccel.codegen.generate import generate
+from uaccel.codegen.options import EmitOptions
 from uaccel.errors import UaccelError
 from uaccel.frontend import import_model
 from uaccel.lower.from_relax import lower
@@ -33,7 +33,7 @@ from uaccel.lower.placement import place
 from uaccel.model import ImportedModel, c_identifier
 from uaccel.partition import Wishes, partition
 from uaccel.pipeline import Compiled
-from uaccel.running.packed import run_compiled
+from uaccel.runner.compiled import run_compiled
 
 
 def stock_model(path: Path) -> ImportedModel:

@@ -23,18 +23,15 @@ from pathlib import Path
 
 from uaccel.accelerator import load_accelerator
 from uaccel.board import Board, UartConsole, load_board
+from uaccel.build.archive_reader import project_devices, project_unit
+from uaccel.build.doctor import require_package
+from uaccel.build.programs import find_program
+from uaccel.build.rtl.build import UNIT
+from uaccel.build.rtl.description import read_rtl, sources_of
+from uaccel.build.rtl.synthesis import ECP5, NETLIST, WITHOUT_NAMES, clocks, packer_of, part_of
+from uaccel.build.rtl.wrapper import MODULE, device_module, unit_module
 from uaccel.errors import UaccelError
-from uaccel.project.devices import project_devices, project_unit
-from uaccel.resources import data_dir
-from uaccel.rtl.beside import MODULE, device_module
-from uaccel.rtl.description import read_rtl
-from uaccel.rtl.glue import unit_module
-from uaccel.rtl.parts import ECP5, part_of
-from uaccel.rtl.simulator import UNIT
-from uaccel.rtl.sources import sources_of
-from uaccel.rtl.synthesis import NETLIST, WITHOUT_NAMES, clocks, packer_of
-from uaccel.toolchain import find_program
-from uaccel.toolchain.python_packages import require_package
+from uaccel.util.files import data_dir
 
 HERE = Path(__file__).resolve().parent
 HEX = "firmware.hex"

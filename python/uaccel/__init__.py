@@ -10,7 +10,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 
-from uaccel.resources import models
+from uaccel.util.files import models
 
 if TYPE_CHECKING:
     from uaccel.api import Run, compile, measure, run, verify

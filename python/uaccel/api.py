@@ -11,23 +11,22 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from uaccel.basics import html
 from uaccel.board import Board
-from uaccel.cache import cache_of_user
 from uaccel.errors import InputError, VerificationError
-from uaccel.lab.row import Row, problem_of
 from uaccel.pipeline import Compiled
-from uaccel.running.compare import Verdict
-from uaccel.running.execute import Looks
-from uaccel.running.firmware import tensor_types
-from uaccel.running.inside import first_wrong_when_cut
-from uaccel.running.job import Job
-from uaccel.running.packed import archive_of, run_compiled
-from uaccel.running.perform import perform
-from uaccel.running.samples import SAMPLES, default_samples
-from uaccel.running.verdict import judge, layers_to_read
-from uaccel.session.inputs import load_inputs, samples_of
-from uaccel.telling.figures import batched
+from uaccel.report.run_json import batched
+from uaccel.runner.compare import Verdict
+from uaccel.runner.compiled import archive_of, run_compiled
+from uaccel.runner.execute import Looks
+from uaccel.runner.firmware import tensor_types
+from uaccel.runner.job import Job
+from uaccel.runner.perform import perform
+from uaccel.runner.samples import SAMPLES, default_samples
+from uaccel.runner.sweep.matrix import Row, problem_of
+from uaccel.runner.verdict import bisect_region, judge, layers_to_read
+from uaccel.session.tensors import load_inputs, samples_of
+from uaccel.util import text as html
+from uaccel.util.cache import cache_of_user
 
 Inputs = Mapping[str, Any] | str | Path
 
@@ -85,7 +84,7 @@ def compile(  # noqa: A001 - as Python's own, it makes one form of another
     ``records``, ``input_shapes``, ``wishes`` and so on."""
     compiled = Job.of(model, board, accelerators, **options).compiled()
     if output is not None:
-        from uaccel.basics.mlf import write_archive
+        from uaccel.util.files import write_archive
 
         write_archive(Path(output), archive_of(compiled))
     return compiled
@@ -175,7 +174,7 @@ def _run(
         measured = run_compiled(
             compiled, job.board, own, Path(folder) / "project", _quiet, looks=looks, port=port, flashes=flashes
         )
-    again = partial(first_wrong_when_cut, job, samples=measured.samples, progress=_quiet, port=port, flashes=flashes)
+    again = partial(bisect_region, job, samples=measured.samples, progress=_quiet, port=port, flashes=flashes)
     verdict = judge(compiled, measured, again=again) if samples else None
     names = [spec.name for spec in compiled.model.signature.outputs]
     outputs = {name: batched([values[i] for values in measured.run.outputs]) for i, name in enumerate(names)}

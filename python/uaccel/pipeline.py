@@ -8,32 +8,27 @@ from pathlib import Path
 from typing import Any
 
 from uaccel.accelerator import Accelerator
-from uaccel.basics import html
-from uaccel.basics.words import CPU
-from uaccel.cpu_kernels.selection import ANY_CPU, Selection
-from uaccel.emit.ahead import Ahead, ahead_of
-from uaccel.emit.facts import io_bytes
-from uaccel.emit.generate import Generated, generate
-from uaccel.emit.options import EmitOptions, names_of
-from uaccel.emit.provenance import regenerate_command
-from uaccel.emit.store_choice import given_stores, own_stores
-from uaccel.emit.stores import Constants, StoresFor, constants_of
+from uaccel.codegen.generate import Generated, generate, io_bytes
+from uaccel.codegen.options import EmitOptions, names_of, regenerate_command
+from uaccel.codegen.weights import Constants, PrefetchPlan, StoresFor, ahead_of, constants_of, given_stores, own_stores
 from uaccel.errors import UaccelError
 from uaccel.frontend import import_model
-from uaccel.lower.engine import Known
+from uaccel.kernels.choice import ANY_CPU, Selection
+from uaccel.lower.accelerator_layer import Known
 from uaccel.lower.from_relax import lower
-from uaccel.lower.lean import place_lean
+from uaccel.lower.kernel_swaps import place_small, place_with_less_scratch
 from uaccel.lower.placement import Placement, place
+from uaccel.lower.plan_search import Plan, cheapest, kept_on_cpu
 from uaccel.lower.program import Program
-from uaccel.lower.small import place_small
+from uaccel.lower.rows.schedule import Chains
+from uaccel.lower.rows.search import RamWish, by_rows
 from uaccel.memory import Pool, Rooms, Store
 from uaccel.model import ImportedModel, Shape, c_identifier
-from uaccel.partition import Partitioned, Question, Wishes, divided, preferred, question_of
-from uaccel.partition.float_advice import float_advice
-from uaccel.plans import Plan, cheapest, kept_on_cpu
-from uaccel.rows.chain import Chains
-from uaccel.rows.choose import RamWish, by_rows
-from uaccel.simplify import simplify
+from uaccel.partition import Partitioned, PartitionRequest, Wishes, divided, preferred, question_of
+from uaccel.partition.partition import float_advice
+from uaccel.partition.passes.simplify import simplify
+from uaccel.util import text as html
+from uaccel.util.text import CPU
 
 Progress = Callable[[str], None]
 
@@ -158,7 +153,7 @@ def compile_model(
     program = by_rows(program, selection, _ram_wish(program, options))
     progress("plan memory")
     program = place_small(program, selection, workspace_io=options.workspace_io)
-    program, placement = place_lean(program, selection.target, workspace_io=options.workspace_io)
+    program, placement = place_with_less_scratch(program, selection.target, workspace_io=options.workspace_io)
     placement, options = _in_pools(program, placement, options, memories)
     progress("emit C")
     words = (*selection.favour.words, *_shape_words(input_shapes), *engine_words)
@@ -192,7 +187,7 @@ def _in_pools(
 
 def _with_constants(
     program: Program, placement: Placement, options: EmitOptions, stores_at: Callable[[Placement], StoresFor]
-) -> tuple[Placement, Constants, Ahead]:
+) -> tuple[Placement, Constants, PrefetchPlan]:
     """Where they lie, and which are copied into the arena, for which it is planned again."""
     names = names_of(program, options)
     found = constants_of(program, names, stores_at(placement))
@@ -224,7 +219,7 @@ def _stores_for(
 
 
 def _partitioned(
-    question: Question, selection: Selection, progress: Progress
+    question: PartitionRequest, selection: Selection, progress: Progress
 ) -> tuple[Partitioned, tuple[Plan, ...], Known]:
     """By preference at once; by cost the best of some whole plans."""
     if not question.accelerators or question.wishes.choose != "cost":

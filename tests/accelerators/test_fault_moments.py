@@ -19,12 +19,11 @@ from support.offload import INTEGER, Offloaded, offload, run
 from support.oracle import Array, Tflm, random_inputs
 from uaccel.accelerator import load_accelerator
 from uaccel.board import load_board
+from uaccel.build.project import build_project, create_project, firmware_of
 from uaccel.errors import LayerError
 from uaccel.pipeline import compile_model
-from uaccel.project.build import build_project, firmware_of
-from uaccel.project.create import create_project
-from uaccel.running.execute import connect
-from uaccel.running.packed import archive_of, identity
+from uaccel.runner.compiled import archive_of, identity
+from uaccel.runner.execute import connect
 
 RESIDUAL = OWN / "residual.tflite"
 """Its layers write over what others have read, and an addition wants both of its inputs whole."""

@@ -14,11 +14,10 @@ from support.offload import INTEGER, Offloaded, run
 from support.oracle import Tflm, random_inputs
 from uaccel.accelerator import load_accelerator
 from uaccel.board import load_board
+from uaccel.build.project import build_project, create_project, firmware_of
 from uaccel.errors import LayerError
 from uaccel.pipeline import compile_model
-from uaccel.project.build import build_project, firmware_of
-from uaccel.project.create import create_project
-from uaccel.running.packed import archive_of
+from uaccel.runner.compiled import archive_of
 
 MODEL = network_named("gesture").path
 BOARDS = ("host", "mps2_an386")

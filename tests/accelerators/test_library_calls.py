@@ -13,8 +13,8 @@ from support.exactness import assert_same
 from support.float_convolutions import float_convolutions
 from support.onnx_networks import Net, quantised
 from support.oracle import random_inputs
-from uaccel import verify
 from uaccel.accelerator import load_accelerator
+from uaccel.api import verify
 from uaccel.pipeline import Compiled, compile_model
 from uaccel.tvm_api.executor import Executor
 

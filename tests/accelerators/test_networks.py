@@ -15,9 +15,9 @@ from support.networks import NETWORKS, Network, network_named
 from support.offload import INTEGER, Counted, Offloaded, called, offload, run
 from support.oracle import Array, Tflm, random_inputs
 from uaccel.accelerator import load_accelerator
-from uaccel.basics.words import CPU
 from uaccel.pipeline import compile_model
-from uaccel.telling.figures import VIEWS
+from uaccel.report.run_json import VIEWS
+from uaccel.util.text import CPU
 
 RUNS = 2
 NOTHING_TO_OFFLOAD = "int16"

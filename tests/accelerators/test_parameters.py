@@ -12,12 +12,11 @@ from support.boards import board_with_tools
 from support.command import process
 from support.networks import OWN, network_named
 from uaccel.accelerator import load_accelerator
-from uaccel.cpu_kernels import Choice, Estimated, Measured, Ranked, Records
-from uaccel.cpu_kernels.choice import Selector
-from uaccel.cpu_kernels.selection import Selection
 from uaccel.errors import AcceleratorError
+from uaccel.kernels import Choice, Estimated, RankedSelector, Records, RecordsSelector
+from uaccel.kernels.choice import Selection, Selector
 from uaccel.pipeline import compile_model
-from uaccel.resources import data_dir
+from uaccel.util.files import data_dir
 
 GESTURE, BOARD = OWN / "gesture.tflite", "mps2_an386"
 WAYS = {"twice": 2, "once": 1, "thrice": 3}
@@ -70,7 +69,7 @@ def test_one_plan_is_made_where_nothing_is_tuned(folder: Path, capsys: pytest.Ca
     ("most", "worth"), [(2, ["way twice", "way once"]), (None, ["way twice", "way once", "way thrice"])]
 )
 def test_the_planner_says_what_is_worth_measuring(most: int | None, worth: list[str], folder: Path) -> None:
-    ranked = Ranked(Estimated(), number=1, most=most)
+    ranked = RankedSelector(Estimated(), number=1, most=most)
     choice, calls = choice_of(folder, ranked)
     assert list(ranked.worth(choice)) == worth
     assert (choice.options[choice.picked], calls) == ("way once", 1)
@@ -80,7 +79,7 @@ def test_records_choose_and_nothing_else_is_planned(folder: Path, capsys: pytest
     site = choice_of(folder, Estimated())[0].site
     records = Records("any", {site: {"way twice": 50, "way thrice": 40}}, "estimated cycles")
     capsys.readouterr()
-    choice, calls = choice_of(folder, Measured(records))
+    choice, calls = choice_of(folder, RecordsSelector(records))
     assert (choice.options[choice.picked], calls) == ("way thrice", 3)
     assert capsys.readouterr().err == "planned twice\nplanned thrice\n"
 
@@ -109,7 +108,7 @@ def test_several_ways_for_one_choice_are_refused(folder: Path) -> None:
 
 @pytest.mark.slow
 def test_npu_finds_a_better_plan_among_more_that_are_played_through() -> None:
-    ranked = Ranked(Estimated(), number=1, most=2)
+    ranked = RankedSelector(Estimated(), number=1, most=2)
     compiled = compile_model(
         network_named("sww").path,
         board="host",

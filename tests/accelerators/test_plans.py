@@ -14,16 +14,15 @@ from support.networks import Network
 from support.offload import INTEGER
 from uaccel.accelerator import load_accelerators
 from uaccel.board import load_board
-from uaccel.cpu_kernels.selection import selection_for
+from uaccel.build.project import build_project, create_project, firmware_of
+from uaccel.kernels.choice import selection_for
+from uaccel.lower.plan_search import Estimate, Estimator
 from uaccel.partition import Wishes
 from uaccel.pipeline import Compiled, compile_model
-from uaccel.plans import Estimate, Estimator
-from uaccel.project.build import build_project, firmware_of
-from uaccel.project.create import create_project
-from uaccel.running.execute import connect
-from uaccel.running.firmware import tensor_types
-from uaccel.running.packed import archive_of, identity
-from uaccel.session.inputs import ramp
+from uaccel.runner.compiled import archive_of, identity
+from uaccel.runner.execute import connect
+from uaccel.runner.firmware import tensor_types
+from uaccel.session.tensors import ramp
 
 BOARD = "mps2_an386"
 SELECTION = selection_for(load_board(BOARD))

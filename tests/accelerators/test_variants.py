@@ -17,7 +17,7 @@ from support.command import Call, call_in
 from support.networks import OWN
 from uaccel.accelerator import load_accelerator, module_of
 from uaccel.errors import AcceleratorError
-from uaccel.resources import data_dir
+from uaccel.util.files import data_dir
 
 GESTURE = OWN / "gesture.tflite"
 

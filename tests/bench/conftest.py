@@ -9,12 +9,11 @@ import pytest
 
 from support.boards import board_with_tools
 from support.networks import OWN
-from uaccel.bench.desk import Desk
+from uaccel.build.project import build_project, create_project, firmware_of
 from uaccel.pipeline import compile_model
-from uaccel.project.build import build_project, firmware_of
-from uaccel.project.create import create_project
-from uaccel.running.packed import archive_of, identity
+from uaccel.runner.compiled import archive_of, identity
 from uaccel.session.description import Identity
+from uaccel.session.emulated_board import Desk
 
 
 class Firmware:

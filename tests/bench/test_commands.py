@@ -9,7 +9,7 @@ import pytest
 from support.command import Call, Done, call_in, is_exact
 from support.networks import OWN
 from uaccel.bench import hold
-from uaccel.bench.desk import Desk
+from uaccel.session.emulated_board import Desk
 
 
 @pytest.fixture

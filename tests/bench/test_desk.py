@@ -20,16 +20,15 @@ from support.boards import board_with_tools
 from support.networks import OWN
 from support.oracle import Tflm, random_inputs
 from uaccel.bench import find_port, flash, reset
-from uaccel.bench.desk import Desk, is_set_up
-from uaccel.bench.toml import toml_text
 from uaccel.board import Board, available_boards, load_board
-from uaccel.board.source import read_toml
+from uaccel.board.toml_table import read_toml
 from uaccel.errors import BoardError, DeviceError
-from uaccel.session.frame import Packet, encode
-from uaccel.session.ids import VERSION, Hello
-from uaccel.session.inputs import ramp
+from uaccel.session.emulated_board import Desk, is_set_up, toml_text
 from uaccel.session.link import Timeouts
+from uaccel.session.protocol_ids import VERSION, Hello
 from uaccel.session.session import Session
+from uaccel.session.tensors import ramp
+from uaccel.session.transport import Packet, encode
 
 SHORT = Timeouts(answer=0.2, silence=1.5)
 """For boards that are silent. One that answers may be slow to: it is a process of a computer that may be busy."""

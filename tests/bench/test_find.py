@@ -10,8 +10,8 @@ from serial.tools.list_ports_common import ListPortInfo
 
 from uaccel.bench import BoardAbsentError, find_port, port_of_project
 from uaccel.board import Board, load_board
+from uaccel.build.board_json import FILE, board_json
 from uaccel.errors import BoardError, DeviceError, UaccelError
-from uaccel.project.boardjson import FILE, board_json
 
 ST_LINK = "0483:374b"
 FTDI = "0403:6001"

@@ -10,8 +10,8 @@ import pytest
 
 from support.holder import other_process
 from uaccel.bench import BoardBusyError, hold
-from uaccel.bench.lock import lock_file
 from uaccel.errors import DeviceError
+from uaccel.session.board_ports import lock_file
 
 
 @pytest.fixture

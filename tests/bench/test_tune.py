@@ -8,8 +8,8 @@ import pytest
 
 from support.command import Call, call_in
 from support.networks import OWN
-from uaccel.bench.desk import Desk
-from uaccel.cache import Cache
+from uaccel.session.emulated_board import Desk
+from uaccel.util.cache import Cache
 
 
 @pytest.fixture

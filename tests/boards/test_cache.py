@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from support.boards import WARNINGS
-from uaccel.resources import data_dir
+from uaccel.util.files import data_dir
 
 HERE = Path(__file__).with_name("cortex_m_cache")
 ON = 1 << 16

@@ -10,13 +10,12 @@ from pathlib import Path
 import pytest
 
 from support.boards import WARNINGS, board_with_tools
-from uaccel.cache import cache_folder
+from uaccel.build.programs import FoundProgram, find_command
 from uaccel.cycles import Block, Executed, Mark, read_marks
 from uaccel.errors import ToolError
-from uaccel.resources import data_dir
-from uaccel.session.counting import plugin_for, plugin_options
-from uaccel.session.qemu import qemu_command
-from uaccel.toolchain import FoundProgram, find_command
+from uaccel.session.qemu import plugin_for, plugin_options, qemu_command
+from uaccel.util.cache import cache_folder
+from uaccel.util.files import data_dir
 
 SOURCE = data_dir("firmware") / "ports" / "qemu_plugin" / "count.c"
 ALL_ONES = "ffffffffffffffff"

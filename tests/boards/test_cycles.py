@@ -16,21 +16,19 @@ import pytest
 from support.boards import board_with_tools
 from support.command import process
 from uaccel.cycles import (
+    AddressRange,
     Block,
     Estimator,
     Executed,
     Mark,
-    Region,
     core_of,
     disassemble,
     estimator_for,
     read_marks,
 )
-from uaccel.cycles.code import Instruction
-from uaccel.cycles.cores import FOLDER
-from uaccel.cycles.pipeline import cycles
-from uaccel.session.counting import Blocks
-from uaccel.session.qemu import QemuTransport
+from uaccel.cycles.estimate import FOLDER, cycles
+from uaccel.cycles.instructions import Instruction
+from uaccel.session.qemu import Blocks, QemuTransport
 from uaccel.session.session import Session
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -199,8 +197,8 @@ def test_code_in_slow_memory_waits_at_jumps_and_constants() -> None:
     code = {instruction.address: instruction for instruction in [*row, Instruction(0x200, 2, "b", "100 <f>")]}
     mark = Mark(0, (Executed(block, 3, {far: 3}),))
     assert Estimator(core, code).of([mark]) == 3 * (2 + 1 + 2)
-    assert Estimator(core, code, [Region(0, 0x180, 5)]).of([mark]) == 3 * (2 + 1 + 2 + 5 + 5)
-    assert Estimator(core, code, [Region(0x180, 0x300, 5)]).of([mark]) == 3 * (2 + 1 + 2)
+    assert Estimator(core, code, [AddressRange(0, 0x180, 5)]).of([mark]) == 3 * (2 + 1 + 2 + 5 + 5)
+    assert Estimator(core, code, [AddressRange(0x180, 0x300, 5)]).of([mark]) == 3 * (2 + 1 + 2)
 
 
 def test_code_that_the_listing_lacks_is_not_estimated() -> None:

@@ -10,8 +10,8 @@ import pytest
 
 from support.adder_project import ACCELERATORS
 from support.boards import WARNINGS
-from uaccel.board.device_tables import rack_source
-from uaccel.resources import data_dir
+from uaccel.board.accelerator_devices import rack_source
+from uaccel.util.files import data_dir
 
 ORIGIN, BYTES, MAILBOX = 0x80000000, 0x4000, 0x3000
 SHARED, CONSTANTS = (0x1000, 0x1100), (0x1200, 0x1210)

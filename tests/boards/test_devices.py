@@ -15,15 +15,15 @@ import pytest
 from support.adder_project import ACCELERATORS, build_chain, chain_files, run_chain
 from support.boards import board_with_tools
 from uaccel.board import Board, load_board
+from uaccel.build.archive_reader import DeviceModel, project_devices
+from uaccel.build.programs import FoundProgram, find_command
+from uaccel.build.project import create_project
 from uaccel.errors import DeviceError, LayerError, ToolError
-from uaccel.project.create import create_project
-from uaccel.project.devices import DeviceModel, project_devices
-from uaccel.running.project_run import run_project
-from uaccel.session.codes import CODES
-from uaccel.session.devices import device_plugin
+from uaccel.runner.project_run import run_project
+from uaccel.session.device_models import device_plugin
+from uaccel.session.message import CODES
 from uaccel.session.qemu import EmulatedBoard
 from uaccel.session.session import Result, Session
-from uaccel.toolchain import FoundProgram, find_command
 
 EMULATED = ("mps2_an386", "mps2_an500", "mps3_an547", "qemu_riscv32")
 PLACES = ("host", *EMULATED)

@@ -11,11 +11,11 @@ import uaccel
 from support.boards import board_with_tools
 from support.command import process
 from support.networks import OWN
-from uaccel.emit.options import EmitOptions
+from uaccel.codegen.options import EmitOptions
 from uaccel.errors import UaccelError, VerificationError
 from uaccel.memory import Pool
-from uaccel.resources import data_dir
-from uaccel.running.job import Job
+from uaccel.runner.job import Job
+from uaccel.util.files import data_dir
 
 MODEL = OWN / "residual.tflite"
 """Of 7,008 bytes of constants."""

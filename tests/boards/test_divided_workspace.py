@@ -9,12 +9,12 @@ import pytest
 import uaccel
 from support.boards import board_with_tools
 from support.networks import OWN
-from uaccel.emit.options import EmitOptions
+from uaccel.build.linker_script import STATIC_RESERVE
+from uaccel.codegen.options import EmitOptions
 from uaccel.memory import Pool
 from uaccel.pipeline import Compiled
-from uaccel.project.layout import STATIC_RESERVE
-from uaccel.resources import data_dir
-from uaccel.running.job import Job
+from uaccel.runner.job import Job
+from uaccel.util.files import data_dir
 
 MODEL = OWN / "residual.tflite"
 

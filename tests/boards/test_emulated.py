@@ -19,7 +19,7 @@ import serial
 from support.boards import board_with_tools
 from uaccel.board import Board, QemuRun, load_board
 from uaccel.errors import BoardError, DeviceError
-from uaccel.session.ports import open_port
+from uaccel.session.connect import open_port
 from uaccel.session.qemu import EmulatedBoard, QemuTransport, qemu_run
 from uaccel.session.transport import Transport
 

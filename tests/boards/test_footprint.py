@@ -10,10 +10,8 @@ import pytest
 from support.boards import board_with_tools
 from support.command import Call, call_in
 from support.networks import OWN
-from uaccel.project.callgraph import INDIRECT, read_graph
-from uaccel.project.frames import disassemble, library_frames
-from uaccel.project.linked import MODEL_LIBRARY
-from uaccel.project.linkmap import read_map
+from uaccel.build.elf import MODEL_LIBRARY, read_map
+from uaccel.build.stack_usage import INDIRECT, disassemble, library_frames, read_graph
 
 FLASH = {"weights", "code", "rodata", "startup", "session"}
 RAM = {"arena", "io", "static", "session"}

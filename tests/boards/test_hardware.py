@@ -17,12 +17,12 @@ from boards.test_ports import CLANG_TARGETS, GCC_ONLY
 from support.adder_project import ACCELERATORS
 from support.boards import WARNINGS, board_with_tools, build_bare
 from uaccel.board import Board, Device, load_board
-from uaccel.board.device_tables import board_devices_source
-from uaccel.project.devices import hal_folders
-from uaccel.project.layout import Needs
-from uaccel.project.overlay import board_overlay
-from uaccel.resources import data_dir
+from uaccel.board.accelerator_devices import board_devices_source
+from uaccel.build.archive_reader import hal_folders
+from uaccel.build.linker_script import MemoryNeeds
+from uaccel.build.project import board_overlay
 from uaccel.session.qemu import QemuTransport
+from uaccel.util.files import data_dir
 
 DEVICES = """
 [[device]]
@@ -118,7 +118,7 @@ def test_bytes_that_arrive_meanwhile_are_not_lost(console: Console) -> None:
 def test_compilers_have_nothing_to_say(name: str, tmp_path: Path) -> None:
     """On every kind of CPU, with every warning; drivers of the tests too, as vendors are asked to write theirs."""
     board = load_board(name)
-    overlay = board_overlay(with_memory(board), Needs("m", 0, 0, 0, ("adder", "swapper"), 0))
+    overlay = board_overlay(with_memory(board), MemoryNeeds("m", 0, 0, 0, ("adder", "swapper"), 0))
     for path, data in overlay.items():
         (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / path).write_bytes(data)

@@ -7,7 +7,7 @@ from itertools import pairwise
 import pytest
 
 from uaccel.cycles import Block, Estimator, Executed, Mark, core_of, hot_spots
-from uaccel.cycles.code import Instruction, functions_in
+from uaccel.cycles.instructions import Instruction, functions_in
 
 Place = tuple[int, int]
 """A block: its address and how many instructions it has."""

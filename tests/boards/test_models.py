@@ -10,10 +10,9 @@ import pytest
 from support.boards import board_with_tools
 from support.networks import network_named
 from uaccel.board import Board
+from uaccel.build.project import build_project, create_project, firmware_of
 from uaccel.pipeline import Compiled, compile_model
-from uaccel.project.build import build_project, firmware_of
-from uaccel.project.create import create_project
-from uaccel.running.packed import archive_of, identity
+from uaccel.runner.compiled import archive_of, identity
 from uaccel.session.qemu import INSTRUCTIONS_PER_SECOND, Counting, QemuTransport
 from uaccel.session.session import Session
 

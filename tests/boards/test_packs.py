@@ -14,10 +14,9 @@ from support.command import Call, call_in
 from support.linked import check_linked, link
 from uaccel.board import PyOcdFlash, load_board
 from uaccel.board.chips import CORES
-from uaccel.board.pack import LARGEST, chip_in_pack, packs_folder
-from uaccel.board.pdsc import DEEPEST, MOST_ELEMENTS
+from uaccel.board.cmsis_pack import DEEPEST, LARGEST, MOST_ELEMENTS, chip_in_pack, packs_folder
 from uaccel.errors import BoardError
-from uaccel.session.ports import for_board
+from uaccel.session.connect import for_board
 
 M4F = '<processor Dcore="Cortex-M4" Dfpu="SP_FPU" Dclock="120000000"/>'
 FLASH = '<memory id="IROM1" start="0x08000000" size="0x80000" startup="1" default="1"/>'
@@ -283,7 +282,7 @@ def test_hostile_files(make: object, complaint: str, call: Call, tmp_path: Path)
 
 
 def test_a_pack_of_too_many_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("uaccel.board.pack.MOST_FILES", 1)
+    monkeypatch.setattr("uaccel.board.cmsis_pack.MOST_FILES", 1)
     pack(tmp_path / "a.pack", one())
     with pytest.raises(BoardError, match=r"a\.pack has 2 files; wanted at most 1$"):
         chip_in_pack(tmp_path / "a.pack", "", "")
@@ -310,7 +309,7 @@ def test_installed_packs_are_found_by_the_target_alone(call: Call, tmp_path: Pat
     ],
 )
 def test_where_they_are(system: str, folder: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("uaccel.board.pack.sys", SimpleNamespace(platform=system))
+    monkeypatch.setattr("uaccel.board.cmsis_pack.sys", SimpleNamespace(platform=system))
     for name, value in {"HOME": "/home/me", "LOCALAPPDATA": "/home/me/local"}.items():
         monkeypatch.setenv(name, value)
     monkeypatch.delenv("XDG_DATA_HOME", raising=False)

@@ -11,13 +11,12 @@ from support.boards import board_with_tools
 from support.networks import OWN, network_named
 from support.oracle import Tflm, random_inputs
 from uaccel.board import Board, load_board
+from uaccel.build.elf import symbols
+from uaccel.build.project import build_project, create_project, firmware_of
 from uaccel.errors import ToolError
 from uaccel.pipeline import compile_model
-from uaccel.project.build import build_project, firmware_of
-from uaccel.project.create import create_project
-from uaccel.project.elf import symbols
-from uaccel.running.execute import connect
-from uaccel.running.packed import archive_of, identity
+from uaccel.runner.compiled import archive_of, identity
+from uaccel.runner.execute import connect
 
 FLASH = 'name = "ssram1"\nkind = "flash"\norigin = 0x0000_0000\nlength = "4M"\n'
 RAM = 'kind = "ram"\norigin = 0x2000_0000\nlength = "4M"\n'

@@ -16,10 +16,10 @@ import pytest
 from boards.conftest import SELFTEST, Console
 from support.boards import CROSS, WARNINGS, board_with_tools, build_bare
 from uaccel.board import Board, load_board
-from uaccel.project.boardfiles import board_files
-from uaccel.project.elf import symbols
-from uaccel.project.layout import Needs
-from uaccel.resources import data_dir
+from uaccel.build.elf import symbols
+from uaccel.build.linker_script import MemoryNeeds
+from uaccel.build.project import board_files
+from uaccel.util.files import data_dir
 
 LEAST_RATE = 50_000
 """Bytes a second that QEMU's UART must carry, each way."""
@@ -199,7 +199,7 @@ GCC_ONLY = ("-misa-spec", "-mno-relax", "--specs")
 @pytest.mark.parametrize("name", [*CROSS, "microbit", "sifive_e", "pico", "nucleo_h743zi"])
 def test_another_compiler_has_nothing_to_say(name: str, tmp_path: Path) -> None:
     board = load_board(name)
-    for path, text in board_files(board, Needs("bare", 0, 0, 0)).items():
+    for path, text in board_files(board, MemoryNeeds("bare", 0, 0, 0)).items():
         (tmp_path / path).parent.mkdir(exist_ok=True)
         (tmp_path / path).write_text(text)
     flags = [flag for flag in board.cpu.flags if not flag.startswith(GCC_ONLY)]

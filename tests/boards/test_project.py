@@ -12,12 +12,11 @@ import pytest
 from support.boards import CROSS, board_with_tools
 from support.networks import OWN
 from uaccel.board import Board, load_board
+from uaccel.build.project import build_project, create_project, firmware_of
 from uaccel.errors import ToolError
 from uaccel.pipeline import Compiled, compile_model
-from uaccel.project.build import build_project, firmware_of
-from uaccel.project.create import create_project
-from uaccel.running.execute import connect
-from uaccel.running.packed import archive_of, identity
+from uaccel.runner.compiled import archive_of, identity
+from uaccel.runner.execute import connect
 
 
 @pytest.fixture(scope="module")

@@ -10,12 +10,12 @@ import pytest
 from support.boards import board_with_tools
 from support.networks import OWN
 from support.oracle import Tflm, random_inputs
-from uaccel.emit.options import EmitOptions
+from uaccel.codegen.options import EmitOptions
 from uaccel.pipeline import compile_model
-from uaccel.running.execute import Looks
-from uaccel.running.layers import exact_layers
-from uaccel.running.packed import run_compiled
-from uaccel.running.verdict import judge
+from uaccel.runner.compiled import run_compiled
+from uaccel.runner.execute import Looks
+from uaccel.runner.verdict import judge
+from uaccel.runner.verify import exact_layers
 
 STREAM = OWN / "stream.tflite"
 SLOW = [pytest.param(name, marks=pytest.mark.long) for name in ("mps3_an547", "qemu_riscv32")]

@@ -11,9 +11,9 @@ import pytest
 
 from support.boards import WARNINGS
 from uaccel.board import load_board
-from uaccel.project.boardfiles import board_files
-from uaccel.project.layout import Needs
-from uaccel.resources import data_dir
+from uaccel.build.linker_script import MemoryNeeds
+from uaccel.build.project import board_files
+from uaccel.util.files import data_dir
 
 HERE = Path(__file__).parent / "stm32"
 FULL = {
@@ -32,7 +32,7 @@ def build(tmp_path_factory: pytest.TempPathFactory) -> Build:
     @cache
     def build_for(name: str) -> Path:
         folder = tmp_path_factory.mktemp(name)
-        header = board_files(load_board(name), Needs("clock", 0, 0, 0))["board/uaccel_board.h"]
+        header = board_files(load_board(name), MemoryNeeds("clock", 0, 0, 0))["board/uaccel_board.h"]
         (folder / "uaccel_board.h").write_text(header)
         port = data_dir("firmware") / "ports" / "stm32"
         program = folder / "clock"

@@ -15,16 +15,15 @@ import pytest
 from support.boards import board_with_tools
 from support.command import process
 from support.networks import OWN
-from uaccel.basics.favour import Favour
 from uaccel.board import load_board
-from uaccel.cache import Cache
 from uaccel.errors import DeviceError
 from uaccel.memory import Pool
-from uaccel.resources import data_dir
-from uaccel.running.engines import Engines
-from uaccel.running.perform import Performed, perform
-from uaccel.running.prepare import key_of, prepare
-from uaccel.running.request import RunRequest, Wishes
+from uaccel.runner.perform import Performed, perform
+from uaccel.runner.prepare import key_of, prepare
+from uaccel.runner.request import Engines, ProjectRunOptions, RunRequest
+from uaccel.util.cache import Cache
+from uaccel.util.favour import Favour
+from uaccel.util.files import data_dir
 
 GESTURE = OWN / "gesture.tflite"
 
@@ -46,7 +45,7 @@ class Told:
 
 
 def request(model: Path = GESTURE, board: str = "host", **engines: Any) -> RunRequest:
-    wishes = Wishes(verify=True, verified_samples=3)
+    wishes = ProjectRunOptions(verify=True, verified_samples=3)
     return RunRequest(model, load_board(board), board, wishes=wishes, engines=Engines(**engines))
 
 
@@ -148,7 +147,7 @@ def test_an_accelerator_that_another_one_builds_on_is_part_of_it(tmp_path: Path)
         f"base = module_of({str(base)!r})\n"
         "ACCELERATOR = replace(base.ACCELERATOR, name='variant', folder=Path(__file__).parent)\n"
     )
-    wanted = replace(request(accelerators=(str(variant),)), wishes=Wishes())
+    wanted = replace(request(accelerators=(str(variant),)), wishes=ProjectRunOptions())
 
     def compiles() -> bool:
         told = Told()
@@ -178,7 +177,7 @@ def test_options_and_the_boards_file_are_part_of_the_key(tmp_path: Path) -> None
         records.write_text(text)
         found.append(digest(replace(own, records=records)))
     assert len(set(found)) == len(found)
-    assert digest(replace(own, wishes=Wishes())) == found[1]
+    assert digest(replace(own, wishes=ProjectRunOptions())) == found[1]
 
 
 @pytest.mark.slow
@@ -197,7 +196,7 @@ def test_firmware_that_computes_something_else_is_found_though_its_verdict_is_ke
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Planted: what the board gives is one step off, while model, firmware and verdict lie in the cache."""
-    from uaccel.running import execute
+    from uaccel.runner import execute
 
     cache = Cache(tmp_path)
     run(request(), cache)
@@ -236,7 +235,7 @@ def test_weights_in_files_of_their_own_keep_a_model_out(tmp_path: Path) -> None:
     model = onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", 17)], ir_version=8)
     onnx.save(model, path, save_as_external_data=True, location="w.bin", size_threshold=0)
     cache = Cache(tmp_path / "kept")
-    wanted = replace(request(path), wishes=Wishes())
+    wanted = replace(request(path), wishes=ProjectRunOptions())
     run(wanted, cache)
     assert "import" in run(wanted, cache)[1]
 

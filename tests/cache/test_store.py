@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from uaccel.cache import Cache, Entry, Key, folder_digest, programs_digest
+from uaccel.util.cache import Cache, Entry, Key, folder_digest, programs_digest
 
 
 def key(name: str) -> Key:

@@ -18,11 +18,11 @@ from rich.console import Console
 import uaccel
 from support.boards import board_with_tools
 from support.command import Call, is_exact
-from uaccel.cli import demo
-from uaccel.resources import page
-from uaccel.running import perform as running
-from uaccel.running.onnx_runtime import Samples
-from uaccel.running.perform import Performed
+from uaccel.cli import start as demo
+from uaccel.runner import perform as running
+from uaccel.runner.perform import Performed
+from uaccel.runner.reference import Samples
+from uaccel.util.files import page
 
 LABELS = ["still", "tap", "swipe", "shake", "circle", "lift"]
 
@@ -124,7 +124,7 @@ def test_another_opinion_is_told_and_ends_with_status_3(
     seen: Seen, call: Call, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(running, "perform", lambda *_: seen.ran)
-    monkeypatch.setattr("uaccel.running.second_opinion.tflite_micro", one_step_off)
+    monkeypatch.setattr("uaccel.runner.reference.tflite_micro", one_step_off)
     done = call("demo", "--json")
     told = done.report["verify"]["runtime"]
     assert (told["runtime"], told["elements"]) == ("another program", 36)

@@ -20,11 +20,11 @@ from support.vendor import description, vendor_folder
 from uaccel.accelerator import load_accelerators
 from uaccel.cli.explain import _show, why
 from uaccel.partition import Wishes
-from uaccel.partition.report import TURNED
+from uaccel.partition.partition import TURNED
 from uaccel.pipeline import compile_model
-from uaccel.resources import data_dir
-from uaccel.telling.dump import load_region
-from uaccel.telling.explanation import explain
+from uaccel.report.compile_json import explain
+from uaccel.report.dump import load_region
+from uaccel.util.files import data_dir
 
 GESTURE, RESIDUAL, STREAM = (OWN / f"{name}.tflite" for name in ("gesture", "residual", "stream"))
 COSINES = description(operations='[Operation("cos", "relax.cos", run)]')

@@ -91,7 +91,7 @@ def test_a_disk_that_fills_up_leaves_no_part(
     def fail(*_: object) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("uaccel.basics.mlf.write_tar", fail)
+    monkeypatch.setattr("uaccel.util.files.write_tar", fail)
     path = tmp_path / "out.tar"
     complaint = assert_refused(call("compile", small, "-o", path, "--json"), 1, "UaccelError")
     assert complaint == f"cannot write {path}: No space left on device; choose another place with -o"

@@ -11,7 +11,7 @@ import pytest
 from support.command import Call
 from support.networks import OWN
 from uaccel.errors import UaccelError
-from uaccel.running.job import Job
+from uaccel.runner.job import Job
 
 GESTURE = OWN / "gesture.tflite"
 

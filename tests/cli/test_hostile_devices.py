@@ -15,9 +15,9 @@ from support.misbehaviour import DESCRIBE, HELLO, RUN, data_at, describes, packe
 from support.networks import OWN
 from support.scripted import Device, Misbehave, When, behind_tcp
 from uaccel.cli import app
-from uaccel.running import project_run
-from uaccel.session.ids import Type
+from uaccel.runner import project_run
 from uaccel.session.link import Timeouts
+from uaccel.session.protocol_ids import Type
 
 GESTURE = OWN / "gesture.tflite"
 SHORT = Timeouts(answer=0.1, silence=1.0, run=0.5, operation=2.0)

@@ -17,8 +17,7 @@ from support.networks import OWN
 from support.oracle import Array
 from support.tflite_writer import ModelBuilder
 from uaccel.errors import InputError
-from uaccel.session.inputs import load_inputs
-from uaccel.session.tensors import TensorType
+from uaccel.session.tensors import TensorType, load_inputs
 
 GOOD = np.zeros((1, 4, 3, 2), np.int8)
 
@@ -35,7 +34,7 @@ def run(call: Call, small: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     def build(*_: object, **__: object) -> None:
         raise AssertionError("the inputs should have been refused before the build")
 
-    monkeypatch.setattr("uaccel.running.making.build_project", build)
+    monkeypatch.setattr("uaccel.runner.execute.build_project", build)
 
     def run_with(path: Path) -> str:
         done: Done = call("run", small, "--inputs", path, "--outputs", tmp_path / "out.npz", "--json")

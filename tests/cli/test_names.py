@@ -19,7 +19,7 @@ from support.generated import cc
 from support.hostile import HOSTILE, hostile_onnx, hostile_tflite
 from uaccel.cli import output
 from uaccel.errors import escape_terminal
-from uaccel.resources import data_dir
+from uaccel.util.files import data_dir
 
 NAMES = list(HOSTILE.values())
 FILE = "m\x1b[2J\n*$(touch pwned)`touch pwned`;'\"\\??)\u202e"

@@ -10,9 +10,9 @@ from models import dense
 from support.boards import board_with_tools
 from support.command import Call
 from uaccel.accelerator import load_accelerator
-from uaccel.accelerator.starter import LONGEST
-from uaccel.resources import data_dir
+from uaccel.accelerator.discovery import LONGEST
 from uaccel.testing.driver import compile_with_each
+from uaccel.util.files import data_dir
 
 pytest_plugins = ["pytester"]
 
@@ -37,7 +37,7 @@ def test_its_own_test_passes_at_once(call: Call, pytester: pytest.Pytester) -> N
     [(object(), "  Test it with: pytest mine"), (None, "  Test it with: pip install pytest; pytest mine")],
 )
 def test_how_to_test_it_is_said(installed: object, words: str, call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("uaccel.cli.new.find_spec", lambda name: installed)
+    monkeypatch.setattr("uaccel.cli.start.find_spec", lambda name: installed)
     assert words in call("new", "accelerator", "mine").out.splitlines()
 
 

@@ -10,8 +10,8 @@ import pytest
 
 from support.command import Call
 from support.tflite_writer import ModelBuilder
-from uaccel.running.compare import Difference, compare
-from uaccel.telling.figures import batched, tensors_report
+from uaccel.report.run_json import batched, tensors_report
+from uaccel.runner.compare import Difference, compare
 
 
 def test_infinities_and_no_numbers_are_text() -> None:

@@ -19,10 +19,10 @@ from serial.tools import list_ports
 from serial.tools.list_ports_common import ListPortInfo
 
 from support.command import Call
-from uaccel.bench import plugged
-from uaccel.session.frame import Packet, encode
-from uaccel.session.ids import Boot, Fault, Log, LogLevel
+from uaccel.session import board_ports as plugged
 from uaccel.session.monitor import Heard, Monitor
+from uaccel.session.protocol_ids import Boot, Fault, Log, LogLevel
+from uaccel.session.transport import Packet, encode
 
 
 @pytest.fixture

@@ -17,12 +17,11 @@ from support.boards import board_with_tools
 from support.command import Call, Done, is_exact
 from support.networks import OWN
 from support.raw_server import TEMPLATE
-from uaccel.basics.mlf import write_tar
-from uaccel.bench.desk import Desk
-from uaccel.bench.lock import hold
 from uaccel.cli import app
-from uaccel.resources import data_dir
-from uaccel.session.profile import NOT_SHOWN
+from uaccel.session.batch import NOT_SHOWN
+from uaccel.session.board_ports import hold
+from uaccel.session.emulated_board import Desk
+from uaccel.util.files import data_dir, write_tar
 
 GESTURE = OWN / "gesture.tflite"
 SAMPLES = OWN / "gesture_samples.npz"

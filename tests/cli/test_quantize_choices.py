@@ -273,7 +273,7 @@ def test_folders_that_are_no_data(kind: str, model: Path, tmp_path: Path, call: 
 def test_more_samples_than_memory_holds(
     model: Path, tmp_path: Path, call: Call, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("uaccel.calibration.samples.LARGEST", 6 * 6 * 3 * 4 * 3)
+    monkeypatch.setattr("uaccel.quantize.calibration.LARGEST", 6 * 6 * 3 * 4 * 3)
     write_arrays(tmp_path / "folder", as_floats(samples(4)))
     done = call("quantize", model, "-c", tmp_path / "folder")
     assert (done.status, done.complaint) == (

@@ -13,7 +13,7 @@ from support.command import Call, is_exact, process
 from support.networks import OWN
 from support.oracle import Array, Tflm, random_inputs
 from support.tflite_writer import ModelBuilder
-from uaccel.basics.npz import write_npz
+from uaccel.model import write_npz
 
 GESTURE, BRANCHES, MIXED, INT16 = (OWN / f"{name}.tflite" for name in ("gesture", "branches", "mixed", "int16"))
 

@@ -11,8 +11,8 @@ from rich.console import Console
 
 from support.generated import compiled
 from support.networks import Network, each_network
-from uaccel.cli.tables import _seconds, show_layers, show_memory, show_outputs
-from uaccel.telling.report import compile_report
+from uaccel.cli.output import _seconds, show_layers, show_memory, show_outputs
+from uaccel.report.compile_json import compile_report
 
 WIDTHS = pytest.mark.parametrize("width", [80, 100])
 

@@ -13,8 +13,8 @@ import pytest
 from support.boards import board_with_tools
 from support.family import Family, family
 from support.networks import OWN
-from uaccel.bench.desk import give_order
 from uaccel.cli import app
+from uaccel.session.emulated_board import give_order
 
 GESTURE = OWN / "gesture.tflite"
 BOARD = "mps2_an386"

@@ -14,7 +14,7 @@ from cli.test_broken_accelerators import GOLDEN, own_arithmetic
 from support.broken import ZOO
 from support.command import Call, Done
 from support.networks import OWN
-from uaccel.basics.mlf import write_tar
+from uaccel.util.files import write_tar
 
 GESTURE = OWN / "gesture.tflite"
 

@@ -11,7 +11,7 @@ from support.boards import board_with_tools
 from support.command import Call
 from support.networks import OWN
 from support.oracle import random_inputs
-from uaccel.basics.npz import write_npz
+from uaccel.model import write_npz
 
 GESTURE, RESIDUAL, BRANCHES = (OWN / f"{name}.tflite" for name in ("gesture", "residual", "branches"))
 TEMPLATE = Path(__file__).parents[2] / "project_template"

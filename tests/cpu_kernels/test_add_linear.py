@@ -12,13 +12,13 @@ import pytest
 
 from support.boards import board_with_tools
 from support.relax_modules import compiled_module, module_of
-from uaccel.cpu_kernels import Option, Target, Work, candidates
-from uaccel.cpu_kernels.dsp_add_linear import linear_form
-from uaccel.cpu_kernels.selection import Selection, target_of
+from uaccel.kernels import Option, Target, Work, candidates
+from uaccel.kernels.arm_dsp_elementwise import linear_form
+from uaccel.kernels.choice import Selection, target_of
 from uaccel.model import TensorInfo
-from uaccel.ops.add import Add, AddAttrs, Sub
-from uaccel.ops.base import Operand, Site, get
-from uaccel.running.packed import run_compiled
+from uaccel.ops.binary import Add, AddAttrs, Sub
+from uaccel.ops.operator import Operand, Site, get
+from uaccel.runner.compiled import run_compiled
 from uaccel.tvm_api import relax
 from uaccel.tvm_api.executor import Executor
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from uaccel.resources import data_dir
+from uaccel.util.files import data_dir
 
 KERNELS = data_dir("firmware") / "kernels"
 TEXTS = {path.name: path.read_text() for path in sorted(KERNELS.glob("*.h"))}

@@ -14,16 +14,15 @@ from support.kernel_zoo import samples_of, zoo_of
 from support.relax_modules import compiled_module
 from support.sanitized import POOL, run_sanitized
 from support.stateful import Lstm, Svdf
-from uaccel.cpu_kernels import Target, Turn, candidates
-from uaccel.cpu_kernels.selection import Selection
-from uaccel.emit.options import EmitOptions
+from uaccel.codegen.options import EmitOptions
+from uaccel.kernels import Target, Turn, candidates
+from uaccel.kernels.choice import Selection
 from uaccel.memory import Pool
 from uaccel.model import TensorInfo
-from uaccel.ops.base import Operand, Site, get
-from uaccel.ops.conv2d import Conv2dAttrs
-from uaccel.ops.depthwise_conv2d import DepthwiseConv2d
-from uaccel.ops.fully_connected import FullyConnected, FullyConnectedAttrs
-from uaccel.ops.rounding import FLOAT32
+from uaccel.ops.conv import Conv2dAttrs, DepthwiseConv2d
+from uaccel.ops.exact import FLOAT32
+from uaccel.ops.matmul import FullyConnected, FullyConnectedAttrs
+from uaccel.ops.operator import Operand, Site, get
 from uaccel.pipeline import compile_model
 from uaccel.tvm_api.executor import Executor
 

@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from uaccel.basics.favour import Favour
-from uaccel.cpu_kernels import (
+from uaccel.errors import UaccelError
+from uaccel.kernels import (
     Estimated,
-    Measured,
     Option,
     Records,
+    RecordsSelector,
     Target,
     Turn,
     Work,
@@ -21,8 +21,8 @@ from uaccel.cpu_kernels import (
     read_records,
     write_records,
 )
-from uaccel.cpu_kernels.costs import CYCLES, INSTRUCTIONS, shipped_costs
-from uaccel.errors import UaccelError
+from uaccel.kernels.choice import CYCLES, INSTRUCTIONS, shipped_costs
+from uaccel.util.favour import Favour
 
 WORK = Work(macs=1000, outputs=10)
 FAST, SLOW, STRANGE = (Option(name, (name,)) for name in ("fast", "slow", "strange"))
@@ -58,22 +58,22 @@ def test_the_cheapest_by_estimate(options: list[Option], work: Work, picked: int
     ],
 )
 def test_the_cheapest_by_measurement(known: dict[str, int], picked: int, why: str) -> None:
-    selector = Measured(Records("cortex-m4", {"site": known}), Estimated(COSTS))
+    selector = RecordsSelector(Records("cortex-m4", {"site": known}), Estimated(COSTS))
     choice = pick(selector, "site", [FAST, SLOW], WORK)
     assert (choice.picked, choice.why) == (picked, why)
 
 
 def test_what_promised_little_need_not_be_measured() -> None:
     third = Option("third", ("slow", "slow"))
-    selector = Measured(Records("cortex-m4", {"site": {"fast": 900, "slow": 800}}), Estimated(COSTS))
+    selector = RecordsSelector(Records("cortex-m4", {"site": {"fast": 900, "slow": 800}}), Estimated(COSTS))
     assert pick(selector, "site", [FAST, SLOW, third], WORK).picked == 1
-    by_size = Measured(selector.records, Estimated(COSTS, favour=Favour.size), Favour.size)
+    by_size = RecordsSelector(selector.records, Estimated(COSTS, favour=Favour.size), Favour.size)
     why = pick(by_size, "site", [FAST, SLOW, third], WORK).why
     assert why == "0 bytes of constants", "bytes are weighed against what all of them take, or by estimate"
 
 
 def test_the_unit_of_what_was_measured_is_told() -> None:
-    selector = Measured(Records("cortex-m4", {"site": {"fast": 1800, "slow": 1900}}, CYCLES))
+    selector = RecordsSelector(Records("cortex-m4", {"site": {"fast": 1800, "slow": 1900}}, CYCLES))
     assert pick(selector, "site", [FAST, SLOW], WORK).why == "the cheapest measured, 1,800 estimated cycles"
 
 

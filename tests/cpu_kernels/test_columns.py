@@ -13,15 +13,15 @@ from support.boards import board_with_tools
 from support.kernel_zoo import Array, Zoo, samples_of
 from support.overlapped import compiled_overlapped, stated
 from support.relax_modules import compiled_module, module_of
-from uaccel.cpu_kernels import Option, Work
-from uaccel.cpu_kernels.selection import Selection, target_of
+from uaccel.kernels import Option, Work
+from uaccel.kernels.choice import Selection, target_of
 from uaccel.lower.program import Layer
 from uaccel.model import TensorInfo
-from uaccel.ops.base import constant, get
-from uaccel.ops.behind import pairs_of_rows_behind
-from uaccel.ops.conv2d import Conv2d, Conv2dAttrs
+from uaccel.ops.conv import Conv2d, Conv2dAttrs
+from uaccel.ops.operator import constant, get
+from uaccel.ops.storage import pairs_of_rows_behind
 from uaccel.pipeline import Compiled
-from uaccel.running.packed import run_compiled
+from uaccel.runner.compiled import run_compiled
 from uaccel.tvm_api import relax
 from uaccel.tvm_api.executor import Executor
 

@@ -13,14 +13,13 @@ from support.boards import board_with_tools
 from support.kernel_zoo import Array, Zoo, samples_of
 from support.overlapped import compiled_overlapped
 from support.relax_modules import compiled_module, module_of
-from uaccel.cpu_kernels import Option, Target, Work, candidates
-from uaccel.cpu_kernels.selection import Selection, target_of
+from uaccel.kernels import Option, Target, Work, candidates
+from uaccel.kernels.choice import Selection, target_of
 from uaccel.model import TensorInfo
-from uaccel.ops.base import Operand, Site, get
-from uaccel.ops.conv2d import Conv2dAttrs
-from uaccel.ops.depthwise_conv2d import DepthwiseConv2d
-from uaccel.ops.rounding import FLOAT32, TFLITE
-from uaccel.running.packed import run_compiled
+from uaccel.ops.conv import Conv2dAttrs, DepthwiseConv2d
+from uaccel.ops.exact import FLOAT32, TFLITE
+from uaccel.ops.operator import Operand, Site, get
+from uaccel.runner.compiled import run_compiled
 from uaccel.tvm_api import relax
 from uaccel.tvm_api.executor import Executor
 

@@ -13,10 +13,10 @@ from support.drawn_others import OTHERS
 from support.exactness import assert_same
 from support.oracle import Tflm, random_inputs
 from support.stateful import Lstm, Svdf
-from uaccel.cpu_kernels.selection import selection_for
+from uaccel.kernels.choice import selection_for
 from uaccel.pipeline import compile_model
-from uaccel.running.execute import Looks
-from uaccel.running.packed import run_compiled
+from uaccel.runner.compiled import run_compiled
+from uaccel.runner.execute import Looks
 
 BOARDS = ("mps2_an386", "mps3_an547")
 PLAIN = ("mps2_an385", "qemu_riscv32")

@@ -12,13 +12,13 @@ from support.boards import board_with_tools
 from support.kernel_zoo import Array, samples_of, zoo_of
 from support.overlapped import compiled_overlapped, in_place, row_less, stated
 from support.relax_modules import compiled_module
-from uaccel.basics.favour import Favour
 from uaccel.board import Board, load_board
-from uaccel.cpu_kernels import Target, Turn
-from uaccel.cpu_kernels.selection import Selection, target_of
+from uaccel.kernels import Target, Turn
+from uaccel.kernels.choice import Selection, target_of
 from uaccel.pipeline import Compiled
-from uaccel.running.packed import run_compiled
+from uaccel.runner.compiled import run_compiled
 from uaccel.tvm_api.executor import Executor
+from uaccel.util.favour import Favour
 
 FAMILIES = {
     "host": {"blocked"},

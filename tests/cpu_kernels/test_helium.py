@@ -12,17 +12,15 @@ from numpy.typing import NDArray
 
 from support.boards import board_with_tools
 from support.relax_modules import compiled_module
-from uaccel.cpu_kernels.selection import Selection, target_of
-from uaccel.ops.add import Add, AddAttrs
-from uaccel.ops.base import constant, get
-from uaccel.ops.conv2d import Conv2d, Conv2dAttrs
-from uaccel.ops.depthwise_conv2d import DepthwiseConv2d
-from uaccel.ops.fully_connected import FullyConnected, FullyConnectedAttrs
+from uaccel.build.project import build_project, create_project, firmware_of
+from uaccel.kernels.choice import Selection, target_of
+from uaccel.ops.binary import Add, AddAttrs
+from uaccel.ops.conv import Conv2d, Conv2dAttrs, DepthwiseConv2d
+from uaccel.ops.matmul import FullyConnected, FullyConnectedAttrs
+from uaccel.ops.operator import constant, get
 from uaccel.ops.pool import AveragePool2d, PoolAttrs
-from uaccel.project.build import build_project, firmware_of
-from uaccel.project.create import create_project
-from uaccel.running.execute import connect
-from uaccel.running.packed import archive_of
+from uaccel.runner.compiled import archive_of
+from uaccel.runner.execute import connect
 from uaccel.session.batch import run_batch
 from uaccel.session.description import Identity
 from uaccel.tvm_api import ModuleBuilder, relax

@@ -11,15 +11,15 @@ import numpy as np
 import pytest
 
 from support.c_function import shared
-from uaccel.cpu_kernels import Target, candidates
-from uaccel.cpu_kernels.int16_stage import wide_stage_of
+from uaccel.kernels import Target, candidates
+from uaccel.kernels.conv_forms import wide_stage_of
 from uaccel.model import TensorInfo
-from uaccel.ops.base import Operand, Site, get
-from uaccel.ops.conv2d import Conv2d, Conv2dAttrs
-from uaccel.ops.fully_connected import FullyConnected, FullyConnectedAttrs
-from uaccel.ops.mul import Mul, MulAttrs
-from uaccel.ops.rounding import FLOAT32
-from uaccel.resources import data_dir
+from uaccel.ops.binary import Mul, MulAttrs
+from uaccel.ops.conv import Conv2d, Conv2dAttrs
+from uaccel.ops.exact import FLOAT32
+from uaccel.ops.matmul import FullyConnected, FullyConnectedAttrs
+from uaccel.ops.operator import Operand, Site, get
+from uaccel.util.files import data_dir
 
 M4, M55 = Target.of("cortex-m4", ["dsp"]), Target.of("cortex-m55", ["dsp", "helium"])
 ATTRS = FullyConnectedAttrs(0, 0, -32768, 32767)

@@ -10,13 +10,13 @@ import pytest
 
 from support.relax_modules import compiled_module, module_of
 from uaccel.board import load_board
-from uaccel.cpu_kernels import Target, Turn, candidates
-from uaccel.cpu_kernels.selection import Selection
+from uaccel.kernels import Target, Turn, candidates
+from uaccel.kernels.choice import Selection
 from uaccel.model import TensorInfo
-from uaccel.ops.base import Operand, Site, get
-from uaccel.ops.batch_matmul import BatchMatmul, BatchMatmulAttrs
-from uaccel.ops.rounding import FLOAT32
-from uaccel.running.packed import run_compiled
+from uaccel.ops.exact import FLOAT32
+from uaccel.ops.matmul import BatchMatmul, BatchMatmulAttrs
+from uaccel.ops.operator import Operand, Site, get
+from uaccel.runner.compiled import run_compiled
 from uaccel.tvm_api import relax
 
 ANY = Target.of("native", ["embedded"])

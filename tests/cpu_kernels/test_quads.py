@@ -10,12 +10,12 @@ import numpy as np
 from support.boards import board_with_tools
 from support.kernel_zoo import Array
 from support.relax_modules import compiled_module, module_of
-from uaccel.cpu_kernels import Turn
-from uaccel.cpu_kernels.selection import Selection, target_of
+from uaccel.kernels import Turn
+from uaccel.kernels.choice import Selection, target_of
 from uaccel.lower.program import Layer
-from uaccel.ops.base import constant, get
-from uaccel.ops.conv2d import Conv2d, Conv2dAttrs
-from uaccel.running.packed import run_compiled
+from uaccel.ops.conv import Conv2d, Conv2dAttrs
+from uaccel.ops.operator import constant, get
+from uaccel.runner.compiled import run_compiled
 from uaccel.tvm_api import relax
 from uaccel.tvm_api.executor import Executor
 

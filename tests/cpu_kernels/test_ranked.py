@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import pytest
 
-from uaccel.basics.favour import Favour
-from uaccel.cpu_kernels import Estimated, Option, Ranked, Work, pick
-from uaccel.cpu_kernels.costs import CYCLES
+from uaccel.kernels import Estimated, Option, RankedSelector, Work, pick
+from uaccel.kernels.choice import CYCLES
+from uaccel.util.favour import Favour
 
 WORK = Work(macs=1000, outputs=10)
 COSTS = {name: {"mac": mac, "output": 0.0, "call": 0.0} for name, mac in (("a", 3.0), ("b", 1.0), ("c", 2.0))}
@@ -33,7 +33,7 @@ LOWERINGS = [Option(name) for name in ("first", "second", "third")]
 def test_what_is_worth_measuring(options: list[Option], most: int | None, favour: Favour, worth: str) -> None:
     estimated = Estimated(COSTS, CYCLES, favour)
     options = [replace(option, flash=9 if option is B else 5) for option in options]
-    ranked = Ranked(estimated, most=most)
+    ranked = RankedSelector(estimated, most=most)
     choice = pick(ranked, "site", options, WORK)
     assert " ".join(ranked.worth(choice)) == worth
     assert choice.picked == pick(estimated, "site", options, WORK).picked, "the first is what is taken unmeasured"

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from uaccel.cpu_kernels import registry
 from uaccel.errors import InternalError
-from uaccel.ops.base import Site
-from uaccel.ops.conv2d import Conv2d
+from uaccel.kernels import registry
+from uaccel.ops.conv import Conv2d
+from uaccel.ops.operator import Site
 
 BANDS = {"helium": 100, "dsp": 200, "rvv": 300}
 PRINT = """
@@ -25,7 +25,7 @@ for name in list(sys.modules):  # again, from the last one to the first
 sys.modules["uaccel.cpu_kernels"] = package
 for name in reversed(names):
     importlib.import_module(f"uaccel.cpu_kernels.{name}")
-offers = sys.modules["uaccel.cpu_kernels.registry"]._OFFERS
+offers = sys.modules["uaccel.kernels.registry"]._OFFERS
 print(json.dumps({name: [[one.rank, one.maker.__qualname__] for one in each] for name, each in offers.items()}))
 """
 

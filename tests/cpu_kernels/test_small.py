@@ -13,17 +13,16 @@ from support.boards import board_with_tools
 from support.kernel_zoo import samples_of, zoo_of
 from support.overlapped import compiled_overlapped
 from support.relax_modules import compiled_module, module_of
-from uaccel.basics.favour import Favour
-from uaccel.cpu_kernels import Estimated, Measured, Option, Records, Target, Work, candidates
-from uaccel.cpu_kernels.dsp_small import conv2d
-from uaccel.cpu_kernels.selection import Selection, target_of
+from uaccel.kernels import Estimated, Option, Records, RecordsSelector, Target, Work, candidates
+from uaccel.kernels.arm_dsp_small import conv2d
+from uaccel.kernels.choice import Selection, target_of
 from uaccel.model import TensorInfo
-from uaccel.ops.base import Operand, Site, get
-from uaccel.ops.conv2d import Conv2d, Conv2dAttrs
-from uaccel.ops.depthwise_conv2d import DepthwiseConv2d
-from uaccel.running.packed import run_compiled
+from uaccel.ops.conv import Conv2d, Conv2dAttrs, DepthwiseConv2d
+from uaccel.ops.operator import Operand, Site, get
+from uaccel.runner.compiled import run_compiled
 from uaccel.tvm_api import relax
 from uaccel.tvm_api.executor import Executor
+from uaccel.util.favour import Favour
 
 M4 = Target.of("cortex-m4", ["dsp"])
 
@@ -120,5 +119,5 @@ def test_the_smallest_of_those_that_take_at_most_twice_as_long() -> None:
     assert smallest("", [unknown, fast, small], Work(1000, 10)) == (2, "50 bytes of constants")
     assert smallest("", [unknown, fast], Work(1000, 10)) == (0, "the first that fits")
     assert smallest("", [unknown], Work(1000, 10)) == (0, "the first that fits")
-    measured = Measured(Records("", {"site": {"a": 100, "b": 201, "c": 199}}), favour=Favour.size)
+    measured = RecordsSelector(Records("", {"site": {"a": 100, "b": 201, "c": 199}}), favour=Favour.size)
     assert measured("site", [fast, small, tiny], Work(1000, 10)) == (2, "10 bytes of constants")

@@ -12,16 +12,16 @@ import pytest
 from support.boards import board_with_tools
 from support.kernel_zoo import Zoo, samples_of
 from support.relax_modules import compiled_module, module_of
-from uaccel.basics.favour import Favour
-from uaccel.cpu_kernels import Option, Target, Work, candidates
-from uaccel.cpu_kernels.dsp_winograd import winograd
-from uaccel.cpu_kernels.selection import Selection, target_of
+from uaccel.kernels import Option, Target, Work, candidates
+from uaccel.kernels.arm_dsp_winograd import winograd
+from uaccel.kernels.choice import Selection, target_of
 from uaccel.model import TensorInfo
-from uaccel.ops.base import Operand, Site, get
-from uaccel.ops.conv2d import Conv2d, Conv2dAttrs
-from uaccel.running.packed import run_compiled
+from uaccel.ops.conv import Conv2d, Conv2dAttrs
+from uaccel.ops.operator import Operand, Site, get
+from uaccel.runner.compiled import run_compiled
 from uaccel.tvm_api import relax
 from uaccel.tvm_api.executor import Executor
+from uaccel.util.favour import Favour
 
 M4 = Target.of("cortex-m4", ["dsp"])
 SHAPES = [

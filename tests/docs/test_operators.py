@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 
 from support.docblocks import ROOT
-from uaccel.frontend.tflite.convert import CONVERTERS
-from uaccel.frontend.tflite.variables import VARIABLE_OPERATORS
+from uaccel.frontend.tflite.converter import CONVERTERS
+from uaccel.frontend.tflite.state import VARIABLE_OPERATORS
 
 
 def test_the_table_lists_every_converter_and_no_other() -> None:

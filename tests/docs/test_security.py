@@ -8,14 +8,23 @@ import pytest
 from api_server import archive
 
 from support.docblocks import ROOT
-from uaccel.basics import documents, npz
-from uaccel.calibration import samples
-from uaccel.frontend import budget, checks
-from uaccel.frontend.onnx import effort, schema, structure
-from uaccel.frontend.torch import isolated, program_file, records, serialised
-from uaccel.running import project_run
-from uaccel.session import description, ids, link, request, session, streams
-from uaccel.simplify import fold_constants
+from uaccel import model as npz
+from uaccel.frontend import checks
+from uaccel.frontend import checks as budget
+from uaccel.frontend.onnx import functions as effort
+from uaccel.frontend.onnx import schema
+from uaccel.frontend.onnx import schema as structure
+from uaccel.frontend.torch import isolated, serialised
+from uaccel.frontend.torch import reader as program_file
+from uaccel.frontend.torch import reader as records
+from uaccel.partition.passes import simplify as fold_constants
+from uaccel.quantize import calibration as samples
+from uaccel.runner import project_run
+from uaccel.session import description, link, session
+from uaccel.session import link as request
+from uaccel.session import protocol_ids as ids
+from uaccel.session import transport as streams
+from uaccel.util import files as documents
 
 PAGE = (ROOT / "SECURITY.md").read_text(encoding="utf-8")
 TIMEOUTS = link.Timeouts()

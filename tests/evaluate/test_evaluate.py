@@ -17,7 +17,7 @@ from support.boards import board_with_tools
 from support.command import Call, call_in
 from support.networks import OWN, network_named
 from support.oracle import Array, Tflm, random_inputs
-from uaccel.running.scores import area, correct
+from uaccel.runner.evaluate import area, correct
 
 GESTURE = OWN / "gesture.tflite"
 COUNT = 40

@@ -15,9 +15,9 @@ from support.mlperf_runner import Runner
 from support.mlperf_runner import printed as printed_numbers
 from support.networks import OWN
 from support.oracle import Tflm, random_inputs
-from uaccel import Session
 from uaccel.pipeline import compile_model
-from uaccel.running.verify import Reference
+from uaccel.runner.verify import Reference
+from uaccel.session.session import Session
 
 BUILDER = (
     *("arduino-builder", "-compile", "-hardware", "/usr/share/arduino/hardware"),

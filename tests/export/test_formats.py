@@ -11,15 +11,15 @@ import pytest
 
 from support.exports import ALL, NONE_DIFFER, STAND_INS, commands, export_of, need_program, typed, written
 from support.hostile import hostile_tflite
-from uaccel.basics.files import write_folder
 from uaccel.board import Device, load_board
-from uaccel.cli.export import Format
-from uaccel.packagers.devices import device_table
-from uaccel.packagers.formats import FORMATS, export_files
+from uaccel.cli.export import ExportChoice
+from uaccel.codegen.export.base import device_table
+from uaccel.codegen.export.formats import FORMATS, export_files
 from uaccel.pipeline import compile_model
-from uaccel.running.exported import exported
-from uaccel.running.firmware import tensor_types
-from uaccel.running.samples import default_samples
+from uaccel.runner.compiled import exported
+from uaccel.runner.firmware import tensor_types
+from uaccel.runner.samples import default_samples
+from uaccel.util.files import write_folder
 
 RUN = ["c", "single", "make", "cmake"]
 """Formats whose README runs the example with nothing but a compiler, CMake or make."""
@@ -30,7 +30,7 @@ COLUMNS = 120
 
 
 def test_the_command_line_offers_what_there_is() -> None:
-    assert [entry.value for entry in Format] == list(FORMATS)
+    assert [entry.value for entry in ExportChoice] == list(FORMATS)
 
 
 @pytest.mark.parametrize("model", ["gesture", pytest.param("mixed", marks=pytest.mark.slow)])

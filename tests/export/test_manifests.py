@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from support.exports import need_program, written
-from uaccel.packagers.export import VERSION
+from uaccel.codegen.export.base import VERSION
 
 SEMANTIC = re.compile(r"\d+\.\d+\.\d+")
 

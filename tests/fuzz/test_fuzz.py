@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from support.device import include_flags, runtime_sources
-from uaccel.resources import data_dir
+from uaccel.util.files import data_dir
 
 HERE = Path(__file__).resolve().parent
 TARGETS = ("frame", "server")

@@ -12,7 +12,7 @@ import pytest
 from support.generated import Unpacked, archive, cc, run
 from support.networks import OWN
 from support.oracle import Array, Tflm, random_inputs
-from uaccel.resources import accelerator_folders, data_dir
+from uaccel.util.files import accelerator_folders, data_dir
 
 HERE = Path(__file__).parent
 BRANCHES, GESTURE, RESIDUAL = (OWN / f"{name}.tflite" for name in ("branches", "gesture", "residual"))

@@ -19,12 +19,12 @@ from tvm.runtime import load_param_dict
 from support.generated import archive, cc, compiled
 from support.networks import OWN, Network, each_network
 from uaccel.accelerator import load_accelerators
-from uaccel.basics.mlf import write_archive
-from uaccel.basics.words import BOUNDED
 from uaccel.board import load_board
+from uaccel.build.project import archive_overlay
 from uaccel.pipeline import compile_model
-from uaccel.project.overlay import archive_overlay
-from uaccel.running.packed import archive_of
+from uaccel.runner.compiled import archive_of
+from uaccel.util.files import write_archive
+from uaccel.util.text import BOUNDED
 
 GESTURE = OWN / "gesture.tflite"
 FOLDERS = {

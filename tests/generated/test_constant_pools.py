@@ -11,10 +11,9 @@ import pytest
 from support.generated import Unpacked, archive, compiled, run
 from support.networks import OWN, Network, each_network
 from support.oracle import Tflm, random_inputs
-from uaccel.cpu_kernels.selection import ANY_CPU
-from uaccel.emit.store_choice import own_stores
-from uaccel.emit.weights import ConstantPool
+from uaccel.codegen.weights import ConstantPool, own_stores
 from uaccel.errors import UaccelError
+from uaccel.kernels.choice import ANY_CPU
 from uaccel.memory import Store
 
 BRANCHES, RESIDUAL = (OWN / f"{name}.tflite" for name in ("branches", "residual"))

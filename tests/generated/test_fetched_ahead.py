@@ -13,8 +13,8 @@ from support.generated import compiled
 from support.hostlib import HostModel
 from support.networks import OWN, Network, each_network
 from support.oracle import Tflm, random_inputs
-from uaccel.cli.model_options import CONSTANT_POOL, read_pools
-from uaccel.emit.options import EmitOptions
+from uaccel.cli.options import CONSTANT_POOL, read_pools
+from uaccel.codegen.options import EmitOptions
 from uaccel.errors import UaccelError
 from uaccel.memory import ANY_SIZE, Pool
 from uaccel.pipeline import compile_model

@@ -11,11 +11,10 @@ import pytest
 from numpy.typing import NDArray
 
 from support.generated import cc
-from uaccel.ctext.arrays import COMPACT_FROM, SHORTEST, array_body
-from uaccel.ctext.layout import columns
-from uaccel.emit.options import Names
-from uaccel.emit.weights import Array, weights_header, weights_source
-from uaccel.resources import data_dir
+from uaccel.codegen.options import Names
+from uaccel.codegen.weights import Array, weights_header, weights_source
+from uaccel.util.c_text import COMPACT_FROM, SHORTEST, array_body, columns
+from uaccel.util.files import data_dir
 
 LARGE = np.arange(COMPACT_FROM, dtype=np.uint32).astype(np.uint8).view(np.int8)
 SMALL = np.arange(-5, 5, dtype=np.int8)

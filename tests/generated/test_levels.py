@@ -14,11 +14,11 @@ from support.levels import FAST_MATH, LEVELS, MODELS, Machine, check, sampled, s
 from support.networks import OWN
 from support.onnx_networks import convolutional, quantised
 from support.oracle import Tflm
-from uaccel.emit.options import EmitOptions, Names
-from uaccel.emit.weights import Array, weights_header, weights_source
+from uaccel.codegen.options import EmitOptions, Names
+from uaccel.codegen.weights import Array, weights_header, weights_source
 from uaccel.memory import Pool
 from uaccel.pipeline import compile_model
-from uaccel.running.packed import archive_of
+from uaccel.runner.compiled import archive_of
 
 GCC, CLANG = Machine("gcc"), Machine("clang")
 POWERPC = Machine("powerpc-linux-gnu-gcc", ("qemu-ppc",), ("-static",), big_endian=True)

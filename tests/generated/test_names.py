@@ -16,13 +16,13 @@ from support.oracle import Tflm, random_inputs
 from support.sanitized import compile_pooled, run_sanitized
 from support.tflite_writer import ModelBuilder
 from uaccel.accelerator import load_accelerators
-from uaccel.accelerator.starter import write_starter
-from uaccel.basics.sinks import comment_safe
-from uaccel.ctext.layout import block_comment, quoted
-from uaccel.emit.options import c_name
+from uaccel.accelerator.discovery import write_starter
+from uaccel.codegen.options import c_name
 from uaccel.pipeline import compile_model
-from uaccel.resources import data_dir
-from uaccel.running.packed import archive_of
+from uaccel.runner.compiled import archive_of
+from uaccel.util.c_text import block_comment, quote_comment
+from uaccel.util.files import data_dir
+from uaccel.util.text import comment_safe
 
 
 def model(inputs: list[str], outputs: list[str]) -> bytes:
@@ -162,11 +162,11 @@ HOSTILE = st.text(st.sampled_from('*/\\? \nx"')) | st.text()
 @settings(max_examples=500, deadline=None)
 @given(HOSTILE)
 def test_no_text_breaks_a_comment(text: str) -> None:
-    for safe in (comment_safe(text), quoted(text), block_comment(["x", text, "y"])[2:-2].replace("\n", "")):
+    for safe in (comment_safe(text), quote_comment(text), block_comment(["x", text, "y"])[2:-2].replace("\n", "")):
         for bad in ("*/", "/*", "??", "\\", "\n", "\r"):
             assert bad not in safe
         assert all(char.isprintable() for char in safe)
-    assert len(comment_safe(quoted(text))) < 150
+    assert len(comment_safe(quote_comment(text))) < 150
 
 
 @settings(max_examples=300, deadline=None)

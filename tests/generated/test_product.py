@@ -11,8 +11,7 @@ from support.boards import board_with_tools
 from support.generated import archive
 from support.networks import OWN
 from uaccel.board import load_board
-from uaccel.project.build import firmware_of
-from uaccel.project.create import create_project
+from uaccel.build.project import create_project, firmware_of
 
 MAIN = """#include "tvmgen_gesture.h"
 

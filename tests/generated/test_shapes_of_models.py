@@ -13,7 +13,7 @@ from support.generated import Unpacked, archive, cc
 from support.oracle import Tflm, random_inputs
 from support.sanitized import compile_pooled, run_sanitized
 from support.shapes import SHAPES
-from uaccel.resources import data_dir
+from uaccel.util.files import data_dir
 
 RAMP = np.array([[-125, -118, -111, -104]], np.int8)
 

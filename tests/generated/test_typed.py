@@ -10,10 +10,10 @@ import pytest
 
 from support.generated import Unpacked, archive, cc, compiled
 from support.networks import OWN
-from uaccel.ctext.types import limits
-from uaccel.emit.options import names_of
-from uaccel.emit.typed import is_converted
+from uaccel.codegen.describe import is_converted
+from uaccel.codegen.options import names_of
 from uaccel.model import TensorSpec
+from uaccel.util.c_text import limits
 
 MODELS = ("gesture", "int16", "mixed")
 REALS = [0.0, -0.0, 1e-30, 0.49999997, 0.5, -0.5, 1.5, 2.5, -2.5, 100.25, -3e38, 3e38, float("inf"), float("-inf")]

@@ -11,7 +11,7 @@ from support.boards import board_with_tools
 from support.generated import WARNINGS, Unpacked, archive, cc, objects
 from support.hostlib import STRICT, include_flags
 from support.networks import Network, each_made
-from uaccel.resources import data_dir
+from uaccel.util.files import data_dir
 
 # All that clang knows, but three: padding is no fault, C99 has declarations after statements, and a kernel that one
 # model leaves unused is used by another.

@@ -15,8 +15,8 @@ from support.networks import OWN, Network, each_network
 from support.oracle import Array, Tflm, random_inputs
 from support.sanitized import SANITIZE
 from support.shapes import SHAPES
-from uaccel.basics.words import BOUNDED
-from uaccel.resources import data_dir
+from uaccel.util.files import data_dir
+from uaccel.util.text import BOUNDED
 
 HERE = Path(__file__).parent
 BRANCHES, GESTURE = (OWN / f"{name}.tflite" for name in ("branches", "gesture"))

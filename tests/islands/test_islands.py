@@ -15,9 +15,9 @@ from support.onnx_islands import CASES, shuffles, tokens
 from support.onnx_models import Graph, Grid, onnx_runtime
 from support.onnx_real_sums import REALS, TABLES
 from uaccel.frontend import import_model
-from uaccel.partition.float_advice import float_advice
-from uaccel.running.real_meaning import real_opinion
-from uaccel.simplify import simplify
+from uaccel.partition.partition import float_advice
+from uaccel.partition.passes.simplify import simplify
+from uaccel.runner.reference import real_opinion
 from uaccel.tvm_api import is_call, main_bindings
 from uaccel.tvm_api.executor import Executor
 

@@ -15,9 +15,9 @@ from support.onnx_islands import CASES
 from support.onnx_models import Graph
 from support.onnx_real_sums import REALS, TABLES
 from uaccel.board import load_board
-from uaccel.cpu_kernels.selection import Selection, target_of
+from uaccel.kernels.choice import Selection, target_of
 from uaccel.pipeline import compile_model
-from uaccel.running.packed import run_compiled
+from uaccel.runner.compiled import run_compiled
 from uaccel.tvm_api.executor import Executor
 
 OF_REALS = {"uaccel_fully_connected_sums", "uaccel_dequantize_sums", "uaccel_float_lookup"}

@@ -23,15 +23,14 @@ from support.command import process
 from support.farm import Lab, children, command, lab, soon
 from support.farm_jobs import act
 from support.networks import OWN
-from uaccel.bench.desk import Desk
 from uaccel.errors import InputError, UaccelError
 from uaccel.frontend import import_model
-from uaccel.lab import connect
-from uaccel.lab.farm import Farm, Item
-from uaccel.lab.hire import Offer, found_boards, stated_boards
-from uaccel.lab.parcel import Packer, Parcel, replaced, unpack
-from uaccel.lab.pool import Limits, Outcome
-from uaccel.lab.row import Row
+from uaccel.runner.sweep import farm as connect
+from uaccel.runner.sweep.farm import Farm, Item, WorkerCapacity, found_boards, stated_boards
+from uaccel.runner.sweep.matrix import Row
+from uaccel.runner.sweep.pool import Limits, Outcome
+from uaccel.runner.sweep.worker import Packer, Parcel, substitute_paths, unpack
+from uaccel.session.emulated_board import Desk
 
 pytest.importorskip("distributed", reason="Dask is not installed: pip install 'uaccel[farm]'")
 
@@ -55,7 +54,7 @@ def farm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A matrix with an accelerator of the user's own."""
-    from uaccel.resources import data_dir
+    from uaccel.util.files import data_dir
 
     folder = tmp_path_factory.mktemp("matrix")
     shutil.copy(OWN / "gesture.tflite", folder)
@@ -200,9 +199,9 @@ def test_what_a_worker_finds_and_offers(monkeypatch: pytest.MonkeyPatch) -> None
     assert found_boards() == {}
     plugged.vid, plugged.pid = 0x0483, 0x374B
     assert found_boards() == {"nucleo_f746zg": "auto"}
-    offer = Offer("w", 2, {"nucleo_f746zg": "auto", "other": "/dev/x"})
+    offer = WorkerCapacity("w", 2, {"nucleo_f746zg": "auto", "other": "/dev/x"})
     assert offer.resources == {"build": 2, "board:nucleo_f746zg": 1, "board:other": 1}
-    assert Offer("w", 0).resources == {}
+    assert WorkerCapacity("w", 0).resources == {}
 
 
 def test_parcels_hold_what_rows_name(tmp_path: Path) -> None:
@@ -215,7 +214,7 @@ def test_parcels_hold_what_rows_name(tmp_path: Path) -> None:
     packed = Packer().pack(row)
     names = {name for parcel in packed.parcels for name in parcel.files}
     assert names == {"m.tflite", "own/accelerator.py", "own/part/a.c"}
-    assert Row.from_json(replaced(packed.row, packed.paths)) == row
+    assert Row.from_json(substitute_paths(packed.row, packed.paths)) == row
     (own,) = (parcel for parcel in packed.parcels if parcel.name == "own")
     place = unpack(own, tmp_path / "kept")
     assert (place / "part" / "a.c").read_text() == "int a;\n"

@@ -15,15 +15,11 @@ import pytest
 from support.command import process
 from support.networks import OWN
 from uaccel.errors import UaccelError
-from uaccel.lab.expected import Behind
-from uaccel.lab.junit import write_junit
-from uaccel.lab.label import commit_of
-from uaccel.lab.parquet import pyarrow, write_parquet
-from uaccel.lab.pool import Outcome
-from uaccel.lab.results import Results, read_results
-from uaccel.lab.row import Row
-from uaccel.lab.sweep import sweep
-from uaccel.lab.work import FAILED, FIGURES, RAN, RIGHT, WRONG, Result, figure
+from uaccel.runner.sweep.matrix import Row
+from uaccel.runner.sweep.pool import Outcome
+from uaccel.runner.sweep.results import Regression, Results, pyarrow, read_results, write_junit, write_parquet
+from uaccel.runner.sweep.row_result import FAILED, FIGURES, RAN, RIGHT, WRONG, Result, commit_of, figure
+from uaccel.runner.sweep.sweep import sweep
 
 HOSTILE = "\x1b[31mred\x00 <b>&\"'\ufffe\ud800 ]]>"
 GOOD = Result("a", Row("m/kws.tflite", "mps2_an386"), RIGHT, {"instructions": 100}, took=1.25)
@@ -39,7 +35,7 @@ def suite(folder: Path, results: Any = EVERY, worse: Any = (), name: str = "nigh
 
 
 def test_each_row_is_a_case_with_what_is_wrong(tmp_path: Path) -> None:
-    worse = [Behind(SLOW.row.title, "ram.total", 5, 7), Behind(SLOW.row.title, "flash.total", 1, 2)]
+    worse = [Regression(SLOW.row.title, "ram.total", 5, 7), Regression(SLOW.row.title, "flash.total", 1, 2)]
     found = suite(tmp_path, worse=worse)
     totals = {"name": "nightly", "tests": "4", "failures": "2", "errors": "1", "time": "3.250"}
     assert found.attrib == totals

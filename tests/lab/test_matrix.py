@@ -9,10 +9,8 @@ import pytest
 
 from support.networks import OWN
 from uaccel.errors import AcceleratorError, UaccelError
-from uaccel.lab.matrix import read_matrix
-from uaccel.lab.row import OPTIONS, Row
-from uaccel.lab.space import all_rows, variant
-from uaccel.resources import data_dir
+from uaccel.runner.sweep.matrix import OPTIONS, Row, all_rows, read_matrix, variant
+from uaccel.util.files import data_dir
 
 WHOLE = """
 models = ["gesture.tflite", "mixed.tflite"]

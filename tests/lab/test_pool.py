@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from support.farm import children, command, soon
-from uaccel.lab.pool import Limits, Outcome, Pool
+from uaccel.runner.sweep.pool import Limits, Outcome, Pool
 
 
 def act(item: tuple[str, Any]) -> Any:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from uaccel.lab.round import round_of
-from uaccel.running.taken import Spent, Taken
+from uaccel.runner.layer_costs import LayerCosts, Spent
+from uaccel.runner.sweep.tune import round_of
 
 CPU = Spent(0, "on the CPU", 100, 150, None)
 OWN = Spent(0, "on a core that counts its cycles", 100, 150, None, own=True)
@@ -24,5 +24,5 @@ CASES = {
 @pytest.mark.parametrize("case", CASES)
 def test_what_layers_took(case: str) -> None:
     spent, by_instructions, unit, costs = CASES[case]
-    taken = round_of(list(costs), Taken(spent, ""), by_instructions=by_instructions)
+    taken = round_of(list(costs), LayerCosts(spent, ""), by_instructions=by_instructions)
     assert (taken.unit, taken.costs) == (unit, costs)

@@ -16,11 +16,10 @@ import pytest
 
 from support.command import process
 from support.networks import OWN
-from uaccel.lab.expected import Behind, behind
-from uaccel.lab.results import Results, read_results
-from uaccel.lab.row import Row
-from uaccel.lab.work import RIGHT, WRONG, Result, figure
-from uaccel.resources import data_dir
+from uaccel.runner.sweep.matrix import Row
+from uaccel.runner.sweep.results import Regression, Results, behind, read_results
+from uaccel.runner.sweep.row_result import RIGHT, WRONG, Result, figure
+from uaccel.util.files import data_dir
 
 SMALL = """
 models = ["gesture.tflite"]
@@ -175,7 +174,7 @@ ROW = Row("m.tflite", "host")
 def test_what_is_worse(name: str, percent: float, stored: float, now: float, worse: bool) -> None:
     result = Result("d", ROW, RIGHT, REPORTS[name](now))
     found = behind([result], {name: percent}, {ROW.title: {name: stored}})
-    assert found == ([Behind(ROW.title, name, stored, now)] if worse else [])
+    assert found == ([Regression(ROW.title, name, stored, now)] if worse else [])
     assert all(str(entry).startswith(f"{ROW.title}: {name} is ") for entry in found)
 
 

@@ -14,21 +14,20 @@ import pytest
 from support.boards import board_with_tools
 from support.networks import OWN
 from uaccel.board import Board, load_board
-from uaccel.cache import Cache, file_digest
-from uaccel.cache.store import MANIFEST
-from uaccel.cpu_kernels import Turn
-from uaccel.cpu_kernels.selection import Selection, target_of
-from uaccel.running.firmware import Firmware
-from uaccel.running.job import Job
-from uaccel.running.packed import packed
-from uaccel.running.taken import KIND, TAKEN, Taken, emulated, measure, measured_before
+from uaccel.kernels import Turn
+from uaccel.kernels.choice import Selection, target_of
+from uaccel.runner.compiled import pack_compiled
+from uaccel.runner.firmware import Firmware
+from uaccel.runner.job import Job
+from uaccel.runner.layer_costs import KIND, TAKEN, LayerCosts, emulated, measure, measured_before
+from uaccel.util.cache import MANIFEST, Cache, file_digest
 
 BOARD = "mps2_an386"
 
 
 def firmware_for(board: Board, number: int = 0) -> Firmware:
     job = Job(OWN / "gesture.tflite", board)
-    return packed(job.compiled(selection=Selection(target_of(board), Turn(number))))
+    return pack_compiled(job.compiled(selection=Selection(target_of(board), Turn(number))))
 
 
 class Kept:
@@ -41,7 +40,7 @@ class Kept:
         self.steps: list[str] = []
         self.taken = self.measure()
 
-    def measure(self) -> Taken:
+    def measure(self) -> LayerCosts:
         self.steps.clear()
         return measure(self.firmware, self.board, self.steps.append, cache=self.cache)
 
@@ -139,4 +138,4 @@ def test_a_time_is_not_kept(tmp_path: Path) -> None:
 def test_it_is_read_as_it_was_written() -> None:
     spent = '"layer": 1, "name": "x", "instructions": 5, "cycles": 7, "nanoseconds": null, "device": 3, "own": true'
     data = json.loads('{"layers": [{' + spent + '}], "outputs": "00"}')
-    assert Taken.from_json(data).to_json() == data
+    assert LayerCosts.from_json(data).to_json() == data

@@ -19,9 +19,8 @@ from support.command import Call, call_in
 from support.mlperf_runner import Runner, printed
 from support.networks import OWN, network_named
 from support.oracle import Array, Tflm, random_inputs
+from uaccel.build.project_api import IoTimeoutError, ProjectServer
 from uaccel.cli import app
-from uaccel.project.api_client import ProjectServer
-from uaccel.project.api_errors import IoTimeoutError
 
 GESTURE = OWN / "gesture.tflite"
 NAMES = {"ad": "ad01", "ic": "ic01", "kws": "kws01", "vww": "vww01", "sww": "sww01"}

@@ -20,7 +20,7 @@ from support.command import Call, call_in
 from support.mlperf_runner import printed
 from support.networks import OWN, network_named
 from support.oracle import Array, Tflm, random_inputs
-from uaccel.bench.desk import Desk
+from uaccel.session.emulated_board import Desk
 
 VARIABLE = "UACCEL_MLPERF_RUNNER"
 FILES = {"gesture": "gesture", "ad": "ad01", "ic": "ic01", "kws": "kws01", "vww": "vww01"}

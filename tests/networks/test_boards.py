@@ -13,7 +13,7 @@ from support.networks import NETWORKS, Network
 from support.oracle import Array, Tflm, random_inputs
 from uaccel.frontend import import_model
 from uaccel.model import TensorSpec
-from uaccel.telling.figures import batched
+from uaccel.report.run_json import batched
 from uaccel.testing import BoardUnderTest
 
 RUNS = 3

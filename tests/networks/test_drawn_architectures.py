@@ -17,9 +17,9 @@ from support.exported import exported, random, save, settled, torch
 from support.hostlib import HostModel
 from support.quantised_modules import FORMS, share_in_float
 from uaccel.api import measure
-from uaccel.basics.quiet import quiet
 from uaccel.frontend import import_model
 from uaccel.pipeline import compile_model
+from uaccel.util.files import quiet
 
 SEEDS: Final = range(12)
 

@@ -15,12 +15,10 @@ from support.channel_networks import Layers
 from support.exactness import assert_channels_of
 from support.hostlib import Array
 from support.networks import network_named
-from uaccel.ops.base import get, info_of
+from uaccel.ops.operator import get, info_of
 from uaccel.ops.quantize import Dequantize, DequantizeAttrs, Quantize, QuantizeAttrs
+from uaccel.partition.passes.simplify import DropChannels, known_channels, steps_of
 from uaccel.pipeline import compile_model
-from uaccel.simplify import DropChannels
-from uaccel.simplify.channels import steps_of
-from uaccel.simplify.channels_known import known_channels
 from uaccel.tvm_api import ModuleBuilder, is_call, main_bindings, relax, same_type
 from uaccel.tvm_api.executor import Executor
 

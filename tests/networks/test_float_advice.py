@@ -14,7 +14,7 @@ from support.networks import OWN
 from support.tflite_writer import ModelBuilder
 from uaccel.frontend import import_model
 from uaccel.model import ImportedModel, Signature
-from uaccel.partition.float_advice import float_advice
+from uaccel.partition.partition import float_advice
 from uaccel.tvm_api import module_of, relax
 
 HOW = "uaccel quantize MODEL.onnx --calibration DATA.npz does it"

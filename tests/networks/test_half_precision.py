@@ -15,10 +15,10 @@ from support.float_networks import FORMATS, FloatNetwork, keyword, mobilenet, wr
 from support.float_rows import assert_same_bits
 from support.hostlib import HostModel
 from uaccel.api import measure
-from uaccel.basics.favour import Favour
 from uaccel.board import load_board
-from uaccel.cpu_kernels.selection import selection_for
+from uaccel.kernels.choice import selection_for
 from uaccel.pipeline import compile_model
+from uaccel.util.favour import Favour
 
 NETWORKS: dict[str, FloatNetwork] = {"keyword": keyword(8, 2, 13), "mobilenet": mobilenet(16, 2)}
 Array = NDArray[Any]

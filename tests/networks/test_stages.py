@@ -9,9 +9,9 @@ from support.networks import Network, each_network
 from support.oracle import random_inputs
 from support.stages import assert_stages_agree
 from uaccel.errors import ModelError
-from uaccel.ops.base import constant
+from uaccel.ops.operator import constant
+from uaccel.partition.passes.simplify import FoldConstants, RemoveDeadCode
 from uaccel.pipeline import compile_model
-from uaccel.simplify import FoldConstants, RemoveDeadCode
 from uaccel.tvm_api import main_bindings, relax
 from uaccel.tvm_api.executor import Executor
 
@@ -79,7 +79,7 @@ def module_free_of_constants() -> object:
 
 def test_constants_that_take_too_long_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     """Each of many small calls costs as much as compiling it."""
-    monkeypatch.setattr("uaccel.simplify.fold_constants.MOST_SECONDS", -1.0)
+    monkeypatch.setattr("uaccel.partition.passes.simplify.MOST_SECONDS", -1.0)
     with pytest.raises(ModelError) as caught:
         FoldConstants()(module_with_constants())
     assert str(caught.value) == (

@@ -15,7 +15,7 @@ from support.onnx_flow import INTEGERS, MODELS, endless, model_of, nested
 from support.onnx_rows import Array, compare, session_of
 from uaccel.errors import ModelError
 from uaccel.pipeline import Compiled, compile_model
-from uaccel.running.packed import run_compiled
+from uaccel.runner.compiled import run_compiled
 from uaccel.tvm_api.executor import Executor
 
 TURNS = (0, 1, 2, 5)

@@ -14,8 +14,8 @@ from support.onnx_rows import Array, Given, Row, feeds_of, model_of, row, sessio
 from uaccel.errors import ModelError
 from uaccel.frontend import import_model
 from uaccel.pipeline import compile_model
-from uaccel.running.packed import run_compiled
-from uaccel.running.second_opinion import second_opinion
+from uaccel.runner.compiled import run_compiled
+from uaccel.runner.reference import second_opinion
 from uaccel.tvm_api.executor import Executor
 
 BOXES, SCORES = Given((2, 9, 4), low=0, high=1), Given((2, 3, 9), low=0, high=1)

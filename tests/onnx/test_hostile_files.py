@@ -391,7 +391,7 @@ def test_what_is_made_for_inputs(name: str, tmp_path: Path) -> None:
 
 
 def test_a_chain_of_many_nodes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("uaccel.frontend.budget.MOST_NODES", 3)
+    monkeypatch.setattr("uaccel.frontend.checks.MOST_NODES", 3)
     names = ["x", "a", "b", "c", "y"]
     made = model(*(node("Relu", source, output=out) for source, out in itertools.pairwise(names)))
     assert refusal(made, tmp_path) == NODES_TOO_MANY.replace("10000", "3")

@@ -14,11 +14,11 @@ from support.hostlib import HostModel
 from support.onnx_rows import Array, Given, Row, compare, model_of, row, session_of
 from uaccel.errors import ModelError
 from uaccel.frontend import import_model
-from uaccel.frontend.onnx.operators import LEARNING
-from uaccel.ops.kernel import Constant
+from uaccel.frontend.onnx.graph import LEARNING
+from uaccel.ops.operator import Constant
 from uaccel.pipeline import compile_model
-from uaccel.running.packed import run_compiled
-from uaccel.running.second_opinion import second_opinion
+from uaccel.runner.compiled import run_compiled
+from uaccel.runner.reference import second_opinion
 
 LEARNED = Path(__file__).with_name("learned")
 NAMES = sorted(path.stem for path in LEARNED.glob("*.onnx"))

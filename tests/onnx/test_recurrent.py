@@ -11,9 +11,9 @@ import pytest
 from support.boards import board_with_tools
 from support.hostlib import HostModel
 from support.onnx_rows import Array, Given, Row, compare, feeds_of, model_of, row, session_of
-from uaccel.ops.kernel import Constant
+from uaccel.ops.operator import Constant
 from uaccel.pipeline import Compiled, compile_model
-from uaccel.running.packed import run_compiled
+from uaccel.runner.compiled import run_compiled
 
 STEPS, BATCH, DEPTH, UNITS = 5, 3, 4, 3
 GATES = {"LSTM": 4, "GRU": 3, "RNN": 1}

@@ -17,7 +17,7 @@ from support.single_op import Activation, Constant
 from uaccel.errors import ModelError
 from uaccel.ops.fixedpoint import quantize_multiplier
 from uaccel.pipeline import compile_model
-from uaccel.running.packed import run_compiled
+from uaccel.runner.compiled import run_compiled
 
 COMPARISONS = ("EQUAL", "NOT_EQUAL", "GREATER", "GREATER_EQUAL", "LESS", "LESS_EQUAL")
 Scales = tuple[tuple[float, int], tuple[float, int]]

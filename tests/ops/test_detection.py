@@ -14,7 +14,7 @@ from support.hostlib import HostModel, compile_bytes
 from support.oracle import Array, LiteRt
 from support.tflite_writer import ModelBuilder
 from uaccel.errors import ModelError
-from uaccel.running.packed import run_compiled
+from uaccel.runner.compiled import run_compiled
 from uaccel.tvm_api.executor import Executor
 
 REGULAR = {"use_regular_nms": True}

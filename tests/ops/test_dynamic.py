@@ -16,7 +16,7 @@ from support.single_op import Activation, Constant
 from support.tflite_writer import ModelBuilder
 from uaccel.errors import ModelError
 from uaccel.pipeline import compile_model
-from uaccel.running.packed import run_compiled
+from uaccel.runner.compiled import run_compiled
 
 I8 = Activation((4, 5), "int8", 0.1, 3)
 BEGIN = Activation((2,), "int32")

@@ -17,7 +17,7 @@ from support.sanitized import assert_clean
 from support.single_op import Activation, Constant
 from support.tflite_writer import ModelBuilder
 from uaccel.errors import ModelError
-from uaccel.ops.broadcast import LOOPS, collapse
+from uaccel.ops.binary import LOOPS, collapse
 from uaccel.pipeline import Compiled
 
 OPERATORS = ("ADD", "SUB", "MUL", "MINIMUM", "MAXIMUM", "SQUARED_DIFFERENCE")

@@ -13,7 +13,7 @@ import pytest
 
 from uaccel.model import TensorInfo
 from uaccel.ops import exact
-from uaccel.ops.rounding import FLOAT32, TFLITE
+from uaccel.ops.exact import FLOAT32, TFLITE
 from uaccel.tvm_api import relax, te
 from uaccel.tvm_api.executor import Executor
 

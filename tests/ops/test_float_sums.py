@@ -20,9 +20,9 @@ from support.relax_modules import compiled_module
 from support.sanitized import POOL, run_sanitized
 from uaccel import memory
 from uaccel.board import load_board
-from uaccel.cpu_kernels.selection import ANY_CPU, selection_for
-from uaccel.emit.options import EmitOptions
-from uaccel.running.packed import run_compiled
+from uaccel.codegen.options import EmitOptions
+from uaccel.kernels.choice import ANY_CPU, selection_for
+from uaccel.runner.compiled import run_compiled
 from uaccel.tvm_api.executor import Executor
 
 FMA = "fma" in Path("/proc/cpuinfo").read_text(errors="replace").split()

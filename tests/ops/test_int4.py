@@ -17,14 +17,14 @@ from support.sanitized import assert_clean
 from support.single_op import Activation, Constant
 from support.tflite_writer import OptionValue
 from support.windows import spread_scales
-from uaccel.basics.favour import Favour
 from uaccel.board import Board, load_board
-from uaccel.cpu_kernels import Target
-from uaccel.cpu_kernels.selection import Selection, target_of
-from uaccel.ops.kernel import Constant as Stored
+from uaccel.kernels import Target
+from uaccel.kernels.choice import Selection, target_of
+from uaccel.ops.operator import Constant as Stored
 from uaccel.pipeline import Compiled, compile_model
-from uaccel.running.packed import run_compiled
+from uaccel.runner.compiled import run_compiled
 from uaccel.tvm_api.executor import Executor
+from uaccel.util.favour import Favour
 
 Shape = tuple[int, ...]
 Options = Mapping[str, OptionValue]

@@ -13,7 +13,7 @@ from support.rounded_once import Case, check, module_of, run_onnx
 from support.rounded_once_cases import norm
 from uaccel.errors import ModelError
 from uaccel.model import Quantisation
-from uaccel.ops.layer_norm import layer_norm_operands
+from uaccel.ops.normalize import layer_norm_operands
 
 Shape = tuple[int, ...]
 ONE = np.ones(4, np.float32)

@@ -11,7 +11,7 @@ import pytest
 from support.exactness import assert_same
 from support.hostlib import Array, HostModel
 from support.relax_modules import Build, compiled
-from uaccel.ops.base import constant
+from uaccel.ops.operator import constant
 from uaccel.pipeline import Compiled
 from uaccel.tvm_api import relax
 from uaccel.tvm_api.executor import Executor

@@ -13,7 +13,7 @@ from support.oracle import Array, LiteRt, random_inputs
 from support.single_op import Activation, Constant, single_op
 from support.tflite_writer import ModelBuilder, OptionValue, Tensor
 from uaccel.errors import ModelError
-from uaccel.running.packed import run_compiled
+from uaccel.runner.compiled import run_compiled
 from uaccel.tvm_api.executor import Executor
 
 IMAGE = (1, 7, 6, 4)

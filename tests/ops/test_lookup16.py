@@ -15,7 +15,7 @@ pytest.importorskip("onnxruntime")
 from support.hostlib import HostModel
 from support.onnx_models import Graph, Grid
 from uaccel.frontend import import_model
-from uaccel.ops.kernel import Constant
+from uaccel.ops.operator import Constant
 from uaccel.pipeline import compile_model
 from uaccel.tvm_api.executor import Executor
 

@@ -17,7 +17,7 @@ from support.reducing_ops import activation, resize
 from support.refusal import refusal
 from support.sanitized import assert_clean
 from support.single_op import Activation
-from uaccel.frontend.tflite.resize import nearest
+from uaccel.frontend.tflite.image import nearest
 from uaccel.ops.resize import ResizeBilinearAttrs, ResizeNearestAttrs
 from uaccel.tvm_api.executor import Executor
 

@@ -17,8 +17,8 @@ from support.rounded_once import Case, check, check_ideal, module_of
 from support.rounded_once_cases import binary
 from uaccel.errors import ModelError
 from uaccel.model import Quantisation
-from uaccel.ops.ratio import fixed_ratios
-from uaccel.ops.weighted_sum import weighted_sum_attrs
+from uaccel.ops.binary import weighted_sum_attrs
+from uaccel.ops.fixedpoint import fixed_ratios
 from uaccel.tvm_api.executor import Executor
 
 OPERATORS = ("Add", "Sub", "Mul")

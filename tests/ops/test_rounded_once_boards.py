@@ -18,8 +18,8 @@ from support.rounded_once_cases import Pool, binary, gate, norm, reduction, slop
 from support.sanitized import POOL, run_sanitized
 from uaccel import memory
 from uaccel.board import load_board
-from uaccel.emit.options import EmitOptions
-from uaccel.running.packed import run_compiled
+from uaccel.codegen.options import EmitOptions
+from uaccel.runner.compiled import run_compiled
 from uaccel.tvm_api.executor import Executor
 
 

@@ -9,8 +9,7 @@ from support.rounded_once import Case, check
 from support.rounded_once_cases import gate, slopes
 from uaccel.errors import ModelError
 from uaccel.model import Quantisation
-from uaccel.ops.function_product import function_product_operands
-from uaccel.ops.prelu_once import prelu_once_operands
+from uaccel.ops.activation import function_product_operands, prelu_once_operands
 
 GATES = {
     "a gate": gate(),

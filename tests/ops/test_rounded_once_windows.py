@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from support.rounded_once import Case, Quantised, check, module_of
 from support.rounded_once_cases import Pool, reduction, resize
-from uaccel.ops.base import get
-from uaccel.ops.window import WindowAttrs, WindowMax
+from uaccel.ops.operator import get
+from uaccel.ops.pool import WindowAttrs, WindowMax
 
 NONE = (0, 0, 0, 0)
 

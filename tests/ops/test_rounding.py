@@ -19,23 +19,19 @@ from support.hostlib import HostModel, include_flags
 from support.relax_modules import compiled_module
 from support.single_precision import convolved, rounded, transposed
 from uaccel.board import load_board
-from uaccel.cpu_kernels import Target, Turn
-from uaccel.cpu_kernels.selection import Selection, target_of
 from uaccel.errors import ModelError
+from uaccel.kernels import Target, Turn
+from uaccel.kernels.choice import Selection, target_of
 from uaccel.model import TensorInfo
-from uaccel.ops.base import constant, get
-from uaccel.ops.batch_matmul import BatchMatmul, BatchMatmulAttrs
-from uaccel.ops.conv2d import Conv2d, Conv2dAttrs
-from uaccel.ops.depthwise_conv2d import DepthwiseConv2d
+from uaccel.ops.accumulators import RequantizeSums, RequantizeSumsAttrs
+from uaccel.ops.conv import Conv2d, Conv2dAttrs, DepthwiseConv2d, TransposeConv2d, TransposeConv2dAttrs
+from uaccel.ops.exact import FLOAT32, float32_scale, float32_scales, with_rests
 from uaccel.ops.fixedpoint import requantize_float32
-from uaccel.ops.fully_connected import FullyConnected, FullyConnectedAttrs
-from uaccel.ops.quantize import Quantize, QuantizeAttrs
+from uaccel.ops.matmul import BatchMatmul, BatchMatmulAttrs, FullyConnected, FullyConnectedAttrs
+from uaccel.ops.operator import constant, get
+from uaccel.ops.quantize import Quantize, QuantizeAttrs, Requantize, RequantizeAttrs
 from uaccel.ops.reduce import ReduceMean, ReduceSum, ReduceSumAttrs
-from uaccel.ops.requantize import Requantize, RequantizeAttrs
-from uaccel.ops.requantize_sums import RequantizeSums, RequantizeSumsAttrs
-from uaccel.ops.rounding import FLOAT32, float32_scale, float32_scales, with_rests
-from uaccel.ops.transpose_conv2d import TransposeConv2d, TransposeConv2dAttrs
-from uaccel.running.packed import run_compiled
+from uaccel.runner.compiled import run_compiled
 from uaccel.tvm_api import ModuleBuilder, relax
 from uaccel.tvm_api.executor import Executor
 

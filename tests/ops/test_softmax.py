@@ -16,7 +16,7 @@ from support.oracle import Array
 from support.reducing_ops import activation, softmax
 from support.refusal import refusal
 from support.sanitized import assert_clean
-from uaccel.ops.softmax_tables import exponential_lookup, exponentials, reciprocal_lookup
+from uaccel.ops.softmax import exponential_lookup, exponentials, reciprocal_lookup
 from uaccel.tvm_api.executor import Executor
 
 TYPES = [("int8", "int8"), ("int8", "int16"), ("int16", "int16")]

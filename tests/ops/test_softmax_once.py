@@ -13,7 +13,7 @@ from support.rounded_once import Case, check, check_onnx, module_of, run_onnx
 from support.rounded_once_cases import softmax
 from uaccel.errors import ModelError
 from uaccel.model import Quantisation
-from uaccel.ops.softmax_once import softmax_once_operands
+from uaccel.ops.softmax import softmax_once_operands
 
 Shape = tuple[int, ...]
 

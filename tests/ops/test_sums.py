@@ -15,15 +15,23 @@ from support.exactness import assert_same
 from support.hostlib import Array, HostModel
 from support.relax_modules import compiled, module_of
 from support.sanitized import POOL, run_sanitized
-from uaccel.emit.options import EmitOptions
+from uaccel.codegen.options import EmitOptions
 from uaccel.memory import Pool
 from uaccel.model import TensorInfo
-from uaccel.ops.base import constant, get
-from uaccel.ops.conv2d import Conv2d, Conv2dAttrs
-from uaccel.ops.conv2d_sums import NCHW, NHWC, TO_NHWC, Conv2dSums, Conv2dSumsAttrs
-from uaccel.ops.fully_connected import FullyConnected, FullyConnectedAttrs
-from uaccel.ops.fully_connected_sums import FullyConnectedSums, FullyConnectedSumsAttrs
-from uaccel.ops.requantize_sums import RequantizeSums, RequantizeSumsAttrs
+from uaccel.ops.accumulators import (
+    NCHW,
+    NHWC,
+    TO_NHWC,
+    Conv2dSums,
+    Conv2dSumsAttrs,
+    FullyConnectedSums,
+    FullyConnectedSumsAttrs,
+    RequantizeSums,
+    RequantizeSumsAttrs,
+)
+from uaccel.ops.conv import Conv2d, Conv2dAttrs
+from uaccel.ops.matmul import FullyConnected, FullyConnectedAttrs
+from uaccel.ops.operator import constant, get
 from uaccel.tvm_api import relax
 from uaccel.tvm_api.executor import Executor
 

@@ -12,9 +12,9 @@ import pytest
 from support.hostlib import Array
 from support.rounded_once import Case, Quantised, check_onnx
 from uaccel.model import Quantisation
-from uaccel.ops import table_float32
-from uaccel.ops.table_float32 import FUNCTIONS, Function, leaky_relu
-from uaccel.ops.table_float32 import table_float32 as table_of
+from uaccel.ops import lookup as table_float32
+from uaccel.ops.lookup import FUNCTIONS, Function, leaky_relu
+from uaccel.ops.lookup import table_float32 as table_of
 
 
 @dataclass(frozen=True)

@@ -10,8 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from uaccel.toolchain import PROGRAMS
-from uaccel.toolchain.install import uses_apt
+from uaccel.build.programs import PROGRAMS, uses_apt
 
 ROOT = Path(__file__).resolve().parents[2]
 ROWS = [program for program in PROGRAMS if program.brought_by == "setup"]

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from uaccel.accelerator.starter import write_starter
+from uaccel.accelerator.discovery import write_starter
 
 PROJECT = """
 [build-system]

@@ -11,9 +11,9 @@ import pytest
 from support.partitioned import accelerator, chain, compile_on, operation, whole
 from uaccel.accelerator import Constant, Input, Lowered, Output, Region, Scratch, library_call
 from uaccel.errors import UaccelError
-from uaccel.ops.kernel import Definition
+from uaccel.ops.operator import Definition
 from uaccel.pipeline import Compiled
-from uaccel.telling.dump import dump_files, load_region, write_dump
+from uaccel.report.dump import dump_files, load_region, write_dump
 
 
 def lower(region: Region) -> Lowered:

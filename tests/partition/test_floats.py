@@ -12,7 +12,7 @@ import pytest
 from support.float_rows import assert_same_bits
 from support.hostlib import Array, HostModel
 from support.relax_modules import compiled_module, module_of
-from uaccel.ops.base import constant
+from uaccel.ops.operator import constant
 from uaccel.tvm_api import relax
 from uaccel.tvm_api.executor import Executor
 

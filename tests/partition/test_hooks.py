@@ -12,8 +12,8 @@ from support.partitioned import accelerator, assert_same_meaning, chain, compile
 from uaccel.accelerator import Constant, Input, Lowered, Output, Region, Scratch, library_call
 from uaccel.errors import AcceleratorError
 from uaccel.lower.program import Program
-from uaccel.ops.kernel import Definition
-from uaccel.running.verify import Reference, changed_meaning
+from uaccel.ops.operator import Definition
+from uaccel.runner.verify import Reference, changed_meaning
 from uaccel.tvm_api import FunctionBlock, is_call, rebuild_main, relax, tvm
 
 OP = relax.op

@@ -14,20 +14,13 @@ from hypothesis import strategies as st
 from support.exactness import assert_same
 from support.hostlib import Array, HostModel
 from support.relax_modules import compiled_module
-from uaccel.ops.add import Add, AddAttrs, Sub
-from uaccel.ops.base import constant, get, info_of
-from uaccel.ops.conv2d_sums import NCHW, Conv2dSums, Conv2dSumsAttrs
+from uaccel.ops.accumulators import NCHW, Conv2dSums, Conv2dSumsAttrs, RequantizeSums, RequantizeSumsAttrs
+from uaccel.ops.activation import Prelu, PreluAttrs, Sigmoid16Attrs, Tanh16, TwoSlopes, TwoSlopesAttrs
+from uaccel.ops.binary import Add, AddAttrs, Maximum, MinimumMaximumAttrs, Mul, MulAttrs, Sub
 from uaccel.ops.lookup import Lookup, LookupAttrs
-from uaccel.ops.minimum_maximum import Maximum, MinimumMaximumAttrs
-from uaccel.ops.mul import Mul, MulAttrs
-from uaccel.ops.prelu import Prelu, PreluAttrs
-from uaccel.ops.quantize import Dequantize, DequantizeAttrs, Quantize, QuantizeAttrs
-from uaccel.ops.requantize import Requantize, RequantizeAttrs
-from uaccel.ops.requantize_sums import RequantizeSums, RequantizeSumsAttrs
-from uaccel.ops.sigmoid16 import Sigmoid16Attrs, Tanh16
-from uaccel.ops.traits import ELEMENTWISE, RESHAPING, permuted_axes
-from uaccel.ops.two_slopes import TwoSlopes, TwoSlopesAttrs
-from uaccel.partition.layouts import CancelTransposes, LayoutsChanged, is_permute
+from uaccel.ops.operator import ELEMENTWISE, RESHAPING, constant, get, info_of, permuted_axes
+from uaccel.ops.quantize import Dequantize, DequantizeAttrs, Quantize, QuantizeAttrs, Requantize, RequantizeAttrs
+from uaccel.partition.passes.layout import CancelTransposes, LayoutsChanged, is_permute
 from uaccel.tvm_api import FunctionBlock, ModuleBuilder, Op, main_bindings, main_result, relax, structural_equal, tvm
 from uaccel.tvm_api.executor import Executor
 

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from support.vendor import HEAD, description, vendor_folder
-from uaccel import resources
 from uaccel.accelerator import ANY, Operation, load_accelerator, load_accelerators, pattern
 from uaccel.errors import AcceleratorError
+from uaccel.util import files as resources
 
 
 def complaint(folder: Path) -> str:

@@ -9,9 +9,9 @@ import pytest
 
 from support.partitioned import accelerator, chain, operation
 from uaccel.accelerator import Input, Lowered, Output, Region, library_call
-from uaccel.cpu_kernels import Measured, Records, Turn
-from uaccel.cpu_kernels.selection import Selection
 from uaccel.errors import AcceleratorError
+from uaccel.kernels import Records, RecordsSelector, Turn
+from uaccel.kernels.choice import Selection
 from uaccel.lower.from_relax import lower
 from uaccel.lower.program import Layer
 from uaccel.partition import Wishes, partition
@@ -51,7 +51,7 @@ def test_records_decide() -> None:
     assert first.choice is not None
     assert first.choice.options == ("lowering 1", "lowering 2")
     records = Records("", {first.choice.site: {"lowering 1": 20, "lowering 2": 10}})
-    assert function_of(layer_of(nameless, Selection(selector=Measured(records)))) == "tiny_fast"
+    assert function_of(layer_of(nameless, Selection(selector=RecordsSelector(records)))) == "tiny_fast"
 
 
 def test_what_is_wrong_with_any_of_them_is_said() -> None:

@@ -12,11 +12,8 @@ from support.partitioned import accelerator, assert_same_meaning, chain, compile
 from support.random_relax import OPERATORS, models
 from uaccel.model import ImportedModel
 from uaccel.partition import Wishes, partition
-from uaccel.partition.choose import choose, constraints_of
-from uaccel.partition.claims import find_claims
-from uaccel.partition.graph import RESULT, Graph, graph_of
-from uaccel.partition.names import layer_names
-from uaccel.partition.regions import Group, groups_of
+from uaccel.partition.claims import RESULT, BindingGraph, choose, constraints_of, find_claims, graph_of
+from uaccel.partition.regions import Group, groups_of, layer_names
 from uaccel.tvm_api import FunctionBlock, relax
 
 OP = relax.op
@@ -95,7 +92,7 @@ def test_a_region_with_several_results_and_its_name() -> None:
     assert_same_meaning(model, compiled.stages)
 
 
-def ways(graph: Graph, start: set[int]) -> set[int]:
+def ways(graph: BindingGraph, start: set[int]) -> set[int]:
     """What can be reached."""
     found: set[int] = set()
     waiting = list(start)
@@ -107,12 +104,12 @@ def ways(graph: Graph, start: set[int]) -> set[int]:
     return found
 
 
-def is_convex(graph: Graph, members: frozenset[int]) -> bool:
+def is_convex(graph: BindingGraph, members: frozenset[int]) -> bool:
     """No way leads out and in again."""
     return not ways(graph, ways(graph, set(members)) - members) & members
 
 
-def grouped(model: ImportedModel, asked: list[Any]) -> tuple[Graph, list[Group]]:
+def grouped(model: ImportedModel, asked: list[Any]) -> tuple[BindingGraph, list[Group]]:
     graph = graph_of(model.module, layer_names(model))
     claims = find_claims(graph, asked)
     taken = choose(graph, claims, constraints_of(graph, asked, Wishes()), "preference")

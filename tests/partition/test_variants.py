@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from support.vendor import HEAD, description, vendor_folder
-from uaccel import resources
 from uaccel.accelerator import Accelerator, load_accelerator, module_of, planning_for
 from uaccel.errors import AcceleratorError
+from uaccel.util import files as resources
 
 BUILT_ON = """from pathlib import Path
 

@@ -11,7 +11,7 @@ from support.partitioned import accelerator, chain, engines, model_of, operation
 from uaccel.accelerator import pattern
 from uaccel.errors import AcceleratorError
 from uaccel.partition import Subgraph, Wishes, partition, question_of, read_wishes
-from uaccel.partition.choose import as_assigned
+from uaccel.partition.claims import as_assigned
 from uaccel.tvm_api import FunctionBlock, relax
 
 OP = relax.op
@@ -19,6 +19,10 @@ A = accelerator("a", operation("tanh"), operation("exp"))
 B = accelerator("b", operation("tanh"), operation("sin", check=lambda _: "its sines are broken"))
 MODEL = chain("tanh", "exp", "tanh", "sin", "tanh")
 PREFERRED = {"tanh_0": "a", "exp_1": "a", "tanh_2": "a", "sin_3": "cpu", "tanh_4": "a"}
+
+
+def cut(begin: str, end: str, engine: str) -> Wishes:
+    return Wishes(subgraphs=(Subgraph(begin, end, engine),))
 
 
 def wish(pins: str = "", forbidden: str = "", choose: str = "") -> Wishes:
@@ -71,8 +75,11 @@ GRANTED = [
     (wish("", "tanh_?=a"), {"tanh_0": "b", "tanh_2": "b", "tanh_4": "b"}),
     (wish("", "tanh_0=a tanh_0=b"), {"tanh_0": "cpu"}),
     (wish("", "tanh_0=cpu"), {}),
-    (Wishes(subgraphs=(Subgraph("exp_1", "tanh_2", "cpu"),)), {"exp_1": "cpu", "tanh_2": "cpu"}),
-    (Wishes(subgraphs=(Subgraph("exp_1", "sin_3", "cpu"),), pins=(("tanh_2", "b"),)), {"exp_1": "cpu", "tanh_2": "b"}),
+    (cut("exp_1", "tanh_2", "cpu"), {"exp_1": "cpu", "tanh_2": "cpu"}),
+    (
+        Wishes(subgraphs=(Subgraph("exp_1", "sin_3", "cpu"),), pins=(("tanh_2", "b"),)),
+        {"exp_1": "cpu", "tanh_2": "b"},
+    ),
 ]
 
 
@@ -101,11 +108,11 @@ HAD_NOT = [
     (wish("sin_3=b"), "layer sin_3 cannot be pinned to b: its sines are broken"),
     (wish("*=b"), "layer exp_1 cannot be pinned to b: no operation for exp"),
     (wish("", "sin_3=cpu"), "layer sin_3 is kept from the CPU, and no accelerator takes it: a: no op"),
-    (Wishes(subgraphs=(Subgraph("exp_1", "sin_3", "a"),)), "layer sin_3 cannot be pinned to a: no operation for sin"),
-    (Wishes(subgraphs=(Subgraph("exp_1", "x", "a"),)), "subgraph 'x': no layer of the model is called so; "),
-    (Wishes(subgraphs=(Subgraph("tanh_*", "sin_3", "a"),)), "subgraph: 'tanh_*' is 3 layers, tanh_0 and tanh_2 am"),
-    (Wishes(subgraphs=(Subgraph("exp_1", "sin_3", "c"),)), "subgraph: no engine 'c'; this compilation has: cpu, a, b"),
-    (Wishes(subgraphs=(Subgraph("sin_3", "exp_1", "a"),)), "subgraph: no way leads from sin_3 to exp_1; name"),
+    (cut("exp_1", "sin_3", "a"), "layer sin_3 cannot be pinned to a: no operation for sin"),
+    (cut("exp_1", "x", "a"), "subgraph 'x': no layer of the model is called so; "),
+    (cut("tanh_*", "sin_3", "a"), "subgraph: 'tanh_*' is 3 layers, tanh_0 and tanh_2 am"),
+    (cut("exp_1", "sin_3", "c"), "subgraph: no engine 'c'; this compilation has: cpu, a, b"),
+    (cut("sin_3", "exp_1", "a"), "subgraph: no way leads from sin_3 to exp_1; name"),
 ]  # fmt: skip
 
 
@@ -128,11 +135,11 @@ def diamond(block: FunctionBlock, inputs: list[Any]) -> Any:
 def test_a_subgraph_is_what_lies_on_the_ways() -> None:
     names = ("tanh", "exp", "cos", "sin", "add")
     able = accelerator("a", *(operation(name) for name in (*names, "sqrt")))
-    done = engines(partition(model_of(diamond), [able], Wishes(subgraphs=(Subgraph("tanh", "add", "cpu"),))))
+    done = engines(partition(model_of(diamond), [able], cut("tanh", "add", "cpu")))
     assert done == {**dict.fromkeys(names, "cpu"), "aside": "a"}
-    part = engines(partition(model_of(diamond), [able], Wishes(subgraphs=(Subgraph("exp", "sin", "cpu"),))))
+    part = engines(partition(model_of(diamond), [able], cut("exp", "sin", "cpu")))
     assert [layer for layer, engine in part.items() if engine == "cpu"] == ["exp", "sin"]
-    part = engines(partition(model_of(diamond), [able], Wishes(subgraphs=(Subgraph("exp", "add", "cpu"),))))
+    part = engines(partition(model_of(diamond), [able], cut("exp", "add", "cpu")))
     assert sorted(layer for layer, engine in part.items() if engine == "cpu") == ["add", "exp", "sin"]
 
 

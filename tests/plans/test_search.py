@@ -9,14 +9,13 @@ import pytest
 
 from support.partitioned import accelerator, chain, engines, operation, reasons, run, whole
 from uaccel.accelerator import Accelerator, Lowered, Region
-from uaccel.cpu_kernels import Estimated, Measured, Records, Turn
-from uaccel.cpu_kernels.selection import Selection
-from uaccel.cpu_kernels.target import PORTABLE
 from uaccel.errors import AcceleratorError
+from uaccel.kernels import Estimated, Records, RecordsSelector, Turn
+from uaccel.kernels.choice import Selection
+from uaccel.kernels.registry import PORTABLE
 from uaccel.lower.from_relax import lower
+from uaccel.lower.plan_search import Plans, _blended, _runs, cheapest, far_off
 from uaccel.partition import Subgraph, Wishes, question_of
-from uaccel.plans import Plans, cheapest, far_off
-from uaccel.plans.search import _blended, _runs
 
 MODEL = chain("tanh", "exp", "tanh", "exp", "tanh", "exp")
 
@@ -159,14 +158,14 @@ def test_what_was_measured_counts_and_what_was_far_off_is_told() -> None:
     program = lower(plain.best, "m", known=plain.known)
     sites = {layer.choice.site: {layer.choice.options[0]: 160} for layer in program.layers if layer.choice is not None}
     assert len(sites) == 2, "layers that are alike share one"
-    near = Selection(PORTABLE, Measured(Records("", sites, "instructions")))
+    near = Selection(PORTABLE, RecordsSelector(Records("", sites, "instructions")))
     assert list(far_off(program, near)) == []
     dear = {site: dict.fromkeys(costs, 999_999) for site, costs in sites.items()}
-    off = Selection(PORTABLE, Measured(Records("", dear, "instructions")))
+    off = Selection(PORTABLE, RecordsSelector(Records("", dear, "instructions")))
     first = next(iter(far_off(program, off)))
     assert (first.layer, first.estimate, first.measured) == ("tanh_0", 150, 999_999)
     assert set(engines(cheapest(question, off).best).values()) == {"cpu"}
-    seconds = Selection(PORTABLE, Measured(Records("", sites, "nanoseconds")))
+    seconds = Selection(PORTABLE, RecordsSelector(Records("", sites, "nanoseconds")))
     assert list(far_off(program, seconds)) == [], "times are nothing to compare instructions with"
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from support.boards import board_with_tools
-from uaccel.bench.desk import Desk
+from uaccel.session.emulated_board import Desk
 
 LONGEST = 300.0
 Run = Callable[..., pytest.RunResult]

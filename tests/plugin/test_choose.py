@@ -10,8 +10,7 @@ from serial.tools import list_ports
 
 from uaccel.board import Board, load_board
 from uaccel.errors import UaccelError
-from uaccel.testing.choose import absence, over_line, ports_of
-from uaccel.testing.needs import lacks
+from uaccel.testing.needs import absence, lacks, over_line, ports_of
 
 HOST, QEMU, SERIAL, BOTH = "host", "mps2_an386", "nucleo_f746zg", "netduino_plus_2"
 

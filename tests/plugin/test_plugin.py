@@ -16,7 +16,7 @@ from support.broken import ZOO
 from support.holder import other_process
 from support.networks import OWN
 from support.oracle import Tflm, random_inputs
-from uaccel.bench.desk import Desk
+from uaccel.session.emulated_board import Desk
 
 pytest_plugins = ["pytester"]
 
@@ -221,7 +221,7 @@ import sys
 
 def test_light():
     assert "uaccel.testing.plugin" in sys.modules
-    assert not {"numpy", "tvm", "serial", "uaccel.board", "uaccel.testing.under_test"} & set(sys.modules)
+    assert not {"numpy", "tvm", "serial", "uaccel.board", "uaccel.testing.board"} & set(sys.modules)
 """
     run(source).assert_outcomes(passed=1)
 

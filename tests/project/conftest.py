@@ -12,11 +12,9 @@ from support.command import Call, call_in
 from support.generated import archive
 from support.networks import OWN
 from support.raw_server import RawServer
-from uaccel.basics.mlf import write_archive
 from uaccel.board import load_board
-from uaccel.project.build import build_project
-from uaccel.project.create import create_from_archive
-from uaccel.project.overlay import archive_overlay
+from uaccel.build.project import archive_overlay, build_project, create_from_archive
+from uaccel.util.files import write_archive
 
 GESTURE = OWN / "gesture.tflite"
 

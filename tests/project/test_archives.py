@@ -13,9 +13,9 @@ import pytest
 
 from project.conftest import gesture_files
 from support.raw_server import RawServer
-from uaccel.basics.mlf import write_tar
+from uaccel.build.archive_reader import read_metadata
 from uaccel.errors import UaccelError
-from uaccel.project.archive_reader import read_metadata
+from uaccel.util.files import write_tar
 
 Change = Callable[[tarfile.TarFile], None]
 BLOCK = 512

@@ -12,8 +12,8 @@ import pytest
 from support.json_mutants import change, places
 from uaccel.bench import port_of_project
 from uaccel.board import available_boards
+from uaccel.build.board_json import board_json, read_board_json
 from uaccel.errors import DeviceError, UaccelError
-from uaccel.project.boardjson import board_json, read_board_json
 
 BOARDS = {board.name: board for board in available_boards()}
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from uaccel.project.build_progress import EVERY, counted, objects_of
+from uaccel.build.object_cache import EVERY, counted, objects_of
 
 LIST = "cmake_minimum_required(VERSION 3.16)\nproject(p C)\nadd_library(one a.c b.c)\nadd_executable(two m.c)\n"
 SOURCES = {"a.c": "int a(void) { return 1; }\n", "b.c": "typedef int b;\n", "m.c": "int main(void) { return 0; }\n"}

@@ -12,16 +12,17 @@ from typing import Any
 import pytest
 
 from support.raw_server import TEMPLATE, is_alive
-from uaccel.errors import DeviceError, ToolError, UaccelError
-from uaccel.project import api_process
-from uaccel.project.api_client import Limits, ProjectServer
-from uaccel.project.api_errors import (
+from uaccel.build import project_api as api_process
+from uaccel.build.project_api import (
     IoTimeoutError,
+    Limits,
     ProjectApiError,
+    ProjectServer,
     TransportClosedError,
     UnsupportedTVMVersionError,
 )
-from uaccel.resources import data_dir
+from uaccel.errors import DeviceError, ToolError, UaccelError
+from uaccel.util.files import data_dir
 
 SUPPORT = Path(__file__).parents[1] / "support"
 THIRD_PARTY = Path(__file__).with_name("original_template")

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from uaccel.project.forms import (
+from uaccel.build.board_json import (
     FLAG,
     INDEX,
     LARGEST,

@@ -16,23 +16,21 @@ from rich.console import Console
 from support.json_mutants import change, places
 from support.networks import OWN
 from uaccel.accelerator import load_accelerators
-from uaccel.basics.mlf import write_tar
+from uaccel.build.archive_reader import Metadata, read_metadata, read_model, wrong_with
+from uaccel.build.linker_script import needs_of
 from uaccel.cli import run_project
 from uaccel.errors import UaccelError
 from uaccel.frontend import import_model
 from uaccel.model import ImportedModel
 from uaccel.pipeline import compile_model
-from uaccel.project.archive_reader import Metadata, read_metadata, read_model
-from uaccel.project.layout import needs_of
-from uaccel.project.metadata_form import wrong_with
-from uaccel.running.packed import archive_of
-from uaccel.running.project_run import ProjectRun, _identity
-from uaccel.running.request import Wishes
-from uaccel.running.stated import ArchiveSubject, Stated
+from uaccel.report.trace import trace_of
+from uaccel.runner.compiled import ArchiveLayers, ArchiveSubject, archive_of
+from uaccel.runner.project_run import ProjectRun, _identity
+from uaccel.runner.request import ProjectRunOptions
 from uaccel.session.batch import BatchRun
-from uaccel.telling.trace import trace_of
+from uaccel.util.files import write_tar
 
-WISHES = Wishes()
+WISHES = ProjectRunOptions()
 
 
 @cache
@@ -66,7 +64,7 @@ def use(archive: Path, metadata: Metadata) -> None:
 
 def verified(metadata: Metadata) -> None:
     """What verification is told, and which tensors of the model that is about."""
-    stated = Stated.read(metadata)
+    stated = ArchiveLayers.read(metadata)
     assert set(stated.to_read(every_layer=True)) <= set(range(len(metadata.at("uaccel", "layers"))))
     name = metadata.at("uaccel", "model", "name")
     if name in ("stream", "gesture"):

@@ -12,8 +12,8 @@ from support import original_client as original
 from support.generated import compiled
 from support.networks import OWN
 from support.raw_server import TEMPLATE
-from uaccel.session.inputs import ramp
 from uaccel.session.session import Session
+from uaccel.session.tensors import ramp
 from uaccel.session.transport import Transport
 from uaccel.tvm_api.executor import Executor
 

@@ -15,13 +15,12 @@ from project.conftest import gesture_files
 from support.boards import board_with_tools
 from support.raw_server import TEMPLATE, RawServer
 from uaccel.board import load_board
+from uaccel.build.linker_script import MemoryNeeds
+from uaccel.build.project import archive_overlay, board_overlay, create_from_archive, create_project
 from uaccel.errors import BoardError
-from uaccel.project.create import create_from_archive, create_project
-from uaccel.project.layout import Needs
-from uaccel.project.overlay import archive_overlay, board_overlay
-from uaccel.resources import data_dir
-from uaccel.session.inputs import ramp
 from uaccel.session.session import Session
+from uaccel.session.tensors import ramp
+from uaccel.util.files import data_dir
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -201,7 +200,7 @@ def test_a_users_board_and_port_are_inside(tmp_path: Path) -> None:
     text = (data_dir("boards") / "host.toml").read_text().replace('port = "host"', 'port = "./mine"')
     (tmp_path / "desk.toml").write_text(text)
     board = load_board(tmp_path / "desk.toml")
-    needs = Needs("m", 0, 0, 0)
+    needs = MemoryNeeds("m", 0, 0, 0)
     overlay = board_overlay(board, needs)
     assert overlay["firmware/ports/mine/port.c"] == (ports / "host" / "port.c").read_bytes()
     assert "firmware/ports/mine/port.toml" not in overlay

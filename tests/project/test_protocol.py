@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from support.raw_server import TEMPLATE, RawServer, children, wait_for_end
-from uaccel.resources import data_dir
+from uaccel.util.files import data_dir
 
 PARSE_ERROR, INVALID_REQUEST, METHOD_NOT_FOUND, INVALID_PARAMS = -32700, -32600, -32601, -32602
 INTERNAL_ERROR, SERVER_ERROR = -32603, -32000

@@ -13,15 +13,12 @@ from support.boards import board_with_tools
 from support.networks import OWN
 from uaccel.accelerator import load_accelerator
 from uaccel.board import load_board
-from uaccel.cache import Cache, Key
+from uaccel.build.object_cache import Compilation, Objects, Sources
+from uaccel.build.project import build_project, create_project, firmware_of, footprint
 from uaccel.errors import UaccelError
 from uaccel.pipeline import compile_model
-from uaccel.project.build import build_project, firmware_of
-from uaccel.project.create import create_project
-from uaccel.project.footprint import footprint
-from uaccel.project.objects import Compilation, Objects
-from uaccel.project.sources import Sources
-from uaccel.running.packed import archive_of
+from uaccel.runner.compiled import archive_of
+from uaccel.util.cache import Cache, Key
 
 GESTURE, MIXED = OWN / "gesture.tflite", OWN / "mixed.tflite"
 

@@ -15,12 +15,11 @@ from typing import Any
 
 import pytest
 
-from uaccel.basics.mlf import write_tar
+from uaccel.build import archive_reader
+from uaccel.build.archive_reader import read_metadata, read_model
 from uaccel.errors import UaccelError
 from uaccel.model import ModelFile
-from uaccel.project import archive_reader
-from uaccel.project.archive_reader import read_metadata, read_model
-from uaccel.resources import data_dir
+from uaccel.util.files import data_dir, write_tar
 
 BLOCK = 512
 SMALLEST = json.dumps({"version": 7, "modules": {"m": {}}}).encode()

@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from uaccel.errors import ModelError
-from uaccel.frontend.budget import read_file
-from uaccel.frontend.torch.records import LARGEST_FILE, RecordsError, names, records
+from uaccel.frontend.checks import read_file
+from uaccel.frontend.torch.reader import LARGEST_FILE, RecordsError, names, records
 
 CONTENT = {"model/a": b"first record", "model/b/c": b"second"}
 

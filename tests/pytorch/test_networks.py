@@ -13,10 +13,9 @@ from support.command import Call, call_in
 from support.exported import computed, imported, save
 from support.real_meaning import evaluated
 from support.torch_networks import NETWORKS, inputs_of, program_of, quantised
-from uaccel.basics.npz import write_npz
 from uaccel.frontend.torch.importer import import_torch
-from uaccel.model import Origin
-from uaccel.ops.base import info_of
+from uaccel.model import Origin, write_npz
+from uaccel.ops.operator import info_of
 from uaccel.tvm_api import is_constant, is_operator_call, main_bindings
 from uaccel.tvm_api.executor import Executor
 

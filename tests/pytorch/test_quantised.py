@@ -12,7 +12,7 @@ import pytest
 from support.exported import Net, computed, exported, random, save, torch
 from uaccel.errors import ModelError
 from uaccel.frontend.torch.importer import import_torch
-from uaccel.frontend.torch.package import register_torchao, torch_package
+from uaccel.frontend.torch.program import register_torchao, torch_package
 from uaccel.model import ImportedModel, Quantisation
 from uaccel.tvm_api.executor import Executor
 

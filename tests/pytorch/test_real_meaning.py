@@ -14,8 +14,8 @@ from support.onnx_networks import quantised as quantised_onnx
 from support.real_meaning import evaluated
 from support.torch_networks import inputs_of, quantised
 from uaccel.frontend import import_model
-from uaccel.islands import bias
-from uaccel.running.real_meaning import in_float64, real_opinion
+from uaccel.frontend.qdq import rules as bias
+from uaccel.runner.reference import in_float64, real_opinion
 from uaccel.tvm_api.executor import Executor
 
 

@@ -14,12 +14,12 @@ import numpy as np
 import pytest
 
 from support.exported import Net, exported, random, save, settled, torch
-from uaccel.basics.quiet import quiet
 from uaccel.errors import ModelError
 from uaccel.frontend import import_model
 from uaccel.frontend.torch.importer import import_torch
 from uaccel.model import Shape
 from uaccel.tvm_api.executor import Executor
+from uaccel.util.files import quiet
 
 WANTED = "give what torch.export.save(torch.export.export(model.eval(), inputs), path) writes"
 

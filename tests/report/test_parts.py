@@ -9,15 +9,12 @@ from typing import Any
 import pytest
 from markupsafe import Markup
 
-from uaccel.report import flash
-from uaccel.report.folding import Fold, folds
-from uaccel.report.graph import network_of
-from uaccel.report.layout import GAP, Size, layered, rank_of
+from uaccel.report import page_memory as flash
 from uaccel.report.page import embedded
-from uaccel.report.run import Run
-from uaccel.report.svg import tag
-from uaccel.report.treemap import Box, treemap
-from uaccel.report.words import joined, percent, shortened, size, ticks
+from uaccel.report.page_graph import GAP, Fold, Size, folds, layered, network_of, rank_of
+from uaccel.report.page_memory import Box, treemap
+from uaccel.report.stored_run import Run
+from uaccel.report.svg import ellipsize, join_words, percent, size, tag, ticks
 
 
 def test_repeated_blocks_are_folded() -> None:
@@ -109,8 +106,8 @@ def test_words() -> None:
         "0.1 %",
         "33 %",
     ]
-    assert joined(["a", "b", "c"]) == "a, b and c"
-    assert shortened("conv_2d_0_long_name", 9) == "conv…name"
+    assert join_words(["a", "b", "c"]) == "a, b and c"
+    assert ellipsize("conv_2d_0_long_name", 9) == "conv…name"
     assert ticks(437) == [0, 100, 200, 300, 400, 500]
     assert ticks(0) == [0, 1]
 
@@ -149,7 +146,7 @@ def test_the_operators_of_a_region_are_drawn_each() -> None:
 def test_a_page_says_how_to_see_every_symbol() -> None:
     row = {"name": "a", "op": "conv2d", "engine": "cpu", "reason": "r", "code": 64}
     data = {"layers": [row], "constants": [{"symbol": "w", "bytes": 10, "layers": ["a"]}]}
-    told = {what: flash.section(Run(data | {"flash": has})).context["hint"] for what, has in FLASH.items()}
+    told = {what: flash.flash_section(Run(data | {"flash": has})).context["hint"] for what, has in FLASH.items()}
     assert told["not asked"].startswith("For every symbol run the model with 'uaccel run MODEL --details --json'")
     assert told["not known"] == "This board's build tells no symbols; an emulated board's does."
 

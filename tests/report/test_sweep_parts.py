@@ -12,11 +12,8 @@ import pytest
 from report.swept import HOSTILE, line, sweep, write
 from support.command import process
 from uaccel.errors import InputError
-from uaccel.report.heat import section as heat
-from uaccel.report.history import history_of
-from uaccel.report.sweep_figures import FIGURES, known_figures
-from uaccel.report.sweep_page import page_of_results
-from uaccel.report.swept import read_sweep
+from uaccel.report.sweep_page import FIGURES, history_of, known_figures, page_of_results, read_sweep
+from uaccel.report.sweep_page import heat_section as heat
 
 
 def test_the_last_of_each_title_counts_and_a_cut_line_is_left_out(tmp_path: Path) -> None:
@@ -44,7 +41,7 @@ def test_an_emulators_seconds_are_left_out_and_unknown_figures_go_by_their_name(
 
 
 def test_every_figure_of_a_sweep_has_words() -> None:
-    from uaccel.lab.work import FIGURES as MEASURED
+    from uaccel.runner.sweep.row_result import FIGURES as MEASURED
 
     assert sorted(figure.name for figure in FIGURES) == sorted(MEASURED)
 

@@ -19,12 +19,12 @@ from support.oracle import Tflm, random_inputs
 from support.rows import by_groups, random_chain, two_inputs
 from support.sanitized import SANITIZE
 from uaccel.board import load_board
-from uaccel.emit.options import EmitOptions
+from uaccel.codegen.options import EmitOptions
 from uaccel.errors import ModelError
+from uaccel.lower.rows.layer import Group
+from uaccel.lower.rows.schedule import Chains
 from uaccel.pipeline import Compiled, compile_model
-from uaccel.rows.apply import Group
-from uaccel.rows.chain import Chains
-from uaccel.running.packed import run_compiled
+from uaccel.runner.compiled import run_compiled
 
 DRIVER = Path(__file__).with_name("feed_driver.c")
 

@@ -16,17 +16,14 @@ from support.networks import OWN, network_named
 from support.oracle import Tflm, random_inputs
 from support.rows import by_groups, growing, random_chain, random_groups, tall
 from support.sanitized import compile_pooled, run_sanitized
-from uaccel.emit.generate import generate
+from uaccel.codegen.generate import generate
 from uaccel.errors import InternalError
 from uaccel.lower.program import Action, Band, Keep, Program
+from uaccel.lower.rows.geometry import RowRange, RowReach
+from uaccel.lower.rows.layer import Group, Parts, apply, check_layout, sketch
+from uaccel.lower.rows.schedule import Chains
 from uaccel.pipeline import Compiled, compile_model
-from uaccel.rows.apply import Group, apply
-from uaccel.rows.chain import Chains
-from uaccel.rows.geometry import Span, Window
-from uaccel.rows.group import check_layout, sketch
-from uaccel.rows.parts import Parts
-from uaccel.running.layers import WrongLayer
-from uaccel.running.verify import first_wrong_layer
+from uaccel.runner.verify import WrongLayer, first_wrong_layer
 
 
 def _assert_exact(data: bytes, compiled: Compiled, seed: int = 0) -> None:
@@ -159,13 +156,13 @@ def _first_wrong(compiled: Compiled, inputs: Sequence[Array]) -> WrongLayer | No
 @pytest.mark.parametrize(
     ("rows", "span"),
     [
-        ((0, 1), Span(0, 0, 1, 0)),
-        ((1, 4), Span(0, 2, 1, 0)),
-        ((4, 6), Span(2, 3, 0, 1)),
-        ((6, 8), Span(3, 3, 0, 2)),
-        ((0, 8), Span(0, 3, 2, 3)),
+        ((0, 1), RowRange(0, 0, 1, 0)),
+        ((1, 4), RowRange(0, 2, 1, 0)),
+        ((4, 6), RowRange(2, 3, 0, 1)),
+        ((6, 8), RowRange(3, 3, 0, 2)),
+        ((0, 8), RowRange(0, 3, 2, 3)),
     ],
 )
-def test_rows_of_padding_alone(rows: tuple[int, int], span: Span) -> None:
+def test_rows_of_padding_alone(rows: tuple[int, int], span: RowRange) -> None:
     """Two rows above three, and three below."""
-    assert Window(3, before=2).rows(*rows) == span
+    assert RowReach(3, before=2).rows(*rows) == span

@@ -12,9 +12,9 @@ from support.command import Call, call_in, is_exact
 from support.networks import OWN, network_named
 from support.rows import random_chain, tall
 from support.scripts import script_of
-from uaccel.emit.options import EmitOptions
+from uaccel.codegen.options import EmitOptions
 from uaccel.pipeline import Compiled
-from uaccel.running.job import Job
+from uaccel.runner.job import Job
 
 
 @pytest.fixture

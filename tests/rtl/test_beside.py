@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from uaccel.build.rtl.description import read_rtl
+from uaccel.build.rtl.wrapper import device_module, width_of
 from uaccel.errors import UaccelError
-from uaccel.resources import data_dir
-from uaccel.rtl.beside import device_module, width_of
-from uaccel.rtl.description import read_rtl
+from uaccel.util.files import data_dir
 
 TOML = """
 top = "dots"

@@ -7,12 +7,13 @@ from pathlib import Path
 
 import pytest
 
+from uaccel.build.rtl import build
+from uaccel.build.rtl.build import device_library
+from uaccel.build.rtl.description import read_rtl, sources_of
+from uaccel.build.rtl.wrapper import glue, ports_of
 from uaccel.errors import AcceleratorError, ToolError, UaccelError
-from uaccel.resources import data_dir
-from uaccel.rtl import build, device_library, read_rtl
-from uaccel.rtl.glue import glue, ports_of
-from uaccel.rtl.sources import sources_of
-from uaccel.running.devices import Devices
+from uaccel.runner.request import Devices
+from uaccel.util.files import data_dir
 
 GOOD = """
 top = "dots"
@@ -110,8 +111,8 @@ def test_without_verilator(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
 @pytest.mark.skipif(shutil.which("verilator") is None, reason="verilator is not installed")
 def test_without_a_cache_a_process_builds_each_once(monkeypatch: pytest.MonkeyPatch) -> None:
     built: list[str] = []
-    monkeypatch.setattr(build, "_MADE", {})
-    monkeypatch.setattr(build._Build, "library", lambda made: Path(made._variant.waves))
+    monkeypatch.setattr(build, "_MADE_build", {})
+    monkeypatch.setattr(build._Verilation, "library", lambda made: Path(made._variant.waves))
     folder = data_dir("accelerators") / "nuc_fpga"
     for waves in ("", "fst", ""):
         assert device_library("nuc_fpga", folder, build.Variant(waves), built.append) == Path(waves)

@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
+from uaccel.build.rtl.build import Variant, device_library
 from uaccel.errors import ToolError
-from uaccel.rtl import Variant, device_library
-from uaccel.running.devices import is_cut_short
+from uaccel.runner.request import is_cut_short
 from uaccel.testing import DeviceLibrary
 
 pytestmark = [

@@ -15,9 +15,9 @@ from pathlib import Path
 import pytest
 
 from support.command import Call
-from uaccel.resources import models
-from uaccel.running.devices import is_cut_short
+from uaccel.runner.request import is_cut_short
 from uaccel.testing import DeviceLibrary
+from uaccel.util.files import models
 
 pytestmark = [
     pytest.mark.slow,

@@ -18,17 +18,17 @@ import pytest
 from support.boards import board_with_tools
 from support.command import is_exact, process
 from uaccel.board import Board, RtlRun, load_board
-from uaccel.board.device_tables import board_devices_source
+from uaccel.board.accelerator_devices import board_devices_source
+from uaccel.build.rtl import build as building
+from uaccel.build.rtl.build import simulator
 from uaccel.cycles import Block, Estimator, Executed, Mark, core_of, read_marks
-from uaccel.cycles.listing import parse
+from uaccel.cycles.instructions import parse
 from uaccel.errors import BoardError, ToolError
-from uaccel.resources import data_dir
-from uaccel.rtl import simulator as building
-from uaccel.rtl.simulator import simulator
-from uaccel.running.counted import core_cycles, with_core_cycles
-from uaccel.session.counting import Blocks
-from uaccel.session.records import LayerTime
+from uaccel.runner.cycles import core_cycles, with_core_cycles
+from uaccel.session.description import LayerTime
+from uaccel.session.qemu import Blocks
 from uaccel.session.simulated import SimulatedTransport, machine_words, rtl_run
+from uaccel.util.files import data_dir
 
 MODEL = Path(__file__).resolve().parents[1] / "models" / "gesture.tflite"
 SRAM, QSPI = "rtl_vexriscv", "rtl_vexriscv_qspi"

@@ -13,14 +13,23 @@ from typing import IO, Any
 import pytest
 
 from support.command import Call
+from uaccel.build.rtl.synthesis import (
+    KINDS,
+    PARTS,
+    Answer,
+    OutOfTimeError,
+    SynthesisRequest,
+    at,
+    clocks,
+    part_of,
+    synthesise,
+    watched,
+)
 from uaccel.cli.synth import change, read_earlier
 from uaccel.errors import ToolError, UaccelError
-from uaccel.lab.row import Row, problem_of
-from uaccel.lab.work import Result, work
-from uaccel.resources import data_dir, models
-from uaccel.rtl.parts import KINDS, PARTS, part_of
-from uaccel.rtl.synthesis import Answer, Question, clocks, synthesise
-from uaccel.rtl.watched import OutOfTimeError, at, watched
+from uaccel.runner.sweep.matrix import Row, problem_of
+from uaccel.runner.sweep.row_result import Result, work
+from uaccel.util.files import data_dir, models
 
 PATH = os.environ.get("PATH", os.defpath)
 NUC = data_dir("accelerators") / "nuc_fpga"
@@ -40,7 +49,7 @@ def tools(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     place(folder, "nextpnr-ecp5", '"nextpnr-ecp5" -- Next Generation (Version nextpnr-0.7-3)', report)
     place(folder, "ecppack", "", "open(sys.argv[2], 'w').write('bits of ' + open(sys.argv[1]).read())")
     monkeypatch.setenv("PATH", str(folder))
-    monkeypatch.setattr("uaccel.rtl.synthesis.cache_of_user", lambda: None)
+    monkeypatch.setattr("uaccel.build.rtl.synthesis.cache_of_user", lambda: None)
     return folder
 
 
@@ -59,7 +68,7 @@ def place(folder: Path, name: str, version: str, does: str) -> None:
 
 
 def asked(part: str = "ecp5-85k", **others: Any) -> Answer:
-    return synthesise(Question("nuc_fpga", NUC, part, part_of(part), **others), lambda _step: None)
+    return synthesise(SynthesisRequest("nuc_fpga", NUC, part, part_of(part), **others), lambda _step: None)
 
 
 def test_area_and_clock(tools: Path) -> None:
@@ -180,7 +189,7 @@ def test_a_change_is_told(tools: Path, tmp_path: Path) -> None:
 
 
 def test_a_tool_that_talks_without_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("uaccel.rtl.watched.KEPT", 1000)
+    monkeypatch.setattr("uaccel.build.rtl.synthesis.KEPT", 1000)
     program = "print('1. Executing PROC pass'); print('x' * 100_000); print('ERROR: the last')"
     status, said = watched([sys.executable, "-c", program], tmp_path, "turn", 60, lambda _step: None)
     assert (status, len(said), said[-17:]) == (0, 1000, "\nERROR: the last\n")

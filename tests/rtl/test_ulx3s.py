@@ -19,13 +19,13 @@ from support.exactness import assert_same
 from support.oracle import Tflm
 from support.scripts import script_of
 from uaccel.board import UartConsole, load_board
+from uaccel.build.rtl.synthesis import KINDS, PARTS
 from uaccel.errors import UaccelError
-from uaccel.rtl.parts import KINDS, PARTS
 from uaccel.session.batch import BatchRun, run_batch
-from uaccel.session.inputs import ramp
-from uaccel.session.process import ProcessTransport
+from uaccel.session.connect import ProcessTransport
 from uaccel.session.session import Session
 from uaccel.session.simulated import SIMULATED_TIMEOUTS
+from uaccel.session.tensors import ramp
 
 ROOT = Path(__file__).resolve().parents[2]
 EXAMPLE = ROOT / "examples" / "ulx3s"

@@ -10,11 +10,10 @@ import pytest
 from support.device import Device, VirtualLine, known_inputs, known_outputs, tokens
 from uaccel.errors import DeviceError
 from uaccel.session.description import Identity
-from uaccel.session.frame import Decoder, Packet, encode
-from uaccel.session.ids import VERSION, Boot, Error, ErrorCode, Fault, HelloReply, Type
 from uaccel.session.link import Link, Timeouts
+from uaccel.session.protocol_ids import VERSION, Boot, Error, ErrorCode, Fault, HelloReply, Type
 from uaccel.session.session import Session
-from uaccel.session.transport import WRITE_SECONDS, Transport
+from uaccel.session.transport import WRITE_SECONDS, Decoder, Packet, Transport, encode
 
 INPUTS = known_inputs(2)
 OUTPUTS = known_outputs(INPUTS)

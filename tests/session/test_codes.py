@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 
-from uaccel.resources import data_dir
-from uaccel.session.codes import CODES
+from uaccel.session.message import CODES
+from uaccel.util.files import data_dir
 
 
 def test_the_words_are_the_headers() -> None:

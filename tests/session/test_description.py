@@ -9,7 +9,7 @@ import pytest
 
 from uaccel.errors import DeviceError
 from uaccel.session.description import read_description
-from uaccel.session.ids import VERSION, HelloReply
+from uaccel.session.protocol_ids import VERSION, HelloReply
 
 TENSOR = {"name": "x", "shape": [1, 4], "dtype": "int8"}
 LAYER = {"name": "l", "op": "add", "engine": "cpu", "outputs": [{"shape": [4], "dtype": "int8"}]}

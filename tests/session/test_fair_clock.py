@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from uaccel.session.fair_clock import FairClock
-from uaccel.session.process import ProcessTransport
+from uaccel.session.connect import ProcessTransport
+from uaccel.session.transport import FairClock
 
 BUSY, ASLEEP = "while True: pass", "import time; time.sleep(1000)"
 WITH_A_THREAD = f"import threading\nthreading.Thread(target=lambda: exec({BUSY!r})).start()\n{ASLEEP}"

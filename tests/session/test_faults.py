@@ -15,9 +15,9 @@ import pytest
 
 from support.device import Device, VirtualLine, known_inputs, known_outputs, tokens
 from uaccel.errors import DeviceError
-from uaccel.session.frame import Packet, decode, encode
-from uaccel.session.ids import Type
+from uaccel.session.protocol_ids import Type
 from uaccel.session.session import Session
+from uaccel.session.transport import Packet, decode, encode
 
 INPUTS = known_inputs(1)
 OUTPUTS = known_outputs(INPUTS)

@@ -14,18 +14,16 @@ from support.boards import board_with_tools
 from support.device import include_flags, known_inputs, known_outputs, runtime_sources
 from support.hostile_hosts import HELLO, HOSTS, TOKEN, HostCase, asks
 from support.networks import OWN
+from uaccel.build.project import build_project, create_project, firmware_of
 from uaccel.errors import DeviceError
 from uaccel.pipeline import compile_model
-from uaccel.project.build import build_project, firmware_of
-from uaccel.project.create import create_project
-from uaccel.resources import data_dir
-from uaccel.running.packed import archive_of
-from uaccel.session.frame import Decoder, Packet, encode
-from uaccel.session.ids import FROM_DEVICE, Type
-from uaccel.session.process import ProcessTransport
+from uaccel.runner.compiled import archive_of
+from uaccel.session.connect import ProcessTransport
+from uaccel.session.protocol_ids import FROM_DEVICE, Type
 from uaccel.session.qemu import QemuTransport
 from uaccel.session.session import Session
-from uaccel.session.streams import StreamTransport
+from uaccel.session.transport import Decoder, Packet, StreamTransport, encode
+from uaccel.util.files import data_dir
 
 SUPPORT = Path(__file__).resolve().parents[1] / "support"
 STRICT = ("-std=c99", "-Wall", "-Wextra", "-pedantic", "-Wconversion", "-Werror", "-g", "-O1", "-DUACCEL_OBSERVE")

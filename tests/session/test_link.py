@@ -8,11 +8,9 @@ from collections.abc import Callable
 import pytest
 
 from support.device import tokens
-from uaccel.session.frame import Decoder, Packet, encode
-from uaccel.session.ids import VERSION, HelloReply, Type, Write
-from uaccel.session.link import Link, Timeouts
-from uaccel.session.request import Pieces
-from uaccel.session.transport import Transport
+from uaccel.session.link import Link, Pieces, Timeouts
+from uaccel.session.protocol_ids import VERSION, HelloReply, Type, Write
+from uaccel.session.transport import Decoder, Packet, Transport, encode
 
 
 class Deaf(Transport):

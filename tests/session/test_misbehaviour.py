@@ -17,12 +17,11 @@ from support.device import VirtualLine, known_inputs, known_outputs
 from support.misbehaviour import CASES, RIGHT, RUN, WRITE, Case, data_at, packets, reads_no_more, to_each_once
 from support.scripted import INPUT, OUTPUT, Device, Misbehave, Played, Script, on_a_real_line
 from uaccel.errors import DeviceError
-from uaccel.session import streams
-from uaccel.session.frame import Packet, encode
-from uaccel.session.ids import MOST_RUNS, Log, Run, Type
+from uaccel.session import transport as streams
 from uaccel.session.link import Timeouts
+from uaccel.session.protocol_ids import MOST_RUNS, Log, Run, Type
 from uaccel.session.session import KEPT_LOG_LINES, Session
-from uaccel.session.transport import Transport
+from uaccel.session.transport import Packet, Transport, encode
 
 TIMES = Timeouts(run=20)
 OPERATIONS = 5

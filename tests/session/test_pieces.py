@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from uaccel.session.request import MOST_GAPS, Pieces
+from uaccel.session.link import MOST_GAPS, Pieces
 
 WHOLE = bytes(range(1, 101))
 

@@ -15,9 +15,9 @@ from support.device import Device
 from support.docblocks import blocks
 from support.scripts import script_of
 from uaccel.errors import DeviceError
-from uaccel.session import ids
-from uaccel.session.frame import Decoder, Packet, decode, encode
+from uaccel.session import protocol_ids as ids
 from uaccel.session.message import Message
+from uaccel.session.transport import Decoder, Packet, decode, encode
 
 ROOT = Path(__file__).resolve().parents[2]
 (TEXT,) = [block.text for block in blocks(ROOT / "docs" / "protocol.md") if block.file == "vectors.json"]

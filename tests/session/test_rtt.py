@@ -14,12 +14,10 @@ from typing import Any
 import pytest
 
 from uaccel.errors import DeviceError, UaccelError
-from uaccel.session import rtt
-from uaccel.session.gdb import GdbMemory
-from uaccel.session.ports import open_port
-from uaccel.session.probe import ProbeMemory
-from uaccel.session.rtt import ID, Area, RttTransport, UnreadableError
-from uaccel.session.streams import connect_tcp
+from uaccel.session import debug_probe as rtt
+from uaccel.session.connect import open_port
+from uaccel.session.debug_probe import ID, Area, GdbMemory, ProbeMemory, RttTransport, UnreadableError
+from uaccel.session.transport import connect_tcp
 
 ORIGIN, LENGTH = 0x20000000, 0x3000
 UP, DOWN = 0x20002800, 0x20002900

@@ -9,11 +9,10 @@ import pytest
 
 from support.device import Array, Device, VirtualLine, known_inputs, known_outputs, tokens
 from uaccel.errors import DeviceError, InputError, LayerError
-from uaccel.session.ids import LogLevel, Verbosity
-from uaccel.session.inputs import ramp
-from uaccel.session.records import Account
+from uaccel.session.description import Account
+from uaccel.session.protocol_ids import LogLevel, Verbosity
 from uaccel.session.session import LogLine, Session
-from uaccel.session.tensors import TensorType
+from uaccel.session.tensors import TensorType, ramp
 
 INPUTS = known_inputs(5)
 

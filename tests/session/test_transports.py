@@ -26,12 +26,11 @@ from uaccel.bench import find_port
 from uaccel.board import load_board
 from uaccel.cli import main
 from uaccel.errors import DeviceError
-from uaccel.resources import data_dir
+from uaccel.session.connect import ProcessTransport, open_port
 from uaccel.session.link import Timeouts
-from uaccel.session.ports import open_port
-from uaccel.session.process import ProcessTransport
 from uaccel.session.session import Session
-from uaccel.session.streams import StreamTransport, connect_tcp
+from uaccel.session.transport import StreamTransport, connect_tcp
+from uaccel.util.files import data_dir
 
 SUPPORT = Path(__file__).resolve().parents[1] / "support"
 INPUTS = known_inputs(1)

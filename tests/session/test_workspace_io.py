@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 
 from support.device import Device, VirtualLine, known_inputs, known_outputs, tokens
-from uaccel.session.ids import ErrorCode, ObjectKind, Read, Run, Write
-from uaccel.session.inputs import ramp
 from uaccel.session.link import RefusedError
 from uaccel.session.message import Message
+from uaccel.session.protocol_ids import ErrorCode, ObjectKind, Read, Run, Write
 from uaccel.session.session import Session
+from uaccel.session.tensors import ramp
 
 INPUTS = known_inputs(5)
 BYTES = 40 + 3 * 2

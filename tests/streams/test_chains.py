@@ -12,26 +12,23 @@ from hypothesis import strategies as st
 from streams.drawn import chain, linked_networks, random_input
 from streams.toy import BLOCK, MACHINE, Mix, expected, play, with_banks
 from uaccel.accelerator import OBJECTIVES
+from uaccel.accelerator.streams.chain import Chain, Links, StreamRegion, chains_of, emit_chain, linked, stretches
+from uaccel.accelerator.streams.emitter import Constants, Emitter
+from uaccel.accelerator.streams.machine import Machine
+from uaccel.accelerator.streams.planner import Planned
+from uaccel.accelerator.streams.tiling import Home, Residents, Slots
+from uaccel.accelerator.streams.timeline import timeline
 from uaccel.errors import InternalError
 from uaccel.streams import LATENCY, Memory, Network, Shape, Window, plan_network, why_not
-from uaccel.streams.chain import Chain, Links, linked
-from uaccel.streams.chain_emitter import emit_chain
-from uaccel.streams.chain_search import Region, chains_of, stretches
-from uaccel.streams.decided import Home, Slots
-from uaccel.streams.emitter import Constants, Emitter
-from uaccel.streams.machine import Machine
-from uaccel.streams.planner import Planned
-from uaccel.streams.residency import Residents
-from uaccel.streams.timeline import timeline
 
 ROOMY = replace(MACHINE, activations=Memory(400, 2), weights=Memory(40, 2))
 
 
-def region_of(machine: Machine, network: Network) -> Region:
+def region_of(machine: Machine, network: Network) -> StreamRegion:
     """Nothing stays on chip."""
     homes = {name: Home(number, 0) for number, name in enumerate((*network.inputs, *network.outputs), 1)}
     inside = frozenset(layer.output for layer in network.layers if layer.output not in network.outputs)
-    return Region(machine, network.layers, inside, Residents({}, {}), homes, LATENCY)
+    return StreamRegion(machine, network.layers, inside, Residents({}, {}), homes, LATENCY)
 
 
 def chains(machine: Machine, network: Network) -> Iterator[Chain]:
@@ -159,7 +156,7 @@ def test_chains_cost_no_more(network: Network, objective: str) -> None:
     assume(network.layers and not any(why_not(machine, layer) for layer in network.layers))
     with_them = plan_network(machine, network, objective).cost
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("uaccel.streams.planner.with_chains", lambda region, decided: list(decided))
+        patch.setattr("uaccel.accelerator.streams.planner.with_chains", lambda region, decided: list(decided))
         without = plan_network(machine, network, objective).cost
     assert with_them.key(objective) <= without.key(objective)
 

@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from uaccel.accelerator.streams.machine import Move, move_of
 from uaccel.streams import Box, Placed, Shape, Window, dense, inside
-from uaccel.streams.geometry import Move, move_of
 
 
 def part(draw: st.DrawFn, whole: int) -> range:

@@ -11,11 +11,10 @@ from hypothesis import strategies as st
 from streams.drawn import chain, networks, random_input
 from streams.toy import BLOCK, MACHINE, Mix, expected, play, with_banks
 from uaccel.accelerator import OBJECTIVES
+from uaccel.accelerator.machine import Tiling
+from uaccel.accelerator.streams.tiling import choose_residents, count, lives, parts, smallest_pieces
 from uaccel.errors import AcceleratorError
-from uaccel.machines.tiling import Tiling
 from uaccel.streams import ENERGY, LATENCY, Memory, Network, Shape, plan_network, why_not
-from uaccel.streams.residency import choose_residents, lives, smallest_pieces
-from uaccel.streams.tiling import count, parts
 
 
 @settings(max_examples=80, deadline=None)

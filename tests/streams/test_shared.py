@@ -9,13 +9,12 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from uaccel.accelerator.machine import BusySpan
+from uaccel.accelerator.streams.commands import Synchronised
+from uaccel.accelerator.streams.machine import Code
+from uaccel.accelerator.streams.timeline import Reads, timeline
 from uaccel.errors import InternalError
-from uaccel.machines.timeline import Span
 from uaccel.streams import ENGINES, Bus, Command, Dma, Machine, Memory, Outside, Results, Tokens, Unpacker
-from uaccel.streams.code import Code
-from uaccel.streams.reads import Reads
-from uaccel.streams.timeline import timeline
-from uaccel.streams.tokens import Synchronised
 
 ANSWERING = 3
 MANY = 40
@@ -251,13 +250,13 @@ class Ticks:
             self.fifo.pop(0)
             self.popped = True
 
-    def play(self) -> list[Span]:
+    def play(self) -> list[BusySpan]:
         for now in range(200_000):
             self.end(now)
             while self.dispatch(now) or self.start(now):
                 pass
             if len(self.ended) == len(self.stream.commands):
-                return [Span(self.begun[number], self.ended[number]) for number in range(len(self.ended))]
+                return [BusySpan(self.begun[number], self.ended[number]) for number in range(len(self.ended))]
             self.popped = False
             self.write(now)
             self.ask(now)
@@ -322,7 +321,7 @@ def test_unpacking_may_take_longer_than_the_bus(
     fields = dict(zip(names, (0, 0, 1, 1, 1, 0, 0), strict=True)) | {"run": run}
     code = Code(run, ends, max(b - a for a, b in zip((0, *ends), ends, strict=False)), long)
     load = Command("load", "load", fields, (), 0, 12, "layer", "", 0, code)
-    assert timeline(with_unpacker, Synchronised((load,), (Tokens(),), ((),))).spans == (Span(34, end),)
+    assert timeline(with_unpacker, Synchronised((load,), (Tokens(),), ((),))).spans == (BusySpan(34, end),)
 
 
 def test_a_memory_waits_no_less_for_a_first_word() -> None:

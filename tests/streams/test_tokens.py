@@ -7,11 +7,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from uaccel.machines.timeline import Span
+from uaccel.accelerator.machine import BusySpan
+from uaccel.accelerator.streams.commands import Synchronised, synchronise
+from uaccel.accelerator.streams.machine import Access
+from uaccel.accelerator.streams.timeline import timeline
 from uaccel.streams import ENGINES, Command, Dma, Machine, Memory, Tokens
-from uaccel.streams.command import Access
-from uaccel.streams.timeline import timeline
-from uaccel.streams.tokens import Synchronised, synchronise
 
 MACHINE = Machine(
     Memory(64), Memory(64), Memory(64), Dma(8, 0), Dma(8, 0), Dma(4, 7), queue=3, transfer_size=4, sync_size=4
@@ -37,13 +37,13 @@ def synchronised(made: list[Command]) -> Synchronised:
     return synchronise(made, lambda command: replace(command, kind="sync", engine="compute", accesses=(), cycles=1))
 
 
-def played(stream: Synchronised) -> list[Span]:
+def played(stream: Synchronised) -> list[BusySpan]:
     """As the machine does it: queues, and tokens that only count."""
     queues: dict[str, deque[tuple[int, int]]] = {engine: deque() for engine in ENGINES}
     tokens: dict[tuple[str, str], deque[int]] = {}
     free, starts = dict.fromkeys(ENGINES, 0), {engine: [0] * MACHINE.queue for engine in ENGINES}
     given_to = dict.fromkeys(ENGINES, 0)
-    spans: dict[int, Span] = {}
+    spans: dict[int, BusySpan] = {}
     fetched, following = MACHINE.fetch.start_up, 0
     while len(spans) < len(stream.commands):
         while following < len(stream.commands):
@@ -69,7 +69,7 @@ def played(stream: Synchronised) -> list[Span]:
             wait.popleft()
         starts[engine].append(begin)
         free[engine] = begin + stream.commands[number].cycles
-        spans[number] = Span(begin, free[engine])
+        spans[number] = BusySpan(begin, free[engine])
         for pair in neighbours(engine, stream.tokens[number], False):
             tokens.setdefault(pair, deque()).append(free[engine])
     return [spans[number] for number in range(len(stream.commands))]

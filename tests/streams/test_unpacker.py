@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from uaccel.streams.code import code_of, packed
+from uaccel.accelerator.streams.machine import code_of, packed
 
 
 def unpacked(code: bytes, count: int) -> bytes:

@@ -6,13 +6,12 @@ import json
 from pathlib import Path
 
 from uaccel.board import Board
-from uaccel.project.build import build_project, firmware_of
-from uaccel.project.create import create_project
-from uaccel.project.devices import project_devices
-from uaccel.resources import data_dir
-from uaccel.session.process import ProcessTransport
+from uaccel.build.archive_reader import project_devices
+from uaccel.build.project import build_project, create_project, firmware_of
+from uaccel.session.connect import ProcessTransport
 from uaccel.session.qemu import QemuTransport
 from uaccel.session.session import Session
+from uaccel.util.files import data_dir
 
 ACCELERATORS = tuple(Path(__file__).with_name("accelerators") / name for name in ("adder", "swapper"))
 MODEL = Path(__file__).with_name("adder_model")

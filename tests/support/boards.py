@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from uaccel.board import Board, QemuRun, UartConsole, available_boards, load_board
-from uaccel.project.boardfiles import board_files
-from uaccel.project.layout import Needs
-from uaccel.resources import data_dir
+from uaccel.build.linker_script import MemoryNeeds
+from uaccel.build.project import board_files
+from uaccel.util.files import data_dir
 
 AT_A_UART = [board for board in available_boards() if isinstance(board.console, UartConsole)]
 """What drivers have tests for; those that only a debugger talks to have tests of their own."""
@@ -33,7 +33,7 @@ def board_with_tools(name: str) -> Board:
 
 def build_bare(board: Board, sources: list[Path], folder: Path, *options: str) -> Path:
     """Sources of the test with the board's port, and nothing else of uaccel's."""
-    for name, text in board_files(board, Needs("bare", 0, 0, 0)).items():
+    for name, text in board_files(board, MemoryNeeds("bare", 0, 0, 0)).items():
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_text(text)
     ports = [file for port in board.port.sources for file in sorted(port.glob("*.[cS]"))]

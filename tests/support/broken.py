@@ -6,7 +6,7 @@ import shutil
 from dataclasses import dataclass
 from pathlib import Path
 
-from uaccel.resources import data_dir
+from uaccel.util.files import data_dir
 
 
 @dataclass(frozen=True)

@@ -8,17 +8,15 @@ from typing import Any
 import numpy as np
 
 from support.hostlib import Array
-from uaccel.ops.add import Add, AddAttrs
-from uaccel.ops.base import constant, get, info_of
-from uaccel.ops.conv2d import Conv2d, Conv2dAttrs
-from uaccel.ops.depthwise_conv2d import DepthwiseConv2d
+from uaccel.ops.binary import Add, AddAttrs, WeightedSum, WeightedSumAttrs
+from uaccel.ops.conv import Conv2d, Conv2dAttrs, DepthwiseConv2d
+from uaccel.ops.exact import FLOAT32, ROUNDINGS, float32_scales
 from uaccel.ops.fixedpoint import quantize_multiplier, quantize_multipliers
-from uaccel.ops.fully_connected import FullyConnected, FullyConnectedAttrs
 from uaccel.ops.lookup import Lookup, LookupAttrs
+from uaccel.ops.matmul import FullyConnected, FullyConnectedAttrs
+from uaccel.ops.operator import constant, get, info_of
 from uaccel.ops.pool import AveragePool2d, MaxPool2d, PoolAttrs
-from uaccel.ops.requantize import Requantize, RequantizeAttrs
-from uaccel.ops.rounding import FLOAT32, ROUNDINGS, float32_scales
-from uaccel.ops.weighted_sum import WeightedSum, WeightedSumAttrs
+from uaccel.ops.quantize import Requantize, RequantizeAttrs
 from uaccel.tvm_api import FunctionBlock, relax
 
 ZERO_POINT = -5

@@ -19,8 +19,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from uaccel.resources import data_dir
 from uaccel.session.transport import WRITE_SECONDS, Transport
+from uaccel.util.files import data_dir
 
 Array = NDArray[Any]
 HERE = Path(__file__).resolve().parent

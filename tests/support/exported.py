@@ -12,12 +12,12 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from uaccel.basics.quiet import quiet
+from uaccel.frontend.qdq.rewrite import integers
 from uaccel.frontend.torch.importer import import_torch
-from uaccel.frontend.torch.wire import packed, unpacked
-from uaccel.islands import integers
+from uaccel.frontend.torch.isolated import packed, unpacked
 from uaccel.model import ImportedModel
 from uaccel.tvm_api import structural_equal
+from uaccel.util.files import quiet
 
 torch: Any = pytest.importorskip("torch")
 Array = NDArray[Any]

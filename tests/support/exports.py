@@ -13,14 +13,14 @@ import pytest
 
 from support.networks import OWN
 from uaccel.accelerator import load_accelerators
-from uaccel.basics.files import write_folder
 from uaccel.board import load_board
-from uaccel.packagers.export import Export
-from uaccel.packagers.formats import FORMATS, export_files
+from uaccel.codegen.export.base import Export
+from uaccel.codegen.export.formats import FORMATS, export_files
 from uaccel.pipeline import compile_model
-from uaccel.running.exported import exported
-from uaccel.running.firmware import tensor_types
-from uaccel.running.samples import default_samples
+from uaccel.runner.compiled import exported
+from uaccel.runner.firmware import tensor_types
+from uaccel.runner.samples import default_samples
+from uaccel.util.files import write_folder
 
 STAND_INS = Path(__file__).parent / "build_systems"
 """Of build systems that cannot be had here: each reads what the real one reads, and builds for this computer."""

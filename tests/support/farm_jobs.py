@@ -8,7 +8,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from uaccel.lab.parts import Job
+from uaccel.runner.sweep.row_result import Job
 
 
 def act(job: Job) -> Any:

@@ -10,11 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from support.relax_modules import module_of
-from uaccel.ops.base import IntegerOperator, constant, get
-from uaccel.ops.conv2d_float import Conv2dFloat, Conv2dFloatAttrs
-from uaccel.ops.float_sums import BOTH, LOWER, NONE, FloatSumAttrs
-from uaccel.ops.fully_connected_float import FullyConnectedFloat
-from uaccel.ops.pool_float import AveragePool2dFloat, MaxPool2dFloat, PoolFloatAttrs
+from uaccel.ops.conv_float import BOTH, LOWER, NONE, Conv2dFloat, Conv2dFloatAttrs, FloatSumAttrs, FullyConnectedFloat
+from uaccel.ops.operator import IntegerOperator, constant, get
+from uaccel.ops.pool import AveragePool2dFloat, MaxPool2dFloat, PoolFloatAttrs
 from uaccel.tvm_api import relax
 
 Array = NDArray[Any]

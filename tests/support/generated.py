@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Any
 
 from support.hostlib import STRICT
-from uaccel.cli.model_options import CONSTANT_POOL, read_pools
-from uaccel.emit.options import EmitOptions
+from uaccel.cli.options import CONSTANT_POOL, read_pools
+from uaccel.codegen.options import EmitOptions
 from uaccel.pipeline import Compiled, compile_model
-from uaccel.running.packed import archive_of
+from uaccel.runner.compiled import archive_of
 
 # Beyond what must hold: what firmware teams switch on.
 CAREFUL = (

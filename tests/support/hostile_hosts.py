@@ -12,9 +12,9 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
-from uaccel.session.frame import Packet, encode
-from uaccel.session.ids import MOST_RUNS, VERSION, Hello, Read, Run, Type, Verbosity, Write
 from uaccel.session.message import Message
+from uaccel.session.protocol_ids import MOST_RUNS, VERSION, Hello, Read, Run, Type, Verbosity, Write
+from uaccel.session.transport import Packet, encode
 
 TOKEN: Final = 0x600DF00D
 MOST: Final = 2**32 - 1

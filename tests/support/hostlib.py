@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from uaccel.pipeline import Compiled, compile_model
-from uaccel.resources import data_dir
+from uaccel.util.files import data_dir
 
 Array = NDArray[Any]
 

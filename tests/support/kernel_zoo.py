@@ -10,17 +10,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from uaccel.model import TensorInfo
-from uaccel.ops.add import Add, AddAttrs, Sub
-from uaccel.ops.base import constant, get
-from uaccel.ops.batch_matmul import BatchMatmul, BatchMatmulAttrs
-from uaccel.ops.conv2d import Conv2d, Conv2dAttrs
-from uaccel.ops.depthwise_conv2d import DepthwiseConv2d
-from uaccel.ops.exact import limits
+from uaccel.ops.binary import Add, AddAttrs, Mul, MulAttrs, Sub
+from uaccel.ops.conv import Conv2d, Conv2dAttrs, DepthwiseConv2d, TransposeConv2d, TransposeConv2dAttrs
+from uaccel.ops.exact import FLOAT32, TFLITE, limits
 from uaccel.ops.lookup import Lookup, LookupAttrs
-from uaccel.ops.mul import Mul, MulAttrs
+from uaccel.ops.matmul import BatchMatmul, BatchMatmulAttrs
+from uaccel.ops.operator import constant, get
 from uaccel.ops.reduce import ReduceMean, ReduceSum, ReduceSumAttrs
-from uaccel.ops.rounding import FLOAT32, TFLITE
-from uaccel.ops.transpose_conv2d import TransposeConv2d, TransposeConv2dAttrs
 from uaccel.testing.layers import Layers
 from uaccel.tvm_api import ModuleBuilder, relax
 

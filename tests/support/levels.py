@@ -23,13 +23,13 @@ from support.exactness import assert_same
 from support.generated import cc
 from support.networks import OWN
 from support.oracle import Array, Tflm, random_inputs
-from uaccel.basics.mlf import CODE
-from uaccel.emit.options import EmitOptions
+from uaccel.codegen.options import EmitOptions
 from uaccel.model import TensorSpec
 from uaccel.pipeline import Compiled, compile_model
-from uaccel.running.packed import archive_of
+from uaccel.runner.compiled import archive_of
 from uaccel.session.qemu import QemuTransport
 from uaccel.tvm_api.executor import Executor
+from uaccel.util.files import CODE
 
 LEVELS = ("-O0", "-O1", "-O2", "-O3", "-Os", "-Ofast", "-O2 -flto")
 MODELS = ("gesture", "residual", "branches", "int16", "stream", "mixed")

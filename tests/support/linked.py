@@ -7,10 +7,9 @@ from pathlib import Path
 
 from support.networks import OWN
 from uaccel.board import Board
+from uaccel.build.project import build_project, create_project, firmware_of
 from uaccel.pipeline import compile_model
-from uaccel.project.build import build_project, firmware_of
-from uaccel.project.create import create_project
-from uaccel.running.packed import archive_of
+from uaccel.runner.compiled import archive_of
 
 
 def link(board: Board, folder: Path) -> Path:

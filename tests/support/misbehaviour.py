@@ -10,9 +10,9 @@ from itertools import count, cycle
 from typing import Any, Final
 
 from support.scripted import BOOT, DESCRIPTION, ELEMENTS, TENSOR, Device, Misbehave, Script, When, refused, reply
-from uaccel.session.frame import Packet, encode
-from uaccel.session.ids import Data, ErrorCode, Fault, Log, ObjectKind, Read, ReadReply, RunReply, Type
 from uaccel.session.message import Message
+from uaccel.session.protocol_ids import Data, ErrorCode, Fault, Log, ObjectKind, Read, ReadReply, RunReply, Type
+from uaccel.session.transport import Packet, encode
 
 RIGHT: Final = "right"
 NOTHING: Final = (

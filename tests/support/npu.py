@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from uaccel.accelerator import Accelerator, Region, load_accelerator
 from uaccel.streams import LATENCY, Planned, plan_network
 from uaccel.testing.device_library import DeviceLibrary
-from uaccel.testing.regions import Example
+from uaccel.testing.layers import Example
 
 Array = NDArray[Any]
 

@@ -9,17 +9,16 @@ from pathlib import Path
 from support.boards import board_with_tools
 from support.oracle import Array
 from uaccel.accelerator import load_accelerator
-from uaccel.basics.words import CPU
 from uaccel.board import Board, load_board
+from uaccel.build.project import build_project, create_project, firmware_of
 from uaccel.pipeline import Compiled, compile_model
-from uaccel.project.build import build_project, firmware_of
-from uaccel.project.create import create_project
-from uaccel.running.execute import connect
-from uaccel.running.packed import archive_of, identity
-from uaccel.session.records import Account
+from uaccel.report.compile_json import facts_of
+from uaccel.report.run_json import layer_reports
+from uaccel.runner.compiled import archive_of, identity
+from uaccel.runner.execute import connect
+from uaccel.session.description import Account
 from uaccel.session.session import Result
-from uaccel.telling.figures import layer_reports
-from uaccel.telling.report import facts_of
+from uaccel.util.text import CPU
 
 INTEGER = ("nuc_fpga", "conveyor", "matrix8", "npu", "npu_small")
 """Those whose arithmetic is exact."""

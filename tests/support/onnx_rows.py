@@ -11,8 +11,8 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from uaccel.frontend.onnx.operators import LEARNING
-from uaccel.running import onnx_runtime
+from uaccel.frontend.onnx.graph import LEARNING
+from uaccel.runner import reference as onnx_runtime
 
 Array = npt.NDArray[Any]
 

@@ -7,14 +7,14 @@ from dataclasses import replace
 from typing import Any
 
 from support.relax_modules import lowered
-from uaccel.basics.numbers import round_up
-from uaccel.cpu_kernels.selection import Selection
-from uaccel.emit.generate import generate
-from uaccel.emit.options import EmitOptions
+from uaccel.codegen.generate import generate
+from uaccel.codegen.options import EmitOptions
+from uaccel.kernels.choice import Selection
 from uaccel.lower.placement import Place, Placement
 from uaccel.lower.program import Layer, Program
 from uaccel.memory import Plan
 from uaccel.pipeline import Compiled
+from uaccel.util.text import round_up
 
 WORD = 8
 ALIGNMENT = 4

@@ -11,12 +11,12 @@ import numpy as np
 from support.exactness import assert_same
 from support.hostlib import Array
 from uaccel.accelerator import Accelerator, Input, Operation, Output, Region, library_call
-from uaccel.emit.generate import generate
-from uaccel.emit.options import EmitOptions
+from uaccel.codegen.generate import generate
+from uaccel.codegen.options import EmitOptions
 from uaccel.lower.from_relax import lower
 from uaccel.lower.placement import place
 from uaccel.model import ImportedModel, Origin, Signature, TensorSpec
-from uaccel.ops.base import type_info
+from uaccel.ops.operator import type_info
 from uaccel.partition import Partitioned, Wishes, partition
 from uaccel.pipeline import Compiled
 from uaccel.tvm_api import FunctionBlock, ModuleBuilder, main_bindings, main_result, relax

@@ -13,13 +13,11 @@ from typing import Any, Final
 import numpy as np
 
 from uaccel.accelerator import ROUNDINGS, Accelerator, Region, load_accelerator
-from uaccel.checking.batch import region_for
-from uaccel.checking.check import draw_layers
 from uaccel.model import Array
 from uaccel.streams import LATENCY, Planned, plan_network
 from uaccel.testing import DeviceLibrary
-from uaccel.testing.layers import Layers
-from uaccel.testing.regions import Example, example
+from uaccel.testing.accelerator_check import draw_layers, region_for
+from uaccel.testing.layers import Example, Layers, example
 
 HEADER: Final = 32
 """Bytes of a stream before its commands."""

@@ -11,13 +11,12 @@ from typing import Any, Final
 
 from support.exported import exported, random, save, torch
 from support.torch_networks import xnnpack
-from uaccel.basics.quiet import quiet
-from uaccel.calibration.choice import Choice
-from uaccel.calibration.torch_quantiser import quantiser
 from uaccel.model import ImportedModel
-from uaccel.ops.base import type_info
-from uaccel.ops.traits import FLOATS, macs_of
+from uaccel.ops.operator import FLOATS, macs_of, type_info
+from uaccel.quantize.search import Choice
+from uaccel.quantize.torch import quantiser
 from uaccel.tvm_api import is_operator_call, is_tuple_type, main_bindings, variables
+from uaccel.util.files import quiet
 
 CALIBRATED: Final = 4
 """Samples."""

@@ -12,7 +12,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from uaccel.resources import data_dir
+from uaccel.util.files import data_dir
 
 TEMPLATE = data_dir("project_template")
 SECONDS = 30.0

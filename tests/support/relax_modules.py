@@ -6,14 +6,14 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from support.hostlib import Array
-from uaccel.cpu_kernels.selection import ANY_CPU, Selection
-from uaccel.emit.generate import generate
-from uaccel.emit.options import EmitOptions
+from uaccel.codegen.generate import generate
+from uaccel.codegen.options import EmitOptions
+from uaccel.kernels.choice import ANY_CPU, Selection
 from uaccel.lower.from_relax import lower
 from uaccel.lower.placement import place
 from uaccel.lower.program import Program
 from uaccel.model import ImportedModel, Signature, TensorSpec
-from uaccel.ops.base import type_info
+from uaccel.ops.operator import type_info
 from uaccel.partition import Partitioned, Wishes, partition
 from uaccel.pipeline import Compiled
 from uaccel.tvm_api import ModuleBuilder, main_bindings, main_result, relax

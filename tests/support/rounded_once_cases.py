@@ -14,16 +14,14 @@ from numpy.typing import NDArray
 from support.hostlib import Array
 from support.rounded_once import Case, Quantised
 from uaccel.model import TensorInfo
-from uaccel.ops.base import constant, get
-from uaccel.ops.function_product import FunctionProduct, function_product_operands
-from uaccel.ops.layer_norm import LayerNorm, layer_norm_operands
-from uaccel.ops.prelu_once import PreluOnce, prelu_once_operands
-from uaccel.ops.product import Product, product_attrs
-from uaccel.ops.resize_once import ResizeOnce, positions, resize_once_operands
-from uaccel.ops.scaled_sum import ScaledSum, scaled_sum_attrs
-from uaccel.ops.softmax_once import SoftmaxOnce, softmax_once_operands
-from uaccel.ops.weighted_sum import WeightedSum, weighted_sum_attrs
-from uaccel.ops.window import WindowAttrs, WindowMax, WindowMean, window_mean_operands
+from uaccel.ops.activation import FunctionProduct, PreluOnce, function_product_operands, prelu_once_operands
+from uaccel.ops.binary import Product, WeightedSum, product_attrs, weighted_sum_attrs
+from uaccel.ops.normalize import LayerNorm, layer_norm_operands
+from uaccel.ops.operator import constant, get
+from uaccel.ops.pool import WindowAttrs, WindowMax, WindowMean, window_mean_operands
+from uaccel.ops.reduce import ScaledSum, scaled_sum_attrs
+from uaccel.ops.resize import ResizeOnce, positions, resize_once_operands
+from uaccel.ops.softmax import SoftmaxOnce, softmax_once_operands
 
 NONE = (0, 0, 0, 0)
 Shape = tuple[int, ...]

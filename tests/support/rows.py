@@ -11,12 +11,11 @@ import numpy as np
 from models import layers
 from models.network import Network
 from models.seeded import Seeded
-from uaccel.emit.generate import generate
+from uaccel.codegen.generate import generate
 from uaccel.lower.placement import place
+from uaccel.lower.rows.layer import Group, Parts, apply
+from uaccel.lower.rows.schedule import Chains
 from uaccel.pipeline import Compiled
-from uaccel.rows.apply import Group, apply
-from uaccel.rows.chain import Chains
-from uaccel.rows.parts import Parts
 
 SHAPES = {"offset": (6, 6, 6), "image": (24, 24, 3)}
 

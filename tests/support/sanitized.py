@@ -17,7 +17,7 @@ import numpy as np
 from support.exactness import assert_same
 from support.hostlib import Array, compile_c, write_sources
 from support.oracle import Tflm, random_inputs
-from uaccel.emit.options import EmitOptions
+from uaccel.codegen.options import EmitOptions
 from uaccel.memory import Pool
 from uaccel.pipeline import Compiled, compile_model
 

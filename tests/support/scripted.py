@@ -24,8 +24,8 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from uaccel.session.frame import Decoder, Packet, encode
-from uaccel.session.ids import (
+from uaccel.session.message import Message
+from uaccel.session.protocol_ids import (
     VERSION,
     Boot,
     Data,
@@ -40,10 +40,8 @@ from uaccel.session.ids import (
     Type,
     Write,
 )
-from uaccel.session.ids import Error as ErrorMessage
-from uaccel.session.message import Message
-from uaccel.session.streams import StreamTransport
-from uaccel.session.transport import WRITE_SECONDS, Transport
+from uaccel.session.protocol_ids import Error as ErrorMessage
+from uaccel.session.transport import WRITE_SECONDS, Decoder, Packet, StreamTransport, Transport, encode
 
 Step: TypeAlias = "bytes | float | None"
 Script: TypeAlias = Iterator[Step]

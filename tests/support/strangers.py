@@ -23,19 +23,17 @@ from support.flatbuffer_mutants import mutant as flatbuffer
 from support.json_mutants import ANY_VALUES, change, places
 from support.networks import OWN
 from uaccel.accelerator.description import Accelerator, Operation
-from uaccel.accelerator.find import from_folder
-from uaccel.basics.mlf import read_tar, write_tar
+from uaccel.accelerator.discovery import from_folder
 from uaccel.board import load_board
+from uaccel.build.archive_reader import read_metadata
+from uaccel.build.project import create_project
+from uaccel.build.project_api import Limits, ProjectServer, option_values
 from uaccel.cli import app
 from uaccel.errors import UaccelError
 from uaccel.pipeline import compile_model
-from uaccel.project.api_client import Limits, ProjectServer
-from uaccel.project.api_options import option_values
-from uaccel.project.archive_reader import read_metadata
-from uaccel.project.create import create_project
-from uaccel.running.packed import archive_of
-from uaccel.session.inputs import load_inputs
-from uaccel.session.tensors import TensorType
+from uaccel.runner.compiled import archive_of
+from uaccel.session.tensors import TensorType, load_inputs
+from uaccel.util.files import read_tar, write_tar
 
 SECONDS, MEGABYTES, LONGEST_LINE = 60.0, 2048, 4000
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from support.exported import torch
-from uaccel.frontend.torch.package import torch_package
+from uaccel.frontend.torch.program import torch_package
 
 torch_package()  # with the operators of quantised programs
 F = torch.nn.functional

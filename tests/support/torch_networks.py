@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from support.exported import Net, exported, random, settled, torch
-from uaccel.basics.quiet import quiet
+from uaccel.util.files import quiet
 
 nn = torch.nn
 

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from uaccel.model import TensorInfo
-from uaccel.ops.behind import rows_behind, windows_behind
+from uaccel.ops.storage import row_overwrite_distance, windows_behind
 
 Shape = tuple[int, int, int, int]
 Step = tuple[list[int], list[int]]
@@ -103,5 +103,5 @@ def test_a_pixel_less_is_too_little(kernel: int, together: int, copied: bool, di
 def test_rows_and_wider_elements() -> None:
     """Of 16 bits each; twice as many are written as are read."""
     data, output = TensorInfo((10, 4), "int16"), TensorInfo((10, 8), "int16")
-    assert rows_behind(10, data, output) == 10 * 16 - 9 * 8
-    assert rows_behind(10, data, output, copied=True) == 9 * 16 - 9 * 8
+    assert row_overwrite_distance(10, data, output) == 10 * 16 - 9 * 8
+    assert row_overwrite_distance(10, data, output, copied=True) == 9 * 16 - 9 * 8

@@ -24,7 +24,7 @@ from uaccel.board import (
     load_board,
 )
 from uaccel.errors import BoardError
-from uaccel.resources import data_dir
+from uaccel.util.files import data_dir
 
 PORTS = data_dir("firmware") / "ports"
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from support.board_files import HOST, complaint, load
-from uaccel.board.source import key_lines
+from uaccel.board.toml_table import key_lines
 
 
 @pytest.mark.parametrize(

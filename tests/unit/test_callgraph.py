@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from uaccel.project.callgraph import INDIRECT, Function, Graph, deepest, own_functions, pointed_in, read_graph
+from uaccel.build.stack_usage import INDIRECT, Function, Graph, deepest, own_functions, pointed_in, read_graph
 
 WRITTEN = r"""graph: { title: "/x/model.c"
 node: { title: "/x/model.c:layer_a" label: "layer_a\n/x/model.c:3:19\n80 bytes (static)" }

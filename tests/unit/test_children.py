@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from support.family import Family, family
-from uaccel.toolchain import children
+from uaccel.build import children
 
 IN_A_THREAD = "thread = threading.Thread(target=children.start, args=(['sleep', '1000'],))\nthread.start()"
 PARENT = """

@@ -17,15 +17,7 @@ import pytest
 import typer
 
 from uaccel.cli import app, output
-from uaccel.errors import (
-    BoardError,
-    DeviceError,
-    InputError,
-    InternalError,
-    ModelError,
-    ToolError,
-    VerificationError,
-)
+from uaccel.errors import BoardError, DeviceError, InputError, InternalError, ModelError, ToolError, VerificationError
 from uaccel.version import __version__
 
 Outcome = Callable[[], None]

@@ -7,10 +7,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from uaccel.running.compare import Comparison, Mismatch, compare, differing, steps_between
-from uaccel.running.samples import default_samples
-from uaccel.session.inputs import ramp
-from uaccel.session.tensors import TensorType
+from uaccel.runner.compare import Comparison, Mismatch, compare, differing, steps_between
+from uaccel.runner.samples import default_samples
+from uaccel.session.tensors import TensorType, ramp
 
 
 def compared(expected: Any, got: Any, dtype: str, tolerance: float = 0) -> dict[str, Any]:

@@ -19,7 +19,7 @@ import numpy as np
 import pytest
 
 from support.c_function import compiled, pointers, shared
-from uaccel.cprinter import CFunction, compile_call
+from uaccel.lower.tir.function import CFunction, compile_call
 from uaccel.tvm_api import is_constant, relax, tirx, tvm
 
 OP = relax.op

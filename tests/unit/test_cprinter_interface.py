@@ -12,14 +12,13 @@ import numpy as np
 import pytest
 
 from support.c_function import called, shared
-from uaccel.cprinter import compile_call
-from uaccel.cprinter.expression import ExpressionPrinter, Scope
-from uaccel.cprinter.scratch import Demand, place
-from uaccel.cprinter.value import as_type, cast, name_of
-from uaccel.ctext.types import c_type
 from uaccel.errors import ModelError
+from uaccel.lower.tir.expression import ExpressionPrinter, Scope
+from uaccel.lower.tir.function import Demand, compile_call, place
+from uaccel.lower.tir.value import as_type, cast, name_of
 from uaccel.model import TensorInfo
 from uaccel.tvm_api import make_call, register_operator, relax, tirx
+from uaccel.util.c_text import c_type
 
 OP = relax.op
 

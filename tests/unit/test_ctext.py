@@ -5,9 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from uaccel.ctext.arrays import array_body
-from uaccel.ctext.layout import WIDTH, filled
-from uaccel.ctext.literals import float_literal, int_literal, string_literals
+from uaccel.util.c_text import WIDTH, array_body, filled, float_literal, int_literal, string_literals
 
 
 def test_strings_break_behind_commas() -> None:

@@ -12,13 +12,22 @@ from pathlib import Path
 import pytest
 
 from uaccel.board import load_board
+from uaccel.build import programs as install
+from uaccel.build.doctor import PYTHON_PACKAGES, PythonPackage, abilities, check_package, examine
+from uaccel.build.programs import (
+    PROGRAMS,
+    Check,
+    HostTool,
+    Version,
+    check_program,
+    find_program,
+    is_before,
+    missing_programs,
+    parse_version,
+)
 from uaccel.errors import ToolError
-from uaccel.toolchain import PROGRAMS, Check, Program, abilities, examine, find_program, install, missing_programs
-from uaccel.toolchain.programs import check_program
-from uaccel.toolchain.python_packages import PYTHON_PACKAGES, PythonPackage, check_package
-from uaccel.toolchain.version import Version, is_before, parse_version
 
-WIDGET = Program(
+WIDGET = HostTool(
     name="widget",
     commands=("widget", "wdg"),
     minimum=(2, 1),
@@ -47,7 +56,7 @@ def place(folder: Path, name: str, answer: str, status: int = 0) -> str:
 
 @pytest.fixture
 def debian(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("uaccel.toolchain.install.uses_apt", lambda: True)
+    monkeypatch.setattr("uaccel.build.programs.uses_apt", lambda: True)
     monkeypatch.setattr("os.geteuid", lambda: 1000)
 
 
@@ -124,7 +133,7 @@ def test_a_missing_program_comes_with_the_command_that_gets_it() -> None:
 
 @pytest.mark.usefixtures("folder")
 def test_elsewhere_a_missing_program_comes_with_a_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("uaccel.toolchain.install.uses_apt", lambda: False)
+    monkeypatch.setattr("uaccel.build.programs.uses_apt", lambda: False)
     wanted = "install widget or wdg with this system's package manager and see that it is in PATH"
     assert check_program(WIDGET).fix == wanted
 
@@ -135,7 +144,7 @@ def test_the_environment_may_name_the_program_with_words_behind_it(
     place(folder, "widget", "widget 3.0")
     path = place(folder, "other", "other 4.0")
     monkeypatch.setenv("WIDGET", "other -m32")
-    monkeypatch.setattr("uaccel.toolchain.programs.PROGRAMS", (WIDGET,))
+    monkeypatch.setattr("uaccel.build.programs.PROGRAMS", (WIDGET,))
     found = find_program("widget")
     assert (found.command, found.version, str(found.path)) == ((path, "-m32"), (4, 0), path)
 
@@ -149,7 +158,7 @@ def test_a_name_from_the_environment_that_is_not_there(folder: Path, monkeypatch
 
 @pytest.mark.usefixtures("folder", "debian")
 def test_who_needs_a_program_that_is_missing_hears_it_in_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("uaccel.toolchain.programs.PROGRAMS", (WIDGET,))
+    monkeypatch.setattr("uaccel.build.programs.PROGRAMS", (WIDGET,))
     with pytest.raises(ToolError) as caught:
         find_program("widget")
     assert str(caught.value) == (
@@ -160,7 +169,7 @@ def test_who_needs_a_program_that_is_missing_hears_it_in_one_line(monkeypatch: p
 
 def test_a_program_from_the_package_index_is_found_beside_python(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Also where the virtual environment is not the shell's."""
-    pipped = Program("gadget", ("gadget",), (1,), "gadgets", required=False, apt=(), pip="gadget-tool")
+    pipped = HostTool("gadget", ("gadget",), (1,), "gadgets", required=False, apt=(), pip="gadget-tool")
     assert check_program(pipped).fix == f"{sys.executable} -m pip install gadget-tool"
     beside = folder / "venv"
     beside.mkdir()

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from support.boards import CROSS, board_with_tools, build_bare
+from uaccel.build.elf import symbols
 from uaccel.errors import ToolError
-from uaccel.project.elf import symbols
 
 EMPTY = '#include "uaccel_port.h"\nint main(void) { uaccel_port_init(); return 0; }\n'
 

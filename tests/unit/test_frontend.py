@@ -13,8 +13,7 @@ from support.command import call_in
 from uaccel.errors import InternalError, ModelError, need
 from uaccel.frontend import FORMATS, SUFFIXES, quantising
 from uaccel.frontend.checks import first_line, unsupported
-from uaccel.frontend.converters import Converters
-from uaccel.frontend.walk import Walk, parameters_of
+from uaccel.frontend.converters import Converters, Walk, parameters_of
 from uaccel.model import Origin, TensorInfo, TensorSpec
 from uaccel.tvm_api import main_bindings, relax
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 from support.networks import OWN
-from uaccel.emit.options import EmitOptions
+from uaccel.codegen.options import EmitOptions
 from uaccel.partition import Wishes
-from uaccel.running.job import Job
+from uaccel.runner.job import Job
 
 GESTURE = OWN / "gesture.tflite"
 

@@ -10,15 +10,13 @@ import pytest
 from support.hostlib import HostModel
 from support.networks import OWN
 from support.oracle import random_inputs
-from uaccel.basics.mlf import write_archive
+from uaccel.build.archive_reader import read_metadata
 from uaccel.frontend import import_model
 from uaccel.pipeline import compile_model
-from uaccel.project.archive_reader import read_metadata
-from uaccel.running.compare import Mismatch, compare
-from uaccel.running.layers import LayerMeanings, exact_layers
-from uaccel.running.packed import archive_of
-from uaccel.running.stated import ArchiveSubject
-from uaccel.running.verify import before_what_hides, first_wrong_layer
+from uaccel.runner.compare import Mismatch, compare
+from uaccel.runner.compiled import ArchiveSubject, archive_of
+from uaccel.runner.verify import LayerMeanings, before_what_hides, exact_layers, first_wrong_layer
+from uaccel.util.files import write_archive
 
 
 @pytest.mark.slow

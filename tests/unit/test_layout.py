@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from uaccel.board import Board, load_board
+from uaccel.build.linker_script import Layout, MemoryNeeds, constant_rooms, lay_out, needs_of, workspace_memories
+from uaccel.build.project import board_files
 from uaccel.errors import BoardError, UaccelError
 from uaccel.memory import Pool
-from uaccel.project.boardfiles import board_files
-from uaccel.project.layout import Layout, Needs, constant_rooms, lay_out, needs_of, workspace_memories
 
 SMALL = """\
 description = "A board with little memory"
@@ -86,7 +86,7 @@ def names(layout: Layout) -> dict[str, str | None]:
 
 
 def test_what_fits_goes_where_the_file_says_first(tmp_path: Path) -> None:
-    layout = lay_out(small_board(tmp_path), Needs("tiny", arena=10 * K, io=2 * K, weights=50 * K))
+    layout = lay_out(small_board(tmp_path), MemoryNeeds("tiny", arena=10 * K, io=2 * K, weights=50 * K))
     assert names(layout) == {
         "code": "flash",
         "weights": "flash",
@@ -113,7 +113,7 @@ def test_what_fits_goes_where_the_file_says_first(tmp_path: Path) -> None:
 def test_what_does_not_fit_goes_to_the_next(
     tmp_path: Path, arena: int, io: int, weights: int, places: tuple[str, str, str]
 ) -> None:
-    layout = lay_out(small_board(tmp_path, EXTERNAL), Needs("m", arena, io, weights))
+    layout = lay_out(small_board(tmp_path, EXTERNAL), MemoryNeeds("m", arena, io, weights))
     assert (layout.weights.name, layout.arena.name, layout.io.name) == places
     assert layout.shared is not None
     assert layout.shared.name == "sdram"
@@ -122,7 +122,7 @@ def test_what_does_not_fit_goes_to_the_next(
 def test_each_part_of_a_divided_arena_lies_in_the_memory_of_its_name(tmp_path: Path) -> None:
     board = small_board(tmp_path, EXTERNAL)
     parts = (("ccm", 20 * K), ("sdram", 90 * K), ("other", 8 * K))
-    needs = Needs("m", 118 * K, K, 1, pools=parts)
+    needs = MemoryNeeds("m", 118 * K, K, 1, pools=parts)
     assert [(pool, memory.name) for pool, memory in lay_out(board, needs).pools] == [
         ("ccm", "ccm"),
         ("sdram", "sdram"),
@@ -133,7 +133,7 @@ def test_each_part_of_a_divided_arena_lies_in_the_memory_of_its_name(tmp_path: P
         assert f".uaccel_pool_{pool} (NOLOAD) : {{ . = ALIGN(16); *(.bss.uaccel_pool.{pool}) }} > {memory}\n" in script
 
 
-DIVIDED = Needs("m", K, K, 1, constants=(("ccm", 2 * K), ("flash", 10 * K), ("qspi", 200 * K)))
+DIVIDED = MemoryNeeds("m", K, K, 1, constants=(("ccm", 2 * K), ("flash", 10 * K), ("qspi", 200 * K)))
 
 
 def test_each_part_of_constants_lies_in_the_memory_of_its_name(tmp_path: Path) -> None:
@@ -191,42 +191,42 @@ def test_what_is_free_for_a_workspace(tmp_path: Path) -> None:
     ("needs", "message"),
     [
         (
-            Needs("m", 1, 1, 1, constants=(("ccm", 40_000),)),
+            MemoryNeeds("m", 1, 1, 1, constants=(("ccm", 40_000),)),
             "model m does not fit on board small: its constants in pool ccm are 40,000 bytes, "
             "7,232 more than that memory has left for that (ccm 32,768); give the pool less",
         ),
         (
-            Needs("m", 1, 1, 1, constants=(("nor", 1),)),
+            MemoryNeeds("m", 1, 1, 1, constants=(("nor", 1),)),
             "model m has constants for a memory nor, and board small has none of that name (flash, qspi, sram, ccm); "
             "compile it for this board",
         ),
         (
-            Needs("m", 80_000, 1, 1, pools=(("ccm", 40_000), ("sram", 40_000))),
+            MemoryNeeds("m", 80_000, 1, 1, pools=(("ccm", 40_000), ("sram", 40_000))),
             "model m does not fit on board small: its arena pool ccm is 40,000 bytes, "
             "7,232 more than any memory has left for that (ccm 32,768); "
             "choose a board with more, or describe a further [[memory]] of kind ram or external in FILE",
         ),
         (
-            Needs("vww", arena=55_296, io=27_650, weights=1),
+            MemoryNeeds("vww", arena=55_296, io=27_650, weights=1),
             "model vww does not fit on board small: its arena is 55,296 bytes, "
             "1,664 more than any memory has left for that (sram 53,632, ccm 32,768); "
             "choose a board with more, or describe a further [[memory]] of kind ram or external in FILE",
         ),
         (
-            Needs("wide", arena=40_000, io=40_000, weights=1),
+            MemoryNeeds("wide", arena=40_000, io=40_000, weights=1),
             "model wide does not fit on board small: its inputs and outputs are 40,000 bytes, "
             "7,232 more than any memory has left for that (sram 13,632, ccm 32,768); "
             "choose a board with more, or describe a further [[memory]] of kind ram or external in FILE",
         ),
         (
-            Needs("big", arena=1, io=1, weights=9 << 20),
+            MemoryNeeds("big", arena=1, io=1, weights=9 << 20),
             "model big does not fit on board small: its constants are 9,437,184 bytes, "
             "1,048,576 more than any memory has left for that (flash 118,784, qspi 8,388,608); "
             "choose a board with more, or describe a further [[memory]] of kind flash in FILE",
         ),
     ],
 )
-def test_what_fits_nowhere_is_said_in_words(tmp_path: Path, needs: Needs, message: str) -> None:
+def test_what_fits_nowhere_is_said_in_words(tmp_path: Path, needs: MemoryNeeds, message: str) -> None:
     board = small_board(tmp_path)
     with pytest.raises(BoardError) as caught:
         lay_out(board, needs)
@@ -257,13 +257,13 @@ def test_a_stack_that_does_not_fit_is_the_board_files_fault(
     text = SMALL.replace("EXTERNAL", "").replace('stack = "4K"\n', stack)
     file.write_text(text if stack else text.replace('length = "64K"', "length = 12288"))
     with pytest.raises(BoardError) as caught:
-        lay_out(load_board(file), Needs("m", 0, 0, 0))
+        lay_out(load_board(file), MemoryNeeds("m", 0, 0, 0))
     assert str(caught.value) == f"{file}:{line}: {message}"
 
 
 def test_the_script_names_every_memory_and_puts_each_part_in_its_own(tmp_path: Path) -> None:
     board = small_board(tmp_path, EXTERNAL)
-    script = board_files(board, Needs("m", 54 * K, 1 * K, 117 * K))["board/memory.ld"]
+    script = board_files(board, MemoryNeeds("m", 54 * K, 1 * K, 117 * K))["board/memory.ld"]
     regions = re.findall(r"^  (\w+) \((\w+)\) : ORIGIN = (\w+), LENGTH = (\w+)$", script, re.MULTILINE)
     assert [(name, access, int(origin, 16), int(length, 16)) for name, access, origin, length in regions] == [
         ("flash", "rx", 0, 128 * K),
@@ -288,11 +288,11 @@ def test_the_script_names_every_memory_and_puts_each_part_in_its_own(tmp_path: P
         ".bss": "sram",
     }
     assert ". += 4096;" in script, "the stack that the board file asks for"
-    assert ".uaccel_shared" not in board_files(small_board(tmp_path), Needs("m", 0, 0, 0))["board/memory.ld"]
+    assert ".uaccel_shared" not in board_files(small_board(tmp_path), MemoryNeeds("m", 0, 0, 0))["board/memory.ld"]
 
 
 def test_what_cmake_and_c_are_told(tmp_path: Path) -> None:
-    files = board_files(small_board(tmp_path), Needs("m", 0, 0, 0))
+    files = board_files(small_board(tmp_path), MemoryNeeds("m", 0, 0, 0))
     assert set(files) == {"board/board.cmake", "board/small.toml", "board/uaccel_board.h", "board/memory.ld"}
     cmake = files["board/board.cmake"].splitlines()
     assert 'set(BOARD_TOOLCHAIN "arm-none-eabi")' in cmake
@@ -315,13 +315,16 @@ def test_what_cmake_and_c_are_told(tmp_path: Path) -> None:
 
 
 def test_the_settings_of_a_port_become_macros() -> None:
-    header = board_files(load_board("nucleo_f746zg"), Needs("m", 0, 0, 0))["board/uaccel_board.h"]
+    header = board_files(load_board("nucleo_f746zg"), MemoryNeeds("m", 0, 0, 0))["board/uaccel_board.h"]
     for line in ("FAMILY 7u", "HSE_HZ 0x7a1200u", "HSE_BYPASS 1", 'TX "PD8"', 'RX "PD9"'):
         assert f"#define UACCEL_BOARD_{line}\n" in header
 
 
 def test_a_project_for_this_computer_needs_neither() -> None:
-    assert set(board_files(load_board("host"), Needs("m", 1 << 40, 0, 0))) == {"board/board.cmake", "board/host.toml"}
+    assert set(board_files(load_board("host"), MemoryNeeds("m", 1 << 40, 0, 0))) == {
+        "board/board.cmake",
+        "board/host.toml",
+    }
 
 
 def metadata(functions: object) -> dict[str, bytes]:
@@ -330,11 +333,11 @@ def metadata(functions: object) -> dict[str, bytes]:
 
 def test_needs_come_from_the_archives_metadata() -> None:
     main = {"workspace_size_bytes": 100, "constants_size_bytes": 200, "io_size_bytes": 300}
-    assert needs_of(metadata({"main": [main]})) == Needs("m", arena=100, io=300, weights=200)
+    assert needs_of(metadata({"main": [main]})) == MemoryNeeds("m", arena=100, io=300, weights=200)
     files = metadata({"main": [main]})
     document = json.loads(files["metadata.json"]) | {"uaccel": {"constant_pools": [{"name": "qspi", "bytes": 150}]}}
     divided = needs_of({"metadata.json": json.dumps(document).encode()})
-    assert divided == Needs("m", arena=100, io=300, weights=50, constants=(("qspi", 150),))
+    assert divided == MemoryNeeds("m", arena=100, io=300, weights=50, constants=(("qspi", 150),))
 
 
 @pytest.mark.parametrize(

@@ -11,11 +11,10 @@ import pytest
 from support.board_files import REAL, changed, load
 from support.board_files import complaint as load_complaint
 from uaccel.board import Board, load_board
+from uaccel.build.archive_reader import hal_folders
+from uaccel.build.linker_script import WINDOW, Layout, MemoryNeeds, lay_out, needs_of
+from uaccel.build.project import board_files, board_overlay
 from uaccel.errors import BoardError, UaccelError
-from uaccel.project.boardfiles import board_files
-from uaccel.project.devices import hal_folders
-from uaccel.project.layout import WINDOW, Layout, Needs, lay_out, needs_of
-from uaccel.project.overlay import board_overlay
 
 K = 1024
 DEVICE = '[[device]]\nname = "fast"\nbase = 0x6000_0000\nirq = 70\n\n'
@@ -27,8 +26,8 @@ def board(folder: Path, *sections: str) -> Board:
     return load(folder, changed(REAL, "[console]", "".join(sections) + "\n[console]"))
 
 
-def needs(arena: int = 10 * K, io: int = 1 * K, constants: int = 8 * K, **more: int) -> Needs:
-    return Needs("m", arena, io, more.get("weights", 0), ("fast",), constants)
+def needs(arena: int = 10 * K, io: int = 1 * K, constants: int = 8 * K, **more: int) -> MemoryNeeds:
+    return MemoryNeeds("m", arena, io, more.get("weights", 0), ("fast",), constants)
 
 
 def names(layout: Layout) -> tuple[str | None, ...]:
@@ -45,17 +44,17 @@ def names(layout: Layout) -> tuple[str | None, ...]:
     ],
 )
 def test_all_of_it_lies_where_accelerators_reach(
-    tmp_path: Path, sections: list[str], wanted: Needs, places: tuple[str | None, ...]
+    tmp_path: Path, sections: list[str], wanted: MemoryNeeds, places: tuple[str | None, ...]
 ) -> None:
     assert names(lay_out(board(tmp_path, DEVICE, *sections), wanted)) == places
 
 
 def test_without_accelerators_nothing_does(tmp_path: Path) -> None:
-    layout = lay_out(board(tmp_path, DEVICE, REACHED), Needs("m", 10 * K, K, 0))
+    layout = lay_out(board(tmp_path, DEVICE, REACHED), MemoryNeeds("m", 10 * K, K, 0))
     assert names(layout) == ("sram", "sram", "reached", None, None)
 
 
-def complaint(board: Board, wanted: Needs) -> str:
+def complaint(board: Board, wanted: MemoryNeeds) -> str:
     with pytest.raises(BoardError) as caught:
         lay_out(board, wanted)
     return str(caught.value).replace(str(board.file), "FILE")
@@ -112,7 +111,7 @@ def test_hardware_of_a_board_that_qemu_also_runs_reaches_what_it_may(tmp_path: P
         ),
     ],
 )
-def test_what_does_not_fit_is_said_in_words(tmp_path: Path, wanted: Needs, message: str) -> None:
+def test_what_does_not_fit_is_said_in_words(tmp_path: Path, wanted: MemoryNeeds, message: str) -> None:
     said = complaint(board(tmp_path, DEVICE, REACHED), wanted)
     assert said == f"model m does not fit on board bench: {message}"
 
@@ -135,7 +134,7 @@ def test_the_project_gets_its_devices_and_the_way_to_them(tmp_path: Path) -> Non
     assert 'set(BOARD_HAL "hal_common" "hal_cortex_m" "hal_board" "hal_mmio")' in files["board/board.cmake"]
     assert "firmware/ports/hal_mmio/hal.c" in files
     assert not any(name.startswith("firmware/ports/hal_qemu") for name in files)
-    plain = board_overlay(real, Needs("m", 0, 0, 0))
+    plain = board_overlay(real, MemoryNeeds("m", 0, 0, 0))
     assert not any("hal_" in name or "devices" in name for name in plain)
     assert "BOARD_HAL" not in plain["board/board.cmake"].decode()
 
@@ -159,7 +158,9 @@ def test_what_the_archive_says_of_accelerators() -> None:
     main = {"workspace_size_bytes": 1, "io_size_bytes": 2, "constants_size_bytes": 30}
     document = {"modules": {"m": {"memory": {"functions": {"main": [main]}}}}}
     own = {"uaccel": {"device_constants": 4, "accelerators": [{"name": "fast"}, {"name": "slow"}]}}
-    assert needs_of({"metadata.json": json.dumps(document | own).encode()}) == Needs("m", 1, 2, 26, ("fast", "slow"), 4)
+    assert needs_of({"metadata.json": json.dumps(document | own).encode()}) == MemoryNeeds(
+        "m", 1, 2, 26, ("fast", "slow"), 4
+    )
 
 
 @pytest.mark.parametrize(

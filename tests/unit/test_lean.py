@@ -7,13 +7,13 @@ from typing import Any, cast
 
 import pytest
 
-from uaccel.basics.favour import Favour
-from uaccel.basics.words import CPU
-from uaccel.cpu_kernels import Target
-from uaccel.lower.lean import place_lean
+from uaccel.kernels import Target
+from uaccel.lower.kernel_swaps import place_with_less_scratch
 from uaccel.lower.program import Layer, Program, Value
 from uaccel.model import Origin, TensorInfo, TensorSpec
-from uaccel.ops.kernel import Kernel
+from uaccel.ops.operator import Kernel
+from uaccel.util.favour import Favour
+from uaccel.util.text import CPU
 
 BUSY = 100_000
 """Multiplications of a layer; instructions, too, where nothing was measured."""
@@ -48,7 +48,7 @@ def kernel(scratch: int, *leaner: tuple[int, float]) -> Kernel:
     ],
 )
 def test_leaner_kernels(kernels: list[Kernel], scratch: list[int], arena: int) -> None:
-    program, placement = place_lean(chain(kernels), Target(), workspace_io=True)
+    program, placement = place_with_less_scratch(chain(kernels), Target(), workspace_io=True)
     assert [layer.scratch for layer in program.layers] == scratch
     assert placement.arena == arena
     for layer, given in zip(program.layers, kernels, strict=True):
@@ -61,12 +61,12 @@ def test_leaner_kernels(kernels: list[Kernel], scratch: list[int], arena: int) -
 )
 def test_what_is_favoured_says_how_much_it_may_take(favour: Favour, scratch: int) -> None:
     program = replace(chain([kernel(80, (40, 3000.0), (16, 40000.0)), kernel(0)]), favour=favour)
-    assert place_lean(program, Target(), workspace_io=True)[0].layers[0].scratch == scratch
+    assert place_with_less_scratch(program, Target(), workspace_io=True)[0].layers[0].scratch == scratch
 
 
 def test_nothing_changes_where_the_peak_is_elsewhere() -> None:
     program = chain([kernel(8, (4, 0.0)), kernel(80)])
-    assert place_lean(program, Target(), workspace_io=True)[0] is program
+    assert place_with_less_scratch(program, Target(), workspace_io=True)[0] is program
 
 
 def test_kernels_are_not_made_before_they_are_wanted() -> None:
@@ -74,4 +74,4 @@ def test_kernels_are_not_made_before_they_are_wanted() -> None:
         raise AssertionError
 
     program = chain([replace(kernel(8), leaner=unwanted), kernel(80)])
-    assert place_lean(program, Target(), workspace_io=True)[1].arena == 280
+    assert place_with_less_scratch(program, Target(), workspace_io=True)[1].arena == 280

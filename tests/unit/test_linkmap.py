@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from uaccel.build.elf import Piece, read_map
 from uaccel.errors import ToolError
-from uaccel.project.linkmap import Piece, read_map
 
 MAP = """Archive member included to satisfy reference by file (symbol)
 

@@ -4,12 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from uaccel.basics.numbers import pieces, round_up
-from uaccel.machines.geometry import Shape, Window
-from uaccel.machines.machine import Dma
-from uaccel.machines.search import promising
-from uaccel.machines.tiling import Tiling, extents
-from uaccel.machines.timeline import Engines, Span
+from uaccel.accelerator.machine import BusySpan, Dma, Engines, Shape, SlidingWindow, Tiling, extents, promising
+from uaccel.util.text import pieces, round_up
 
 
 @pytest.mark.parametrize("whole", [1, 2, 7, 12, 96, 1000])
@@ -43,9 +39,9 @@ def test_the_cheapest_that_can_be_placed_come_first_and_no_other_is_placed() -> 
 def test_engines_keep_their_order_and_wait_for_what_they_are_told() -> None:
     engines = Engines()
     loaded = engines.run("load", 10, ())
-    assert engines.run("load", 5, ()) == Span(10, 15)
+    assert engines.run("load", 5, ()) == BusySpan(10, 15)
     computed = engines.run("compute", 20, (loaded.end, 12))
-    assert engines.run("store", 1, (computed.end,)) == Span(32, 33)
+    assert engines.run("store", 1, (computed.end,)) == BusySpan(32, 33)
     timeline = engines.timeline
     assert (timeline.total, timeline.commands) == (33, 4)
     assert timeline.busy == {"load": 15, "compute": 20, "store": 1}
@@ -56,7 +52,7 @@ def test_a_transfer_takes_its_start_and_whole_cycles_for_every_row() -> None:
 
 
 def test_what_outputs_depend_on_with_and_without_padding() -> None:
-    window = Window((3, 3), strides=(2, 1), dilation=(2, 1), padding=(2, 0))
+    window = SlidingWindow((3, 3), strides=(2, 1), dilation=(2, 1), padding=(2, 0))
     assert window.extent(0, 3) == 2 * 2 + 2 * 2 + 1
     assert window.covered(0, range(3), 20) == range(7)
     assert window.covered(1, range(2, 4), 20) == range(2, 6)

@@ -14,10 +14,8 @@ from hypothesis import strategies as st
 from support.plans import planned
 from uaccel.errors import InternalError
 from uaccel.memory import Block, Plan, check, choose_inplace, live_at, lower_bound, lowest_free, merge_shared, plan
-from uaccel.memory.bound import aligned_bound
-from uaccel.memory.exact import OutOfWorkError, Search
-from uaccel.memory.firstfit import orders
-from uaccel.memory.problem import split
+from uaccel.memory.planner import OutOfWorkError, Search
+from uaccel.memory.problem import aligned_bound, orders, split
 
 Shape = tuple[int, int, int]  # size, first step, last step
 

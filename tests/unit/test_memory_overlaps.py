@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from uaccel.errors import InternalError
 from uaccel.memory import Block, Overlap, Plan, check, choose_inplace, lower_bound, merge_shared, overlaps_of, plan
-from uaccel.memory.exact import Search
+from uaccel.memory.planner import Search
 from uaccel.memory.problem import split
 
 Case = tuple[list[Block], list[Overlap]]

@@ -10,12 +10,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from uaccel.basics.words import CPU
 from uaccel.lower.placement import Place, Placement, place
 from uaccel.lower.program import Layer, Program, Value
 from uaccel.memory import Pool
 from uaccel.model import Origin, TensorInfo, TensorSpec
-from uaccel.ops.kernel import Kernel
+from uaccel.ops.operator import Kernel
+from uaccel.util.text import CPU
 
 SIZES = (4, 8, 12)
 

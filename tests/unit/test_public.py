@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 import uaccel
+from uaccel.build.board_json import SIMULATED_BOARD
 from uaccel.frontend.torch.isolated import WORKER
-from uaccel.project.boardjson import SIMULATED_BOARD
 from unit.test_layers import imports
 
 ROOT = Path(__file__).resolve().parents[2]

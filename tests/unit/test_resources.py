@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 
 import uaccel
-from uaccel import resources
-from uaccel.accelerator.starter import PAGE, starter_files
+from uaccel.accelerator.discovery import PAGE, starter_files
 from uaccel.board import load_board
-from uaccel.board.starter import starter_text
+from uaccel.board.chips import starter_text
 from uaccel.errors import UaccelError
+from uaccel.util import files as resources
 
 PACKAGE = Path(uaccel.__file__).parent
 

@@ -13,18 +13,9 @@ from pathlib import Path
 import pytest
 
 from support.hostile import HALF, HOSTILE
-from uaccel.basics.html import table
-from uaccel.basics.sinks import (
-    c_string,
-    cmake_list,
-    cmake_string,
-    code_span,
-    comment_safe,
-    is_reserved,
-    shown_json,
-)
 from uaccel.errors import UaccelError, escape_terminal, one_line
-from uaccel.resources import data_dir
+from uaccel.util.files import data_dir
+from uaccel.util.text import c_string, cmake_list, cmake_string, code_span, comment_safe, is_reserved, shown_json, table
 
 NAMES = list(HOSTILE.values())
 

@@ -8,14 +8,14 @@ import numpy as np
 import pytest
 
 from support.relax_modules import lowered, module_of
-from uaccel.basics.favour import Favour
-from uaccel.cpu_kernels import Target, Turn
-from uaccel.cpu_kernels.selection import Selection
-from uaccel.lower.small import place_small
-from uaccel.ops.base import get
-from uaccel.ops.conv2d import Conv2d, Conv2dAttrs
-from uaccel.ops.fully_connected import FullyConnected, FullyConnectedAttrs
+from uaccel.kernels import Target, Turn
+from uaccel.kernels.choice import Selection
+from uaccel.lower.kernel_swaps import place_small
+from uaccel.ops.conv import Conv2d, Conv2dAttrs
+from uaccel.ops.matmul import FullyConnected, FullyConnectedAttrs
+from uaccel.ops.operator import get
 from uaccel.tvm_api import relax
+from uaccel.util.favour import Favour
 
 M4 = Target.of("cortex-m4", ["dsp", "fpu"])
 ROW, SHARED = "uaccel_fully_connected_dsp_alike_s8", "uaccel_conv2d_dsp_s8"

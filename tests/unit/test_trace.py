@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from uaccel.session.timeline import VARIABLE, Job, Recorder, Span, read_jobs
-from uaccel.telling.trace import UNCOUNTED, trace_of
+from uaccel.report.trace import UNCOUNTED, trace_of
+from uaccel.session.monitor import VARIABLE, CommandSpan, Job, Recorder, read_jobs
 
 
 @dataclass(frozen=True)
@@ -45,13 +45,13 @@ def test_jobs_come_with_their_spans() -> None:
     lines = ["a span load 0 5 9", "b job 0 7", "a span compute 1 9 12", "a job 0 12", "a job 12 20"]
     assert read_jobs(lines) == [
         Job("b", 0, 7, ()),
-        Job("a", 0, 12, (Span("load", 0, 5, 9), Span("compute", 1, 9, 12))),
+        Job("a", 0, 12, (CommandSpan("load", 0, 5, 9), CommandSpan("compute", 1, 9, 12))),
         Job("a", 12, 20, ()),
     ]
 
 
 def test_cpu_and_engines_follow_each_other() -> None:
-    jobs = [Job("npu", 100, 130, (Span("load", 0, 103, 110), Span("compute", 1, 105, 130)))]
+    jobs = [Job("npu", 100, 130, (CommandSpan("load", 0, 103, 110), CommandSpan("compute", 1, 105, 130)))]
     layers = [layer(0), layer(1, "npu", commands=["first: load", "first: compute"]), layer(2)]
     document = trace_of("t", layers, {0: Taken(50), 1: Taken(7), 2: Taken(20)}, {1: Account(30)}, jobs)
     assert spans(document, "cpu") == [("layer_0", 0, 50), ("layer_1: driver of npu", 50, 57), ("layer_2", 87, 107)]
@@ -78,7 +78,7 @@ def test_a_layer_that_the_cpu_stood_in_for_has_no_span() -> None:
 
 
 def test_a_command_without_a_label_has_its_number() -> None:
-    document = trace_of("t", [layer(0, "x")], {}, {0: Account(4)}, [Job("x", 0, 4, (Span("belt", 3, 0, 4),))])
+    document = trace_of("t", [layer(0, "x")], {}, {0: Account(4)}, [Job("x", 0, 4, (CommandSpan("belt", 3, 0, 4),))])
     assert spans(document, "x belt") == [("layer_0: command 3", 0, 4)]
 
 

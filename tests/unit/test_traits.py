@@ -8,8 +8,15 @@ from typing import Any
 import pytest
 
 import uaccel.pipeline  # noqa: F401 - every operator is registered by now
-from uaccel.ops.base import REGISTRY, Attributes, Elementwise, IntegerOperator
-from uaccel.ops.traits import elementwise_of, macs_of, permuted_axes
+from uaccel.ops.operator import (
+    REGISTRY,
+    Attributes,
+    Elementwise,
+    IntegerOperator,
+    elementwise_of,
+    macs_of,
+    permuted_axes,
+)
 from uaccel.tvm_api import relax
 
 OPERATORS = sorted(REGISTRY.values(), key=lambda operator: operator.name)

@@ -11,14 +11,15 @@ import pytest
 
 from support.partitioned import accelerator, chain, compile_on, model_of, operation
 from uaccel.pipeline import Compiled
-from uaccel.running.compare import Mismatch
-from uaccel.running.layers import WrongLayer, exact_layers
-from uaccel.running.verify import (
+from uaccel.runner.compare import Mismatch
+from uaccel.runner.verify import (
+    ObservedLayers,
     Reference,
-    Watched,
+    WrongLayer,
     before_what_hides,
     changed_meaning,
     every_layer,
+    exact_layers,
     find_inside,
     first_wrong_layer,
     is_exact,
@@ -65,7 +66,7 @@ def test_watched_tensors_are_compared_where_they_were_read(
     compiled: Compiled, computed: Any, outputs: list[list[Any]]
 ) -> None:
     reference = Reference.of(compiled)
-    hidden = Watched({(1, 0): ("sin_1", 0)})
+    hidden = ObservedLayers({(1, 0): ("sin_1", 0)})
     found = verify(reference, SAMPLES, outputs, watched=hidden, computed=computed[:2])
     assert (found.bit_exact, found.compared, found.tensors) == (True, 18 + 12, ["sin_1"])
     computed[1][1, 0] = computed[1][1, 0] + np.float32(1)

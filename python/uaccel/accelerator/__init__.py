@@ -25,20 +25,16 @@ Whole accelerators
 """
 
 from uaccel.accelerator import sums, tensor
-from uaccel.accelerator.description import OBJECTIVES, Accelerator, Operation
-from uaccel.accelerator.expansion import Expansion, permuted
-from uaccel.accelerator.find import load_accelerator, load_accelerators, module_of
-from uaccel.accelerator.instruction import Instruction
-from uaccel.accelerator.lowered import Lowered, library_call
-from uaccel.accelerator.objective import planning_for
-from uaccel.accelerator.patterns import ANY, pattern
-from uaccel.accelerator.region import OpCall, Region, Tensor
-from uaccel.basics.device_build import DeviceBuild
+from uaccel.accelerator.description import ANY, OBJECTIVES, Accelerator, Instruction, Operation, pattern
+from uaccel.accelerator.discovery import load_accelerator, load_accelerators, module_of
+from uaccel.accelerator.region import Lowered, OpCall, Region, Tensor, library_call
+from uaccel.accelerator.sums import Expansion, permuted
+from uaccel.accelerator.vendor import planning_for
+from uaccel.board.accelerator_devices import DeviceBuild
 from uaccel.errors import AcceleratorError
 from uaccel.model import TensorInfo
-from uaccel.ops.base import Operand, constant
-from uaccel.ops.kernel import Constant, Definition, Input, KernelCall, Output, Scratch
-from uaccel.ops.rounding import FLOAT32, ROUNDINGS, TFLITE
+from uaccel.ops.exact import FLOAT32, ROUNDINGS, TFLITE
+from uaccel.ops.operator import Constant, Definition, Input, KernelCall, Operand, Output, Scratch, constant
 from uaccel.tvm_api import relax
 
 __all__ = [

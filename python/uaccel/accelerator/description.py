@@ -1,22 +1,218 @@
-"""An accelerator as its designers describe it: what it computes, under which conditions, at what cost, and how."""
+"""What vendors state of an accelerator: patterns, engines, instructions."""
 
 from __future__ import annotations
 
+import atexit
+import importlib
+import pkgutil
 import re
+import shutil
+import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from itertools import product
 from pathlib import Path
 from typing import Any, Final
 
-from uaccel.accelerator.expansion import Expansion
-from uaccel.accelerator.instruction import HEADER, Instruction, header_file
-from uaccel.accelerator.lowered import Lowered
-from uaccel.accelerator.patterns import operators_of, pattern, why_never
-from uaccel.accelerator.region import Region
-from uaccel.basics.device_build import CXX, HEADERS, DeviceBuild
-from uaccel.ops.kernel import KernelCall
-from uaccel.ops.rounding import TFLITE
+import uaccel.ops
+from uaccel.accelerator.region import Lowered, Region
+from uaccel.accelerator.sums import Expansion
+from uaccel.board.accelerator_devices import CXX, HEADERS, DeviceBuild
+from uaccel.ops.exact import TFLITE
+from uaccel.ops.operator import NAMESPACE, REGISTRY, KernelCall
+from uaccel.tvm_api import (
+    CallPattern,
+    DFPattern,
+    OrPattern,
+    operator_names,
+    operator_pattern,
+    pattern_operator,
+    wildcard,
+)
+from uaccel.util.text import did_you_mean
+
+# Instructions that a core has from an accelerator, as their designers describe them, and the C that uses them.
+
+HEADER: Final = "_instructions.h"
+"""What the name of the header ends in that has a function for each instruction."""
+FUNCT3_BITS: Final = 3
+MOST_FUNCT7: Final = 128
+
+Meaning = Callable[[Any, int, int, int], int]
+"""The unit's state, which one of ``count``, left, right -> the result, of which the lowest 32 bits count."""
+
+
+@dataclass(frozen=True)
+class Instruction:
+    """R-type on CUSTOM_0: two registers in, one out. ``funct7`` is the first of ``count`` numbers that it has: as many
+    instructions, such as one for each register of the unit. ``meaning`` gets what the accelerator's ``unit`` makes,
+    which of them it is, and both numbers, signed."""
+
+    name: str
+    funct3: int
+    meaning: Meaning
+    funct7: int = 0
+    count: int = 1
+    doc: str = ""
+
+    def function(self, which: int) -> int:
+        """As the unit is given it: funct7 above funct3."""
+        return (self.funct7 + which) << FUNCT3_BITS | self.funct3
+
+    def names(self, accelerator: str) -> list[str]:
+        """Of the functions in C: numbered where there are several."""
+        return [f"{accelerator}_{self.name}{which if self.count > 1 else ''}" for which in range(self.count)]
+
+
+def complaint_about(instructions: Sequence[Any]) -> str | None:
+    """What is wrong with them, in words."""
+    taken: dict[int, str] = {}
+    names: set[str] = set()
+    for one in instructions:
+        if not isinstance(one, Instruction):
+            return f"instructions holds {one!r}; wanted Instruction(...)s"
+        complaint = _complaint_about_one(one)
+        if complaint is not None:
+            return complaint
+        if one.name in names:
+            return f"two instructions are called '{one.name}'; names must differ"
+        names.add(one.name)
+        for which in range(one.count):
+            other = taken.setdefault(one.function(which), one.name)
+            if other != one.name:
+                where = f"funct3 {one.funct3} with funct7 {one.funct7 + which}"
+                return f"instructions '{other}' and '{one.name}' are both {where}; give them numbers of their own"
+    return None
+
+
+def _complaint_about_one(one: Any) -> str | None:
+    if not isinstance(one.name, str) or not re.fullmatch(r"[a-z]([a-z0-9_]*[a-z])?", one.name):
+        return f"an instruction is called {one.name!r}; wanted lower-case letters, digits inside, and '_' inside"
+    if not callable(one.meaning):
+        return f"meaning of instruction '{one.name}' is {one.meaning!r}; wanted a function of unit, which, left, right"
+    limits = (("funct3", one.funct3, 0, 7), ("funct7", one.funct7, 0, 127), ("count", one.count, 1, 128))
+    for what, number, low, high in limits:
+        if not isinstance(number, int) or not low <= number <= high:
+            return f"{what} of instruction '{one.name}' is {number!r}; wanted {low} to {high}"
+    if one.funct7 + one.count > MOST_FUNCT7:
+        return (
+            f"instruction '{one.name}' has funct7 up to {one.funct7 + one.count - 1}; wanted {MOST_FUNCT7 - 1} at most"
+        )
+    return None
+
+
+def header_text(accelerator: str, instructions: Sequence[Instruction]) -> str:
+    """The C header: functions for drivers, numbers for the unit's model."""
+    upper, lines = accelerator.upper(), []
+    for one in instructions:
+        lines += [f"/* {one.doc} */"] if one.doc else []
+        lines += [
+            f"UACCEL_INSTRUCTION({name}, {one.funct3}, {one.funct7 + which})"
+            for which, name in enumerate(one.names(accelerator))
+        ]
+    numbers = ", ".join(f"{upper}_{one.name.upper()} = {one.funct3}" for one in instructions)
+    guard = f"{upper}_INSTRUCTIONS_H"
+    return (
+        f"/* The instructions of {accelerator}, as its description states them; N is what a name ends in. */\n"
+        f"#ifndef {guard}\n#define {guard}\n\n"
+        '#include "uaccel_instruction.h"\n\n'
+        f"/* funct3 of each. */\nenum {{ {numbers} }};\n\n" + "\n".join(lines) + "\n\n#endif\n"
+    )
+
+
+def header_file(accelerator: str, instructions: Sequence[Instruction]) -> Path:
+    """The same as a file, which this process has."""
+    file = _folder() / f"{accelerator}{HEADER}"
+    file.write_text(header_text(accelerator, instructions), encoding="utf-8")
+    return file
+
+
+@cache
+def _folder() -> Path:
+    folder = Path(tempfile.mkdtemp(prefix="uaccel-instructions-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    return folder
+
+
+# What an operation matches: a pattern of TVM's, or the name of an operator, which stands for any call of it.
+#
+# ``pattern("uaccel.conv2d")`` matches a call; ``pattern("uaccel.add", pattern("uaccel.conv2d"), ANY)`` one whose first
+# operand is a convolution (with ``| pattern("uaccel.add", ANY, "uaccel.conv2d")`` either operand; only ``relax.add``
+# and
+# ``relax.multiply`` match either way round by themselves). Names without a dot are uaccel's integer operators. TVM's
+# own
+# combinators (``is_op``, ``wildcard``, ``|``, ``has_dtype``) work alike.
+
+for _module in pkgutil.iter_modules(uaccel.ops.__path__):
+    importlib.import_module(f"uaccel.ops.{_module.name}")  # each registers its operators
+
+ANY: Final = wildcard()
+"""Any operand."""
+
+
+def pattern(operator: str, *operands: Any) -> Any:
+    """A call of ``operator``; without ``operands`` whatever they are, else the first of them as stated."""
+    name = full_name(operator)
+    try:
+        anything = operator_pattern(name)
+    except KeyError:
+        known = (entry for entry in operator_names() if entry.startswith((NAMESPACE, "relax.")))
+        raise ValueError(f"there is no operator '{operator}'{did_you_mean(name, known)}") from None
+    if not operands:
+        return anything
+    for number, operand in enumerate(operands, 1):
+        if not isinstance(operand, (str, DFPattern)):
+            raise TypeError(f"operand {number} of {name} is {operand!r}, wanted a pattern or an operator's name")
+    stated = [pattern(operand) if isinstance(operand, str) else operand for operand in operands]
+    rest = [wildcard() for _ in range(max(0, arity(anything) - len(stated)))]
+    return CallPattern(anything.op, [*stated, *rest], False)
+
+
+def full_name(operator: str) -> str:
+    """``conv2d`` -> ``uaccel.conv2d``; a name with a dot stays as it is."""
+    return operator if "." in operator else NAMESPACE + operator
+
+
+def arity(call: Any) -> int:
+    """How many operands the operator of a call pattern takes."""
+    operator = pattern_operator(call)
+    known = REGISTRY.get(operator.name)
+    return len(known.arguments) if known is not None else int(operator.num_inputs)
+
+
+def why_never(candidate: Any) -> str | None:
+    """Why a pattern cannot match any call, None where it can."""
+    if not isinstance(candidate, DFPattern):
+        return f"it is {type(candidate).__name__}, wanted a pattern or an operator's name"
+    if isinstance(candidate, OrPattern):
+        reasons = [why_never(candidate.left), why_never(candidate.right)]
+        return None if None in reasons else reasons[0]
+    if not isinstance(candidate, CallPattern):
+        return "its outermost part is no operator call, so that nothing says which operator is meant"
+    return _call_never(candidate)
+
+
+def _call_never(call: Any) -> str | None:
+    operator = pattern_operator(call)
+    if operator is None:
+        return "what it calls is no operator of a fixed name"
+    wanted = arity(call)
+    if call.args and wanted >= 0 and len(call.args) != wanted:
+        return f"{operator.name} takes {wanted} operands and the pattern has {len(call.args)}"
+    reasons = (why_never(argument) for argument in call.args if isinstance(argument, CallPattern | OrPattern))
+    return next((reason for reason in reasons if reason is not None), None)
+
+
+def operators_of(candidate: Any) -> list[str]:
+    """The operators that a pattern's outermost call may be."""
+    if isinstance(candidate, OrPattern):
+        return operators_of(candidate.left) + operators_of(candidate.right)
+    operator = pattern_operator(candidate)
+    return [operator.name] if operator is not None else []
+
+
+# An accelerator as its designers describe it: what it computes, under which conditions, at what cost, and how.
 
 HOOKS: Final = ("Activate", "Open", "Close", "Deactivate")
 """What a driver may want to be told of, in microTVM's words: ``TVMDevice<Name>Activate`` and so on."""

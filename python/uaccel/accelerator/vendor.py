@@ -1,12 +1,22 @@
-"""Code of an accelerator's designers: what goes wrong in it becomes one line that names their file."""
+"""Vendors' code guarded, its results checked, and what it is asked to save."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import math
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
+from typing import Any, Final
 
+from uaccel.accelerator.description import C_SUFFIX, OBJECTIVES, Accelerator, Operation, complaint_about
+from uaccel.board.accelerator_devices import CXX, DeviceBuild
 from uaccel.errors import AcceleratorError
+from uaccel.ops.exact import ROUNDINGS
+from uaccel.util.text import is_reserved
+
+# Code of an accelerator's designers: what goes wrong in it becomes one line that names their file.
 
 FAILURES = (Exception, SystemExit)
 """Whatever a vendor's function raises; that somebody interrupts is not its fault."""
@@ -40,3 +50,215 @@ def _message(error: BaseException) -> str:
     if not lines:
         return "no message"
     return lines[-1] if lines[0].startswith("Traceback") else lines[0]
+
+
+# What can be seen to be wrong with a description before any model is compiled: the type and sense of each field.
+
+Wrong = Callable[[str], AcceleratorError]
+REACHES: Final = re.compile("uaccel_hal|TVMDevice")
+"""In a driver: it has a device, and does not compute by itself."""
+MOST_VARIANTS: Final = 32
+PASSES: Final = ("before_partition", "on_region", "after_lowering")
+
+
+def validate(accelerator: Accelerator, file: Path) -> None:
+    """Complain in one line that names the file."""
+
+    def wrong(what: str) -> AcceleratorError:
+        return AcceleratorError(f"{file}: {what}")
+
+    _validate_words(accelerator, wrong)
+    _validate_numbers(accelerator, wrong)
+    for hook in PASSES:
+        for change in _list(hook, getattr(accelerator, hook), "passes", wrong):
+            if not callable(change):
+                raise wrong(f"{hook} holds {change!r}; wanted passes, which take a module and return one")
+    _validate_parameters(accelerator.parameters, wrong)
+    _validate_operations(accelerator, wrong)
+    _validate_instructions(accelerator, wrong)
+    _validate_files(accelerator, wrong)
+
+
+def _validate_words(accelerator: Any, wrong: Wrong) -> None:
+    name, description = accelerator.name, accelerator.description
+    if not isinstance(name, str) or not re.fullmatch(r"[a-z][a-z0-9_]*", name) or name == "cpu" or is_reserved(name):
+        raise wrong(
+            f"the accelerator's name {name!r} cannot be used; "
+            "wanted lower-case letters, digits and underscores, a letter first, no word of C and not 'cpu'"
+        )
+    if not isinstance(description, str) or not description.strip() or not description.isprintable():
+        raise wrong(f"description is {description!r}; wanted a line that says what it is")
+    if not isinstance(accelerator.folder, Path):
+        raise wrong(f"folder is {accelerator.folder!r}; wanted a pathlib.Path, or nothing: the file's own folder")
+    if accelerator.stream is not None and not callable(accelerator.stream):
+        raise wrong(f"stream is {accelerator.stream!r}; wanted a function that takes a Region and returns Lowered")
+    if accelerator.objective is not None and not callable(accelerator.objective):
+        raise wrong(f"objective is {accelerator.objective!r}; wanted a function that takes 'latency' or 'energy'")
+
+
+def _validate_numbers(accelerator: Any, wrong: Wrong) -> None:
+    alignment, tolerance, memories = accelerator.alignment, accelerator.tolerance, accelerator.memories
+    if not _is_integer(alignment) or alignment < 1 or alignment & (alignment - 1):
+        raise wrong(f"alignment is {alignment!r}; wanted a power of two, in bytes")
+    if not _is_number(tolerance) or tolerance < 0:
+        raise wrong(f"tolerance is {tolerance!r}; wanted a number from 0, which claims exactness")
+    if not isinstance(memories, Mapping):
+        raise wrong(f'memories is {memories!r}; wanted names and sizes in bytes, for example {{"rows": 4096}}')
+    for name, size in memories.items():
+        if not isinstance(name, str) or not _is_integer(size) or size < 1:
+            raise wrong(f"memories has {name!r}: {size!r}; wanted a name and its size in bytes")
+
+
+def _validate_parameters(parameters: Any, wrong: Wrong) -> None:
+    if not isinstance(parameters, Mapping):
+        raise wrong(f'parameters is {parameters!r}; wanted values by name, for example {{"played": (5, 12)}}')
+    for name, values in parameters.items():
+        good = isinstance(values, (tuple, list)) and all(_is_integer(v) or isinstance(v, str) for v in values)
+        if (
+            not isinstance(name, str)
+            or not name.isidentifier()
+            or not good
+            or len(set(values)) != len(values)
+            or not values
+        ):
+            raise wrong(
+                f"parameters has {name!r}: {values!r}; wanted a name and its values, numbers or words, each once"
+            )
+    count = math.prod(len(values) for values in parameters.values())
+    if count > MOST_VARIANTS:
+        raise wrong(f"parameters has {count} combinations of values; wanted {MOST_VARIANTS} at most")
+
+
+def _validate_instructions(accelerator: Any, wrong: Wrong) -> None:
+    complaint = complaint_about(_list("instructions", accelerator.instructions, "Instruction(...)s", wrong))
+    if complaint is not None:
+        raise wrong(complaint)
+    if not callable(accelerator.unit):
+        raise wrong(f"unit is {accelerator.unit!r}; wanted a function that makes the state of its instructions")
+    if accelerator.instructions and accelerator.devices:
+        raise wrong("it has instructions and a device; describe what is in the core and what is on the bus apart")
+
+
+def _validate_operations(accelerator: Any, wrong: Wrong) -> None:
+    operations = _list("operations", accelerator.operations, "Operation(...)s", wrong)
+    if not operations:
+        raise wrong("it has no operations; list at least one, or nothing can be offloaded")
+    for operation in operations:
+        if not isinstance(operation, Operation):
+            raise wrong(f"operations holds {operation!r}; wanted Operation(...)s")
+        _validate_operation(accelerator, operation, wrong)
+    repeated = _repeated(operation.name for operation in operations)
+    if repeated:
+        raise wrong(f"two operations are called '{repeated}'; names must differ")
+
+
+def _validate_operation(accelerator: Accelerator, operation: Any, wrong: Wrong) -> None:
+    name = operation.name
+    if not isinstance(name, str) or not re.fullmatch(r"[A-Za-z]\w*", name, re.ASCII):
+        raise wrong(f"an operation is called {name!r}; wanted letters, digits and underscores, a letter first")
+    if not isinstance(operation.doc, str):
+        raise wrong(f"doc of operation '{name}' is {operation.doc!r}; wanted text")
+    if not callable(operation.check):
+        raise wrong(
+            f"check of operation '{name}' is {operation.check!r}; wanted a function that returns a reason or None"
+        )
+    for part in ("lower", "cost", "expand"):
+        value = getattr(operation, part)
+        if value is not None and not callable(value):
+            raise wrong(f"{part} of operation '{name}' is {value!r}; wanted a function, or None")
+    roundings = _list(f"roundings of operation '{name}'", operation.roundings, "roundings", wrong)
+    if not roundings or any(rounding not in ROUNDINGS for rounding in roundings):
+        raise wrong(f"roundings of operation '{name}' is {roundings!r}; wanted some of {', '.join(ROUNDINGS)}")
+    if operation.lower is None and accelerator.stream is None:
+        raise wrong(f"operation '{name}' has no 'lower', and the accelerator no 'stream' that would take it")
+
+
+def _validate_files(accelerator: Any, wrong: Wrong) -> None:
+    base = accelerator.base
+    if not isinstance(base, Path) or (base != Path() and not (base.is_absolute() and base.is_dir())):
+        raise wrong(f"base is {base!r}; wanted the absolute path of the folder whose C files it shares")
+    reaches = any(REACHES.search(path.read_text(encoding="utf-8", errors="replace")) for path in accelerator.drivers)
+    for part, what, files, is_needed in (
+        ("driver", "driver", accelerator.drivers, True),
+        ("device", "device model", accelerator.devices, reaches),
+        ("unit", "instructions' model", accelerator.units, bool(accelerator.instructions)),
+    ):
+        if is_needed and not any(path.suffix in (C_SUFFIX, *CXX) for path in files):
+            shared = f" or {base / part}" if base != Path() else ""
+            raise wrong(f"its {what} is missing: no C file in {accelerator.folder / part}{shared}")
+    build = accelerator.device_build
+    complaint = (
+        build.complaint() if isinstance(build, DeviceBuild) else f"device_build is {build!r}; wanted DeviceBuild"
+    )
+    if complaint is not None:
+        raise wrong(complaint)
+    headers = _list("headers", accelerator.headers, "names of files", wrong)
+    if not headers:
+        raise wrong("headers is empty; name the driver's headers that declare what 'lower' calls")
+    for header in headers:
+        if not isinstance(header, str) or not re.fullmatch(r"[\w.+/-]+", header, re.ASCII):
+            raise wrong(f"headers holds {header!r}; wanted names of files, of letters, digits, '.', '_', '+' and '-'")
+        if f"driver/{header}" not in accelerator.files:
+            raise wrong(f"its header {header} is missing in {accelerator.folder / 'driver'}")
+
+
+def _list(name: str, value: Any, of: str, wrong: Wrong) -> Sequence[Any]:
+    """Text is a sequence as well, but never what was meant."""
+    if isinstance(value, (str, bytes)) or not isinstance(value, Sequence):
+        raise wrong(f"{name} is {value!r}; wanted a list of {of}")
+    return value
+
+
+def _is_integer(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def _is_number(value: Any) -> bool:
+    return _is_integer(value) or (isinstance(value, float) and math.isfinite(value))
+
+
+def _repeated(names: Iterable[str]) -> str:
+    seen: set[str] = set()
+    for name in names:
+        if name in seen:
+            return name
+        seen.add(name)
+    return ""
+
+
+# What accelerators that plan their work shall save: time, or bytes moved.
+
+
+def planning_for(objective: str, accelerators: Sequence[Accelerator]) -> list[Accelerator]:
+    """Those that can plan for something else than time do; that none of them can is an error."""
+    if objective not in OBJECTIVES:
+        raise AcceleratorError(f"objective '{objective}' is unknown; wanted {' or '.join(OBJECTIVES)}")
+    if objective == OBJECTIVES[0] or not accelerators:
+        return list(accelerators)
+    if all(accelerator.objective is None for accelerator in accelerators):
+        names = ", ".join(accelerator.name for accelerator in accelerators)
+        raise AcceleratorError(
+            f"objective {objective}: {names} cannot plan for it; 'uaccel accelerators --json' tells which can"
+        )
+    return [_planning_for(objective, accelerator) for accelerator in accelerators]
+
+
+def _planning_for(objective: str, accelerator: Accelerator) -> Accelerator:
+    if accelerator.objective is None:
+        return accelerator
+    what = f"objective('{objective}')"
+    with vendors(accelerator.folder, what):
+        other = accelerator.objective(objective)
+    if not isinstance(other, Accelerator):
+        raise AcceleratorError(
+            f"{accelerator.folder}: {what} returned {type(other).__name__}; wanted the Accelerator that plans for it"
+        )
+    if other.folder == Path():
+        other = replace(other, folder=accelerator.folder)
+    if (other.name, other.folder) != (accelerator.name, accelerator.folder):
+        raise AcceleratorError(
+            f"{accelerator.folder}: {what} returned '{other.name}' of {other.folder}; "
+            f"wanted '{accelerator.name}' of the same folder"
+        )
+    validate(other, accelerator.folder)
+    return other

@@ -1,7 +1,6 @@
 """Board files: what a board is, where its memories lie, how firmware gets there and runs."""
 
-from uaccel.board.load import available_boards, load_board
-from uaccel.board.port import Port, Setting, available_ports
+from uaccel.board.schema import available_boards, load_board
 from uaccel.board.types import (
     Board,
     CommandFlash,
@@ -12,6 +11,7 @@ from uaccel.board.types import (
     HostRun,
     Memory,
     OpenOcdFlash,
+    Port,
     PyOcdFlash,
     QemuRun,
     RtlRun,
@@ -19,9 +19,11 @@ from uaccel.board.types import (
     Run,
     SemihostingConsole,
     SerialRun,
+    Setting,
     StdioConsole,
     Timer,
     UartConsole,
+    available_ports,
 )
 
 __all__ = [

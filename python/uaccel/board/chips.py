@@ -1,16 +1,20 @@
-"""Chips that a board file can be written for, by what their data sheets say: ``boards/chips/chips.toml``."""
+"""Board files that are written for a chip."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import json
+import re
+import textwrap
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from uaccel.basics.documents import parse_toml
-from uaccel.basics.suggest import did_you_mean
-from uaccel.board.types import Arch, Feature
+from uaccel.board.types import DEFAULT_STACK, Arch, Board, Feature
 from uaccel.errors import BoardError
-from uaccel.resources import data_dir
+from uaccel.util.files import data_dir, page, parse_toml
+from uaccel.util.text import did_you_mean
+
+# Chips that a board file can be written for, by what their data sheets say: ``boards/chips/chips.toml``.
 
 KIB: Final = 1 << 10
 SMALL: Final = 32 << 10
@@ -129,3 +133,131 @@ def _chip(name: str, row: dict[str, Any]) -> Chip:
     return Chip(
         name, row["about"], row["core"], row["hz"], (origin, kib * KIB), ram, pyocd, openocd, row.get("port", "rtt")
     )
+
+
+# The text of a board file for a chip: memories and core, the session through a debug probe, no driver and no clock.
+
+_COMMENT_WIDTH: Final = 110
+_GUESS: Final = "A guess, since no list of memories tells the clock after reset: what is told in seconds depends on it."
+
+
+def chip_board_text(name: str, chip: Chip, about: str = "", usb: str = "") -> str:
+    """``NAME.toml``; ``about`` is the board's description, ``usb`` the identity of the probe that is on it."""
+    return "\n".join(_lines(name, chip, about, usb)) + "\n"
+
+
+def _lines(name: str, chip: Chip, about: str, usb: str) -> Iterator[str]:
+    core = core_named(chip.core)
+    small = sum(length for _, length in chip.ram) <= SMALL
+    yield from _comment(
+        f"Board {name}: {chip.about}. There is no driver and no clock to write: the session goes through rings in RAM, "
+        "which a debug probe reads and writes. The core runs as it does after reset."
+    )
+    yield f'description = "{about or chip.about}"'
+    yield f'port = "{chip.port}"'
+    yield from (("stack = 2048",) if small else ())
+    yield from ("", "[cpu]", f'name = "{core.name}"', f'arch = "{core.arch}"', f'toolchain = "{core.toolchain}"')
+    flags = (*core.flags, *(("-DUACCEL_PORT_RECEIVE_BYTES=512",) if small else ()))
+    yield f"flags = [{_strings(flags)}]"
+    yield from ((f"features = [{_strings(core.features)}]",) if core.features else ())
+    yield ""
+    yield from _memory("flash", "flash", chip.code)
+    for number, area in enumerate(chip.ram):
+        yield ""
+        yield from _memory(f"ram{number + 1}" if len(chip.ram) > 1 else "ram", "ram", area)
+    yield from ("", "[console]", 'kind = "rtt"', "", "[timer]")
+    yield f'kind = "{"mcycle" if core.arch == "rv32" else "systick"}"'
+    yield from (*(_comment(_GUESS) if chip.guessed_clock else ()), f"hz = {chip.hz:_}", "")
+    yield from _run(chip, usb)
+
+
+def _memory(name: str, kind: str, area: tuple[int, int]) -> Iterator[str]:
+    origin, length = area
+    yield from ("[[memory]]", f'name = "{name}"', f'kind = "{kind}"')
+    yield from (f"origin = 0x{origin >> 16:04X}_{origin & 0xFFFF:04X}", f'length = "{length >> 10}K"')
+
+
+def _run(chip: Chip, usb: str) -> Iterator[str]:
+    own = (f'usb = "{usb}"',) if usb else ()
+    if chip.pyocd is not None:
+        yield from _comment("By pyOCD (pip install 'uaccel[probe]'), or by any debugger's GDB port: rtt://HOST:PORT.")
+        yield from ("[run.serial]", 'port = "rtt://pyocd"', *own, "")
+        yield from ("[flash]", 'tool = "pyocd"', f'target = "{chip.pyocd}"')
+        yield from (f"pack = {json.dumps(chip.pack, ensure_ascii=False)}",) if chip.pack is not None else ()
+        return
+    configuration = " ".join(f"-f {file}" for file in chip.openocd)
+    yield from _comment("OpenOCD loads the firmware of a project, and is the way to it as long as it runs:")
+    yield f"#   openocd {configuration} -c 'init; program firmware.elf reset'"
+    yield from ("[run.serial]", 'port = "rtt://localhost:3333"', *own)
+
+
+def _strings(words: tuple[str, ...]) -> str:
+    return ", ".join(f'"{word}"' for word in words)
+
+
+def _comment(text: str) -> list[str]:
+    return textwrap.wrap(text, _COMMENT_WIDTH, initial_indent="# ", subsequent_indent="# ")
+
+
+# A starting point for a board of one's own: a board that works, under another name, with every choice explained.
+
+_WIDTH: Final = 110
+_ABOUT: Final = {
+    "[settings]": "What the port asks for: its port.toml explains each.",
+    "[cpu]": "The processor. 'toolchain' is the prefix of the compiler's name; 'flags' are for compiling and linking, "
+    "'link_flags' for linking alone; 'features' allow kernels to use more than the base architecture has.",
+    "[[memory]]": "Memories, what shall be used first in front. Kinds: flash (code and constants), ram and tcm (stack, "
+    "variables, arena), external (for an arena that fits nowhere else). Sizes: 4096, '64K', '16M'. With "
+    "'accelerator = true' an accelerator reaches it.",
+    "[[device]]": "Accelerators that the board itself has: the accelerator's 'name', 'base', where its registers lie, "
+    "and on Cortex-M 'irq', the number of its interrupt, where drivers shall sleep until it comes.",
+    "[console]": "The UART that the session goes over: its registers, its interrupt's number, and the clock that the "
+    "baud rate is divided from ('clock_hz'; the timer's where it is left out).",
+    "[timer]": "What measures time: systick with the CPU's clock; on RISC-V mtime with 'base', or mcycle.",
+    "[run.qemu]": "How QEMU runs it. 'serial' tells which of the machine's UARTs the console is. A file that an "
+    "accelerator's model shares can stand behind the RAM from 'ram_origin' on. Leave the section out where QEMU knows "
+    "no such machine.",
+    "[run.serial]": "On the real board: 'port' (a device or a URL), or 'usb' (\"vendor:product\") and 'serial_number' "
+    "to find it by. 'uaccel run --port' overrides both.",
+    "[flash]": "How it is flashed: tool = 'openocd' with config files, 'pyocd' with a target, or 'command' with a "
+    "program of your own, where {elf} and {port} stand for those.",
+}
+_ABSENT: Final = ("[[device]]", "[run.serial]", "[flash]")
+
+
+def starter_text(like: Board, name: str, port: str | None) -> str:
+    """The text of ``NAME.toml``; ``port`` is a folder beside it, where the board shall have a port of its own."""
+    text = re.sub(r"\A(#.*\n)+", "", like.file.read_text(encoding="utf-8"))
+    text = re.sub(r'^description = ".*"$', f'description = "{name}, made from {like.name}"', text, flags=re.MULTILINE)
+    if port is not None:
+        text = re.sub(r'^port = ".*"$', f'port = "./{port}"', text, flags=re.MULTILINE)
+    if not re.search(r"^stack = ", text, re.MULTILINE):
+        text = re.sub(
+            r'^(port = ".*"\n)', r"\1" + f"# stack = {DEFAULT_STACK} # bytes\n", text, count=1, flags=re.MULTILINE
+        )
+    for header, about in _ABOUT.items():
+        text = _explained(text, header, about)
+    absent = [f"{_commented(_ABOUT[header])}# {header}\n" for header in _ABSENT if header not in text]
+    return _head(like, name, port) + text.rstrip() + "\n" + "".join(f"\n{section}" for section in absent)
+
+
+def _explained(text: str, header: str, about: str) -> str:
+    """With a comment before the first such section, and before any comment that it has."""
+
+    def insert(match: re.Match[str]) -> str:
+        return _commented(about) + ("\n" if match[1] else "") + match[0]
+
+    return re.sub(rf"^((?:#.*\n)*){re.escape(header)}", insert, text, count=1, flags=re.MULTILINE)
+
+
+def _head(like: Board, name: str, port: str | None) -> str:
+    own = "" if port is None else f" and in {port}/"
+    about = _commented(
+        f"Board {name}. As it stands it is {like.name} under another name, and works: change here{own} what differs. "
+        "The file's name is the board's. Every key, and how a port is written, is explained in:"
+    )
+    return f"{about}# {page('boards.md')}\n"
+
+
+def _commented(text: str) -> str:
+    return textwrap.fill(text, _WIDTH, initial_indent="# ", subsequent_indent="# ") + "\n"

@@ -1,16 +1,16 @@
-"""From the tables of a board file to a :class:`Board`, and the rules that hold between them."""
+"""Tables of a board file, checked and made a Board."""
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, fields
 from itertools import combinations
+from pathlib import Path
 from typing import Any, Final, get_args
 
-from uaccel.board.port import Port, available_ports, read_port, settings_of, unknown_port
-from uaccel.board.source import TomlSource
-from uaccel.board.table import Table
+from uaccel.board.toml_table import Table, TomlSource, read_toml
 from uaccel.board.types import (
     DEFAULT_STACK,
     Arch,
@@ -25,6 +25,7 @@ from uaccel.board.types import (
     Memory,
     MemoryKind,
     OpenOcdFlash,
+    Port,
     PyOcdFlash,
     QemuRun,
     RtlCore,
@@ -37,8 +38,16 @@ from uaccel.board.types import (
     Timer,
     TimerKind,
     UartConsole,
+    available_ports,
+    read_port,
+    settings_of,
+    unknown_port,
 )
 from uaccel.errors import BoardError
+from uaccel.util.files import data_dir
+from uaccel.util.text import did_you_mean
+
+# From the tables of a board file to a :class:`Board`, and the rules that hold between them.
 
 _SECTIONS: Final = (
     "description",
@@ -415,3 +424,29 @@ def _check_accelerator_memories(board: Board) -> None:
                     f"{board.where('memory', index, 'accelerator')}: memory {_span(memory)} is for an "
                     f"accelerator but lies outside QEMU's shared RAM ({ram}); move it, or correct [run.qemu]"
                 )
+
+
+# Finding board files: those that come with uaccel, by name, and anybody's, by path.
+
+
+def load_board(name_or_path: str | Path) -> Board:
+    """A board by its name, or by the path of its file (recognised by a separator or by ``.toml``)."""
+    text = str(name_or_path)
+    if isinstance(name_or_path, Path) or os.sep in text or text.endswith(".toml"):
+        return board_from_source(read_toml(Path(name_or_path)))
+    files = _bundled_files()
+    if text not in files:
+        raise BoardError(
+            f"no board is called {text!r}{did_you_mean(text, files)} (known: {', '.join(files)}; "
+            "a board of your own is given as the path of its .toml file)"
+        )
+    return board_from_source(read_toml(files[text]))
+
+
+def available_boards() -> list[Board]:
+    """The boards that come with uaccel, by name."""
+    return [board_from_source(read_toml(file)) for file in _bundled_files().values()]
+
+
+def _bundled_files() -> dict[str, Path]:
+    return {file.stem: file for file in sorted(data_dir("boards").glob("*.toml"))}

@@ -8,7 +8,7 @@ import typer
 
 from uaccel.cli.output import JsonFlag, emit
 from uaccel.errors import AcceleratorError
-from uaccel.resources import accelerator_entries, accelerator_folders
+from uaccel.util.files import accelerator_entries, accelerator_folders
 
 if TYPE_CHECKING:
     from rich.console import Console

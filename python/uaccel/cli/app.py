@@ -19,50 +19,45 @@ from typing import Annotated, Final
 import typer
 import typer.main
 
+from uaccel.build.children import EndedError, ending_signals
 from uaccel.cli import (
     accelerators,
     boards,
-    build,
     cache,
     check,
     compile,
-    create,
-    demo,
     doctor,
     evaluate,
     explain,
     export,
-    flash,
-    monitor,
-    new,
     output,
-    ports,
+    project,
     quantize,
     report,
     run,
+    start,
     sweep,
     synth,
     tune,
     worker,
 )
 from uaccel.errors import InternalError, UaccelError
-from uaccel.toolchain.children import EndedError, ending_signals
 from uaccel.version import __version__
 
 COMMANDS: Final[tuple[Callable[[typer.Typer], None], ...]] = (
     doctor.register,
-    demo.register,
+    start.add_demo,
     boards.register,
     accelerators.register,
     compile.register,
     evaluate.register,
     explain.register,
     export.register,
-    create.register,
-    build.register,
-    ports.register,
-    flash.register,
-    monitor.register,
+    project.add_create,
+    project.add_build,
+    project.add_ports,
+    project.add_flash,
+    project.add_monitor,
     run.register,
     check.register,
     synth.register,
@@ -72,7 +67,7 @@ COMMANDS: Final[tuple[Callable[[typer.Typer], None], ...]] = (
     tune.register,
     quantize.register,
     cache.register,
-    new.register,
+    start.add_new,
 )
 
 _INTERRUPTED: Final = 130

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
-from uaccel.cache import Cache, Kept, cache_folder, cache_of_user
 from uaccel.cli.output import JsonFlag, emit
 from uaccel.errors import UaccelError
+from uaccel.util.cache import Cache, CacheRow, cache_folder, cache_of_user
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -23,7 +23,7 @@ ToOption = Annotated[
 ]
 
 
-def kept(no_cache: bool) -> Cache | None:
+def open_cache(no_cache: bool) -> Cache | None:
     """The user's cache, unless this run shall use none."""
     return None if no_cache else cache_of_user()
 
@@ -83,12 +83,12 @@ def read_size(text: str, option: str = "--to") -> int:
     return int(number) * UNITS[unit]
 
 
-def _cache() -> tuple[Cache, list[Kept]]:
+def _cache() -> tuple[Cache, list[CacheRow]]:
     cache = cache_of_user() or Cache(cache_folder() / "kept")
     return cache, cache.kept()
 
 
-def _sizes(cache: Cache, entries: list[Kept]) -> dict[str, Any]:
+def _sizes(cache: Cache, entries: list[CacheRow]) -> dict[str, Any]:
     return {
         "folder": str(cache.folder),
         "on": cache_of_user() is not None,
@@ -98,7 +98,7 @@ def _sizes(cache: Cache, entries: list[Kept]) -> dict[str, Any]:
 
 
 def _show(console: Console, report: dict[str, Any]) -> None:
-    from uaccel.cli.tables import show_lines
+    from uaccel.cli.output import show_lines
 
     state = "" if report["on"] else " (not used: UACCEL_CACHE is off)"
     kinds = [
@@ -109,7 +109,7 @@ def _show(console: Console, report: dict[str, Any]) -> None:
     show_lines(console, [("Folder", report["folder"] + state), *kinds, ("All", total)])
 
 
-def _show_list(console: Console, entries: list[Kept]) -> None:
+def _show_list(console: Console, entries: list[CacheRow]) -> None:
     from rich.box import SIMPLE_HEAD
     from rich.table import Table
 
@@ -122,6 +122,6 @@ def _show_list(console: Console, entries: list[Kept]) -> None:
 
 
 def _show_pruned(console: Console, report: dict[str, Any]) -> None:
-    from uaccel.cli.tables import show_lines
+    from uaccel.cli.output import show_lines
 
     show_lines(console, [("Freed", f"{report['freed']:,} bytes"), ("Left", f"{report['bytes']:,} bytes")])

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from uaccel.cli.device_options import Device
-from uaccel.cli.model_options import BoardOption
+from uaccel.cli.options import BoardOption, Device
 from uaccel.cli.output import JsonFlag, emit, progress
 
 if TYPE_CHECKING:
@@ -45,15 +44,15 @@ def check_command(
     are compared one by one before that."""
     with progress() as step:
         from uaccel.accelerator import load_accelerator
-        from uaccel.checking.check import Question, check
-        from uaccel.rtl.description import has_rtl
-        from uaccel.running.devices import Devices
+        from uaccel.build.rtl.description import has_rtl
+        from uaccel.runner.request import Devices
+        from uaccel.testing.accelerator_check import CheckRequest, check
 
         found = load_accelerator(accelerator)
         kind = device.value if device is not None else "rtl" if has_rtl(found.folder) else "model"
         Devices(kind, waves).require_sense([found.name])
         waveform = waves if waves is not None or kind == "model" else Path(f"{found.name}-check.fst")
-        report = check(Question(found, kind, layers, seed, board, waveform), step)
+        report = check(CheckRequest(found, kind, layers, seed, board, waveform), step)
     document = report.to_json()
     emit(document, as_json, lambda console: _show(console, document))
     report.require_right()

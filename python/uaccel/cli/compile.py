@@ -8,16 +8,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from uaccel.basics.files import require_new_folder, require_writable
-from uaccel.basics.mlf import write_archive
 from uaccel.board import Board
-from uaccel.cache import Cache
-from uaccel.cli.cache import NoCacheFlag, kept
-from uaccel.cli.command import add_command
-from uaccel.cli.model_options import ModelArgument, NameOption, PlacedOptions, WorkspaceIoOption
-from uaccel.cli.output import emit, progress
+from uaccel.cli.cache import NoCacheFlag, open_cache
+from uaccel.cli.options import ModelArgument, NameOption, PlacedOptions, WorkspaceIoOption
+from uaccel.cli.output import add_command, emit, progress
 from uaccel.errors import BoardError
-from uaccel.running.request import RunRequest
+from uaccel.runner.request import RunRequest
+from uaccel.util.cache import Cache
+from uaccel.util.files import require_new_folder, require_writable, write_archive
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -59,7 +57,7 @@ class CompileCommand(PlacedOptions):
         if self.frontier:
             _tell_frontier(request, self.as_json)
         else:
-            _write(request, self.output, self.dump, None if self.dump else kept(self.no_cache), self.as_json)
+            _write(request, self.output, self.dump, None if self.dump else open_cache(self.no_cache), self.as_json)
 
 
 def register(app: typer.Typer) -> None:
@@ -72,12 +70,12 @@ def _write(request: RunRequest, output: str, dump: Path | None, cache: Cache | N
     archive, folder = Path(output or f"{request.model.stem}.tar"), output.endswith("/")
     (require_new_folder if folder else require_writable)(archive, "-o")
     with progress() as step:
-        from uaccel.running.prepare import prepare, require_offload
+        from uaccel.runner.prepare import prepare, require_offload
 
         prepared = prepare(request, step, cache)
         require_offload(request, prepared)
         if dump is not None:
-            from uaccel.telling.dump import write_dump
+            from uaccel.report.dump import write_dump
 
             step(f"write {dump}")
             write_dump(prepared.compiled, dump)
@@ -93,21 +91,21 @@ def _write(request: RunRequest, output: str, dump: Path | None, cache: Cache | N
 def _tell_frontier(request: RunRequest, as_json: bool) -> None:
     """What less RAM costs, each way a row."""
     with progress() as step:
-        from uaccel.running.frontier import frontier_report
+        from uaccel.runner.job import frontier_report
 
         report = frontier_report(replace(request, ram=None).what(), step)
     emit(report, as_json, lambda console: _show_frontier(console, report))
 
 
 def _show_frontier(console: Console, report: dict[str, Any]) -> None:
-    from uaccel.cli.tables import show_frontier
+    from uaccel.cli.output import show_frontier
 
     show_frontier(console, report)
 
 
 def _add_board(files: dict[str, bytes], board: Board) -> list[str]:
     """What a project for the board needs; where the model does not fit there, the C is of use all the same."""
-    from uaccel.project.overlay import archive_overlay
+    from uaccel.build.project import archive_overlay
 
     try:
         files |= archive_overlay(board, files)
@@ -117,7 +115,7 @@ def _add_board(files: dict[str, bytes], board: Board) -> list[str]:
 
 
 def _show(console: Console, report: dict[str, Any]) -> None:
-    from uaccel.cli.tables import show_layers, show_memory
+    from uaccel.cli.output import show_layers, show_memory
 
     show_layers(console, report)
     show_memory(console, report)

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from uaccel.board import available_boards
+from uaccel.build.doctor import Ability, abilities, examine
+from uaccel.build.programs import Check
 from uaccel.cli.output import JsonFlag, emit
-from uaccel.toolchain import Ability, Check, abilities, examine
 
 if TYPE_CHECKING:
     from rich.console import Console

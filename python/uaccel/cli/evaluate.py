@@ -8,12 +8,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from uaccel.cli.cache import NoCacheFlag, kept
-from uaccel.cli.command import add_command
-from uaccel.cli.model_options import ModelArgument, PlacedOptions
-from uaccel.cli.output import emit, progress
+from uaccel.cli.cache import NoCacheFlag, open_cache
+from uaccel.cli.options import ModelArgument, PlacedOptions
+from uaccel.cli.output import add_command, emit, progress
 from uaccel.cli.run import NoFlashFlag, PortOption
-from uaccel.running.request import Wishes
+from uaccel.runner.request import ProjectRunOptions
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -52,13 +51,13 @@ class EvaluateCommand(PlacedOptions):
     no_cache: NoCacheFlag = False
 
     def run(self) -> None:
-        request = self.request(self.model, wishes=Wishes(port=self.port, flashes=not self.no_flash))
+        request = self.request(self.model, wishes=ProjectRunOptions(port=self.port, flashes=not self.no_flash))
         place = self.output or Path(f"{self.model.stem}-{request.board.name}.jsonl")
         with progress() as step:
-            from uaccel.running.evaluate import Evaluation, evaluate
+            from uaccel.runner.evaluate import Evaluation, evaluate
 
             wanted = Evaluation(request, self.data, self.labels, place, self.limit)
-            report = evaluate(wanted, step, kept(self.no_cache))
+            report = evaluate(wanted, step, open_cache(self.no_cache))
         emit(report, self.as_json, lambda console: _show(console, report))
 
 

@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from uaccel.cli.command import add_command
-from uaccel.cli.model_options import ModelArgument, PlacedOptions
-from uaccel.cli.output import emit, progress
+from uaccel.cli.options import ModelArgument, PlacedOptions
+from uaccel.cli.output import add_command, emit, progress
 from uaccel.errors import escape_terminal
 
 if TYPE_CHECKING:
@@ -30,7 +29,7 @@ class ExplainCommand(PlacedOptions):
     def run(self) -> None:
         request = self.request(self.model, workspace_io=False)
         with progress() as step:
-            from uaccel.telling.explanation import explain
+            from uaccel.report.compile_json import explain
 
             compiled = request.what().compiled(step)
         report = explain(compiled)
@@ -45,7 +44,7 @@ def register(app: typer.Typer) -> None:
 
 def _show(console: Console, report: dict[str, Any]) -> None:
     """The reasons beside the layers where there is room for them, else below."""
-    from uaccel.cli.tables import show_lines, show_warnings
+    from uaccel.cli.output import show_lines, show_warnings
 
     layers = report["layers"]
     beside = console.width >= WIDE

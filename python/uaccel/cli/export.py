@@ -10,23 +10,22 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
-from uaccel.basics.files import require_new_folder, require_writable, write_atomically, write_folder, write_zip
-from uaccel.cli.command import add_command
-from uaccel.cli.model_options import CompileOptions, ModelArgument, NameOption
-from uaccel.cli.output import emit, progress
+from uaccel.cli.options import CompileOptions, ModelArgument, NameOption
+from uaccel.cli.output import add_command, emit, progress
+from uaccel.util.files import require_new_folder, require_writable, write_atomically, write_folder, write_zip
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from uaccel.packagers.export import Export
+    from uaccel.codegen.export.base import Export
     from uaccel.pipeline import Compiled
-    from uaccel.running.job import Job
+    from uaccel.runner.job import Job
 
 
 ZIP: Final = ".zip"
 
 
-class Format(str, Enum):
+class ExportChoice(str, Enum):
     """What a model can be exported to; ``packagers/formats.py`` has what each is made by."""
 
     c = "c"
@@ -41,7 +40,8 @@ class Format(str, Enum):
 
 
 ToOption = Annotated[
-    Format, typer.Option("--to", metavar="FORMAT", help="One of: " + ", ".join(f.value for f in Format) + ".")
+    ExportChoice,
+    typer.Option("--to", metavar="FORMAT", help="One of: " + ", ".join(f.value for f in ExportChoice) + "."),
 ]
 OutputOption = Annotated[
     Path,
@@ -74,8 +74,8 @@ class ExportCommand(CompileOptions):
         request = self.request(self.model, name=self.name, workspace_io=False)
         (require_writable if self.output.suffix == ZIP else require_new_folder)(self.output, "-o")
         with progress() as step:
-            from uaccel.packagers.formats import export_files
-            from uaccel.telling.report import compile_report
+            from uaccel.codegen.export.formats import export_files
+            from uaccel.report.compile_json import compile_report
 
             job = request.what()
             compiled = job.compiled(step)
@@ -104,7 +104,7 @@ def _write(output: Path, files: dict[str, bytes]) -> None:
     write_atomically(output, lambda stream: write_zip(stream, inside), "-o")
 
 
-def _command(job: Job, to: Format, output: Path) -> str:
+def _command(job: Job, to: ExportChoice, output: Path) -> str:
     """What to type beside the model file for the same."""
     words = shlex.split(job.command("export"))
     words[2] = job.model.name
@@ -113,10 +113,10 @@ def _command(job: Job, to: Format, output: Path) -> str:
 
 def _export(compiled: Compiled, job: Job, inputs: Path | None, command: str) -> Export:
     from uaccel.errors import InputError
-    from uaccel.running.exported import exported
-    from uaccel.running.firmware import tensor_types
-    from uaccel.running.samples import default_samples
-    from uaccel.session.inputs import load_inputs
+    from uaccel.runner.compiled import exported
+    from uaccel.runner.firmware import tensor_types
+    from uaccel.runner.samples import default_samples
+    from uaccel.session.tensors import load_inputs
 
     types = tensor_types(compiled.model.signature.inputs)
     samples = load_inputs(inputs, types) if inputs is not None else default_samples(types, 1)
@@ -128,7 +128,7 @@ def _export(compiled: Compiled, job: Job, inputs: Path | None, command: str) -> 
 
 
 def _show(console: Console, report: dict[str, Any]) -> None:
-    from uaccel.cli.tables import show_layers, show_memory
+    from uaccel.cli.output import show_layers, show_memory
 
     show_layers(console, report)
     show_memory(console, report)

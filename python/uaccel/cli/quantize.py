@@ -9,23 +9,23 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from uaccel.basics.files import require_writable
 from uaccel.cli.output import JsonFlag, emit, progress
 from uaccel.errors import UaccelError, escape_terminal
+from uaccel.util.files import require_writable
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from uaccel.calibration.choice import Goal
-    from uaccel.calibration.onnx_maker import Options
-    from uaccel.calibration.run import Quantised
+    from uaccel.quantize.onnx import Options
+    from uaccel.quantize.quantize import Quantised
+    from uaccel.quantize.search import Goal
 
 
 NOISIEST = 3
 """Layers that are named."""
 
 
-class Format(str, Enum):
+class QuantStyle(str, Enum):
     """How the model says that an operator is quantised."""
 
     qdq = "qdq"
@@ -83,7 +83,7 @@ LabelsOption = Annotated[
 ]
 MeanOption = Annotated[str, typer.Option("--mean", metavar="R,G,B", help="Of images: taken off pixels of 0 to 1.")]
 StdOption = Annotated[str, typer.Option("--std", metavar="R,G,B", help="Of images: what is left is divided by it.")]
-FormatOption = Annotated[Format, typer.Option("--format", help="QDQ, or operators such as QLinearConv (ONNX).")]
+FormatOption = Annotated[QuantStyle, typer.Option("--format", help="QDQ, or operators such as QLinearConv (ONNX).")]
 ActivationsOption = Annotated[Activations, typer.Option("--activations", help="What tensors become.")]
 WeightsOption = Annotated[Weights, typer.Option("--weights", help="What weights become.")]
 PerChannelFlag = Annotated[bool, typer.Option("--per-channel/--per-tensor", help="Scales of weights.")]
@@ -115,7 +115,7 @@ def quantize_command(
     labels: LabelsOption = None,
     mean: MeanOption = "0",
     std: StdOption = "1",
-    format_: FormatOption = Format.qdq,
+    format_: FormatOption = QuantStyle.qdq,
     activations: ActivationsOption = Activations.int8,
     weights: WeightsOption = Weights.int8,
     per_channel: PerChannelFlag = True,
@@ -133,11 +133,10 @@ def quantize_command(
     if target.exists() and model.exists() and target.samefile(model):
         raise UaccelError(f"-o {target} is the float model itself; choose another name")
     with progress() as step, tempfile.TemporaryDirectory(prefix="uaccel-") as folder:
-        from uaccel.calibration.choice import Goal
-        from uaccel.calibration.maker import maker_of
-        from uaccel.calibration.onnx_maker import Options
-        from uaccel.calibration.run import Wishes, quantise
-        from uaccel.calibration.samples import Pixels
+        from uaccel.quantize.calibration import Pixels
+        from uaccel.quantize.onnx import Options
+        from uaccel.quantize.quantize import QuantOptions, maker_of, quantise
+        from uaccel.quantize.search import Goal
 
         goal = None if min_snr is None and max_loss is None else Goal(min_snr, max_loss, trade.value)
         options = Options(format_.value, activations.value, weights.value, per_channel, method.value)
@@ -146,7 +145,7 @@ def quantize_command(
         maker, samples = maker_of(model, calibration, labels, pixels, options, Path(folder), step)
         if max_loss is not None and samples.labels is None:
             raise UaccelError("--max-loss takes labels; give --labels, or data with a folder for each class")
-        wishes = Wishes(tuple(leave_out or ()), tuple(sixteen or ()), goal)
+        wishes = QuantOptions(tuple(leave_out or ()), tuple(sixteen or ()), goal)
         done = quantise(maker, wishes, target, step)
     report = _report(model, target, options, len(samples.samples), done) | {"goal": _goal(goal)}
     emit(report, as_json, lambda console: _show(console, report))

@@ -1,26 +1,51 @@
-"""``uaccel report``: a page about a run that is made now, or about runs that were stored."""
+"""``uaccel report``: pages of runs and of sweeps."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Final
 
 import typer
 
-from uaccel.basics.files import require_writable
-from uaccel.cache import Cache
-from uaccel.cli.cache import NoCacheFlag, kept
-from uaccel.cli.command import add_command, first_given
-from uaccel.cli.model_options import PlacedOptions
-from uaccel.cli.output import emit, progress
-from uaccel.cli.report_page import write_page
-from uaccel.cli.report_sweep import is_sweep, write_sweep_page
+from uaccel.cli.cache import NoCacheFlag, open_cache
+from uaccel.cli.options import PlacedOptions
+from uaccel.cli.output import add_command, emit, first_given, progress, write_page
 from uaccel.cli.run import PortOption
 from uaccel.errors import InputError, VerificationError
 from uaccel.frontend import SUFFIXES
-from uaccel.running.request import RunRequest, Wishes
+from uaccel.runner.request import ProjectRunOptions, RunRequest
+from uaccel.util.cache import Cache
+from uaccel.util.files import require_writable
+
+# ``uaccel report RESULTS.jsonl...``: a page about a sweep, or about several in their order.
+
+SUFFIX: Final = ".jsonl"
+
+
+def is_sweep(subjects: Sequence[Path], quantized: Path | None) -> bool:
+    """Whether they are results of sweeps, all of them or none."""
+    found = [subject.suffix == SUFFIX for subject in subjects]
+    if any(found) and not all(found):
+        other = subjects[found.index(False)]
+        raise InputError(f"{other} is no sweep's results, and others given are; give {SUFFIX} files alone, or none")
+    if any(found) and quantized is not None:
+        raise InputError("--quantized is for the page of one run, and a sweep's results are given; leave it away")
+    return all(found)
+
+
+def write_sweep_page(subjects: Sequence[Path], target: Path, option: str) -> dict[str, Any]:
+    """Write it, and tell what it shows."""
+    from uaccel.report import page_of_results
+
+    text, sweeps = page_of_results(subjects)
+    write_page(target, text, option)
+    told = [{"results": str(sweep.path), "label": sweep.label, "rows": len(sweep.rows)} for sweep in sweeps]
+    return {"report": str(target), "bytes": target.stat().st_size, "sweeps": told}
+
+
+# ``uaccel report``: a page about a run that is made now, or about runs that were stored.
 
 OUTPUT = "-o"
 Subjects = Annotated[
@@ -76,8 +101,8 @@ class ReportCommand(PlacedOptions):
                 f"{others[0]}: of models one at a time; compare what 'run --json --details' writes of each"
             )
         _require(self.quantized, model)
-        wishes = Wishes(inputs=self.inputs, verify=True, every_layer=True, port=self.port, details=True)
-        _of_model(self.request(model, wishes=wishes), target, self.quantized, kept(self.no_cache), self.as_json)
+        wishes = ProjectRunOptions(inputs=self.inputs, verify=True, every_layer=True, port=self.port, details=True)
+        _of_model(self.request(model, wishes=wishes), target, self.quantized, open_cache(self.no_cache), self.as_json)
 
     def _refuse(self) -> None:
         """Options about a run, which is over: they would mean nothing."""
@@ -94,7 +119,7 @@ def register(app: typer.Typer) -> None:
 
 def _of_model(request: RunRequest, target: Path, quantized: Path | None, cache: Cache | None, as_json: bool) -> None:
     with progress() as step:
-        from uaccel.running.perform import perform
+        from uaccel.runner.perform import perform
 
         ran = perform(request, step, cache)
         step("write the page")

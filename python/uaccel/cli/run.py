@@ -1,30 +1,96 @@
-"""``uaccel run``: compile, build, run, and if asked prove the result."""
+"""``uaccel run``: a model or a project, and what is told of it."""
 
 from __future__ import annotations
 
 import tempfile
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Annotated, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
-from uaccel.basics.files import require_writable
 from uaccel.board import load_board
-from uaccel.cli.cache import NoCacheFlag, kept
-from uaccel.cli.command import add_command, first_given
-from uaccel.cli.completion import ports_here
-from uaccel.cli.device_options import CoverageOption, Device, DeviceOption, WavesLayerOption, WavesOption
-from uaccel.cli.model_options import NameOption, PlacedOptions, WorkspaceIoOption
-from uaccel.cli.project_options import OptionOption, TemplateOption, read_options
-from uaccel.cli.report_page import REPORT, ReportOption
-from uaccel.cli.run_model import run_model
+from uaccel.cli.cache import NoCacheFlag, open_cache
+from uaccel.cli.options import (
+    CoverageOption,
+    Device,
+    DeviceOption,
+    NameOption,
+    OptionOption,
+    PlacedOptions,
+    TemplateOption,
+    WavesLayerOption,
+    WavesOption,
+    WorkspaceIoOption,
+    ports_here,
+    read_options,
+)
+from uaccel.cli.output import (
+    OPTION,
+    REPORT,
+    ReportOption,
+    TraceOption,
+    add_command,
+    emit,
+    first_given,
+    progress,
+    write_page_where,
+    write_trace,
+)
 from uaccel.cli.run_project import TemplateJob, run_folder, run_on_template
-from uaccel.cli.run_trace import OPTION, TraceOption
-from uaccel.errors import UaccelError
+from uaccel.cli.verdict import show_verified
+from uaccel.errors import UaccelError, VerificationError
 from uaccel.frontend import SUFFIXES
-from uaccel.running.devices import Devices
-from uaccel.running.request import RunRequest, Wishes
+from uaccel.runner.request import Devices, ProjectRunOptions, RunRequest
+from uaccel.util.cache import Cache
+from uaccel.util.files import require_writable, write_atomically
+
+# ``uaccel run MODEL``: compile, build, run, compare.
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from uaccel.runner.perform import Performed
+
+
+def run_model(request: RunRequest, cache: Cache | None, as_json: bool) -> None:
+    """What was asked for besides the report goes into files."""
+    wishes = request.wishes
+    with progress() as step:
+        from uaccel.runner.perform import perform
+
+        ran = perform(request, step, cache)
+        if wishes.outputs is not None:
+            _write_outputs(ran)
+        if wishes.trace is not None:
+            write_trace(wishes.trace, ran.trace)
+        write_page_where(wishes.report, ran.report)
+    report = ran.report
+    if not wishes.details:
+        report.pop("trace", None)
+    emit(report, as_json, lambda console: _show(console, report))
+    if ran.complaint:
+        raise VerificationError(ran.complaint)
+
+
+def _write_outputs(ran: Performed) -> None:
+    from uaccel.model import write_npz
+
+    assert ran.request.wishes.outputs is not None
+    arrays = ran.outputs
+    write_atomically(ran.request.wishes.outputs, lambda stream: write_npz(stream, arrays), "--outputs")
+
+
+def _show(console: Console, report: dict[str, Any]) -> None:
+    from uaccel.cli.output import show_layers, show_memory, show_outputs
+
+    show_layers(console, report)
+    show_memory(console, report)
+    show_outputs(console, report["outputs"])
+    show_verified(console, report)
+
+
+# ``uaccel run``: compile, build, run, and if asked prove the result.
 
 ModelOrProject = Annotated[
     Path,
@@ -123,7 +189,7 @@ class RunCommand(PlacedOptions):
             wanted = "give --template, or a project's DIR"
             raise UaccelError(f"--option is for the server of a project or a template; {wanted}")
         else:
-            run_model(job, kept(self.no_cache), self.as_json)
+            run_model(job, open_cache(self.no_cache), self.as_json)
 
     def _require_sense(self) -> None:
         """Of options that go together, or do not."""
@@ -133,8 +199,8 @@ class RunCommand(PlacedOptions):
         if self.samples is not None and (self.inputs is not None or self.sequence or not verified):
             raise UaccelError("--samples is for --verify without --inputs and without --sequence; leave it away")
 
-    def _wishes(self) -> Wishes:
-        return Wishes(
+    def _wishes(self) -> ProjectRunOptions:
+        return ProjectRunOptions(
             self.inputs,
             self.outputs,
             self.repeat,

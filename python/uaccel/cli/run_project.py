@@ -8,24 +8,22 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from uaccel.basics.favour import Favour
-from uaccel.basics.files import require_writable, write_atomically
 from uaccel.bench import hold_if_known, port_of_project
-from uaccel.cli.output import Steps, emit, progress
-from uaccel.cli.report_page import REPORT, write_page_where
-from uaccel.cli.run_trace import OPTION, write_trace
+from uaccel.cli.output import OPTION, REPORT, Steps, emit, progress, write_page_where, write_trace
 from uaccel.cli.verdict import show_verified
 from uaccel.errors import VerificationError
-from uaccel.running.request import Wishes
-from uaccel.session.timeline import recorded
+from uaccel.runner.request import ProjectRunOptions
+from uaccel.session.monitor import recorded
+from uaccel.util.favour import Favour
+from uaccel.util.files import require_writable, write_atomically
 
 if TYPE_CHECKING:
     from rich.console import Console
 
     from uaccel.board import Board
-    from uaccel.project.archive_reader import Metadata
-    from uaccel.running.compare import Verdict
-    from uaccel.running.project_run import ProjectRun
+    from uaccel.build.archive_reader import Metadata
+    from uaccel.runner.compare import Verdict
+    from uaccel.runner.project_run import ProjectRun
 
 
 @dataclass(frozen=True)
@@ -45,7 +43,7 @@ class TemplateJob:
     favour: Favour = Favour.balanced
 
 
-def run_folder(folder: Path, wishes: Wishes, as_json: bool, *, board: str | None) -> None:
+def run_folder(folder: Path, wishes: ProjectRunOptions, as_json: bool, *, board: str | None) -> None:
     """``board``: the one that the user named, which must be the project's."""
     for path, option in ((wishes.outputs, "--outputs"), (wishes.trace, OPTION), (wishes.report, REPORT)):
         if path is not None:
@@ -56,7 +54,7 @@ def run_folder(folder: Path, wishes: Wishes, as_json: bool, *, board: str | None
     _conclude(_report(done, wishes) | {"project": str(folder)}, verified, wishes, as_json)
 
 
-def run_on_template(job: TemplateJob, wishes: Wishes, as_json: bool) -> None:
+def run_on_template(job: TemplateJob, wishes: ProjectRunOptions, as_json: bool) -> None:
     """Compile, and then all that a client of microTVM does: create, build, flash, run."""
     with progress() as step:
         _make_project(job, wishes, step)
@@ -65,10 +63,10 @@ def run_on_template(job: TemplateJob, wishes: Wishes, as_json: bool) -> None:
     _conclude(_report(done, wishes), verified, wishes, as_json)
 
 
-def _verified(done: ProjectRun, wishes: Wishes, step: Steps) -> Verdict:
-    from uaccel.running.opinions import opinions
-    from uaccel.running.stated import ArchiveSubject
-    from uaccel.running.verdict import judge_values
+def _verified(done: ProjectRun, wishes: ProjectRunOptions, step: Steps) -> Verdict:
+    from uaccel.runner.compiled import ArchiveSubject
+    from uaccel.runner.verdict import judge_values
+    from uaccel.runner.verify import opinions
 
     step("execute the exact meaning and compare")
     with done.meaning() as (model, path):
@@ -86,7 +84,7 @@ def _verified(done: ProjectRun, wishes: Wishes, step: Steps) -> Verdict:
     return replace(verdict, report=report)
 
 
-def _conclude(report: dict[str, Any], verdict: Verdict | None, wishes: Wishes, as_json: bool) -> None:
+def _conclude(report: dict[str, Any], verdict: Verdict | None, wishes: ProjectRunOptions, as_json: bool) -> None:
     if verdict is not None:
         report["verify"] = verdict.report
     write_page_where(wishes.report, report)
@@ -95,14 +93,12 @@ def _conclude(report: dict[str, Any], verdict: Verdict | None, wishes: Wishes, a
         raise VerificationError(verdict.complaint)
 
 
-def _make_project(job: TemplateJob, wishes: Wishes, step: Steps) -> None:
-    from uaccel.basics.mlf import write_archive
-    from uaccel.emit.options import EmitOptions
-    from uaccel.project.build import build_any
-    from uaccel.project.create import create_from_archive
-    from uaccel.project.flash import flash_any
-    from uaccel.running.job import Job
-    from uaccel.running.packed import archive_of
+def _make_project(job: TemplateJob, wishes: ProjectRunOptions, step: Steps) -> None:
+    from uaccel.build.project import build_any, create_from_archive, flash_any
+    from uaccel.codegen.options import EmitOptions
+    from uaccel.runner.compiled import archive_of
+    from uaccel.runner.job import Job
+    from uaccel.util.files import write_archive
 
     options = EmitOptions(workspace_io=job.workspace_io)
     wanted = Job(job.model, job.board, job.board_file, job.name, options, records=job.records)
@@ -119,13 +115,13 @@ def _make_project(job: TemplateJob, wishes: Wishes, step: Steps) -> None:
         flash_any(job.project, wishes.options, port=wishes.port, verbose=False)
 
 
-def _run(folder: Path, wishes: Wishes, step: Steps, board: str | None) -> ProjectRun:
-    from uaccel.running.project_run import run_project
+def _run(folder: Path, wishes: ProjectRunOptions, step: Steps, board: str | None) -> ProjectRun:
+    from uaccel.runner.project_run import run_project
 
     def read(metadata: Metadata) -> Sequence[int]:
-        from uaccel.running.stated import Stated
+        from uaccel.runner.compiled import ArchiveLayers
 
-        return Stated.read(metadata).to_read(every_layer=wishes.every_layer) if wishes.verify else ()
+        return ArchiveLayers.read(metadata).to_read(every_layer=wishes.every_layer) if wishes.verify else ()
 
     with recorded(wishes.trace is not None) as jobs:
         done = run_project(
@@ -143,7 +139,7 @@ def _run(folder: Path, wishes: Wishes, step: Steps, board: str | None) -> Projec
             on_log=step.log,
         )
     if wishes.trace is not None:
-        from uaccel.telling.trace import trace_of
+        from uaccel.report.trace import trace_of
 
         title, layers = f"{done.metadata.model} on {done.board}", done.metadata.at("uaccel", "layers")
         times = {time.layer: time for time in done.layers}
@@ -154,22 +150,21 @@ def _run(folder: Path, wishes: Wishes, step: Steps, board: str | None) -> Projec
 
 
 def _batches(done: ProjectRun, repeat: int) -> dict[str, Any]:
-    from uaccel.telling.figures import batched
+    from uaccel.report.run_json import batched
 
     per_sample = done.run.outputs[::repeat]
     return {tensor.name: batched([values[i] for values in per_sample]) for i, tensor in enumerate(done.model.outputs)}
 
 
 def _write_outputs(path: Path, done: ProjectRun, repeat: int) -> None:
-    from uaccel.basics.npz import write_npz
+    from uaccel.model import write_npz
 
     arrays = _batches(done, repeat)
     write_atomically(path, lambda stream: write_npz(stream, arrays), "--outputs")
 
 
-def _report(done: ProjectRun, wishes: Wishes) -> dict[str, Any]:
-    from uaccel.basics.words import BOUNDED, BOUNDED_ONCE
-    from uaccel.telling.figures import (
+def _report(done: ProjectRun, wishes: ProjectRunOptions) -> dict[str, Any]:
+    from uaccel.report.run_json import (
         SCHEMA,
         cycles_report,
         fallback_report,
@@ -181,6 +176,7 @@ def _report(done: ProjectRun, wishes: Wishes) -> dict[str, Any]:
         tensors_report,
         with_code,
     )
+    from uaccel.util.text import BOUNDED, BOUNDED_ONCE
 
     metadata, runs = done.metadata, len(done.run.outputs)
     layers = metadata.at("uaccel", "layers")
@@ -223,7 +219,7 @@ def _report(done: ProjectRun, wishes: Wishes) -> dict[str, Any]:
 
 
 def _show(console: Console, report: dict[str, Any]) -> None:
-    from uaccel.cli.tables import show_layers, show_memory, show_outputs
+    from uaccel.cli.output import show_layers, show_memory, show_outputs
 
     show_layers(console, report)
     show_memory(console, report)

@@ -1,4 +1,4 @@
-"""``uaccel sweep MATRIX.toml``: models x boards x accelerators x options, on all cores, with figures that must hold."""
+"""``uaccel sweep``, and what it writes beside its results."""
 
 from __future__ import annotations
 
@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from uaccel.basics.files import require_writable
 from uaccel.cli.cache import read_size
-from uaccel.cli.farm_options import (
+from uaccel.cli.options import (
     CaOption,
     CertOption,
     KeyOption,
@@ -23,19 +22,67 @@ from uaccel.cli.farm_options import (
     WaitOption,
 )
 from uaccel.cli.output import JsonFlag, Steps, emit, progress, say
-from uaccel.cli.sweep_files import Files, JunitOption, LabelOption, ParquetOption
 from uaccel.errors import InputError, UaccelError, VerificationError
+from uaccel.util.files import require_writable
+
+# What ``uaccel sweep`` writes beside its results: JUnit XML and a Parquet table.
+
+if TYPE_CHECKING:
+    from uaccel.runner.sweep.results import Regression
+    from uaccel.runner.sweep.row_result import Result
+
+JunitOption = Annotated[
+    Path | None, typer.Option("--junit", metavar="FILE.xml", help="Write JUnit XML for a CI server, a case per row.")
+]
+ParquetOption = Annotated[
+    Path | None, typer.Option("--parquet", metavar="FILE.parquet", help="Write a table of all rows and figures.")
+]
+LabelOption = Annotated[
+    str | None,
+    typer.Option("--label", metavar="TEXT", help="What a history calls this sweep (the matrix file's git commit)."),
+]
+
+
+@dataclass(frozen=True)
+class Files:
+    """Those that are asked for; that they can be written is seen before the work begins."""
+
+    junit: Path | None
+    parquet: Path | None
+
+    def require(self) -> None:
+        """One line, where it will not work."""
+        if self.junit is not None:
+            require_writable(self.junit, "--junit")
+        if self.parquet is not None:
+            from uaccel.runner.sweep.results import pyarrow
+
+            pyarrow()
+            require_writable(self.parquet, "--parquet")
+
+    def write(self, name: str, results: Sequence[Result], worse: Sequence[Regression]) -> None:
+        """``name`` is the matrix's."""
+        if self.junit is not None:
+            from uaccel.runner.sweep.results import write_junit
+
+            write_junit(self.junit, name, results, worse)
+        if self.parquet is not None:
+            from uaccel.runner.sweep.results import write_parquet
+
+            write_parquet(self.parquet, results)
+
+
+# ``uaccel sweep MATRIX.toml``: models x boards x accelerators x options, on all cores, with figures that must hold.
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from uaccel.lab.connect import Tls
-    from uaccel.lab.expected import Behind, Stored
-    from uaccel.lab.matrix import Matrix
-    from uaccel.lab.pool import Limits
-    from uaccel.lab.row import Row
-    from uaccel.lab.sweep import Engine, Swept
-    from uaccel.lab.work import Result
+    from uaccel.runner.sweep.farm import Tls
+    from uaccel.runner.sweep.matrix import Matrix, Row
+    from uaccel.runner.sweep.pool import Limits
+    from uaccel.runner.sweep.results import Regression, Stored
+    from uaccel.runner.sweep.row_result import Result
+    from uaccel.runner.sweep.sweep import Engine, Swept
 
 MatrixArgument = Annotated[
     Path, typer.Argument(metavar="MATRIX.toml", help="What to run: models, boards, accelerators.", readable=False)
@@ -79,11 +126,11 @@ def sweep_command(
 
     A sweep that was interrupted goes on where it was.
     """
-    from uaccel.lab.connect import tls_of
-    from uaccel.lab.expected import read_expected
-    from uaccel.lab.label import commit_of
-    from uaccel.lab.matrix import read_matrix
-    from uaccel.lab.pool import Limits
+    from uaccel.runner.sweep.farm import tls_of
+    from uaccel.runner.sweep.matrix import read_matrix
+    from uaccel.runner.sweep.pool import Limits
+    from uaccel.runner.sweep.results import read_expected
+    from uaccel.runner.sweep.row_result import commit_of
 
     wanted = read_matrix(matrix)
     target = output or matrix.with_suffix(".jsonl")
@@ -108,22 +155,22 @@ def sweep_command(
     _complain(swept.results, worse, target)
 
 
-def _accepted(wanted: Matrix, swept: Swept) -> list[Behind]:
+def _accepted(wanted: Matrix, swept: Swept) -> list[Regression]:
     """Nothing is behind what is stored just now."""
-    from uaccel.lab.expected import write_expected
+    from uaccel.runner.sweep.results import write_expected
 
     write_expected(wanted.expected, swept.results, wanted.figures)
     return []
 
 
-def _behind(wanted: Matrix, swept: Swept, stored: Stored) -> list[Behind]:
-    from uaccel.lab.expected import behind
+def _behind(wanted: Matrix, swept: Swept, stored: Stored) -> list[Regression]:
+    from uaccel.runner.sweep.results import behind
 
     return behind(swept.results, wanted.figures, stored)
 
 
 def _rows(wanted: Matrix) -> list[Row]:
-    from uaccel.lab.space import all_rows
+    from uaccel.runner.sweep.matrix import all_rows
 
     rows = all_rows(wanted)
     title, count = Counter(row.title for row in rows).most_common(1)[0]
@@ -141,14 +188,14 @@ class _Engine:
 
 
 def _here(jobs: int | None, rows: int, limits: Limits) -> _Engine:
-    from uaccel.lab.sweep import local_pool, processes
+    from uaccel.runner.sweep.sweep import local_pool, processes
 
     count = min(jobs or processes(), rows)
     return _Engine(lambda: local_pool(count, limits), f"{count} at once")
 
 
 def _in_the_lab(scheduler: str, jobs: int | None, limits: Limits, tls: Tls | None, wait: float) -> _Engine:
-    from uaccel.lab.farm import Farm
+    from uaccel.runner.sweep.farm import Farm
 
     if jobs is not None:
         raise InputError("-j is for the cores of this computer; with --scheduler each worker says how many it has")
@@ -156,9 +203,9 @@ def _in_the_lab(scheduler: str, jobs: int | None, limits: Limits, tls: Tls | Non
 
 
 def _swept(rows: list[Row], target: Path, engine: _Engine, again: bool, step: Steps, label: str) -> Swept:
-    from uaccel.lab.results import Results
-    from uaccel.lab.sweep import sweep
-    from uaccel.lab.work import GOOD
+    from uaccel.runner.sweep.results import Results
+    from uaccel.runner.sweep.row_result import GOOD
+    from uaccel.runner.sweep.sweep import sweep
 
     def told(result: Result, done: int, total: int) -> None:
         if result.status not in GOOD:
@@ -170,7 +217,7 @@ def _swept(rows: list[Row], target: Path, engine: _Engine, again: bool, step: St
         return sweep(rows, Results(target), workers, again=again, label=label, told=told)
 
 
-def _report(wanted: Matrix, target: Path, swept: Swept, worse: Sequence[Behind]) -> dict[str, Any]:
+def _report(wanted: Matrix, target: Path, swept: Swept, worse: Sequence[Regression]) -> dict[str, Any]:
     counts = Counter(result.status for result in swept.results)
     return {
         "matrix": str(wanted.path),
@@ -194,9 +241,9 @@ def _report(wanted: Matrix, target: Path, swept: Swept, worse: Sequence[Behind])
     }
 
 
-def _complain(results: Sequence[Result], worse: Sequence[Behind], target: Path) -> None:
+def _complain(results: Sequence[Result], worse: Sequence[Regression], target: Path) -> None:
     """What is wrong, the worst first: as the exit status, and as one line."""
-    from uaccel.lab.work import FAILED, WRONG
+    from uaccel.runner.sweep.row_result import FAILED, WRONG
 
     wrong = [result for result in results if result.status == WRONG]
     failed = [result for result in results if result.status == FAILED]
@@ -216,7 +263,7 @@ def _show(console: Console, report: dict[str, Any]) -> None:
     from rich.box import SIMPLE_HEAD
     from rich.table import Table
 
-    from uaccel.cli.tables import show_lines
+    from uaccel.cli.output import show_lines
 
     table = Table(box=SIMPLE_HEAD, collapse_padding=True)
     for title, justify in (("Row", "left"), ("Is", "left"), ("Instructions", "right"), ("Cycles", "right")):

@@ -9,12 +9,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from uaccel.basics.documents import parse_json
-from uaccel.basics.files import require_writable
-from uaccel.cli.command import add_command
-from uaccel.cli.output import JsonFlag, emit, progress
+from uaccel.build.rtl.synthesis import DEFAULT, KINDS, PARTS, part_of
+from uaccel.cli.output import JsonFlag, add_command, emit, progress
 from uaccel.errors import UaccelError
-from uaccel.rtl.parts import DEFAULT, KINDS, PARTS, part_of
+from uaccel.util.files import parse_json, require_writable
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -59,10 +57,10 @@ class SynthCommand:
         earlier = read_earlier(self.against) if self.against is not None else None
         with progress() as step:
             from uaccel.accelerator import load_accelerator
-            from uaccel.rtl.synthesis import Question, synthesise
+            from uaccel.build.rtl.synthesis import SynthesisRequest, synthesise
 
             found = load_accelerator(self.accelerator)
-            asked = Question(found.name, found.folder, self.part, part, self.place, self.bitstream, self.limit)
+            asked = SynthesisRequest(found.name, found.folder, self.part, part, self.place, self.bitstream, self.limit)
             document = synthesise(asked, step).to_json()
         if earlier is not None:
             document["against"] = change(earlier, document)

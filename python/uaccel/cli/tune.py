@@ -9,19 +9,17 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from uaccel.basics.files import require_writable
-from uaccel.cli.cache import NoCacheFlag, kept
-from uaccel.cli.command import add_command
-from uaccel.cli.completion import ports_here
-from uaccel.cli.model_options import ModelArgument, ModelOptions
-from uaccel.cli.output import emit, progress
+from uaccel.cli.cache import NoCacheFlag, open_cache
+from uaccel.cli.options import ModelArgument, ModelOptions, ports_here
+from uaccel.cli.output import add_command, emit, progress
 from uaccel.errors import InputError
+from uaccel.util.files import require_writable
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from uaccel.lab.tuning import Search, Tuned
     from uaccel.lower.program import Layer
+    from uaccel.runner.sweep.tune import Search, Tuned
 
 RecordsFile = Annotated[
     Path | None,
@@ -78,20 +76,20 @@ class TuneCommand(ModelOptions):
         require_writable(path, "-o")
         search = self._search()
         with progress() as step:
-            from uaccel.cpu_kernels import Records, read_records, write_records
-            from uaccel.lab.tuning import tune
+            from uaccel.kernels import Records, read_records, write_records
+            from uaccel.runner.sweep.tune import tune
 
             known = read_records(path, target.cpu.name) if path.exists() else Records(target.cpu.name)
             begun = Records(known.cpu, unit=known.unit) if self.again else known
             compiled = partial(request.what().compiled, step)
-            tuned = tune(compiled, target, begun, step, search, kept(self.no_cache))
+            tuned = tune(compiled, target, begun, step, search, open_cache(self.no_cache))
             write_records(path, known.merged(tuned.records))
         report = _report(self.model, target.name, path, tuned)
         emit(report, self.as_json, lambda console: _show(console, report))
 
     def _search(self) -> Search:
-        from uaccel.lab.sweep import processes
-        from uaccel.lab.tuning import CANDIDATES, Search
+        from uaccel.runner.sweep.sweep import processes
+        from uaccel.runner.sweep.tune import CANDIDATES, Search
 
         if self.every and self.candidates is not None:
             raise InputError("--all measures every kernel, and --candidates only some of them; leave one of them away")
@@ -142,7 +140,7 @@ def _show(console: Console, report: dict[str, Any]) -> None:
     from rich.box import SIMPLE_HEAD
     from rich.table import Table
 
-    from uaccel.cli.tables import show_lines
+    from uaccel.cli.output import show_lines
 
     table = Table(box=SIMPLE_HEAD, collapse_padding=True)
     table.add_column("Layer", no_wrap=True)

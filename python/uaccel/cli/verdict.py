@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from uaccel.running.second_opinion import Opinion
+    from uaccel.runner.reference import Opinion
 
 
 def opinion(found: Opinion | None) -> dict[str, Any]:
@@ -38,7 +38,7 @@ PROVES_LITTLE: Final = (
 
 
 def show_verified(console: Console, report: dict[str, Any]) -> None:
-    from uaccel.cli.tables import show_lines
+    from uaccel.cli.output import show_lines
 
     if "verify" not in report:
         return

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from uaccel.cli.cache import read_size
-from uaccel.cli.farm_options import CaOption, CertOption, KeyOption, MemoryOption, SecondsOption
+from uaccel.cli.options import CaOption, CertOption, KeyOption, MemoryOption, SecondsOption
 from uaccel.cli.output import JsonFlag, emit
 
 if TYPE_CHECKING:
@@ -60,10 +60,17 @@ def worker_command(
 
     Whoever reaches the scheduler may run code here: see SECURITY.md.
     """
-    from uaccel.lab.connect import distributed, tls_of
-    from uaccel.lab.hire import Offer, can_build, found_boards, stated_boards, work_at
-    from uaccel.lab.pool import Limits
-    from uaccel.lab.sweep import processes
+    from uaccel.runner.sweep.farm import (
+        WorkerCapacity,
+        can_build,
+        distributed,
+        found_boards,
+        stated_boards,
+        tls_of,
+        work_at,
+    )
+    from uaccel.runner.sweep.pool import Limits
+    from uaccel.runner.sweep.sweep import processes
 
     distributed()
     tls = tls_of(address, tls_ca, tls_cert, tls_key)
@@ -71,7 +78,7 @@ def worker_command(
     builds = 0 if no_build or not can_build() else jobs or processes()
     memory = None if limit_memory is None else read_size(limit_memory, "--limit-memory")
     output = None if limit_output is None else read_size(limit_output, "--limit-output")
-    offer = Offer(
+    offer = WorkerCapacity(
         name or f"{socket.gethostname()}-{os.getpid()}",
         builds,
         boards,
@@ -93,7 +100,7 @@ def worker_command(
 
 
 def _show(console: Console, report: dict[str, Any]) -> None:
-    from uaccel.cli.tables import show_lines
+    from uaccel.cli.output import show_lines
 
     offered = ", ".join(f"{name}={count}" for name, count in report["resources"].items())
     lines = [("Worker", report["name"]), ("Scheduler", report["scheduler"]), ("Offers", offered)]

@@ -1,19 +1,16 @@
 """Estimated cycles of what an emulated board executed, by timings as they are published for its core."""
 
-from uaccel.cycles.blocks import Block, Executed, Mark, read_marks
-from uaccel.cycles.code import Instruction, disassemble
-from uaccel.cycles.cores import Core, core_of
-from uaccel.cycles.estimate import Estimator, Region, estimator_for
-from uaccel.cycles.hot import Spot, hot_spots
+from uaccel.cycles.estimate import AddressRange, Core, Estimator, Spot, core_of, estimator_for, hot_spots
+from uaccel.cycles.instructions import Block, Executed, Instruction, Mark, disassemble, read_marks
 
 __all__ = [
+    "AddressRange",
     "Block",
     "Core",
     "Estimator",
     "Executed",
     "Instruction",
     "Mark",
-    "Region",
     "Spot",
     "core_of",
     "disassemble",

@@ -1,20 +1,209 @@
-"""Cycles of what was executed: blocks that the counting plugin saw, their instructions, and a core's timings."""
+"""What instructions take on a core, by published timings, and where the most time goes."""
 
 from __future__ import annotations
 
+import re
+from bisect import bisect_right
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import cached_property, lru_cache
+from math import ceil
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, Final, NamedTuple
 
-from uaccel.cycles.blocks import Block, Executed, Mark
-from uaccel.cycles.code import Code, Instruction, functions_in, listed
-from uaccel.cycles.cores import Core, core_of
-from uaccel.cycles.listing import parse
-from uaccel.cycles.pipeline import cycles
+from uaccel.board import Board
+from uaccel.cycles.instructions import Block, Code, Executed, Instruction, Mark, functions_in, listed, parse
+from uaccel.util.files import parse_toml
+
+# The cores whose timings are known: a file each in ``cores/``, named as a board file names the core.
+
+FOLDER: Final = Path(__file__).with_name("cores")
+CONDITION: Final = "(eq|ne|cs|cc|hs|lo|mi|pl|vs|vc|hi|ls|ge|lt|gt|le)?"
 
 
-class Region(NamedTuple):
+@dataclass(frozen=True)
+class Kind:
+    """A row of a core's table: instructions that take the same. The fields from ``units`` on are of pipelines."""
+
+    match: str
+    """Of the whole name without width and condition, as a regular expression; so of the operands, any part."""
+    operands: str = ""
+    cycles: int = 1
+    registers_each_cycle: float = 0
+    """Of those between braces, which take cycles beside ``cycles``."""
+    follows: tuple[str, ...] = ()
+    """Names of kinds: behind one of these, whose result is no part of its address, it takes a cycle less."""
+    taken: int | None = None
+    """Cycles that its jump adds; None: as many as any other's."""
+    name: str = ""
+    units: tuple[str, ...] = ()
+    """That it keeps busy for ``cycles``."""
+    latency: int = 1
+    alone: bool = False
+    """Nothing is issued in the same cycle."""
+    first: bool = False
+    """Not behind another one in the same cycle."""
+    second: bool = False
+    """One of a pair must be of such a kind, where the core has ``narrow_pairs``."""
+    blocks: bool = False
+    """Nothing is issued until its cycles are over."""
+    early: int = 0
+    """So many cycles earlier than others it needs its sources."""
+    late: int = 0
+    """So many cycles later than others it needs what it stores, or adds to."""
+
+    def fits(self, instruction: Instruction) -> bool:
+        fits = _compiled(self.match).fullmatch(instruction.name) is not None
+        return fits and (not self.operands or re.search(self.operands, instruction.operands) is not None)
+
+    def time(self, instruction: Instruction) -> int:
+        """Cycles of its own."""
+        each = self.registers_each_cycle
+        return self.cycles + (ceil(instruction.listed / each) if each else 0)
+
+
+@lru_cache(maxsize=1024)
+def _compiled(match: str) -> re.Pattern[str]:
+    """Types of vectors may be part of the pattern or not."""
+    return re.compile(f"(?:{match}){CONDITION}(?:\\..*)?")
+
+
+@dataclass(frozen=True)
+class Core:
+    """``source`` says whose figures these are. ``units``: how many there are of each; a core without them takes one
+    instruction after the other."""
+
+    name: str
+    source: str
+    taken: int
+    kinds: tuple[Kind, ...]
+    units: Mapping[str, int] = field(default_factory=dict)
+    issue: int = 1
+    """Instructions in a cycle."""
+    narrow_pairs: bool = False
+    """Only instructions of 16 bits are issued together."""
+    address_early: int = 0
+    """So many cycles earlier than other operands an address is needed."""
+    otherwise: Kind = Kind("")
+    objdump: tuple[str, ...] = ()
+    """Its options for this core."""
+
+    def kind(self, instruction: Instruction) -> Kind:
+        """The first row that fits."""
+        return next((kind for kind in self.kinds if kind.fits(instruction)), self.otherwise)
+
+
+@lru_cache(maxsize=16)
+def core_of(name: str) -> Core | None:
+    """None where nothing is known of it."""
+    file = FOLDER / f"{name}.toml"
+    if not re.fullmatch(r"[a-z0-9-]+", name) or not file.is_file():
+        return None
+    content = parse_toml(file.read_text(encoding="utf-8"))
+    like = content.pop("like", None)
+    if like is not None:
+        base = core_of(like)
+        return None if base is None else replace(base, name=name, **content)
+    kinds = tuple(_kind(row) for row in content.pop("kind"))
+    options = tuple(content.pop("objdump", ()))
+    otherwise = _kind({"match": "", **content.pop("otherwise", {})})
+    return Core(name=name, kinds=kinds, otherwise=otherwise, objdump=options, **content)
+
+
+def _kind(row: dict[str, Any]) -> Kind:
+    values: dict[str, Any] = {key: tuple(value) if isinstance(value, list) else value for key, value in row.items()}
+    return Kind(**values)
+
+
+# What a row of instructions takes on a core: one after the other, or through the units of a pipeline.
+
+
+def cycles(core: Core, instructions: Sequence[Instruction]) -> int:
+    """Jumps apart."""
+    return _piped(core, instructions) if core.units else _in_turn(core, instructions)
+
+
+def _in_turn(core: Core, instructions: Iterable[Instruction]) -> int:
+    total, before = 0, None
+    for instruction in instructions:
+        kind = core.kind(instruction)
+        total += kind.time(instruction) - int(_is_pipelined(core, before, instruction, kind))
+        before = instruction
+    return total
+
+
+def _is_pipelined(core: Core, before: Instruction | None, instruction: Instruction, kind: Kind) -> bool:
+    """A load or store behind a load, whose address is known already."""
+    if before is None or not kind.follows or core.kind(before).name not in kind.follows:
+        return False
+    return not before.writes & instruction.address_registers
+
+
+def _piped(core: Core, instructions: Iterable[Instruction]) -> int:
+    """Until the next instruction can be issued."""
+    pipeline = _Pipeline(core)
+    for instruction in instructions:
+        pipeline.issue(instruction)
+    return pipeline.end
+
+
+class _Pipeline:
+    """Instructions start in their order, as soon as their sources are there and their units are free."""
+
+    def __init__(self, core: Core) -> None:
+        self._core = core
+        self._now, self._issued = -1, core.issue
+        self._last: tuple[Instruction, Kind] | None = None
+        self._free = {unit: [0] * count for unit, count in core.units.items()}
+        self._ready: dict[str, int] = {}
+        self._blocked = 0
+
+    @property
+    def end(self) -> int:
+        return max(self._now + 1, self._blocked)
+
+    def issue(self, instruction: Instruction) -> None:
+        kind = self._core.kind(instruction)
+        if kind.cycles == 0 and not kind.registers_each_cycle:
+            return
+        start = self._now if self._may_join(instruction, kind) else self._now + 1
+        start = max(start, self._blocked, self._sources(instruction, kind))
+        start = max([start, *(min(self._free[unit]) for unit in kind.units)])
+        self._issued = self._issued + 1 if start == self._now else 1
+        self._now, self._last = start, (instruction, kind)
+        self._occupy(instruction, kind)
+
+    def _may_join(self, instruction: Instruction, kind: Kind) -> bool:
+        """In the same cycle as the instruction before."""
+        if self._last is None or self._issued >= self._core.issue or kind.alone or kind.first or self._last[1].alone:
+            return False
+        narrow = instruction.size == self._last[0].size == 2
+        return not self._core.narrow_pairs or (narrow and (kind.second or self._last[1].second))
+
+    def _sources(self, instruction: Instruction, kind: Kind) -> int:
+        """When they are there. What is stored or added to may come late."""
+        late = instruction.reads if instruction.is_store else instruction.reads & instruction.writes
+        shift = {name: kind.early - (kind.late if name in late else 0) for name in instruction.reads}
+        times = [self._ready[name] + shift[name] for name in instruction.reads if name in self._ready]
+        early = self._core.address_early
+        return max([0, *times, *(self._ready.get(name, -early) + early for name in instruction.address_registers)])
+
+    def _occupy(self, instruction: Instruction, kind: Kind) -> None:
+        taken = kind.time(instruction)
+        for unit in kind.units:
+            free = self._free[unit]
+            free[free.index(min(free))] = self._now + max(1, taken)
+        if kind.blocks:
+            self._blocked = self._now + max(1, taken)
+        latency = max(kind.latency, taken if kind.blocks else 0)
+        self._ready |= dict.fromkeys(instruction.updated, self._now + 1)
+        self._ready |= dict.fromkeys(instruction.writes, self._now + latency)
+
+
+# Cycles of what was executed: blocks that the counting plugin saw, their instructions, and a core's timings.
+
+
+class AddressRange(NamedTuple):
     """Of addresses, from ``begin`` up to, not including, ``end``: a fetch that goes astray waits so many cycles."""
 
     begin: int
@@ -32,7 +221,7 @@ class Estimator:
 
     core: Core
     code: Code
-    slow: Sequence[Region] = ()
+    slow: Sequence[AddressRange] = ()
     functions: Mapping[int, str] = field(default_factory=dict)
     """By the address at which each begins."""
     _rows: dict[Block, list[Instruction]] = field(default_factory=dict)
@@ -98,7 +287,9 @@ def _is_literal(instruction: Instruction) -> bool:
     return instruction.name.startswith(("ldr", "vldr")) and "[pc" in instruction.operands
 
 
-def estimator_for(core_name: str, elf: Path, objdump: str, slow: Sequence[Region] = ()) -> tuple[Estimator | None, str]:
+def estimator_for(
+    core_name: str, elf: Path, objdump: str, slow: Sequence[AddressRange] = ()
+) -> tuple[Estimator | None, str]:
     """Or why there is none, in words."""
     core = core_of(core_name)
     if core is None:
@@ -108,3 +299,175 @@ def estimator_for(core_name: str, elf: Path, objdump: str, slow: Sequence[Region
     if not code:
         return None, f"{objdump} is missing or does not read {elf.name}; install the binutils of the board's toolchain"
     return Estimator(core, code, slow, functions_in(listing)), ""
+
+
+# What must be known of a board to estimate cycles on it.
+
+
+@dataclass(frozen=True)
+class Timing:
+    """``slow``: memories that code waits for."""
+
+    core: str
+    objdump: str
+    slow: Sequence[AddressRange] = ()
+
+    @classmethod
+    def of(cls, board: Board) -> Timing:
+        slow = [AddressRange(memory.origin, memory.end, memory.wait_states) for memory in board.memories]
+        return cls(board.cpu.name, f"{board.cpu.toolchain}-objdump", [region for region in slow if region.wait_states])
+
+    def to_json(self) -> dict[str, Any]:
+        return {"core": self.core, "objdump": self.objdump, "slow": [list(region) for region in self.slow]}
+
+    @classmethod
+    def from_json(cls, data: dict[str, Any]) -> Timing:
+        return cls(data["core"], data["objdump"], [AddressRange(*row[:3]) for row in data["slow"]])
+
+
+# Where the time of a layer goes: the loops and functions in which it spends the most.
+
+MOST: Final = 4
+"""Spots of a layer."""
+LEAST: Final = 0.02
+"""Of a layer's cycles: what takes less is not hot."""
+LONGEST: Final = 48
+"""Instructions of a spot that are listed."""
+
+
+@dataclass(frozen=True)
+class Spot:
+    """``cycles`` of those in the addresses from ``begin`` to ``end`` that are in no spot further inside. ``times``: how
+    often its first instruction was executed. ``function``: its name, and where the spot begins in it."""
+
+    function: str
+    offset: int
+    loop: bool
+    instructions: int
+    times: int
+    cycles: float
+    share: float
+    listing: tuple[str, ...]
+
+    def to_json(self) -> dict[str, Any]:
+        """For the report."""
+        row = {"function": self.function, "offset": self.offset, "loop": self.loop}
+        row |= {"instructions": self.instructions, "times": self.times, "cycles": round(self.cycles)}
+        return row | {"share": round(self.share, 4), "listing": list(self.listing)}
+
+
+class _Range(NamedTuple):
+    begin: int
+    end: int
+
+    def holds(self, address: int) -> bool:
+        return self.begin <= address < self.end
+
+
+def hot_spots(estimator: Estimator, mark: Mark) -> tuple[Spot, ...]:
+    """The hottest first. Empty where code was executed that the listing does not have."""
+    costs = estimator.each(mark)
+    return _Hot(estimator, mark.executed, costs).spots() if costs else ()
+
+
+@dataclass(frozen=True)
+class _Hot:
+    """``costs``: cycles of each row of ``executed``."""
+
+    estimator: Estimator
+    executed: Sequence[Executed]
+    costs: Sequence[int]
+
+    def spots(self) -> tuple[Spot, ...]:
+        taken: dict[tuple[bool, _Range], float] = {}
+        for row, cost in zip(self.executed, self.costs, strict=True):
+            addresses = self._addresses[row.block]
+            for address in addresses:
+                key = self._place(address)
+                taken[key] = taken.get(key, 0) + cost / len(addresses)
+        whole = sum(self.costs) or 1
+        hottest = sorted(taken.items(), key=lambda pair: -pair[1])[:MOST]
+        found = [self._spot(place, cycles, cycles / whole) for place, cycles in hottest]
+        return tuple(spot for spot in found if spot.share >= LEAST)
+
+    def _spot(self, place: tuple[bool, _Range], cycles: float, share: float) -> Spot:
+        is_loop, at = place
+        function = self._function(at.begin)
+        code = self.estimator.code
+        inside = [code[address] for address in range(at.begin, at.end) if address in code]
+        words = [f"{one.address:x}  {one.name} {one.operands}".rstrip() for one in inside[:LONGEST]]
+        if len(inside) > LONGEST:
+            words.append(f"... {len(inside) - LONGEST} more")
+        times = sum(row.times for row in self.executed if at.begin in self._addresses[row.block])
+        name = self.estimator.functions.get(function.begin, f"{function.begin:#x}")
+        offset = at.begin - function.begin
+        return Spot(name, offset, is_loop, len(inside), times, cycles, share, tuple(words) if is_loop else ())
+
+    @cached_property
+    def _addresses(self) -> dict[Block, list[int]]:
+        """Of each instruction of a block."""
+        blocks = dict.fromkeys(block for row in self.executed for block in (row.block, *row.before))
+        return {block: self._walked(block) for block in blocks}
+
+    def _walked(self, block: Block) -> list[int]:
+        found = [block.address]
+        while len(found) < block.instructions:
+            found.append(found[-1] + self.estimator.code[found[-1]].size)
+        return found
+
+    def _place(self, address: int) -> tuple[bool, _Range]:
+        """The innermost loop, else the function."""
+        if address not in self._places:
+            around = [loop for loop in self._loops if loop.holds(address)]
+            inner = min(around, key=lambda loop: loop.end - loop.begin, default=None)
+            self._places[address] = (inner is not None, inner or self._function(address))
+        return self._places[address]
+
+    @cached_property
+    def _places(self) -> dict[int, tuple[bool, _Range]]:
+        return {}
+
+    @cached_property
+    def _starts(self) -> list[int]:
+        return sorted(self.estimator.functions)
+
+    def _function(self, address: int) -> _Range:
+        at = bisect_right(self._starts, address)
+        begin = self._starts[at - 1] if at else 0
+        return _Range(begin, self._starts[at] if at < len(self._starts) else max(self.estimator.code) + 1)
+
+    @cached_property
+    def _loops(self) -> list[_Range]:
+        """Of each first instruction the longest. A jump backwards ends one if what it jumps to leads to it."""
+        ends: dict[int, int] = {}
+        for row in self.executed:
+            for before in row.before:
+                last = self._addresses[before][-1]
+                begin, end = row.block.address, last + self.estimator.code[last].size
+                backwards = begin <= last and self._function(begin).holds(last)
+                if backwards and self._leads(row.block, before, _Range(begin, end)):
+                    ends[begin] = max(end, ends.get(begin, 0))
+        return [_Range(begin, end) for begin, end in ends.items()]
+
+    @cached_property
+    def _followers(self) -> Mapping[Block, Iterable[Block]]:
+        found: dict[Block, list[Block]] = {}
+        for row in self.executed:
+            for before in row.before:
+                found.setdefault(before, []).append(row.block)
+        return found
+
+    def _leads(self, first: Block, last: Block, inside: _Range) -> bool:
+        """Whether one block is executed behind the other without leaving these addresses, calls apart."""
+        if last.address < first.address:
+            return True  # both are in it: the first round came from above
+        function, seen, ahead = self._function(first.address), {first}, [first]
+        while ahead:
+            block = ahead.pop()
+            if block == last:
+                return True
+            others = set(self._followers.get(block, ())) - seen
+            more = {other for other in others if inside.holds(other.address) or not function.holds(other.address)}
+            seen |= more
+            ahead += more
+        return False

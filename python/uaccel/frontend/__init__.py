@@ -16,7 +16,7 @@ if TYPE_CHECKING:  # what tells users of formats is light
 
 
 @dataclass(frozen=True)
-class Format:
+class ModelFormat:
     """``reader``: the module and the function that reads a file of it, imported when one is read.
 
     ``islands``: it says float operators between quantisation steps. ``quantising``: how its users quantise a model.
@@ -32,21 +32,21 @@ class Format:
 
 
 FORMATS: Final = (
-    Format(
+    ModelFormat(
         "tflite",
         ".tflite",
         "uaccel.frontend.tflite.importer:import_tflite",
         "have the TFLite converter quantise it (a representative_dataset, int8 operators)",
         islands=False,
     ),
-    Format(
+    ModelFormat(
         "onnx",
         ".onnx",
         "uaccel.frontend.onnx.importer:import_onnx",
         "uaccel quantize MODEL.onnx --calibration DATA.npz does it",
-        beside="uaccel.frontend.onnx.external:weight_files",
+        beside="uaccel.frontend.onnx.reader:weight_files",
     ),
-    Format(
+    ModelFormat(
         "torch.export",
         ".pt2",
         "uaccel.frontend.torch.isolated:import_isolated",
@@ -69,7 +69,7 @@ def import_model(path: Path, input_shapes: Mapping[str, Shape] | None = None) ->
         model: ImportedModel = _named(found.reader)(path, input_shapes or {})
         if not found.islands:
             return model
-        from uaccel.islands import integers
+        from uaccel.frontend.qdq.rewrite import integers
 
         return integers(model)
 
@@ -81,7 +81,7 @@ def files_beside(path: Path) -> tuple[Path, ...]:
     return files
 
 
-def _format_of(path: Path) -> Format | None:
+def _format_of(path: Path) -> ModelFormat | None:
     return next((known for known in FORMATS if known.suffix == path.suffix.lower()), None)
 
 

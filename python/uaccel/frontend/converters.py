@@ -1,13 +1,28 @@
-"""The table of a format's converters: what makes Relax of an operator."""
+"""What the converters of all front ends share."""
 
 from __future__ import annotations
 
+import abc
+import contextlib
 import importlib
 import pkgutil
-from collections.abc import Callable
-from typing import Any, Generic, TypeVar
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, ClassVar, Generic, TypeVar
 
-from uaccel.errors import InternalError
+import numpy as np
+
+from uaccel.errors import InternalError, ModelError, need
+from uaccel.frontend.checks import ADVICE, Budget, first_line, unsupported
+from uaccel.model import Array, Origin, TensorSpec, c_identifier, unique_names
+from uaccel.ops.operator import constant, info_of
+from uaccel.ops.recurrent import GATES, Cell
+from uaccel.tvm_api import TYPE_ERRORS, FunctionBlock, ModuleBuilder, main_bindings, relax
+from uaccel.tvm_api.converters import TvmConversionError
+from uaccel.tvm_api.extremes import plain
+
+# The table of a format's converters: what makes Relax of an operator.
 
 C = TypeVar("C", bound=Callable[..., Any])
 Condition = Callable[[Any], bool]
@@ -54,3 +69,217 @@ class Converters(Generic[C]):
             for module in pkgutil.iter_modules(importlib.import_module(self._home).__path__, f"{self._home}."):
                 importlib.import_module(module.name)
         return self._table
+
+
+# From node to node of a model's graph: what each becomes in Relax, and in one error all that cannot be converted.
+
+N = TypeVar("N")
+
+
+@dataclass(kw_only=True)
+class Walk(abc.ABC, Generic[N]):
+    """Of one model. ``tensors`` and ``origins`` by the names of variables; ``warnings`` do not end the import."""
+
+    refusals: ClassVar[tuple[type[Exception], ...]] = (ModelError, *TYPE_ERRORS)
+    """What converters and type rules raise where a node does not fit."""
+
+    path: Path
+    budget: Budget | None = None
+    tensors: dict[str, TensorSpec] = field(default_factory=dict)
+    origins: dict[str, Origin] = field(default_factory=dict)
+    problems: list[str] = field(default_factory=list)
+    warnings: list[str] = field(default_factory=list)
+    block: FunctionBlock = field(init=False)
+
+    @abc.abstractmethod
+    def convert(self, node: N) -> None:
+        """Make expressions of a node, and bind them."""
+
+    @abc.abstractmethod
+    def where(self, node: N) -> str:
+        """How errors call it."""
+
+    @abc.abstractmethod
+    def stand_in(self, node: N) -> None:
+        """Give the results of a node that cannot be converted, so that later ones are checked as well."""
+
+    @abc.abstractmethod
+    def results(self) -> Sequence[Any]:
+        """What the module returns."""
+
+    def begin(self) -> None:
+        """The block is open, and no node converted yet."""
+
+    def check(self, module: Any) -> None:
+        """Note what is wrong with the whole."""
+
+    def module(self, parameters: Sequence[Any], nodes: Iterable[N]) -> Any:
+        """``main`` as a module."""
+        builder = ModuleBuilder()
+        with builder.function(list(parameters)) as self.block:
+            self.begin()
+            for node in nodes:
+                self._visit(node)
+            results = [] if self.problems else self.results()
+            self.block.finish(results[0] if len(results) == 1 else relax.Tuple(list(results)))
+        self._attribute_intermediates(builder.module)
+        self.check(builder.module)
+        if self.problems:
+            raise unsupported(self.path, self.problems)
+        return builder.module
+
+    def _visit(self, node: N) -> None:
+        if self.budget is not None:
+            self.budget.time()
+        try:
+            self.convert(node)
+        except self.refusals as error:
+            reason = str(error) if isinstance(error, ModelError) else plain(first_line(error))
+            self.problems.append(f"{self.where(node)}: {reason}")
+            self.stand_in(node)
+
+    def bind(self, expr: Any, name: str, origin: Origin, spec: TensorSpec) -> Any:
+        """The variable of what a node computes."""
+        var = self.block.emit(expr, name)
+        self.tensors[var.name] = spec
+        self.origins[var.name] = origin
+        return var
+
+    def _attribute_intermediates(self, module: Any) -> None:
+        """A converter may need several bindings for one node; they come before the one that is named."""
+        origin = None
+        for var, _ in reversed(main_bindings(module)[1]):
+            origin = self.origins.get(var.name, origin)
+            if origin is not None:
+                self.origins.setdefault(var.name, origin)
+
+
+def parameters_of(specs: Sequence[TensorSpec]) -> list[Any]:
+    """A variable for each input, with names that C takes and that differ."""
+    names = unique_names(c_identifier(spec.name) for spec in specs)
+    return [
+        relax.Var(name, relax.TensorType(spec.info.shape, spec.info.dtype))
+        for name, spec in zip(names, specs, strict=True)
+    ]
+
+
+def as_list(result: Any) -> list[Any]:
+    """What a converter gives: one expression, or several."""
+    return list(result) if isinstance(result, (list, tuple)) else [result]
+
+
+@contextlib.contextmanager
+def by_tvm(advice: str = ADVICE) -> Iterator[None]:
+    """Around TVM's own converter: what it refuses is a ModelError with its words."""
+    try:
+        yield
+    except TvmConversionError as error:
+        raise ModelError(f"{error}; {advice}") from error
+
+
+# What becomes of each operator of a front end: the rows of docs/coverage.md, which scripts/coverage.py writes.
+
+
+@dataclass(frozen=True)
+class Coverage:
+    """``how`` in a few words; ``note``: what is refused of it and why, in Markdown."""
+
+    operator: str
+    how: str
+    note: str = ""
+
+
+EXACT = "CPU kernel"
+FALLBACK = "TIR fallback"
+FOLDED = "known at import"
+REFUSED = "refused"
+
+
+def table(rows: list[Coverage]) -> str:
+    """As Markdown, by operator."""
+    lines = ["| operator | how | notes |", "|---|---|---|"]
+    for row in sorted(rows, key=lambda row: row.operator.lower()):
+        lines.append(f"| `{row.operator}` | {row.how} | {row.note} |")
+    return "\n".join(lines)
+
+
+# Rounding half to even in steps of which each is exact, whatever a library's function for it does.
+
+Expr = Any
+
+
+def half_even(emit: Callable[[Expr], Expr], data: Expr) -> Expr:
+    """``emit`` binds an expression to a variable of its own."""
+    value = emit(data)
+
+    def number(given: float) -> Expr:
+        return constant(np.asarray(given, info_of(value).dtype))
+
+    below = emit(relax.op.floor(value))
+    rest = emit(relax.op.subtract(value, below))
+    half = emit(relax.op.multiply(below, number(0.5)))
+    odd = relax.op.not_equal(relax.op.floor(half), half)
+    middle = relax.op.logical_and(relax.op.equal(rest, number(0.5)), odd)
+    up = relax.op.logical_or(relax.op.greater(rest, number(0.5)), middle)
+    return relax.op.where(up, relax.op.add(below, number(1.0)), below)
+
+
+# What the operator ``recurrent`` takes of weights and biases as formats have them.
+
+MOST = 127
+"""An integer weight from its zero point."""
+
+
+@dataclass(frozen=True, eq=False)
+class Matrix:
+    """A row for each unit of each gate; ``scales``, of integers, one for each row."""
+
+    values: Array
+    scales: Array | None = None
+
+    @property
+    def real(self) -> Array:
+        return self.values if self.scales is None else self.values.astype(np.float32) * self.scales[:, None]
+
+
+def of_integers(stored: Array, scale: Array, zero_point: Array) -> Matrix:
+    """``scale`` and ``zero_point`` are one number or one for each row; real numbers where int8 does not hold them."""
+    scales = np.broadcast_to(scale.reshape(-1), len(stored)).astype(np.float32)
+    zeros = np.broadcast_to(zero_point.reshape(-1), len(stored)).astype(np.int64)
+    values = stored.astype(np.int64) - zeros[:, None]
+    if np.abs(values).max(initial=0) <= MOST + 1 and values.max(initial=0) <= MOST:
+        return Matrix(values.astype(np.int8), scales)
+    return Matrix(Matrix(values, scales).real.astype(np.float32))
+
+
+@dataclass(frozen=True)
+class Gates:
+    """``order``: where the format has the gates in the order of ``recurrent``; ``reset_after`` as there."""
+
+    cell: Cell
+    units: int
+    order: tuple[int, ...]
+    reset_after: bool = False
+
+    def parameters(self, matrices: Sequence[Matrix], biases: Sequence[Array]) -> tuple[list[Array], list[Array]]:
+        """Weights and bias; scales, of integers alone."""
+        rows = len(self.order) * self.units
+        for values in (*(matrix.values for matrix in matrices), *biases):
+            need(
+                len(values) == rows, f"weights or a bias have {len(values)} rows, wanted {rows} for {self.units} units"
+            )
+        whole = all(matrix.scales is not None for matrix in matrices)
+        weights = [self._ordered(matrix.values if whole else matrix.real) for matrix in matrices]
+        scales = [self._ordered(matrix.scales).reshape(-1) for matrix in matrices if matrix.scales is not None]
+        return [*weights, self._bias(*map(self._ordered, biases))], [np.concatenate(scales)] if whole else []
+
+    def _ordered(self, value: Array) -> Array:
+        apart = value.reshape(GATES[self.cell], self.units, *value.shape[1:])
+        return np.ascontiguousarray(apart[list(self.order)])
+
+    def _bias(self, given: Array, kept: Array) -> Array:
+        if not self.reset_after:
+            return given + kept
+        before = kept.copy()
+        before[2] = 0
+        return np.concatenate([given + before, kept[2:]])

@@ -1,4 +1,4 @@
-"""Relax bindings, in order, become layers: an integer operator's kernel, a layout kernel, or TVM's own C."""
+"""Bindings of Relax to layers."""
 
 from __future__ import annotations
 
@@ -9,27 +9,46 @@ from typing import Any
 
 import numpy as np
 
-from uaccel.basics.words import CPU
-from uaccel.cpu_kernels import Choice, Work, candidates, kernel_options, pick, site_words
-from uaccel.cpu_kernels.selection import ANY_CPU, Selection
-from uaccel.ctext.types import C_TYPES
 from uaccel.errors import InternalError, ModelError
-from uaccel.lower.control import control_step
-from uaccel.lower.engine import Known, after_lowering, engine_step, on_cpu
-from uaccel.lower.fallback import fallback_layer
-from uaccel.lower.program import Applied, Engine, Layer, Program, Value, view_roots
-from uaccel.lower.state import Storing
-from uaccel.lower.structures import check_parameters
-from uaccel.model import ImportedModel, Origin, TensorInfo, TensorSpec, UniqueNames, c_identifier
-from uaccel.ops.base import IntegerOperator, Operand, Site, infos_of, operator_of, short_name, type_info
-from uaccel.ops.control import Control
-from uaccel.ops.kernel import Constant, Definition, Input, Kernel, KernelCall, Output
-from uaccel.ops.layout_rows import by_rows
-from uaccel.ops.layout_rules import layout_kernels
-from uaccel.ops.traits import macs_of
+from uaccel.kernels import Choice, Work, candidates, kernel_options, pick, site_words
+from uaccel.kernels.choice import ANY_CPU, Selection
+from uaccel.lower.accelerator_layer import Known, after_lowering, engine_step, on_cpu
+from uaccel.lower.placement import Placement, Storing, place
+from uaccel.lower.program import Applied, Engine, Layer, Program, Value, check_parameters, view_roots
+from uaccel.lower.tir.function import compile_call
+from uaccel.model import (
+    ImportedModel,
+    Origin,
+    Signature,
+    TensorInfo,
+    TensorSpec,
+    UniqueNames,
+    c_identifier,
+    unique_names,
+)
+from uaccel.ops.control import PARTS, Control, ControlAttrs, Kind, parts_of, signature_of
+from uaccel.ops.layout import by_rows, layout_kernels
+from uaccel.ops.operator import (
+    Constant,
+    Definition,
+    Input,
+    IntegerOperator,
+    Kernel,
+    KernelCall,
+    Operand,
+    Output,
+    Scratch,
+    Site,
+    infos_of,
+    macs_of,
+    operand_arguments,
+    operator_of,
+    short_name,
+    type_info,
+)
 from uaccel.partition import Partitioned, Wishes, partition
-from uaccel.partition.names import part_name
-from uaccel.simplify import simplify
+from uaccel.partition.passes.simplify import simplify
+from uaccel.partition.regions import part_name
 from uaccel.tvm_api import (
     field_names,
     is_call,
@@ -43,6 +62,146 @@ from uaccel.tvm_api import (
     main_result,
     relax,
 )
+from uaccel.util.c_text import C_TYPES
+from uaccel.util.text import CPU
+
+# Control flow as a layer: C of ``if`` and ``while`` that calls the layers of its functions.
+#
+# The tensors of a function lie in the layer's scratch memory, planned as a program's are. Only one function runs at a
+# time, so that they share it. What it takes is copied in, and what it gives is copied out.
+
+HEADERS = ("string.h", "stdbool.h", "stdint.h")
+Lower = Callable[[ImportedModel, str], Program]
+
+
+@dataclass(frozen=True)
+class ControlStep:
+    kernel: Kernel
+    definition: Definition
+    inner: tuple[Layer, ...]
+
+
+def control_step(
+    attrs: ControlAttrs, operands: Sequence[Operand], outputs: Sequence[TensorInfo], symbol: str, lower: Lower
+) -> ControlStep:
+    """``symbol``: the C function's name. ``lower`` gives the program of a function."""
+    kind = Kind(attrs.kind)
+    names = [f"{symbol}_{part}" for part in PARTS[kind]]
+    first, second = (
+        _part(lower(_model(module, name), name), name) for module, name in zip(parts_of(attrs), names, strict=True)
+    )
+    sizes = [operand.info.size for operand in operands]
+    body = _choice(first, second, sizes) if kind is Kind.IF else _loop(first, second, sizes)
+    parameters = [f"const void *in{i}" for i in range(len(operands))]
+    parameters += [f"void *out{i}" for i in range(len(outputs))]
+    head = f"static void {symbol}({', '.join([*parameters, 'uint8_t *scratch'])})"
+    source = "\n".join([head, "{", *(f"    {line}" for line in body), "}", ""])
+    arguments = operand_arguments(operands, [f"constant{i}" for i in range(len(operands))])
+    arguments += [*(Output(i) for i in range(len(outputs))), Scratch()]
+    kernel = Kernel(
+        "control",
+        (KernelCall(symbol, "", "", {}, tuple(arguments)),),
+        scratch=max(8, first.placement.arena, second.placement.arena),
+    )
+    return ControlStep(kernel, Definition(symbol, source, HEADERS), (*first.layers, *second.layers))
+
+
+@dataclass(frozen=True)
+class _Part:
+    """A function of the model, lowered; its layers have names that no other has."""
+
+    program: Program
+    placement: Placement
+    layers: tuple[Layer, ...]
+
+    def calls(self) -> list[str]:
+        return [f"{self._call(layer)};" for layer in self.layers if not layer.is_view]
+
+    def _call(self, layer: Layer) -> str:
+        arguments = [self.at(value) for value in (*layer.inputs, *layer.outputs)]
+        if layer.kernel.scratch:
+            arguments.append(_memory(self.placement.scratch[layer.index].offset))
+        return f"layer_{layer.name}({', '.join(arguments)})"
+
+    def at(self, value: Value) -> str:
+        return _memory(self.placement.places[value.name].offset)
+
+
+def _memory(offset: int) -> str:
+    return f"(void *)(scratch + {offset})" if offset else "(void *)scratch"
+
+
+def _part(program: Program, prefix: str) -> _Part:
+    layers = tuple(replace(layer, name=f"{prefix}_{layer.name}") for layer in program.layers)
+    return _Part(program, place(program, workspace_io=True), layers)
+
+
+def _model(module: Any, name: str) -> ImportedModel:
+    taken, given = signature_of(module)
+    parameters = [parameter.name for parameter in module["main"].params]
+    inputs = tuple(TensorSpec(n, info) for n, info in zip(unique_names(parameters), taken, strict=True))
+    outputs = tuple(TensorSpec(f"result_{i}", info) for i, info in enumerate(given))
+    return ImportedModel(name, "relax", "", module, Signature(inputs, outputs), {}, {})
+
+
+def _copies(targets: Sequence[str], sources: Sequence[str], sizes: Sequence[int]) -> list[str]:
+    return [f"memcpy({to}, {of}, {size});" for to, of, size in zip(targets, sources, sizes, strict=True)]
+
+
+def _run(part: _Part, sources: Sequence[str], sizes: Sequence[int]) -> list[str]:
+    return [*_copies([part.at(value) for value in part.program.inputs], sources, sizes), *part.calls()]
+
+
+def _given(part: _Part) -> list[str]:
+    """Copies of the results into the layer's outputs."""
+    values = part.program.outputs
+    targets = [f"out{i}" for i in range(len(values))]
+    return _copies(targets, [part.at(value) for value in values], [value.info.size for value in values])
+
+
+def _choice(then: _Part, otherwise: _Part, sizes: Sequence[int]) -> list[str]:
+    sources = [f"in{i + 1}" for i in range(len(sizes) - 1)]
+    blocks = [[*_run(part, sources, sizes[1:]), *_given(part)] for part in (then, otherwise)]
+    return [
+        "if (*(const uint8_t *)in0 != 0) {",
+        *(f"    {line}" for line in blocks[0]),
+        "} else {",
+        *(f"    {line}" for line in blocks[1]),
+        "}",
+    ]
+
+
+def _loop(condition: _Part, body: _Part, sizes: Sequence[int]) -> list[str]:
+    """What the body gives lies in the outputs between its turns."""
+    state = [f"out{i}" for i in range(len(sizes))]
+    return [
+        *_copies(state, [f"in{i}" for i in range(len(sizes))], sizes),
+        "for (;;) {",
+        *(f"    {line}" for line in _run(condition, state, sizes)),
+        f"    if (*(const uint8_t *){condition.at(condition.program.outputs[0])} == 0) {{",
+        "        return;",
+        "    }",
+        *(f"    {line}" for line in [*_run(body, state, sizes), *_given(body)]),
+        "}",
+    ]
+
+
+# Operators without a kernel of ours: TVM lowers them, and its C becomes part of the generated source.
+
+
+def fallback_layer(call: Any, operands: tuple[Operand, ...], symbol: str) -> tuple[Kernel, Definition]:
+    """The kernel that calls the generated function ``symbol``, and that function."""
+    function = compile_call(call, symbol)
+    arguments = operand_arguments(operands, [f"constant{index}" for index in range(len(operands))])
+    arguments.extend(Output(index) for index in range(len(function.outputs)))
+    if function.scratch_bytes:
+        arguments.append(Scratch())
+    kernel_call = KernelCall(symbol, "", "", {}, tuple(arguments))
+    kernel = Kernel("tir", (kernel_call,), scratch=function.scratch_bytes)
+    return kernel, Definition(symbol, function.source, function.headers)
+
+
+# Relax bindings, in order, become layers: an integer operator's kernel, a layout kernel, or TVM's own C.
 
 Count = Callable[[int, int], None]
 Resolved = "Value | Array | tuple[Resolved, ...]"

@@ -1,22 +1,14 @@
-"""Where every value of a program lives: in the caller's inputs and outputs, or at an offset in the arena.
-
-With workspace I/O the inputs and outputs are blocks of the arena, too. The inputs are all written before the first
-step, the outputs all stay after the last; in between an input is a value like any other, which may be overwritten.
-
-What lasts from one inference to the next lies in memory of its own, the state: there every entry has a fixed place,
-which holds its value before an inference and, later, the one after it.
-"""
+"""Where tensors and state lie in memory."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
+from typing import Any
 
-from uaccel.basics.numbers import round_up
 from uaccel.errors import UaccelError
-from uaccel.lower.heat import heat_of
-from uaccel.lower.program import Layer, Program, Value, view_roots
+from uaccel.lower.program import Layer, Program, StateValue, Value, view_roots
 from uaccel.memory import (
     Block,
     Overlap,
@@ -30,6 +22,48 @@ from uaccel.memory import (
     overlaps_of,
     plan,
 )
+from uaccel.model import StateSpec, TensorSpec
+from uaccel.util.text import round_up
+
+# How often each byte of a tensor is read and written in an inference: what lies in fast memory is chosen by that.
+
+WORKING = 1e6
+"""Of a kernel's scratch memory, which its inner loops go through again and again, and of constants that were copied
+so that they lie in fast memory."""
+_EACH_FOR_ALL_CHANNELS = ("conv2d", "fully_connected")
+"""Operators that compute all output channels of what they have read once, or a few times."""
+
+
+def heat_of(program: Program, owner: Mapping[str, str], working: Iterable[str]) -> dict[str, float]:
+    """Accesses a byte, by the name of the block that holds the tensor; of tensors that share one, the most.
+    ``working``: what layers have beside their tensors."""
+    heat = dict.fromkeys(working, WORKING)
+    reads: dict[str, float] = {}
+    for layer in program.layers:
+        if layer.is_view:
+            continue
+        for value in layer.inputs:
+            reads[value.name] = reads.get(value.name, 0) + _reads(layer, value.info.elements)
+    found: dict[str, float] = {}
+    for name, block in owner.items():
+        found[block] = max(found.get(block, 0), heat.get(name, 1 + reads.get(name, 0)))
+    return found
+
+
+def _reads(layer: Layer, elements: int) -> float:
+    """Of each element of an input, about: a window's, for each window that it lies under."""
+    channels = layer.outputs[0].info.shape[-1:] or (1,)
+    products = layer.macs / channels[0] if layer.op in _EACH_FOR_ALL_CHANNELS else layer.macs
+    return max(1.0, products / max(1, elements))
+
+
+# Where every value of a program lives: in the caller's inputs and outputs, or at an offset in the arena.
+#
+# With workspace I/O the inputs and outputs are blocks of the arena, too. The inputs are all written before the first
+# step, the outputs all stay after the last; in between an input is a value like any other, which may be overwritten.
+#
+# What lasts from one inference to the next lies in memory of its own, the state: there every entry has a fixed place,
+# which holds its value before an inference and, later, the one after it.
 
 ELEMENT_ALIGNMENT = 4
 WIDE_ALIGNMENT = 8
@@ -230,7 +264,7 @@ def _alignment(value: Value) -> int:
 
 
 @dataclass(frozen=True)
-class Life:
+class LiveRange:
     """The first and the last layer that needs the value."""
 
     value: Value
@@ -238,14 +272,14 @@ class Life:
     last: int
 
 
-def lifetimes(program: Program, *, workspace_io: bool) -> dict[str, Life]:
+def lifetimes(program: Program, *, workspace_io: bool) -> dict[str, LiveRange]:
     """Of every value that a layer reads or writes; with workspace I/O of every input and output, too."""
     before, after = -1, len(program.layers)
-    lives: dict[str, Life] = {}
+    lives: dict[str, LiveRange] = {}
 
     def needed(value: Value, step: int) -> None:
-        known = lives.get(value.name, Life(value, step, step))
-        lives[value.name] = Life(value, known.first, step)
+        known = lives.get(value.name, LiveRange(value, step, step))
+        lives[value.name] = LiveRange(value, known.first, step)
 
     for value in program.held if workspace_io else ():
         needed(value, before)
@@ -302,3 +336,62 @@ def _may_share(layer: Layer, index: int, last: Mapping[str, int], fixed: Mapping
         and last[source.name] == layer.index
         and target.info.size <= source.info.size
     )
+
+
+# What is left of the state at the end of an inference, and which of it a layer can write where it belongs.
+
+Copy = Callable[[TensorSpec, Any], Value]
+"""Appends a layer that copies a value, or a constant, into a new one."""
+
+
+@dataclass(frozen=True)
+class Storing:
+    """``befores``: the values that an inference begins with, ``results`` what they become, ``outputs`` the model's."""
+
+    layers: list[Layer]
+    befores: Sequence[Value]
+    outputs: Sequence[Value]
+    copy: Copy
+
+    def values(self, specs: Sequence[StateSpec], results: Sequence[Any]) -> tuple[StateValue, ...]:
+        """Copies come last, when every layer has read what they overwrite; those that another copy would
+        overwrite are copied aside before."""
+        roots = [self._root(result) if isinstance(result, Value) else None for result in results]
+        befores = {value.name for value in self.befores}
+        kept = [root == before.name for root, before in zip(roots, self.befores, strict=True)]
+        direct = [not keep and self._is_direct(i, roots) for i, keep in enumerate(kept)]
+        safe = [
+            result if kept[i] or direct[i] or roots[i] not in befores else self.copy(specs[i].spec, result)
+            for i, result in enumerate(results)
+        ]
+        afters: list[Value | None] = []
+        for i, result in enumerate(safe):
+            value = result if direct[i] else self.copy(specs[i].spec, result)
+            afters.append(None if kept[i] else value)
+        return tuple(map(StateValue, specs, self.befores, afters))
+
+    def _root(self, value: Value) -> str:
+        """The value whose bytes it looks at."""
+        return view_roots(self.layers).get(value.name, value.name)
+
+    def _is_direct(self, index: int, roots: Sequence[str | None]) -> bool:
+        """Whether the layer that makes the result may write it over what was there before: nothing reads that any
+        more, and nobody else wants the result's bytes elsewhere."""
+        root, before = roots[index], self.befores[index].name
+        if root is None or roots.count(root) > 1 or before in roots:
+            return False
+        if root in {self._root(value) for value in self.outputs}:
+            return False
+        makers = [layer for layer in self.layers if root in {value.name for value in layer.outputs}]
+        readers = [layer for layer in self.layers if before in {self._root(value) for value in layer.inputs}]
+        return len(makers) == 1 and all(_reads_in_time(reader, makers[0], root, before) for reader in readers)
+
+
+def _reads_in_time(reader: Layer, maker: Layer, root: str, before: str) -> bool:
+    """Before the result is written; or while it is, where the kernel can."""
+    if reader.is_view or reader.index < maker.index:
+        return True
+    if reader is not maker or maker.on_accelerator:
+        return False
+    names = [[value.name for value in values] for values in (maker.outputs, maker.inputs)]
+    return (names[0].index(root), names[1].index(before)) in maker.kernel.updates if before in names[1] else False

@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
-from uaccel.memory.block import Block, Overlap, Plan, live_at, live_bytes, lower_bound
-from uaccel.memory.check import check
-from uaccel.memory.firstfit import lowest_free
-from uaccel.memory.planner import plan
-from uaccel.memory.pools import ANY_SIZE, Pool, Rooms, Store, divide
-from uaccel.memory.sharing import Share, choose_inplace, merge_shared, overlaps_of
+from uaccel.memory.blocks import (
+    Block,
+    Overlap,
+    Plan,
+    Share,
+    check,
+    choose_inplace,
+    live_at,
+    live_bytes,
+    lower_bound,
+    merge_shared,
+    overlaps_of,
+)
+from uaccel.memory.planner import ANY_SIZE, Pool, Rooms, Store, divide, plan
+from uaccel.memory.problem import lowest_free
 
 __all__ = [
     "ANY_SIZE",

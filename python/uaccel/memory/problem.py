@@ -1,18 +1,19 @@
-"""The planner's working form: blocks in a canonical order, time compressed to the steps that matter.
-
-Only the sets of simultaneously live blocks count, so a step whose live set is contained in a neighbour's is dropped.
-What remains are ``sections``, numbered from 0; a block covers the sections ``begin[i]`` up to but without ``end[i]``.
-"""
+"""The planner's working form of a problem, its bounds, and its first solution."""
 
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from uaccel.basics.numbers import round_up
-from uaccel.memory.block import Block, Overlap, saved
+from uaccel.memory.blocks import Block, Overlap, saved
+from uaccel.util.text import round_up
+
+# The planner's working form: blocks in a canonical order, time compressed to the steps that matter.
+#
+# Only the sets of simultaneously live blocks count, so a step whose live set is contained in a neighbour's is dropped.
+# What remains are ``sections``, numbered from 0; a block covers the sections ``begin[i]`` up to but without ``end[i]``.
 
 
 @dataclass(frozen=True)
@@ -123,3 +124,211 @@ def _telling_steps(blocks: Iterable[Block]) -> list[int]:
         if following is None or lasts[index] < following:
             telling.append(step)
     return telling
+
+
+# First fit: place blocks one by one, in some order, each at the lowest offset that is free over its whole life.
+
+
+def first_fit(problem: Problem, order: Iterable[int]) -> list[int]:
+    """The offsets of all blocks when they are placed in this order."""
+    alignments, clearances = problem.alignments, problem.clearances
+    offsets = [-1] * len(alignments)
+    for i in order:
+        forbidden = [(offsets[j] - below, offsets[j] + above) for j, below, above in clearances[i] if offsets[j] >= 0]
+        offsets[i] = lowest_free(0, alignments[i], forbidden)
+    return offsets
+
+
+def lowest_free(size: int, alignment: int, taken: Iterable[tuple[int, int]]) -> int:
+    """The lowest offset at which so many bytes touch nothing of what is taken, given as (begin, end) in any order."""
+    at, mask = 0, alignment - 1
+    for begin, end in sorted(taken):
+        if at + size <= begin:
+            break
+        if end > at:
+            at = (end + mask) & ~mask
+    return at
+
+
+def arena(problem: Problem, offsets: Sequence[int]) -> int:
+    return max(offset + size for offset, size in zip(offsets, problem.sizes, strict=True))
+
+
+def orders(problem: Problem) -> dict[str, Callable[[], list[int]]]:
+    """Named orders worth trying, best average first; each is computed only when called."""
+    everyone = range(len(problem.blocks))
+    sizes, begin, end = problem.sizes, problem.begin, problem.end
+
+    def by(key: Callable[[int], tuple[int, ...]]) -> Callable[[], list[int]]:
+        return lambda: sorted(everyone, key=key)
+
+    return {
+        "greedy-by-size": by(lambda i: (-sizes[i],)),
+        "greedy-by-area": by(lambda i: (-sizes[i] * (end[i] - begin[i]),)),
+        "greedy-by-lifetime": by(lambda i: (begin[i] - end[i], -sizes[i])),
+        "greedy-by-first-use": by(lambda i: (begin[i], -sizes[i])),
+        "greedy-by-last-use": by(lambda i: (-end[i], -sizes[i])),
+        "greedy-by-conflicts": by(lambda i: (-sum(sizes[j] for j in problem.neighbours[i]), -sizes[i])),
+        "greedy-by-pressure": lambda: _by_pressure(problem),
+        "greedy-by-pressure-area": lambda: _by_pressure_area(problem),
+    }
+
+
+def _by_pressure(problem: Problem) -> list[int]:
+    """The fullest sections first, and in each the largest blocks first."""
+    order: dict[int, None] = {}
+    for section in sorted(problem.live, key=lambda live: -sum(problem.sizes[i] for i in live)):
+        order.update(dict.fromkeys(sorted(section, key=lambda i: -problem.sizes[i])))
+    return list(order)
+
+
+def _by_pressure_area(problem: Problem) -> list[int]:
+    """The fullest sections first, and in each the blocks that live longest first."""
+    order: dict[int, None] = {}
+    for section in sorted(problem.live, key=lambda live: -sum(problem.sizes[i] for i in live)):
+        order.update(
+            dict.fromkeys(sorted(section, key=lambda i: (problem.begin[i] - problem.end[i], -problem.sizes[i])))
+        )
+    return list(order)
+
+
+# How small an arena could be at best, padding for alignment included.
+#
+# The blocks live in one section must all lie side by side, so the best packing of each section alone is a bound.
+# Alignments are powers of two, and only residues matter: whole multiples of the largest alignment can be taken off
+# every size, and what then has size zero never costs padding.
+
+#: Sections with more odd-sized blocks than this get a weaker bound instead of the exact 2^n one.
+MAX_ODD_BLOCKS = 8
+
+
+def aligned_bound(problem: Problem) -> int:
+    """A size that no plan of this problem can go below; at least the largest sum of live bytes."""
+    best = 0
+    for section, live in enumerate(problem.live):
+        if section in problem.written:
+            best = max(best, _overlapped(problem, section, live))
+            continue
+        items = [(problem.sizes[i], problem.alignments[i]) for i in live]
+        widest = max(alignment for _, alignment in items)
+        if sum(round_up(size, widest) for size, _ in items) > best:
+            best = max(best, side_by_side(items))
+    return best
+
+
+def _overlapped(problem: Problem, section: int, live: Sequence[int]) -> int:
+    """Of a section in which a block overlaps others. One other makes one block with it, or lies beside it."""
+    sizes, alignments = problem.sizes, problem.alignments
+    low, highs = problem.written[section]
+    grain = min(alignments[i] for i in (low, *highs))
+    least = sum(sizes[i] for i in live) - problem.saved(low, highs, sizes, grain)
+    if len(highs) > 1:
+        return least
+    both = sizes[low] + sizes[highs[0]] - problem.saved(low, highs, sizes, grain)
+    others = [(sizes[i], alignments[i]) for i in live if i not in (low, highs[0])]
+    apart = side_by_side([(sizes[i], alignments[i]) for i in live])
+    return max(least, min(apart, side_by_side([*others, (both, alignments[low])])))
+
+
+def side_by_side(items: Sequence[tuple[int, int]]) -> int:
+    """A bound on the bytes that blocks of these (size, alignment) take side by side; exact in the usual cases."""
+    widest = max(alignment for _, alignment in items)
+    whole = sum(size & -widest for size, _ in items)
+    odd = sorted((size & (widest - 1), alignment) for size, alignment in items if size & (widest - 1))
+    if not odd:
+        return whole
+    if len(odd) <= MAX_ODD_BLOCKS and len({alignment for _, alignment in odd}) > 1:
+        return whole + _best_order(odd)
+    return whole + max(_class_bound(odd, alignment) for alignment in {alignment for _, alignment in odd})
+
+
+def _class_bound(items: Sequence[tuple[int, int]], alignment: int) -> int:
+    """Blocks of at least this alignment fill whole cells, all but the topmost one; exact if there is no other class."""
+    sizes = [size for size, own in items if own >= alignment]
+    slack = max(round_up(size, alignment) - size for size in sizes)
+    padded = sum(round_up(size, alignment) for size in sizes) - slack
+    return max(padded, sum(size for size, _ in items))
+
+
+def _best_order(items: Sequence[tuple[int, int]]) -> int:
+    """The least end over all orders: to end early with a set, end early with the set without its last block."""
+    ends = [0] * (1 << len(items))
+    for chosen in range(1, len(ends)):
+        ends[chosen] = min(
+            round_up(ends[chosen & ~(1 << i)], alignment) + size
+            for i, (size, alignment) in enumerate(items)
+            if chosen >> i & 1
+        )
+    return ends[-1]
+
+
+# The state of one problem while it is being solved, and its first state: the best of the cheap orders.
+
+
+@dataclass
+class Solution:
+    """The best offsets known, what found them, and a size that no plan of this problem can go below."""
+
+    problem: Problem
+    offsets: list[int]
+    size: int
+    proven: int
+    method: str
+
+    def offer(self, offsets: list[int], method: str) -> None:
+        """Take these offsets if they are better."""
+        size = arena(self.problem, offsets)
+        if size < self.size:
+            self.offsets, self.size, self.method = offsets, size, method
+
+    def by_name(self) -> dict[str, int]:
+        return {block.name: at for block, at in zip(self.problem.blocks, self.offsets, strict=True)}
+
+
+def cheap_solution(problem: Problem) -> Solution:
+    """The best of the cheap orders, or the first that is as good as can be."""
+    candidates = iter(orders(problem).items())
+    method, order = next(candidates)
+    offsets = first_fit(problem, order())
+    solution = Solution(problem, offsets, arena(problem, offsets), aligned_bound(problem), method)
+    for method, order in candidates:
+        if solution.size <= solution.proven:
+            break
+        solution.offer(first_fit(problem, order()), method)
+    return solution
+
+
+def bottom_up(problem: Problem, offsets: list[int]) -> list[int]:
+    """An order in which first fit gives each block its present offset or a lower one: where two begin at the same byte,
+    what overlaps comes before what it overlaps."""
+    return sorted(range(len(offsets)), key=lambda i: (offsets[i], -problem.begin[i], i))
+
+
+# What is hard in a problem: its core. Everything outside the core fits whatever the core looks like.
+#
+# A block surely fits below a limit if its neighbours leave more bytes free than can be lost in gaps too small for it.
+# Such a block can be placed last, so it is taken out, and its neighbours are looked at again. In a network this leaves
+# little more than the layers near the memory peak, usually in several groups that never meet.
+
+
+def easy_blocks(problem: Problem, limit: int) -> list[int]:
+    """Blocks that fit below ``limit`` if placed by first fit after the others, in this order."""
+    sizes, alignments, neighbours = problem.sizes, problem.alignments, problem.neighbours
+    taken = [sum(sizes[j] for j in near) for near in neighbours]
+    count = [len(near) for near in neighbours]
+    easy: dict[int, None] = {}
+    waiting = list(range(len(sizes)))
+    while waiting:
+        i = waiting.pop()
+        if i in easy:
+            continue
+        gap = sizes[i] + alignments[i] - 2  # the widest gap above a neighbour in which the block may still not fit
+        if limit - taken[i] < count[i] * gap + sizes[i]:
+            continue
+        easy[i] = None
+        for j in neighbours[i]:
+            if j not in easy:
+                taken[j] -= sizes[i]
+                count[j] -= 1
+                waiting.append(j)
+    return list(reversed(easy))

@@ -8,8 +8,8 @@ from typing import Any, Final
 
 from uaccel.model import TensorInfo
 from uaccel.ops import exact
-from uaccel.ops.base import Attributes, register, require
-from uaccel.ops.broadcast import BinaryOperator
+from uaccel.ops.binary import BinaryOperator
+from uaccel.ops.operator import Attributes, register, require
 from uaccel.tvm_api import tirx
 
 KINDS: Final = ("EQUAL", "NOT_EQUAL", "GREATER", "GREATER_EQUAL", "LESS", "LESS_EQUAL")

@@ -13,9 +13,8 @@ import numpy as np
 from uaccel.errors import ModelError
 from uaccel.model import Array, TensorInfo
 from uaccel.ops import exact
-from uaccel.ops.base import Attributes, IntegerOperator, register, require, type_info
-from uaccel.tvm_api.called import calling, digest_of
-from uaccel.tvm_api.executor import Executor
+from uaccel.ops.operator import Attributes, IntegerOperator, register, require, type_info
+from uaccel.tvm_api.executor import Executor, calling, digest_of
 
 MOST_TURNS: Final = 1 << 20
 """Of a loop that is computed here: what turns longer never ends, as far as can be told."""

@@ -1,16 +1,20 @@
-"""The arithmetic of output stages, on numpy: what tables and parameters are computed with.
-
-Most of it is the integer arithmetic of TFLite's reference kernels.
-"""
+"""Fixed-point arithmetic on NumPy, without TVM: multipliers, exponentials, ratios."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from uaccel.errors import ModelError
+
+# The arithmetic of output stages, on numpy: what tables and parameters are computed with.
+#
+# Most of it is the integer arithmetic of TFLite's reference kernels.
 
 Int32s = NDArray[np.int32]
 
@@ -78,3 +82,129 @@ def requantize_float32(acc: ArrayLike, multiplier: ArrayLike, shift: ArrayLike) 
     total = np.asarray(acc, np.int64).astype(np.float32) + (rest / RESTS).astype(np.float32)
     product = total * scale
     return np.asarray(np.clip(np.rint(product), *FLOAT32_LIMITS), np.int64)
+
+
+# Exponentials and quotients in the reference's fixed point, on numpy: what tables of functions are made with.
+
+Values = NDArray[np.int64]
+
+ONE = (1 << 31) - 1  # 1.0 where 31 bits are fraction
+BIT_EXPONENTS = (-2, -1, 0, 1, 2, 3, 4)
+BIT_FACTORS = (1672461947, 1302514674, 790015084, 290630308, 39332535, 720401, 242)  # exp(-2**e) * 2**31
+EIGHTH = 1895147668  # exp(-1/8) * 2**31
+THIRD = 715827883  # 2**31 / 3
+
+
+def exp_of_negative(a: Values, integer_bits: int) -> Values:
+    """exp(a / 2**(31 - integer_bits)) * 2**31 for a <= 0: a polynomial on [-1/4, 0) times a factor a higher bit."""
+    fraction_bits = 31 - integer_bits
+    quarter = 1 << (fraction_bits - 2)
+    rest = (a & (quarter - 1)) - quarter
+    result = _exp_on_quarter(rest << integer_bits)
+    for exponent, factor in zip(BIT_EXPONENTS, BIT_FACTORS, strict=True):
+        if exponent < integer_bits:
+            is_set = (rest - a) & (1 << (fraction_bits + exponent))
+            result = np.where(is_set != 0, rounding_doubling_high_mul(result, factor), result)
+    return np.asarray(np.where(a == 0, ONE, result), np.int64)
+
+
+def _exp_on_quarter(a: Values) -> Values:
+    """exp(a / 2**31) * 2**31 for -1/4 <= a / 2**31 < 0: Taylor's series around -1/8, to the fourth power."""
+    x = a + (1 << 28)
+    x2 = rounding_doubling_high_mul(x, x)
+    x3 = rounding_doubling_high_mul(x2, x)
+    x4 = rounding_doubling_high_mul(x2, x2)
+    thirds = rounding_doubling_high_mul(rounding_divide_by_power(x4, 2) + x3, THIRD)
+    series = x + rounding_divide_by_power(thirds + x2, 1)
+    return EIGHTH + rounding_doubling_high_mul(EIGHTH, series)
+
+
+def one_over_one_plus(x: Values) -> Values:
+    """2**31 / (1 + x / 2**31) for x in [0, 2**31)."""
+    return saturated(_reciprocal_of_one_plus(x) << 1)
+
+
+def one_minus_over_one_plus(x: Values) -> Values:
+    """(1 - x) / (1 + x), scaled likewise."""
+    return saturated((_reciprocal_of_one_plus(x) - (1 << 29)) << 2)
+
+
+def _reciprocal_of_one_plus(x: Values) -> Values:
+    """2 / (1 + x) with 29 bits of fraction: three steps of Newton's division."""
+    half = (x + ONE + 1) >> 1
+    estimate = 1515870810 + rounding_doubling_high_mul(half, -1010580540)  # 48/17 - 32/17 * half
+    for _ in range(3):
+        error = (1 << 29) - rounding_doubling_high_mul(half, estimate)
+        estimate = estimate + saturated(rounding_doubling_high_mul(estimate, error) << 2)
+    return estimate
+
+
+def saturated(value: Values) -> Values:
+    """To 32 bits."""
+    return np.clip(value, -(1 << 31), ONE)
+
+
+# Ratios of scales as integers, for operators that compute the real result and round it once, half to even.
+#
+# Scales are float32 numbers, so every ratio of them is a fraction. It is held with 30 bits and more, where float32 has
+# 24; a short binary fraction is held exactly. What cannot be held exactly could miss a tie, a result in the middle of
+# two
+# integers; so results as near to the middle as the multipliers err count as ties: the ``tolerance``.
+
+LONGEST_SHIFT = 62  # products and what is added to round them fit 64 bits
+NARROWEST = 8  # bits of a step that the tolerance leaves alone
+
+
+@dataclass(frozen=True)
+class Ratios:
+    """Each ratio is ``multiplier / 2**shift``; ``exact`` where that loses nothing."""
+
+    multipliers: tuple[int, ...]
+    shift: int
+    exact: bool
+
+    def tolerance(self, magnitude: int) -> int:
+        """How far a sum of products may lie from what it stands for, in units of ``2**-shift``.
+
+        ``magnitude`` bounds the sum of the operands' magnitudes.
+        """
+        return 0 if self.exact else min((magnitude + 1) // 2, (1 << self.shift) >> NARROWEST)
+
+
+def scale_fraction(scale: float) -> Fraction:
+    """A scale as float32 holds it."""
+    held = float(np.float32(scale))
+    if not (math.isfinite(held) and held > 0):
+        raise ModelError(f"a scale is {float(scale):.9g}; scales are positive numbers: quantise the model again")
+    return Fraction(held)
+
+
+def fixed_ratios(ratios: Sequence[Fraction], bits: int) -> Ratios:
+    """Multipliers of at most ``bits`` bits, the largest of just as many, that share a power of two."""
+    largest = max(abs(ratio) for ratio in ratios)
+    shift = min(bits - _integer_bits(largest), LONGEST_SHIFT)
+    if _scaled(largest, shift) == 1 << bits:
+        shift -= 1
+    if shift < 1:
+        raise ModelError(
+            f"its quantisation scales give the factor {float(largest):.6g}, at most {float(1 << (bits - 1)):.6g} is "
+            "possible: the output's scale is too small; quantise the model again"
+        )
+    multipliers = tuple(_scaled(ratio, shift) for ratio in ratios)
+    pairs = zip(multipliers, ratios, strict=True)
+    return Ratios(multipliers, shift, all(Fraction(m, 1 << shift) == ratio for m, ratio in pairs))
+
+
+def most_that_counts(ratio: Fraction, largest: int, steps: int) -> int:
+    """The largest operand, of all up to ``largest``, whose result ``steps`` do not saturate."""
+    return min(largest, int((steps + 1) / ratio) + 1)
+
+
+def _integer_bits(ratio: Fraction) -> int:
+    """The least n with ratio < 2**n; negative for small ratios."""
+    bits = ratio.numerator.bit_length() - ratio.denominator.bit_length()
+    return bits + (ratio >= Fraction(2) ** bits)
+
+
+def _scaled(ratio: Fraction, shift: int) -> int:
+    return round(ratio * Fraction(2) ** shift)

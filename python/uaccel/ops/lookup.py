@@ -1,18 +1,50 @@
-"""A function of one 8-bit variable, as a table of its 256 values."""
+"""Functions as tables, and where they are looked up."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from itertools import product
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from uaccel.model import Array, TensorInfo
-from uaccel.ops.base import Attributes, Elementwise, IntegerOperator, Site, register, require
-from uaccel.ops.kernel import Argument, Constant, Input, Kernel, Output, portable
-from uaccel.tvm_api import te
+from uaccel.errors import need
+from uaccel.model import Array, Quantisation, TensorInfo
+from uaccel.ops import exact
+from uaccel.ops.exact import const
+from uaccel.ops.fixedpoint import (
+    ONE,
+    exp_of_negative,
+    multiply_by_quantized_multiplier,
+    one_minus_over_one_plus,
+    one_over_one_plus,
+    quantize_multiplier,
+    rounding_divide_by_power,
+    rounding_doubling_high_mul,
+    saturated,
+)
+from uaccel.ops.operator import (
+    Argument,
+    Attributes,
+    Constant,
+    Elementwise,
+    Input,
+    IntegerOperator,
+    Kernel,
+    Output,
+    Site,
+    operand_arguments,
+    portable,
+    register,
+    require,
+    same,
+)
+from uaccel.tvm_api import te, tirx
+
+# A function of one 8-bit variable, as a table of its 256 values.
 
 ENTRIES = 256
 BYTES = ("int8", "uint8")
@@ -72,3 +104,416 @@ def stored_values(dtype: str) -> NDArray[np.int64]:
 def worth_a_table(elements: int) -> bool:
     """A table takes more flash than the arithmetic that it replaces; fewer elements than entries do not repay it."""
     return elements >= ENTRIES
+
+
+# A function of one 16-bit variable: for each of its 65,536 values the real result, rounded once.
+#
+# Its values are cut into segments of one length. In most of them a polynomial of the third degree gives every result;
+# the
+# others have their results in a table. ``ops/segments.py`` finds both.
+
+VALUES: Final = 1 << 16
+COLUMNS: Final = 5
+STORED: Final = -(1 << 31)
+"""In the place of the cube's factor: the results lie in the table, from the first column's number on."""
+
+
+@dataclass(frozen=True)
+class Lookup16Attrs(Attributes):
+    """``function`` names it, for reports. A segment has ``2**bits`` values, the factors ``fraction`` bits after the
+    point."""
+
+    function: str
+    bits: int
+    fraction: int
+    clamp_min: int
+    clamp_max: int
+
+
+@register
+class Lookup16(IntegerOperator[Lookup16Attrs]):
+    """``segments`` has a row of whole part, fraction and the three factors; ``stored`` the results of some of them."""
+
+    name = "lookup16"
+    hides_differences = True
+    arguments = ("input", "segments", "stored")
+    elementwise = Elementwise.FIRST
+
+    def infer(self, inputs: Sequence[TensorInfo], attrs: Lookup16Attrs) -> TensorInfo:
+        data, segments, stored = inputs
+        require(data.dtype == "int16", f"lookup16: input is {data.dtype}, wanted int16")
+        wanted = TensorInfo((VALUES >> attrs.bits, COLUMNS), "int32")
+        require(segments == wanted, f"lookup16: the segments are {segments}, wanted {wanted}")
+        fits = stored.dtype == "int16" and len(stored.shape) == 1
+        require(fits, f"lookup16: the table is {stored}, wanted int16 with one axis")
+        return data
+
+    def meaning(self, inputs: Sequence[Any], attrs: Lookup16Attrs) -> Any:
+        data, segments, stored = inputs
+        bits, last = const(attrs.bits), const(int(stored.shape[0]) - 1)
+
+        def element(*index: Any) -> Any:
+            place = exact.i64(data(*index)) + const(VALUES // 2)
+            segment, t = place >> bits, place & const((1 << attrs.bits) - 1)
+            whole, rest, line, square, cube = (exact.i64(segments(segment, column)) for column in range(COLUMNS))
+            total = ((((((cube * t) >> bits) + square) * t >> bits) + line) * t >> bits) + rest
+            value = whole + ((total + const(1 << (attrs.fraction - 1))) >> const(attrs.fraction))
+            clamped = tirx.max(tirx.min(value, const(attrs.clamp_max)), const(attrs.clamp_min))
+            there = exact.i64(stored(tirx.max(tirx.min(whole + t, last), const(0))))
+            return tirx.Select(cube == const(STORED), there, clamped).astype("int16")
+
+        return te.compute(data.shape, element, name=self.name)
+
+    def kernels(self, site: Site[Lookup16Attrs]) -> Sequence[Kernel]:
+        parameters = {
+            "elements": site.output.elements,
+            **same(site.attrs, "bits", "fraction", "clamp_min", "clamp_max"),
+        }
+        arguments = (*operand_arguments(site.operands, self.arguments), Output(0))
+        return [portable("uaccel_lookup16", "uaccel_lookup16", parameters, arguments, inplace=(0,))]
+
+
+# A function of one 8-bit variable whose results stay real, as a table of 256 single-precision numbers.
+
+
+@register
+class FloatLookup(IntegerOperator[LookupAttrs]):
+    """table[input], the table indexed by the input's bits as an unsigned number."""
+
+    name = "float_lookup"
+    hides_differences = True
+    arguments = ("input", "table")
+    elementwise = Elementwise.FIRST
+
+    def infer(self, inputs: Sequence[TensorInfo], attrs: LookupAttrs) -> TensorInfo:
+        data, table = inputs
+        require(data.dtype in BYTES, f"float_lookup: input is {data.dtype}, wanted int8 or uint8")
+        wanted = TensorInfo((ENTRIES,), "float32")
+        require(table == wanted, f"float_lookup: the table is {table}, wanted {wanted}")
+        return TensorInfo(data.shape, table.dtype)
+
+    def meaning(self, inputs: Sequence[Any], attrs: LookupAttrs) -> Any:
+        data, table = inputs
+
+        def element(*index: Any) -> Any:
+            return table(data(*index).astype("uint8").astype("int32"))
+
+        return te.compute(data.shape, element, name=self.name)
+
+    def kernels(self, site: Site[LookupAttrs]) -> Sequence[Kernel]:
+        arguments = (*operand_arguments(site.operands, self.arguments), Output(0))
+        function = struct = "uaccel_float_lookup"
+        return [portable(function, struct, {"elements": site.output.elements}, arguments)]
+
+
+# Functions of one 8-bit variable as 256 values, for the stored inputs -128 to 127.
+#
+# What the reference has a kernel for is computed as there; other functions as a float kernel would.
+
+Table = NDArray[np.int8]
+Values = NDArray[np.int64]
+RealArray = Array
+
+STORED_INT8 = np.arange(-128, 128, dtype=np.int64)
+SIGMOID_INTEGER_BITS = 4
+RSQRT_BITS = 20  # of fraction between its two scalings
+BEYOND = 1e6  # steps, more than any 8-bit range
+HALF_SQRT_2 = 1518500250  # sqrt(1/2) * 2**31
+
+
+def clipped(values: Values) -> Table:
+    return np.clip(values, -128, 127).astype(np.int8)
+
+
+def logistic(given: Quantisation) -> Table:
+    """1 / (1 + exp(-x)); the output has scale 1/256 and zero point -128."""
+    x, end = _sigmoid_argument(given)
+    tail = one_over_one_plus(exp_of_negative(-np.abs(x), SIGMOID_INTEGER_BITS))
+    q31 = np.where(x > 0, tail, np.where(x < 0, ONE - tail, 1 << 30))
+    return _with_ends(rounding_divide_by_power(q31, 23) - 128, end)
+
+
+def tanh(given: Quantisation) -> Table:
+    """The output has scale 1/128 and zero point 0."""
+    x, end = _sigmoid_argument(given)
+    # -|x| with one integer bit more is -2|x|
+    tail = one_minus_over_one_plus(exp_of_negative(-np.abs(x), SIGMOID_INTEGER_BITS + 1))
+    return _with_ends(rounding_divide_by_power(np.sign(x) * tail, 24), end)
+
+
+def _sigmoid_argument(given: Quantisation) -> tuple[Values, Values]:
+    """The inputs with 27 bits of fraction, and -1 or 1 where they are beyond the range of that."""
+    mantissa, shift = math.frexp(given.scale * (1 << (31 - SIGMOID_INTEGER_BITS)))
+    multiplier = math.floor(mantissa * (1 << 31) + 0.5)
+    largest = float((1 << SIGMOID_INTEGER_BITS) - 1) * (1 << (31 - SIGMOID_INTEGER_BITS))
+    radius = math.floor(math.ldexp(largest, -shift))
+    value = STORED_INT8 - given.zero_point
+    end = np.where(value <= -radius, -1, np.where(value >= radius, 1, 0))
+    inside = np.where(end == 0, value, 0)
+    return multiply_by_quantized_multiplier(inside, multiplier, shift), end
+
+
+def _with_ends(values: Values, end: Values) -> Table:
+    """-128 and 127 where the input is beyond range."""
+    return clipped(np.where(end == 0, values, np.where(end < 0, -128, 127)))
+
+
+def of_reals(given: Quantisation, wanted: Quantisation, function: Callable[[RealArray], RealArray]) -> Table:
+    """What dequantising, the function in single precision and quantising give; what is no number becomes the lowest."""
+    real = np.float32(given.scale) * (STORED_INT8 - given.zero_point).astype(np.float32)
+    with np.errstate(all="ignore"):
+        quotient = function(real.astype(np.float64)).astype(np.float32) * (np.float32(1) / np.float32(wanted.scale))
+    steps = np.nan_to_num(np.clip(quotient, -BEYOND, BEYOND), nan=-BEYOND)
+    return clipped(_rounded(steps).astype(np.int64) + wanted.zero_point)
+
+
+def _rounded(value: NDArray[np.float32]) -> NDArray[np.float32]:
+    """Halves away from zero."""
+    whole = np.trunc(value)
+    return np.asarray(whole + np.trunc(2 * (value - whole)), np.float32)
+
+
+def elu_table(x: RealArray) -> RealArray:
+    """x where it is positive, exp(x) - 1 where not, the exponential rounded to single precision."""
+    exponential = np.exp(np.minimum(x, 0)).astype(np.float32)
+    return np.where(x < 0, exponential - np.float32(1), x)
+
+
+def gelu(x: RealArray) -> RealArray:
+    """x times the probability that a normal variable is less."""
+    return np.asarray(0.5 * x * (1 + np.vectorize(math.erf)(x * math.sqrt(0.5))))
+
+
+def gelu_by_tanh(x: RealArray) -> RealArray:
+    return np.asarray(0.5 * x * (1 + np.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x**3))))
+
+
+@dataclass(frozen=True)
+class HardSwishFactors:
+    """15-bit fractions and powers of two: input to output scale, and input scale to where 3.0 is 2**15.
+
+    Both take the input 7 bits finer than it is stored.
+    """
+
+    output_multiplier: int
+    output_shift: int
+    ramp_multiplier: int
+    ramp_shift: int
+
+
+def hard_swish(given: Quantisation, wanted: Quantisation, factors: HardSwishFactors) -> Table:
+    """x * clip(x + 3, 0, 6) / 6, in 16 bits, whose last sum wraps."""
+    fine = (STORED_INT8 - given.zero_point) << 7
+    scaled = _high_mul16(fine, factors.output_multiplier)
+    ramp = fine
+    if factors.ramp_shift > 0:
+        ramp = _saturated16(ramp << (factors.ramp_shift - 1))
+    ramp = _high_mul16(ramp, factors.ramp_multiplier)
+    if factors.ramp_shift > 0:
+        ramp = _saturated16(ramp << 1)
+    ramp = rounding_divide_by_power(ramp, max(0, -factors.ramp_shift))
+    product = ((ramp + (1 << 15)) >> 1) * scaled
+    towards_zero = np.sign(product) * (np.abs(product) >> 15)
+    value = rounding_divide_by_power(towards_zero, -factors.output_shift) + wanted.zero_point
+    return clipped(value.astype(np.int16).astype(np.int64))
+
+
+def _high_mul16(a: Values, b: int) -> Values:
+    """round(a * b / 2**15), halves upwards, saturated."""
+    return np.asarray(np.minimum((a * b + (1 << 14)) >> 15, (1 << 15) - 1), np.int64)
+
+
+def _saturated16(value: Values) -> Values:
+    return np.clip(value, -(1 << 15), (1 << 15) - 1)
+
+
+def rsqrt(given: Quantisation, wanted: Quantisation) -> Table:
+    """1 / sqrt(x); the largest value for x <= 0, where the reference stops with an error for x < 0."""
+    multiplier, shift = quantize_multiplier(1.0 / (math.sqrt(given.scale) * wanted.scale))
+    value = STORED_INT8 - given.zero_point
+    roots = [_inverse_square_root(max(int(v), 1)) for v in value]
+    root, root_shift = (np.array(column, np.int64) for column in zip(*roots, strict=True))
+    fine = multiply_by_quantized_multiplier(1, root, root_shift + RSQRT_BITS)
+    scaled = multiply_by_quantized_multiplier(fine, multiplier, shift - RSQRT_BITS)
+    return clipped(np.where(value > 0, scaled + wanted.zero_point, 127))
+
+
+def _inverse_square_root(value: int) -> tuple[int, int]:
+    """Multiplier and shift of 1 / sqrt(value), 1 <= value < 2**29: five of Newton's steps with 28 bits of fraction."""
+    if value == 1:
+        return ONE, 0
+    pairs = (31 - value.bit_length()) // 2 - 1
+    half = rounding_divide_by_power(value << 2 * pairs >> 1, 1)
+    x = np.array(1 << 28, np.int64)
+    for _ in range(5):
+        square = rounding_doubling_high_mul(x, x)
+        cube = saturated(rounding_doubling_high_mul(square, x) << 6)
+        x = saturated((rounding_doubling_high_mul(3 << 27, x) - rounding_doubling_high_mul(half, cube)) << 3)
+    root = int(rounding_doubling_high_mul(x, HALF_SQRT_2))
+    return (root << pairs - 11, 0) if pairs > 11 else (root, pairs - 11)
+
+
+# Functions of one 8-bit variable as tables, for models that mean float32: dequantised, computed, quantised again.
+
+Reals = NDArray[np.float32]
+Wide = NDArray[np.float64]
+Function = Callable[[Reals], Reals]
+
+
+def table_float32(
+    function: Function,
+    given: Quantisation,
+    wanted: Quantisation,
+    *,
+    input_dtype: str = "int8",
+    output_dtype: str = "int8",
+) -> NDArray[np.int8] | NDArray[np.uint8]:
+    """The table for ``uaccel.lookup``, indexed by the input's bits, as ONNX defines each step.
+
+    The quotient is rounded half to even and saturated; what is no number becomes the lowest value, as in ONNX Runtime.
+    """
+    low, high = exact.limits(output_dtype)
+    with np.errstate(all="ignore"):
+        real = (stored_values(input_dtype) - given.zero_point).astype(np.float32) * np.float32(given.scale)
+        steps = np.asarray(function(real), np.float32) / np.float32(wanted.scale)
+    steps = np.where(np.isnan(steps), -np.inf, steps).astype(np.float64)
+    stored = np.rint(np.clip(steps, low - wanted.zero_point, high - wanted.zero_point)) + wanted.zero_point
+    return np.asarray(stored, output_dtype)
+
+
+def rounded_to_float32(function: Callable[[Wide], Wide]) -> Function:
+    """A function computed in double precision. Of single precision it is rounded: as near as a library may come."""
+
+    def rounded(x: Reals) -> Reals:
+        return np.asarray(function(x.astype(np.float64)), x.dtype)
+
+    return rounded
+
+
+def leaky_relu(alpha: float) -> Function:
+    return lambda x: np.where(x < 0, x * np.float32(alpha), x)
+
+
+def elu(alpha: float = 1.0) -> Function:
+    return rounded_to_float32(lambda x: np.where(x < 0, np.float32(alpha) * np.expm1(np.minimum(x, 0)), x))
+
+
+def selu(alpha: float = 1.67326319217681884765625, gamma: float = 1.05070102214813232421875) -> Function:
+    return rounded_to_float32(lambda x: gamma * np.where(x < 0, alpha * np.expm1(np.minimum(x, 0)), x))
+
+
+def hard_sigmoid(alpha: float = 0.2, beta: float = 0.5) -> Function:
+    slope, middle = np.float32(alpha), np.float32(beta)
+    return lambda x: np.clip(slope * x + middle, np.float32(0), np.float32(1))
+
+
+def clip(low: float, high: float) -> Function:
+    return lambda x: np.asarray(np.clip(x, np.float32(low), np.float32(high)))
+
+
+def _sigmoid(x: Wide) -> Wide:
+    return np.asarray(1 / (1 + np.exp(-x)))
+
+
+_erf = np.vectorize(math.erf, otypes=[np.float64])
+_TANH_GELU = math.sqrt(2 / math.pi)
+
+FUNCTIONS: dict[str, Function] = {
+    "abs": np.abs,
+    "ceil": np.ceil,
+    "cos": rounded_to_float32(np.cos),
+    "erf": rounded_to_float32(_erf),
+    "exp": rounded_to_float32(np.exp),
+    "floor": np.floor,
+    "gelu": rounded_to_float32(lambda x: 0.5 * x * (1 + _erf(x * math.sqrt(0.5)))),
+    "gelu_tanh": rounded_to_float32(lambda x: 0.5 * x * (1 + np.tanh(_TANH_GELU * (x + 0.044715 * x**3)))),
+    "hard_swish": rounded_to_float32(lambda x: x * np.clip(x / 6 + 0.5, 0, 1)),
+    "identity": lambda x: x,
+    "log": rounded_to_float32(np.log),
+    "mish": rounded_to_float32(lambda x: x * np.tanh(np.logaddexp(0, x))),
+    "negative": np.negative,
+    "reciprocal": lambda x: np.float32(1) / x,
+    "relu": lambda x: np.maximum(x, np.float32(0)),
+    "round": np.rint,
+    "rsqrt": rounded_to_float32(lambda x: np.asarray(1 / np.sqrt(x))),
+    "sigmoid": rounded_to_float32(_sigmoid),
+    "sign": np.sign,
+    "silu": rounded_to_float32(lambda x: x * _sigmoid(x)),
+    "sin": rounded_to_float32(np.sin),
+    "softplus": rounded_to_float32(lambda x: np.logaddexp(0, x)),
+    "softsign": lambda x: np.asarray(x / (np.float32(1) + np.abs(x))),
+    "sqrt": np.sqrt,
+    "square": np.square,
+    "tan": rounded_to_float32(np.tan),
+    "tanh": rounded_to_float32(np.tanh),
+}
+"""Those without parameters. ``identity`` changes the quantisation alone."""
+
+
+# Finds the polynomials and tables of ``uaccel.lookup16``: all 65,536 results are right, in few bytes.
+
+SegmentReals = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+LENGTHS: Final = (6, 7, 8, 9, 10)
+FRACTIONS: Final = (22, 19, 16)
+FURTHEST: Final = 1 << 18
+"""Steps: a result beyond is cut off long before."""
+LARGEST: Final = 1 << 15
+"""Bytes of a function."""
+NUDGES: Final = (0, 1, -1, 2, -2, 4, -4)
+"""What is tried of the fraction where a result lies near the middle between two steps: in the last bits."""
+
+
+@dataclass(frozen=True, eq=False)
+class _Try:
+    rows: Ints
+    right: NDArray[np.bool_]
+    bits: int
+    fraction: int
+
+    @property
+    def size(self) -> int:
+        return self.rows.size * 4 + int((~self.right).sum()) * (2 << self.bits)
+
+
+def segments_of(steps: SegmentReals, low: int, high: int, function: str) -> tuple[Lookup16Attrs, Array, Array]:
+    """``steps``: of each value from -32768 the real result in steps of the output, with its zero point."""
+    bounded = np.clip(np.nan_to_num(steps, nan=-FURTHEST), -FURTHEST, FURTHEST)
+    results = np.clip(np.rint(bounded), low, high).astype(np.int64)
+    tries = (_tried(bounded, results, bits, fraction, (low, high)) for bits, fraction in product(LENGTHS, FRACTIONS))
+    best = min(tries, key=lambda found: found.size)
+    need(best.size <= LARGEST, f"its results of 16 bits would take {best.size} bytes, at most {LARGEST} are worth it")
+    there = np.flatnonzero(~best.right)
+    best.rows[there] = 0
+    best.rows[there, 0] = np.arange(len(there)) << best.bits
+    best.rows[there, COLUMNS - 1] = STORED
+    stored = results.reshape(-1, 1 << best.bits)[there].reshape(-1)
+    attrs = Lookup16Attrs(function, best.bits, best.fraction, low, high)
+    return attrs, best.rows.astype(np.int32), (stored if len(stored) else np.zeros(1)).astype(np.int16)
+
+
+def _tried(steps: SegmentReals, results: Ints, bits: int, fraction: int, bounds: tuple[int, int]) -> _Try:
+    """Least squares, each segment by itself."""
+    places = np.arange(1 << bits) / (1 << bits)
+    powers = np.stack([places**power for power in range(4)], axis=1)
+    factors = steps.reshape(-1, 1 << bits) @ np.linalg.pinv(powers).T
+    whole = np.floor(factors[:, 0]).astype(np.int64)
+    factors[:, 0] -= whole
+    fixed = np.rint(np.ldexp(factors, fraction))
+    fits = np.abs(fixed).sum(axis=1) < 2**30
+    rows = np.concatenate([whole[:, np.newaxis], np.where(fits[:, np.newaxis], fixed, 0).astype(np.int64)], axis=1)
+    wanted, right = results.reshape(-1, 1 << bits), np.zeros(len(rows), bool)
+    for nudge in NUDGES:
+        left = np.flatnonzero(fits & ~right)
+        trial = rows[left] + np.array([0, nudge, 0, 0, 0])
+        good = (_evaluated(trial, bits, fraction, bounds) == wanted[left]).all(axis=1)
+        rows[left[good]], right[left[good]] = trial[good], True
+    return _Try(rows, right, bits, fraction)
+
+
+def _evaluated(rows: Ints, bits: int, fraction: int, bounds: tuple[int, int]) -> Ints:
+    places = np.arange(1 << bits)
+    whole, rest, line, square, cube = (rows[:, column, np.newaxis] for column in range(COLUMNS))
+    total = ((((((cube * places) >> bits) + square) * places >> bits) + line) * places >> bits) + rest
+    return np.clip(whole + ((total + (1 << (fraction - 1))) >> fraction), *bounds)

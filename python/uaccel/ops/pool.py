@@ -1,17 +1,41 @@
-"""Average and maximum over windows, NHWC; padded elements take no part."""
+"""Pools over windows: of integers and of floats."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
-from uaccel.model import TensorInfo
+import numpy as np
+from numpy.typing import NDArray
+
+from uaccel.model import Quantisation, TensorInfo
 from uaccel.ops import exact
-from uaccel.ops.base import Attributes, Channels, IntegerOperator, Site, register, require, window_count
-from uaccel.ops.behind import site_behind
-from uaccel.ops.kernel import Input, Kernel, Output, dtype_suffix, portable, same, sides
+from uaccel.ops.fixedpoint import fixed_ratios, most_that_counts, scale_fraction
+from uaccel.ops.operator import (
+    Argument,
+    Attributes,
+    Channels,
+    Constant,
+    Input,
+    IntegerOperator,
+    Kernel,
+    Output,
+    Site,
+    dtype_suffix,
+    portable,
+    register,
+    require,
+    same,
+    sides,
+    window_count,
+)
+from uaccel.ops.reduce import require_sum
+from uaccel.ops.storage import overwrite_distance
 from uaccel.tvm_api import te, tirx
+
+# Average and maximum over windows, NHWC; padded elements take no part.
 
 
 @dataclass(frozen=True)
@@ -36,7 +60,7 @@ def infer_pool(data: TensorInfo, attrs: PoolAttrs, what: str) -> TensorInfo:
     return TensorInfo((data.shape[0], height, width, data.shape[3]), data.dtype)
 
 
-def _taps(data: Any, attrs: PoolAttrs, padded: int) -> tuple[Any, list[Any]]:
+def _pool_taps(data: Any, attrs: PoolAttrs, padded: int) -> tuple[Any, list[Any]]:
     """The element under tap ky, kx of the window at y, x as int32, ``padded`` outside; and the taps' axes."""
     info = exact.info(data)
     taps = [te.reduce_axis((0, extent), name=name) for extent, name in zip(attrs.window, ("ky", "kx"), strict=True)]
@@ -77,7 +101,7 @@ def pool_kernel(function: str, site: Site[PoolAttrs]) -> Kernel:
         **same(attrs, "clamp_min", "clamp_max"),
     }
     name = f"{function}_{dtype_suffix(data.dtype)}"
-    return portable(name, "uaccel_pool", parameters, (Input(0), Output(0)), behind=site_behind(site))
+    return portable(name, "uaccel_pool", parameters, (Input(0), Output(0)), behind=overwrite_distance(site))
 
 
 class _Pool(IntegerOperator[PoolAttrs]):
@@ -103,7 +127,7 @@ class AveragePool2d(_Pool):
     def meaning(self, inputs: Sequence[Any], attrs: PoolAttrs) -> Any:
         (data,) = inputs
         info = exact.info(data)
-        element, taps = _taps(data, attrs, 0)
+        element, taps = _pool_taps(data, attrs, 0)
         shape = infer_pool(info, attrs, self.name).shape
         sums = te.compute(shape, lambda *index: te.sum(element(*index), axis=taps), name="sums")
 
@@ -136,7 +160,7 @@ class MaxPool2d(_Pool):
     def meaning(self, inputs: Sequence[Any], attrs: PoolAttrs) -> Any:
         (data,) = inputs
         info = exact.info(data)
-        element, taps = _taps(data, attrs, exact.limits(info.dtype)[0])
+        element, taps = _pool_taps(data, attrs, exact.limits(info.dtype)[0])
         shape = infer_pool(info, attrs, self.name).shape
         largest = te.compute(shape, lambda *index: te.max(element(*index), axis=taps), name="largest")
 
@@ -144,3 +168,332 @@ class MaxPool2d(_Pool):
             return exact.clamp(largest(*index), attrs.clamp_min, attrs.clamp_max).astype(info.dtype)
 
         return te.compute(shape, clamped, name="clamped")
+
+
+# Means and maxima over windows for models that are not TFLite: any padding, dilation, one rounding; NHWC.
+
+BITS = 31  # of the largest multiplier: the sums have 32
+
+
+@dataclass(frozen=True)
+class WindowAttrs(Attributes):
+    """``window``, ``strides`` and ``dilation`` are height, width; ``padding`` is top, left, bottom, right."""
+
+    window: tuple[int, ...]
+    strides: tuple[int, ...]
+    padding: tuple[int, ...]
+    dilation: tuple[int, ...]
+    clamp_min: int
+    clamp_max: int
+
+
+@dataclass(frozen=True)
+class WindowMeanAttrs(WindowAttrs):
+    """``counted`` says how far outside the input elements count, as zeros: top, left, bottom, right.
+
+    The multiplier of a window that counts ``n`` elements has the index ``n - least``; ``multiplier / 2**shift`` is
+    input scale / output scale / n, and ``tolerance`` as in ``rounded.py``.
+    """
+
+    counted: tuple[int, ...]
+    least: int
+    input_zero_point: int
+    output_zero_point: int
+    shift: int
+    tolerance: int
+
+
+def infer_windows(data: TensorInfo, attrs: WindowAttrs, what: str) -> TensorInfo:
+    require(len(data.shape) == 4, f"{what}: input {data} has rank {len(data.shape)}, wanted 4 (NHWC)")
+    extents = [_positions(data, attrs, axis) for axis in (0, 1)]
+    fits = all(extent > 0 for extent in extents)
+    require(fits, f"{what}: the window {attrs.window} is larger than the padded input {data}")
+    return TensorInfo((data.shape[0], *extents, data.shape[3]), data.dtype)
+
+
+def _positions(data: TensorInfo, attrs: WindowAttrs, axis: int) -> int:
+    before, after = attrs.padding[axis], attrs.padding[axis + 2]
+    return window_count(
+        data.shape[axis + 1], attrs.window[axis], attrs.strides[axis], attrs.dilation[axis], before, after
+    )
+
+
+def _counts(data: TensorInfo, attrs: WindowMeanAttrs) -> NDArray[np.int64]:
+    """How many elements each window counts, by its row and column."""
+    sides = []
+    for axis in (0, 1):
+        first = np.arange(_positions(data, attrs, axis))[:, None] * attrs.strides[axis] - attrs.padding[axis]
+        taps = first + np.arange(attrs.window[axis]) * attrs.dilation[axis]
+        low, high = -attrs.counted[axis], data.shape[axis + 1] + attrs.counted[axis + 2]
+        sides.append(((taps >= low) & (taps < high)).sum(axis=1))
+    return np.asarray(np.multiply.outer(sides[0], sides[1]), np.int64)
+
+
+def _tap(position: Any, axis: int, attrs: WindowAttrs, tap: Any) -> Any:
+    return position * attrs.strides[axis] + tap * attrs.dilation[axis] - attrs.padding[axis]
+
+
+def _over_window(data: Any, attrs: WindowAttrs, what: str, combine: Any, convert: Any, outside: Any) -> Any:
+    """``combine`` over each window, of elements that are ``convert``-ed, ``outside`` where there are none."""
+    info = exact.info(data)
+    taps = [te.reduce_axis((0, extent), name=name) for extent, name in zip(attrs.window, ("ky", "kx"), strict=True)]
+
+    def element(n: Any, y: Any, x: Any, c: Any) -> Any:
+        row, column = _tap(y, 0, attrs, taps[0]), _tap(x, 1, attrs, taps[1])
+        inside = tirx.all(row >= 0, row < info.shape[1], column >= 0, column < info.shape[2])
+        return combine(tirx.if_then_else(inside, convert(data(n, row, column, c)), outside), axis=taps)
+
+    return te.compute(infer_windows(info, attrs, what).shape, element, name="windows")
+
+
+def _counted_along(data: TensorInfo, attrs: WindowMeanAttrs, axis: int) -> Any:
+    """How many elements each window counts along one axis."""
+    tap = te.reduce_axis((0, attrs.window[axis]), name="k")
+    low, high = -attrs.counted[axis], data.shape[axis + 1] + attrs.counted[axis + 2]
+
+    def element(position: Any) -> Any:
+        place = _tap(position, axis, attrs, tap)
+        inside = tirx.all(place >= low, place < high)
+        return te.sum(tirx.if_then_else(inside, exact.const(1, "int32"), exact.const(0, "int32")), axis=tap)
+
+    return te.compute((_positions(data, attrs, axis),), element, name="counted")
+
+
+def _geometry(data: TensorInfo, output: TensorInfo, attrs: WindowAttrs) -> dict[str, int]:
+    """The fields of the kernels' structure that means and maxima share."""
+    return {
+        "batch": data.shape[0],
+        **sides("in", data.shape[1:3]),
+        **sides("out", output.shape[1:3]),
+        "channels": data.shape[3],
+        **sides("window", attrs.window),
+        **sides("stride", attrs.strides),
+        **sides("dilation", attrs.dilation),
+        "pad_top": attrs.padding[0],
+        "pad_left": attrs.padding[1],
+        **same(attrs, "clamp_min", "clamp_max"),
+    }
+
+
+OF_MEANS = (
+    *("counted_top", "counted_left", "counted_bottom", "counted_right"),
+    *("least", "input_zero_point", "output_zero_point", "shift", "tolerance"),
+)
+"""Fields that maxima have no use for."""
+
+
+def _kernel(what: str, site: Site[Any], parameters: dict[str, int], arguments: tuple[Argument, ...]) -> Kernel:
+    data = site.operands[0].info
+    fields = _geometry(data, site.output, site.attrs) | parameters
+    function = f"uaccel_{what}_{dtype_suffix(data.dtype)}"
+    return portable(function, "uaccel_window", fields, (Input(0), *arguments, Output(0)))
+
+
+@register
+class WindowMax(IntegerOperator[WindowAttrs]):
+    """The largest element under each window, the lowest value where there is none; the quantisation stays."""
+
+    name = "window_max"
+    arguments = ("input",)
+
+    def infer(self, inputs: Sequence[TensorInfo], attrs: WindowAttrs) -> TensorInfo:
+        return infer_windows(inputs[0], attrs, self.name)
+
+    def meaning(self, inputs: Sequence[Any], attrs: WindowAttrs) -> Any:
+        (data,) = inputs
+        lowest = exact.const(attrs.clamp_min, "int32")
+        largest = _over_window(data, attrs, self.name, te.max, exact.i32, lowest)
+
+        def clamped(*index: Any) -> Any:
+            return exact.clamp(largest(*index), attrs.clamp_min, attrs.clamp_max).astype(str(data.dtype))
+
+        return te.compute(largest.shape, clamped, name=self.name)
+
+    def kernels(self, site: Site[WindowAttrs]) -> Sequence[Kernel]:
+        return [_kernel(self.name, site, dict.fromkeys(OF_MEANS, 0), ())]
+
+
+@register
+class WindowMean(IntegerOperator[WindowMeanAttrs]):
+    """The mean of what each window counts, rescaled and rounded once, half to even."""
+
+    name = "window_mean"
+    arguments = ("input", "multipliers")
+
+    def infer(self, inputs: Sequence[TensorInfo], attrs: WindowMeanAttrs) -> TensorInfo:
+        data, multipliers = inputs
+        output = infer_windows(data, attrs, self.name)
+        counts = _counts(data, attrs)
+        least, most = int(counts.min()), int(counts.max())
+        require(least > 0, f"{self.name}: padding {attrs.padding} leaves windows {attrs.window} that count no element")
+        require_sum(most, data.dtype, self.name)
+        wanted = TensorInfo((most - attrs.least + 1,), "int32")
+        fits = attrs.least == least and multipliers == wanted
+        require(
+            fits, f"{self.name}: the multipliers from {attrs.least} are {multipliers}, wanted {wanted} from {least}"
+        )
+        return output
+
+    def meaning(self, inputs: Sequence[Any], attrs: WindowMeanAttrs) -> Any:
+        data, multipliers = inputs
+        zero_point = exact.const(attrs.input_zero_point)
+        sums = _over_window(
+            data, attrs, self.name, te.sum, lambda element: exact.i64(element) - zero_point, exact.const(0)
+        )
+        rows, columns = (_counted_along(exact.info(data), attrs, axis) for axis in (0, 1))
+
+        def output(n: Any, y: Any, x: Any, c: Any) -> Any:
+            multiplier = multipliers(rows(y) * columns(x) - attrs.least)
+            rounded = exact.round_half_even(sums(n, y, x, c) * exact.i64(multiplier), attrs.shift, attrs.tolerance)
+            low, high = attrs.clamp_min, attrs.clamp_max
+            return exact.finish(rounded, attrs.output_zero_point, low, high, str(data.dtype))
+
+        return te.compute(sums.shape, output, name=self.name)
+
+    def kernels(self, site: Site[WindowMeanAttrs]) -> Sequence[Kernel]:
+        attrs = site.attrs
+        names = ("counted_top", "counted_left", "counted_bottom", "counted_right")
+        parameters = {
+            **dict(zip(names, attrs.counted, strict=True)),
+            **same(attrs, "least", "input_zero_point", "output_zero_point", "shift", "tolerance"),
+        }
+        return [_kernel(self.name, site, parameters, (Constant("multipliers", site.operands[1].value),))]
+
+
+def window_mean_operands(
+    data: TensorInfo,
+    given: Quantisation,
+    wanted: Quantisation,
+    windows: WindowAttrs,
+    counted: Sequence[int] = (0, 0, 0, 0),
+) -> tuple[WindowMeanAttrs, NDArray[np.int32]]:
+    """Attributes and multipliers. ``counted`` is the padding that the model counts as zeros; what a last window reaches
+    beyond that, as with ``ceil_mode``, counts for nothing."""
+    fields = {name: getattr(windows, name) for name in windows.__dataclass_fields__}
+    unscaled = WindowMeanAttrs(**fields, counted=tuple(counted), least=1, input_zero_point=given.zero_point,
+                               output_zero_point=wanted.zero_point, shift=1, tolerance=0)  # fmt: skip
+    infer_windows(data, windows, WindowMean.name)
+    counts = _counts(data, unscaled)
+    least, most = int(counts.min()), int(counts.max())
+    require(least > 0, f"window_mean: padding {windows.padding} leaves windows {windows.window} that count no element")
+    ratio = scale_fraction(given.scale) / scale_fraction(wanted.scale)
+    ratios = fixed_ratios([ratio / count for count in range(least, most + 1)], BITS)
+    low, high = exact.limits(data.dtype)
+    tolerance = ratios.tolerance(most_that_counts(ratio / most, most * (high - low), high - low))
+    attrs = replace(unscaled, least=least, shift=ratios.shift, tolerance=tolerance)
+    return attrs, np.array(ratios.multipliers, np.int32)
+
+
+# Means and maxima of floats over windows, NHWC.
+
+
+@dataclass(frozen=True)
+class PoolFloatAttrs(Attributes):
+    """``padding`` is top, left, bottom, right. ``counts_padding`` is 1 where the padded elements count as zeros."""
+
+    window: tuple[int, ...]
+    strides: tuple[int, ...]
+    padding: tuple[int, ...]
+    dilation: tuple[int, ...]
+    counts_padding: int = 0
+
+
+class _PoolFloat(IntegerOperator[PoolFloatAttrs]):
+    arguments = ("input",)
+    channels = Channels.APART
+    kernel: ClassVar[str]
+
+    def infer(self, inputs: Sequence[TensorInfo], attrs: PoolFloatAttrs) -> TensorInfo:
+        (data,) = inputs
+        require(len(data.shape) == 4, f"{self.name}: input {data} has rank {len(data.shape)}, wanted 4 (NHWC)")
+        require(data.dtype == "float32", f"{self.name}: input {data}, wanted float32")
+        extents = [
+            window_count(data.shape[1 + a], attrs.window[a], attrs.strides[a], attrs.dilation[a], *attrs.padding[a::2])
+            for a in (0, 1)
+        ]
+        require(min(extents) > 0, f"{self.name}: the window {attrs.window} is larger than the padded input {data}")
+        return TensorInfo((data.shape[0], *extents, data.shape[3]), data.dtype)
+
+    def kernels(self, site: Site[PoolFloatAttrs]) -> Sequence[Kernel]:
+        attrs, data, output = site.attrs, site.operands[0].info, site.output
+        parameters = {
+            "batch": data.shape[0],
+            **sides("in", data.shape[1:3]),
+            "channels": data.shape[3],
+            **sides("out", output.shape[1:3]),
+            **sides("window", attrs.window),
+            **sides("stride", attrs.strides),
+            **sides("dilation", attrs.dilation),
+            "pad_top": attrs.padding[0],
+            "pad_left": attrs.padding[1],
+            "divisor": math.prod(attrs.window) if attrs.counts_padding else 0,
+        }
+        return [
+            portable(
+                self.kernel, "uaccel_pool_float", parameters, (Input(0), Output(0)), behind=overwrite_distance(site)
+            )
+        ]
+
+
+def _shape(operator: _PoolFloat, data: Any, attrs: PoolFloatAttrs) -> tuple[int, ...]:
+    info = TensorInfo(tuple(int(extent) for extent in data.shape), str(data.dtype))
+    return operator.infer([info], attrs).shape
+
+
+def _taps(data: Any, attrs: PoolFloatAttrs, outside: float) -> tuple[Any, list[Any]]:
+    """The element under tap ky, kx of the window at y, x; and the taps' axes."""
+    taps = [te.reduce_axis((0, extent), name=name) for extent, name in zip(attrs.window, ("ky", "kx"), strict=True)]
+
+    def element(n: Any, y: Any, x: Any, c: Any) -> Any:
+        row = y * attrs.strides[0] + taps[0] * attrs.dilation[0] - attrs.padding[0]
+        column = x * attrs.strides[1] + taps[1] * attrs.dilation[1] - attrs.padding[1]
+        inside = tirx.all(row >= 0, row < int(data.shape[1]), column >= 0, column < int(data.shape[2]))
+        return tirx.if_then_else(inside, data(n, row, column, c), tirx.const(outside, "float32"))
+
+    return element, taps
+
+
+def _inside(position: Any, axis: int, attrs: PoolFloatAttrs, extent: int) -> Any:
+    """How many taps of one axis lie inside of the input at this position."""
+    total: Any = tirx.const(0, "int32")
+    for tap in range(attrs.window[axis]):
+        at = position * attrs.strides[axis] + tap * attrs.dilation[axis] - attrs.padding[axis]
+        one, none = tirx.const(1, "int32"), tirx.const(0, "int32")
+        total = total + tirx.Select(tirx.all(at >= 0, at < extent), one, none)
+    return total
+
+
+@register
+class AveragePool2dFloat(_PoolFloat):
+    """The mean of the elements under each window: their sum by rows, divided by how many they are."""
+
+    name = "average_pool2d_float"
+    kernel = "uaccel_average_pool_float"
+
+    def meaning(self, inputs: Sequence[Any], attrs: PoolFloatAttrs) -> Any:
+        (data,) = inputs
+        element, taps = _taps(data, attrs, 0.0)
+        shape = _shape(self, data, attrs)
+        sums = te.compute(shape, lambda *index: te.sum(element(*index), axis=taps), name="sums")
+
+        def average(n: Any, y: Any, x: Any, c: Any) -> Any:
+            if attrs.counts_padding:
+                return sums(n, y, x, c) / tirx.const(math.prod(attrs.window), "float32")
+            count = _inside(y, 0, attrs, int(data.shape[1])) * _inside(x, 1, attrs, int(data.shape[2]))
+            return sums(n, y, x, c) / tirx.max(count, tirx.const(1, "int32")).astype("float32")
+
+        return te.compute(shape, average, name="average")
+
+
+@register
+class MaxPool2dFloat(_PoolFloat):
+    """The largest element under each window; never less than the lowest finite number."""
+
+    name = "max_pool2d_float"
+    kernel = "uaccel_max_pool_float"
+
+    def meaning(self, inputs: Sequence[Any], attrs: PoolFloatAttrs) -> Any:
+        (data,) = inputs
+        element, taps = _taps(data, attrs, float(np.finfo(np.float32).min))
+        shape = _shape(self, data, attrs)
+        return te.compute(shape, lambda *index: te.max(element(*index), axis=taps), name="largest")

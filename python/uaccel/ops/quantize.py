@@ -1,20 +1,36 @@
-"""Between single-precision floats and quantised integers."""
+"""Changes of type: quantise, requantise, the same bits as another type."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
-from uaccel.model import TensorInfo
+import numpy as np
+
+from uaccel.model import Array, TensorInfo
 from uaccel.ops import exact
-from uaccel.ops.base import Attributes, Elementwise, IntegerOperator, Site, register, require
-from uaccel.ops.exact import half_even, real
-from uaccel.ops.kernel import Input, Kernel, Output, dtype_suffix, portable, same
-from uaccel.ops.rounding import FLOAT32, TFLITE, check_rounding, kernel_suffix
+from uaccel.ops.exact import FLOAT32, TFLITE, check_rounding, half_even, kernel_suffix, real, requantize_numpy
+from uaccel.ops.lookup import BYTES, lookup_kernel, stored_values, worth_a_table
+from uaccel.ops.operator import (
+    Attributes,
+    Elementwise,
+    Input,
+    IntegerOperator,
+    Kernel,
+    Output,
+    Site,
+    dtype_suffix,
+    portable,
+    register,
+    require,
+    same,
+)
 from uaccel.tvm_api import te, tirx
 
-DTYPES = ("int8", "uint8", "int16")
+# Between single-precision floats and quantised integers.
+
+QUANTIZE_DTYPES = ("int8", "uint8", "int16")
 
 
 @dataclass(frozen=True)
@@ -41,7 +57,7 @@ class Quantize(IntegerOperator[QuantizeAttrs]):
     def infer(self, inputs: Sequence[TensorInfo], attrs: QuantizeAttrs) -> TensorInfo:
         check_rounding(attrs, self.name)
         require(inputs[0].dtype == "float32", f"quantize: input is {inputs[0].dtype}, wanted float32")
-        require(attrs.output_dtype in DTYPES, f"quantize: output is {attrs.output_dtype}")
+        require(attrs.output_dtype in QUANTIZE_DTYPES, f"quantize: output is {attrs.output_dtype}")
         return TensorInfo(inputs[0].shape, attrs.output_dtype)
 
     def meaning(self, inputs: Sequence[Any], attrs: QuantizeAttrs) -> Any:
@@ -91,7 +107,7 @@ class Dequantize(IntegerOperator[DequantizeAttrs]):
     elementwise = Elementwise.FIRST
 
     def infer(self, inputs: Sequence[TensorInfo], attrs: DequantizeAttrs) -> TensorInfo:
-        require(inputs[0].dtype in DTYPES, f"dequantize: input is {inputs[0].dtype}")
+        require(inputs[0].dtype in QUANTIZE_DTYPES, f"dequantize: input is {inputs[0].dtype}")
         return TensorInfo(inputs[0].shape, "float32")
 
     def meaning(self, inputs: Sequence[Any], attrs: DequantizeAttrs) -> Any:
@@ -126,3 +142,100 @@ def _one() -> Any:
 
 def _zero() -> Any:
     return exact.const(0, "int32")
+
+
+# From one integer quantisation to another, with a clamp: also what RELU and its relatives are.
+
+DTYPES = ("int8", "uint8", "int16", "int32")
+UNSIGNED = ("uint16", "int16")  # what either of them may become
+UNITY = (1 << 30, 1)  # the multiplier and shift that mean exactly one
+
+
+@dataclass(frozen=True)
+class RequantizeAttrs(Attributes):
+    input_zero_point: int
+    output_zero_point: int
+    multiplier: int
+    shift: int
+    clamp_min: int
+    clamp_max: int
+    output_dtype: str
+    rounding: str = TFLITE
+
+
+@register
+class Requantize(IntegerOperator[RequantizeAttrs]):
+    """clamp(output_zero_point + (input - input_zero_point) * multiplier / 2**31 * 2**shift).
+
+    With float32 rounding results have at most 16 bits.
+    """
+
+    name = "requantize"
+    arguments = ("input",)
+    elementwise = Elementwise.FIRST
+
+    def infer(self, inputs: Sequence[TensorInfo], attrs: RequantizeAttrs) -> TensorInfo:
+        check_rounding(attrs, self.name)
+        if inputs[0].dtype not in UNSIGNED or attrs.output_dtype not in UNSIGNED:
+            require(inputs[0].dtype in DTYPES, f"requantize: input is {inputs[0].dtype}")
+            require(attrs.output_dtype in DTYPES, f"requantize: output is {attrs.output_dtype}")
+        narrow = attrs.rounding == TFLITE or attrs.output_dtype != "int32"
+        require(narrow, f"requantize: output is {attrs.output_dtype}, too wide for the rounding {attrs.rounding}")
+        return TensorInfo(inputs[0].shape, attrs.output_dtype)
+
+    def meaning(self, inputs: Sequence[Any], attrs: RequantizeAttrs) -> Any:
+        (data,) = inputs
+        factor = [exact.const(number, "int32") for number in (attrs.multiplier, attrs.shift)]
+
+        def element(*index: Any) -> Any:
+            value = exact.i32(data(*index)) - exact.const(attrs.input_zero_point, "int32")
+            scaled = exact.i32(exact.requantize_as(attrs.rounding, value, *factor))
+            return exact.finish(scaled, attrs.output_zero_point, attrs.clamp_min, attrs.clamp_max, attrs.output_dtype)
+
+        return te.compute(data.shape, element, name="requantize")
+
+    def kernels(self, site: Site[RequantizeAttrs]) -> Sequence[Kernel]:
+        attrs, data, output = site.attrs, site.operands[0].info, site.output
+        parameters = {"elements": output.elements} | asdict(attrs)
+        del parameters["output_dtype"], parameters["rounding"]
+        types = f"{dtype_suffix(data.dtype)}_{dtype_suffix(output.dtype)}"
+        function = f"uaccel_requantize_{types}{kernel_suffix(attrs)}"
+        inplace = (0,) if data.itemsize == output.itemsize else ()
+        arguments = (Input(0), Output(0))
+        arithmetic = portable(function, "uaccel_requantize", parameters, arguments, inplace=inplace)
+        bytes_only = data.dtype in BYTES and output.dtype in BYTES
+        if bytes_only and (attrs.multiplier, attrs.shift) != UNITY and worth_a_table(output.elements):
+            return [lookup_kernel(output.elements, _table(data.dtype, attrs)), arithmetic]
+        return [arithmetic]
+
+
+def _table(dtype: str, attrs: RequantizeAttrs) -> Array:
+    value = stored_values(dtype) - attrs.input_zero_point
+    scaled = requantize_numpy(value, attrs.multiplier, attrs.shift, attrs.rounding) + attrs.output_zero_point
+    return np.clip(scaled, attrs.clamp_min, attrs.clamp_max).astype(attrs.output_dtype)
+
+
+# The bits of numbers, read as numbers of another type of the same width.
+
+
+@dataclass(frozen=True)
+class BitCastAttrs(Attributes):
+    dtype: str
+
+
+@register
+class BitCast(IntegerOperator[BitCastAttrs]):
+    """C is printed from its meaning."""
+
+    name = "bit_cast"
+    arguments = ("input",)
+    elementwise = Elementwise.FIRST
+
+    def infer(self, inputs: Sequence[TensorInfo], attrs: BitCastAttrs) -> TensorInfo:
+        result = TensorInfo(inputs[0].shape, attrs.dtype)
+        require(result.itemsize == inputs[0].itemsize, f"bit_cast: {inputs[0]} as {result}, which is of other width")
+        return result
+
+    def meaning(self, inputs: Sequence[Any], attrs: BitCastAttrs) -> Any:
+        (data,) = inputs
+        return te.compute(exact.info(data).shape, lambda *i: tirx.reinterpret(attrs.dtype, data(*i)), name=self.name)

@@ -1,18 +1,33 @@
-"""Mean, sum, maximum and minimum along any axes."""
+"""Reductions, running sums and orders along axes."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
-from uaccel.model import Shape, TensorInfo
+from uaccel.model import Quantisation, Shape, TensorInfo
 from uaccel.ops import exact
-from uaccel.ops.base import Attributes, IntegerOperator, Site, register, require
-from uaccel.ops.kernel import Input, Kernel, Output, dtype_suffix, portable
-from uaccel.ops.rounding import FLOAT32, TFLITE, check_rounding, kernel_suffix
-from uaccel.tvm_api import te
+from uaccel.ops.exact import FLOAT32, TFLITE, RoundedOnce, check_rounding, const, kernel_suffix
+from uaccel.ops.fixedpoint import fixed_ratios, most_that_counts, scale_fraction
+from uaccel.ops.operator import (
+    Attributes,
+    Input,
+    IntegerOperator,
+    Kernel,
+    Output,
+    Site,
+    dtype_suffix,
+    portable,
+    register,
+    require,
+    same,
+)
+from uaccel.tvm_api import te, tirx
+from uaccel.tvm_api.tir import count_to, local_array, te_extern_loops, te_let, where
+
+# Mean, sum, maximum and minimum along any axes.
 
 
 @dataclass(frozen=True)
@@ -195,3 +210,298 @@ class ReduceMin(_Extreme):
 
     name = "reduce_min"
     combine = te.min
+
+
+# Sums and means along any axes whose real result is rounded once, half to even.
+
+BITS = 31  # of the multiplier: the sums have 32
+
+
+@dataclass(frozen=True)
+class ScaledSumAttrs(RoundedOnce, ReduceAttrs):
+    """``multiplier / 2**shift`` is input scale / output scale, for a mean divided by the count."""
+
+    input_zero_point: int
+    multiplier: int
+
+
+def require_sum(count: int, dtype: str, what: str) -> None:
+    """A sum, less what the zero point adds up to, fits 32 bits."""
+    low, high = exact.limits(dtype)
+    most = ((1 << 31) - 1) // (high - low)
+    require(
+        count <= most, f"{what}: the sum of {count} {dtype} elements overflows 32 bits; at most {most} are possible"
+    )
+
+
+@register
+class ScaledSum(IntegerOperator[ScaledSumAttrs]):
+    """The sum of input - input_zero_point times a ratio, rounded once, half to even."""
+
+    name = "scaled_sum"
+    arguments = ("input",)
+
+    def infer(self, inputs: Sequence[TensorInfo], attrs: ScaledSumAttrs) -> TensorInfo:
+        output = infer_reduced(inputs[0], attrs, self.name)
+        runs = len(loop_extents(inputs[0].shape, attrs.axes))
+        require(runs <= LONGEST, f"{self.name}: axes {attrs.axes} of {inputs[0]} take {runs} loops, at most {LONGEST}")
+        require_sum(reduced_elements(inputs[0].shape, attrs.axes), inputs[0].dtype, self.name)
+        return output
+
+    def meaning(self, inputs: Sequence[Any], attrs: ScaledSumAttrs) -> Any:
+        (data,) = inputs
+        zero_point = exact.const(attrs.input_zero_point)
+        sums = reduced(data, attrs, self.name, te.sum, lambda element: exact.i64(element) - zero_point)
+
+        def output(*index: Any) -> Any:
+            scaled = sums(*index) * exact.const(attrs.multiplier)
+            return attrs.finish(scaled, str(data.dtype))
+
+        return te.compute(sums.shape, output, name=self.name)
+
+    def kernels(self, site: Site[ScaledSumAttrs]) -> Sequence[Kernel]:
+        attrs, data = site.attrs, site.operands[0].info
+        count = reduced_elements(data.shape, attrs.axes)
+        parameters = {
+            **loop_parameters(data.shape, attrs.axes),
+            "offset": -attrs.input_zero_point * count,
+            **same(attrs, "multiplier", "shift", "tolerance", "output_zero_point", "clamp_min", "clamp_max"),
+        }
+        function, struct = f"uaccel_scaled_sum_{dtype_suffix(data.dtype)}", "uaccel_scaled_sum"
+        return [portable(function, struct, parameters, (Input(0), Output(0)))]
+
+
+def scaled_sum_attrs(
+    data: TensorInfo,
+    given: Quantisation,
+    wanted: Quantisation,
+    axes: Sequence[int],
+    *,
+    keep_dims: bool,
+    mean: bool,
+    clamp: tuple[int, int] | None = None,
+) -> ScaledSumAttrs:
+    """The sum of ``data`` along ``axes``, which may count from the end, or its mean."""
+    ascending = _ascending(data.shape, axes)
+    count = reduced_elements(data.shape, ascending)
+    ratio = scale_fraction(given.scale) / scale_fraction(wanted.scale) / (count if mean else 1)
+    ratios = fixed_ratios([ratio], BITS)
+    low, high = exact.limits(data.dtype)
+    return ScaledSumAttrs(
+        axes=ascending,
+        keep_dims=keep_dims,
+        input_zero_point=given.zero_point,
+        multiplier=ratios.multipliers[0],
+        shift=ratios.shift,
+        tolerance=ratios.tolerance(most_that_counts(ratio, count * (high - low), high - low)),
+        output_zero_point=wanted.zero_point,
+        clamp_min=clamp[0] if clamp else low,
+        clamp_max=clamp[1] if clamp else high,
+    )
+
+
+def _ascending(shape: Shape, axes: Sequence[int]) -> tuple[int, ...]:
+    return tuple(sorted({axis + len(shape) if axis < 0 else axis for axis in axes}))
+
+
+# Sums of all elements so far along an axis, quantised.
+
+
+@dataclass(frozen=True)
+class CumsumAttrs(Attributes):
+    """``exclusive``: without the element itself. ``reverse``: from the end. Both 0 or 1.
+
+    A sum is raised by ``left_shift`` bits, wraps to 32, and is brought to the output's scale.
+    """
+
+    axis: int
+    exclusive: int
+    reverse: int
+    left_shift: int
+    input_zero_point: int
+    output_zero_point: int
+    multiplier: int
+    shift: int
+    clamp_min: int
+    clamp_max: int
+
+
+@register
+class Cumsum(IntegerOperator[CumsumAttrs]):
+    """Each sum begins with minus the input's zero point, as the reference's does."""
+
+    name = "cumsum"
+    arguments = ("input",)
+
+    def infer(self, inputs: Sequence[TensorInfo], attrs: CumsumAttrs) -> TensorInfo:
+        (data,) = inputs
+        require(data.dtype == "int8", f"cumsum: input is {data.dtype}, wanted int8")
+        require(0 <= attrs.axis < len(data.shape), f"cumsum: {attrs.axis} is not an axis of {data}")
+        return data
+
+    def meaning(self, inputs: Sequence[Any], attrs: CumsumAttrs) -> Any:
+        (data,) = inputs
+        info, axis = exact.info(data), attrs.axis
+        k = te.reduce_axis((0, info.shape[axis]), name="k")
+
+        def total(*index: Any) -> Any:
+            """Of those that are not behind the element."""
+            position = index[axis]
+            before = (k.var > position) if attrs.reverse else (k.var < position)
+            counts = before if attrs.exclusive else tirx.any(before, tirx.all(k.var <= position, k.var >= position))
+            value = exact.i64(data(*index[:axis], k, *index[axis + 1 :])) - const(attrs.input_zero_point)
+            return te.sum(tirx.Select(counts, value, const(0)), axis=k)
+
+        sums = te.compute(info.shape, total, name="sums")
+
+        def element(*index: Any) -> Any:
+            raised = exact.wrap32((sums(*index) - const(attrs.input_zero_point)) << const(attrs.left_shift))
+            scaled = exact.requantize_const(raised, attrs.multiplier, attrs.shift)
+            return exact.finish(scaled, attrs.output_zero_point, attrs.clamp_min, attrs.clamp_max, "int8")
+
+        return te.compute(info.shape, element, name="cumsum")
+
+    def kernels(self, site: Site[CumsumAttrs]) -> Sequence[Kernel]:
+        axis, data = site.attrs.axis, site.operands[0].info
+        parameters = {
+            "outer": math.prod(data.shape[:axis]),
+            "extent": data.shape[axis],
+            "inner": math.prod(data.shape[axis + 1 :]),
+            **same(site.attrs, "exclusive", "reverse", "left_shift", "input_zero_point", "output_zero_point"),
+            **same(site.attrs, "multiplier", "shift", "clamp_min", "clamp_max"),
+        }
+        return [portable("uaccel_cumsum_s8", "uaccel_cumsum", parameters, (Input(0), Output(0)), inplace=(0,))]
+
+
+# Where along an axis the largest or smallest element is; of equal ones the first.
+
+
+@dataclass(frozen=True)
+class ArgExtremeAttrs(Attributes):
+    """``axis`` counts from the front; the output, int32 or int64, lacks it."""
+
+    axis: int
+    output_dtype: str
+
+
+class _ArgExtreme(IntegerOperator[ArgExtremeAttrs]):
+    arguments = ("input",)
+    combine: ClassVar[Any]
+
+    def infer(self, inputs: Sequence[TensorInfo], attrs: ArgExtremeAttrs) -> TensorInfo:
+        (data,) = inputs
+        require(0 <= attrs.axis < len(data.shape), f"{self.name}: {attrs.axis} is not an axis of {data}")
+        kept = data.shape[: attrs.axis] + data.shape[attrs.axis + 1 :]
+        return TensorInfo(kept, attrs.output_dtype)
+
+    def meaning(self, inputs: Sequence[Any], attrs: ArgExtremeAttrs) -> Any:
+        (data,) = inputs
+        info, axis = exact.info(data), attrs.axis
+        shape = self.infer([info], attrs).shape
+        ks = [te.reduce_axis((0, info.shape[axis]), name=name) for name in ("k", "position")]
+
+        def at(index: Sequence[Any], k: Any) -> Any:
+            return data(*index[:axis], k, *index[axis:])
+
+        extreme = te.compute(shape, lambda *i: type(self).combine(at(i, ks[0]), axis=ks[0]), name="extreme")
+
+        def first(*index: Any) -> Any:
+            """Positions that do not hold the extreme count as the one behind the last."""
+            missing = const(info.shape[axis], attrs.output_dtype)
+            is_extreme = at(index, ks[1]) == extreme(*index)
+            return te.min(tirx.Select(is_extreme, ks[1].var.astype(attrs.output_dtype), missing), axis=ks[1])
+
+        return te.compute(shape, first, name="position")
+
+    def kernels(self, site: Site[ArgExtremeAttrs]) -> Sequence[Kernel]:
+        axis, data = site.attrs.axis, site.operands[0].info
+        parameters = {
+            "outer": math.prod(data.shape[:axis]),
+            "extent": data.shape[axis],
+            "inner": math.prod(data.shape[axis + 1 :]),
+            "wide": int(site.output.dtype == "int64"),
+        }
+        function = f"uaccel_{self.name}_{dtype_suffix(data.dtype)}"
+        return [portable(function, "uaccel_arg_extreme", parameters, (Input(0), Output(0)))]
+
+
+@register
+class ArgMax(_ArgExtreme):
+    """The position of the first largest element along an axis."""
+
+    name = "arg_max"
+    hides_differences = True
+    combine = te.max
+
+
+@register
+class ArgMin(_ArgExtreme):
+    """The position of the first smallest element along an axis."""
+
+    name = "arg_min"
+    hides_differences = True
+    combine = te.min
+
+
+# The largest or smallest elements along an axis in their order, and where they were.
+
+
+@dataclass(frozen=True)
+class TopKAttrs(Attributes):
+    """``axis`` counts from the front; ``largest``: or else the smallest; positions are int32 or int64."""
+
+    axis: int
+    count: int
+    largest: int
+    position_dtype: str
+
+
+@register
+class TopK(IntegerOperator[TopKAttrs]):
+    """Of equal elements the first comes first. An element takes its place among the best so far."""
+
+    name = "top_k"
+    hides_differences = True
+    arguments = ("input",)
+
+    def infer(self, inputs: Sequence[TensorInfo], attrs: TopKAttrs) -> tuple[TensorInfo, ...]:
+        (data,) = inputs
+        require(0 <= attrs.axis < len(data.shape), f"top_k: {attrs.axis} is not an axis of {data}")
+        extent = data.shape[attrs.axis]
+        require(1 <= attrs.count <= extent, f"top_k: {attrs.count} of {extent} elements, wanted 1 to {extent}")
+        shape = (*data.shape[: attrs.axis], attrs.count, *data.shape[attrs.axis + 1 :])
+        return TensorInfo(shape, data.dtype), TensorInfo(shape, attrs.position_dtype)
+
+    def meaning(self, inputs: Sequence[Any], attrs: TopKAttrs) -> Any:
+        info = exact.info(inputs[0])
+        outputs = [(result.shape, result.dtype) for result in self.infer([info], attrs)]
+        outer, inner = math.prod(info.shape[: attrs.axis]), math.prod(info.shape[attrs.axis + 1 :])
+        extent, count = info.shape[attrs.axis], attrs.count
+
+        def write(data: Any, values: Any, positions: Any) -> None:
+            place = local_array(1, "int32")
+
+            def precedes(value: Any, at: Any) -> Any:
+                """Whether it comes before what stands there; nothing stands where the position is below 0."""
+                better = value > values[at] if attrs.largest else value < values[at]
+                return tirx.any(positions[at] < tirx.const(0, attrs.position_dtype), better)
+
+            with count_to(outer) as o, count_to(inner) as i:
+                first = o * count * inner + i
+                with count_to(count) as rank:
+                    values[first + rank * inner] = tirx.const(0, info.dtype)
+                    positions[first + rank * inner] = tirx.const(-1, attrs.position_dtype)
+                with count_to(extent) as number:
+                    value = te_let(data[(o * extent + number) * inner + i])
+                    with where(precedes(value, first + (count - 1) * inner)):
+                        place[0] = count - 1
+                        with count_to(count - 1) as step:
+                            before = first + (count - 2 - step) * inner
+                            with where(precedes(value, before)):
+                                values[before + inner] = values[before]
+                                positions[before + inner] = positions[before]
+                                place[0] = count - 2 - step
+                        values[first + place[0] * inner] = value
+                        positions[first + place[0] * inner] = tirx.Cast(attrs.position_dtype, number)
+
+        return te_extern_loops(outputs, list(inputs), write, self.name)

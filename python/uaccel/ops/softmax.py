@@ -1,27 +1,133 @@
-"""Softmax along the last axis of 8-bit activations."""
+"""Softmax and its logarithm, in the ways to round that models ask for."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from fractions import Fraction
+from typing import Any, TypeVar
 
-from uaccel.model import TensorInfo
+import numpy as np
+from numpy.typing import NDArray
+
+from uaccel.model import Array, Quantisation, TensorInfo
 from uaccel.ops import exact
-from uaccel.ops.base import Attributes, Site, register
 from uaccel.ops.exact import const, high_mul, rounding_divide_by_power
-from uaccel.ops.kernel import Constant, Input, Kernel, Output, dtype_suffix, portable
-from uaccel.ops.softmax_steps import (
-    SUM_BITS,
-    OfRows,
-    differences,
-    exponential_sums,
-    leading_zeros,
-    reciprocal_of,
-    row_parameters,
-    used_part,
+from uaccel.ops.fixedpoint import (
+    LONGEST_SHIFT,
+    exp_of_negative,
+    fixed_ratios,
+    rounding_doubling_high_mul,
+    scale_fraction,
 )
-from uaccel.tvm_api import te
+from uaccel.ops.operator import (
+    Attributes,
+    Constant,
+    Input,
+    IntegerOperator,
+    Kernel,
+    Output,
+    Site,
+    dtype_suffix,
+    portable,
+    register,
+    require,
+    same,
+)
+from uaccel.tvm_api import te, tirx
+
+# The steps that softmax and its logarithm share, as TE tensors: one value a row, one a stage.
+#
+# Each step is a stage of its own, since an expression would be copied into each of its uses.
+
+SUM_BITS = 12  # integer bits of the sum of exponentials
+LOWEST, HIGHEST = -(1 << 31), (1 << 31) - 1
+
+
+A = TypeVar("A", bound=Attributes)
+
+
+class OfRows(IntegerOperator[A]):
+    """An operator on rows of int8, along the last axis, with a table of exponentials for all differences in a row."""
+
+    hides_differences = True
+    arguments = ("input", "exponentials")
+
+    def infer(self, inputs: Sequence[TensorInfo], attrs: A) -> TensorInfo:
+        data, table = inputs
+        require(len(data.shape) > 0, f"{self.name}: the input is a scalar")
+        require(data.dtype == "int8", f"{self.name}: input is {data.dtype}, wanted int8")
+        wanted = TensorInfo((256,), "int32")
+        require(table == wanted, f"{self.name}: the table is {table}, wanted {wanted}")
+        return TensorInfo(data.shape, getattr(attrs, "output_dtype", data.dtype))
+
+
+def row_parameters(data: TensorInfo, table: Array) -> dict[str, int]:
+    """The fields that the kernels' structures share."""
+    return {"rows": data.elements // data.shape[-1], "depth": data.shape[-1], "entries": len(table)}
+
+
+def used_part(table: NDArray[np.int32]) -> NDArray[np.int32]:
+    """The exponentials up to the last that counts: what a kernel needs to hold."""
+    return table[: 1 + np.flatnonzero(table)[-1]]
+
+
+def differences(data: Any) -> Any:
+    """How far each element lies below the largest of its row, as int32."""
+    k = te.reduce_axis((0, int(data.shape[-1])), name="k")
+    rows = data.shape[:-1]
+    largest = te.compute(rows, lambda *row: te.max(exact.i32(data(*row, k)), axis=k), name="largest")
+    return te.compute(data.shape, lambda *i: largest(*i[:-1]) - exact.i32(data(*i)), name="differences")
+
+
+def exponential_sums(difference: Any, table: Any) -> Any:
+    """Each row's sum, 19 bits after the point."""
+    k = te.reduce_axis((0, int(difference.shape[-1])), name="k")
+
+    def total(*row: Any) -> Any:
+        exponential = exact.i64(table(difference(*row, k)))
+        return te.sum(rounding_divide_by_power(exponential, const(SUM_BITS)), axis=k)
+
+    return te.compute(difference.shape[:-1], total, name="sums")
+
+
+def leading_zeros(value: Any) -> Any:
+    """Of a 32-bit number held in 64 bits."""
+    return sum(
+        (tirx.Select(value < const(1 << bit), const(1), const(0)) for bit in range(1, 32)),
+        start=tirx.Select(value < const(1), const(1), const(0)),
+    )
+
+
+def shift_left(value: Any, bits: int) -> Any:
+    """Saturated to 32 bits."""
+    return exact.clamp(value << const(bits), LOWEST, HIGHEST)
+
+
+def reciprocal_of(normal: Any) -> Any:
+    """2**62 / x for x from 2**31 to 2**32: three steps of Newton's division."""
+    shape = normal.shape
+    half = te.compute(shape, lambda *row: normal(*row) >> const(1), name="half")
+
+    def first(*row: Any) -> Any:
+        """48/17 - 32/17 * half"""
+        return const(1515870810) + high_mul(half(*row), const(-1010580540))
+
+    estimate = te.compute(shape, first, name="estimate")
+    for step in range(3):
+        estimate = _newton_step(half, estimate, step)
+    return te.compute(shape, lambda *row: shift_left(estimate(*row), 1), name="reciprocal")
+
+
+def _newton_step(half: Any, estimate: Any, step: int) -> Any:
+    def element(*row: Any) -> Any:
+        error = const(1 << 29) - high_mul(half(*row), estimate(*row))
+        return estimate(*row) + shift_left(high_mul(estimate(*row), error), 2)
+
+    return te.compute(half.shape, element, name=f"newton_{step}")
+
+
+# Softmax along the last axis of 8-bit activations.
 
 
 @dataclass(frozen=True)
@@ -77,3 +183,337 @@ class Softmax(OfRows[SoftmaxAttrs]):
         arguments = (Input(0), Constant("exponentials", table), Output(0))
         inplace = (0,) if site.output.dtype == data.dtype else ()
         return [portable(function, "uaccel_softmax", parameters, arguments, inplace=inplace)]
+
+
+# Softmax along the last axis of 16-bit activations.
+
+
+@dataclass(frozen=True)
+class Softmax16Attrs(Attributes):
+    """``multiplier * 2**(shift - 31)`` turns input differences into steps of the exponential's table."""
+
+    multiplier: int
+    shift: int
+
+
+def interpolated(table: Any, value: Any) -> Any:
+    """A table of 513 points read at a 16-bit value: 9 bits choose the segment, 7 the place in it."""
+    index = const(256, "int32") + (value >> const(7, "int32"))
+    base = exact.i32(table(index))
+    slope = exact.i32(table(index + const(1, "int32"))) - base
+    place = value & const(127, "int32")
+    return base + ((slope * place + const(64, "int32")) >> const(7, "int32"))
+
+
+@register
+class Softmax16(IntegerOperator[Softmax16Attrs]):
+    """Softmax of int16 along the last axis; 0..32767 stands for 0..1. Both tables hold 513 points."""
+
+    name = "softmax16"
+    hides_differences = True
+    arguments = ("input", "exponential", "reciprocal")
+
+    def infer(self, inputs: Sequence[TensorInfo], attrs: Softmax16Attrs) -> TensorInfo:
+        data, *tables = inputs
+        require(len(data.shape) > 0, "softmax16: the input is a scalar")
+        require(data.dtype == "int16", f"softmax16: input is {data.dtype}, wanted int16")
+        for table in tables:
+            require(table == TensorInfo((513,), "int16"), f"softmax16: a table is {table}, wanted int16 [513]")
+        return data
+
+    def meaning(self, inputs: Sequence[Any], attrs: Softmax16Attrs) -> Any:
+        data, exponential_table, reciprocal_table = inputs
+        difference = differences(data)
+
+        def exponential(*index: Any) -> Any:
+            scaled = exact.requantize_const(-difference(*index), attrs.multiplier, attrs.shift)
+            centred = exact.clamp(scaled + const(32767), -32768, 32767)
+            return interpolated(exponential_table, exact.i32(centred))
+
+        rows = data.shape[:-1]
+        k = te.reduce_axis((0, int(data.shape[-1])), name="k")
+        exponentials = te.compute(data.shape, exponential, name="exponentials")
+        sums = te.compute(rows, lambda *row: te.sum(exact.i64(exponentials(*row, k)), axis=k), name="sums")
+        headroom = te.compute(rows, lambda *row: leading_zeros(sums(*row)), name="headroom")
+
+        def reciprocal(*row: Any) -> Any:
+            """1 / (1 + x) for the x in 0..1 that the sum's bits below its leading one make."""
+            fraction = ((sums(*row) << (headroom(*row) - const(1))) + const(1 << 13)) >> const(14)
+            centred = exact.clamp(fraction - const((1 << 15) + (1 << 16)), -32768, 32767)
+            return exact.i64(interpolated(reciprocal_table, exact.i32(centred)))
+
+        reciprocals = te.compute(rows, reciprocal, name="reciprocals")
+
+        def output(*index: Any) -> Any:
+            shift = const(31) - headroom(*index[:-1])
+            product = exact.i64(exponentials(*index)) * reciprocals(*index[:-1])
+            share = (product + (const(1) << (shift - const(1)))) >> shift
+            return exact.clamp(share, 0, 32767).astype("int16")
+
+        return te.compute(data.shape, output, name="softmax")
+
+    def kernels(self, site: Site[Softmax16Attrs]) -> Sequence[Kernel]:
+        data, exponential, reciprocal = site.operands
+        depth = data.info.shape[-1]
+        parameters = {
+            "rows": data.info.elements // depth,
+            "depth": depth,
+            **same(site.attrs, "multiplier", "shift"),
+        }
+        tables = (Constant("exponential", exponential.value), Constant("reciprocal", reciprocal.value))
+        arguments = (Input(0), *tables, Output(0))
+        return [portable("uaccel_softmax_s16", "uaccel_softmax16", parameters, arguments, inplace=(0,))]
+
+
+# Softmax along the last axis whose real result is rounded once, half to even.
+
+ENTRIES = 256
+EXPONENTIAL_BITS = 30  # after the point; the largest is one
+RECIPROCAL_BITS = 31
+INVERSE_BITS = 31
+
+
+@dataclass(frozen=True)
+class SoftmaxOnceAttrs(Attributes):
+    """``inverse / 2**shift`` is 1 / output scale."""
+
+    inverse: int
+    shift: int
+    output_zero_point: int
+    output_dtype: str
+
+
+@register
+class SoftmaxOnce(OfRows[SoftmaxOnceAttrs]):
+    """Softmax along the last axis; ``exponentials[d]`` is exp(-d * input scale) * 2**30, rounded.
+
+    Of int16 those of 256 * d come first, and behind them those of d.
+
+    The sum of a row is exact. One division a row gives its reciprocal, with 30 bits and more.
+    """
+
+    name = "softmax_once"
+
+    def infer(self, inputs: Sequence[TensorInfo], attrs: SoftmaxOnceAttrs) -> TensorInfo:
+        data, table = inputs
+        if data.dtype != "int16":
+            return super().infer(inputs, attrs)
+        wanted = TensorInfo((2 * ENTRIES,), "int32")
+        require(len(data.shape) > 0 and table == wanted, f"softmax_once: {data} and {table}, wanted rows and {wanted}")
+        return TensorInfo(data.shape, attrs.output_dtype)
+
+    def meaning(self, inputs: Sequence[Any], attrs: SoftmaxOnceAttrs) -> Any:
+        data, table = inputs
+        exponential = _exponentials(differences(data), table, wide=str(data.dtype) == "int16")
+        k = te.reduce_axis((0, int(data.shape[-1])), name="k")
+        rows = data.shape[:-1]
+        sums = te.compute(rows, lambda *row: te.sum(exponential(*row, k), axis=k), name="sums")
+        excess = te.compute(rows, lambda *row: _excess(sums(*row)), name="excess")
+
+        def reciprocal(*row: Any) -> Any:
+            return tirx.truncdiv(const(attrs.inverse << RECIPROCAL_BITS), sums(*row) >> excess(*row))
+
+        reciprocals = te.compute(rows, reciprocal, name="reciprocals")
+        low, high = exact.limits(attrs.output_dtype)
+
+        def output(*index: Any) -> Any:
+            shift = const(RECIPROCAL_BITS + attrs.shift) + excess(*index[:-1])
+            share = exponential(*index) * reciprocals(*index[:-1])
+            shortest = tirx.min(shift, const(LONGEST_SHIFT))
+            rounded = tirx.Select(shift > shortest, const(0), exact.round_half_even(share, shortest))
+            return exact.finish(rounded, attrs.output_zero_point, low, high, attrs.output_dtype)
+
+        return te.compute(data.shape, output, name=self.name)
+
+    def kernels(self, site: Site[SoftmaxOnceAttrs]) -> Sequence[Kernel]:
+        attrs, data, table = site.attrs, site.operands[0].info, site.operands[1].value
+        table = used_part(table) if data.dtype == "int8" else table
+        parameters = {
+            **row_parameters(data, table),
+            "inverse": attrs.inverse,
+            "shift": RECIPROCAL_BITS + attrs.shift,
+            "output_zero_point": attrs.output_zero_point,
+        }
+        function = f"uaccel_softmax_once_{dtype_suffix(data.dtype)}_{dtype_suffix(site.output.dtype)}"
+        arguments = (Input(0), Constant("exponentials", table), Output(0))
+        inplace = (0,) if site.output.dtype == data.dtype else ()
+        return [portable(function, "uaccel_softmax_once", parameters, arguments, inplace=inplace)]
+
+
+def _exponentials(difference: Any, table: Any, *, wide: bool) -> Any:
+    def element(*index: Any) -> Any:
+        distance = difference(*index)
+        if not wide:
+            return exact.i64(table(distance))
+        upper, lower = table(distance >> 8), table(ENTRIES + (distance & 255))
+        return (exact.i64(upper) * exact.i64(lower) + const(1 << (EXPONENTIAL_BITS - 1))) >> const(EXPONENTIAL_BITS)
+
+    return te.compute(difference.shape, element, name="exponentials")
+
+
+def _excess(total: Any) -> Any:
+    """By how many bits a sum is longer than 31; the largest exponential alone has that many."""
+    longer = (tirx.Select(total >= const(1 << bits), const(1), const(0)) for bits in range(31, LONGEST_SHIFT))
+    return sum(longer, start=const(0))
+
+
+def softmax_once_operands(
+    given: Quantisation, wanted: Quantisation, output_dtype: str = "int8", input_dtype: str = "int8"
+) -> tuple[SoftmaxOnceAttrs, NDArray[np.int32]]:
+    """Attributes and the table of exponentials."""
+    inverse = fixed_ratios([Fraction(1) / scale_fraction(wanted.scale)], INVERSE_BITS)
+    places = np.arange(ENTRIES)
+    places = places if input_dtype == "int8" else np.concatenate([places * ENTRIES, places])
+    differences = places * float(scale_fraction(given.scale))
+    table = np.rint(np.exp(-differences) * (1 << EXPONENTIAL_BITS)).astype(np.int32)
+    return SoftmaxOnceAttrs(inverse.multipliers[0], inverse.shift, wanted.zero_point, output_dtype), table
+
+
+# The exponentials and reciprocals that the softmax kernels look up, computed as the reference computes them.
+
+DIFF_BITS = 26  # differences are scaled to 5 integer and 26 fraction bits
+NEGLIGIBLE = 1 << 11  # an exponential below 2**-20 rounds to zero in the sum and in every output
+
+LOOKUP_STEPS = 512
+
+Float32s = NDArray[np.float32]
+
+
+def input_radius(shift: int) -> int:
+    """Larger differences than this do not fit the scaled format; their exponential counts as zero."""
+    return (31 << DIFF_BITS) >> shift
+
+
+def exponentials(multiplier: int, shift: int) -> NDArray[np.int32]:
+    """exp(-d * multiplier * 2**(shift - 57)) * 2**31 for d = 0..255; zero where it is negligible."""
+    difference = np.arange(256, dtype=np.int64)
+    scaled = rounding_doubling_high_mul(-difference << shift, multiplier)
+    values = np.where(difference <= input_radius(shift), exp_of_negative(scaled, 31 - DIFF_BITS), 0)
+    return np.where(values < NEGLIGIBLE, 0, values).astype(np.int32)
+
+
+def exponential_lookup() -> NDArray[np.int16]:
+    """exp on [-10, 0] for 16-bit activations: 513 points of the interpolated table."""
+    return _lookup(lambda x: np.exp(x.astype(np.float64)).astype(np.float32), -10.0, 0.0)
+
+
+def reciprocal_lookup() -> NDArray[np.int16]:
+    """1 / (1 + x) on [0, 1], likewise."""
+    one = np.float32(1)
+    return _lookup(lambda x: one / (one + x), 0.0, 1.0)
+
+
+def _lookup(function: Callable[[Float32s], Float32s], low: float, high: float) -> NDArray[np.int16]:
+    """Points so placed that linear interpolation errs least at the middle; single precision, as the reference."""
+    half, scale = np.float32(0.5), np.float32(65536) / np.float32(2)
+    step = (np.float32(high) - np.float32(low)) / np.float32(LOOKUP_STEPS)
+    start = np.float32(low) + np.arange(LOOKUP_STEPS, dtype=np.float32) * step
+    following = np.float32(low) + np.arange(1, LOOKUP_STEPS + 1, dtype=np.float32) * step
+    value = _rounded(function(start) * scale)
+    middle = _rounded(function(start + step * half) * scale)
+    interpolated = _rounded((function(following) * scale + value) * half)
+    last = _rounded(function(np.array([high], np.float32)) * scale)
+    points = np.concatenate([value - _rounded((interpolated - middle) * half), last])
+    return np.asarray(np.clip(points, -32768, 32767), np.int16)
+
+
+def _rounded(value: Float32s) -> Float32s:
+    """Halves away from zero."""
+    return np.asarray(np.trunc(value + np.copysign(np.float32(0.5), value)), np.float32)
+
+
+# Logarithm of softmax along the last axis of 8-bit activations.
+
+LN_2 = 1488522236  # * 2**31, as are the next five
+ROOT_HALF = 1518500250
+CENTRE = 1805811301  # 2**-0.25, in the middle of the interval that the series serves
+NUMERATOR, DENOMINATOR = 117049297, 127690142
+CONSTANT, LINEAR = 1057819769, 638450708
+
+
+@dataclass(frozen=True)
+class LogSoftmaxAttrs(Attributes):
+    """``multiplier * 2**(shift - 31)`` is the input scale in units of 2**-26."""
+
+    multiplier: int
+    shift: int
+
+
+@register
+class LogSoftmax(OfRows[LogSoftmaxAttrs]):
+    """ln(softmax) of int8; the output's -128..127 stand for about -16..0. The table is softmax's."""
+
+    name = "log_softmax"
+
+    def meaning(self, inputs: Sequence[Any], attrs: LogSoftmaxAttrs) -> Any:
+        data, table = inputs
+        difference = differences(data)
+        logarithm = _logarithm(exponential_sums(difference, table))
+
+        def output(*index: Any) -> Any:
+            distance = exact.i64(difference(*index))
+            scaled = high_mul(-(distance << const(attrs.shift)), const(attrs.multiplier))
+            rounded = rounding_divide_by_power(scaled - logarithm(*index[:-1]), const(22))
+            inside = distance <= const(input_radius(attrs.shift))
+            return tirx.Select(inside, exact.clamp(rounded + const(127), -128, 127), const(-128)).astype("int8")
+
+        return te.compute(data.shape, output, name="log_softmax")
+
+    def kernels(self, site: Site[LogSoftmaxAttrs]) -> Sequence[Kernel]:
+        attrs, data, table = site.attrs, site.operands[0].info, used_part(site.operands[1].value)
+        parameters = {
+            **row_parameters(data, table),
+            "radius": _radius(attrs),
+            **same(attrs, "multiplier", "shift"),
+        }
+        arguments = (Input(0), Constant("exponentials", table), Output(0))
+        return [portable("uaccel_log_softmax_s8", "uaccel_log_softmax", parameters, arguments, inplace=(0,))]
+
+
+def _radius(attrs: LogSoftmaxAttrs) -> int:
+    """The largest distance below 16: the outputs of larger ones are the lowest, and their difference may overflow."""
+    return max(d for d in range(256) if (d << attrs.shift) * attrs.multiplier >> 31 < 16 << DIFF_BITS)
+
+
+def _logarithm(sums: Any) -> Any:
+    """ln(x) for sums x of 1 and more, 19 bits after the point; 26 bits after the point.
+
+    x = r * 2**z with r near 2**-0.25; ln(r) is a fraction of two polynomials in r - 2**-0.25.
+    """
+    shape = sums.shape
+    zeros = te.compute(shape, lambda *row: leading_zeros(sums(*row)), name="zeros")
+
+    root = te.compute(shape, lambda *row: high_mul(sums(*row), const(ROOT_HALF)), name="root")
+    root_zeros = te.compute(shape, lambda *row: leading_zeros(root(*row)), name="root_zeros")
+
+    def mantissa(*row: Any) -> Any:
+        down = high_mul(sums(*row) << (zeros(*row) - const(1)), const(ROOT_HALF))
+        up = sums(*row) << (root_zeros(*row) - const(1))
+        return tirx.min(shift_left(down, 1), up)
+
+    def exponent(*row: Any) -> Any:
+        down = ((const(SUM_BITS) - zeros(*row)) << const(25)) + const(1 << 23)
+        up = ((const(SUM_BITS + 1) - root_zeros(*row)) << const(25)) - const(1 << 23)
+        return tirx.max(down, up)
+
+    r = te.compute(shape, mantissa, name="mantissa")
+    q = te.compute(shape, lambda *row: (r(*row) - const(CENTRE)) << const(1), name="offset")
+    square = te.compute(shape, lambda *row: high_mul(q(*row), q(*row)), name="square")
+
+    def denominator(*row: Any) -> Any:
+        middle = (r(*row) + const(CENTRE + 1)) >> const(1)
+        factor = const(CONSTANT) + q(*row) + high_mul(square(*row), const(DENOMINATOR))
+        return high_mul(middle, factor) + high_mul(q(*row), const(LINEAR)) + const(1 << 31)
+
+    def numerator(*row: Any) -> Any:
+        cubic = high_mul(high_mul(q(*row), square(*row)), const(NUMERATOR))
+        return high_mul(q(*row), r(*row)) + cubic
+
+    top = te.compute(shape, numerator, name="numerator")
+    inverse = reciprocal_of(te.compute(shape, denominator, name="denominator"))
+
+    def logarithm(*row: Any) -> Any:
+        fraction = high_mul(rounding_divide_by_power(top(*row), const(6)), inverse(*row))
+        return shift_left(high_mul(exponent(*row), const(LN_2)) + fraction, 1)
+
+    return te.compute(shape, logarithm, name="logarithm")

@@ -1,15 +1,22 @@
 """Who computes what: accelerators claim, the user's wishes and costs decide, claims become regions of the module."""
 
-from uaccel.partition.partition import Partitioned, Question, divided, partition, preferred, question_of
-from uaccel.partition.report import Decision
-from uaccel.partition.rewrite import EngineCall
-from uaccel.partition.wishes import Subgraph, Wishes, read_wishes
+from uaccel.partition.claims import Subgraph, Wishes, read_wishes
+from uaccel.partition.partition import (
+    Decision,
+    Partitioned,
+    PartitionRequest,
+    divided,
+    partition,
+    preferred,
+    question_of,
+)
+from uaccel.partition.regions import EngineCall
 
 __all__ = [
     "Decision",
     "EngineCall",
+    "PartitionRequest",
     "Partitioned",
-    "Question",
     "Subgraph",
     "Wishes",
     "divided",

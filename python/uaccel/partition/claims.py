@@ -1,20 +1,105 @@
-"""What each accelerator could compute of a model, and what not, for which reason."""
+"""Which engine could compute an operator, and which does."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import Any, Final
 
 from uaccel.accelerator import Accelerator, Operation
-from uaccel.accelerator.region import Region, region_of
+from uaccel.accelerator.region import OpCall, Region, region_of
 from uaccel.accelerator.vendor import vendors
 from uaccel.errors import AcceleratorError
-from uaccel.ops.base import short_name
-from uaccel.ops.rounding import FLOAT32, TFLITE, rounding_of
-from uaccel.partition.graph import RESULT, Graph
-from uaccel.tvm_api import is_tuple_type, matched
+from uaccel.ops.exact import FLOAT32, TFLITE, rounding_of
+from uaccel.ops.operator import short_name
+from uaccel.tvm_api import (
+    is_operator_call,
+    is_tuple_get_item,
+    is_tuple_type,
+    main_bindings,
+    main_result,
+    matched,
+    variables,
+)
+from uaccel.util.files import parse_toml
+from uaccel.util.text import CPU, did_you_mean
+
+# The main function of a module as a graph of its bindings: who uses what.
+
+RESULT = -1
+"""Stands for the function's result among the users of a binding."""
+
+
+@dataclass(frozen=True)
+class BindingGraph:
+    """``uses[i]``: the bindings that binding i reads. ``users[i]``: those that read it, ``RESULT`` among them.
+
+    ``names``: what layers are called, by the name of their binding.
+    """
+
+    parameters: Sequence[Any]
+    bindings: Sequence[tuple[Any, Any]]
+    result: Any
+    uses: Sequence[frozenset[int]]
+    users: Sequence[frozenset[int]]
+    names: Mapping[str, str]
+
+    def name(self, index: int) -> str:
+        """Of the layer; what is no layer has its binding's."""
+        binding = str(self.bindings[index][0].name)
+        return self.names.get(binding, binding)
+
+    def is_operator(self, index: int) -> bool:
+        """A call of an operator; not a tuple or a field of one, which are no work."""
+        return is_operator_call(self.bindings[index][1])
+
+    def operators(self, members: Iterable[int]) -> list[int]:
+        """Those of the members that are work, in order."""
+        return [index for index in sorted(members) if self.is_operator(index)]
+
+    def region_name(self, members: Iterable[int]) -> str:
+        """The name of the layer that these become together."""
+        first, *_, last = (self.name(index) for index in self.operators(members) * 2)
+        return first if first == last else f"{first}_to_{last}"
+
+    def boundary(self, members: Iterable[int]) -> tuple[list[Any], list[Any]]:
+        """The variables that members read from outside, and those of their own that are read outside."""
+        inside = set(members)
+        bound = {self.bindings[index][0] for index in inside}
+        read = [var for index in sorted(inside) for var in variables(self.bindings[index][1])]
+        inputs = list(dict.fromkeys(var for var in read if var not in bound))
+        return inputs, [self.bindings[index][0] for index in sorted(inside) if not self.users[index] <= inside]
+
+    def closed(self, members: Iterable[int]) -> frozenset[int]:
+        """The members with the fields that are taken of their tuples: those go where the tuple goes."""
+        found = set(members)
+        for index, (_, expr) in enumerate(self.bindings):
+            if is_tuple_get_item(expr) and self.uses[index] <= found and self.uses[index]:
+                found.add(index)
+        return frozenset(found)
+
+
+def graph_of(module: Any, names: Mapping[str, str]) -> BindingGraph:
+    """Of ``main``."""
+    parameters, bindings = main_bindings(module)
+    position = {var: index for index, (var, _) in enumerate(bindings)}
+    uses = [frozenset(position[var] for var in variables(expr) if var in position) for _, expr in bindings]
+    users: dict[int, set[int]] = defaultdict(set)
+    for index, used in enumerate(uses):
+        for source in used:
+            users[source].add(index)
+    result = main_result(module)
+    for var in variables(result):
+        if var in position:
+            users[position[var]].add(RESULT)
+    return BindingGraph(parameters, bindings, result, uses, [frozenset(users[i]) for i in range(len(bindings))], names)
+
+
+# What each accelerator could compute of a model, and what not, for which reason.
 
 
 @dataclass(frozen=True)
@@ -47,7 +132,7 @@ class Claims:
     rejections: dict[int, list[Rejection]]
 
 
-def find_claims(graph: Graph, accelerators: Sequence[Accelerator]) -> Claims:
+def find_claims(graph: BindingGraph, accelerators: Sequence[Accelerator]) -> Claims:
     """Ask every operation of every accelerator about every operator call."""
     found: list[Claim] = []
     rejections: dict[int, list[Rejection]] = {}
@@ -70,7 +155,7 @@ def find_claims(graph: Graph, accelerators: Sequence[Accelerator]) -> Claims:
 
 
 def _ask(
-    graph: Graph,
+    graph: BindingGraph,
     accelerator: Accelerator,
     operation: Operation,
     index: int,
@@ -133,7 +218,7 @@ def _cost(accelerator: Accelerator, operation: Operation, region: Region) -> flo
     return cost
 
 
-def _used_elsewhere(graph: Graph, members: frozenset[int], root: int) -> str:
+def _used_elsewhere(graph: BindingGraph, members: frozenset[int], root: int) -> str:
     """What is inside of a match must not be wanted outside: nobody would compute it."""
     for index in sorted(members - {root}):
         outside = graph.users[index] - members
@@ -142,8 +227,279 @@ def _used_elsewhere(graph: Graph, members: frozenset[int], root: int) -> str:
     return ""
 
 
-def _worker(graph: Graph, user: int) -> str:
+def _worker(graph: BindingGraph, user: int) -> str:
     """The layer that a user of a tensor stands for: what is no work only hands it on."""
     while user != RESULT and not graph.is_operator(user) and graph.users[user]:
         user = min(graph.users[user])
     return "the model's output" if user == RESULT else graph.name(user)
+
+
+# A rough idea of what a layer costs on the CPU, for choosing between engines and for the report.
+
+CYCLES_PER_MAC: Final = 3.0
+CYCLES_PER_BYTE: Final = 1.0
+"""Of the operands that change and the result: loading, requantising, storing."""
+
+
+def cpu_cycles(call: OpCall) -> float:
+    """Of a small microcontroller with portable kernels; wrong by a factor of two either way."""
+    moved = sum(operand.info.size for operand in call.operands if operand.constant is None)
+    return call.macs * CYCLES_PER_MAC + (moved + sum(info.size for info in call.outputs)) * CYCLES_PER_BYTE
+
+
+# What the user wants of the partition: layers pinned to an engine or kept from one, and how to choose between claims.
+#
+# A file of wishes::
+#
+#     choose = "cost"                # or "preference": the accelerators in the order in which they are named
+#     [pin]
+#     conv_2d_3 = "nuc_fpga"         # a layer, or a pattern of names such as "conv_2d_*"
+#     softmax_9 = "cpu"
+#     [forbid]
+#     "depthwise_*" = ["nuc_fpga"]
+#     [[subgraph]]                   # all layers on the ways between two, both included
+#     from = "conv_2d_4"
+#     to = "add_7"
+#     engine = "conveyor"
+
+CHOICES: Final = ("preference", "cost")
+
+
+@dataclass(frozen=True)
+class Subgraph:
+    """All layers on the ways from one layer to another."""
+
+    first: str
+    last: str
+    engine: str
+
+
+@dataclass(frozen=True)
+class Wishes:
+    """``pins`` and ``forbidden``: (layer or pattern of names, engine).
+
+    ``cuts``: layers after which a region ends, so that a wrong region is searched by halves.
+    """
+
+    choose: str = "preference"
+    pins: tuple[tuple[str, str], ...] = ()
+    forbidden: tuple[tuple[str, str], ...] = ()
+    subgraphs: tuple[Subgraph, ...] = ()
+    cuts: tuple[str, ...] = ()
+
+    def and_also(self, choose: str, pins: Iterable[str], forbidden: Iterable[str]) -> Wishes:
+        """With those of the command line, ``LAYER=ENGINE`` each, which come last and so win."""
+        return replace(
+            self,
+            choose=choose or self.choose,
+            pins=(*self.pins, *(_pair(text, "--pin") for text in pins)),
+            forbidden=(*self.forbidden, *(_pair(text, "--forbid") for text in forbidden)),
+        )
+
+
+def _pair(text: str, option: str) -> tuple[str, str]:
+    layer, separator, engine = text.partition("=")
+    if not separator or not layer or not engine:
+        raise AcceleratorError(f"{option} {text}: wanted LAYER=ENGINE, for example {option} conv_2d_3=cpu")
+    return layer, engine
+
+
+def read_wishes(path: Path) -> Wishes:
+    """From a file, checked key by key."""
+    try:
+        table = parse_toml(path.read_bytes().decode())
+    except OSError as error:
+        raise AcceleratorError(f"cannot read {path}: {error.strerror}") from error
+    except ValueError as error:
+        raise AcceleratorError(f"{path} is no TOML file: {error}") from error
+    known = ("choose", "pin", "forbid", "subgraph")
+    for key in table:
+        if key not in known:
+            raise AcceleratorError(f"{path}: unknown key '{key}'{did_you_mean(key, known)}; known: {', '.join(known)}")
+    choose = table.get("choose", "preference")
+    if choose not in CHOICES:
+        raise AcceleratorError(f"{path}: choose is {choose!r}; wanted {' or '.join(CHOICES)}")
+    return Wishes(
+        choose,
+        tuple(_engines(path, "pin", table.get("pin", {}))),
+        tuple(_engines(path, "forbid", table.get("forbid", {}))),
+        tuple(_subgraph(path, entry) for entry in _list(path, table.get("subgraph", []))),
+    )
+
+
+def _engines(path: Path, section: str, table: Any) -> Iterable[tuple[str, str]]:
+    if not isinstance(table, Mapping):
+        raise AcceleratorError(f'{path}: [{section}] is no table; wanted lines such as conv_2d_3 = "cpu"')
+    for layer, value in table.items():
+        if isinstance(value, Mapping):
+            raise AcceleratorError(f"{path}: [{section}.{layer}] is a table; write a name with dots in quotation marks")
+        names = [value] if isinstance(value, str) else value
+        if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
+            raise AcceleratorError(f"{path}: [{section}] {layer} is {value!r}; wanted an engine's name")
+        if section == "pin" and len(names) != 1:
+            raise AcceleratorError(f"{path}: [pin] {layer} names {len(names)} engines; wanted one")
+        yield from ((layer, name) for name in names)
+
+
+def _list(path: Path, value: Any) -> Sequence[Any]:
+    if not isinstance(value, list):
+        raise AcceleratorError(f"{path}: subgraph is no list of tables; write [[subgraph]]")
+    return value
+
+
+def _subgraph(path: Path, entry: Any) -> Subgraph:
+    wanted = {"from", "to", "engine"}
+    if not isinstance(entry, Mapping) or set(entry) != wanted or not all(isinstance(v, str) for v in entry.values()):
+        raise AcceleratorError(f'{path}: a [[subgraph]] takes from = "LAYER", to = "LAYER" and engine = "NAME"')
+    return Subgraph(entry["from"], entry["to"], entry["engine"])
+
+
+def matching(name_or_pattern: str, names: Sequence[str], what: str) -> list[str]:
+    """The layers that a wish is about; it must be about one at least. A name in full is that layer's alone."""
+    if name_or_pattern in names:
+        return [name_or_pattern]
+    found = [name for name in names if fnmatchcase(name, name_or_pattern)]
+    if not found:
+        raise AcceleratorError(
+            f"{what} '{name_or_pattern}': no layer of the model is called so{did_you_mean(name_or_pattern, names)}; "
+            "'uaccel explain' lists them"
+        )
+    return found
+
+
+# Which claims are taken: by the user's wishes first, then by preference or by cost.
+
+
+@dataclass(frozen=True)
+class Constraints:
+    """By binding: the engine that it is pinned to, and those that it must not run on."""
+
+    pinned: Mapping[int, str]
+    forbidden: Mapping[int, frozenset[str]]
+
+    def allow(self, claim: Claim) -> bool:
+        engine = claim.accelerator.name
+        return all(
+            self.pinned.get(index, engine) == engine and engine not in self.forbidden.get(index, ())
+            for index in claim.members
+        )
+
+
+def constraints_of(graph: BindingGraph, accelerators: Sequence[Accelerator], wishes: Wishes) -> Constraints:
+    """The wishes, layer by layer; one that is about no layer or no engine is an error."""
+    layers = {graph.name(i): i for i in range(len(graph.bindings)) if graph.is_operator(i)}
+    engines = [CPU, *(accelerator.name for accelerator in accelerators)]
+    pinned: dict[int, str] = {}
+    forbidden: dict[int, frozenset[str]] = {}
+    for subgraph in wishes.subgraphs:
+        _require_engine(subgraph.engine, engines, "subgraph")
+        pinned |= dict.fromkeys(_between(graph, layers, subgraph), subgraph.engine)
+    for name, engine in wishes.pins:
+        _require_engine(engine, engines, f"pin {name}")
+        pinned |= {layers[layer]: engine for layer in matching(name, list(layers), "pin")}
+    for name, engine in wishes.forbidden:
+        _require_engine(engine, engines, f"forbid {name}")
+        for layer in matching(name, list(layers), "forbid"):
+            forbidden[layers[layer]] = forbidden.get(layers[layer], frozenset()) | {engine}
+    for index, engine in pinned.items():
+        if engine in forbidden.get(index, ()):
+            raise AcceleratorError(f"layer {graph.name(index)} is pinned to {engine} and kept from it; take one back")
+    return Constraints(pinned, forbidden)
+
+
+def _require_engine(engine: str, engines: Sequence[str], what: str) -> None:
+    if engine not in engines:
+        raise AcceleratorError(
+            f"{what}: no engine '{engine}'{did_you_mean(engine, engines)}; this compilation has: {', '.join(engines)}"
+        )
+
+
+def _between(graph: BindingGraph, layers: Mapping[str, int], subgraph: Subgraph) -> set[int]:
+    """All bindings on the ways from one layer to the other, both included."""
+    ends = []
+    for name in (subgraph.first, subgraph.last):
+        layer, *more = matching(name, list(layers), "subgraph")
+        if more:
+            raise AcceleratorError(
+                f"subgraph: '{name}' is {len(more) + 1} layers, {layer} and {more[0]} among them; name one"
+            )
+        ends.append(layers[layer])
+    first, last = ends
+    after = {first}
+    for index in range(first + 1, last + 1):
+        if graph.uses[index] & after:
+            after.add(index)
+    before = {last}
+    for index in range(last, first - 1, -1):
+        if graph.users[index] & before:
+            before.add(index)
+    found = after & before
+    if not found:
+        raise AcceleratorError(f"subgraph: no way leads from {subgraph.first} to {subgraph.last}; name them in order")
+    return {index for index in found if graph.is_operator(index)}
+
+
+def choose(graph: BindingGraph, claims: Claims, constraints: Constraints, how: str) -> list[Claim]:
+    """Layer by layer: the larger saving, or the accelerators as the user named them."""
+    if how == "cost":
+        return take(graph, claims, constraints, lambda claim: saving(claim) > 0, lambda claim: -saving(claim))
+    return in_order(graph, claims, constraints, [accelerator.name for accelerator in claims.accelerators])
+
+
+def in_order(graph: BindingGraph, claims: Claims, constraints: Constraints, engines: Sequence[str]) -> list[Claim]:
+    """What the first of these accelerators can do, then the next; of one the claim that covers most, then the first
+    listed. Others only where they must."""
+    place = {engine: position for position, engine in enumerate(engines)}
+
+    def rank(claim: Claim) -> tuple[int, int]:
+        return place.get(claim.accelerator.name, len(place)), -len(claim.members)
+
+    return take(graph, claims, constraints, lambda claim: claim.accelerator.name in place, rank)
+
+
+def as_assigned(
+    graph: BindingGraph, claims: Claims, constraints: Constraints, engines: Mapping[int, str]
+) -> list[Claim]:
+    """Each operator where ``engines`` has it, as far as that engine takes it."""
+
+    def asked(claim: Claim) -> bool:
+        return all(engines.get(i) == claim.accelerator.name for i in claim.members if graph.is_operator(i))
+
+    return take(graph, claims, constraints, asked, lambda claim: (not asked(claim), -len(claim.members)))
+
+
+def take(
+    graph: BindingGraph,
+    claims: Claims,
+    constraints: Constraints,
+    wanted: Callable[[Claim], bool],
+    rank: Callable[[Claim], Any],
+) -> list[Claim]:
+    """The claims that are taken, none of them sharing a binding; a pin that cannot hold is an error."""
+    allowed = sorted((claim for claim in claims.found if constraints.allow(claim)), key=rank)
+    held = {index for index, engine in constraints.pinned.items() if engine != CPU}
+    held |= {index for index, engines in constraints.forbidden.items() if CPU in engines}
+    taken: list[Claim] = []
+    covered: set[int] = set()
+    for claim in [*(c for c in allowed if c.members & held), *filter(wanted, allowed)]:
+        if not claim.members & covered:
+            taken.append(claim)
+            covered |= claim.members
+    for index in sorted(held - covered):
+        raise _unfulfilled(graph, claims, index, constraints.pinned.get(index))
+    return sorted(taken, key=lambda claim: claim.root)
+
+
+def saving(claim: Claim) -> float:
+    """Cycles that the CPU would take more; an accelerator that states no cost is taken to cost none."""
+    return sum(cpu_cycles(call) for call in claim.region.calls) - (claim.cost or 0.0)
+
+
+def _unfulfilled(graph: BindingGraph, claims: Claims, index: int, engine: str | None) -> AcceleratorError:
+    """Why a layer cannot run where it is pinned to, or on any accelerator where it is kept from the CPU."""
+    refused = [entry for entry in claims.rejections.get(index, ()) if engine in (None, entry.accelerator)]
+    reasons = dict.fromkeys(entry.reason if engine else f"{entry.accelerator}: {entry.reason}" for entry in refused)
+    why = "; ".join(reasons) or "what it would be computed together with is pinned or kept elsewhere"
+    if engine is None:
+        return AcceleratorError(f"layer {graph.name(index)} is kept from the CPU, and no accelerator takes it: {why}")
+    return AcceleratorError(f"layer {graph.name(index)} cannot be pinned to {engine}: {why}")

@@ -1,25 +1,206 @@
-"""From a model and accelerators to a module with regions, and the report that says why."""
+"""The whole partition, and why each layer went where it did."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, Final
 
 from uaccel.accelerator import Accelerator
-from uaccel.floats import Fused, fuse_floats
+from uaccel.accelerator.region import OpCall, op_call
+from uaccel.frontend import quantising
 from uaccel.model import ImportedModel, Origin
-from uaccel.partition.choose import Constraints, choose, constraints_of
-from uaccel.partition.claims import Claim, Claims, find_claims
-from uaccel.partition.graph import Graph, graph_of
-from uaccel.partition.layouts import CancelTransposes
-from uaccel.partition.names import fused_names, layer_names, turned_names
-from uaccel.partition.passes import changed
-from uaccel.partition.regions import groups_of
-from uaccel.partition.report import Decision, decisions_of, without_turns
-from uaccel.partition.rewrite import EngineCall, Rewritten, fields_of, rewrite
-from uaccel.partition.wishes import Wishes
-from uaccel.simplify import simplify
+from uaccel.ops.operator import (
+    DEQUANTIZE,
+    FLOATS,
+    PERMUTE,
+    QUANTIZE,
+    info_of,
+    infos_of,
+    macs_of,
+    name_of,
+    operator_of,
+    tensor_arguments,
+)
+from uaccel.partition.claims import (
+    BindingGraph,
+    Claim,
+    Claims,
+    Constraints,
+    Rejection,
+    Wishes,
+    choose,
+    constraints_of,
+    cpu_cycles,
+    find_claims,
+    graph_of,
+    saving,
+)
+from uaccel.partition.passes.float_fusion import Fused, fuse_floats
+from uaccel.partition.passes.layout import CancelTransposes
+from uaccel.partition.passes.simplify import simplify
+from uaccel.partition.regions import (
+    EngineCall,
+    Group,
+    Rewritten,
+    fields_of,
+    fused_names,
+    groups_of,
+    layer_names,
+    rewrite,
+    run_pass,
+    turned_names,
+)
+from uaccel.tvm_api import is_constant, is_operator_call, is_tuple_type, main_bindings
+from uaccel.util.text import CPU
+
+# For each operator of the model: who computes it and why, who does not and why not, and what it takes.
+
+PLAN: Final = "plan"
+"""How claims were taken that belong to the cheapest of several plans."""
+TURNED: Final = "no layer: those around it take its order of axes, or change the order themselves"
+
+
+@dataclass(frozen=True)
+class Decision:
+    """About one operator call. Costs are estimates in cycles, None where nobody states one."""
+
+    layer: str
+    op: str
+    output: str
+    engine: str
+    reason: str
+    region: str
+    macs: int
+    bytes_moved: int
+    cycles: float | None
+    cpu_cycles: float
+    rejections: tuple[Rejection, ...]
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "name": self.layer,
+            "op": self.op,
+            "output": self.output,
+            "engine": self.engine,
+            "reason": self.reason,
+            "region": self.region or None,
+            "macs": self.macs,
+            "bytes": self.bytes_moved,
+            "cycles": self.cycles,
+            "cpu_cycles": self.cpu_cycles,
+            "rejections": [
+                {"accelerator": r.accelerator, "operation": r.operation or None, "reason": r.reason}
+                for r in self.rejections
+            ],
+        }
+
+
+def decisions_of(
+    graph: BindingGraph,
+    claims: Claims,
+    constraints: Constraints,
+    taken: Sequence[Claim],
+    groups: Sequence[Group],
+    how: str,
+) -> list[Decision]:
+    """In the order of the model."""
+    engine = {index: claim for claim in taken for index in claim.members}
+    regions = {index: group for group in groups for index in group.members if group.claims}
+    found = []
+    for index in filter(graph.is_operator, range(len(graph.bindings))):
+        call = op_call(*graph.bindings[index], graph.bindings, graph.names)
+        claim = engine.get(index)
+        rejections = [*claims.rejections.get(index, ())]
+        rejections += _passed_over(index, claims, claim, constraints, how)
+        found.append(
+            Decision(
+                call.name,
+                call.op,
+                str(call.output),
+                claim.accelerator.name if claim else CPU,
+                _why(call, claim, constraints.pinned.get(index), rejections, bool(claims.accelerators)),
+                _region_name(graph, regions.get(index)),
+                call.macs,
+                _moved(call),
+                _cycles(claim, index),
+                cpu_cycles(call),
+                tuple(rejections),
+            )
+        )
+    return found
+
+
+def without_turns(decisions: Sequence[Decision], left: Collection[str]) -> list[Decision]:
+    """Transpositions of the model that are no layers any more move nothing; ``left`` are the names of layers."""
+    return [
+        replace(decision, reason=TURNED, bytes_moved=0, cpu_cycles=0.0, rejections=())
+        if decision.op == PERMUTE and decision.engine == CPU and decision.layer not in left
+        else decision
+        for decision in decisions
+    ]
+
+
+def _moved(call: OpCall) -> int:
+    return sum(operand.info.size for operand in call.operands) + sum(info.size for info in call.outputs)
+
+
+def _cycles(claim: Claim | None, index: int) -> float | None:
+    """Of a claim over several operators its root bears all."""
+    if claim is None or claim.cost is None:
+        return None
+    return claim.cost if claim.root == index else 0.0
+
+
+def _region_name(graph: BindingGraph, group: Group | None) -> str:
+    """Of a region of several layers."""
+    members = graph.operators(group.members) if group is not None else []
+    return graph.region_name(members) if len(members) > 1 else ""
+
+
+def _passed_over(
+    index: int, claims: Claims, taken: Claim | None, constraints: Constraints, how: str
+) -> list[Rejection]:
+    """Claims that could have been taken, and why they were not."""
+    found = []
+    for claim in claims.found:
+        if index not in claim.members or claim is taken:
+            continue
+        if not constraints.allow(claim):
+            reason = "the user pinned it elsewhere or keeps it from this engine"
+        elif how == "cost" and saving(claim) <= 0:
+            reason = f"the CPU is estimated to be faster ({_estimate(claim)})"
+        elif taken is not None and taken.accelerator is claim.accelerator:
+            continue
+        elif how == PLAN:
+            reason = f"the whole is estimated to be cheaper with {taken.accelerator.name if taken else 'the CPU'} here"
+        elif taken is None:
+            reason = "another layer of the same claim runs elsewhere"
+        elif how == "cost":
+            reason = f"{taken.accelerator.name} saves more cycles"
+        else:
+            reason = f"{taken.accelerator.name} is preferred to it"
+        found.append(Rejection(claim.accelerator.name, claim.operation.name, reason))
+    return found
+
+
+def _estimate(claim: Claim) -> str:
+    own = sum(cpu_cycles(call) for call in claim.region.calls)
+    return f"{own:,.0f} cycles against {claim.cost or 0:,.0f}"
+
+
+def _why(call: OpCall, claim: Claim | None, pinned: str | None, rejections: Sequence[Rejection], asked: bool) -> str:
+    if claim is not None:
+        how = "pinned to it" if pinned else "it accepts the layer"
+        return f"operation '{claim.operation.name}' of {claim.accelerator.name}: {how}"
+    if pinned:
+        return "pinned to the CPU"
+    if not asked:
+        return "no accelerator was asked"
+    return "; ".join(dict.fromkeys(f"{r.accelerator}: {r.reason}" for r in rejections))
+
+
+# From a model and accelerators to a module with regions, and the report that says why.
 
 
 @dataclass(frozen=True)
@@ -42,14 +223,14 @@ class Partitioned:
 
 
 @dataclass(frozen=True)
-class Question:
+class PartitionRequest:
     """Who shall compute what: everything that the answer depends on but does not change."""
 
     model: ImportedModel
     accelerators: Sequence[Accelerator]
     wishes: Wishes
     names: Mapping[str, str]
-    graph: Graph
+    graph: BindingGraph
     claims: Claims
     constraints: Constraints
     stages: Mapping[str, Any]
@@ -61,27 +242,27 @@ def partition(model: ImportedModel, accelerators: Sequence[Accelerator], wishes:
     return divided(question, preferred(question))
 
 
-def preferred(question: Question) -> list[Claim]:
+def preferred(question: PartitionRequest) -> list[Claim]:
     """What the wishes choose layer by layer."""
     return choose(question.graph, question.claims, question.constraints, question.wishes.choose)
 
 
-def question_of(model: ImportedModel, accelerators: Sequence[Accelerator], wishes: Wishes) -> Question:
+def question_of(model: ImportedModel, accelerators: Sequence[Accelerator], wishes: Wishes) -> PartitionRequest:
     """The vendors' passes over the model, then what each accelerator could compute of it."""
     stages: dict[str, Any] = {}
     for accelerator in accelerators:
         for change in accelerator.before_partition:
-            model = replace(model, module=changed(accelerator, "before_partition", change, model.module))
+            model = replace(model, module=run_pass(accelerator, "before_partition", change, model.module))
             model = replace(model, module=simplify(model.module))  # what the pass left unused nobody shall compute
             stages[f"before {accelerator.name}"] = model.module
     names = layer_names(model)
     graph = graph_of(model.module, names)
     claims = find_claims(graph, accelerators)
     constraints = constraints_of(graph, accelerators, wishes)
-    return Question(model, accelerators, wishes, names, graph, claims, constraints, stages)
+    return PartitionRequest(model, accelerators, wishes, names, graph, claims, constraints, stages)
 
 
-def divided(question: Question, taken: Sequence[Claim], how: str = "") -> Partitioned:
+def divided(question: PartitionRequest, taken: Sequence[Claim], how: str = "") -> Partitioned:
     """The model with the claims that are taken; ``how`` they were chosen, where that is not as the wishes say."""
     model, names, graph = question.model, question.names, question.graph
     accelerators, stages = question.accelerators, dict(question.stages)
@@ -107,7 +288,7 @@ def divided(question: Question, taken: Sequence[Claim], how: str = "") -> Partit
     return Partitioned(final, done.calls, layers, origins, decisions, accelerators, stages, done.stands_for, others)
 
 
-def _as_it_is(module: Any, graph: Graph) -> Rewritten:
+def _as_it_is(module: Any, graph: BindingGraph) -> Rewritten:
     """Where no accelerator takes anything."""
     same = {key: key for var, _ in graph.bindings for key in fields_of(var)}
     return Rewritten(module, layer_names=dict(graph.names), stands_for=same)
@@ -130,3 +311,56 @@ def _origins(model: ImportedModel, parts: Mapping[str, str], turned: Mapping[str
     stems = {**parts, **{name: parts.get(old, old) for name, old in turned.items()}}
     known = {name: model.origins[stem] for name, stem in stems.items() if stem in model.origins}
     return {**model.origins, **known}
+
+
+# What a model that computes in float32 is told: how much of it does, and what quantising would save.
+
+SMALL = ("int8", "uint8", "int16", "uint16")
+
+
+def float_advice(model: ImportedModel) -> tuple[str, ...]:
+    """One sentence, or none: steps that quantise inputs and dequantise outputs do no work to speak of.
+
+    The module is one of operators, before any of them are a region.
+    """
+    calls = [expr for _, expr in main_bindings(model.module)[1] if is_operator_call(expr)]
+    macs = [(macs_of(call), _is_float(call)) for call in calls if not is_tuple_type(call)]
+    total = sum(count for count, _ in macs)
+    floating = sum(count for count, is_float in macs if is_float)
+    weights = {constant: info_of(constant).size for call in calls for constant in _float_weights(call)}
+    size = sum(weights.values())
+    if not floating and not size:
+        return ()
+    work = f"{_share(floating, total)} multiply-accumulates are in float" if floating else "it computes in float"
+    if model.source_format != "tflite" and any(map(_is_quantised, calls)):
+        return (f"{work} though the model is quantised: its steps leave them out, or a warning says why they are",)
+    saving = f"quantised to int8, its float weights would take {size // 4:,} bytes of flash instead of {size:,}"
+    saving = saving if size else "quantised to int8, it would compute in integers"
+    return (f"{work}; {saving}: {quantising(model.source_format)}",)
+
+
+def _is_float(call: Any) -> bool:
+    return infos_of(call)[0].dtype in FLOATS
+
+
+def _is_quantised(call: Any) -> bool:
+    """Whether it takes or gives small integers, or multiplies by such: tables of trees are no quantised numbers."""
+    if operator_of(call) is None:
+        return False
+    given = [argument for argument in tensor_arguments(call.args) if macs_of(call) or not is_constant(argument)]
+    return any(info.dtype in SMALL for info in (*infos_of(call), *map(info_of, given)))
+
+
+def _float_weights(call: Any) -> Iterator[Any]:
+    """Constants of more than a number that are multiplied with; those of quantising are scales, which stay."""
+    own = operator_of(call) is not None and not (_is_float(call) and macs_of(call))
+    if not own and name_of(call) not in (QUANTIZE, DEQUANTIZE):
+        for argument in tensor_arguments(call.args):
+            if is_constant(argument):
+                info = info_of(argument)
+                if info.dtype in FLOATS and info.elements > 1:
+                    yield argument
+
+
+def _share(part: int, total: int) -> str:
+    return f"all {total:,}" if part == total else f"{part:,} of {total:,}"

@@ -1,13 +1,41 @@
-"""Claims become regions: adjacent ones of an accelerator that takes whole regions merge, as far as no cycle arises."""
+"""Regions cut out of the module for their engines."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
 
-from uaccel.accelerator import Accelerator, Operation
-from uaccel.partition.claims import Claim
-from uaccel.partition.graph import RESULT, Graph
+from uaccel.accelerator import Accelerator, Expansion, Operation
+from uaccel.accelerator.region import OpCall, Region, region_of
+from uaccel.accelerator.vendor import vendors
+from uaccel.errors import AcceleratorError
+from uaccel.model import ImportedModel, UniqueNames, c_identifier
+from uaccel.ops.operator import info_of
+from uaccel.partition.claims import RESULT, BindingGraph, Claim
+from uaccel.partition.passes.float_fusion import Fused
+from uaccel.partition.passes.layout import LayoutsChanged
+from uaccel.tvm_api import (
+    FunctionBlock,
+    add_function,
+    bindings_of,
+    function_of_bindings,
+    is_call,
+    is_expression,
+    is_module,
+    is_operator_call,
+    is_tuple_type,
+    is_var,
+    main_bindings,
+    module_of,
+    relax,
+    relax_substitute,
+    replace_main,
+    same_type,
+    variables,
+)
+
+# Claims become regions: adjacent ones of an accelerator that takes whole regions merge, as far as no cycle arises.
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,7 +66,7 @@ class Group:
         )
 
 
-def groups_of(graph: Graph, claims: Sequence[Claim], cuts: Sequence[str] = ()) -> list[Group]:
+def groups_of(graph: BindingGraph, claims: Sequence[Claim], cuts: Sequence[str] = ()) -> list[Group]:
     """Every binding in one group, in an order in which they can run; no group goes on after a layer of ``cuts``."""
     claimed = {index for claim in claims for index in claim.members}
     ends = [index for index in range(len(graph.bindings)) if graph.name(index) in cuts]
@@ -50,7 +78,7 @@ def groups_of(graph: Graph, claims: Sequence[Claim], cuts: Sequence[str] = ()) -
 class _Contraction:
     """The graph with its groups as nodes; ``successors`` by number of a group."""
 
-    def __init__(self, graph: Graph, groups: list[Group]) -> None:
+    def __init__(self, graph: BindingGraph, groups: list[Group]) -> None:
         self.graph = graph
         self.groups: dict[int, Group] = dict(enumerate(groups))
         owner = {index: number for number, group in self.groups.items() for index in group.members}
@@ -120,3 +148,265 @@ class _Contraction:
                     ready.append(other)
             ready.sort(key=self._first)
         return order
+
+
+# Passes of an accelerator's designers over modules: run, and held to the type of what they change.
+
+
+def run_pass(accelerator: Accelerator, hook: str, change: Callable[[Any], Any], module: Any) -> Any:
+    """The module that the pass returns; ``main`` keeps its inputs and outputs and stays the only function."""
+    what = f"{hook} pass '{pass_name(change)}'"
+    with vendors(accelerator.folder, what):
+        after = change(module)
+    if not is_module(after):
+        raise AcceleratorError(f"{accelerator.folder}: {what} returned {type(after).__name__}; wanted the module")
+    names = sorted(str(name.name_hint) for name in after.functions)
+    if names != ["main"]:
+        raise AcceleratorError(
+            f"{accelerator.folder}: {what} left functions {', '.join(names) or 'none'}; wanted 'main' and nothing "
+            "else: calls of Relax's or uaccel's operators, which everybody can compute"
+        )
+    if not same_type(after["main"], module["main"]):
+        raise AcceleratorError(
+            f"{accelerator.folder}: {what} made {after['main'].ty} of {module['main'].ty}; "
+            "a pass keeps inputs and outputs"
+        )
+    return after
+
+
+def pass_name(change: Any) -> str:
+    """Of a function, a class with a name, or one without."""
+    name = getattr(change, "name", getattr(change, "__name__", None))
+    return name if isinstance(name, str) else type(change).__name__
+
+
+# The module with its regions cut out: a function each, called from ``main``, in which the CPU's part is left.
+
+
+@dataclass(frozen=True)
+class EngineCall:
+    """What one accelerator computes at one place of the model.
+
+    ``covers`` are the model's operator calls, none where an earlier call for the same claim has them; ``region`` is
+    what is left of them for the accelerator. ``layer`` names it. ``cost`` is what the operations state, in cycles.
+    """
+
+    accelerator: Accelerator
+    operation: Operation | None
+    region: Region
+    layer: str
+    covers: tuple[OpCall, ...]
+    cost: float = 0
+
+
+@dataclass
+class Rewritten:
+    """``calls`` by the name of the function; ``origins``: the binding of the model that a new binding stems from.
+
+    ``layer_names``: what the layer of a binding is called; those that are no layer of the model have no name there.
+    ``stands_for``: by (binding, output), the (binding, output) of the model whose value that must be.
+    """
+
+    module: Any = None
+    calls: dict[str, EngineCall] = field(default_factory=dict)
+    origins: dict[str, str] = field(default_factory=dict)
+    layer_names: dict[str, str] = field(default_factory=dict)
+    stands_for: dict[tuple[str, int], tuple[str, int]] = field(default_factory=dict)
+
+
+def fields_of(var: Any) -> list[tuple[str, int]]:
+    """A variable's tensors, by name and number."""
+    return [(str(var.name), number) for number in range(len(getattr(var.ty, "fields", [var])))]
+
+
+def rewrite(graph: BindingGraph, groups: Sequence[Group]) -> Rewritten:
+    """A new module; every group becomes a call, an expansion, or stays the binding that it is."""
+    work = _Rewrite(graph)
+    work.done.module = replace_main(list(graph.parameters), lambda block: work.body(block, groups))
+    return work.done
+
+
+class _Rewrite:
+    def __init__(self, graph: BindingGraph) -> None:
+        self.graph = graph
+        self.done = Rewritten()
+        self.env: dict[Any, Any] = {}
+        self.block: FunctionBlock
+
+    def body(self, block: FunctionBlock, groups: Sequence[Group]) -> Any:
+        self.block = block
+        for group in groups:
+            if not group.claims:
+                self._copy(group)
+            elif group.operation is not None and group.operation.expand is not None:
+                _Expand(self, group, group.operation, group.operation.expand).run()
+            else:
+                self._call(group)
+        return relax_substitute(self.graph.result, self.env)
+
+    def _copy(self, group: Group) -> None:
+        for index in sorted(group.members):
+            var, expr = self.graph.bindings[index]
+            self.env[var] = copy = self.block.emit(relax_substitute(expr, self.env), var.name)
+            self.done.stands_for |= dict(zip(fields_of(copy), fields_of(var), strict=True))
+            if self.graph.is_operator(index):
+                self.done.layer_names[copy.name] = self.graph.name(index)
+
+    def _call(self, group: Group) -> None:
+        """The whole group as one function."""
+        bindings = [self.graph.bindings[index] for index in sorted(group.members)]
+        inputs, outputs = self.graph.boundary(group.members)
+        covers = region_of(bindings, inputs, outputs, self.graph.names).calls
+        layer = self.graph.region_name(group.members)
+        parameters = [relax.Var(var.name, var.ty) for var in inputs]
+        inside: dict[Any, Any] = dict(zip(inputs, parameters, strict=True))
+
+        def body(block: FunctionBlock) -> Any:
+            for var, expr in bindings:
+                inside[var] = block.emit(relax_substitute(expr, inside), var.name)
+            results = [inside[var] for var in outputs]
+            return results[0] if len(results) == 1 else relax.Tuple(results)
+
+        name = outputs[0].name if len(outputs) == 1 else layer
+        function = engine_function(group, layer, parameters, body)
+        result = self.call(group, function, self.given(inputs), name, layer, covers)
+        self.done.stands_for |= {(result.name, number): (var.name, 0) for number, var in enumerate(outputs)}
+        fields = (
+            [result]
+            if len(outputs) == 1
+            else [self.block.emit(relax.TupleGetItem(result, index), var.name) for index, var in enumerate(outputs)]
+        )
+        self.env.update(zip(outputs, fields, strict=True))
+
+    def given(self, inputs: Sequence[Any]) -> list[Any]:
+        """The variables of the new main function."""
+        return [self.env.get(var, var) for var in inputs]
+
+    def call(
+        self, group: Group, function: Any, arguments: list[Any], name: str, layer: str, covers: tuple[OpCall, ...]
+    ) -> Any:
+        """Bind a call of an engine's function."""
+        accelerator = group.claims[0].accelerator
+        global_var = add_function(self.block, function, f"{accelerator.name}_{layer}")
+        parameters, bindings, result = bindings_of(function)
+        region = region_of(bindings, parameters, list(variables(result)), self.graph.names)
+        cost = sum(claim.cost or 0 for claim in group.claims) if covers else 0
+        self.done.calls[global_var.name_hint] = EngineCall(accelerator, group.operation, region, layer, covers, cost)
+        var = self.block.emit(relax.Call(global_var, arguments), name)
+        self.done.layer_names[var.name] = layer
+        self.done.origins[var.name] = self.graph.bindings[group.claims[-1].root][0].name
+        return var
+
+
+class _Expand:
+    """One claim in parts, some of them the CPU's."""
+
+    def __init__(
+        self, work: _Rewrite, group: Group, operation: Operation, expand: Callable[[Expansion, Region, list[Any]], Any]
+    ) -> None:
+        self.work = work
+        self.group = group
+        self.operation = operation
+        self.expand = expand
+        self.region = group.claims[0].region
+        self.covers = self.region.calls
+        """What the next call of the accelerator covers: all of the claim, and nothing a second time."""
+
+    def run(self) -> None:
+        accelerator, root = self.group.claims[0].accelerator, self.region.root
+        inputs, outputs = self.work.graph.boundary(self.group.members)
+        what = f"expand of operation '{self.operation.name}', given {root},"
+        with vendors(accelerator.folder, what):
+            result = self.expand(Expansion(root.name, self.bind, self.call), self.region, self.work.given(inputs))
+            if is_expression(result) and not is_var(result):
+                result = self.bind(result, str(outputs[0].name))
+        self._require(result, accelerator, what)
+        self.work.env[outputs[0]] = result
+        self.work.done.stands_for[result.name, 0] = (outputs[0].name, 0)
+
+    def _require(self, result: Any, accelerator: Accelerator, what: str) -> None:
+        """The result is the claim's, and the accelerator has a part in it."""
+        if not is_var(result) or is_tuple_type(result):
+            raise AcceleratorError(f"{accelerator.folder}: {what} returned no tensor; wanted the claim's result")
+        if info_of(result) != self.region.output:
+            raise AcceleratorError(
+                f"{accelerator.folder}: {what} made {info_of(result)}, and the result is {self.region.output}"
+            )
+        if self.covers:
+            raise AcceleratorError(
+                f"{accelerator.folder}: {what} gave the accelerator nothing to compute; "
+                "call expansion.engine, or let 'check' refuse"
+            )
+
+    def bind(self, expr: Any, name: str) -> Any:
+        var = self.work.block.emit(expr, name)
+        self.work.done.origins[var.name] = self.work.graph.bindings[self.group.claims[0].root][0].name
+        return var
+
+    def call(self, name: str, arguments: list[Any], make: Callable[[list[Any]], Any]) -> Any:
+        parameters = [relax.Var(f"input{index}", argument.ty) for index, argument in enumerate(arguments)]
+        function = engine_function(self.group, name, parameters, lambda block: block.emit(make(parameters), name))
+        covers, self.covers = self.covers, ()
+        layer = self.region.root.name if covers else name
+        return self.work.call(self.group, function, arguments, name, layer, covers)
+
+
+def engine_function(group: Group, name: str, parameters: list[Any], body: Callable[[FunctionBlock], Any]) -> Any:
+    """The function of an accelerator's region, after the vendor's own passes over it.
+
+    The layer's name is part of it: TVM would take two regions that compute alike for one.
+    """
+    accelerator = group.claims[0].accelerator
+    what = group.operation.name if group.operation is not None else "region"
+    attributes = {"Codegen": accelerator.name, "Composite": f"{accelerator.name}.{what}", "layer": name}
+    function = function_of_bindings(name, parameters, attributes, body)
+    if not accelerator.on_region:
+        return function
+    module = module_of(function)  # which is what a pass works on
+    for change in accelerator.on_region:
+        module = run_pass(accelerator, "on_region", change, module)
+    return module["main"].without_attr("global_symbol")
+
+
+# What a model's layers are called, in wishes, reports and C alike.
+
+
+def layer_names(model: ImportedModel) -> Mapping[str, str]:
+    """By binding, each name once."""
+    unique = UniqueNames()
+    return {
+        var.name: unique.take(wanted_name(model, var.name, expr))
+        for var, expr in main_bindings(model.module)[1]
+        if is_operator_call(expr)
+    }
+
+
+def turned_names(before: Any, turned: LayoutsChanged, names: Mapping[str, str]) -> Mapping[str, str]:
+    """The same layers where they hold their results in other layouts; what only changes a layout is not the layer."""
+    operators = {var.name: expr.op for var, expr in main_bindings(before)[1] if is_call(expr)}
+    found = {}
+    for var, expr in main_bindings(turned.module)[1]:
+        old = turned.origins.get(var.name, var.name)
+        if old in names and is_call(expr) and expr.op == operators.get(old):
+            found[var.name] = names[old]
+    return found
+
+
+def fused_names(fused: Fused, names: Mapping[str, str]) -> Mapping[str, str]:
+    """By binding once float layers are joined; what only gives such a one in the model's layout is not the layer."""
+    moved = set(fused.origins.values())
+    found = {name: names[old] for name, old in fused.origins.items() if old in names}
+    return found | {name: layer for name, layer in names.items() if name not in moved}
+
+
+def wanted_name(model: ImportedModel, binding: str, call: Any) -> str:
+    """The binding's name; one of TVM's making is called after its operator and where it comes from."""
+    origin = model.origins.get(binding)
+    if origin is not None and binding not in model.tensors:
+        return part_name(call, origin.index)
+    return c_identifier(binding)
+
+
+def part_name(call: Any, operator: int) -> str:
+    """Of a call that is not the whole of a model's operator."""
+    return c_identifier(f"{call.op.name.rpartition('.')[2]}_{operator}")

@@ -2,8 +2,7 @@
 (``docs/report.md``)."""
 
 from uaccel.report.page import page, page_of, page_of_files
-from uaccel.report.quantised import require_quantised, with_quantised
-from uaccel.report.run import Run, read_run
+from uaccel.report.stored_run import Run, read_run, require_quantised, with_quantised
 from uaccel.report.sweep_page import page_of_results
 
 __all__ = [

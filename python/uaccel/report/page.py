@@ -14,24 +14,31 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
 from uaccel.errors import InputError
-from uaccel.report import (
-    compare,
-    flash,
-    graph,
-    header,
-    memory,
-    offload,
-    precision,
-    roofline,
-    timeline,
-    times,
-)
-from uaccel.report.quantised import with_quantised
-from uaccel.report.run import HINT, Run, read_run
-from uaccel.report.section import Section
+from uaccel.report import page_graph as graph
+from uaccel.report import page_memory as flash
+from uaccel.report import page_memory as memory
+from uaccel.report import page_summary as compare
+from uaccel.report import page_summary as header
+from uaccel.report import page_summary as precision
+from uaccel.report import page_time as offload
+from uaccel.report import page_time as roofline
+from uaccel.report import page_time as timeline
+from uaccel.report import page_time as times
+from uaccel.report.stored_run import HINT, Run, read_run, with_quantised
+from uaccel.report.svg import Section
 
 TEMPLATES: Final = Path(__file__).parent / "templates"
-SECTIONS: Final = (header, graph, memory, times, roofline, flash, timeline, offload, precision)
+SECTIONS: Final = (
+    header.header_section,
+    graph.section,
+    memory.section,
+    times.section,
+    roofline.roofline_section,
+    flash.flash_section,
+    timeline.timeline_section,
+    offload.offload_section,
+    precision.section,
+)
 """In the order of the page; a module with ``section(run)`` each."""
 LARGEST_TRACE: Final = 1_000_000
 """Characters of a trace that the page carries; larger ones are drawn only."""
@@ -64,7 +71,7 @@ def page_of_files(paths: Sequence[Path], quantised: Path | None = None) -> tuple
 
 def page_of(runs: Sequence[Run]) -> str:
     runs = _labelled(runs)
-    sections = compare.sections(runs) if len(runs) > 1 else [module.section(runs[0]) for module in SECTIONS]
+    sections = compare.sections(runs) if len(runs) > 1 else [section(runs[0]) for section in SECTIONS]
     first = runs[0].data
     title = " and ".join(run.label for run in runs[:3]) if len(runs) > 1 else f"{first['model']} on {first['board']}"
     return rendered(title, sections, [_carried(run.data) for run in runs])

@@ -1,10 +1,14 @@
-"""SVG elements as text, everything in them escaped."""
+"""What sections are made of: SVG, numbers as a page says them, and what a section is."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
 
 from markupsafe import Markup, escape
+
+# SVG elements as text, everything in them escaped.
 
 Value = str | float | int | None
 
@@ -39,3 +43,92 @@ def drawing(width: float, height: float, label: str, parts: Iterable[Markup], cl
 
 def _text(value: Value) -> str:
     return f"{value:.2f}".rstrip("0").rstrip(".") if isinstance(value, float) else str(value)
+
+
+# What a section of a page is.
+
+
+@dataclass(frozen=True)
+class Section:
+    """``template`` lies in ``templates/``. ``missing`` says why there is nothing to show."""
+
+    id: str
+    title: str
+    template: str = ""
+    context: Mapping[str, Any] = field(default_factory=dict)
+    missing: str = ""
+
+
+DETAILS = "run the model with 'uaccel run MODEL --details --json', or with '--report FILE'"
+"""What to do where a stored run lacks something."""
+
+
+# Numbers as a page says them.
+
+UNKNOWN = "not known"
+_TIMES = ((1.0, "s"), (1e3, "ms"), (1e6, "µs"))
+
+
+def count(number: float | None) -> str:
+    """12,345; of what is not known, that it is not."""
+    return UNKNOWN if number is None else f"{number:,.0f}"
+
+
+def size(number: float | None) -> str:
+    """Bytes, in the unit that leaves one to four digits before the point."""
+    if number is None:
+        return UNKNOWN
+    for unit, scale in (("MiB", 1 << 20), ("KiB", 1 << 10)):
+        if number >= 10 * scale or (unit == "MiB" and number >= scale):
+            return f"{number / scale:,.1f} {unit}"
+    return f"{number:,.0f} B"
+
+
+def percent(part: float, whole: float) -> str:
+    if not whole or not part:
+        return "0 %"
+    share = 100 * part / whole
+    if 0 < share < 0.05:
+        return "< 0.1 %"
+    return f"{share:.1f} %" if share < 10 else f"{share:.0f} %"
+
+
+def seconds(number: float | None) -> str:
+    if number is None:
+        return UNKNOWN
+    scale, unit = next(row for row in _TIMES if number * row[0] >= 1 or row[1] == "µs")
+    return f"{number * scale:,.3g} {unit}" if number * scale < 1000 else f"{number * scale:,.0f} {unit}"
+
+
+def shape(extents: Sequence[int]) -> str:
+    return "×".join(map(str, extents)) or "scalar"
+
+
+def join_words(words: Iterable[str]) -> str:
+    """a, b and c."""
+    *most, last = list(words) or [""]
+    return f"{', '.join(most)} and {last}" if most else last
+
+
+def ellipsize(text: str, characters: int) -> str:
+    """With an ellipsis in its middle, since names differ at their ends."""
+    if len(text) <= characters:
+        return text
+    left = (characters - 1) // 2
+    return f"{text[:left]}…{text[len(text) - (characters - 1 - left) :]}"
+
+
+def ticks(largest: float, about: int = 5) -> list[float]:
+    """Round numbers from 0 to at least the largest."""
+    if largest <= 0:
+        return [0.0, 1.0]
+    rough, step = largest / about, 1.0
+    while step * 10 <= rough:
+        step *= 10
+    while step > rough:
+        step /= 10
+    step *= next(factor for factor in (1, 2, 5, 10) if step * factor >= rough)
+    found = [0.0]
+    while found[-1] < largest:
+        found.append(found[-1] + step)
+    return found

@@ -1,18 +1,300 @@
-"""The page of a sweep, or of several in their order: the last one's rows, and how figures went."""
+"""The page of a sweep and its sections."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
-from dataclasses import replace
-from pathlib import Path
-from typing import Any
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import groupby
+from pathlib import Path, PurePath
+from typing import Any, Final
 
-from uaccel.report import failures, heat, history, space
+from uaccel.errors import InputError
 from uaccel.report.page import rendered
-from uaccel.report.section import Section
-from uaccel.report.sweep_figures import known_figures
-from uaccel.report.swept import Sweep, read_sweep
+from uaccel.report.svg import Section, seconds
+from uaccel.util.files import parse_json
+from uaccel.util.text import CPU
+
+# Results of a sweep as the sections of a page read them: what ``uaccel sweep`` wrote, a line for each row.
+
+GOOD: Final = ("right", "ran")
+LARGEST: Final = 1 << 30
+"""Bytes of a file of results."""
+HINT: Final = "wanted what 'uaccel sweep' writes"
+
+
+@dataclass(frozen=True)
+class SweptRow:
+    """``number``: its place in the sweep. ``options`` without the design space's numbers, which are ``tags``."""
+
+    number: int
+    title: str
+    model: str
+    board: str
+    engines: str
+    options: str
+    tags: Mapping[str, Any]
+    status: str
+    figures: Mapping[str, float]
+    error: str = ""
+    log: str = ""
+    took: float = 0.0
+    attempts: int = 1
+
+    @property
+    def good(self) -> bool:
+        return self.status in GOOD
+
+    @property
+    def numbers(self) -> tuple[str, ...]:
+        """Of a design space, in words."""
+        return tuple(f"{name}={value}" for name, value in self.tags.items())
+
+
+@dataclass(frozen=True)
+class Sweep:
+    """A file of results. ``label`` is what its sweep was told, else the file's name."""
+
+    path: Path
+    label: str
+    rows: tuple[SweptRow, ...] = field(default=())
+
+
+def read_sweep(path: Path) -> Sweep:
+    """Of rows with the same title the last counts; a line that was cut off is left out."""
+    try:
+        if path.stat().st_size > LARGEST:
+            raise InputError(f"{path} has {path.stat().st_size} bytes, more than any sweep; {HINT}")
+        lines = path.read_bytes().splitlines()
+    except OSError as error:
+        raise InputError(f"cannot read {path}: {error.strerror or error}; {HINT}") from error
+    rows: dict[str, SweptRow] = {}
+    label = ""
+    for number, line in enumerate(lines, 1):
+        try:
+            data = parse_json(line)
+            row = _row(data, rows)
+        except (ValueError, LookupError, TypeError, AttributeError, ArithmeticError) as error:
+            if number < len(lines) and not rows:
+                raise InputError(f"{path}:{number} is no result; {HINT}") from error
+            continue  # cut off when its writer was killed
+        rows[row.title] = row
+        label = str(data.get("label") or label)
+    if not rows:
+        raise InputError(f"{path} holds no result; {HINT}")
+    return Sweep(path, label or path.stem, tuple(rows.values()))
+
+
+def _row(data: Mapping[str, Any], before: Mapping[str, SweptRow]) -> SweptRow:
+    said, title = data["row"], str(data["title"])
+    engines = "+".join(PurePath(str(name)).name for name in said["accelerators"]) or CPU
+    figures = {str(name): float(value) for name, value in data["figures"].items() if _is_number(value)}
+    if (data["report"].get("target") or {}).get("emulated"):
+        figures.pop("seconds", None)  # an emulator's own mean nothing
+    options = [f"{key}={_word(value)}" for key, value in said["options"].items()]
+    number = before[title].number if title in before else len(before)
+    names = (title, PurePath(str(said["model"])).stem, str(said["board"]), engines, " ".join(options))
+    tags = {str(name): value for name, value in said["tags"].items()}
+    told = (str(data["error"]), str(data["log"]), float(data["took"]), int(data["attempts"]))
+    return SweptRow(number, *names, tags, str(data["status"]), figures, *told)
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool)
+
+
+def _word(value: Any) -> str:
+    return ",".join(map(str, value)) if isinstance(value, list) else str(value)
+
+
+# What a sweep came to, and first of all what went wrong: each row's line of error, and its log.
+
+
+def failures_section(sweeps: Sequence[Sweep]) -> Section:
+    """Of the last sweep; wrong bytes before what failed to run."""
+    rows = sweeps[-1].rows
+    bad = sorted((row for row in rows if not row.good), key=lambda row: row.status != "wrong")
+    counts = Counter(row.status for row in rows)
+    context = {
+        "rows": bad,
+        "good": not bad,
+        "verdict": _verdict(rows, bad),
+        "counts": ", ".join(f"{count} {status}" for status, count in sorted(counts.items())),
+        "took": seconds(sum(row.took for row in rows)),
+        "sweeps": [(sweep.label, str(sweep.path), len(sweep.rows)) for sweep in sweeps],
+    }
+    return Section("failures", "Failures" if bad else "Verdict", "failures.html", context)
+
+
+def _verdict(rows: Sequence[SweptRow], bad: Sequence[SweptRow]) -> str:
+    if not bad:
+        judged = sum(row.status == "right" for row in rows)
+        unjudged = f"; {len(rows) - judged} ran without a comparison" if judged < len(rows) else ""
+        return f"No row of {len(rows)} failed{unjudged}."
+    wrong = sum(row.status == "wrong" for row in bad)
+    words = [f"{wrong} computed wrong"] if wrong else []
+    words += [f"{len(bad) - wrong} failed"] if len(bad) > wrong else []
+    return f"Of {len(rows)} rows {' and '.join(words)}."
+
+
+# Figures that rows of a sweep are compared by: what a page calls them, how it says them, and which are better.
+
+COUNT, SIZE, SHARE, SECONDS = "count", "size", "share", "seconds"
+
+
+@dataclass(frozen=True)
+class Figure:
+    """``more``: a larger one is better."""
+
+    name: str
+    label: str
+    kind: str = COUNT
+    more: bool = False
+
+    def to_json(self) -> dict[str, Any]:
+        return {"name": self.name, "label": self.label, "kind": self.kind, "more": self.more}
+
+
+FIGURES: Final = (
+    Figure("instructions", "CPU instructions"),
+    Figure("cycles_estimated", "CPU cycles, estimated"),
+    Figure("accelerator_cycles", "Accelerator cycles"),
+    Figure("ram.total", "RAM: all", SIZE),
+    Figure("ram.arena", "RAM: arena", SIZE),
+    Figure("flash.total", "Flash: all", SIZE),
+    Figure("flash.weights", "Flash: weights", SIZE),
+    Figure("flash.code", "Flash: code", SIZE),
+    Figure("utilisation", "Utilisation", SHARE, True),
+    Figure("bytes_moved", "Bytes moved", SIZE),
+    Figure("offloaded", "Layers on accelerators", more=True),
+    Figure("seconds", "Seconds, measured", SECONDS),
+    Figure("area.lut", "Area: LUT"),
+    Figure("area.ff", "Area: FF"),
+    Figure("area.bram", "Area: BRAM"),
+    Figure("area.dsp", "Area: DSP"),
+)
+
+
+def known_figures(rows: Iterable[SweptRow]) -> list[Figure]:
+    """Those that any row has; what a later uaccel adds goes by its own name."""
+    seen = dict.fromkeys(name for row in rows for name in row.figures)
+    named = {figure.name for figure in FIGURES}
+    return [
+        *(figure for figure in FIGURES if figure.name in seen),
+        *(Figure(name, name) for name in seen if name not in named),
+    ]
+
+
+# A sweep's matrix as a map: models down, boards and accelerators across; the script fills in the chosen figure.
+
+Column = tuple[str, str, tuple[str, ...]]
+"""Board, accelerators, numbers of a design space."""
+
+
+def heat_section(sweeps: Sequence[Sweep]) -> Section:
+    """Of the last sweep."""
+    rows = sweeps[-1].rows
+    figures = known_figures(rows)
+    if not figures:
+        return Section("matrix", "Matrix", missing="No row has a figure: all of them failed.")
+    down = list(dict.fromkeys((row.model, row.options) for row in rows))
+    across = _columns(rows)
+    cells: dict[tuple[tuple[str, str], Column], list[int]] = {}
+    for row in rows:
+        cells.setdefault(((row.model, row.options), _column(row)), []).append(row.number)
+    several = len({options for _, options in down}) > 1
+    context = {
+        "figures": figures,
+        "boards": [(board, len(list(group))) for board, group in groupby(across, key=lambda column: column[0])],
+        "columns": across,
+        "rows": [
+            (model, options if several else "", [cells.get(((model, options), column), []) for column in across])
+            for model, options in down
+        ],
+        "options": "" if several else down[0][1],
+    }
+    return Section("matrix", "Matrix", "heat.html", context)
+
+
+def _column(row: SweptRow) -> Column:
+    return row.board, row.engines, row.numbers
+
+
+def _columns(rows: Sequence[SweptRow]) -> list[Column]:
+    """Those of a board beside each other, the CPU alone first, numbers of a design space in their order."""
+    boards = list(dict.fromkeys(row.board for row in rows))
+
+    def place(row: SweptRow) -> tuple[Any, ...]:
+        numbers = [value if isinstance(value, (int, float)) else 0 for value in row.tags.values()]
+        return boards.index(row.board), row.engines != CPU, row.engines, numbers
+
+    return list(dict.fromkeys(_column(row) for row in sorted(rows, key=place)))
+
+
+# A figure over several sweeps, in the order in which their files were given.
+
+History = Mapping[str, Sequence[Mapping[str, float] | None]]
+
+
+def history_section(sweeps: Sequence[Sweep]) -> Section:
+    """The script draws it."""
+    if len(sweeps) < 2:
+        missing = "It takes several files: uaccel report MONDAY.jsonl TUESDAY.jsonl -o page.html"
+        return Section("history", "History", missing=missing)
+    figures = known_figures(row for sweep in sweeps for row in sweep.rows)
+    if not figures:
+        return Section("history", "History", missing="No row has a figure: all of them failed.")
+    return Section("history", "History", "history.html", {"figures": figures, "sweeps": [s.label for s in sweeps]})
+
+
+def history_of(sweeps: Sequence[Sweep]) -> History:
+    """Of each row by its title: its figures in each sweep; None where it is not there, or failed."""
+    tables = [{row.title: row.figures for row in sweep.rows if row.good} for sweep in sweeps]
+    titles = dict.fromkeys(row.title for sweep in sweeps for row in sweep.rows)
+    return {title: [table.get(title) for table in tables] for title in titles}
+
+
+# A design space: two figures against each other, the front marked, with the numbers that each point stands for.
+
+TITLE: Final = "Design space"
+FIRST: Final = ("accelerator_cycles", "cycles_estimated", "instructions", "seconds")
+SECOND: Final = ("utilisation", "bytes_moved", "ram.total", "flash.total")
+"""What is drawn before somebody chooses: the first that is known."""
+
+
+def section(sweeps: Sequence[Sweep]) -> Section:
+    """Of the last sweep: a group for each model, board, accelerator and set of options that has points."""
+    rows = [row for row in sweeps[-1].rows if row.tags]
+    if not rows:
+        missing = "No row varies an accelerator's numbers. A [[space]] in the matrix file does."
+        return Section("space", TITLE, missing=missing)
+    figures = known_figures(rows)
+    if len(figures) < 2:
+        return Section("space", TITLE, missing="The rows that vary an accelerator's numbers have no figures.")
+    several = len({row.options for row in rows}) > 1
+    groups: dict[str, list[int]] = {}
+    for row in rows:
+        groups.setdefault(_group(row, several), []).append(row.number)
+    context = {
+        "groups": groups,
+        "figures": figures,
+        "across": _chosen(figures, FIRST, figures[0]),
+        "up": _chosen(figures, SECOND, figures[1]),
+    }
+    return Section("space", TITLE, "space.html", context)
+
+
+def _group(row: SweptRow, several: bool) -> str:
+    words = f"{row.model} on {row.board} with {row.engines}"
+    return f"{words} {row.options}" if several and row.options else words
+
+
+def _chosen(figures: Sequence[Figure], names: Sequence[str], otherwise: Figure) -> str:
+    known = [figure.name for figure in figures]
+    return next((name for name in names if name in known), otherwise.name)
+
+
+# The page of a sweep, or of several in their order: the last one's rows, and how figures went.
 
 
 def page_of_results(paths: Sequence[Path]) -> tuple[str, list[Sweep]]:
@@ -23,7 +305,7 @@ def page_of_results(paths: Sequence[Path]) -> tuple[str, list[Sweep]]:
 
 def page_of_sweeps(sweeps: Sequence[Sweep]) -> str:
     sweeps = _labelled(sweeps)
-    sections = [module.section(sweeps) for module in (failures, heat, space, history)]
+    sections = [section(sweeps) for section in (failures_section, heat_section, section, history_section)]
     sections.append(_all_rows(sweeps[-1]))
     shown = [one for one in sections if not (one.missing and one.id == "space" and len(sweeps) > 1)]
     last = sweeps[-1]
@@ -67,5 +349,5 @@ def _carried(sweeps: Sequence[Sweep]) -> dict[str, Any]:
             }
             for row in sweeps[-1].rows
         },
-        "history": history.history_of(sweeps) if len(sweeps) > 1 else {},
+        "history": history_of(sweeps) if len(sweeps) > 1 else {},
     }

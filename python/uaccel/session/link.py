@@ -1,13 +1,9 @@
-"""A reliable line over one that loses, doubles and damages bytes: requests in order, each served once, each answered.
-
-Several requests are under way at once, as many as the device's receive buffer holds. What is lost is sent again: when
-the device asks for it, when a later answer shows it, or when time is up. Whatever the line or the device does, every
-operation ends by a deadline, which moves only with what is brought forward, and in proportion to that.
-"""
+"""A reliable line: requests, retries, answers."""
 
 from __future__ import annotations
 
 import secrets
+from bisect import bisect_left, bisect_right
 from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -15,8 +11,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from uaccel.errors import DeviceError
-from uaccel.session.frame import OVERHEAD, Decoder, Packet, encode
-from uaccel.session.ids import (
+from uaccel.session.message import Message, describe_bytes
+from uaccel.session.protocol_ids import (
     FROM_DEVICE,
     VERSION,
     Boot,
@@ -30,9 +26,91 @@ from uaccel.session.ids import (
     Reset,
     Type,
 )
-from uaccel.session.message import Message, shown
-from uaccel.session.request import OnData, Request
-from uaccel.session.transport import Transport
+from uaccel.session.transport import OVERHEAD, Decoder, Packet, Transport, encode
+
+# One request on its way, and the pieces of an object that a ``read`` brings back.
+
+OnData = Callable[[int, bytes], int]
+"""Takes an offset and bytes; tells how many of them were new."""
+LARGEST_OBJECT: Final = 1 << 26
+"""Bytes of what a device sends in answer to one request, unless its size is known from elsewhere."""
+MOST_GAPS: Final = 1024
+
+
+@dataclass
+class Request:
+    """``label`` is what messages call it; ``limit`` how many seconds it may run the model.
+
+    ``unattended``: nobody waits for its answer, and a refusal ends the session.
+    """
+
+    message: Message
+    label: str
+    limit: float = 0.0
+    on_data: OnData | None = None
+    unattended: bool = False
+    sequence: int = 0
+    frame: bytes = b""
+    ends: float | None = None
+    """When the model must be done, since the device has said that it runs."""
+    repaired: bool = False
+    """Sent again because a later one was answered first."""
+    reply: bytes | None = None
+    error: Error | None = None
+
+    @property
+    def done(self) -> bool:
+        return self.reply is not None or self.error is not None
+
+
+class Pieces:
+    """An object as it arrives, in any order and more than once; ``size`` may become known only at the end.
+
+    Until then it has ``most`` bytes at most. Whatever arrives, no more memory is taken than for that.
+    """
+
+    def __init__(self, size: int | None = None, *, most: int = LARGEST_OBJECT) -> None:
+        self.size = size
+        self._most = most if size is None else size
+        self._data = bytearray()
+        self._there: list[tuple[int, int]] = []
+        """Where pieces that touch each other begin and end, in order."""
+
+    def add(self, offset: int, data: bytes) -> int:
+        """How many bytes of the piece are new. What lies beyond the end is left out; so is what makes a gap too many,
+        which can be asked for again."""
+        begin, end = offset, min(offset + len(data), self._most)
+        first = bisect_left(self._there, begin, key=lambda span: span[1])
+        last = bisect_right(self._there, end, lo=first, key=lambda span: span[0])
+        met = self._there[first:last]
+        known = sum(min(end, stop) - max(begin, start) for start, stop in met)
+        if begin >= end or known == end - begin or (not met and len(self._there) >= MOST_GAPS):
+            return 0
+        self._there[first:last] = [(min(begin, met[0][0]), max(end, met[-1][1])) if met else (begin, end)]
+        self._data.extend(bytes(max(0, end - len(self._data))))
+        self._data[begin:end] = data[: end - begin]
+        return end - begin - known
+
+    def missing(self) -> list[tuple[int, int]]:
+        """Offset and length of each gap; the size must be known."""
+        assert self.size is not None
+        gaps, end = [], 0
+        for start, stop in [*self._there, (self.size, self.size)]:
+            if min(start, self.size) > end:
+                gaps.append((end, min(start, self.size) - end))
+            end = stop
+        return gaps
+
+    def value(self) -> bytes:
+        """All of it; nothing must be missing."""
+        return bytes(self._data[: self.size])
+
+
+# A reliable line over one that loses, doubles and damages bytes: requests in order, each served once, each answered.
+#
+# Several requests are under way at once, as many as the device's receive buffer holds. What is lost is sent again: when
+# the device asks for it, when a later answer shows it, or when time is up. Whatever the line or the device does, every
+# operation ends by a deadline, which moves only with what is brought forward, and in proportion to that.
 
 SEQUENCES: Final = 1 << 16
 LONGEST_PAUSE: Final = 2.0
@@ -365,7 +443,7 @@ class Link:
             raise DeviceError(f"{self.name} sends back what uaccel sends: is the line wired in a loop, or an echo on?")
         self._understood += 1
         if packet.type == Type.FAULT:
-            raise DeviceError(f"{self.name} stopped: {shown(Fault.unpack(packet.body).text)}")
+            raise DeviceError(f"{self.name} stopped: {describe_bytes(Fault.unpack(packet.body).text)}")
         if packet.type == Type.BOOT:
             self._booted(Boot.unpack(packet.body))
         elif packet.type == Type.LOG:

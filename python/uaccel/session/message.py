@@ -1,4 +1,4 @@
-"""What a message of the protocol is: fields of fixed size, and bytes that follow them in some."""
+"""Messages of the protocol, and what an accelerator driver's codes mean."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ from struct import Struct
 from typing import ClassVar, Final, TypeVar
 
 from uaccel.errors import DeviceError
+
+# What a message of the protocol is: fields of fixed size, and bytes that follow them in some.
 
 M = TypeVar("M", bound="Message")
 LONGEST_WORDS: Final = 300
@@ -45,8 +47,23 @@ class Message:
         return cls(*values, *tail)
 
 
-def shown(words: bytes | str) -> str:
+def describe_bytes(words: bytes | str) -> str:
     """What a device says of itself, for a person: one line, and no more of it than one reads."""
     text = words.decode(errors="replace") if isinstance(words, bytes) else words
     line = " ".join("".join(c if c.isprintable() else " " for c in text[: 4 * LONGEST_WORDS]).split())
     return line if len(line) <= LONGEST_WORDS else f"{line[:LONGEST_WORDS]} ..."
+
+
+# What an accelerator's driver returns, in words: the codes of firmware/include/uaccel_accelerator.h.
+
+CODES: Final = {
+    1: "the device did not finish",
+    2: "the device reports an error",
+    3: "the device does not answer: its registers read all ones",
+    4: "another device is there",
+    5: "the device is of a version that the driver does not know",
+    6: "the device was refused access to memory",
+    7: "the command stream is damaged or truncated",
+    8: "the driver was asked for something that the device cannot do",
+}
+"""Where the driver says nothing more of it. Those that are missing here are a vendor's own."""

@@ -1,4 +1,4 @@
-"""Emulated boards: QEMU's command line for a board, a transport to it, and a stand-in for a board on the bench."""
+"""Boards that QEMU emulates, and instructions counted there."""
 
 from __future__ import annotations
 
@@ -12,21 +12,62 @@ import weakref
 from collections.abc import Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, NamedTuple
 
 from uaccel.board import Board, QemuRun, RttConsole
+from uaccel.build.archive_reader import DeviceModel
+from uaccel.build.board_json import qemu_words
+from uaccel.build.children import start
+from uaccel.build.elf import symbols
+from uaccel.build.programs import FoundProgram, find_command
 from uaccel.errors import BoardError, DeviceError, ToolError
-from uaccel.project.boardjson import qemu_words
-from uaccel.project.devices import DeviceModel
-from uaccel.session.counting import Blocks, plugin_for, plugin_options
-from uaccel.session.devices import DeviceOptions, Ram, device_options
-from uaccel.session.gdb import GdbMemory
-from uaccel.session.ports import for_board
-from uaccel.session.process import ProcessTransport, first_words
-from uaccel.session.rtt import Area, RttTransport
+from uaccel.session.connect import ProcessTransport, first_words, for_board
+from uaccel.session.debug_probe import Area, GdbMemory, RttTransport
+from uaccel.session.device_models import (
+    DeviceOptions,
+    PluginSource,
+    Ram,
+    build_plugin,
+    code_address,
+    device_options,
+    plugin_words,
+    ports_folder,
+)
 from uaccel.session.transport import Transport
-from uaccel.toolchain import FoundProgram, find_command
-from uaccel.toolchain.children import start
+
+# Exact instruction counts under QEMU: a plugin of ours, and its options.
+
+
+class Blocks(NamedTuple):
+    """Where the plugin tells which instructions were executed: to ``file``, at the first ``marks`` readings."""
+
+    file: Path
+    marks: int
+
+
+def plugin_for(qemu: FoundProgram) -> Path:
+    """The plugin, built at first use; :class:`ToolError` where this QEMU takes none or no compiler is there."""
+    folder = ports_folder("qemu_plugin")
+    return build_plugin(PluginSource("count", "the counting plugin", [folder / "count.c"], [folder]), qemu)
+
+
+def plugin_options(plugin: Path, firmware: Path, blocks: Blocks | None = None) -> list[str]:
+    """For QEMU's command line; none where the firmware has not what the plugin looks for."""
+    at = symbols(firmware)
+    wanted = {
+        "function": "uaccel_port_instructions",
+        "window": "uaccel_count_window",
+        "skip": "uaccel_uncounted_start",
+        "until": "uaccel_uncounted_end",
+    }
+    if not all(symbol in at for symbol in wanted.values()):
+        return []
+    values = {option: at[symbol] for option, symbol in wanted.items()}
+    more: dict[str, int | str] = {} if blocks is None else {"blocks": str(blocks.file), "marks": blocks.marks}
+    return plugin_words(plugin, values | {"function": code_address(values["function"])} | more)
+
+
+# Emulated boards: QEMU's command line for a board, a transport to it, and a stand-in for a board on the bench.
 
 Counting = Literal["auto", "plugin", "time", "off"]
 """How instructions are counted. ``plugin``: exactly. ``time``: by QEMU's clock, which then advances by a nanosecond for

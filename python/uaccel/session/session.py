@@ -13,9 +13,26 @@ from typing import Any, Final
 
 from uaccel.errors import DeviceError, InputError, LayerError
 from uaccel.model import Array
-from uaccel.session.codes import CODES
-from uaccel.session.description import LARGEST_DESCRIPTION, Identity, ModelInfo, read_description
-from uaccel.session.ids import (
+from uaccel.session.connect import ProcessTransport, open_port
+from uaccel.session.description import (
+    ACCOUNT,
+    INFERENCES,
+    LARGEST_DESCRIPTION,
+    LAYER,
+    TIME,
+    Account,
+    Identity,
+    LayerTime,
+    ModelInfo,
+    instructions_of,
+    layer_outputs,
+    layer_times,
+    read_description,
+)
+from uaccel.session.description import accounts as read_accounts
+from uaccel.session.link import LARGEST_OBJECT, Link, Pieces, RefusedError, Request, Timeouts, Traffic, as_signed
+from uaccel.session.message import CODES, describe_bytes
+from uaccel.session.protocol_ids import (
     MOST_RUNS,
     ErrorCode,
     HelloReply,
@@ -29,24 +46,7 @@ from uaccel.session.ids import (
     Verbosity,
     Write,
 )
-from uaccel.session.inputs import ramp
-from uaccel.session.link import Link, RefusedError, Timeouts, Traffic, as_signed
-from uaccel.session.message import shown
-from uaccel.session.ports import open_port
-from uaccel.session.process import ProcessTransport
-from uaccel.session.records import (
-    ACCOUNT,
-    INFERENCES,
-    LAYER,
-    TIME,
-    Account,
-    LayerTime,
-    instructions_of,
-    layer_outputs,
-    layer_times,
-)
-from uaccel.session.records import accounts as read_accounts
-from uaccel.session.request import LARGEST_OBJECT, Pieces, Request
+from uaccel.session.tensors import ramp
 from uaccel.session.transport import Transport
 
 EVERY_LAYER: Final = 0xFFFF
@@ -322,7 +322,7 @@ class Session:
 
     def _meet(self, hello: HelloReply) -> ModelInfo:
         seen, wanted = Identity(hello.model_hash, hello.build), self._expect
-        name = shown(hello.name)
+        name = describe_bytes(hello.name)
         if wanted is not None and seen != wanted:
             what = "model" if seen.model_hash != wanted.model_hash else "build"
             ours, theirs = (wanted.model_hash, seen.model_hash) if what == "model" else (wanted.build, seen.build)
@@ -354,7 +354,7 @@ class Session:
     def _take_log(self, log: Log, number: int) -> None:
         level = LogLevel(min(log.level, LogLevel.ERROR))
         lost = max(0, number - self._log_lines)
-        line = LogLine(self._link.name, level, shown(log.text), lost)
+        line = LogLine(self._link.name, level, describe_bytes(log.text), lost)
         self._log_lines = number + 1
         self.log.append(line)
         del self.log[:-KEPT_LOG_LINES]
@@ -416,7 +416,7 @@ class Session:
         layer, code = status >> CODE_BITS & LAYER_MASK, (status & CODE_MASK ^ CODE_SIGN) - CODE_SIGN
         if status >= -CODE_MASK - 1 or layer >= len(self.model.layers):
             return DeviceError(f"{self._link.name}: the model returned {status} instead of 0")
-        info, text = self.model.layers[layer], shown(said)
+        info, text = self.model.layers[layer], describe_bytes(said)
         meaning = text or CODES.get(code)
         words = f"{info.engine}: {meaning} (error {code})" if meaning else f"{info.engine}: error {code}"
         return LayerError(f"{self._link.name}: layer {layer} ({info.name}): {words}", layer, code, text)

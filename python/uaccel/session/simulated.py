@@ -11,15 +11,15 @@ from pathlib import Path
 from typing import Final
 
 from uaccel.board import Board, RtlRun, UartConsole, load_board
-from uaccel.board.device_tables import FIRST_DEVICE
+from uaccel.board.accelerator_devices import FIRST_DEVICE
+from uaccel.build.archive_reader import project_devices, project_unit
+from uaccel.build.elf import symbols
+from uaccel.build.rtl.build import simulator
 from uaccel.errors import BoardError
-from uaccel.project.devices import project_devices, project_unit
-from uaccel.project.elf import symbols
-from uaccel.rtl.simulator import simulator
-from uaccel.session.counting import Blocks
-from uaccel.session.devices import machine_devices
+from uaccel.session.connect import ProcessTransport
+from uaccel.session.device_models import machine_devices
 from uaccel.session.link import Timeouts
-from uaccel.session.process import ProcessTransport
+from uaccel.session.qemu import Blocks
 from uaccel.session.transport import WRITE_SECONDS
 
 SIMULATED_TIMEOUTS: Final = Timeouts(answer=20, silence=600, run=36000, operation=3600, write=600)

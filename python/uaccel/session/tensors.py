@@ -1,14 +1,18 @@
-"""A tensor that goes to a device or comes from it."""
+"""Tensors that go in and come out."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 
 from uaccel.errors import DeviceError, InputError
-from uaccel.model import Array
+from uaccel.model import Array, read_npz
+
+# A tensor that goes to a device or comes from it.
 
 
 @dataclass(frozen=True)
@@ -39,3 +43,71 @@ class TensorType:
             raise DeviceError(f'tensor "{self.name}" came with {len(data)} bytes, {self.size} were expected')
         little = np.frombuffer(data, np.dtype(self.dtype).newbyteorder("<"))
         return little.astype(self.dtype).reshape(self.shape)
+
+
+# Input tensors: from an .npz file, or the ramp that makes two runs comparable.
+
+
+def ramp(tensor: TensorType) -> Array:
+    """((7 i + 3) mod 256) - 128 over the flat index; other types hold the same numbers as far as they can."""
+    values: Array = ((7 * np.arange(256) + 3) % 256) - 128  # and so on: they come again
+    kind = np.dtype(tensor.dtype).kind
+    if kind == "f":
+        values = values / 128
+    elif kind == "u":
+        values = values + 128
+    elif kind == "b":
+        values = values > 0
+    return np.resize(values.astype(tensor.dtype), tensor.shape)
+
+
+def load_inputs(path: Path, tensors: Sequence[TensorType]) -> list[list[Array]]:
+    """The samples of an .npz file: arrays keyed by input name, of the input's shape or a batch of such."""
+    return samples_of(read_arrays(path), tensors, str(path))
+
+
+def samples_of(
+    arrays: Mapping[str, Array], tensors: Sequence[TensorType], source: str, kind: str = "input"
+) -> list[list[Array]]:
+    """The same of arrays that are here already; messages call them ``source``, and each array a ``kind``."""
+    by_name = {tensor.name: tensor for tensor in tensors}
+    unknown = sorted(set(arrays) - set(by_name))
+    missing = [name for name in by_name if name not in arrays]
+    if unknown or missing:
+        wanted = ", ".join(f'"{name}"' for name in by_name)
+        seen = ", ".join(f'"{name}"' for name in arrays) or "nothing"
+        raise InputError(f"{source} holds {seen}; the model's {kind}s are {wanted}: name the arrays so")
+    batches = {name: _samples(f'{source}: {kind} "{name}"', by_name[name], array) for name, array in arrays.items()}
+    counts = {name: len(batch) for name, batch in batches.items()}
+    if len(set(counts.values())) > 1:
+        seen = ", ".join(f"{name} {count}" for name, count in counts.items())
+        raise InputError(f"{source}: {kind}s have different numbers of samples ({seen}); give each the same")
+    number = next(iter(counts.values()), 1)
+    return [[batches[tensor.name][i] for tensor in tensors] for i in range(number)]
+
+
+def read_arrays(path: Path) -> dict[str, Array]:
+    """All of an .npz file."""
+    try:
+        return read_npz(path)
+    except OSError as error:
+        raise InputError(f"cannot read inputs {path}: {error.strerror or error}") from error
+    except ValueError as error:
+        raise InputError(f"{path} is not a readable .npz file: {error}") from error
+
+
+def _samples(what: str, tensor: TensorType, array: Array) -> list[Array]:
+    if str(array.dtype) != tensor.dtype:
+        raise InputError(f"{what} is {array.dtype}, the model wants {tensor.dtype}")
+    if array.shape == tensor.shape:
+        return [array]
+    if array.ndim and array.shape[0] == 0:
+        raise InputError(f"{what} has shape {list(array.shape)}: no samples; give one or more")
+    if array.shape[1:] == tensor.shape:
+        return list(array)
+    if array.ndim == len(tensor.shape) and array.shape[1:] == tensor.shape[1:] and tensor.shape[0] == 1:
+        return [row[np.newaxis] for row in array]
+    raise InputError(
+        f"{what} has shape {list(array.shape)}, the model wants {list(tensor.shape)} "
+        "(or several samples of it along a first axis)"
+    )

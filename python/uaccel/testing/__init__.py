@@ -21,14 +21,13 @@ from typing import TYPE_CHECKING, Any, Final
 if TYPE_CHECKING:
     from uaccel.ops.fixedpoint import multiply_by_quantized_multiplier
     from uaccel.pipeline import compile_model
-    from uaccel.running.layers import exact_layers
-    from uaccel.testing.agreement import check_accelerator
+    from uaccel.runner.verify import exact_layers
+    from uaccel.testing.accelerator_check import check_accelerator
+    from uaccel.testing.board import BoardUnderTest
     from uaccel.testing.device_library import DeviceLibrary, EngineSpan
     from uaccel.testing.driver import DriverUnderTest, compile_with_each, host_hal, run_sanitized
-    from uaccel.testing.layers import Layers
+    from uaccel.testing.layers import Example, Layers, example, operator
     from uaccel.testing.outcome import Outcome
-    from uaccel.testing.regions import Example, example, operator
-    from uaccel.testing.under_test import BoardUnderTest
     from uaccel.tvm_api.executor import Executor
 
 __all__ = [
@@ -54,14 +53,13 @@ __all__ = [
 _HOMES: Final = {
     "ops.fixedpoint": ("multiply_by_quantized_multiplier",),
     "pipeline": ("compile_model",),
-    "running.layers": ("exact_layers",),
-    "testing.agreement": ("check_accelerator",),
+    "runner.verify": ("exact_layers",),
+    "testing.accelerator_check": ("check_accelerator",),
     "testing.device_library": ("DeviceLibrary", "EngineSpan"),
     "testing.driver": ("DriverUnderTest", "compile_with_each", "host_hal", "run_sanitized"),
-    "testing.layers": ("Layers",),
-    "testing.regions": ("Example", "example", "operator"),
+    "testing.layers": ("Layers", "Example", "example", "operator"),
     "testing.outcome": ("Outcome",),
-    "testing.under_test": ("BoardUnderTest",),
+    "testing.board": ("BoardUnderTest",),
     "tvm_api.executor": ("Executor",),
 }
 

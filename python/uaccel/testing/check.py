@@ -11,20 +11,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from uaccel.errors import DeviceError, InputError, ToolError, VerificationError
-from uaccel.running.compare import compare
-from uaccel.running.firmware import tensor_types
-from uaccel.running.layers import WrongLayer
-from uaccel.running.samples import SAMPLES, default_samples
-from uaccel.running.verdict import FAILED, CompiledSubject, judge_values, largest_tolerance, layers_to_read
-from uaccel.running.verify import Computed, find_inside, first_wrong_layer
-from uaccel.session.batch import run_batch
-from uaccel.session.inputs import load_inputs, read_arrays, samples_of
-from uaccel.session.profile import layers_of
+from uaccel.report.run_json import batched
+from uaccel.runner.compare import compare
+from uaccel.runner.firmware import tensor_types
+from uaccel.runner.samples import SAMPLES, default_samples
+from uaccel.runner.verdict import FAILED, CompiledSubject, judge_values, largest_tolerance, layers_to_read
+from uaccel.runner.verify import Computed, WrongLayer, find_inside, first_wrong_layer
+from uaccel.session.batch import layers_of, run_batch
 from uaccel.session.session import Session
-from uaccel.session.tensors import TensorType
-from uaccel.telling.figures import batched
+from uaccel.session.tensors import TensorType, load_inputs, read_arrays, samples_of
+from uaccel.testing.firmware_cache import Product
 from uaccel.testing.outcome import Outcome, Values
-from uaccel.testing.workshop import Product
 
 Array = NDArray[Any]
 Sample = list[Array]

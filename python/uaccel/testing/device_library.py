@@ -9,9 +9,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from uaccel.build.rtl.build import device_library
 from uaccel.errors import DeviceError
-from uaccel.resources import data_dir
-from uaccel.rtl import device_library
+from uaccel.util.files import data_dir
 
 STRICT = ("-std=c99", "-O2", "-g", "-Wall", "-Wextra", "-pedantic", "-Wconversion", "-Werror")
 SANITIZED = ("-fsanitize=undefined", "-fno-sanitize-recover=all")

@@ -20,15 +20,14 @@ from typing import Any, Final
 import numpy as np
 
 from uaccel.accelerator import Accelerator
-from uaccel.basics.device_build import CXX
 from uaccel.board import load_board
-from uaccel.board.device_tables import rack_source
+from uaccel.board.accelerator_devices import CXX, rack_source
+from uaccel.build.archive_reader import hal_folders
+from uaccel.build.programs import find_command
 from uaccel.errors import AcceleratorError
 from uaccel.model import Array
-from uaccel.project.devices import hal_folders
-from uaccel.resources import data_dir
-from uaccel.running.devices import MODEL, Devices, devices_in_place
-from uaccel.toolchain import find_command
+from uaccel.runner.request import MODEL, Devices, devices_in_place
+from uaccel.util.files import data_dir
 
 STRICT: Final = ("-std=c99", "-Wall", "-Wextra", "-pedantic", "-Wconversion", "-Wshadow", "-Werror")
 SANITIZE: Final = ("-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-fno-omit-frame-pointer", "-g")

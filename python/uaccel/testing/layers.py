@@ -1,30 +1,38 @@
-"""Random layers for tests of accelerators: any parameters that the operators allow, extreme ones among them.
-
-Multipliers and shifts are mostly such that results spread over 8 bits, and now and then those at which rounding ends.
-"""
+"""Random layers and regions for tests."""
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
+from uaccel.accelerator import Region
+from uaccel.accelerator.region import region_of
 from uaccel.model import Array, Quantisation, TensorInfo
-from uaccel.ops.add import Add, AddAttrs, Sub
-from uaccel.ops.base import constant, get
-from uaccel.ops.batch_matmul import BatchMatmul, BatchMatmulAttrs
-from uaccel.ops.conv2d import Conv2d, Conv2dAttrs
-from uaccel.ops.depthwise_conv2d import DepthwiseConv2d
-from uaccel.ops.fully_connected import FullyConnected, FullyConnectedAttrs
+from uaccel.ops.binary import Add, AddAttrs, Sub, WeightedSum, weighted_sum_attrs
+from uaccel.ops.conv import Conv2d, Conv2dAttrs, DepthwiseConv2d
+from uaccel.ops.exact import FLOAT32, TFLITE
 from uaccel.ops.lookup import Lookup, LookupAttrs
-from uaccel.ops.pool import AveragePool2d, MaxPool2d, PoolAttrs
-from uaccel.ops.reduce import ReduceMean, ReduceSumAttrs
-from uaccel.ops.rounding import FLOAT32, TFLITE
-from uaccel.ops.scaled_sum import ScaledSum, scaled_sum_attrs
-from uaccel.ops.weighted_sum import WeightedSum, weighted_sum_attrs
-from uaccel.ops.window import WindowAttrs, WindowMax, WindowMean, window_mean_operands
-from uaccel.tvm_api import relax
+from uaccel.ops.matmul import BatchMatmul, BatchMatmulAttrs, FullyConnected, FullyConnectedAttrs
+from uaccel.ops.operator import NAMESPACE, REGISTRY, constant, get
+from uaccel.ops.pool import (
+    AveragePool2d,
+    MaxPool2d,
+    PoolAttrs,
+    WindowAttrs,
+    WindowMax,
+    WindowMean,
+    window_mean_operands,
+)
+from uaccel.ops.reduce import ReduceMean, ReduceSumAttrs, ScaledSum, scaled_sum_attrs
+from uaccel.tvm_api import ModuleBuilder, main_bindings, relax
+from uaccel.tvm_api.executor import Executor
+
+# Random layers for tests of accelerators: any parameters that the operators allow, extreme ones among them.
+#
+# Multipliers and shifts are mostly such that results spread over 8 bits, and now and then those at which rounding ends.
 
 
 class Layers:
@@ -214,3 +222,40 @@ class Layers:
 
 def shape_of(x: Any) -> tuple[int, ...]:
     return tuple(int(extent) for extent in x.ty.shape.values)
+
+
+# Regions made of a few Relax calls, as an accelerator is given them, for tests without a model file.
+
+
+@dataclass(frozen=True)
+class Example:
+    """A region and the module that says what it means."""
+
+    region: Region
+    module: Any
+
+    def expected(self, inputs: Sequence[Array]) -> list[Array]:
+        return Executor(self.module).run(inputs)
+
+
+def example(shapes: Sequence[tuple[int, ...]], build: Callable[..., Any], dtype: str = "int8") -> Example:
+    """``build(block, x0, x1, ...)`` binds calls by ``block.emit(call, name)`` and returns the results."""
+    builder = ModuleBuilder()
+    parameters = [relax.Var(f"x{i}", relax.TensorType(shape, dtype)) for i, shape in enumerate(shapes)]
+    with builder.function(parameters) as block:
+        results = build(block, *parameters)
+        block.finish(relax.Tuple(results))
+    variables, bindings = main_bindings(builder.module)
+    names = [var.name for var in results]
+    outputs = [var for name in names for var, _ in bindings if var.name == name]
+    return Example(region_of(bindings, variables, outputs), builder.module)
+
+
+def operator(name: str) -> Any:
+    """The integer operator ``uaccel.<name>``: ``operator("add").attributes(...)`` are attributes of it, and
+    ``operator("add")(x, y, attrs=...)`` is a call."""
+    return REGISTRY[f"{NAMESPACE}{name}"]
+
+
+def random_int8(generator: np.random.Generator, shape: tuple[int, ...]) -> Array:
+    return generator.integers(-128, 128, shape).astype(np.int8)

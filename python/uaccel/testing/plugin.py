@@ -17,9 +17,9 @@ from uaccel.errors import UaccelError
 
 if TYPE_CHECKING:
     from uaccel.board import Board
-    from uaccel.lab.farm import Farm
+    from uaccel.runner.sweep.farm import Farm
     from uaccel.testing import BoardUnderTest
-    from uaccel.testing.workshop import Workshop
+    from uaccel.testing.firmware_cache import Workshop
 
 FIXTURE: Final = "uaccel_board"
 MARKER: Final = "uaccel_needs"
@@ -134,7 +134,7 @@ def uaccel_board(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPa
 
 
 def _names(config: pytest.Config) -> list[str]:
-    from uaccel.testing.choose import USUAL
+    from uaccel.testing.needs import USUAL
 
     return list(config.getoption("--uaccel-board")) or [USUAL]
 
@@ -146,7 +146,7 @@ def _boards(config: pytest.Config) -> list[Board]:
 
 
 def _ports(config: pytest.Config, boards: Sequence[Board]) -> dict[str, str]:
-    from uaccel.testing.choose import ports_of
+    from uaccel.testing.needs import ports_of
 
     return ports_of(boards, config.getoption("--uaccel-port"))
 
@@ -171,7 +171,7 @@ def _skip_where_needs_are_not_met(item: Any, board: Board, port: str) -> None:
 
 
 def _skip_where_absent(config: pytest.Config, board: Board, port: str) -> None:
-    from uaccel.testing.choose import absence
+    from uaccel.testing.needs import absence
 
     reason = absence(board, port)
     if reason is not None and config.getoption("--uaccel-strict"):
@@ -183,7 +183,7 @@ def _skip_where_absent(config: pytest.Config, board: Board, port: str) -> None:
 def _hold(stack: ExitStack, request: pytest.FixtureRequest, board: Board, port: str) -> str:
     """Where the board is, now that nobody else has it; empty where everybody can have one."""
     from uaccel.bench import find_port, hold
-    from uaccel.testing.choose import over_line
+    from uaccel.testing.needs import over_line
 
     if not over_line(board, port):
         return ""
@@ -198,7 +198,7 @@ def _under_test(
 ) -> BoardUnderTest:
     from uaccel.session.link import Timeouts
     from uaccel.testing import BoardUnderTest
-    from uaccel.testing.workshop import Workshop
+    from uaccel.testing.firmware_cache import Workshop
 
     state = request.config.stash[STATE]
     if state.workshop is None:

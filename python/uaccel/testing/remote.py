@@ -14,13 +14,13 @@ from typing import Any
 from uaccel import errors
 from uaccel.board import Board, load_board
 from uaccel.errors import DeviceError, InputError, UaccelError
-from uaccel.lab.farm import Farm
-from uaccel.lab.parts import Job
-from uaccel.lab.row import Row
+from uaccel.runner.sweep.farm import Farm
+from uaccel.runner.sweep.matrix import Row
+from uaccel.runner.sweep.row_result import Job
 from uaccel.session.link import Timeouts
+from uaccel.testing.board import BoardUnderTest, Report
+from uaccel.testing.firmware_cache import Product, Workshop
 from uaccel.testing.outcome import Check, Outcome, Values
-from uaccel.testing.under_test import BoardUnderTest, Report
-from uaccel.testing.workshop import Product, Workshop
 
 
 @dataclass(frozen=True)
@@ -87,7 +87,7 @@ def _word(accelerator: str | Path) -> str:
 
 def _arrays(values: Values | None) -> Values | None:
     """Those of a file are read where it is."""
-    from uaccel.session.inputs import read_arrays
+    from uaccel.session.tensors import read_arrays
 
     return read_arrays(Path(values)) if isinstance(values, (str, Path)) else values
 
@@ -127,7 +127,7 @@ def _workshop() -> Workshop:
 
 def farm_of(address: str, files: Mapping[str, str | None], wait: float) -> Farm:
     """A lab in which checks run; ``files``: of TLS, as :func:`~uaccel.lab.connect.tls_of` names them."""
-    from uaccel.lab.connect import tls_of
+    from uaccel.runner.sweep.farm import tls_of
 
     paths = {name: Path(path) if path else None for name, path in files.items()}
     return Farm(address, tls=tls_of(address, **paths), wait=wait, function=check_here)

@@ -6,7 +6,7 @@ import contextlib
 from typing import Any
 
 from uaccel.tvm_api import is_tuple, is_tuple_type, relax
-from uaccel.tvm_api.refusals import refusals
+from uaccel.tvm_api.extremes import refusals
 
 
 class TvmConversionError(Exception):

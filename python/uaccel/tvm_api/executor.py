@@ -1,15 +1,26 @@
-"""The exact meaning of a module, executed by TVM on this machine: what ``--verify`` compares with."""
+"""Executing a module, and calling a function of it."""
 
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 import numpy as np
 
 from uaccel.model import Array, StateSpec
-from uaccel.tvm_api import main_bindings, relax, structural_equal, structural_hash, tvm, with_all_bindings
+from uaccel.tvm_api import (
+    main_bindings,
+    relax,
+    structural_equal,
+    structural_hash,
+    te,
+    tirx,
+    tvm,
+    with_all_bindings,
+)
+
+# The exact meaning of a module, executed by TVM on this machine: what ``--verify`` compares with.
 
 KEPT: Final = 4
 """How many built modules a process keeps: rows of a sweep that differ in the board alone mean the same."""
@@ -88,3 +99,32 @@ def _arrays(result: Any) -> list[Array]:
     if hasattr(result, "numpy"):
         return [result.numpy()]
     return [array for entry in result for array in _arrays(entry)]
+
+
+# Functions of Python that an executed module calls; modules told apart.
+
+Computed = Callable[[Sequence[Array]], Sequence[Array]]
+
+
+def calling(
+    function: Computed, name: str, inputs: list[Any], outputs: Sequence[tuple[tuple[int, ...], str]]
+) -> list[Any]:
+    """TE tensors that ``function`` computes when the module runs on this computer; ``name`` tells it from others."""
+    symbol = f"uaccel.called.{name}"
+
+    def packed(*tensors: Any) -> None:
+        values = function([np.array(tensor.numpy()) for tensor in tensors[: len(inputs)]])
+        for tensor, value in zip(tensors[len(inputs) :], values, strict=True):
+            tensor.copyfrom(np.ascontiguousarray(value).reshape(tuple(tensor.shape)))
+
+    tvm.register_global_func(symbol, packed, override=True)
+    shapes, dtypes = [shape for shape, _ in outputs], [dtype for _, dtype in outputs]
+    made = te.extern(
+        shapes, inputs, lambda ins, outs: tirx.call_packed(symbol, *ins, *outs), name="called", dtype=dtypes
+    )
+    return [made] if len(shapes) == 1 else list(made)
+
+
+def digest_of(module: Any) -> str:
+    """Of what a module is, whatever its variables are called."""
+    return f"{structural_hash(module) & (1 << 64) - 1:016x}"

@@ -1,12 +1,17 @@
-"""Maxima and minima of floats, right for infinities too: TVM's begin with the largest finite number."""
+"""Repairs of TVM: extremes that are right for infinities, and its refusals told in a line."""
 
 from __future__ import annotations
 
+import contextlib
 import math
+import re
+from collections.abc import Iterator
 from typing import Any, Final
 
 from tvm import te, tirx, topi
 from tvm.ir import Op
+
+# Maxima and minima of floats, right for infinities too: TVM's begin with the largest finite number.
 
 PICKS: Final = {"max": (topi.max, tirx.max, -math.inf), "min": (topi.min, tirx.min, math.inf)}
 
@@ -38,3 +43,33 @@ def _legalised(name: str) -> Any:
 def register_extremes() -> None:
     for name in PICKS:
         Op.get(f"relax.{name}").set_attr("FLegalize", _legalised(name), plevel=11)  # TVM's own is at 10
+
+
+# What TVM refuses, told in one line.
+
+
+class TvmRefusalError(Exception):
+    """TVM refused to lower something; the text is the last line of its message, where people can read it."""
+
+
+UNKNOWN: Final = "TVM cannot express it for these types, shapes and options"
+_INTERNALS: Final = re.compile(
+    r"#|::|->|==|0x|__|<class|\b[TR]\.|\b(?:tvm|tirx?|relax|numpy|self|assert\w*|NoneType|InternalError|Metadata)\b|"
+    r"Check failed|has no attribute|(?:positional|keyword) argument|object is not|bytes-like|int\(\)|\w+Expr\b|\bPrim"
+)
+"""What only somebody who knows TVM's code can read."""
+
+
+def plain(text: str) -> str:
+    """A reason in words as it is; of TVM's internals nothing but that it refuses."""
+    return UNKNOWN if " " not in text.strip() or _INTERNALS.search(text) else text
+
+
+@contextlib.contextmanager
+def refusals(kind: type[Exception] = TvmRefusalError) -> Iterator[None]:
+    """Whatever TVM raises inside as one kind of error: it has a dozen unrelated types, assertions among them."""
+    try:
+        yield
+    except Exception as error:
+        lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+        raise kind(plain(lines[-1] if lines else "")) from error

@@ -1,15 +1,20 @@
-"""TIR: what the printer of plain C (``cprinter/``) needs to walk it and to prepare it."""
+"""TIR as the printer of C needs it, and loops that fill tensors."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import contextlib
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from tvm import s_tir
+from tvm.script.ir_builder import IRBuilder
+from tvm.script.ir_builder import tirx as script
 from tvm_ffi.structural import structural_walk
 
 from uaccel.tvm_api import Op, relax, te, tirx, tvm
-from uaccel.tvm_api.refusals import refusals
+from uaccel.tvm_api.extremes import refusals
+
+# TIR: what the printer of plain C (``cprinter/``) needs to walk it and to prepare it.
 
 Call = tvm.ir.Call
 TensorLoad = tvm.ir.TensorLoad
@@ -102,3 +107,52 @@ def with_plain_buffers(func: Any) -> Any:
         if not isinstance(kind.elem_offset, tirx.IntImm) or kind.strides:
             plain[parameter] = tirx.decl_buffer(kind.shape, kind.dtype, parameter.name)
     return func.specialize(plain) if plain else func
+
+
+# Loops that fill tensors: meanings of operators that depend on their own earlier results.
+
+
+def te_extern_loops(
+    outputs: list[tuple[tuple[int, ...], str]], inputs: list[Any], write: Callable[..., None], name: str
+) -> list[Any]:
+    """TE tensors of these shapes and types that ``write`` fills: it is given inputs and outputs as arrays, indexed
+    as they lie in memory, and loops with ``count_to``. For what depends on its own earlier results."""
+
+    def statement(sources: Any, targets: Any) -> Any:
+        with IRBuilder() as builder:
+            with count_to(1):  # arrays want a frame to stand in
+                write(*(script.buffer_proxy(buffer) for buffer in (*sources, *targets)))
+            return builder.get()
+
+    shapes, dtypes = [shape for shape, _ in outputs], [dtype for _, dtype in outputs]
+    made = te.extern(shapes, inputs, statement, name=name, dtype=dtypes)
+    return [made] if len(shapes) == 1 else list(made)
+
+
+def count_to(extent: int) -> Any:
+    """A loop of ``written_by_loops``: ``with count_to(4) as i``."""
+    return script.serial(0, extent)
+
+
+@contextlib.contextmanager
+def where(condition: Any) -> Iterator[None]:
+    """What happens where it holds, inside ``written_by_loops``: ``with where(a[i] > 0)``."""
+    with script.If(condition), script.Then():
+        yield
+
+
+def while_holds(condition: Any) -> Any:
+    """A loop inside ``written_by_loops`` that goes on while the condition holds."""
+    return script.While(condition)
+
+
+def local_array(count: int, dtype: str) -> Any:
+    """An array inside ``written_by_loops``."""
+    return script.buffer_proxy(script.decl_buffer([count], dtype, scope="local"))
+
+
+def te_let(value: Any) -> Any:
+    """A value inside ``written_by_loops`` that expressions may use often without growing by it."""
+    array = local_array(1, str(value.ty.dtype))
+    array[0] = value
+    return array[0]

@@ -15,14 +15,12 @@ from hypothesis import strategies as st
 
 from support.npu import ODD, SMALL, TINY, Family, check, npu
 from uaccel.accelerator import OBJECTIVES, ROUNDINGS
+from uaccel.accelerator.streams.chain import Chain
 from uaccel.model import Quantisation, TensorInfo
-from uaccel.ops.base import constant, get
-from uaccel.ops.conv2d import Conv2dAttrs
-from uaccel.ops.depthwise_conv2d import DepthwiseConv2d
-from uaccel.ops.scaled_sum import scaled_sum_attrs
-from uaccel.streams.chain import Chain
-from uaccel.testing.layers import Layers
-from uaccel.testing.regions import Example, example, operator
+from uaccel.ops.conv import Conv2dAttrs, DepthwiseConv2d
+from uaccel.ops.operator import constant, get
+from uaccel.ops.reduce import scaled_sum_attrs
+from uaccel.testing.layers import Example, Layers, example, operator
 from uaccel.tvm_api import relax
 
 Build = Callable[..., Any]

@@ -11,11 +11,10 @@ import pytest
 
 from support.npu import FLASH, SMALL, Family, check, part
 from uaccel.accelerator import load_accelerator
+from uaccel.accelerator.streams.machine import packed
 from uaccel.pipeline import compile_model
 from uaccel.streams import Tokens, pack
-from uaccel.streams.code import packed
-from uaccel.testing.layers import Layers
-from uaccel.testing.regions import Example, example
+from uaccel.testing.layers import Example, Layers, example
 
 ROOT = Path(__file__).resolve().parents[3]
 PAGE = (ROOT / "docs/npu.md").read_text()

@@ -15,11 +15,11 @@ from support.npu import FLASH, SMALL, Family, npu, part
 from support.offload import offload, run
 from support.onnx_networks import Net, convolutional, keyword_transformer, quantised, temporal, vision_transformer
 from support.oracle import Tflm, random_inputs
-from uaccel import verify
 from uaccel.accelerator import OBJECTIVES, Region, load_accelerator
-from uaccel.basics.words import CPU
+from uaccel.api import verify
 from uaccel.pipeline import Compiled, compile_model
 from uaccel.streams import LATENCY, Network, plan_network
+from uaccel.util.text import CPU
 
 ARRAY = 256
 """Multiply-accumulates in a cycle."""
@@ -147,8 +147,7 @@ def test_a_3x3_layer_is_close_to_the_peak(
 ) -> None:
     """On its own, loads and stores of everything included. 16x16x16 pixels are computed in 2304 cycles, and it takes
     some 800 until the first pixels and all weights are there, and until the last ones are stored."""
-    from uaccel.testing.layers import Layers
-    from uaccel.testing.regions import example
+    from uaccel.testing.layers import Layers, example
 
     layers = Layers(channels)
     made = example(

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from uaccel.resources import data_dir
-from uaccel.rtl.description import read_rtl
+from uaccel.build.rtl.description import read_rtl
+from uaccel.util.files import data_dir
 
 FOLDERS = {name: data_dir("accelerators") / name for name in ("npu", "npu_small", "npu_tiny", "npu_flash")}
 

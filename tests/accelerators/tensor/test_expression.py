@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from support.c_function import compiled
-from uaccel.accelerator.tensor.expression import Term, Value, divided, evaluate, larger, less, smaller, units
+from uaccel.accelerator.tensor.schedule import Term, Value, divided, evaluate, larger, less, smaller, units
 
 A, B = Term("a"), Term("b")
 

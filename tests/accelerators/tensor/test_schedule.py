@@ -9,17 +9,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from uaccel.accelerator.machine import BusySpan, Shape, SlidingWindow, Tiling, Timeline
 from uaccel.accelerator.tensor import Dma, Machine, Memory
-from uaccel.accelerator.tensor.c_text import function_text
-from uaccel.accelerator.tensor.layer import Layer
-from uaccel.accelerator.tensor.loops import Issued, run
-from uaccel.accelerator.tensor.schedule import constants_bytes, schedule
-from uaccel.accelerator.tensor.search import best, candidates, estimate
-from uaccel.accelerator.tensor.tiling import Tiled
-from uaccel.accelerator.tensor.timing import is_empty, time_of, uses
-from uaccel.machines.geometry import Shape, Window
-from uaccel.machines.tiling import Tiling
-from uaccel.machines.timeline import Span, Timeline
+from uaccel.accelerator.tensor.lowering import best, candidates, estimate, function_text, is_empty, time_of, uses
+from uaccel.accelerator.tensor.machine import TensorLayer, Tiled
+from uaccel.accelerator.tensor.schedule import Issued, constants_bytes, run, schedule
 
 KIB = 1024
 
@@ -49,7 +43,7 @@ MACHINES = {
 
 
 @st.composite
-def layers(draw: st.DrawFn) -> Layer:
+def layers(draw: st.DrawFn) -> TensorLayer:
     def pair(low: int, high: int) -> tuple[int, int]:
         return draw(st.integers(low, high)), draw(st.integers(low, high))
 
@@ -59,10 +53,10 @@ def layers(draw: st.DrawFn) -> Layer:
     height, width = (max(1, extent) for extent in inside)
     batch, groups, depth, channels = (draw(st.integers(1, high)) for high in (2, 2, 40, 40))
     input_, output = Shape(batch, height, width, groups * depth), Shape(batch, *outputs, groups * channels)
-    return Layer(input_, output, Window(kernel, strides, dilation, padding), groups)
+    return TensorLayer(input_, output, SlidingWindow(kernel, strides, dilation, padding), groups)
 
 
-def all_candidates_or_few(machine: Machine, layer: Layer) -> list[Tiled]:
+def all_candidates_or_few(machine: Machine, layer: TensorLayer) -> list[Tiled]:
     """Tilings of every kind, not the best one alone."""
     found = list(candidates(machine, layer))
     return found[:: max(1, len(found) // 6)]
@@ -72,7 +66,7 @@ def all_candidates_or_few(machine: Machine, layer: Layer) -> list[Tiled]:
 @pytest.mark.parametrize("name", MACHINES)
 @given(layer=layers())
 @settings(max_examples=15, deadline=None)
-def test_commands_stay_in_bounds_and_store_each_byte_once(name: str, layer: Layer) -> None:
+def test_commands_stay_in_bounds_and_store_each_byte_once(name: str, layer: TensorLayer) -> None:
     for tiled in all_candidates_or_few(MACHINES[name], layer):
         weights, parameters = constants_bytes(tiled)
         sizes = {"input": layer.input.bytes, "weights": weights, "parameters": parameters}
@@ -105,18 +99,18 @@ def assert_on_chip(machine: Machine, issued: Issued, window: dict[str, int]) -> 
 
 def test_time_by_hand() -> None:
     """Four pixels, eight channels in and out: three loads one after the other, the array, the store."""
-    layer = Layer(Shape(1, 1, 4, 8), Shape(1, 1, 4, 8), Window())
+    layer = TensorLayer(Shape(1, 1, 4, 8), Shape(1, 1, 4, 8), SlidingWindow())
     tiled = Tiled(machine(), layer, Tiling(1, 4, 1, 1, True))
     begins = list(accumulate((16 + 96 // 8, 16 + 64 // 8, 16 + 32 // 8, 8 + 4, 16 + 4), initial=0))
     load, total = begins[3], begins[5]
     time = time_of(tiled.machine, schedule(tiled))
-    spans = tuple(Span(begin, end) for begin, end in pairwise(begins))
+    spans = tuple(BusySpan(begin, end) for begin, end in pairwise(begins))
     assert time == Timeline(spans, total, {"load": load, "compute": 8 + 4, "store": 16 + 4})
 
 
 def test_two_banks_hide_transfers_that_one_bank_shows() -> None:
     """64 pixels in four pieces: with two banks all but the first load and the last store overlap with the array."""
-    layer = Layer(Shape(1, 1, 64, 64), Shape(1, 1, 64, 8), Window())
+    layer = TensorLayer(Shape(1, 1, 64, 64), Shape(1, 1, 64, 8), SlidingWindow())
     tiling = Tiling(1, 16, 1, 8, True)
     two, one = (time_of(m, schedule(Tiled(m, layer, tiling))).total for m in (machine(), machine(banks=1)))
     constants, load, multiply, store = (16 + 12) + (16 + 64), 16 + 16 * 64 // 8, 8 + 16 * 8, 16 + 16
@@ -128,7 +122,7 @@ def test_two_banks_hide_transfers_that_one_bank_shows() -> None:
 @pytest.mark.parametrize("name", MACHINES)
 @given(layer=layers())
 @settings(max_examples=6, deadline=None)
-def test_the_search_finds_nearly_the_best(name: str, layer: Layer) -> None:
+def test_the_search_finds_nearly_the_best(name: str, layer: TensorLayer) -> None:
     found = best(MACHINES[name], layer)
     times = [time_of(tiled.machine, schedule(tiled)).total for tiled in all_candidates_or_few(MACHINES[name], layer)]
     assert (found is None) == (not times)
@@ -138,14 +132,14 @@ def test_the_search_finds_nearly_the_best(name: str, layer: Layer) -> None:
 
 @pytest.mark.slow
 def test_the_estimate_is_near_the_time() -> None:
-    layer = Layer(Shape(1, 32, 32, 16), Shape(1, 32, 32, 32), Window((3, 3), padding=(1, 1)))
+    layer = TensorLayer(Shape(1, 32, 32, 16), Shape(1, 32, 32, 32), SlidingWindow((3, 3), padding=(1, 1)))
     for tiled in all_candidates_or_few(machine(16 * KIB), layer):
         assert estimate(tiled) == pytest.approx(time_of(tiled.machine, schedule(tiled)).total, rel=0.2)
 
 
 def test_the_text_of_a_layer() -> None:
-    shape, window = Shape(1, 6, 5, 8), Window((3, 3), padding=(1, 1))
-    layer = Layer(shape, shape, window, input_zero_point=-3, output_zero_point=4)
+    shape, window = Shape(1, 6, 5, 8), SlidingWindow((3, 3), padding=(1, 1))
+    layer = TensorLayer(shape, shape, window, input_zero_point=-3, output_zero_point=4)
     tiled = Tiled(machine(), layer, Tiling(4, 5, 1, 1, True))
     assert function_text("unit_layer", tiled, ["In short.", "In two pieces."]) == TEXT
 

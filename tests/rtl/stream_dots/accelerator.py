@@ -1,16 +1,6 @@
 """stream_dots: sums of products of int8 between two AXI-Streams: a row goes in, then the weights of all units."""
 
-from uaccel.accelerator import (
-    Accelerator,
-    Constant,
-    Input,
-    KernelCall,
-    Operation,
-    Output,
-    Region,
-    library_call,
-    sums,
-)
+from uaccel.accelerator import Accelerator, Constant, Input, KernelCall, Operation, Output, Region, library_call, sums
 
 LARGEST = 1024
 

@@ -8,8 +8,8 @@ One file per idea: ``machine`` (what there is), ``layer`` (what is wanted), ``ti
 (the loops as C). What other machines with memories have as well is in :mod:`uaccel.machines`.
 """
 
+from uaccel.accelerator.machine import Dma, Memory
 from uaccel.accelerator.tensor.lowering import convolution, cycles, fits, timed
 from uaccel.accelerator.tensor.machine import Machine
-from uaccel.machines.machine import Dma, Memory
 
 __all__ = ["Dma", "Machine", "Memory", "convolution", "cycles", "fits", "timed"]

@@ -1,25 +1,347 @@
-"""What an operation's description takes of this package: a check, a cost and a lowering for a machine."""
+"""The best tiling of a layer, its time, and its C."""
 
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from typing import Final
 
-from uaccel.accelerator.lowered import Lowered, library_call
-from uaccel.accelerator.region import Region
+import numpy as np
+from numpy.typing import NDArray
+
+from uaccel.accelerator.machine import Engines, Tiling, Timeline, extents, promising
+from uaccel.accelerator.region import Lowered, Region, library_call
 from uaccel.accelerator.sums import int8_only
-from uaccel.accelerator.tensor.c_text import function_text
-from uaccel.accelerator.tensor.layer import DEPTHWISE, FULLY_CONNECTED, Layer, layer_of
-from uaccel.accelerator.tensor.machine import MEMORIES, Machine
-from uaccel.accelerator.tensor.pack import packed_parameters, packed_weights
-from uaccel.accelerator.tensor.schedule import schedule
-from uaccel.accelerator.tensor.search import best, smallest
-from uaccel.accelerator.tensor.tiling import Tiled
-from uaccel.accelerator.tensor.timing import cost, time_of
+from uaccel.accelerator.tensor.machine import (
+    DEPTHWISE,
+    FULLY_CONNECTED,
+    MEMORIES,
+    Machine,
+    TensorLayer,
+    Tiled,
+    filters,
+    layer_of,
+)
+from uaccel.accelerator.tensor.schedule import (
+    INPUT,
+    OUTPUT,
+    PARAMETERS,
+    WEIGHTS,
+    Assign,
+    Command,
+    Issued,
+    Let,
+    Loop,
+    Statement,
+    Value,
+    When,
+    constants_bytes,
+    run,
+    schedule,
+)
 from uaccel.errors import AcceleratorError
-from uaccel.machines.timeline import Timeline
-from uaccel.model import c_identifier
-from uaccel.ops.kernel import Constant, Definition, Input, Output
+from uaccel.model import Array, c_identifier
+from uaccel.ops.operator import Constant, Definition, Input, Output
+from uaccel.util.c_text import wrap_call, wrapped_comment
+from uaccel.util.text import pieces, round_up
+
+# How long a schedule takes: the three engines, each with its commands in order, and the banks that they share.
+
+ENGINES: Final = {"load": "load", "fill": "load", "multiply": "compute", "store": "store"}
+
+
+def cost(machine: Machine, time: Timeline) -> int:
+    """The total, and the CPU's part in it: a piece too small costs it more than the engines save."""
+    return time.total + time.commands * machine.issue
+
+
+@dataclass(frozen=True)
+class Use:
+    """Bytes of an on-chip memory that a command reads or writes."""
+
+    memory: str
+    offset: int
+    bytes: int
+
+
+def time_of(machine: Machine, statements: Sequence[Statement]) -> Timeline:
+    """What the machine would take if commands came without delay."""
+    engines = Engines()
+    banks: dict[tuple[str, int], int] = {}
+    window: dict[str, int] = {}
+    for issued in run(statements):
+        if issued.intrinsic == "window":
+            window = dict(issued.numbers)
+        engine = ENGINES.get(issued.intrinsic)
+        if engine is None or is_empty(issued):
+            continue
+        held = [bank for use in uses(machine, issued, window) for bank in banks_of(machine, use)]
+        awaited = [banks.get(bank, 0) for bank in held]
+        span = engines.run(engine, cycles_of(machine, issued, window), awaited)
+        banks |= dict.fromkeys(held, span.end)
+    return engines.timeline
+
+
+def is_empty(issued: Issued) -> bool:
+    """Whether it loads nothing."""
+    return issued.intrinsic == "load" and 0 in (issued.numbers["rows"], issued.numbers["bytes"])
+
+
+def cycles_of(machine: Machine, issued: Issued, window: dict[str, int]) -> int:
+    """Of one command alone."""
+    numbers = issued.numbers
+    if issued.intrinsic == "load":
+        return machine.load.cycles(numbers["bytes"], numbers["rows"])
+    if issued.intrinsic == "fill":
+        return pieces(numbers["bytes"], machine.fill_bytes_per_cycle)
+    if issued.intrinsic == "store":
+        width = min(machine.store.bytes_per_cycle, machine.columns)
+        return machine.store.start_up + numbers["pixels"] * pieces(numbers["channels"], width)
+    outputs = numbers["rows"] * numbers["columns"] * numbers["blocks"]
+    return machine.start_up + outputs * runs(machine, window)
+
+
+def runs(machine: Machine, window: dict[str, int]) -> int:
+    """Cycles of the array for one pixel and one block of channels."""
+    return window["kernel_rows"] * window["kernel_columns"] * pieces(window["run"], machine.depth)
+
+
+def uses(machine: Machine, issued: Issued, window: dict[str, int]) -> list[Use]:
+    """The on-chip memory that a command touches, first to last byte."""
+    numbers = issued.numbers
+    if issued.intrinsic == "load":
+        extent = (numbers["rows"] - 1) * numbers["pitch"] + numbers["bytes"]
+        return [Use(issued.names["memory"], numbers["offset"], extent)]
+    if issued.intrinsic == "fill":
+        return [Use(issued.names["memory"], numbers["offset"], numbers["bytes"])]
+    if issued.intrinsic == "store":
+        blocks = pieces(numbers["channels"], machine.columns)
+        sums = Use("accumulators", numbers["accumulators"], numbers["pixels"] * blocks * machine.pixel_bytes)
+        return [sums, Use("parameters", numbers["parameters"], blocks * machine.parameter_bytes)]
+    pixels, blocks = numbers["rows"] * numbers["columns"], numbers["blocks"]
+    extent = (numbers["rows"] - 1) * window["row_pitch"] + (numbers["columns"] - 1) * window["column_pitch"]
+    extent += (window["kernel_rows"] - 1) * window["kernel_row_pitch"]
+    extent += (window["kernel_columns"] - 1) * window["kernel_column_pitch"]
+    extent += round_up(window["run"], machine.depth)
+    return [
+        Use("activations", numbers["activations"], extent),
+        Use("weights", numbers["weights"], blocks * runs(machine, window) * machine.block_bytes),
+        Use("accumulators", numbers["accumulators"], pixels * blocks * machine.pixel_bytes),
+    ]
+
+
+def banks_of(machine: Machine, use: Use) -> list[tuple[str, int]]:
+    size = machine.memory(use.memory).bank_bytes
+    first, last = use.offset // size, (use.offset + use.bytes - 1) // size
+    return [(use.memory, bank) for bank in range(first, last + 1)]
+
+
+# The search for the best tiling: an estimate for each that fits, the schedule's exact time for the few best.
+
+FINALISTS = 6
+MOST_COMMANDS = 4000
+"""Beyond these the estimate decides: start and end matter little there."""
+
+
+@functools.lru_cache(maxsize=1024)
+def best(machine: Machine, layer: TensorLayer) -> Tiled | None:
+    """The fastest tiling; None where not even the smallest fits."""
+    found = [tiled for _, tiled in islice(promising(candidates(machine, layer), estimate, _as_it_is), FINALISTS)]
+    if not found or found[0].loads("accumulators") > MOST_COMMANDS:
+        return found[0] if found else None
+    return min(found, key=lambda tiled: cost(machine, time_of(machine, schedule(tiled))))
+
+
+def _as_it_is(tiled: Tiled) -> Tiled:
+    return tiled
+
+
+def candidates(machine: Machine, layer: TensorLayer) -> Iterator[Tiled]:
+    """All that fit, the pieces of each extent being as equal as can be."""
+    for steps in extents(pieces(layer.in_channels, machine.step)):
+        for blocks in extents(pieces(layer.out_channels, machine.columns)):
+            if Tiled(machine, layer, Tiling(1, 1, blocks, steps, True)).lacking:
+                continue
+            for rows in extents(layer.output.rows):
+                if Tiled(machine, layer, Tiling(rows, 1, blocks, steps, True)).lacking:
+                    continue
+                for columns in extents(layer.output.columns):
+                    for stay in (True, False):
+                        tiled = Tiled(machine, layer, Tiling(rows, columns, blocks, steps, stay))
+                        if tiled.lacking is None:
+                            yield tiled
+
+
+def smallest(machine: Machine, layer: TensorLayer) -> Tiled:
+    """One pixel of the fewest channels at a time."""
+    return Tiled(machine, layer, Tiling(1, 1, 1, 1, True))
+
+
+def estimate(tiled: Tiled) -> float:
+    """Cycles: of the busiest engine, or of the array and of the transfers that it cannot go on beside."""
+    loads, compute, store = _loading(tiled), _computing(tiled), _storing(tiled)
+    load = sum(loads.values())
+    alone = sum(time for memory, time in loads.items() if not tiled.is_double_buffered(memory))
+    stored_alone = 0 if tiled.is_double_buffered("accumulators") else store
+    ramp = load / tiled.loads("activations") + store / tiled.loads("accumulators")
+    return max(load, store, compute + max(alone, stored_alone)) + ramp + _giving(tiled)
+
+
+def _giving(tiled: Tiled) -> int:
+    """The CPU's cycles for the commands."""
+    tiling, sums = tiled.tiling, tiled.loads("accumulators")
+    loads = tiled.loads("activations") * (1 if _comes_whole(tiled) else tiled.layer.window.extent(0, tiling.rows))
+    stores = sums * (1 if tiling.columns == tiled.layer.output.columns else tiling.rows)
+    constants = tiled.loads("weights") + tiled.loads("parameters")
+    return tiled.machine.issue * (loads + stores + constants + sums * tiled.depth_pieces)
+
+
+def _comes_whole(tiled: Tiled) -> bool:
+    """Whether one transfer brings a piece of the input."""
+    return tiled.layer.groups == 1 and not tiled.is_split and tiled.runs_whole_rows
+
+
+def _loading(tiled: Tiled) -> dict[str, float]:
+    """For each memory."""
+    dma, layer, tiling = tiled.machine.load, tiled.layer, tiled.tiling
+    rows, pixels = _average(layer, 0, tiling.rows), _average(layer, 1, tiling.columns)
+    usual, last = tiled.depths
+    if _comes_whole(tiled):
+        total = dma.start_up + rows * (pixels * layer.in_channels / dma.bytes_per_cycle)
+    else:
+        beats = (tiled.depth_pieces - 1) * pieces(usual, dma.bytes_per_cycle) + pieces(last, dma.bytes_per_cycle)
+        total = rows * (tiled.depth_pieces * dma.start_up + pixels * beats)
+    if layer.is_padded(0) or layer.is_padded(1):
+        total += rows * pixels * layer.in_channels / tiled.machine.fill_bytes_per_cycle
+    times = {
+        memory: tiled.loads(memory) * (dma.start_up + tiled.footprint(memory) / dma.bytes_per_cycle)
+        for memory in ("weights", "parameters")
+    }
+    return times | {"activations": tiled.loads("activations") / tiled.depth_pieces * total}
+
+
+def _average(layer: TensorLayer, axis: int, outputs: int) -> float:
+    """Rows (axis 0) or columns (1) of the input that a piece needs, the last and smaller one included."""
+    extent = (layer.output.rows, layer.output.columns)[axis]
+    return layer.window.extent(axis, 1) + (extent / pieces(extent, outputs) - 1) * layer.window.strides[axis]
+
+
+def _computing(tiled: Tiled) -> float:
+    layer, multiplications = tiled.layer, tiled.loads("accumulators") * tiled.depth_pieces
+    pixels = layer.output.pixels
+    steps = tiled.group_weight_bytes // tiled.machine.block_bytes
+    return multiplications * tiled.machine.start_up + layer.groups * pixels * steps
+
+
+def _storing(tiled: Tiled) -> float:
+    dma, layer, tiling = tiled.machine.store, tiled.layer, tiled.tiling
+    commands = tiled.loads("accumulators") * (1 if tiling.columns == layer.output.columns else tiling.rows)
+    pixels = layer.output.pixels
+    beats = pieces(tiled.channels, min(dma.bytes_per_cycle, tiled.machine.columns))
+    return commands * dma.start_up + layer.groups * tiled.channel_pieces * pixels * beats
+
+
+# Weights and output parameters in the order and the units in which the machine reads them: made ahead of time.
+
+
+def packed_weights(tiled: Tiled, region: Region) -> NDArray[np.int8]:
+    """Pieces in the order of the loops, of each its blocks, of each the runs of the kernel, of each the array's steps.
+
+    A step holds ``columns`` x ``depth`` values; channels and lanes beyond the layer's weigh nothing.
+    """
+    layer = tiled.layer
+    kernel = layer.window.kernel
+    weights = filters(region).reshape(layer.groups, layer.out_channels, *kernel, layer.in_channels)
+    packed = [
+        _blocks(tiled, group[channel : channel + tiled.channels, :, :, depth : depth + tiled.depth])
+        for group in weights
+        for channel in range(0, layer.out_channels, tiled.channels)
+        for depth in range(0, layer.in_channels, tiled.depth)
+    ]
+    return np.concatenate(packed).astype(np.int8)
+
+
+def _blocks(tiled: Tiled, weights: Array) -> Array:
+    """A piece [channels, kernel rows, kernel columns, depth], flat."""
+    columns, lanes = tiled.machine.columns, tiled.machine.depth
+    runs = weights.reshape(weights.shape[0], weights.shape[1], tiled.kernel_columns, -1)
+    channels, kernel_rows, kernel_columns, run = runs.shape
+    steps = -(-run // lanes)
+    padded = np.pad(runs, ((0, -channels % columns), (0, 0), (0, 0), (0, steps * lanes - run)))
+    split = padded.reshape(-1, columns, kernel_rows, kernel_columns, steps, lanes)
+    return split.transpose(0, 2, 3, 4, 1, 5).ravel()
+
+
+def packed_parameters(tiled: Tiled, region: Region) -> NDArray[np.int32]:
+    """Per block of channels: biases, multipliers, shifts. Biases hold what the input's zero point adds."""
+    layer, columns = tiled.layer, tiled.machine.columns
+    bias, multiplier, shift = (operand.value.astype(np.int64) for operand in region.operands[2:5])
+    weights = filters(region).astype(np.int64)
+    sums = weights.reshape(len(weights), -1).sum(axis=1)
+    folded = bias - layer.input_zero_point * sums
+    rows = np.stack([np.broadcast_to(row, folded.shape) for row in (folded, multiplier, shift)])
+    grouped = rows.reshape(3, layer.groups, layer.out_channels)
+    padded = np.pad(grouped, ((0, 0), (0, 0), (0, -layer.out_channels % columns)))
+    blocks = padded.reshape(3, layer.groups, -1, columns)
+    return blocks.transpose(1, 2, 0, 3).ravel().astype(np.int32)
+
+
+# A schedule as a C function over the driver's intrinsics, for a reader as much as for a compiler.
+
+PARAMETER_LIST = (
+    f"const int8_t *{INPUT}",
+    f"const int8_t *{WEIGHTS}",
+    f"const int32_t *{PARAMETERS}",
+    f"int8_t *{OUTPUT}",
+)
+
+
+def function_text(name: str, tiled: Tiled, comment: Sequence[str]) -> str:
+    """The function: it returns 0, or the driver's error."""
+    machine, layer = tiled.machine, tiled.layer
+    weight_bytes, parameter_bytes = constants_bytes(tiled)
+    shared = {INPUT: layer.input.bytes, WEIGHTS: weight_bytes, PARAMETERS: parameter_bytes}
+    shared[OUTPUT] = layer.output.bytes
+    lines = [f"    {machine.intrinsic('begin')}();"]
+    lines += [f"    {machine.intrinsic('share')}({name}, {size});" for name, size in shared.items()]
+    lines += body_lines(machine, schedule(tiled), 1)
+    lines.append(f"    return {machine.intrinsic('finish')}({OUTPUT}, {layer.output.bytes});")
+    head = wrap_call(f"static int32_t {name}", PARAMETER_LIST)
+    return "\n".join([wrapped_comment(comment, indent=4), head, "{", *lines, "}", ""])
+
+
+def body_lines(machine: Machine, statements: Iterable[Statement], depth: int) -> list[str]:
+    indent = "    " * depth
+    lines: list[str] = []
+    for statement in statements:
+        if isinstance(statement, Let):
+            kind = "int32_t" if statement.variable else "const int32_t"
+            lines.append(f"{indent}{kind} {statement.name} = {statement.value};")
+        elif isinstance(statement, Assign):
+            lines.append(f"{indent}{statement.name} = {statement.value}; /* {statement.why} */")
+        elif isinstance(statement, Command):
+            arguments = [_argument(machine, name, value) for name, value in statement.arguments.items()]
+            lines.append(wrap_call(f"{indent}{machine.intrinsic(statement.intrinsic)}", arguments) + ";")
+        else:
+            lines += [f"{indent}{_head(statement)} {{", *body_lines(machine, statement.body, depth + 1), f"{indent}}}"]
+    return lines
+
+
+def _head(statement: Loop | When) -> str:
+    if isinstance(statement, When):
+        return f"if ({statement.condition})"
+    name, step = statement.name, statement.step
+    advance = f"++{name}" if step == 1 else f"{name} += {step}"
+    return f"for (int32_t {name} = 0; {name} < {statement.stop}; {advance})"
+
+
+def _argument(machine: Machine, name: str, value: Value | str) -> str:
+    return f"{machine.name}_{value}".upper() if name == "memory" else str(value)
+
+
+# What an operation's description takes of this package: a check, a cost and a lowering for a machine.
 
 OPERATORS = ("uaccel.conv2d", FULLY_CONNECTED)
 CALL_INSTRUCTIONS, COMMAND_INSTRUCTIONS = 500, 220
@@ -46,7 +368,7 @@ def fits(machine: Machine) -> Callable[[Region], str | None]:
     return check
 
 
-def does_not_fit(machine: Machine, layer: Layer) -> str | None:
+def does_not_fit(machine: Machine, layer: TensorLayer) -> str | None:
     """The memory that even the smallest piece is too large for."""
     least = smallest(machine, layer)
     memory = least.lacking

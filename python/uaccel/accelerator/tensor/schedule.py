@@ -1,17 +1,213 @@
-"""The loops of a tiled layer: which piece is loaded, multiplied and stored when, and where it lies on chip.
-
-Commands stand in the order of their data: load, multiply, store. The engines overlap them where pieces alternate
-between the two banks of a memory.
-"""
+"""The loops of a layer on a tensor machine."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import operator
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final, Union
 
-from uaccel.accelerator.tensor.expression import Term, Value, larger, less, smaller, units
-from uaccel.accelerator.tensor.loops import Assign, Command, Let, Loop, Statement, When
-from uaccel.accelerator.tensor.machine import MEMORIES, PARAMETERS_PER_CHANNEL, WORD
-from uaccel.accelerator.tensor.tiling import Tiled
+from uaccel.accelerator.tensor.machine import MEMORIES, PARAMETERS_PER_CHANNEL, WORD, Tiled
+
+# Integer expressions over loop variables: written as C, evaluated here. What is known folds to a plain int.
+
+Value = Union[int, "Term"]
+
+OPERATIONS: Final[dict[str, Callable[[int, int], int]]] = {
+    "+": operator.add,
+    "-": operator.sub,
+    "*": operator.mul,
+    "/": operator.floordiv,  # of what is not negative, where C agrees
+    "<": operator.lt,
+    "min": min,
+    "max": max,
+}
+PRECEDENCE: Final = {"*": 3, "/": 3, "+": 2, "-": 2, "<": 1, "min": 0, "max": 0}
+ATOM: Final = 9
+
+
+@dataclass(frozen=True)
+class Term:
+    """``left operation right``, or a variable: then ``operation`` is its name and both sides are 0."""
+
+    operation: str
+    left: Value = 0
+    right: Value = 0
+
+    def __add__(self, other: Value) -> Value:
+        if isinstance(other, int):
+            return self._moved(other)
+        return Term("+", self, other)
+
+    def __radd__(self, other: int) -> Value:
+        return self if other == 0 else Term("+", other, self)
+
+    def __sub__(self, other: Value) -> Value:
+        if isinstance(other, int):
+            return self._moved(-other)
+        return 0 if other == self else Term("-", self, other)
+
+    def __rsub__(self, other: int) -> Value:
+        return Term("-", other, self)
+
+    def __mul__(self, other: Value) -> Value:
+        if other in (0, 1):
+            return self if other == 1 else 0
+        if self.operation == "*" and isinstance(self.right, int) and isinstance(other, int):
+            return Term("*", self.left, self.right * other)
+        return Term("*", self, other)
+
+    __rmul__ = __mul__
+
+    def _moved(self, by: int) -> Value:
+        """With a number added, together with one that was added before."""
+        base: Value = self
+        if self.operation in ("+", "-") and isinstance(self.right, int):
+            base, by = self.left, by + (self.right if self.operation == "+" else -self.right)
+        return base if by == 0 else Term("+" if by > 0 else "-", base, abs(by))
+
+    @property
+    def is_variable(self) -> bool:
+        return self.operation not in OPERATIONS
+
+    @property
+    def precedence(self) -> int:
+        return PRECEDENCE.get(self.operation, ATOM)
+
+    def __str__(self) -> str:
+        if self.is_variable:
+            return self.operation
+        if self.operation in ("min", "max"):
+            left, right = within(self.left, PRECEDENCE["+"]), within(self.right, PRECEDENCE["+"])
+            return f"{left} {'<' if self.operation == 'min' else '>'} {right} ? {left} : {right}"
+        right = within(self.right, self.precedence + (self.operation != "+"))
+        return f"{within(self.left, self.precedence)} {self.operation} {right}"
+
+
+def within(value: Value, precedence: int) -> str:
+    """In brackets where it binds less."""
+    text = str(value)
+    binds = value.precedence if isinstance(value, Term) else ATOM if value >= 0 else PRECEDENCE["-"]
+    return text if binds >= precedence else f"({text})"
+
+
+def _made(operation: str, left: Value, right: Value) -> Value:
+    if isinstance(left, int) and isinstance(right, int):
+        return int(OPERATIONS[operation](left, right))
+    return Term(operation, left, right)
+
+
+def smaller(left: Value, right: Value) -> Value:
+    return _made("min", left, right)
+
+
+def larger(left: Value, right: Value) -> Value:
+    return _made("max", left, right)
+
+
+def divided(left: Value, right: Value) -> Value:
+    return left if right == 1 else _made("/", left, right)
+
+
+def less(left: Value, right: Value) -> Value:
+    """1 or 0."""
+    return _made("<", left, right)
+
+
+def units(value: Value, unit: int) -> Value:
+    """How many of ``unit`` it takes to hold so many."""
+    return divided(value + unit - 1, unit)
+
+
+def evaluate(value: Value, variables: Mapping[str, int]) -> int:
+    if isinstance(value, int):
+        return value
+    if value.is_variable:
+        return variables[value.operation]
+    made = OPERATIONS[value.operation](evaluate(value.left, variables), evaluate(value.right, variables))
+    return int(made)
+
+
+# Loops over commands: what a schedule is. It can be written as C, or run here to see each command.
+
+
+@dataclass(frozen=True)
+class Let:
+    """A name for a value; ``variable``: one that is set again later."""
+
+    name: str
+    value: Value
+    variable: bool = False
+
+
+@dataclass(frozen=True)
+class Assign:
+    """Another value for a variable; ``why`` is for the reader."""
+
+    name: str
+    value: Value
+    why: str
+
+
+@dataclass(frozen=True)
+class Loop:
+    """``name`` from 0 to below ``stop``."""
+
+    name: str
+    stop: Value
+    step: int
+    body: tuple[Statement, ...]
+
+
+@dataclass(frozen=True)
+class When:
+    condition: Value
+    body: tuple[Statement, ...]
+
+
+@dataclass(frozen=True)
+class Command:
+    """An intrinsic with its arguments in order; text stands for a pointer or a memory."""
+
+    intrinsic: str
+    arguments: Mapping[str, Value | str]
+
+
+Statement = Let | Assign | Loop | When | Command
+
+
+@dataclass(frozen=True)
+class Issued:
+    """A command that is given to the machine, with its numbers."""
+
+    intrinsic: str
+    numbers: Mapping[str, int]
+    names: Mapping[str, str]
+
+
+def run(statements: Sequence[Statement], variables: dict[str, int] | None = None) -> Iterator[Issued]:
+    """The commands in the order in which they are given."""
+    known: dict[str, int] = {} if variables is None else variables
+    for statement in statements:
+        if isinstance(statement, Command):
+            items = statement.arguments.items()
+            numbers = {name: evaluate(value, known) for name, value in items if not isinstance(value, str)}
+            yield Issued(statement.intrinsic, numbers, {n: value for n, value in items if isinstance(value, str)})
+        elif isinstance(statement, Loop):
+            for value in range(0, evaluate(statement.stop, known), statement.step):
+                known[statement.name] = value
+                yield from run(statement.body, known)
+        elif isinstance(statement, When):
+            if evaluate(statement.condition, known):
+                yield from run(statement.body, known)
+        else:
+            known[statement.name] = evaluate(statement.value, known)
+
+
+# The loops of a tiled layer: which piece is loaded, multiplied and stored when, and where it lies on chip.
+#
+# Commands stand in the order of their data: load, multiply, store. The engines overlap them where pieces alternate
+# between the two banks of a memory.
 
 Body = list[Statement]
 INPUT, WEIGHTS, PARAMETERS, OUTPUT = "input", "weights", "parameters", "output"

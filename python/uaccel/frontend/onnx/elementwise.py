@@ -8,13 +8,11 @@ import numpy as np
 
 from uaccel.errors import need
 from uaccel.frontend.checks import need_type
-from uaccel.frontend.onnx.convert import Context, Expr, converts
-from uaccel.frontend.onnx.graph import DTYPES, Node
-from uaccel.frontend.onnx.integer import real, round_half_even
-from uaccel.frontend.onnx.package import onnx_package
-from uaccel.frontend.onnx.structure import dtype_name
-from uaccel.ops.base import constant, get
-from uaccel.ops.bit_cast import BitCast, BitCastAttrs
+from uaccel.frontend.onnx.converter import Context, Expr, converts, real, round_half_even
+from uaccel.frontend.onnx.graph import DTYPES, Node, onnx_package
+from uaccel.frontend.onnx.schema import dtype_name
+from uaccel.ops.operator import constant, get
+from uaccel.ops.quantize import BitCast, BitCastAttrs
 from uaccel.tvm_api import relax
 
 

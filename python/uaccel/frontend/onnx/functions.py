@@ -1,20 +1,235 @@
-"""Operators that ONNX itself defines by simpler ones, for those that nothing else here can convert."""
+"""A node held against the rules, computed now, taken apart, or left to TVM."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import contextlib
+import io
+import math
+import re
+import warnings
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
-from uaccel.errors import ModelError
-from uaccel.frontend.onnx.convert import Context, Expr, expressions
-from uaccel.frontend.onnx.folding import folded
-from uaccel.frontend.onnx.graph import Node
-from uaccel.frontend.onnx.package import onnx_package
+from uaccel.errors import ModelError, need
+from uaccel.frontend.checks import ADVICE, NO_CONVERTER, SHAPE_OF_DATA, need_size, need_type
+from uaccel.frontend.onnx.converter import Context, Expr, expressions, static_info
+from uaccel.frontend.onnx.graph import (
+    AT_ONCE,
+    DATA_DEPENDENT,
+    DEFINED,
+    DTYPES,
+    FOUR_BITS,
+    KEPT,
+    MICROSOFT,
+    RANDOM,
+    SIZED,
+    SMALLER,
+    Node,
+    onnx_package,
+    refusals,
+)
 from uaccel.frontend.onnx.reader import node_of
-from uaccel.frontend.onnx.rules import checked_types
+from uaccel.frontend.onnx.schema import dtype_name
+from uaccel.model import Array, TensorInfo
+from uaccel.tvm_api.converters import TvmConversionError, convert_onnx_node, knows_onnx_operator
+
+# What it takes to compute a node of constants at import, told before it is computed: memory and time.
+
+MOST_WORK: Final = 1 << 31
+"""Elementary steps of numpy for one node: seconds."""
+SLOW: Final = 1 << 16
+"""Steps that an element takes where the evaluator may go from element to element in Python."""
+
+
+def spend(context: Context, node: Node, values: Mapping[str, Array], types: Mapping[str, TensorInfo]) -> None:
+    """ModelError where it is too much."""
+    given = sum(value.size for value in values.values())
+    if node.op in SMALLER:
+        made, size = given, sum(8 * value.size * max(1, value.ndim) for value in values.values())
+    else:
+        infos = [types.get(name) for name in node.outputs if name]
+        known = [info for info in infos if info is not None]
+        need(len(known) == len(infos), "its inputs are constant, and how large its result is cannot be told beforehand")
+        made, size = sum(info.elements for info in known), sum(info.size for info in known)
+    context.budget.bytes(size)
+    need(
+        _steps(node, [values[name] for name in node.inputs if name], given, made) <= MOST_WORK,
+        "its inputs are constant, and computing it would take too long; compute it before you export the model",
+    )
+
+
+def _steps(node: Node, values: list[Array], given: int, made: int) -> int:
+    if node.op in AT_ONCE:
+        return given + made
+    if node.op in ("MatMul", "MatMulInteger", "Gemm"):
+        return made * max((max(value.shape[-2:], default=1) for value in values), default=1)
+    if node.op == "Einsum":
+        return math.prod(max(1, extent) for value in values for extent in value.shape)
+    return (given + made) * SLOW
+
+
+# What is known at import is computed at import: nodes of constants, and shapes.
+
+
+def fold_node(context: Context, node: Node, types: Mapping[str, TensorInfo]) -> list[Array] | None:
+    """The values of the node's outputs where they are known; None where they are computed at run time.
+
+    ``types`` of the outputs are what ONNX's rules say.
+    """
+    if node.domain:
+        return None
+    if node.op == "Shape":
+        return [_shape(context, node)]
+    if node.op == "Size":
+        return [np.asarray(context.info(node.required_input(0)).elements, np.int64)]
+    if node.op == "EyeLike":
+        return [_eye(context, node)]
+    if node.op in KEPT or _has_subgraph(node):
+        return None
+    need(node.op not in RANDOM, "its result is random; uaccel compiles what gives the same result each time")
+    names = [name for name in node.inputs if name]
+    if not all(name in context.constants for name in names):
+        return None
+    values = {name: context.constants[name] for name in names}
+    spend(context, node, values, types)
+    return evaluated(context, node, values)
+
+
+def _has_subgraph(node: Node) -> bool:
+    return any(type(value).__name__ == "GraphProto" for value in node.attributes.values())
+
+
+def _shape(context: Context, node: Node) -> Array:
+    shape = context.info(node.required_input(0)).shape
+    start, end = node.attributes.get("start", 0), node.attributes.get("end")
+    return np.asarray(shape[slice(start, end)], np.int64)
+
+
+def _eye(context: Context, node: Node) -> Array:
+    """It looks at the shape of its input alone."""
+    info = context.info(node.required_input(0))
+    need(len(info.shape) == 2, f"the input has rank {len(info.shape)}, wanted 2")
+    kind = node.attributes.get("dtype")
+    dtype = dtype_name(onnx_package(), kind) if kind else info.dtype
+    need_type(dtype, DTYPES, "its result")
+    rows, columns = info.shape
+    context.budget.array(info.shape, 8)
+    return np.eye(rows, columns, int(node.attributes.get("k", 0))).astype(dtype)
+
+
+def evaluated(context: Context, node: Node, values: dict[str, Array]) -> list[Array]:
+    """By the evaluator that defines ONNX; what it prints and warns about is for nobody."""
+    onnx = onnx_package()
+    reference = onnx_package("onnx.reference")
+    graph = onnx.helper.make_graph(
+        [node.proto],
+        "node",
+        [onnx.helper.make_value_info(name, onnx.TypeProto()) for name in values],
+        [onnx.helper.make_value_info(name, onnx.TypeProto()) for name in node.outputs if name],
+    )
+    opset = onnx.helper.make_opsetid("", context.graph.opset)
+    model = onnx.helper.make_model(graph, opset_imports=[opset])
+    with contextlib.redirect_stdout(io.StringIO()), warnings.catch_warnings(), np.errstate(all="ignore"):
+        warnings.simplefilter("ignore")
+        try:
+            results: Sequence[Any] = reference.ReferenceEvaluator(model).run(None, dict(values))
+        except Exception as error:  # whatever numpy raises on what the node asks for
+            raise ModelError(f"its inputs are constant, and computing it fails: {error}") from error
+    return [_array(result) for result in results]
+
+
+def _array(result: Any) -> Array:
+    need(isinstance(result, np.ndarray | np.generic), f"its result is a {type(result).__name__}, wanted a tensor")
+    array = np.asarray(result)
+    need_type(str(array.dtype), (*DTYPES, *FOUR_BITS), "its result")
+    return array
+
+
+# ONNX's own rules for the types of operands, held against each node before anything computes or converts it.
+
+SEEN: Final = 1 << 12
+"""Bytes of a constant operand that the rules get to see: shapes and axes, no weights."""
+_NAMES: Final = {dtype: {"float32": "float", "float64": "double"}.get(dtype, dtype) for dtype in DTYPES}
+
+
+def checked_types(context: Context, node: Node) -> dict[str, TensorInfo]:
+    """The outputs' types as far as they follow from the inputs'; ModelError where the inputs cannot be the node's."""
+    schema = _schema(context, node)
+    if schema is None or any(type(value).__name__ == "GraphProto" for value in node.attributes.values()):
+        return {}
+    infos = {name: context.info(name) for name in node.inputs if name}
+    _check_kinds(node, schema, infos)
+    return _inferred(context, node, schema, infos)
+
+
+def _schema(context: Context, node: Node) -> Any | None:
+    defs = onnx_package().defs
+    try:
+        return None if node.domain else defs.get_schema(node.op, context.graph.opset, "")
+    except defs.SchemaError:
+        return None
+
+
+def _check_kinds(node: Node, schema: Any, infos: dict[str, TensorInfo]) -> None:
+    """Each is of a type that the operator takes; those that the definition calls alike are of one type."""
+    alike: dict[str, tuple[str, str]] = {}
+    for position, name in enumerate(node.inputs):
+        formal = schema.inputs[min(position, len(schema.inputs) - 1)]
+        if not name:
+            continue
+        dtype = infos[name].dtype
+        need(
+            f"tensor({_NAMES.get(dtype, dtype)})" in formal.types,
+            f'input {position} ("{name}") is {dtype}, which the operator does not take',
+        )
+        if formal.is_homogeneous or formal.option.name != "Variadic":
+            first, known = alike.setdefault(formal.type_str, (name, dtype))
+            need(known == dtype, f'"{first}" is {known} and "{name}" is {dtype}, wanted one type')
+
+
+def _inferred(context: Context, node: Node, schema: Any, infos: dict[str, TensorInfo]) -> dict[str, TensorInfo]:
+    onnx = onnx_package()
+    helper = onnx.helper
+    types = {
+        name: helper.make_tensor_type_proto(helper.np_dtype_to_tensor_dtype(np.dtype(info.dtype)), list(info.shape))
+        for name, info in infos.items()
+    }
+    known = {name: context.constants[name] for name in infos if name in context.constants}
+    data = {name: onnx.numpy_helper.from_array(value, name) for name, value in known.items() if value.nbytes <= SEEN}
+    inference = onnx_package("onnx.shape_inference")
+    opsets = [helper.make_opsetid("", context.graph.opset)]
+    try:
+        found = inference.infer_node_outputs(schema, node.proto, types, data, opset_imports=opsets)
+    except refusals() as error:
+        raise ModelError(_reason(error)) from error
+    static = {name: info for name, kind in found.items() if (info := _static(onnx, kind)) is not None}
+    for name, info in static.items():
+        need_type(info.dtype, (*DTYPES, *FOUR_BITS), f'"{name}"')
+        need_size(info, f'"{name}"')
+    return static
+
+
+def _reason(error: Exception) -> str:
+    """What the rules say, without the place, which the caller knows."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    text = re.sub(r"^\[\w+\]\s*(\(op_type:.*?\):?)?\s*", "", lines[0] if lines else type(error).__name__)
+    return f"against ONNX's rules: {text.rstrip('.')}"
+
+
+def _static(onnx: Any, kind: Any) -> TensorInfo | None:
+    """None where something is left open."""
+    if not kind.HasField("tensor_type") or not kind.tensor_type.HasField("shape"):
+        return None
+    dims = kind.tensor_type.shape.dim
+    if any(dim.WhichOneof("value") != "dim_value" or dim.dim_value < 0 for dim in dims):
+        return None
+    return TensorInfo(tuple(dim.dim_value for dim in dims), dtype_name(onnx, kind.tensor_type.elem_type))
+
+
+# Operators that ONNX itself defines by simpler ones, for those that nothing else here can convert.
 
 
 def expand(context: Context, node: Node) -> list[Expr] | None:
@@ -139,7 +354,7 @@ def _rename_outer(graph: Any, names: dict[str, str]) -> None:
 def _run(context: Context, node: Node, last: set[str]) -> None:
     """What the node computes is known by its outputs' names; ``last`` are those that the outer node will name."""
     try:
-        values = folded(context, node, checked_types(context, node))
+        values = fold_node(context, node, checked_types(context, node))
         results = [] if values is not None else expressions(context, node)
     except ModelError as error:
         raise ModelError(f"inside of it, {node.op}: {error}") from error
@@ -151,3 +366,51 @@ def _run(context: Context, node: Node, last: set[str]) -> None:
             normal = context.normal(expr)
             context.exprs[name] = normal if name in last else context.block.builder.emit(normal)
             context.info(name)  # refuses what has no static shape
+
+
+# TVM's own ONNX converters, one node at a time: all that is float.
+
+
+def convert(context: Context, node: Node) -> list[Expr]:
+    """The outputs' expressions; ModelError with TVM's own words where it refuses."""
+    need(
+        node.op not in DATA_DEPENDENT,
+        f"{SHAPE_OF_DATA}; cut the model before it and compute it in the application",
+    )
+    need(node.op not in SIZED, f"{SHAPE_OF_DATA}; give it constants")
+    need(node.domain in ("", MICROSOFT), f'its domain "{node.domain}" is not known; {ADVICE}')
+    reason = f"{NO_CONVERTER}; {ADVICE}"
+    if knows_onnx_operator(node.op) and node.op not in DEFINED:
+        try:
+            return _by_tvm(context, node)
+        except TvmConversionError as error:
+            reason = f"{error}; {ADVICE}"
+    outputs = expand(context, node)
+    if outputs is None:
+        raise ModelError(reason)
+    return outputs
+
+
+def _by_tvm(context: Context, node: Node) -> list[Expr]:
+    inputs = [context.optional(name) for name in node.inputs]
+    opset = context.graph.opset if not node.domain else 1
+    outputs = convert_onnx_node(
+        context.block.builder, node.op, inputs, node.proto.attribute, opset, len(node.outputs), node.layer_name
+    )
+    if len(outputs) < len(node.outputs):
+        raise TvmConversionError(f"TVM's converter gives {len(outputs)} of {len(node.outputs)} outputs")
+    for name, expr in zip(node.outputs, outputs, strict=False):
+        declared = context.graph.inferred.get(name)
+        if declared is not None:
+            _check(name, declared, expr)
+    return outputs
+
+
+def _check(name: str, declared: TensorInfo, expr: Expr) -> None:
+    """Against ONNX's own shape inference."""
+    try:
+        computed = static_info(expr, name)
+    except ModelError as error:
+        raise TvmConversionError(f"by TVM's converter {error}") from error
+    if computed != declared:
+        raise TvmConversionError(f"TVM's converter gives {computed}, and ONNX's rules {declared}")

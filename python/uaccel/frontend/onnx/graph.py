@@ -1,13 +1,16 @@
-"""An ONNX graph as plain data: what the converters see of a file."""
+"""An ONNX graph as plain data, and which operators and package there are."""
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final
 
 from uaccel.errors import ModelError
 from uaccel.model import Array, TensorInfo, TensorSpec, layer_name
+
+# An ONNX graph as plain data: what the converters see of a file.
 
 MICROSOFT = "com.microsoft"
 STANDARD = ("", "ai.onnx")
@@ -63,7 +66,7 @@ class Node:
 
 
 @dataclass(frozen=True, eq=False)
-class Graph:
+class OnnxGraph:
     """``inferred`` is what ONNX's own shape inference says of the tensors, where that is one static shape."""
 
     nodes: tuple[Node, ...]
@@ -72,3 +75,59 @@ class Graph:
     outputs: tuple[str, ...]
     inferred: Mapping[str, TensorInfo]
     opset: int
+
+
+# What is known of ONNX's operators, by name.
+
+LEARNING: Final = "ai.onnx.ml"
+"""The domain of models that are no networks."""
+MOVING: Final = ("Flatten", "Identity", "Reshape", "Squeeze", "Transpose", "Unsqueeze")
+"""Their result has the elements of their first input, each once."""
+SAME_VALUES: Final = (
+    *MOVING,
+    *("DepthToSpace", "Expand", "Gather", "MaxPool", "Slice", "SpaceToDepth", "Split", "Tile"),
+)
+"""Their results are elements of their first input, so that integers keep their meaning."""
+RANDOM: Final = ("Bernoulli", "Multinomial", "RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike")
+SMALLER: Final = ("Compress", "NonZero", "Unique")
+"""Their results' shapes depend on data, and hold at most a number for each element and axis of the input."""
+DATA_DEPENDENT: Final = (*SMALLER, "AllClassNMS")
+"""The shapes of their results depend on data."""
+SIZED: Final = ("BlackmanWindow", "ConstantOfShape", "HammingWindow", "HannWindow", "Range")
+"""Their inputs say how large their results are; of constants they are computed at import."""
+KEPT: Final = ("DequantizeLinear",)
+"""Stay although their inputs are constant: the integers must remain visible to later stages."""
+DEFINED: Final = ("Attention", "RMSNormalization")
+"""TVM has others of these names, or wrong ones; ONNX defines them by simpler operators."""
+AT_ONCE: Final = frozenset(
+    {
+        *("Abs", "Add", "And", "Cast", "CastLike", "Ceil", "Clip", "Concat", "Constant", "ConstantOfShape", "Cos"),
+        *("CumSum", "DepthToSpace", "Div", "Equal", "Erf", "Exp", "Expand", "Flatten", "Floor", "Gather", "Greater"),
+        *("GreaterOrEqual", "Identity", "IsNaN", "LeakyRelu", "Less", "LessOrEqual", "Log", "Max", "Mean", "Min"),
+        *("Mod", "Mul", "Neg", "Not", "Or", "Pad", "Pow", "QuantizeLinear", "Range", "Reciprocal", "ReduceL1"),
+        *("ReduceL2", "ReduceMax", "ReduceMean", "ReduceMin", "ReduceProd", "ReduceSum", "ReduceSumSquare", "Relu"),
+        *("Reshape", "Round", "Shape", "Sigmoid", "Sign", "Sin", "Size", "Slice", "SpaceToDepth", "Split", "Sqrt"),
+        *("Squeeze", "Sub", "Sum", "Tanh", "Tile", "Transpose", "Trilu", "Unsqueeze", "Where", "Xor"),
+    }
+)
+"""Numpy computes them in a pass or a few."""
+
+
+# The onnx package, which is an extra: whoever has no ONNX models needs none of it.
+
+
+def onnx_package(name: str = "onnx") -> Any:
+    """A module of the package, imported when it is first needed."""
+    try:
+        return importlib.import_module(name)
+    except ImportError as error:
+        raise ModelError(
+            f"reading ONNX models takes the onnx package, and importing it fails ({error}); "
+            "install it: pip install 'uaccel[onnx]'"
+        ) from error
+
+
+def refusals() -> tuple[type[Exception], ...]:
+    """What ONNX's native code raises where a model is wrong."""
+    checker, inference = onnx_package("onnx.checker"), onnx_package("onnx.shape_inference")
+    return (checker.ValidationError, inference.InferenceError, RuntimeError, ValueError, TypeError)

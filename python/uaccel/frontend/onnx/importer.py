@@ -8,17 +8,14 @@ from pathlib import Path
 from typing import Any
 
 from uaccel.errors import ModelError, need
-from uaccel.frontend.budget import Budget
-from uaccel.frontend.checks import ADVICE, NO_CONVERTER, need_elements, need_size, need_type
-from uaccel.frontend.onnx import fallback, quantise
-from uaccel.frontend.onnx.convert import Context, Expr, expressions, static_info
-from uaccel.frontend.onnx.folding import folded
-from uaccel.frontend.onnx.graph import DTYPES, Graph, Node
-from uaccel.frontend.onnx.operators import SAME_VALUES
+from uaccel.frontend.checks import ADVICE, NO_CONVERTER, Budget, need_elements, need_size, need_type
+from uaccel.frontend.converters import Walk, parameters_of
+from uaccel.frontend.onnx import functions, quantized
+from uaccel.frontend.onnx.converter import Context, Expr, expressions, static_info
+from uaccel.frontend.onnx.functions import checked_types, fold_node
+from uaccel.frontend.onnx.graph import DTYPES, SAME_VALUES, Node, OnnxGraph
 from uaccel.frontend.onnx.reader import read
-from uaccel.frontend.onnx.rules import checked_types
-from uaccel.frontend.walk import Walk, parameters_of
-from uaccel.islands import integers
+from uaccel.frontend.qdq.rewrite import integers
 from uaccel.model import ImportedModel, ModelFile, Origin, Shape, Signature, TensorInfo, TensorSpec, unique_names
 from uaccel.tvm_api import is_constant, is_operator_call, is_shape_value, is_var, main_bindings
 
@@ -48,7 +45,7 @@ def import_onnx(path: Path, input_shapes: Mapping[str, Shape]) -> ImportedModel:
     )
 
 
-def _signature(graph: Graph, context: Context) -> Signature:
+def _signature(graph: OnnxGraph, context: Context) -> Signature:
     inputs = tuple(replace(spec, quantisation=context.quantisation.get(spec.name)) for spec in graph.inputs)
     names = unique_names(graph.outputs)
     outputs = tuple(
@@ -63,7 +60,7 @@ class _Import(Walk[Node]):
     """``bound``: the variables of tensors; ``depth``: in how many nodes the graph lies. What is ``guessed`` comes from
     a node that was refused, and its type is unknown."""
 
-    graph: Graph
+    graph: OnnxGraph
     parameters: list[Any]
     depth: int = 0
     context: Context = field(init=False)
@@ -75,9 +72,9 @@ class _Import(Walk[Node]):
         exprs = {spec.name: var for spec, var in zip(self.graph.inputs, self.parameters, strict=True)}
         assert self.budget is not None
         constants = dict(self.graph.constants)
-        self.context = Context(self.graph, self.block, self.budget, fallback.convert, self._subgraph, constants, exprs)
+        self.context = Context(self.graph, self.block, self.budget, functions.convert, self._subgraph, constants, exprs)
 
-    def _subgraph(self, graph: Graph) -> tuple[Any, Context]:
+    def _subgraph(self, graph: OnnxGraph) -> tuple[Any, Context]:
         """Its problems are told as those of the node that it lies in."""
         need(self.depth < DEEPEST, f"graphs lie more than {DEEPEST} deep in each other")
         walk = _Import(
@@ -134,11 +131,11 @@ class _Import(Walk[Node]):
 
     def _convert(self, node: Node) -> None:
         context = self.context
-        values = folded(context, node, checked_types(context, node))
+        values = fold_node(context, node, checked_types(context, node))
         if values is not None:
             context.constants |= dict(zip([name for name in node.outputs if name], values, strict=True))
             return
-        simple = quantise.moved(context, node)
+        simple = quantized.move_quantization(context, node)
         exprs = expressions(context, node) if simple is None else [simple]
         _keep_quantisation(context, node)
         wanted = [(name, expr) for name, expr in zip(node.outputs, exprs, strict=False) if name]

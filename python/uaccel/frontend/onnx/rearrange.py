@@ -8,11 +8,11 @@ import numpy as np
 
 from uaccel.errors import need
 from uaccel.frontend.checks import need_axis
-from uaccel.frontend.onnx import fallback
-from uaccel.frontend.onnx.convert import Context, Expr, converts
+from uaccel.frontend.onnx import functions
+from uaccel.frontend.onnx.converter import Context, Expr, converts
 from uaccel.frontend.onnx.graph import Node
 from uaccel.model import Array
-from uaccel.ops.base import constant
+from uaccel.ops.operator import constant
 from uaccel.tvm_api import relax
 
 PAD_MODES = {"constant": "constant", "reflect": "reflect", "edge": "replicate", "wrap": "circular"}
@@ -173,7 +173,7 @@ def expand(context: Context, node: Node) -> Expr:
 def space_to_depth(context: Context, node: Node) -> list[Expr]:
     mode = node.attributes.get("mode", "DCR")
     if mode == "DCR":
-        return fallback.convert(context, node)
+        return functions.convert(context, node)
     name, block = node.required_input(0), int(node.attributes["blocksize"])
     batch, channels, height, width = context.info(name).shape
     blocks = relax.op.reshape(context.expr(name), (batch, channels, height // block, block, width // block, block))

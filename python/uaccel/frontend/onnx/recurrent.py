@@ -8,11 +8,11 @@ from typing import Any, Final
 import numpy as np
 
 from uaccel.errors import ModelError, need
-from uaccel.frontend.onnx.convert import Context, Expr, converts
+from uaccel.frontend.converters import Gates, Matrix, of_integers
+from uaccel.frontend.onnx.converter import Context, Expr, converts
 from uaccel.frontend.onnx.graph import MICROSOFT, Node
-from uaccel.frontend.recurrent import Gates, Matrix, of_integers
 from uaccel.model import Array
-from uaccel.ops.base import constant, get
+from uaccel.ops.operator import constant, get
 from uaccel.ops.recurrent import SQUASHED, Cell, Recurrent, RecurrentAttrs
 from uaccel.tvm_api import relax
 

@@ -1,15 +1,22 @@
-"""A node against the definition of its operator: what native code takes for granted is checked before."""
+"""Nodes and graphs held against ONNX's definitions."""
 
 from __future__ import annotations
 
+import math
 import re
 from collections import Counter
-from collections.abc import Container, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any, Final
 
+import numpy as np
+
 from uaccel.errors import ModelError
-from uaccel.frontend.onnx.graph import STANDARD
+from uaccel.frontend.checks import MOST_RANK, Budget
+from uaccel.frontend.onnx.graph import FOUR_BITS, STANDARD
+
+# A node against the definition of its operator: what native code takes for granted is checked before.
 
 FunctionKey = tuple[str, str, str]
 """Domain, name and overload of a function of the file's own."""
@@ -27,7 +34,7 @@ _LISTS: Final = ("floats", "ints", "strings", "tensors", "graphs", "sparse_tenso
 _FIELDS: Final = ("f", "i", "s", "t", "g", *_LISTS[:5], "tp", "type_protos", "sparse_tensor", "sparse_tensors")
 _KINDS: Final = ("FLOAT", "INT", "STRING", "TENSOR", "GRAPH", "FLOATS", "INTS", "STRINGS", "TENSORS", "GRAPHS")
 _OTHER_KINDS: Final = ("TYPE_PROTO", "TYPE_PROTOS", "SPARSE_TENSOR", "SPARSE_TENSORS")
-FIELD_OF: Final = dict(zip((*_KINDS, *_OTHER_KINDS), _FIELDS, strict=True))
+FIELD_OF_KIND: Final = dict(zip((*_KINDS, *_OTHER_KINDS), _FIELDS, strict=True))
 """Where an attribute of a kind keeps its value."""
 
 
@@ -135,7 +142,7 @@ def _check_attribute(attribute: Any, where: str, scope: Scope) -> None:
         return
     kinds = scope.onnx.AttributeProto.AttributeType
     kind = kinds.Name(attribute.type) if attribute.type in kinds.values() else str(attribute.type)
-    wanted = FIELD_OF.get(kind, "")
+    wanted = FIELD_OF_KIND.get(kind, "")
     if not wanted or seen - {wanted} or (not seen and wanted not in _LISTS):
         raise ModelError(f'{where}: attribute "{attribute.name}" of kind {kind} has no value of that kind; {AGAIN}')
 
@@ -154,3 +161,216 @@ def _check_numbers(attribute: Any, where: str) -> None:
             raise ModelError(
                 f'{where}: attribute "{attribute.name}" holds {number}, wanted numbers from {least} to {LARGEST_NUMBER}'
             )
+
+
+# A parsed file before any native code sees it: every graph, function, node and tensor is what its format says.
+
+DEEPEST_CALL: Final = 32
+_DATA: Final = {
+    "float_data": ("float32",),
+    "int32_data": ("int32", "int16", "int8", "uint16", "uint8", "bool", "float16", *FOUR_BITS),
+    "int64_data": ("int64",),
+    "double_data": ("float64",),
+    "uint64_data": ("uint64", "uint32"),
+}
+"""Where a tensor that has no raw data keeps its elements."""
+FIELD_OF: Final = {dtype: name for name, dtypes in _DATA.items() for dtype in dtypes}
+
+
+def check_structure(onnx: Any, model: Any, budget: Budget, path: Path) -> None:
+    """And what the model costs with its functions looked into."""
+    functions = _functions(model, path)
+    opsets = _opsets(model.opset_import)
+    scope = Scope(onnx, opsets, functions)
+    for name, function in functions.items():
+        own = {**opsets, **_opsets(function.opset_import)}
+        parameters = {*function.attribute, *(entry.name for entry in function.attribute_proto)}
+        inner = replace(scope, opsets=own, parameters=parameters)
+        _check_nodes(function.node, f'{path}: function "{name[1]}": ', inner)
+    _check_graph(model.graph, f"{path}: ", scope)
+    cost = _Costs(functions, path).of_nodes(model.graph.node)
+    budget.nodes(cost.nodes)
+    budget.bytes(cost.copied)
+
+
+def dtype_name(onnx: Any, kind: int) -> str:
+    """numpy's name of an element type; ONNX's own where numpy has none."""
+    name = str(onnx.TensorProto.DataType.Name(kind)).lower() if kind in onnx.TensorProto.DataType.values() else ""
+    return {"float": "float32", "double": "float64"}.get(name, name or f"type {kind}")
+
+
+def tensors_of(model: Any) -> Iterator[Any]:
+    """Every tensor of a file, wherever it stands, but for sparse ones."""
+    for function in model.functions:
+        yield from _tensors_of_nodes(function.node)
+    yield from _tensors_of_graph(model.graph)
+
+
+def _tensors_of_graph(graph: Any) -> Iterator[Any]:
+    yield from graph.initializer
+    yield from _tensors_of_nodes(graph.node)
+
+
+def _tensors_of_nodes(nodes: Any) -> Iterator[Any]:
+    for node in nodes:
+        for attribute in node.attribute:
+            yield from attribute.tensors
+            if attribute.HasField("t"):
+                yield attribute.t
+            for graph in graphs_of(attribute):
+                yield from _tensors_of_graph(graph)
+
+
+def all_graphs(graph: Any) -> Iterator[Any]:
+    """The graph, and those inside its nodes."""
+    yield graph
+    for node in graph.node:
+        for attribute in node.attribute:
+            for inner in graphs_of(attribute):
+                yield from all_graphs(inner)
+
+
+def graphs_of(attribute: Any) -> list[Any]:
+    return [*attribute.graphs, *([attribute.g] if attribute.HasField("g") else [])]
+
+
+def _opsets(entries: Any) -> dict[str, int]:
+    return {standard(entry.domain): entry.version for entry in entries}
+
+
+def _functions(model: Any, path: Path) -> dict[FunctionKey, Any]:
+    found: dict[FunctionKey, Any] = {}
+    for function in model.functions:
+        where, names = f"{path}: a function: ", (function.domain, function.name, function.overload)
+        _check_texts(where, (*names, *function.input, *function.output, *function.attribute))
+        _check_texts(where, (entry.name for entry in function.attribute_proto))
+        key = (standard(function.domain), function.name, function.overload)
+        if key in found:
+            raise ModelError(f'{path} has two functions "{function.name}"; names must differ')
+        found[key] = function
+    return found
+
+
+def _check_graph(graph: Any, where: str, scope: Scope) -> None:
+    values = (*graph.input, *graph.output, *graph.value_info)
+    _check_texts(where, (entry.name for entry in (*graph.initializer, *values)))
+    _check_texts(where, (dim.dim_param for value in values for dim in value.type.tensor_type.shape.dim))
+    for tensor in graph.initializer:
+        check_tensor(scope.onnx, tensor, f'{where}initialiser "{tensor.name}"')
+    if graph.sparse_initializer:
+        names = ", ".join(tensor.values.name for tensor in graph.sparse_initializer)
+        raise ModelError(f"{where}sparse initialisers ({names}) cannot be compiled; store them dense")
+    for value in values:
+        rank = len(value.type.tensor_type.shape.dim)
+        if rank > MOST_RANK:
+            raise ModelError(f'{where}"{value.name}" has {rank} dimensions; at most {MOST_RANK} can be compiled')
+    _check_nodes(graph.node, where, scope)
+
+
+def _check_texts(where: str, texts: Iterable[Any]) -> None:
+    """protobuf gives bytes where a text is none."""
+    for text in texts:
+        if not isinstance(text, str):
+            raise ModelError(f"{where}name {text[:40]!r} is no UTF-8 text; {AGAIN}")
+
+
+def _check_nodes(nodes: Any, where: str, scope: Scope) -> None:
+    """And what stands in their attributes."""
+    for index, node in enumerate(nodes):
+        _check_texts(where, (node.op_type, node.domain, node.name, node.overload, *node.input, *node.output))
+        _check_texts(where, (text for entry in node.attribute for text in (entry.name, entry.ref_attr_name)))
+        place = f'{where}node {index} {node.op_type} ("{node.name}")'
+        check_node(node, place, scope)
+        for attribute in node.attribute:
+            if attribute.HasField("sparse_tensor") or attribute.sparse_tensors:
+                raise ModelError(f'{place}: attribute "{attribute.name}" is sparse, which cannot be compiled')
+            for tensor in (*attribute.tensors, *([attribute.t] if attribute.HasField("t") else [])):
+                check_tensor(scope.onnx, tensor, f'{place}: attribute "{attribute.name}"')
+            for graph in graphs_of(attribute):
+                _check_graph(graph, f"{place}: {attribute.name}: ", scope)
+
+
+def check_tensor(onnx: Any, tensor: Any, where: str) -> None:
+    """Its type can be compiled, and it holds the elements of its shape; those outside of the file come later."""
+    dtype = dtype_name(onnx, tensor.data_type)
+    if dtype not in FIELD_OF:
+        raise ModelError(f"{where} has type {dtype}, which cannot be compiled")
+    if len(tensor.dims) > MOST_RANK or any(extent < 0 for extent in tensor.dims):
+        extents = ",".join(map(str, tensor.dims[:MOST_RANK]))
+        raise ModelError(f"{where} has shape [{extents}]; wanted at most {MOST_RANK} extents from 0; {AGAIN}")
+    if tensor.HasField("segment"):
+        raise ModelError(f"{where} is a part of a tensor alone; {AGAIN}")
+    if tensor.data_location == onnx.TensorProto.EXTERNAL:
+        return
+    elements, present = items(tensor, dtype), {descriptor.name for descriptor, _ in tensor.ListFields()}
+    others = present & {*_DATA, "string_data"} - {FIELD_OF[dtype]}
+    if tensor.HasField("raw_data"):
+        wanted, seen, unit = elements * item_size(dtype), len(tensor.raw_data), "bytes"
+        others |= present & {FIELD_OF[dtype]}
+    else:
+        wanted, seen, unit = elements, len(getattr(tensor, FIELD_OF[dtype])), "elements"
+    if seen != wanted or others:
+        more = f", and {' and '.join(sorted(others))} besides" if others else ""
+        shape = ",".join(map(str, tensor.dims))
+        raise ModelError(f"{where} ({dtype} [{shape}]) has {seen} {unit}, wanted {wanted}{more}; {AGAIN}")
+
+
+def items(tensor: Any, dtype: str) -> int:
+    """What a file holds one by one: two numbers of four bits share one."""
+    elements: int = math.prod(tensor.dims)
+    return -(-elements // 2) if dtype in FOUR_BITS else elements
+
+
+def item_size(dtype: str) -> int:
+    return int(np.dtype(FOUR_BITS.get(dtype, dtype)).itemsize)
+
+
+@dataclass
+class _Cost:
+    """``copied``: bytes that looking into functions adds; ``depth``: of calls in calls."""
+
+    nodes: int = 0
+    copied: int = 0
+    depth: int = 0
+
+    def add(self, other: _Cost) -> None:
+        self.nodes += other.nodes
+        self.copied += other.copied
+        self.depth = max(self.depth, other.depth)
+
+
+@dataclass
+class _Costs:
+    """Of functions, each worked out once; a call costs what the function does."""
+
+    functions: Mapping[FunctionKey, Any]
+    path: Path
+    known: dict[FunctionKey, _Cost] = field(default_factory=dict)
+    open: list[FunctionKey] = field(default_factory=list)
+
+    def of_nodes(self, nodes: Any) -> _Cost:
+        cost = _Cost()
+        for node in nodes:
+            key = key_of(node)
+            cost.add(self._of_function(key) if key in self.functions else _Cost(1))
+            for attribute in node.attribute:
+                for graph in graphs_of(attribute):
+                    cost.add(self.of_nodes(graph.node))
+        return cost
+
+    def _of_function(self, key: FunctionKey) -> _Cost:
+        if key in self.open:
+            names = " calls ".join(f'"{name}"' for _, name, _ in (*self.open[self.open.index(key) :], key))
+            raise ModelError(f"{self.path} has a function that calls itself: {names}; {AGAIN}")
+        if key not in self.known:
+            self.open.append(key)
+            self._check_depth(len(self.open))
+            cost = self.of_nodes(self.functions[key].node)
+            self.open.pop()
+            self.known[key] = _Cost(cost.nodes, cost.copied + self.functions[key].ByteSize(), cost.depth + 1)
+            self._check_depth(self.known[key].depth)
+        return self.known[key]
+
+    def _check_depth(self, depth: int) -> None:
+        if depth > DEEPEST_CALL:
+            raise ModelError(f"{self.path} has functions that call functions more than {DEEPEST_CALL} deep; {AGAIN}")

@@ -1,4 +1,4 @@
-"""Operators of one input, element by element, on int8 and int16."""
+"""Activations, softmax and the L2 norm."""
 
 from __future__ import annotations
 
@@ -9,8 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from uaccel.errors import need
-from uaccel.frontend.tflite.checks import need_quantisation
-from uaccel.frontend.tflite.convert import (
+from uaccel.frontend.tflite.converter import (
     INTEGER_ACTIVATIONS,
     Context,
     Expr,
@@ -18,23 +17,47 @@ from uaccel.frontend.tflite.convert import (
     converts,
     factor,
     need_dtype,
+    need_quantisation,
     quantize_value,
 )
 from uaccel.frontend.tflite.elementwise import need_one_scale
-from uaccel.frontend.tflite.legacy import was_unsigned
-from uaccel.frontend.tflite.quantize import rescaled
-from uaccel.frontend.tflite.reader import Operator, Tensor
-from uaccel.ops import exact, function_tables
-from uaccel.ops.base import constant, get
-from uaccel.ops.broadcast import broadcast_shape
+from uaccel.frontend.tflite.importer import was_unsigned
+from uaccel.frontend.tflite.quantized import rescaled
+from uaccel.frontend.tflite.reader import ACTIVATIONS, Operator, Tensor
+from uaccel.ops import exact, lookup
+from uaccel.ops.activation import (
+    Logistic16,
+    Prelu,
+    PreluAttrs,
+    Rsqrt16,
+    Rsqrt16Attrs,
+    Sigmoid16Attrs,
+    Tanh16,
+    TwoSlopes,
+    TwoSlopesAttrs,
+    sigmoid_points,
+)
+from uaccel.ops.binary import broadcast_shape
 from uaccel.ops.fixedpoint import quantize_multiplier
-from uaccel.ops.function_tables import HardSwishFactors, Reals
-from uaccel.ops.lookup import Lookup, LookupAttrs, by_bits
-from uaccel.ops.prelu import Prelu, PreluAttrs
-from uaccel.ops.requantize import UNITY, Requantize, RequantizeAttrs
-from uaccel.ops.rsqrt16 import Rsqrt16, Rsqrt16Attrs
-from uaccel.ops.sigmoid16 import Logistic16, Sigmoid16Attrs, Tanh16, sigmoid_points
-from uaccel.ops.two_slopes import TwoSlopes, TwoSlopesAttrs
+from uaccel.ops.lookup import HardSwishFactors, Lookup, LookupAttrs, by_bits
+from uaccel.ops.lookup import RealArray as Reals
+from uaccel.ops.normalize import L2Normalize, L2NormalizeAttrs
+from uaccel.ops.operator import constant, get
+from uaccel.ops.quantize import UNITY, Requantize, RequantizeAttrs
+from uaccel.ops.softmax import (
+    DIFF_BITS,
+    LogSoftmax,
+    LogSoftmaxAttrs,
+    Softmax,
+    Softmax16,
+    Softmax16Attrs,
+    SoftmaxAttrs,
+    exponential_lookup,
+    exponentials,
+    reciprocal_lookup,
+)
+
+# Operators of one input, element by element, on int8 and int16.
 
 BOUNDS = {"RELU": (0.0, None), "RELU_N1_TO_1": (-1.0, 1.0), "RELU_0_TO_1": (0.0, 1.0)}
 SCALE_TOLERANCE = 1e-3
@@ -158,7 +181,7 @@ def logistic(context: Context, operator: Operator) -> Expr:
     if data.info.dtype == "int16":
         return _sigmoid16(context, data, output, Logistic16, exact_shifts=(0,))
     need_quantisation(output, 1 / 256, -128, SCALE_TOLERANCE)
-    return _lookup(context, operator, data, function_tables.logistic(data.required_quantisation))
+    return _lookup(context, operator, data, lookup.logistic(data.required_quantisation))
 
 
 @converts("TANH")
@@ -167,7 +190,7 @@ def tanh(context: Context, operator: Operator) -> Expr:
     if data.info.dtype == "int16":
         return _sigmoid16(context, data, output, Tanh16, exact_shifts=(0, 1))
     need_quantisation(output, 1 / 128, 0, SCALE_TOLERANCE)
-    return _lookup(context, operator, data, function_tables.tanh(data.required_quantisation))
+    return _lookup(context, operator, data, lookup.tanh(data.required_quantisation))
 
 
 def _sigmoid16(
@@ -217,7 +240,7 @@ def hard_swish(context: Context, operator: Operator) -> Expr:
     )
     need(-15 <= ramp_shift <= 31, f"the input's scale {data.scale:.6g} is beyond the reference's 16-bit arithmetic")
     factors = HardSwishFactors(output_multiplier, output_shift, ramp_multiplier, ramp_shift)
-    values = function_tables.hard_swish(data.required_quantisation, output.required_quantisation, factors)
+    values = lookup.hard_swish(data.required_quantisation, output.required_quantisation, factors)
     return _lookup(context, operator, data, values)
 
 
@@ -230,7 +253,7 @@ def _factor16(real: float) -> tuple[int, int]:
 @converts("ELU")
 def elu(context: Context, operator: Operator) -> Expr:
     data, output = _tensors(operator, ("int8",))
-    return _lookup(context, operator, data, _of_reals(data, output, function_tables.elu))
+    return _lookup(context, operator, data, _of_reals(data, output, lookup.elu_table))
 
 
 @converts("RSQRT")
@@ -240,12 +263,12 @@ def rsqrt(context: Context, operator: Operator) -> Expr:
         _need_symmetric(data, output)
         factors = quantize_multiplier(1.0 / (math.sqrt(data.scale) * output.scale))
         return get(Rsqrt16)(context.expr(data), attrs=Rsqrt16Attrs(*factors))
-    values = function_tables.rsqrt(data.required_quantisation, output.required_quantisation)
+    values = lookup.rsqrt(data.required_quantisation, output.required_quantisation)
     return _lookup(context, operator, data, values)
 
 
 def _of_reals(data: Tensor, output: Tensor, function: Callable[[Reals], Reals]) -> NDArray[np.int8]:
-    return function_tables.of_reals(data.required_quantisation, output.required_quantisation, function)
+    return lookup.of_reals(data.required_quantisation, output.required_quantisation, function)
 
 
 def _is_int8(operator: Operator) -> bool:
@@ -263,5 +286,86 @@ def real_function(context: Context, operator: Operator) -> Expr:
 def gelu(context: Context, operator: Operator) -> Expr:
     data, output = _tensors(operator)
     approximate = operator.option("Approximate")
-    function = function_tables.gelu_by_tanh if approximate else function_tables.gelu
+    function = lookup.gelu_by_tanh if approximate else lookup.gelu
     return _lookup(context, operator, data, _of_reals(data, output, function))
+
+
+# SOFTMAX on int8 and int16 activations, LOG_SOFTMAX on int8.
+
+LONGEST_ROW = 4095  # 12 integer bits of the sum of exponentials
+LARGEST_MULTIPLIER = 2.0**31 - 1  # beyond it only the largest element of a row counts
+LOOKUP_RANGE = 10.0 / 65535.0  # the 16-bit table's [-10, 0] covers all differences of two 16-bit numbers
+
+
+def _beta(operator: Operator) -> float:
+    return float(operator.options.Beta())
+
+
+def scaled_difference(product: float, what: str) -> tuple[int, int]:
+    """Multiplier and shift that bring differences to 26 fraction bits, where a step of them is ``product``."""
+    real = min(product * (1 << DIFF_BITS), LARGEST_MULTIPLIER)
+    need(real > 1.0, f"{what} is {product:.3g}, too small for the reference's fixed-point format")
+    mantissa, shift = math.frexp(real)
+    multiplier, carry = quantize_multiplier(mantissa)
+    return multiplier, shift + carry
+
+
+@converts("SOFTMAX")
+def softmax(context: Context, operator: Operator) -> Expr:
+    data, output = operator.required_input(0), operator.outputs[0]
+    need(len(data.info.shape) > 0, "the input is a scalar")
+    if data.info.dtype == "int16":
+        return _softmax16(context, operator)
+    need_dtype(output, ("int8", "int16"), "output")
+    if output.info.dtype == "int8":
+        need_quantisation(output, 1 / 256, -128)
+    else:
+        need_quantisation(output, 1 / 65536, -32768, tolerance=0.001)
+    multiplier, shift = scaled_difference(_beta(operator) * data.scale, "beta * input scale")
+    table = constant(exponentials(multiplier, shift))
+    return get(Softmax)(context.expr(data), table, attrs=SoftmaxAttrs(multiplier, shift, output.info.dtype))
+
+
+def _softmax16(context: Context, operator: Operator) -> Expr:
+    data, output = operator.required_input(0), operator.outputs[0]
+    need_dtype(output, ("int16",), "output")
+    need_quantisation(output, 1 / 32768, 0, tolerance=0.001)
+    depth, product = data.info.shape[-1], data.scale * _beta(operator)
+    need(depth < 1 << 16, f"rows of {depth} elements: their exponentials may overflow the reference's 32-bit sum")
+    multiplier, shift = quantize_multiplier(product / LOOKUP_RANGE)
+    need(shift <= 15, f"beta * input scale is {product:.3g}, too large for the reference's 32-bit differences")
+    tables = (constant(exponential_lookup()), constant(reciprocal_lookup()))
+    return get(Softmax16)(context.expr(data), *tables, attrs=Softmax16Attrs(multiplier, shift))
+
+
+@converts("LOG_SOFTMAX")
+def log_softmax(context: Context, operator: Operator) -> Expr:
+    data, output = operator.required_input(0), operator.outputs[0]
+    need_dtype(data, ("int8",), "input")
+    need_dtype(output, ("int8",), "output")
+    need_quantisation(output, 1 / 16, 127)
+    need(len(data.info.shape) > 0, "the input is a scalar")
+    depth = data.info.shape[-1]
+    need(depth <= LONGEST_ROW, f"rows of {depth} elements: at most {LONGEST_ROW} exponentials can be summed")
+    multiplier, shift = scaled_difference(data.scale, "input scale")
+    table = constant(exponentials(multiplier, shift))
+    return get(LogSoftmax)(context.expr(data), table, attrs=LogSoftmaxAttrs(multiplier, shift))
+
+
+# L2_NORMALIZATION on int8 activations.
+
+LONGEST_NORM = (2**31 - 1) // 255**2  # of squares of 9-bit differences that a 32-bit sum holds
+
+
+@converts("L2_NORMALIZATION")
+def l2_normalization(context: Context, operator: Operator) -> Expr:
+    data, output = operator.required_input(0), operator.outputs[0]
+    need_dtype(data, ("int8",), "input")
+    need_dtype(output, ("int8",), "output")
+    need_quantisation(output, 1 / 128, 0)
+    name = ACTIVATIONS[operator.option("FusedActivationFunction")]
+    need(name == "NONE", f"fused activation {name} is not supported here; make it an operator of its own")
+    need(len(data.info.shape) > 0, "the input is a scalar")
+    depth = data.info.shape[-1]
+    need(depth <= LONGEST_NORM, f"rows of {depth} elements: at most {LONGEST_NORM} squares can be summed in 32 bits")
+    return get(L2Normalize)(context.expr(data), attrs=L2NormalizeAttrs(data.zero_point))

@@ -1,4 +1,4 @@
-"""Layers with weights on int8 and int16 activations: convolutions of all kinds, and FULLY_CONNECTED."""
+"""Layers with weights, products of matrices, and windows."""
 
 from __future__ import annotations
 
@@ -6,37 +6,45 @@ from collections.abc import Mapping
 from typing import Any
 
 from uaccel.errors import need
-from uaccel.frontend.tflite.convert import (
+from uaccel.frontend.tflite.converter import (
     INTEGER_ACTIVATIONS,
     WIDE_WEIGHTS,
     Context,
     Expr,
     activated,
     activation_range,
+    apply,
     bias_values,
     channel_multipliers,
     converts,
     need_dtype,
+    need_equal_quantisation,
+    need_possible_shift,
+    need_sum_in_32_bits,
+    reshaped,
     window_padding,
 )
-from uaccel.frontend.tflite.folding import apply
 from uaccel.frontend.tflite.reader import PADDINGS, Operator, Tensor
-from uaccel.frontend.tflite.shapes import reshaped
 from uaccel.model import Array, Shape
-from uaccel.ops.base import IntegerOperator, constant, get, same_padding
-from uaccel.ops.conv2d import Conv2d, Conv2dAttrs
-from uaccel.ops.depthwise_conv2d import DepthwiseConv2d
-from uaccel.ops.fully_connected import FullyConnected, FullyConnectedAttrs
-from uaccel.ops.given_weights import (
+from uaccel.ops.conv import Conv2d, Conv2dAttrs, DepthwiseConv2d, TransposeConv2d, TransposeConv2dAttrs
+from uaccel.ops.conv_float import TransposeConv2dFloat, TransposeConv2dFloatAttrs
+from uaccel.ops.fixedpoint import quantize_multiplier
+from uaccel.ops.matmul import (
+    BatchMatmul,
+    BatchMatmulAttrs,
+    FullyConnected,
+    FullyConnectedAttrs,
     GivenConv2d,
     GivenDepthwiseConv2d,
     GivenFullyConnected,
     GivenFullyConnectedAttrs,
     GivenTransposeConv2d,
 )
-from uaccel.ops.transpose_conv2d import TransposeConv2d, TransposeConv2dAttrs
-from uaccel.ops.transpose_conv2d_float import TransposeConv2dFloat, TransposeConv2dFloatAttrs
+from uaccel.ops.operator import IntegerOperator, constant, get, same_padding
+from uaccel.ops.pool import AveragePool2d, MaxPool2d, PoolAttrs
 from uaccel.tvm_api import is_constant, relax
+
+# Layers with weights on int8 and int16 activations: convolutions of all kinds, and FULLY_CONNECTED.
 
 Kind = type[IntegerOperator[Any]]
 Pair = tuple[int, int]
@@ -172,3 +180,49 @@ def fully_connected(context: Context, operator: Operator) -> Expr:
         attrs = GivenFullyConnectedAttrs(*common, weight_zero_point=weights.zero_point)
         product = _call(GivenFullyConnected, flat, (data, weights, output), matrix, bias, attrs)
     return reshaped(product, (rows, units), output.info.shape)
+
+
+# AVERAGE_POOL_2D and MAX_POOL_2D on int8 and int16 activations.
+
+SCALE_TOLERANCE = 1e-6  # the reference's: below it a difference of scales is ignored, not rescaled
+
+
+def pool_attrs(operator: Operator) -> PoolAttrs:
+    data, output, options = operator.required_input(0), operator.outputs[0], operator.options
+    need_dtype(output, (data.info.dtype,), "output")
+    need(len(data.info.shape) == 4, f"input has rank {len(data.info.shape)}, wanted 4 (NHWC)")
+    window = (options.FilterHeight(), options.FilterWidth())
+    strides = (options.StrideH(), options.StrideW())
+    need(min(window + strides) > 0, f"window {window} and strides {strides} must be positive")
+    need_equal_quantisation(data, output, SCALE_TOLERANCE)
+    low, high = activation_range(operator, output)
+    return PoolAttrs(window, strides, window_padding(operator, data, window, strides, (1, 1)), low, high)
+
+
+@converts("AVERAGE_POOL_2D")
+def average_pool_2d(context: Context, operator: Operator) -> Expr:
+    attrs, data = pool_attrs(operator), operator.required_input(0)
+    need_sum_in_32_bits(data, attrs.window[0] * attrs.window[1])
+    return get(AveragePool2d)(context.expr(data), attrs=attrs)
+
+
+@converts("MAX_POOL_2D")
+def max_pool_2d(context: Context, operator: Operator) -> Expr:
+    return get(MaxPool2d)(context.expr(operator.required_input(0)), attrs=pool_attrs(operator))
+
+
+# BATCH_MATMUL on int8 and int16 activations.
+
+
+@converts("BATCH_MATMUL")
+def batch_matmul(context: Context, operator: Operator) -> Expr:
+    lhs, rhs, output = operator.required_input(0), operator.required_input(1), operator.outputs[0]
+    need_dtype(rhs, (lhs.info.dtype,), "right side")
+    need_dtype(output, (lhs.info.dtype,), "output")
+    points = (lhs.zero_point, rhs.zero_point, output.zero_point)
+    need(lhs.info.dtype == "int8" or not any(points), f"16-bit zero points {points} must be 0")
+    multiplier, shift = quantize_multiplier(lhs.scale * rhs.scale / output.scale)
+    need_possible_shift(lhs, shift)
+    adjoint = (bool(operator.options.AdjX()), bool(operator.options.AdjY()))
+    attrs = BatchMatmulAttrs(*adjoint, *points, multiplier, shift)
+    return get(BatchMatmul)(context.expr(lhs), context.expr(rhs), attrs=attrs)

@@ -1,4 +1,4 @@
-"""Operators of two inputs with broadcasting: ADD, SUB, MUL, MINIMUM, MAXIMUM, SQUARED_DIFFERENCE on int8 and int16."""
+"""Two inputs, element by element."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from uaccel.errors import need
-from uaccel.frontend.tflite.convert import (
+from uaccel.frontend.converters import always
+from uaccel.frontend.tflite.converter import (
     INTEGER_ACTIVATIONS,
     Context,
     Expr,
@@ -14,17 +15,33 @@ from uaccel.frontend.tflite.convert import (
     converts,
     factor,
     need_dtype,
+    need_same_dtype,
+    need_shape,
 )
 from uaccel.frontend.tflite.reader import Operator, Tensor
 from uaccel.ops import exact
-from uaccel.ops.add import Add, AddAttrs, Sub
-from uaccel.ops.base import Attributes, get
-from uaccel.ops.broadcast import BinaryOperator, broadcast_shape
+from uaccel.ops.binary import (
+    Add,
+    AddAttrs,
+    BinaryOperator,
+    Div,
+    DivAttrs,
+    Maximum,
+    Minimum,
+    MinimumMaximumAttrs,
+    Mul,
+    MulAttrs,
+    SquaredDifference,
+    SquaredDifferenceAttrs,
+    Sub,
+    broadcast_shape,
+)
+from uaccel.ops.compare import KINDS, Compare, CompareAttrs
 from uaccel.ops.fixedpoint import quantize_multiplier
-from uaccel.ops.minimum_maximum import Maximum, Minimum, MinimumMaximumAttrs
-from uaccel.ops.mul import Mul, MulAttrs
-from uaccel.ops.squared_difference import SquaredDifference, SquaredDifferenceAttrs
+from uaccel.ops.operator import Attributes, get
 from uaccel.tvm_api import relax
+
+# Operators of two inputs with broadcasting: ADD, SUB, MUL, MINIMUM, MAXIMUM, SQUARED_DIFFERENCE on int8 and int16.
 
 SUMS: Mapping[str, type[BinaryOperator[Any]]] = {"ADD": Add, "SUB": Sub}
 EXTREMES: Mapping[str, type[BinaryOperator[Any]]] = {"MINIMUM": Minimum, "MAXIMUM": Maximum}
@@ -148,3 +165,79 @@ def squared_difference(context: Context, operator: Operator) -> Expr:
         clamp_max=high,
     )
     return _binary(context, SquaredDifference, tensors, attrs)
+
+
+# Comparisons and DIV on int8, and choices between tensors.
+
+LEFT_SHIFT = 8
+MOST_SHIFT = 22
+"""Of a quotient: the reference shifts it to the right by this less than its own bits."""
+
+
+def _is_int8(operator: Operator) -> bool:
+    """With a scale: stored integers are compared as they are, by TVM's converter."""
+    first = operator.required_input(0)
+    return first.info.dtype == "int8" and first.quantisation is not None
+
+
+@converts(*KINDS, when=_is_int8)
+def compare(context: Context, operator: Operator) -> Expr:
+    first, second, output = operator.required_input(0), operator.required_input(1), operator.outputs[0]
+    need_dtype(second, ("int8",), "input")
+    need_dtype(output, ("bool",), "output")
+    need_one_scale(first)
+    need_one_scale(second)
+    need_shape(output, broadcast_shape(first.info.shape, second.info.shape))
+    for number, tensor in enumerate((first, second), 1):
+        below = tensor.scale < 1
+        need(
+            below, f"scale of input {number} {tensor.scale:.6g} is not between 0 and 1, as the reference compares them"
+        )
+    attrs = CompareAttrs(
+        KINDS.index(operator.name),
+        LEFT_SHIFT,
+        first.zero_point,
+        *quantize_multiplier(first.scale),
+        second.zero_point,
+        *quantize_multiplier(second.scale),
+    )
+    return get(Compare)(context.expr(first), context.expr(second), attrs=attrs)
+
+
+@converts("DIV", when=_is_int8)
+def div(context: Context, operator: Operator) -> Expr:
+    first, second, output = operator.required_input(0), operator.required_input(1), operator.outputs[0]
+    for tensor in (second, output):
+        need_dtype(tensor, ("int8",), "input" if tensor is second else "output")
+    for tensor in (first, second, output):
+        need_one_scale(tensor)
+    need_shape(output, broadcast_shape(first.info.shape, second.info.shape))
+    multiplier, shift = quantize_multiplier(first.scale / (second.scale * output.scale))
+    need(shift <= MOST_SHIFT, f"the output's scale is finer than the quotient's by 2**{shift}, at most 2**{MOST_SHIFT}")
+    points = (first.zero_point, second.zero_point, output.zero_point)
+    attrs = DivAttrs(*points, multiplier, shift, *activation_range(operator, output))
+    return get(Div)(context.expr(first), context.expr(second), attrs=attrs)
+
+
+@converts("SELECT_V2", when=always)
+def select_v2(context: Context, operator: Operator) -> Expr:
+    """The stored values, whatever the scales: as the reference does."""
+    condition, first, second = (operator.required_input(number) for number in range(3))
+    output = operator.outputs[0]
+    need_dtype(condition, ("bool",), "condition")
+    for tensor in (first, second):
+        need_same_dtype(tensor, output)
+    shape = broadcast_shape(condition.info.shape, broadcast_shape(first.info.shape, second.info.shape))
+    need_shape(output, shape)
+    return relax.op.where(*(context.expr(tensor) for tensor in (condition, first, second)))
+
+
+def _is_no_bool(operator: Operator) -> bool:
+    return operator.required_input(0).info.dtype != "bool"
+
+
+@converts("LOGICAL_AND", "LOGICAL_OR", "LOGICAL_NOT", when=_is_no_bool)
+def logic_of_numbers(_context: Context, operator: Operator) -> Expr:
+    """The reference takes any element for a bool and reads its first bytes."""
+    for tensor in (operator.required_input(0), operator.outputs[0]):
+        need_dtype(tensor, ("bool",), "operand")

@@ -1,4 +1,4 @@
-"""A TFLite file becomes a Relax module of integer operators, with TVM's converter for everything that is float."""
+"""The walk over a TFLite graph, its subgraphs, and what is left to TVM."""
 
 from __future__ import annotations
 
@@ -6,35 +6,137 @@ import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
+
+import numpy as np
 
 from uaccel.errors import ModelError, need
-from uaccel.frontend.budget import Budget
-from uaccel.frontend.checks import SHAPE_OF_DATA, need_elements, need_size, need_type
-from uaccel.frontend.tflite import fallback
-from uaccel.frontend.tflite.batch import with_input_shapes
-from uaccel.frontend.tflite.convert import CONVERTERS, Context, Expr, Several, Update
-from uaccel.frontend.tflite.folding import known
-from uaccel.frontend.tflite.legacy import average_pool, is_legacy, signed
-from uaccel.frontend.tflite.quantize import rescaled
-from uaccel.frontend.tflite.reader import DTYPES, Graph, Operator, Tensor, read
-from uaccel.frontend.tflite.variables import VARIABLE_OPERATORS, find_variables
-from uaccel.frontend.walk import Walk, as_list, parameters_of
+from uaccel.frontend.checks import ADVICE, NO_CONVERTER, SHAPE_OF_DATA, Budget, need_elements, need_size, need_type
+from uaccel.frontend.converters import Walk, always, as_list, by_tvm, parameters_of
+from uaccel.frontend.tflite.conv import pool_attrs
+from uaccel.frontend.tflite.converter import (
+    CONVERTERS,
+    WIDE_WEIGHTS,
+    Context,
+    Expr,
+    Several,
+    Update,
+    constant_value,
+    converts,
+    need_constant,
+)
+from uaccel.frontend.tflite.quantized import rescaled
+from uaccel.frontend.tflite.reader import DTYPES, Operator, Tensor, TfliteGraph, read, with_input_shapes
+from uaccel.frontend.tflite.state import VARIABLE_OPERATORS, find_variables
 from uaccel.model import (
     ImportedModel,
     ModelFile,
     Origin,
+    Quantisation,
     Shape,
     Signature,
     StateSpec,
+    TensorInfo,
     TensorSpec,
     c_identifier,
     layer_name,
     unique_names,
 )
 from uaccel.ops import exact
-from uaccel.ops.base import has_static_shape, info_of
+from uaccel.ops.control import If, Kind, While, control_attrs
+from uaccel.ops.operator import get, has_static_shape, info_of
+from uaccel.ops.pool import UnsignedAveragePool2d
 from uaccel.tvm_api import is_constant, relax
+from uaccel.tvm_api.converters import TfliteConverter
+
+# TVM's own TFLite converter, one operator at a time: float operators, and what it lowers in float.
+
+OR_INT8 = ", or quantise the model to int8"
+VELA = "CUSTOM:ethos-u"
+USE_THE_ORIGINAL = "Vela compiled this file for an Ethos-U; give the .tflite file that Vela was given"
+
+
+def convert(graph: TfliteGraph, operator: Operator, context: Context, block: Any) -> list[Expr]:
+    """The outputs' expressions; ModelError with TVM's own words where it refuses."""
+    converter = TfliteConverter(graph.file, graph.subgraph, block.builder)
+    need(operator.name != VELA, USE_THE_ORIGINAL)
+    advice = ADVICE if any(tensor.quantisation is not None for tensor in graph.tensors) else ADVICE + OR_INT8
+    need(converter.knows(operator.name), f"{NO_CONVERTER}; {advice}")
+    for tensor in operator.inputs:
+        if tensor is not None and (tensor.data is None or tensor.bits < 8 or tensor.index in context.exprs):
+            converter.define(tensor.index, context.expr(tensor))
+    with by_tvm(advice):
+        return converter.convert(operator.name, operator.table, len(operator.outputs))
+
+
+# Operators on uint8, as TensorFlow quantised before 2019: int8 with all numbers 128 less, exactly what LiteRT gives.
+#
+# Weights lose their zero point here. Where int8 does not hold what is left, they are int16.
+
+WEIGHTED: Final = ("CONV_2D", "DEPTHWISE_CONV_2D", "FULLY_CONNECTED")
+COMPUTING: Final = (*WEIGHTED, "ADD", "MUL", "MAX_POOL_2D", "SOFTMAX", "RELU", "RELU6")
+"""They give on int8 what they give on uint8, 128 less."""
+MOVING: Final = ("RESHAPE", "SQUEEZE", "EXPAND_DIMS", "TRANSPOSE", "PAD", "CONCATENATION")
+"""So do these, but on uint8 as well: they follow what they are given."""
+MIDDLE: Final = 128
+LARGEST: Final = 127
+"""Weight of int8, from its zero point."""
+
+
+def is_legacy(context: Context, operator: Operator) -> bool:
+    """Whether it becomes int8, or is a mean of windows. A concatenation of other scales rounds in a way of its own."""
+    tensors = [tensor for tensor in (*operator.inputs, *operator.outputs) if tensor and tensor.info.dtype == "uint8"]
+    grids = {(tensor.quantisation.scales, tensor.quantisation.zero_points) for tensor in tensors if tensor.quantisation}
+    whole = all(tensor.quantisation and not tensor.quantisation.per_channel for tensor in tensors)
+    within = any(~tensor.index in context.exprs for tensor in tensors)
+    known = operator.name in (*COMPUTING, "AVERAGE_POOL_2D") or (operator.name in MOVING and within)
+    alike = operator.name != "CONCATENATION" or len(grids) == 1
+    return known and whole and alike and bool(operator.outputs) and operator.outputs[0].info.dtype == "uint8"
+
+
+def signed(operator: Operator) -> Operator:
+    """The same on int8."""
+    inputs = [tensor and _signed(tensor) for tensor in operator.inputs]
+    if operator.name in WEIGHTED:
+        inputs[1] = _weights(operator.required_input(1))
+    return replace(operator, inputs=tuple(inputs), outputs=tuple(map(_signed, operator.outputs)))
+
+
+def was_unsigned(tensor: Tensor) -> bool:
+    return tensor.index < 0
+
+
+def _signed(tensor: Tensor) -> Tensor:
+    """Its number is below 0, and no other tensor's."""
+    if tensor.info.dtype != "uint8":
+        return tensor
+    grid = tensor.required_quantisation
+    points = tuple(point - MIDDLE for point in grid.zero_points)
+    return replace(
+        tensor,
+        index=~tensor.index,
+        info=TensorInfo(tensor.info.shape, "int8"),
+        quantisation=Quantisation(grid.scales, points, grid.axis),
+        data=None if tensor.data is None else (tensor.data ^ MIDDLE).view(np.int8),
+    )
+
+
+def _weights(tensor: Tensor) -> Tensor:
+    need(tensor.info.dtype == "uint8", f'weights "{tensor.name}" are {tensor.info.dtype}, wanted uint8')
+    values = need_constant(tensor, "weights").astype(np.int16) - np.int16(tensor.zero_point)
+    fits = int(np.abs(values).max(initial=0)) <= LARGEST
+    dtype, bits = ("int8", 8) if fits else ("int16", WIDE_WEIGHTS)
+    grid = Quantisation(tensor.required_quantisation.scales, (0,), 0)
+    info = TensorInfo(tensor.info.shape, dtype)
+    return replace(tensor, index=~tensor.index, info=info, quantisation=grid, data=values.astype(dtype), bits=bits)
+
+
+def average_pool(context: Context, operator: Operator) -> Expr:
+    """Halves are rounded up, which of int8 is another rule: it stays uint8."""
+    return get(UnsignedAveragePool2d)(context.expr(operator.required_input(0)), attrs=pool_attrs(operator))
+
+
+# A TFLite file becomes a Relax module of integer operators, with TVM's converter for everything that is float.
 
 FLOAT_NOTE = "its quantised form has no exact integer operator here and is computed in float"
 
@@ -76,7 +178,7 @@ def _state_specs(context: Context) -> tuple[StateSpec, ...]:
     return tuple(StateSpec(replace(v.spec, name=name), v.initial) for v, name in zip(variables, names, strict=True))
 
 
-def _check_tensors(graph: Graph, path: Path) -> None:
+def _check_tensors(graph: TfliteGraph, path: Path) -> None:
     for tensor in graph.inputs:
         need_type(tensor.info.dtype, DTYPES.values(), f'{path}: input "{tensor.name}"')
         if any(extent < 0 for extent in tensor.signature[1:]):
@@ -104,7 +206,7 @@ def _refuse_dynamic(path: Path, tensor: Tensor, shape: Shape) -> None:
 
 @dataclass(kw_only=True)
 class _Import(Walk[Operator]):
-    graph: Graph
+    graph: TfliteGraph
     context: Context
 
     def __post_init__(self) -> None:
@@ -158,7 +260,7 @@ class _Import(Walk[Operator]):
             VARIABLE_OPERATORS[operator.name](self.context, self.graph, operator)
             return
         _check_operator(operator)
-        if all(tensor is None or known(self.context, tensor) is not None for tensor in operator.inputs):
+        if all(tensor is None or constant_value(self.context, tensor) is not None for tensor in operator.inputs):
             self.context.budget.bytes(sum(tensor.info.size for tensor in operator.outputs))
         if is_legacy(self.context, operator):
             self._legacy(operator)
@@ -243,7 +345,7 @@ class _Import(Walk[Operator]):
                 raise ModelError(f'its variable tensor "{tensor.name}" can be kept by int8 and int16 operators alone')
         if any(_is_quantised(tensor) for tensor in (*given, *operator.outputs)):
             self.warnings.append(f"{self.where(operator)}: {FLOAT_NOTE}")
-        return fallback.convert(self.graph, operator, self.context, self.block)
+        return convert(self.graph, operator, self.context, self.block)
 
 
 def _check_operator(operator: Operator) -> None:
@@ -264,3 +366,33 @@ def _check_declared(tensor: Tensor, var: Expr) -> None:
 
 def _is_quantised(tensor: Tensor) -> bool:
     return tensor.quantisation is not None and tensor.info.dtype in ("int8", "uint8", "int16")
+
+
+# IF and WHILE: operators that run other subgraphs of the file.
+
+DEEPEST = 8
+"""Subgraphs within each other."""
+
+
+@converts("IF", when=always)
+def if_(context: Context, operator: Operator) -> Expr | Several:
+    options = operator.options
+    numbers = (options.ThenSubgraphIndex(), options.ElseSubgraphIndex())
+    return _control(context, operator, Kind.IF, numbers)
+
+
+@converts("WHILE", when=always)
+def while_(context: Context, operator: Operator) -> Expr | Several:
+    options = operator.options
+    numbers = (options.CondSubgraphIndex(), options.BodySubgraphIndex())
+    return _control(context, operator, Kind.WHILE, numbers)
+
+
+def _control(context: Context, operator: Operator, kind: Kind, numbers: tuple[int, int]) -> Expr | Several:
+    need(len(context.inside) < DEEPEST, f"subgraphs lie more than {DEEPEST} deep in each other")
+    for number in numbers:
+        need(number not in context.inside, f"its subgraph {number} runs itself")
+    tensors = [context.expr(operator.required_input(i)) for i in range(len(operator.inputs))]
+    need(len(tensors) > 0, "it has no inputs; wanted a condition, or what its loop changes")
+    call = get(If if kind is Kind.IF else While)(*tensors, attrs=control_attrs(kind, *map(context.subgraph, numbers)))
+    return call if len(operator.outputs) == 1 else Several(call)

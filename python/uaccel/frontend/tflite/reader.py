@@ -1,20 +1,23 @@
-"""A TFLite file as plain data, checked once, so that the converters never meet a broken flatbuffer."""
+"""A TFLite flatbuffer as plain data."""
 
 from __future__ import annotations
 
 import math
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import tflite
+from flatbuffers import flexbuffers
 
 from uaccel.errors import ModelError
-from uaccel.frontend.budget import MOST_RANK, Budget, read_file
+from uaccel.frontend.checks import MOST_RANK, Budget, read_file
 from uaccel.model import Array, Quantisation, Shape, TensorInfo, TensorSpec, unique_names
+
+# A TFLite file as plain data, checked once, so that the converters never meet a broken flatbuffer.
 
 DTYPES = {
     tflite.TensorType.FLOAT32: "float32",
@@ -153,7 +156,7 @@ class Operator:
 
 
 @dataclass(frozen=True, eq=False)
-class Graph:
+class TfliteGraph:
     """A subgraph; ``file`` and ``subgraph`` are the flatbuffer tables, for TVM's own converter.
 
     ``other`` reads another subgraph of the file, by its number.
@@ -165,16 +168,16 @@ class Graph:
     operators: tuple[Operator, ...]
     inputs: tuple[Tensor, ...]
     outputs: tuple[Tensor, ...]
-    other: Callable[[int], Graph]
+    other: Callable[[int], TfliteGraph]
 
 
-def read(path: Path, budget: Budget) -> tuple[Graph, bytes]:
+def read(path: Path, budget: Budget) -> tuple[TfliteGraph, bytes]:
     """The graph and the file's bytes."""
     data = read_file(path)
     return parse(data, str(path), budget), data
 
 
-def parse(data: bytes, where: str, budget: Budget) -> Graph:
+def parse(data: bytes, where: str, budget: Budget) -> TfliteGraph:
     """Check and read the bytes of a file; ``where`` names it in errors."""
     if len(data) < 8 or data[4:8] != b"TFL3":
         raise ModelError(
@@ -191,7 +194,7 @@ class _Reader:
         self.where = where
         self.budget = budget
 
-    def main(self) -> Graph:
+    def main(self) -> TfliteGraph:
         graph = self.graph(0)
         if not graph.operators:
             raise ModelError(f"{self.where} is empty: its graph has no operators; nothing to compile")
@@ -199,7 +202,7 @@ class _Reader:
             raise ModelError(f"{self.where} has no outputs; convert the model again")
         return graph
 
-    def graph(self, number: int) -> Graph:
+    def graph(self, number: int) -> TfliteGraph:
         try:
             self.model = tflite.Model.GetRootAs(self.data, 0)
             return self._graph(number)
@@ -209,7 +212,7 @@ class _Reader:
                 "copy or convert the model again"
             ) from error
 
-    def _graph(self, number: int) -> Graph:
+    def _graph(self, number: int) -> TfliteGraph:
         if self.model.SubgraphsLength() < 1:
             raise ModelError(f"{self.where} holds no subgraph; convert the model again")
         subgraph = self._entry(self.model.Subgraphs, self.model.SubgraphsLength(), number)
@@ -221,7 +224,7 @@ class _Reader:
         operators = tuple(self._operator(subgraph, tensors, i) for i in range(subgraph.OperatorsLength()))
         inputs = tuple(self._pick(tensors, i) for i in self._indices(subgraph.Inputs, subgraph.InputsLength()))
         outputs = tuple(self._pick(tensors, i) for i in self._indices(subgraph.Outputs, subgraph.OutputsLength()))
-        return Graph(self.model, subgraph, tensors, operators, inputs, outputs, self.graph)
+        return TfliteGraph(self.model, subgraph, tensors, operators, inputs, outputs, self.graph)
 
     def _length(self, count: int) -> int:
         """A vector cannot have more entries than the file has bytes; many tables may point to the same one."""
@@ -323,3 +326,90 @@ def _options(table: Any) -> Options | None:
     options = cls()
     options.Init(raw.Bytes, raw.Pos)
     return Options(options)
+
+
+# The options of TFLite Micro's own custom operators: a map of names, written as a FlexBuffer.
+
+MOST_BYTES = 1 << 16
+"""Of options; what is larger is no operator of TFLite Micro's."""
+
+
+def custom_options(operator: Operator) -> Mapping[str, Any]:
+    """By name; empty where the operator has none."""
+    if not operator.custom:
+        return {}
+    try:
+        found = flexbuffers.Loads(operator.custom) if len(operator.custom) <= MOST_BYTES else None
+    except (*DAMAGE, LookupError, NotImplementedError, RecursionError) as error:  # as flexbuffers says it
+        raise ModelError(f"its options cannot be read: {error}; the file is damaged") from error
+    if not isinstance(found, dict):
+        raise ModelError("its options are no map of names; the file is damaged")
+    return found
+
+
+def whole_number(options: Mapping[str, Any], name: str, default: int | None = None) -> int:
+    value = options.get(name, default)
+    if not isinstance(value, int):
+        raise ModelError(f"its option {name} is {value!r}, wanted a whole number")
+    return int(value)
+
+
+# Another batch than the file's own: the one extent that TFLite files leave open and that may be changed afterwards.
+
+WRITE_SHAPES_ANEW = "set the shape before converting the model to TFLite"
+
+
+def with_input_shapes(
+    graph: TfliteGraph, data: bytes, where: str, shapes: Mapping[str, Shape], budget: Budget
+) -> tuple[TfliteGraph, bytes]:
+    """The model with these shapes of its inputs, as a graph and as the bytes of a file."""
+    batch = _batch(graph, where, shapes)
+    if batch is None:
+        return graph, data
+    changed = _patched(data, batch)
+    return parse(changed, where, budget), changed
+
+
+def _batch(graph: TfliteGraph, where: str, shapes: Mapping[str, Shape]) -> int | None:
+    """The new batch; None where the shapes are those of the file."""
+    inputs = {tensor.name: tensor for tensor in graph.inputs}
+    batches = set()
+    for name, shape in shapes.items():
+        if name not in inputs:
+            raise ModelError(f'{where} has no input "{name}" for --input-shape; its inputs are: {", ".join(inputs)}')
+        if shape != inputs[name].info.shape:
+            _check(where, inputs[name], shape)
+            batches.add(shape[0])
+    if len(batches) > 1:
+        raise ModelError(f"{where}: --input-shape gives the batches {sorted(batches)}; all inputs have the same one")
+    return batches.pop() if batches else None
+
+
+def _check(where: str, tensor: Tensor, shape: Shape) -> None:
+    given = f"--input-shape {tensor.name}:{','.join(map(str, shape))}"
+    own = f'input "{tensor.name}" [{",".join(map(str, tensor.info.shape))}]'
+    if len(shape) != len(tensor.info.shape):
+        raise ModelError(f"{where}: {given} has {len(shape)} extents; {own} has {len(tensor.info.shape)}")
+    if shape[1:] != tensor.info.shape[1:]:
+        raise ModelError(
+            f"{where}: {given} changes more than the batch (the first extent) of {own}, and a TFLite file holds "
+            f"every other shape worked out; {WRITE_SHAPES_ANEW}"
+        )
+    if tensor.signature[:1] != (-1,):
+        raise ModelError(f"{where}: {given}: the file fixes the batch of {own}; {WRITE_SHAPES_ANEW}")
+
+
+def _patched(data: bytes, batch: int) -> bytes:
+    """The file with the batch in every shape that its author left open there."""
+    changed = bytearray(data)
+    subgraph: Any = tflite.Model.GetRootAs(data, 0).Subgraphs(0)
+    for index in range(subgraph.TensorsLength()):
+        tensor = subgraph.Tensors(index)
+        if tensor.ShapeLength() and tensor.ShapeSignatureLength() and tensor.ShapeSignature(0) == -1:
+            table = tensor._tab
+            struct.pack_into("<i", changed, table.Vector(table.Offset(_SHAPE)), batch)
+    return bytes(changed)
+
+
+_SHAPE = 4
+"""Where a tensor's table notes its shape: the schema's first field."""

@@ -1,18 +1,36 @@
-"""Blocks of an image moved into channels or into the batch and back: views around one transpose."""
+"""The same elements elsewhere: transposed, joined, padded, repeated."""
 
 from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+import tflite
+
 from uaccel.errors import need
+from uaccel.frontend.checks import need_axis, shape_text
 from uaccel.frontend.converters import always
-from uaccel.frontend.tflite.convert import Context, Expr, converts
-from uaccel.frontend.tflite.folding import need_numbers, need_same_dtype, need_shape
-from uaccel.frontend.tflite.reader import Operator, Tensor
-from uaccel.frontend.tflite.shapes import reshaped
-from uaccel.frontend.tflite.slices import Part, sliced
-from uaccel.model import Shape
+from uaccel.frontend.tflite.converter import (
+    Context,
+    Expr,
+    apply,
+    constant_value,
+    converts,
+    need_constant,
+    need_dtype,
+    need_known,
+    need_numbers,
+    need_same_dtype,
+    need_shape,
+    reshaped,
+)
+from uaccel.frontend.tflite.reader import ACTIVATIONS, Operator, Tensor
+from uaccel.frontend.tflite.slice import AxisSlice, sliced
+from uaccel.model import Array, Shape
+from uaccel.ops.operator import constant
 from uaccel.tvm_api import relax
+
+# Blocks of an image moved into channels or into the batch and back: views around one transpose.
 
 
 def _permuted(expr: Expr, blocks: Shape, order: tuple[int, ...], shape: Shape) -> Expr:
@@ -115,4 +133,253 @@ def _cropped(expr: Expr, whole: Shape, cropped: Shape, crops: tuple[Pair, Pair])
     if whole == cropped:
         return expr
     starts = (0, crops[0][0], crops[1][0], 0)
-    return sliced(expr, [Part(start, 1, count) for start, count in zip(starts, cropped, strict=True)], whole)
+    return sliced(expr, [AxisSlice(start, 1, count) for start, count in zip(starts, cropped, strict=True)], whole)
+
+
+# TRANSPOSE and REVERSE_V2: the same elements in another order.
+
+
+@converts("TRANSPOSE", when=always)
+def transpose(context: Context, operator: Operator) -> Expr:
+    data, output = operator.required_input(0), operator.outputs[0]
+    shape = data.info.shape
+    order = need_numbers(context, operator.required_input(1), "permutation", len(shape))
+    need(sorted(order) == list(range(len(shape))), f"{order} is no permutation of the axes of {data.info}")
+    need_same_dtype(data, output)
+    need_shape(output, [shape[axis] for axis in order])
+    return apply(
+        context,
+        [data],
+        lambda expr: relax.op.permute_dims(expr, order),
+        lambda array: array.transpose(order),
+    )
+
+
+@converts("REVERSE_V2", when=always)
+def reverse(context: Context, operator: Operator) -> Expr:
+    data, output = operator.required_input(0), operator.outputs[0]
+    given = need_known(context, operator.required_input(1), "axis").reshape(-1)
+    axes = sorted({need_axis(int(axis), len(data.info.shape)) for axis in given})
+    need(bool(axes), "no axis is given")
+    need_same_dtype(data, output)
+    need_shape(output, data.info.shape)
+    return apply(context, [data], lambda expr: _flipped(expr, axes), lambda array: np.flip(array, tuple(axes)))
+
+
+def _flipped(expr: Expr, axes: list[int]) -> Expr:
+    for axis in axes:
+        expr = relax.op.flip(expr, axis)
+    return expr
+
+
+# CONCATENATION and PACK: several tensors in one.
+
+
+@converts("CONCATENATION", when=always)
+def concatenation(context: Context, operator: Operator) -> Expr:
+    parts, output = _parts(operator)
+    activation = ACTIVATIONS[operator.option("FusedActivationFunction")]
+    need(activation == "NONE", f"fused activation {activation} is not supported; use none")
+    rank = len(output.info.shape)
+    axis = need_axis(operator.option("Axis"), rank)
+    shape = list(output.info.shape)
+    for part in parts:
+        _need_alike(part, output)
+        others = [extent for i, extent in enumerate(part.info.shape) if i != axis]
+        fits = len(part.info.shape) == rank and others == shape[:axis] + shape[axis + 1 :]
+        need(fits, f'input "{part.name}" ({part.info}) does not fit output {output.info} along axis {axis}')
+    shape[axis] = sum(part.info.shape[axis] for part in parts)
+    need_shape(output, shape)
+    return apply(
+        context,
+        parts,
+        lambda *exprs: relax.op.concat(list(exprs), axis),
+        lambda *arrays: np.concatenate(arrays, axis),
+    )
+
+
+def _parts(operator: Operator) -> tuple[list[Tensor], Tensor]:
+    parts, output = [operator.required_input(i) for i in range(len(operator.inputs))], operator.outputs[0]
+    need(bool(parts), "there are no inputs")
+    for part in parts:
+        need_same_dtype(part, output)
+    return parts, output
+
+
+def _need_alike(part: Tensor, output: Tensor) -> None:
+    """The reference checks int8 alone, and copies the stored integers whatever the type."""
+    need(
+        output.info.dtype != "int8" or part.quantisation == output.quantisation,
+        f'input "{part.name}" ({part.quantisation or "not quantised"}) and output '
+        f"({output.quantisation or 'not quantised'}) must be quantised alike: this operator cannot rescale",
+    )
+
+
+@converts("PACK", when=always)
+def pack(context: Context, operator: Operator) -> Expr:
+    parts, output = _parts(operator)
+    shape = list(parts[0].info.shape)
+    axis = need_axis(operator.option("Axis"), len(shape) + 1)
+    for part in parts:
+        need(list(part.info.shape) == shape, f'input "{part.name}" ({part.info}) differs from {parts[0].info}')
+    need_shape(output, [*shape[:axis], len(parts), *shape[axis:]])
+    return apply(
+        context,
+        parts,
+        lambda *exprs: relax.op.stack(list(exprs), axis),
+        lambda *arrays: np.stack(arrays, axis),
+    )
+
+
+# PAD, PADV2 and MIRROR_PAD: the value around the tensor is the zero point, a given constant, or the tensor itself.
+
+Widths = list[tuple[int, int]]
+
+MODES = {value: name for name, value in vars(tflite.MirrorPadMode).items() if isinstance(value, int)}
+
+
+@converts("PAD", "PADV2", when=always)
+def pad(context: Context, operator: Operator) -> Expr:
+    data, output = operator.required_input(0), operator.outputs[0]
+    widths = _widths(context, operator)
+    value = _value(operator, output)
+    flat = [width for pair in widths for width in pair]
+    return apply(
+        context,
+        [data],
+        lambda expr: relax.op.nn.pad(expr, flat, "constant", float(value)),
+        lambda array: np.pad(array, widths, constant_values=value),
+    )
+
+
+def _widths(context: Context, operator: Operator) -> Widths:
+    data, output = operator.required_input(0), operator.outputs[0]
+    need_same_dtype(data, output)
+    paddings = need_known(context, operator.required_input(1), "paddings")
+    rank = len(data.info.shape)
+    need(paddings.shape == (rank, 2), f"paddings have shape {shape_text(paddings.shape)}, wanted [{rank},2]")
+    need(int(paddings.min(initial=0)) >= 0, f"padding {int(paddings.min(initial=0))} is negative; use SLICE to cut")
+    widths = [(int(before), int(after)) for before, after in paddings]
+    need_shape(output, [sum(pair) + extent for pair, extent in zip(widths, data.info.shape, strict=True)])
+    return widths
+
+
+def _value(operator: Operator, output: Tensor) -> Array:
+    """The element that stands for zero, or the one that is given."""
+    given = operator.optional_input(2)
+    if given is None:
+        stored = output.quantisation.zero_point if output.quantisation and output.info.dtype in ("int8", "uint8") else 0
+        return _stored(stored, output)
+    need_dtype(given, (output.info.dtype,), "padding value")
+    value = need_constant(given, "padding value")
+    need(value.size == 1, f'padding value "{given.name}" has {value.size} elements, wanted 1')
+    need(
+        output.info.dtype != "int8" or given.quantisation == output.quantisation,
+        f'padding value "{given.name}" ({given.quantisation or "not quantised"}) and output '
+        f"({output.quantisation or 'not quantised'}) must be quantised alike",
+    )
+    exact = value.dtype.kind != "i" or abs(int(value.reshape(()))) <= 2**53
+    need(exact and not np.isnan(value).any(), f"padding value {value.reshape(())} has no exact form here")
+    return value.reshape(())
+
+
+def _stored(value: int, output: Tensor) -> Array:
+    kind = np.dtype(output.info.dtype)
+    if kind.kind in "iu":
+        limits = np.iinfo(kind)
+        need(limits.min <= value <= limits.max, f"zero point {value} does not fit {kind}")
+    return np.array(value, kind)
+
+
+@converts("MIRROR_PAD", when=always)
+def mirror_pad(context: Context, operator: Operator) -> Expr:
+    """Along each axis the mirrored indices are picked."""
+    data = operator.required_input(0)
+    widths = _widths(context, operator)
+    mode = MODES.get(operator.option("Mode"), "unknown")
+    need(mode in ("REFLECT", "SYMMETRIC"), f"mode {mode} is not known")
+    edge = 1 if mode == "REFLECT" else 0
+    for axis, (pair, extent) in enumerate(zip(widths, data.info.shape, strict=True)):
+        most = extent - edge
+        need(max(pair) <= most, f"padding {max(pair)} of axis {axis} is more than the {most} elements to mirror")
+    return apply(
+        context,
+        [data],
+        lambda expr: _mirrored(expr, data, widths, edge),
+        lambda array: np.pad(array, widths, mode.lower()),
+    )
+
+
+def _mirrored(expr: Expr, data: Tensor, widths: Widths, edge: int) -> Expr:
+    for axis, ((before, after), extent) in enumerate(zip(widths, data.info.shape, strict=True)):
+        if before or after:
+            left = range(before - 1 + edge, edge - 1, -1)
+            right = range(extent - 1 - edge, extent - 1 - edge - after, -1)
+            indices = np.array([*left, *range(extent), *right], np.int32)
+            expr = relax.op.take(expr, constant(indices), axis=axis, mode="clip")
+    return expr
+
+
+# TILE, BROADCAST_TO, FILL and ZEROS_LIKE: one value, or one tensor, many times.
+
+
+@converts("TILE", when=always)
+def tile(context: Context, operator: Operator) -> Expr:
+    data, output = operator.required_input(0), operator.outputs[0]
+    shape = data.info.shape
+    repeats = need_numbers(context, operator.required_input(1), "multiples", len(shape))
+    need(min(repeats, default=1) > 0, f"multiples {repeats} must be positive")
+    need_same_dtype(data, output)
+    need_shape(output, [extent * count for extent, count in zip(shape, repeats, strict=True)])
+    return apply(
+        context,
+        [data],
+        lambda expr: relax.op.tile(expr, repeats),
+        lambda array: np.tile(array, repeats),
+    )
+
+
+@converts("BROADCAST_TO", when=always)
+def broadcast_to(context: Context, operator: Operator) -> Expr:
+    data, output = operator.required_input(0), operator.outputs[0]
+    need_same_dtype(data, output)
+    _need_named_shape(context, operator, 1)
+    old, new = data.info.shape, output.info.shape
+    tail = new[len(new) - len(old) :]
+    fits = len(old) <= len(new) and all(a in (1, b) for a, b in zip(old, tail, strict=True))
+    need(fits, f"{data.info} cannot be broadcast to {output.info}")
+    return _broadcast(context, operator, 0, new)
+
+
+def _need_named_shape(context: Context, operator: Operator, position: int) -> None:
+    """The file gives the output's shape twice, unless the shape is computed at run time."""
+    value = constant_value(context, operator.required_input(position))
+    if value is not None:
+        need_shape(operator.outputs[0], [int(extent) for extent in value.reshape(-1)])
+
+
+def _broadcast(context: Context, operator: Operator, position: int, shape: Shape) -> Expr:
+    def folded(array: Array) -> Array:
+        return np.broadcast_to(array, shape)
+
+    tensor = operator.required_input(position)
+    return apply(context, [tensor], lambda expr: relax.op.broadcast_to(expr, shape), folded)
+
+
+@converts("FILL", when=always)
+def fill(context: Context, operator: Operator) -> Expr:
+    value, output = operator.required_input(1), operator.outputs[0]
+    need(value.info.elements == 1, f'value "{value.name}" has {value.info.elements} elements, wanted 1')
+    need_same_dtype(value, output)
+    _need_named_shape(context, operator, 0)
+    return _broadcast(context, operator, 1, output.info.shape)
+
+
+@converts("ZEROS_LIKE", when=always)
+def zeros_like(context: Context, operator: Operator) -> Expr:
+    """The stored zero, as the reference writes it, whatever the zero point."""
+    data, output = operator.required_input(0), operator.outputs[0]
+    need_same_dtype(data, output)
+    need_shape(output, data.info.shape)
+    context.budget.bytes(output.info.size)
+    return constant(np.zeros(output.info.shape, output.info.dtype))

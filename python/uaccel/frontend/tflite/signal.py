@@ -6,25 +6,41 @@ from typing import Any
 
 from uaccel.errors import need
 from uaccel.frontend.converters import always
-from uaccel.frontend.tflite.convert import Context, Expr, Several, Update, converts, need_constant
-from uaccel.frontend.tflite.custom import custom_options, whole_number
-from uaccel.frontend.tflite.reader import Operator
-from uaccel.frontend.tflite.variables import SUBTRACTION, own_state
-from uaccel.ops.base import IntegerOperator, constant, get
-from uaccel.ops.channel_gain import (
+from uaccel.frontend.tflite.converter import Context, Expr, Several, Update, converts, need_constant
+from uaccel.frontend.tflite.reader import Operator, custom_options, whole_number
+from uaccel.frontend.tflite.state import SUBTRACTION, own_state
+from uaccel.ops.audio_features import (
     ChannelGain,
     ChannelLog,
+    FilterBank,
+    FilterBankAttrs,
     GainAttrs,
     LogAttrs,
     SpectralSubtraction,
+    SquareRoot,
+    Stacker,
+    StackerAttrs,
     SubtractionAttrs,
     log_table,
 )
-from uaccel.ops.fft import Irfft, Rfft, RfftAttrs, tables
-from uaccel.ops.filter_bank import FilterBank, FilterBankAttrs, SquareRoot
-from uaccel.ops.frames import Delay, Framer, FramerAttrs, OverlapAdd, OverlapAddAttrs
-from uaccel.ops.spectrum import AutoScale, Energy, EnergyAttrs, NoAttrs, Window, WindowAttrs
-from uaccel.ops.stacker import Stacker, StackerAttrs
+from uaccel.ops.audio_fft import (
+    AutoScale,
+    Delay,
+    Energy,
+    EnergyAttrs,
+    Framer,
+    FramerAttrs,
+    Irfft,
+    NoAttrs,
+    OverlapAdd,
+    OverlapAddAttrs,
+    Rfft,
+    RfftAttrs,
+    WindowAttrs,
+    WindowFunction,
+    tables,
+)
+from uaccel.ops.operator import IntegerOperator, constant, get
 
 LARGEST_FFT = 1 << 14
 
@@ -37,7 +53,7 @@ def _exprs(context: Context, operator: Operator, count: int) -> list[Expr]:
 @converts("CUSTOM:SignalWindow", when=always)
 def window(context: Context, operator: Operator) -> Expr:
     shift = whole_number(custom_options(operator), "shift")
-    return get(Window)(*_exprs(context, operator, 2), attrs=WindowAttrs(shift))
+    return get(WindowFunction)(*_exprs(context, operator, 2), attrs=WindowAttrs(shift))
 
 
 @converts("CUSTOM:SignalFftAutoScale", when=always)

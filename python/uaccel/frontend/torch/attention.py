@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from uaccel.errors import need
-from uaccel.frontend.torch.convert import Context, Expr, arguments, converts
-from uaccel.ops.base import constant
+from uaccel.frontend.torch.converter import Context, Expr, arguments, converts
+from uaccel.ops.operator import constant
 from uaccel.tvm_api import relax
 
 

@@ -1,8 +1,4 @@
-"""Files are read in a process of their own that can do nothing but compute; what comes back is plain data.
-
-Reading one takes PyTorch's operators and TVM's converters: native code, which a file that was made for it might crash,
-or keep busy for good. There that costs an error message.
-"""
+"""The process that reads with PyTorch, started here, and its model as plain data."""
 
 from __future__ import annotations
 
@@ -14,7 +10,8 @@ import subprocess
 import sys
 import tempfile
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
@@ -22,14 +19,220 @@ import numpy as np
 
 from uaccel.errors import InternalError, ModelError
 from uaccel.frontend import limits
-from uaccel.frontend.budget import read_file
-from uaccel.frontend.torch.archive import WANTED
-from uaccel.frontend.torch.frames import FrameError, read_frame, write_frame
-from uaccel.frontend.torch.package import ADVICE
-from uaccel.frontend.torch.records import LARGEST_FILE
-from uaccel.frontend.torch.shapes import InputShapes
-from uaccel.frontend.torch.wire import unpacked
-from uaccel.model import Array, ImportedModel, ModelFile
+from uaccel.frontend.checks import read_file
+from uaccel.frontend.torch.program import ADVICE
+from uaccel.frontend.torch.reader import LARGEST_FILE, WANTED, InputShapes
+from uaccel.frontend.torch.sandbox import FrameError, read_frame, write_frame
+from uaccel.model import Array, ImportedModel, ModelFile, Origin, Quantisation, Signature, TensorInfo, TensorSpec
+from uaccel.ops.operator import IntegerOperator, get
+from uaccel.ops.recurrent import Recurrent
+from uaccel.ops.reduce import TopK
+from uaccel.tvm_api import (
+    FunctionBlock,
+    bindings_of,
+    is_constant,
+    is_operator_call,
+    is_tuple,
+    is_tuple_get_item,
+    is_var,
+    operator_names,
+    relax,
+    replace_main,
+    tirx,
+    tvm,
+)
+
+# An imported model as plain data and back: all that comes out of the process that reads a file.
+#
+# The data can say nothing but operators of Relax and two of ours by name, with numbers, text and tensors: no function,
+# no
+# code.
+
+_ATTRIBUTES: Final = "relax.attrs."
+_OPERATORS: Final = "relax."
+_OWN: Final[dict[str, IntegerOperator[Any]]] = {
+    operator.full_name: operator for operator in (get(Recurrent), get(TopK))
+}
+"""Operators of ours that programs become before their integers are made."""
+
+
+def packed(model: ImportedModel) -> tuple[dict[str, Any], list[Array]]:
+    """What JSON can say of a model that lies in one file, and the tensors that it speaks of."""
+    sender = _Sender()
+    module = sender.module(model.module)
+    document = {
+        "name": model.name,
+        "source_format": model.source_format,
+        "digest": model.digest,
+        "module": module,
+        "inputs": [_spec(spec) for spec in model.signature.inputs],
+        "outputs": [_spec(spec) for spec in model.signature.outputs],
+        "tensors": {name: _spec(spec) for name, spec in model.tensors.items()},
+        "origins": {name: [origin.index, origin.op, origin.tensor] for name, origin in model.origins.items()},
+    }
+    return document, sender.tensors
+
+
+def unpacked(document: dict[str, Any], tensors: list[Array], file: ModelFile) -> ImportedModel:
+    return ImportedModel(
+        name=str(document["name"]),
+        source_format=str(document["source_format"]),
+        digest=str(document["digest"]),
+        module=_Receiver(tensors).module(document["module"]),
+        signature=Signature(tuple(map(_read_spec, document["inputs"])), tuple(map(_read_spec, document["outputs"]))),
+        tensors={str(name): _read_spec(spec) for name, spec in document["tensors"].items()},
+        origins={
+            str(name): Origin(int(index), str(op), str(tensor))
+            for name, (index, op, tensor) in document["origins"].items()
+        },
+        file=file,
+    )
+
+
+def _spec(spec: TensorSpec) -> list[Any]:
+    meaning = spec.quantisation
+    grid = None if meaning is None else [meaning.scales, meaning.zero_points, meaning.axis]
+    return [spec.name, spec.info.shape, spec.info.dtype, grid]
+
+
+def _read_spec(entry: list[Any]) -> TensorSpec:
+    name, shape, dtype, grid = entry
+    meaning = None if grid is None else Quantisation(tuple(map(float, grid[0])), tuple(map(int, grid[1])), int(grid[2]))
+    return TensorSpec(str(name), TensorInfo(tuple(map(int, shape)), str(dtype)), meaning)
+
+
+@dataclass
+class _Sender:
+    tensors: list[Array] = field(default_factory=list)
+    numbers: dict[Any, int] = field(default_factory=dict)
+
+    def module(self, module: Any) -> dict[str, Any]:
+        if [name.name_hint for name in module.functions] != ["main"]:
+            raise ModelError("it became more than one function, which cannot be compiled")
+        parameters, bindings, result = bindings_of(module["main"])
+        shown = []
+        for var in parameters:
+            self.numbers[var] = len(self.numbers)
+            shown.append([var.name, [int(extent) for extent in var.ty.shape.values], str(var.ty.dtype)])
+        bound = []
+        for var, value in bindings:
+            bound.append([var.name, self.expr(value)])
+            self.numbers[var] = len(self.numbers)
+        return {"parameters": shown, "bindings": bound, "result": self.expr(result)}
+
+    def expr(self, expr: Any) -> list[Any]:
+        """What kind it is, and what it is made of."""
+        if is_var(expr):
+            return ["variable", self.numbers[expr]]
+        if is_constant(expr):
+            self.tensors.append(expr.value.numpy())
+            return ["constant", len(self.tensors) - 1]
+        if is_tuple(expr):
+            return ["tuple", [self.expr(part) for part in expr.fields]]
+        if is_tuple_get_item(expr):
+            return ["item", self.expr(expr.tuple_value), expr.index]
+        if isinstance(expr, relax.ShapeExpr):
+            return ["shape", [int(extent) for extent in expr.values]]
+        if is_operator_call(expr):
+            own = _OWN.get(expr.op.name)
+            if own is not None:
+                return ["own", expr.op.name, [self.expr(part) for part in expr.args], own.attrs_of(expr).to_node()]
+            if expr.ty_args or not expr.op.name.startswith(_OPERATORS):
+                raise ModelError(f"it became a call of {expr.op.name}, which cannot be compiled")
+            return ["call", expr.op.name, [self.expr(part) for part in expr.args], self._attributes(expr.attrs)]
+        return ["value", self._value(expr)]
+
+    def _attributes(self, attributes: Any) -> list[Any] | None:
+        if attributes is None:
+            return None
+        info = type(attributes).__tvm_ffi_type_info__
+        if not info.type_key.startswith(_ATTRIBUTES):
+            raise ModelError(f"it became a call with {info.type_key}, which cannot be compiled")
+        fields = {entry.name: self._value(getattr(attributes, entry.name)) for entry in info.fields}
+        return [info.type_key, fields]
+
+    def _value(self, value: Any) -> Any:
+        """Plain values as they are, all others as a list that begins with their kind."""
+        if value is None or isinstance(value, (bool, int, float)):
+            return value
+        if isinstance(value, str):
+            return str(value)
+        if isinstance(value, (tirx.IntImm, tirx.FloatImm)):
+            return ["number", value.value, str(value.ty.dtype)]
+        if isinstance(value, _DTYPE):
+            return ["type", str(value)]
+        if isinstance(value, (list, tuple, tvm.ir.Array)):
+            return ["list", *(self._value(part) for part in value)]
+        raise ModelError(f"it became a call with a {type(value).__name__}, which cannot be compiled")
+
+
+@dataclass
+class _Receiver:
+    tensors: list[Array]
+    known: list[Any] = field(default_factory=list)
+    operators: frozenset[str] = field(default_factory=lambda: frozenset(operator_names()))
+
+    def module(self, document: dict[str, Any]) -> Any:
+        for name, shape, dtype in document["parameters"]:
+            self.known.append(relax.Var(str(name), relax.TensorType([int(extent) for extent in shape], str(dtype))))
+
+        def body(block: FunctionBlock) -> Any:
+            for name, expr in document["bindings"]:
+                self.known.append(block.emit(self.expr(expr), str(name)))
+            return self.expr(document["result"])
+
+        return replace_main(self.known, body)
+
+    def expr(self, entry: list[Any]) -> Any:
+        kind, *parts = entry
+        return _READERS[kind](self, *parts)
+
+    def call(self, name: str, args: list[Any], attributes: list[Any] | None) -> Any:
+        if not name.startswith(_OPERATORS) or name not in self.operators:
+            raise InternalError(f"a file became a call of {name}")
+        made = None
+        if attributes is not None:
+            key, fields = attributes
+            if not key.startswith(_ATTRIBUTES):
+                raise InternalError(f"a file became attributes of type {key}")
+            made = tvm.ir.make_node(key, **{str(field): self.value(value) for field, value in fields.items()})
+        return relax.Call(tvm.ir.Op.get(name), [self.expr(arg) for arg in args], made)
+
+    def own(self, name: str, args: list[Any], attributes: dict[str, Any]) -> Any:
+        if name not in _OWN:
+            raise InternalError(f"a file became a call of {name}")
+        return _OWN[name](*map(self.expr, args), attrs=_OWN[name].attributes(**attributes))
+
+    def value(self, value: Any) -> Any:
+        if not isinstance(value, list):
+            return value
+        kind, *parts = value
+        if kind == "number":
+            number, dtype = parts
+            return tirx.FloatImm(dtype, number) if dtype.startswith(("float", "bfloat")) else tirx.IntImm(dtype, number)
+        if kind == "type":
+            return str(parts[0])
+        return [self.value(part) for part in parts]
+
+
+_READERS: Final[dict[str, Callable[..., Any]]] = {
+    "variable": lambda reader, number: reader.known[number],
+    "constant": lambda reader, number: relax.const(reader.tensors[number], str(reader.tensors[number].dtype)),
+    "tuple": lambda reader, parts: relax.Tuple([reader.expr(part) for part in parts]),
+    "item": lambda reader, part, index: relax.TupleGetItem(reader.expr(part), index),
+    "shape": lambda _reader, extents: relax.ShapeExpr(extents),
+    "call": _Receiver.call,
+    "own": _Receiver.own,
+    "value": lambda reader, value: reader.value(value),
+}
+_DTYPE: Final = type(tirx.IntImm("int64", 0).ty.dtype)
+
+
+# Files are read in a process of their own that can do nothing but compute; what comes back is plain data.
+#
+# Reading one takes PyTorch's operators and TVM's converters: native code, which a file that was made for it might
+# crash,
+# or keep busy for good. There that costs an error message.
 
 Samples = Sequence[Sequence[Array]]
 
@@ -41,7 +244,7 @@ _PATIENCE: Final = 10
 """Seconds on the clock for each of a processor's: other programs want it too."""
 _DYING: Final = 2
 """Seconds in which a process ends that says no more."""
-WORKER: Final = "uaccel.frontend.torch.worker"  # the module whose `main` the process runs
+WORKER: Final = "uaccel.frontend.torch.sandbox_worker"  # the module whose `main` the process runs
 _START: Final = f"import sys; sys.path[:] = sys.argv[1:]; from {WORKER} import main; main()"
 _KEPT: Final = ("PATH", "HOME", "TMPDIR", "LANG", "LC_ALL", "LD_LIBRARY_PATH")
 

@@ -1,22 +1,214 @@
-"""What a program must be before it can be converted: of fixed shapes, and without state."""
+"""What a program may hold, and how it is decomposed; loads no TVM."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import importlib
+import math
+import operator
+import re
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from uaccel.errors import ModelError
-from uaccel.frontend.checks import need_elements, need_type
+from uaccel.frontend.checks import first_line, need_elements, need_type
 from uaccel.model import TensorInfo, TensorSpec, unique_names
+from uaccel.util.files import quiet
+
+# Which of PyTorch's operators are converted as they are, and which are first taken apart into simpler ones.
+
+WHOLE: Final = frozenset(
+    {
+        *("conv1d.default", "conv2d.default", "conv_transpose1d.default", "conv_transpose2d.input"),
+        *("linear.default", "matmul.default", "scaled_dot_product_attention.default"),
+        *("avg_pool1d.default", "avg_pool2d.default", "max_pool1d.default", "max_pool2d.default"),
+        *("adaptive_avg_pool1d.default", "adaptive_avg_pool2d.default"),
+        *("hardswish.default", "hardsigmoid.default", "silu.default", "leaky_relu.default", "prelu.default"),
+        *("relu6.default", "hardtanh.default", "elu.default", "gelu.default", "softmax.int", "log_softmax.int"),
+        *("layer_norm.default", "group_norm.default", "flatten.using_ints", "reshape.default"),
+        *("transpose.int", "contiguous.default", "pad.default", "constant_pad_nd.default"),
+        *("upsample_nearest2d.vec", "upsample_linear1d.vec", "upsample_bilinear2d.vec", "pixel_shuffle.default"),
+        *("lstm.input", "gru.input", "rnn_tanh.input", "rnn_relu.input"),
+        *("split.Tensor", "split_with_sizes.default", "chunk.default", "stack.default", "square.default"),
+    }
+)
+"""Kept whole where PyTorch would take them apart: they are what engines and integer operators are made for."""
+
+FURTHER: Final = frozenset(
+    {
+        *("addmv.default", "any.default", "col2im.default", "dist.default", "grid_sampler_2d.default"),
+        *("ldexp.Tensor", "select_scatter.default"),
+    }
+)
+"""Taken apart though PyTorch would leave them whole: nothing converts them as they are."""
+
+_BY_NAMESPACE: Final = frozenset({"quantized_decomposed", "torchao", "_operator"})
+
+
+def name_of(target: Any) -> str:
+    """``conv2d.default``: the operator and its overload; of a Python function its name."""
+    return str(getattr(target, "__name__", target))
+
+
+def namespace_of(target: Any) -> str:
+    return str(getattr(target, "namespace", "") or getattr(target, "__module__", ""))
+
+
+def decomposed(torch: Any, path: Path, exported: Any) -> Any:
+    """The program in operators that only compute, the same ones where it is in such already."""
+    if all(_has_converter(torch, node.target) for node in exported.graph.nodes if node.op == "call_function"):
+        return exported
+    try:
+        with quiet():
+            table = torch.export.default_decompositions()
+            for target in list(table):
+                if namespace_of(target) == "aten" and name_of(target) in WHOLE:
+                    del table[target]
+            known = torch._decomp.decomposition_table
+            table.update({target: known[target] for target in known if name_of(target) in FURTHER})
+            return exported.run_decompositions(table)
+    except Exception as error:
+        raise ModelError(
+            f"{path}: PyTorch cannot take its operators apart: {first_line(error)}; export it again"
+        ) from error
+
+
+def _has_converter(torch: Any, target: Any) -> bool:
+    """Whether it changes nothing in place, and would come out of a decomposition as it is."""
+    if namespace_of(target) in _BY_NAMESPACE:
+        return True
+    if not isinstance(target, torch._ops.OpOverload) or target._schema.is_mutable:
+        return False
+    return name_of(target) not in FURTHER and (name_of(target) in WHOLE or torch.Tag.core in target.tags)
+
+
+# Which operators a file may name: those that are converted, and those that PyTorch takes apart into such.
+#
+# PyTorch's own loader looks a name up wherever it leads. Here it leads to an operator of three libraries, or to
+# arithmetic.
+
+_OPERATOR: Final = re.compile(
+    r"torch\.ops\.(aten|quantized_decomposed|torchao)\.([A-Za-z0-9_]{1,80})\.([A-Za-z0-9_]{1,80})"
+)
+_CHECKS: Final = frozenset(
+    {
+        *("_assert_tensor_metadata.default", "_assert_scalar.default", "_assert_async.msg"),
+        *("sym_constrain_range.default", "sym_constrain_range_for_size.default"),
+    }
+)
+"""They compute nothing. What they check of shapes is checked by giving operators the shapes."""
+_BESIDES: Final = frozenset(
+    {
+        *(
+            "lift_fresh_copy.default",
+            "lift.default",
+            "detach_.default",
+            "_weight_norm.default",
+            "_pad_circular.default",
+        ),
+        *("_upsample_bilinear2d_aa.vec", "_upsample_bicubic2d_aa.vec", "_fused_rms_norm.default"),
+        *("_upsample_nearest_exact1d.vec", "_upsample_nearest_exact2d.vec", "_upsample_nearest_exact3d.vec"),
+    }
+)
+"""PyTorch takes these away or apart as well."""
+MEASURING: Final = ("choose_qparams",)
+"""They find scales at run time, and are refused in words of their own."""
+_TYPES: Final = re.compile(r"(Optional\[|List\[|\]|Tensor|int|float|bool|str|number|Device|Generator)+")
+
+_COMPARING: Final = ("eq", "ne", "le", "ge", "lt", "gt")
+_COMPUTING: Final = ("neg", "pos", "mul", "add", "sub", "floordiv", "mod", "truediv")
+ARITHMETIC: Final[dict[str, Callable[..., Any]]] = (
+    {f"_operator.{name}": getattr(operator, name) for name in _COMPARING + _COMPUTING}
+    | {"math.ceil": math.ceil, "math.floor": math.floor, "math.trunc": math.trunc, "torch.sym_not": operator.not_}
+    | {"torch.sym_max": max, "torch.sym_min": min, "torch.sym_int": int, "torch.sym_float": float}
+)
+"""What programs do with extents."""
+
+
+def resolved(torch: Any, target: str, table: Any, known: Callable[[Any], bool]) -> Any:
+    """The operator, or None for one that no program may call.
+
+    ``table``: what PyTorch takes apart; ``known``: whether there is a converter.
+    """
+    match = _OPERATOR.fullmatch(target)
+    if match is None:
+        return None
+    library, name, overload = match.groups()
+    packet = getattr(getattr(torch.ops, library), name, None)
+    if not isinstance(packet, torch._ops.OpOverloadPacket) or overload not in packet.overloads():
+        return None
+    found = getattr(packet, overload)
+    if not _is_plain(found):
+        return None
+    if library == "aten":
+        return found if _is_allowed(torch, found, table, known) else None
+    return found if known(found) or name.startswith(MEASURING) else None
+
+
+def _is_plain(found: Any) -> bool:
+    """Whether it takes tensors and numbers, and gives what is new."""
+    types = [str(entry.type) for entry in (*found._schema.arguments, *found._schema.returns)]
+    out = any(entry.is_out for entry in found._schema.arguments)
+    return not out and all(_TYPES.fullmatch(text) for text in types)
+
+
+def _is_allowed(torch: Any, found: Any, table: Any, known: Callable[[Any], bool]) -> bool:
+    name = found.__name__
+    if name in _CHECKS or name in _BESIDES or name in WHOLE or name in FURTHER or known(found):
+        return True
+    if torch.Tag.core in found.tags or torch.Tag.nondeterministic_seeded in found.tags:
+        return True
+    if torch._C._dispatch_has_kernel_for_dispatch_key(found.name(), "CompositeImplicitAutograd"):
+        return not name.startswith("_") or name.startswith("__")
+    if found in table:
+        return True
+    base, _, overload = name.partition(".")
+    pure = getattr(torch.ops.aten, base[:-1], None) if base.endswith("_") and not base.endswith("__") else None
+    return (
+        pure is not None and overload in pure.overloads() and _is_allowed(torch, getattr(pure, overload), table, known)
+    )
+
+
+# PyTorch and torchao: optional, heavy and talkative; imported when a model needs them, and in silence.
+
+ADVICE = (
+    "install its build for CPUs: pip install torch --index-url https://download.pytorch.org/whl/cpu "
+    "&& pip install 'uaccel[torch]'"
+)
+
+
+def torch_package() -> Any:
+    """PyTorch, with the operators of quantised programs (``torch.ops.quantized_decomposed``) known to it."""
+    try:
+        with quiet():
+            import torch
+            import torch.ao.quantization.fx._decomposed  # registers them
+            import torch.export
+    except ImportError as error:
+        raise ModelError(f"reading .pt2 files takes PyTorch, which cannot be imported ({error}); {ADVICE}") from error
+    return torch
+
+
+def register_torchao() -> None:
+    """Make the operators ``torch.ops.torchao`` known."""
+    try:
+        with quiet():
+            importlib.import_module("torchao.quantization.pt2e")
+    except ImportError as error:
+        raise ModelError(
+            f"the model was quantised by torchao, whose operators cannot be imported ({error}); {ADVICE}"
+        ) from error
+
+
+# What a program must be before it can be converted: of fixed shapes, and without state.
 
 DTYPES = ("float16", "float32", "float64", "int8", "uint8", "int16", "int32", "int64", "bool")
 EVAL = "call model.eval() before exporting"
 
 
 @dataclass(frozen=True)
-class Program:
+class TorchProgram:
     """An exported program of fixed shapes; ``nodes`` maps the names of the file's own operators to their numbers.
 
     ``stored``: what the file calls its tensors, by what the program calls them.

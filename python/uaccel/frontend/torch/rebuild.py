@@ -1,23 +1,150 @@
-"""A file's program as one of PyTorch's, made operator by operator, for inputs of fixed shapes.
-
-Nothing that the file says of results is believed: each operator says what it makes of what it is given. So there are no
-symbols in the program, numbers that were worked out of extents are numbers, and a file that says otherwise is refused.
-"""
+"""PyTorch's program, built again of the serialised one."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from operator import getitem
+from pathlib import Path
 from typing import Any, Final
 
 from uaccel.errors import ModelError
-from uaccel.frontend.checks import ADVICE, NO_CONVERTER, first_line
-from uaccel.frontend.torch.arguments import DTYPES, Arguments
-from uaccel.frontend.torch.operators import ARITHMETIC, resolved
-from uaccel.frontend.torch.program_file import FileGraph, FileNode, Value
-from uaccel.frontend.torch.refusals import check_extents
-from uaccel.frontend.torch.serialised import Expression, MisfitError, TensorMeta, need
+from uaccel.frontend.checks import ADVICE, NO_CONVERTER, first_line, unsupported
+from uaccel.frontend.torch.converter import check_extents
+from uaccel.frontend.torch.program import ARITHMETIC, TorchProgram, check_unchanged, input_specs, output_specs, resolved
+from uaccel.frontend.torch.reader import (
+    WANTED,
+    Argument,
+    FileGraph,
+    FileInput,
+    FileNode,
+    InputShapes,
+    Stored,
+    StoredTensor,
+    Value,
+    fixed_shapes,
+)
+from uaccel.frontend.torch.serialised import (
+    Expression,
+    MisfitError,
+    TensorMeta,
+    check_conditions,
+    device,
+    fields,
+    integer,
+    items,
+    need,
+    number,
+    tagged,
+    text,
+    truth,
+)
 from uaccel.model import Shape
+from uaccel.util.files import quiet
+
+# An operator's arguments as a file gives them, each one of the few kinds that operators on tensors take.
+
+STORED: Final = (
+    dict(enumerate(("uint8", "int8", "int16", "int32", "int64", "float16", "float32", "float64"), 1))
+    | dict(enumerate(("complex32", "complex64", "complex128", "bool", "bfloat16"), 9))
+    | {28: "uint16", 34: "uint32", 35: "uint64"}
+    | dict(enumerate(("float8_e4m3fn", "float8_e5m2", "float8_e4m3fnuz", "float8_e5m2fnuz", "float8_e8m0fnu"), 29))
+)
+"""The types of stored elements, by the numbers that files give them."""
+DTYPES: Final = {number: "float32" if name == "float16" else name for number, name in STORED.items()}
+"""Those that programs compute with: what is half precision in a file is held in float32."""
+"""PyTorch's numbers of types."""
+_FORMATS: Final = {1: "contiguous_format", 2: "channels_last", 3: "channels_last_3d", 4: "preserve_format"}
+_STRIDED: Final = 7
+
+
+class Arguments:
+    """``values`` holds what earlier operators made, by name."""
+
+    def __init__(self, torch: Any, values: Mapping[str, Any]) -> None:
+        self._torch = torch
+        self._values = values
+        self._read: dict[str, Callable[[Any, str], Any]] = {
+            "as_none": lambda _value, _what: None,
+            "as_tensor": self._tensor,
+            "as_tensors": lambda value, what: list(items(value, what, self._tensor)),
+            "as_int": integer,
+            "as_ints": lambda value, what: list(items(value, what, integer)),
+            "as_float": number,
+            "as_floats": lambda value, what: list(items(value, what, number)),
+            "as_bool": truth,
+            "as_bools": lambda value, what: list(items(value, what, truth)),
+            "as_string": text,
+            "as_scalar_type": lambda value, what: dtype(torch, value, what),
+            "as_memory_format": self._format,
+            "as_layout": self._layout,
+            "as_device": lambda value, what: torch.device(device(value, what)),
+            "as_optional_tensor": self._any,
+            "as_optional_tensors": lambda value, what: list(items(value, what, self._any)),
+            **dict.fromkeys(("as_sym_int", "as_sym_float", "as_sym_bool"), self._number),
+            **dict.fromkeys(
+                ("as_sym_ints", "as_sym_floats", "as_sym_bools"),
+                lambda value, what: list(items(value, what, self._number)),
+            ),
+        }
+
+    def value(self, value: Value, what: str) -> Any:
+        tag, content = value
+        need(tag in self._read, f"{what} is {tag[:40]!r}, which no operator on tensors takes")
+        return self._read[tag](content, what)
+
+    def call(self, schema: Any, given: tuple[Argument, ...]) -> tuple[list[Any], dict[str, Any]]:
+        """By place and by name, in the order of the operator's schema."""
+        left = {argument.name: argument for argument in given}
+        args: list[Any] = []
+        kwargs: dict[str, Any] = {}
+        for place, declared in enumerate(schema.arguments):
+            argument = left.pop(declared.name, None)
+            if argument is None:
+                continue
+            value = self.value(argument.value, f"its argument {declared.name!r}")
+            by_place = argument.kind == 1 or (argument.kind == 0 and not declared.has_default_value())
+            if by_place and not declared.kwarg_only and place == len(args):
+                args.append(value)
+            else:
+                kwargs[declared.name] = value
+        need(not left, f"it has the unknown argument {next(iter(left), '')[:40]!r}")
+        return args, kwargs
+
+    def _tensor(self, value: Any, what: str) -> Any:
+        return self._named(fields(value, what, "name")[0], what)
+
+    def _named(self, name: Any, what: str) -> Any:
+        found = text(name, what)
+        need(found in self._values, f"{what} is {found[:40]!r}, which nothing before it makes")
+        return self._values[found]
+
+    def _any(self, value: Any, what: str) -> Any:
+        return self.value(tagged(value, what), what)
+
+    def _number(self, value: Any, what: str) -> Any:
+        tag, content = tagged(value, what)
+        return self._named(content, what) if tag == "as_name" else self.value((tag, content), what)
+
+    def _format(self, value: Any, what: str) -> Any:
+        need(type(value) is int and value in _FORMATS, f"{what} is no memory format")
+        return getattr(self._torch, _FORMATS[value])
+
+    def _layout(self, value: Any, what: str) -> Any:
+        need(value == _STRIDED, f"{what} is no layout of dense tensors")
+        return self._torch.strided
+
+
+def dtype(torch: Any, value: Any, what: str) -> Any:
+    need(type(value) is int and value in DTYPES, f"{what} is no type of elements")
+    return getattr(torch, DTYPES[value])
+
+
+# A file's program as one of PyTorch's, made operator by operator, for inputs of fixed shapes.
+#
+# Nothing that the file says of results is believed: each operator says what it makes of what it is given. So there are
+# no
+# symbols in the program, numbers that were worked out of extents are numbers, and a file that says otherwise is
+# refused.
 
 _INTEGERS: Final = range(-(1 << 63), 1 << 63)
 _HIGHER: Final = "torch.ops.higher_order."
@@ -246,3 +373,111 @@ class UnsupportedError(Exception):
 def _shown(number: int, node: FileNode) -> str:
     target = node.target.removeprefix("torch.ops.")
     return f'operator {number} {target[:120]} ("{node.name}")'
+
+
+# The program of a ``.pt2`` file as PyTorch's ``ExportedProgram``, made by us of plain data.
+
+
+def exported_program(
+    torch: Any, path: Path, stored: Stored, input_shapes: InputShapes, known: Callable[[Any], bool]
+) -> TorchProgram:
+    """For inputs of these shapes; ``known``: whether an operator has a converter."""
+    check_unchanged(path, list(stored.program.changed))
+    try:
+        with quiet():
+            return _Exported(torch, path, stored, input_shapes, known).program()
+    except UnsupportedError as error:
+        raise unsupported(path, error.problems) from error
+    except MisfitError as error:
+        raise ModelError(f"{path} cannot be read: its {error}; {WANTED}") from error
+
+
+class _Exported:
+    """The nodes, and what PyTorch wants to know beside them."""
+
+    def __init__(
+        self, torch: Any, path: Path, stored: Stored, input_shapes: InputShapes, known: Callable[[Any], bool]
+    ) -> None:
+        self._torch = torch
+        self._path = path
+        self._file = stored.program
+        self._tensors = stored.tensors
+        self._shapes, symbols = fixed_shapes(path, stored.program, input_shapes)
+        check_conditions(path, self._file.conditions, self._shapes)
+        self._builder = Builder(torch, symbols, known)
+        self._state: dict[str, Any] = {}
+        self._stored: dict[str, str] = {}
+
+    def program(self) -> TorchProgram:
+        names = [entry.name for entry in self._file.inputs if entry.name]
+        need(len(set(names)) == len(names), "program has two inputs of one name")
+        constants = {entry.name: self._constant(entry) for entry in self._file.inputs if entry.stored is not None}
+        given = {name: self._given(name, shape) for name, shape in self._shapes.items()}
+        inputs = input_specs(self._path, list(given.values()))
+        results = self._builder.run(self._file.graph, constants | given, self._file.outputs)
+        outputs = output_specs(self._path, results)
+        self._builder.graph.output(tuple(results)).meta["val"] = tuple(node.meta["val"] for node in results)
+        exported = self._exported(list(constants), list(given), results)
+        return TorchProgram(exported, inputs, outputs, self._builder.numbers, self._stored)
+
+    def _constant(self, entry: FileInput) -> Any:
+        """Under a name that is ours, and so means nothing to PyTorch."""
+        tensor = self._tensors.get(str(entry.stored))
+        if tensor is None:
+            raise MisfitError(f"weight {entry.stored!r} is missing")
+        target = f"stored_{len(self._state)}"
+        self._stored[target] = str(entry.stored)
+        value = self._state[target] = self._loaded(tensor)
+        return self._builder.placeholder(entry.name, tuple(value.shape), tuple(value.stride()), tensor.meta.dtype)
+
+    def _given(self, name: str, shape: Shape) -> Any:
+        meta = self._file.graph.tensors[name]
+        need(meta.dtype in DTYPES, f"input {name!r} has no type")
+        return self._builder.placeholder(name, shape, None, meta.dtype)
+
+    def _loaded(self, stored: StoredTensor) -> Any:
+        """A copy, of bytes that the archive has checked to be enough."""
+        kind = getattr(self._torch, STORED[stored.meta.dtype])
+        content = bytearray(stored.content)
+        need(DTYPES[stored.meta.dtype] != "bool" or max(content, default=0) < 2, "weights hold truths beside 0 and 1")
+        flat = self._torch.frombuffer(content, dtype=kind) if content else self._torch.empty(0, dtype=kind)
+        values = flat.as_strided(stored.meta.shape, stored.meta.strides, stored.meta.offset)
+        return values.to(getattr(self._torch, DTYPES[stored.meta.dtype]))
+
+    def _exported(self, constants: list[str], given: list[str], results: list[Any]) -> Any:
+        from torch._export.verifier import load_verifier
+        from torch.export import ExportedProgram
+        from torch.export.exported_program import ModuleCallEntry, ModuleCallSignature
+        from torch.export.graph_signature import (
+            ExportGraphSignature,
+            InputKind,
+            InputSpec,
+            OutputKind,
+            OutputSpec,
+            TensorArgument,
+        )
+
+        stored = zip(constants, self._state, strict=True)
+        taken = [InputSpec(InputKind.BUFFER, TensorArgument(name), target, True) for name, target in stored]
+        taken += [InputSpec(InputKind.USER_INPUT, TensorArgument(name), None) for name in given]
+        made = [OutputSpec(OutputKind.USER_OUTPUT, TensorArgument(node.name), None) for node in results]
+        structure = self._torch.utils._pytree.tree_structure
+        call = ModuleCallSignature(
+            inputs=[],
+            outputs=[],
+            in_spec=structure((tuple(given), {})),
+            out_spec=structure(tuple(given_result.name for given_result in results)),
+            forward_arg_names=given,
+        )
+        try:
+            return ExportedProgram(
+                self._torch.nn.Module(),
+                self._builder.graph,
+                ExportGraphSignature(taken, made),
+                self._state,
+                {},
+                [ModuleCallEntry("", call)],
+                verifiers=[load_verifier("TRAINING")],  # it lets operators change their operands
+            )
+        except Exception as error:  # its own checks
+            raise ModelError(f"{self._path}: PyTorch does not take it: {first_line(error)}; {WANTED}") from error

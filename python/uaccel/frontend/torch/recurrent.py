@@ -8,9 +8,9 @@ from typing import Any, Final
 import numpy as np
 
 from uaccel.errors import need
-from uaccel.frontend.recurrent import Gates, Matrix
-from uaccel.frontend.torch.convert import Context, Expr, arguments, converts
-from uaccel.ops.base import constant, get, info_of
+from uaccel.frontend.converters import Gates, Matrix
+from uaccel.frontend.torch.converter import Context, Expr, arguments, converts
+from uaccel.ops.operator import constant, get, info_of
 from uaccel.ops.recurrent import SQUASHED, Cell, Recurrent, RecurrentAttrs
 from uaccel.tvm_api import relax
 

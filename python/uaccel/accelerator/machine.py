@@ -1,0 +1,254 @@
+"""Machines with memories on chip: geometry, tiles, engines in time.
+
+Machines with memories on chip, DMA and engines that work side by side: one model, and two ways to give commands.
+
+What both ways share is here, one file an idea: ``machine`` (memories and DMA), ``geometry`` (tensors, parts of them,
+windows that slide), ``tiling`` (how large pieces are, and which sizes to try), ``search`` (the promising ones by their
+cost) and ``timeline`` (engines, each with its commands in order).
+
+C loops over intrinsics, ``accelerator/tensor``
+    The CPU gives every command, through functions of the driver. uaccel knows the array itself, so this way adds its
+    numbers, the layouts of weights, loops with symbolic bounds, and time by banks that interlock.
+A command stream, ``streams``
+    The machine fetches commands that were made ahead of time. The vendor says what computes a part of a layer, so this
+    way adds layers as vendors state them, places on chip over several layers, tokens between engines, and time with
+    fetching and full queues.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import Any, Final, NamedTuple, TypeVar
+
+from uaccel.util.text import pieces
+
+# What every machine has: memories on chip, and DMA between them and the memory outside.
+
+
+@dataclass(frozen=True)
+class Memory:
+    """On-chip memory. ``banks``: 2 lets one engine fill a half while another works on the other half.
+
+    ``alignment``: of every address that an engine is given, in bytes.
+    """
+
+    bytes: int
+    banks: int = 1
+    alignment: int = 1
+
+    def __post_init__(self) -> None:
+        if self.banks not in (1, 2):
+            raise ValueError(f"a memory has {self.banks} banks, wanted 1 or 2")
+        if self.bytes < 1 or self.alignment < 1 or self.bank_bytes % self.alignment or self.bytes % self.banks:
+            raise ValueError(
+                f"a memory of {self.bytes} bytes in {self.banks} banks cannot be aligned to {self.alignment}"
+            )
+
+    @property
+    def bank_bytes(self) -> int:
+        return self.bytes // self.banks
+
+
+@dataclass(frozen=True)
+class Dma:
+    """A transfer takes ``start_up`` cycles, and each of its rows as many as it has bytes by ``bytes_per_cycle``."""
+
+    bytes_per_cycle: int
+    start_up: int
+
+    def cycles(self, row: int, rows: int = 1) -> int:
+        """Of ``rows`` rows of so many bytes."""
+        return self.start_up + rows * pieces(row, self.bytes_per_cycle)
+
+
+class Machine:
+    """What stands in every machine, whichever way its commands come."""
+
+    activations: Memory
+    weights: Memory
+    load: Dma
+    store: Dma
+
+    def memory(self, name: str) -> Memory:
+        """One of its memories on chip."""
+        found: Memory = getattr(self, name)
+        return found
+
+
+# Tensors, parts of them, and windows that slide over them: what of an input a part of the output reads.
+
+
+@dataclass(frozen=True)
+class Shape:
+    """Bytes of a dense int8 tensor: one after the other in this order, the last one fastest."""
+
+    images: int
+    rows: int
+    columns: int
+    channels: int
+
+    @property
+    def bytes(self) -> int:
+        return self.pixels * self.channels
+
+    @property
+    def pixels(self) -> int:
+        return self.images * self.rows * self.columns
+
+    @property
+    def row_pitch(self) -> int:
+        return self.columns * self.channels
+
+    def offset(self, box: Box) -> int:
+        """Of the box's first byte."""
+        row = box.image * self.rows + box.rows.start
+        return (row * self.columns + box.columns.start) * self.channels + box.channels.start
+
+
+@dataclass(frozen=True)
+class Box:
+    """Part of one image."""
+
+    image: int
+    rows: range
+    columns: range
+    channels: range
+
+    @property
+    def bytes(self) -> int:
+        return len(self.rows) * len(self.columns) * len(self.channels)
+
+    def __str__(self) -> str:
+        image = f"image {self.image} " if self.image else ""
+        return f"{image}rows {span(self.rows)} columns {span(self.columns)} channels {span(self.channels)}"
+
+
+def span(values: range) -> str:
+    """``2:5``, as Python's slices."""
+    return f"{values.start}:{values.stop}"
+
+
+@dataclass(frozen=True)
+class SlidingWindow:
+    """Kernel, strides and dilation in rows and columns; padding above and to the left."""
+
+    kernel: tuple[int, int] = (1, 1)
+    strides: tuple[int, int] = (1, 1)
+    dilation: tuple[int, int] = (1, 1)
+    padding: tuple[int, int] = (0, 0)
+
+    @property
+    def taps(self) -> int:
+        return self.kernel[0] * self.kernel[1]
+
+    def extent(self, axis: int, outputs: int) -> int:
+        """Rows (axis 0) or columns (1) of the input, padding included, that so many of the output depend on."""
+        return (outputs - 1) * self.strides[axis] + (self.kernel[axis] - 1) * self.dilation[axis] + 1
+
+    def covered(self, axis: int, outputs: range, extent: int) -> range:
+        """What these outputs read along an axis, without padding; something at least, where all of it is padding."""
+        first = outputs.start * self.strides[axis] - self.padding[axis]
+        begin = min(max(first, 0), extent - 1)
+        return range(begin, max(min(first + self.extent(axis, len(outputs)), extent), begin + 1))
+
+
+# How a layer is cut into pieces: their largest extents, the order of the loops, and which sizes are worth trying.
+
+
+@dataclass(frozen=True)
+class Tiling:
+    """The largest piece: output rows and columns, ``blocks`` of output channels, and ``steps`` of the sums.
+
+    ``weights_stay``: all pixels pass by one piece of the weights before the next one comes; else all weights by one
+    piece of the image. ``buffered``: the activations of one piece come or go while another is computed.
+    """
+
+    rows: int
+    columns: int
+    blocks: int
+    steps: int
+    weights_stay: bool
+    buffered: bool = True
+
+    def pixel_pieces(self, shape: Shape) -> int:
+        """Of an output of this shape, all channels in one."""
+        return shape.images * pieces(shape.rows, self.rows) * pieces(shape.columns, self.columns)
+
+
+def extents(whole: int, *, sparsely: bool = False) -> list[int]:
+    """Sizes to try, largest first, of pieces as equal as can be: ever more of them, by one each time or, sparsely, by
+    half of their number."""
+    sizes = [whole]
+    count = 1
+    while sizes[-1] > 1:
+        count += max(1, count // 2) if sparsely else 1
+        size = pieces(whole, count)
+        if size < sizes[-1]:
+            sizes.append(size)
+    return sizes
+
+
+# Search by cost: an estimate for everything that could be done, and the promising ones that fit.
+
+Option = TypeVar("Option")
+Placed = TypeVar("Placed")
+
+
+def promising(
+    options: Iterable[Option], estimate: Callable[[Option], Any], place: Callable[[Option], Placed | None]
+) -> Iterator[tuple[Any, Placed]]:
+    """What can be placed, with its estimate, the least first: whether something fits may take longer to find out than
+    what it would cost."""
+    costs = [(estimate(option), option) for option in options]
+    for cost, option in sorted(costs, key=lambda pair: pair[0]):
+        placed = place(option)
+        if placed is not None:
+            yield cost, placed
+
+
+# When commands run: three engines side by side, each with its commands in their order.
+
+ENGINES: Final = ("load", "compute", "store")
+"""In the order in which data pass them; neighbours give each other tokens."""
+
+
+class BusySpan(NamedTuple):
+    begin: int
+    end: int
+
+
+@dataclass(frozen=True)
+class Timeline:
+    """``spans`` by command; ``busy`` by engine, of ``total`` cycles."""
+
+    spans: tuple[BusySpan, ...]
+    total: int
+    busy: dict[str, int]
+
+    @property
+    def commands(self) -> int:
+        """How many there are."""
+        return len(self.spans)
+
+
+@dataclass
+class Engines:
+    """Takes commands one after the other. ``free``: from when on an engine can begin the next."""
+
+    spans: list[BusySpan] = field(default_factory=list)
+    free: dict[str, int] = field(default_factory=lambda: dict.fromkeys(ENGINES, 0))
+    busy: dict[str, int] = field(default_factory=lambda: dict.fromkeys(ENGINES, 0))
+
+    def run(self, engine: str, cycles: int, awaited: Iterable[int]) -> BusySpan:
+        """A command that waits for its engine, and until all of ``awaited``."""
+        begin = max([self.free[engine], *awaited])
+        span = BusySpan(begin, begin + cycles)
+        self.free[engine] = span.end
+        self.busy[engine] += cycles
+        self.spans.append(span)
+        return span
+
+    @property
+    def timeline(self) -> Timeline:
+        return Timeline(tuple(self.spans), max(self.free.values()), self.busy)

@@ -1,0 +1,1 @@
+"""Machines that read streams of commands."""

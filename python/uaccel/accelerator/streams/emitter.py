@@ -1,0 +1,432 @@
+"""The commands of a layer, and its best tiling."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from itertools import islice
+from typing import Final
+
+from uaccel.accelerator.machine import Box, Dma, Shape, Tiling, extents, promising, span
+from uaccel.accelerator.streams.commands import Synchronised, synchronise
+from uaccel.accelerator.streams.machine import (
+    Access,
+    Code,
+    Command,
+    Compute,
+    Layer,
+    Machine,
+    Part,
+    Placed,
+    Places,
+    dense,
+    inside,
+    move_of,
+    packed,
+    place_name,
+)
+from uaccel.accelerator.streams.tiling import (
+    Home,
+    LayerPlan,
+    Slots,
+    Taken,
+    Where,
+    count,
+    input_bytes,
+    output_bytes,
+    parts,
+    total_weights,
+    typical_part,
+)
+from uaccel.accelerator.streams.timeline import Cost, Key, timeline
+from uaccel.errors import InternalError
+from uaccel.memory import lowest_free
+from uaccel.util.text import pieces, round_up
+
+# The commands of layers, one part after the other: bring what it needs, compute it, take the result away.
+
+
+@dataclass
+class Constants:
+    """What loads read that is known ahead of time; the same bytes are there once."""
+
+    data: bytearray = field(default_factory=bytearray)
+    offsets: dict[bytes, int] = field(default_factory=dict)
+    alignment: int = 16
+
+    def offset(self, layer: Layer, part: Part, coded: bool) -> int:
+        weights = layer.weights(part.blocks, part.steps)
+        return self.add(packed(weights) if coded else weights)
+
+    def add(self, chunk: bytes) -> int:
+        if chunk not in self.offsets:
+            self.data += bytes(-len(self.data) % self.alignment)
+            self.offsets[chunk] = len(self.data)
+            self.data += chunk
+        return self.offsets[chunk]
+
+
+class WeightMemory:
+    """Chunks lie one behind the other and begin anew at the end; what is still there need not be loaded again.
+
+    Without a second bank every layer begins at the beginning, and a chunk that is too much takes the place of all."""
+
+    def __init__(self, machine: Machine) -> None:
+        self.memory = machine.weights
+        self.next = 0
+        self.there: dict[tuple[str, range, range], tuple[int, int]] = {}
+
+    def begin(self, total: int) -> None:
+        """A layer with so many bytes of weights follows."""
+        if self.memory.banks == 1 or self.next + total > self.memory.bytes >= total:
+            self.next = 0
+
+    def forget(self) -> None:
+        """Others have used it since."""
+        self.next = 0
+        self.there.clear()
+
+    def find(self, key: tuple[str, range, range]) -> int | None:
+        found = self.there.get(key)
+        return None if found is None else found[0]
+
+    def take(self, key: tuple[str, range, range], size: int) -> int:
+        """Its address, which others lose."""
+        size = round_up(size, self.memory.alignment)
+        begin = self.next if self.next + size <= self.memory.bytes else 0
+        end = begin + size
+        self.there = {k: place for k, place in self.there.items() if place[1] <= begin or end <= place[0]}
+        self.there[key] = (begin, end)
+        self.next = end
+        return begin
+
+
+class Emitter:
+    """Collects commands. ``homes`` of tensors that are in memory at some time; ``constants`` are place 0.
+
+    Without constants nothing is packed, and commands are good for their times alone."""
+
+    def __init__(self, machine: Machine, homes: Mapping[str, Home], constants: Constants | None = None) -> None:
+        self.machine = machine
+        self.homes = homes
+        self.constants = constants
+        self.weights = WeightMemory(machine)
+        self.commands: list[Command] = []
+        self.held: dict[int, tuple[str, Box]] = {}
+        self.turns: dict[tuple[int, ...], int] = {}
+
+    def layer(self, decided: LayerPlan) -> None:
+        layer, tiling = decided.layer, decided.tiling
+        self.weights.begin(total_weights(layer, tiling, self.machine.weights.alignment))
+        self.held.clear()
+        for part in parts(layer, tiling):
+            inputs = tuple(self._input(decided, index, part) for index in range(len(layer.inputs)))
+            weights = self._weights(layer, part)
+            last = part.steps.stop == layer.steps
+            output = self._output(decided, part)
+            for compute in layer.commands(part, Places(inputs, output, weights, 0)):
+                self.compute(layer, part, compute, Places(inputs, output, weights, 0), last)
+            if last and layer.output in self.homes:
+                self._store(layer, part, output)
+
+    def synchronised(self) -> Synchronised:
+        return synchronise(self.commands, lambda command: relay(self.machine, command))
+
+    def cost(self) -> Cost:
+        """Of all commands so far."""
+        times = timeline(self.machine, self.synchronised())
+        return Cost(times.total, sum(command.moved for command in self.commands))
+
+    def _input(self, decided: LayerPlan, index: int, part: Part) -> Placed:
+        layer, where = decided.layer, decided.inputs[index]
+        name, shape, box = layer.inputs[index], layer.shapes[index], layer.needs(index, part)
+        if isinstance(where, int):
+            return inside(where, shape, box)
+        for address in where.addresses:
+            if self.held.get(address) == (name, box):
+                return dense(address, box)
+        address = self.turn(where)
+        self.held[address] = (name, box)
+        placed = _fitting(where, address, box)
+        self.transfer("load", layer, part, name, shape, placed)
+        return placed
+
+    def _output(self, decided: LayerPlan, part: Part) -> Placed:
+        layer, box = decided.layer, decided.layer.result(part)
+        if isinstance(decided.output, int):
+            return inside(decided.output, layer.shape, box)
+        first = part.steps.start == 0
+        address = self.turn(decided.output) if first else self._current(decided.output)
+        return _fitting(decided.output, address, box)
+
+    def turn(self, slots: Slots) -> int:
+        number = self.turns.get(slots.addresses, -1) + 1
+        self.turns[slots.addresses] = number
+        return slots.addresses[number % len(slots.addresses)]
+
+    def _current(self, slots: Slots) -> int:
+        return slots.addresses[self.turns[slots.addresses] % len(slots.addresses)]
+
+    def _weights(self, layer: Layer, part: Part) -> int:
+        size = layer.weight_bytes(part.blocks, part.steps)
+        if size == 0:
+            return 0
+        key = (layer.name, part.blocks, part.steps)
+        found = self.weights.find(key)
+        if found is not None:
+            return found
+        address = self.weights.take(key, size)
+        self.load_weights(layer, part, address)
+        return address
+
+    def load_weights(self, layer: Layer, part: Part, address: int) -> None:
+        made = layer.made_bytes(part.blocks, part.steps)
+        size, address = layer.weight_bytes(part.blocks, part.steps) - made, address + made
+        cycles, run, code = self.machine.constants.cycles(size), size, None
+        if self.machine.unpacker is not None:
+            code = self.machine.unpacker.code(layer, part)
+            cycles, run = min((cycles, run), (self.machine.unpacked_cycles(size, code.size), code.size))
+        coded = run < size
+        offset = 0 if self.constants is None else self.constants.offset(layer, part, coded)
+        fields = {"place": 0, "memory": 1, "offset": offset, "address": address, "run": run}
+        fields |= {"runs": 1, "planes": 1, **({"coded": 1, "pitch_run": size} if coded else {})}
+        touched = (Access("weights", address, address + size, True),)
+        label = f"{_where(layer, part)}: load weights"
+        self._transferred("load", layer, fields, touched, cycles, label, code=code if coded else None)
+
+    def compute(self, layer: Layer, part: Part, compute: Compute, places: Places, last: bool = True) -> None:
+        touched = [Access("activations", p.address, p.end, False) for p in places.inputs]
+        size = layer.weight_bytes(part.blocks, part.steps)
+        if size:
+            touched.append(Access("weights", places.weights, places.weights + size, False))
+        if last:
+            touched.append(Access("activations", places.output.address, places.output.end, True))
+        label = f"{_where(layer, part)}: {compute.kind}"
+        done = (compute.kind, "compute", compute.fields, tuple(touched), compute.cycles, compute.size)
+        self.commands.append(Command(*done, layer.name, label, results=compute.results))
+
+    def _store(self, layer: Layer, part: Part, placed: Placed) -> None:
+        self.transfer("store", layer, part, layer.output, layer.shape, placed)
+
+    def transfer(self, kind: str, layer: Layer, part: Part, name: str, shape: Shape, placed: Placed) -> None:
+        home, move = self.homes[name], move_of(shape, placed)
+        offset = home.offset + shape.offset(placed.box)
+        fields = {"place": home.place, "memory": 0, "offset": offset, "address": placed.address, "run": move.run}
+        fields |= {"runs": move.runs, "planes": move.planes}
+        fields |= {"stride_run": move.strides[0], "stride_plane": move.strides[1]}
+        fields |= {"pitch_run": move.pitches[0], "pitch_plane": move.pitches[1]}
+        loads = kind == "load"
+        touched = [Access("activations", placed.address, placed.end, loads)]
+        if home.place != 0:
+            touched.append(Access(place_name(home.place), offset, offset + move.extent, not loads))
+        dma = self.machine.load if loads else self.machine.store
+        label = f"{_where(layer, part)}: {kind} {name} {placed.box}"
+        cycles = dma.cycles(move.run, move.total_runs)
+        self._transferred(kind, layer, fields, tuple(touched), cycles, label, move.bytes)
+
+    def _transferred(
+        self,
+        kind: str,
+        layer: Layer,
+        fields: dict[str, int],
+        touched: tuple[Access, ...],
+        cycles: int,
+        label: str,
+        moved: int | None = None,
+        code: Code | None = None,
+    ) -> None:
+        zeros = dict.fromkeys(("stride_run", "stride_plane", "pitch_run", "pitch_plane"), 0)
+        size, moved = self.machine.transfer_size, fields["run"] if moved is None else moved
+        done = (kind, kind, zeros | fields, touched, cycles, size, layer.name, label, moved, code)
+        self.commands.append(Command(*done))
+
+
+def _fitting(slots: Slots, address: int, box: Box) -> Placed:
+    if box.bytes > slots.room:
+        raise InternalError(f"{box} has {box.bytes} bytes, and {slots.room} were planned for it")
+    return dense(address, box)
+
+
+def relay(machine: Machine, command: Command) -> Command:
+    """What passes on the word between engines that are no neighbours."""
+    label = f"{command.label}: wait for the other transfer"
+    return Command("sync", "compute", {}, (), machine.sync_cycles, machine.sync_size, command.layer, label)
+
+
+def _where(layer: Layer, part: Part) -> str:
+    """The loops that a command stands in, and how far they are."""
+    loops = [("image", layer.shape.images, range(part.image, part.image + 1))]
+    loops += [("rows", layer.shape.rows, part.rows), ("columns", layer.shape.columns, part.columns)]
+    loops += [("blocks", layer.blocks, part.blocks), ("steps", layer.steps, part.steps)]
+    inner = [f" {name} {span(values)}" for name, whole, values in loops if len(values) < whole]
+    return layer.name + "".join(inner)
+
+
+# The best tiling of a layer: all sensible ones estimated, the most promising ones played through.
+
+LONGEST: Final = 400
+"""Parts of a layer that is still played through; beyond, the estimate decides."""
+
+
+@dataclass(frozen=True)
+class Effort:
+    """How hard to look: so many tilings of a layer are ``played`` through, of ``every`` size or of some."""
+
+    played: int = 5
+    every: bool = False
+
+
+USUAL: Final = Effort()
+
+
+@dataclass(frozen=True)
+class TilingProblem:
+    """A layer with what is decided of its tensors: their address where they stay on chip, None where they stream.
+
+    ``homes`` of those that stream, and of an output that has to reach memory as well."""
+
+    layer: Layer
+    inputs: tuple[int | None, ...]
+    output: int | None
+    taken: Taken
+    homes: Mapping[str, Home]
+    effort: Effort = USUAL
+
+
+def best(machine: Machine, question: TilingProblem, objective: str) -> list[LayerPlan]:
+    """The most promising ones, best first; none where not even the smallest part fits."""
+    played = [
+        (_played(machine, question, decided, objective) or estimated, decided)
+        for estimated, decided in islice(feasible(machine, question, objective), question.effort.played)
+    ]
+    return [decided for _, decided in sorted(played, key=lambda pair: pair[0])]
+
+
+def feasible(machine: Machine, question: TilingProblem, objective: str) -> Iterator[tuple[Key, LayerPlan]]:
+    """The tilings to try, with places for their pieces: the best estimates first."""
+    stays = None not in (*question.inputs, question.output) and question.layer.output not in question.homes
+    tilings = candidates(machine, question.layer, whole=stays, sparsely=not question.effort.every)
+    return promising(
+        tilings,
+        lambda tiling: estimate(machine, question, tiling).key(objective),
+        lambda tiling: decide(machine, question, tiling),
+    )
+
+
+def candidates(machine: Machine, layer: Layer, *, whole: bool, sparsely: bool) -> Iterator[Tiling]:
+    """Those whose weights and sums fit. ``whole``: there is nothing to gain from cutting the image."""
+    buffering = (True, False) if machine.activations.banks > 1 else (False,)
+    extent = (layer.shape.rows, layer.shape.columns)
+    for blocks, steps in _chunks(machine, layer, sparsely):
+        for rows, columns in [extent] if whole and steps == layer.steps else _pieces(*extent, sparsely):
+            orders = (
+                (False, True)
+                if steps == layer.steps and blocks < layer.blocks and (rows, columns) != extent
+                else (False,)
+            )
+            tilings = [Tiling(rows, columns, blocks, steps, stay, two) for stay in orders for two in buffering]
+            if steps == layer.steps or _sums_fit(machine, layer, tilings[0]):
+                yield from tilings
+
+
+def _pieces(rows: int, columns: int, sparsely: bool) -> Iterator[tuple[int, int]]:
+    """Whole rows as long as one fits."""
+    yield from ((some, columns) for some in extents(rows, sparsely=sparsely))
+    yield from ((1, some) for some in extents(columns, sparsely=sparsely) if some < columns)
+
+
+def _chunks(machine: Machine, layer: Layer, sparsely: bool) -> Iterator[tuple[int, int]]:
+    """Blocks and steps of one chunk of weights: fewer steps only where one block is too much."""
+    memory = machine.weights
+    for blocks in extents(layer.blocks, sparsely=sparsely):
+        most = memory.bytes if blocks == layer.blocks else memory.bank_bytes
+        if layer.weight_bytes(range(blocks), range(layer.steps)) <= most:
+            yield blocks, layer.steps
+    if layer.weight_bytes(range(1), range(layer.steps)) > memory.bank_bytes:
+        steps = [s for s in extents(layer.steps, sparsely=sparsely) if _last_fits(layer, s, memory.bank_bytes)]
+        yield from ((1, some) for some in steps[:2])
+
+
+def _last_fits(layer: Layer, steps: int, most: int) -> bool:
+    """A sum's last steps bring the output's parameters as well."""
+    first = (layer.steps - 1) // steps * steps
+    usual, last = range(steps), range(first, layer.steps)
+    return max(layer.weight_bytes(range(1), usual), layer.weight_bytes(range(1), last)) <= most
+
+
+def _sums_fit(machine: Machine, layer: Layer, tiling: Tiling) -> bool:
+    return layer.sum_bytes(typical_part(layer, tiling)) <= machine.sums.bytes
+
+
+def decide(machine: Machine, question: TilingProblem, tiling: Tiling) -> LayerPlan | None:
+    """Places for whatever streams beside what is there; largest first."""
+    layer = question.layer
+    wanted: list[tuple[int, int]] = []
+    for index, address in enumerate(question.inputs):
+        if address is None:
+            wanted.append((input_bytes(layer, index, tiling), index))
+    if question.output is None:
+        wanted.append((output_bytes(layer, tiling), len(question.inputs)))
+    banks = 2 if tiling.buffered and count(layer, tiling) > 1 else 1
+    memory, taken, slots = machine.activations, list(question.taken), {}
+    for size, index in sorted(wanted, reverse=True):
+        addresses: list[int] = []
+        for _ in range(banks):
+            address = lowest_free(size, memory.alignment, taken)
+            if address + size > memory.bytes:
+                return None
+            taken.append((address, address + size))
+            addresses.append(address)
+        slots[index] = Slots(tuple(addresses), size)
+    places: list[Where] = []
+    for index, resident in enumerate((*question.inputs, question.output)):
+        places.append(slots[index] if resident is None else resident)
+    return LayerPlan(layer, tiling, tuple(places[:-1]), places[-1])
+
+
+def estimate(machine: Machine, question: TilingProblem, tiling: Tiling) -> Cost:
+    """As if all parts were alike; the engines side by side but for the first part's load and the last one's store."""
+    rounds = count(question.layer, tiling)
+    loads, stores = _loads(machine, question, tiling), _stores(question, tiling)
+    load = sum(times * dma.cycles(size) for dma, size, times in loads)
+    store = sum(times * machine.store.cycles(size) for size, times in stores)
+    compute = rounds * question.layer.cycles(typical_part(question.layer, tiling))
+    moved = sum(times * size for _, size, times in loads) + sum(times * size for size, times in stores)
+    if not tiling.buffered and rounds > 1:
+        return Cost(load + compute + store, moved)
+    first = sum(dma.cycles(size) for dma, size, _ in loads)
+    last = sum(machine.store.cycles(size) for size, _ in stores)
+    return Cost(max(load, store, compute) + first + last, moved)
+
+
+def _loads(machine: Machine, question: TilingProblem, tiling: Tiling) -> list[tuple[Dma, int, int]]:
+    """What brings it, bytes of a load, and how often there is one like it."""
+    layer, part = question.layer, typical_part(question.layer, tiling)
+    rounds = count(layer, tiling)
+    chunks, steps = pieces(layer.blocks, tiling.blocks), pieces(layer.steps, tiling.steps)
+    images = tiling.pixel_pieces(layer.shape)
+    size = layer.weight_bytes(part.blocks, part.steps) - layer.made_bytes(part.blocks, part.steps)
+    stay = tiling.weights_stay or total_weights(layer, tiling, machine.weights.alignment) <= machine.weights.bytes
+    loads = [(machine.constants, size, chunks * steps if stay else rounds)] if size else []
+    for index, address in enumerate(question.inputs):
+        box = layer.needs(index, part)
+        again = len(box.channels) < layer.shapes[index].channels or (tiling.weights_stay and images > 1)
+        if address is None:
+            loads.append((machine.load, box.bytes, images * chunks if again else images))
+    return loads
+
+
+def _stores(question: TilingProblem, tiling: Tiling) -> list[tuple[int, int]]:
+    layer, part = question.layer, typical_part(question.layer, tiling)
+    if layer.output not in question.homes:
+        return []
+    return [(layer.result(part).bytes, count(layer, tiling) // pieces(layer.steps, tiling.steps))]
+
+
+def _played(machine: Machine, question: TilingProblem, decided: LayerPlan, objective: str) -> Key | None:
+    """What the layer takes on its own; None where it is too long."""
+    if count(question.layer, decided.tiling) > LONGEST:
+        return None
+    emitter = Emitter(machine, question.homes)
+    emitter.layer(decided)
+    return emitter.cost().key(objective)

@@ -1,0 +1,302 @@
+"""The planner that vendors call, and the listing of its commands."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from uaccel.accelerator.machine import Tiling, Timeline
+from uaccel.accelerator.region import Region
+from uaccel.accelerator.streams.chain import (
+    Chain,
+    Step,
+    StreamRegion,
+    emitted,
+    spans,
+    with_chains,
+)
+from uaccel.accelerator.streams.commands import TOKENS, Synchronised
+from uaccel.accelerator.streams.emitter import USUAL, Constants, Effort, TilingProblem, best, feasible
+from uaccel.accelerator.streams.machine import Command, Layer, Machine, Tokens
+from uaccel.accelerator.streams.tiling import (
+    Home,
+    LayerPlan,
+    ResidentRange,
+    Residents,
+    choose_residents,
+    count,
+    input_bytes,
+    lives,
+    lives_beside,
+    output_bytes,
+    smallest_pieces,
+    typical_part,
+)
+from uaccel.accelerator.streams.timeline import LATENCY, Cost, timeline
+from uaccel.errors import AcceleratorError
+from uaccel.memory import Block, plan
+
+# A region on a machine: which tensors stay on chip, how layers are cut, and the stream of commands that follows.
+
+ALIGNMENT = 16
+"""Of tensors in scratch memory."""
+FEW = 40
+"""Layers of a region in which all are neighbours of each other."""
+BEFORE, BEHIND = 2, 3
+"""In larger ones so many are, before and behind."""
+LONGEST = 400
+"""Parts of all of them that are still tried."""
+
+
+Answers = dict[tuple[object, ...], list[LayerPlan]]
+"""The best tilings by layer and by what they depend on: of large tensors, which never stay, it is
+the same every time."""
+
+
+@dataclass(frozen=True)
+class Network:
+    """The layers of a region in order of execution, and the tensors at its border, in the order of the region's.
+
+    ``known``: tensors whose bytes are known ahead of time."""
+
+    layers: tuple[Layer, ...]
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
+    known: Mapping[str, bytes] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Planned:
+    """``places`` of the stream: constants, then the inputs and outputs, then scratch; their sizes are the tensors'.
+
+    ``residents``: tensors that never leave the chip, unless they are outputs as well, with their addresses."""
+
+    steps: tuple[Step, ...]
+    residents: Mapping[str, int]
+    stream: Synchronised
+    timeline: Timeline
+    constants: bytes
+    scratch: int
+
+    @property
+    def cost(self) -> Cost:
+        return Cost(self.timeline.total, sum(command.moved for command in self.stream.commands))
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        return tuple(command.label for command in self.stream.commands)
+
+
+def plan_network(machine: Machine, network: Network, objective: str = LATENCY, effort: Effort = USUAL) -> Planned:
+    """The best of some ways to share the activation memory between what stays and what passes through."""
+    alive = lives(network.layers)
+    smallest = [smallest_pieces(machine, layer) for layer in network.layers]
+    size = machine.activations.bytes
+    tried: dict[frozenset[str], Planned | None] = {}
+    answers: Answers = {}
+    for reserve in (0, size // 8, size // 4, size // 2):
+        residents = choose_residents(machine, smallest, alive, reserve)
+        names = frozenset(residents.addresses)
+        if names not in tried:
+            tried[names] = _planned(machine, network, alive, residents, objective, answers, effort)
+    found = [planned for planned in tried.values() if planned is not None]
+    if not found:
+        layers = ", ".join(layer.name for layer in network.layers)
+        raise AcceleratorError(f"no part of {layers} fits the machine; its check should have refused it")
+    return min(found, key=lambda planned: planned.cost.key(objective))
+
+
+def why_not(machine: Machine, layer: Layer) -> str | None:
+    """Why not even the smallest part of a layer fits, in words."""
+    homes = {name: Home(1, 0) for name in (*layer.inputs, layer.output)}
+    alone = TilingProblem(layer, (None,) * len(layer.inputs), None, (), homes)
+    if next(feasible(machine, alone, LATENCY), None) is not None:
+        return None
+    for name in ("weights", "sums", "activations"):
+        needed, there = _smallest(machine, layer, name), machine.memory(name).bytes
+        if needed > there:
+            return f"its smallest part needs {needed} bytes of {name} on chip, and there are {there}"
+    return "its smallest part fits no memory on chip"
+
+
+def _planned(
+    machine: Machine,
+    network: Network,
+    alive: Sequence[ResidentRange],
+    residents: Residents,
+    objective: str,
+    answers: Answers,
+    effort: Effort,
+) -> Planned | None:
+    homes, _ = _homes(network, alive, residents, Constants())
+    border = {*network.known, *network.inputs, *network.outputs}
+    addresses = residents.addresses
+    choices = []
+    for number, layer in enumerate(network.layers):
+        inputs = tuple(addresses.get(name) for name in layer.inputs)
+        taken = residents.taken(number, number + 1)
+        question = TilingProblem(layer, inputs, addresses.get(layer.output), taken, homes, effort)
+        key = (
+            number,
+            inputs,
+            question.output,
+            *question.taken,
+            *(name in homes for name in (*layer.inputs, layer.output)),
+        )
+        if key not in answers:
+            answers[key] = best(machine, question, objective)
+        choices.append(answers[key])
+    if not all(choices):
+        return None
+    decided = refined(machine, choices, homes, objective)
+    spilled = frozenset(name for name in homes if name not in border)
+    steps = with_chains(StreamRegion(machine, network.layers, spilled, residents, homes, objective), decided)
+    constants = Constants(alignment=ALIGNMENT if machine.bus is None else machine.bus.word)
+    homes, scratch = _homes(network, lives_beside(alive, spans(steps)), residents, constants)
+    stream = emitted(machine, steps, homes, constants).synchronised()
+    return Planned(tuple(steps), addresses, stream, timeline(machine, stream), bytes(constants.data), scratch)
+
+
+def refined(
+    machine: Machine, choices: Sequence[Sequence[LayerPlan]], homes: Mapping[str, Home], objective: str
+) -> list[LayerPlan]:
+    """What is best alone need not be best among others, since what comes next loads already: try the next best ones,
+    each among its neighbours. Large regions are planned in time by their number of layers."""
+    first = [some[0] for some in choices]
+    if len(choices) == 1:
+        return first
+    decided = list(first)
+    for number, some in enumerate(choices):
+        begin, end = (0, len(choices)) if len(choices) <= FEW else (max(0, number - BEFORE), number + BEHIND + 1)
+        around = (decided[begin:number], decided[number + 1 : end])
+        if sum(count(other.layer, other.tiling) for other in decided[begin:end]) <= LONGEST:
+            decided[number] = _best_among(machine, some, around, homes, objective)
+    if all(one is other for one, other in zip(decided, first, strict=True)):
+        return first
+    costs = [emitted(machine, found, homes).cost().key(objective) for found in (decided, first)]
+    return decided if costs[0] <= costs[1] else first
+
+
+def _best_among(
+    machine: Machine,
+    choices: Sequence[LayerPlan],
+    around: tuple[Sequence[LayerPlan], Sequence[LayerPlan]],
+    homes: Mapping[str, Home],
+    objective: str,
+) -> LayerPlan:
+    before, behind = around
+    costs = [emitted(machine, [*before, some, *behind], homes).cost().key(objective) for some in choices]
+    return choices[costs.index(min(costs))]
+
+
+def _homes(
+    network: Network, alive: Sequence[ResidentRange], residents: Residents, constants: Constants
+) -> tuple[dict[str, Home], int]:
+    """Of tensors at the border, of known ones, and of those inside that do not stay; and the bytes of scratch."""
+    homes = {name: Home(0, constants.add(data)) for name, data in network.known.items()}
+    homes |= {name: Home(number, 0) for number, name in enumerate((*network.inputs, *network.outputs), 1)}
+    spilled = [life for life in alive if life.name not in residents.addresses and life.name not in homes]
+    planned = plan([Block(life.name, life.bytes, life.first, life.last, ALIGNMENT) for life in spilled])
+    number = 1 + len(network.inputs) + len(network.outputs)
+    homes |= {life.name: Home(number, planned.offsets[life.name]) for life in spilled}
+    return homes, planned.size
+
+
+def _smallest(machine: Machine, layer: Layer, memory: str) -> int:
+    """What the smallest part needs of a memory."""
+    if memory == "weights":
+        return min(layer.weight_bytes(range(1), range(steps)) for steps in (1, layer.steps))
+    tiling = Tiling(1, 1, 1, 1, False, False)
+    if memory == "sums":
+        return layer.sum_bytes(typical_part(layer, tiling)) if layer.steps > 1 else 0
+    return sum(input_bytes(layer, index, tiling) for index in range(len(layer.inputs))) + output_bytes(layer, tiling)
+
+
+# Streams for people: what is where, how each layer is cut, and every command with its loops, tokens and time.
+
+LETTERS: Final = {"load": "L", "compute": "C", "store": "S"}
+MEMORIES: Final = ("activations", "weights")
+
+
+def listing(planned: Planned, machine: str, region: Region) -> str:
+    """The whole disassembly; ``machine`` says in a line what it is for."""
+    lines = [f"; {machine}", *_summary(planned), "", *_places(planned, region), "", *_layers(planned), ""]
+    layer = ""
+    times = zip(planned.stream.commands, planned.stream.tokens, planned.timeline.spans, strict=True)
+    for number, (command, tokens, span) in enumerate(times):
+        if command.layer != layer:
+            layer = command.layer
+            lines.append(f"{layer}:")
+        time = f"{span.begin}..{span.end}"
+        lines.append(f"  {number:5} {time:>17} {_tokens(command, tokens)} {_text(command)}  ; {command.label}")
+    return "\n".join(lines) + "\n"
+
+
+def _summary(planned: Planned) -> Iterator[str]:
+    busy = ", ".join(f"{engine} {cycles}" for engine, cycles in planned.timeline.busy.items())
+    yield f"; {planned.timeline.total} cycles ({busy}), {planned.cost.bytes} bytes moved"
+    yield "; columns: command, cycles, tokens awaited < and > pushed (by engine: L C S), what it does, where it stands"
+
+
+def _places(planned: Planned, region: Region) -> Iterator[str]:
+    named = [("constants", len(planned.constants))]
+    named += [(f"input {tensor.name}", tensor.info.size) for tensor in region.inputs]
+    named += [(f"output {tensor.name}", tensor.info.size) for tensor in region.outputs]
+    named += [("scratch", planned.scratch)]
+    for number, (name, size) in enumerate(named):
+        if size:
+            yield f"; place {number}: {name}, {size} bytes"
+    for name, address in planned.residents.items():
+        yield f"; on chip: {name} at activations+{address}"
+
+
+def _layers(planned: Planned) -> Iterator[str]:
+    for step in planned.steps:
+        if isinstance(step, Chain):
+            yield from _chain(step)
+            continue
+        tiling, shape = step.tiling, step.layer.shape
+        pixels = f"{tiling.rows} of {shape.rows} rows, {tiling.columns} of {shape.columns} columns"
+        channels = f"{tiling.blocks} of {step.layer.blocks} blocks, {tiling.steps} of {step.layer.steps} steps"
+        order = "weights stay" if tiling.weights_stay else "pixels stay"
+        yield f"; {step.layer.name}: {pixels}, {channels}, {order}"
+
+
+def _chain(chain: Chain) -> Iterator[str]:
+    made: Counter[str] = Counter()
+    for rows in chain.links.bands(chain.height):
+        made.update({name: len(some) for name, some in rows.items()})
+    yield f"; {len(chain.links.layers)} layers in bands of {chain.height} of {chain.links.output.shape.rows} rows:"
+    for layer, weights in zip(chain.links.layers, chain.weights, strict=True):
+        rows_of = f"{made[layer.output]} rows for {layer.shape.rows}"
+        yield f";   {layer.name}: {rows_of}, {weights.blocks} of {layer.blocks} blocks"
+
+
+def _tokens(command: Command, tokens: Tokens) -> str:
+    previous, following = {"load": (" ", "C"), "compute": ("L", "S"), "store": ("C", " ")}[command.engine]
+    flags = [getattr(tokens, name) for name in TOKENS]
+    letters = (previous, following, previous, following)
+    shown = [letter if flag else "." for flag, letter in zip(flags, letters, strict=True)]
+    return f"{shown[0]}{shown[1]}<{LETTERS[command.engine]}>{shown[2]}{shown[3]}"
+
+
+def _text(command: Command) -> str:
+    fields = command.fields
+    if command.kind in ("load", "store"):
+        chip = f"{MEMORIES[fields['memory']]}+{fields['address']}"
+        memory = f"place {fields['place']}+{fields['offset']}"
+        ends = (chip, memory) if command.kind == "load" else (memory, chip)
+        return f"{command.kind} {ends[0]} <- {ends[1]}: {_runs(fields)}"
+    return f"{command.kind} " + " ".join(f"{name}={value}" for name, value in fields.items() if value)
+
+
+def _runs(fields: Mapping[str, int]) -> str:
+    text = f"{fields['run']} bytes"
+    if fields.get("coded"):
+        return f"{text}, unpacked to {fields['pitch_run']}"
+    for times, stride, pitch in (("runs", "stride_run", "pitch_run"), ("planes", "stride_plane", "pitch_plane")):
+        if fields[times] > 1:
+            text += f" x {fields[times]} (every {fields[stride]} in memory, {fields[pitch]} on chip)"
+    return text

@@ -1,0 +1,220 @@
+"""How a layer is cut, and what stays on the chip."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import accumulate
+
+from uaccel.accelerator.machine import Tiling
+from uaccel.accelerator.streams.machine import Layer, Machine, Part
+from uaccel.memory import Block, plan
+from uaccel.util.text import pieces, round_up
+
+# The parts that a tiling cuts a layer into: their order, and what they need.
+
+
+def parts(layer: Layer, tiling: Tiling) -> Iterator[Part]:
+    """In the order of execution; steps of one sum follow each other."""
+    places = [
+        (image, rows, columns)
+        for image in range(layer.shape.images)
+        for rows in _cut(layer.shape.rows, tiling.rows)
+        for columns in _cut(layer.shape.columns, tiling.columns)
+    ]
+    chunks, steps = _cut(layer.blocks, tiling.blocks), _cut(layer.steps, tiling.steps)
+    pairs = (
+        ((p, c) for c in chunks for p in places) if tiling.weights_stay else ((p, c) for p in places for c in chunks)
+    )
+    for (image, rows, columns), chunk in pairs:
+        for some in steps:
+            yield Part(image, rows, columns, chunk, some)
+
+
+def typical_part(layer: Layer, tiling: Tiling) -> Part:
+    """One in the middle: the largest there are, but for borders."""
+    blocks, steps = range(min(tiling.blocks, layer.blocks)), range(min(tiling.steps, layer.steps))
+    rows, columns = (_middle(*sizes) for sizes in _extents(layer, tiling))
+    return Part(0, rows, columns, blocks, steps)
+
+
+def input_bytes(layer: Layer, index: int, tiling: Tiling) -> int:
+    """The most that a part needs of an input."""
+    part = typical_part(layer, tiling)
+    rows, columns = (_cut(*sizes) for sizes in _extents(layer, tiling))
+    image, blocks, steps = part.image, part.blocks, part.steps
+    height = max(len(layer.needs(index, Part(image, some, part.columns, blocks, steps)).rows) for some in rows)
+    width = max(len(layer.needs(index, Part(image, part.rows, some, blocks, steps)).columns) for some in columns)
+    return height * width * _widest(layer, index, tiling)
+
+
+def output_bytes(layer: Layer, tiling: Tiling) -> int:
+    """The most that a part gives."""
+    chunks = _cut(layer.blocks, tiling.blocks)
+    return tiling.rows * tiling.columns * max(len(layer.channels(chunk)) for chunk in chunks)
+
+
+def total_weights(layer: Layer, tiling: Tiling, alignment: int) -> int:
+    """Bytes of all chunks side by side."""
+    chunks, steps = _cut(layer.blocks, tiling.blocks), _cut(layer.steps, tiling.steps)
+    sizes = [layer.weight_bytes(chunk, some) for chunk in chunks for some in steps]
+    return sum(round_up(size, alignment) for size in sizes)
+
+
+def _widest(layer: Layer, index: int, tiling: Tiling) -> int:
+    part = typical_part(layer, tiling)
+    chunks = _cut(layer.blocks, tiling.blocks)
+    return max(len(layer.needs(index, replace(part, blocks=chunk)).channels) for chunk in chunks)
+
+
+def _extents(layer: Layer, tiling: Tiling) -> tuple[tuple[int, int], tuple[int, int]]:
+    return (layer.shape.rows, tiling.rows), (layer.shape.columns, tiling.columns)
+
+
+def count(layer: Layer, tiling: Tiling) -> int:
+    """How many parts there are."""
+    chunks = pieces(layer.blocks, tiling.blocks) * pieces(layer.steps, tiling.steps)
+    return tiling.pixel_pieces(layer.shape) * chunks
+
+
+def _cut(whole: int, size: int) -> list[range]:
+    return [range(begin, min(begin + size, whole)) for begin in range(0, whole, size)]
+
+
+def _middle(whole: int, size: int) -> range:
+    """Of the pieces of a cut."""
+    begin = (pieces(whole, size) - 1) // 2 * size
+    return range(begin, min(begin + size, whole))
+
+
+# What has been decided of a layer: how it is cut, and where its tensors lie.
+
+
+@dataclass(frozen=True)
+class Home:
+    """Where a tensor lies in memory: ``offset`` bytes into a place."""
+
+    place: int
+    offset: int
+
+
+@dataclass(frozen=True)
+class Slots:
+    """Memory on chip for pieces of a tensor, which take turns; each has room for so many bytes."""
+
+    addresses: tuple[int, ...]
+    room: int
+
+
+Where = int | Slots
+"""A tensor that is on chip as a whole, by its address, or passes through in pieces."""
+
+
+@dataclass(frozen=True)
+class LayerPlan:
+    """A layer with everything that has been decided of it: one ``where`` for each input, and the output's."""
+
+    layer: Layer
+    tiling: Tiling
+    inputs: tuple[Where, ...]
+    output: Where
+
+
+# Which tensors stay on chip between layers, and where.
+
+Taken = tuple[tuple[int, int], ...]
+"""Memory on chip that is not free, from and to."""
+Pieces = list[tuple[str, int]]
+"""Tensors of a layer, and bytes of each."""
+
+
+@dataclass(frozen=True)
+class ResidentRange:
+    """A tensor inside of a region: from the layer that makes it to the last one that reads it."""
+
+    name: str
+    bytes: int
+    first: int
+    last: int
+
+
+def lives(layers: Sequence[Layer]) -> list[ResidentRange]:
+    """Of everything that one layer gives another."""
+    made = {layer.output: number for number, layer in enumerate(layers)}
+    last = {name: number for number, layer in enumerate(layers) for name in layer.inputs if name in made}
+    sizes = {layer.output: layer.shape.bytes for layer in layers}
+    return [ResidentRange(name, sizes[name], made[name], last[name]) for name in made if name in last]
+
+
+def lives_beside(alive: Sequence[ResidentRange], spans: Sequence[tuple[int, int]]) -> list[ResidentRange]:
+    """Where the layers of each span, from and to, run side by side: what one of them reads or makes is there as long as
+    all of them, and what only they see is nowhere."""
+    lives = []
+    for life in alive:
+        inner = any(begin <= life.first and life.last < end for begin, end in spans)
+        firsts = [begin for begin, end in spans if begin <= life.first < end]
+        lasts = [end - 1 for begin, end in spans if begin <= life.last < end]
+        if not inner:
+            lives.append(replace(life, first=min([life.first, *firsts]), last=max([life.last, *lasts])))
+    return lives
+
+
+@dataclass(frozen=True)
+class Residents:
+    """Addresses of the tensors that stay, and when they are there."""
+
+    addresses: Mapping[str, int]
+    lives: Mapping[str, ResidentRange]
+
+    def taken(self, begin: int, end: int) -> Taken:
+        """What of the memory is not free while these layers run: from and to."""
+        there = [life for life in self.lives.values() if life.first < end and begin <= life.last]
+        return tuple((self.addresses[life.name], self.addresses[life.name] + life.bytes) for life in there)
+
+
+def choose_residents(
+    machine: Machine, smallest: Sequence[Pieces], alive: Sequence[ResidentRange], reserve: int
+) -> Residents:
+    """Small ones first, as long as ``reserve`` bytes are left for layers some tensor of which passes through in pieces,
+    or as many as their smallest pieces need, which ``smallest`` tells for every layer."""
+    size, alignment = machine.activations.bytes, machine.activations.alignment
+    ordered = sorted(alive, key=lambda life: (life.bytes, life.first))
+
+    def placed(lives: Sequence[ResidentRange]) -> Mapping[str, int] | None:
+        """Addresses, where they fit with all pieces of what does not stay."""
+        names = {life.name for life in lives}
+        blocks = [Block(life.name, life.bytes, life.first, life.last, alignment) for life in lives]
+        for number, sizes in enumerate(smallest):
+            streaming = [size for name, size in sizes if name not in names]
+            pieces = max(reserve, sum(streaming)) if streaming else 0
+            blocks += [Block(f"pieces {number}", pieces, number, number, alignment)] if pieces else []
+        if _peak(blocks, len(smallest)) > size:
+            return None
+        planned = plan(blocks)
+        return planned.offsets if planned.size <= size else None
+
+    chosen, addresses = ordered, placed(ordered)
+    if addresses is None:
+        chosen, addresses = [], {}
+        for life in ordered:
+            more = placed([*chosen, life])
+            if more is not None:
+                chosen, addresses = [*chosen, life], more
+    return Residents({life.name: addresses[life.name] for life in chosen}, {life.name: life for life in chosen})
+
+
+def smallest_pieces(machine: Machine, layer: Layer) -> Pieces:
+    """Each tensor of a layer, and what the smallest piece of it takes."""
+    tiling = Tiling(1, 1, 1, layer.steps, False, False)
+    alignment = machine.activations.alignment
+    sizes = [(name, input_bytes(layer, index, tiling)) for index, name in enumerate(layer.inputs)]
+    sizes.append((layer.output, output_bytes(layer, tiling)))
+    return [(name, round_up(size, alignment)) for name, size in sizes]
+
+
+def _peak(blocks: Sequence[Block], steps: int) -> int:
+    changes = [0] * (steps + 1)
+    for block in blocks:
+        changes[block.first] += block.size
+        changes[block.last + 1] -= block.size
+    return max(accumulate(changes))

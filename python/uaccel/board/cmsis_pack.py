@@ -1,0 +1,343 @@
+"""CMSIS-Packs: what they say of chips."""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+import zipfile
+import zlib
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Final
+from xml.parsers import expat
+
+from uaccel.board.chips import CLOCK_HZ, Chip, core_named
+from uaccel.errors import BoardError
+from uaccel.util.text import did_you_mean
+
+# The description in a CMSIS-Pack (``.pdsc``): which devices it names, and what it says of their processors, memories
+# and flash algorithms. Packs come from anywhere: no entity is expanded, and what is kept is bounded.
+
+Attributes = dict[str, str]
+
+LEVELS: Final = ("family", "subFamily", "device", "variant")
+"""What is said of one holds for those inside it, unless they say it anew."""
+FACTS: Final = ("processor", "memory", "algorithm")
+MOST_ELEMENTS: Final = 200_000
+DEEPEST: Final = 32
+
+
+class PdscError(Exception):
+    """What is wrong with the description, in words."""
+
+
+@dataclass
+class Device:
+    """A device, a variant of one, or a family of them."""
+
+    name: str
+    parent: Device | None = None
+    facts: list[tuple[str, Attributes]] = field(default_factory=list)
+
+    def all_of(self, kind: str) -> Iterator[Attributes]:
+        """Those of the families that it is of come first."""
+        if self.parent is not None:
+            yield from self.parent.all_of(kind)
+        yield from (attributes for fact, attributes in self.facts if fact == kind)
+
+
+def devices_of(description: bytes) -> dict[str, Device]:
+    """Devices and variants by name; :class:`PdscError` where it cannot be read."""
+    reader = _Reader()
+    parser = expat.ParserCreate()
+    parser.StartDoctypeDeclHandler = reader.doctype
+    parser.StartElementHandler = reader.start
+    parser.EndElementHandler = reader.end
+    try:
+        parser.Parse(description, True)
+    except expat.ExpatError as error:
+        raise PdscError(f"it is no XML ({error})") from error
+    except (ValueError, LookupError) as error:  # of an encoding that there is none of
+        raise PdscError(f"its encoding cannot be read ({error})") from error
+    return reader.devices
+
+
+class _Reader:
+    def __init__(self) -> None:
+        self.devices: dict[str, Device] = {}
+        self._path: list[str] = []
+        self._open: list[Device] = []
+        self._kept = 0
+
+    def doctype(self, *_: object) -> None:
+        raise PdscError("it declares a document type, which no pack needs")
+
+    def start(self, tag: str, attributes: Attributes) -> None:
+        above = self._path[-1] if self._path else ""
+        self._path.append(tag)
+        if len(self._path) > DEEPEST:
+            raise PdscError(f"its elements lie more than {DEEPEST} deep")
+        if tag in LEVELS and above in ("devices", *LEVELS):
+            self._keep()
+            self._open.append(Device(_name(tag, attributes), self._open[-1] if self._open else None))
+            if tag in ("device", "variant"):
+                self.devices.setdefault(self._open[-1].name, self._open[-1])
+        elif tag in FACTS and above in LEVELS and self._open:
+            self._keep()
+            self._open[-1].facts.append((tag, attributes))
+
+    def end(self, tag: str) -> None:
+        self._path.pop()
+        if self._open and tag in LEVELS and (self._path[-1] if self._path else "") in ("devices", *LEVELS):
+            self._open.pop()
+
+    def _keep(self) -> None:
+        self._kept += 1
+        if self._kept > MOST_ELEMENTS:
+            raise PdscError(f"it has more than {MOST_ELEMENTS:,} elements about devices")
+
+
+def _name(tag: str, attributes: Attributes) -> str:
+    """As debuggers call it. It goes into files and onto terminals."""
+    name = attributes.get("Dname") or attributes.get("Dvariant", "")
+    plain = name.isascii() and name.isprintable() and len(name) <= 100 and not set(name) & set("\"'\\")
+    if tag in ("device", "variant") and not (name and plain):
+        raise PdscError(f"it has a device of the name {name[:80]!r}")
+    return name
+
+
+# Chips out of CMSIS-Packs: files that a user names, and those that pyOCD has installed.
+
+LARGEST: Final = 64 << 20
+"""Bytes of a description; those of the largest families have ten million."""
+MOST_FILES: Final = 100_000
+SHOWN: Final = 8
+KIB: Final = 1 << 10
+LEAST_FLASH, LEAST_RAM = 8 * KIB, 2 * KIB
+"""What is smaller holds options, or is kept over resets."""
+ADDRESSES: Final = 1 << 32
+
+Span = tuple[int, int]
+"""Origin and length."""
+
+_YES: Final = ("1", "true")
+_PLAIN: Final = {
+    "Cortex-M0": "cortex-m0",
+    "SC000": "cortex-m0",
+    "Cortex-M0+": "cortex-m0plus",
+    "Cortex-M1": "cortex-m0",
+    "Cortex-M3": "cortex-m3",
+    "SC300": "cortex-m3",
+}
+_BY_FPU: Final = {
+    "Cortex-M4": ("cortex-m4", "cortex-m4f", "cortex-m4f"),
+    "Cortex-M7": ("cortex-m7", "cortex-m7f", "cortex-m7fd"),
+}
+"""Without floats, with those of single precision, and with both."""
+_MAINLINE: Final = ("Cortex-M33", "Cortex-M35P", "Star-MC1", "ARMV8MML")
+_HELIUM: Final = ("Cortex-M55", "Cortex-M85")
+
+
+def chip_in_pack(file: Path, name: str, core: str) -> Chip:
+    """Of a pack that the user names; without a name the one device that it has."""
+    devices = _devices(file)
+    if not devices:
+        raise BoardError(f"{file} describes no device; wanted a pack of a chip's maker (a DFP)")
+    if not name and len(devices) > 1:
+        raise BoardError(f"{file} has {len(devices)} devices: {_some(devices)}; name one with --target")
+    device = _find(devices, name) if name else next(iter(devices.values()))
+    if device is None:
+        near = did_you_mean(target_name(name), map(target_name, devices)) or f" (it has {_some(devices)})"
+        raise BoardError(f"no device in {file} is called {name!r}{near}")
+    return replace(_chip(file, device, core), pack=str(file))
+
+
+def chip_in_installed_packs(name: str, core: str) -> Chip | None:
+    """Of those that 'pyocd pack install' has fetched, the newest first. Packs that cannot be read have no devices."""
+    for file in _installed():
+        try:
+            device = _find(_devices(file), name)
+        except BoardError:
+            continue
+        if device is not None:
+            return _chip(file, device, core)
+    return None
+
+
+def target_name(name: str) -> str:
+    """As pyOCD has it."""
+    return re.sub(r"[^a-z0-9_]+", "_", name.lower())
+
+
+def _some(devices: dict[str, Device]) -> str:
+    shown = ", ".join(list(devices)[:SHOWN])
+    return f"{shown} and {len(devices) - SHOWN} more" if len(devices) > SHOWN else shown
+
+
+def _find(devices: dict[str, Device], name: str) -> Device | None:
+    wanted = target_name(name)
+    return next((device for known, device in devices.items() if target_name(known) == wanted), None)
+
+
+def _installed() -> Iterator[Path]:
+    files = packs_folder().glob("*/*/*.pack")
+    numbers = {file: [int(number) for number in re.findall(r"\d{1,9}", file.stem)] for file in files}
+    yield from sorted(numbers, key=lambda file: (numbers[file], str(file)), reverse=True)
+
+
+def packs_folder() -> Path:
+    """Where pyOCD's pack manager keeps them."""
+    name, home = "cmsis-pack-manager", Path.home()
+    if sys.platform == "win32":
+        return Path(os.environ.get("LOCALAPPDATA", home)) / name / name
+    if sys.platform == "darwin":
+        return home / "Library" / "Application Support" / name
+    return Path(os.environ.get("XDG_DATA_HOME") or home / ".local" / "share") / name
+
+
+def _devices(file: Path) -> dict[str, Device]:
+    try:
+        return devices_of(_description(file))
+    except PdscError as error:
+        raise BoardError(f"{file}: the description in it cannot be used: {error}; wanted a CMSIS-Pack") from error
+
+
+def _description(file: Path) -> bytes:
+    wanted = "; wanted a CMSIS-Pack, which is a zip file with a description (.pdsc)"
+    try:
+        with zipfile.ZipFile(file) as archive:
+            entries = archive.infolist()
+            found = [
+                entry for entry in entries if entry.filename.lower().endswith(".pdsc") and "/" not in entry.filename
+            ]
+            if len(entries) > MOST_FILES:
+                raise BoardError(f"{file} has {len(entries):,} files; wanted at most {MOST_FILES:,}")
+            if len(found) != 1:
+                raise BoardError(f"{file} has {len(entries)} files, {len(found)} of them descriptions{wanted}")
+            if found[0].flag_bits & 1:
+                raise BoardError(f"{file}: the description in it is encrypted{wanted}")
+            with archive.open(found[0]) as stream:
+                text = stream.read(LARGEST + 1)
+    except OSError as error:
+        raise BoardError(f"cannot read {file}: {error.strerror or error}{wanted}") from error
+    # NotImplementedError: zipfile's word for a method of compression that it does not know
+    except (zipfile.BadZipFile, zlib.error, EOFError, RuntimeError, ValueError, NotImplementedError) as error:
+        raise BoardError(f"cannot read {file}: {' '.join(str(error).split()) or 'it ends early'}{wanted}") from error
+    if len(text) > LARGEST:
+        raise BoardError(f"{file}: the description in it has more than {LARGEST >> 20} MiB{wanted}")
+    return text
+
+
+def _chip(file: Path, device: Device, core: str) -> Chip:
+    try:
+        part, cpu = _processor(device, core)
+        memories = [memory for memory in _memories(device) if memory.get("Pname") in (None, part)]
+        code, ram = _flash(device, memories), _ram(memories)
+    except PdscError as error:
+        raise BoardError(f"{file}: device {device.name} {error}") from error
+    about, target = f"{device.name}, as {file.name} has it", target_name(device.name)
+    return Chip(target, about.replace('"', "'"), cpu, CLOCK_HZ, code, tuple(ram), target, guessed_clock=True)
+
+
+def _processor(device: Device, core: str) -> tuple[str | None, str]:
+    """Its name, where it has one, and which of our cores it is."""
+    parts: dict[str | None, Attributes] = {}
+    for said in device.all_of("processor"):
+        parts[said.get("Pname")] = {**parts.get(said.get("Pname"), {}), **said}
+    if core:
+        core_named(core)
+        if len(parts) < 2:
+            return next(iter(parts), None), core
+    cores = {part: _core(said) for part, said in parts.items()}
+    ours = {part: cpu for part, cpu in cores.items() if cpu is not None and core in ("", cpu)}
+    if not ours:
+        has = ", ".join(said.get("Dcore", "none")[:40] for said in parts.values()) or "none"
+        raise PdscError(f"has no processor that {core or 'uaccel'} is for ({has}); say with --core which is near")
+    if len(set(ours.values())) > 1:
+        raise PdscError(f"has several processors; choose one with --core: {' or '.join(dict.fromkeys(ours.values()))}")
+    return next(iter(ours.items()))
+
+
+def _core(said: Attributes) -> str | None:
+    name, fpu = said.get("Dcore", ""), said.get("Dfpu", "")
+    if name in _BY_FPU:
+        return _BY_FPU[name][{"FPU": 1, "1": 1, "SP_FPU": 1, "DP_FPU": 2}.get(fpu, 0)]
+    if name in _MAINLINE:
+        if said.get("Ddsp") != "DSP":
+            return "cortex-m33"
+        return "cortex-m33d" if fpu in ("", "0", "NO_FPU") else "cortex-m33f"
+    if name in _HELIUM:
+        return "cortex-m55" if said.get("Dmve") == "FP_MVE" else None
+    return _PLAIN.get(name)
+
+
+def _memories(device: Device) -> list[Attributes]:
+    """By name or, in old packs, by kind and number. What is another's address once more is left out."""
+    found: dict[tuple[str, str | None], Attributes] = {}
+    for number, said in enumerate(device.all_of("memory")):
+        found[said.get("name") or said.get("id") or str(number), said.get("Pname")] = said
+    return [said for said in found.values() if "alias" not in said]
+
+
+def _access(said: Attributes) -> str:
+    name = said.get("id", "")
+    return said.get("access", "rx" if "ROM" in name else "rwx" if "RAM" in name else "")
+
+
+def _flash(device: Device, memories: list[Attributes]) -> Span:
+    """What an algorithm can write, as far as it can; where the start-up code belongs, if that is said."""
+    areas = [(said, _span(said)) for said in memories if "w" not in _access(said) and _access(said)]
+    writers = [said for said in device.all_of("algorithm") if said.get("style", "Keil").lower() == "keil"]
+    shared = [(said, _overlap(span, _span(writer))) for said, span in areas for writer in writers]
+    joined = [span for span in _joined([span for _, span in shared]) if span[1] >= LEAST_FLASH]
+    if not joined:
+        raise PdscError("has no flash that an algorithm of the pack writes; use 'uaccel new board NAME --like BOARD'")
+    for key in ("startup", "default"):
+        for said, (origin, length) in shared:
+            inside = [span for span in joined if span[0] <= origin < span[0] + span[1]]
+            if length and said.get(key) in _YES and inside:
+                return inside[0]
+    return joined[0]
+
+
+def _ram(memories: list[Attributes]) -> list[Span]:
+    """What is there without further ado, where the pack says so; the largest first."""
+    areas = [said for said in memories if {"r", "w"} <= set(_access(said)) and "p" not in _access(said)]
+    usual = [said for said in areas if said.get("default") in _YES] or areas
+    found = [span for span in _joined([_span(said) for said in usual]) if span[1] >= LEAST_RAM]
+    if not found:
+        raise PdscError("has no RAM that the pack tells of; use 'uaccel new board NAME --like BOARD'")
+    return sorted(found, key=lambda span: -span[1])
+
+
+def _span(said: Attributes) -> Span:
+    origin, length = (_number(said.get(key, "")) for key in ("start", "size"))
+    if origin + length > ADDRESSES:
+        raise PdscError(f"has {length} bytes at {origin:#x}, beyond 32 bits")
+    return origin, length
+
+
+def _number(text: str) -> int:
+    text = text.strip()
+    if not re.fullmatch(r"0[xX][0-9a-fA-F]{1,16}|[0-9]{1,19}", text, re.ASCII):
+        raise PdscError(f"has a memory or algorithm of {text[:40]!r} where a number belongs")
+    return int(text, 16 if text[:2] in ("0x", "0X") else 10)
+
+
+def _overlap(one: Span, other: Span) -> Span:
+    begin, end = max(one[0], other[0]), min(sum(one), sum(other))
+    return begin, max(0, end - begin)
+
+
+def _joined(spans: list[Span]) -> list[Span]:
+    """Those that touch are one, in whole KiB, since board files have them so."""
+    found: list[Span] = []
+    for origin, length in sorted(span for span in spans if span[1]):
+        if found and origin <= sum(found[-1]):
+            found[-1] = found[-1][0], max(sum(found[-1]), origin + length) - found[-1][0]
+        else:
+            found.append((origin, length))
+    rounded = [(-(-origin // 16) * 16, origin + length) for origin, length in found]
+    return [(origin, (end - origin) & ~(KIB - 1)) for origin, end in rounded if end > origin]

@@ -1,0 +1,1 @@
+"""From an archive to firmware: projects, programs outside, linking."""

@@ -1,0 +1,308 @@
+"""Looking into an archive, and which devices it wants."""
+
+from __future__ import annotations
+
+import hashlib
+import tarfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+from typing import Any, Final
+
+from uaccel.board import Board, QemuRun, RtlRun
+from uaccel.board.accelerator_devices import CXX, FILE, DeviceBuild, board_devices_source, rack_source
+from uaccel.build.board_json import (
+    FLAG,
+    INDEX,
+    NUMBER,
+    OBJECT,
+    SHAPE,
+    TEXT,
+    WHOLE,
+    Fields,
+    Maybe,
+    Named,
+    Rows,
+    complaint,
+    digits,
+)
+from uaccel.errors import UaccelError, escape_terminal
+from uaccel.model import ModelFile
+from uaccel.util.favour import Favour
+from uaccel.util.files import data_dir, parse_json
+
+# The form of ``metadata.json`` of an archive, as far as uaccel reads it.
+
+_SIZES: Final = Named(Fields({"size": WHOLE}))
+_MAIN: Final = Fields(
+    {
+        "workspace_size_bytes": WHOLE,
+        "constants_size_bytes": WHOLE,
+        "io_size_bytes": WHOLE,
+        "inputs": _SIZES,
+        "outputs": _SIZES,
+    }
+)
+_TENSORS: Final = Named(Fields({"shape": SHAPE, "dtype": TEXT}))
+_COVERED: Final = Fields(
+    {**dict.fromkeys(("name", "op", "reason", "tensor"), TEXT), "operator": INDEX, "macs": WHOLE, "shape": SHAPE}
+)
+_LAYER: Final = Fields(
+    {
+        **dict.fromkeys(("name", "op", "engine", "reason", "refused", "tensor", "variant"), TEXT),
+        **dict.fromkeys(("index", "macs"), WHOLE),
+        "operator": INDEX,
+        "covers": Rows(_COVERED),
+        "outputs": Rows(Fields({"shape": SHAPE, "dtype": TEXT})),
+        "commands": Rows(TEXT),
+    },
+    optional=("commands",),
+)
+_MEANING: Final = Fields(
+    {
+        "layer": WHOLE,
+        "tensors": Rows(Fields({"name": TEXT, "result": WHOLE})),
+        "watched": Rows(WHOLE),
+        "with": Rows(WHOLE),
+        "tolerance": NUMBER,
+        "golden": FLAG,
+    }
+)
+_OWN: Final = Fields(
+    {
+        "board": TEXT,
+        "workspace_io": FLAG,
+        "favour": TEXT,
+        "model": Fields(
+            {"name": TEXT, "file": Maybe(TEXT), "file_sha256": Maybe(digits(64)), "sha256": digits(64)}, loose=True
+        ),
+        "build": digits(16),
+        "inputs": _TENSORS,
+        "outputs": _TENSORS,
+        "arena": Fields({"lower_bound": WHOLE}),
+        "pools": Maybe(Rows(Fields({"name": TEXT, "bytes": WHOLE}))),
+        "constant_pools": Maybe(Rows(Fields({"name": TEXT, "bytes": WHOLE, "copied": FLAG}))),
+        "requires": Rows(TEXT),
+        "device_constants": WHOLE,
+        "accelerators": Rows(Fields({"name": TEXT, "tolerance": NUMBER, "device": FLAG}, optional=("device",))),
+        "layers": Rows(_LAYER),
+        "meanings": Rows(_MEANING),
+        "warnings": Rows(TEXT),
+        "state": Fields({"bytes": WHOLE, "tensors": _TENSORS}),
+    },
+    loose=True,  # what reads a key says so where it is missing
+)
+_MODULE: Final = Fields({"memory": Fields({"functions": Fields({"main": Rows(_MAIN)})})})
+FOREIGN: Final = Fields({"modules": Named(OBJECT, in_c=True)}, loose=True)
+OWN: Final = Fields({"modules": Named(_MODULE, in_c=True), "uaccel": _OWN}, loose=True)
+
+
+def wrong_with(document: dict[str, Any]) -> str:
+    """What is not as it should be, and where; empty where all is. Of another compiler's archive there are no facts."""
+    return complaint(document, OWN if "uaccel" in document else FOREIGN)
+
+
+# Looking into a Model Library Format archive without unpacking it.
+#
+# What a project is made of the Project API server takes out of the archive, and checks it all then; what is needed
+# beside
+# that is its metadata, and the model to hold firmware against.
+
+METADATA: Final = "metadata.json"
+ZIP: Final = b"PK\3\4"
+VERSION: Final = 7
+LONGEST: Final = 1 << 26
+LONGEST_MODEL: Final = 1 << 28
+MOST_MEMBERS: Final = 10_000
+
+
+@dataclass(frozen=True)
+class Metadata:
+    """``metadata.json`` of an archive, as text and as data of the form that ``metadata_form`` states."""
+
+    text: bytes
+    data: dict[str, Any]
+
+    @property
+    def model(self) -> str:
+        """The model's name in C."""
+        return next(iter(self.data.get("modules", {})), "unknown")
+
+    @property
+    def board(self) -> str | None:
+        """The board that the model was compiled for."""
+        return self._own.get("board")
+
+    @property
+    def workspace_io(self) -> bool:
+        """Whether inputs and outputs lie in the arena."""
+        return self._own.get("workspace_io") is True
+
+    @property
+    def favour(self) -> str:
+        """What the compilation saved; an archive of an older uaccel does not say."""
+        return str(self._own.get("favour", Favour.balanced.value))
+
+    @property
+    def requires(self) -> list[str]:
+        """What its kernels need of the CPU beyond its base architecture."""
+        return list(self._own.get("requires", []))
+
+    @property
+    def _own(self) -> dict[str, Any]:
+        """uaccel's facts; an archive of microTVM has none."""
+        own: dict[str, Any] = self.data.get("uaccel", {})
+        return own
+
+    @property
+    def main(self) -> dict[str, Any]:
+        """What memory the run function takes."""
+        main: dict[str, Any] = self.at("modules", self.model, "memory", "functions", "main", 0)
+        return main
+
+    def at(self, *keys: str | int) -> Any:
+        """What stands there; an archive that lacks it is not uaccel's."""
+        value: Any = self.data
+        try:
+            for key in keys:
+                value = value[key]
+        except (KeyError, IndexError, TypeError):
+            path = ".".join(map(str, keys))
+            raise UaccelError(f"{METADATA} of the archive has no {path}; compile the model with this uaccel") from None
+        return value
+
+
+def read_metadata(archive: Path) -> Metadata:
+    """Refuses, in one line, what is no archive of this format; its other members are not looked at."""
+    kind = "a folder" if archive.is_dir() else "a zip" if _begin(archive) == ZIP else ""
+    if kind:
+        wanted = "projects are made of the tar that 'uaccel compile -o X.tar' writes"
+        raise UaccelError(f"archive {archive} is {kind}; {wanted}")
+    data = _content(archive, METADATA, LONGEST)
+    if data is None:
+        raise UaccelError(f"archive {archive} has no {METADATA}; wanted an archive that 'uaccel compile' wrote")
+    return _parse(archive, data)
+
+
+def read_model(archive: Path, metadata: Metadata) -> ModelFile:
+    """The model that the archive was made of: with the shapes and the weights that its own file may have left out."""
+    name, digest = metadata.at("uaccel", "model", "file"), metadata.at("uaccel", "model").get("file_sha256")
+    data = _content(archive, name, LONGEST_MODEL) if name is not None else None
+    if data is None:
+        raise UaccelError(f"archive {archive} does not hold its model; compile the model with this uaccel")
+    if hashlib.sha256(data).hexdigest() != digest:
+        raise UaccelError(f"archive {archive}: {name} is not the model that its code was made of; compile it anew")
+    return ModelFile(PurePosixPath(name).suffix, data)
+
+
+def _begin(file: Path) -> bytes:
+    try:
+        with file.open("rb") as stream:
+            return stream.read(len(ZIP))
+    except OSError:
+        return b""
+
+
+def _content(archive: Path, name: str, longest: int) -> bytes | None:
+    """Of one member; None where it is not there."""
+    try:
+        with archive.open("rb") as stream, tarfile.open(fileobj=stream, mode="r:") as tar:
+            return _find(archive, tar, name, longest)
+    except OSError as error:
+        raise UaccelError(f"cannot read archive {archive}: {error.strerror or error}") from error
+    except (tarfile.TarError, EOFError, ValueError, OverflowError) as error:
+        words = " ".join(str(error).split()) or type(error).__name__
+        raise UaccelError(f"archive {archive} is no tar file or is damaged ({words}); make it anew") from error
+
+
+def _find(archive: Path, tar: tarfile.TarFile, name: str, longest: int) -> bytes | None:
+    for count, member in enumerate(tar):
+        if member.name.removeprefix("./") == name and member.isreg() and not member.issparse():
+            if not 0 <= member.size <= longest:
+                raise UaccelError(f"archive {archive}: {name} has {member.size} bytes; wanted at most {longest}")
+            stream = tar.extractfile(member)
+            data = b"" if stream is None else stream.read()
+            if len(data) < member.size:
+                raise UaccelError(f"archive {archive} is truncated; make it anew")
+            return data
+        if count >= MOST_MEMBERS:
+            raise UaccelError(f"archive {archive} has more than {MOST_MEMBERS} members")
+    return None
+
+
+def _parse(archive: Path, text: bytes) -> Metadata:
+    try:
+        data = parse_json(text)
+    except ValueError as error:
+        raise UaccelError(f"archive {archive}: {METADATA} is not JSON: {error}") from error
+    version = data.get("version") if isinstance(data, dict) else None
+    if not isinstance(version, int) or isinstance(version, bool):
+        raise UaccelError(f"archive {archive}: {METADATA} has no version; wanted Model Library Format {VERSION}")
+    if version != VERSION:
+        remedy = "use a newer uaccel" if version > VERSION else "compile the model anew"
+        raise UaccelError(f"archive {archive} is of Model Library Format {version}; wanted {VERSION}: {remedy}")
+    wrong = wrong_with(data)
+    if wrong:
+        raise UaccelError(f"archive {archive}: in {METADATA} {escape_terminal(wrong)}; compile the model anew")
+    return Metadata(text, data)
+
+
+# The devices of a project's accelerators: their models, and the C that names them.
+
+FOLDER: Final = "accelerators"
+"""Of a project: below it one folder for each accelerator, with ``driver`` and ``device``."""
+
+
+@dataclass(frozen=True)
+class DeviceModel:
+    """``folder`` holds its sources, itself or below."""
+
+    name: str
+    folder: Path
+
+    @property
+    def sources(self) -> list[Path]:
+        return sorted(path for path in self.folder.rglob("*") if path.suffix in (".c", *CXX))
+
+    @property
+    def includes(self) -> list[Path]:
+        return [self.folder, *(self.folder / name for name in self.build.includes)]
+
+    @property
+    def build(self) -> DeviceBuild:
+        """What else it takes."""
+        file = self.folder / FILE
+        return DeviceBuild.of(file.read_text(encoding="utf-8")) if file.is_file() else DeviceBuild()
+
+
+def project_devices(project: Path) -> list[DeviceModel]:
+    """Of the accelerators that the project's model uses."""
+    folders = sorted((project / FOLDER).glob("*/device"))
+    return [DeviceModel(folder.parent.name, folder) for folder in folders if folder.is_dir()]
+
+
+def project_unit(project: Path) -> Path | None:
+    """Of the accelerator whose custom instructions its model uses, the folder; None without one that has RTL."""
+    found = sorted(path.parent for path in (project / FOLDER).glob("*/unit") if (path.parent / "rtl").is_dir())
+    return found[0] if found else None
+
+
+def hal_folders(board: Board) -> list[Path]:
+    """The sources that bring drivers to their devices on this board: folders of ``firmware/ports``."""
+    if board.cpu.arch == "native":
+        names = ["hal_common", "hal_plain", "hal_host", "device_rack", "device_library"]
+    else:
+        place = "hal_qemu" if any(isinstance(run, QemuRun) for run in board.runs) and runs_models(board) else "hal_mmio"
+        cpu = "hal_plain" if board.cpu.arch == "rv32" else "hal_cortex_m"
+        names = ["hal_common", cpu, "hal_board", place]
+    return [data_dir("firmware") / "ports" / name for name in names]
+
+
+def runs_models(board: Board) -> bool:
+    """Whether models of devices can run behind the board: an emulator shares its RAM with them, a simulator its bus."""
+    return any(isinstance(run, RtlRun) or (isinstance(run, QemuRun) and run.ram_origin) for run in board.runs)
+
+
+def devices_source(board: Board, names: Sequence[str]) -> str:
+    """The text of a project's ``board/devices.c``."""
+    return rack_source(names) if board.cpu.arch == "native" else board_devices_source(board, names)

@@ -1,0 +1,336 @@
+"""What a project's server must know, and JSON held to a stated form."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final, Literal, TypeAlias
+
+from uaccel.board import (
+    Board,
+    Console,
+    Flash,
+    OpenOcdFlash,
+    PyOcdFlash,
+    QemuRun,
+    RtlRun,
+    RttConsole,
+    Run,
+    SemihostingConsole,
+    SerialRun,
+)
+from uaccel.cycles.estimate import Timing
+from uaccel.errors import UaccelError
+from uaccel.util.files import parse_json
+
+# What is called to flash or to reset a board: the one place that knows the tools' command lines.
+
+ELF: Final = "{elf}"
+"""Stands for the firmware, as ``{port}`` does for the serial port and ``{board}`` for the board file's folder."""
+
+
+@dataclass(frozen=True)
+class ToolCall:
+    """One call, in the folder of the board file or in that of the firmware."""
+
+    folder: Literal["board", "build"]
+    command: tuple[str, ...]
+
+
+def flash_steps(flash: Flash) -> list[ToolCall]:
+    """One after the other. OpenOCD runs beside the firmware: its scripts would take a whole path apart at blanks."""
+    if isinstance(flash, OpenOcdFlash):
+        return [_openocd(flash, "program firmware.elf verify reset exit")]
+    if isinstance(flash, PyOcdFlash):
+        return [_pyocd(flash, "flash", ELF)]
+    return [ToolCall("board", words) for words in (flash.command, flash.reset) if words]
+
+
+def reset_steps(flash: Flash) -> list[ToolCall]:
+    """None where the user's own command is not given."""
+    if isinstance(flash, OpenOcdFlash):
+        return [_openocd(flash, "init; reset run; shutdown")]
+    if isinstance(flash, PyOcdFlash):
+        return [_pyocd(flash, "reset")]
+    return [ToolCall("board", flash.reset)] if flash.reset else []
+
+
+def _openocd(flash: OpenOcdFlash, task: str) -> ToolCall:
+    """Its configuration may lie beside the board file."""
+    words = ["openocd", "-s", "{board}", *(word for file in flash.config for word in ("-f", file))]
+    words += [word for command in (*flash.commands, task) for word in ("-c", command)]
+    return ToolCall("build", tuple(words))
+
+
+def _pyocd(flash: PyOcdFlash, task: str, *what: str) -> ToolCall:
+    """Runs where the board file is, as its own configuration (pyocd.yaml) may be; does not wait for a probe."""
+    pack = () if flash.pack is None else ("--pack", flash.pack)
+    return ToolCall("board", ("pyocd", task, "--no-wait", "--target", flash.target, *pack, *flash.options, *what))
+
+
+# What a JSON document must look like where anybody may have written it: stated as data, and held to it once.
+#
+# What is read out of a document later is of the types that its form states. More keys may stand in it.
+
+LARGEST: Final = 1 << 40
+"""Of sizes, shapes and counts."""
+MOST_DIMENSIONS: Final = 32
+IDENTIFIER: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+LONGEST_SHOWN: Final = 60
+
+
+@dataclass(frozen=True)
+class Value:
+    """One value that ``holds``; ``words`` say what is wanted."""
+
+    words: str
+    holds: Callable[[Any], bool]
+
+
+@dataclass(frozen=True)
+class Rows:
+    """A list of ``least`` entries or more."""
+
+    each: Form
+    least: int = 0
+
+
+@dataclass(frozen=True)
+class Maybe:
+    """What may be null."""
+
+    inner: Form
+
+
+@dataclass(frozen=True)
+class Named:
+    """An object whose keys are names: any, or those of C."""
+
+    each: Form
+    in_c: bool = False
+
+
+@dataclass(frozen=True)
+class Fields:
+    """An object: what stands at which keys. Of ``loose`` ones any may be missing, of others the ``optional`` ones."""
+
+    wanted: dict[str, Form]
+    optional: tuple[str, ...] = ()
+    loose: bool = False
+
+
+Form: TypeAlias = Value | Rows | Maybe | Named | Fields
+
+TEXT: Final = Value("text", lambda value: isinstance(value, str))
+FLAG: Final = Value("true or false", lambda value: isinstance(value, bool))
+INDEX: Final = Value("a whole number", lambda value: type(value) is int and abs(value) <= LARGEST)
+WHOLE: Final = Value(f"a whole number from 0 to {LARGEST}", lambda value: type(value) is int and 0 <= value <= LARGEST)
+NUMBER: Final = Value(
+    "a number from 0", lambda value: isinstance(value, (int, float)) and type(value) is not bool and value >= 0
+)
+SHAPE: Final = Value(
+    f"at most {MOST_DIMENSIONS} whole numbers from 0 to {LARGEST}",
+    lambda value: (
+        isinstance(value, list)
+        and len(value) <= MOST_DIMENSIONS
+        and all(type(n) is int and 0 <= n <= LARGEST for n in value)
+    ),
+)
+OBJECT: Final = Value("an object", lambda value: isinstance(value, dict))
+
+
+def digits(count: int) -> Value:
+    pattern = re.compile(f"[0-9a-f]{{{count}}}")
+    return Value(
+        f"{count} hexadecimal digits", lambda value: isinstance(value, str) and pattern.fullmatch(value) is not None
+    )
+
+
+def complaint(document: Any, form: Form) -> str:
+    """What is not as it should be, and where; empty where all is."""
+    try:
+        _check(document, form, "")
+    except ValueError as error:
+        return str(error)
+    return ""
+
+
+def _check(value: Any, form: Form, where: str) -> None:
+    if isinstance(form, Maybe):
+        if value is not None:
+            _check(value, form.inner, where)
+    elif isinstance(form, Value):
+        _need(form.holds(value), value, where, form.words)
+    elif isinstance(form, Rows):
+        wanted = f"a list of {form.least} or more" if form.least else "a list"
+        _need(isinstance(value, list) and len(value) >= form.least, value, where, wanted)
+        for number, entry in enumerate(value):
+            _check(entry, form.each, f"{where}[{number}]")
+    else:
+        _need(isinstance(value, dict), value, where, "an object")
+        if isinstance(form, Named):
+            _check_names(value, form, where)
+        else:
+            _check_fields(value, form, where)
+
+
+def _need(condition: bool, value: Any, where: str, wanted: str) -> None:
+    if not condition:
+        raise ValueError(f"{where or 'it'} is {_shown(value)}, wanted {wanted}")
+
+
+def _check_names(value: dict[str, Any], form: Named, where: str) -> None:
+    for name, entry in value.items():
+        if form.in_c and not IDENTIFIER.fullmatch(name):
+            raise ValueError(f"{where} names {_shown(name)}, wanted letters, digits and underscores")
+        _check(entry, form.each, f"{where}[{_shown(name)}]")
+
+
+def _check_fields(value: dict[str, Any], form: Fields, where: str) -> None:
+    for key, inner in form.wanted.items():
+        path = f"{where}.{key}" if where else key
+        if key in value:
+            _check(value[key], inner, path)
+        elif not form.loose and key not in form.optional:
+            raise ValueError(f"{path} is missing")
+
+
+def _shown(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= LONGEST_SHOWN else f"{text[:LONGEST_SHOWN]}..."
+
+
+# What the Project API server of a project must know of its board: ``board/board.json``.
+#
+# It holds command lines ready to run, so that the server needs to know no board file, no emulator and no flash tool:
+# ``{elf}`` stands for the firmware, ``{port}`` for the serial port, ``{board}`` for the folder of the board's files.
+
+FILE: Final = Path("board") / "board.json"
+BAUD: Final = 115200
+"""Where a line has none of its own."""
+# Projects on a user's disk hold this name: whoever moves the module leaves one at this place.
+SIMULATED_BOARD: Final = "uaccel.session.simulated"
+
+_COMMAND: Final = Rows(TEXT, least=1)
+_AREA: Final = Value(
+    "an origin and a length", lambda value: isinstance(value, list) and len(value) == 2 and all(map(WHOLE.holds, value))
+)
+_AREAS: Final = Rows(_AREA, least=1)
+_RUNS: Final = {
+    "host": Fields({"command": _COMMAND}),
+    "qemu": Fields(
+        {
+            "command": _COMMAND,
+            "ram": Maybe(Fields({"origin": WHOLE, "length": WHOLE})),
+            "rtt": _AREAS,
+        },
+        optional=("rtt",),
+    ),
+    "rtl": Fields({"command": _COMMAND}),
+    "serial": Fields(
+        {
+            **dict.fromkeys(("port", "usb", "serial_number"), Maybe(TEXT)),
+            "baud": WHOLE,
+            "rtt": _AREAS,
+        },
+        optional=("rtt",),
+    ),
+}
+_KIND: Final = Value(f"one of {', '.join(_RUNS)}", lambda value: isinstance(value, str) and value in _RUNS)
+_FORM: Final = Fields(
+    {
+        "board": TEXT,
+        "firmware": TEXT,
+        "runs": Rows(Fields({"kind": _KIND}), least=1),
+        "flash": Rows(Fields({"in": TEXT, "command": _COMMAND})),
+        "timing": Fields({"core": TEXT, "objdump": TEXT, "slow": Rows(Rows(WHOLE, least=3))}),
+    },
+    optional=("timing",),
+)
+
+
+@dataclass(frozen=True)
+class ProjectBoard:
+    """What such a file says."""
+
+    name: str
+    firmware: str
+    runs: list[dict[str, Any]]
+    flash: list[dict[str, Any]]
+    timing: Timing | None = None
+    """None in projects of before it was noted."""
+
+
+def read_board_json(project: Path) -> ProjectBoard:
+    file = project / FILE
+    try:
+        data = parse_json(file.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise UaccelError(f"cannot read {file}: {error.strerror}; make the project anew") from error
+    except ValueError as error:
+        raise UaccelError(f"{file} is not as it was made ({error}); make the project anew") from error
+    wrong = complaint(data, _FORM) or next(filter(None, map(_wrong_run, data["runs"])), "")
+    if wrong:
+        raise UaccelError(f"{file} is not as it was made ({wrong}); make the project anew")
+    timing = Timing.from_json(data["timing"]) if "timing" in data else None
+    return ProjectBoard(data["board"], data["firmware"], data["runs"], data["flash"], timing)
+
+
+def _wrong_run(run: dict[str, Any]) -> str:
+    wrong = complaint(run, _RUNS[run["kind"]])
+    return f"in runs of kind {run['kind']} {wrong}" if wrong else ""
+
+
+def board_json(board: Board, folder: Path | None) -> str:
+    """``folder``: where files lie that the board file names; none for what shall work on any computer."""
+    data = {
+        "board": board.name,
+        "firmware": "firmware" if board.cpu.arch == "native" else "firmware.elf",
+        "folder": None if folder is None else str(folder),
+        "runs": [_run(board, run) for run in board.runs],
+        "flash": [] if board.flash is None else [_step(step) for step in flash_steps(board.flash)],
+        "timing": Timing.of(board).to_json(),
+    }
+    return json.dumps(data, indent=2) + "\n"
+
+
+def _run(board: Board, run: Run) -> dict[str, Any]:
+    """``rtt``: origins and lengths of the RAM, where rings in it are the line."""
+    rtt = {"rtt": board.ram_areas} if isinstance(board.console, RttConsole) else {}
+    if isinstance(run, QemuRun):
+        words = qemu_words(run, "stdio,signal=off", ELF, board.console)
+        ram = None if run.ram_origin is None else {"origin": run.ram_origin, "length": run.ram_length}
+        return {"kind": run.kind, "command": [f"qemu-system-{run.system}", *words], "ram": ram, **rtt}
+    if isinstance(run, RtlRun):
+        return {"kind": run.kind, "command": ["python3", "-m", SIMULATED_BOARD, board.name, ELF]}
+    if isinstance(run, SerialRun):
+        line = {"port": run.port, "usb": run.usb, "serial_number": run.serial_number}
+        return {"kind": run.kind, **line, "baud": getattr(board.console, "baud", BAUD), **rtt}
+    return {"kind": run.kind, "command": [ELF]}
+
+
+def qemu_words(run: QemuRun, chardev: str, firmware: str, console: Console) -> list[str]:
+    """QEMU's arguments; ``chardev`` is the host's side of the console, without an id: ``stdio,signal=off``.
+
+    A UART goes through a multiplexer, whose escape character no byte can be: its buffer is what makes the way from
+    host to guest several times faster than a UART without a FIFO is by itself. For rings in RAM the host's side is that
+    of QEMU's debugger stub.
+    """
+    words = ["-machine", run.machine, "-display", "none", "-monitor", "none", *(["-cpu", run.cpu] if run.cpu else [])]
+    words += run.args
+    if isinstance(console, SemihostingConsole):
+        words += ["-serial", "null", "-chardev", f"{chardev},id=console"]
+        words += ["-semihosting-config", "enable=on,target=native,chardev=console"]
+    elif isinstance(console, RttConsole):
+        words += ["-serial", "null", "-chardev", f"{chardev},id=console", "-gdb", "chardev:console"]
+    else:
+        words += ["-serial", "null"] * run.serial
+        words += ["-chardev", f"{chardev},id=console,mux=on", "-echr", "0x100", "-serial", "chardev:console"]
+    return [*words, "-kernel", firmware]
+
+
+def _step(step: ToolCall) -> dict[str, Any]:
+    return {"in": step.folder, "command": list(step.command)}

@@ -1,0 +1,396 @@
+"""Compiled objects, kept for the next build."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from uaccel.build.stack_usage import SUFFIX
+from uaccel.util.cache import Cache, Entry, Key, file_digest, programs_digest
+
+# What a C source depends on: everything that it may include, and the names that it mentions, read without a compiler.
+#
+# More is found than one compilation includes, since conditions are not evaluated. That makes a key too narrow at worst.
+
+_INCLUDE: Final = re.compile(rb'^[ \t]*#[ \t]*(?:include|import)[ \t]*(["<])([^">\n]+)[">]', re.MULTILINE)
+_UNKNOWN: Final = re.compile(
+    rb"__(?:DATE__|TIME__|TIMESTAMP__|has_include)|\bincbin\b|^[ \t]*#[ \t]*(?:embed\b|include_next\b"
+    rb'|include[ \t]+[^"<\s])|^\s*\.include\b',
+    re.MULTILINE,
+)
+_OWN: Final = re.compile(rb"\bUACCEL_\w+")
+_KNOWN: Final[dict[str, Text]] = {}
+"""By content: what the texts of this process hold."""
+
+
+@dataclass(frozen=True)
+class Text:
+    """A source or a header. ``includes``: the quotation mark and the name of each; ``names``: those of uaccel's macros;
+    ``pastes``: it may make names of parts; ``plain``: nothing else is read by it, and no clock."""
+
+    digest: str
+    includes: tuple[tuple[str, str], ...]
+    names: frozenset[str]
+    pastes: bool
+    plain: bool
+
+
+@dataclass(frozen=True)
+class Closure:
+    """``edges``: who includes what by which name, by paths in the project; an empty path where the compiler's own
+    headers have it. ``texts``: digests by path. ``names``: the macros of uaccel that matter; None for all."""
+
+    edges: tuple[tuple[str, str, str], ...]
+    texts: tuple[tuple[str, str], ...]
+    names: frozenset[str] | None
+
+
+class Sources:
+    """Those of one project, each read once."""
+
+    def __init__(self, project: Path) -> None:
+        self.project = project
+        self._texts: dict[Path, Text] = {}
+        self._found: dict[tuple[Path, str, str, tuple[Path, ...]], Path | None] = {}
+        self._headers: dict[Path, frozenset[str]] = {}
+
+    def closure(self, source: Path, folders: Sequence[Path]) -> Closure | None:
+        """With these folders to look for headers in, in that order; None where it cannot be known."""
+        seen, todo, edges, places = {source}, [source], [], tuple(folders)
+        while todo:
+            one = todo.pop()
+            text = self._text(one)
+            if not text.plain:
+                return None
+            for mark, name in text.includes:
+                found = self._find(one.parent, mark, name, places)
+                edges.append((self._named(one), mark + name, "" if found is None else self._named(found)))
+                if found is not None and found not in seen:
+                    seen.add(found)
+                    todo.append(found)
+        texts = {self._named(path): self._text(path) for path in seen}
+        pastes = any(text.pastes for text in texts.values())
+        names = None if pastes else frozenset[str]().union(*(text.names for text in texts.values()))
+        return Closure(tuple(sorted(edges)), tuple(sorted((n, t.digest) for n, t in texts.items())), names)
+
+    def headers(self, folder: Path) -> frozenset[str]:
+        """The names of all files that may be included from a folder."""
+        if folder not in self._headers:
+            self._headers[folder] = frozenset(path.name for path in folder.rglob("*"))
+        return self._headers[folder]
+
+    def _text(self, path: Path) -> Text:
+        if path not in self._texts:
+            self._texts[path] = _read(path.read_bytes())
+        return self._texts[path]
+
+    def _find(self, beside: Path, mark: str, name: str, folders: tuple[Path, ...]) -> Path | None:
+        key = (beside, mark, name, folders)
+        if key not in self._found:
+            places = [folder / name for folder in ((beside, *folders) if mark == '"' else folders)]
+            self._found[key] = next((path.resolve() for path in places if path.is_file()), None)
+        return self._found[key]
+
+    def _named(self, path: Path) -> str:
+        return path.relative_to(self.project).as_posix()
+
+
+def _read(data: bytes) -> Text:
+    digest = hashlib.sha256(data).hexdigest()
+    if digest not in _KNOWN:
+        _KNOWN[digest] = Text(
+            digest,
+            tuple((mark.decode(), name.decode("utf-8", "replace")) for mark, name in _INCLUDE.findall(data)),
+            frozenset(name.decode() for name in _OWN.findall(data)),
+            b"##" in data,
+            _UNKNOWN.search(data) is None,
+        )
+    return _KNOWN[digest]
+
+
+# Objects of C sources, kept by content: what was compiled for one firmware serves every other that compiles the same.
+#
+# A key holds the compiler, its options, the source with all that it may include, and who includes what. Folders of
+# headers count by what is found in them, and uaccel's macros only where the source mentions them. So the session server
+# is compiled once for all accelerators, and mostly once for firmware with and without a hook after every layer.
+
+OBJECTS: Final = "object"
+OBJECT, GRAPH, TOLD = "object", "graph", "told.json"
+PLACE: Final = "/uaccel-project"
+"""What stands for the project's folder in what is kept."""
+_COMMAND: Final = re.compile(r" -o (\S+) -c (\S+)$")
+_MACRO: Final = re.compile(r"-D(UACCEL_\w+)")
+_ALONE: Final = re.compile(r"-(g|save-temps|fprofile|fplugin|-coverage|flto|i[a-z]+|B|W[ap],|X|wrapper|specs=.*/)|@")
+"""Options by which a compiler reads or writes what is not known here."""
+
+
+@dataclass(frozen=True)
+class Compilation:
+    """One call of a compiler, in the build folder. ``command`` is for a shell."""
+
+    command: str
+    source: Path
+    made: Path
+
+    @classmethod
+    def of(cls, command: str, build: Path) -> Compilation | None:
+        """None where the command is another."""
+        match = _COMMAND.search(command)
+        return None if match is None else cls(command, Path(match[2]), build / match[1])
+
+
+def in_shell(command: str, build: Path) -> bool:
+    """Whether it did what it should."""
+    words = ["/bin/sh", "-c", command]
+    return subprocess.run(words, cwd=build, stdin=subprocess.DEVNULL, capture_output=True, check=False).returncode == 0
+
+
+class Objects:
+    """Those of one build."""
+
+    def __init__(self, cache: Cache, project: Path, build: Path) -> None:
+        self._cache = cache
+        self._project = project
+        self._build = build
+        self._sources = Sources(project)
+
+    def make(self, wanted: Compilation) -> bool:
+        """Taken, or compiled and kept; False where the compiler fails."""
+        wanted.made.parent.mkdir(parents=True, exist_ok=True)
+        words = shlex.split(wanted.command)
+        folders = [Path(word[2:]) for word in words if word.startswith("-I")]
+        key = self._key(words, wanted, folders)
+        if key is not None and self._taken(key, wanted, folders):
+            return True
+        made = in_shell(wanted.command, self._build)
+        if made and key is not None:
+            self._keep(key, wanted)
+        return made
+
+    def _key(self, words: list[str], wanted: Compilation, folders: list[Path]) -> Key | None:
+        """None for an object that depends on more than is known."""
+        compiler, *options = words
+        for flag in ("-MT", "-MF", "-o", "-c"):
+            at = options.index(flag) if flag in options else len(options)
+            del options[at : at + 2]
+        options = [word for word in options if not word.startswith("-I")]
+        if any(_ALONE.match(word) or str(self._project) in word for word in options):
+            return None
+        try:
+            closure = self._sources.closure(wanted.source, folders)
+        except (OSError, ValueError):  # a header beyond the project
+            return None
+        if closure is None:
+            return None
+        counted = [word for word in options if _counts(word, options, closure.names)]
+        key = Key(OBJECTS).add("compiler", programs_digest([compiler])).add("options", counted)
+        return key.add("source", wanted.source.name).add("edges", closure.edges).add("texts", closure.texts)
+
+    def _taken(self, key: Key, wanted: Compilation, folders: list[Path]) -> bool:
+        entry = self._cache.find(key)
+        if entry is None:
+            return False
+        try:
+            here = frozenset[str]().union(*map(self._sources.headers, folders))
+            if not here.isdisjoint(entry.json(TOLD)["system"]):
+                return False  # one of these may take the place of a header of the compiler's
+            wanted.made.write_bytes(entry.read(OBJECT))
+            if entry.has(GRAPH):
+                self._graph(wanted).write_bytes(self._moved(entry))
+            return True
+        finally:
+            entry.close()
+
+    def _moved(self, entry: Entry) -> bytes:
+        return entry.read(GRAPH).replace(PLACE.encode(), str(self._project).encode())
+
+    def _keep(self, key: Key, wanted: Compilation) -> None:
+        here, content = str(self._project).encode(), wanted.made.read_bytes()
+        rules = wanted.made.with_name(wanted.made.name + ".d")
+        if here in content or not rules.is_file():
+            return
+        read = [Path(word) for word in shlex.split(rules.read_text().replace("\\\n", " "))[1:]]
+        beyond = sorted({path.name for path in read if path.is_absolute() and not path.is_relative_to(self._project)})
+        files = {OBJECT: content, TOLD: json.dumps({"system": beyond}).encode()}
+        if self._graph(wanted).is_file():
+            files[GRAPH] = self._graph(wanted).read_bytes().replace(here, PLACE.encode())
+        entry = self._cache.add(key, dict(files), wanted.source.name)
+        if entry is not None:
+            entry.close()
+
+    def _graph(self, wanted: Compilation) -> Path:
+        return wanted.made.with_suffix(SUFFIX)
+
+
+def _counts(word: str, options: list[str], names: frozenset[str] | None) -> bool:
+    """Macros of uaccel count where the source mentions them, or another macro does."""
+    match = _MACRO.match(word)
+    if match is None or names is None or match[1] in names:
+        return True
+    return any(match[1] in other for other in options if other is not word)
+
+
+# How far a build is: CMake's tools tell it in forms of their own, but what they write is objects.
+
+Count = Callable[[int, int], None]
+EVERY: Final = 0.2
+"""Seconds between looks."""
+_RULES: Final = {
+    "build.ninja": re.compile(r"^build (\S+\.(?:o|obj)): ", re.MULTILINE),
+    "CMakeFiles/*.dir/build.make": re.compile(r"^(CMakeFiles/\S+\.(?:o|obj)): ", re.MULTILINE),
+}
+
+
+@contextmanager
+def counted(build: Path, count: Count) -> Iterator[None]:
+    """``count`` is told of the objects in this folder while the body builds there."""
+    ended = threading.Event()
+    watcher = threading.Thread(target=_watch, args=(build, count, ended), daemon=True)
+    watcher.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        watcher.join()
+
+
+def objects_of(build: Path) -> set[Path]:
+    """All that the build makes; none before it is configured."""
+    return {
+        build / name
+        for pattern, rule in _RULES.items()
+        for file in build.glob(pattern)
+        for name in rule.findall(file.read_text(encoding="utf-8", errors="replace"))
+    }
+
+
+def _watch(build: Path, count: Count, ended: threading.Event) -> None:
+    wanted: set[Path] = set()
+    while not ended.wait(EVERY):
+        wanted = wanted or objects_of(build)
+        if wanted:
+            count(sum(path.is_file() for path in wanted), len(wanted))
+
+
+# Building firmware by CMake's own commands, with objects that were made before.
+#
+# CMake is asked for the commands once for each form of project: a board, accelerators' files, and no matter which
+# model.
+# What they make is the same to the byte as what Ninja makes by them.
+
+KIND: Final = "recipe"
+COMMANDS: Final = "commands.json"
+MODEL: Final = "tvmgen_@"
+"""What stands for the model's name in what is kept."""
+_PLAIN: Final = re.compile(r"[\w./+-]+")
+_NOTHING_THERE: Final = re.compile(r"^: && \S+cmake -E rm -f \S+ && ")
+_READ: Final = (".cmake", "CMakeLists.txt", "build.txt")
+_LEFT_OUT: Final = {
+    ".": ("build", "api_server"),
+    "model": ("src", "parameters"),
+    "model/codegen/host": ("include",),
+}
+"""Folders by the one above them: their files have no part in the commands."""
+_TOOLS: Final = ("cmake", "ninja", "cc", "gcc", "clang", "c++", "g++", "clang++")
+_CROSS: Final = ("gcc", "g++", "objcopy", "ar", "ranlib")
+
+
+def build_by_recipe(project: Path, build: Path, toolchain: str, cache: Cache, count: Count, *, observe: bool) -> bool:
+    """Into a folder that is not there yet. False where it cannot be done, or fails: then nothing is left there."""
+    project, build = project.resolve(), build.parent.resolve() / build.name
+    described = sorted((project / "model" / "templates").glob("tvmgen_*_describe.c"))
+    if build.exists() or len(described) != 1 or _PLAIN.fullmatch(str(build)) is None or shutil.which("ninja") is None:
+        return False
+    model = described[0].name.removesuffix("_describe.c")
+    words = ((str(project), PLACE), (model, MODEL))
+    commands = _commands(project, build, toolchain, cache, words, observe=observe)
+    if commands is not None and _run(commands, Objects(cache, project, build), build, count):
+        return True
+    shutil.rmtree(build, ignore_errors=True)
+    return False
+
+
+def _commands(
+    project: Path, build: Path, toolchain: str, cache: Cache, words: Sequence[tuple[str, str]], *, observe: bool
+) -> list[str] | None:
+    key = _key(project, toolchain, words, observe=observe)
+    entry = cache.find(key)
+    if entry is not None:
+        with closing(entry):
+            return [_replaced(line, [(new, old) for old, new in words]) for line in entry.json(COMMANDS)]
+    made = _configured(project, build, observe=observe)
+    if made is not None:
+        kept = json.dumps([_replaced(line, words) for line in made]).encode()
+        entry = cache.add(key, {COMMANDS: kept}, f"commands for {toolchain}")
+        if entry is not None:
+            entry.close()
+    return made
+
+
+def _configured(project: Path, build: Path, *, observe: bool) -> list[str] | None:
+    """As the project's server does it."""
+    observed = f"-DOBSERVE={'ON' if observe else 'OFF'}"
+    for command in (
+        ["cmake", "-S", str(project), "-B", str(build), observed, "-G", "Ninja"],
+        ["ninja", "-C", str(build), "-t", "commands"],
+    ):
+        try:
+            done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True)
+        except OSError:
+            return None
+        if done.returncode != 0:
+            return None
+    return [line for line in done.stdout.splitlines() if not line.startswith("ninja: ")]
+
+
+def _key(project: Path, toolchain: str, words: Sequence[tuple[str, str]], *, observe: bool) -> Key:
+    """Names of files, since CMake's lists look for them; the content of what CMake reads."""
+    files = [(path.relative_to(project).as_posix(), path) for path in _files(project)]
+    programs = [*_TOOLS, *(f"{toolchain}-{tool}" for tool in _CROSS)]
+    return (
+        Key(KIND)
+        .add("files", [_replaced(name, words) for name, _ in files])
+        .add("read", [[name, file_digest(path)] for name, path in files if path.name.endswith(_READ)])
+        .add("programs", [programs_digest(programs), os.environ.get("BOARD_TOOLCHAIN_PATH")])
+        .add("observe", observe)
+    )
+
+
+def _files(project: Path) -> Iterator[Path]:
+    """In their order; without what is as the model is, and what was built."""
+    for above, folders, names in os.walk(project):
+        place = Path(above).relative_to(project).as_posix()
+        left_out = _LEFT_OUT.get(place, ())
+        folders[:] = sorted(name for name in folders if not name.startswith(left_out))
+        yield from (Path(above) / name for name in sorted(names))
+
+
+def _replaced(text: str, words: Sequence[tuple[str, str]]) -> str:
+    for old, new in words:
+        text = text.replace(old, new)
+    return text
+
+
+def _run(commands: list[str], objects: Objects, build: Path, count: Count) -> bool:
+    """Compilations at once, as they need nothing of each other; then the others in order."""
+    compilations = [one for line in commands if (one := Compilation.of(line, build)) is not None]
+    others = [line for line in commands if Compilation.of(line, build) is None]
+    with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
+        for done, made in enumerate(pool.map(objects.make, compilations), 1):
+            count(done, len(compilations))
+            if not made:
+                pool.shutdown(cancel_futures=True)
+                return False
+    return all(in_shell(_NOTHING_THERE.sub(": && ", line), build) for line in others)

@@ -1,0 +1,407 @@
+"""The CMake project of a model: made, built, flashed, weighed.
+
+Firmware projects: a folder of plain C and CMake around one archive.
+"""
+
+from __future__ import annotations
+
+import re
+import tempfile
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+from uaccel.board import Board, UartConsole, load_board
+from uaccel.board.types import MANIFEST
+from uaccel.build.archive_reader import METADATA, Metadata, devices_source, hal_folders, read_metadata
+from uaccel.build.board_json import FILE, board_json, read_board_json
+from uaccel.build.elf import Linked, Sizes, object_sizes, read_linked
+from uaccel.build.linker_script import MemoryNeeds, lay_out, linker_script, needs_of
+from uaccel.build.object_cache import Count, build_by_recipe, counted
+from uaccel.build.programs import find_command, find_program
+from uaccel.build.project_api import OptionValue, ProjectServer, port_from_here
+from uaccel.build.stack_usage import (
+    SUFFIX,
+    Graph,
+    deepest,
+    disassemble,
+    frames_of,
+    own_functions,
+    pointed_in,
+    read_graph,
+)
+from uaccel.errors import BoardError, ToolError, UaccelError
+from uaccel.util.cache import Cache, cache_of_objects
+from uaccel.util.files import PROJECT, data_dir, write_tar
+from uaccel.util.text import c_string, cmake_list, cmake_string
+
+# The files of a project that its board decides: for CMake, for the C preprocessor, for the linker.
+
+
+def board_files(board: Board, needs: MemoryNeeds) -> dict[str, str]:
+    """Their text by path in the project; a model that does not fit is a :class:`BoardError`."""
+    files = {
+        "board/board.cmake": _cmake(board, needs),
+        f"board/{board.file.name}": board.file.read_text(encoding="utf-8"),
+    }
+    if board.cpu.arch != "native":
+        files["board/uaccel_board.h"] = _header(board)
+        files["board/memory.ld"] = linker_script(board, needs, lay_out(board, needs))
+    if needs.accelerators:
+        files["board/devices.c"] = devices_source(board, needs.accelerators)
+    return files
+
+
+def _cmake(board: Board, needs: MemoryNeeds) -> str:
+    lines = [
+        f"# Board {board.name}: made from {board.file.name}; make a new project instead of editing it.",
+        f"set(BOARD_NAME {cmake_string(board.name)})",
+        f"set(BOARD_ARCH {cmake_string(board.cpu.arch)})",
+        f"set(BOARD_TOOLCHAIN {cmake_string(board.cpu.toolchain)})",
+        f"set(BOARD_FLAGS {cmake_list(board.cpu.flags)})",
+        f"set(BOARD_LINK_FLAGS {cmake_list(board.cpu.link_flags)})",
+        f"set(BOARD_PORTS {cmake_list(folder.name for folder in board.port.sources)})",
+    ]
+    if needs.accelerators:
+        lines.append(f"set(BOARD_HAL {cmake_list(folder.name for folder in hal_folders(board))})")
+    return "\n".join(lines) + "\n"
+
+
+def _header(board: Board) -> str:
+    lines = [
+        f"/* Board {board.name}: made from {board.file.name}; make a new project instead of editing it. */",
+        "#ifndef UACCEL_BOARD_H",
+        "#define UACCEL_BOARD_H",
+        "",
+        *(f"#define UACCEL_BOARD_{name} {value}" for name, value in _macros(board).items()),
+        "",
+        "#endif",
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _macros(board: Board) -> dict[str, str]:
+    console = board.console
+    macros: dict[str, int | str | bool] = {"NAME": board.name}
+    if isinstance(console, UartConsole):
+        macros |= {"CONSOLE_BASE": console.base, "CONSOLE_BAUD": console.baud, "CONSOLE_IRQ": console.irq}
+        macros |= {"CONSOLE_CLOCK_HZ": console.clock_hz or board.timer.hz}
+    macros |= {"INTERRUPTS": board.interrupts}
+    macros |= {f"TIMER_{board.timer.kind.upper()}": True, "TIMER_HZ": board.timer.hz}
+    macros |= {} if board.timer.base is None else {"TIMER_BASE": board.timer.base}
+    macros |= {f"HAS_{feature.upper()}": True for feature in board.cpu.features}
+    macros |= {name.upper(): value for name, value in board.settings.items()}
+    return {name: _c_value(value) for name, value in macros.items()}
+
+
+def _c_value(value: int | str | bool) -> str:
+    if isinstance(value, bool):
+        return str(int(value))
+    if isinstance(value, int):
+        return f"{value}u" if value < 1 << 16 else f"{value:#x}u"
+    return c_string(value)
+
+
+# What a board adds to a project: its own files, and the sources of its port.
+
+
+def board_overlay(board: Board, needs: MemoryNeeds, *, portable: bool = False) -> dict[str, bytes]:
+    """By path in the project; :class:`~uaccel.errors.BoardError` where the model does not fit on the board.
+
+    ``portable``: for any computer, and so without the folder of a user's own board file and what lies in it.
+    """
+    files = {name: text.encode() for name, text in board_files(board, needs).items()}
+    folder = board.file.resolve().parent
+    bundled = folder == data_dir("boards").resolve()
+    files[FILE.as_posix()] = board_json(board, None if portable or bundled else folder).encode()
+    hal = hal_folders(board) if needs.accelerators else []
+    for port in (*board.port.sources, *hal):
+        for source in _sources(port):
+            files[f"firmware/ports/{port.name}/{source.relative_to(port).as_posix()}"] = source.read_bytes()
+    return files
+
+
+def _sources(port: Path) -> list[Path]:
+    return [path for path in sorted(port.rglob("*")) if path.is_file() and path.name != MANIFEST]
+
+
+def archive_overlay(board: Board, files: Mapping[str, bytes]) -> dict[str, bytes]:
+    """For the archive that holds ``files``, by path in it: so that any client makes a project of it, for this board."""
+    overlay = board_overlay(board, needs_of(files), portable=True)
+    return {f"{PROJECT}/{name}": content for name, content in overlay.items()}
+
+
+# Make a project of an archive: through the Project API server of a template, uaccel's or anybody's.
+
+
+def create_project(files: Mapping[str, bytes], board: Board, folder: Path) -> None:
+    """``files``: the archive's, by path. The folder is made and filled; it must not hold anything yet."""
+    with tempfile.TemporaryDirectory(prefix="uaccel-") as temporary:
+        archive = Path(temporary) / "model.tar"
+        with archive.open("wb") as stream:
+            write_tar(stream, files)
+        create_from_archive(archive, folder, board)
+
+
+def create_from_archive(
+    archive: Path,
+    folder: Path,
+    board: Board | None = None,
+    *,
+    template: Path | None = None,
+    options: Mapping[str, OptionValue] | None = None,
+    runtime: Path | None = None,
+    protocol: str = "",
+    energy_pin: Path | None = None,
+) -> Metadata:
+    """The archive's metadata. Without a board the project is for the one that the model was compiled for.
+
+    ``runtime``: the folder of C sources that the template takes what it needs from; uaccel's own when left out, which
+    has the layout of microTVM's, too. ``protocol``: what the firmware speaks in the place of sessions; ``energy_pin``:
+    the C file with the pin that a power monitor watches then.
+    """
+    if runtime is not None and template is None:
+        raise UaccelError("--standalone-crt is for the template that copies from it; give --template, or leave it away")
+    if runtime is not None and not runtime.is_dir():
+        raise UaccelError(f"--standalone-crt {runtime} is no folder; name one with TVM's C runtime, or leave it away")
+    metadata = read_metadata(archive)
+    if protocol and template is not None:
+        raise UaccelError("--protocol is for uaccel's own template; leave it or --template away")
+    if energy_pin is not None and not protocol:
+        raise UaccelError(
+            "--energy-pin is for MLPerf Tiny's energy mode; give --protocol mlperf-tiny, or leave it away"
+        )
+    if protocol and board is None and metadata.board is not None:
+        board = load_board(metadata.board)
+    if board is not None:
+        _require_features(metadata, board)
+    with (
+        tempfile.TemporaryDirectory(prefix="uaccel-") as temporary,
+        ProjectServer(template or data_dir("project_template"), options) as server,
+    ):
+        if board is not None:
+            server.offer("board", board.name)
+        if board is not None and server.takes("board_files"):
+            overlay = board_overlay(board, needs_of({METADATA: metadata.text}))
+            _write(Path(temporary), overlay | (_benchmark(metadata, energy_pin) if protocol else {}))
+            server.offer("board_files", temporary)
+        server.generate_project(archive, folder, runtime or data_dir("firmware"))
+    return metadata
+
+
+def _benchmark(metadata: Metadata, pin: Path | None) -> dict[str, bytes]:
+    """With this file the firmware speaks MLPerf Tiny's protocol and not that of sessions."""
+    from uaccel.codegen.export.example import ENERGY, HEADER, NAME, PIN, header, why_not
+
+    tensors = [metadata.at("uaccel", side) for side in ("inputs", "outputs")]
+    reason = why_not(*tensors)
+    if reason:
+        raise UaccelError(f"--protocol {NAME} {reason}; leave it away")
+    text = header(metadata.model, *tensors)
+    if pin is None:
+        return {f"board/{HEADER}": text.encode()}
+    try:
+        source = pin.read_bytes()
+    except OSError as error:
+        raise UaccelError(f"cannot read --energy-pin {pin}: {error.strerror}") from error
+    return {f"board/{HEADER}": (text + ENERGY).encode(), f"board/{PIN}": source}
+
+
+def _require_features(metadata: Metadata, board: Board) -> None:
+    """Kernels were chosen for a CPU when the model was compiled."""
+    missing = [need for need in metadata.requires if need not in board.cpu.features and need != board.cpu.arch]
+    if missing:
+        raise BoardError(
+            f"the model was compiled for board {metadata.board}, and its kernels need a CPU with {', '.join(missing)}; "
+            f"{board.cpu.name} of board {board.name} has none: compile it again with --board {board.name}"
+        )
+
+
+def _write(folder: Path, files: Mapping[str, bytes]) -> None:
+    for name, content in files.items():
+        target = folder / name
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_bytes(content)
+
+
+# Build a project, through its Project API server.
+
+NATIVE: Final = "native"
+
+
+def _uncounted(_done: int, _total: int) -> None:
+    pass
+
+
+def build_project(
+    folder: Path, *, observe: bool = False, count: Count = _uncounted, cache: Cache | None = None
+) -> Path:
+    """Configure and build; returns the build folder. ``observe`` builds with a hook after every layer.
+
+    With a ``cache``, or a folder for objects, those are taken that other firmware needed before. What fails that way
+    is built anew by the project's server, which says why.
+    """
+    require_tools(folder)
+    cache = cache or cache_of_objects()
+    build = folder / ("build-observe" if observe else "build")
+    if cache is not None and build_by_recipe(folder, build, toolchain_of(folder), cache, count, observe=observe):
+        return build
+    with ProjectServer(folder, {"observe": observe}) as server, counted(build, count):
+        server.build()
+    return build
+
+
+@dataclass(frozen=True)
+class BuildResult:
+    """``firmware`` is None where a server that is not ours put it, it alone knows where."""
+
+    platform: str
+    firmware: Path | None
+
+
+def build_any(folder: Path, options: Mapping[str, OptionValue], *, observe: bool, verbose: bool) -> BuildResult:
+    """Build a project of any template."""
+    with ProjectServer(folder, options, show=verbose) as server:
+        server.require_project("build")
+        server.offer("verbose", verbose)
+        if observe:
+            server.require("observe", True)
+        if server.is_ours:
+            require_tools(folder)
+        server.build()
+        platform = server.info.platform_name
+        if not server.is_ours:
+            return BuildResult(platform, None)
+    return BuildResult(platform, firmware_of(folder / ("build-observe" if observe else "build")))
+
+
+def require_tools(folder: Path) -> None:
+    """Complain about what is missing in words that say how to get it."""
+    toolchain = toolchain_of(folder)
+    if toolchain == NATIVE:
+        find_program("C compiler")
+    else:
+        find_command(f"{toolchain}-gcc", "firmware for this board")
+    find_program("ninja or make")
+    find_program("cmake")
+
+
+def firmware_of(build: Path) -> Path:
+    """What was built: a program for this computer, or an ELF file for a board."""
+    elf = build / "firmware.elf"
+    return elf if elf.is_file() else build / "firmware"
+
+
+def toolchain_of(folder: Path) -> str:
+    """The prefix of the compiler's name, as the project's board states it."""
+    file = folder / "board" / "board.cmake"
+    match = re.search(r'^set\(BOARD_TOOLCHAIN "(.+)"\)$', _text(file), re.MULTILINE)
+    if match is None:
+        raise ToolError(f"{file} names no BOARD_TOOLCHAIN; make the project anew with 'uaccel create'")
+    return match[1]
+
+
+def _text(file: Path) -> str:
+    try:
+        return file.read_text(encoding="utf-8")
+    except OSError as error:
+        raise ToolError(
+            f"cannot read {file}: {error.strerror}; wanted a firmware project, as 'uaccel create' makes"
+        ) from error
+
+
+# Flash a project's board, through its Project API server.
+
+
+@dataclass(frozen=True)
+class Flashed:
+    """``done`` is False for a board that needs none; the board is None where the server is not ours."""
+
+    platform: str
+    board: str | None
+    done: bool
+
+
+def flash_any(folder: Path, options: Mapping[str, OptionValue], *, port: str, verbose: bool) -> Flashed:
+    with ProjectServer(folder, options, show=verbose) as server:
+        if port:
+            server.require("port", port_from_here(port))
+        server.offer("verbose", verbose)
+        server.flash()
+        platform = server.info.platform_name
+        if not server.is_ours:
+            return Flashed(platform, None, True)
+    board = read_board_json(folder)
+    return Flashed(platform, board.name, bool(board.flash))
+
+
+# What a project's firmware takes of its board, read from what the compiler and the linker made.
+
+
+@dataclass(frozen=True)
+class Footprint:
+    """``code`` and ``static`` RAM of the model without weights and arena; what the session server adds.
+
+    What only linked firmware for a board tells is None, or empty, for firmware that is a process: ``startup``, the
+    flash of the port's start-up code; ``stack``, which one inference cannot exceed; ``layers``, the bytes of code of
+    each, by name.
+    """
+
+    code: int
+    static: int
+    session: Sizes
+    startup: int | None = None
+    stack: int | None = None
+    layers: Mapping[str, int] = field(default_factory=dict)
+    linked: Linked | None = None
+
+
+def footprint(folder: Path, build: Path, model: str, *, arena: int, io: int) -> Footprint:
+    """``io``: the memory of inputs and outputs, in the application; there too lies an arena that is passed in."""
+    if (build / "firmware.elf").is_file():
+        return _of_board(folder, build, model)
+    own = object_sizes([path for path in objects(build, "model") if path.stem != f"tvmgen_{model}_weights.c"])
+    application = object_sizes(objects(build, "firmware"))
+    inside = arena if own.ram >= arena else 0
+    rest = application.ram - io - (arena - inside)
+    return Footprint(own.flash, own.ram - inside, Sizes(application.flash, rest))
+
+
+def objects(build: Path, target: str) -> list[Path]:
+    """CMake calls them .o on this computer and .obj for a board."""
+    return sorted(path for path in build.glob(f"CMakeFiles/{target}.dir/**/*") if path.suffix in (".o", ".obj"))
+
+
+def _of_board(folder: Path, build: Path, model: str) -> Footprint:
+    linked = read_linked(build)
+    graph = read_graph(sorted(build.glob(f"CMakeFiles/*.dir/**/*{SUFFIX}")))
+    code = disassemble(build / "firmware.elf", f"{toolchain_of(folder)}-objdump")
+    inference = [title for title in graph if re.search(rf"tvmgen_{model}_describe\.c:run$", title)]
+    pointed = pointed_in(graph, f"tvmgen_{model}.c")
+    stack = deepest(graph, inference[0], frames_of(code), pointed) if len(inference) == 1 else None
+    return Footprint(
+        code=linked.flash_of("code", "rodata"),
+        static=linked.ram_of("static"),
+        session=Sizes(linked.flash_of("session"), linked.ram_of("session")),
+        startup=linked.flash_of("startup"),
+        stack=None if stack is None else stack + code.interrupt,
+        layers=_layers(graph, linked, model),
+        linked=linked,
+    )
+
+
+def _layers(graph: Graph, linked: Linked, model: str) -> dict[str, int]:
+    """Code of the layers that share no function with another, by name."""
+    roots: dict[str, list[str]] = {}
+    for title in graph:
+        if match := re.search(rf"tvmgen_{model}\.c:layer_(\w+)$", title):
+            roots.setdefault(match[1].removesuffix("_on_cpu"), []).append(title)
+    sizes = {row.name: row.bytes for row in linked.flash if row.part == "code"}
+    executor = {title: function for title, function in graph.items() if f"tvmgen_{model}.c:" in title}
+    own = own_functions(executor, roots)
+    return {
+        name: sum(sizes[function] for function in functions)
+        for name, functions in own.items()
+        if functions is not None and all(function in sizes for function in functions)
+    }

@@ -1,0 +1,1 @@
+"""An accelerator's own Verilog as its device."""

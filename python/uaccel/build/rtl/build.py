@@ -1,0 +1,306 @@
+"""A module verilated and built for its simulator.
+
+An accelerator's own Verilog as its device: described, verilated, and a library that stands in for the model.
+"""
+
+from __future__ import annotations
+
+import atexit
+import os
+import shutil
+import tempfile
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from uaccel.board import RtlRun
+from uaccel.build.children import run
+from uaccel.build.doctor import CORES, require_package
+from uaccel.build.programs import FoundProgram, find_program
+from uaccel.build.rtl.description import Rtl, read_rtl, reason, sources_of
+from uaccel.build.rtl.wrapper import glue, ports_of, unit_module
+from uaccel.errors import ToolError
+from uaccel.util.cache import Entry, Key, cache_of_user, file_digest, folder_digest
+from uaccel.util.files import data_dir
+
+# From an ``rtl/`` folder to a shared library that is the device: verilated, compiled in parallel, kept by content.
+
+LIBRARY: Final = "device.so"
+DEVICES: Final = "rtl"
+_COMPILER_OPTIONS: Final = ("-std=c++17", "-O2", "-fPIC", "-fvisibility=hidden", "-w")
+_VERILATOR_OPTIONS: Final = (
+    "--cc",
+    "--no-timing",
+    "-O3",
+    "--x-assign",
+    "unique",
+    "--x-initial",
+    "unique",
+    "-Wno-fatal",
+)
+PRINT: Final = "-DVL_PRINTF(...)=std::fprintf(stderr, __VA_ARGS__)"
+"""What the RTL prints, since standard output may be the line of a session."""
+_ENDS: Final = [f"-DVL_USER_{how}" for how in ("FINISH", "STOP", "FATAL")]
+"""The glue says how the simulation ends; Verilator would end the process."""
+_HELD: Final[list[Entry]] = []
+"""Libraries that this process uses: nobody removes them from the cache meanwhile."""
+_MADE_HERE: Final[dict[str, Path]] = {}
+"""Those that it built without a cache; their folders live as long as the process."""
+
+
+@dataclass(frozen=True)
+class Variant:
+    """What is built into it besides: ``waves`` is empty, ``vcd`` or ``fst``."""
+
+    waves: str = ""
+    coverage: bool = False
+
+    @property
+    def verilator(self) -> list[str]:
+        traced = {"": [], "vcd": ["--trace"], "fst": ["--trace-fst"]}[self.waves]
+        return [*traced, *(["--coverage"] if self.coverage else [])]
+
+    @property
+    def macros(self) -> list[str]:
+        waves = [f"-DUACCEL_RTL_{self.waves.upper()}"] if self.waves else []
+        coverage = ["-DVM_COVERAGE=1", "-DUACCEL_RTL_COVERAGE"] if self.coverage else []
+        return [*waves, *coverage, f"-DVM_TRACE={int(bool(self.waves))}", f"-DVM_TRACE_FST={int(self.waves == 'fst')}"]
+
+    @property
+    def runtime(self) -> list[str]:
+        """Verilator's own sources that it takes."""
+        traced = {"": [], "vcd": ["verilated_vcd_c.cpp"], "fst": ["verilated_fst_c.cpp"]}[self.waves]
+        return ["verilated.cpp", "verilated_threads.cpp", *traced, *(["verilated_cov.cpp"] if self.coverage else [])]
+
+
+def device_library(
+    name: str, folder: Path, variant: Variant = Variant(), progress: Callable[[str], None] = lambda _step: None
+) -> Path:
+    """The device of accelerator ``name``, whose ``folder`` holds ``rtl/``; built where it is not there yet."""
+    rtl = read_rtl(folder)
+    verilator, compiler = find_program("verilator"), find_program("C++ compiler")
+    tools = [[*program.command, program.version] for program in (verilator, compiler)]
+    firmware = data_dir("firmware")
+    key = (
+        Key(DEVICES)
+        .add("rtl", [name, *map(folder_digest, rtl.folders)])
+        .add("adapters", [folder_digest(firmware / "rtl"), folder_digest(firmware / "include")])
+        .add("how", [repr(variant), tools, _COMPILER_OPTIONS, _VERILATOR_OPTIONS, _TEXT_OF_GLUE])
+    )
+    cache = cache_of_user()
+    entry = cache.find(key) if cache is not None else None
+    if entry is None:
+        made = _MADE_HERE.get(key.digest)
+        if made is not None:
+            return made
+        progress(f"verilate {name}")
+        made = _Verilation(rtl, name, variant, verilator, compiler, progress).library()
+        entry = cache.add(key, {LIBRARY: made}, f"RTL of {name}") if cache is not None else None
+        if entry is None:
+            return _MADE_HERE.setdefault(key.digest, made)
+    _HELD.append(entry)
+    return entry.path(LIBRARY)
+
+
+_TEXT_OF_GLUE: Final = folder_digest(Path(__file__).parent)
+
+
+class _Verilation:
+    """In a folder of its own, which lives as long as the process: without a cache the library stays there."""
+
+    def __init__(
+        self,
+        rtl: Rtl,
+        name: str,
+        variant: Variant,
+        verilator: FoundProgram,
+        compiler: FoundProgram,
+        progress: Callable[[str], None],
+    ) -> None:
+        self._rtl, self._name, self._variant = rtl, name, variant
+        self._verilator, self._compiler = verilator, compiler
+        self._progress = progress
+        self._prefix = f"V{name}"
+        self._folder = Path(tempfile.mkdtemp(prefix="uaccel-rtl-"))
+        atexit.register(shutil.rmtree, self._folder, ignore_errors=True)
+
+    def library(self) -> Path:
+        sources = sources_of(self._rtl, self._name, self._folder, self._progress)
+        self._verilate(sources)
+        generated = sorted((self._folder / "obj").glob("*.cpp"))
+        if self._rtl.registers is not None:
+            header = (self._folder / "obj" / f"{self._prefix}.h").read_text(encoding="utf-8")
+            glued = self._folder / "glue.cpp"
+            glued.write_text(glue(self._rtl, self._name, self._prefix, ports_of(header)), encoding="utf-8")
+            generated.append(glued)
+        generated += [self._rtl.folder / name for name in self._rtl.cpp]
+        root = self._include()
+        generated += [root / name for name in self._variant.runtime]
+        self._progress(f"compile the RTL of {self._name}")
+        with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
+            objects = list(pool.map(self._compile, generated, range(len(generated))))
+        made = self._folder / LIBRARY
+        libraries = [*self._rtl.libraries, *(["-lz"] if self._variant.waves == "fst" else [])]
+        words = ["-shared", "-pthread", "-o", str(made), *map(str, objects), *libraries]
+        self._do([*self._compiler.command, *words], "linking")
+        return made
+
+    def _verilate(self, sources: Sequence[Path]) -> None:
+        words = [*_VERILATOR_OPTIONS, *self._variant.verilator, *self._rtl.verilator, "--top-module", self._rtl.top]
+        words += ["--prefix", self._prefix, "-Mdir", str(self._folder / "obj")]
+        words += [f"-I{folder}" for folder in dict.fromkeys(source.parent for source in sources)]
+        words += [f"-G{name}={value}" for name, value in self._rtl.parameters.items()]
+        self._do([*self._verilator.command, *words, *map(str, sources)], "Verilator")
+
+    def _include(self) -> Path:
+        """Verilator's own headers and sources."""
+        makefile = (self._folder / "obj" / f"{self._prefix}.mk").read_text(encoding="utf-8")
+        roots = [line.partition("=")[2].strip() for line in makefile.splitlines() if line.startswith("VERILATOR_ROOT")]
+        return Path(roots[0]) / "include"
+
+    def _compile(self, source: Path, number: int) -> Path:
+        made = self._folder / f"{number}.o"
+        root = self._include()
+        firmware = data_dir("firmware")
+        folders = [
+            self._folder / "obj",
+            root,
+            root / "vltstd",
+            root / "gtkwave",
+            firmware / "rtl",
+            firmware / "include",
+        ]
+        includes = [f"-I{folder}" for folder in (*folders, self._rtl.folder)]
+        defined = ["-DVERILATOR=1", "-DVM_SC=0", "-DVM_TRACE_VCD=0", PRINT, *self._variant.macros]
+        defined += _ENDS if self._rtl.registers is not None else []
+        words = [*_COMPILER_OPTIONS, *defined, *self._rtl.flags, *includes, "-c", str(source), "-o", str(made)]
+        self._do([*self._compiler.command, *words], f"compiling {source.name}")
+        return made
+
+    def _do(self, command: Sequence[str], what: str) -> None:
+        done = run(command)
+        if done.returncode != 0:
+            raise ToolError(f"the RTL of {self._name} in {self._rtl.folder}: {what} failed: {reason(done.stdout)}")
+
+
+# A core as RTL in a machine of ours: verilated and compiled at first use, kept by content.
+
+PROGRAM: Final = "machine"
+KIND: Final = "rtl"
+TOP: Final = "uaccel_machine"
+UNIT: Final = "uaccel_unit"
+"""The module in it that answers custom instructions."""
+_VERILOG: Final = {"vexriscv": Path("verilog", "VexRiscv_FullCfu.v")}
+"""In the package that brings the core."""
+_FLAGS: Final = ("-std=c++17", "-O2", "-w")
+_MACROS: Final = ("VM_COVERAGE=0", "VM_SC=0", "VM_TRACE=0", "VM_TRACE_FST=0", "VM_TRACE_VCD=0", "VERILATOR=1")
+_VERILATOR: Final = ("--cc", "--no-timing", "-O3", "--x-assign", "fast", "--x-initial", "fast", "--noassert")
+_QUIET: Final = ("-Wno-fatal", "-Wno-lint", "-Wno-style")
+_RUNTIME: Final = ("verilated.cpp", "verilated_threads.cpp")
+
+
+class _Made(NamedTuple):
+    """``entry`` is held: nobody removes it from the cache while this process uses the program."""
+
+    program: Path
+    entry: Entry | None
+
+
+_MADE: Final[dict[str, _Made]] = {}
+
+
+def simulator(run: RtlRun, progress: Callable[[str], None] = lambda _step: None, unit: Path | None = None) -> Path:
+    """The program that simulates this core; built where it is not there yet. ``unit``: of the accelerator whose custom
+    instructions it has, the folder that holds ``rtl/``."""
+    core = require_package(CORES[run.core]) / _VERILOG[run.core]
+    verilator, compiler = find_program("verilator"), find_program("C++ compiler")
+    folders = _own_folders()
+    rtl = None if unit is None else read_rtl(unit)
+    tools = [[*program.command, program.version] for program in (verilator, compiler)]
+    key = (
+        Key(KIND)
+        .add("machine", [run.core, file_digest(core), *map(folder_digest, folders)])
+        .add("how", [tools, _FLAGS, PRINT, _MACROS, _VERILATOR])
+        .add("unit", None if rtl is None else [folder_digest(folder) for folder in rtl.folders])
+    )
+    if key.digest not in _MADE:
+        cache = cache_of_user()
+        entry = cache.find(key) if cache is not None else None
+        if entry is None:
+            progress(f"verilate {run.core}")
+            made = _Build(run.core, core, rtl, verilator, compiler, progress).program()
+            entry = cache.add(key, {PROGRAM: made}, f"{run.core} as RTL") if cache is not None else None
+        _MADE[key.digest] = _Made(made if entry is None else entry.path(PROGRAM), entry)
+        _MADE[key.digest].program.chmod(0o755)
+    return _MADE[key.digest].program
+
+
+def _own_folders() -> list[Path]:
+    """The machine's sources, and headers that it shares."""
+    firmware = data_dir("firmware")
+    return [firmware / "simulator", firmware / "ports" / "machine_devices", firmware / "include"]
+
+
+class _Build:
+    """In a folder of its own, which lives as long as the process: without a cache the program stays there."""
+
+    def __init__(
+        self,
+        name: str,
+        core: Path,
+        unit: Rtl | None,
+        verilator: FoundProgram,
+        compiler: FoundProgram,
+        progress: Callable[[str], None],
+    ) -> None:
+        self._name, self._core, self._unit = name, core, unit
+        self._verilator, self._compiler = verilator, compiler
+        self._progress = progress
+        self._folder = Path(tempfile.mkdtemp(prefix="uaccel-rtl-"))
+        atexit.register(shutil.rmtree, self._folder, ignore_errors=True)
+
+    def program(self) -> Path:
+        generated = self._folder / "obj"
+        words = [*_VERILATOR, *_QUIET, "--top-module", TOP, "--prefix", f"V{TOP}", "-Mdir", str(generated)]
+        self._do([*self._verilator.command, *words, *map(str, self._verilog())], "Verilator")
+        root = self._include(generated)
+        sources = [*sorted(generated.glob("*.cpp")), *sorted(_own_folders()[0].glob("*.cpp"))]
+        sources += [root / name for name in _RUNTIME]
+        self._progress(f"compile the RTL of {self._name}")
+        with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
+            objects = list(pool.map(lambda source: self._compile(source, [generated, root, root / "vltstd"]), sources))
+        made = self._folder / PROGRAM
+        self._do([*self._compiler.command, "-pthread", "-o", str(made), *map(str, objects), "-ldl"], "linking")
+        return made
+
+    def _verilog(self) -> list[Path]:
+        machine = [*sorted(_own_folders()[0].glob("*.v")), self._core]
+        if self._unit is None:
+            return machine
+        module = self._folder / f"{UNIT}.v"
+        module.write_text(unit_module(self._unit, UNIT), encoding="utf-8")
+        folder = self._folder / UNIT
+        folder.mkdir()
+        unit = sources_of(self._unit, self._unit.folder.parent.name, folder, self._progress)
+        return [*(path for path in machine if path.stem != UNIT), module, *unit]
+
+    def _include(self, generated: Path) -> Path:
+        """Verilator's own headers and sources."""
+        makefile = (generated / f"V{TOP}.mk").read_text(encoding="utf-8")
+        roots = [line.partition("=")[2].strip() for line in makefile.splitlines() if line.startswith("VERILATOR_ROOT")]
+        return Path(roots[0]) / "include"
+
+    def _compile(self, source: Path, folders: Sequence[Path]) -> Path:
+        made = self._folder / f"{source.name}.o"
+        includes = [f"-I{folder}" for folder in (*folders, *_own_folders())]
+        words = [*_FLAGS, PRINT, *(f"-D{macro}" for macro in _MACROS), *includes, "-c", str(source), "-o", str(made)]
+        self._do([*self._compiler.command, *words], f"compiling {source.name}")
+        return made
+
+    def _do(self, command: Sequence[str], what: str) -> None:
+        done = run(command)
+        if done.returncode != 0:
+            lines = [line.strip() for line in done.stdout.splitlines() if "rror" in line] or ["no message"]
+            raise ToolError(f"the RTL of {self._name}: {what} failed: {lines[0]}")

@@ -1,1 +1,0 @@
-"""Whether an accelerator's descriptions agree: random layers through meaning, through model, through RTL."""

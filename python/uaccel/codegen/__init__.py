@@ -1,0 +1,1 @@
+"""The C of a lowered model, and what becomes of it."""

@@ -1,0 +1,108 @@
+"""The archive in the Model Library Format."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import struct
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+from uaccel.board.accelerator_devices import FILE as DEVICE_BUILD
+from uaccel.codegen.generate import Generated, facts, io_bytes
+from uaccel.model import TensorSpec, write_npz
+from uaccel.util.files import ACCELERATORS, CODE
+
+# What becomes of generated code: an archive today, and whatever else takes a model's C.
+#
+# ``emit`` gives a :class:`~uaccel.emit.generate.Generated`: sources, headers, constants and all that is known of the
+# model. A packager, one file each, turns it into files. Projects are made from the archive, so that what a project
+# has is in the archive, too.
+
+Packager = Callable[[Generated], dict[str, bytes]]
+"""Path -> content."""
+
+
+# The Model Library Format archive, version 7: one tar with everything, the same bytes for the same model.
+
+FORMAT_VERSION: Final = 7
+CPU_DEVICE: Final = 1
+NO_PARAMETERS: Final = struct.pack("<4Q", 0xF7E58D4F05049CB7, 0, 0, 0)
+"""TVM's dictionary of parameters, with nothing in it, as microTVM wrote it: the constants are in the C."""
+NO_DATE: Final = "1970-01-01 00:00:00Z"
+"""The format wants a date; the same model must give the same bytes, so it is always this one."""
+
+
+def archive(generated: Generated, told: Mapping[str, Any] | None = None) -> dict[str, bytes]:
+    """Sources, headers, the constants for numpy, the model as it was given, drivers with the models of their devices,
+    and ``metadata.json``: the format's own keys, and uaccel's facts under a key of their own, those that are ``told``
+    among them."""
+    program = generated.program
+    texts = {f"{CODE}/src/{name}": text for name, text in (generated.sources | generated.private_headers).items()}
+    headers = generated.public_headers | generated.firmware_headers
+    texts |= {f"{CODE}/include/{name}": text for name, text in headers.items()}
+    texts |= {f"templates/{name}": text for name, text in generated.description.items()}
+    texts[f"src/{program.name}.relax"] = program.model.module.script(show_meta=False)
+    files = {name: text.encode() for name, text in texts.items()}
+    parameters = io.BytesIO()
+    write_npz(parameters, {array.symbol: array.data for array in generated.arrays})
+    files[f"parameters/{program.name}.npz"] = parameters.getvalue()
+    files[f"parameters/{program.name}.params"] = NO_PARAMETERS
+    model = program.model.file
+    given = {} if model is None else {f"src/{program.name}{model.suffix}": model.data}
+    metadata = _metadata(generated, next(iter(given), None), told or {})
+    files["metadata.json"] = (json.dumps(metadata, indent=2) + "\n").encode()
+    drivers = {
+        f"{ACCELERATORS}/{engine.name}/{name}": path.read_bytes()
+        for engine in program.engines
+        for name, path in engine.files
+    }
+    built = {
+        f"{ACCELERATORS}/{engine.name}/device/{DEVICE_BUILD}": engine.device_build.encode()
+        for engine in program.engines
+        if engine.device_build
+    }
+    return files | given | drivers | built
+
+
+def _metadata(generated: Generated, file: str | None, told: Mapping[str, Any]) -> dict[str, Any]:
+    """``file``: where in the archive the model lies."""
+    name = generated.program.name
+    module = {
+        "model_name": name,
+        "export_datetime": NO_DATE,
+        "memory": _memory(generated),
+        "target": ["c -keys=cpu", *(engine.name for engine in generated.program.engines)],
+        "executors": ["aot"],
+        "style": "full-model",
+    }
+    own = facts(generated)
+    given = generated.program.model.file
+    own["model"] |= {"file": file, "file_sha256": None if given is None else hashlib.sha256(given.data).hexdigest()}
+    return {"version": FORMAT_VERSION, "modules": {name: module}, "uaccel": {**own, **told}}
+
+
+def _memory(generated: Generated) -> dict[str, Any]:
+    program = generated.program
+    main = {
+        "device": CPU_DEVICE,
+        "workspace_size_bytes": generated.placement.arena,
+        "constants_size_bytes": generated.weight_bytes,
+        "io_size_bytes": io_bytes(program, generated.options),
+        "inputs": _sizes(program.signature.inputs),
+        "outputs": _sizes(program.signature.outputs),
+    }
+    functions = [
+        {
+            "function_name": f"layer_{layer.name}",
+            "workspace": [{"device": CPU_DEVICE, "workspace_size_bytes": layer.scratch}],
+        }
+        for layer in program.layers
+        if not layer.is_view
+    ]
+    return {"functions": {"main": [main], "operator_functions": functions}}
+
+
+def _sizes(specs: tuple[TensorSpec, ...]) -> dict[str, Any]:
+    return {spec.name: {"size": spec.info.size, "dtype": spec.info.dtype} for spec in specs}

@@ -1,0 +1,350 @@
+"""The model as data in C."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Sequence
+from typing import Any, Final
+
+from uaccel.codegen.layer_text import resident_inputs
+from uaccel.codegen.options import EmitOptions, Names
+from uaccel.lower.placement import Placement
+from uaccel.lower.program import Layer, Program
+from uaccel.model import TensorSpec
+from uaccel.util.c_text import float_literal, int_literal, limits, storage_type, string_literals, wrap_call
+from uaccel.util.text import c_string, round_up
+from uaccel.version import __version__
+
+# The model as data, for generic applications: tensors and their memory, a text for the host, a run function.
+
+ALIGNMENT = 16
+BUILD_BYTES = 8
+PIECE = 1000
+"""Characters of a string literal; C99 promises 4095, escapes included."""
+LITERAL = 96
+"""Columns of a literal in the generated file."""
+
+
+def build_id(texts: Iterable[str]) -> bytes:
+    """Changes whenever one of the files does that a model is compiled from."""
+    return hashlib.sha256("\0".join(texts).encode()).digest()[:BUILD_BYTES]
+
+
+def describe(
+    program: Program, placement: Placement, names: Names, options: EmitOptions, build: bytes, provenance: str
+) -> str:
+    parts = [
+        provenance,
+        _includes(program, names),
+        _workspace(placement, names, options),
+        *_io(program, placement, names, options),
+        _description(program),
+        _run(program, names, placement, options),
+        _feed(program, names, placement, options),
+        _accounts(program),
+        _model(program, options, build),
+    ]
+    return "\n".join(part for part in parts if part)
+
+
+ACCELERATORS: Final = {"uaccel_accelerator.h": "engines", "uaccel_hal.h": "devices"}
+"""Headers that are there for some of a program's parts."""
+
+
+def _includes(program: Program, names: Names) -> str:
+    more = [header for header, used in ACCELERATORS.items() if getattr(program, used)]
+    headers = (names.header, *more, "uaccel_kernel.h", "uaccel_model.h")
+    return "".join(f'#include "{header}"\n' for header in headers)
+
+
+def tensor_memory(specs: Iterable[TensorSpec]) -> int:
+    """What the tensors take, each rounded up."""
+    return sum(round_up(spec.info.size, ALIGNMENT) for spec in specs)
+
+
+def _memory(specs: Iterable[TensorSpec]) -> str:
+    return (
+        "/* Inputs and outputs, one after the other; UACCEL_IO may place them in a memory of your choice. */\n"
+        f"static UACCEL_IO UACCEL_ALIGNED({ALIGNMENT}) uint8_t tensors[{tensor_memory(specs) or ALIGNMENT}];\n"
+    )
+
+
+def _io(program: Program, placement: Placement, names: Names, options: EmitOptions) -> list[str]:
+    """Inputs and outputs: in memory of their own, or where they lie in the workspace."""
+    signature = program.signature
+    specs = (*resident_inputs(program, signature.inputs), *signature.outputs)
+    if options.workspace_io:
+        places = [placement.places[value.name] for value in (*program.held, *program.outputs)]
+        at = [f"{options.array(names, place.pool)} + {place.offset}" for place in places]
+        memory = []
+    else:
+        memory = [_memory(specs)]
+        at = [f"tensors + {tensor_memory(specs[:i])}" for i in range(len(specs))]
+    count = len(program.held)
+    lies = dict(zip(program.held, at, strict=False))
+    return [
+        *memory,
+        _tensors("inputs", signature.inputs, [lies.get(value, "0") for value in program.inputs]),
+        _tensors("outputs", signature.outputs, at[count:]),
+    ]
+
+
+def _tensors(name: str, specs: tuple[TensorSpec, ...], at: Sequence[str]) -> str:
+    """``at``: 0 for one that is nowhere as a whole."""
+    rows = [
+        f"    {{{c_string(spec.name)}, {spec.info.size}, {place}}},\n" for spec, place in zip(specs, at, strict=True)
+    ]
+    return f"static const struct uaccel_tensor {name}[] = {{\n{''.join(rows) or '    {0, 0, 0},' + chr(10)}}};\n"
+
+
+def _description(program: Program) -> str:
+    """JSON, an entry a line; what a host shows and cannot know otherwise."""
+    model, signature = program.model, program.signature
+    head = {"model": program.name, "uaccel": __version__, "file": model.name, "format": model.source_format}
+    lines = [_json(head)[:-1] + ","]
+    for key, rows in (
+        ("inputs", [_tensor(spec) for spec in signature.inputs]),
+        ("outputs", [_tensor(spec) for spec in signature.outputs]),
+        ("layers", [_layer(layer) for layer in program.layers]),
+    ):
+        last = "]}" if key == "layers" else "],"
+        ends = [","] * (len(rows) - 1) + [last]
+        lines.append(f'"{key}":[' if rows else f'"{key}":[{last}')
+        lines += [_json(row) + end for row, end in zip(rows, ends, strict=False)]
+    pieces = [line[i : i + PIECE] for line in lines for i in range(0, len(line), PIECE)]
+    literals = ("\n        ".join(string_literals(piece, LITERAL)) for piece in pieces)
+    rows_of_c = "".join(f"    {literal},\n" for literal in literals)
+    return f"static const char *const description[] = {{\n{rows_of_c}    0,\n}};\n"
+
+
+def _json(value: Any) -> str:
+    return json.dumps(value, separators=(",", ":"))
+
+
+def _tensor(spec: TensorSpec) -> dict[str, Any]:
+    return {"name": spec.name, **spec.to_json()}
+
+
+def _layer(layer: Layer) -> dict[str, Any]:
+    outputs = [{"dtype": value.info.dtype, "shape": list(value.info.shape)} for value in layer.outputs]
+    row = {"name": layer.name, "op": layer.op, "engine": layer.engine, "outputs": outputs}
+    return row | {"view": True} if layer.is_view else row
+
+
+def _workspace(placement: Placement, names: Names, options: EmitOptions) -> str:
+    """The application's pools: one lies where the arena would, several in memories of their names, if there are."""
+    several = len(options.pools) > 1
+    return "".join(
+        f"static {f'UACCEL_WORKSPACE_POOL({pool})' if several else 'UACCEL_WORKSPACE'} UACCEL_ALIGNED({ALIGNMENT}) "
+        f"uint8_t {options.array(names, pool)}[{names.macro}_{pool.upper()}_WORKSPACE_POOL_SIZE];\n"
+        for pool in _filled_pools(placement, options)
+    )
+
+
+def _filled_pools(placement: Placement, options: EmitOptions) -> list[str]:
+    """Of the application's, those in which something lies."""
+    return [pool for pool in options.given_pools if placement.pools.get(pool, placement.arena)]
+
+
+def _run(program: Program, names: Names, placement: Placement, options: EmitOptions) -> str:
+    lines = ["static int32_t run(void)", "{"]
+    arguments = []
+    if not options.workspace_io:
+        given = _members("inputs", resident_inputs(program, range(len(names.inputs))))
+        lines.append(f"    struct {names.prefix}_inputs given = {{{given}}};")
+        lines.append(
+            f"    struct {names.prefix}_outputs wanted = {{{_members('outputs', range(len(names.outputs)))}}};"
+        )
+        arguments += ["&given", "&wanted"]
+    lines += _given_pools(names, placement, options)
+    if options.given_pools:
+        arguments.append("&pools")
+    if program.devices:
+        handles = ", ".join(f'uaccel_hal_device("{engine.name}")' for engine in program.devices)
+        lines.append(f"    struct {names.prefix}_devices devices = {{{handles}}};")
+        arguments.append("&devices")
+    return "\n".join([*lines, f"    return {names.prefix}_run({', '.join(arguments)});", "}", ""])
+
+
+def _given_pools(names: Names, placement: Placement, options: EmitOptions) -> list[str]:
+    """As a variable, where there are any."""
+    if not options.given_pools:
+        return []
+    filled = _filled_pools(placement, options)
+    arrays = ", ".join(options.array(names, pool) if pool in filled else "0" for pool in options.given_pools)
+    return [f"    struct {names.prefix}_workspace_pools pools = {{{arrays}}};"]
+
+
+def _members(array: str, numbers: Iterable[int]) -> str:
+    return ", ".join(f"{array}[{i}].data" for i in numbers) or "0"
+
+
+def _feed(program: Program, names: Names, placement: Placement, options: EmitOptions) -> str:
+    """Of bytes, as they come over a line: whole rows are handed on."""
+    if program.fed is None:
+        return ""
+    pools, given = _given_pools(names, placement, options), ", &pools" if options.given_pools else ""
+    row = f"{names.macro}_FEED_ROW_SIZE"
+    lines = [
+        "static int32_t feed(const void *bytes, uint32_t count)",
+        "{",
+        f"    static UACCEL_ALIGNED({ALIGNMENT}) uint8_t row[{row}];",
+        "    static uint32_t filled;",
+        *pools,
+        "    const uint8_t *from = bytes;",
+        f"    int32_t status = {names.macro}_OK;",
+        "    if (bytes == NULL) {",
+        "        filled = 0;",
+        f"        return {names.prefix}_feed(NULL, 0{given});",
+        "    }",
+        f"    while (count > 0 && status == {names.macro}_OK) {{",
+        f"        const uint32_t part = count < {row} - filled ? count : {row} - filled;",
+        "        memcpy(row + filled, from, part);",
+        "        from += part;",
+        "        count -= part;",
+        f"        filled = (filled + part) % {row};",
+        "        if (filled == 0) {",
+        f"            status = {names.prefix}_feed(row, 1{given});",
+        "        }",
+        "    }",
+        "    return status;",
+        "}",
+        "",
+    ]
+    return "\n".join(lines)
+
+
+def _accounts(program: Program) -> str:
+    return f"static struct uaccel_account accounts[{len(program.layers)}];\n" if program.engines else ""
+
+
+def _model(program: Program, options: EmitOptions, build: bytes) -> str:
+    signature = program.signature
+    return (
+        "const struct uaccel_model uaccel_model = {\n"
+        f'    .name = "{program.name}",\n'
+        f"    .hash = {{{_bytes(bytes.fromhex(program.model.digest))}}},\n"
+        f"    .build = {{{_bytes(build)}}},\n"
+        f"    .input_count = {len(signature.inputs)},\n"
+        f"    .output_count = {len(signature.outputs)},\n"
+        f"    .layer_count = {len(program.layers)},\n"
+        f"{'    .workspace_io = 1,' + chr(10) if options.workspace_io or options.feed else ''}"
+        "    .inputs = inputs,\n"
+        "    .outputs = outputs,\n"
+        "    .description = description,\n"
+        f"    .accounts = {'accounts' if program.engines else '0'},\n"
+        "    .run = run,\n"
+        f"{f'    .reset = tvmgen_{program.name}_reset,' + chr(10) if program.state else ''}"
+        f"{'    .feed = feed,' + chr(10) if options.feed else ''}"
+        "};\n"
+    )
+
+
+def _bytes(data: bytes) -> str:
+    words = [f"0x{byte:02X}" for byte in data]
+    rows = [", ".join(words[i : i + 16]) for i in range(0, len(words), 16)]
+    return ",\n              ".join(rows)
+
+
+# What an application knows of each input and output beside its bytes: type, count, shape, and what elements mean.
+
+CONVERTED: Final = ("int8", "uint8", "int16")
+"""Types that have functions from and to real numbers."""
+
+
+def typed_macros(program: Program, names: Names) -> str:
+    """Of the header, behind the sizes."""
+    signature = program.signature
+    rows = [
+        line
+        for macros, specs in ((names.input_sizes, signature.inputs), (names.output_sizes, signature.outputs))
+        for macro, spec in zip(macros, specs, strict=True)
+        for line in _macros(macro.removesuffix("_SIZE"), spec)
+    ]
+    head = (
+        "/* Of each: the type of its elements, how many there are, and the extents. Where it is quantised,\n"
+        " * a real number is scale * (element - zero point). */"
+    )
+    return "\n".join([head, *rows]) + "\n" if rows else ""
+
+
+def _macros(base: str, spec: TensorSpec) -> list[str]:
+    shape = ", ".join(map(str, spec.info.shape))
+    lines = [
+        f"#define {base}_TYPE {storage_type(spec.info.dtype)}",
+        f"#define {base}_COUNT {spec.info.elements}",
+        f"#define {base}_RANK {len(spec.info.shape)}",
+    ]
+    lines += [f"#define {base}_SHAPE {{{shape}}}"] if shape else []
+    quantisation = spec.quantisation
+    if quantisation is None or quantisation.per_channel:
+        return lines
+    return [
+        *lines,
+        f"#define {base}_SCALE {float_literal(quantisation.scale, 'float32')}",
+        f"#define {base}_ZERO_POINT {_signed(quantisation.zero_point)}",
+    ]
+
+
+def _signed(value: int) -> str:
+    """An operand of any expression."""
+    return f"({int_literal(value)})" if value < 0 else int_literal(value)
+
+
+def is_converted(spec: TensorSpec) -> bool:
+    """Whether there is a function between its elements and real numbers."""
+    quantisation = spec.quantisation
+    return spec.info.dtype in CONVERTED and quantisation is not None and not quantisation.per_channel
+
+
+def conversions(program: Program, names: Names) -> str:
+    """Functions of the header: from real numbers to an input's elements, and from an output's elements to real ones."""
+    signature = program.signature
+    inputs = zip(names.inputs, names.input_sizes, signature.inputs, strict=True)
+    outputs = zip(names.outputs, names.output_sizes, signature.outputs, strict=True)
+    takes = [_quantize(names, member, macro, spec) for member, macro, spec in inputs if is_converted(spec)]
+    gives = [_dequantize(names, member, macro, spec) for member, macro, spec in outputs if is_converted(spec)]
+    return "\n".join([*([_nearest(names)] if takes else []), *takes, *gives])
+
+
+def _nearest(names: Names) -> str:
+    return f"""/* The nearest integer between two bounds, halves away from zero; a NaN becomes the lower one. */
+static inline int32_t {names.prefix}_nearest(float steps, float low, float high)
+{{
+    const float held = steps > low ? (steps < high ? steps : high) : low;
+    const int32_t whole = (int32_t)held;
+    const float rest = held - (float)whole;
+    return whole + (rest >= 0.5f ? 1 : 0) - (rest <= -0.5f ? 1 : 0);
+}}
+"""
+
+
+def _quantize(names: Names, member: str, macro: str, spec: TensorSpec) -> str:
+    assert spec.quantisation is not None
+    base, dtype = macro.removesuffix("_SIZE"), spec.info.dtype
+    low, high = (int(bound) - spec.quantisation.zero_point for bound in limits(dtype))
+    c = storage_type(dtype)
+    head = wrap_call(f"static inline {c} {names.prefix}_quantize_{member}", ["float real"])
+    return f"""/* The element that stands for a real number; of what is beyond the range, the end of the range. */
+{head}
+{{
+    const float steps = real / {base}_SCALE;
+    const int32_t whole = {names.prefix}_nearest(steps, {low}.0f, {high}.0f);
+    return ({c})(whole + {base}_ZERO_POINT);
+}}
+"""
+
+
+def _dequantize(names: Names, member: str, macro: str, spec: TensorSpec) -> str:
+    base = macro.removesuffix("_SIZE")
+    head = wrap_call(
+        f"static inline float {names.prefix}_dequantize_{member}", [f"{storage_type(spec.info.dtype)} element"]
+    )
+    return f"""/* The real number that an element of the output stands for. */
+{head}
+{{
+    const int32_t steps = (int32_t)element - {base}_ZERO_POINT;
+    return (float)steps * {base}_SCALE;
+}}
+"""

@@ -1,0 +1,105 @@
+"""Format ``cmake``: a library target that other projects add, install and find."""
+
+from __future__ import annotations
+
+from uaccel.codegen.export.base import (
+    DESK_HEADER,
+    ROWS,
+    VERSION,
+    Export,
+    below,
+    desk,
+    desk_folders,
+    device_table,
+    hardware,
+    library,
+    readme,
+)
+from uaccel.codegen.export.example import example
+from uaccel.codegen.export.flat import apart_contents
+
+
+def cmake(export: Export) -> dict[str, str]:
+    """``add_subdirectory`` or ``find_package``: either gives the target ``uaccel::<name>``."""
+    files = library(export) | below("example", example(export)) | below("desk", desk(export))
+    files |= below("hardware", hardware(export) | device_table(export))
+    files["CMakeLists.txt"] = _lists(export)
+    commands = ["cmake -S . -B build", "cmake --build build", "./build/example"]
+    contents = [
+        *ROWS,
+        ("example/", "feeds a sample"),
+        *apart_contents(export),
+        ("CMakeLists.txt", "the target, its install"),
+    ]
+    notes = [
+        f"In a project of yours: `add_subdirectory({export.name})`, or install it and `find_package({export.name})`.\n"
+        f"Then `target_link_libraries(application uaccel::{export.name})`.",
+    ]
+    if export.engines:
+        notes.append("For hardware configure with `-DUACCEL_DESK=OFF` and define where the accelerators lie.")
+    return files | {"README.md": readme(export, commands, contents, notes)}
+
+
+def _lists(export: Export) -> str:
+    name = export.name
+    return f"""# {export.title}.
+cmake_minimum_required(VERSION 3.16)
+project({name} VERSION {VERSION} LANGUAGES C)
+include(GNUInstallDirs)
+
+if(CMAKE_SOURCE_DIR STREQUAL PROJECT_SOURCE_DIR)
+  set(EXAMPLE ON)
+  if(NOT CMAKE_BUILD_TYPE)
+    set(CMAKE_BUILD_TYPE Release)
+  endif()
+endif()
+option({name.upper()}_EXAMPLE "Build the example" ${{EXAMPLE}})
+
+file(GLOB SOURCES CONFIGURE_DEPENDS ${{CMAKE_CURRENT_SOURCE_DIR}}/src/*.c)
+add_library({name} STATIC ${{SOURCES}})
+add_library(uaccel::{name} ALIAS {name})
+set_target_properties({name} PROPERTIES C_STANDARD 99 C_STANDARD_REQUIRED ON C_EXTENSIONS OFF)
+target_include_directories(
+  {name}
+  PUBLIC $<BUILD_INTERFACE:${{CMAKE_CURRENT_SOURCE_DIR}}/include> $<INSTALL_INTERFACE:${{CMAKE_INSTALL_INCLUDEDIR}}>
+  PRIVATE src)
+{_accelerators(export)}
+if(NOT CMAKE_SYSTEM_NAME STREQUAL "Generic")
+  target_link_libraries({name} PUBLIC m)
+endif()
+
+if({name.upper()}_EXAMPLE)
+  add_executable({name}_example example/main.c)
+  set_target_properties({name}_example PROPERTIES OUTPUT_NAME example C_STANDARD 99 C_EXTENSIONS OFF)
+  target_include_directories({name}_example PRIVATE src)
+  target_link_libraries({name}_example PRIVATE {name})
+endif()
+
+install(TARGETS {name} EXPORT {name}Config ARCHIVE DESTINATION ${{CMAKE_INSTALL_LIBDIR}})
+install(DIRECTORY include/ DESTINATION ${{CMAKE_INSTALL_INCLUDEDIR}})
+install(EXPORT {name}Config NAMESPACE uaccel:: DESTINATION ${{CMAKE_INSTALL_LIBDIR}}/cmake/{name})
+"""
+
+
+def _accelerators(export: Export) -> str:
+    """Models of the devices or the devices themselves."""
+    if not export.engines:
+        return ""
+    name = export.name
+    folders = [f"${{CMAKE_CURRENT_SOURCE_DIR}}/desk/{folder}".rstrip("/") for folder in desk_folders(export)]
+    globs = "".join(f"\n       {folder}/*.c" for folder in folders)
+    places = "".join(f"\n    $<BUILD_INTERFACE:{folder}>" for folder in folders)
+    header = f"${{CMAKE_CURRENT_SOURCE_DIR}}/desk/{DESK_HEADER}"
+    return f"""
+option(UACCEL_DESK "Models of the accelerators stand in for them" ON)
+if(UACCEL_DESK)
+  file(GLOB DEVICES CONFIGURE_DEPENDS{globs})
+  target_include_directories(
+    {name} PUBLIC{places})
+  target_compile_options({name} PUBLIC $<BUILD_INTERFACE:SHELL:-include {header}>)
+else()
+  file(GLOB DEVICES CONFIGURE_DEPENDS ${{CMAKE_CURRENT_SOURCE_DIR}}/hardware/*.c)
+  target_include_directories({name} PUBLIC $<BUILD_INTERFACE:${{CMAKE_CURRENT_SOURCE_DIR}}/hardware>)
+endif()
+target_sources({name} PRIVATE ${{DEVICES}})
+"""

@@ -1,0 +1,89 @@
+"""Format ``make``: a Makefile that builds a static library and the example."""
+
+from __future__ import annotations
+
+from uaccel.codegen.export.base import (
+    DESK_HEADER,
+    ROWS,
+    Export,
+    below,
+    desk,
+    desk_folders,
+    device_table,
+    hardware,
+    library,
+    readme,
+)
+from uaccel.codegen.export.example import example
+from uaccel.codegen.export.flat import apart_contents, has_sources
+
+
+def make(export: Export) -> dict[str, str]:
+    """Works with any compiler that ``CC`` names."""
+    files = library(export) | below("example", example(export)) | below("desk", desk(export))
+    files |= below("hardware", hardware(export) | device_table(export))
+    contents = [*ROWS, ("example/", "feeds a sample"), *apart_contents(export), ("Makefile", "`all`, `check`, `clean`")]
+    notes = ["For another CPU: `make CC=arm-none-eabi-gcc AR=arm-none-eabi-ar CFLAGS='-O2 -mcpu=cortex-m4' lib`."]
+    if export.engines:
+        notes.append("For hardware add `DESK=` and define in `CFLAGS` where the accelerators lie.")
+    return files | {"Makefile": _makefile(export), "README.md": readme(export, ["make check"], contents, notes)}
+
+
+def _makefile(export: Export) -> str:
+    library_file = f"lib{export.name}.a"
+    accelerators = _accelerators(export)
+    flags = "$(CFLAGS) -Iinclude -Isrc" + (" $(REACH)" if export.engines else "")
+    sources = "$(wildcard src/*.c)" + (" $(DEVICES)" if export.engines else "")
+    return f"""# {export.title}.
+#   make check    builds the library and the example, and runs it
+CC ?= cc
+AR ?= ar
+CFLAGS ?= -O2
+BUILD ?= build
+{accelerators}
+FLAGS = -std=c99 {flags}
+SOURCES = {sources}
+OBJECTS = $(SOURCES:%.c=$(BUILD)/%.o)
+
+.PHONY: all lib check clean
+all: lib $(BUILD)/run
+lib: {library_file}
+
+{library_file}: $(OBJECTS)
+\trm -f $@
+\t$(AR) rcs $@ $(OBJECTS)
+
+$(BUILD)/%.o: %.c
+\tmkdir -p $(dir $@)
+\t$(CC) $(FLAGS) -MMD -MP -c $< -o $@
+
+$(BUILD)/run: $(BUILD)/example/main.o {library_file}
+\t$(CC) $(FLAGS) $^ -lm -o $@
+
+check: $(BUILD)/run
+\t$(BUILD)/run
+
+clean:
+\trm -rf $(BUILD) {library_file}
+
+-include $(OBJECTS:.o=.d) $(BUILD)/example/main.d
+"""
+
+
+def _accelerators(export: Export) -> str:
+    """Models of the devices or the devices themselves."""
+    if not export.engines:
+        return ""
+    folders = [f"desk/{folder}".rstrip("/") for folder in desk_folders(export)]
+    sources = " ".join(f"{folder}/*.c" for folder in folders if has_sources(export, folder))
+    includes = " ".join(f"-I{folder}" for folder in folders)
+    return f"""# 1: models stand in for the accelerators; empty: registers, where hardware/uaccel_devices.c says.
+DESK ?= 1
+ifneq ($(DESK),)
+DEVICES = $(wildcard {sources})
+REACH = -include desk/{DESK_HEADER} {includes}
+else
+DEVICES = $(wildcard hardware/*.c)
+REACH = -Ihardware
+endif
+"""

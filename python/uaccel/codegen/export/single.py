@@ -1,0 +1,90 @@
+"""Format ``single``: the model as one C file and one header."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Final
+
+from uaccel.codegen.export.base import Export, readme
+from uaccel.codegen.export.example import example
+from uaccel.codegen.export.flat import apart, apart_contents, apart_notes, desk_command
+from uaccel.codegen.header import INCLUDE
+from uaccel.errors import InternalError
+
+_INCLUDE: Final = re.compile(r'^[ \t]*#[ \t]*include[ \t]+(?:"([^"]+)"|(UACCEL_BODY))[^\n]*\n', re.MULTILINE)
+_BODY: Final = re.compile(r'^[ \t]*#[ \t]*define UACCEL_BODY "([^"]+)"', re.MULTILINE)
+_GUARD: Final = re.compile(r"^#ifndef (\w+_H)\n#define \1\n", re.MULTILINE)
+
+
+def single(export: Export) -> dict[str, str]:
+    """The model's sources one after the other, headers in their places; drivers stay files of their own."""
+    name = export.name
+    joined = Joined(export.headers, keep={export.names.header})
+    text = "\n".join(joined.expanded(source) for source in export.generated.sources.values())
+    files = {f"{name}.c": text, **export.public_headers, **example(export), **apart(export), **_drivers(export)}
+    contents = [
+        (f"{name}.h", "the interface"),
+        (f"{name}.c", "all of the model: its layers, its constants, kernels"),
+        *([("*.c", "beside it the drivers of its accelerators")] if export.engines else []),
+        ("main.c", "the example; leave it out of your application"),
+        *apart_contents(export),
+    ]
+    return files | {"README.md": readme(export, [*desk_command(export), "./example"], contents, apart_notes(export))}
+
+
+def _drivers(export: Export) -> dict[str, str]:
+    """The drivers' sources, and the headers that these and the example include."""
+    if not export.engines:
+        return {}
+    sources = {name: text for name, text in export.sources.items() if name not in export.generated.sources}
+    found: dict[str, str] = {}
+    wanted = ["uaccel_kernel.h", "uaccel_hal.h", *(name for text in sources.values() for name in INCLUDE.findall(text))]
+    while wanted:
+        name = wanted.pop()
+        if name in export.headers and name not in found:
+            found[name] = export.headers[name]
+            wanted += INCLUDE.findall(found[name])
+    return sources | found
+
+
+class Joined:
+    """Sources with their headers in place of ``#include``; a header with a guard once."""
+
+    def __init__(self, headers: Mapping[str, str], keep: set[str]) -> None:
+        self._headers = headers
+        self._keep = keep
+        self._seen: set[str] = set()
+        self._body = ""
+
+    def expanded(self, text: str) -> str:
+        """With what it includes."""
+        pieces, at = [], 0
+        for match in _INCLUDE.finditer(text):
+            before = text[at : match.start()]
+            pieces.append(before)
+            self._remember(before)
+            pieces.append(self._included(match))
+            at = match.end()
+        rest = text[at:]
+        self._remember(rest)
+        return "".join([*pieces, rest])
+
+    def _remember(self, text: str) -> None:
+        for match in _BODY.finditer(text):
+            self._body = match[1]
+
+    def _included(self, match: re.Match[str]) -> str:
+        name = match[1] or self._body
+        if name in self._keep:
+            first = name not in self._seen
+            self._seen.add(name)
+            return match[0] if first else ""
+        if name not in self._headers:
+            raise InternalError(f"the sources of an export include {name}, which is not among its headers")
+        text = self._headers[name]
+        if _GUARD.search(text):
+            if name in self._seen:
+                return ""
+            self._seen.add(name)
+        return self.expanded(text)

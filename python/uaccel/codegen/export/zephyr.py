@@ -1,0 +1,69 @@
+"""Format ``zephyr``: a module with Kconfig, and an application that uses it."""
+
+from __future__ import annotations
+
+from uaccel.codegen.export.base import ROWS, Export, below, embedded_library, embedded_notes, readme, sources_of
+from uaccel.codegen.export.example import embedded_example
+
+
+def zephyr(export: Export) -> dict[str, str]:
+    """The module's root is the folder; applications name it in ``ZEPHYR_EXTRA_MODULES`` or in a west manifest."""
+    library = embedded_library(export)
+    application = embedded_example(export)
+    files = {
+        **library,
+        "zephyr/module.yml": f"name: {export.name}\nbuild:\n  cmake: zephyr\n  kconfig: zephyr/Kconfig\n",
+        "zephyr/CMakeLists.txt": _module(export, sources_of(library, "src/")),
+        "zephyr/Kconfig": _kconfig(export),
+        **below("app/src", application),
+        "app/CMakeLists.txt": _application(export, sources_of(application)),
+        "app/prj.conf": _configuration(export),
+    }
+    commands = ["west build -b qemu_cortex_m3 app", "west build -t run"]
+    contents = [
+        *ROWS,
+        ("zephyr/", f"the module: `CONFIG_{export.names.macro}` takes it into an application"),
+        ("app/", "an application that feeds a sample"),
+    ]
+    notes = ["Inside a Zephyr workspace; `ZEPHYR_BASE` elsewhere.", *embedded_notes(export)]
+    return files | {"README.md": readme(export, commands, contents, notes)}
+
+
+def _module(export: Export, sources: list[str]) -> str:
+    rows = "".join(f"    ../{name}\n" for name in sources)
+    public = "  zephyr_include_directories(../include" + (" ../src)" if export.engines else ")")
+    return f"""# {export.title}.
+if(CONFIG_{export.names.macro})
+{public}
+  zephyr_library_named({export.name})
+  zephyr_library_sources(
+{rows}  )
+  zephyr_library_include_directories(../src)
+endif()
+"""
+
+
+def _kconfig(export: Export) -> str:
+    return f"""# {export.title}.
+config {export.names.macro}
+    bool "{export.title}"
+    help
+      The library {export.name}: include {export.names.header} and call
+      {export.name}_run.
+"""
+
+
+def _application(export: Export, sources: list[str]) -> str:
+    rows = "".join(f" src/{name}" for name in sources)
+    return f"""cmake_minimum_required(VERSION 3.20.0)
+list(APPEND ZEPHYR_EXTRA_MODULES ${{CMAKE_CURRENT_SOURCE_DIR}}/..)
+find_package(Zephyr REQUIRED HINTS $ENV{{ZEPHYR_BASE}})
+project({export.name}_example LANGUAGES C)
+
+target_sources(app PRIVATE{rows})
+"""
+
+
+def _configuration(export: Export) -> str:
+    """Of the application; its stack holds no tensors."""
+    return f"CONFIG_{export.names.macro}=y\nCONFIG_MAIN_STACK_SIZE=4096\nCONFIG_CBPRINTF_FP_SUPPORT=y\n"

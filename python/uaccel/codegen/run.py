@@ -1,0 +1,293 @@
+"""The function that runs the model, and the model's state."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from uaccel.codegen.layer_text import feed_check, function_name, resident_inputs, row_input_layer
+from uaccel.codegen.layers import activated, found_again, hook, is_activated
+from uaccel.codegen.options import EmitOptions, Names, address
+from uaccel.codegen.weights import ConstantPool, PrefetchPlan
+from uaccel.lower.placement import Placement
+from uaccel.lower.program import Layer, Program, StateValue, Value
+from uaccel.util.c_text import quote_comment, wrap_call
+
+# What lasts from one inference to the next: memory of its own, and a function that sets it to its first values.
+
+FIELD = "state"
+
+
+def state_size(names: Names) -> str:
+    return f"{names.macro}_STATE_SIZE"
+
+
+def state_interface(program: Program, placement: Placement, names: Names) -> str:
+    """Of the header; nothing where no tensor lasts."""
+    if not program.state:
+        return ""
+    return (
+        "/* Bytes of the state, in which the model keeps what one inference leaves to the next: */\n"
+        + "".join(f"{_line(entry)}\n" for entry in program.state)
+        + f"#define {state_size(names)} {placement.state}\n\n"
+        "/* Begin anew: the state is set to what it holds before the first inference, which does so by itself. After\n"
+        " * an inference that failed, the state means nothing until then. */\n"
+        f"void {names.prefix}_reset(void);\n"
+    )
+
+
+def _line(entry: StateValue) -> str:
+    spec = entry.spec.spec
+    quantisation = f", {spec.quantisation}" if spec.quantisation else ""
+    return f"/*   {quote_comment(spec.name)}: {spec.info}{quantisation} */"
+
+
+def state_memory(program: Program, placement: Placement, names: Names, pool: ConstantPool) -> str:
+    """Of the executor: the array, and the function."""
+    if not program.state:
+        return ""
+    lines = [f"    {_fill(entry, placement, pool)}" for entry in program.state]
+    return (
+        "#ifndef UACCEL_STATE\n#define UACCEL_STATE\n#endif\n\n"
+        "/* What lasts from one inference to the next; UACCEL_STATE may place it in a memory of your choice. */\n"
+        f"static UACCEL_STATE UACCEL_ALIGNED(16) uint8_t {FIELD}[{state_size(names)}];\n"
+        f"static bool {FIELD}_is_set;\n"
+        f"#define STATE(offset) ((void *)({FIELD} + (offset)))\n\n"
+        f"void {names.prefix}_reset(void)\n{{\n" + "\n".join(lines) + f"\n    {FIELD}_is_set = true;\n}}\n"
+    )
+
+
+def _fill(entry: StateValue, placement: Placement, pool: ConstantPool) -> str:
+    offset, size = placement.places[entry.before.name].offset, entry.before.info.size
+    symbol = pool.first_value(entry)
+    if symbol:
+        return f"memcpy(STATE({offset}), {symbol}, {size});"
+    return f"memset(STATE({offset}), {entry.spec.initial.tobytes()[0]}, {size});"
+
+
+def begin_state(program: Program, names: Names) -> list[str]:
+    """Of the run function, before its first layer."""
+    if not program.state:
+        return []
+    return [f"    if (!{FIELD}_is_set) {{", f"        {names.prefix}_reset();", "    }"]
+
+
+# The run function: the layers in order, between the activation and the deactivation of the accelerators.
+
+PLAIN_STATUS: Final = "UACCEL_PLAIN_STATUS"
+"""The macro with which a failed accelerator is -1, as in microTVM."""
+RETURNED: Final = (
+    f"#ifdef {PLAIN_STATUS}",
+    "    failure = status;",
+    "    return status == 0 ? 0 : -1;",
+    "#else",
+    "    return status;",
+    "#endif",
+)
+
+
+def failure_function(names: Names) -> str:
+    """Its head: what the last run function would have returned without the macro."""
+    return f"int32_t {names.prefix}_failure(void)"
+
+
+class RunFunction:
+    def __init__(
+        self, program: Program, placement: Placement, names: Names, options: EmitOptions, ahead: PrefetchPlan
+    ) -> None:
+        self.program = program
+        self.ahead = ahead
+        self.placement = placement
+        self.names = names
+        self.options = options
+
+    def render(self) -> str:
+        return f"{self._called_by_its_header()}\n{self._by_name()}"
+
+    def _called_by_its_header(self) -> str:
+        if not self.program.engines:
+            body = [*self._workspace(), *self._layers(), f"    return {self.names.macro}_OK;"]
+            return self._function(f"int32_t {self.names.prefix}_run", [*self._checks(), *body])
+        if all(layer.otherwise for layer in self.program.layers if layer.on_accelerator):
+            whole = self._function(f"int32_t {self.names.prefix}_run", [*self._checks(), *self._with_cpu_in_place()])
+            return "\n".join([*map(found_again, filter(is_activated, self.program.engines)), whole])
+        return self._layers_apart()
+
+    def _function(self, head: str, body: list[str]) -> str:
+        return "\n".join([wrap_call(head, self._parameters()), "{", *body, "}", ""])
+
+    def _parameters(self) -> list[str]:
+        prefix = self.names.prefix
+        own = (
+            []
+            if self.options.workspace_io
+            else [f"struct {prefix}_inputs *inputs", f"struct {prefix}_outputs *outputs"]
+        )
+        parameters = own + ([f"struct {prefix}_workspace_pools *workspace_pools"] if self.options.given_pools else [])
+        return parameters + ([f"struct {prefix}_devices *devices"] if self.program.devices else [])
+
+    def _layers_apart(self) -> str:
+        """Errors leave the layers by return; the devices are deactivated whatever happened."""
+        names = self.names
+        inner = [*self._workspace(), "    int32_t status;", *self._layers(), f"    return {names.macro}_OK;"]
+        arguments = ", ".join(parameter.rpartition("*")[2] for parameter in self._parameters())
+        first: dict[str, int] = {}
+        for layer in self.program.layers:
+            if layer.on_accelerator:
+                first.setdefault(layer.engine, layer.index)
+        outer = [
+            *self._checks(),
+            "    int32_t status;",
+            *activated(self.program.engines, first, f"layers({arguments})"),
+        ]
+        head = "/* The layers in order, until one fails. */\n"
+        return "\n".join(
+            [
+                head + self._function("static int32_t layers", inner),
+                f"#ifdef {PLAIN_STATUS}\nstatic int32_t failure;\n\n"
+                f"{failure_function(names)}\n{{\n    return failure;\n}}\n#endif\n",
+                self._function(f"int32_t {names.prefix}_run", [*outer, *self._all_copied(), *RETURNED]),
+            ]
+        )
+
+    def _by_name(self) -> str:
+        """The header gives the run function another name; libraries are asked for that of the manual."""
+        run, parameters = f"{self.names.prefix}_run", self._parameters()
+        head = wrap_call(f"int32_t {run}", parameters)
+        arguments = ", ".join(parameter.rpartition("*")[2] for parameter in parameters)
+        return (
+            "#if defined(__PIC__) && !defined(__PIE__)\n"
+            "/* In a shared library, for whoever looks the function up by its name. */\n"
+            f"#undef {run}\n{head};\n\n{head}\n{{\n    return {run}_c({arguments});\n}}\n#endif\n"
+        )
+
+    def _with_cpu_in_place(self) -> list[str]:
+        """No error ends the run: the CPU computes what an accelerator does not."""
+        engines = self.program.engines
+        lines = self._workspace()
+        for engine in engines:
+            began = f"{hook(engine, 'Activate')}(devices->{engine.name})" if is_activated(engine) else "0"
+            lines.append(f"    int32_t {_status(engine.name)} = {began};")
+        lines += self._layers()
+        for engine in engines:
+            if "Deactivate" in engine.hooks:
+                lines += [
+                    f"    if ({_status(engine.name)} == 0) {{",
+                    f"        (void){hook(engine, 'Deactivate')}(devices->{engine.name});",
+                    "    }",
+                ]
+        return [*lines, f"    return {self.names.macro}_OK;"]
+
+    def _workspace(self) -> list[str]:
+        return [
+            f"    uint8_t *const {self.options.array(self.names, pool)} = workspace_pools->{pool};"
+            for pool in self._used_pools()
+        ]
+
+    def _used_pools(self) -> list[str]:
+        """Of the application's, those in which something lies."""
+        sizes = self.placement.pools
+        return [pool for pool in self.options.given_pools if sizes.get(pool, self.placement.arena)]
+
+    def _checks(self) -> list[str]:
+        pointers = []
+        if not self.options.workspace_io:
+            pointers += ["inputs", "outputs"]
+            pointers += [f"inputs->{member}" for member in resident_inputs(self.program, self.names.inputs)]
+            pointers += [f"outputs->{member}" for member in self.names.outputs]
+        if self.options.given_pools:
+            pointers += ["workspace_pools", *(f"workspace_pools->{pool}" for pool in self._used_pools())]
+        if self.program.devices:
+            pointers.append("devices")
+        begin = [*feed_check(self.program, self.names), *begin_state(self.program, self.names)]
+        if not pointers:
+            return begin
+        condition = " ||\n        ".join(f"{pointer} == NULL" for pointer in pointers)
+        return [f"    if ({condition}) {{", f"        return {self.names.macro}_NULL_POINTER;", "    }", "", *begin]
+
+    def _layers(self) -> list[str]:
+        return [line for layer in self.program.layers for line in self._layer(layer)]
+
+    def _layer(self, layer: Layer) -> list[str]:
+        if layer.is_view:
+            return [f"    /* {layer.name}: {layer.outputs[0].info} is a view of {layer.inputs[0].name} */"]
+        model = self.program.name
+        if layer is row_input_layer(self.program):
+            work = ["    /* Its rows were handed over: it is done. */"]
+        else:
+            work = self._work(layer)
+        return [
+            f'    UACCEL_LAYER_BEGIN("{model}", {layer.index});',
+            *self._copies(layer),
+            *work,
+            *(
+                f'    UACCEL_LAYER_END("{model}", {layer.index}, {i}, {self._address(value)}, {value.info.size});'
+                for i, value in enumerate(layer.outputs)
+            ),
+        ]
+
+    def _copies(self, layer: Layer) -> list[str]:
+        """Its own constants are there, and the next layer's begin to be copied; those of the first are waited for."""
+        computed = [each for each in self.program.layers if not each.is_view]
+        place, lines = computed.index(layer), []
+        if layer.index in self.placement.ahead:
+            lines += [*(self._begin(layer) if place == 0 else []), "    uaccel_fetch_wait();"]
+        following = computed[place + 1 : place + 2]
+        return lines + [line for after in following for line in self._begin(after)]
+
+    def _begin(self, layer: Layer) -> list[str]:
+        where = self.placement.ahead.get(layer.index)
+        return [] if where is None else self.ahead.copies(layer, address(where, self.options))
+
+    def _all_copied(self) -> list[str]:
+        """No copy goes on behind the back of the application, whose workspace it may be."""
+        return ["    uaccel_fetch_wait();"] if self.ahead else []
+
+    def _work(self, layer: Layer) -> list[str]:
+        return self._on_accelerator(layer) if layer.on_accelerator else [f"    {self._call(layer)};"]
+
+    def _call(self, layer: Layer, *before: str) -> str:
+        arguments = [*before, *(self._address(value) for value in (*layer.inputs, *layer.outputs))]
+        if layer.kernel.scratch:
+            arguments.append(address(self.placement.scratch[layer.index], self.options))
+        if self.ahead.parameters(layer):
+            arguments.append(address(self.placement.ahead[layer.index], self.options))
+        return f"{function_name(layer)}({', '.join(arguments)})"
+
+    def _on_accelerator(self, layer: Layer) -> list[str]:
+        engine = self.program.engine(layer)
+        call = self._call(layer, *([f"devices->{engine.name}"] if engine.has_device else []))
+        account = f"    UACCEL_ACCOUNT_LAYER({layer.index});"
+        if layer.twin is None:
+            return [
+                account,
+                f"    status = {call};",
+                "    if (status != 0) {",
+                f"        return uaccel_layer_failed({layer.index}, status);",
+                "    }",
+            ]
+        status = _status(layer.engine)
+        return [
+            account,
+            f"    if ({status} != 0 || {call} != 0) {{",
+            f"        UACCEL_ACCOUNT_FALLBACK({layer.index});",
+            *(
+                [f"        {status} = {engine.name}_found_again({status}, devices->{engine.name});"]
+                if is_activated(engine)
+                else []
+            ),
+            f"        {self._call(layer.twin)};",
+            "    }",
+        ]
+
+    def _address(self, value: Value) -> str:
+        place = self.placement.places[value.name]
+        if place.kind == "input":
+            return f"inputs->{self.names.inputs[place.index]}"
+        if place.kind == "output":
+            return f"outputs->{self.names.outputs[place.index]}"
+        return f"STATE({place.offset})" if place.kind == "state" else address(place, self.options)
+
+
+def _status(engine: str) -> str:
+    """The run function's variable: of a name that no parameter has."""
+    return f"{engine}_status"

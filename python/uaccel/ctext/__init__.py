@@ -1,1 +1,0 @@
-"""C as text: types, literals, arrays, and lines that fit, for all of uaccel that writes C."""

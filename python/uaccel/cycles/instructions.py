@@ -1,0 +1,272 @@
+"""What was executed: blocks of instructions, and what each instruction is."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Final
+
+# What the counting plugin wrote: which blocks of instructions were executed between two readings of the counter.
+
+
+@dataclass(frozen=True)
+class Block:
+    """Instructions in a row, all of them executed or none."""
+
+    address: int
+    instructions: int
+
+
+@dataclass(frozen=True)
+class Executed:
+    """``before``: how often it came directly behind another block; not all of them need be known."""
+
+    block: Block
+    times: int
+    before: Mapping[Block, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Mark:
+    """A reading of the counter: ``count`` instructions so far; ``executed`` since the reading before."""
+
+    count: int
+    executed: tuple[Executed, ...]
+    told: tuple[int, ...] = ()
+    """What stands behind the count: cycles, and those that a simulated core waited for code, data and devices."""
+
+    @property
+    def instructions(self) -> int:
+        """Since the reading before."""
+        return sum(row.times * row.block.instructions for row in self.executed)
+
+
+def read_marks(file: Path) -> list[Mark]:
+    """None where nothing was written, or not to its end."""
+    known: dict[int, Block] = {}
+    marks: list[tuple[list[int], list[list[int]]]] = []
+    try:
+        for line in file.read_text(encoding="ascii").splitlines():
+            if line.startswith("mark "):
+                marks.append(([int(word) for word in line.split()[1:]], []))
+            else:
+                number, address, *numbers = line.split()
+                known[int(number)] = Block(int(address, 16), int(numbers[0]))
+                marks[-1][1].append([int(number), *map(int, numbers[1:])])
+        return [Mark(head[0], tuple(_executed(row, known) for row in rows), tuple(head[1:])) for head, rows in marks]
+    except (OSError, ValueError, LookupError):
+        return []
+
+
+def _executed(row: list[int], known: Mapping[int, Block]) -> Executed:
+    number, times, *before = row
+    pairs = zip(before[::2], before[1::2], strict=True)
+    counts: dict[Block, int] = {}
+    for other, count in pairs:  # QEMU may have translated the same instructions more than once
+        counts[known[other]] = counts.get(known[other], 0) + count
+    return Executed(known[number], times, counts)
+
+
+# The instructions of firmware, as its toolchain's objdump tells them.
+
+_LINE: Final = re.compile(r"^\s*([0-9a-f]+):\t([0-9a-f]{4}(?: [0-9a-f]{4})?) *[\t ]*\t([^\t ]*)(?:\t([^;@]*))?")
+"""An instruction that objdump does not know has ``@`` for a name; data among the code is longer, or never executed."""
+_FUNCTION: Final = re.compile(r"^([0-9a-f]+) <(.+)>:$", re.MULTILINE)
+_REGISTER_THUMB: Final = re.compile(r"\b(r\d+|[sdq]\d+|sp|lr|pc|ip|fp|sl|sb|vpr)\b")
+_RANGE: Final = re.compile(r"([a-z]+)(\d+)-\1(\d+)")
+_NUMBERED_THUMB: Final = {"sb": "r9", "sl": "r10", "fp": "r11", "ip": "r12"}
+_STORES_THUMB: Final = re.compile(r"v?st(r|m|l|[24]\d)|push|vpush")
+_READS_ALL: Final = re.compile(
+    r"cmp|cmn|tst|teq|cb|b(?!f|ic)|vcmp|vpt|vpst|le|nop|it|tb[bh]|dsb|isb|dmb|msr|vmsr|cps|pld"
+)
+_TWO_RESULTS: Final = re.compile(
+    r"[su]m(ul|la)l|umaal|smlsld|smlald|v\w*l(d|s)?a?va?x?\.[su]|[su]?q?r?sh[lr]l|asrl|lsll|lsrl|ldrd"
+)
+_KEEPS: Final = re.compile(
+    r"[su]mlal|umaal|smls?ld|smlald|vr?ml\w*a\w*|vfm|vmla|vmls|vfnm|vq\w*mla|v\w*shru?n|v\w*movu?n|vsli|vsri|vaddl?va"
+    r"|movt|bf[ic]|[su]?q?r?sh[lr]l?$"
+)
+"""Those that read what they write."""
+_ONE_SOURCE: Final = re.compile(
+    r"mov|mvn|sxt|uxt|rev|rbit|clz|ldr|vld|adr|vmov|vdup|vneg|vabs|vcvt|vrint|vmvn|vcl|neg|dls|wls|mrs"
+)
+
+
+@dataclass(frozen=True)
+class Instruction:
+    """``name`` as objdump writes it but for the width: ``ldrb``, ``vmladava.s8``; ``size`` in bytes."""
+
+    address: int
+    size: int
+    name: str
+    operands: str = ""
+
+    @cached_property
+    def bare(self) -> str:
+        """Without the types that vectors have."""
+        return self.name.partition(".")[0]
+
+    @cached_property
+    def registers(self) -> tuple[str, ...]:
+        """All that are named, in order; lists and ranges one by one."""
+        text = _RANGE.sub(lambda m: ", ".join(f"{m[1]}{n}" for n in range(int(m[2]), int(m[3]) + 1)), self.operands)
+        return tuple(_NUMBERED_THUMB.get(name, name) for name in _REGISTER_THUMB.findall(text.partition("<")[0]))
+
+    @cached_property
+    def listed(self) -> int:
+        """How many registers stand between braces."""
+        text = self.operands[self.operands.find("{") :] if "{" in self.operands else ""
+        return len(Instruction(0, 0, "", text).registers)
+
+    @cached_property
+    def is_store(self) -> bool:
+        return _STORES_THUMB.match(self.name) is not None
+
+    @cached_property
+    def address_registers(self) -> frozenset[str]:
+        """What an access's address is computed from."""
+        if "[" in self.operands:
+            inside = self.operands[self.operands.index("[") : self.operands.index("]")]
+            return frozenset(Instruction(0, 0, "", inside).registers)
+        if self.bare.startswith(("push", "pop", "vpush", "vpop")):
+            return frozenset({"sp"})
+        return frozenset(self.registers[:1]) if "{" in self.operands else frozenset()
+
+    @cached_property
+    def updated(self) -> frozenset[str]:
+        """The base register where the access changes it."""
+        if self.bare.startswith(("push", "pop", "vpush", "vpop")):
+            return frozenset({"sp"})
+        changes = "!" in self.operands or re.search(r"\],", self.operands) is not None
+        return frozenset(sorted(self.address_registers)[:1]) if changes else frozenset()
+
+    @cached_property
+    def writes(self) -> frozenset[str]:
+        """Results, the base register apart."""
+        if self.is_store or _READS_ALL.match(self.name):
+            return frozenset()
+        if "{" in self.operands:
+            text = self.operands[self.operands.index("{") : self.operands.index("}")]
+            return frozenset(Instruction(0, 0, "", text).registers)
+        return frozenset(self.registers[: 2 if _TWO_RESULTS.match(self.name) else 1])
+
+    @cached_property
+    def reads(self) -> frozenset[str]:
+        """Sources, those of an address apart."""
+        if self.is_store or _READS_ALL.match(self.name):
+            return frozenset(self.registers) - self.address_registers
+        if "[" in self.operands or "{" in self.operands:
+            return frozenset()
+        results = 2 if _TWO_RESULTS.match(self.name) else 1
+        kept = _KEEPS.match(self.name) or (self.operands.count(",") < 2 and not _ONE_SOURCE.match(self.name))
+        return frozenset(self.registers[0 if kept else results :])
+
+
+Code = Mapping[int, Instruction]
+"""By address."""
+
+
+def disassemble(elf: Path, objdump: str, options: Sequence[str] = ()) -> Code:
+    """Empty where there is no such program, or it does not know the processor."""
+    return parse_instructions(listed(elf, objdump, options))
+
+
+def listed(elf: Path, objdump: str, options: Sequence[str] = ()) -> str:
+    """What ``objdump -d`` writes."""
+    try:
+        return subprocess.run([objdump, "-d", *options, str(elf)], capture_output=True, text=True, check=False).stdout
+    except OSError:
+        return ""
+
+
+def functions_in(listing: str) -> dict[int, str]:
+    """Names by the address at which each begins."""
+    return {int(match[1], 16): match[2] for match in _FUNCTION.finditer(listing)}
+
+
+def parse_instructions(listing: str) -> Code:
+    """What ``objdump -d`` wrote."""
+    code = {}
+    for line in listing.splitlines():
+        if match := _LINE.match(line):
+            name = match[3].removesuffix(".w").removesuffix(".n")
+            address, size = int(match[1], 16), 4 if " " in match[2] else 2
+            code[address] = Instruction(address, size, name, (match[4] or "").strip())
+    return code
+
+
+# Instructions of RISC-V, as objdump tells them.
+
+NAMED: Final = "littleriscv"
+"""In the first line of a listing."""
+LINE: Final = re.compile(r"^\s*([0-9a-f]+):\t([0-9a-f]{8}|[0-9a-f]{4}) *[\t ]*\t([^\t ]*)(?:\t([^#]*))?")
+_REGISTER: Final = re.compile(r"\b(ra|sp|gp|tp|[ast]\d+)\b")
+_STORES: Final = re.compile(r"s[bhw]")
+_UNNAMED: Final = (".4byte", ".insn")
+_CUSTOM: Final = (0x0B, 0x2B, 0x5B, 0x7B)
+_NUMBERED: Final = ("zero ra sp gp tp t0 t1 t2 s0 s1 " + " ".join(f"a{n}" for n in range(8))).split()
+_NUMBERED.extend([*(f"s{n}" for n in range(2, 12)), *(f"t{n}" for n in range(3, 7))])
+_NO_RESULT: Final = re.compile(r"b\w+|j|jr|ret|csr[wsc]i?|fence.*|wfi|mret|ecall|ebreak")
+
+
+@dataclass(frozen=True)
+class RiscvInstruction(Instruction):
+    """Registers are called as functions use them: ``a0``, ``s1``."""
+
+    @cached_property
+    def registers(self) -> tuple[str, ...]:
+        if self.name in _UNNAMED:
+            return self._numbered
+        return tuple(_REGISTER.findall(self.operands.partition("<")[0]))
+
+    @cached_property
+    def _numbered(self) -> tuple[str, ...]:
+        """Of a custom instruction, which objdump gives as its number: the result and both sources."""
+        word = int(self.operands.rpartition(" ")[2], 16)
+        return tuple(_NUMBERED[word >> at & 31] for at in (7, 15, 20)) if word & 0x7F in _CUSTOM else ()
+
+    @cached_property
+    def is_store(self) -> bool:
+        return _STORES.fullmatch(self.name) is not None
+
+    @cached_property
+    def address_registers(self) -> frozenset[str]:
+        return frozenset(_REGISTER.findall(self.operands.partition("(")[2]))
+
+    @cached_property
+    def updated(self) -> frozenset[str]:
+        return frozenset()
+
+    @cached_property
+    def writes(self) -> frozenset[str]:
+        if self.is_store or _NO_RESULT.fullmatch(self.name) or self.operands.startswith("zero"):
+            return frozenset()
+        return frozenset(self.registers[:1]) - {"zero"}
+
+    @cached_property
+    def reads(self) -> frozenset[str]:
+        """Sources, those of an address apart; a result is a source, too, where it is named again."""
+        if self.name == "ret":
+            return frozenset({"ra"})
+        return frozenset(self.registers[len(self.writes) :]) - self.address_registers - {"zero"}
+
+
+# The instructions in what ``objdump -d`` wrote, for whichever processor.
+
+_FIRST_LINES = 200
+
+
+def parse(listing: str) -> Code:
+    """By the processor that the listing names."""
+    if NAMED not in listing[:_FIRST_LINES]:
+        return parse_instructions(listing)
+    found = {}
+    for line in listing.splitlines():
+        if match := LINE.match(line):
+            address = int(match[1], 16)
+            found[address] = RiscvInstruction(address, len(match[2]) // 2, match[3], (match[4] or "").strip())
+    return found

@@ -1,0 +1,128 @@
+"""Windows: what TVM's converters of convolutions leave out."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from uaccel.errors import need
+from uaccel.frontend.onnx import functions
+from uaccel.frontend.onnx.converter import Context, Expr, converts, static_info
+from uaccel.frontend.onnx.graph import Node
+from uaccel.ops.operator import get
+from uaccel.ops.resize import Fold, MaxPositions, SpreadAttrs
+from uaccel.tvm_api import relax
+
+
+@converts("AveragePool", "Conv", "LpPool", "MaxPool")
+def window(context: Context, node: Node) -> list[Expr]:
+    """With the padding in numbers: TVM would pad before a convolution, in TIR that no later stage sees through."""
+    mode = node.attributes.get("auto_pad", "NOTSET")
+    if mode == "NOTSET":
+        return functions.convert(context, node) if len(node.outputs) == 1 else _with_positions(context, node)
+    need(len(node.outputs) == 1, f"auto_pad {mode} with the positions of maxima; give pads in numbers")
+    need(mode in ("SAME_UPPER", "SAME_LOWER", "VALID"), f"auto_pad {mode} is not known")
+    attributes = {name: value for name, value in node.attributes.items() if name != "auto_pad"}
+    extents = context.info(node.required_input(0)).shape[2:]
+    kernel = attributes.get("kernel_shape")
+    if kernel is None:
+        kernel = context.info(node.required_input(1)).shape[2:]
+    attributes["pads"] = _pads(mode, extents, kernel, attributes)
+    return context.compute(node.op, [context.optional(name) for name in node.inputs], **attributes)
+
+
+@converts("GlobalAveragePool", "GlobalLpPool", "GlobalMaxPool")
+def of_an_image(context: Context, node: Node) -> list[Expr]:
+    """Over the axes behind the channels, of which TVM asks for one at least."""
+    rank = len(context.info(node.required_input(0)).shape)
+    need(rank > 2, f"its input has rank {rank}, and only what lies behind batch and channels is pooled; wanted rank 3")
+    return functions.convert(context, node)
+
+
+def _pads(mode: str, extents: tuple[int, ...], kernel: tuple[int, ...], attributes: dict[str, Any]) -> list[int]:
+    """Amounts before, then amounts behind, each axis; SAME makes as many outputs as strides begin in the input."""
+    rank = len(extents)
+    if mode == "VALID":
+        return [0] * (2 * rank)
+    strides, dilations = (attributes.get(name, (1,) * rank) for name in ("strides", "dilations"))
+    less, more = [], []
+    for extent, size, stride, dilation in zip(extents, kernel, strides, dilations, strict=True):
+        needed = (-(-extent // stride) - 1) * stride + (size - 1) * dilation + 1
+        total = max(0, needed - extent)
+        less.append(total // 2)
+        more.append(total - total // 2)
+    return [*less, *more] if mode == "SAME_UPPER" else [*more, *less]
+
+
+@converts("ConvTranspose")
+def conv_transpose(context: Context, node: Node) -> list[Expr]:
+    """The shape of the output, where it is given, decides the padding."""
+    wanted = node.attributes.get("output_shape")
+    if not wanted:
+        return functions.convert(context, node)
+    attributes = dict(node.attributes)
+    del attributes["output_shape"]
+    mode = attributes.pop("auto_pad", "NOTSET")
+    data, weights = (context.info(node.required_input(position)).shape for position in (0, 1))
+    rank = len(data) - 2
+    wanted = wanted[-rank:]
+    kernel = attributes.get("kernel_shape", weights[2:])
+    strides = attributes.get("strides", (1,) * rank)
+    dilations = attributes.get("dilations", (1,) * rank)
+    extra = list(attributes.get("output_padding", (0,) * rank))
+    before, after = [], []
+    for axis in range(rank):
+        full = strides[axis] * (data[2 + axis] - 1) + (kernel[axis] - 1) * dilations[axis] + 1
+        total = full + extra[axis] - wanted[axis]
+        if total < 0:
+            extra[axis] -= total
+            total = 0
+        need(extra[axis] < max(strides[axis], dilations[axis]), f"output_shape {wanted} is too large")
+        low = total // 2 if mode == "SAME_UPPER" else total - total // 2
+        before.append(low)
+        after.append(total - low)
+    attributes |= {"pads": [*before, *after], "output_padding": extra}
+    return context.compute("ConvTranspose", [context.optional(name) for name in node.inputs], **attributes)
+
+
+def _spread(attributes: Mapping[str, Any], image: tuple[int, ...], kernel: tuple[int, ...], **more: int) -> SpreadAttrs:
+    rank = len(image)
+    strides, dilations = (attributes.get(name, (1,) * rank) for name in ("strides", "dilations"))
+    pads = attributes.get("pads", (0,) * (2 * rank))
+    fit = {len(kernel), len(strides), len(dilations), len(pads) // 2} == {rank}
+    need(fit, f"its windows have another number of axes than {rank}")
+    return SpreadAttrs(image, kernel, tuple(strides), tuple(dilations), tuple(pads[:rank]), tuple(pads[rank:]), **more)
+
+
+def _with_positions(context: Context, node: Node) -> list[Expr]:
+    need(not node.attributes.get("ceil_mode", 0), "ceil_mode with the positions of maxima; give pads in numbers")
+    name, attributes = node.required_input(0), node.attributes
+    order = int(bool(attributes.get("storage_order", 0)))
+    image = context.info(name).shape[2:]
+    attrs = _spread(attributes, image, tuple(attributes["kernel_shape"]), column_major=order)
+    whole = context.block.emit(get(MaxPositions)(context.expr(name), attrs=attrs), node.layer_name)
+    return [context.normal(relax.TupleGetItem(whole, number)) for number in range(2)]
+
+
+@converts("Col2Im")
+def fold(context: Context, node: Node) -> Expr:
+    """PyTorch's ``Fold``: windows are added up to images."""
+    image, kernel = (
+        tuple(int(extent) for extent in context.need_known(node.required_input(place), role).reshape(-1))
+        for place, role in ((1, "image's shape"), (2, "window's shape"))
+    )
+    return get(Fold)(context.expr(node.required_input(0)), attrs=_spread(node.attributes, image, kernel))
+
+
+@converts("MaxUnpool")
+def unpool(context: Context, node: Node) -> list[Expr]:
+    """A shape that is given has more elements at the ends of axes alone."""
+    inputs = [context.expr(name) for name in node.inputs[:2]]
+    if not node.optional_input(2):
+        return functions.convert(context, node)
+    wanted = [int(extent) for extent in context.need_known(node.inputs[2], "shape").reshape(-1)]
+    made = context.normal(context.compute(node.op, inputs, **node.attributes)[0])
+    shape = static_info(made, node.outputs[0]).shape
+    more = [extent - known for extent, known in zip(wanted, shape, strict=True)]
+    need(min(more) >= 0, f"its result is {wanted}, wanted at least {list(shape)}")
+    return [relax.op.nn.pad(made, [width for amount in more for width in (0, amount)], "constant", 0.0)]

@@ -1,0 +1,1 @@
+"""Quantised models of ONNX and PyTorch, rewritten in integer operators."""

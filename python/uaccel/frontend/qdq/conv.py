@@ -1,0 +1,235 @@
+"""Convolutions as integers, also transposed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from uaccel.errors import need
+from uaccel.frontend.qdq.emitter import Emitter, image_of, integers_of, of_image
+from uaccel.frontend.qdq.graph import CHANNELS_LAST, Integers, KnownIntegers, QdqGraph, QuantGrid, attributes, shape_of
+from uaccel.frontend.qdq.rules import (
+    Constants,
+    Emit,
+    Island,
+    Weights,
+    add_bias,
+    channel_bias,
+    constants,
+    ends,
+    read_twice,
+    rule,
+    weights_of,
+)
+from uaccel.model import Array, Shape
+from uaccel.ops.conv import Conv2d, Conv2dAttrs, DepthwiseConv2d, TransposeConv2d, TransposeConv2dAttrs
+from uaccel.ops.exact import FLOAT32
+from uaccel.ops.operator import constant, get
+from uaccel.tvm_api import relax
+
+# Convolutions of one and two dimensions, depthwise and grouped.
+
+CONVOLUTIONS = ("relax.nn.conv1d", "relax.nn.conv2d")
+
+
+@dataclass(frozen=True)
+class ConvAttrs2d:
+    """A convolution's attributes for two dimensions; one of one dimension has a height of 1."""
+
+    strides: Shape
+    padding: Shape
+    dilation: Shape
+    groups: int
+
+
+@rule(*CONVOLUTIONS, "relax.add")
+def convolution(island: Island) -> Emit | None:
+    found = add_bias(island.graph, island.core, *CONVOLUTIONS)
+    if found is None:
+        return None
+    call = island.graph.definitions[found[0]]
+    source, window = padded(island.graph, call)
+    grid = island.need_grid(source)
+    island.need_one_type(grid)
+    need_layout(call)
+    weights = weights_of(island.graph.integers(call.args[1]), 0)
+    bias = channel_bias(found[1], 1, len(shape_of(call)), weights.values.shape[0])
+    operands = constants(island, grid, weights, 0, bias)
+
+    def emit(emitter: Emitter) -> Integers:
+        data = image_of(emitter, integers_of(emitter, source, grid))
+        return convolved(emitter, island, call, data, grid, window, weights, operands)
+
+    return emit
+
+
+def need_layout(call: Any) -> None:
+    given = attributes(call)
+    plain = given.data_layout in ("NCHW", "NCW") and given.kernel_layout in ("OIHW", "OIW")
+    need(plain and given.out_layout in ("", given.data_layout), f"its layout is {given.data_layout}")
+
+
+def _window(call: Any) -> ConvAttrs2d:
+    given = attributes(call)
+    strides, dilation, padding = (tuple(map(int, part)) for part in (given.strides, given.dilation, given.padding))
+    if len(strides) == 1:
+        before, after = padding
+        return ConvAttrs2d((1, *strides), (0, before, 0, after), (1, *dilation), int(given.groups))
+    return ConvAttrs2d(strides, padding, dilation, int(given.groups))
+
+
+def padded(graph: QdqGraph, call: Any) -> tuple[Any, ConvAttrs2d]:
+    """The input, and the window with the zeros of a pad before it, which need no work of their own."""
+    window = _window(call)
+    pad = graph.call(call.args[0], "relax.nn.pad")
+    if pad is None or pad.attrs.pad_mode != "constant" or float(pad.attrs.pad_value) != 0.0:
+        return call.args[0], window
+    widths = [int(width) for width in pad.attrs.pad_width]
+    if any(widths[:4]):
+        return call.args[0], window
+    spatial = widths[4:] if len(widths) == 8 else [0, 0, *widths[4:]]
+    more = (spatial[0], spatial[2], spatial[1], spatial[3])
+    padding = tuple(a + b for a, b in zip(window.padding, more, strict=True))
+    return pad.args[0], ConvAttrs2d(window.strides, padding, window.dilation, window.groups)
+
+
+def convolved(
+    emitter: Emitter,
+    island: Island,
+    call: Any,
+    data: Any,
+    grid: QuantGrid,
+    window: ConvAttrs2d,
+    weights: Weights,
+    operands: Constants,
+) -> Integers:
+    """The result of ``call``, of an image with its channels last."""
+    attrs = Conv2dAttrs(
+        strides=window.strides,
+        padding=window.padding,
+        dilation=window.dilation,
+        groups=window.groups,
+        **ends(island, grid),
+        rounding=FLOAT32,
+        weight_bits=weights.bits,
+    )
+    values = weights.values if weights.values.ndim == 4 else weights.values[:, :, np.newaxis, :]
+    if values.shape[1] == 1 and window.groups == shape_of(data)[3] > 1 and weights.rest is None:
+        kernel = constant(values[:, 0].transpose(1, 2, 0))
+        expr = get(DepthwiseConv2d)(data, kernel, operands.bias, operands.multiplier, operands.shift, attrs=attrs)
+    else:
+        rest = None if weights.rest is None else weights.rest.reshape(values.shape).transpose(0, 2, 3, 1)
+        data, kernel = read_twice(emitter, data, grid, values.transpose(0, 2, 3, 1), rest)
+        args = (data, constant(kernel), operands.bias, operands.multiplier, operands.shift)
+        expr = get(Conv2d)(*args, attrs=attrs)
+    shape = shape_of(call)
+    return emitter.held(of_image(emitter, expr, shape), shape, island.output, CHANNELS_LAST[len(shape)])
+
+
+# Transposed convolutions of one and two dimensions.
+#
+# One in groups or with dilation is a convolution of its image with zeros between the pixels.
+
+TRANSPOSED = ("relax.nn.conv1d_transpose", "relax.nn.conv2d_transpose")
+
+
+@rule(*TRANSPOSED, "relax.add")
+def transposed(island: Island) -> Emit | None:
+    found = add_bias(island.graph, island.core, *TRANSPOSED)
+    if found is None:
+        return None
+    call = island.graph.definitions[found[0]]
+    given, grid = attributes(call), island.need_grid(call.args[0])
+    island.need_one_type(grid)
+    plain = given.data_layout in ("NCHW", "NCW") and given.kernel_layout in ("IOHW", "IOW")
+    need(plain, f"its layout is {given.data_layout}")
+    if int(given.groups) > 1 or any(int(step) > 1 for step in given.dilation):
+        return _spread_out(island, call, found[1], grid)
+    weights = weights_of(island.graph.integers(call.args[1]), 1)
+    need(weights.rest is None, "its weights need 9 bits once their zero point is taken off")
+    shape = shape_of(call)
+    operands = constants(island, grid, weights, 1, channel_bias(found[1], 1, len(shape), shape[1]), narrow=False)
+    attrs = TransposeConv2dAttrs(
+        size=_of_image(shape[2:], 1),
+        strides=_of_image(given.strides, 1),
+        padding=_of_image(given.padding[: len(given.strides)], 0),
+        **ends(island, grid),
+        rounding=FLOAT32,
+    )
+    values = weights.values if weights.values.ndim == 4 else weights.values[:, :, np.newaxis, :]
+    kernel = constant(values.transpose(1, 2, 3, 0))
+
+    def emit(emitter: Emitter) -> Integers:
+        data = image_of(emitter, integers_of(emitter, call.args[0], grid))
+        args = (data, kernel, operands.bias, operands.multiplier, operands.shift)
+        image = of_image(emitter, get(TransposeConv2d)(*args, attrs=attrs), shape)
+        return emitter.held(image, shape, island.output, CHANNELS_LAST[len(shape)])
+
+    return emit
+
+
+def _of_image(numbers: Iterable[Any], above: int) -> tuple[int, int]:
+    """For rows and columns; a line has one row, for which there is ``above``."""
+    *rows, columns = map(int, numbers)
+    return (rows or [above])[0], columns
+
+
+def _spread_out(island: Island, call: Any, bias: Array | None, grid: QuantGrid) -> Emit:
+    given, shape, known = attributes(call), shape_of(call), island.graph.integers(call.args[1])
+    weights = weights_of(known and _turned(known, int(given.groups)), 0)
+    operands = constants(island, grid, weights, 0, channel_bias(bias, 1, len(shape), shape[1]))
+    strides, dilation = _of_image(given.strides, 1), _of_image(given.dilation, 1)
+    kernel, padding = _of_image(weights.values.shape[2:], 1), _of_image(given.padding[: len(given.strides)], 0)
+    edges = []
+    for axis, (before, wanted) in enumerate(zip(shape_of(call.args[0])[2:], shape[2:], strict=True), 4 - len(shape)):
+        reach = dilation[axis] * (kernel[axis] - 1)
+        front = reach - padding[axis]
+        need(before * strides[axis] <= 2 * (wanted + reach), "a transposed convolution that is cut to less than half")
+        edges.append((front, wanted + reach - before * strides[axis] - front))
+    (top, bottom), (left, right) = (*[(0, 0)] * (4 - len(shape)), *edges)
+
+    def emit(emitter: Emitter) -> Integers:
+        image = image_of(emitter, integers_of(emitter, call.args[0], grid))
+        spread = _cut(emitter, _zeros_between(emitter, image, strides, grid), (top, bottom), (left, right), grid)
+        window = ConvAttrs2d(
+            (1, 1), tuple(max(0, edge) for edge in (top, left, bottom, right)), dilation, int(given.groups)
+        )
+        return convolved(emitter, island, call, spread, grid, window, weights, operands)
+
+    return emit
+
+
+def _turned(known: KnownIntegers, groups: int) -> KnownIntegers:
+    """The weights of the convolution: output channels first, and the other way round in each window."""
+    inputs, outputs, *kernel = known.shape
+    apart = known.reshaped((groups, inputs // groups, outputs, *kernel))
+    turned = apart.each(lambda part: np.flip(part.swapaxes(1, 2), tuple(range(3, part.ndim))))
+    return turned.reshaped((groups * outputs, inputs // groups, *kernel))
+
+
+def _zeros_between(emitter: Emitter, image: Any, strides: tuple[int, int], grid: QuantGrid) -> Any:
+    """And behind the last pixel as many."""
+    if strides == (1, 1):
+        return image
+    batch, height, width, channels = shape_of(image)
+    (down, right), bind = strides, partial(emitter.bind, quantisation=grid.quantisation)
+    apart = bind(relax.op.reshape(image, (batch, height, 1, width, 1, channels)), suffix="_pixels")
+    widths = [0, 0, 0, 0, 0, down - 1, 0, 0, 0, right - 1, 0, 0]
+    spread = bind(relax.op.nn.pad(apart, widths, "constant", float(grid.zero_point)), suffix="_spread")
+    return bind(relax.op.reshape(spread, (batch, height * down, width * right, channels)), suffix="_image")
+
+
+def _cut(emitter: Emitter, image: Any, rows: tuple[int, int], columns: tuple[int, int], grid: QuantGrid) -> Any:
+    """Without what lies beyond edges that are below 0."""
+    _, height, width, _ = shape_of(image)
+    begin = [max(0, -rows[0]), max(0, -columns[0])]
+    end = [height + min(0, rows[1]), width + min(0, columns[1])]
+    if (begin, end) == ([0, 0], [height, width]):
+        return image
+    return emitter.bind(
+        relax.op.strided_slice(image, [1, 2], begin, end), quantisation=grid.quantisation, suffix="_cut"
+    )

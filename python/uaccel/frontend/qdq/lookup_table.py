@@ -1,0 +1,234 @@
+"""Whatever depends on one quantised tensor, element by element, is a table of 256 entries."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from uaccel.frontend.qdq.emitter import Emitter, in_place, integers_of, moved_grid, reshaped
+from uaccel.frontend.qdq.graph import Integers, QdqGraph, QuantGrid, attributes, shape_of
+from uaccel.frontend.qdq.rules import Emit, number
+from uaccel.model import Array
+from uaccel.ops.exact import FLOAT32, float32_scale
+from uaccel.ops.lookup import (
+    FUNCTIONS,
+    FloatLookup,
+    Lookup,
+    Lookup16,
+    Lookup16Attrs,
+    LookupAttrs,
+    clip,
+    leaky_relu,
+    segments_of,
+    stored_values,
+    table_float32,
+    worth_a_table,
+)
+from uaccel.ops.operator import constant, get, info_of, name_of
+from uaccel.ops.quantize import Requantize, RequantizeAttrs
+from uaccel.tvm_api import is_call, is_var
+
+Reals = NDArray[np.floating[Any]]
+
+DEEPEST = 40  # operators of one chain
+
+NAMED_BY_TVM = ("nn.gelu", "nn.gelu_tanh", "nn.relu", "nn.silu", "nn.softplus")
+UNARY = {name: FUNCTIONS[name] for name in FUNCTIONS if f"nn.{name}" not in NAMED_BY_TVM and name != "identity"} | {
+    name: FUNCTIONS[name.removeprefix("nn.")] for name in NAMED_BY_TVM
+}
+"""By the names that Relax has for them."""
+BINARY: dict[str, Callable[..., Any]] = {
+    "add": np.add,
+    "divide": np.divide,
+    "greater": np.greater,
+    "less": np.less,
+    "maximum": np.maximum,
+    "minimum": np.minimum,
+    "multiply": np.multiply,
+    "power": np.power,
+    "subtract": np.subtract,
+}
+WITH_PARAMETERS = ("clip", "nn.leakyrelu", "nn.relu6")
+PRELU, WHERE = "nn.prelu", "where"
+
+
+def table_island(graph: QdqGraph, value: Any, output: QuantGrid, bounds: tuple[int, int]) -> Emit | None:
+    """What turns the one tensor that a value depends on into the quantised value; None where there is no such."""
+    source = source_of(graph, value)
+    grid = moved_grid(graph, source) if source is not None else None
+    if source is None or grid is None:
+        return None
+    if source.same_as(value):
+        return lambda emitter: requantize_by_table(emitter, source, grid, output, bounds)
+    names = "_".join(dict.fromkeys(functions(graph, value, source)))
+    if grid.dtype != "int8" or output.dtype != "int8":
+        steps = _wide_steps(graph, value, source, output)
+        attrs, *tables = segments_of(steps, *bounds, names)
+        return lambda emitter: _looked_up16(emitter, source, output, attrs, tables)
+    reals = table_float32(lambda x: evaluated(graph, value, source, x), grid.quantisation, output.quantisation)
+    table = np.clip(reals, *bounds).astype(reals.dtype)
+    return lambda emitter: _looked_up(emitter, source, grid, output, table, names)
+
+
+def _wide_steps(graph: QdqGraph, value: Any, source: Any, output: QuantGrid) -> NDArray[np.float64]:
+    """Of each value of 16 bits the real result, in double precision."""
+    reals = _wide_reals(graph, value, source)
+    return np.asarray(reals / np.float64(output.scale) + output.zero_point)
+
+
+def _wide_reals(graph: QdqGraph, value: Any, source: Any) -> NDArray[np.float64]:
+    grid = moved_grid(graph, source)
+    assert grid is not None
+    given, (low, high) = grid.wide, grid.wide.limits
+    with np.errstate(all="ignore"):
+        reals = (np.arange(low, high + 1) - given.zero_point) * np.float64(given.scale)
+        return np.asarray(evaluated(graph, value, source, reals))
+
+
+def reals_of(graph: QdqGraph, value: Any) -> NDArray[np.float64] | None:
+    """All that a function of one quantised tensor gives, counted in 16 bits; None for what is no such function."""
+    source = source_of(graph, value)
+    return None if source is None or moved_grid(graph, source) is None else _wide_reals(graph, value, source)
+
+
+def real_table(graph: QdqGraph, value: Any) -> Callable[[Emitter], Any] | None:
+    """What looks up the real results of a function of one tensor of 8 bits; None where that is not worth its flash."""
+    source = source_of(graph, value)
+    grid = moved_grid(graph, source) if source is not None else None
+    if source is None or grid is None or grid.dtype != "int8" or source.same_as(value):
+        return None
+    if info_of(value).dtype != "float32" or not worth_a_table(info_of(value).elements):
+        return None
+    with np.errstate(all="ignore"):
+        reals = (stored_values("int8") - grid.zero_point) * np.float64(grid.scale)
+        table = np.asarray(evaluated(graph, value, source, reals), np.float32)
+    names = "_".join(dict.fromkeys(functions(graph, value, source)))
+
+    def emit(emitter: Emitter) -> Any:
+        plain = emitter.plain(integers_of(emitter, source, grid))
+        return emitter.bind(get(FloatLookup)(plain, constant(table), attrs=LookupAttrs(names)))
+
+    return emit
+
+
+def _looked_up16(
+    emitter: Emitter, source: Any, output: QuantGrid, attrs: Lookup16Attrs, tables: list[Array]
+) -> Integers:
+    grid = moved_grid(emitter.graph, source)
+    assert grid is not None
+    held = in_place(emitter, integers_of(emitter, source, grid.wide))
+    expr = get(Lookup16)(held.stored, *map(constant, tables), attrs=attrs)
+    result = emitter.held(expr, held.shape, replace(output, dtype="int16"), held.layout)
+    return result if output.dtype == "int16" else emitter.narrowed(result, output)
+
+
+def requantize_by_table(
+    emitter: Emitter, source: Any, grid: QuantGrid, output: QuantGrid, bounds: tuple[int, int]
+) -> Integers:
+    """The same values on another grid."""
+    held = integers_of(emitter, source, grid)
+    if grid == output and bounds == output.limits:
+        return held
+    if held.stored is None and held.flat_of is not None:
+        held, shape = held.flat_of, held.shape
+        stored = regridded(emitter, held.stored, grid, output, bounds)
+        return reshaped(emitter, Integers(held.shape, output, held.layout, stored), shape)
+    stored = regridded(emitter, held.stored, grid, output, bounds)
+    return Integers(held.shape, output, held.layout, stored)
+
+
+def regridded(emitter: Emitter, stored: Any, grid: QuantGrid, output: QuantGrid, bounds: tuple[int, int]) -> Any:
+    """Integers of one grid as those of another, between two bounds; nothing to do where that changes nothing."""
+    if grid == output and bounds == output.limits:
+        return stored
+    if grid.dtype == output.dtype == "int8":
+        table = np.clip(table_float32(FUNCTIONS["identity"], grid.quantisation, output.quantisation), *bounds)
+        expr = get(Lookup)(stored, constant(table), attrs=LookupAttrs("requantize"))
+    else:
+        multiplier, shift = float32_scale(float(np.float32(grid.scale) / np.float32(output.scale)))
+        attrs = RequantizeAttrs(
+            grid.zero_point, output.zero_point, multiplier, shift, *bounds, output.dtype, rounding=FLOAT32
+        )
+        expr = get(Requantize)(stored, attrs=attrs)
+    return emitter.bind(expr, quantisation=output.quantisation, suffix="_requantized")
+
+
+def _looked_up(emitter: Emitter, source: Any, grid: QuantGrid, output: QuantGrid, table: Any, names: str) -> Integers:
+    held = integers_of(emitter, source, grid)
+    stored = held.stored if held.stored is not None else emitter.plain(held)
+    layout = held.layout
+    expr = get(Lookup)(stored, constant(table), attrs=LookupAttrs(names))
+    return emitter.held(expr, held.shape, output, layout)
+
+
+def source_of(graph: QdqGraph, value: Any, depth: int = 0) -> Any | None:
+    """The one quantised variable that a value depends on through elementwise functions alone."""
+    if not is_var(value) or depth > DEEPEST:
+        return None
+    if value not in graph.sources:
+        graph.sources[value] = value if moved_grid(graph, value) is not None else _source_of_call(graph, value, depth)
+    return graph.sources[value]
+
+
+def _source_of_call(graph: QdqGraph, value: Any, depth: int) -> Any | None:
+    call = graph.definitions.get(value)
+    operands = _operands(graph, call) if call is not None and is_call(call) else None
+    if operands is None:
+        return None
+    computed = [arg for arg in operands if graph.value(arg) is None]
+    found = {source_of(graph, arg, depth + 1) for arg in computed}
+    alike = len(found) == 1 and all(shape_of(arg) == shape_of(call) for arg in computed)
+    return found.pop() if alike else None
+
+
+def _operands(graph: QdqGraph, call: Any) -> list[Any] | None:
+    """The tensors that an elementwise operator reads, constants among them of one number; None for any other."""
+    name = name_of(call).removeprefix("relax.")
+    if name in UNARY or name in WITH_PARAMETERS:
+        return [call.args[0]]
+    if name not in BINARY and name not in (PRELU, WHERE):
+        return None
+    known = [graph.value(arg) for arg in call.args]
+    single = all(value is None or (value.size and (value == value.flat[0]).all()) for value in known)
+    return list(call.args) if single and any(value is None for value in known) else None
+
+
+def evaluated(graph: QdqGraph, value: Any, source: Any, reals: Reals) -> Reals:
+    """A function of one tensor, for these numbers of it, in their precision."""
+    if value.same_as(source):
+        return reals
+    known = graph.value(value)
+    if known is not None:
+        return known.reshape(-1)[:1].astype(reals.dtype)
+    call = graph.definitions[value]
+    operands = [evaluated(graph, arg, source, reals) for arg in _operands(graph, call) or ()]
+    return np.asarray(_applied(name_of(call).removeprefix("relax."), call, operands), reals.dtype)
+
+
+def _applied(name: str, call: Any, operands: list[Reals]) -> Any:
+    if name == "clip":
+        low, high = (number(arg) for arg in call.args[1:3])
+        return clip(-math.inf if low is None else low, math.inf if high is None else high)(operands[0])
+    if name == "nn.relu6":
+        return clip(0, 6)(operands[0])
+    if name == "nn.leakyrelu":
+        return leaky_relu(float(attributes(call).alpha))(operands[0])
+    if name == WHERE:
+        return np.where(operands[0] != 0, operands[1], operands[2])
+    if name == PRELU:
+        return np.where(operands[0] > 0, operands[0], operands[0] * operands[1])
+    return UNARY[name](operands[0]) if name in UNARY else BINARY[name](*operands)
+
+
+def functions(graph: QdqGraph, value: Any, source: Any) -> list[str]:
+    """The names of the functions from the source to the value, for reports."""
+    if value.same_as(source) or not is_var(value) or graph.value(value) is not None:
+        return []
+    call = graph.definitions[value]
+    inner = [name for arg in _operands(graph, call) or () for name in functions(graph, arg, source)]
+    return [*inner, name_of(call).removeprefix("relax.").removeprefix("nn.")]

@@ -1,0 +1,281 @@
+"""Matrix products as integers, and sums that stay real."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+
+from uaccel.errors import ModelError, need
+from uaccel.frontend.qdq.conv import CONVOLUTIONS, ConvAttrs2d, need_layout, padded
+from uaccel.frontend.qdq.emitter import Emitter, image_of, integers_of, moved_grid, of_image
+from uaccel.frontend.qdq.graph import OFFSETS, Integers, QdqGraph, QuantGrid, declared_grid, shape_of
+from uaccel.frontend.qdq.rules import (
+    Constants,
+    Emit,
+    Island,
+    Weights,
+    add_bias,
+    channel_bias,
+    constants,
+    ends,
+    read_twice,
+    rule,
+    weights_of,
+)
+from uaccel.model import Array
+from uaccel.ops.accumulators import (
+    NHWC,
+    Conv2dSums,
+    Conv2dSumsAttrs,
+    DequantizeSums,
+    DequantizeSumsAttrs,
+    FullyConnectedSums,
+    FullyConnectedSumsAttrs,
+)
+from uaccel.ops.exact import FLOAT32, float32_scales
+from uaccel.ops.matmul import BatchMatmul, BatchMatmulAttrs, FullyConnected, FullyConnectedAttrs
+from uaccel.ops.operator import constant, get, info_of
+from uaccel.ops.storage import identity
+from uaccel.tvm_api import is_var, relax
+
+# Matrix products: with constant weights, and of two tensors computed at run time.
+
+MATMUL = "relax.matmul"
+MOST_AXES = 5
+
+
+@rule(MATMUL, "relax.add")
+def product(island: Island) -> Emit | None:
+    found = add_bias(island.graph, island.core, MATMUL)
+    if found is None:
+        return None
+    call = island.graph.definitions[found[0]]
+    left, known = (island.graph.integers(arg) for arg in call.args)
+    if known is None or left is not None or len(known.shape) != 2 or len(shape_of(call.args[0])) < 2:
+        need(found[1] is None, "a bias behind a product of two tensors")
+        return _of_two(island, call)
+    grid = island.need_grid(call.args[0])
+    island.need_one_type(grid)
+    weights = weights_of(known.each(np.transpose), 0)
+    shape = shape_of(call)
+    bias = channel_bias(found[1], len(shape) - 1, len(shape), weights.values.shape[0])
+    operands = constants(island, grid, weights, 0, bias)
+    return lambda emitter: _emit(emitter, island, call, grid, weights, operands)
+
+
+def _emit(
+    emitter: Emitter, island: Island, call: Any, grid: QuantGrid, weights: Weights, operands: Constants
+) -> Integers:
+    data, values = rows_of(emitter, integers_of(emitter, call.args[0], grid), weights)
+    shape = shape_of(call)
+    attrs = FullyConnectedAttrs(**ends(island, grid), rounding=FLOAT32, weight_bits=weights.bits)
+    args = (data, constant(values), operands.bias, operands.multiplier, operands.shift)
+    result = get(FullyConnected)(*args, attrs=attrs)
+    if len(shape) != 2:
+        result = relax.op.reshape(emitter.bind(result, suffix="_rows"), shape)
+    return emitter.held(result, shape, island.output, identity(len(shape)))
+
+
+def rows_of(emitter: Emitter, held: Integers, weights: Weights) -> tuple[Any, Array]:
+    """The input as a matrix, and the weights as they read its rows."""
+    values, rest, depth = weights.values, weights.rest, weights.values.shape[1]
+    if held.flat_of is not None and held.stored is None:
+        order = _order_of(held.flat_of)
+        values, rest = values[:, order], rest[:, order] if rest is not None else None
+        data = held.flat_of.stored
+    else:
+        data = emitter.plain(held)
+    rows = math.prod(held.shape) // depth
+    if shape_of(data) != (rows, depth):
+        expr = relax.op.reshape(data, (rows, depth))
+        data = emitter.bind(expr, quantisation=held.grid.quantisation, suffix="_rows")
+    return read_twice(emitter, data, held.grid, values, rest)
+
+
+def _order_of(source: Integers) -> Any:
+    """For each element of a row as it is stored its place in the row that the model means."""
+    places = np.arange(math.prod(source.shape[1:])).reshape(source.shape[1:])
+    return places.transpose([axis - 1 for axis in source.layout[1:]]).reshape(-1)
+
+
+@dataclass(frozen=True)
+class _Factor:
+    """One of two tensors, with its integers if it is constant."""
+
+    expr: Any
+    grid: QuantGrid
+    known: Array | None = None
+
+    @staticmethod
+    def of(island: Island, expr: Any, which: str) -> _Factor:
+        known = island.graph.integers(expr)
+        if known is None:
+            return _Factor(expr, island.need_grid(expr, which))
+        declared, scales, zeros = str(known.integers.dtype), np.unique(known.scales), np.unique(known.zero_points)
+        need(declared in OFFSETS, f"{which} is a constant of {declared}")
+        need(scales.size == zeros.size == 1, f"{which} is a constant with several scales, and no matrix of weights")
+        grid = declared_grid(float(scales[0]), int(zeros[0]), declared)
+        held = known.integers.astype(np.int64) - OFFSETS[declared]
+        return _Factor(expr, grid, held.astype(grid.dtype))
+
+    def held(self, emitter: Emitter) -> Integers:
+        if self.known is None:
+            return integers_of(emitter, self.expr, self.grid)
+        return Integers(self.known.shape, self.grid, identity(self.known.ndim), constant(self.known))
+
+
+def _of_two(island: Island, call: Any) -> Emit:
+    pairs = zip(call.args, ("its input", "its second input"), strict=True)
+    factors = [_Factor.of(island, expr, which) for expr, which in pairs]
+    grid, other = (factor.grid for factor in factors)
+    for side in (grid, other):
+        island.need_one_type(side)
+    ranks = [len(shape_of(arg)) for arg in call.args]
+    possible = all(2 <= rank <= MOST_AXES for rank in ranks)
+    need(possible, f"its inputs have ranks {ranks[0]} and {ranks[1]}, possible are 2 to {MOST_AXES}")
+    need((island.low, island.high) == island.output.limits, "an activation behind a product of two tensors")
+    factor = np.float32(grid.scale) * np.float32(other.scale) / np.float32(island.output.scale)
+    multipliers, shifts = float32_scales(np.array([factor], np.float32), grid.dtype == "int16")
+    attrs = BatchMatmulAttrs(
+        adj_x=False,
+        adj_y=False,
+        lhs_zero_point=grid.zero_point,
+        rhs_zero_point=other.zero_point,
+        output_zero_point=island.output.zero_point,
+        multiplier=int(multipliers[0]),
+        shift=int(shifts[0]),
+        rounding=FLOAT32,
+    )
+
+    def emit(emitter: Emitter) -> Integers:
+        (lhs, adj_x), (rhs, adj_y) = (_side(emitter, factor.held(emitter)) for factor in factors)
+        changed = BatchMatmulAttrs(**{**vars(attrs), "adj_x": adj_x, "adj_y": adj_y})
+        shape = shape_of(call)
+        return emitter.held(get(BatchMatmul)(lhs, rhs, attrs=changed), shape, island.output, identity(len(shape)))
+
+    return emit
+
+
+def _side(emitter: Emitter, held: Integers) -> tuple[Any, bool]:
+    """One side as it is stored, and whether its matrices lie transposed."""
+    *batch, rows, columns = identity(held.rank)
+    swapped = (*batch, columns, rows)
+    if held.stored is not None and held.layout == swapped:
+        return held.stored, True
+    return emitter.plain(held), False
+
+
+# Convolutions and matrix products of integers whose results stay real: exact sums, and one float output stage.
+
+MOST_UNITS: Final = 1 << 30
+"""Of a bias, in products; a larger one is added as a real number."""
+
+Real = Callable[[Emitter], Any]
+"""Gives the variable of the float result."""
+
+
+def real_sums(graph: QdqGraph, var: Any) -> tuple[Any, Real] | None:
+    """The variable of the operator proper, and what computes the real value; None for what integers do not."""
+    found = add_bias(graph, var, *CONVOLUTIONS, MATMUL)
+    if found is None or info_of(var).dtype != "float32":
+        return None
+    call = graph.definitions[found[0]]
+    if graph.integers(call.args[1]) is None:
+        return None
+    try:
+        return found[0], (_matmul if graph.name(found[0]) == MATMUL else _convolution)(graph, call, found[1])
+    except ModelError:
+        return None
+
+
+@dataclass(frozen=True)
+class _Layer:
+    """``bias`` has a real number for each output channel."""
+
+    grid: QuantGrid
+    weights: Weights
+    bias: Array
+
+    def dense(self, emitter: Emitter, rows: Any, values: Array) -> Any:
+        expr = get(FullyConnectedSums)(rows, constant(values), attrs=FullyConnectedSumsAttrs())
+        return self.real(emitter, emitter.bind(expr, suffix="_sums"), values)
+
+    def real(self, emitter: Emitter, sums: Any, values: Array) -> Any:
+        """Of sums of what is stored, whose zero point goes into the bias."""
+        scales = np.float64(self.grid.scale) * self.weights.scales.astype(np.float64)
+        units = np.rint(self.bias / scales)
+        whole = np.where(np.abs(units) <= MOST_UNITS, units, 0)
+        zeros = self.grid.zero_point * values.reshape(len(values), -1).astype(np.int64).sum(axis=1)
+        rest = (self.bias - whole * scales).astype(np.float32)
+        operands = ((whole - zeros).astype(np.int32), scales.astype(np.float32), rest)
+        attrs = DequantizeSumsAttrs(len(shape_of(sums)) - 1)
+        return emitter.bind(get(DequantizeSums)(sums, *map(constant, operands), attrs=attrs))
+
+
+def _grid(graph: QdqGraph, source: Any) -> QuantGrid:
+    grid = moved_grid(graph, source)
+    if grid is None or grid.dtype != "int8":
+        raise ModelError("its input is not quantised to 8 bits")
+    return grid
+
+
+def _matmul(graph: QdqGraph, call: Any, bias: Array | None) -> Real:
+    known, shape = graph.integers(call.args[1]), shape_of(call)
+    need(known is not None and len(known.shape) == 2 and len(shape_of(call.args[0])) >= 2, "its weights are no matrix")
+    assert known is not None
+    weights = weights_of(known.each(np.transpose), 0)
+    biases = channel_bias(bias, len(shape) - 1, len(shape), len(weights.values))
+    layer = _Layer(_grid(graph, call.args[0]), weights, biases)
+
+    def emit(emitter: Emitter) -> Any:
+        held = integers_of(emitter, call.args[0], layer.grid)
+        real = layer.dense(emitter, *rows_of(emitter, held, weights))
+        return real if len(shape) == 2 else emitter.bind(relax.op.reshape(real, shape), suffix="_real")
+
+    return emit
+
+
+def _convolution(graph: QdqGraph, call: Any, bias: Array | None) -> Real:
+    source, window = padded(graph, call)
+    need_layout(call)
+    weights, shape = weights_of(graph.integers(call.args[1]), 0), shape_of(call)
+    layer = _Layer(_grid(graph, source), weights, channel_bias(bias, 1, len(shape), len(weights.values)))
+
+    def emit(emitter: Emitter) -> Any:
+        image = image_of(emitter, integers_of(emitter, source, layer.grid))
+        rest = None if weights.rest is None else _filters(weights.rest)
+        data, values = read_twice(emitter, image, layer.grid, _filters(weights.values), rest)
+        real = of_image(emitter, _convolved(emitter, layer, data, values, window), shape)
+        if not is_var(real):
+            real = emitter.bind(real, suffix="_line")
+        axes = (0, len(shape) - 1, *range(1, len(shape) - 1))
+        return emitter.bind(relax.op.permute_dims(real, axes), suffix="_real")
+
+    return emit
+
+
+def _filters(weights: Array) -> Array:
+    """Channels last, and with a height of 1 where there is no height."""
+    return (weights if weights.ndim == 4 else weights[:, :, np.newaxis]).transpose(0, 2, 3, 1)
+
+
+def _convolved(emitter: Emitter, layer: _Layer, data: Any, values: Array, window: ConvAttrs2d) -> Any:
+    """Channels last. Windows of a pixel are rows of a matrix."""
+    batch, *extents, depth = shape_of(data)
+    if values.shape[1:3] == window.strides == (1, 1) and not any(window.padding) and window.groups == 1:
+        rows = emitter.bind(relax.op.reshape(data, (-1, depth)), suffix="_rows")
+        real = layer.dense(emitter, rows, values.reshape(len(values), depth))
+        return emitter.bind(relax.op.reshape(real, (batch, *extents, len(values))), suffix="_image")
+    padding = window.padding
+    if any(padding) and layer.grid.zero_point:
+        top, left, bottom, right = padding
+        widths = [0, 0, top, bottom, left, right, 0, 0]
+        expr = relax.op.nn.pad(data, widths, "constant", float(layer.grid.zero_point))
+        data, padding = emitter.bind(expr, suffix="_padded"), (0, 0, 0, 0)
+    attrs = Conv2dSumsAttrs(window.strides, padding, window.dilation, window.groups, NHWC)
+    sums = emitter.bind(get(Conv2dSums)(data, constant(values), attrs=attrs), suffix="_sums")
+    return layer.real(emitter, sums, values)

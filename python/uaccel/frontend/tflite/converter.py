@@ -1,0 +1,361 @@
+"""The frame of the converters from TFLite: constants, shapes, checks."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from uaccel.errors import InternalError, ModelError, need
+from uaccel.frontend.checks import Budget, at_run_time, shape_text
+from uaccel.frontend.converters import Converters, always
+from uaccel.frontend.tflite.reader import ACTIVATIONS, PADDINGS, Operator, Tensor
+from uaccel.model import Array, Shape, TensorSpec
+from uaccel.ops.fixedpoint import quantize_multiplier, quantize_multipliers
+from uaccel.ops.operator import constant, same_padding
+from uaccel.tvm_api import is_constant, relax
+
+# The frame of the TFLite converters: one function an operator, registered by name.
+
+INTEGER_ACTIVATIONS = ("int8", "int16")
+
+Expr = Any
+Converter = Callable[["Context", Operator], "Expr | Sequence[Expr] | Update | Several"]
+VariableKey = int | tuple[str, str]
+"""A variable tensor's index; a resource's container and name."""
+
+
+@dataclass
+class Variable:
+    """What lasts from one inference to the next; ``expr`` is its value at this point, None before the walk."""
+
+    spec: TensorSpec
+    initial: Array
+    expr: Expr = None
+
+
+@dataclass(frozen=True)
+class Update:
+    """An operator that changes variables: its call gives its outputs, and then their new values; or, of a tensor that
+    is both, this alone."""
+
+    call: Expr
+    variables: tuple[Tensor | VariableKey, ...]
+
+
+@dataclass(frozen=True)
+class Several:
+    """A call that gives several outputs."""
+
+    call: Expr
+
+
+def _no_subgraph(_number: int) -> Any:
+    raise InternalError("this context knows no subgraphs")
+
+
+@dataclass
+class Context:
+    """The Relax expression of every tensor met so far, and of every variable as it is at this point."""
+
+    budget: Budget
+    exprs: dict[int, Expr] = field(default_factory=dict)
+    variables: dict[VariableKey, Variable] = field(default_factory=dict)
+    handles: dict[int, VariableKey] = field(default_factory=dict)
+    """Of tensors that are no data but stand for a variable."""
+    subgraph: Callable[[int], Any] = _no_subgraph
+    """Gives the module of another subgraph of the file."""
+    inside: tuple[int, ...] = (0,)
+    """The subgraphs that are being read, the innermost last."""
+
+    def expr(self, tensor: Tensor) -> Expr:
+        if tensor.index in self.variables:
+            return self.variables[tensor.index].expr
+        if tensor.index in self.exprs:
+            return self.exprs[tensor.index]
+        if tensor.data is None:
+            raise ModelError(f'tensor "{tensor.name}" is used before it is computed')
+        return constant(tensor.data)
+
+
+WIDE_WEIGHTS = 16
+"""Bits of weights that lost a zero point, beside activations of 8 bits; no file holds such."""
+
+
+def is_quantised(operator: Operator) -> bool:
+    """Works on 8 or 16 bit integers: uaccel's own operators; the rest goes through TVM's converter."""
+    first = operator.inputs[0] if operator.inputs else None
+    return first is not None and first.info.dtype in INTEGER_ACTIVATIONS
+
+
+def is_number(operator: Operator) -> bool:
+    """Works on integers of 8 or 16 bits, or on floats."""
+    first = operator.inputs[0] if operator.inputs else None
+    return first is not None and first.info.dtype in (*INTEGER_ACTIVATIONS, "float32")
+
+
+CONVERTERS: Converters[Converter] = Converters("uaccel.frontend.tflite", when=is_quantised)
+converts = CONVERTERS.converts
+
+
+def need_constant(tensor: Tensor, role: str) -> Array:
+    if tensor.data is None:
+        raise at_run_time(role, tensor.name)
+    return tensor.data
+
+
+def need_dtype(tensor: Tensor, allowed: Sequence[str], role: str) -> None:
+    if tensor.info.dtype not in allowed:
+        raise ModelError(f'{role} "{tensor.name}" is {tensor.info.dtype}, supported is {" or ".join(allowed)}')
+
+
+def round_half_away(value: np.float32) -> int:
+    """The reference's rounding of a single-precision quotient."""
+    return math.floor(float(value) + 0.5) if value >= 0 else math.ceil(float(value) - 0.5)
+
+
+def quantize_value(tensor: Tensor, real: float) -> int:
+    """A real constant in the tensor's quantised domain, before clamping."""
+    quotient = np.float32(real) / np.float32(tensor.scale)
+    return tensor.zero_point + round_half_away(quotient)
+
+
+def factor(what: str, real: float) -> dict[str, int]:
+    """The attributes ``what_multiplier`` and ``what_shift``."""
+    multiplier, shift = quantize_multiplier(real)
+    return {f"{what}_multiplier": multiplier, f"{what}_shift": shift}
+
+
+_BOUNDS: Mapping[str, tuple[float | None, float | None]] = {
+    "NONE": (None, None),
+    "RELU": (0.0, None),
+    "RELU6": (0.0, 6.0),
+    "RELU_N1_TO_1": (-1.0, 1.0),
+}
+
+
+def activation_range(operator: Operator, output: Tensor) -> tuple[int, int]:
+    """The clamp that a fused activation means for the quantised output."""
+    return bounded_range(output, *_bounds(operator))
+
+
+def activated(operator: Operator, value: Expr) -> Expr:
+    """A float with the fused activation."""
+    low, high = _bounds(operator)
+    return value if low is None else relax.op.clip(value, low, math.inf if high is None else high)
+
+
+def _bounds(operator: Operator) -> tuple[float | None, float | None]:
+    name = ACTIVATIONS[operator.option("FusedActivationFunction")]
+    if name not in _BOUNDS:
+        raise ModelError(f"fused activation {name} is not supported; use RELU, RELU6, RELU_N1_TO_1 or none")
+    return _BOUNDS[name]
+
+
+def bounded_range(output: Tensor, low: float | None, high: float | None) -> tuple[int, int]:
+    """The output's dtype range, narrowed to the real interval low..high."""
+    info = np.iinfo(output.info.dtype)
+    minimum, maximum = int(info.min), int(info.max)
+    if low is not None:
+        minimum = max(minimum, quantize_value(output, low))
+    if high is not None:
+        maximum = min(maximum, quantize_value(output, high))
+    return minimum, maximum
+
+
+def window_padding(
+    operator: Operator,
+    data: Tensor,
+    kernel: tuple[int, int],
+    strides: tuple[int, int],
+    dilation: tuple[int, int],
+) -> tuple[int, int, int, int]:
+    """top, left, bottom, right of a SAME or VALID window."""
+    if PADDINGS[operator.options.Padding()] == "VALID":
+        return 0, 0, 0, 0
+    top, bottom = same_padding(data.info.shape[1], kernel[0], strides[0], dilation[0])
+    left, right = same_padding(data.info.shape[2], kernel[1], strides[1], dilation[1])
+    return top, left, bottom, right
+
+
+def channel_multipliers(
+    data: Tensor, weights: Tensor, output: Tensor, channels: int, *, single: bool = False
+) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+    """Multiplier and shift per output channel: input scale * weight scale / output scale, in double precision;
+    ``single``: but for the product."""
+    scales = np.asarray(weights.required_quantisation.scales, np.float64)
+    need(len(scales) in (1, channels), f"{len(scales)} weight scales for {channels} output channels")
+    products = np.float64(data.scale) * scales
+    if single:
+        products = (np.float32(data.scale) * scales.astype(np.float32)).astype(np.float64)
+    effective = products / np.float64(output.scale)
+    multiplier, shift = quantize_multipliers(np.broadcast_to(effective, (channels,)))
+    need_possible_shift(data, int(shift.max(initial=0)))
+    return multiplier, shift
+
+
+def need_possible_shift(data: Tensor, shift: int) -> None:
+    """The form for 64-bit sums of 16-bit activations shifts right by 15 - shift bits, at least 8 of them."""
+    possible = data.info.dtype != "int16" or shift <= 7
+    need(possible, f"the output's scale is finer than the products' by 2**{shift}; 16-bit activations allow 2**7")
+
+
+def bias_values(bias: Tensor | None, channels: int, data: Tensor, wide: Sequence[str] = ("int32", "int64")) -> Array:
+    """The bias, zeros where the model has none; its type is the accumulator's.
+
+    ``wide``: the types that it may have beside 16-bit activations.
+    """
+    is_wide = data.info.dtype == "int16"
+    if bias is None:
+        return np.zeros(channels, np.int64 if is_wide else np.int32)
+    need_dtype(bias, wide if is_wide else ("int32",), "bias")
+    values = need_constant(bias, "bias").reshape(-1)
+    need(len(values) == channels, f"{len(values)} bias values for {channels} output channels")
+    return values
+
+
+# Conditions that several operators share.
+
+
+def need_sum_in_32_bits(data: Tensor, count: int) -> None:
+    """The reference sums in 32 bits and adds half the count to round; beyond that its result means nothing."""
+    limit = (2**31 - 1) // (1 - int(np.iinfo(data.info.dtype).min))
+    need(
+        count <= limit,
+        f"the sum of {count} {data.info.dtype} elements overflows 32 bits; at most {limit} are possible",
+    )
+
+
+def need_equal_quantisation(data: Tensor, output: Tensor, tolerance: float = 0.0) -> None:
+    """For operators that pass elements on as they are stored."""
+    equal = abs(data.scale - output.scale) <= tolerance and data.zero_point == output.zero_point
+    given, wanted = output.required_quantisation, data.required_quantisation
+    need(
+        equal,
+        f"the output's quantisation ({given}) differs from the input's ({wanted}); this operator cannot rescale",
+    )
+
+
+def need_quantisation(output: Tensor, scale: float, zero_point: int, tolerance: float = 0.0) -> None:
+    """For operators that compute one quantisation alone; ``tolerance`` is a share of the scale."""
+    fits = abs(output.scale - scale) <= tolerance * scale and output.zero_point == zero_point
+    wanted = f"scale 1/{round(1 / scale)}, zero point {zero_point}"
+    need(fits, f"the output's quantisation is {output.required_quantisation}, wanted {wanted}")
+
+
+def axis_numbers(axes: Tensor, data: Tensor) -> list[int]:
+    """The constant axes of ``data``, counted from the front."""
+    need_dtype(axes, ("int32", "int64"), "axes")
+    rank = len(data.info.shape)
+    values = [int(axis) for axis in need_constant(axes, "axes").reshape(-1)]
+    for axis in values:
+        need(-rank <= axis < rank, f"axis {axis} is not an axis of {data.info}")
+    return [axis % rank for axis in values]
+
+
+# What is known at compile time: constants of the file, and what operators compute from nothing else.
+
+
+def constant_value(context: Context, tensor: Tensor) -> Array | None:
+    """The tensor's value, None where it is computed or given at run time."""
+    expr = context.exprs.get(tensor.index)
+    if expr is None:
+        return tensor.data
+    return np.asarray(expr.value.numpy()) if is_constant(expr) else None
+
+
+def need_known(context: Context, tensor: Tensor, role: str) -> Array:
+    value = constant_value(context, tensor)
+    if value is None:
+        raise at_run_time(role, tensor.name)
+    need(value.dtype.kind == "i", f'{role} "{tensor.name}" is {value.dtype}, wanted integers')
+    return value
+
+
+def need_numbers(context: Context, tensor: Tensor, role: str, count: int) -> list[int]:
+    """A constant list of ``count`` integers."""
+    numbers = [int(value) for value in need_known(context, tensor, role).reshape(-1)]
+    need(len(numbers) == count, f'{role} "{tensor.name}" has {len(numbers)} entries, wanted {count}')
+    return numbers
+
+
+def need_shape(output: Tensor, shape: Sequence[int]) -> None:
+    """The file must say of the output what follows from the inputs."""
+    need(
+        output.info.shape == tuple(shape),
+        f'output "{output.name}" has shape {shape_text(output.info.shape)}, the inputs give {shape_text(shape)}',
+    )
+
+
+def need_same_dtype(data: Tensor, output: Tensor) -> None:
+    need(
+        data.info.dtype == output.info.dtype,
+        f'input "{data.name}" is {data.info.dtype} and output "{output.name}" is {output.info.dtype}; '
+        "this operator cannot convert",
+    )
+
+
+def apply(
+    context: Context,
+    tensors: Sequence[Tensor],
+    symbolic: Callable[..., Expr],
+    folded: Callable[..., Array],
+) -> Expr:
+    """``symbolic`` over the tensors' expressions, or at once the value where all of them are known."""
+    values = [constant_value(context, tensor) for tensor in tensors]
+    if all(value is not None for value in values):
+        return constant(folded(*values))
+    return symbolic(*[context.expr(tensor) for tensor in tensors])
+
+
+# Operators that only look at the same bytes under another shape, and those that ask for shapes.
+
+
+def reshaped(expr: Expr, old: Shape, new: Shape) -> Expr:
+    return expr if old == new else relax.op.reshape(expr, new)
+
+
+@converts("RESHAPE", "SQUEEZE", "EXPAND_DIMS", when=always)
+def reshape(context: Context, operator: Operator) -> Expr:
+    """The output's own shape counts, as in the reference; a shape given as a tensor or option repeats it."""
+    data, output = operator.required_input(0), operator.outputs[0]
+    need(data.info.elements == output.info.elements, f"cannot reshape {data.info} to {output.info}")
+    need_same_dtype(data, output)
+    return apply(
+        context,
+        [data],
+        lambda expr: relax.op.reshape(expr, output.info.shape),
+        lambda array: array.reshape(output.info.shape),
+    )
+
+
+@converts("SHAPE", when=always)
+def shape(_context: Context, operator: Operator) -> Expr:
+    data, output = operator.required_input(0), operator.outputs[0]
+    need_shape(output, [len(data.info.shape)])
+    return constant(np.array(data.info.shape, output.info.dtype))
+
+
+@converts("RANK", when=always)
+def rank(_context: Context, operator: Operator) -> Expr:
+    data, output = operator.required_input(0), operator.outputs[0]
+    need_shape(output, [])
+    return constant(np.array(len(data.info.shape), output.info.dtype))
+
+
+@converts("BROADCAST_ARGS", when=always)
+def broadcast_args(context: Context, operator: Operator) -> Expr:
+    """The common shape of two; both must be known, for every shape is fixed."""
+    first, second = (need_known(context, operator.required_input(i), "shape") for i in (0, 1))
+    output = operator.outputs[0]
+    try:
+        common = np.broadcast_shapes(tuple(first.reshape(-1)), tuple(second.reshape(-1)))
+    except ValueError:
+        common = None
+    need(common is not None, f"the shapes {first.tolist()} and {second.tolist()} have no common one")
+    need_shape(output, [len(common or ())])
+    return constant(np.array(common, output.info.dtype))

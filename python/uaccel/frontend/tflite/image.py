@@ -1,0 +1,124 @@
+"""Images in other sizes, and boxes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from uaccel.errors import need
+from uaccel.frontend.converters import always
+from uaccel.frontend.tflite.converter import (
+    Context,
+    Expr,
+    Several,
+    converts,
+    need_constant,
+    need_dtype,
+    need_numbers,
+)
+from uaccel.frontend.tflite.elementwise import need_one_scale
+from uaccel.frontend.tflite.reader import Operator, Tensor, custom_options, whole_number
+from uaccel.ops.detection import Detections, DetectionsAttrs
+from uaccel.ops.operator import constant, get
+from uaccel.ops.quantize import Dequantize, DequantizeAttrs
+from uaccel.ops.reduce import TopK, TopKAttrs
+from uaccel.ops.resize import ResizeBilinear, ResizeBilinearAttrs, ResizeNearest, ResizeNearestAttrs
+
+# RESIZE_NEAREST_NEIGHBOR and RESIZE_BILINEAR to a constant size.
+
+LARGEST_EXTENT = 1 << 15  # the tables' 16 bits
+
+
+def _size(operator: Operator, allowed: tuple[str, ...]) -> tuple[int, int]:
+    data = operator.required_input(0)
+    need_dtype(data, allowed, "input")
+    need_dtype(operator.outputs[0], (data.info.dtype,), "output")
+    need(len(data.info.shape) == 4, f"input has rank {len(data.info.shape)}, wanted 4 (NHWC)")
+    values = [int(extent) for extent in need_constant(operator.required_input(1), "size").reshape(-1)]
+    need(len(values) == 2 and min(values) > 0, f"size {values} is not a height and a width")
+    need(max(values) <= LARGEST_EXTENT, f"size {values} is larger than {LARGEST_EXTENT} pixels")
+    return values[0], values[1]
+
+
+@converts("RESIZE_BILINEAR")
+def resize_bilinear(context: Context, operator: Operator) -> Expr:
+    data, size, options = operator.required_input(0), _size(operator, ("int8",)), operator.options
+    corners, centers = bool(options.AlignCorners()), bool(options.HalfPixelCenters())
+    need(not (corners and centers), "align_corners and half_pixel_centers exclude each other")
+    attrs = ResizeBilinearAttrs(size, corners, centers)
+    return get(ResizeBilinear)(context.expr(data), attrs=attrs)
+
+
+@converts("RESIZE_NEAREST_NEIGHBOR")
+def resize_nearest(context: Context, operator: Operator) -> Expr:
+    data, size, options = operator.required_input(0), _size(operator, ("int8", "int16")), operator.options
+    largest = max(data.info.shape[1:3])
+    need(largest <= LARGEST_EXTENT, f"input {data.info} is larger than {LARGEST_EXTENT} pixels")
+    attrs = ResizeNearestAttrs(bool(options.AlignCorners()), bool(options.HalfPixelCenters()))
+    context.budget.bytes(8 * sum(size))
+    tables = [nearest(extent, out, attrs) for extent, out in zip(data.info.shape[1:3], size, strict=True)]
+    return get(ResizeNearest)(context.expr(data), *map(constant, tables), attrs=attrs)
+
+
+def nearest(extent: int, out: int, attrs: ResizeNearestAttrs) -> NDArray[np.int16]:
+    """For each output pixel of one axis the input pixel that it shows, in the reference's single precision."""
+    single = np.float32
+    spans = (extent - 1, out - 1) if attrs.align_corners and out > 1 else (extent, out)
+    scale = single(spans[0]) / single(spans[1])
+    position = (np.arange(out, dtype=single) + single(0.5 if attrs.half_pixel_centers else 0.0)) * scale
+    pixel = np.floor(position.astype(np.float64) + (0.5 if attrs.align_corners else 0.0))
+    return np.asarray(np.minimum(pixel, extent - 1), np.int16)
+
+
+# TOPK_V2, and TFLite_Detection_PostProcess, with which detectors end.
+
+SCALES = ("y_scale", "x_scale", "h_scale", "w_scale")
+
+
+@converts("TOPK_V2", when=always)
+def top_k(context: Context, operator: Operator) -> Several:
+    data, positions = operator.required_input(0), operator.outputs[-1]
+    (count,) = need_numbers(context, operator.required_input(1), "k", 1)
+    need_dtype(positions, ("int32",), "positions")
+    attrs = TopKAttrs(len(data.info.shape) - 1, count, 1, "int32")
+    return Several(get(TopK)(context.expr(data), attrs=attrs))
+
+
+@converts("CUSTOM:TFLite_Detection_PostProcess", when=always)
+def detections(context: Context, operator: Operator) -> Several:
+    """The fast form keeps the best class of each box, the regular one goes from class to class."""
+    options = custom_options(operator)
+    regular = bool(options.get("use_regular_nms", False))
+    each = whole_number(options, "detections_per_class", 100) if regular else 0
+    need(each > 0 or not regular, f"detections_per_class is {each}, wanted a positive number")
+    kinds = whole_number(options, "max_classes_per_detection", 1)
+    need(kinds == 1 or regular, f"max_classes_per_detection is {kinds}; only 1 can be compiled")
+    attrs = DetectionsAttrs(
+        most=whole_number(options, "max_detections"),
+        classes=whole_number(options, "num_classes"),
+        overlap=_number(options, "nms_iou_threshold"),
+        least=_number(options, "nms_score_threshold"),
+        **{name: _number(options, name) for name in SCALES},
+        each=each,
+    )
+    need(all(getattr(attrs, name) > 0 for name in SCALES), f"its {', '.join(SCALES)} must be above 0")
+    given = [_real(context, operator.required_input(place)) for place in range(3)]
+    return Several(get(Detections)(*given, attrs=attrs))
+
+
+def _real(context: Context, tensor: Tensor) -> Expr:
+    need_dtype(tensor, ("float32", "int8", "uint8"), "input")
+    if tensor.info.dtype == "float32":
+        return context.expr(tensor)
+    need_one_scale(tensor)
+    attrs = DequantizeAttrs(float(np.float32(tensor.scale)), tensor.zero_point)
+    return get(Dequantize)(context.expr(tensor), attrs=attrs)
+
+
+def _number(options: Mapping[str, Any], name: str) -> float:
+    value = options.get(name)
+    need(isinstance(value, int | float), f"its option {name} is {value!r}, wanted a number")
+    return float(np.float32(value or 0))

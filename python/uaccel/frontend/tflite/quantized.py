@@ -1,0 +1,87 @@
+"""QUANTIZE (also from one integer quantisation to another), DEQUANTIZE, and CAST between integers."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from uaccel.errors import need
+from uaccel.frontend.converters import always
+from uaccel.frontend.tflite.converter import Context, Expr, converts, need_dtype
+from uaccel.frontend.tflite.elementwise import need_one_scale
+from uaccel.frontend.tflite.reader import Operator, Tensor
+from uaccel.ops import exact
+from uaccel.ops.fixedpoint import quantize_multiplier
+from uaccel.ops.operator import get
+from uaccel.ops.quantize import Dequantize, DequantizeAttrs, Quantize, QuantizeAttrs, Requantize, RequantizeAttrs
+from uaccel.tvm_api import relax
+
+QUANTISED_FLOATS, HALF = ("int8", "uint8", "int16"), "float16"
+REQUANTISATIONS = {
+    "int8": ("int8", "uint8", "int16", "int32"),
+    "uint8": ("int8",),
+    "int16": ("int8", "int16", "int32"),
+    "int32": ("int8", "int16"),
+}
+CASTS = ("int8", "uint8", "int16", "uint32", "int32", "uint64", "int64", "bool", "float32")
+
+
+def _to_float(operator: Operator) -> bool:
+    return operator.required_input(0).info.dtype in (*QUANTISED_FLOATS, HALF)
+
+
+def _between_numbers(operator: Operator) -> bool:
+    return operator.required_input(0).info.dtype in CASTS and operator.outputs[0].info.dtype in CASTS
+
+
+def _tensors(operator: Operator) -> tuple[Tensor, Tensor]:
+    data, output = operator.required_input(0), operator.outputs[0]
+    need(data.info.shape == output.info.shape, f"the shapes of {data.info} and {output.info} differ")
+    return data, output
+
+
+@converts("QUANTIZE", when=always)
+def quantize(context: Context, operator: Operator) -> Expr:
+    data, output = _tensors(operator)
+    need_dtype(data, ("float32", *REQUANTISATIONS), "input")
+    need_one_scale(output)
+    if data.info.dtype == "float32":
+        need_dtype(output, QUANTISED_FLOATS, "output")
+        attrs = QuantizeAttrs(output.scale, output.zero_point, output.info.dtype)
+        return get(Quantize)(context.expr(data), attrs=attrs)
+    need_dtype(output, REQUANTISATIONS[data.info.dtype], f"from {data.info.dtype}, output")
+    need_one_scale(data)
+    low, high = exact.limits(output.info.dtype)
+    return rescaled(context, data, output, low, high)
+
+
+def rescaled(context: Context, data: Tensor, output: Tensor, low: int, high: int) -> Expr:
+    """From the input's quantisation to the output's, clamped to the stored values low..high."""
+    multiplier, shift = quantize_multiplier(data.scale / output.scale)
+    attrs = RequantizeAttrs(
+        input_zero_point=data.zero_point,
+        output_zero_point=output.zero_point,
+        multiplier=multiplier,
+        shift=shift,
+        clamp_min=low,
+        clamp_max=high,
+        output_dtype=output.info.dtype,
+    )
+    return get(Requantize)(context.expr(data), attrs=attrs)
+
+
+@converts("DEQUANTIZE", when=_to_float)
+def dequantize(context: Context, operator: Operator) -> Expr:
+    data, output = _tensors(operator)
+    need_dtype(output, ("float32",), "output")
+    if data.info.dtype == HALF:
+        return relax.op.astype(context.expr(data), "float32")  # every such number is one
+    need_one_scale(data)
+    return get(Dequantize)(context.expr(data), attrs=DequantizeAttrs(float(np.float32(data.scale)), data.zero_point))
+
+
+@converts("CAST", when=_between_numbers)
+def cast(context: Context, operator: Operator) -> Expr:
+    """The stored numbers, whatever the scales; too large ones lose their upper bits. The tensors' types count: the
+    reference does not read the options, and some files' contradict them."""
+    data, output = _tensors(operator)
+    return relax.op.astype(context.expr(data), output.info.dtype)

@@ -1,0 +1,202 @@
+"""Layers with state: LSTM and SVDF."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from uaccel.errors import need
+from uaccel.frontend.tflite.converter import (
+    Context,
+    Update,
+    bias_values,
+    converts,
+    factor,
+    is_number,
+    need_constant,
+    need_dtype,
+    need_possible_shift,
+)
+from uaccel.frontend.tflite.reader import ACTIVATIONS, Operator, Tensor
+from uaccel.model import Array
+from uaccel.ops.activation import sigmoid_points
+from uaccel.ops.fixedpoint import quantize_multiplier
+from uaccel.ops.operator import constant, get
+from uaccel.ops.recurrent import LSTM_GATES as GATES
+from uaccel.ops.recurrent import SQUASHED, Cell, Lstm, LstmAttrs, Recurrent, RecurrentAttrs
+from uaccel.ops.svdf import Svdf, SvdfAttrs, SvdfFloat, SvdfFloatAttrs
+
+# SVDF on int8 frames with a state of int8 or int16, and in float.
+
+
+def need_variable(context: Context, tensor: Tensor, role: str) -> None:
+    need(tensor.index in context.variables, f'{role} "{tensor.name}" is no variable tensor')
+
+
+def need_zero_points(*tensors: Tensor) -> None:
+    """In the range of what is stored; of 16 bits it is 0."""
+    for tensor in tensors:
+        limits, point = np.iinfo(tensor.info.dtype), tensor.zero_point
+        fits = point == 0 if tensor.info.dtype == "int16" else limits.min <= point <= limits.max
+        need(fits, f'{tensor.info.dtype} "{tensor.name}" has zero point {point}, which cannot be')
+
+
+@converts("SVDF", when=is_number)
+def svdf(context: Context, operator: Operator) -> Update:
+    """The fused activation of integers means nothing to the reference: the output's quantisation holds it."""
+    data, features, times = (operator.required_input(i) for i in range(3))
+    state, output = operator.required_input(4), operator.outputs[0]
+    for tensor in (data, features, times):
+        need(len(tensor.info.shape) == 2, f'"{tensor.name}" has rank {len(tensor.info.shape)}, wanted 2')
+    rank, filters = operator.options.Rank(), features.info.shape[0]
+    need(rank > 0 and filters % rank == 0, f"{filters} filters are no multiple of rank {rank}")
+    if data.info.dtype == "float32":
+        return _svdf_float(context, operator)
+    need_dtype(data, ("int8",), "input")
+    need_dtype(output, ("int8",), "output")
+    need_dtype(features, ("int8",), "feature weights")
+    need_dtype(state, ("int8", "int16"), "state")
+    need_dtype(times, (state.info.dtype,), "time weights")
+    need_variable(context, state, "state")
+    need_zero_points(data, state, output)
+    bias = bias_values(operator.optional_input(3), filters // rank, data)
+    attrs = SvdfAttrs(
+        rank=rank,
+        input_zero_point=data.zero_point,
+        state_zero_point=state.zero_point,
+        output_zero_point=output.zero_point,
+        **factor("feature", data.scale * features.scale / state.scale),
+        **factor("output", state.scale * times.scale / output.scale),
+    )
+    weights = (need_constant(features, "feature weights"), need_constant(times, "time weights"), bias)
+    call = get(Svdf)(context.expr(data), context.expr(state), *map(constant, weights), attrs=attrs)
+    return Update(call, (state,))
+
+
+def _svdf_float(context: Context, operator: Operator) -> Update:
+    given = [operator.required_input(i) for i in (0, 4, 1, 2)]
+    _, state, features, _ = given
+    for tensor in (*given, operator.outputs[0]):
+        need_dtype(tensor, ("float32",), "operand")
+    need_variable(context, state, "state")
+    name = ACTIVATIONS[operator.option("FusedActivationFunction")]
+    need(name in ("NONE", "RELU"), f"activation {name} is not supported; an SVDF with RELU or none can be compiled")
+    rank = operator.options.Rank()
+    bias = operator.optional_input(3)
+    first = constant(np.zeros(features.info.shape[0] // rank, np.float32)) if bias is None else context.expr(bias)
+    call = get(SvdfFloat)(*map(context.expr, given), first, attrs=SvdfFloatAttrs(rank, int(name == "RELU")))
+    return Update(call, (state,))
+
+
+# UNIDIRECTIONAL_SEQUENCE_LSTM on int8 and int16 vectors, with a cell state of 16 bits, and in float.
+
+WEIGHTS, RECURRENT, PEEPHOLES, BIASES, PROJECTION, HIDDEN, CELL, NORMS = 1, 5, 9, 12, 16, 18, 19, 20
+"""Where the inputs stand; of each kind those of the four gates in a row, of peepholes three."""
+GATE_UNIT = 2.0**-12
+FRACTION = 2.0**-15
+FINEST, COARSEST = -27, 1
+"""Powers of two that the scale of the cell state may be."""
+
+
+@converts("UNIDIRECTIONAL_SEQUENCE_LSTM", when=is_number)
+def lstm(context: Context, operator: Operator) -> Update:
+    _refuse_extras(operator)
+    data, output = operator.required_input(0), operator.outputs[0]
+    hidden, cell = operator.required_input(HIDDEN), operator.required_input(CELL)
+    need_dtype(output, (data.info.dtype,), "output")
+    need_dtype(hidden, (data.info.dtype,), "hidden state")
+    need_variable(context, hidden, "hidden state")
+    need_variable(context, cell, "cell state")
+    if data.info.dtype == "float32":
+        return _lstm_float(context, operator)
+    need_dtype(cell, ("int16",), "cell state")
+    need_zero_points(data, hidden, cell)
+    wide = data.info.dtype == "int16"
+    weights, recurrent = (_gates(operator, first, ("int8",), "weights") for first in (WEIGHTS, RECURRENT))
+    biases = _gates(operator, BIASES, ("int64",) if wide else ("int32",), "bias")
+    parameters = (
+        *(_stacked(tensors, "weights") for tensors in (weights, recurrent)),
+        *(_stacked(biases, "bias"), _scales(data, weights, hidden, recurrent), sigmoid_points()),
+    )
+    call = get(Lstm)(
+        *(context.expr(tensor) for tensor in (data, hidden, cell)),
+        *map(constant, parameters),
+        attrs=_attributes(operator, data, hidden, cell),
+    )
+    return Update(call, (hidden, cell))
+
+
+def _lstm_float(context: Context, operator: Operator) -> Update:
+    data, hidden, cell = (operator.required_input(i) for i in (0, HIDDEN, CELL))
+    need_dtype(cell, ("float32",), "cell state")
+    parameters = [
+        _stacked(_gates(operator, first, ("float32",), role), role)
+        for first, role in ((WEIGHTS, "weights"), (RECURRENT, "weights"), (BIASES, "bias"))
+    ]
+    clip = float(np.float32(operator.options.CellClip()))
+    functions = " ".join(SQUASHED[Cell.LSTM])
+    time_major = int(operator.options.TimeMajor())
+    attrs = RecurrentAttrs(Cell.LSTM.value, time_major, functions, cell_clip=max(clip, 0.0))
+    states = (context.expr(tensor) for tensor in (data, hidden, cell))
+    return Update(get(Recurrent)(*states, *map(constant, parameters), attrs=attrs), (hidden, cell))
+
+
+def _refuse_extras(operator: Operator) -> None:
+    for first, count, what in (
+        *((PEEPHOLES, 3, "peephole connections"), (PROJECTION, 2, "a projection")),
+        (NORMS, 4, "layer normalisation"),
+    ):
+        given = any(operator.optional_input(first + i) is not None for i in range(count))
+        need(not given, f"it has {what}, which is not supported; an LSTM without can be compiled")
+    need(operator.optional_input(WEIGHTS) is not None, "its input gate is coupled to its forget gate: not supported")
+    options = operator.options
+    name = ACTIVATIONS[options.FusedActivationFunction()]
+    need(name == "TANH", f"activation {name} is not supported; an LSTM with TANH can be compiled")
+    need(not options.DiagonalRecurrentTensors(), "its recurrent weights are diagonal, which is not supported")
+
+
+def _gates(operator: Operator, first: int, dtypes: Sequence[str], role: str) -> list[Tensor]:
+    """The four tensors of a kind."""
+    tensors = [operator.required_input(first + i) for i in range(len(GATES))]
+    for tensor in tensors:
+        need_dtype(tensor, dtypes, role)
+        need(not tensor.quantisation or not tensor.quantisation.per_channel, f'"{tensor.name}" has a scale per channel')
+        need(not tensor.quantisation or tensor.zero_point == 0, f'the zero point of "{tensor.name}" must be 0')
+    return tensors
+
+
+def _stacked(tensors: Sequence[Tensor], role: str) -> Array:
+    shapes = {tensor.info.shape for tensor in tensors}
+    need(len(shapes) == 1, f"the gates' {role} differ in shape: {', '.join(str(tensor.info) for tensor in tensors)}")
+    return np.stack([need_constant(tensor, role) for tensor in tensors])
+
+
+def _scales(data: Tensor, weights: Sequence[Tensor], hidden: Tensor, recurrent: Sequence[Tensor]) -> NDArray[np.int32]:
+    """For each gate multiplier and shift of what comes from the input, and from the hidden state."""
+    rows = []
+    for gate, back in zip(weights, recurrent, strict=True):
+        given = quantize_multiplier(data.scale * gate.scale / GATE_UNIT)
+        kept = quantize_multiplier(hidden.scale * back.scale / GATE_UNIT)
+        need_possible_shift(data, max(given[1], kept[1]))
+        rows.append((*given, *kept))
+    return np.array(rows, np.int32)
+
+
+def _attributes(operator: Operator, data: Tensor, hidden: Tensor, cell: Tensor) -> LstmAttrs:
+    power = round(math.log2(cell.scale))
+    need(FINEST <= power <= COARSEST, f"the cell state's scale is 2**{power}; 2**{FINEST} to 2**{COARSEST} can be")
+    clip = float(np.float32(operator.options.CellClip()))
+    return LstmAttrs(
+        time_major=int(operator.options.TimeMajor()),
+        input_zero_point=data.zero_point,
+        hidden_zero_point=hidden.zero_point,
+        cell_clip=int(min(clip / cell.scale, 32767.0)) if clip > 0 else 0,
+        **factor("keep", FRACTION * cell.scale / cell.scale),
+        **factor("take", FRACTION * FRACTION / cell.scale),
+        **factor("give", FRACTION * FRACTION / hidden.scale),
+        tanh_multiplier=3 << max(0, 12 + power),
+        tanh_right_shift=max(0, -12 - power),
+    )

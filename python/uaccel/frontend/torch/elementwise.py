@@ -1,0 +1,309 @@
+"""Arithmetic element by element, with truth values and pairs."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any, Final
+
+import numpy as np
+
+from uaccel.errors import need
+from uaccel.frontend.torch.converter import Context, Expr, arguments, converts
+from uaccel.frontend.torch.program import info_of_value
+from uaccel.ops.operator import constant
+from uaccel.tvm_api import relax
+
+# Operators whose arguments TVM's converter leaves out, or that it does not have.
+
+REDUCTIONS = {
+    "aten.amax.default": relax.op.max,
+    "aten.amin.default": relax.op.min,
+    "aten.prod.dim_int": relax.op.prod,
+}
+
+EXTREMES = {
+    "aten.max.dim": (relax.op.max, relax.op.argmax),
+    "aten.min.dim": (relax.op.min, relax.op.argmin),
+}
+
+
+def _operand(context: Context, node: Any, value: Any) -> Expr:
+    """A node or a number, in the type of the result."""
+    made = node.meta["val"]
+    dtype = info_of_value(made[0] if isinstance(made, (list, tuple)) else made).dtype
+    if not hasattr(value, "op"):
+        return constant(np.array(value, dtype))
+    same = info_of_value(value.meta["val"]).dtype == dtype
+    expr = context.expr(value)
+    return expr if same else context.emit(relax.op.astype(expr, dtype))
+
+
+def _scaled(context: Context, node: Any, value: Any) -> Expr:
+    """Times ``alpha``."""
+    alpha = arguments(node).get("alpha", 1)
+    operand = _operand(context, node, value)
+    if alpha == 1:
+        return operand
+    return context.emit(relax.op.multiply(operand, _operand(context, node, alpha)))
+
+
+@converts("aten.add.Tensor", "aten.add.Scalar")
+def add(context: Context, node: Any) -> Expr:
+    return relax.op.add(_operand(context, node, node.args[0]), _scaled(context, node, node.args[1]))
+
+
+@converts("aten.sub.Tensor", "aten.sub.Scalar")
+def subtract(context: Context, node: Any) -> Expr:
+    return relax.op.subtract(_operand(context, node, node.args[0]), _scaled(context, node, node.args[1]))
+
+
+@converts("aten.rsub.Tensor", "aten.rsub.Scalar")
+def subtract_from(context: Context, node: Any) -> Expr:
+    return relax.op.subtract(_operand(context, node, node.args[1]), _scaled(context, node, node.args[0]))
+
+
+@converts("aten.div.Tensor")
+def divide(context: Context, node: Any) -> Expr:
+    return relax.op.divide(_operand(context, node, node.args[0]), _operand(context, node, node.args[1]))
+
+
+def _between_integers(node: Any) -> bool:
+    """TVM's converter has infinities where there is no bound."""
+    return not node.args[0].meta["val"].dtype.is_floating_point
+
+
+@converts("aten.clamp.default", when=_between_integers)
+def clamp(context: Context, node: Any) -> Expr:
+    given = arguments(node)
+    value = _operand(context, node, given["self"])
+    if given["min"] is not None:
+        value = context.emit(relax.op.maximum(value, _operand(context, node, given["min"])))
+    return value if given["max"] is None else relax.op.minimum(value, _operand(context, node, given["max"]))
+
+
+@converts("aten.where.self", when=lambda node: len({arg.meta["val"].dtype for arg in node.args[1:3]}) > 1)
+def either(context: Context, node: Any) -> Expr:
+    """Of two types: both in that of the result."""
+    one, other = (_operand(context, node, arg) for arg in node.args[1:3])
+    return relax.op.where(context.expr(node.args[0]), one, other)
+
+
+@converts("aten.elu.default")
+def elu(context: Context, node: Any) -> Expr:
+    """scale * x where x is positive, else scale * alpha * (exp(input_scale * x) - 1)."""
+    given = arguments(node)
+    value = context.expr(node.args[0])
+    zero = _operand(context, node, 0)
+    above = context.emit(relax.op.maximum(value, zero))
+    below = context.emit(relax.op.minimum(value, zero))
+    if given["input_scale"] != 1:
+        below = context.emit(relax.op.multiply(below, _operand(context, node, given["input_scale"])))
+    rise = context.emit(relax.op.subtract(context.emit(relax.op.exp(below)), _operand(context, node, 1)))
+    rise = context.emit(relax.op.multiply(rise, _operand(context, node, given["alpha"])))
+    whole = context.emit(relax.op.add(above, rise))
+    return whole if given["scale"] == 1 else relax.op.multiply(whole, _operand(context, node, given["scale"]))
+
+
+@converts("aten.pow.Tensor_Scalar")
+def power(context: Context, node: Any) -> Expr:
+    """Small whole powers are products, which every processor has."""
+    base, exponent = node.args
+    value = _operand(context, node, base)
+    if exponent == 0.5:
+        return relax.op.sqrt(value)
+    if exponent not in (2, 3, 4, 5, 6, 7, 8):
+        return relax.op.power(value, _operand(context, node, exponent))
+    result = value
+    for bit in bin(int(exponent))[3:]:
+        result = context.emit(relax.op.multiply(result, result))
+        result = context.emit(relax.op.multiply(result, value)) if bit == "1" else result
+    return result
+
+
+@converts(*REDUCTIONS)
+def reduction(context: Context, node: Any) -> Expr:
+    return REDUCTIONS[str(node.target)](context.expr(node.args[0]), *_axes(node))
+
+
+@converts(*EXTREMES)
+def extreme_along(context: Context, node: Any) -> Expr:
+    """Values and indices."""
+    axes, keep = _axes(node)
+    value = context.expr(node.args[0])
+    of_values, of_places = EXTREMES[str(node.target)]
+    values = context.emit(of_values(value, axes, keep))
+    return [values, context.emit(of_places(value, axes[0] if axes else None, keep))]
+
+
+@converts("aten.mean.dim")
+def mean(context: Context, node: Any) -> Expr:
+    """TVM's converter takes no dimensions for none of them."""
+    return relax.op.mean(_operand(context, node, node.args[0]), *_axes(node))
+
+
+@converts("aten.var_mean.correction", "aten.var_mean.dim")
+def variance_and_mean(context: Context, node: Any) -> Expr:
+    return [
+        context.emit(variance(context, node)),
+        context.emit(relax.op.mean(context.expr(node.args[0]), *_axes(node))),
+    ]
+
+
+@converts("aten.exp2.default")
+def power_of_two(context: Context, node: Any) -> Expr:
+    return relax.op.power(_operand(context, node, 2), _operand(context, node, node.args[0]))
+
+
+@converts("aten.hypot.default")
+def hypotenuse(context: Context, node: Any) -> Expr:
+    values = [_operand(context, node, arg) for arg in node.args]
+    one, other = (context.emit(relax.op.multiply(value, value)) for value in values)
+    return relax.op.sqrt(context.emit(relax.op.add(one, other)))
+
+
+@converts("aten.linalg_vector_norm.default")
+def norm(context: Context, node: Any) -> Expr:
+    order, (axes, keep) = float(arguments(node)["ord"]), _axes(node)
+    value = _operand(context, node, node.args[0])
+    if order == 2:
+        return relax.op.sqrt(context.emit(relax.op.sum(context.emit(relax.op.multiply(value, value)), axes, keep)))
+    value = context.emit(relax.op.abs(value))
+    if math.isinf(order):
+        return (relax.op.max if order > 0 else relax.op.min)(value, axes, keep)
+    if order == 0:
+        there = context.emit(relax.op.not_equal(value, _operand(context, node, 0)))
+        return relax.op.sum(context.emit(relax.op.astype(there, info_of_value(node.meta["val"]).dtype)), axes, keep)
+    if order == 1:
+        return relax.op.sum(value, axes, keep)
+    powers = context.emit(relax.op.power(value, _operand(context, node, order)))
+    return relax.op.power(context.emit(relax.op.sum(powers, axes, keep)), _operand(context, node, 1 / order))
+
+
+@converts("aten.var.dim", "aten.var.correction")
+def variance(context: Context, node: Any) -> Expr:
+    """Sum of squared distances from the mean, by their number less a correction."""
+    given = arguments(node)
+    axes, keep = _axes(node)
+    shape = node.args[0].meta["val"].shape
+    count = math.prod(shape) if axes is None else math.prod(shape[axis] for axis in axes)
+    correction = given["correction"] if "correction" in given else int(given["unbiased"])
+    less = 1 if correction is None else correction
+    need(count > less, f"it divides by {count} - {less}")
+    spread = context.emit(relax.op.variance(context.expr(node.args[0]), axes, keep))
+    return spread if less == 0 else relax.op.multiply(spread, _operand(context, node, count / (count - less)))
+
+
+def _axes(node: Any) -> tuple[list[int] | None, bool]:
+    """Dimensions, None for all, and whether they stay with extent one."""
+    given = arguments(node)
+    dim, keep = given.get("dim"), bool(given.get("keepdim", False))
+    if dim is None or dim == []:
+        return None, keep
+    rank = len(node.args[0].meta["val"].shape)
+    return [axis % rank for axis in ([dim] if isinstance(dim, int) else dim)], keep
+
+
+@converts("aten.layer_norm.default")
+def layer_norm(context: Context, node: Any) -> Expr:
+    given = arguments(node)
+    shape = [int(extent) for extent in given["normalized_shape"]]
+    axes = list(range(-len(shape), 0))
+    return relax.op.nn.layer_norm(context.expr(node.args[0]), *_factors(context, given, shape), axes, given["eps"])
+
+
+@converts("aten.group_norm.default")
+def group_norm(context: Context, node: Any) -> Expr:
+    """Channels alone have an image of one pixel each."""
+    given, shape = arguments(node), [int(extent) for extent in node.meta["val"].shape]
+    data, factors = context.expr(node.args[0]), _factors(context, given, shape[1:2])
+    if len(shape) == 2:
+        data = context.emit(relax.op.reshape(data, (*shape, 1)))
+    axes = list(range(2, max(len(shape), 3)))
+    result = relax.op.nn.group_norm(data, *factors, int(given["num_groups"]), 1, axes, given["eps"])
+    return relax.op.reshape(context.emit(result), shape) if len(shape) == 2 else result
+
+
+def _factors(context: Context, given: Mapping[str, Any], shape: list[int]) -> tuple[Expr, Expr]:
+    """What a norm multiplies by and adds; 1 and 0 where the program says nothing."""
+    missing = {"weight": np.ones(shape, np.float32), "bias": np.zeros(shape, np.float32)}
+    scale, shift = (
+        constant(value) if given[name] is None else context.expr(given[name]) for name, value in missing.items()
+    )
+    return scale, shift
+
+
+# Operators on tensors of truths that TVM's converter takes for numbers.
+
+COMPARISONS: Final = {"eq": relax.op.equal, "ne": relax.op.not_equal}
+
+
+def _of_truths(node: Any) -> bool:
+    return all(_is_truth(value) for value in node.args[:2])
+
+
+def _is_truth(value: Any) -> bool:
+    return value in (0, 1) if not hasattr(value, "meta") else str(value.meta["val"].dtype) == "torch.bool"
+
+
+def _as_number(context: Context, value: Any) -> Expr:
+    if not hasattr(value, "meta"):
+        return constant(np.array(value, np.int32))
+    return context.emit(relax.op.astype(context.expr(value), "int32"))
+
+
+@converts("aten.mul.Tensor", when=lambda node: str(node.meta["val"].dtype) == "torch.bool")
+def both(context: Context, node: Any) -> Expr:
+    one, other = (_as_number(context, value) for value in node.args[:2])
+    return relax.op.astype(context.emit(relax.op.multiply(one, other)), "bool")
+
+
+@converts(*(f"aten.{name}.{kind}" for name in COMPARISONS for kind in ("Scalar", "Tensor")), when=_of_truths)
+def compared(context: Context, node: Any) -> Expr:
+    one, other = (_as_number(context, value) for value in node.args[:2])
+    return COMPARISONS[str(node.target).split(".")[1]](one, other)
+
+
+# Operators that bring each element of one tensor together with those of another.
+
+
+@converts("aten._trilinear.default")
+def trilinear(context: Context, node: Any) -> Expr:
+    """The sum of products of three, each with further dimensions: what nn.Bilinear is."""
+    given = arguments(node)
+    total: Any = None
+    for name, expand in (("i1", "expand1"), ("i2", "expand2"), ("i3", "expand3")):
+        factor = context.expr(given[name])
+        if given[expand]:
+            factor = context.emit(relax.op.expand_dims(factor, sorted(given[expand])))
+        total = factor if total is None else context.emit(relax.op.multiply(total, factor))
+    return relax.op.sum(total, list(given["sumdim"]))
+
+
+@converts("aten._cdist_forward.default")
+def distances(context: Context, node: Any) -> Expr:
+    """Of each row of the first from each row of the second, by the norm of order ``p``."""
+    given = arguments(node)
+    order = float(given["p"])
+    need(order in (1.0, 2.0, math.inf), f"p={order:g} is not supported; 1, 2 and infinity are")
+    rank = len(given["x1"].meta["val"].shape)
+    one = context.emit(relax.op.expand_dims(context.expr(given["x1"]), [rank - 1]))
+    other = context.emit(relax.op.expand_dims(context.expr(given["x2"]), [rank - 2]))
+    apart = context.emit(relax.op.subtract(one, other))
+    if order == 2:
+        squares = context.emit(relax.op.multiply(apart, apart))
+        return relax.op.sqrt(context.emit(relax.op.sum(squares, [rank])))
+    return (relax.op.sum if order == 1 else relax.op.max)(context.emit(relax.op.abs(apart)), [rank])
+
+
+@converts("aten.rrelu_with_noise_functional.default", "aten.rrelu_with_noise.default")
+def leaky(context: Context, node: Any) -> Expr:
+    """With the mean slope; only training draws one."""
+    given = arguments(node)
+    need(not given["training"], "it draws random numbers; call model.eval() before exporting")
+    value = context.expr(node.args[0])
+    slope, zero = (constant(np.array(number, np.float32)) for number in ((given["lower"] + given["upper"]) / 2, 0))
+    below = context.emit(relax.op.multiply(context.emit(relax.op.minimum(value, zero)), slope))
+    above = context.emit(relax.op.maximum(value, zero))
+    result = relax.op.add(above, below)
+    return result if not isinstance(node.meta["val"], (list, tuple)) else [context.emit(result)]

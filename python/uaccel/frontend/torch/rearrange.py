@@ -1,0 +1,281 @@
+"""Elements moved, picked, placed and sorted."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from uaccel.errors import need
+from uaccel.frontend.torch.converter import Context, Expr, arguments, converts
+from uaccel.ops.operator import constant, get
+from uaccel.ops.reduce import TopK, TopKAttrs
+from uaccel.tvm_api import relax
+
+# Operators that put values into a tensor at places, known ones and computed ones.
+
+
+def chosen_shape(source: Any, places: Sequence[Any]) -> tuple[list[int], int, int]:
+    """Of what is indexed so: its shape, and of the dimensions of the places the first one and their number."""
+    along = [axis for axis, place in enumerate(places) if place is not None]
+    shapes = [tuple(map(int, places[axis].meta["val"].shape)) for axis in along]
+    common = list(np.broadcast_shapes(*shapes))
+    first = along[0] if along[-1] - along[0] == len(along) - 1 else 0
+    others = [int(extent) for axis, extent in enumerate(source.meta["val"].shape) if axis not in along]
+    return [*others[:first], *common, *others[first:]], first, len(common)
+
+
+def numbers_of(context: Context, source: Any, places: Sequence[Any]) -> Expr:
+    """The numbers of the elements at these places in C order, which the places' dimensions are parts of."""
+    result, first, rank = chosen_shape(source, places)
+    shape = list(map(int, source.meta["val"].shape))
+    others = [number for number in range(len(result)) if not first <= number < first + rank]
+    numbers: Any = constant(np.zeros([1] * len(result), np.int32))
+    for axis, extent in enumerate(shape):
+        step = math.prod(shape[axis + 1 :])
+        place = places[axis] if axis < len(places) else None
+        if place is not None:
+            part = _place(context, place, extent)
+            own = list(map(int, place.meta["val"].shape))
+            behind = len(result) - first - rank
+            part = context.emit(relax.op.reshape(part, [1] * (first + rank - len(own)) + own + [1] * behind))
+            part = context.emit(relax.op.multiply(part, constant(np.array(step, np.int32))))
+        else:
+            extents = [1] * len(result)
+            extents[others.pop(0)] = extent
+            part = constant((np.arange(extent) * step).astype(np.int32).reshape(extents))
+        numbers = context.emit(relax.op.add(numbers, part))
+    return numbers
+
+
+def _place(context: Context, place: Any, extent: int) -> Expr:
+    """Those below 0 count from the end."""
+    need(str(place.meta["val"].dtype) != "torch.bool", f'mask "{place.name}" must be a constant, and is computed')
+    value = context.emit(relax.op.astype(context.expr(place), "int32"))
+    below = context.emit(relax.op.less(value, constant(np.array(0, np.int32))))
+    from_end = context.emit(relax.op.add(value, constant(np.array(extent, np.int32))))
+    return context.emit(relax.op.where(below, from_end, value))
+
+
+@converts("aten.index_put.default")
+def index_put(context: Context, node: Any) -> Expr:
+    """One number where a mask holds is chosen, element by element; all else goes to the numbers of its elements."""
+    source, places, values, *further = node.args
+    adds, data = bool(further and further[0]), context.expr(source)
+    masks = [place for place in places if place is not None and str(place.meta["val"].dtype) == "torch.bool"]
+    if masks:
+        single = len(places) == 1 and math.prod(values.meta["val"].shape) == 1
+        need(single, "more than one number goes where a mask holds; firmware needs every extent fixed")
+        number = context.emit(relax.op.reshape(context.expr(values), []))
+        new = context.emit(relax.op.add(data, number)) if adds else number
+        behind = len(source.meta["val"].shape) - len(masks[0].meta["val"].shape)
+        where = [*map(int, masks[0].meta["val"].shape), *[1] * behind]
+        return relax.op.where(context.emit(relax.op.reshape(context.expr(masks[0]), where)), new, data)
+    shape = list(map(int, source.meta["val"].shape))
+    result = chosen_shape(source, places)[0]
+    flat = context.emit(relax.op.reshape(data, [-1]))
+    numbers, given = numbers_of(context, source, places), context.expr(values)
+    spread = [context.emit(relax.op.broadcast_to(part, result)) for part in (numbers, given)]
+    where, new = (context.emit(relax.op.reshape(part, [-1])) for part in spread)
+    where = context.emit(relax.op.maximum(where, constant(np.array(0, np.int32))))
+    where = context.emit(relax.op.minimum(where, constant(np.array(math.prod(shape) - 1, np.int32))))
+    done = context.emit(relax.op.scatter_elements(flat, where, new, 0, "add" if adds else "update"))
+    return relax.op.reshape(done, shape)
+
+
+@converts("aten.scatter_add.default")
+def scatter_add(context: Context, node: Any) -> Expr:
+    """Indices as large as what is added, and not below 0."""
+    source, axis, places, values = node.args
+    rank = len(source.meta["val"].shape)
+    fits = places.meta["val"].shape == values.meta["val"].shape
+    need(fits, f"its index has the shape {list(places.meta['val'].shape)}, not that of what it adds")
+    operands = [context.expr(operand) for operand in (source, places, values)]
+    return relax.op.scatter_elements(*operands, axis % rank if rank else 0, "add")
+
+
+# Operators that only pick and rearrange elements, where TVM's converter does not get them right.
+
+
+@converts("aten.select.int")
+def select(context: Context, node: Any) -> Expr:
+    """One slice of a dimension, which goes away."""
+    source, axis, index = node.args
+    shape = source.meta["val"].shape
+    axis, index = axis % len(shape), index % shape[axis]
+    data = context.expr(source)
+    slice_ = context.emit(relax.op.strided_slice(data, [axis], [index], [index + 1], [1]))
+    return relax.op.squeeze(slice_, [axis])
+
+
+@converts("aten.unfold.default", "aten.as_strided.default")
+def pick(context: Context, node: Any) -> Expr:
+    """Each element of the result is a known one of the operand: PyTorch itself tells which, of a tensor of numbers."""
+    source = node.args[0]
+    shape = tuple(source.meta["val"].shape)
+    numbers = context.torch.arange(math.prod(shape)).reshape(shape)
+    which = node.target(numbers, *node.args[1:], **node.kwargs)
+    return _taken(context, source, np.ascontiguousarray(which.numpy()))
+
+
+@converts("aten.index.Tensor")
+def index(context: Context, node: Any) -> Expr:
+    """Along one dimension where that is all, else element by element."""
+    source, places = node.args
+    if not all(place is None or context.is_constant(place) for place in places):
+        flat = context.emit(relax.op.reshape(context.expr(source), [-1]))
+        return relax.op.take(flat, numbers_of(context, source, places), axis=0, mode="clip")
+    known = {axis: context.array(place) for axis, place in enumerate(places) if place is not None}
+    shape = tuple(source.meta["val"].shape)
+    if len(known) == 1 and all(place.dtype != bool for place in known.values()):
+        ((axis, place),) = known.items()
+        wanted = np.mod(place, shape[axis]).astype(np.int32)
+        return relax.op.take(context.expr(source), constant(wanted), axis=axis, mode="clip")
+    numbers = np.arange(math.prod(shape)).reshape(shape)
+    tensors = [context.torch.from_numpy(known[axis]) if axis in known else None for axis in range(len(places))]
+    return _taken(context, source, node.target(context.torch.from_numpy(numbers), tensors).numpy())
+
+
+def _taken(context: Context, source: Any, which: Any) -> Expr:
+    """Elements by their numbers in C order."""
+    need(which.size > 0, "its result holds no elements; nothing to compute")
+    flat = context.emit(relax.op.reshape(context.expr(source), [-1]))
+    return relax.op.take(flat, constant(which.astype(np.int32)), axis=0, mode="clip")
+
+
+@converts("aten.upsample_nearest2d.vec")
+def nearest(context: Context, node: Any) -> Expr:
+    """Element i of a dimension is element floor(i / scale) of the source."""
+    given = arguments(node)
+    source = given["input"]
+    before, after = source.meta["val"].shape[2:], node.meta["val"].shape[2:]
+    factors = given["scale_factors"] or [new / old for new, old in zip(after, before, strict=True)]
+    value = context.expr(source)
+    plain = all(new == old * factor for new, old, factor in zip(after, before, factors, strict=True))
+    if plain and all(new % old == 0 for new, old in zip(after, before, strict=True)):
+        return relax.op.image.resize2d(
+            value,
+            tuple(after),
+            layout="NCHW",
+            method="nearest_neighbor",
+            coordinate_transformation_mode="asymmetric",
+            rounding_method="floor",
+        )
+    for axis, (old, new) in enumerate(zip(before, after, strict=True)):
+        number = context.torch.arange(old, dtype=context.torch.float32).reshape(1, 1, 1, old)
+        scale = None if not given["scale_factors"] else [1.0, given["scale_factors"][axis]]
+        size = None if scale else [1, new]
+        which = node.target(number, size, scale).reshape(-1).numpy().astype(np.int32)
+        value = context.emit(relax.op.take(value, constant(which), axis=axis + 2, mode="clip"))
+    return value
+
+
+@converts("aten.upsample_linear1d.vec")
+def linear(context: Context, node: Any) -> Expr:
+    """A line is an image of one row, which has no two corners. Where those are to meet, or sizes are not what the
+    scale says, PyTorch itself tells the places."""
+    given = arguments(node)
+    source, value = given["input"], context.expr(given["input"])
+    (old,), (new,) = source.meta["val"].shape[2:], node.meta["val"].shape[2:]
+    corners, factors = given["align_corners"], given["scale_factors"]
+    if not corners and (not factors or new == old * factors[0]):
+        resized = relax.op.image.resize2d(
+            context.emit(relax.op.expand_dims(value, 2)),
+            (1, new),
+            layout="NCHW",
+            method="linear",
+            coordinate_transformation_mode="half_pixel",
+        )
+        return relax.op.squeeze(context.emit(resized), [2])
+    number = context.torch.arange(old, dtype=context.torch.float64).reshape(1, 1, old)
+    places = node.target(number, None if factors else [new], corners, factors).reshape(-1).numpy()
+    before = np.minimum(places.astype(np.int32), max(old - 2, 0))
+    total = [
+        context.emit(relax.op.multiply(context.emit(relax.op.take(value, constant(which), axis=2)), constant(weight)))
+        for which, weight in (
+            (before, (1 - (places - before)).astype(np.float32)),
+            (np.minimum(before + 1, old - 1), (places - before).astype(np.float32)),
+        )
+    ]
+    return relax.op.add(*total)
+
+
+@converts("aten.pixel_shuffle.default")
+def pixel_shuffle(context: Context, node: Any) -> Expr:
+    source, factor = node.args
+    *outer, channels, height, width = source.meta["val"].shape
+    inner = [*outer, channels // factor**2, factor, factor, height, width]
+    value = context.emit(relax.op.reshape(context.expr(source), inner))
+    first = len(outer)
+    order = [*range(first + 1), first + 3, first + 1, first + 4, first + 2]
+    value = context.emit(relax.op.permute_dims(value, order))
+    return relax.op.reshape(value, list(node.meta["val"].shape))
+
+
+# Operators that find elements by their order: the largest ones, all of them sorted, the middle one.
+
+
+def _ordered(context: Context, value: Expr, axis: int, count: int, largest: bool) -> list[Expr]:
+    """The first of them in their order, and where they were."""
+    attrs = TopKAttrs(axis, count, int(largest), "int64")
+    whole = context.emit(get(TopK)(value, attrs=attrs))
+    return [context.emit(relax.TupleGetItem(whole, number)) for number in range(2)]
+
+
+def _axis(node: Any) -> tuple[int, int]:
+    """Of the operand, and its extent."""
+    shape = node.args[0].meta["val"].shape
+    need(len(shape) > 0, "its operand is one number")
+    axis = int(arguments(node).get("dim", -1)) % len(shape)
+    return axis, int(shape[axis])
+
+
+@converts("aten.topk.default")
+def top_k(context: Context, node: Any) -> Expr:
+    given, (axis, _) = arguments(node), _axis(node)
+    return _ordered(context, context.expr(node.args[0]), axis, int(given["k"]), bool(given["largest"]))
+
+
+@converts("aten.sort.default", "aten.sort.stable")
+def sort(context: Context, node: Any) -> Expr:
+    return _ordered(context, context.expr(node.args[0]), *_axis(node), bool(arguments(node)["descending"]))
+
+
+@converts("aten.argsort.default", "aten.argsort.stable")
+def places(context: Context, node: Any) -> Expr:
+    return _ordered(context, context.expr(node.args[0]), *_axis(node), bool(arguments(node)["descending"]))[1]
+
+
+@converts("aten.kthvalue.default")
+def kth(context: Context, node: Any) -> Expr:
+    axis, _ = _axis(node)
+    return _one(context, node, axis, int(arguments(node)["k"]))
+
+
+@converts("aten.median.dim")
+def median(context: Context, node: Any) -> Expr:
+    """Of an even number of elements the lower one of the two in the middle."""
+    axis, extent = _axis(node)
+    return _one(context, node, axis, (extent + 1) // 2)
+
+
+@converts("aten.median.default")
+def median_of_all(context: Context, node: Any) -> Expr:
+    count = math.prod(node.args[0].meta["val"].shape)
+    flat = context.emit(relax.op.reshape(context.expr(node.args[0]), [count]))
+    return relax.op.squeeze(_last(context, flat, 0, (count + 1) // 2)[0], [0])
+
+
+def _one(context: Context, node: Any, axis: int, rank: int) -> Expr:
+    """The value of a rank, counted from 1, and where it was."""
+    found = _last(context, context.expr(node.args[0]), axis, rank)
+    if arguments(node)["keepdim"]:
+        return found
+    return [context.emit(relax.op.squeeze(one, [axis])) for one in found]
+
+
+def _last(context: Context, value: Expr, axis: int, rank: int) -> list[Expr]:
+    ordered = _ordered(context, value, axis, rank, False)
+    return [context.emit(relax.op.strided_slice(one, [axis], [rank - 1], [rank])) for one in ordered]

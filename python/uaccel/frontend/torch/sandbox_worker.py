@@ -1,0 +1,86 @@
+"""The process in which a file is read: a request comes in, an answer goes out, nothing else leaves it."""
+
+from __future__ import annotations
+
+import os
+import sys
+import traceback
+from pathlib import Path
+from typing import Any, Final
+
+from uaccel.errors import InternalError, ModelError
+from uaccel.frontend.torch.reader import LARGEST_FILE
+from uaccel.frontend.torch.sandbox import read_frame, write_frame
+from uaccel.model import Array
+
+MOST: Final = 2 * LARGEST_FILE
+"""Bytes of a request: a file, and samples to run it on."""
+
+
+def main() -> None:
+    """Answer one request. Everything that is needed is imported before the file is looked at."""
+    with os.fdopen(os.dup(1), "wb") as answers:
+        _silence()
+        request, arrays = read_frame(sys.stdin.buffer, MOST)
+        answer, given = _answered(request, arrays)
+        write_frame(answers, answer, given)
+        answers.flush()
+        os._exit(0)  # the libraries' own ends take a while
+
+
+def _silence() -> None:
+    nowhere = os.open(os.devnull, os.O_RDWR)
+    for number in (1, 2):
+        os.dup2(nowhere, number)
+
+
+def _answered(request: dict[str, Any], arrays: list[Array]) -> tuple[dict[str, Any], list[Array]]:
+    path, data = Path(request["path"]), arrays[0].tobytes()
+    try:
+        _prepare(data, request["memory"], request["seconds"])
+        if request["task"] == "import":
+            return _imported(path, data, request["shapes"])
+        return _executed(path, data, arrays[1:], request["inputs"])
+    except InternalError:
+        return {"bug": traceback.format_exc()}, []
+    except ModelError as error:
+        return {"error": str(error)}, []
+    except MemoryError:
+        return {"error": f"{path} needs more memory than {request['memory'] >> 20} MB to read"}, []
+    except Exception:
+        return {"bug": traceback.format_exc()}, []
+
+
+def _prepare(data: bytes, memory: int, seconds: int) -> None:
+    """Have all at hand that the work takes, and then give up what it does not take."""
+    from uaccel.frontend.torch import importer
+    from uaccel.frontend.torch.program import register_torchao, torch_package
+    from uaccel.frontend.torch.sandbox import confine
+
+    torch_package().set_num_threads(1)
+    if b"torch.ops.torchao." in data:
+        register_torchao()
+    importer.rehearse()
+    confine(memory, seconds)
+
+
+def _imported(path: Path, data: bytes, shapes: dict[str, list[int]]) -> tuple[dict[str, Any], list[Array]]:
+    from uaccel.frontend.torch.importer import import_bytes
+    from uaccel.frontend.torch.isolated import packed
+
+    model = import_bytes(path, data, {name: tuple(shape) for name, shape in shapes.items()})
+    try:
+        document, tensors = packed(model)
+    except ModelError as error:
+        raise ModelError(f"{path}: {error}") from error
+    return {"model": document}, tensors
+
+
+def _executed(path: Path, data: bytes, values: list[Array], inputs: int) -> tuple[dict[str, Any], list[Array]]:
+    """``values``: those of all samples, of which each has so many inputs."""
+    from uaccel.frontend.torch.importer import execute
+    from uaccel.frontend.torch.program import torch_package
+
+    samples = [values[first : first + inputs] for first in range(0, len(values), inputs)]
+    rows = execute(path, data, samples)
+    return {"version": str(torch_package().__version__)}, [value for row in rows for value in row]

@@ -1,0 +1,292 @@
+"""Convolutions by Arm's DSP extension."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from uaccel.kernels.conv_forms import (
+    MOST_GROUPS,
+    as_convolution,
+    by_phases,
+    of_group,
+    output_steps,
+    rows_as_pixels,
+)
+from uaccel.kernels.output_stage import Ints, OutputStage, output_stage_of, pad_axis
+from uaccel.kernels.registry import offers
+from uaccel.kernels.weight_packing import alike, concat_words, finish_words, pack_int16_pairs, paired_stream
+from uaccel.ops.conv import Conv2d, Conv2dAttrs, DepthwiseConv2d, TransposeConv2d, TransposeConv2dAttrs
+from uaccel.ops.matmul import FullyConnected, FullyConnectedAttrs
+from uaccel.ops.operator import (
+    UNUSED,
+    Argument,
+    Constant,
+    Input,
+    Kernel,
+    KernelCall,
+    Output,
+    ParameterValue,
+    Scratch,
+    Site,
+    sides,
+)
+from uaccel.ops.storage import overwrite_distance, pairs_of_rows_behind
+
+# Streams of words for convolution with Arm's DSP extension, four channels of two pixels at a time (uaccel_dsp_2x4).
+
+QUAD: Final = 4
+"""Output channels at a time."""
+IN_TURN: Final = (0, 1, 3, 4, 2, 5, 6, 7, 9, 10, 8, 11)
+"""In which order single precision takes the constants of four channels."""
+WIDE: Final = 1 << 15
+"""Twice a result, before it is clamped, fits half a word below it."""
+NORMAL: Final = 1 << 30
+"""Multipliers are not less."""
+
+
+@dataclass(frozen=True, eq=False)
+class Quads:
+    """``stream``, of each four channels: S and B of two pairs at the start, the words of each two inputs, and the
+    output stage. ``finish``: the fields of ``struct uaccel_dsp_quads``."""
+
+    stream: NDArray[np.int32]
+    finish: dict[str, ParameterValue]
+
+
+def quads(weights: NDArray[np.int8], stage: OutputStage) -> Quads | None:
+    """Of ``weights``, one row a channel whose length is a multiple of four; None where that would not be exact."""
+    wide = False
+    if not stage.single:
+        weights, stage = stage.computed(weights)
+        if stage.shift.min() < 1 or stage.multiplier.min() < NORMAL:
+            return None
+        wide = _reach(weights, stage) >= WIDE
+    rows = pad_axis(weights, 0, QUAD)
+    stage = stage.filled(len(rows))
+    words = pack_int16_pairs(rows, stage.bias, QUAD)
+    if words is None:
+        return None
+    start = np.stack([256 * stage.bias[0::2] + stage.bias[1::2], stage.bias[1::2]], axis=1)
+    finish = finish_words(stage, QUAD)[:, IN_TURN] if stage.single else _finish(stage)
+    low, high = ((bound & 0xFF) * 0x01010101 for bound in (stage.clamp_min, stage.clamp_max))
+    fields: dict[str, ParameterValue] = {
+        "finish.flags": int(stage.sign) + 2 * int(wide) + 4 * int(stage.clamps),
+        "finish.offset": (2 * (stage.zero_point + 128) + 1) * 0x00010001,
+        "finish.lowest": low,
+        "finish.highest": high,
+    }
+    return Quads(concat_words(start.reshape(len(words), -1), words, finish), fields)
+
+
+def _finish(stage: OutputStage) -> Ints:
+    """One row for each four channels: a shift less one in each byte, and four multipliers. Sums of the first channel of
+    a pair come doubled. Those of the second do not: its multiplier is doubled and 2^32 less, and the sum is added."""
+    multiplier, shift = stage.multiplier.reshape(-1, QUAD), stage.shift.reshape(-1, QUAD)
+    shifts = ((shift - 1 & 0xFF) << np.arange(QUAD) * 8).sum(axis=1)
+    doubled = 2 * multiplier - (1 << 32)
+    return np.column_stack([shifts, np.where(np.arange(QUAD) % 2 == 0, multiplier, doubled)])
+
+
+def _reach(weights: NDArray[np.int8], stage: OutputStage) -> int:
+    """How far from zero twice a result can be before the zero point is added."""
+    sums = 128 * np.abs(weights.astype(np.int64)).sum(axis=1) + np.abs(stage.bias)
+    return int(((sums * stage.multiplier >> 31) + 1 >> stage.shift - 1).max(initial=0)) + 1
+
+
+# Kernels for Arm's DSP extension: Cortex-M4, M7, M33.
+
+REQUIRES: Final = ("dsp",)
+FPU: Final = ("fpu",)
+"""What layers need besides that round in single precision."""
+WORD: Final = 4
+"""Bytes that are read at once."""
+FEW: Final = 2
+"""Units that are better computed pair by pair."""
+
+
+def dsp_kernel(
+    name: str,
+    parameters: dict[str, ParameterValue],
+    arguments: tuple[Argument, ...],
+    scratch: int = 0,
+    inplace: tuple[int, ...] = (),
+    single: bool = False,
+    behind: Mapping[int, int] | None = None,
+    form: str = "",
+) -> Kernel:
+    function = f"uaccel_{name}_dsp{form}_s8{'_float32' * single}"
+    call = KernelCall(function, f"uaccel_{name}_dsp.h", f"uaccel_{name}_dsp", parameters, arguments)
+    return Kernel("arm_dsp", (call,), scratch=scratch, inplace=inplace, requires=REQUIRES, behind=behind or {})
+
+
+@offers(Conv2d, REQUIRES, FPU, rank=200)
+def conv2d(site: Site[Conv2dAttrs]) -> Kernel | None:
+    """Windows of two pixels at a time, widened; four channels over them. A call for each group."""
+    groups = site.attrs.groups
+    if groups > MOST_GROUPS:
+        return None
+    kernels = [_conv2d_group(site, group) for group in range(groups)]
+    whole = [kernel for kernel in kernels if kernel is not None]
+    if len(whole) < groups:
+        return None
+    calls = tuple(call for kernel in whole for call in kernel.calls)
+    behind = overwrite_distance(site, 2, copied=True) if groups == 1 else {}
+    return replace(whole[0], calls=calls, scratch=max(kernel.scratch for kernel in whole), behind=behind)
+
+
+def _conv2d_group(site: Site[Conv2dAttrs], group: int) -> Kernel | None:
+    pixel, (out_pixel, out_row) = site.operands[0].info.shape[3], output_steps(site)
+    site = of_group(site, group) if site.attrs.groups > 1 else site
+    attrs, data, weights = site.attrs, site.operands[0].info, site.operands[1].value
+    image, result = data.shape[:3], site.output.shape[1:3]
+    out_skip = out_row - result[1] * out_pixel
+    if weights.shape[1:3] == attrs.strides == (1, 1) and not any(attrs.padding) and out_skip == 0:
+        image, result = (1, 1, math.prod(image)), (1, math.prod(image))
+    out_channels, height, width, depth = weights.shape
+    stage = output_stage_of(site, weights.reshape(out_channels, -1), rests=True)
+    if stage is None:
+        return None
+    window = pad_axis(weights.reshape(out_channels, -1), 1, WORD)
+    packed = quads(window, stage)
+    if packed is None:
+        return None
+    parameters: dict[str, ParameterValue] = {
+        "batch": image[0],
+        **sides("in", image[1:]),
+        "in_channels": depth,
+        **sides("out", result),
+        "out_channels": out_channels,
+        **sides("kernel", (height, width)),
+        **sides("stride", attrs.strides),
+        **sides("dilation", attrs.dilation),
+        "pad_top": attrs.padding[0],
+        "pad_left": attrs.padding[1],
+        "input_zero_point": attrs.input_zero_point,
+        **_places(attrs, image, weights.shape, pixel),
+        "out_pixel": out_pixel,
+        "out_skip": out_skip,
+        "window": window.shape[1] // WORD,
+        "quad_words": packed.stream.shape[1],
+    }
+    copies = parameters["copied"] != 0 or any(attrs.padding) or depth % WORD > 0
+    scratch = window.shape[1] * 4 + (window.shape[1] * 2 + 2 * WORD if copies else 0)
+    arguments = (
+        Input(0, group * depth),
+        Constant("stream", packed.stream),
+        Output(0, group * out_channels),
+        Scratch(),
+    )
+    return dsp_kernel("conv2d", parameters | packed.finish, arguments, scratch, single=stage.single)
+
+
+def _places(
+    attrs: Conv2dAttrs, image: tuple[int, ...], weights: tuple[int, ...], pixel: int
+) -> dict[str, ParameterValue]:
+    """Which windows have no borders, and which of them end inside the tensor with whole words, whichever group's
+    channels they begin at; and which are copied."""
+    (_, in_height, in_width), (_, height, width, depth) = image, weights
+    below, run = (height - 1) * attrs.dilation[0], -(-width * depth // WORD) * WORD
+    apart = width > 1 and (attrs.dilation[1] > 1 or pixel > depth)
+    return {
+        "row": in_width * pixel,
+        "pixel": pixel,
+        "tops": max(0, in_height - below),
+        "lefts": max(0, in_width - width + 1),
+        "reach": below * in_width * pixel + run,
+        "limit": in_height * in_width * pixel - (pixel - depth),
+        "copied": 2 if apart else int(height > 1 and width * depth % WORD > 0),
+    }
+
+
+@offers(DepthwiseConv2d, REQUIRES, FPU, rank=200)
+def one_channel(site: Site[Conv2dAttrs]) -> Kernel | None:
+    converted = as_convolution(site)
+    return None if converted is None else conv2d(converted)
+
+
+@offers(TransposeConv2d, REQUIRES, FPU, rank=200)
+def transpose_conv2d(site: Site[TransposeConv2dAttrs]) -> Kernel | None:
+    return by_phases(site, conv2d)
+
+
+@offers(FullyConnected, REQUIRES, FPU, rank=200)
+def fully_connected(site: Site[FullyConnectedAttrs]) -> Kernel | None:
+    """One row, eight units at a time; several are the pixels of a pointwise convolution."""
+    rows, depth = site.operands[0].info.shape
+    if site.output.shape[1] <= (2 * FEW if rows == 1 else FEW):
+        return None
+    if rows > 1:
+        return conv2d(rows_as_pixels(site))
+    weights = pad_axis(site.operands[1].value, 1, WORD)
+    stage = output_stage_of(site, weights, rests=True)
+    if stage is None:
+        return None
+    shared = alike(stage)
+    stream = paired_stream(weights, stage, 8, finished=not any(shared.values()))
+    if stream is None:
+        return None
+    filled, form = weights.shape[1], "_alike" * any(shared.values())
+    parameters = {"depth": depth, "filled": filled, "units": len(weights), **shared}
+    given = Scratch() if filled > depth else UNUSED
+    arguments = (Input(0), Constant("stream", stream), Output(0), given)
+    scratch = filled if filled > depth else 0
+    return dsp_kernel(
+        "fully_connected", parameters | stage.parameters(), arguments, scratch, single=stage.single, form=form
+    )
+
+
+@offers(FullyConnected, REQUIRES, FPU, rank=210)
+def one_pixel(site: Site[FullyConnectedAttrs]) -> Kernel | None:
+    """One row by the convolution's loop of two pixels: twice the products, and no code of its own."""
+    rows, _ = site.operands[0].info.shape
+    kernel = conv2d(rows_as_pixels(site)) if rows == 1 and site.output.shape[1] > FEW else None
+    return None if kernel is None else replace(kernel, effort=2.0)
+
+
+# Convolution with Arm's DSP extension whose windows overlap: columns are widened once for several of them.
+
+CHUNK: Final = 8
+"""Pixels of a row whose columns are widened together."""
+LEAST_ROWS: Final = 4
+"""Of the output, for two at a time."""
+
+
+@offers(Conv2d, REQUIRES, FPU, rank=210)
+def columns(site: Site[Conv2dAttrs]) -> Kernel | None:
+    """Two pixels at a time, one below the other; four channels over them."""
+    attrs, data, weights = site.attrs, site.operands[0].info, site.operands[1].value
+    (out_channels, height, width, depth), (rows, pixels) = weights.shape, site.output.shape[1:3]
+    overlapping = width > attrs.strides[1] and attrs.dilation == (1, 1) and attrs.groups == 1
+    if not overlapping or depth % WORD or out_channels % QUAD or rows < LEAST_ROWS or pixels < 2:
+        return None
+    stage = output_stage_of(site, weights.reshape(out_channels, -1))
+    by_columns = weights.transpose(0, 2, 1, 3).reshape(out_channels, -1)
+    packed = None if stage is None else quads(by_columns, stage)
+    if stage is None or packed is None:
+        return None
+    chunk = min(pixels, CHUNK)
+    parameters: dict[str, ParameterValue] = {
+        "batch": data.shape[0],
+        **sides("in", data.shape[1:3]),
+        "in_channels": depth,
+        **sides("out", (rows, pixels)),
+        "out_channels": out_channels,
+        **sides("kernel", (height, width)),
+        **sides("stride", attrs.strides),
+        "pad_top": attrs.padding[0],
+        "pad_left": attrs.padding[1],
+        "input_zero_point": attrs.input_zero_point,
+        "chunk": chunk,
+        "quad_words": packed.stream.shape[1],
+    }
+    scratch = depth + ((chunk - 1) * attrs.strides[1] + width) * height * depth * 4
+    arguments = (Input(0), Constant("stream", packed.stream), Output(0), Scratch())
+    behind = {0: pairs_of_rows_behind(data, site.output, attrs.strides, attrs.padding, chunk)}
+    given = parameters | packed.finish
+    return dsp_kernel("conv2d_columns", given, arguments, scratch, single=stage.single, behind=behind)

@@ -1,0 +1,234 @@
+"""Sums, products and dot products by Arm's DSP extension."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import lru_cache
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from uaccel.kernels.arm_helium_elementwise import fits
+from uaccel.kernels.dot_products import ROWS, Dots, offer_dots
+from uaccel.kernels.output_stage import LARGEST_SHIFT, pad_axis
+from uaccel.kernels.registry import offers
+from uaccel.kernels.weight_packing import concat_words, pack_int16_pairs
+from uaccel.ops.binary import Add, AddAttrs, Mul, MulAttrs, Sub
+from uaccel.ops.fixedpoint import multiply_by_quantized_multiplier
+from uaccel.ops.matmul import FullyConnected
+from uaccel.ops.operator import (
+    Kernel,
+    KernelCall,
+    Output,
+    ParameterValue,
+    Site,
+    dtype_suffix,
+    get,
+    operand_arguments,
+    same,
+)
+
+# Addition and subtraction for Arm's DSP extension.
+
+REQUIRES: Final = ("dsp",)
+LOOPS: Final = ("extents", "strides1", "strides2")
+HALF: Final = 1 << 30
+LARGEST_RAISE: Final = 20
+"""A difference of two bytes, raised and doubled, stays within 30 bits."""
+
+
+@offers(Add, REQUIRES, rank=200)
+def add_by_scale(site: Site[AddAttrs]) -> Kernel | None:
+    return sum_kernel(site, "arm_dsp", REQUIRES, subtract=0)
+
+
+@offers(Sub, REQUIRES, rank=200)
+def subtract_by_scale(site: Site[AddAttrs]) -> Kernel | None:
+    return sum_kernel(site, "arm_dsp", REQUIRES, subtract=1)
+
+
+def sum_kernel(site: Site[AddAttrs], family: str, requires: tuple[str, ...], subtract: int) -> Kernel | None:
+    """Of inputs that broadcast, or of one shape: Arm's kernels have loops, and their inputs on the common scale come
+    with twice their value."""
+    arm = family == "arm_dsp"
+    portable = get(Sub if subtract else Add).kernels(site)[0]
+    same_shape = all(operand.info.elements == site.output.elements for operand in site.operands)
+    call = _call(site, family.removeprefix("arm_"), subtract, doubled=arm) if arm or same_shape else None
+    if call is None:
+        return None
+    given = portable.calls[0].parameters
+    loops = {field: given[field] for field in LOOPS} if arm else {"elements": site.output.elements}
+    own = replace(call, parameters={**loops, **call.parameters})
+    return Kernel(family, (own,), inplace=portable.inplace, requires=requires)
+
+
+def _call(site: Site[AddAttrs], family: str, subtract: int, *, doubled: bool) -> KernelCall | None:
+    """Of ``uaccel_add_<family>_s8``."""
+    attrs, output = site.attrs, site.output
+    shifts = (attrs.shift1, attrs.shift2, attrs.output_shift)
+    exact = (
+        all(-LARGEST_SHIFT <= shift <= 0 for shift in shifts)
+        and attrs.output_shift < 0
+        and 1 <= attrs.left_shift <= LARGEST_RAISE
+    )
+    if output.dtype != "int8" or not exact:
+        return None
+    shift = -attrs.output_shift
+    parameters: dict[str, ParameterValue] = {
+        **_side("first", attrs.left_shift + doubled, attrs.zero_point1, attrs.multiplier1, attrs.shift1),
+        **_side("second", attrs.left_shift + doubled, attrs.zero_point2, attrs.multiplier2, attrs.shift2),
+        "multiplier": attrs.output_multiplier,
+        "offset": (1 << shift - 1) + (attrs.output_zero_point << shift),
+        "shift": shift,
+        **same(attrs, "clamp_min", "clamp_max"),
+        "subtract": subtract,
+    }
+    arguments = operand_arguments(site.operands, ("first", "second"))
+    name = f"uaccel_add_{family}"
+    return KernelCall(f"{name}_s8", f"{name}.h", name, parameters, (*arguments, Output(0)))
+
+
+def _side(name: str, raise_by: int, zero_point: int, multiplier: int, shift: int) -> dict[str, int]:
+    """The fields of ``struct uaccel_add_dsp_side`` and its like; one with a multiplier of one half needs no product."""
+    halved = multiplier == HALF and shift == 0
+    raise_by -= halved
+    return {
+        f"{name}.shift": raise_by,
+        f"{name}.offset": -(zero_point << raise_by),
+        f"{name}.multiplier": 0 if halved else multiplier,
+        f"{name}.exponent": -shift,
+    }
+
+
+# Addition and subtraction with Arm's DSP extension, rounded once, where all pairs of values show that it is exact.
+
+FRACTION: Final = 21
+"""Bits of a sum behind the point."""
+FINER: Final = 8
+"""Bits that the weights have besides."""
+BOUND: Final = 1 << 31
+"""Of weights and of sums."""
+VALUES: Final = np.arange(-128, 128)
+
+
+@offers(Add, REQUIRES, rank=210)
+def add(site: Site[AddAttrs]) -> Kernel | None:
+    return _kernel(site, 1)
+
+
+@offers(Sub, REQUIRES, rank=210)
+def subtract(site: Site[AddAttrs]) -> Kernel | None:
+    return _kernel(site, -1)
+
+
+def _kernel(site: Site[AddAttrs], sign: int) -> Kernel | None:
+    shapes = {operand.info.shape for operand in site.operands} | {site.output.shape}
+    form = linear_form(site.attrs, sign) if site.output.dtype == "int8" and len(shapes) == 1 else None
+    if form is None:
+        return None
+    first, second, start = form
+    parameters = {"first": first, "second": second, "start": start, "elements": site.output.elements}
+    arguments = (*operand_arguments(site.operands, ("first", "second")), Output(0))
+    name = "uaccel_add_linear_dsp"
+    call = KernelCall(f"{name}_s8", f"{name}.h", name, parameters, arguments)
+    portable = get(Sub if sign < 0 else Add).kernels(site)[0]
+    return Kernel("arm_dsp", (call,), inplace=portable.inplace, requires=REQUIRES)
+
+
+@lru_cache(maxsize=64)
+def linear_form(attrs: AddAttrs, sign: int) -> tuple[int, int, int] | None:
+    """Both weights and the start; None where no start gives every result."""
+    weights = [round(weight * 2 ** (FRACTION + FINER)) for weight in _real_weights(attrs, sign)]
+    raised = max(attrs.shift1, attrs.shift2, attrs.output_shift) > 0 or attrs.left_shift > LARGEST_RAISE
+    if raised or (attrs.clamp_min, attrs.clamp_max) != (-128, 127) or max(map(abs, weights)) >= BOUND:
+        return None
+    first, second = (weight * VALUES >> FINER for weight in weights)
+    sums, wanted = first[:, np.newaxis] + second, _results(attrs, sign)
+    least, most = wanted << FRACTION, (wanted + 1 << FRACTION) - 1
+    low = int((least - sums)[wanted > -128].max(initial=-BOUND - int(sums.min())))
+    high = int((most - sums)[wanted < 127].min(initial=BOUND - 1 - int(sums.max())))
+    start = (low + high) // 2
+    fits = min(start, start + int(sums.min())) >= -BOUND and max(start, start + int(sums.max())) < BOUND
+    return (weights[0], weights[1], start) if low <= high and fits else None
+
+
+def _real_weights(attrs: AddAttrs, sign: int) -> tuple[float, float]:
+    """Of each input in the output's steps."""
+    output = attrs.output_multiplier * 2.0 ** (attrs.output_shift - 31 + attrs.left_shift)
+    first = attrs.multiplier1 * 2.0 ** (attrs.shift1 - 31)
+    return first * output, sign * attrs.multiplier2 * 2.0 ** (attrs.shift2 - 31) * output
+
+
+def _results(attrs: AddAttrs, sign: int) -> NDArray[np.int64]:
+    """Of all pairs, as the operator means them."""
+
+    def rescaled(zero_point: int, multiplier: int, shift: int) -> NDArray[Any]:
+        return multiply_by_quantized_multiplier((VALUES - zero_point) << attrs.left_shift, multiplier, shift)
+
+    first = rescaled(attrs.zero_point1, attrs.multiplier1, attrs.shift1)
+    second = rescaled(attrs.zero_point2, attrs.multiplier2, attrs.shift2)
+    total = first[:, np.newaxis] + sign * second
+    scaled = multiply_by_quantized_multiplier(total, attrs.output_multiplier, attrs.output_shift)
+    return np.clip(scaled + attrs.output_zero_point, attrs.clamp_min, attrs.clamp_max)
+
+
+# Multiplication for Arm's DSP extension.
+
+LARGEST_PRODUCT: Final = 1 << 30
+"""Of two numbers of 16 bits. Doubled it overflows, and what saturates then is one less."""
+
+
+@offers(Mul, REQUIRES, rank=200)
+def mul(site: Site[MulAttrs]) -> Kernel | None:
+    """Four elements at a time, of inputs that broadcast."""
+    attrs, shift = site.attrs, -site.attrs.shift
+    if not fits(site) or not 1 <= shift <= LARGEST_SHIFT or _largest_shows(attrs):
+        return None
+    portable = get(Mul).kernels(site)[0]
+    (call,) = portable.calls
+    loops = {field: call.parameters[field] for field in ("extents", "strides1", "strides2")}
+    parameters: dict[str, ParameterValue] = {
+        **loops,
+        **same(attrs, "zero_point1", "zero_point2", "multiplier", "clamp_min", "clamp_max"),
+        "offset": (1 << shift - 1) + (attrs.output_zero_point << shift),
+        "shift": shift,
+        "sign": int(attrs.clamp_min < attrs.output_zero_point),
+    }
+    name = "uaccel_mul_dsp"
+    own = KernelCall(f"{name}_{dtype_suffix(site.output.dtype)}", f"{name}.h", name, parameters, call.arguments)
+    return Kernel("arm_dsp", (own,), inplace=portable.inplace, requires=REQUIRES)
+
+
+def _largest_shows(attrs: MulAttrs) -> bool:
+    """Whether the result of the largest product differs from that of the largest doubled one that does not overflow."""
+    right = multiply_by_quantized_multiplier(LARGEST_PRODUCT, attrs.multiplier, attrs.shift)
+    doubled = np.int64((1 << 31) - 1) * attrs.multiplier + (1 << 31) >> 32
+    saturated = (doubled + (1 << -attrs.shift - 1)) >> -attrs.shift
+    return bool(np.minimum(right, attrs.clamp_max) != np.minimum(saturated, attrs.clamp_max))
+
+
+# Dot products with Arm's DSP extension, and the layers that begin with them.
+
+
+def _pack(rows: NDArray[np.int8]) -> NDArray[np.int32] | None:
+    """Five rows or more as eight, fewer in pairs, and one by itself."""
+    if len(rows) == 1:
+        return np.ascontiguousarray(rows[0]).view(np.int32)
+    block = ROWS if len(rows) > ROWS // 2 else 2
+    words = pack_int16_pairs(
+        pad_axis(rows, 0, block), np.zeros(ROWS, np.int64)[: -(-len(rows) // block) * block], block
+    )
+    return None if words is None else concat_words(words).reshape(-1)
+
+
+def _pack_pairs(rows: NDArray[np.int8]) -> NDArray[np.int32] | None:
+    filled = pad_axis(rows, 0, 2)
+    words = pack_int16_pairs(filled, np.zeros(len(filled), np.int64), 2)
+    return None if words is None else concat_words(words).reshape(-1)
+
+
+offer_dots(Dots("arm_dsp", "dsp", REQUIRES, 4, _pack, element=2, rank=220))
+_PAIRS: Final = Dots("arm_dsp", "pairs", REQUIRES, 4, _pack_pairs, element=2, rank=230)
+offers(FullyConnected, REQUIRES, rank=_PAIRS.rank)(_PAIRS.fully_connected)
+"""With less code, which is worth it where units are few."""

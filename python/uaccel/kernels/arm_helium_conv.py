@@ -1,0 +1,258 @@
+"""Convolutions by Helium."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from math import gcd
+from typing import Any, Final
+
+import numpy as np
+
+from uaccel.kernels.conv_forms import as_convolution, by_phases, column_as_row, is_pointwise, output_steps
+from uaccel.kernels.output_stage import OutputStage, output_stage_of
+from uaccel.kernels.registry import offers
+from uaccel.kernels.weight_packing import VECTOR, Channels, channels_of, unit_stream, window_stream
+from uaccel.ops.conv import Conv2d, Conv2dAttrs, DepthwiseConv2d, TransposeConv2d, TransposeConv2dAttrs
+from uaccel.ops.exact import limits
+from uaccel.ops.matmul import FullyConnected, FullyConnectedAttrs
+from uaccel.ops.operator import (
+    Argument,
+    Constant,
+    Input,
+    Kernel,
+    KernelCall,
+    Output,
+    ParameterValue,
+    Scratch,
+    Site,
+    sides,
+)
+from uaccel.ops.storage import overwrite_distance, row_overwrite_distance
+
+# How the kernels of Arm Helium are called.
+
+REQUIRES: Final = ("helium",)
+
+
+def helium_kernel(
+    name: str,
+    parameters: dict[str, ParameterValue],
+    arguments: tuple[Argument, ...],
+    scratch: int = 0,
+    inplace: tuple[int, ...] = (),
+    suffix: str = "s8",
+    behind: Mapping[int, int] | None = None,
+) -> Kernel:
+    header, struct = f"uaccel_{name}_helium.h", f"uaccel_{name}_helium"
+    call = KernelCall(f"{struct}_{suffix}", header, struct, parameters, arguments)
+    return Kernel("arm_helium", (call,), scratch=scratch, inplace=inplace, requires=REQUIRES, behind=behind or {})
+
+
+def finish_parameters(
+    zero_point: int, way: int, clamp_min: int, clamp_max: int, dtype: str = "int8"
+) -> dict[str, ParameterValue]:
+    """The fields of ``struct uaccel_helium_finish``."""
+    return {
+        "finish.zero_point": zero_point,
+        "finish.lowest": clamp_min,
+        "finish.highest": clamp_max,
+        "finish.sign": int(way),
+        "finish.clamp": int((clamp_min, clamp_max) != limits(dtype)),
+    }
+
+
+# Kernels for Arm Helium: Cortex-M55, M85.
+
+LARGEST_PLACE: Final = 255
+"""Where a byte of a vector can be put, from where the first one is."""
+LARGEST_ROW: Final = 2048
+"""Bytes of scratch for pixels that are no whole vectors."""
+LARGEST_PAIR: Final = 65535 - 4
+"""How far apart the results of two pixels can be."""
+
+
+def _finish(stage: OutputStage, zero_point: int) -> dict[str, ParameterValue]:
+    return finish_parameters(zero_point, stage.way, stage.clamp_min, stage.clamp_max)
+
+
+def _whole(count: int) -> int:
+    """Bytes of whole vectors."""
+    return -(-count // VECTOR) * VECTOR
+
+
+@offers(Conv2d, REQUIRES, float32=("fpu",), rank=100)
+def conv2d(site: Site[Conv2dAttrs]) -> Kernel | None:
+    """Windows of two pixels at a time, as runs of bytes; four channels over them."""
+    site = column_as_row(site)
+    attrs, weights = site.attrs, site.operands[1].value
+    out_channels, height, width, depth = weights.shape
+    # by columns, each from top to bottom
+    rows = weights.transpose(0, 2, 1, 3).reshape(out_channels, -1)
+    stage = output_stage_of(site, rows, rests=True)
+    if stage is None:
+        return None
+    channels = channels_of(rows, stage, attrs.output_zero_point)
+    if attrs.groups > 1 or (width > 1 and attrs.dilation[1] > 1):
+        return _apart(site, channels, stage)
+    out_pixel, out_row = output_steps(site)
+    if out_channels + out_pixel > LARGEST_PAIR:
+        return None
+    if is_pointwise(site):
+        return _pointwise(site, channels, stage)
+    in_width, out_width = site.operands[0].info.shape[2], site.output.shape[2]
+    direct = height == width == 1 and not any(attrs.padding) and depth % VECTOR == 0
+    pitch, taken = height * depth, _pixels_a_vector(depth, height * depth)
+    columns = (out_width - 1) * attrs.strides[1] + width
+    parameters = _common(site, height) | {
+        "out_pixel": out_pixel,
+        "out_row": out_row,
+        "step": attrs.strides[1] * pitch,
+        "length": _whole(pitch * width),
+        "columns": 0 if direct else columns * pitch + VECTOR,
+        "direct": site.output.shape[1] if direct else 0,
+        "inside": max(0, min(in_width, columns - attrs.padding[1])),
+        "taken": taken,
+        "places": _places(depth, pitch, taken),
+    }
+    arguments = (Input(0), Constant("stream", window_stream(channels)), Output(0), Scratch())
+    scratch = VECTOR if direct else columns * pitch + VECTOR
+    finish = _finish(stage, attrs.output_zero_point)
+    behind = overwrite_distance(site, 2 if direct else out_width, run=out_width, copied=not direct)
+    return helium_kernel("conv2d", parameters | finish, arguments, scratch, behind=behind)
+
+
+@offers(DepthwiseConv2d, REQUIRES, float32=("fpu",), rank=100)
+def depthwise_of_one_channel(site: Site[Conv2dAttrs]) -> Kernel | None:
+    """To so few that half of a vector would be idle: by planes."""
+    converted = as_convolution(site) if site.output.shape[3] >= 4 else None
+    return None if converted is None else conv2d(converted)
+
+
+@offers(TransposeConv2d, REQUIRES, float32=("fpu",), rank=100)
+def transpose_conv2d(site: Site[TransposeConv2dAttrs]) -> Kernel | None:
+    return by_phases(site, conv2d)
+
+
+def _common(site: Site[Conv2dAttrs], height: int) -> dict[str, ParameterValue]:
+    """What both kernels for convolution know."""
+    attrs, data, output = site.attrs, site.operands[0].info.shape, site.output.shape
+    return {
+        "batch": data[0],
+        **sides("in", data[1:3]),
+        "in_channels": data[3],
+        **sides("out", output[1:3]),
+        "out_channels": output[3],
+        "kernel_height": height,
+        "stride_height": attrs.strides[0],
+        "dilation_height": attrs.dilation[0],
+        "pad_top": attrs.padding[0],
+        "pad_left": attrs.padding[1],
+        "input_zero_point": attrs.input_zero_point,
+    }
+
+
+def _apart(site: Site[Conv2dAttrs], channels: Channels, stage: OutputStage) -> Kernel | None:
+    """Group by group, and with dilation by phases of the columns."""
+    attrs, (_, height, width, depth) = site.attrs, site.operands[1].value.shape
+    stride, dilation = attrs.strides[1], attrs.dilation[1]
+    shared, per_group = gcd(stride, dilation), len(channels.bias) // attrs.groups
+    phases, pitch = dilation // shared, height * depth
+    if phases * len(channels.bias) > LARGEST_PAIR:
+        return None
+    phase = ((site.output.shape[2] - 1) * stride + (width - 1) * dilation) // dilation + 1
+    columns = dilation * phase * pitch + VECTOR
+    streams = [window_stream(channels[first : first + per_group]) for first in range(0, len(channels.bias), per_group)]
+    parameters = _common(site, height) | {
+        "stride_width": stride,
+        "dilation_width": dilation,
+        "groups": attrs.groups,
+        "group_words": streams[0].size,
+        "phase": phase,
+        "phases": phases,
+        "step": stride // shared * pitch,
+        "length": _whole(pitch * width),
+        "columns": columns,
+    }
+    arguments = (Input(0), Constant("stream", np.concatenate(streams)), Output(0), Scratch())
+    finish, width = _finish(stage, attrs.output_zero_point), site.output.shape[2]
+    behind = overwrite_distance(site, width, copied=attrs.groups == 1)
+    return helium_kernel("conv2d_apart", parameters | finish, arguments, columns, behind=behind)
+
+
+def _pixels_a_vector(depth: int, pitch: int) -> int:
+    """How many are moved at once; 0: less than one."""
+    return min(VECTOR // depth, (LARGEST_PLACE - depth + 1) // pitch + 1) if depth <= VECTOR else 0
+
+
+def _places(depth: int, pitch: int, taken: int) -> tuple[int, ...]:
+    """Where each byte of a vector goes, from where the first one does."""
+    used = [pixel * pitch + byte for pixel in range(taken) for byte in range(depth)]
+    return tuple(used + [0] * (VECTOR - len(used)))
+
+
+@offers(FullyConnected, REQUIRES, float32=("fpu",), rank=100)
+def fully_connected(site: Site[FullyConnectedAttrs]) -> Kernel | None:
+    """Eight units over a row at a time; of many rows two at a time, as pixels of a convolution."""
+    rows, depth = site.operands[0].info.shape
+    weights = site.operands[1].value
+    stage = output_stage_of(site, weights, rests=True)
+    if stage is None:
+        return None
+    channels = channels_of(weights, stage, site.attrs.output_zero_point)
+    if rows > 1 and len(weights) <= LARGEST_PAIR:
+        return _pointwise(site, channels, stage)
+    length = _whole(depth)
+    parameters: dict[str, ParameterValue] = {
+        "rows": rows,
+        "depth": depth,
+        "units": len(weights),
+        "length": length,
+        "each": int(not channels.alike),
+        "multiplier": int(channels.multiplier[0]),
+        "right": -int(channels.right[0]),
+    }
+    arguments = (Input(0), Constant("stream", unit_stream(channels, not channels.alike)), Output(0), Scratch())
+    finish = _finish(stage, site.attrs.output_zero_point)
+    return helium_kernel("fully_connected", parameters | finish, arguments, length if length > depth else VECTOR)
+
+
+def _pointwise(site: Site[Any], channels: Channels, stage: OutputStage) -> Kernel:
+    """Pixels, or rows, one by one: as an image that is no wider than scratch memory allows."""
+    depth = site.operands[0].info.shape[-1]
+    pixels = site.operands[0].info.elements // depth
+    direct = depth % VECTOR == 0
+    width = pixels if direct else _divisor(pixels, max(2, LARGEST_ROW // depth))
+    columns, taken = 0 if direct else width * depth + VECTOR, _pixels_a_vector(depth, depth)
+    parameters: dict[str, ParameterValue] = {
+        "batch": 1,
+        **sides("in", (pixels // width, width)),
+        "in_channels": depth,
+        **sides("out", (pixels // width, width)),
+        "out_channels": len(channels.bias),
+        "kernel_height": 1,
+        "stride_height": 1,
+        "dilation_height": 1,
+        "pad_top": 0,
+        "pad_left": 0,
+        "input_zero_point": site.attrs.input_zero_point,
+        "out_pixel": len(channels.bias),
+        "out_row": width * len(channels.bias),
+        "step": depth,
+        "length": _whole(depth),
+        "columns": columns,
+        "direct": pixels // width - (not direct),
+        "inside": width,
+        "taken": taken,
+        "places": _places(depth, depth, taken),
+    }
+    arguments = (Input(0), Constant("stream", window_stream(channels)), Output(0), Scratch())
+    finish, data = _finish(stage, site.attrs.output_zero_point), site.operands[0].info
+    behind = row_overwrite_distance(pixels, data, site.output, 2, run=width)  # the last row alone is copied
+    return helium_kernel("conv2d", parameters | finish, arguments, columns or VECTOR, behind={0: behind})
+
+
+def _divisor(count: int, limit: int) -> int:
+    """The largest that is within the limit; the largest even one where that is not much smaller."""
+    divisors = [d for d in range(1, min(count, limit) + 1) if count % d == 0]
+    even = [d for d in divisors if d % 2 == 0]
+    return even[-1] if even and 4 * even[-1] > divisors[-1] else divisors[-1]

@@ -1,0 +1,335 @@
+"""Depthwise convolution with Arm Helium: how the output is cut, and what the kernel reads."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from functools import cached_property, lru_cache, partial
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from uaccel.kernels.arm_helium_conv import REQUIRES, finish_parameters, helium_kernel
+from uaccel.kernels.output_stage import output_stage_of
+from uaccel.kernels.registry import offers
+from uaccel.kernels.weight_packing import VECTOR, Channels, channels_of, concat_words, vector_words
+from uaccel.model import TensorInfo
+from uaccel.ops.conv import Conv2dAttrs, DepthwiseConv2d
+from uaccel.ops.operator import Constant, Input, Kernel, Output, ParameterValue, Scratch, Site, sides
+from uaccel.ops.storage import windows_behind
+
+GROUP: Final = 16
+"""Channels that are made planes of at once."""
+LARGEST_LANE: Final = 255
+"""How far a gathering load reaches."""
+LARGEST_RESULT: Final = 65535
+SMALL: Final = 2048
+"""Bytes of scratch that hardly ever matter."""
+PLACE: Final = 12
+"""Bytes of struct uaccel_helium_place."""
+FOURS: Final = ((1, 4), (2, 2), (4, 1))
+LOADS: Final = (1, 2, 4)
+RUN: Final = 0
+"""Instead of their number: each window is a run of bytes, read where it lies."""
+BEYOND_RUNS: Final = 32
+"""How far behind the last plane is read then."""
+PER_EIGHT: Final = {RUN: 33, 1: 36, 2: 32, 4: 36}
+PER_PART: Final = 20
+PER_CHANNEL: Final = 22
+PER_PLANE: Final = 45
+PER_PIXEL: Final = 0.5
+"""Instructions, about: for eight windows, by loads for four; for each further part of them; for a result's channel of a
+region; for a plane of several such; and for a pixel that is put into a plane."""
+MOST_PARTS: Final = 7
+"""Of a window: loops are written for so many."""
+
+Pair = tuple[int, int]
+
+
+@dataclass(frozen=True)
+class DepthwiseWindow:
+    """What one output pixel is made of, and how many there are."""
+
+    kernel: Pair
+    strides: Pair
+    dilation: Pair
+    output: Pair
+    multiplier: int = 1
+
+    @property
+    def is_run(self) -> bool:
+        """Of bytes in a row, one beside the next."""
+        one_row = self.kernel[0] == self.output[0] == 1
+        return one_row and self.strides[1] == self.dilation[1] == 1 and self.kernel[1] <= VECTOR
+
+    @cached_property
+    def part(self) -> Pair:
+        """What a load takes: all of it, or some rows, or some columns."""
+        height, width = self.kernel
+        if height * width <= VECTOR:
+            return self.kernel
+        rows, columns = (VECTOR // width, width), (height, VECTOR // height)
+        return min((part for part in (rows, columns) if all(part)), key=self._count, default=(1, 1))
+
+    def _count(self, part: Pair) -> int:
+        return -(-self.kernel[0] // part[0]) * -(-self.kernel[1] // part[1])
+
+    @cached_property
+    def parts(self) -> int:
+        return self._count(self.part)
+
+    def part_step(self, pitch: int) -> int:
+        """From part to part in a plane."""
+        rows, columns = (part * dilation for part, dilation in zip(self.part, self.dilation, strict=True))
+        return rows * pitch if self.part[1] == self.kernel[1] else columns
+
+    def beyond(self, pitch: int) -> int:
+        """How far behind its last byte the last part reaches."""
+        rows, columns = (
+            -extent % part * dilation
+            for extent, part, dilation in zip(self.kernel, self.part, self.dilation, strict=True)
+        )
+        return rows * pitch + columns
+
+    def under(self, outputs: Pair) -> Pair:
+        """How many rows and columns of the input are under so many windows."""
+        rows, columns = (
+            (count - 1) * stride + (extent - 1) * dilation + 1
+            for count, stride, extent, dilation in zip(outputs, self.strides, self.kernel, self.dilation, strict=True)
+        )
+        return rows, columns
+
+    def taps(self, pixel: Pair, pitch: int) -> list[int]:
+        """Where in a plane the bytes under the window of a pixel are, or its first part, row by row."""
+        top, left = pixel[0] * self.strides[0], pixel[1] * self.strides[1]
+        return [
+            (top + ky * self.dilation[0]) * pitch + left + kx * self.dilation[1]
+            for ky in range(self.part[0])
+            for kx in range(self.part[1])
+        ]
+
+
+@dataclass(frozen=True)
+class OutputRegion:
+    """A region of the output, cut into tiles of eight: four pixels, and four more beside or below them."""
+
+    window: DepthwiseWindow
+    region: Pair
+    four: Pair
+    second: Pair
+
+    @property
+    def tile(self) -> Pair:
+        return self.four[0] + self.second[0], self.four[1] + self.second[1]
+
+    @property
+    def plane(self) -> Pair:
+        return self.window.under(self.region)
+
+    @property
+    def tiles(self) -> int:
+        return -(-self.region[0] // self.tile[0]) * -(-self.region[1] // self.tile[1])
+
+    @property
+    def pixels(self) -> list[Pair]:
+        """The first four, in their order; where there are no four, some twice."""
+        rows, columns = self.four
+        found = [(y, x) for y in range(rows) for x in range(columns)]
+        return [found[min(i, len(found) - 1)] for i in range(4)]
+
+    def lanes(self, loads: int) -> list[list[int]] | None:
+        """Of each load for four windows, where its bytes come from; None where they are too many or too far."""
+        if self.window.parts > 1 and loads < 4:
+            return None
+        share = 4 // loads
+        taps = [self.window.taps(pixel, self.plane[1]) for pixel in self.pixels]
+        groups = [sorted(set().union(*taps[i : i + share])) for i in range(0, 4, share)]
+        alike = all([tap - group[0] for tap in group] == [tap - groups[0][0] for tap in groups[0]] for group in groups)
+        fits = max(len(group) for group in groups) <= VECTOR and max(map(max, groups)) <= LARGEST_LANE
+        return groups if alike and fits else None
+
+    def loads(self) -> int | None:
+        """How many loads four windows take."""
+        if self.window.is_run:
+            return RUN
+        return next((loads for loads in LOADS if self.lanes(loads) is not None), None)
+
+    def cost(self, loads: int) -> float:
+        """Instructions of a channel, about."""
+        regions = -(-self.window.output[0] // self.region[0]) * -(-self.window.output[1] // self.region[1])
+        times, parts = self.window.multiplier, self.window.parts
+        per_eight = PER_EIGHT[loads] + (parts - 1) * PER_PART + 9 * (parts > 1)
+        per_plane = self.plane[0] * self.plane[1] * PER_PIXEL + PER_PLANE * (times > 1)
+        return regions * (times * (self.tiles * per_eight + PER_CHANNEL) + per_plane)
+
+    def scratch(self, channels: int) -> int:
+        """What the last part of a window reads behind the last plane is there, too."""
+        height, width = self.plane
+        if self.window.is_run:
+            return height * width * min(channels, GROUP) + BEYOND_RUNS
+        return (self.tiles + 1) * PLACE + height * width * min(channels, GROUP) + self.window.beyond(width)
+
+
+def _cuts(window: DepthwiseWindow, regions: list[Pair]) -> Iterator[OutputRegion]:
+    for region in regions:
+        for shape in FOURS:
+            four = min(shape[0], region[0]), min(shape[1], region[1])
+            if four[0] * four[1] not in (1, 2, 4):
+                continue
+            for beside in (True, False):
+                more = (0, min(four[1], region[1] - four[1])) if beside else (min(four[0], region[0] - four[0]), 0)
+                yield OutputRegion(window, region, four, more)
+
+
+@lru_cache(maxsize=256)
+def best_cut(window: DepthwiseWindow, channels: int, limit: int, whole_only: bool) -> OutputRegion | None:
+    """The one that takes the fewest instructions within ``limit`` bytes of scratch, or the one of least scratch."""
+    height, width = window.output
+    widths = sorted({min(width, part) for part in (width, -(-width // 2), -(-width // 4), 32, 16, 8)})
+    regions = [(height, width)] if whole_only else [(rows, part) for rows in range(1, height + 1) for part in widths]
+    best: tuple[tuple[float, float], OutputRegion] | None = None
+    for cut in _cuts(window, regions):
+        scratch = cut.scratch(channels)
+        loads = cut.loads() if best is None or scratch <= limit or scratch < best[0][0] else None
+        if loads is None or cut.plane[0] * cut.plane[1] * (GROUP - 1) > LARGEST_RESULT:
+            continue
+        rank = (max(0, scratch - limit), cut.cost(loads))
+        if best is None or rank < best[0]:
+            best = rank, cut
+    return None if best is None else best[1]
+
+
+def _stream(channels: Channels, cut: OutputRegion, loads: int) -> NDArray[np.int32]:
+    """A row a channel: the weights of each window under a load, or of its parts, and the output stage's constants."""
+    constants = np.stack([channels.bias, channels.multiplier, -channels.right], axis=1)
+    if loads == RUN:
+        last = np.zeros((1, VECTOR // 4 + 3), np.int64)  # read for nothing
+        known = concat_words(vector_words(channels.weights, 1), constants)
+        return np.concatenate([known, last.astype(np.int32)])
+    (lanes, *_), count, window = cut.lanes(loads) or [[]], len(channels.bias), cut.window
+    (height, width), (rows, columns) = window.kernel, window.part
+    pads = (0, 0), (0, -height % rows), (0, -width % columns)
+    whole = np.pad(channels.weights.reshape(count, height, width), pads)
+    parts = whole.reshape(count, -1, rows, whole.shape[2] // columns, columns).transpose(0, 1, 3, 2, 4)
+    parts = parts.reshape(count, window.parts, -1)
+    pixels = cut.pixels[: 4 // loads]
+    vectors = np.zeros((count, len(pixels) * window.parts, VECTOR), np.int8)
+    for i, pixel in enumerate(pixels):
+        for tap, place in enumerate(window.taps(pixel, cut.plane[1])):
+            vectors[:, i : i + window.parts, lanes.index(place)] = parts[:, :, tap]
+    words = vectors.view("<i4").reshape(count, -1).astype(np.int64)
+    return concat_words(words, constants)
+
+
+def _lies_over_itself(window: DepthwiseWindow, site: Site[Conv2dAttrs]) -> bool:
+    """Each channel of the output, over the input's."""
+    return window.multiplier == 1 and site.output.size <= site.operands[0].info.size
+
+
+@offers(DepthwiseConv2d, REQUIRES, float32=("fpu",), rank=110)
+def depthwise_conv2d(site: Site[Conv2dAttrs]) -> Kernel | None:
+    """Channels as planes, eight windows of one at a time."""
+    attrs, data, weights = site.attrs, site.operands[0].info, site.operands[1].value
+    kernel, results = weights.shape[:2], weights.shape[2]
+    rows = weights.reshape(-1, results).T
+    stage = output_stage_of(site, rows, rests=True)
+    if stage is None:
+        return None
+    batch, in_height, in_width, count = data.shape
+    padding, strides, dilation, output = attrs.padding, attrs.strides, attrs.dilation, site.output.shape[1:3]
+    if in_width == kernel[1] == output[1] == 1 and not padding[1]:
+        # one column is as good as one row
+        in_height, in_width, padding = in_width, in_height, (padding[1], padding[0])
+        kernel, strides, dilation, output = (pair[::-1] for pair in (kernel, strides, dilation, output))
+    window = DepthwiseWindow(_pair(kernel), _pair(strides), _pair(dilation), _pair(output), results // count)
+    if window.parts > MOST_PARTS:
+        return None
+    whole = best_cut(window, count, 0, True) if _lies_over_itself(window, site) else None
+    inplace = whole is not None and whole.scratch(count) <= max(SMALL, site.output.size)
+    cut = whole if inplace else best_cut(window, count, max(SMALL, data.size // 8), False)
+    channels = channels_of(rows, stage, attrs.output_zero_point)
+    parameters: dict[str, ParameterValue] = {
+        "batch": batch,
+        **sides("in", (in_height, in_width)),
+        "channels": count,
+        **sides("out", output),
+        "multiplier": window.multiplier,
+        **sides("stride", strides),
+        "pad_top": padding[0],
+        "pad_left": padding[1],
+        "input_zero_point": attrs.input_zero_point,
+        **finish_parameters(attrs.output_zero_point, stage.way, attrs.clamp_min, attrs.clamp_max),
+    }
+    shapes = TensorInfo((batch, in_height, in_width, count), "int8"), TensorInfo((batch, *output, results), "int8")
+    common = _Common(window, parameters, channels, shapes, (padding[0], padding[1]))
+    made = None if cut is None else common.kernel(cut)
+    if cut is None or made is None:
+        return None
+    return replace(made, inplace=(0,) if inplace else (), leaner=partial(common.leaner, cut))
+
+
+@dataclass(frozen=True)
+class _Common:
+    """What kernels for all cuts have in common."""
+
+    window: DepthwiseWindow
+    parameters: dict[str, ParameterValue]
+    channels: Channels
+    shapes: tuple[TensorInfo, TensorInfo]
+    padding: Pair
+
+    def kernel(self, cut: OutputRegion) -> Kernel | None:
+        (data, output), loads = self.shapes, cut.loads()
+        results, strides = output.shape[3], self.window.strides
+        reach = 8 if loads == RUN else (output.shape[2] * cut.tile[0]) + cut.tile[1]
+        if loads is None or reach * results > LARGEST_RESULT:
+            return None
+        stream = _stream(self.channels, cut, loads)
+        parameters = self.parameters | {
+            **sides("region", cut.region),
+            "rows": cut.plane[0],
+            "pitch": cut.plane[1],
+            **sides("tile", cut.tile),
+            "second": cut.second[0] * strides[0] * cut.plane[1] + cut.second[1] * strides[1],
+            "loads": loads * self.window.parts,
+            "part": (cut.region[1] - 1) % 8 + 1 if loads == RUN else self.window.part_step(cut.plane[1]),
+            "count": -(-cut.region[1] // 8) if loads == RUN else cut.tiles,
+            "channel_words": stream.shape[1],
+            "results": tuple(results * x for x in range(8)) if loads == RUN else _results(cut, results),
+            "lanes": (0,) * 64 if loads == RUN else _lanes(cut, loads),
+        }
+        arguments = (Input(0), Constant("stream", stream), Output(0), Scratch())
+        one_row = output.shape[1] == 1
+        band, run = (cut.region[1], output.shape[2]) if one_row else (cut.region[0] * output.shape[2], 0)
+        behind = {0: windows_behind(data, output, strides, self.padding, band, run=run, back=True)}
+        return helium_kernel("depthwise_conv2d", parameters, arguments, cut.scratch(data.shape[3]), behind=behind)
+
+    def leaner(self, cut: OutputRegion) -> Iterator[tuple[Kernel, float]]:
+        """With half of the scratch memory, a quarter, and so on."""
+        data = self.shapes[0]
+        count, least = data.shape[3], cut.scratch(data.shape[3])
+        for part in (2, 4, 8, 16):
+            less = best_cut(self.window, count, cut.scratch(count) // part, False)
+            kernel = None if less is None or less.scratch(count) >= least else self.kernel(less)
+            if less is not None and kernel is not None:
+                least = less.scratch(count)
+                yield kernel, data.shape[0] * count * (less.cost(less.loads() or 1) - cut.cost(cut.loads() or 1))
+
+
+def _pair(values: Any) -> Pair:
+    first, second = (int(value) for value in values)
+    return first, second
+
+
+def _results(cut: OutputRegion, channels: int) -> tuple[int, ...]:
+    """Where the eight results go, of the first and the second four in turn."""
+    pixels = [(y + dy, x + dx) for y, x in cut.pixels for dy, dx in ((0, 0), cut.second)]
+    return tuple((y * cut.window.output[1] + x) * channels for y, x in pixels)
+
+
+def _lanes(cut: OutputRegion, loads: int) -> tuple[int, ...]:
+    """Of each load, filled up with where the first byte is."""
+    groups = cut.lanes(loads) or []
+    filled = [lane for group in groups for lane in (*group, *[group[0]] * (VECTOR - len(group)))]
+    return tuple(filled + [0] * (64 - len(filled)))

@@ -1,0 +1,236 @@
+"""Sums, products, tables, dot products and floats by Helium."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from uaccel.kernels.arm_helium_conv import REQUIRES, finish_parameters, helium_kernel
+from uaccel.kernels.dot_products import ROWS, Dots, offer_dots
+from uaccel.kernels.output_stage import pad_axis
+from uaccel.kernels.registry import offers
+from uaccel.kernels.weight_packing import VECTOR
+from uaccel.model import Array
+from uaccel.ops.binary import Add, AddAttrs, Mul, MulAttrs, Sub
+from uaccel.ops.conv_float import (
+    SINGLE,
+    Conv2dFloat,
+    FloatSumAttrs,
+    FullyConnectedFloat,
+    as_pixels,
+    conv2d_kernel,
+    depthwise_kernel,
+    is_depthwise,
+    is_kernels,
+    wide_kernel,
+)
+from uaccel.ops.exact import limits
+from uaccel.ops.fixedpoint import multiply_by_quantized_multiplier, rounding_doubling_high_mul
+from uaccel.ops.lookup import Lookup, LookupAttrs
+from uaccel.ops.operator import (
+    IntegerOperator,
+    Kernel,
+    Output,
+    ParameterValue,
+    Site,
+    dtype_suffix,
+    get,
+    operand_arguments,
+    same,
+)
+from uaccel.util.favour import Favour
+
+# Addition with Arm Helium.
+
+INPUT_LIMIT: Final = 1 << 30
+"""On the common scale: below it sums do not wrap around."""
+RAISED_LIMIT: Final = 1 << 31
+"""Of inputs, raised: what 32 bits hold."""
+
+
+@offers(Add, REQUIRES, rank=100)
+def add(site: Site[AddAttrs]) -> Kernel | None:
+    """Eight elements at a time, of inputs of one shape."""
+    attrs, (first, second) = site.attrs, site.operands
+    same = first.info == second.info == site.output and site.output.dtype == "int8"
+    if not same or attrs.output_shift > 0 or attrs.output_multiplier < 0:
+        return None
+    parameters = _parameters(site)
+    if parameters is None:
+        return None
+    arguments = operand_arguments(site.operands, ("first", "second"))
+    inplace = tuple(index for index in site.input_indices() if index is not None)
+    return helium_kernel("add", {"count": site.output.elements, **parameters}, (*arguments, Output(0)), inplace=inplace)
+
+
+@offers(Add, REQUIRES, rank=110)
+def broadcast_add(site: Site[AddAttrs]) -> Kernel | None:
+    return _sum(site, get(Add), subtract=0)
+
+
+@offers(Sub, REQUIRES, rank=100)
+def subtract(site: Site[AddAttrs]) -> Kernel | None:
+    return _sum(site, get(Sub), subtract=1)
+
+
+def _sum(site: Site[AddAttrs], operator: IntegerOperator[AddAttrs], subtract: int) -> Kernel | None:
+    """Eight elements at a time, of inputs that broadcast."""
+    attrs, dtype = site.attrs, site.output.dtype
+    zero_points = (attrs.zero_point1, attrs.zero_point2, attrs.output_zero_point)
+    fits = dtype == "int8" or (dtype == "int16" and not any(zero_points))
+    parameters = _parameters(site) if fits and attrs.output_shift <= 0 and attrs.output_multiplier >= 0 else None
+    return None if parameters is None else broadcasting("sum", site, operator, parameters | {"subtract": subtract})
+
+
+def broadcasting(
+    name: str, site: Site[Any], operator: IntegerOperator[Any], parameters: dict[str, ParameterValue]
+) -> Kernel:
+    """A kernel of ``uaccel_binary_helium.h``: with the loops of the portable one, and in its places."""
+    portable = operator.kernels(site)[0]
+    (call,) = portable.calls
+    loops = {field: call.parameters[field] for field in ("extents", "strides1", "strides2")}
+    arguments = tuple(argument for argument in call.arguments if not isinstance(argument, (int, float)))
+    suffix = dtype_suffix(site.output.dtype)
+    return helium_kernel(name, loops | parameters, arguments, inplace=portable.inplace, suffix=suffix)
+
+
+def _parameters(site: Site[AddAttrs]) -> dict[str, ParameterValue] | None:
+    """What both kernels share; None where they would not be exact."""
+    attrs, dtype = site.attrs, site.output.dtype
+    low, high = limits(dtype)
+    values = np.arange(low, high + 1, dtype=np.int64)
+    inputs = [
+        _input(values - attrs.zero_point1, attrs.left_shift, attrs.zero_point1, attrs.multiplier1, attrs.shift1),
+        _input(values - attrs.zero_point2, attrs.left_shift, attrs.zero_point2, attrs.multiplier2, attrs.shift2),
+    ]
+    if inputs[0] is None or inputs[1] is None:
+        return None
+    sign = attrs.clamp_min < attrs.output_zero_point and attrs.output_shift < 0
+    parameters: dict[str, ParameterValue] = {}
+    parameters |= {f"first.{name}": value for name, value in inputs[0].items()}
+    parameters |= {f"second.{name}": value for name, value in inputs[1].items()}
+    parameters |= {"multiplier": attrs.output_multiplier, "right": -attrs.output_shift}
+    return parameters | finish_parameters(attrs.output_zero_point, sign, attrs.clamp_min, attrs.clamp_max, dtype)
+
+
+def _input(values: Array, left: int, zero_point: int, multiplier: int, shift: int) -> dict[str, ParameterValue] | None:
+    """The fields of ``struct uaccel_add_helium_input``; None where it would not be exact for one of the values."""
+    factor = 1 << (left + max(0, shift))
+    raised, right = values * factor, max(0, -shift)
+    if np.abs(raised).max() >= RAISED_LIMIT or multiplier < 0:
+        return None
+    exact = multiply_by_quantized_multiplier(values << left, multiplier, shift)
+    if np.abs(exact).max() >= INPUT_LIMIT:
+        return None
+    slope = int(exact[1] - exact[0])
+    if (exact == values * slope).all():
+        return _fields(slope, zero_point, True, 0, 0, False)
+    sign = bool((_rounded_up(rounding_doubling_high_mul(raised, multiplier), right) != exact).any())
+    return _fields(factor, zero_point, False, multiplier, right, sign)
+
+
+def _fields(
+    factor: int, zero_point: int, linear: bool, multiplier: int, right: int, sign: bool
+) -> dict[str, ParameterValue]:
+    return {
+        "factor": factor,
+        "offset": -zero_point * factor,
+        "linear": int(linear),
+        "multiplier": multiplier,
+        "right": right,
+        "sign": int(sign),
+    }
+
+
+def _rounded_up(values: Array, right: int) -> Array:
+    """Shifted right, halves upwards."""
+    return (values + ((1 << right) >> 1)) >> right
+
+
+# Multiplication with Arm Helium.
+
+
+@offers(Mul, REQUIRES, rank=100)
+def mul(site: Site[MulAttrs]) -> Kernel | None:
+    """Eight elements at a time, of inputs that broadcast."""
+    attrs, dtype = site.attrs, site.output.dtype
+    if not fits(site) or attrs.shift > 0:
+        return None
+    sign = attrs.clamp_min < attrs.output_zero_point and attrs.shift < 0
+    parameters: dict[str, ParameterValue] = {
+        **same(attrs, "zero_point1", "zero_point2", "multiplier"),
+        "right": -attrs.shift,
+        **finish_parameters(attrs.output_zero_point, sign, attrs.clamp_min, attrs.clamp_max, dtype),
+    }
+    return broadcasting("mul", site, get(Mul), parameters)
+
+
+def fits(site: Site[MulAttrs]) -> bool:
+    """Whether differences from the zero points fit 16 bits, and products 31."""
+    attrs = site.attrs
+    zero_points = (attrs.zero_point1, attrs.zero_point2, attrs.output_zero_point)
+    small = all(-128 <= zero_point <= 127 for zero_point in zero_points)
+    return (site.output.dtype == "int8" and small) or (site.output.dtype == "int16" and not any(zero_points))
+
+
+# Tables of functions with Arm Helium.
+
+
+@offers(Lookup, REQUIRES, rank=100)
+def lookup(site: Site[LookupAttrs]) -> Kernel:
+    portable = Lookup().kernels(site)[0]
+    own = replace(portable.calls[0], function="uaccel_lookup_helium", header="uaccel_lookup_helium.h")
+    return replace(portable, family="arm_helium", calls=(own,), requires=REQUIRES)
+
+
+# Dot products with Arm Helium, and the layers that begin with them.
+
+
+def _pack(rows: NDArray[np.int8]) -> NDArray[np.int32]:
+    """Vector by vector, those of all rows."""
+    vectors = pad_axis(rows, 0, ROWS).reshape(ROWS, -1, VECTOR).transpose(1, 0, 2)
+    return np.ascontiguousarray(vectors).reshape(-1).view(np.int32)
+
+
+offer_dots(Dots("arm_helium", "helium", REQUIRES, VECTOR, _pack, element=1, rank=110))
+
+
+# Layers of floats with Arm Helium: a vector is four output channels, so that every sum keeps its order.
+
+FLOAT_REQUIRES: Final = ("helium", "fpu")
+
+
+@offers(Conv2dFloat, FLOAT_REQUIRES, favour=Favour.speed, rank=100)
+def conv2d_wide(site: Site[Any]) -> Kernel | None:
+    return _with_helium(wide_kernel(site))
+
+
+@offers(FullyConnectedFloat, FLOAT_REQUIRES, favour=Favour.speed, rank=100)
+def fully_connected_wide(site: Site[FloatSumAttrs]) -> Kernel | None:
+    return _with_helium(wide_kernel(as_pixels(site))) if is_kernels(site) else None
+
+
+@offers(Conv2dFloat, FLOAT_REQUIRES, rank=110)
+def conv2d(site: Site[Any]) -> Kernel | None:
+    if not is_kernels(site):
+        return None
+    return _with_helium((depthwise_kernel if is_depthwise(site) else conv2d_kernel)(site))
+
+
+@offers(FullyConnectedFloat, FLOAT_REQUIRES, rank=110)
+def fully_connected(site: Site[FloatSumAttrs]) -> Kernel | None:
+    return _with_helium(conv2d_kernel(as_pixels(site))) if is_kernels(site) else None
+
+
+def _with_helium(kernel: Kernel | None) -> Kernel | None:
+    """The same call of the function whose sums Helium adds up."""
+    if kernel is None:
+        return None
+    (call,) = kernel.calls
+    name = call.function.removesuffix(f"_{SINGLE}") + "_helium"
+    return replace(
+        kernel, family="arm_helium", calls=(replace(call, function=name, header=f"{name}.h"),), requires=FLOAT_REQUIRES
+    )

@@ -1,0 +1,160 @@
+"""Layers with weights of int16 activations, with Arm Helium."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from uaccel.kernels.arm_helium_conv import REQUIRES
+from uaccel.kernels.conv_forms import (
+    Pixels,
+    WideStage,
+    as_convolution,
+    by_groups,
+    by_phases,
+    convolution_of,
+    depthwise_parameters,
+    is_depthwise,
+    is_one_row,
+    is_worth_it,
+    rows_of,
+    wide_stage_of,
+)
+from uaccel.kernels.output_stage import pad_axis
+from uaccel.kernels.registry import offers
+from uaccel.kernels.weight_packing import concat_words
+from uaccel.model import Array
+from uaccel.ops.conv import Conv2d, Conv2dAttrs, DepthwiseConv2d, TransposeConv2d, TransposeConv2dAttrs
+from uaccel.ops.matmul import FullyConnected, FullyConnectedAttrs
+from uaccel.ops.operator import (
+    Argument,
+    Constant,
+    Input,
+    Kernel,
+    KernelCall,
+    Output,
+    ParameterValue,
+    Scratch,
+    Site,
+    same,
+)
+from uaccel.ops.storage import overwrite_distance
+
+HEADER: Final = "uaccel_int16_helium.h"
+VECTOR: Final = 8
+"""Elements of a vector."""
+ITEM: Final = 2
+"""Bytes of an element."""
+IN_TURN: Final = (0, 2, 4, 6, 1, 3, 5, 7)
+"""Eight channels, even ones first."""
+
+
+def _kernel(
+    function: str,
+    struct: str,
+    parameters: dict[str, ParameterValue],
+    arguments: tuple[Argument, ...],
+    scratch: int = 0,
+    behind: Mapping[int, int] | None = None,
+) -> Kernel:
+    call = KernelCall(function, HEADER, struct, parameters, arguments)
+    return Kernel("arm_helium", (call,), scratch=scratch, requires=REQUIRES, behind=behind or {})
+
+
+@offers(Conv2d, REQUIRES, rank=110)
+def conv2d(site: Site[Conv2dAttrs]) -> Kernel | None:
+    """Two pixels at a time; four channels over them. A call for each group."""
+    if site.attrs.groups > 1:
+        return by_groups(site, conv2d)
+    weights = site.operands[1].value
+    rows = weights.reshape(len(weights), -1)
+    stage = wide_stage_of(site, rows)
+    if stage is None or not is_worth_it(weights):
+        return None
+    return _one_row(site, rows, stage) if is_one_row(site) else _convolution(site, rows, stage, convolution_of(site))
+
+
+@offers(TransposeConv2d, REQUIRES, rank=110)
+def transpose_conv2d(site: Site[TransposeConv2dAttrs]) -> Kernel | None:
+    return by_phases(site, conv2d)
+
+
+@offers(FullyConnected, REQUIRES, rank=120)
+def fully_connected(site: Site[FullyConnectedAttrs]) -> Kernel | None:
+    """Eight units at a time; several rows are the pixels of a pointwise convolution."""
+    weights = site.operands[1].value
+    stage = wide_stage_of(site, weights)
+    if stage is None:
+        return None
+    one = site.operands[0].info.shape[0] == 1
+    return _one_row(site, weights, stage) if one else _convolution(site, weights, stage, rows_of(site))
+
+
+def _one_row(site: Site[Any], weights: Array, stage: WideStage) -> Kernel:
+    depth, length = weights.shape[1], _whole(weights.shape[1])
+    parameters: dict[str, ParameterValue] = {
+        "depth": depth,
+        "units": len(weights),
+        "length": length,
+        **same(site.attrs, "clamp_min", "clamp_max"),
+    }
+    arguments = (Input(0), Constant("stream", run_stream(weights, stage, 8)), Output(0), Scratch())
+    function, struct = "uaccel_fully_connected_helium_s16", "uaccel_fully_connected_helium16"
+    return _kernel(function, struct, parameters, arguments, ITEM * (length if length > depth else VECTOR))
+
+
+def _convolution(site: Site[Any], weights: Array, stage: WideStage, pixels: Pixels) -> Kernel:
+    length = _whole(weights.shape[1])
+    parameters = pixels.parameters() | {"length": length, **same(site.attrs, "clamp_min", "clamp_max")}
+    arguments = (Input(0), Constant("stream", run_stream(weights, stage, 4)), Output(0), Scratch())
+    function, struct, scratch = "uaccel_conv2d_helium_s16", "uaccel_conv2d_helium16", 2 * ITEM * length
+    return _kernel(function, struct, parameters, arguments, scratch, overwrite_distance(site, 2))
+
+
+def _whole(count: int) -> int:
+    """Elements of whole vectors."""
+    return -(-count // VECTOR) * VECTOR
+
+
+def run_stream(weights: Array, stage: WideStage, block: int) -> NDArray[np.int32]:
+    """Of each ``block`` channels: biases, of each eight inputs the weights channel by channel, multipliers, shifts."""
+    rows = pad_axis(pad_axis(weights, 0, block), 1, VECTOR)
+    stage = stage.filled(len(rows))
+    vectors = rows.reshape(-1, block, rows.shape[1] // VECTOR, VECTOR).transpose(0, 2, 1, 3)
+    ends = (array.reshape(-1, block) for array in (stage.multiplier, -stage.shift))
+    return concat_words(stage.bias.reshape(-1, block), _words(vectors), *ends)
+
+
+def _words(weights: Array) -> NDArray[np.int64]:
+    """A row a block."""
+    return np.ascontiguousarray(weights).reshape(len(weights), -1).view("<i4").astype(np.int64)
+
+
+@offers(DepthwiseConv2d, REQUIRES, rank=120)
+def depthwise_conv2d(site: Site[Conv2dAttrs]) -> Kernel | None:
+    """Eight channels at a time."""
+    weights = site.operands[1].value
+    channels = weights.shape[2]
+    rows = weights.reshape(-1, channels).T
+    stage = wide_stage_of(site, rows)
+    if stage is None or not is_depthwise(site):
+        return None
+    filled = pad_axis(rows, 0, VECTOR)
+    taps = filled.reshape(-1, VECTOR, filled.shape[1]).transpose(0, 2, 1)
+    stage = stage.filled(len(filled))
+    bias, multiplier, shift = (
+        array.reshape(-1, VECTOR)[:, IN_TURN] for array in (stage.bias, stage.multiplier, -stage.shift)
+    )
+    stream = concat_words(bias, _words(taps), multiplier, shift)
+    arguments = (Input(0), Constant("stream", stream), Output(0))
+    parameters, behind = depthwise_parameters(site), overwrite_distance(site)
+    return _kernel("uaccel_depthwise_conv2d_helium_s16", "uaccel_depthwise16", parameters, arguments, behind=behind)
+
+
+@offers(DepthwiseConv2d, REQUIRES, rank=130)
+def one_channel(site: Site[Conv2dAttrs]) -> Kernel | None:
+    converted = as_convolution(site)
+    return None if converted is None else conv2d(converted)

@@ -1,0 +1,393 @@
+"""Which kernel is taken: candidates, their costs, and what was measured."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, fields, replace
+from functools import lru_cache
+from pathlib import Path
+from typing import IO, Any, Final, Protocol
+
+from uaccel.board import Board
+from uaccel.errors import UaccelError
+from uaccel.kernels.registry import PORTABLE, Target
+from uaccel.ops.operator import Computable, Constant, Kernel, Site
+from uaccel.util.favour import Favour
+from uaccel.util.files import parse_json, write_atomically
+
+# Which of several ways to compute a layer is taken, and why.
+
+
+@dataclass(frozen=True)
+class Option:
+    """One way: its name among those of the site, the C functions that it calls, bytes of its constants, and how many
+    products it computes for each of the operator's. ``planned`` works out what its own planner says that it takes."""
+
+    label: str
+    functions: tuple[str, ...] = ()
+    flash: int = 0
+    effort: float = 1.0
+    planned: Callable[[], float | None] | None = field(default=None, compare=False)
+
+
+@dataclass(frozen=True)
+class Work:
+    """How much there is to do at a site."""
+
+    macs: int
+    outputs: int
+
+
+@dataclass(frozen=True)
+class Choice:
+    """What was picked at a site. Sites with the same words cost the same on the same CPU."""
+
+    site: str
+    options: tuple[str, ...]
+    picked: int
+    why: str
+
+
+class Selector(Protocol):
+    """Gives the number of the option to take, and why in a few words."""
+
+    def __call__(self, site: str, options: Sequence[Option], work: Work) -> tuple[int, str]: ...
+
+
+@dataclass(frozen=True)
+class Turn:
+    """The option of this number everywhere, or the last one where there are fewer: for measuring them all."""
+
+    number: int
+
+    def __call__(self, site: str, options: Sequence[Option], work: Work) -> tuple[int, str]:
+        return min(self.number, len(options) - 1), "its turn to be measured"
+
+
+def pick(selector: Selector, site: str, options: Sequence[Option], work: Work) -> Choice:
+    """Ask only where there is a choice."""
+    number, why = selector(site, options, work) if len(options) > 1 else (0, "")
+    return Choice(site, tuple(option.label for option in options), number, why)
+
+
+def kernel_options(kernels: Sequence[Kernel]) -> list[Option]:
+    """Kernels by the functions that they call; those that call the same are numbered."""
+    options: list[Option] = []
+    for kernel in kernels:
+        functions = tuple(dict.fromkeys(call.function for call in kernel.calls))
+        label = " + ".join(functions) or kernel.family
+        same = sum(option.functions == functions for option in options)
+        constants = (part for call in kernel.calls for part in call.arguments if isinstance(part, Constant))
+        flash = sum(part.data.nbytes for part in constants)
+        options.append(Option(f"{label} ({same + 1})" if same else label, functions, flash, kernel.effort))
+    return options
+
+
+def site_words(operator: Computable, site: Site[Any]) -> str:
+    """What an operator's call costs depends on: attributes and types, and which operands are constants.
+
+    What an attribute is by default goes without saying: records stay good when operators get more attributes.
+    """
+    values = asdict(site.attrs)
+    usual = {attribute.name: attribute.default for attribute in fields(site.attrs)}
+    attributes = ", ".join(f"{name}={_word(value)}" for name, value in values.items() if value != usual[name])
+    operands = ", ".join(f"{'const ' * (o.constant is not None)}{o.info}" for o in site.operands)
+    return f"{operator.name}({attributes}): {operands}"
+
+
+def _word(value: Any) -> str:
+    return "x".join(map(str, value)) if isinstance(value, tuple) else str(value)
+
+
+# What a kernel is expected to take, from measurements of others of its shape: the choice without records.
+#
+# ``costs.json`` beside this module holds, for each CPU that was measured and each kernel function, what one
+# multiply-accumulate, one output and one call take: in instructions (``cpus``), and where the core's timings are known
+# in
+# estimated cycles (``cycles``). ``code`` has the bytes of each function and of those that it calls.
+# ``scripts/fit_costs.py`` makes it.
+
+Coefficients = Mapping[str, float]
+"""``mac``, ``output``, ``call``."""
+MEASURED: Final = (("helium", "cortex-m55"), ("dsp", "cortex-m4"), ("rvv", "rv32imacv"), ("rv32", "rv32imac"))
+"""Which CPU speaks for others with a feature; the last resort is one that has none of them."""
+PLAIN: Final = "cortex-m3"
+COSTS: Final = Path(__file__).with_name("costs.json")
+INSTRUCTIONS: Final = "instructions"
+CYCLES: Final = "estimated cycles"
+TIMED: Final = "cortex-m"
+"""Begins the names of cores that are chosen for by cycles."""
+SLOWER: Final = 2
+"""How many times the fastest kernel's estimate a smaller one may take."""
+SINGLE: Final = "_float32"
+"""Ends the names of kernels that round in single precision: the last step differs, not the loops that take the time."""
+
+
+@lru_cache(maxsize=1)
+def shipped_costs() -> Mapping[str, Mapping[str, Mapping[str, Coefficients]]]:
+    """By unit, CPU and function."""
+    stored = json.loads(COSTS.read_text(encoding="utf-8"))
+    return {INSTRUCTIONS: stored["cpus"], CYCLES: stored["cycles"]}
+
+
+@lru_cache(maxsize=1)
+def shipped_code() -> Mapping[str, Mapping[str, Mapping[str, int]]]:
+    """By CPU, function and symbol."""
+    stored: dict[str, Any] = json.loads(COSTS.read_text(encoding="utf-8"))
+    code: Mapping[str, Mapping[str, Mapping[str, int]]] = stored["code"]
+    return code
+
+
+@dataclass(frozen=True)
+class Estimated:
+    """The cheapest by estimate, or the first option where there is one without."""
+
+    costs: Mapping[str, Coefficients] = field(default_factory=dict)
+    unit: str = INSTRUCTIONS
+    favour: Favour = Favour.balanced
+    code: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    """By function the bytes of each symbol that it needs."""
+
+    @classmethod
+    def on(cls, target: Target, unit: str = "", favour: Favour = Favour.balanced) -> Estimated:
+        """In ``unit``, or in cycles where the core's are known."""
+        kin = next((cpu for feature, cpu in MEASURED if feature in target.features), PLAIN)
+        for wanted in (unit,) if unit else (CYCLES, INSTRUCTIONS) if target.cpu.startswith(TIMED) else (INSTRUCTIONS,):
+            costs = shipped_costs()[wanted]
+            found = costs.get(target.cpu) or costs.get(kin)
+            if found:
+                code = shipped_code()
+                return cls(found, wanted, favour, code.get(target.cpu) or code.get(kin) or {})
+        return cls(favour=favour)
+
+    def __call__(self, site: str, options: Sequence[Option], work: Work) -> tuple[int, str]:
+        estimates = [self.of(option, work) for option in options]
+        if self.favour is Favour.size:
+            return smallest(options, estimates)
+        if any(estimate is None for estimate in estimates):
+            return 0, "the first that fits"
+        best = min(range(len(options)), key=lambda number: estimates[number] or 0)
+        return best, f"about {estimates[best]:,.0f} {self.unit}"
+
+    def of(self, option: Option, work: Work) -> float | None:
+        """In the unit; None where a function was never measured."""
+        functions = [function.removesuffix(SINGLE) for function in option.functions]
+        if not functions or any(function not in self.costs for function in functions):
+            return None
+        known = [self.costs[function] for function in functions]
+        macs = work.macs * option.effort
+        return sum(c["mac"] * macs + c["output"] * work.outputs + c["call"] for c in known)
+
+
+def smallest(options: Sequence[Option], estimates: Sequence[float | None]) -> tuple[int, str]:
+    """The fewest bytes of constants among those that are known to be not much slower than the fastest."""
+    known = {number: estimate for number, estimate in enumerate(estimates) if estimate is not None}
+    bound = SLOWER * min(known.values(), default=0)
+    small = [number for number, estimate in known.items() if estimate <= bound]
+    if None in estimates:
+        small = [number for number in small if options[number].flash < options[0].flash]
+    if not small:
+        return 0, "the first that fits"
+    best = min(small, key=lambda number: (options[number].flash, known[number]))
+    return best, f"{options[best].flash:,} bytes of constants"
+
+
+# What was measured, by CPU and site: a JSON file that people commit, and the choice of the cheapest by it.
+
+FORMAT: Final = 1
+Costs = Mapping[str, int]
+"""Of a site's options, by label: of the CPU in the unit of the records, and cycles of an accelerator."""
+
+
+@dataclass(frozen=True)
+class Records:
+    """``cpu`` is the one that they were measured on."""
+
+    cpu: str
+    sites: Mapping[str, Costs] = field(default_factory=dict)
+    unit: str = ""
+    """What the costs count; empty where nothing was measured yet."""
+    instructions: Mapping[str, Costs] = field(default_factory=dict)
+    """Of the same sites where the costs count something else."""
+
+    def counted(self) -> Records:
+        """In instructions, as far as they are known."""
+        return self if self.unit in (INSTRUCTIONS, "") else Records(self.cpu, self.instructions, INSTRUCTIONS)
+
+    def with_site(self, site: str, costs: Costs, instructions: Costs | None = None) -> Records:
+        known = replace(self, sites={**self.sites, site: {**self.sites.get(site, {}), **costs}})
+        if not instructions:
+            return known
+        counted = {**self.instructions, site: {**self.instructions.get(site, {}), **instructions}}
+        return replace(known, instructions=counted)
+
+    def merged(self, newer: Records) -> Records:
+        """Both, and of what both know the newer."""
+        if self.unit and newer.unit and self.unit != newer.unit:
+            raise UaccelError(f"the records count {self.unit}, and this board {newer.unit}: say another file with -o")
+        merged = replace(self, unit=newer.unit or self.unit)
+        for site, costs in newer.sites.items():
+            merged = merged.with_site(site, costs, newer.instructions.get(site))
+        return merged
+
+
+@dataclass(frozen=True)
+class RecordsSelector:
+    """The cheapest by the records. They need not know every option, since what promises little is not measured; but
+    where they do not know the one that ``otherwise`` would take, that decides."""
+
+    records: Records
+    otherwise: Selector = field(default_factory=Estimated)
+    favour: Favour = Favour.balanced
+
+    def __call__(self, site: str, options: Sequence[Option], work: Work) -> tuple[int, str]:
+        costs = self.records.sites.get(site, {})
+        known = [costs.get(option.label) for option in options]
+        if None in known:
+            number, why = self.otherwise(site, options, work)
+            if known[number] is None or self.favour is Favour.size:
+                return number, why
+        if self.favour is Favour.size:
+            return smallest(options, known)
+        cost, best = min((cost, number) for number, cost in enumerate(known) if cost is not None)
+        unit = self.records.unit
+        return best, "the cheapest measured" + (f", {cost:,} {unit}" if unit else "")
+
+
+def write_records(path: Path, records: Records) -> None:
+    """Sorted, so that two measurements of the same give the same bytes."""
+    content = {"format": FORMAT, "cpu": records.cpu, "unit": records.unit, "sites": records.sites}
+    content |= {"instructions": records.instructions} if records.instructions else {}
+    text = json.dumps(content, indent=1, sort_keys=True) + "\n"
+
+    def write(stream: IO[bytes]) -> None:
+        stream.write(text.encode())
+
+    write_atomically(path, write, "records")
+
+
+def read_records(path: Path, cpu: str) -> Records:
+    """Refused where they were measured on another CPU: they would choose badly, and nobody would notice."""
+    content = _content(path)
+    sites = content["sites"]
+    if content["cpu"] != cpu:
+        raise UaccelError(
+            f"{path}: measured on {content['cpu']}, and this is for {cpu}; measure with 'uaccel tune' and this board"
+        )
+    return Records(cpu, sites, content["unit"], content.get("instructions", {}))
+
+
+def _content(path: Path) -> dict[str, Any]:
+    try:
+        content = parse_json(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise UaccelError(f"{path}: {error.strerror or error}; 'uaccel tune' makes such files") from None
+    except ValueError as error:
+        raise UaccelError(f"{path}: no JSON ({error}); 'uaccel tune' writes such files") from None
+    if not isinstance(content, dict) or content.get("format") != FORMAT or not _is_records(content):
+        raise UaccelError(
+            f"{path}: no records of measurements in format {FORMAT}; make them anew with 'uaccel tune MODEL --board B'"
+        )
+    return content
+
+
+def _is_records(content: Mapping[str, Any]) -> bool:
+    known = isinstance(content.get("cpu"), str) and isinstance(content.get("unit"), str)
+    return known and all(map(_are_sites, (content.get("sites"), content.get("instructions", {}))))
+
+
+def _are_sites(sites: Any) -> bool:
+    return isinstance(sites, dict) and all(
+        isinstance(costs, dict) and all(_is_cost(cost) for cost in costs.values()) for costs in sites.values()
+    )
+
+
+def _is_cost(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value >= 0
+
+
+# Which options of a site are worth measuring, and in which order: by what each is expected to take.
+
+Asked = dict[tuple[str, tuple[str, ...]], tuple[str, ...]]
+"""By a site and the labels of its options: those that are worth measuring, the most promising first."""
+
+
+@dataclass(frozen=True)
+class RankedSelector:
+    """Takes the option of rank ``number`` at each site, or the most promising one where fewer are worth measuring.
+
+    ``most``: so many are, of those whose cost is known by estimate; None for all. Those without an estimate all are.
+    Of what a planner varies, only what it says to be better is.
+    """
+
+    estimated: Estimated
+    number: int = 0
+    most: int | None = None
+    asked: Asked = field(default_factory=dict, compare=False)
+
+    def __call__(self, site: str, options: Sequence[Option], work: Work) -> tuple[int, str]:
+        first, why = self.estimated(site, options, work)
+        estimates = [self._estimate(option, work) for option in options]
+        order = self._order(first, estimates)
+        if self.most is not None and options[first].planned is not None:
+            order = [n for n in order if n == first or (estimates[n] or 0) < (estimates[first] or 0)]
+        self.asked[site, tuple(option.label for option in options)] = tuple(options[n].label for n in order)
+        if 0 < self.number < len(order):
+            return order[self.number], "its turn to be measured"
+        return first, why
+
+    def worth(self, choice: Choice) -> tuple[str, ...]:
+        """Of a choice that was made by this, in the order of rank; without a choice the one option."""
+        return self.asked.get((choice.site, choice.options), choice.options)
+
+    def _estimate(self, option: Option, work: Work) -> float | None:
+        return self.estimated.of(option, work) if option.planned is None else option.planned()
+
+    def _order(self, first: int, estimates: Sequence[float | None]) -> list[int]:
+        """What would be taken unmeasured, then what nobody can estimate, then the others by estimate.
+
+        Where bytes count, a slow option may be the one to take: then all are worth it.
+        """
+        others = [number for number in range(len(estimates)) if number != first]
+        unknown = [number for number in others if estimates[number] is None]
+        known = sorted((n for n in others if estimates[n] is not None), key=lambda n: (estimates[n] or 0.0, n))
+        if self.most is not None and self.estimated.favour is not Favour.size:
+            known = known[: max(0, self.most - (estimates[first] is not None))]
+        return [first, *unknown, *known]
+
+
+# How layers are computed on a board: by which kernels, and who picks among them.
+
+
+@dataclass(frozen=True)
+class Selection:
+    """The CPU that kernels are for, who picks among those that it can run, and what that favours."""
+
+    target: Target = PORTABLE
+    selector: Selector = field(default_factory=Estimated)
+    favour: Favour = Favour.balanced
+
+    @classmethod
+    def on(cls, target: Target, favour: Favour = Favour.balanced) -> Selection:
+        """By what was measured of other layers, on this CPU or one like it."""
+        return cls(target, Estimated.on(target, favour=favour), favour)
+
+
+ANY_CPU: Final = Selection()
+"""Kernels for any CPU."""
+
+
+def selection_for(board: Board, records: Path | None = None, favour: Favour = Favour.balanced) -> Selection:
+    """By what was measured where ``records`` are given, else by estimates."""
+    target = target_of(board)
+    if records is None:
+        return Selection.on(target, favour)
+    estimated = Estimated.on(target, favour=favour)
+    return Selection(target, RecordsSelector(read_records(records, target.cpu), estimated, favour), favour)
+
+
+def target_of(board: Board) -> Target:
+    kind = [] if board.cpu.arch == "native" else ["embedded"]
+    kind += ["rv32"] if board.cpu.arch == "rv32" else []
+    return Target.of(board.cpu.name, {*board.cpu.features, *kind})

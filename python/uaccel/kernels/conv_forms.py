@@ -1,0 +1,430 @@
+"""Layers that become ordinary convolutions, and the int16 output stage."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from itertools import product
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from uaccel.kernels.output_stage import geometry
+from uaccel.model import Array, TensorInfo
+from uaccel.ops.conv import Conv2dAttrs, TransposeConv2dAttrs
+from uaccel.ops.exact import TFLITE, rounding_of
+from uaccel.ops.matmul import FullyConnectedAttrs
+from uaccel.ops.operator import (
+    Argument,
+    Input,
+    Kernel,
+    KernelCall,
+    Operand,
+    Output,
+    ParameterValue,
+    Site,
+    same,
+    sides,
+)
+
+# Layers that are convolutions by another name, so that one family of kernels serves them all.
+
+
+def as_convolution(site: Site[Conv2dAttrs]) -> Site[Conv2dAttrs] | None:
+    """A depthwise convolution of one channel to several: every channel of the result reads every one of the input."""
+    weights = site.operands[1].value
+    if site.operands[0].info.shape[3] != 1:
+        return None
+    kernels = np.ascontiguousarray(weights.transpose(2, 0, 1)[..., np.newaxis])
+    operand = Operand(TensorInfo(kernels.shape, weights.dtype.name), kernels)
+    return replace(
+        site,
+        attrs=replace(site.attrs, groups=1),
+        operands=(site.operands[0], operand, *site.operands[2:]),
+    )
+
+
+def column_as_row(site: Site[Conv2dAttrs]) -> Site[Conv2dAttrs]:
+    """A convolution of an image of one column as that of one row; any other as it is."""
+    (data, kernels, *constants), attrs, output = site.operands, site.attrs, site.output
+    top, left, bottom, right = attrs.padding
+    if not data.info.shape[2] == kernels.info.shape[2] == output.shape[2] == 1 or left or right:
+        return site
+    turned = [_turned(shape) for shape in (data.info.shape, kernels.info.shape, output.shape)]
+    attrs = replace(attrs, strides=attrs.strides[::-1], padding=(0, top, 0, bottom), dilation=attrs.dilation[::-1])
+    kernels = Operand(replace(kernels.info, shape=turned[1]), kernels.value.reshape(turned[1]))
+    return Site(
+        attrs,
+        (replace(data, info=replace(data.info, shape=turned[0])), kernels, *constants),
+        (replace(output, shape=turned[2]),),
+    )
+
+
+def _turned(shape: tuple[int, ...]) -> tuple[int, ...]:
+    return shape[0], shape[2], shape[1], shape[3]
+
+
+def rows_as_pixels(site: Site[FullyConnectedAttrs]) -> Site[Conv2dAttrs]:
+    """A fully connected layer as a pointwise convolution of an image of one row."""
+    (rows, depth), weights, attrs = site.operands[0].info.shape, site.operands[1], site.attrs
+    kernels = weights.value[:, np.newaxis, np.newaxis]
+    data = replace(site.operands[0].info, shape=(1, 1, rows, depth))
+    clamps = (attrs.input_zero_point, attrs.output_zero_point, attrs.clamp_min, attrs.clamp_max, attrs.rounding)
+    return Site(
+        Conv2dAttrs((1, 1), (0, 0, 0, 0), (1, 1), 1, *clamps),
+        (Operand(data), Operand(replace(weights.info, shape=kernels.shape), kernels), *site.operands[2:]),
+        (replace(site.output, shape=(1, 1, *site.output.shape)),),
+    )
+
+
+def of_group(site: Site[Conv2dAttrs], group: int) -> Site[Conv2dAttrs]:
+    """One group of a convolution; its input and output keep the channels of all."""
+    into = site.operands[1].info.shape[3]
+    count = site.operands[1].info.shape[0] // site.attrs.groups
+    own = slice(group * count, (group + 1) * count)
+    data, *constants = site.operands
+    info = replace(data.info, shape=(*data.info.shape[:3], into))
+    output = replace(site.output, shape=(*site.output.shape[:3], count))
+    return Site(
+        replace(site.attrs, groups=1),
+        (Operand(info), *(_rows(constant, own) for constant in constants)),
+        (output,),
+    )
+
+
+def _rows(operand: Operand, rows: slice) -> Operand:
+    """Of a constant with a row a channel, or one for all."""
+    if operand.info.shape[:1] == (1,):
+        return operand
+    value = np.ascontiguousarray(operand.value[rows])
+    return Operand(replace(operand.info, shape=value.shape), value)
+
+
+# A transposed convolution as ordinary ones: of each phase of its strides, one whose results lie apart.
+
+MOST_CALLS: Final = 64
+"""A phase is a call with constants of its own."""
+
+Maker = Callable[[Site[Conv2dAttrs]], "Kernel | None"]
+
+
+@dataclass(frozen=True)
+class StridedConv(Site[Conv2dAttrs]):
+    """A convolution whose results lie apart: so many elements from the one to the next, and from row to row.
+
+    ``given``: the same of the input's pixels, where they have more channels than it reads.
+    """
+
+    pixel: int = 0
+    row: int = 0
+    given: int = 0
+
+
+def is_dense(site: Site[Any]) -> bool:
+    return not isinstance(site, StridedConv)
+
+
+def is_pointwise(site: Site[Conv2dAttrs]) -> bool:
+    """Whether the input is one row for each pixel, and so is the output."""
+    attrs, (height, width) = site.attrs, site.operands[1].info.shape[1:3]
+    return height == width == 1 and attrs.strides == (1, 1) and not any(attrs.padding) and is_dense(site)
+
+
+def output_steps(site: Site[Any]) -> tuple[int, int]:
+    """Elements from pixel to pixel of the result, and from row to row."""
+    if isinstance(site, StridedConv):
+        return site.pixel, site.row
+    width, channels = site.output.shape[2:]
+    return channels, width * channels
+
+
+def input_step(site: Site[Any]) -> int:
+    """Elements from pixel to pixel of the input."""
+    return (site.given if isinstance(site, StridedConv) else 0) or site.operands[0].info.shape[3]
+
+
+def windows_of(site: Site[Conv2dAttrs]) -> dict[str, int]:
+    """The fields of ``struct uaccel_conv2d_blocked`` but for the output stage's."""
+    height, width, depth = site.operands[1].info.shape[1:]
+    out_pixel, out_row = output_steps(site)
+    in_pixel, item = input_step(site), site.operands[0].info.itemsize
+    return geometry(site, (height, width)) | {
+        "in_channels": depth * item,
+        "in_pixel": in_pixel * item,
+        "out_pixel": out_pixel,
+        "out_row": out_row,
+        "runs": int(width == 1 or (site.attrs.dilation[1] == 1 and in_pixel == depth)),
+    }
+
+
+@dataclass(frozen=True)
+class Taps:
+    """What of a window reaches the output positions ``first``, ``first + stride`` and so on, along one axis.
+
+    Position number i reads the input from ``i - before + behind`` on, and the window's entries ``entries``, last ones
+    first.
+    """
+
+    first: int
+    count: int
+    entries: slice
+    before: int
+    behind: int = 0
+
+
+def taps_of(first: int, size: int, kernel: int, stride: int, padding: int) -> Taps:
+    count = -(-(size - first) // stride)
+    offset, entry = divmod(first + padding, stride)
+    reached = -(-(kernel - entry) // stride)
+    if reached <= 0:
+        return Taps(first, count, slice(0, 0), 0)
+    before = reached - 1 - offset
+    return Taps(first, count, slice(entry, kernel, stride), max(before, 0), max(-before, 0))
+
+
+@dataclass(frozen=True)
+class Phase:
+    """The convolution of the first image, and how many elements of the input and of the output lie before its own."""
+
+    site: StridedConv
+    source: int
+    target: int
+
+
+def phases(site: Site[TransposeConv2dAttrs]) -> list[Phase] | None:
+    """None where the input would have to begin behind the first column, or behind the last row."""
+    attrs, kernel = site.attrs, site.operands[1].info.shape[1:3]
+    height, width, depth = site.operands[0].info.shape[1:]
+    by_axis = [
+        [taps_of(first, size, extent, stride, before) for first in range(min(stride, size))]
+        for size, extent, stride, before in zip(attrs.size, kernel, attrs.strides, attrs.padding, strict=True)
+    ]
+    if any(taps.behind for taps in by_axis[1]) or any(taps.behind >= height for taps in by_axis[0]):
+        return None
+    pixel = site.output.shape[3]
+    row = attrs.size[1] * pixel
+    return [
+        Phase(_phase(site, rows, columns), rows.behind * width * depth, rows.first * row + columns.first * pixel)
+        for rows, columns in product(*by_axis)
+    ]
+
+
+def _phase(site: Site[TransposeConv2dAttrs], rows: Taps, columns: Taps) -> StridedConv:
+    attrs, (data, weights, *others), channels = site.attrs, site.operands, site.output.shape[3]
+    extents = (data.info.shape[1] - rows.behind, data.info.shape[2])
+    window = weights.value[:, rows.entries, columns.entries][:, ::-1, ::-1]
+    if window.size == 0:
+        window, rows, columns = (
+            np.zeros_like(weights.value[:, :1, :1]),
+            replace(rows, before=0),
+            replace(columns, before=0),
+        )
+    window = np.ascontiguousarray(window)
+    after = (
+        max(0, taps.count - taps.before + extent - 1 - given)
+        for taps, extent, given in zip((rows, columns), window.shape[1:3], extents, strict=True)
+    )
+    padding = (rows.before, columns.before, *after)
+    clamps = (attrs.input_zero_point, attrs.output_zero_point, attrs.clamp_min, attrs.clamp_max, attrs.rounding)
+    return StridedConv(
+        Conv2dAttrs((1, 1), padding, (1, 1), 1, *clamps),
+        (
+            Operand(replace(data.info, shape=(1, *extents, data.info.shape[3]))),
+            Operand(replace(weights.info, shape=window.shape), window),
+            *others,
+        ),
+        (TensorInfo((1, rows.count, columns.count, channels), site.output.dtype),),
+        attrs.strides[1] * channels,
+        attrs.strides[0] * attrs.size[1] * channels,
+    )
+
+
+def by_phases(site: Site[TransposeConv2dAttrs], make: Maker) -> Kernel | None:
+    """All of them for all images, each by the convolution's kernel."""
+    found, (batch, *shape) = phases(site), site.output.shape
+    if found is None or len(found) * batch > MOST_CALLS:
+        return None
+    kernels = [(phase, make(phase.site)) for phase in found]
+    whole = [(phase, kernel) for phase, kernel in kernels if kernel is not None]
+    if len(whole) < len(kernels):
+        return None
+    item, data = site.output.itemsize, site.operands[0].info
+    image, result = data.elements // batch * item, int(np.prod(shape)) * item
+    calls = [
+        moved(call, number * image + phase.source * item, number * result + phase.target * item)
+        for number in range(batch)
+        for phase, kernel in whole
+        for call in kernel.calls
+    ]
+    one, scratch = whole[0][1], max(kernel.scratch for _, kernel in whole)
+    # Each phase reads the whole image: nothing may lie over it.
+    return replace(one, calls=tuple(calls), scratch=scratch, inplace=(), behind={}, leaner=tuple)
+
+
+def moved(call: KernelCall, source: int, target: int) -> KernelCall:
+    """With so many bytes before its input and before its output."""
+
+    def given(argument: Any) -> Any:
+        if isinstance(argument, (Input, Output)):
+            return replace(argument, offset=argument.offset + (source if isinstance(argument, Input) else target))
+        return argument
+
+    arguments: Sequence[Argument | int | float] = [given(argument) for argument in call.arguments]
+    return replace(call, arguments=tuple(arguments))
+
+
+# A convolution in groups as one for each of them.
+
+MOST_GROUPS: Final = 64
+"""Each is a call with constants of its own."""
+
+
+def by_groups(site: Site[Conv2dAttrs], make: Maker) -> Kernel | None:
+    """All groups one after the other, each by the convolution's kernel."""
+    groups = site.attrs.groups
+    if groups > MOST_GROUPS:
+        return None
+    kernels = [kernel for kernel in (make(_apart(site, group)) for group in range(groups)) if kernel is not None]
+    if len(kernels) < groups:
+        return None
+    data, output = site.operands[0].info, site.output
+    into, out = (info.shape[3] // groups * info.itemsize for info in (data, output))
+    calls = [moved(call, group * into, group * out) for group, kernel in enumerate(kernels) for call in kernel.calls]
+    # Each group reads the whole image: nothing may lie over it.
+    return replace(kernels[0], calls=tuple(calls), behind={})
+
+
+def _apart(site: Site[Conv2dAttrs], group: int) -> StridedConv:
+    own, (width, channels) = of_group(site, group), site.output.shape[2:]
+    return StridedConv(own.attrs, own.operands, own.outputs, channels, width * channels, site.operands[0].info.shape[3])
+
+
+# What kernels of int16 activations share: sums of 32 bits, and the output stage for them.
+
+SUM_LIMIT: Final = 1 << 31
+LEAST_TOTAL: Final = 17
+"""Bits to shift by: below it a multiplier of 15 bits does not fit, raised so that 33 are shifted by."""
+LEAST_WORK: Final = 24
+
+Ints = NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class WideStage:
+    """Of each channel ``((sum * multiplier >> 32) + half) >> shift``, where half is that of ``1 << shift``."""
+
+    bias: Ints
+    multiplier: Ints
+    shift: Ints
+
+    def __getitem__(self, chosen: Any) -> WideStage:
+        return WideStage(self.bias[chosen], self.multiplier[chosen], self.shift[chosen])
+
+    def filled(self, channels: int) -> WideStage:
+        """With channels of zeros behind the last one, ``channels`` in all."""
+        more = (0, channels - len(self.bias))
+        bias, multiplier = np.pad(self.bias, more), np.pad(self.multiplier, more)
+        return replace(self, bias=bias, multiplier=multiplier, shift=np.pad(self.shift, more, constant_values=1))
+
+
+def wide_stage_of(site: Site[Any], weights: Array) -> WideStage | None:
+    """Of an operator with weights, one row a channel, and biases of 64 bits; None where it would not be exact."""
+    attrs, bias = site.attrs, site.operands[2].value
+    zero_points = (attrs.input_zero_point, attrs.output_zero_point)
+    kinds = site.output.dtype == "int16" and weights.dtype == np.int8 and bias.dtype == np.int64
+    if not kinds or any(zero_points) or rounding_of(attrs) != TFLITE:
+        return None
+    reach = 32768 * np.abs(weights.astype(np.int64)).sum(axis=1).astype(object) + np.abs(bias.astype(object))
+    multiplier, shift = (np.broadcast_to(operand.value, len(weights)) for operand in site.operands[3:5])
+    given = multiplier.astype(np.int64)
+    reduced = np.where(given < 0x7FFF0000, (given + (1 << 15)) >> 16, 0x7FFF)
+    total = np.where(reduced == 0, 33, 15 - shift.astype(np.int64))
+    if max(reach) >= SUM_LIMIT or given.min() < 0 or total.min() < LEAST_TOTAL:
+        return None
+    return WideStage(bias, reduced << np.maximum(33 - total, 0), np.maximum(total - 32, 1))
+
+
+@dataclass(frozen=True)
+class Pixels:
+    """A convolution's shapes and steps; a fully connected layer's rows are the pixels of a pointwise one."""
+
+    given: tuple[int, ...]
+    wanted: tuple[int, ...]
+    kernel: tuple[int, ...] = (1, 1)
+    strides: tuple[int, ...] = (1, 1)
+    dilation: tuple[int, ...] = (1, 1)
+    padding: tuple[int, ...] = (0, 0)
+    steps: tuple[int, int] | None = None
+    """Elements from pixel to pixel of the result and from row to row, where they lie apart."""
+    in_pixel: int = 0
+    """The same of the input, where its pixels have more channels."""
+
+    def parameters(self) -> dict[str, ParameterValue]:
+        """The fields with which a convolution's structure begins."""
+        in_pixel = self.in_pixel or self.given[3]
+        width, depth = self.kernel[1], self.given[3]
+        beside = width == 1 or (in_pixel == depth and self.dilation[1] == 1)
+        reach = width * depth + width * depth % 2 + in_pixel - depth
+        out_pixel, out_row = self.steps or (self.wanted[3], self.wanted[2] * self.wanted[3])
+        return {
+            "batch": self.given[0],
+            **sides("in", self.given[1:3]),
+            "in_channels": self.given[3],
+            **sides("out", self.wanted[1:3]),
+            "out_channels": self.wanted[3],
+            **sides("kernel", self.kernel),
+            **sides("stride", self.strides),
+            **sides("dilation", self.dilation),
+            "pad_top": self.padding[0],
+            "pad_left": self.padding[1],
+            "out_pixel": out_pixel,
+            "out_row": out_row,
+            "in_pixel": in_pixel,
+            "runs": reach if beside else 0,
+        }
+
+
+def convolution_of(site: Site[Conv2dAttrs]) -> Pixels:
+    attrs, kernel = site.attrs, site.operands[1].info.shape[1:3]
+    image, windows = site.operands[0].info.shape, (kernel, attrs.strides, attrs.dilation, attrs.padding[:2])
+    return Pixels(image, site.output.shape, *windows, output_steps(site), input_step(site))
+
+
+def rows_of(site: Site[FullyConnectedAttrs]) -> Pixels:
+    return Pixels((1, 1, *site.operands[0].info.shape), (1, 1, *site.output.shape))
+
+
+def is_one_row(site: Site[Conv2dAttrs]) -> bool:
+    """Whether the only window is the whole input."""
+    whole = site.operands[1].info.shape[1:] == site.operands[0].info.shape[1:] and site.operands[0].info.shape[0] == 1
+    return whole and not any(site.attrs.padding) and is_dense(site)
+
+
+def is_worth_it(weights: Array) -> bool:
+    """Whether a pixel has so much to do that two of them pay: an output takes about as long as six products."""
+    return bool(weights.size + 6 * len(weights) >= LEAST_WORK)
+
+
+def is_depthwise(site: Site[Conv2dAttrs]) -> bool:
+    """Whether it is no convolution of one channel."""
+    return site.operands[0].info.shape[3] > 1 or site.output.shape[3] == 1
+
+
+def depthwise_parameters(site: Site[Conv2dAttrs]) -> dict[str, ParameterValue]:
+    """The fields of ``struct uaccel_depthwise16``."""
+    attrs, data = site.attrs, site.operands[0].info
+    return {
+        "batch": data.shape[0],
+        **sides("in", data.shape[1:3]),
+        "in_channels": data.shape[3],
+        "channels": site.output.shape[3],
+        "multiplier": site.output.shape[3] // data.shape[3],
+        **sides("out", site.output.shape[1:3]),
+        **sides("kernel", site.operands[1].info.shape[:2]),
+        **sides("stride", attrs.strides),
+        **sides("dilation", attrs.dilation),
+        "pad_top": attrs.padding[0],
+        "pad_left": attrs.padding[1],
+        **same(attrs, "clamp_min", "clamp_max"),
+    }

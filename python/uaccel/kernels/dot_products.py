@@ -1,0 +1,126 @@
+"""Layers that begin with the products of a vector and rows of weights: by a family's dot products."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from uaccel.kernels.output_stage import pad_axis
+from uaccel.kernels.registry import EMBEDDED, offers
+from uaccel.ops.exact import TFLITE
+from uaccel.ops.matmul import BatchMatmul, BatchMatmulAttrs, FullyConnected, FullyConnectedAttrs, matrix
+from uaccel.ops.operator import UNUSED, Argument, Constant, Kernel, ParameterValue, Scratch, Site
+from uaccel.ops.svdf import Svdf, SvdfAttrs
+
+ROWS: Final = 8
+LARGEST_DEPTH: Final = 1 << 13
+"""Products of differences from zero points, of which so many fit 30 bits."""
+LARGEST_SHIFT: Final = 30
+WORD: Final = 4
+"""Bytes."""
+Packer = Callable[[NDArray[np.int8]], "NDArray[np.int32] | None"]
+
+
+@dataclass(frozen=True)
+class Dots:
+    """A family's way.
+
+    ``pack`` lays out up to eight rows of weights, filled up to ``unit`` bytes, where it can add them up exactly.
+    """
+
+    family: str
+    suffix: str
+    requires: tuple[str, ...]
+    """Of the CPU; nothing: any of a board."""
+    unit: int
+    pack: Packer
+    element: int
+    """Bytes of an element of a matrix that is packed at run time."""
+    rank: int
+    """Its place among the kernels of each operator, see `offers`."""
+    better: Callable[[Site[FullyConnectedAttrs]], Kernel | None] = lambda _site: None
+    """The family's own kernel for fully connected layers, where it is never slower."""
+
+    def filled(self, depth: int) -> int:
+        return -(-depth // self.unit) * self.unit
+
+    def packed(self, weights: NDArray[np.int8]) -> NDArray[np.int32] | None:
+        """Matrices of rows one after the other, by eights of rows."""
+        filled = pad_axis(weights, -1, self.unit)
+        matrices = filled.reshape(-1, *filled.shape[-2:])
+        eights = [matrix[first : first + ROWS] for matrix in matrices for first in range(0, len(matrix), ROWS)]
+        packed = [self.pack(rows) for rows in eights]
+        if any(words is None for words in packed):
+            return None
+        return np.concatenate([words for words in packed if words is not None])
+
+    def scratch(self, *depths: int) -> int:
+        """For a vector that is filled up."""
+        return max((self.filled(depth) for depth in depths if depth % self.unit), default=0)
+
+    def kernel(
+        self, portable: Kernel, weights: dict[str, NDArray[Any]], filled: Mapping[str, ParameterValue], scratch: int
+    ) -> Kernel | None:
+        """The portable kernel's call with these weights packed."""
+        (call,) = portable.calls
+        packed = {role: self.packed(rows) for role, rows in weights.items()}
+        if any(stream is None for stream in packed.values()):
+            return None
+
+        def given(argument: Any) -> Any:
+            stream = packed.get(argument.role) if isinstance(argument, Constant) else None
+            return argument if stream is None else Constant(argument.role, stream)
+
+        arguments: tuple[Argument, ...] = tuple(given(argument) for argument in call.arguments)
+        parameters: dict[str, ParameterValue] = {f"layer.{name}": value for name, value in call.parameters.items()}
+        own = replace(
+            call,
+            function=f"{call.function}_dots_{self.suffix}",
+            header=f"{call.struct}_dots_{self.suffix}.h",
+            struct=f"{call.struct}_dots",
+            parameters={**parameters, **filled},
+            arguments=arguments if Scratch() in arguments else (*arguments, Scratch() if scratch else UNUSED),
+        )
+        return replace(portable, family=self.family, calls=(own,), scratch=scratch, requires=self.requires)
+
+    def fully_connected(self, site: Site[FullyConnectedAttrs]) -> Kernel | None:
+        """What the family's own kernel does not take."""
+        weights = site.operands[1].value
+        if site.output.dtype != "int8" or weights.dtype != np.int8 or site.attrs.rounding != TFLITE:
+            return None
+        if self.better(site) is not None:
+            return None
+        (portable,) = FullyConnected().kernels(site)
+        depth = weights.shape[1]
+        return self.kernel(portable, {"weights": weights}, {"filled": self.filled(depth)}, self.scratch(depth))
+
+
+def offer_dots(dots: Dots) -> None:
+    """Of a family, every layer that is made of dot products."""
+
+    @offers(Svdf, dots.requires or EMBEDDED, rank=dots.rank)
+    def svdf(site: Site[SvdfAttrs]) -> Kernel | None:
+        (portable,) = Svdf().kernels(site)
+        features = site.operands[2].value
+        depth = features.shape[1]
+        weights, filled = {"feature_weights": features}, {"filled": dots.filled(depth)}
+        return dots.kernel(portable, weights, filled, dots.scratch(depth))
+
+    @offers(BatchMatmul, dots.requires or EMBEDDED, rank=dots.rank)
+    def batch_matmul(site: Site[BatchMatmulAttrs]) -> Kernel | None:
+        """Neither side is known: eight columns of the right one are packed at run time."""
+        lhs, attrs = site.operands[0].info, site.attrs
+        rows, depth = matrix(lhs.shape, attrs.adj_x)
+        exact = depth <= LARGEST_DEPTH and attrs.multiplier >= 0 and -LARGEST_SHIFT <= attrs.shift <= 0
+        if site.output.dtype != "int8" or attrs.rounding != TFLITE or not exact:
+            return None
+        filled = -(-dots.filled(depth) // WORD) * WORD  # what lies behind it begins at a word
+        packed = ROWS * filled * dots.element
+        own: dict[str, ParameterValue] = {"filled": filled, "lhs_bytes": lhs.elements, "packed": packed}
+        return dots.kernel(BatchMatmul().kernels(site)[0], {}, own, filled + packed + WORD * rows)
+
+    offers(FullyConnected, dots.requires or EMBEDDED, rank=dots.rank)(dots.fully_connected)

@@ -1,0 +1,209 @@
+"""LSTM by a family's kernels."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from uaccel.kernels import (
+    arm_dsp_conv,
+    arm_dsp_int16,
+    arm_helium_conv,
+    arm_helium_int16,
+)
+from uaccel.kernels.output_stage import pad_axis
+from uaccel.kernels.registry import offers
+from uaccel.kernels.weight_packing import VECTOR, concat_words, pack_int16_pairs, vector_words
+from uaccel.model import Array, TensorInfo
+from uaccel.ops.activation import SATURATED
+from uaccel.ops.matmul import FullyConnectedAttrs
+from uaccel.ops.operator import Constant, Input, Kernel, Operand, Output, ParameterValue, Scratch, Site
+from uaccel.ops.recurrent import Lstm, LstmAttrs
+
+# LSTM of int8 vectors by a family's dot products: all gates of a step eight at a time, from one stream.
+
+ROWS: Final = 8
+EVEN_FIRST: Final = (0, 2, 4, 6, 1, 3, 5, 7)
+LARGEST_FACTOR: Final = 255
+"""What multiplies a cell state before its curve, where its eights are halves of words."""
+LARGEST_SUM: Final = 1 << 30
+"""Sums come to the output stage doubled."""
+
+Ints = NDArray[np.int64]
+Packer = Callable[[NDArray[np.int8], Ints, int, int], "Ints | None"]
+
+
+@dataclass(frozen=True)
+class Family:
+    """``suffix`` ends its functions. ``pack`` gives words of eights of gates over one vector: rows of weights, biases,
+    multiplier, shift."""
+
+    name: str
+    suffix: str
+    requires: tuple[str, ...]
+    """Of the CPU; nothing: any of a board."""
+    unit: int
+    pack: Packer
+
+    def filled(self, depth: int) -> int:
+        return -(-depth // self.unit) * self.unit
+
+
+def _dsp(weights: NDArray[np.int8], bias: Ints, multiplier: int, shift: int) -> Ints | None:
+    """S and B of each pair, the words of each two inputs; the multiplier, the rounding's half, the shift."""
+    words = pack_int16_pairs(pad_axis(weights, 1, 4), bias, ROWS)
+    if words is None or not sums_fit(weights, bias, shift):
+        return None
+    start = np.stack([256 * bias[0::2] + bias[1::2], bias[1::2]], axis=1).reshape(len(words), -1)
+    return np.concatenate([start, words, ends(len(words), multiplier, shift)], axis=1)
+
+
+def sums_fit(weights: NDArray[np.int8], bias: Ints, shift: int) -> bool:
+    """Whether they can be doubled, where they are shifted to the left before."""
+    reach = 128 * np.abs(weights.astype(np.int64)).sum(axis=1) + np.abs(bias)
+    return bool(reach.max() < LARGEST_SUM >> max(0, shift))
+
+
+def ends(count: int, multiplier: int, shift: int) -> Ints:
+    """A row for each eight: the multiplier, the rounding's half or 0, the shift."""
+    return np.tile([multiplier, 1 << -shift >> 1 if shift < 0 else 0, abs(shift)], (count, 1))
+
+
+def _helium(weights: NDArray[np.int8], bias: Ints, multiplier: int, shift: int) -> Ints | None:
+    """Biases and the weights of each vector, even gates first; the multiplier and the shift."""
+    order = (np.arange(0, len(bias), ROWS)[:, None] + EVEN_FIRST).ravel()
+    words = vector_words(weights[order], ROWS)
+    ends = np.tile([multiplier, shift], (len(words), 1))
+    return np.concatenate([bias[order].reshape(-1, ROWS), words, ends], axis=1)
+
+
+DSP: Final = Family("arm_dsp", "dsp", arm_dsp_conv.REQUIRES, 4, _dsp)
+HELIUM: Final = Family("arm_helium", "helium", arm_helium_conv.REQUIRES, VECTOR, _helium)
+
+
+def lstm_dots(site: Site[LstmAttrs], family: Family) -> Kernel | None:
+    if site.output.dtype != "int8":
+        return None
+    (portable,) = Lstm().kernels(site)
+    (call,) = portable.calls
+    constants = {part.role: part.data for part in call.arguments if isinstance(part, Constant)}
+    stream = _stream(constants, family)
+    if stream is None:
+        return None
+    units, depth = constants["weights"].shape[1:]
+    filled = {"filled": family.filled(depth), "hidden_filled": family.filled(units)}
+    parameters: dict[str, ParameterValue] = {f"layer.{name}": value for name, value in call.parameters.items()}
+    states, results = (Input(0), Input(1), Input(2)), (Output(0), Output(1), Output(2), Scratch())
+    own = replace(
+        call,
+        function=f"uaccel_lstm_s8_dots_{family.suffix}",
+        header=f"uaccel_lstm_dots_{family.suffix}.h",
+        struct="uaccel_lstm_dots",
+        parameters=parameters | filled,
+        arguments=(*states, Constant("stream", stream), last_twice(constants["points"]), *results),
+    )
+    scratch = 4 * 2 * -(-units // ROWS) * ROWS + sum(filled.values())
+    return replace(portable, family=family.name, calls=(own,), scratch=scratch, requires=family.requires)
+
+
+def _stream(constants: dict[str, Array], family: Family) -> NDArray[np.int32] | None:
+    """Gate by gate, eight by eight: what is added up over the input, and over the hidden state."""
+    gates = []
+    for gate, scales in enumerate(constants["scales"].tolist()):
+        parts = []
+        for role, multiplier, shift in (("", *scales[:2]), ("recurrent_", *scales[2:])):
+            weights = pad_axis(constants[f"{role}weights"][gate], 0, ROWS)
+            bias = pad_axis(constants[f"{role}bias"][gate].astype(np.int64), 0, ROWS)
+            words = family.pack(weights, bias, multiplier, shift)
+            if words is None:
+                return None
+            parts.append(words)
+        gates.append(np.concatenate(parts, axis=1))
+    return concat_words(np.concatenate(gates)).reshape(-1)
+
+
+def last_twice(points: Array) -> Constant:
+    """The table of the curves, and what is behind its last line."""
+    return Constant("points", np.append(points, np.uint16(SATURATED)))
+
+
+def curves_by_helium(attrs: LstmAttrs) -> bool:
+    """Whether eight cells' arguments of tanh are halves of words."""
+    if attrs.tanh_right_shift == 0:
+        return attrs.tanh_multiplier <= LARGEST_FACTOR
+    return attrs.tanh_multiplier == 3 and attrs.tanh_right_shift <= 15
+
+
+@offers(Lstm, HELIUM.requires, rank=100)
+def by_helium(site: Site[LstmAttrs]) -> Kernel | None:
+    return lstm_dots(site, HELIUM) if curves_by_helium(site.attrs) else None
+
+
+@offers(Lstm, DSP.requires, rank=200)
+def by_dsp(site: Site[LstmAttrs]) -> Kernel | None:
+    return lstm_dots(site, DSP)
+
+
+# LSTM of int16 vectors: a step's gates are two fully connected layers of one row, by a family's kernel for them.
+
+Maker = Callable[[Site[FullyConnectedAttrs]], "Kernel | None"]
+
+
+def lstm16(site: Site[LstmAttrs], family: Family, row: Maker) -> Kernel | None:
+    """``row``: what makes the family's fully connected layers."""
+    if site.output.dtype != "int16":
+        return None
+    (portable,) = Lstm().kernels(site)
+    weights, recurrent, bias, scales, points = (operand.value for operand in site.operands[3:])
+    given = row(_gates(weights, bias, scales[:, 0:2], site.attrs.input_zero_point))
+    kept = row(_gates(recurrent, np.zeros_like(bias), scales[:, 2:4], site.attrs.hidden_zero_point))
+    if given is None or kept is None:
+        return None
+    (call,), parts = portable.calls, {"given": given, "kept": kept}
+    parameters: dict[str, ParameterValue] = {f"layer.{name}": value for name, value in call.parameters.items()}
+    for part, kernel in parts.items():
+        parameters |= {f"{part}.{name}": value for name, value in kernel.calls[0].parameters.items()}
+    streams = [Constant(part, _int16_stream(kernel)) for part, kernel in parts.items()]
+    states = (Input(0), Input(1), Input(2))
+    results = (Output(0), Output(1), Output(2), Scratch())
+    own = replace(
+        call,
+        function=f"uaccel_lstm_s16_{family.suffix}16",
+        header=f"uaccel_lstm16_{family.suffix}.h",
+        struct=f"uaccel_lstm_{family.suffix}16",
+        parameters=parameters,
+        arguments=(*states, *streams, last_twice(points), *results),
+    )
+    scratch = 2 * portable.scratch + max(given.scratch, kept.scratch, 2 * ROWS)
+    return replace(portable, family=family.name, calls=(own,), scratch=scratch, requires=family.requires)
+
+
+def _gates(weights: Array, bias: Array, scales: Array, zero_point: int) -> Site[FullyConnectedAttrs]:
+    """All gates of one vector, in units of 2**-12, as a fully connected layer."""
+    _, units, depth = weights.shape
+    multiplier, shift = (np.repeat(column, units).astype(np.int32) for column in scales.T)
+    constants = (weights.reshape(-1, depth), bias.reshape(-1), multiplier, shift)
+    operands = [Operand(TensorInfo(value.shape, value.dtype.name), value) for value in constants]
+    data = Operand(TensorInfo((1, depth), "int16"))
+    attrs = FullyConnectedAttrs(zero_point, 0, -(1 << 15), (1 << 15) - 1)
+    return Site(attrs, (data, *operands), (TensorInfo((1, 4 * units), "int16"),))
+
+
+def _int16_stream(kernel: Kernel) -> NDArray[np.int32]:
+    """All its constants, weights of bytes last."""
+    arrays = [argument.data for argument in kernel.calls[0].arguments if isinstance(argument, Constant)]
+    return np.concatenate([each.reshape(-1).view(np.int32) for each in sorted(arrays, key=lambda a: -a.itemsize)])
+
+
+@offers(Lstm, HELIUM.requires, rank=250)
+def int16_by_helium(site: Site[LstmAttrs]) -> Kernel | None:
+    return lstm16(site, HELIUM, arm_helium_int16.fully_connected) if curves_by_helium(site.attrs) else None
+
+
+@offers(Lstm, DSP.requires, rank=260)
+def int16_by_dsp(site: Site[LstmAttrs]) -> Kernel | None:
+    return lstm16(site, DSP, arm_dsp_int16.fully_connected)

@@ -1,0 +1,192 @@
+"""The output stage of hand-written kernels: what it can compute exactly, and its constants."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from uaccel.model import Array
+from uaccel.ops.conv import fold_conv_constants, window_parameters
+from uaccel.ops.exact import FLOAT32, limits
+from uaccel.ops.fixedpoint import RESTS, multiply_by_quantized_multiplier
+from uaccel.ops.operator import Site
+
+LARGEST_SHIFT: Final = 22
+"""The zero point, times 2^shift, stays within 30 bits."""
+SUM_LIMIT: Final = 1 << 30
+"""Sums are doubled in 32 bits."""
+ONE: Final = 1 << 30
+"""A multiplier by which a quarter of a sum is what is added to the zero point, at a shift of one."""
+
+Ints = NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class OutputStage:
+    """Of each channel ``((sum * multiplier >> 31, rounded) + sign + offset) >> shift``, then clamped.
+
+    ``sign``: whether minus one is added to what is negative. Where the lower bound is the zero point or above it may be
+    left out, as it decides between two values of which neither survives.
+
+    With ``single``, ``multiplier`` and ``shift`` are the operator's own, for single precision, and ``offset`` is the
+    zero point.
+    """
+
+    bias: Ints
+    multiplier: Ints
+    offset: Ints
+    shift: Ints
+    sign: bool
+    clamp_min: int
+    clamp_max: int
+    zero_point: int
+    single: bool = False
+
+    @property
+    def scale_bits(self) -> Ints:
+        """The scales in single precision, by their bits, 0 for channels that count for nothing."""
+        return np.where(self.multiplier == 0, 0, ((self.shift + 125) << 23) + (self.multiplier >> 7))
+
+    @property
+    def rest_bits(self) -> Ints:
+        """What single precision adds to each sum, by its bits."""
+        rests = (self.multiplier % RESTS / RESTS).astype(np.float32)
+        return rests.view(np.int32).astype(np.int64)
+
+    @property
+    def way(self) -> int:
+        """Of rounding: 0 and 1 as TFLite does, without and with ``sign``; 2 in single precision, 3 with rests."""
+        return 2 + bool(self.rest_bits.any()) if self.single else int(self.sign)
+
+    @property
+    def clamps(self) -> bool:
+        """Whether the bounds are narrower than the type."""
+        return (self.clamp_min, self.clamp_max) != (-128, 127)
+
+    def parameters(self) -> dict[str, int]:
+        """The fields of ``struct uaccel_dsp_finish``."""
+        low, high = ((bound & 0xFF) * 0x01010101 for bound in (self.clamp_min, self.clamp_max))
+        return {
+            "finish.sign": int(self.sign),
+            "finish.clamp": int(self.clamps),
+            "finish.lowest": low,
+            "finish.highest": high,
+        }
+
+    def bounds(self) -> dict[str, int]:
+        """The fields of ``struct uaccel_blocked_finish`` and its like."""
+        return {"finish.sign": int(self.sign), "finish.clamp_min": self.clamp_min, "finish.clamp_max": self.clamp_max}
+
+    def table(self) -> NDArray[np.int32]:
+        """Of each channel bias, multiplier, offset and shift, as ``uaccel_blocked_round`` and its like read them."""
+        return np.stack([self.bias, self.multiplier, self.offset, self.shift], axis=1).astype(np.int32)
+
+    def taken(self, order: Ints) -> OutputStage:
+        """Of channels in this order."""
+        return replace(
+            self,
+            bias=self.bias[order],
+            multiplier=self.multiplier[order],
+            offset=self.offset[order],
+            shift=self.shift[order],
+        )
+
+    def computed(self, rows: Array) -> tuple[Array, OutputStage]:
+        """With channels that hold one known number computed like the others: from no weights and a bias."""
+        known = self.multiplier == 0
+        stage = replace(
+            self,
+            bias=np.where(known, 4 * (self.offset // 2 - self.zero_point), self.bias),
+            multiplier=np.where(known, ONE, self.multiplier),
+            shift=np.where(known, 1, self.shift),
+        )
+        return np.where(known[:, np.newaxis], 0, rows).astype(np.int8), stage
+
+    def filled(self, channels: int) -> OutputStage:
+        """With channels of zeros behind the last one, ``channels`` in all."""
+        more = (0, channels - len(self.bias))
+        bias, multiplier = np.pad(self.bias, more), np.pad(self.multiplier, more)
+        return replace(
+            self, bias=bias, multiplier=multiplier, offset=np.pad(self.offset, more), shift=np.pad(self.shift, more)
+        )
+
+
+def output_stage_of(site: Site[Any], weights: Array, *, rests: bool = False, dtype: str = "int8") -> OutputStage | None:
+    """Of an operator with weights, one row a channel; None where these kernels would not be exact.
+
+    ``rests``: whether they add what a bias is above a whole number. ``dtype``: of the elements that they take.
+    """
+    if site.output.dtype != dtype or weights.dtype != np.int8:
+        return None
+    furthest = -limits(dtype)[0]
+    attrs = site.attrs
+    multiplier, shift = (np.broadcast_to(operand.value, len(weights)) for operand in site.operands[3:5])
+    multiplier, shift = multiplier.astype(np.int64), shift.astype(np.int64)
+    bias = fold_conv_constants(site, weights)[1].data.astype(np.int64)
+    if attrs.rounding == FLOAT32:
+        if (multiplier % RESTS).any() and not rests:
+            return None
+        return _single_precision(attrs, _reach(weights, bias, furthest), bias, multiplier, shift)
+    sign = bool(attrs.clamp_min < attrs.output_zero_point)
+    known = ~weights.any(axis=1) | (multiplier == 0)
+    values = _known_values(attrs, bias, multiplier, shift)
+    bias, multiplier, right = np.where(known, 0, bias), np.where(known, 0, multiplier), np.where(known, 1, -shift)
+    exact = (
+        _reach(weights, bias, furthest) < SUM_LIMIT
+        and right.min(initial=1) >= (1 if sign else 0)
+        and right.max(initial=0) <= LARGEST_SHIFT
+    )
+    if not exact:
+        return None
+    half = np.where(right > 0, 1 << np.maximum(right - 1, 0), 0)
+    offset = np.where(known, 2 * values, half + (attrs.output_zero_point << right))
+    zero_point = attrs.output_zero_point
+    return OutputStage(bias, multiplier, offset, right, sign, attrs.clamp_min, attrs.clamp_max, zero_point)
+
+
+def _single_precision(attrs: Any, reach: int, bias: Ints, multiplier: Ints, shift: Ints) -> OutputStage | None:
+    if reach >= SUM_LIMIT:
+        return None
+    offset = np.full(len(bias), attrs.output_zero_point, np.int64)
+    bounds = (attrs.clamp_min, attrs.clamp_max)
+    return OutputStage(bias, multiplier, offset, shift, False, *bounds, attrs.output_zero_point, single=True)
+
+
+def _reach(weights: Array, bias: Ints, furthest: int) -> int:
+    """How far from zero a sum can be."""
+    return int((furthest * np.abs(weights.astype(np.int64)).sum(axis=1) + np.abs(bias)).max(initial=0))
+
+
+def _known_values(attrs: Any, bias: Ints, multiplier: Ints, shift: Ints) -> Ints:
+    """What channels give whose sums are their biases, or count for nothing; of others this means nothing."""
+    values: Ints = multiply_by_quantized_multiplier(bias, multiplier, shift) + attrs.output_zero_point
+    return values.clip(attrs.clamp_min, attrs.clamp_max)
+
+
+def pad_axis(array: Array, axis: int, multiple: int) -> Array:
+    """With zeros at the end of an axis."""
+    widths = [(0, 0)] * array.ndim
+    widths[axis] = (0, -array.shape[axis] % multiple)
+    return np.pad(array, widths)
+
+
+def interleave_channels(rows: Array, block: int) -> NDArray[np.int8]:
+    """Of each ``block`` channels and each input the weights of the channels; ``rows`` has one row a channel."""
+    filled = pad_axis(rows, 0, block)
+    return np.ascontiguousarray(filled.reshape(-1, block, rows.shape[1]).transpose(0, 2, 1), dtype=np.int8)
+
+
+OF_OUTPUT_STAGE: Final = ("output_zero_point", "clamp_min", "clamp_max", "scale_step")
+"""Parameters of the portable kernels that the output stage holds."""
+
+
+def geometry(site: Site[Any], kernel: tuple[int, int], *, depthwise: bool = False) -> dict[str, int]:
+    """The other parameters of a portable convolution; a depthwise one here has its ``channels`` once."""
+    given = window_parameters(site, kernel)
+    kept = {name: value for name, value in given.items() if name not in OF_OUTPUT_STAGE}
+    if not depthwise:
+        return kept
+    return {("channels" if name == "in_channels" else name): kept[name] for name in kept if name != "out_channels"}

@@ -1,0 +1,241 @@
+"""Kernels for any CPU that compute several sums at once, also of four-bit weights."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from uaccel.kernels.conv_forms import (
+    as_convolution,
+    by_groups,
+    by_phases,
+    is_depthwise,
+    is_pointwise,
+    wide_stage_of,
+    windows_of,
+)
+from uaccel.kernels.dot_products import ROWS, Dots, offer_dots
+from uaccel.kernels.lstm import Family, Ints, ends, lstm16, lstm_dots, sums_fit
+from uaccel.kernels.output_stage import geometry, interleave_channels, output_stage_of, pad_axis
+from uaccel.kernels.registry import EMBEDDED, offers
+from uaccel.model import Array
+from uaccel.ops.conv import Conv2d, Conv2dAttrs, DepthwiseConv2d, TransposeConv2d, TransposeConv2dAttrs
+from uaccel.ops.matmul import FullyConnected, FullyConnectedAttrs
+from uaccel.ops.operator import (
+    Argument,
+    Constant,
+    Input,
+    Kernel,
+    KernelCall,
+    Output,
+    ParameterValue,
+    Scratch,
+    Site,
+)
+from uaccel.ops.recurrent import Lstm, LstmAttrs
+from uaccel.ops.storage import overwrite_distance, row_overwrite_distance
+
+# Kernels for any CPU that compute several sums at once, so that each load serves more than one product.
+
+LARGEST_ADDRESS: Final = 8
+"""Bytes, on the computer that emulates a board."""
+
+
+@dataclass(frozen=True, eq=False)
+class Stage:
+    """``table``: of each channel its sum at the start, multiplier, offset and shift.
+
+    ``kind``: how functions end that leave sums so.
+    """
+
+    kind: str
+    table: NDArray[np.int32]
+    bounds: Mapping[str, int]
+
+
+def stage_of(site: Site[Any], rows: Array) -> Stage | None:
+    """Of an operator with weights, one row a channel; None where these kernels would not be exact."""
+    dtype, narrow = site.output.dtype, site.operands[2].info.dtype == "int32"
+    wide = wide_stage_of(site, rows)
+    if wide is not None:
+        columns = (wide.bias, wide.multiplier, np.left_shift(1, wide.shift - 1), wide.shift)
+        bounds = {"finish.sign": 0, "finish.clamp_min": site.attrs.clamp_min, "finish.clamp_max": site.attrs.clamp_max}
+        return Stage("s16", np.stack(columns, axis=1).astype(np.int32), bounds)
+    if dtype != "int8" and site.attrs.input_zero_point:
+        return None
+    stage = output_stage_of(site, rows, rests=True, dtype=dtype)
+    if stage is None or not (stage.single or narrow):
+        return None
+    kind = ("s16" if stage.single else "s16_acc32") if dtype == "int16" else "s8"
+    return Stage(kind + "_float32" * stage.single, stage.table(), stage.bounds())
+
+
+def _kernel(
+    name: str,
+    parameters: Mapping[str, ParameterValue],
+    weights: NDArray[np.int8],
+    stage: Stage,
+    *,
+    header: str = "",
+    scratch: int = 0,
+    behind: Mapping[int, int] | None = None,
+    more: Mapping[str, int] | None = None,
+) -> Kernel:
+    """``more``: fields beside a structure ``windows``, which then holds the others."""
+    block, channels = weights.shape[2], len(stage.table)
+    filled = pad_axis(stage.table, 0, 1 if name.startswith("depthwise") else block)
+    constants = (Constant("weights", weights), Constant("constants", filled))
+    arguments: tuple[Argument, ...] = (Input(0), *constants, Output(0), *((Scratch(),) if scratch else ()))
+    fields = {**parameters, **stage.bounds}
+    header = "int16" if stage.kind.startswith("s16") else header or name
+    call = KernelCall(
+        f"uaccel_{name}_blocked_{stage.kind}",
+        f"uaccel_{header}_blocked.h",
+        f"uaccel_{name}_blocked",
+        {f"windows.{field}": value for field, value in fields.items()} | {**more} if more else fields,
+        arguments,
+    )
+    effort = len(weights) * block / channels
+    return Kernel("blocked", (call,), scratch=scratch, behind=behind or {}, effort=effort)
+
+
+@offers(Conv2d, EMBEDDED, float32=(), rank=400)
+def blocked_conv2d(site: Site[Conv2dAttrs]) -> Kernel | None:
+    """Two pixels at a time; four channels over them. A call for each group."""
+    if site.attrs.groups > 1:
+        return by_groups(site, blocked_conv2d)
+    data, weights = site.operands[0].info, site.operands[1].value
+    channels = len(weights)
+    rows = weights.reshape(channels, -1)
+    stage = stage_of(site, rows)
+    if stage is None:
+        return None
+    packed = interleave_channels(rows, 4)
+    if is_pointwise(site):
+        pixels = int(np.prod(data.shape[:3]))
+        parameters = {"rows": pixels, "depth": data.shape[3], "out_channels": channels}
+        behind = {0: row_overwrite_distance(pixels, data, site.output, 2)}
+        return _kernel("rows", parameters, packed, stage, header="conv2d", behind=behind)
+    behind, scratch = overwrite_distance(site, 2, copied=True), 2 * rows.shape[1] * data.itemsize
+    return _kernel("conv2d", windows_of(site), packed, stage, scratch=scratch, behind=behind)
+
+
+@offers(TransposeConv2d, EMBEDDED, float32=(), rank=400)
+def transpose_conv2d(site: Site[TransposeConv2dAttrs]) -> Kernel | None:
+    return by_phases(site, blocked_conv2d)
+
+
+@offers(FullyConnected, EMBEDDED, float32=(), rank=400)
+def fully_connected(site: Site[FullyConnectedAttrs]) -> Kernel | None:
+    """One row; several are the pixels of a pointwise convolution."""
+    (count, depth), weights = site.operands[0].info.shape, site.operands[1].value
+    stage = stage_of(site, weights)
+    if stage is None:
+        return None
+    packed = interleave_channels(weights, 8 if count == 1 else 4)
+    if count == 1:
+        return _kernel("fully_connected", {"depth": depth, "units": len(weights)}, packed, stage)
+    parameters = {"rows": count, "depth": depth, "out_channels": len(weights)}
+    return _kernel("rows", parameters, packed, stage, header="conv2d", behind=overwrite_distance(site, 2))
+
+
+@offers(DepthwiseConv2d, EMBEDDED, float32=(), rank=400)
+def blocked_depthwise_conv2d(site: Site[Conv2dAttrs]) -> Kernel | None:
+    """Four channels at a time, the last four over again where they are no multiple of four."""
+    data, weights = site.operands[0].info, site.operands[1].value
+    height, width, channels = weights.shape
+    rows = weights.reshape(height * width, channels).T
+    stage = stage_of(site, rows)
+    if stage is None or not is_depthwise(site) or channels < 4:
+        return None
+    starts = np.minimum(np.arange(0, channels, 4), channels - 4)
+    packed = interleave_channels(rows[(starts[:, np.newaxis] + np.arange(4)).ravel()], 4)
+    scratch, behind = height * width * LARGEST_ADDRESS + data.shape[3] * data.itemsize, overwrite_distance(site)
+    windows, name = geometry(site, (height, width), depthwise=True), "depthwise_conv2d"
+    if channels == data.shape[3]:
+        return _kernel(name, windows, packed, stage, scratch=scratch, behind=behind)
+    more = {"out_channels": channels, "multiplier": channels // data.shape[3]}
+    return _kernel("depthwise_times", windows, packed, stage, header=name, scratch=scratch, behind=behind, more=more)
+
+
+@offers(DepthwiseConv2d, EMBEDDED, float32=(), rank=410)
+def one_channel(site: Site[Conv2dAttrs]) -> Kernel | None:
+    converted = as_convolution(site)
+    return None if converted is None else blocked_conv2d(converted)
+
+
+# Dot products for any CPU, eight at a time, and the layers that begin with them.
+
+
+def _pack(rows: NDArray[np.int8]) -> NDArray[np.int32]:
+    """Two rows or more as eight, one by itself."""
+    packed = interleave_channels(rows, ROWS) if len(rows) > 1 else pad_axis(np.ascontiguousarray(rows[0]), 0, 4)
+    return packed.reshape(-1).view(np.int32)
+
+
+def _gates(weights: NDArray[np.int8], bias: Ints, multiplier: int, shift: int) -> Ints | None:
+    """Biases, of each input the weights of all eight; the multiplier, the rounding's half, the shift."""
+    if not sums_fit(weights, bias, shift):
+        return None
+    words = interleave_channels(weights, ROWS).reshape(len(weights) // ROWS, -1).view("<i4").astype(np.int64)
+    return np.concatenate([bias.reshape(-1, ROWS), words, ends(len(words), multiplier, shift)], axis=1)
+
+
+offer_dots(Dots("blocked", "blocked", (), 1, _pack, element=2, rank=410, better=fully_connected))
+BLOCKED: Final = Family("blocked", "blocked", (), 1, _gates)
+
+
+@offers(Lstm, EMBEDDED, rank=400)
+def lstm(site: Site[LstmAttrs]) -> Kernel | None:
+    return lstm_dots(site, BLOCKED) or lstm16(site, BLOCKED, fully_connected)
+
+
+# Kernels for any CPU whose weights have four bits: several sums at once, for whose weights one load serves.
+
+HEADER: Final = "uaccel_int4_blocked.h"
+
+
+def words(given: Array, channels: int) -> Array:
+    """One word for each ``channels`` bytes that lie side by side, of whose low halves it consists."""
+    low = given.reshape(-1, channels).astype(np.int64) & 15
+    summed: Array = (low << np.arange(0, 4 * channels, 4)).sum(axis=1)
+    word = np.uint16 if channels == 4 else np.uint32
+    return np.asarray(summed, word)
+
+
+def packed(kernel: Kernel | None) -> Kernel | None:
+    """A blocked kernel, with the weights of the channels that it computes at once in one word."""
+    if kernel is None or not kernel.calls[0].function.endswith(("_s8", "_s8_float32")):
+        return None
+    return replace(kernel, calls=tuple(_packed(call) for call in kernel.calls))
+
+
+def _packed(call: KernelCall) -> KernelCall:
+    function = f"{call.function}_int4"
+    channels = 8 if call.function.startswith("uaccel_fully_connected_blocked") else 4
+    arguments = tuple(
+        Constant("weights", words(given.data, channels))
+        if isinstance(given, Constant) and given.role == "weights"
+        else given
+        for given in call.arguments
+    )
+    return replace(call, function=function, header=HEADER, arguments=arguments)
+
+
+@offers(Conv2d, EMBEDDED, float32=(), weight_bits=4, rank=410)
+def conv2d(site: Site[Conv2dAttrs]) -> Kernel | None:
+    return packed(blocked_conv2d(site))
+
+
+@offers(FullyConnected, EMBEDDED, float32=(), weight_bits=4, rank=420)
+def int4_fully_connected(site: Site[FullyConnectedAttrs]) -> Kernel | None:
+    return packed(fully_connected(site))
+
+
+@offers(DepthwiseConv2d, EMBEDDED, float32=(), weight_bits=4, rank=420)
+def depthwise_conv2d(site: Site[Any]) -> Kernel | None:
+    return packed(blocked_depthwise_conv2d(site))

@@ -1,0 +1,445 @@
+"""Whole partitions, lowered and compared.
+
+Whole plans of who computes what, each partitioned and lowered, and the one that is estimated to take least.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import permutations
+from typing import Any, Final, NamedTuple
+
+from uaccel.errors import AcceleratorError
+from uaccel.kernels import Option, RankedSelector, Records, RecordsSelector, Turn, Work
+from uaccel.kernels.choice import INSTRUCTIONS, Estimated, Selection
+from uaccel.lower.accelerator_layer import Known
+from uaccel.lower.from_relax import lower
+from uaccel.lower.program import Layer, Program
+from uaccel.partition import Partitioned, PartitionRequest, divided
+from uaccel.partition.claims import Claim, as_assigned, choose, in_order
+from uaccel.partition.partition import PLAN
+from uaccel.util.text import CPU
+
+# What a lowered layer is expected to take: of the CPU in instructions, of an accelerator in cycles.
+
+LAYER: Final = 100.0
+"""Of a kernel's call and the step of the program around it."""
+DRIVER_CALL: Final = 1000.0
+"""Of a driver that says nothing: a register interface with an interrupt, as nuc_fpga's, measured under QEMU."""
+
+
+class Rate(NamedTuple):
+    """Instructions for a byte that comes in, an element that goes out, and a multiply-accumulate."""
+
+    byte: float
+    element: float
+    mac: float = 0.0
+
+
+RATES: Final = {
+    "permute_dims": Rate(0, 4.5),
+    "nn.pad": Rate(0, 1.1),
+    "uaccel_add_dsp": Rate(0, 17.2),
+    "uaccel_average_pool_dsp": Rate(1.2, 9),
+    "uaccel_average_pool": Rate(5, 10),
+    "uaccel_max_pool_dsp": Rate(1.2, 0.5),
+    "uaccel_max_pool": Rate(9.5, 0),
+    "uaccel_reduce": Rate(4.5, 5),
+    "uaccel_requantize_sums": Rate(0, 23),
+    "uaccel_requantize": Rate(0, 15),
+    "uaccel_lookup": Rate(0, 5),
+    "uaccel_maximum": Rate(0, 8),
+    "uaccel_minimum": Rate(0, 8),
+    "uaccel_mul_dsp": Rate(0, 9.3),
+    "uaccel_mul": Rate(0, 28),
+    "uaccel_softmax": Rate(0, 43),
+    "uaccel_quantize": Rate(0, 30),
+    "uaccel_dequantize": Rate(0, 10),
+    "uaccel_resize_nearest": Rate(0, 2.5),
+    "uaccel_resize": Rate(0, 25),
+    "uaccel_move": Rate(0, 1.4),
+    "uaccel_set": Rate(0, 1.4),
+    "uaccel_copy": Rate(0, 0.7),
+}
+"""By operator or the beginning of a function's name, the first that fits: from runs of the project's networks on a
+Cortex-M4 under QEMU. Pools go by what their windows cover: ``costs.json`` knows of none."""
+OTHER: Final = Rate(1, 25, 8)
+"""Of other kernels, and of the C that TVM's lowering gives."""
+OFF: Final = 0.15
+"""By which share an estimate may miss."""
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """``instructions`` of the CPU, ``cycles`` of an accelerator."""
+
+    instructions: float = 0.0
+    cycles: float = 0.0
+
+    @property
+    def total(self) -> float:
+        return self.instructions + self.cycles
+
+    def __add__(self, other: Estimate) -> Estimate:
+        return Estimate(self.instructions + other.instructions, self.cycles + other.cycles)
+
+
+@dataclass(frozen=True)
+class Off:
+    """A layer whose measurement is known and far from the estimate."""
+
+    layer: str
+    estimate: float
+    measured: int
+
+
+class Estimator:
+    """For a CPU; what was measured counts for more than any rule."""
+
+    def __init__(self, selection: Selection) -> None:
+        self.costs = Estimated.on(selection.target, INSTRUCTIONS)
+        chosen = selection.selector
+        self.records = chosen.records.counted() if isinstance(chosen, RecordsSelector) else Records("")
+
+    def of(self, layer: Layer) -> Estimate:
+        """By measurement where there is one."""
+        measured, rule = self.measured(layer), self.by_rule(layer)
+        if measured is None:
+            return rule
+        return Estimate(max(0.0, measured - rule.cycles), rule.cycles) if layer.on_accelerator else Estimate(measured)
+
+    def measured(self, layer: Layer) -> int | None:
+        """Instructions and cycles, as ``uaccel tune`` recorded them."""
+        choice = layer.choice
+        return self.records.sites.get(choice.site, {}).get(choice.options[choice.picked]) if choice else None
+
+    def by_rule(self, layer: Layer) -> Estimate:
+        if layer.on_accelerator:
+            said = layer.instructions
+            return Estimate(DRIVER_CALL * len(layer.kernel.calls) if said is None else said, layer.cycles)
+        return Estimate(0.0 if layer.is_view else LAYER + self._kernel(layer))
+
+    def _kernel(self, layer: Layer) -> float:
+        functions = tuple(dict.fromkeys(call.function for call in layer.kernel.calls))
+        elements = sum(value.info.elements for value in layer.outputs)
+        rate = next((rate for rate in (_rate(name) for name in (layer.op, *functions)) if rate is not None), None)
+        if rate is None:
+            known = self.costs.of(Option("", functions), Work(layer.macs, elements))
+            if known is not None:
+                return known
+            rate = OTHER
+        moved = elements * _window(layer) or sum(value.info.size for value in layer.inputs)
+        return moved * rate.byte + elements * rate.element + layer.macs * rate.mac
+
+
+def _window(layer: Layer) -> int:
+    """Elements that a window covers, which may overlap with its neighbours; 0 where there are no windows."""
+    known = next((call.parameters for call in layer.kernel.calls), {})
+    rows, columns = known.get("window_height", 0), known.get("window_width", 0)
+    return rows * columns if isinstance(rows, int) and isinstance(columns, int) else 0
+
+
+def _rate(name: str) -> Rate | None:
+    return next((rate for beginning, rate in RATES.items() if name.startswith(beginning)), None)
+
+
+def far_off(program: Program, selection: Selection) -> Iterable[Off]:
+    """Layers whose estimate misses what was measured."""
+    estimator = Estimator(selection)
+    for layer in program.layers:
+        measured, estimate = estimator.measured(layer), estimator.by_rule(layer).total
+        if measured is not None and abs(estimate - measured) > OFF * measured:
+            yield Off(layer.name, estimate, measured)
+
+
+# The search: plans that users would think of, then what their layers' costs suggest, each lowered for real.
+
+MOST: Final = 12
+"""Plans that are lowered."""
+SWITCH: Final = 1500.0
+"""What it takes to go from one engine to another, for plans that are only thought of."""
+DOUBT: Final = 1 / 3
+"""By this share the CPU's estimates may be wrong: a plan that nobody would have asked for by name must be cheaper by
+more than that of all CPU work in which it differs."""
+SMALL: Final = 200.0
+"""Of each layer that it gives the CPU, besides: small ones are all overhead."""
+WORTH: Final = 0.01
+"""The share of the whole that a change must promise to be lowered."""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """One that was compared. ``estimate`` is None where it was not lowered, for the reason in ``refused``.
+
+    ``same``: other names that come to the same.
+    """
+
+    name: str
+    estimate: Estimate | None
+    refused: str = ""
+    chosen: bool = False
+    same: tuple[str, ...] = ()
+
+    def to_json(self) -> dict[str, Any]:
+        known = self.estimate
+        return {
+            "name": self.name,
+            "same": list(self.same),
+            "instructions": None if known is None else round(known.instructions),
+            "cycles": None if known is None else round(known.cycles),
+            "total": None if known is None else round(known.total),
+            "chosen": self.chosen,
+            "refused": self.refused or None,
+        }
+
+
+def kept_on_cpu(plans: Sequence[Plan]) -> str:
+    """In words, why the chosen plan offloads nothing; empty where no other was lowered that could."""
+    chosen = next((plan.estimate for plan in plans if plan.chosen), None)
+    if chosen is None:
+        return ""
+    others = [(plan.estimate.total, plan.name) for plan in plans if plan.estimate is not None and not plan.chosen]
+    dearer = [other for other in others if other[0] >= chosen.total]
+    if not dearer:
+        return ""
+    total, name = min(dearer)
+    return (
+        f"nothing is offloaded: the CPU alone is estimated as cheapest, with {chosen.total:,.0f} instructions; "
+        f"with {name} it would be {total:,.0f} instructions and cycles, {total - chosen.total:,.0f} more"
+    )
+
+
+@dataclass(frozen=True)
+class Plans:
+    """``known``: what regions were lowered to on the way."""
+
+    best: Partitioned
+    compared: tuple[Plan, ...]
+    known: Known
+
+
+def cheapest(question: PartitionRequest, selection: Selection) -> Plans:
+    """The partition that is estimated to take least; the wishes' pins and prohibitions hold in every plan."""
+    search = _Search(question, selection)
+    best = search.run()
+    plans = [
+        Plan(tried.name, None if tried.refused else tried.estimate, tried.refused, tried is best, tuple(tried.same))
+        for tried in search.tried.values()
+    ]
+    return Plans(best.partitioned, tuple(plans), search.known)
+
+
+@dataclass(frozen=True, eq=False)
+class _Tried:
+    name: str
+    partitioned: Partitioned
+    layers: Sequence[tuple[Layer, Estimate]]
+    refused: str = ""
+    estimate: Estimate = field(default_factory=Estimate)
+    same: list[str] = field(default_factory=list)
+
+    @property
+    def total(self) -> float:
+        return self.estimate.total
+
+    @property
+    def engines(self) -> list[str]:
+        """Of the model's operators, in their order."""
+        return [decision.engine for decision in self.partitioned.decisions]
+
+    def cpu_work(self) -> dict[tuple[str, str], float]:
+        """By layer and what computes it."""
+        return {
+            (layer.name, "+".join(call.function for call in layer.kernel.calls)): cost.instructions
+            for layer, cost in self.layers
+            if not layer.on_accelerator
+        }
+
+
+class _Search:
+    def __init__(self, question: PartitionRequest, selection: Selection) -> None:
+        self.question = question
+        measuring = isinstance(selection.selector, (RankedSelector, Turn))  # which must not change who computes what
+        self.selection = Selection.on(selection.target, selection.favour) if measuring else selection
+        self.estimator = Estimator(self.selection)
+        self.known: Known = {}
+        self.tried: dict[frozenset[Claim], _Tried] = {}
+        self.alone: dict[str, _Tried] = {}
+
+    def run(self) -> _Tried:
+        names = [accelerator.name for accelerator in self.question.accelerators]
+        plain = [self._try(", ".join(names), self._ordered(names)), *(self._alone(name) for name in (*names, CPU))]
+        possible = [tried for tried in plain if not tried.refused]
+        if not possible:
+            raise AcceleratorError(plain[0].refused)
+        best = min(possible, key=lambda tried: tried.total)
+        best = self._tempted(best, "layer by layer", self._chosen("cost"))
+        for order in _orders(names):
+            best = self._tempted(best, ", ".join(order), self._ordered(order))
+        best = self._tempted(best, "mixed", self._assigned(_blended(self._offers(best))))
+        return self._improved(best)
+
+    def _tempted(self, best: _Tried, name: str, taken: Sequence[Claim]) -> _Tried:
+        """Lower it only where its layers promise a gain: streams take their time to plan."""
+        graph, key = self.question.graph, frozenset(taken)
+        engine = {index: claim.accelerator.name for claim in taken for index in claim.members}
+        wanted = [engine.get(index, CPU) for index in graph.operators(range(len(graph.bindings)))]
+        now, then = 0.0, 0.0
+        for offer, old, new in zip(self._offers(best), best.engines, wanted, strict=True):
+            now += offer[old]
+            then += offer.get(new, offer[old])
+        if key in self.tried or then < now - WORTH * best.total:
+            return self._better(best, self._try(name, taken))
+        self.tried[key] = _Tried(name, best.partitioned, (), "its layers promise no gain")
+        return best
+
+    def _alone(self, name: str) -> _Tried:
+        self.alone[name] = self._try(name, self._ordered([name]))
+        return self.alone[name]
+
+    def _ordered(self, engines: Sequence[str]) -> list[Claim]:
+        return in_order(*self._asked, engines)
+
+    def _chosen(self, how: str) -> list[Claim]:
+        return choose(*self._asked, how)
+
+    def _assigned(self, engines: Sequence[str]) -> list[Claim]:
+        graph = self.question.graph
+        operators = graph.operators(range(len(graph.bindings)))
+        return as_assigned(*self._asked, dict(zip(operators, engines, strict=True)))
+
+    @property
+    def _asked(self) -> tuple[Any, Any, Any]:
+        return self.question.graph, self.question.claims, self.question.constraints
+
+    def _try(self, name: str, taken: Sequence[Claim]) -> _Tried:
+        """Partition and lower; a plan that comes up again is not done again."""
+        key = frozenset(taken)
+        if key not in self.tried:
+            self.tried[key] = self._lowered(name, taken)
+        elif ";" not in name and name not in (self.tried[key].name, *self.tried[key].same):
+            self.tried[key].same.append(name)
+        return self.tried[key]
+
+    def _lowered(self, name: str, taken: Sequence[Claim]) -> _Tried:
+        partitioned = divided(self.question, taken, PLAN)
+        try:
+            program = lower(partitioned, "plan", selection=self.selection, known=self.known)
+        except AcceleratorError as error:
+            if error.__cause__ is not None:
+                raise  # the vendor's function failed; it did not refuse
+            return _Tried(name, partitioned, (), str(error))
+        layers = [(layer, self.estimator.of(layer)) for layer in program.layers]
+        return _Tried(name, partitioned, layers, "", sum((cost for _, cost in layers), Estimate()))
+
+    def _better(self, best: _Tried, other: _Tried) -> _Tried:
+        """The other one where it is cheaper beyond doubt."""
+        if other.refused or other is best:
+            return best
+        ours, theirs = best.cpu_work(), other.cpu_work()
+        fewer = [ours[key] for key in ours.keys() - theirs.keys()]
+        more = [theirs[key] for key in theirs.keys() - ours.keys()]
+        doubt = DOUBT * sum(fewer + more) + SMALL * sum(instructions > 0 for instructions in more)
+        return other if other.total < best.total - doubt else best
+
+    def _improved(self, best: _Tried) -> _Tried:
+        """Runs of layers on another engine, those that promise most first."""
+        seen: set[tuple[str, ...]] = set()
+        while len(self.tried) < MOST:
+            moves = [move for move in self._moves(best) if move not in seen]
+            if not moves:
+                break
+            seen.add(moves[0])
+            name = f"{best.name}; {self._told(best.engines, moves[0])}"
+            best = self._better(best, self._try(name, self._assigned(moves[0])))
+        return best
+
+    def _told(self, before: Sequence[str], after: Sequence[str]) -> str:
+        """Which run of layers changed its engine."""
+        changed = [number for number, (old, new) in enumerate(zip(before, after, strict=True)) if old != new]
+        first, last = self._rows[changed[0]].layer, self._rows[changed[-1]].layer
+        return f"{first if first == last else f'{first} to {last}'} on {after[changed[0]]}"
+
+    @property
+    def _rows(self) -> Sequence[Any]:
+        return self.alone[CPU].partitioned.decisions
+
+    def _moves(self, best: _Tried) -> list[tuple[str, ...]]:
+        """Assignments that differ from the best in one run of layers."""
+        offers, now = self._offers(best), best.engines
+        found: list[tuple[float, tuple[str, ...]]] = []
+        for engine in self.alone:
+            gains = [
+                offer[now[i]] - offer[engine] if engine in offer and engine != now[i] else None
+                for i, offer in enumerate(offers)
+            ]
+            for first, last, gain in _runs(gains):
+                if gain > WORTH * best.total:
+                    found.append((gain, (*now[:first], *[engine] * (last - first), *now[last:])))
+        return [move for _, move in sorted(found, key=lambda entry: -entry[0])]
+
+    def _offers(self, best: _Tried) -> list[dict[str, float]]:
+        """For each operator what it costs on each engine, in the plan in which that engine is alone."""
+        offers: list[dict[str, float]] = [{} for _ in self._rows]
+        for engine, tried in [*self.alone.items(), ("", best)]:
+            if tried.refused:
+                continue
+            costs = _by_operator(tried)
+            for offer, decision in zip(offers, tried.partitioned.decisions, strict=True):
+                cost = costs.get(decision.layer, 0.0)
+                if not engine or decision.engine == engine:
+                    offer[decision.engine] = cost
+        return offers
+
+
+def _by_operator(tried: _Tried) -> dict[str, float]:
+    """A region's cost in the shares that its operations state; what was added goes to the layer that it stems from."""
+    stated = {decision.layer: decision.cycles or 0.0 for decision in tried.partitioned.decisions}
+    origins = {origin.index: layer for layer, origin in tried.partitioned.origins.items() if origin.index >= 0}
+    costs: dict[str, float] = {}
+    for layer, cost in tried.layers:
+        names = [covered.name for covered in layer.covers] or [
+            layer.name if layer.name in stated else origins.get(layer.origin.index, layer.name)
+        ]
+        weights = [stated.get(name, 0.0) for name in names]
+        weights = weights if sum(weights) > 0 else [1.0] * len(names)
+        for name, weight in zip(names, weights, strict=True):
+            costs[name] = costs.get(name, 0.0) + cost.total * weight / sum(weights)
+    return costs
+
+
+def _orders(names: Sequence[str]) -> list[tuple[str, ...]]:
+    """Other orders of preference: of two both, of more each of them first."""
+    if len(names) == 2:
+        return list(permutations(names))[1:]
+    return [(name, *(other for other in names if other != name)) for name in names[1:]]
+
+
+def _blended(offers: Sequence[Mapping[str, float]]) -> list[str]:
+    """The way through the layers, in the model's order, that costs least if each change of engine cost ``SWITCH``."""
+    engines = list(dict.fromkeys(engine for offer in offers for engine in offer))
+    ways: dict[str, tuple[float, tuple[str, ...]]] = dict.fromkeys(engines, (0.0, ()))
+    for offer in offers:
+        free = offer.get(CPU) == 0.0  # a view goes where its neighbours go
+        reached = {}
+        for engine in engines if free else offer:
+            before, (cost, way) = min(ways.items(), key=lambda entry: entry[1][0] + SWITCH * (entry[0] != engine))
+            paid = cost + SWITCH * (before != engine) + (0.0 if free else offer[engine])
+            reached[engine] = (paid, (*way, engine))
+        ways = reached
+    return list(min(ways.values(), key=lambda entry: entry[0])[1])
+
+
+def _runs(gains: Sequence[float | None]) -> list[tuple[int, int, float]]:
+    """From, to (not included) and the sum: neighbours that each gain, or lose nothing."""
+    found: list[tuple[int, int, float]] = []
+    first, total = 0, 0.0
+    for number, gain in enumerate([*gains, None]):
+        if gain is not None and gain >= 0:
+            total += gain
+        else:
+            if number > first:
+                found.append((first, number, total))
+            first, total = number + 1, 0.0
+    return found

@@ -1,0 +1,250 @@
+"""Which rows of which layers a chain computes together.
+
+Chains of layers that run some rows at a time, so that no tensor between them is ever whole.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import Any, Final
+
+import numpy as np
+
+from uaccel.lower.program import Layer
+from uaccel.model import TensorInfo
+from uaccel.ops.conv import Conv2d, DepthwiseConv2d, TransposeConv2d, TransposeConv2dAttrs
+from uaccel.ops.layout import Beside, Frame
+from uaccel.ops.operator import NAMESPACE, Elementwise, Operand, Site
+from uaccel.ops.pool import AveragePool2d, MaxPool2d, WindowMax
+from uaccel.ops.resize import (
+    ONE,
+    ResizeBilinear,
+    ResizeBilinearAttrs,
+    ResizedRows,
+    ResizeNearest,
+    ResizeNearestAttrs,
+)
+from uaccel.util.text import CPU
+
+# Which rows of its inputs an operator needs for some rows of its output, and the operator of these rows alone.
+
+RANK: Final = 4
+"""Batch, rows, columns, channels."""
+WEIGHT_ROWS: Final = {NAMESPACE + Conv2d.name: 1, NAMESPACE + DepthwiseConv2d.name: 0}
+"""The axis of the weights along which a window's rows lie."""
+MOST_KINDS: Final = 8
+"""Of rows that a layer computes: each is a function of its own."""
+POOLS: Final = frozenset(NAMESPACE + pool.name for pool in (AveragePool2d, MaxPool2d, WindowMax))
+
+
+@dataclass(frozen=True)
+class RowReach:
+    """Rows that one row of the output reads: ``extent`` of them, ``stride`` apart, the first ``before`` above row 0."""
+
+    height: int
+    extent: int = 1
+    stride: int = 1
+    before: int = 0
+
+    @property
+    def scale(self) -> Fraction:
+        """Rows of the input for a row of the output."""
+        return Fraction(self.stride)
+
+    @property
+    def kept(self) -> int:
+        """Rows that are read again by the next row of the output, at least."""
+        return max(0, min(self.extent, self.height) - self.stride)
+
+    def begin(self, row: int) -> int:
+        """The first row that this row of the output reads, or one behind it."""
+        return max(0, row * self.stride - self.before)
+
+    def rows(self, first: int, last: int) -> RowRange:
+        """For the rows from ``first`` up to ``last`` of the output."""
+        low = first * self.stride - self.before
+        high = (last - 1) * self.stride - self.before + self.extent
+        begin = min(max(0, low), self.height)
+        end = max(begin, min(self.height, high))
+        top = min(begin, high) - min(low, begin)
+        return RowRange(begin, end, top, high - low - top - (end - begin))
+
+
+@dataclass(frozen=True)
+class Listed:
+    """Rows that each row of the output reads, one by one: from ``begins`` up to ``ends``, both rising. ``places`` says
+    where a row of the output lies, as ``unit`` times rows of the input."""
+
+    height: int
+    begins: tuple[int, ...]
+    ends: tuple[int, ...]
+    places: tuple[int, ...]
+    unit: int = 1
+
+    @property
+    def scale(self) -> Fraction:
+        return Fraction(self.height, len(self.begins))
+
+    @property
+    def kept(self) -> int:
+        return 0
+
+    def begin(self, row: int) -> int:
+        return self.begins[row]
+
+    def rows(self, first: int, last: int) -> RowRange:
+        begin = self.begins[first]
+        return RowRange(
+            begin, self.ends[last - 1], places=tuple(p - begin * self.unit for p in self.places[first:last])
+        )
+
+    @property
+    def kinds(self) -> int:
+        """How many functions it takes to compute a row at a time."""
+        spans = (self.rows(row, row + 1) for row in range(len(self.begins)))
+        return len({(span.count, span.places) for span in spans})
+
+
+Reach = RowReach | Listed
+"""Which rows of an input rows of the output read."""
+
+
+@dataclass(frozen=True)
+class RowRange:
+    """Rows ``begin`` up to ``end`` of an input, and how many rows of padding a window sees above and below them;
+    ``places`` of the output's rows, counted from there, if they are listed."""
+
+    begin: int
+    end: int
+    top: int = 0
+    bottom: int = 0
+    places: tuple[int, ...] = ()
+
+    @property
+    def count(self) -> int:
+        return self.end - self.begin
+
+
+def windows_of(layer: Layer) -> tuple[Reach | None, ...] | None:
+    """For each input of a layer the rows that it reads, None for one that it reads as a whole at any row.
+
+    None where the layer cannot be computed by rows.
+    """
+    if layer.applied is None or layer.engine != CPU or layer.is_view or layer.definition or layer.kernel.updates:
+        return None
+    infos = [value.info for value in (*layer.inputs, *layer.outputs)]
+    if not layer.inputs or len(layer.outputs) != 1 or any(not _image(info) for info in infos):
+        return None
+    operator, site = layer.applied.operator, layer.applied.site
+    if operator.full_name in LISTED:
+        return _listed(operator.full_name, site)
+    if operator.full_name in WEIGHT_ROWS or operator.full_name in POOLS:
+        return _of_window(operator.full_name, site)
+    if isinstance(operator, Frame):
+        return (RowReach(infos[0].shape[1], before=site.attrs.padding[0]),)
+    if isinstance(operator, Beside):
+        return tuple(RowReach(info.shape[1]) for info in infos[:-1])
+    if operator.elementwise is Elementwise.FIRST:
+        return (RowReach(infos[0].shape[1]),)
+    if operator.elementwise is Elementwise.EACH:
+        return _of_each(site)
+    return None
+
+
+def _image(info: TensorInfo) -> bool:
+    return len(info.shape) == RANK and info.shape[0] == 1 and info.elements > 0
+
+
+def _of_window(name: str, site: Site[Any]) -> tuple[Reach | None, ...] | None:
+    if any(operand.constant is None for operand in site.operands[1:]):
+        return None
+    attrs = site.attrs
+    size = attrs.window[0] if name in POOLS else site.operands[1].info.shape[WEIGHT_ROWS[name]]
+    dilation = getattr(attrs, "dilation", (1, 1))[0]
+    extent = (size - 1) * dilation + 1
+    window = RowReach(site.operands[0].info.shape[1], extent, attrs.strides[0], attrs.padding[0])
+    below = window.rows(0, site.output.shape[1])
+    inside = max(below.top, below.bottom) < extent  # every window sees a row
+    return (window,) if inside else None
+
+
+def _listed(name: str, site: Site[Any]) -> tuple[Reach | None, ...] | None:
+    if any(operand.constant is None for operand in site.operands[1:]):
+        return None
+    found = LISTED[name](site, site.operands[0].info.shape[1], range(site.output.shape[1]))
+    return (found,) if found.kinds <= MOST_KINDS else None
+
+
+def _nearest(site: Site[Any], height: int, _: range) -> Listed:
+    rows = tuple(int(row) for row in site.operands[1].value)
+    return Listed(height, rows, tuple(row + 1 for row in rows), rows)
+
+
+def _bilinear(site: Site[Any], height: int, rows: range) -> Listed:
+    step, start = site.attrs.step(0, height), site.attrs.start(0, height)
+    places = tuple(start + row * step for row in rows)
+    begins = tuple(min(max(place, 0) // ONE, height - 1) for place in places)
+    ends = tuple(min(max(-(-place // ONE), 0), height - 1) + 1 for place in places)
+    return Listed(height, begins, ends, places, ONE)
+
+
+def _transposed(site: Site[Any], height: int, rows: range) -> Listed:
+    """Rows that no window reaches read one all the same."""
+    stride, size = site.attrs.strides[0], site.operands[1].info.shape[1]
+    places = tuple(row + site.attrs.padding[0] for row in rows)
+    ends = tuple(min(place // stride + 1, height) for place in places)
+    begins = tuple(
+        min(max(-(-(place - size + 1) // stride), 0), end - 1) for place, end in zip(places, ends, strict=True)
+    )
+    return Listed(height, begins, ends, places, stride)
+
+
+LISTED: Final[dict[str, Callable[[Site[Any], int, range], Listed]]] = {
+    NAMESPACE + ResizeNearest.name: _nearest,
+    NAMESPACE + ResizeBilinear.name: _bilinear,
+    NAMESPACE + TransposeConv2d.name: _transposed,
+}
+
+
+def _of_each(site: Site[Any]) -> tuple[Reach | None, ...] | None:
+    height = site.output.shape[1]
+    found: list[Reach | None] = []
+    for operand in site.operands:
+        rows = operand.info.shape[-3] if len(operand.info.shape) >= RANK - 1 else 1
+        if operand.constant is None:
+            found.append(RowReach(height) if rows == height else None)
+        elif rows != 1:
+            return None
+    return tuple(found)
+
+
+def part_of(site: Site[Any], windows: Sequence[Reach | None], spans: Sequence[RowRange], rows: int) -> Site[Any]:
+    """The call that computes ``rows`` rows of the output from the rows that ``spans`` tell of each input."""
+    indices = site.input_indices()
+    operands = tuple(
+        operand if index is None or windows[index] is None else Operand(with_rows(operand.info, spans[index].count))
+        for operand, index in zip(site.operands, indices, strict=True)
+    )
+    attrs, places = site.attrs, spans[0].places
+    if isinstance(attrs, ResizeNearestAttrs):
+        table = np.array(places, operands[1].value.dtype)
+        operands = (operands[0], Operand(replace(operands[1].info, shape=table.shape), table), operands[2])
+    elif isinstance(attrs, ResizeBilinearAttrs):
+        step = attrs.step(0, site.operands[0].info.shape[1])
+        attrs = ResizedRows(**{**vars(attrs), "size": (rows, attrs.size[1])}, row_step=step, row_start=places[0])
+    elif isinstance(attrs, TransposeConv2dAttrs):
+        attrs = replace(attrs, size=(rows, attrs.size[1]), padding=(places[0], attrs.padding[1]))
+    elif hasattr(attrs, "padding"):
+        _, left, _, right = attrs.padding
+        attrs = replace(attrs, padding=(spans[0].top, left, spans[0].bottom, right))
+    return Site(attrs, operands, (with_rows(site.output, rows),))
+
+
+def with_rows(info: TensorInfo, rows: int) -> TensorInfo:
+    return replace(info, shape=(info.shape[0], rows, *info.shape[2:]))
+
+
+def row_bytes(info: TensorInfo) -> int:
+    return info.size // info.shape[1]

@@ -1,0 +1,335 @@
+"""Which chains of layers pay."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Final
+
+from uaccel.errors import ModelError
+from uaccel.kernels import Work
+from uaccel.kernels.choice import Selection
+from uaccel.lower.kernel_swaps import place_with_less_scratch
+from uaccel.lower.placement import ELEMENT_ALIGNMENT, needed_by_layer, place
+from uaccel.lower.program import Layer, Program, Value, view_roots
+from uaccel.lower.rows.geometry import row_bytes
+from uaccel.lower.rows.layer import Group, Parts, Sketch, apply, distance_behind, sketch
+from uaccel.lower.rows.schedule import Chain, Chains
+from uaccel.util.favour import Favour
+from uaccel.util.text import round_up
+
+# Which layers run together by rows, and how many rows at a time: least RAM for a time, or least time in some RAM.
+#
+# For one limit of RAM the layers are cut into chains and single layers, each of which stays below it, such that the
+# estimated time is least: what the layers before take does not depend on how those behind are cut, so the best cut up
+# to
+# each layer is kept (dynamic programming). Least RAM is found by bisection of the limit.
+
+BANDS: Final = (16, 8, 4, 2, 1)
+"""Rows at once, from what is fast to what is small."""
+ANY: Final = 1 << 62
+"""A limit that is none."""
+MOST_POINTS: Final = 40
+"""Of a frontier."""
+LONGEST: Final = 40
+"""Layers of a chain."""
+
+
+@dataclass(frozen=True)
+class ChainPlan:
+    """Some chains, the most bytes that are needed at once, and the estimated time."""
+
+    groups: tuple[Group, ...]
+    bytes: int
+    cost: float
+
+
+@dataclass(frozen=True)
+class _Block:
+    """The bytes of a value and its views, and the layers from the first to the last that needs them."""
+
+    size: int
+    first: int
+    last: int
+
+
+class Search:
+    """Over the cuts of one program. ``feed``: an input of it comes by rows."""
+
+    def __init__(
+        self, program: Program, selection: Selection, *, workspace_io: bool = False, feed: bool = False
+    ) -> None:
+        self.program = program
+        self.parts = Parts(selection)
+        self.chains = Chains(program)
+        self.feed = feed
+        self.fed = self.chains.feedable if feed else None
+        self.workspace_io = workspace_io
+        self._outputs = {value.name for value in program.outputs}
+        self.blocks = _blocks(program, workspace_io=workspace_io, fed=self.fed)
+        self.costs = [self._cost(layer) for layer in program.layers]
+        needed = needed_by_layer(program, workspace_io=workspace_io)
+        most = max(needed.values(), default=0)
+        self.alone = [
+            needed[i] if i in needed else min(most, self._around(i, i, frozenset()) + round_up(layer.scratch, 8))
+            for i, layer in enumerate(program.layers)
+        ]
+        self._sketches: dict[Group, Sketch | None] = {}
+
+    @cached_property
+    def whole(self) -> ChainPlan:
+        """Every layer as a whole."""
+        return ChainPlan((), max(self.alone, default=0), sum(self.costs))
+
+    def within(self, limit: int) -> ChainPlan | None:
+        """The fastest of those that need no more; None where there is none."""
+        count = len(self.program.layers)
+        best: list[ChainPlan | None] = [ChainPlan((), 0, 0.0)] + [None] * count
+        for first in range(count):
+            before = best[first]
+            if before is None:
+                continue
+            if self.alone[first] <= limit and not (self.feed and first == 0):
+                self._offer(
+                    best,
+                    first + 1,
+                    ChainPlan(before.groups, max(before.bytes, self.alone[first]), before.cost + self.costs[first]),
+                )
+            for group, size, cost in self._chains_from(first, limit):
+                after = ChainPlan((*before.groups, group), max(before.bytes, size), before.cost + cost)
+                self._offer(best, group.last + 1, after)
+        return best[count]
+
+    @staticmethod
+    def _offer(best: list[ChainPlan | None], at: int, cut: ChainPlan) -> None:
+        known = best[at]
+        if known is None or (cut.cost, cut.bytes) < (known.cost, known.bytes):
+            best[at] = cut
+
+    def _chains_from(self, first: int, limit: int) -> Iterator[tuple[Group, int, float]]:
+        """Those that begin with a layer and stay below the limit, each with the fastest band that does."""
+        needed = self.feed and first == 0
+        shortest = first if needed else first + 1
+        for last in range(first, min(len(self.program.layers), first + LONGEST)):
+            if self.chains.windows[last] is None:
+                return
+            needed = needed or self.alone[last] > limit
+            if not needed or last < shortest:
+                continue
+            fed = self.fed if first == 0 else None
+            chain = self.chains.of(first, last, fed)
+            if chain is None:
+                continue
+            if fed is not None and not self.workspace_io and self._outputs & {v.name for v in chain.made}:
+                continue  # feed does not know where the caller wants them
+            kept = self._kept(chain)
+            if kept > limit:
+                return  # longer ones keep more
+            around = self._around(first, last, chain.inside)
+            if around + kept - self._most_saved(chain) <= limit:
+                yield from self._fastest(Group(first, last), around, limit)
+
+    def _fastest(self, group: Group, around: int, limit: int) -> Iterator[tuple[Group, int, float]]:
+        """With the most rows at once that stay below the limit, if one row does."""
+        sizes = {}
+        for band in (1, *BANDS):
+            drawn = self._sketch(replace(group, band=band))
+            if drawn is None:
+                return
+            sizes[band] = around + round_up(drawn.scratch, 8) - self._saved(drawn)
+            if sizes[1] > limit:
+                return
+            if sizes[band] <= limit and (band > 1 or len(sizes) == len(BANDS)):
+                yield replace(group, band=band), sizes[band], drawn.cost
+                return
+
+    @staticmethod
+    def _kept(chain: Chain) -> int:
+        """Bytes of rows that lie in buffers from one row to the next, at least."""
+        kept: dict[str, int] = {}
+        buffered = {value.name: row_bytes(value.info) for value in chain.buffered}
+        for layer, windows in zip(chain.layers, chain.windows, strict=True):
+            for value, window in zip(layer.inputs, windows, strict=True):
+                name = chain.home(value.name)
+                if window is not None and name in buffered:
+                    kept[name] = max(kept.get(name, 0), window.kept * buffered[name])
+        return sum(kept.values())
+
+    def _sketch(self, group: Group) -> Sketch | None:
+        if group not in self._sketches:
+            fed = self.fed if group.first == 0 else None
+            chain = self.chains.of(group.first, group.last, fed)
+            self._sketches[group] = None if chain is None else sketch(chain, group.band, self.parts)
+        return self._sketches[group]
+
+    def _cost(self, layer: Layer) -> float:
+        if layer.is_view:
+            return 0.0
+        return self.parts.costs.of(layer.kernel, Work(layer.macs, sum(v.info.elements for v in layer.outputs)))
+
+    def _around(self, first: int, last: int, inside: frozenset[str]) -> int:
+        """Bytes of the values that are needed while these layers run, but for those inside."""
+        return sum(
+            block.size
+            for name, block in self.blocks.items()
+            if block.first <= last and block.last >= first and name not in inside
+        )
+
+    def _ending(self, chain: Chain) -> list[tuple[Value, _Block, _Block]]:
+        """Inputs that nobody needs after the chain, with their blocks, and the output's that may lie over them."""
+        target, last = chain.made[0], chain.layers[-1].index
+        output = self.blocks.get(target.name)
+        read = {value.name: value for layer in chain.layers for value in layer.inputs}
+        blocks = [(value, self.blocks[name]) for name, value in read.items() if name in self.blocks]
+        if output is None:
+            return []
+        return [
+            (value, block, output)
+            for value, block in blocks
+            if block.last <= last and value.name not in chain.inside and value.name != target.name
+        ]
+
+    def _most_saved(self, chain: Chain) -> int:
+        return max((min(block.size, output.size) for _, block, output in self._ending(chain)), default=0)
+
+    def _saved(self, drawn: Sketch) -> int:
+        """Bytes of the first output that lie over an input which is read no more."""
+        target = drawn.chain.made[0]
+        saved = [
+            block.size + output.size - max(block.size + distance_behind(drawn, value, target), output.size)
+            for value, block, output in self._ending(drawn.chain)
+        ]
+        return max([0, *saved])
+
+
+def _blocks(program: Program, *, workspace_io: bool, fed: Value | None) -> dict[str, _Block]:
+    """Those of the arena."""
+    roots = view_roots(program.layers)
+    found: dict[str, _Block] = {}
+
+    def needed(name: str, size: int, step: int) -> None:
+        name = roots.get(name, name)
+        known = found.get(name)
+        size = round_up(size, ELEMENT_ALIGNMENT)
+        found[name] = _Block(size, step, step) if known is None else _Block(max(size, known.size), known.first, step)
+
+    for value in program.inputs if workspace_io else ():
+        needed(value.name, value.info.size, -1)
+    for layer in program.layers:
+        for value in (*layer.inputs, *layer.outputs):
+            needed(value.name, value.info.size, layer.index)
+    for value in program.outputs if workspace_io else ():
+        needed(value.name, value.info.size, len(program.layers))
+    outside = {value.name for entry in program.state for value in (entry.before, entry.after) if value is not None}
+    outside |= {fed.name} if fed is not None else set()
+    if not workspace_io:
+        outside |= {value.name for value in (*program.inputs, *program.outputs)}
+    homes = {roots.get(name, name) for name in outside}
+    return {name: block for name, block in found.items() if name not in homes}
+
+
+def least(search: Search, slower: float) -> ChainPlan:
+    """The least RAM at no more than ``slower`` times the time of whole layers; as it was where nothing is gained."""
+    whole = search.whole
+    low, high = 0, whole.bytes
+    best = search.within(high) or whole
+    limit = slower * whole.cost
+    while high - low > max(16, whole.bytes // 512):
+        middle = (low + high) // 2
+        cut = search.within(middle)
+        if cut is not None and cut.cost <= limit:
+            best, high = cut, min(middle, cut.bytes)
+        else:
+            low = middle
+    return best
+
+
+def frontier(search: Search) -> Sequence[ChainPlan]:
+    """From the fastest to the least RAM, each with less RAM than the one before."""
+    cut = search.within(ANY)
+    found: list[ChainPlan] = []
+    while cut is not None and len(found) < MOST_POINTS:
+        found.append(cut)
+        cut = search.within(min(cut.bytes - 1, cut.bytes * 31 // 32))
+    smallest = least(search, float("inf"))
+    return [*found, smallest] if found and smallest.bytes < found[-1].bytes else found
+
+
+# What a user wishes about RAM, as a program: which of its layers run by rows.
+
+SLOWER: Final = 1.13
+"""How much more estimated time ``--favour ram`` may cost: what is measured stays below 15 %."""
+TRIES: Final = 6
+"""Plans of memory are a little larger than what is needed at once; the limit is lowered by that."""
+
+
+@dataclass(frozen=True)
+class RamWish:
+    """``limit``: bytes that inputs, outputs, state and the arena may take; None where none was said. ``apart``: what of
+    these is not in the arena. ``feed``: the caller hands over an input's rows."""
+
+    limit: int | None = None
+    apart: int = 0
+    feed: bool = False
+    workspace_io: bool = False
+
+
+def by_rows(program: Program, selection: Selection, wish: RamWish) -> Program:
+    """The program as it was where nobody wishes less RAM."""
+    if wish.limit is None and not wish.feed and selection.favour is not Favour.ram:
+        return program
+    search = Search(program, selection, workspace_io=wish.workspace_io, feed=wish.feed)
+    if wish.feed:
+        require_feedable(search)
+    if wish.limit is not None:
+        return _within(search, wish, wish.limit)
+    if selection.favour is Favour.ram:
+        smaller = _applied(search, least(search, SLOWER), wish)
+        gains = wish.feed or _arena(smaller, selection, wish) < _arena(program, selection, wish)
+        return smaller if gains else program
+    return _applied(search, search.within(ANY) or search.whole, wish)
+
+
+def _arena(program: Program, selection: Selection, wish: RamWish) -> int:
+    return place_with_less_scratch(program, selection.target, workspace_io=wish.workspace_io)[1].arena
+
+
+def _applied(search: Search, cut: ChainPlan, wish: RamWish) -> Program:
+    return apply(search.program, cut.groups, search.parts, feed=wish.feed)
+
+
+def _within(search: Search, wish: RamWish, ram: int) -> Program:
+    limit = ram - wish.apart
+    for _ in range(TRIES):
+        cut = search.within(limit)
+        if cut is None:
+            break
+        program = _applied(search, cut, wish)
+        over = wish.apart + place(program, workspace_io=wish.workspace_io).arena - ram
+        if over <= 0:
+            return program
+        limit = min(limit, cut.bytes) - over
+    smallest = _applied(search, least(search, float("inf")), wish)
+    reached = wish.apart + place(smallest, workspace_io=wish.workspace_io).arena
+    if reached <= ram:
+        return smallest
+    raise ModelError(
+        f"--ram {ram:,}: {search.program.model.name} takes {reached:,} bytes at least, inputs and outputs included; "
+        f"give it as many, or a model with smaller tensors"
+    )
+
+
+def require_feedable(search: Search) -> None:
+    """ModelError where no input can come by rows."""
+    program = search.program
+    if search.fed is not None and search.within(ANY) is not None:
+        return
+    names = [f'"{spec.name}"' for spec in program.signature.inputs]
+    which = f"none of the inputs {', '.join(names)} of {program.model.name} can"
+    if len(names) == 1:
+        which = f"input {names[0]} of {program.model.name} cannot"
+    raise ModelError(
+        f"--feed: {which} come by rows, because the first layer does not read it by rows or others read it as a whole; "
+        "leave --feed away"
+    )

@@ -1,0 +1,1 @@
+"""Operators: what they mean, and which C computes them."""

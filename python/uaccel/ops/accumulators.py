@@ -1,0 +1,268 @@
+"""Raw sums of layers, and what makes results of them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from uaccel.model import Shape, TensorInfo
+from uaccel.ops import exact
+from uaccel.ops.conv import differ, scale_constants
+from uaccel.ops.exact import TFLITE, check_rounding, kernel_suffix
+from uaccel.ops.operator import (
+    Attributes,
+    Constant,
+    Input,
+    IntegerOperator,
+    Kernel,
+    Output,
+    Site,
+    operand_arguments,
+    portable,
+    register,
+    require,
+    same,
+    window_count,
+)
+from uaccel.tvm_api import te, tirx
+
+# The sums of a two-dimensional convolution as an accelerator gives them: raw products added up, and nothing else.
+
+NCHW = "NCHW"
+NHWC = "NHWC"
+TO_NHWC: dict[str, tuple[int, ...]] = {NCHW: (0, 2, 3, 1), NHWC: (0, 1, 2, 3)}
+"""Where batch (or output channel), height, width and depth lie in activations and weights of a layout."""
+
+
+@dataclass(frozen=True)
+class Conv2dSumsAttrs(Attributes):
+    """``padding`` is top, left, bottom, right, of zeros. ``layout``: NCHW with weights OIHW, NHWC with weights OHWI."""
+
+    strides: tuple[int, ...]
+    padding: tuple[int, ...]
+    dilation: tuple[int, ...]
+    groups: int
+    layout: str
+
+
+@register
+class Conv2dSums(IntegerOperator[Conv2dSumsAttrs]):
+    """sum(input * weights) in int32, which wraps; zero points, bias and requantisation are other operators' work."""
+
+    name = "conv2d_sums"
+    arguments = ("input", "weights")
+
+    def infer(self, inputs: Sequence[TensorInfo], attrs: Conv2dSumsAttrs) -> TensorInfo:
+        data, weights = inputs
+        require(attrs.layout in TO_NHWC, f"conv2d_sums: layout {attrs.layout!r}, wanted {' or '.join(TO_NHWC)}")
+        require(len(data.shape) == 4 and len(weights.shape) == 4, "conv2d_sums: input and weights have rank 4")
+        require(data.dtype == weights.dtype == "int8", f"conv2d_sums: {data} and {weights}, wanted int8")
+        batch, height, width, channels = _nhwc(data.shape, attrs.layout)
+        out_channels, kernel_h, kernel_w, depth = _nhwc(weights.shape, attrs.layout)
+        fits = channels == depth * attrs.groups
+        require(fits, f"conv2d_sums: {data} does not fit {weights}, {attrs.groups} groups")
+        require(out_channels % attrs.groups == 0, "conv2d_sums: the groups do not divide the output channels")
+        top, left, bottom, right = attrs.padding
+        rows = window_count(height, kernel_h, attrs.strides[0], attrs.dilation[0], top, bottom)
+        columns = window_count(width, kernel_w, attrs.strides[1], attrs.dilation[1], left, right)
+        large = f"conv2d_sums: the window {(kernel_h, kernel_w)} is larger than the padded input {data}"
+        require(rows > 0 and columns > 0, large)
+        return TensorInfo(_from_nhwc((batch, rows, columns, out_channels), attrs.layout), "int32")
+
+    def meaning(self, inputs: Sequence[Any], attrs: Conv2dSumsAttrs) -> Any:
+        data, weights = inputs
+        infos = [exact.info(tensor) for tensor in inputs]
+        out_channels, kernel_h, kernel_w, depth = _nhwc(infos[1].shape, attrs.layout)
+        source = _padded(data, attrs)
+        ky, kx, ci = (te.reduce_axis((0, e), name=n) for e, n in ((kernel_h, "ky"), (kernel_w, "kx"), (depth, "ci")))
+        per_group = out_channels // attrs.groups
+
+        def element(*index: Any) -> Any:
+            n, y, x, o = _nhwc(index, attrs.layout)
+            first = tirx.floordiv(o, per_group) * depth if attrs.groups > 1 else 0
+            row = y * attrs.strides[0] + ky * attrs.dilation[0]
+            column = x * attrs.strides[1] + kx * attrs.dilation[1]
+            value = source(*_from_nhwc((n, row, column, first + ci), attrs.layout))
+            weight = weights(*_from_nhwc((o, ky, kx, ci), attrs.layout))
+            return te.sum(exact.i32(value) * exact.i32(weight), axis=[ky, kx, ci])
+
+        return te.compute(self.infer(infos, attrs).shape, element, name="sums")
+
+
+def _nhwc(entries: Sequence[Any], layout: str) -> tuple[Any, ...]:
+    """Extents or indices of a layout as batch, height, width, channel."""
+    return tuple(entries[place] for place in TO_NHWC[layout])
+
+
+def _from_nhwc(entries: Sequence[Any], layout: str) -> tuple[Any, ...]:
+    return tuple(entries[TO_NHWC[layout].index(place)] for place in range(4))
+
+
+def _padded(data: Any, attrs: Conv2dSumsAttrs) -> Any:
+    """The input with its border of zeros."""
+    if not any(attrs.padding):
+        return data
+    batch, height, width, channels = _nhwc(exact.info(data).shape, attrs.layout)
+    top, left, bottom, right = attrs.padding
+
+    def element(*index: Any) -> Any:
+        n, y, x, c = _nhwc(index, attrs.layout)
+        inside = tirx.all(y >= top, y < height + top, x >= left, x < width + left)
+        value = data(*_from_nhwc((n, y - top, x - left, c), attrs.layout))
+        return tirx.if_then_else(inside, value, exact.const(0, "int8"))
+
+    shape: Shape = _from_nhwc((batch, height + top + bottom, width + left + right, channels), attrs.layout)
+    return te.compute(shape, element, name="padded")
+
+
+# The sums of a fully connected layer as an accelerator gives them: raw products added up, and nothing else.
+
+
+@dataclass(frozen=True)
+class FullyConnectedSumsAttrs(Attributes):
+    """None: rows times transposed weights, whatever they mean."""
+
+
+@register
+class FullyConnectedSums(IntegerOperator[FullyConnectedSumsAttrs]):
+    """Input [rows, depth] times weights [units, depth] transposed, summed in int32, which wraps."""
+
+    name = "fully_connected_sums"
+    arguments = ("input", "weights")
+
+    def infer(self, inputs: Sequence[TensorInfo], attrs: FullyConnectedSumsAttrs) -> TensorInfo:
+        data, weights = inputs
+        rank = len(data.shape) == len(weights.shape) == 2
+        require(rank, "fully_connected_sums: input and weights have rank 2")
+        require(data.dtype == weights.dtype == "int8", f"fully_connected_sums: {data} and {weights}, wanted int8")
+        fits = data.shape[1] == weights.shape[1]
+        require(fits, f"fully_connected_sums: input {data} does not fit weights {weights}")
+        return TensorInfo((data.shape[0], weights.shape[0]), "int32")
+
+    def meaning(self, inputs: Sequence[Any], attrs: FullyConnectedSumsAttrs) -> Any:
+        data, weights = inputs
+        infos = [exact.info(tensor) for tensor in inputs]
+        k = te.reduce_axis((0, infos[0].shape[1]), name="k")
+
+        def element(row: Any, unit: Any) -> Any:
+            return te.sum(exact.i32(data(row, k)) * exact.i32(weights(unit, k)), axis=k)
+
+        return te.compute(self.infer(infos, attrs).shape, element, name="sums")
+
+    def kernels(self, site: Site[FullyConnectedSumsAttrs]) -> Sequence[Kernel]:
+        rows, units = site.output.shape
+        parameters = {"rows": rows, "depth": site.operands[0].info.shape[1], "units": units}
+        arguments = (*operand_arguments(site.operands, self.arguments), Output(0))
+        return [portable("uaccel_fully_connected_sums", "uaccel_fully_connected_sums", parameters, arguments)]
+
+
+# What is left to do with an accelerator's sums: bias, requantisation per channel, zero point, clamp.
+
+
+@dataclass(frozen=True)
+class RequantizeSumsAttrs(Attributes):
+    """``axis`` is that of the channels."""
+
+    axis: int
+    output_zero_point: int
+    clamp_min: int
+    clamp_max: int
+    output_dtype: str
+    rounding: str = TFLITE
+
+
+@register
+class RequantizeSums(IntegerOperator[RequantizeSumsAttrs]):
+    """The output stage of a convolution: sums + bias (which wraps), times multiplier / 2**31 * 2**shift, clamped."""
+
+    name = "requantize_sums"
+    arguments = ("sums", "bias", "multiplier", "shift")
+    channel_axis = "axis"
+
+    def infer(self, inputs: Sequence[TensorInfo], attrs: RequantizeSumsAttrs) -> TensorInfo:
+        sums, rank = inputs[0], len(inputs[0].shape)
+        check_rounding(attrs, self.name)
+        require(sums.dtype == "int32" and rank >= 2, f"requantize_sums: {sums}, wanted int32 of rank 2 or more")
+        require(0 <= attrs.axis < rank, f"requantize_sums: axis {attrs.axis} of {sums}")
+        wanted = TensorInfo((sums.shape[attrs.axis],), "int32")
+        for name, given in zip(self.arguments[1:], inputs[1:], strict=True):
+            require(given == wanted, f"requantize_sums: {name} is {given}, wanted {wanted}")
+        require(attrs.output_dtype == "int8", f"requantize_sums: output is {attrs.output_dtype}, wanted int8")
+        return TensorInfo(sums.shape, attrs.output_dtype)
+
+    def meaning(self, inputs: Sequence[Any], attrs: RequantizeSumsAttrs) -> Any:
+        sums, bias, multiplier, shift = inputs
+
+        def element(*index: Any) -> Any:
+            c = index[attrs.axis]
+            total = exact.i32(exact.wrap32(exact.i64(sums(*index)) + exact.i64(bias(c))))
+            scaled = exact.requantize_as(attrs.rounding, total, multiplier(c), shift(c))
+            return exact.finish(scaled, attrs.output_zero_point, attrs.clamp_min, attrs.clamp_max, attrs.output_dtype)
+
+        return te.compute(sums.shape, element, name="requantize_sums")
+
+    def kernels(self, site: Site[RequantizeSumsAttrs]) -> Sequence[Kernel]:
+        attrs, shape = site.attrs, site.output.shape
+        bias, multiplier, shift = (operand.value for operand in site.operands[1:])
+        parameters = {
+            "outer": math.prod(shape[: attrs.axis]),
+            "channels": shape[attrs.axis],
+            "inner": math.prod(shape[attrs.axis + 1 :]),
+            **same(attrs, "output_zero_point", "clamp_min", "clamp_max"),
+            "scale_step": int(differ(multiplier, shift)),
+        }
+        arguments = (Input(0), Constant("bias", bias), *scale_constants(multiplier, shift), Output(0))
+        struct = "uaccel_requantize_sums"
+        function = f"{struct}_s8{kernel_suffix(attrs)}"
+        return [portable(function, struct, parameters, arguments, inplace=(0,))]
+
+
+# What sums of products mean, where a model does not quantise them again: one float output stage.
+
+
+@dataclass(frozen=True)
+class DequantizeSumsAttrs(Attributes):
+    """``axis`` is that of the channels."""
+
+    axis: int
+
+
+@register
+class DequantizeSums(IntegerOperator[DequantizeSumsAttrs]):
+    """(sums + bias, which wraps) * scale + rest, in single precision."""
+
+    name = "dequantize_sums"
+    arguments = ("sums", "bias", "scale", "rest")
+    channel_axis = "axis"
+
+    def infer(self, inputs: Sequence[TensorInfo], attrs: DequantizeSumsAttrs) -> TensorInfo:
+        sums, *others = inputs
+        rank = len(sums.shape)
+        require(sums.dtype == "int32" and rank >= 2, f"dequantize_sums: {sums}, wanted int32 of rank 2 or more")
+        require(0 <= attrs.axis < rank, f"dequantize_sums: axis {attrs.axis} of {sums}")
+        dtypes = ("int32", "float32", "float32")
+        wanted = [TensorInfo((sums.shape[attrs.axis],), dtype) for dtype in dtypes]
+        require(
+            others == wanted, f"dequantize_sums: {', '.join(map(str, others))}, wanted {', '.join(map(str, wanted))}"
+        )
+        return TensorInfo(sums.shape, "float32")
+
+    def meaning(self, inputs: Sequence[Any], attrs: DequantizeSumsAttrs) -> Any:
+        sums, bias, scale, rest = inputs
+
+        def element(*index: Any) -> Any:
+            c = index[attrs.axis]
+            total = exact.i32(exact.wrap32(exact.i64(sums(*index)) + exact.i64(bias(c))))
+            return total.astype("float32") * scale(c) + rest(c)
+
+        return te.compute(sums.shape, element, name=self.name)
+
+    def kernels(self, site: Site[DequantizeSumsAttrs]) -> Sequence[Kernel]:
+        axis, shape = site.attrs.axis, site.output.shape
+        outer, inner = math.prod(shape[:axis]), math.prod(shape[axis + 1 :])
+        parameters = {"outer": outer, "channels": shape[axis], "inner": inner}
+        arguments = (*operand_arguments(site.operands, self.arguments), Output(0))
+        function = struct = "uaccel_dequantize_sums"
+        return [portable(function, struct, parameters, arguments, inplace=(0,))]

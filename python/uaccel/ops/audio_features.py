@@ -1,0 +1,339 @@
+"""Spectra to features: filter banks, gains, stacked frames."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from uaccel.model import TensorInfo
+from uaccel.ops import exact
+from uaccel.ops.audio_fft import NoAttrs
+from uaccel.ops.exact import const
+from uaccel.ops.operator import Attributes, IntegerOperator, register, require
+from uaccel.tvm_api import tirx
+from uaccel.tvm_api.tir import count_to, local_array, te_extern_loops, te_let, where
+
+# Channels of a spectrum: weighted sums of energies, and their square roots.
+
+
+@dataclass(frozen=True)
+class FilterBankAttrs(Attributes):
+    """One channel more has weights: of the first nothing but the rest counts, for the second."""
+
+    channels: int
+    widest: int
+
+
+@register
+class FilterBank(IntegerOperator[FilterBankAttrs]):
+    """Each energy goes into two channels: by its weight, and by the rest (``unweights``) into the next one."""
+
+    name = "filter_bank"
+    arguments = ("input", "factors", "unweights", "frequency_starts", "weight_starts", "widths")
+
+    def infer(self, inputs: Sequence[TensorInfo], attrs: FilterBankAttrs) -> TensorInfo:
+        data, *tables = inputs
+        require(data.dtype == "uint32" and len(data.shape) == 1, f"filter_bank: input {data}, wanted uint32 [N]")
+        require(all(table.dtype == "int16" for table in tables), "filter_bank: tables of other types than int16")
+        enough = all(table.elements > attrs.channels for table in tables[2:])
+        require(enough and attrs.channels > 0, f"filter_bank: tables for {attrs.channels} channels are too short")
+        return TensorInfo((attrs.channels,), "uint64")
+
+    def meaning(self, inputs: Sequence[Any], attrs: FilterBankAttrs) -> Any:
+        def write(*arrays: Any) -> None:
+            data, weights, unweights, frequencies, starts, widths, output = arrays
+            sums = local_array(2, "int64")
+            sums[1] = const(0)
+            with count_to(attrs.channels + 1) as channel:
+                sums[0] = sums[1]
+                sums[1] = const(0)
+                with count_to(attrs.widest) as j:
+                    counts = j < exact.i32(widths[channel])
+                    energy_at = exact.chosen(counts, exact.i32(frequencies[channel]) + j, 0)
+                    weight_at = te_let(exact.chosen(counts, exact.i32(starts[channel]) + j, 0))
+                    energy = te_let(exact.chosen(counts, exact.i64(data[energy_at]), const(0)))
+                    sums[0] = sums[0] + exact.i64(weights[weight_at]) * energy
+                    sums[1] = sums[1] + exact.i64(unweights[weight_at]) * energy
+                at = exact.chosen(channel > 0, channel - 1, 0)
+                output[at] = sums[0].astype("uint64")
+
+        return te_extern_loops([((attrs.channels,), "uint64")], list(inputs), write, self.name)[0]
+
+
+@register
+class SquareRoot(IntegerOperator[NoAttrs]):
+    """Of 64 bits, rounded, and shifted to the right by a number that may be computed."""
+
+    name = "filter_bank_square_root"
+    arguments = ("input", "bits")
+
+    def infer(self, inputs: Sequence[TensorInfo], attrs: NoAttrs) -> TensorInfo:
+        data, bits = inputs
+        fits = data.dtype == "uint64" and bits.dtype == "int32" and bits.elements == 1
+        require(fits, f"{self.name}: {data} and {bits}, wanted uint64 and one int32")
+        return TensorInfo(data.shape, "uint32")
+
+    def meaning(self, inputs: Sequence[Any], attrs: NoAttrs) -> Any:
+        data = exact.info(inputs[0])
+
+        def write(numbers: Any, bits: Any, output: Any) -> None:
+            left, root, bit = (local_array(1, "uint64") for _ in range(3))
+            one, zero = const(1, "uint64"), const(0, "uint64")
+            with count_to(data.elements) as i:
+                left[0], root[0], bit[0] = numbers[i], zero, const(1 << 62, "uint64")
+                narrow = (numbers[i] >> const(32, "uint64")) < one
+                limit = te_let(exact.chosen(narrow, const(0xFFFF, "uint64"), const(0xFFFFFFFF, "uint64")))
+                with count_to(32):
+                    taken = te_let(root[0] + bit[0])
+                    fits = te_let(left[0] >= taken)
+                    left[0] = exact.chosen(fits, left[0] - taken, left[0])
+                    root[0] = (root[0] >> one) + exact.chosen(fits, bit[0], zero)
+                    bit[0] = bit[0] >> const(2, "uint64")
+                up = exact.chosen(left[0] > root[0], exact.chosen(root[0] < limit, one, zero), zero)
+                output[i] = ((root[0] + up) >> bits[0].astype("uint64")).astype("uint32")
+
+        return te_extern_loops([(data.shape, "uint32")], list(inputs), write, self.name)[0]
+
+
+# Noise and gain of a spectrum's channels: subtraction of an estimate, gain by it, and logarithms.
+
+WORD = (1 << 32) - 1
+SNR_BITS, OUTPUT_BITS = 12, 6
+"""Fractional bits of a ratio of signal and noise, and of what is made of it."""
+LOG_BITS, SEGMENT_BITS = 16, 7
+NATURAL = 45426
+"""ln 2 in 16 bits."""
+
+
+def word(value: Any) -> Any:
+    """The lower 32 bits of an int64."""
+    return value & const(WORD)
+
+
+def bit_length(value: Any) -> Any:
+    """Of an int64 below 2**32."""
+    length = local_array(1, "int64")
+    length[0] = const(0)
+    with count_to(32) as bit:
+        length[0] = length[0] + exact.i64((value >> exact.i64(bit)) > const(0))
+    return length[0]
+
+
+@dataclass(frozen=True)
+class SubtractionAttrs(Attributes):
+    """``even`` and ``odd`` channels: their smoothing and one less that. ``clamping`` 1: the estimate is no larger than
+    the signal."""
+
+    even: tuple[int, ...]
+    odd: tuple[int, ...]
+    clamping: int
+    least_signal: int
+    smoothing_bits: int
+    bits: int
+
+
+@register
+class SpectralSubtraction(IntegerOperator[SubtractionAttrs]):
+    """The signal without the noise, the noise estimate, and again the estimate as what lasts."""
+
+    name = "spectral_subtraction"
+    arguments = ("input", "estimate")
+
+    def infer(self, inputs: Sequence[TensorInfo], attrs: SubtractionAttrs) -> tuple[TensorInfo, ...]:
+        data, estimate = inputs
+        require(data == estimate and data.dtype == "uint32", f"{self.name}: {data} and {estimate}, wanted uint32")
+        return data, data, data
+
+    def meaning(self, inputs: Sequence[Any], attrs: SubtractionAttrs) -> Any:
+        data = exact.info(inputs[0])
+        bits, scale = const(attrs.bits), const(attrs.smoothing_bits)
+
+        def write(signal: Any, before: Any, output: Any, shown: Any, after: Any) -> None:
+            with count_to(data.elements) as i:
+                is_even = (i % 2) < 1
+                smoothing, rest = (
+                    exact.chosen(is_even, const(even), const(odd))
+                    for even, odd in zip(attrs.even, attrs.odd, strict=True)
+                )
+                raised = te_let(word(exact.i64(signal[i]) << scale))
+                noise = te_let(word((raised * smoothing + exact.i64(before[i]) * rest) >> bits))
+                taken = te_let(exact.chosen(noise > raised, raised, noise))
+                kept = te_let((taken if attrs.clamping else noise).astype("uint32"))
+                least = te_let(word((exact.i64(signal[i]) * const(attrs.least_signal)) >> bits))
+                left = te_let((raised - taken) >> scale)
+                output[i] = exact.chosen(left > least, left, least).astype("uint32")
+                shown[i] = kept
+                after[i] = kept
+
+        return te_extern_loops([(data.shape, "uint32")] * 3, list(inputs), write, self.name)
+
+
+@dataclass(frozen=True)
+class GainAttrs(Attributes):
+    snr_shift: int
+
+
+@register
+class ChannelGain(IntegerOperator[GainAttrs]):
+    """Per-channel amplitude normalisation: a gain by the noise, from a table of parabolas, and a curve."""
+
+    name = "pcan"
+    arguments = ("input", "estimate", "table")
+
+    def infer(self, inputs: Sequence[TensorInfo], attrs: GainAttrs) -> TensorInfo:
+        data, estimate, table = inputs
+        require(data == estimate and data.dtype == "uint32", f"pcan: {data} and {estimate}, wanted uint32")
+        require(table.dtype == "int16" and table.elements >= 125, f"pcan: gains {table}, wanted 125 of int16")
+        return data
+
+    def meaning(self, inputs: Sequence[Any], attrs: GainAttrs) -> Any:
+        data = exact.info(inputs[0])
+
+        def write(signal: Any, estimate: Any, table: Any, output: Any) -> None:
+            with count_to(data.elements) as i:
+                gain = te_let(word(_gain(te_let(exact.i64(estimate[i])), table)))
+                product = signal[i].astype("uint64") * gain.astype("uint64")
+                ratio = te_let(word(exact.i64(product >> const(attrs.snr_shift, "uint64"))))
+                small = word(ratio * ratio) >> const(2 + 2 * SNR_BITS - OUTPUT_BITS)
+                large = (ratio >> const(SNR_BITS - OUTPUT_BITS)) - const(1 << OUTPUT_BITS)
+                output[i] = exact.chosen(ratio < const(2 << SNR_BITS), small, large).astype("uint32")
+
+        return te_extern_loops([(data.shape, "uint32")], list(inputs), write, self.name)[0]
+
+
+def _gain(noise: Any, table: Any) -> Any:
+    """A parabola for each power of two, an int64."""
+    length = te_let(bit_length(noise))
+    is_tiny = te_let(noise < const(3))
+    at = te_let(exact.chosen(is_tiny, const(0), length * const(4) - const(6)))
+    left, right = (exact.clamp(difference, 0, 31) for difference in (const(11) - length, length - const(11)))
+    part = te_let(((noise << left) >> right) & const(0x3FF))
+    curve = ((exact.i64(table[at + 2]) * part) >> const(5)) + (exact.i64(table[at + 1]) << const(5))
+    turned = exact.wrap32(te_let(curve * part))
+    value = te_let((turned + const(1 << 14)) >> const(15)) + exact.i64(table[at])
+    wrapped = exact.i64(value.astype("int16"))
+    tiny = exact.i64(table[exact.chosen(is_tiny, noise, const(0))])
+    return exact.chosen(is_tiny, tiny, te_let(wrapped))
+
+
+@dataclass(frozen=True)
+class LogAttrs(Attributes):
+    output_scale: int
+    correction_bits: int
+
+
+def log_table() -> NDArray[np.uint16]:
+    """What a logarithm to base two has more than a straight line between powers of two, in 16 bits."""
+    rising = np.arange((1 << SEGMENT_BITS) + 1) / (1 << SEGMENT_BITS)
+    return np.append(np.rint((np.log2(1 + rising) - rising) * (1 << LOG_BITS)), 0).astype(np.uint16)
+
+
+@register
+class ChannelLog(IntegerOperator[LogAttrs]):
+    """Natural logarithms in units of 1 / ``output_scale``, by a table of ``log_table``."""
+
+    name = "filter_bank_log"
+    arguments = ("input", "table")
+
+    def infer(self, inputs: Sequence[TensorInfo], attrs: LogAttrs) -> TensorInfo:
+        data = inputs[0]
+        require(data.dtype == "uint32", f"{self.name}: input {data}, wanted uint32")
+        require(0 <= attrs.correction_bits < 32, f"{self.name}: a shift of {attrs.correction_bits} bits")
+        return TensorInfo(data.shape, "int16")
+
+    def meaning(self, inputs: Sequence[Any], attrs: LogAttrs) -> Any:
+        data = exact.info(inputs[0])
+
+        def write(signal: Any, table: Any, output: Any) -> None:
+            with count_to(data.elements) as i:
+                raised = te_let(word(exact.i64(signal[i]) << const(attrs.correction_bits)))
+                value = te_let(_scaled_log(raised, table, attrs.output_scale))
+                most = exact.chosen(value < const(32767), value, const(32767))
+                output[i] = exact.chosen(raised > const(1), most, const(0)).astype("int16")
+
+        return te_extern_loops([(data.shape, "int16")], list(inputs), write, self.name)[0]
+
+
+def _scaled_log(value: Any, table: Any, scale: int) -> Any:
+    """Of an int64 from 2 on; smaller ones give anything."""
+    safe = te_let(exact.chosen(value > const(1), value, const(2)))
+    power = te_let(bit_length(safe) - const(1))
+    left, right = (exact.clamp(difference, 0, 31) for difference in (const(LOG_BITS) - power, power - const(LOG_BITS)))
+    part = te_let(((safe - (const(1) << power)) << left) >> right)
+    segment = te_let(part >> const(LOG_BITS - SEGMENT_BITS))
+    low, high = (te_let(exact.i64(table[segment + i])) for i in (0, 1))
+    inside = part - (segment << const(LOG_BITS - SEGMENT_BITS))
+    fraction = part + low + (((high - low) * inside) >> const(LOG_BITS))
+    half = const(1 << (LOG_BITS - 1))
+    binary = te_let((power << const(LOG_BITS)) + fraction)
+    natural = te_let((binary * const(NATURAL) + half) >> const(LOG_BITS))
+    return word(const(scale) * natural + half) >> const(LOG_BITS)
+
+
+# Features of neighbouring frames in one row, as TensorFlow Lite Micro's stacker makes them.
+
+MOST_FRAMES: Final = 1 << 14
+
+
+@dataclass(frozen=True)
+class StackerAttrs(Attributes):
+    """``left`` frames before and ``right`` behind each; ``step`` frames from one row to the next."""
+
+    left: int
+    right: int
+    step: int
+
+    @property
+    def frames(self) -> int:
+        return self.left + self.right + 1
+
+
+@register
+class Stacker(IntegerOperator[StackerAttrs]):
+    """The row, whether it is complete, and the state: how many frames it holds and one, and these frames.
+
+    The first frame stands for those before it. A row that is not complete is zeros.
+    """
+
+    name = "stacker"
+    arguments = ("input", "state")
+
+    def infer(self, inputs: Sequence[TensorInfo], attrs: StackerAttrs) -> tuple[TensorInfo, ...]:
+        data, state = inputs
+        fits = min(attrs.left, attrs.right) >= 0 and 0 < attrs.step <= attrs.frames <= MOST_FRAMES
+        require(fits, f"stacker: rows of {attrs.frames} frames every {attrs.step}")
+        size = data.elements * attrs.frames
+        fits = data.dtype == "int16" and state == TensorInfo((size + 1,), "int16")
+        require(fits, f"stacker: state {state} for {data}, wanted int16")
+        return TensorInfo((size,), "int16"), TensorInfo((), "bool"), state
+
+    def meaning(self, inputs: Sequence[Any], attrs: StackerAttrs) -> Any:
+        infos = [exact.info(tensor) for tensor in inputs]
+        results = [(info.shape, info.dtype) for info in self.infer(infos, attrs)]
+        width, size = infos[0].elements, infos[1].elements - 1
+
+        def write(frame: Any, before: Any, row: Any, valid: Any, after: Any) -> None:
+            held = local_array(1, "int32")
+            held[0] = tirx.min(exact.i32(before[0]), attrs.frames) - 1
+            with count_to(size) as i:
+                row[i] = exact.const(0, "int16")
+                after[1 + i] = tirx.Select(held[0] < 0, frame[i % width], before[1 + i])
+            with where(held[0] < 0):
+                held[0] = exact.const(attrs.left, "int32")
+            with count_to(width) as i:
+                after[1 + held[0] * width + i] = frame[i]
+            held[0] = held[0] + 1
+            valid[0] = te_let(held[0] >= attrs.frames)
+            with where(held[0] >= attrs.frames):
+                held[0] = held[0] - attrs.step
+                with count_to(size) as i:
+                    row[i] = after[1 + i]
+                with count_to(size - attrs.step * width) as i:
+                    after[1 + i] = after[1 + attrs.step * width + i]
+            after[0] = (held[0] + 1).astype("int16")
+
+        return te_extern_loops(results, list(inputs), write, self.name)

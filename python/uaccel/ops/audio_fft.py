@@ -1,0 +1,474 @@
+"""Samples to spectra: frames, windows, Fourier transforms."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from uaccel.model import TensorInfo
+from uaccel.ops import exact
+from uaccel.ops.exact import const
+from uaccel.ops.operator import Attributes, IntegerOperator, Site, register, require
+from uaccel.tvm_api import te, tirx
+from uaccel.tvm_api.tir import count_to, local_array, te_extern_loops, te_let
+
+# The FFT of real numbers as TensorFlow Lite Micro computes it: butterflies of four and of two, halved before each sum
+# so that no sum overflows. Its C is printed from its meaning.
+
+Pair = tuple[Any, Any]
+"""A complex number's parts."""
+ONE = 32767
+FRACTION = 15
+
+
+def factors(count: int) -> list[tuple[int, int]]:
+    """For each stage, the outermost first, how many parts it joins and how long each is; fours before a two."""
+    found, left = [], count
+    while left > 1:
+        part = 4 if left % 4 == 0 else 2
+        left //= part
+        found.append((part, left))
+    return found
+
+
+def order(count: int) -> NDArray[np.int32]:
+    """Which element of the input comes where in the innermost stage."""
+    places = np.zeros(1, np.int64)
+    step = 1
+    for part, _ in factors(count):
+        places = (places[:, None] + step * np.arange(part)[None, :]).reshape(-1)
+        step *= part
+    return places.astype(np.int32)
+
+
+def turns(phases: NDArray[np.float64]) -> NDArray[np.int16]:
+    """Real and imaginary parts of points on the unit circle, one after the other."""
+    parts = np.stack([np.cos(phases), np.sin(phases)], axis=-1)
+    return np.asarray(np.floor(0.5 + ONE * parts)).astype(np.int16).reshape(-1)
+
+
+@dataclass(frozen=True)
+class RfftAttrs(Attributes):
+    """``length`` is a power of two; inputs that are shorter end with zeros."""
+
+    length: int
+
+
+@register
+class Rfft(IntegerOperator[RfftAttrs]):
+    """Rows of int16; each gives length / 2 + 1 pairs of a real and an imaginary part. ``order`` and the two tables of
+    ``turns`` are constants of the length (``tables``)."""
+
+    name = "rfft"
+    arguments = ("input", "order", "turns", "last_turns")
+
+    def infer(self, inputs: Sequence[TensorInfo], attrs: RfftAttrs) -> TensorInfo:
+        data = inputs[0]
+        require(data.dtype == "int16", f"rfft: input {data}, wanted int16")
+        power = attrs.length >= 4 and attrs.length & (attrs.length - 1) == 0
+        require(power, f"rfft: length {attrs.length} is no power of two from 4 on")
+        require(0 < data.shape[-1] <= attrs.length, f"rfft: {data} is longer than {attrs.length}")
+        return TensorInfo((*data.shape[:-1], attrs.length + 2), data.dtype)
+
+    def meaning(self, inputs: Sequence[Any], attrs: RfftAttrs) -> Any:
+        given = exact.info(inputs[0])
+        result = self.infer([given], attrs)
+        half, width = attrs.length // 2, given.shape[-1]
+        rows = given.elements // width
+
+        def write(data: Any, places: Any, turned: Any, last: Any, output: Any) -> None:
+            work = local_array(attrs.length, "int16")
+            with count_to(rows) as row:
+                with count_to(half) as i:
+                    for part in (0, 1):
+                        at = 2 * places[i] + part
+                        inside = exact.clamp(at, 0, width - 1)
+                        zero = exact.const(0, "int16")
+                        value = data[row * width + inside]
+                        work[2 * i + part] = exact.chosen(at < width, value, zero)
+                _transformed(work, turned, half)
+                _unpacked(work, last, output, half, row * (attrs.length + 2))
+
+        return te_extern_loops([(result.shape, "int16")], list(inputs), write, self.name)[0]
+
+    def macs(self, site: Site[RfftAttrs]) -> int:
+        """Complex products, of four each."""
+        half = site.attrs.length // 2
+        rows = site.operands[0].info.elements // site.operands[0].info.shape[-1]
+        each = sum((part - 1) * (half // part) for part, _ in factors(half)) + half // 2
+        return 4 * rows * each
+
+
+@register
+class Irfft(IntegerOperator[RfftAttrs]):
+    """Back from length / 2 + 1 pairs to rows of samples, whose tables turn the other way."""
+
+    name = "irfft"
+    arguments = ("input", "order", "turns", "last_turns")
+
+    def infer(self, inputs: Sequence[TensorInfo], attrs: RfftAttrs) -> TensorInfo:
+        data = inputs[0]
+        power = attrs.length >= 4 and attrs.length & (attrs.length - 1) == 0
+        require(power, f"irfft: length {attrs.length} is no power of two from 4 on")
+        fits = data.dtype == "int16" and data.shape[-1] == attrs.length + 2
+        require(fits, f"irfft: input {data}, wanted int16 in rows of {attrs.length + 2}")
+        return TensorInfo((*data.shape[:-1], attrs.length), data.dtype)
+
+    def meaning(self, inputs: Sequence[Any], attrs: RfftAttrs) -> Any:
+        result = self.infer([exact.info(tensor) for tensor in inputs], attrs)
+        half = attrs.length // 2
+
+        def write(data: Any, places: Any, turned: Any, first: Any, output: Any) -> None:
+            pairs, work = local_array(attrs.length, "int16"), local_array(attrs.length, "int16")
+            with count_to(result.elements // attrs.length) as row:
+                _packed(data, first, pairs, half, row * (half + 1))
+                with count_to(half) as i:
+                    for part in (0, 1):
+                        work[2 * i + part] = pairs[2 * places[i] + part]
+                _transformed(work, turned, half, inverse=True)
+                with count_to(attrs.length) as i:
+                    output[row * attrs.length + i] = work[i]
+
+        return te_extern_loops([(result.shape, "int16")], list(inputs), write, self.name)[0]
+
+
+def tables(length: int, sign: int = -1) -> tuple[NDArray[np.int32], NDArray[np.int16], NDArray[np.int16]]:
+    """``sign`` is 1 for the way back."""
+    half = length // 2
+    inner = turns(sign * 2 * np.pi * np.arange(half) / half)
+    last = turns(sign * np.pi * ((np.arange(half // 2) + 1) / half + 0.5))
+    return order(half), inner, last
+
+
+def _transformed(work: Any, turned: Any, count: int, *, inverse: bool = False) -> None:
+    """In place, of numbers in the innermost stage's order."""
+    for number, (part, length) in reversed(list(enumerate(factors(count)))):
+        blocks = math.prod(p for p, _ in factors(count)[:number])
+        with count_to(blocks) as block, count_to(length) as k:
+            _butterfly(work, turned, part, length, block * part * length + k, k * blocks, inverse=inverse)
+
+
+def _rounded(value: Any) -> Any:
+    """Of a product of fractions, an int32; wrapped to 16 bits."""
+    half = exact.const(1 << (FRACTION - 1), "int32")
+    return ((value + half) >> exact.const(FRACTION, "int32")).astype("int16")
+
+
+def _load(work: Any, at: Any, divisor: int = 1) -> Pair:
+    """Each part divided, as a product with a fraction."""
+    parts = [exact.i32(work[2 * at + part]) for part in (0, 1)]
+    if divisor > 1:
+        parts = [exact.i32(_rounded(part * exact.const(ONE // divisor, "int32"))) for part in parts]
+    return te_let(parts[0]), te_let(parts[1])
+
+
+def _store(work: Any, at: Any, value: Pair) -> None:
+    for part in (0, 1):
+        work[2 * at + part] = value[part].astype("int16")
+
+
+def _product(one: Pair, table: Any, at: Any) -> Pair:
+    (a, b), (c, d) = one, (exact.i32(table[2 * at]), exact.i32(table[2 * at + 1]))
+    real, imaginary = _rounded(a * c - b * d), _rounded(a * d + b * c)
+    return te_let(exact.i32(real)), te_let(exact.i32(imaginary))
+
+
+def _add_pairs(one: Pair, other: Pair, sign: int = 1) -> Pair:
+    """Wrapped to 16 bits."""
+    parts = [(a + b if sign > 0 else a - b).astype("int16") for a, b in zip(one, other, strict=True)]
+    return te_let(exact.i32(parts[0])), te_let(exact.i32(parts[1]))
+
+
+def _butterfly(work: Any, table: Any, part: int, length: int, at: Any, turn: Any, *, inverse: bool) -> None:
+    values = [_load(work, at + length * i, part) for i in range(part)]
+    turned = [values[0], *(_product(values[i], table, turn * i) for i in range(1, part))]
+    if part == 2:
+        _store(work, at + length, _add_pairs(turned[0], turned[1], -1))
+        _store(work, at, _add_pairs(turned[0], turned[1]))
+        return
+    even, odd = _add_pairs(turned[0], turned[2]), _add_pairs(turned[0], turned[2], -1)
+    added, apart = _add_pairs(turned[1], turned[3]), _add_pairs(turned[1], turned[3], -1)
+    _store(work, at + 2 * length, _add_pairs(even, added, -1))
+    _store(work, at, _add_pairs(even, added))
+    second, fourth = (3, 1) if inverse else (1, 3)
+    _store(work, at + second * length, (odd[0] + apart[1], odd[1] - apart[0]))
+    _store(work, at + fourth * length, (odd[0] - apart[1], odd[1] + apart[0]))
+
+
+def _unpacked(work: Any, table: Any, output: Any, half: int, start: Any) -> None:
+    """The spectrum of the real numbers from that of the pairs."""
+    first = _load(work, 0, 2)
+    zero = exact.const(0, "int16")
+    output[start] = (first[0] + first[1]).astype("int16")
+    output[start + 1] = zero
+    output[start + 2 * half] = (first[0] - first[1]).astype("int16")
+    output[start + 2 * half + 1] = zero
+    with count_to(half // 2) as i:
+        k = i + 1
+        front, back = _load(work, k, 2), _mirrored(work, half - k)
+        both, apart = _add_pairs(front, back), _add_pairs(front, back, -1)
+        turned = _product(apart, table, i)
+        one = exact.const(1, "int32")
+        output[start + 2 * k] = ((both[0] + turned[0]) >> one).astype("int16")
+        output[start + 2 * k + 1] = ((both[1] + turned[1]) >> one).astype("int16")
+        output[start + 2 * (half - k)] = ((both[0] - turned[0]) >> one).astype("int16")
+        output[start + 2 * (half - k) + 1] = ((turned[1] - both[1]) >> one).astype("int16")
+
+
+def _packed(spectrum: Any, table: Any, pairs: Any, half: int, start: Any) -> None:
+    """The spectrum of the pairs from that of the real numbers, whose parts begin at number ``start``."""
+    ends = [exact.i32(spectrum[2 * (start + at)]) for at in (0, half)]
+    share = exact.const(ONE // 2, "int32")
+    for part, total in enumerate((ends[0] + ends[1], ends[0] - ends[1])):
+        pairs[part] = _rounded(exact.i32(total.astype("int16")) * share)
+    with count_to(half // 2) as i:
+        k = i + 1
+        front, back = _load(spectrum, start + k, 2), _mirrored(spectrum, start + half - k)
+        both, turned = _add_pairs(front, back), _product(_add_pairs(front, back, -1), table, i)
+        _store(pairs, k, _add_pairs(both, turned))
+        real, imaginary = _add_pairs(both, turned, -1)
+        _store(pairs, half - k, (real, -imaginary))
+
+
+def _mirrored(work: Any, at: Any) -> Pair:
+    """The conjugate, divided by two."""
+    real, imaginary = exact.i32(work[2 * at]), exact.i32((-exact.i32(work[2 * at + 1])).astype("int16"))
+    share = exact.const(ONE // 2, "int32")
+    return te_let(exact.i32(_rounded(real * share))), te_let(exact.i32(_rounded(imaginary * share)))
+
+
+# What stands before and behind an FFT of 16-bit samples: a window, a scale, energies.
+
+
+@dataclass(frozen=True)
+class WindowAttrs(Attributes):
+    shift: int
+
+
+@register
+class WindowFunction(IntegerOperator[WindowAttrs]):
+    """Each row times the weights, shifted to the right, and saturated."""
+
+    name = "window"
+    arguments = ("input", "factors")
+
+    def infer(self, inputs: Sequence[TensorInfo], attrs: WindowAttrs) -> TensorInfo:
+        data, weights = inputs
+        fits = data.dtype == weights.dtype == "int16" and data.shape[-1:] == weights.shape
+        require(fits, f"window: weights {weights} for {data}, wanted int16 of the same length")
+        require(0 <= attrs.shift < 32, f"window: a shift of {attrs.shift} bits")
+        return data
+
+    def meaning(self, inputs: Sequence[Any], attrs: WindowAttrs) -> Any:
+        data, weights = inputs
+
+        def element(*index: Any) -> Any:
+            product = exact.i32(data(*index)) * exact.i32(weights(index[-1]))
+            return exact.clamp(product >> const(attrs.shift, "int32"), -32768, 32767).astype("int16")
+
+        return te.compute(data.shape, element, name=self.name)
+
+
+@dataclass(frozen=True)
+class NoAttrs(Attributes):
+    """None."""
+
+
+@register
+class AutoScale(IntegerOperator[NoAttrs]):
+    """The samples shifted to the left as far as the largest allows, and by how many bits."""
+
+    name = "fft_auto_scale"
+    arguments = ("input",)
+
+    def infer(self, inputs: Sequence[TensorInfo], attrs: NoAttrs) -> tuple[TensorInfo, ...]:
+        (data,) = inputs
+        require(data.dtype == "int16" and len(data.shape) == 1, f"fft_auto_scale: input {data}, wanted int16 [N]")
+        return data, TensorInfo((), "int32")
+
+    def meaning(self, inputs: Sequence[Any], attrs: NoAttrs) -> Any:
+        data = exact.info(inputs[0])
+
+        def write(samples: Any, output: Any, bits: Any) -> None:
+            """The largest magnitude is 16 bits long in the reference: of -32768 it is negative."""
+            largest, length = local_array(1, "int16"), local_array(1, "int32")
+            largest[0] = const(0, "int16")
+            with count_to(data.elements) as i:
+                value, most = exact.i32(samples[i]), exact.i32(largest[0])
+                other = exact.chosen(-value > most, -value, most)
+                largest[0] = exact.chosen(value > most, value, other).astype("int16")
+            length[0] = const(0, "int32")
+            with count_to(15) as bit:
+                length[0] = length[0] + ((exact.i32(largest[0]) >> bit) > 0).astype("int32")
+            bits[0] = exact.chosen(largest[0] > const(0, "int16"), const(15, "int32") - length[0], const(0, "int32"))
+            with count_to(data.elements) as i:
+                output[i] = (exact.i32(samples[i]) << bits[0]).astype("int16")
+
+        return te_extern_loops([(data.shape, "int16"), ((), "int32")], list(inputs), write, self.name)
+
+
+@dataclass(frozen=True)
+class EnergyAttrs(Attributes):
+    """Of the pairs from ``start`` on and before ``end``; other results are zero."""
+
+    start: int
+    end: int
+    count: int
+
+
+@register
+class Energy(IntegerOperator[EnergyAttrs]):
+    """Squares of real and imaginary parts, summed."""
+
+    name = "energy"
+    arguments = ("input",)
+
+    def infer(self, inputs: Sequence[TensorInfo], attrs: EnergyAttrs) -> TensorInfo:
+        (data,) = inputs
+        require(data.dtype == "int16" and len(data.shape) == 1, f"energy: input {data}, wanted int16 [N]")
+        inside = 0 <= attrs.start <= attrs.end <= min(attrs.count, data.elements // 2)
+        require(inside, f"energy: pairs {attrs.start} to {attrs.end} of {data}, {attrs.count} results")
+        return TensorInfo((attrs.count,), "uint32")
+
+    def meaning(self, inputs: Sequence[Any], attrs: EnergyAttrs) -> Any:
+        (data,) = inputs
+        last = int(data.shape[0]) // 2 - 1
+
+        def element(i: Any) -> Any:
+            at = 2 * tirx.min(i, last)
+            real, imaginary = exact.i64(data(at)), exact.i64(data(at + 1))
+            inside = tirx.all(i >= attrs.start, i < attrs.end)
+            return tirx.Select(inside, real * real + imaginary * imaginary, const(0)).astype("uint32")
+
+        return te.compute((attrs.count,), element, name=self.name)
+
+
+# Streams of frames: samples that come later, and frames that overlap and are added up.
+
+
+@register
+class Delay(IntegerOperator[NoAttrs]):
+    """Rows of what came so many samples ago: a state of rows of the delay's length, and what it becomes."""
+
+    name = "delay"
+    arguments = ("input", "state")
+
+    def infer(self, inputs: Sequence[TensorInfo], attrs: NoAttrs) -> tuple[TensorInfo, ...]:
+        data, state = inputs
+        fits = state.dtype == data.dtype == "int16" and state.shape[:-1] == data.shape[:-1]
+        require(fits, f"delay: state {state} for {data}, wanted int16")
+        return data, state
+
+    def meaning(self, inputs: Sequence[Any], attrs: NoAttrs) -> Any:
+        data, state = inputs
+        size, length = int(data.shape[-1]), int(state.shape[-1])
+
+        def sample(index: Sequence[Any], at: Any) -> Any:
+            """Of the state, and behind it the input."""
+            late = state(*index[:-1], tirx.min(at, length - 1))
+            return tirx.Select(at < length, late, data(*index[:-1], tirx.max(at - length, 0)))
+
+        output = te.compute(data.shape, lambda *index: sample(index, index[-1]), name=self.name)
+        after = te.compute(state.shape, lambda *index: sample(index, index[-1] + size), name="state")
+        return [output, after]
+
+
+@dataclass(frozen=True)
+class OverlapAddAttrs(Attributes):
+    """``step`` samples of each frame are complete when it was added."""
+
+    step: int
+
+
+@register
+class OverlapAdd(IntegerOperator[OverlapAddAttrs]):
+    """Frames [..., frames, size] onto a state [..., size], saturated where they are int16."""
+
+    name = "overlap_add"
+    arguments = ("input", "state")
+
+    def infer(self, inputs: Sequence[TensorInfo], attrs: OverlapAddAttrs) -> tuple[TensorInfo, ...]:
+        data, state = inputs
+        fits = len(data.shape) > 1 and state == TensorInfo((*data.shape[:-2], data.shape[-1]), data.dtype)
+        require(fits and data.dtype in ("int16", "float32"), f"overlap_add: state {state} for {data}")
+        require(0 < attrs.step <= data.shape[-1], f"overlap_add: a step of {attrs.step} for {data}")
+        return TensorInfo((*data.shape[:-2], data.shape[-2] * attrs.step), data.dtype), state
+
+    def meaning(self, inputs: Sequence[Any], attrs: OverlapAddAttrs) -> Any:
+        data = exact.info(inputs[0])
+        results = [(info.shape, info.dtype) for info in self.infer([exact.info(each) for each in inputs], attrs)]
+        frames, size = data.shape[-2:]
+        rest = size - attrs.step
+
+        def write(samples: Any, before: Any, output: Any, after: Any) -> None:
+            rows = data.elements // (frames * size)
+            with count_to(rows * size) as i:
+                after[i] = before[i]
+            with count_to(rows) as row, count_to(frames) as frame:
+                number, start = row * frames + frame, row * size
+                with count_to(size) as i:
+                    after[start + i] = te_let(_sum(samples[number * size + i], after[start + i], data.dtype))
+                with count_to(attrs.step) as i:
+                    output[number * attrs.step + i] = after[start + i]
+                if rest:
+                    with count_to(rest) as i:
+                        after[start + i] = after[start + attrs.step + i]
+                with count_to(attrs.step) as i:
+                    after[start + rest + i] = tirx.const(0, data.dtype)
+
+        return te_extern_loops(results, list(inputs), write, self.name)
+
+
+def _sum(one: Any, other: Any, dtype: str) -> Any:
+    if dtype != "int16":
+        return one + other
+    return exact.clamp(exact.i32(one) + exact.i32(other), -32768, 32767).astype("int16")
+
+
+@dataclass(frozen=True)
+class FramerAttrs(Attributes):
+    """Frames of ``size`` samples, each ``step`` after the one before."""
+
+    size: int
+    step: int
+
+
+@register
+class Framer(IntegerOperator[FramerAttrs]):
+    """Frames that overlap, of a stream whose last ``size - step`` samples are the state; all are complete."""
+
+    name = "framer"
+    arguments = ("input", "state")
+
+    def infer(self, inputs: Sequence[TensorInfo], attrs: FramerAttrs) -> tuple[TensorInfo, ...]:
+        data, state = inputs
+        overlap = attrs.size - attrs.step
+        fits = state == TensorInfo((*data.shape[:-1], overlap), "int16") and data.dtype == "int16"
+        require(fits and attrs.step > 0, f"framer: state {state} for {data}, frames of {attrs.size}")
+        require(data.shape[-1] % attrs.step == 0, f"framer: {data} holds no whole steps of {attrs.step}")
+        frames = TensorInfo((*data.shape[:-1], data.shape[-1] // attrs.step, attrs.size), data.dtype)
+        return frames, TensorInfo((), "bool"), state
+
+    def meaning(self, inputs: Sequence[Any], attrs: FramerAttrs) -> Any:
+        data, state = inputs
+        frames, valid, after = self.infer([exact.info(each) for each in inputs], attrs)
+        overlap = attrs.size - attrs.step
+
+        def sample(index: Sequence[Any], at: Any) -> Any:
+            late = state(*index, tirx.min(at, overlap - 1))
+            return tirx.Select(at < overlap, late, data(*index, tirx.max(at - overlap, 0)))
+
+        def framed(*index: Any) -> Any:
+            return sample(index[:-2], index[-2] * attrs.step + index[-1])
+
+        moved = int(data.shape[-1])
+        return [
+            te.compute(frames.shape, framed, name=self.name),
+            te.compute(valid.shape, lambda: tirx.const(True, "bool"), name="valid"),
+            te.compute(after.shape, lambda *index: sample(index[:-1], index[-1] + moved), name="state"),
+        ]

@@ -1,0 +1,522 @@
+"""Elementwise operators of two tensors."""
+
+from __future__ import annotations
+
+import abc
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, ClassVar, Final, TypeVar
+
+from uaccel.model import Quantisation, Shape, TensorInfo
+from uaccel.ops import exact
+from uaccel.ops.exact import RoundedOnce, const, i64
+from uaccel.ops.fixedpoint import fixed_ratios, most_that_counts, scale_fraction
+from uaccel.ops.operator import (
+    Attributes,
+    Elementwise,
+    IntegerOperator,
+    Kernel,
+    Operand,
+    Output,
+    ParameterValue,
+    Site,
+    dtype_suffix,
+    operand_arguments,
+    portable,
+    register,
+    require,
+)
+from uaccel.ops.softmax import leading_zeros, reciprocal_of
+from uaccel.tvm_api import te, tirx
+
+# What the elementwise operators of two inputs share: NumPy's broadcasting, as a type, as a meaning and as C loops.
+
+LOOPS = 6  # nested loops of the C kernels; the innermost runs over a row
+
+A = TypeVar("A", bound=Attributes)
+
+
+def broadcast_shape(first: Shape, second: Shape) -> Shape:
+    """The shape of the result; TypeError where the two do not go together."""
+    rank = max(len(first), len(second))
+    pairs = list(zip(_extended(first, rank), _extended(second, rank), strict=True))
+    fits = all(a == b or 1 in (a, b) for a, b in pairs)
+    require(fits, f"the shapes {list(first)} and {list(second)} cannot be broadcast")
+    return tuple(max(a, b) if 0 not in (a, b) else 0 for a, b in pairs)
+
+
+def _extended(shape: Shape, rank: int) -> Shape:
+    return (1,) * (rank - len(shape)) + shape
+
+
+@dataclass(frozen=True)
+class Loops:
+    """Outermost first. A stride of 0 repeats; in the innermost loop strides are 0 or 1."""
+
+    extents: tuple[int, ...]
+    strides1: tuple[int, ...]
+    strides2: tuple[int, ...]
+
+
+def collapse(first: Shape, second: Shape) -> Loops:
+    """As few loops as the broadcast needs: axes along which both inputs step alike become one."""
+    output = broadcast_shape(first, second)
+    axes = zip(output, _strides(first, len(output)), _strides(second, len(output)), strict=True)
+    merged: list[tuple[int, int, int]] = []
+    for extent, stride1, stride2 in axes:
+        if extent == 1:
+            continue
+        if merged and merged[-1][1:] == (stride1 * extent, stride2 * extent):
+            extent *= merged.pop()[0]
+        merged.append((extent, stride1, stride2))
+    loops = merged or [(1, 0, 0)]
+    extents, strides1, strides2 = zip(*loops, strict=True)
+    return Loops(tuple(extents), tuple(strides1), tuple(strides2))
+
+
+def _strides(shape: Shape, rank: int) -> tuple[int, ...]:
+    """In elements; 0 where the axis is repeated."""
+    strides, step = [], 1
+    for extent in reversed(_extended(shape, rank)):
+        strides.append(0 if extent == 1 else step)
+        step *= extent
+    return tuple(reversed(strides))
+
+
+class Broadcast(IntegerOperator[A]):
+    """An operator whose every output element depends on one element of each input."""
+
+    arguments = ("input1", "input2")
+    elementwise = Elementwise.EACH
+    kernel: ClassVar[str]
+    header: ClassVar[str] = ""
+
+    def parameters(self, attrs: A) -> Mapping[str, ParameterValue]:
+        """The fields of the kernel's structure besides the loops."""
+        return asdict(attrs)
+
+    def second_dtypes(self, dtype: str) -> tuple[str, ...]:
+        """What the second input may be beside a first of ``dtype``."""
+        return (dtype,)
+
+    def infer(self, inputs: Sequence[TensorInfo], attrs: A) -> TensorInfo:
+        first, second = inputs
+        require(second.dtype in self.second_dtypes(first.dtype), f"{self.name}: {second} does not fit {first}")
+        loops = len(collapse(first.shape, second.shape).extents)
+        require(loops <= LOOPS, f"{self.name}: broadcasting {first} and {second} takes {loops} loops, at most {LOOPS}")
+        return TensorInfo(broadcast_shape(first.shape, second.shape), first.dtype)
+
+    def kernels(self, site: Site[A]) -> Sequence[Kernel]:
+        first, second = (operand.info for operand in site.operands)
+        function = f"{self.kernel}_{dtype_suffix(first.dtype)}"
+        parameters = {**loop_parameters(first.shape, second.shape), **self.parameters(site.attrs)}
+        arguments = (*operand_arguments(site.operands, ("first", "second")), Output(0))
+        shared = places_shared(site, 2)
+        return [portable(function, self.kernel, parameters, arguments, header=self.header, inplace=shared)]
+
+
+class BinaryOperator(Broadcast[A]):
+    """One whose meaning takes a step for each input, and one that combines them."""
+
+    def first(self, value: Any, attrs: A) -> Any:
+        """What an element of the first input contributes, as a TE expression."""
+        return value
+
+    def second(self, value: Any, attrs: A) -> Any:
+        """What an element of the second input contributes."""
+        return value
+
+    @abc.abstractmethod
+    def combine(self, x: Any, y: Any, attrs: A, dtype: str) -> Any:
+        """The output element of both contributions."""
+
+    def meaning(self, inputs: Sequence[Any], attrs: A) -> Any:
+        shape1, shape2 = (tuple(int(extent) for extent in tensor.shape) for tensor in inputs)
+        first = te.compute(shape1, lambda *i: self.first(inputs[0](*i), attrs), name="first")
+        second = te.compute(shape2, lambda *i: self.second(inputs[1](*i), attrs), name="second")
+        dtype = str(inputs[0].dtype)
+
+        def element(*index: Any) -> Any:
+            return self.combine(element_at(first, shape1, index), element_at(second, shape2, index), attrs, dtype)
+
+        return te.compute(broadcast_shape(shape1, shape2), element, name=self.name)
+
+
+def element_at(tensor: Any, shape: Shape, index: Sequence[Any]) -> Any:
+    """The element that broadcasting puts at ``index`` of the output."""
+    own = index[len(index) - len(shape) :]
+    return tensor(*(0 if extent == 1 else i for extent, i in zip(shape, own, strict=True)))
+
+
+def loop_parameters(first: Shape, second: Shape) -> dict[str, ParameterValue]:
+    """The loops as fields of a kernel's structure, filled up to ``LOOPS`` with loops that run once."""
+    loops = collapse(first, second)
+    spare = LOOPS - len(loops.extents)
+    return {
+        "extents": (1,) * spare + loops.extents,
+        "strides1": (0,) * spare + loops.strides1,
+        "strides2": (0,) * spare + loops.strides2,
+    }
+
+
+def places_shared(site: Site[Any], tensors: int) -> tuple[int, ...]:
+    """The run-time inputs, among so many first operands, that the output may lie over: one of the output's size is read
+    element by element just before the output is written."""
+    pairs = zip(site.input_indices()[:tensors], site.operands, strict=False)
+    return tuple(index for index, operand in pairs if index is not None and _same_bytes(operand, site.output))
+
+
+def _same_bytes(operand: Operand, output: TensorInfo) -> bool:
+    return operand.info.elements == output.elements and operand.info.dtype == output.dtype
+
+
+# Addition and subtraction of quantised tensors.
+
+
+@dataclass(frozen=True)
+class AddAttrs(Attributes):
+    """Both inputs are brought to one scale, ``left_shift`` bits finer, added, and brought to the output's."""
+
+    left_shift: int
+    zero_point1: int
+    multiplier1: int
+    shift1: int
+    zero_point2: int
+    multiplier2: int
+    shift2: int
+    output_zero_point: int
+    output_multiplier: int
+    output_shift: int
+    clamp_min: int
+    clamp_max: int
+
+
+AddLike = TypeVar("AddLike", bound=AddAttrs)
+
+
+class CommonScale(BinaryOperator[AddLike]):
+    """An operator that works on both inputs at one finer scale."""
+
+    def first(self, value: Any, attrs: AddLike) -> Any:
+        return _rescaled(value, attrs.left_shift, attrs.zero_point1, attrs.multiplier1, attrs.shift1)
+
+    def second(self, value: Any, attrs: AddLike) -> Any:
+        return _rescaled(value, attrs.left_shift, attrs.zero_point2, attrs.multiplier2, attrs.shift2)
+
+
+def _rescaled(value: Any, left_shift: int, zero_point: int, multiplier: int, shift: int) -> Any:
+    raised = (exact.i32(value) - exact.const(zero_point, "int32")) << exact.const(left_shift, "int32")
+    return exact.i32(exact.requantize_const(raised, multiplier, shift))
+
+
+class _Sum(CommonScale[AddAttrs]):
+    kernel = "uaccel_add"
+    sign: int
+
+    def combine(self, x: Any, y: Any, attrs: AddAttrs, dtype: str) -> Any:
+        total = x + y if self.sign > 0 else x - y
+        scaled = exact.requantize_const(total, attrs.output_multiplier, attrs.output_shift)
+        return exact.finish(scaled, attrs.output_zero_point, attrs.clamp_min, attrs.clamp_max, dtype)
+
+    def parameters(self, attrs: AddAttrs) -> Mapping[str, ParameterValue]:
+        return {**super().parameters(attrs), "sign": self.sign}
+
+
+@register
+class Add(_Sum):
+    """input1 + input2."""
+
+    name = "add"
+    sign = 1
+
+
+@register
+class Sub(_Sum):
+    """input1 - input2."""
+
+    name = "sub"
+    sign = -1
+
+
+# Multiplication of quantised tensors.
+
+
+@dataclass(frozen=True)
+class MulAttrs(Attributes):
+    zero_point1: int
+    zero_point2: int
+    output_zero_point: int
+    multiplier: int
+    shift: int
+    clamp_min: int
+    clamp_max: int
+
+
+@register
+class Mul(BinaryOperator[MulAttrs]):
+    """input1 * input2."""
+
+    name = "mul"
+    kernel = "uaccel_mul"
+
+    def first(self, value: Any, attrs: MulAttrs) -> Any:
+        return exact.i32(value) - exact.const(attrs.zero_point1, "int32")
+
+    def second(self, value: Any, attrs: MulAttrs) -> Any:
+        return exact.i32(value) - exact.const(attrs.zero_point2, "int32")
+
+    def combine(self, x: Any, y: Any, attrs: MulAttrs, dtype: str) -> Any:
+        scaled = exact.requantize_const(x * y, attrs.multiplier, attrs.shift)
+        return exact.finish(scaled, attrs.output_zero_point, attrs.clamp_min, attrs.clamp_max, dtype)
+
+
+# The smaller and the larger of two tensors' stored values.
+
+
+@dataclass(frozen=True)
+class MinimumMaximumAttrs(Attributes):
+    """None: the reference compares what is stored, whatever the scales."""
+
+
+class _Choice(BinaryOperator[MinimumMaximumAttrs]):
+    header = "uaccel_minimum_maximum.h"
+
+    def parameters(self, attrs: MinimumMaximumAttrs) -> Mapping[str, ParameterValue]:
+        return {}
+
+
+@register
+class Minimum(_Choice):
+    """min(input1, input2)."""
+
+    name = "minimum"
+    hides_differences = True
+    kernel = "uaccel_minimum"
+
+    def combine(self, x: Any, y: Any, attrs: MinimumMaximumAttrs, dtype: str) -> Any:
+        return tirx.min(x, y)
+
+
+@register
+class Maximum(_Choice):
+    """max(input1, input2)."""
+
+    name = "maximum"
+    hides_differences = True
+    kernel = "uaccel_maximum"
+
+    def combine(self, x: Any, y: Any, attrs: MinimumMaximumAttrs, dtype: str) -> Any:
+        return tirx.max(x, y)
+
+
+# The squared difference of quantised tensors.
+
+
+@dataclass(frozen=True)
+class SquaredDifferenceAttrs(AddAttrs):
+    """As for a sum, but what is brought to the output's scale is the square."""
+
+
+@register
+class SquaredDifference(CommonScale[SquaredDifferenceAttrs]):
+    """(input1 - input2) squared."""
+
+    name = "squared_difference"
+    kernel = "uaccel_squared_difference"
+
+    def combine(self, x: Any, y: Any, attrs: SquaredDifferenceAttrs, dtype: str) -> Any:
+        square = (x - y) * (x - y)
+        scaled = exact.requantize_const(square, attrs.output_multiplier, attrs.output_shift)
+        return exact.finish(scaled, attrs.output_zero_point, attrs.clamp_min, attrs.clamp_max, dtype)
+
+
+# Addition and subtraction whose real result is rounded once, half to even.
+
+BITS = 31  # of the larger multiplier
+
+
+@dataclass(frozen=True)
+class WeightedSumAttrs(RoundedOnce):
+    """``multiplier / 2**shift`` is input scale / output scale, the second negative for a difference."""
+
+    zero_point1: int
+    multiplier1: int
+    zero_point2: int
+    multiplier2: int
+
+
+@register
+class WeightedSum(BinaryOperator[WeightedSumAttrs]):
+    """(input1 - zero_point1) * ratio1 + (input2 - zero_point2) * ratio2, rounded once, half to even."""
+
+    name = "weighted_sum"
+    kernel = "uaccel_weighted_sum"
+
+    def first(self, value: Any, attrs: WeightedSumAttrs) -> Any:
+        return (exact.i64(value) - exact.const(attrs.zero_point1)) * exact.const(attrs.multiplier1)
+
+    def second(self, value: Any, attrs: WeightedSumAttrs) -> Any:
+        return (exact.i64(value) - exact.const(attrs.zero_point2)) * exact.const(attrs.multiplier2)
+
+    def combine(self, x: Any, y: Any, attrs: WeightedSumAttrs, dtype: str) -> Any:
+        return attrs.finish(x + y, dtype)
+
+
+def weighted_sum_attrs(
+    first: Quantisation,
+    second: Quantisation,
+    output: Quantisation,
+    dtype: str,
+    *,
+    sign: int = 1,
+    clamp: tuple[int, int] | None = None,
+) -> WeightedSumAttrs:
+    """first + ``sign`` * second; ``clamp`` bounds the stored result, for an activation that comes after."""
+    wanted = scale_fraction(output.scale)
+    ratios = fixed_ratios([scale_fraction(first.scale) / wanted, sign * scale_fraction(second.scale) / wanted], BITS)
+    low, high = exact.limits(dtype)
+    multiplier1, multiplier2 = ratios.multipliers
+    return WeightedSumAttrs(
+        zero_point1=first.zero_point,
+        multiplier1=multiplier1,
+        zero_point2=second.zero_point,
+        multiplier2=multiplier2,
+        shift=ratios.shift,
+        tolerance=ratios.tolerance(2 * (high - low)),
+        output_zero_point=output.zero_point,
+        clamp_min=clamp[0] if clamp else low,
+        clamp_max=clamp[1] if clamp else high,
+    )
+
+
+# Multiplication whose real result is rounded once, half to even.
+
+MULTIPLIER_BITS = 30  # of the multiplier: a product of int16 elements takes 33, with its sign
+
+
+@dataclass(frozen=True)
+class ProductAttrs(RoundedOnce):
+    """``multiplier / 2**shift`` is input scale * input scale / output scale."""
+
+    zero_point1: int
+    zero_point2: int
+    multiplier: int
+
+
+@register
+class Product(BinaryOperator[ProductAttrs]):
+    """(input1 - zero_point1) * (input2 - zero_point2) * ratio, rounded once, half to even."""
+
+    name = "product"
+    kernel = "uaccel_product"
+
+    def first(self, value: Any, attrs: ProductAttrs) -> Any:
+        return exact.i64(value) - exact.const(attrs.zero_point1)
+
+    def second(self, value: Any, attrs: ProductAttrs) -> Any:
+        return exact.i64(value) - exact.const(attrs.zero_point2)
+
+    def combine(self, x: Any, y: Any, attrs: ProductAttrs, dtype: str) -> Any:
+        return attrs.finish(x * y * exact.const(attrs.multiplier), dtype)
+
+
+def product_attrs(
+    first: Quantisation,
+    second: Quantisation,
+    output: Quantisation,
+    dtype: str,
+    *,
+    clamp: tuple[int, int] | None = None,
+) -> ProductAttrs:
+    """first * second; ``clamp`` bounds the stored result, for an activation that comes after."""
+    ratio = scale_fraction(first.scale) * scale_fraction(second.scale) / scale_fraction(output.scale)
+    ratios = fixed_ratios([ratio], MULTIPLIER_BITS)
+    low, high = exact.limits(dtype)
+    return ProductAttrs(
+        zero_point1=first.zero_point,
+        zero_point2=second.zero_point,
+        multiplier=ratios.multipliers[0],
+        shift=ratios.shift,
+        tolerance=ratios.tolerance(most_that_counts(ratio, (high - low) ** 2, high - low)),
+        output_zero_point=output.zero_point,
+        clamp_min=clamp[0] if clamp else low,
+        clamp_max=clamp[1] if clamp else high,
+    )
+
+
+# Division of quantised tensors.
+
+OF_ZERO: Final = -1515870788
+"""What the reference's Newton steps make of 1 / 0, after which a quotient has the other sign."""
+
+
+@dataclass(frozen=True)
+class DivAttrs(Attributes):
+    """``multiplier`` and ``shift`` bring the quotient of the stored values to the output's scale."""
+
+    zero_point1: int
+    zero_point2: int
+    output_zero_point: int
+    multiplier: int
+    shift: int
+    clamp_min: int
+    clamp_max: int
+
+
+@register
+class Div(Broadcast[DivAttrs]):
+    """input1 / input2, of int8. A quotient that takes a shift by more than 31 bits is zero."""
+
+    name = "div"
+    kernel = "uaccel_div"
+
+    def infer(self, inputs: Sequence[TensorInfo], attrs: DivAttrs) -> TensorInfo:
+        require(inputs[0].dtype == "int8", f"div: input is {inputs[0].dtype}, wanted int8")
+        return super().infer(inputs, attrs)
+
+    def meaning(self, inputs: Sequence[Any], attrs: DivAttrs) -> Any:
+        infos = [exact.info(tensor) for tensor in inputs]
+        divisor = te.compute(infos[1].shape, lambda *i: i64(inputs[1](*i)) - const(attrs.zero_point2), name="divisor")
+        size = te.compute(infos[1].shape, lambda *i: tirx.max(divisor(*i), -divisor(*i)), name="size")
+        zeros = te.compute(infos[1].shape, lambda *i: leading_zeros(size(*i)), name="zeros")
+
+        def normalised(*i: Any) -> Any:
+            """2**31 stands for zero."""
+            return tirx.Select(size(*i) > const(0), size(*i) << zeros(*i), const(1 << 31))
+
+        inverse = reciprocal_of(te.compute(infos[1].shape, normalised, name="normalised"))
+
+        shape = broadcast_shape(infos[0].shape, infos[1].shape)
+
+        def dividend(*index: Any) -> Any:
+            value = i64(element_at(inputs[0], infos[0].shape, index)) - const(attrs.zero_point1)
+            return tirx.Select(element_at(divisor, infos[1].shape, index) < const(0), -value, value)
+
+        signed = te.compute(shape, dividend, name="dividend")
+        positive = te.compute(shape, lambda *i: tirx.max(signed(*i), -signed(*i) - const(1)), name="positive")
+        room = te.compute(shape, lambda *i: leading_zeros(positive(*i)) - const(1), name="room")
+
+        def scaled(*index: Any) -> Any:
+            is_zero = element_at(size, infos[1].shape, index) < const(1)
+            factor = tirx.Select(is_zero, const(OF_ZERO), element_at(inverse, infos[1].shape, index))
+            raised = signed(*index) << room(*index)
+            return exact.high_mul(exact.high_mul(raised, factor), const(attrs.multiplier))
+
+        def right(*index: Any) -> Any:
+            bits = const(31 - attrs.shift) - element_at(zeros, infos[1].shape, index)
+            return bits + room(*index)
+
+        scaleds, rights = te.compute(shape, scaled, name="scaled"), te.compute(shape, right, name="right")
+
+        def quotient(*index: Any) -> Any:
+            rounded = exact.rounding_divide_by_power(scaleds(*index), tirx.min(rights(*index), const(31)))
+            return tirx.Select(rights(*index) > const(31), const(0), rounded)
+
+        quotients = te.compute(shape, quotient, name="quotient")
+
+        def element(*index: Any) -> Any:
+            return exact.finish(
+                quotients(*index), attrs.output_zero_point, attrs.clamp_min, attrs.clamp_max, infos[0].dtype
+            )
+
+        return te.compute(shape, element, name="div")

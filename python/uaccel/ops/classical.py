@@ -1,0 +1,118 @@
+"""Models of scikit-learn: trees, and distances."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from uaccel.model import TensorInfo
+from uaccel.ops import exact
+from uaccel.ops.operator import Attributes, IntegerOperator, Site, register, require
+from uaccel.tvm_api import te, tirx
+from uaccel.tvm_api.tir import count_to, local_array, te_extern_loops, te_let, while_holds
+
+# Ensembles of decision trees: tables of nodes, and a loop that goes from a root to a leaf.
+
+LEAF: Final = -1
+
+
+@dataclass(frozen=True)
+class TreesAttrs(Attributes):
+    """``shared``: leaves give something to every score, and ``weights`` has a row for each; ``missing``: some nodes say
+    where what is not a number goes."""
+
+    shared: int
+    missing: int
+
+
+@register
+class Trees(IntegerOperator[TreesAttrs]):
+    """Scores of rows of features: ``base``, and what the leaf of each tree adds.
+
+    A node sends values up to its threshold to the node behind it, and others where ``others`` says. A leaf has no
+    feature. Its threshold is what it adds to the score whose number is in ``others``; or ``others`` is its row of
+    ``weights``.
+    """
+
+    name = "trees"
+    hides_differences = True
+    arguments = ("input", "roots", "features", "thresholds", "others", "base", "weights", "missing")
+    variadic = True
+
+    def infer(self, inputs: Sequence[TensorInfo], attrs: TreesAttrs) -> TensorInfo:
+        data, _, features, thresholds, others, base = inputs[:6]
+        fit = len(data.shape) == 2 and features.shape == thresholds.shape == others.shape
+        require(fit, f"trees: {data} with nodes {features}, {thresholds} and {others}")
+        require(len(inputs) == 6 + attrs.shared + attrs.missing, f"trees: {len(inputs)} arguments for {attrs}")
+        return TensorInfo((data.shape[0], base.shape[0]), data.dtype)
+
+    def meaning(self, inputs: Sequence[Any], attrs: TreesAttrs) -> Any:
+        infos = [exact.info(tensor) for tensor in inputs]
+        result, depth, count = self.infer(infos, attrs), infos[0].shape[1], infos[1].elements
+        scores = result.shape[1]
+
+        def write(data: Any, *arrays: Any) -> None:
+            roots, features, thresholds, others, base, *more, total = arrays
+            node = local_array(1, "int32")
+
+            def goes_on(row: Any) -> Any:
+                """Whether to the node behind."""
+                value = te_let(data[row * depth + features[node[0]]])
+                below = value <= thresholds[node[0]]
+                missing = (
+                    tirx.all(more[-1][node[0]] != tirx.const(0, "uint8"), tirx.isnan(value)) if attrs.missing else 0
+                )
+                return tirx.any(below, missing) if attrs.missing else below
+
+            with count_to(result.shape[0]) as row:
+                first = row * scores
+                with count_to(scores) as score:
+                    total[first + score] = base[score]
+                with count_to(count) as tree:
+                    node[0] = tirx.Cast("int32", roots[tree])
+                    with while_holds(features[node[0]] >= tirx.const(0, infos[2].dtype)):
+                        node[0] = tirx.Select(goes_on(row), node[0] + 1, tirx.Cast("int32", others[node[0]]))
+                    place = te_let(tirx.Cast("int32", others[node[0]]))
+                    if attrs.shared:
+                        with count_to(scores) as score:
+                            total[first + score] = total[first + score] + more[0][place * scores + score]
+                    else:
+                        total[first + place] = total[first + place] + thresholds[node[0]]
+
+        return te_extern_loops([(result.shape, result.dtype)], list(inputs), write, self.name)[0]
+
+
+# Squares of the distances between rows, in float: what kernels of support vectors are made of.
+
+
+@dataclass(frozen=True)
+class DistancesAttrs(Attributes):
+    pass
+
+
+@register
+class Distances(IntegerOperator[DistancesAttrs]):
+    """Of each row of the input to each row of ``others``; C is printed from the meaning."""
+
+    name = "distances"
+    arguments = ("input", "others")
+
+    def infer(self, inputs: Sequence[TensorInfo], attrs: DistancesAttrs) -> TensorInfo:
+        one, other = inputs
+        fit = len(one.shape) == len(other.shape) == 2 and one.shape[1] == other.shape[1]
+        require(fit, f"distances: {one} and {other}, wanted rows of one length")
+        return TensorInfo((one.shape[0], other.shape[0]), one.dtype)
+
+    def meaning(self, inputs: Sequence[Any], attrs: DistancesAttrs) -> Any:
+        one, other = inputs
+        shape = self.infer([exact.info(tensor) for tensor in inputs], attrs).shape
+        k = te.reduce_axis((0, one.shape[1]), name="k")
+
+        def square(i: Any, j: Any) -> Any:
+            return (one[i, k] - other[j, k]) * (one[i, k] - other[j, k])
+
+        return te.compute(shape, lambda i, j: te.sum(square(i, j), axis=k), name=self.name)
+
+    def macs(self, site: Site[DistancesAttrs]) -> int:
+        return site.output.elements * site.operands[0].info.shape[1]

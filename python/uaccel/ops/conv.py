@@ -1,0 +1,374 @@
+"""Convolutions of integers: ordinary, depthwise, transposed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, Protocol
+
+import numpy as np
+
+from uaccel.model import Array, TensorInfo
+from uaccel.ops import exact
+from uaccel.ops.exact import TFLITE, check_rounding, kernel_suffix
+from uaccel.ops.operator import (
+    Argument,
+    Attributes,
+    Channels,
+    Constant,
+    Input,
+    IntegerOperator,
+    Kernel,
+    Output,
+    Scratch,
+    Site,
+    dtype_suffix,
+    portable,
+    register,
+    require,
+    same,
+    sides,
+    window_count,
+)
+from uaccel.ops.storage import is_int4, overwrite_distance, pack_int4
+from uaccel.tvm_api import te, tirx
+
+# Two-dimensional convolution, NHWC, weights OHWI, with groups, dilation and asymmetric padding.
+
+
+@dataclass(frozen=True)
+class Conv2dAttrs(Attributes):
+    """``padding`` is top, left, bottom, right; the padded elements hold the input's zero point.
+
+    ``weight_bits``: 4 where as many hold each of the weights, which then lie in flash so.
+    """
+
+    strides: tuple[int, ...]
+    padding: tuple[int, ...]
+    dilation: tuple[int, ...]
+    groups: int
+    input_zero_point: int
+    output_zero_point: int
+    clamp_min: int
+    clamp_max: int
+    rounding: str = TFLITE
+    weight_bits: int = 8
+
+
+def infer_window(data: TensorInfo, kernel: tuple[int, int], attrs: Conv2dAttrs, channels: int, what: str) -> TensorInfo:
+    """The output of a windowed operator with ``channels`` output channels."""
+    check_rounding(attrs, what)
+    top, left, bottom, right = attrs.padding
+    height = window_count(data.shape[1], kernel[0], attrs.strides[0], attrs.dilation[0], top, bottom)
+    width = window_count(data.shape[2], kernel[1], attrs.strides[1], attrs.dilation[1], left, right)
+    require(height > 0 and width > 0, f"{what}: the window {kernel} is larger than the padded input {data}")
+    return TensorInfo((data.shape[0], height, width, channels), data.dtype)
+
+
+def padded(data: Any, attrs: Conv2dAttrs) -> Any:
+    """The input with its border of zero points, as a TE expression of indices."""
+    _, height, width, _ = (int(extent) for extent in data.shape)
+    top, left, bottom, right = attrs.padding
+    if not any(attrs.padding):
+        return data
+    zero = exact.const(attrs.input_zero_point, data.dtype)
+
+    def element(n: Any, y: Any, x: Any, c: Any) -> Any:
+        inside = tirx.all(y >= top, y < height + top, x >= left, x < width + left)
+        return tirx.if_then_else(inside, data(n, y - top, x - left, c), zero)
+
+    shape = (data.shape[0], height + top + bottom, width + left + right, data.shape[3])
+    return te.compute(shape, element, name="padded")
+
+
+class Clamped(Protocol):
+    """What the output stage needs to know."""
+
+    @property
+    def output_zero_point(self) -> int: ...
+    @property
+    def clamp_min(self) -> int: ...
+    @property
+    def clamp_max(self) -> int: ...
+    @property
+    def rounding(self) -> str: ...
+
+
+def output_stage(acc: Any, bias: Any, multiplier: Any, shift: Any, attrs: Clamped, dtype: str) -> Any:
+    """Bias, requantisation per channel (the last axis), zero point, clamp.
+
+    The bias' type is the accumulator's: 16-bit activations come with 64-bit biases and then round once.
+    """
+
+    def element(*index: Any) -> Any:
+        c = index[-1]
+        scaled = exact.requantize_as(attrs.rounding, acc(*index) + bias(c), multiplier(c), shift(c))
+        return exact.finish(scaled, attrs.output_zero_point, attrs.clamp_min, attrs.clamp_max, dtype)
+
+    return te.compute(acc.shape, element, name="requantized")
+
+
+@register
+class Conv2d(IntegerOperator[Conv2dAttrs]):
+    """Convolution with int32 accumulation (int64 for 16-bit activations) and per-channel requantisation."""
+
+    name = "conv2d"
+    arguments = ("input", "weights", "bias", "multiplier", "shift")
+    channels: ClassVar[Channels | None] = Channels.MIXED
+
+    def infer(self, inputs: Sequence[TensorInfo], attrs: Conv2dAttrs) -> TensorInfo:
+        data, weights = inputs[0], inputs[1]
+        require(len(data.shape) == 4 and len(weights.shape) == 4, "conv2d: input and weights have rank 4")
+        out_channels, height, width, depth = weights.shape
+        require(
+            data.shape[3] == depth * attrs.groups,
+            f"conv2d: {data} does not fit {weights}, {attrs.groups} groups",
+        )
+        require(out_channels % attrs.groups == 0, "conv2d: the groups do not divide the output channels")
+        return infer_window(data, (height, width), attrs, out_channels, "conv2d")
+
+    def meaning(self, inputs: Sequence[Any], attrs: Conv2dAttrs) -> Any:
+        data, weights, bias, multiplier, shift = inputs
+        out_channels, kernel_h, kernel_w, depth = (int(extent) for extent in weights.shape)
+        source = padded(data, attrs)
+        acc_dtype = str(bias.dtype)
+        ky, kx, ci = (te.reduce_axis((0, e), name=n) for e, n in ((kernel_h, "ky"), (kernel_w, "kx"), (depth, "ci")))
+        per_group = out_channels // attrs.groups
+        zero = exact.const(attrs.input_zero_point, acc_dtype)
+
+        def element(n: Any, y: Any, x: Any, o: Any) -> Any:
+            first = tirx.floordiv(o, per_group) * depth if attrs.groups > 1 else 0
+            row = y * attrs.strides[0] + ky * attrs.dilation[0]
+            column = x * attrs.strides[1] + kx * attrs.dilation[1]
+            value = source(n, row, column, first + ci).astype(acc_dtype) - zero
+            return te.sum(value * weights(o, ky, kx, ci).astype(acc_dtype), axis=[ky, kx, ci])
+
+        info = TensorInfo(tuple(int(e) for e in data.shape), str(data.dtype))
+        shape = infer_window(info, (kernel_h, kernel_w), attrs, out_channels, "conv2d").shape
+        acc = te.compute(shape, element, name="accumulated")
+        return output_stage(acc, bias, multiplier, shift, attrs, str(data.dtype))
+
+    def kernels(self, site: Site[Conv2dAttrs]) -> Sequence[Kernel]:
+        attrs, data, weights = site.attrs, site.operands[0].info, site.operands[1].value
+        out_channels, kernel_h, kernel_w, depth = weights.shape
+        suffix, four = accumulator_suffix(site), is_int4(site)
+        constants = fold_conv_constants(site, weights.reshape(out_channels, -1))
+        parameters = window_parameters(site, (kernel_h, kernel_w)) | {"groups": attrs.groups}
+        if kernel_h == kernel_w == attrs.groups == 1 and not any(attrs.padding) and not four:
+            function, scratch = f"uaccel_conv2d_pointwise_{suffix}", 0
+        else:
+            function, scratch = f"uaccel_conv2d_{suffix}", kernel_h * kernel_w * depth * data.itemsize
+        arguments = (Input(0), *constants, Output(0), *((Scratch(),) if scratch else ()))
+        copied = scratch > 0 and attrs.groups == 1
+        behind = overwrite_distance(site, copied=copied)
+        kernel = portable(function, "uaccel_conv2d", parameters, arguments, scratch=scratch, behind=behind)
+        return [pack_int4(kernel, weights.reshape(out_channels, -1)) if four else kernel]
+
+
+def accumulator_suffix(site: Site[Any]) -> str:
+    """s8, s16 (64-bit accumulator) or s16_acc32, and _float32: how the kernels' names tell the arithmetic."""
+    suffix = dtype_suffix(site.output.dtype)
+    narrow = site.operands[2].info.dtype == "int32"
+    return (f"{suffix}_acc32" if suffix == "s16" and narrow else suffix) + kernel_suffix(site.attrs)
+
+
+def fold_conv_constants(site: Site[Any], weights: Any, packed: Any = None) -> tuple[Constant, ...]:
+    """Weights, bias, multiplier and shift; the bias already holds -zero_point * sum(weights of the channel).
+
+    ``weights`` has one row a channel; ``packed`` is what the kernel reads, where that is another layout.
+    """
+    bias, multiplier, shift = (operand.value for operand in site.operands[2:5])
+    correction = site.attrs.input_zero_point * weights.astype(np.int64).sum(axis=1)
+    folded = (bias.astype(np.int64) - correction).astype(bias.dtype)
+    scales = scale_constants(multiplier, shift)
+    return (Constant("weights", weights if packed is None else packed), Constant("bias", folded), *scales)
+
+
+def scale_constants(multiplier: Array, shift: Array) -> tuple[Constant, Constant]:
+    """One of each where that serves all output channels."""
+    used = slice(None) if differ(multiplier, shift) else slice(1)
+    return Constant("multiplier", multiplier[used]), Constant("shift", shift[used].astype(np.int8))
+
+
+def scale_step(site: Site[Any]) -> int:
+    """1 where output channels differ in their scale, 0 where one multiplier and shift serve all."""
+    return int(differ(*(operand.value for operand in site.operands[3:5])))
+
+
+def differ(multiplier: Array, shift: Array) -> bool:
+    """Whether output channels do, in their scale."""
+    return bool((multiplier != multiplier[0]).any() or (shift != shift[0]).any())
+
+
+def window_parameters(site: Site[Conv2dAttrs], kernel: tuple[int, int]) -> dict[str, int]:
+    """The fields that convolution, depthwise convolution and their C structures share."""
+    attrs, data, output = site.attrs, site.operands[0].info, site.output
+    return {
+        "batch": data.shape[0],
+        **sides("in", data.shape[1:3]),
+        "in_channels": data.shape[3],
+        **sides("out", output.shape[1:3]),
+        "out_channels": output.shape[3],
+        **sides("kernel", kernel),
+        **sides("stride", attrs.strides),
+        **sides("dilation", attrs.dilation),
+        "pad_top": attrs.padding[0],
+        "pad_left": attrs.padding[1],
+        **same(attrs, "input_zero_point", "output_zero_point", "clamp_min", "clamp_max"),
+        "scale_step": scale_step(site),
+    }
+
+
+# Depthwise convolution, NHWC, weights HWC with any channel multiplier.
+
+
+@register
+class DepthwiseConv2d(IntegerOperator[Conv2dAttrs]):
+    """Output channel o reads input channel o // multiplier; ``groups`` is the number of input channels."""
+
+    name = "depthwise_conv2d"
+    arguments = ("input", "weights", "bias", "multiplier", "shift")
+    channels: ClassVar[Channels | None] = Channels.APART
+
+    def infer(self, inputs: Sequence[TensorInfo], attrs: Conv2dAttrs) -> TensorInfo:
+        data, weights = inputs[0], inputs[1]
+        require(len(data.shape) == 4 and len(weights.shape) == 3, "depthwise_conv2d: input rank 4, weights rank 3")
+        height, width, channels = weights.shape
+        require(channels % data.shape[3] == 0, f"depthwise_conv2d: {channels} channels from {data}")
+        return infer_window(data, (height, width), attrs, channels, "depthwise_conv2d")
+
+    def meaning(self, inputs: Sequence[Any], attrs: Conv2dAttrs) -> Any:
+        data, weights, bias, multiplier, shift = inputs
+        kernel_h, kernel_w, channels = (int(extent) for extent in weights.shape)
+        times = channels // int(data.shape[3])
+        source = padded(data, attrs)
+        acc_dtype = str(bias.dtype)
+        ky, kx = te.reduce_axis((0, kernel_h), name="ky"), te.reduce_axis((0, kernel_w), name="kx")
+        zero = exact.const(attrs.input_zero_point, acc_dtype)
+
+        def element(n: Any, y: Any, x: Any, c: Any) -> Any:
+            row = y * attrs.strides[0] + ky * attrs.dilation[0]
+            column = x * attrs.strides[1] + kx * attrs.dilation[1]
+            value = source(n, row, column, tirx.floordiv(c, times)).astype(acc_dtype) - zero
+            return te.sum(value * weights(ky, kx, c).astype(acc_dtype), axis=[ky, kx])
+
+        info = TensorInfo(tuple(int(e) for e in data.shape), str(data.dtype))
+        shape = infer_window(info, (kernel_h, kernel_w), attrs, channels, "depthwise_conv2d").shape
+        acc = te.compute(shape, element, name="accumulated")
+        return output_stage(acc, bias, multiplier, shift, attrs, str(data.dtype))
+
+    def kernels(self, site: Site[Conv2dAttrs]) -> Sequence[Kernel]:
+        weights = site.operands[1].value
+        kernel_h, kernel_w, channels = weights.shape
+        function = f"uaccel_depthwise_conv2d_{accumulator_suffix(site)}"
+        constants = fold_conv_constants(site, weights.reshape(-1, channels).T, packed=weights)
+        parameters = window_parameters(site, (kernel_h, kernel_w))
+        arguments: tuple[Argument, ...] = (Input(0), *constants, Output(0))
+        kernel = portable(function, "uaccel_depthwise_conv2d", parameters, arguments, behind=overwrite_distance(site))
+        rows = weights.reshape(-1, channels)
+        return [pack_int4(kernel, rows) if is_int4(site) else kernel]
+
+    def macs(self, site: Site[Conv2dAttrs]) -> int:
+        return site.output.elements * int(np.prod(site.operands[1].info.shape[:2]))
+
+
+# Transposed convolution, NHWC, weights OHWI: each input pixel adds a weighted window to the output.
+
+
+@dataclass(frozen=True)
+class TransposeConv2dAttrs(Attributes):
+    """``size`` is the output's height and width. ``padding``, top and left, is cut off the windows' sum."""
+
+    size: tuple[int, ...]
+    strides: tuple[int, ...]
+    padding: tuple[int, ...]
+    input_zero_point: int
+    output_zero_point: int
+    clamp_min: int
+    clamp_max: int
+    rounding: str = TFLITE
+
+
+class TransposeWindow(Protocol):
+    """Of the attributes what says where windows lie."""
+
+    @property
+    def size(self) -> tuple[int, ...]: ...
+    @property
+    def strides(self) -> tuple[int, ...]: ...
+    @property
+    def padding(self) -> tuple[int, ...]: ...
+
+
+def accumulated(data: Any, weights: Any, attrs: TransposeWindow, dtype: str, zero_point: int = 0) -> Any:
+    """The windows' sum."""
+    info = exact.info(data)
+    channels, kernel_h, kernel_w, depth = (int(extent) for extent in weights.shape)
+    taps = [te.reduce_axis((0, e), name=n) for e, n in ((kernel_h, "ky"), (kernel_w, "kx"), (depth, "ci"))]
+    zero, nothing = tirx.const(zero_point, dtype), tirx.const(0, dtype)
+
+    def source(position: Any, tap: Any, axis: int) -> tuple[Any, Any]:
+        """The input row or column that this tap reaches the output position from, and whether there is one."""
+        scaled = position + attrs.padding[axis] - tap
+        stride, extent = attrs.strides[axis], info.shape[1 + axis]
+        index = tirx.floordiv(scaled, stride)
+        return index, tirx.all(tirx.floormod(scaled, stride) == 0, index >= 0, index < extent)
+
+    def element(n: Any, y: Any, x: Any, o: Any) -> Any:
+        ky, kx, ci = taps
+        (row, has_row), (column, has_column) = source(y, ky, 0), source(x, kx, 1)
+        value = data(n, row, column, ci).astype(dtype)
+        product = (value - zero if zero_point else value) * weights(o, ky, kx, ci).astype(dtype)
+        return te.sum(tirx.if_then_else(tirx.all(has_row, has_column), product, nothing), axis=taps)
+
+    return te.compute((info.shape[0], *attrs.size, channels), element, name="accumulated")
+
+
+@register
+class TransposeConv2d(IntegerOperator[TransposeConv2dAttrs]):
+    """Transposed convolution with int32 accumulation (int64 for 16 bits) and per-channel requantisation."""
+
+    name = "transpose_conv2d"
+    arguments = ("input", "weights", "bias", "multiplier", "shift")
+
+    def infer(self, inputs: Sequence[TensorInfo], attrs: TransposeConv2dAttrs) -> TensorInfo:
+        data, weights = inputs[0], inputs[1]
+        check_rounding(attrs, self.name)
+        require(len(data.shape) == 4 and len(weights.shape) == 4, f"{self.name}: input and weights have rank 4")
+        require(data.shape[3] == weights.shape[3], f"{self.name}: input {data} does not fit weights {weights}")
+        return TensorInfo((data.shape[0], *attrs.size, weights.shape[0]), data.dtype)
+
+    def meaning(self, inputs: Sequence[Any], attrs: TransposeConv2dAttrs) -> Any:
+        data, weights, bias, multiplier, shift = inputs
+        acc = accumulated(data, weights, attrs, str(bias.dtype), attrs.input_zero_point)
+        return output_stage(acc, bias, multiplier, shift, attrs, str(data.dtype))
+
+    def kernels(self, site: Site[TransposeConv2dAttrs]) -> Sequence[Kernel]:
+        attrs, data, weights = site.attrs, site.operands[0].info, site.operands[1].value
+        parameters = {
+            "batch": data.shape[0],
+            **sides("in", data.shape[1:3]),
+            "in_channels": data.shape[3],
+            **sides("out", attrs.size),
+            "out_channels": weights.shape[0],
+            **sides("kernel", weights.shape[1:3]),
+            **sides("stride", attrs.strides),
+            "pad_top": attrs.padding[0],
+            "pad_left": attrs.padding[1],
+            **same(attrs, "input_zero_point", "output_zero_point", "clamp_min", "clamp_max"),
+            "scale_step": scale_step(site),
+        }
+        function = f"uaccel_transpose_conv2d_{accumulator_suffix(site)}"
+        arguments: tuple[Argument, ...] = (Input(0), *_constants(site), Output(0))
+        return [portable(function, "uaccel_transpose_conv2d", parameters, arguments)]
+
+    def macs(self, site: Site[TransposeConv2dAttrs]) -> int:
+        """As if no window were cut off at the border."""
+        channels, height, width, _ = site.operands[1].info.shape
+        return site.operands[0].info.elements * channels * height * width
+
+
+def _constants(site: Site[TransposeConv2dAttrs]) -> tuple[Constant, ...]:
+    """The zero point stays out of the bias: output pixels differ in how many taps reach them."""
+    weights, bias, multiplier, shift = (operand.value for operand in site.operands[1:5])
+    return (Constant("weights", weights), Constant("bias", bias), *scale_constants(multiplier, shift))

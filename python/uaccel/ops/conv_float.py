@@ -1,0 +1,379 @@
+"""Layers of floats with weights: convolutions, and products of matrices."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from uaccel.model import Array, TensorInfo
+from uaccel.ops.conv import accumulated
+from uaccel.ops.operator import (
+    Argument,
+    Attributes,
+    Constant,
+    Input,
+    IntegerOperator,
+    Kernel,
+    KernelCall,
+    Output,
+    ParameterValue,
+    Scratch,
+    Site,
+    register,
+    require,
+    sides,
+    window_count,
+)
+from uaccel.ops.storage import overwrite_distance, row_overwrite_distance
+from uaccel.tvm_api import te, tirx
+
+# What layers of floats with weights have in common: a bias, another tensor that is added, an activation.
+#
+# A sum begins with zero and takes its products in the order of the weights, each rounded before it is added.
+
+FLOAT: Final = "float32"
+NONE, LOWER, BOTH = "none", "lower", "both"
+ACTIVATIONS: Final = (NONE, LOWER, BOTH)
+SINGLE, HALF = "f32", "f16"
+BLOCK: Final = 4
+"""Output channels whose weights lie side by side."""
+
+
+@dataclass(frozen=True)
+class FloatSumAttrs(Attributes):
+    """``activation``: whether results have no bound, a lower one, or both."""
+
+    activation: str
+    lower: float
+    upper: float
+
+
+def check_sums(inputs: Sequence[TensorInfo], attrs: FloatSumAttrs, output: TensorInfo, what: str) -> TensorInfo:
+    """The output, if bias and the tensor that is added fit."""
+    require(attrs.activation in ACTIVATIONS, f"{what}: activation {attrs.activation}, wanted one of {ACTIVATIONS}")
+    require(all(info.dtype == FLOAT for info in inputs), f"{what}: {', '.join(map(str, inputs))}, wanted {FLOAT}")
+    require(inputs[2].shape == output.shape[-1:], f"{what}: bias {inputs[2]} does not fit {output}")
+    require(len(inputs) < 4 or inputs[3] == output, f"{what}: {inputs[-1]} cannot be added to {output}")
+    return output
+
+
+def finished(sums: Any, bias: Any, more: Sequence[Any], attrs: FloatSumAttrs, name: str) -> Any:
+    """What becomes of the sums."""
+
+    def element(*index: Any) -> Any:
+        value = sums(*index) + bias(index[-1])
+        for tensor in more:
+            value = value + tensor(*index)
+        if attrs.activation == BOTH:
+            value = tirx.min(value, tirx.const(attrs.upper, FLOAT))
+        return value if attrs.activation == NONE else tirx.max(value, tirx.const(attrs.lower, FLOAT))
+
+    return te.compute(sums.shape, element, name=name)
+
+
+class FloatSums(IntegerOperator[FloatSumAttrs]):
+    """Input, weights, bias, and perhaps a tensor of the result's shape that is added before the activation."""
+
+    arguments = ("input", "weights", "bias")
+    variadic = True
+
+
+def is_kernels(site: Site[Any]) -> bool:
+    """Whether kernels can leave out what is padded: zero times infinity is no zero."""
+    weights = site.operands[1].constant
+    return weights is not None and site.operands[2].constant is not None and bool(np.isfinite(weights).all())
+
+
+def finish_fields(attrs: FloatSumAttrs) -> dict[str, int | float]:
+    kind = ACTIVATIONS.index(attrs.activation)
+    return {"finish.activation": kind, "finish.lower": attrs.lower, "finish.upper": attrs.upper}
+
+
+def sum_arguments(site: Site[Any], weights: Array) -> tuple[tuple[Argument, ...], tuple[int, ...]]:
+    """Those of a kernel, up to its output; and the input in whose place that may be."""
+    adds = len(site.operands) > 3
+    bias = Constant("bias", site.operands[2].value)
+    if not adds:
+        return (Input(0), Constant("weights", weights), bias, Output(0), Output(0)), ()
+    added = site.operands[3]
+    number = site.input_indices()[3]
+    other = Constant("added", added.value) if number is None else Input(number)
+    return (Input(0), Constant("weights", weights), bias, other, Output(0)), () if number is None else (number,)
+
+
+def in_blocks(rows: NDArray[np.float32]) -> NDArray[np.float32]:
+    """Of each output channel a row; those of ``BLOCK`` channels side by side, element by element."""
+    missing = -len(rows) % BLOCK
+    filled = np.concatenate([rows, np.zeros((missing, rows.shape[1]), rows.dtype)])
+    blocks = filled.reshape(-1, BLOCK, rows.shape[1])
+    return np.ascontiguousarray(blocks.transpose(0, 2, 1))
+
+
+def are_halves(weights: NDArray[np.float32]) -> bool:
+    """Whether all of them are numbers of half precision."""
+    with np.errstate(over="ignore"):
+        return np.array_equal(weights.astype(np.float16).astype(np.float32), weights)
+
+
+def stored(weights: NDArray[np.float32], *, wide: bool = False) -> tuple[str, Array]:
+    """How they lie in flash, in half precision where they can and should: their kernels widen them."""
+    narrow = not wide and are_halves(weights)
+    return (HALF, weights.astype(np.float16).view(np.uint16)) if narrow else (SINGLE, weights)
+
+
+# Convolution of floats, NHWC, weights OHWI, with groups, dilation, padding, bias, another tensor and activation.
+
+TOGETHER = 4
+"""Pixels that a kernel computes at a time; of a depthwise convolution two."""
+
+
+@dataclass(frozen=True)
+class Conv2dFloatAttrs(FloatSumAttrs):
+    """``padding`` is top, left, bottom, right."""
+
+    strides: tuple[int, ...]
+    padding: tuple[int, ...]
+    dilation: tuple[int, ...]
+    groups: int
+
+
+@register
+class Conv2dFloat(FloatSums):
+    """Adds up products by rows of the window, its columns, and channels."""
+
+    name = "conv2d_float"
+    attributes = Conv2dFloatAttrs
+
+    def infer(self, inputs: Sequence[TensorInfo], attrs: Any) -> TensorInfo:
+        data, weights = inputs[:2]
+        require(len(data.shape) == len(weights.shape) == 4, f"{self.name}: {data} and {weights}, wanted rank 4")
+        channels, *window, depth = weights.shape
+        fits = data.shape[3] == depth * attrs.groups and channels % attrs.groups == 0
+        require(fits, f"{self.name}: input {data} does not fit weights {weights} in {attrs.groups} groups")
+        top, left, bottom, right = attrs.padding
+        height = window_count(data.shape[1], window[0], attrs.strides[0], attrs.dilation[0], top, bottom)
+        width = window_count(data.shape[2], window[1], attrs.strides[1], attrs.dilation[1], left, right)
+        require(height > 0 and width > 0, f"{self.name}: the window {window} is larger than the padded input {data}")
+        output = TensorInfo((data.shape[0], height, width, channels), data.dtype)
+        return check_sums(inputs, attrs, output, self.name)
+
+    def meaning(self, inputs: Sequence[Any], attrs: Any) -> Any:
+        data, weights, bias, *more = inputs
+        channels, height, width, depth = (int(extent) for extent in weights.shape)
+        of_group = channels // attrs.groups
+        around = _padded(data, attrs.padding)
+        info = [TensorInfo(tuple(int(extent) for extent in each.shape), each.dtype) for each in inputs]
+        taps = [
+            te.reduce_axis((0, extent), name=name) for extent, name in ((height, "ky"), (width, "kx"), (depth, "k"))
+        ]
+        ky, kx, k = taps
+
+        def sums(n: Any, y: Any, x: Any, c: Any) -> Any:
+            row = y * attrs.strides[0] + ky * attrs.dilation[0]
+            column = x * attrs.strides[1] + kx * attrs.dilation[1]
+            value = around(n, row, column, tirx.floordiv(c, of_group) * depth + k)
+            return te.sum(value * weights(c, ky, kx, k), axis=taps)
+
+        computed = te.compute(self.infer(info, attrs).shape, sums, name="sums")
+        return finished(computed, bias, more, attrs, self.name)
+
+    def kernels(self, site: Site[Any]) -> Sequence[Kernel]:
+        if not is_kernels(site):
+            return ()
+        return [depthwise_kernel(site) if is_depthwise(site) else conv2d_kernel(site)]
+
+
+def is_depthwise(site: Site[Any]) -> bool:
+    return bool(site.operands[1].info.shape[3] == 1 and site.attrs.groups > 1)
+
+
+def _padded(data: Any, padding: Sequence[int]) -> Any:
+    if not any(padding):
+        return data
+    batch, height, width, channels = (int(extent) for extent in data.shape)
+    top, left, bottom, right = padding
+
+    def element(n: Any, y: Any, x: Any, c: Any) -> Any:
+        inside = tirx.all(y >= top, y < height + top, x >= left, x < width + left)
+        return tirx.if_then_else(inside, data(n, y - top, x - left, c), tirx.const(0, data.dtype))
+
+    return te.compute((batch, height + top + bottom, width + left + right, channels), element, name="padded")
+
+
+def conv2d_kernel(site: Site[Any], *, wide: bool = False) -> Kernel:
+    """Four pixels at a time. Their windows are copied side by side unless they are so in the input. ``wide``: weights
+    are stored as floats, whatever they are."""
+    attrs, data, output = site.attrs, site.operands[0].info, site.output
+    channels, height, width, channels_in = site.operands[1].info.shape
+    depth = height * width * channels_in
+    pointwise = (height, width, attrs.groups) == (1, 1, 1) and attrs.strides == (1, 1) and not any(attrs.padding)
+    rows = math.prod(data.shape[:3])
+    shapes = ((1, 1, rows), (1, rows)) if pointwise else (data.shape[:3], output.shape[1:3])
+    groups = site.operands[1].value.reshape(attrs.groups, -1, depth)
+    weights = np.concatenate([in_blocks(group) for group in groups])
+    copied = not pointwise and attrs.groups == 1
+    behind = overwrite_distance(site, TOGETHER, copied=copied, alone=True)
+    if pointwise:
+        behind = {0: row_overwrite_distance(rows, data, output, TOGETHER)}
+    form, weights = stored(weights, wide=wide)
+    return _kernel(
+        "conv2d_float",
+        site,
+        weights,
+        {
+            "batch": shapes[0][0],
+            **sides("in", shapes[0][1:]),
+            "in_channels": data.shape[3],
+            **sides("out", shapes[1]),
+            "out_channels": channels,
+            **_window_fields(attrs, (height, width)),
+            "groups": attrs.groups,
+            "depth": depth,
+            "copies": int(not pointwise),
+        },
+        behind,
+        scratch=0 if pointwise else TOGETHER * depth * data.itemsize,
+        effort=len(weights) * BLOCK / channels,
+        form=form,
+    )
+
+
+def wide_kernel(site: Site[Any]) -> Kernel | None:
+    """With weights that are stored as floats though half precision holds them; None of other weights, and depthwise."""
+    narrow = is_kernels(site) and not is_depthwise(site) and are_halves(site.operands[1].value)
+    return conv2d_kernel(site, wide=True) if narrow else None
+
+
+def _kernel(
+    name: str,
+    site: Site[Any],
+    weights: Any,
+    fields: dict[str, ParameterValue],
+    behind: dict[int, int],
+    *,
+    scratch: int = -1,
+    effort: float = 1.0,
+    form: str = SINGLE,
+) -> Kernel:
+    """``form``: how weights are stored. ``scratch``: bytes, of a kernel that takes some where it needs them."""
+    given, inplace = sum_arguments(site, weights)
+    parameters = {**fields, "adds": int(len(site.operands) > 3), **finish_fields(site.attrs)}
+    arguments = given if scratch < 0 else (*given, Scratch() if scratch else given[-1])
+    header = f"uaccel_{name}.h" if form == SINGLE else f"uaccel_{name}_{form}.h"
+    call = KernelCall(f"uaccel_{name}_{form}", header, f"uaccel_{name}", parameters, arguments)
+    return Kernel("portable", (call,), scratch=max(0, scratch), inplace=inplace, behind=behind, effort=effort)
+
+
+def _window_fields(attrs: Any, kernel: tuple[int, int]) -> dict[str, ParameterValue]:
+    return {
+        **sides("kernel", kernel),
+        **sides("stride", attrs.strides),
+        **sides("dilation", attrs.dilation),
+        "pad_top": attrs.padding[0],
+        "pad_left": attrs.padding[1],
+    }
+
+
+def depthwise_kernel(site: Site[Any]) -> Kernel:
+    """Two pixels at a time, four channels of each."""
+    attrs, data, output = site.attrs, site.operands[0].info, site.output
+    channels, height, width, _ = site.operands[1].info.shape
+    rows, multiplier = site.operands[1].value.reshape(channels, -1), channels // data.shape[3]
+    fours = channels // BLOCK * BLOCK if multiplier == 1 else 0
+    weights = np.concatenate([in_blocks(rows[:fours]).reshape(-1), rows[fours:].reshape(-1)])
+    fields: dict[str, ParameterValue] = {
+        "batch": data.shape[0],
+        **sides("in", data.shape[1:3]),
+        "in_channels": data.shape[3],
+        **sides("out", output.shape[1:3]),
+        "multiplier": multiplier,
+        **_window_fields(attrs, (height, width)),
+    }
+    return _kernel("depthwise_conv2d_float", site, weights, fields, overwrite_distance(site, 2))
+
+
+# Matrix product of floats with constant weights, bias, another tensor and activation.
+
+
+@register
+class FullyConnectedFloat(FloatSums):
+    """Rows by the rows of the weights."""
+
+    name = "fully_connected_float"
+    attributes = FloatSumAttrs
+
+    def infer(self, inputs: Sequence[TensorInfo], attrs: FloatSumAttrs) -> TensorInfo:
+        data, weights = inputs[:2]
+        fits = len(data.shape) == len(weights.shape) == 2 and data.shape[1] == weights.shape[1]
+        require(fits, f"{self.name}: input {data} does not fit weights {weights}")
+        return check_sums(inputs, attrs, TensorInfo((data.shape[0], weights.shape[0]), data.dtype), self.name)
+
+    def meaning(self, inputs: Sequence[Any], attrs: FloatSumAttrs) -> Any:
+        data, weights, bias, *more = inputs
+        k = te.reduce_axis((0, int(weights.shape[1])), name="k")
+        shape = (int(data.shape[0]), int(weights.shape[0]))
+        sums = te.compute(shape, lambda n, c: te.sum(data(n, k) * weights(c, k), axis=k), name="sums")
+        return finished(sums, bias, more, attrs, self.name)
+
+    def kernels(self, site: Site[FloatSumAttrs]) -> Sequence[Kernel]:
+        return [conv2d_kernel(as_pixels(site))] if is_kernels(site) else ()
+
+
+def as_pixels(site: Site[FloatSumAttrs]) -> Site[Any]:
+    """The same as a convolution over so many pixels as there are rows."""
+
+    def image(info: TensorInfo) -> TensorInfo:
+        return replace(info, shape=(1, 1, *info.shape))
+
+    data, weights, bias, *more = site.operands
+    kernel = weights.value.reshape(weights.info.shape[0], 1, 1, -1)
+    attrs = site.attrs
+    plain = Conv2dFloatAttrs(attrs.activation, attrs.lower, attrs.upper, (1, 1), (0, 0, 0, 0), (1, 1), 1)
+    operands = (
+        replace(data, info=image(data.info)),
+        replace(weights, info=replace(weights.info, shape=kernel.shape), constant=kernel),
+        bias,
+        *(replace(operand, info=image(operand.info)) for operand in more),
+    )
+    return Site(plain, operands, (image(site.output),))
+
+
+# Transposed convolution in float, NHWC, weights OHWI: its C is printed from its meaning.
+
+
+@dataclass(frozen=True)
+class TransposeConv2dFloatAttrs(Attributes):
+    """As of the quantised one."""
+
+    size: tuple[int, ...]
+    strides: tuple[int, ...]
+    padding: tuple[int, ...]
+
+
+@register
+class TransposeConv2dFloat(IntegerOperator[TransposeConv2dFloatAttrs]):
+    """Each input pixel adds a weighted window to the output."""
+
+    name = "transpose_conv2d_float"
+    arguments = ("input", "weights")
+
+    def infer(self, inputs: Sequence[TensorInfo], attrs: TransposeConv2dFloatAttrs) -> TensorInfo:
+        data, weights = inputs
+        require(len(data.shape) == 4 and len(weights.shape) == 4, f"{self.name}: input and weights have rank 4")
+        require(data.shape[3] == weights.shape[3], f"{self.name}: input {data} does not fit weights {weights}")
+        return TensorInfo((data.shape[0], *attrs.size, weights.shape[0]), data.dtype)
+
+    def meaning(self, inputs: Sequence[Any], attrs: TransposeConv2dFloatAttrs) -> Any:
+        data, weights = inputs
+        sums = accumulated(data, weights, attrs, str(data.dtype))
+        return te.compute(sums.shape, lambda *index: sums(*index), name=self.name)
+
+    def macs(self, site: Site[TransposeConv2dFloatAttrs]) -> int:
+        """As if no window were cut off at the border."""
+        channels, height, width, _ = site.operands[1].info.shape
+        return site.operands[0].info.elements * channels * height * width

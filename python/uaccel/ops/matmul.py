@@ -1,0 +1,299 @@
+"""Products of matrices, with constant weights and with given ones."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from uaccel.model import Shape, TensorInfo
+from uaccel.ops import exact
+from uaccel.ops.conv import (
+    Conv2d,
+    DepthwiseConv2d,
+    TransposeConv2d,
+    accumulator_suffix,
+    fold_conv_constants,
+    output_stage,
+    scale_step,
+)
+from uaccel.ops.exact import TFLITE, check_rounding, kernel_suffix
+from uaccel.ops.operator import (
+    Argument,
+    Attributes,
+    Channels,
+    Input,
+    IntegerOperator,
+    Kernel,
+    Output,
+    ParameterValue,
+    Site,
+    dtype_suffix,
+    operand_arguments,
+    portable,
+    register,
+    require,
+    same,
+)
+from uaccel.ops.storage import is_int4, pack_int4
+from uaccel.tvm_api import te
+
+# Fully connected: rows of the input times the transposed weights, any input rank.
+
+
+@dataclass(frozen=True)
+class FullyConnectedAttrs(Attributes):
+    """``weight_bits`` as of a convolution."""
+
+    input_zero_point: int
+    output_zero_point: int
+    clamp_min: int
+    clamp_max: int
+    rounding: str = TFLITE
+    weight_bits: int = 8
+
+
+@register
+class FullyConnected(IntegerOperator[FullyConnectedAttrs]):
+    """Input [rows, depth], weights [units, depth]; the front ends flatten other ranks with a reshape."""
+
+    name = "fully_connected"
+    arguments = ("input", "weights", "bias", "multiplier", "shift")
+    channels: ClassVar[Channels | None] = Channels.MIXED
+
+    def infer(self, inputs: Sequence[TensorInfo], attrs: FullyConnectedAttrs) -> TensorInfo:
+        data, weights = inputs[0], inputs[1]
+        check_rounding(attrs, self.name)
+        require(len(data.shape) == 2 and len(weights.shape) == 2, "fully_connected: input and weights have rank 2")
+        require(data.shape[1] == weights.shape[1], f"fully_connected: input {data} does not fit weights {weights}")
+        return TensorInfo((data.shape[0], weights.shape[0]), data.dtype)
+
+    def meaning(self, inputs: Sequence[Any], attrs: FullyConnectedAttrs) -> Any:
+        data, weights, bias, multiplier, shift = inputs
+        rows, depth = (int(extent) for extent in data.shape)
+        k = te.reduce_axis((0, depth), name="k")
+        acc_dtype = str(bias.dtype)
+        zero = exact.const(attrs.input_zero_point, acc_dtype)
+
+        def element(row: Any, unit: Any) -> Any:
+            value = data(row, k).astype(acc_dtype) - zero
+            return te.sum(value * weights(unit, k).astype(acc_dtype), axis=k)
+
+        acc = te.compute((rows, weights.shape[0]), element, name="accumulated")
+        return output_stage(acc, bias, multiplier, shift, attrs, str(data.dtype))
+
+    def kernels(self, site: Site[FullyConnectedAttrs]) -> Sequence[Kernel]:
+        attrs, data = site.attrs, site.operands[0].info
+        weights = site.operands[1].value
+        parameters = {
+            "rows": data.shape[0],
+            "depth": data.shape[1],
+            "units": site.output.shape[1],
+            **same(attrs, "output_zero_point", "clamp_min", "clamp_max"),
+            "scale_step": scale_step(site),
+        }
+        function = f"uaccel_fully_connected_{accumulator_suffix(site)}"
+        arguments: tuple[Argument, ...] = (Input(0), *fold_conv_constants(site, weights), Output(0))
+        kernel = portable(function, "uaccel_fully_connected", parameters, arguments)
+        return [pack_int4(kernel, weights) if is_int4(site) else kernel]
+
+
+# Products of two batches of matrices, either of them computed at run time.
+
+BATCH_AXES = 3  # that the kernel's loops have
+
+
+@dataclass(frozen=True)
+class BatchMatmulAttrs(Attributes):
+    """``adj_x`` and ``adj_y`` say that a side's matrices lie transposed."""
+
+    adj_x: bool
+    adj_y: bool
+    lhs_zero_point: int
+    rhs_zero_point: int
+    output_zero_point: int
+    multiplier: int
+    shift: int
+    rounding: str = TFLITE
+
+
+def matrix(shape: Shape, transposed: bool) -> tuple[int, int]:
+    """Rows and columns of a side as it takes part."""
+    return (shape[-1], shape[-2]) if transposed else (shape[-2], shape[-1])
+
+
+def batch_extents(shape: Shape, rank: int = BATCH_AXES) -> tuple[int, ...]:
+    """The extents before the matrix, with ones in front."""
+    return (1,) * (rank - len(shape) + 2) + shape[:-2]
+
+
+def broadcast_batch(lhs: TensorInfo, rhs: TensorInfo) -> Shape:
+    rank = max(len(lhs.shape), len(rhs.shape)) - 2
+    pairs = list(zip(batch_extents(lhs.shape, rank), batch_extents(rhs.shape, rank), strict=True))
+    require(all(a == b or 1 in (a, b) for a, b in pairs), f"batch_matmul: the batches of {lhs} and {rhs} do not fit")
+    return tuple(max(pair) for pair in pairs)
+
+
+@register
+class BatchMatmul(IntegerOperator[BatchMatmulAttrs]):
+    """lhs @ rhs with one multiplier for all; axes before the last two are batches, and broadcast."""
+
+    name = "batch_matmul"
+    arguments = ("lhs", "rhs")
+
+    def infer(self, inputs: Sequence[TensorInfo], attrs: BatchMatmulAttrs) -> TensorInfo:
+        lhs, rhs = inputs
+        check_rounding(attrs, self.name)
+        fits = all(2 <= len(side.shape) <= 2 + BATCH_AXES for side in inputs)
+        require(fits, f"batch_matmul: {lhs} and {rhs} have ranks other than 2 to {2 + BATCH_AXES}")
+        rows, depth = matrix(lhs.shape, attrs.adj_x)
+        other, columns = matrix(rhs.shape, attrs.adj_y)
+        require(depth == other, f"batch_matmul: {depth} columns of {lhs} meet {other} rows of {rhs}")
+        return TensorInfo((*broadcast_batch(lhs, rhs), rows, columns), lhs.dtype)
+
+    def meaning(self, inputs: Sequence[Any], attrs: BatchMatmulAttrs) -> Any:
+        lhs, rhs = inputs
+        infos = [exact.info(side) for side in inputs]
+        output = self.infer(infos, attrs)
+        acc_dtype = "int64" if output.dtype == "int16" else "int32"
+        k = te.reduce_axis((0, matrix(infos[0].shape, attrs.adj_x)[1]), name="k")
+
+        def value(side: Any, info: TensorInfo, batch: Sequence[Any], place: tuple[Any, Any], zero: int) -> Any:
+            own = batch[len(batch) - len(info.shape) + 2 :]
+            index = [0 if extent == 1 else position for position, extent in zip(own, info.shape, strict=False)]
+            return side(*index, *place).astype(acc_dtype) - exact.const(zero, acc_dtype)
+
+        def element(*index: Any) -> Any:
+            *batch, row, column = index
+            left = value(lhs, infos[0], batch, (k, row) if attrs.adj_x else (row, k), attrs.lhs_zero_point)
+            right = value(rhs, infos[1], batch, (column, k) if attrs.adj_y else (k, column), attrs.rhs_zero_point)
+            return te.sum(left * right, axis=k)
+
+        acc = te.compute(output.shape, element, name="accumulated")
+        low, high = exact.limits(output.dtype)
+        multiplier, shift = exact.const(attrs.multiplier, "int32"), exact.const(attrs.shift, "int32")
+
+        def finished(*index: Any) -> Any:
+            scaled = exact.requantize_as(attrs.rounding, acc(*index), multiplier, shift)
+            return exact.finish(scaled, attrs.output_zero_point, low, high, output.dtype)
+
+        return te.compute(output.shape, finished, name="product")
+
+    def kernels(self, site: Site[BatchMatmulAttrs]) -> Sequence[Kernel]:
+        attrs, (lhs, rhs) = site.attrs, (operand.info for operand in site.operands)
+        rows, depth = matrix(lhs.shape, attrs.adj_x)
+        columns = site.output.shape[-1]
+        parameters: dict[str, ParameterValue] = {
+            "batch": batch_extents(site.output.shape),
+            "lhs_batch_step": batch_steps(lhs.shape),
+            "rhs_batch_step": batch_steps(rhs.shape),
+            "rows": rows,
+            "depth": depth,
+            "columns": columns,
+            "lhs_row_step": 1 if attrs.adj_x else depth,
+            "lhs_depth_step": rows if attrs.adj_x else 1,
+            "rhs_depth_step": 1 if attrs.adj_y else columns,
+            "rhs_column_step": depth if attrs.adj_y else 1,
+            **same(attrs, "lhs_zero_point", "rhs_zero_point", "output_zero_point", "multiplier", "shift"),
+        }
+        function = f"uaccel_batch_matmul_{dtype_suffix(lhs.dtype)}{kernel_suffix(attrs)}"
+        return [
+            portable(
+                function,
+                "uaccel_batch_matmul",
+                parameters,
+                (*operand_arguments(site.operands, ("lhs", "rhs")), Output(0)),
+            )
+        ]
+
+    def macs(self, site: Site[BatchMatmulAttrs]) -> int:
+        return site.output.elements * matrix(site.operands[0].info.shape, site.attrs.adj_x)[1]
+
+
+def batch_steps(shape: Shape) -> tuple[int, ...]:
+    """Elements from one matrix to the next along each batch axis, 0 where one serves all."""
+    extents = batch_extents(shape)
+    size = shape[-2] * shape[-1]
+    return tuple(0 if e == 1 else size * math.prod(extents[axis + 1 :]) for axis, e in enumerate(extents))
+
+
+# Layers whose weights come at run time, or have a zero point: their C is printed from their meaning.
+
+GIVEN = ("input", "given_weights", "bias", "multiplier", "shift")
+"""No pass takes the second for a constant."""
+
+
+@register
+class GivenConv2d(Conv2d):
+    """A convolution whose weights are no constant."""
+
+    name = "conv2d_given"
+    arguments = GIVEN
+    channels = None
+
+    def kernels(self, site: Site[Any]) -> Sequence[Kernel]:
+        return ()
+
+    def macs(self, site: Site[Any]) -> int:
+        return site.output.elements * (site.operands[1].info.elements // site.output.shape[3])
+
+
+@register
+class GivenDepthwiseConv2d(DepthwiseConv2d):
+    """A depthwise convolution whose weights are no constant."""
+
+    name = "depthwise_conv2d_given"
+    arguments = GIVEN
+    channels = None
+
+    def kernels(self, site: Site[Any]) -> Sequence[Kernel]:
+        return ()
+
+
+@register
+class GivenTransposeConv2d(TransposeConv2d):
+    """A transposed convolution whose weights are no constant."""
+
+    name = "transpose_conv2d_given"
+    arguments = GIVEN
+
+    def kernels(self, site: Site[Any]) -> Sequence[Kernel]:
+        return ()
+
+
+@dataclass(frozen=True)
+class GivenFullyConnectedAttrs(FullyConnectedAttrs):
+    """``weight_zero_point`` is taken from every weight."""
+
+    weight_zero_point: int = 0
+
+
+@register
+class GivenFullyConnected(FullyConnected):
+    """Fully connected with weights that are no constant, or that have a zero point."""
+
+    name = "fully_connected_given"
+    attributes = GivenFullyConnectedAttrs
+    arguments = GIVEN
+    channels = None
+
+    def meaning(self, inputs: Sequence[Any], attrs: FullyConnectedAttrs) -> Any:
+        data, weights, bias, multiplier, shift = inputs
+        rows, depth = (int(extent) for extent in data.shape)
+        k, acc_dtype = te.reduce_axis((0, depth), name="k"), str(bias.dtype)
+        points = (attrs.input_zero_point, getattr(attrs, "weight_zero_point", 0))
+        zero, weight_zero = (exact.const(point, acc_dtype) for point in points)
+
+        def element(row: Any, unit: Any) -> Any:
+            value = data(row, k).astype(acc_dtype) - zero
+            return te.sum(value * (weights(unit, k).astype(acc_dtype) - weight_zero), axis=k)
+
+        acc = te.compute((rows, weights.shape[0]), element, name="accumulated")
+        return output_stage(acc, bias, multiplier, shift, attrs, str(data.dtype))
+
+    def kernels(self, site: Site[FullyConnectedAttrs]) -> Sequence[Kernel]:
+        return ()
+
+    def macs(self, site: Site[FullyConnectedAttrs]) -> int:
+        return site.output.elements * site.operands[0].info.shape[1]

@@ -1,0 +1,314 @@
+"""Norms: L2 along an axis, and layer normalisation."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from uaccel.errors import ModelError
+from uaccel.model import Quantisation, TensorInfo
+from uaccel.ops import exact
+from uaccel.ops.exact import const, high_mul
+from uaccel.ops.fixedpoint import scale_fraction
+from uaccel.ops.operator import (
+    Attributes,
+    Constant,
+    Input,
+    IntegerOperator,
+    Kernel,
+    Output,
+    Site,
+    dtype_suffix,
+    portable,
+    register,
+    require,
+    same,
+)
+from uaccel.ops.softmax import HIGHEST, leading_zeros, shift_left
+from uaccel.tvm_api import te, tirx
+
+# Rows divided by their Euclidean length, 8-bit activations.
+
+ROOT_HALF = 1518500250  # 2**-0.5 * 2**31
+OUTPUT_BITS = 7  # the output's scale is 1/128
+
+
+@dataclass(frozen=True)
+class L2NormalizeAttrs(Attributes):
+    input_zero_point: int
+
+
+@register
+class L2Normalize(IntegerOperator[L2NormalizeAttrs]):
+    """Along the last axis; the output's scale is 1/128, its zero point 0. A row of zeros stays zero."""
+
+    name = "l2_normalize"
+    arguments = ("input",)
+
+    def infer(self, inputs: Sequence[TensorInfo], attrs: L2NormalizeAttrs) -> TensorInfo:
+        (data,) = inputs
+        require(len(data.shape) > 0, "l2_normalize: the input is a scalar")
+        require(data.dtype == "int8", f"l2_normalize: input is {data.dtype}, wanted int8")
+        return data
+
+    def meaning(self, inputs: Sequence[Any], attrs: L2NormalizeAttrs) -> Any:
+        (data,) = inputs
+        k = te.reduce_axis((0, int(data.shape[-1])), name="k")
+
+        def centred(*index: Any) -> Any:
+            return exact.i64(data(*index)) - const(attrs.input_zero_point)
+
+        def square(*row: Any) -> Any:
+            return te.sum(centred(*row, k) * centred(*row, k), axis=k)
+
+        squares = te.compute(data.shape[:-1], square, name="squares")
+        multiplier, shift = inverse_root(squares)
+
+        def output(*index: Any) -> Any:
+            row = index[:-1]
+            value = exact.requantize(exact.i32(centred(*index)), multiplier(*row), shift(*row) + const(OUTPUT_BITS))
+            return exact.clamp(value, -128, 127).astype("int8")
+
+        return te.compute(data.shape, output, name="normalized")
+
+    def kernels(self, site: Site[L2NormalizeAttrs]) -> Sequence[Kernel]:
+        data = site.operands[0].info
+        depth = data.shape[-1]
+        parameters = {
+            "rows": data.elements // depth,
+            "depth": depth,
+            "input_zero_point": site.attrs.input_zero_point,
+        }
+        function, struct = "uaccel_l2_normalize_s8", "uaccel_l2_normalize"
+        return [portable(function, struct, parameters, (Input(0), Output(0)), inplace=(0,))]
+
+
+def inverse_root(squares: Any) -> tuple[Any, Any]:
+    """Multiplier and shift that stand for x**-0.5: five steps of Newton's method on numbers below 8.
+
+    x is first brought to 2**27..2**29 by an even number of bits, ``2 * pairs`` to the left.
+    """
+    shape = squares.shape
+
+    def pair(*row: Any) -> Any:
+        zeros = leading_zeros(squares(*row))
+        return tirx.Select(squares(*row) >= const(1 << 29), const(-1), ((zeros - const(1)) >> const(1)) - const(1))
+
+    pairs = te.compute(shape, pair, name="pairs")
+
+    def half_input(*row: Any) -> Any:
+        left = squares(*row) << (tirx.max(pairs(*row), const(0)) * const(2))
+        normal = tirx.Select(pairs(*row) < const(0), squares(*row) >> const(2), left)
+        return exact.rounding_divide_by_power(normal >> const(1), const(1))
+
+    half = te.compute(shape, half_input, name="half_input")
+    x = te.compute(shape, lambda *row: const(1 << 28), name="one")
+    for step in range(5):
+        x = _newton_step_of_norm(half, x, step)
+
+    def multiplier(*row: Any) -> Any:
+        root = high_mul(x(*row), const(ROOT_HALF)) << tirx.max(pairs(*row) - const(11), const(0))
+        return tirx.Select(squares(*row) > const(1), root, const(HIGHEST))
+
+    def shift(*row: Any) -> Any:
+        right = tirx.max(const(11) - pairs(*row), const(0))
+        return tirx.Select(squares(*row) > const(1), -right, const(0))
+
+    return te.compute(shape, multiplier, name="multiplier"), te.compute(shape, shift, name="shift")
+
+
+def _newton_step_of_norm(half: Any, x: Any, step: int) -> Any:
+    """x * (1.5 - half * x**2)"""
+
+    def cube(*row: Any) -> Any:
+        return shift_left(high_mul(high_mul(x(*row), x(*row)), x(*row)), 6)
+
+    cubes = te.compute(half.shape, cube, name=f"cube_{step}")
+
+    def element(*row: Any) -> Any:
+        three_halves = const((1 << 28) + (1 << 27))
+        return shift_left(high_mul(three_halves, x(*row)) - high_mul(half(*row), cubes(*row)), 3)
+
+    return te.compute(half.shape, element, name=f"root_{step}")
+
+
+# Layer, group and instance normalisation of rows in integers: (x - mean) / sqrt(variance + epsilon) * gamma + beta.
+#
+# With n elements a row, and x as it is stored, ``d = n * x - sum(x)`` and ``v = n * sum(x * x) - sum(x)**2`` are exact.
+# The scale of the input is left in the epsilon beside v alone, the zero point nowhere: the normalised element is
+# ``t = d / sqrt(v + epsilon)``, and the result ``(t * gamma + beta) / output scale``, rounded once, half to even.
+
+LONGEST_ROW = {"int8": 1 << 16, "int16": 1 << 14}
+SPREAD = {"int8": 14, "int16": 30}  # bits of the largest variance
+WIDE = 62  # bits of v with its fraction
+STEPS = 5  # of Newton's method: from 18 % to 2**-30
+SEED = (0x95555555, 1431655765)  # 7/3 with 30 bits after the point, 4/3 with 30
+
+
+@dataclass(frozen=True)
+class LayerNormAttrs(Attributes):
+    """Bits after the point: ``fraction`` (even) of v and ``epsilon``, ``normal`` of t, ``shift`` of the result,
+    ``shift - normal`` of gamma, ``shift - beta_shift`` of beta. Gamma and beta begin anew after ``groups`` rows, and
+    ``inner`` elements side by side have one of each."""
+
+    epsilon: int
+    fraction: int
+    normal: int
+    shift: int
+    beta_shift: int
+    output_zero_point: int
+    clamp_min: int = -128
+    clamp_max: int = 127
+    groups: int = 1
+    inner: int = 1
+
+
+@register
+class LayerNorm(IntegerOperator[LayerNormAttrs]):
+    """Rows of int8 or int16 normalised; gamma and beta are divided by the output's scale."""
+
+    name = "layer_norm"
+    arguments = ("input", "gamma", "beta")
+
+    def infer(self, inputs: Sequence[TensorInfo], attrs: LayerNormAttrs) -> TensorInfo:
+        data, gamma, beta = inputs
+        require(len(data.shape) > 0, "layer_norm: the input is a scalar")
+        require(data.dtype in LONGEST_ROW, f"layer_norm: input is {data.dtype}, wanted int8 or int16")
+        depth, most = data.shape[-1], LONGEST_ROW[data.dtype]
+        require(depth <= most, f"layer_norm: rows of {depth} elements of {data.dtype}, at most {most} are possible")
+        require(attrs.groups == 1 or len(data.shape) == 2, f"layer_norm: {data} has no rows, wanted those of groups")
+        wanted = TensorInfo((attrs.groups * depth // attrs.inner,), "int32")
+        require(gamma == beta == wanted, f"layer_norm: gamma is {gamma} and beta {beta}, wanted {wanted}")
+        return data
+
+    def meaning(self, inputs: Sequence[Any], attrs: LayerNormAttrs) -> Any:
+        data, gamma, beta = inputs
+        depth = int(data.shape[-1])
+        sums = _row_sums(data, lambda value: value)
+        spread = _row_sums(data, lambda value: value * value)
+
+        def variance(*row: Any) -> Any:
+            exactly = const(depth) * spread(*row) - sums(*row) * sums(*row)
+            return tirx.max((exactly << const(attrs.fraction)) + const(attrs.epsilon), const(1))
+
+        pairs, root = _inverse_root(te.compute(sums.shape, variance, name="variance"))
+
+        def output(*index: Any) -> Any:
+            row, k = index[:-1], index[-1]
+            distance = const(depth) * exact.i64(data(*index)) - sums(*row)
+            right = const(WIDE - 1 - attrs.fraction // 2 - attrs.normal) - pairs(*row)
+            normal = (distance * root(*row)) >> tirx.max(right, const(0))
+            channel = tirx.floordiv(k, attrs.inner)
+            if attrs.groups > 1:
+                channel += tirx.floormod(row[0], attrs.groups) * (depth // attrs.inner)
+            total = normal * exact.i64(gamma(channel)) + (exact.i64(beta(channel)) << const(attrs.beta_shift))
+            rounded = exact.round_half_even(total, attrs.shift)
+            return exact.finish(rounded, attrs.output_zero_point, attrs.clamp_min, attrs.clamp_max, str(data.dtype))
+
+        return te.compute(data.shape, output, name=self.name)
+
+    def kernels(self, site: Site[LayerNormAttrs]) -> Sequence[Kernel]:
+        attrs, data = site.attrs, site.operands[0].info
+        depth = data.shape[-1]
+        parameters = {
+            "rows": data.elements // depth,
+            "depth": depth,
+            **same(attrs, "epsilon", "fraction"),
+            "right": WIDE - 1 - attrs.fraction // 2 - attrs.normal,
+            **same(attrs, "shift", "beta_shift", "output_zero_point", "clamp_min", "clamp_max", "groups", "inner"),
+        }
+        tables = (Constant("gamma", site.operands[1].value), Constant("beta", site.operands[2].value))
+        arguments = (Input(0), *tables, Output(0))
+        function = f"uaccel_layer_norm_{dtype_suffix(data.dtype)}"
+        return [portable(function, "uaccel_layer_norm", parameters, arguments, inplace=(0,))]
+
+
+def _row_sums(data: Any, convert: Any) -> Any:
+    k = te.reduce_axis((0, int(data.shape[-1])), name="k")
+    return te.compute(data.shape[:-1], lambda *row: te.sum(convert(exact.i64(data(*row, k))), axis=k), name="sums")
+
+
+def _inverse_root(value: Any) -> tuple[Any, Any]:
+    """By how many pairs of bits a value falls short of 62 bits, and 1 / sqrt of what it is then, from 1 to 2, with 30
+    bits after the point."""
+    shape = value.shape
+
+    def short(*row: Any) -> Any:
+        steps = (tirx.Select(value(*row) < const(1 << (WIDE - 2 * k)), const(1), const(0)) for k in range(1, WIDE // 2))
+        return sum(steps, start=const(0))
+
+    pairs = te.compute(shape, short, name="pairs")
+    half = WIDE // 2
+    w = te.compute(shape, lambda *row: (value(*row) << (pairs(*row) * const(2))) >> const(half), name="w")
+    x = te.compute(shape, lambda *row: const(SEED[0]) - ((w(*row) * const(SEED[1])) >> const(half)), name="seed")
+    for step in range(STEPS):
+        x = _newton_step(w, x, step)
+    return pairs, x
+
+
+def _newton_step(w: Any, x: Any, step: int) -> Any:
+    """x * (3 - w * x**2) / 2"""
+
+    def element(*row: Any) -> Any:
+        square = (x(*row) * x(*row)) >> const(30)
+        return (x(*row) * (const(3 << 30) - ((w(*row) * square) >> const(31)))) >> const(31)
+
+    return te.compute(x.shape, element, name=f"root_{step}")
+
+
+def layer_norm_operands(
+    given: Quantisation,
+    wanted: Quantisation,
+    gamma: NDArray[np.float32],
+    beta: NDArray[np.float32],
+    epsilon: float,
+    *,
+    groups: int = 1,
+    inner: int = 1,
+    dtype: str = "int8",
+    clamp: tuple[int, int] = (-128, 127),
+) -> tuple[LayerNormAttrs, NDArray[np.int32], NDArray[np.int32]]:
+    """Attributes, gamma and beta in fixed point."""
+    depth, scale = len(gamma) // groups * inner, float(scale_fraction(wanted.scale))
+    real_epsilon = Fraction(float(np.float32(epsilon))) / scale_fraction(given.scale) ** 2 * depth**2
+    fraction = (WIDE - ((depth**2 << SPREAD[dtype]) + math.ceil(real_epsilon)).bit_length()) // 2 * 2
+    if fraction < 0:
+        raise ModelError(f"epsilon {epsilon:.6g} is too large beside the input's scale {given.scale:.6g}")
+    slopes, offsets = gamma.astype(np.float64) / scale, beta.astype(np.float64) / scale
+    steepest, furthest = float(np.abs(slopes).max()), float(np.abs(offsets).max())
+    normal = 30 - _bits(math.sqrt(depth))
+    finest = WIDE - 1 - _bits(math.sqrt(depth) * steepest + furthest + 1)
+    if not (math.isfinite(steepest + furthest) and finest > normal):
+        raise ModelError(f"gamma and beta reach {max(steepest, furthest):.6g} steps of the output's scale, too far")
+    slope_bits = min(31 - _bits(steepest), finest - normal)
+    shift = normal + slope_bits
+    offset_bits = min(31 - _bits(furthest), shift)
+    attrs = LayerNormAttrs(
+        epsilon=round(real_epsilon * (1 << fraction)),
+        fraction=fraction,
+        normal=normal,
+        shift=shift,
+        beta_shift=shift - offset_bits,
+        output_zero_point=wanted.zero_point,
+        clamp_min=clamp[0],
+        clamp_max=clamp[1],
+        groups=groups,
+        inner=inner,
+    )
+    return attrs, _fixed(slopes, slope_bits), _fixed(offsets, offset_bits)
+
+
+def _bits(real: float) -> int:
+    """The least n with real < 2**n, for what is well above nothing."""
+    return math.frexp(real)[1] if real > 2.0**-40 else -40
+
+
+def _fixed(values: NDArray[np.float64], bits: int) -> NDArray[np.int32]:
+    scaled = np.rint(np.ldexp(values, bits))
+    return np.clip(scaled, -(2**31) + 1, 2**31 - 1).astype(np.int32)

@@ -1,0 +1,516 @@
+"""What every operator states: attributes, meaning, kernels in C, and what passes may rely on."""
+
+from __future__ import annotations
+
+import abc
+import dataclasses
+import itertools
+import math
+import typing
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Any, ClassVar, Final, Generic, Protocol, TypeVar
+
+import numpy as np
+
+from uaccel.errors import InternalError
+from uaccel.model import Array, TensorInfo
+from uaccel.tvm_api import is_constant, is_tuple, make_call, register_operator, relax, tirx
+
+# How an operator's work is said in C: calls to kernels of ``firmware/kernels`` with constant parameters.
+#
+# A lowered layer is a short list of calls. Every parameter is known at compile time and becomes a ``static const``
+# structure beside the call, so that the inlined kernel folds and unrolls for this one layer.
+
+KERNEL_ABI = 4
+"""Raised when a kernel's C interface changes, or the order in which it reads and writes; also in uaccel_kernel.h."""
+
+ParameterValue = int | float | tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Input:
+    """The address of the layer's input number ``index``, ``offset`` bytes in."""
+
+    index: int
+    offset: int = 0
+
+
+@dataclass(frozen=True)
+class Output:
+    """The address of the layer's output number ``index``, ``offset`` bytes in."""
+
+    index: int = 0
+    offset: int = 0
+
+
+@dataclass(frozen=True, eq=False)
+class Constant:
+    """An array that lies in flash, laid out for the kernel that reads it."""
+
+    role: str
+    data: Array
+
+
+@dataclass(frozen=True)
+class Scratch:
+    """The address of the layer's scratch memory, ``offset`` bytes in."""
+
+    offset: int = 0
+
+
+Argument = Input | Output | Constant | Scratch
+
+KINDS: Final[Mapping[type, str]] = {Input: "input", Output: "output", Scratch: "scratch"}
+"""What generated C and the dumps of stages call them."""
+
+UNUSED = Output(0)
+"""Stands where a kernel takes scratch memory that it does not need for one layer."""
+
+
+@dataclass(frozen=True)
+class KernelCall:
+    """One C call: ``function(&parameters, arguments...)``.
+
+    A call into an accelerator's driver is ``checked``: it returns 0, or an error code that ends the run. Its pointers
+    have the types of the tensors, const for inputs and constants, and numbers may stand among its arguments.
+    """
+
+    function: str
+    header: str
+    struct: str
+    parameters: Mapping[str, ParameterValue]
+    arguments: tuple[Argument | int | float, ...]
+    checked: bool = False
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """One way to compute a layer.
+
+    ``family`` names the family of the kernels ("portable", "arm_dsp", ...), and ``requires`` what they need of the
+    CPU. ``inplace`` lists the inputs whose bytes output 0 may overwrite, beginning where they do. ``view`` says that
+    output 0 is input 0 under another shape. ``updates`` are pairs (output, input) of what lasts between inferences: the
+    output may lie where the input does. ``behind`` says of inputs that are read upwards how many bytes before them
+    output 0 begins at least, to overlap them: it is written upwards and destroys what is not read again
+    (``ops/behind.py``). ``leaner`` gives the same kernel with less and less scratch memory, and the instructions that
+    it takes more. ``effort`` is how many products it computes for each that the operator asks for.
+    """
+
+    family: str
+    calls: tuple[KernelCall, ...]
+    scratch: int = 0
+    inplace: tuple[int, ...] = ()
+    view: bool = False
+    notes: tuple[str, ...] = field(default=())
+    requires: tuple[str, ...] = field(default=())
+    updates: tuple[tuple[int, int], ...] = ()
+    behind: Mapping[int, int] = field(default_factory=dict)
+    leaner: Callable[[], Iterable[tuple[Kernel, float]]] = field(default=tuple, compare=False)
+    effort: float = 1.0
+
+
+@dataclass(frozen=True)
+class Definition:
+    """A C function that calls need besides headers: generated for one layer."""
+
+    name: str
+    source: str
+    headers: tuple[str, ...]
+
+
+VIEW = Kernel("view", (), view=True)
+
+
+def portable(
+    function: str,
+    struct: str,
+    parameters: Mapping[str, ParameterValue],
+    arguments: tuple[Argument, ...],
+    *,
+    header: str = "",
+    scratch: int = 0,
+    inplace: tuple[int, ...] = (),
+    updates: tuple[tuple[int, int], ...] = (),
+    behind: Mapping[int, int] | None = None,
+) -> Kernel:
+    """The usual case: one call to a portable kernel; its header has the structure's name where nothing else is said."""
+    call = KernelCall(function, header or f"{struct}.h", struct, parameters, arguments)
+    return Kernel("portable", (call,), scratch=scratch, inplace=inplace, updates=updates, behind=behind or {})
+
+
+def dtype_suffix(dtype: str) -> str:
+    """int8 -> s8: how the kernels' names state the element type."""
+    kind = {"i": "s", "u": "u", "f": "f", "b": "b"}[np.dtype(dtype).kind]
+    return f"{kind}{np.dtype(dtype).itemsize * 8}"
+
+
+def sides(what: str, extents: Sequence[int]) -> dict[str, int]:
+    """Two fields of a structure: ``what_height`` and ``what_width``."""
+    height, width = extents
+    return {f"{what}_height": height, f"{what}_width": width}
+
+
+def same(attrs: Any, *names: str) -> dict[str, Any]:
+    """Fields of a structure that attributes of the same names give."""
+    return {name: getattr(attrs, name) for name in names}
+
+
+# What every integer operator states: attributes, type rule, exact meaning, and how the CPU computes it.
+
+NAMESPACE = "uaccel."
+
+
+@dataclass(frozen=True)
+class Attributes:
+    """Base of the operators' attribute records: integers, floats, strings and tuples of integers."""
+
+    def to_node(self) -> dict[str, Any]:
+        return {f.name: _encode(getattr(self, f.name)) for f in dataclasses.fields(self)}
+
+
+def _encode(value: Any) -> Any:
+    return [int(v) for v in value] if isinstance(value, tuple) else value
+
+
+def _decode(value: Any, hint: Any) -> Any:
+    if hint in (int, float, str, bool):
+        return hint(value)
+    return tuple(int(v) for v in value)
+
+
+@dataclass(frozen=True)
+class Operand:
+    """One argument at a call site; ``constant`` holds its value where it is known at compile time."""
+
+    info: TensorInfo
+    constant: Array | None = None
+
+    @property
+    def value(self) -> Array:
+        if self.constant is None:
+            raise InternalError("an operand was expected to be constant and is not")
+        return self.constant
+
+
+def operand_arguments(operands: Sequence[Operand], roles: Sequence[str]) -> list[Argument]:
+    """What calls are given for operands: the layer's inputs in order, and constants by their roles."""
+    inputs = itertools.count()
+    return [
+        Input(next(inputs)) if operand.constant is None else Constant(role, operand.constant)
+        for role, operand in zip(roles, operands, strict=True)
+    ]
+
+
+A = TypeVar("A", bound=Attributes)
+
+
+@dataclass(frozen=True)
+class Site(Generic[A]):
+    """A call of an operator in a model: what a kernel is chosen for."""
+
+    attrs: A
+    operands: tuple[Operand, ...]
+    outputs: tuple[TensorInfo, ...]
+
+    @property
+    def output(self) -> TensorInfo:
+        return self.outputs[0]
+
+    def input_indices(self) -> list[int | None]:
+        """For each operand the number of the layer's run-time input, None for a constant."""
+        indices: list[int | None] = []
+        count = 0
+        for operand in self.operands:
+            indices.append(None if operand.constant is not None else count)
+            count += operand.constant is None
+        return indices
+
+
+class Elementwise(Enum):
+    """Every element of the result depends on one element of ..."""
+
+    FIRST = "the first argument, whose shape it has; other arguments are tables"
+    EACH = "each argument; they broadcast"
+
+
+class Channels(Enum):
+    """What a layer does with the last axis of its first argument, whose place the result's channels take."""
+
+    MIXED = "every channel of the result reads every channel"
+    APART = "a channel of the result reads the channel of its number"
+
+
+class Computable(Protocol):
+    """What kernels are chosen for, and can be chosen for some rows of: integer operators, and some of Relax's own."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def full_name(self) -> str: ...
+    @property
+    def elementwise(self) -> Elementwise | None: ...
+    def kernels(self, site: Site[Any]) -> Sequence[Kernel]: ...
+    def macs(self, site: Site[Any]) -> int: ...
+
+
+class IntegerOperator(abc.ABC, Generic[A]):
+    """An operator ``uaccel.<name>``; subclasses are stateless and registered once, by ``register``."""
+
+    name: ClassVar[str]
+    hides_differences: ClassVar[bool] = False
+    """Different inputs often give the same result: what tests a network looks at its input, too."""
+    attributes: ClassVar[type[Attributes]]
+    """What the class is generic in."""
+    arguments: ClassVar[tuple[str, ...]]
+
+    elementwise: ClassVar[Elementwise | None] = None
+    channels: ClassVar[Channels | None] = None
+    """None where they are treated in a way of the operator's own."""
+    keeps_number: ClassVar[bool] = False
+    """A channel of one number stays this number, clamped."""
+    variadic: ClassVar[bool] = False
+    """Calls have as many arguments as they like."""
+    foldable: ClassVar[bool] = True
+    """Of constants alone it can be computed while the model is compiled."""
+    channel_axis: ClassVar[str] = ""
+    """The attribute that names the one axis that matters; in any other respect it is elementwise."""
+
+    def __init_subclass__(cls) -> None:
+        bases = cls.__dict__.get("__orig_bases__", ())
+        for given in (argument for base in bases for argument in typing.get_args(base)):
+            if isinstance(given, type) and issubclass(given, Attributes):
+                cls.attributes = given
+
+    @property
+    def weighted(self) -> bool:
+        return self.arguments[1:2] == ("weights",)
+
+    @abc.abstractmethod
+    def infer(self, inputs: Sequence[TensorInfo], attrs: A) -> TensorInfo | tuple[TensorInfo, ...]:
+        """The type rule. Raise TypeError with the reason where the arguments do not fit."""
+
+    @abc.abstractmethod
+    def meaning(self, inputs: Sequence[Any], attrs: A) -> Any:
+        """The exact meaning, as TE tensors over TE tensors: what every kernel must equal bit for bit."""
+
+    def kernels(self, site: Site[A]) -> Sequence[Kernel]:
+        """The ways the CPU can compute it, most specialised first; none: C from its meaning, by the TIR fallback."""
+        return ()
+
+    def macs(self, site: Site[A]) -> int:
+        """Multiply-accumulates of one inference, counting nothing for other work.
+
+        Of weights that have an output channel first: each element of the result takes all of its channel's.
+        """
+        return site.output.elements * math.prod(site.operands[1].info.shape[1:]) if self.weighted else 0
+
+    @property
+    def full_name(self) -> str:
+        return NAMESPACE + self.name
+
+    def __call__(self, *args: Any, attrs: A) -> relax.Call:
+        return make_call(self.full_name, list(args), attrs.to_node())
+
+    def attrs_of(self, call: relax.Call) -> A:
+        hints = _type_hints(self.attributes)
+        values = {name: _decode(call.attrs[name], hint) for name, hint in hints.items()}
+        return typing.cast(A, self.attributes(**values))
+
+
+_hints: dict[type, dict[str, Any]] = {}
+
+
+def _type_hints(attributes: type[Attributes]) -> dict[str, Any]:
+    if attributes not in _hints:
+        _hints[attributes] = typing.get_type_hints(attributes)
+    return _hints[attributes]
+
+
+REGISTRY: dict[str, IntegerOperator[Any]] = {}
+
+Class = TypeVar("Class", bound="type[IntegerOperator[Any]]")
+
+
+def register(cls: Class) -> Class:
+    """Class decorator: make the operator known to Relax and to ``operator_of``."""
+    operator = cls()
+    REGISTRY[operator.full_name] = operator
+
+    def infer_type(call: Any, _context: Any) -> Any:
+        return to_type(operator.infer([info_of(arg) for arg in call.args], operator.attrs_of(call)))
+
+    def legalize(builder: Any, call: Any) -> Any:
+        attrs = operator.attrs_of(call)
+        return builder.call_te(
+            lambda *args: operator.meaning(args, attrs), *call.args, primfunc_name_hint=operator.name
+        )
+
+    count = -1 if operator.variadic else len(operator.arguments)
+    register_operator(operator.full_name, (cls.__doc__ or "").strip(), count, infer_type, legalize)
+    return cls
+
+
+def get(cls: type[IntegerOperator[A]]) -> IntegerOperator[A]:
+    """The registered instance of an operator class."""
+    return REGISTRY[NAMESPACE + cls.name]
+
+
+def operator_of(call: Any) -> IntegerOperator[Any] | None:
+    """The integer operator that a Relax call applies, None for any other call."""
+    name = getattr(getattr(call, "op", None), "name", None)
+    return REGISTRY.get(name) if name else None
+
+
+def short_name(operator: str) -> str:
+    """``uaccel.conv2d`` and ``relax.reshape`` as people say them."""
+    return operator.removeprefix(NAMESPACE).removeprefix("relax.")
+
+
+def info_of(expr: Any) -> TensorInfo:
+    """The static type of a Relax expression."""
+    return type_info(expr.ty)
+
+
+def has_static_shape(expr: Any) -> bool:
+    """Whether ``info_of`` can tell of it."""
+    shape = getattr(expr.ty, "shape", None)
+    return shape is not None and all(isinstance(extent, tirx.IntImm) for extent in getattr(shape, "values", [None]))
+
+
+def infos_of(expr: Any) -> tuple[TensorInfo, ...]:
+    """The types of an expression's fields, its own where it is no tuple."""
+    return tuple(map(type_info, getattr(expr.ty, "fields", [expr.ty])))
+
+
+def type_info(ty: Any) -> TensorInfo:
+    """A Relax tensor type as plain data; dynamic shapes are refused by the front ends before."""
+    if ty.shape is None or str(ty.dtype) == "":
+        raise InternalError(f"a tensor of unknown shape or dtype: {ty}")
+    return TensorInfo(tuple(int(extent) for extent in ty.shape.values), str(ty.dtype))
+
+
+def to_type(info: TensorInfo | tuple[TensorInfo, ...]) -> Any:
+    if isinstance(info, TensorInfo):
+        return relax.TensorType(info.shape, info.dtype)
+    return relax.TupleType([to_type(entry) for entry in info])
+
+
+def constant(array: Array) -> Any:
+    """A Relax constant of exactly this array."""
+    return relax.const(np.asarray(array, order="C"), str(array.dtype))
+
+
+def require(condition: bool, reason: str) -> None:
+    """For type rules."""
+    if not condition:
+        raise TypeError(reason)
+
+
+def same_padding(extent: int, kernel: int, stride: int, dilation: int) -> tuple[int, int]:
+    """Zeros before and after, as TFLite's SAME padding places them."""
+    effective = (kernel - 1) * dilation + 1
+    out = math.ceil(extent / stride)
+    total = max(0, (out - 1) * stride + effective - extent)
+    return total // 2, total - total // 2
+
+
+def window_count(extent: int, kernel: int, stride: int, dilation: int, before: int, after: int) -> int:
+    """How often a window fits along one axis."""
+    return (extent + before + after - ((kernel - 1) * dilation + 1)) // stride + 1
+
+
+# What is known of any operator call: ours say it where they are declared, of Relax's own it stands here.
+
+FLOATS: Final = ("float16", "float32", "float64")
+
+QUANTIZE: Final = "relax.quantize"
+DEQUANTIZE: Final = "relax.dequantize"
+PERMUTE: Final = "relax.permute_dims"
+RESHAPE: Final = "relax.reshape"
+PAD: Final = "relax.nn.pad"
+
+RESHAPING: Final = frozenset({RESHAPE, "relax.expand_dims", "relax.squeeze", "relax.flatten"})
+"""The same elements in the same order, under another shape."""
+
+ELEMENTWISE: Final = frozenset(
+    f"relax.{name}"
+    for name in (
+        *("abs", "acos", "acosh", "asin", "asinh", "astype", "atan", "atanh", "bitwise_not", "ceil", "clip", "cos"),
+        *("cosh", "erf", "exp", "floor", "isfinite", "isinf", "isnan", "log", "logical_not", "negative", "round"),
+        *("rsqrt", "sigmoid", "sign", "sin", "sinh", "sqrt", "square", "tan", "tanh", "trunc"),
+        *("nn.gelu", "nn.gelu_tanh", "nn.leakyrelu", "nn.relu", "nn.selu", "nn.silu", "nn.softplus"),
+        *("add", "atan2", "divide", "floor_divide", "floor_mod", "log_add_exp", "maximum", "minimum", "mod"),
+        *("multiply", "power", "subtract", "bitwise_and", "bitwise_or", "bitwise_xor", "left_shift", "right_shift"),
+        *("equal", "greater", "greater_equal", "less", "less_equal", "not_equal"),
+        *("logical_and", "logical_or", "logical_xor", "where"),
+    )
+)
+"""Every element of the result depends on one of each argument, which broadcast."""
+
+_CONVOLUTIONS: Final = frozenset({"relax.nn.conv1d", "relax.nn.conv2d", "relax.nn.conv3d"})
+_TRANSPOSED: Final = frozenset({"relax.nn.conv1d_transpose", "relax.nn.conv2d_transpose"})
+
+
+def name_of(call: Any) -> str:
+    """The operator's full name; empty for the call of a function."""
+    return str(getattr(call.op, "name", ""))
+
+
+def elementwise_of(call: Any) -> Elementwise | None:
+    operator = operator_of(call)
+    if operator is not None:
+        return operator.elementwise
+    return Elementwise.EACH if name_of(call) in ELEMENTWISE else None
+
+
+def permuted_axes(call: Any) -> tuple[int, ...]:
+    """The axes of the argument in the result's order."""
+    rank = len(call.ty.shape.values)
+    if call.attrs.axes is None:
+        return tuple(reversed(range(rank)))
+    return tuple(int(axis) % rank for axis in call.attrs.axes)
+
+
+def moved_widths(call: Any, layout: tuple[int, ...]) -> list[int]:
+    """What a pad adds before and behind each axis, for axes that lie in another order."""
+    widths = [int(width) for width in call.attrs.pad_width]
+    return [width for axis in layout for width in widths[2 * axis : 2 * axis + 2]]
+
+
+def pads_with_number(call: Any) -> bool:
+    return name_of(call) == PAD and bool(call.attrs.pad_mode == "constant")
+
+
+def macs_of(call: Any, site: Site[Any] | None = None) -> int:
+    """Multiply-accumulates of a call; ``site`` where it is known already."""
+    operator, site = operator_of(call), site or site_of(call, values=False)
+    if operator is not None:
+        return operator.macs(site)
+    if call.op.name == "relax.matmul":
+        return site.output.elements * site.operands[0].info.shape[-1]
+    if call.op.name not in _CONVOLUTIONS | _TRANSPOSED:
+        return 0
+    data, weights = (operand.info for operand in site.operands[:2])
+    moved, channels = (data, "I") if call.op.name in _TRANSPOSED else (site.output, "O")
+    return moved.elements * weights.elements // weights.shape[str(call.attrs.kernel_layout).index(channels)]
+
+
+def site_of(call: Any, *, values: bool = True) -> Site[Any]:
+    """A call as its kernels see it; without ``values`` of constants, which may be large, for what asks for shapes."""
+    operands = tuple(
+        Operand(info_of(argument), argument.value.numpy() if values and is_constant(argument) else None)
+        for argument in tensor_arguments(call.args)
+    )
+    operator = operator_of(call)
+    return Site(operator.attrs_of(call) if operator else None, operands, infos_of(call))
+
+
+def tensor_arguments(arguments: Any) -> Iterator[Any]:
+    """The arguments that are data, tuples flattened; shapes and numbers are compile-time matters."""
+    for argument in arguments:
+        if is_tuple(argument):
+            yield from tensor_arguments(argument.fields)
+        elif isinstance(getattr(argument, "ty", None), relax.TensorType):
+            yield argument

@@ -1,0 +1,1 @@
+"""Passes over the imported module: simplified, float layers joined, layouts moved."""

@@ -1,0 +1,516 @@
+"""Float layers of the CPU that are joined.
+
+Float layers that the CPU computes, joined: products, bias, normalisation, a sum with another tensor, activation.
+
+What front ends write as three operators or more becomes one with a kernel of its own. It wants images as NHWC.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from uaccel.frontend.qdq.rules import number
+from uaccel.model import TensorInfo
+from uaccel.ops.conv_float import (
+    BOTH,
+    FLOAT,
+    LOWER,
+    NONE,
+    Conv2dFloat,
+    Conv2dFloatAttrs,
+    FloatSumAttrs,
+    FullyConnectedFloat,
+    TransposeConv2dFloat,
+    TransposeConv2dFloatAttrs,
+)
+from uaccel.ops.operator import (
+    IntegerOperator,
+    constant,
+    get,
+    info_of,
+    infos_of,
+    moved_widths,
+    name_of,
+    pads_with_number,
+)
+from uaccel.ops.pool import AveragePool2dFloat, MaxPool2dFloat, PoolFloatAttrs
+from uaccel.ops.storage import Layout, identity, inverse, layout_name
+from uaccel.tvm_api import (
+    Emit,
+    is_constant,
+    is_operator_call,
+    is_tuple_type,
+    is_var,
+    main_bindings,
+    main_result,
+    relax,
+    relax_substitute,
+    rewrite_main,
+    variables,
+)
+
+# What looks at images of floats and is no sum that grows: pools, means, resizes, transposed convolutions.
+
+POOLS: Final[dict[str, type[IntegerOperator[Any]]]] = {
+    "relax.nn.max_pool2d": MaxPool2dFloat,
+    "relax.nn.avg_pool2d": AveragePool2dFloat,
+}
+LAYOUTS: Final[dict[str, Layout]] = {"NHWC": (0, 1, 2, 3), "NCHW": (0, 2, 3, 1)}
+NHWC, NCHW = LAYOUTS.values()
+
+
+@dataclass(frozen=True)
+class ImageLayer:
+    """``call`` makes ours of the input in NHWC; ``layout`` is how the model's lies. ``covers``: the binding's name.
+    ``gains``: it is worth while in this layout wherever it stands."""
+
+    data: Any
+    layout: Layout
+    call: Callable[[Any], Any]
+    covers: tuple[str, ...]
+    gains: bool = False
+
+
+def image_layer_of(var: Any, call: Any) -> ImageLayer | None:
+    make = _MAKERS.get(name_of(call))
+    if make is None or info_of(var).dtype != FLOAT or len(info_of(call.args[0]).shape) != 4:
+        return None
+    return make(var, call)
+
+
+def _laid(call: Any, given: str = "layout") -> Layout | None:
+    """How the images of a call lie, None where its result lies in another way."""
+    name, out = str(getattr(call.attrs, given)), getattr(call.attrs, "out_layout", None)
+    return LAYOUTS.get(name) if str(out or name) == name else None
+
+
+def _pool(var: Any, call: Any) -> ImageLayer | None:
+    attrs, operator, layout = call.attrs, get(POOLS[name_of(call)]), _laid(call)
+    if layout is None:
+        return None
+    window, strides, padding, dilation = (
+        tuple(int(n) for n in values) for values in (attrs.pool_size, attrs.strides, attrs.padding, attrs.dilation)
+    )
+    made = PoolFloatAttrs(window, strides, padding, dilation, int(bool(attrs.count_include_pad)))
+    data, wanted = (_turned(info_of(each), layout) for each in (call.args[0], var))
+    if operator.infer([data], made) != wanted:
+        return None  # windows overhang
+    return ImageLayer(call.args[0], layout, lambda data: operator(data, attrs=made), (var.name,))
+
+
+def _mean(var: Any, call: Any) -> ImageLayer | None:
+    """Over height and width: those are told by which axes are left."""
+    axes = sorted(int(axis) % 4 for axis in call.attrs.axis or ())
+    layout = {(1, 2): NHWC, (2, 3): NCHW}.get((axes[0], axes[-1])) if len(axes) == 2 else None
+    if layout is None:
+        return None
+    return _means(var, call, layout, (1, 1))
+
+
+def _parts(var: Any, call: Any) -> ImageLayer | None:
+    """Means over as many parts of the image, all of one size."""
+    layout = _laid(call)
+    if layout is None:
+        return None
+    counts = [_turned(info_of(var), layout).shape[axis] for axis in (1, 2)]
+    extents = [_turned(info_of(call.args[0]), layout).shape[axis] for axis in (1, 2)]
+    even = all(extent % count == 0 for extent, count in zip(extents, counts, strict=True))
+    return _means(var, call, layout, counts) if even else None
+
+
+def _means(var: Any, call: Any, layout: Layout, counts: Sequence[int]) -> ImageLayer:
+    shape = _turned(info_of(call.args[0]), layout).shape
+    window = (shape[1] // counts[0], shape[2] // counts[1])
+    attrs = PoolFloatAttrs(window, window, (0, 0, 0, 0), (1, 1))
+    return ImageLayer(call.args[0], layout, lambda data: get(AveragePool2dFloat)(data, attrs=attrs), (var.name,))
+
+
+def _resized(var: Any, call: Any) -> ImageLayer | None:
+    layout = _laid(call)
+    if layout is None:
+        return None
+    size = [_turned(info_of(var), layout).shape[axis] for axis in (1, 2)]
+    names = ("method", "coordinate_transformation_mode", "rounding_method", "cubic_alpha", "cubic_exclude")
+    options = {name: getattr(call.attrs, name) for name in (*names, "extrapolation_value", "out_dtype")}
+    options["roi"] = tuple(float(end) for end in call.attrs.roi)
+
+    def made(data: Any) -> Any:
+        return relax.op.image.resize2d(data, relax.ShapeExpr(size), layout="NHWC", **options)
+
+    return ImageLayer(call.args[0], layout, made, (var.name,))
+
+
+def _transposed(var: Any, call: Any) -> ImageLayer | None:
+    """A transposed convolution by constant weights, of one group and no dilation."""
+    attrs, weights, layout = call.attrs, call.args[1], _laid(call, "data_layout")
+    plain = int(attrs.groups) == 1 and all(int(step) == 1 for step in attrs.dilation)
+    if layout is None or not plain or not is_constant(weights) or info_of(weights).dtype != FLOAT:
+        return None
+    kernel = str(attrs.kernel_layout)
+    values = np.asarray(weights.value.numpy()).transpose([kernel.index(letter) for letter in "OHWI"])
+    made = TransposeConv2dFloatAttrs(
+        _turned(info_of(var), layout).shape[1:3],
+        tuple(int(step) for step in attrs.strides),
+        tuple(int(cut) for cut in attrs.padding[:2]),
+    )
+    ours = constant(np.ascontiguousarray(values))
+    return ImageLayer(
+        call.args[0], layout, lambda data: get(TransposeConv2dFloat)(data, ours, attrs=made), (var.name,), gains=True
+    )
+
+
+def _turned(info: TensorInfo, layout: Layout) -> TensorInfo:
+    return TensorInfo(tuple(info.shape[axis] for axis in layout), info.dtype)
+
+
+_MAKERS: Final[Mapping[str, Callable[[Any, Any], ImageLayer | None]]] = {
+    **dict.fromkeys(POOLS, _pool),
+    "relax.mean": _mean,
+    "relax.nn.adaptive_avg_pool2d": _parts,
+    "relax.image.resize2d": _resized,
+    "relax.nn.conv2d_transpose": _transposed,
+}
+
+
+# A layer of floats with constant weights, and what of the operators behind it can become part of it.
+
+Floats = NDArray[np.float32]
+CONVOLUTIONS: Final = ("relax.nn.conv2d", "relax.nn.conv1d")
+
+
+@dataclass(frozen=True)
+class Sums:
+    """``data`` times ``weights`` (OHWI, of a matrix product OI), and what follows: ``covers`` are the names of all
+    bindings that it stands for.
+
+    ``layout``: how the model's tensors lie, by the axes of ours: (0, 2, 3, 1) where they are NCHW.
+    """
+
+    data: Any
+    weights: Floats
+    bias: Floats
+    layout: Layout
+    covers: tuple[str, ...]
+    window: Mapping[str, Any] = field(default_factory=dict)
+    added: Any = None
+    activation: str = NONE
+    bounds: tuple[float, float] = (0.0, 0.0)
+
+    @property
+    def channel_axis(self) -> int:
+        return self.layout[-1]
+
+
+def sums_of(var: Any, call: Any) -> Sums | None:
+    """The layer that begins with a call; None where it is none of ours."""
+    name = name_of(call)
+    if name not in (*CONVOLUTIONS, "relax.matmul") or info_of(var).dtype != FLOAT:
+        return None
+    data, weights = call.args[:2]
+    if is_constant(data) or not is_constant(weights) or {info_of(data).dtype, info_of(weights).dtype} != {FLOAT}:
+        return None
+    values = np.asarray(weights.value.numpy())
+    return _product(var, data, values) if name == "relax.matmul" else _convolution(var, call, values)
+
+
+def _product(var: Any, data: Any, values: Floats) -> Sums | None:
+    """Of any number of rows by one matrix."""
+    rank = len(info_of(data).shape)
+    if values.ndim != 2 or rank < 2:
+        return None
+    return Sums(data, np.ascontiguousarray(values.T), _zeros(values.shape[1]), identity(rank), (var.name,))
+
+
+def _convolution(var: Any, call: Any, values: Floats) -> Sums | None:
+    attrs, flat = call.attrs, name_of(call) == "relax.nn.conv1d"
+    data, ours = info_of(call.args[0]), "NWC" if flat else "NHWC"
+    given, kernel = str(attrs.data_layout), str(attrs.kernel_layout)
+    if sorted(given) != sorted(ours) or str(attrs.out_layout or given) != given:
+        return None
+    weights = values.transpose([kernel.index(letter) for letter in ("OWI" if flat else "OHWI")])
+    weights = np.ascontiguousarray(weights[:, np.newaxis] if flat else weights)
+    layout = tuple(given.index(letter) for letter in ours)
+    channels, groups = data.shape[layout[-1]], int(attrs.groups)
+    if weights.shape[3] * groups != channels or len(weights) != info_of(var).shape[layout[-1]]:
+        return None
+    one, none = ((1,), (0,)) if flat else ((), ())
+    padding = _numbers(attrs.padding)
+    half = len(padding) // 2
+    window = {
+        "strides": (*one, *_numbers(attrs.strides)),
+        "padding": (*none, *padding[:half], *none, *padding[half:]),
+        "dilation": (*one, *_numbers(attrs.dilation)),
+        "groups": groups,
+    }
+    return Sums(call.args[0], weights, _zeros(len(weights)), layout, (var.name,), window)
+
+
+def _zeros(count: int) -> Floats:
+    return np.zeros(count, np.float32)
+
+
+def _numbers(values: Any) -> tuple[int, ...]:
+    return tuple(int(value) for value in values)
+
+
+def padded(sums: Sums, pad: Any) -> Sums:
+    """With a frame of zeros that was put around its input; the same where it is no frame of an image."""
+    widths = moved_widths(pad, sums.layout)
+    ends = [(widths[2 * axis], widths[2 * axis + 1]) for axis in range(len(sums.layout))]
+    if not sums.window or any(map(any, (ends[0], ends[-1]))) or min(widths) < 0 or float(pad.attrs.pad_value) != 0.0:
+        return sums
+    (top, bottom), (left, right) = ends[1:-1] if len(ends) == 4 else ((0, 0), ends[1])
+    whole = tuple(map(sum, zip(sums.window["padding"], (top, left, bottom, right), strict=True)))
+    return replace(sums, data=pad.args[0], window={**sums.window, "padding": whole})
+
+
+def grown(sums: Sums, var: Any, call: Any, before: Any) -> Sums | None:
+    """The layer with a call behind it, one of whose arguments is ``before``; None where it cannot be a part of it."""
+    if info_of(var) != info_of(before) or sums.activation != NONE:
+        return None
+    name = name_of(call).removeprefix("relax.")
+    more = _bounded(sums, name, call)
+    if more is None and name in _FOLDED and sums.added is None:
+        at = next(position for position, arg in enumerate(call.args) if is_var(arg) and arg.same_as(before))
+        more = _with_other(sums, name, call.args[1 - at], before, first=at == 0)
+    return None if more is None else replace(more, covers=(*sums.covers, var.name))
+
+
+def _bounded(sums: Sums, name: str, call: Any) -> Sums | None:
+    """With an activation that only cuts off."""
+    if name == "nn.relu":
+        return replace(sums, activation=LOWER)
+    bounds: tuple[float | None, ...] = (0.0, 6.0) if name == "nn.relu6" else ()
+    if name == "clip":
+        bounds = tuple(number(arg) for arg in call.args[1:3])
+    if not bounds or None in bounds or not np.isfinite(np.asarray(bounds, np.float64)).all():
+        return None
+    return replace(sums, activation=BOTH, bounds=(float(bounds[0] or 0), float(bounds[1] or 0)))
+
+
+Fold = Callable[[Sums, Floats], Sums]
+
+
+def _shifted(sums: Sums, values: Floats) -> Sums:
+    return replace(sums, bias=_rounded(sums.bias.astype(np.float64) + values))
+
+
+def _scaled(sums: Sums, values: Floats) -> Sums:
+    factors = values.astype(np.float64)
+    spread = factors.reshape(-1, *(1,) * (sums.weights.ndim - 1))
+    return replace(sums, weights=_rounded(sums.weights * spread), bias=_rounded(sums.bias * factors))
+
+
+def _rounded(values: NDArray[Any]) -> Floats:
+    with np.errstate(over="ignore"):
+        return values.astype(np.float32)
+
+
+_FOLDED: Final[Mapping[str, Fold]] = {
+    "add": _shifted,
+    "subtract": lambda sums, values: _shifted(sums, -values),
+    "multiply": _scaled,
+}
+
+
+def _with_other(sums: Sums, name: str, other: Any, before: Any, *, first: bool) -> Sums | None:
+    """With a constant for each channel, or a tensor of the same shape that is added."""
+    shape = info_of(before).shape
+    if is_constant(other):
+        values = _by_channel(np.asarray(other.value.numpy()), shape, sums.channel_axis)
+        return None if values is None or (name == "subtract" and not first) else _FOLDED[name](sums, values)
+    own_input = is_var(sums.data) and other.same_as(sums.data)  # its bytes are read to the end, so nothing replaces it
+    if name != "add" or not is_var(other) or own_input or info_of(other) != info_of(before):
+        return None
+    return replace(sums, added=other)
+
+
+def _by_channel(values: Floats, shape: tuple[int, ...], axis: int) -> Floats | None:
+    """The constant for each channel, where it is one for all else."""
+    if values.ndim > len(shape) or values.dtype != np.float32:
+        return None
+    full = values.reshape((1,) * (len(shape) - values.ndim) + values.shape)
+    if any(extent != 1 for number, extent in enumerate(full.shape) if number != axis):
+        return None
+    return np.broadcast_to(full.reshape(-1), (shape[axis],))
+
+
+# ``main`` with its float layers joined; every result that is still there has its old name.
+
+
+@dataclass(frozen=True)
+class Fused:
+    """``origins``: for a binding in another layout the name of the old one with that value. ``covers``: for a binding
+    the names of all old ones that it stands for, itself last."""
+
+    module: Any
+    origins: Mapping[str, str]
+    covers: Mapping[str, tuple[str, ...]]
+
+
+def fuse_floats(module: Any) -> Fused:
+    """Nothing changes where there are no such layers."""
+    found, gone = _layers(module)
+    if not found:
+        return Fused(module, {}, {})
+    return _Writer(module, found, gone).run()
+
+
+def _layers(module: Any) -> tuple[dict[Any, Sums | ImageLayer], set[Any]]:
+    """By the variable that each ends with; and the variables inside of layers, which nobody else reads."""
+    _, bindings = main_bindings(module)
+    uses = Counter(used for _, expr in bindings for used in variables(expr))
+    uses.update(variables(main_result(module)))
+    found: dict[Any, Sums | ImageLayer] = {}
+    pads: dict[Any, Any] = {}
+    gone: set[Any] = set()
+    for var, expr in bindings:
+        if not is_operator_call(expr) or is_tuple_type(var):
+            continue
+        if pads_with_number(expr) and uses[var] == 1:
+            pads[var] = expr
+        layer = _with_more(found, uses, gone, var, expr)
+        made = layer or sums_of(var, expr) or image_layer_of(var, expr)
+        if isinstance(made, Sums) and made.data in pads and layer is None:
+            wider = padded(made, pads[made.data])
+            gone |= {made.data} if wider is not made else set()
+            made = wider
+        if made is not None:
+            found[var] = made
+    return _worth_while(found), gone
+
+
+def _with_more(
+    found: dict[Any, Sums | ImageLayer], uses: Counter[Any], gone: set[Any], var: Any, call: Any
+) -> Sums | None:
+    """The layer that a call continues, which it alone reads; it is found no more where it was."""
+    for begun in reversed(call.args):
+        layer = found.get(begun) if is_var(begun) and uses[begun] == 1 else None
+        more = grown(layer, var, call, begun) if isinstance(layer, Sums) else None
+        if more is not None:
+            del found[begun]
+            gone.add(begun)
+            return more
+    return None
+
+
+def _worth_while(found: dict[Any, Sums | ImageLayer]) -> dict[Any, Sums | ImageLayer]:
+    """A pool in NCHW stays as it is where no convolution wants another layout."""
+    if any(layer.layout != identity(len(layer.layout)) and _gains(layer) for layer in found.values()):
+        return found
+    return {var: layer for var, layer in found.items() if not (isinstance(layer, ImageLayer) and layer.layout == NCHW)}
+
+
+def _is_split(var: Any, value: Any) -> bool:
+    """One of floats, which would hold its input in the order in which the model has the axes."""
+    return (
+        is_operator_call(value)
+        and name_of(value) == "relax.split"
+        and all(info.dtype == FLOAT for info in infos_of(var))
+    )
+
+
+def _split_parts(emit: Emit, var: Any, split: Any) -> Any:
+    """Its fields, each cut out by itself."""
+    infos, axis = infos_of(var), int(split.attrs.axis)
+    ends = np.cumsum([info.shape[axis] for info in infos]).tolist()
+    begins = [0, *ends[:-1]]
+    cut = [
+        emit(relax.op.strided_slice(split.args[0], [axis], [begin], [end]), f"{var.name}_{number}")
+        for number, (begin, end) in enumerate(zip(begins, ends, strict=True))
+    ]
+    return emit(relax.Tuple(cut), var.name)
+
+
+def _gains(layer: Sums | ImageLayer) -> bool:
+    return isinstance(layer, Sums) or layer.gains
+
+
+class _Writer:
+    def __init__(self, module: Any, found: Mapping[Any, Sums | ImageLayer], gone: set[Any]) -> None:
+        self.module, self.found, self.gone = module, found, gone
+        self.bound: dict[Any, Any] = {}
+        self.origins: dict[str, str] = {}
+        self.emit: Emit = lambda expr, name: expr
+
+    def run(self) -> Fused:
+        module = rewrite_main(self.module, self._write)
+        own = {old: name for name, old in self.origins.items()}
+        covers = {own.get(var.name, var.name): layer.covers for var, layer in self.found.items()}
+        return Fused(module, self.origins, covers)
+
+    def _write(self, emit: Emit, var: Any, value: Any) -> Any:
+        self.emit = emit
+        layer = self.found.get(var)
+        if var in self.gone:
+            return var
+        if layer is None:
+            made = _split_parts(emit, var, value) if _is_split(var, value) else emit(value, var.name)
+        else:
+            made = self._sums(var, layer) if isinstance(layer, Sums) else self._image(var, layer)
+        self.bound[var] = made
+        return made
+
+    def _old(self, expr: Any) -> Any:
+        """A variable of the old module in the new one."""
+        return relax_substitute(expr, self.bound)
+
+    def _image(self, var: Any, layer: ImageLayer) -> Any:
+        call = layer.call(self._turned(self._old(layer.data), layer.layout, f"{var.name}_in"))
+        shape = info_of(var).shape
+        if len(shape) == 4:
+            return self._named(var, call, layer.layout)
+        return self.emit(relax.op.reshape(self._own(var, call), shape), var.name)
+
+    def _sums(self, var: Any, layer: Sums) -> Any:
+        data, shape = self._old(layer.data), info_of(var).shape
+        ends = (layer.activation, *layer.bounds)
+        constants = [constant(layer.weights), constant(layer.bias)]
+        added = [] if layer.added is None else [self._old(layer.added)]
+        if not layer.window:
+            return self._product(var, data, constants, added, FloatSumAttrs(*ends))
+        attrs = Conv2dFloatAttrs(*ends, **layer.window)
+        names = (f"{var.name}_in", f"{var.name}_added")
+        turned = [self._turned(each, layer.layout, name) for each, name in zip((data, *added), names, strict=False)]
+        if len(shape) == 3:
+            turned = [self._reshaped(each, (n, 1, w, c)) for each in turned for n, w, c in [info_of(each).shape]]
+        call = get(Conv2dFloat)(turned[0], *constants, *turned[1:], attrs=attrs)
+        if len(shape) == 4:
+            return self._named(var, call, layer.layout)
+        flat = relax.op.reshape(self._own(var, call, "_rows"), tuple(shape[axis] for axis in layer.layout))
+        return self._named(var, flat, layer.layout)
+
+    def _product(self, var: Any, data: Any, constants: list[Any], added: list[Any], attrs: FloatSumAttrs) -> Any:
+        shape = info_of(var).shape
+        if len(shape) == 2:
+            return self.emit(get(FullyConnectedFloat)(data, *constants, *added, attrs=attrs), var.name)
+        rows = [self._reshaped(each, (-1, info_of(each).shape[-1])) for each in (data, *added)]
+        call = get(FullyConnectedFloat)(rows[0], *constants, *rows[1:], attrs=attrs)
+        return self.emit(relax.op.reshape(self._own(var, call, "_rows"), shape), var.name)
+
+    def _reshaped(self, value: Any, shape: tuple[int, ...]) -> Any:
+        info = info_of(value)
+        whole = tuple(info.elements // info.shape[-1] if extent < 0 else extent for extent in shape)
+        return self.emit(relax.op.reshape(value, whole), f"{value.name}_rows")
+
+    def _turned(self, value: Any, layout: Layout, name: str) -> Any:
+        if layout == identity(len(layout)):
+            return value
+        return self.emit(relax.op.permute_dims(value, layout), name)
+
+    def _named(self, var: Any, call: Any, layout: Layout) -> Any:
+        """Ours, and the model's tensor in its own layout."""
+        if layout == identity(len(layout)):
+            return self.emit(call, var.name)
+        return self.emit(relax.op.permute_dims(self._own(var, call, layout=layout), inverse(layout)), var.name)
+
+    def _own(self, var: Any, call: Any, suffix: str = "", layout: Layout = NCHW) -> Any:
+        name = f"{var.name}{suffix or '_' + layout_name(layout)}"
+        self.origins[name] = var.name
+        return self.emit(call, name)

@@ -1,0 +1,500 @@
+"""Changes of layout: which are needed, and which cancel."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Final
+
+import numpy as np
+
+from uaccel.model import TensorInfo, UniqueNames
+from uaccel.ops.operator import (
+    PAD,
+    PERMUTE,
+    Elementwise,
+    constant,
+    elementwise_of,
+    info_of,
+    moved_widths,
+    name_of,
+    operator_of,
+    permuted_axes,
+)
+from uaccel.ops.storage import Layout, bytes_order, compose, identity, inverse, layout_name
+from uaccel.tvm_api import (
+    is_call,
+    is_constant,
+    is_tuple,
+    is_tuple_get_item,
+    is_var,
+    main_bindings,
+    main_result,
+    relax,
+    tvm,
+)
+
+# Which tensor lies in which layout, so that as few bytes as possible are permuted when the model runs.
+#
+# Permutes are no nodes here: a tensor that a permute gives is its source, seen in another order. What remains are nodes
+# that hold a tensor, and readers that want it in some order; each order that is wanted and not held costs a permute.
+# Nodes that are ``free`` may hold their result in any layout, and then want their inputs in the corresponding one.
+#
+# One node alone rarely gains: its permute merely moves from its input to its result. So a change grows from one node to
+# its neighbours, step by step, always to where it costs least, and is kept as far as it paid.
+
+PATIENCE = 64
+"""Nodes that a change grows by without having become better: on a large graph it would else visit all of it from
+everywhere."""
+
+Cost = tuple[int, int]
+"""Bytes moved, and the number of permutes; those that move no bytes are counted as well."""
+
+
+@dataclass(frozen=True)
+class Use:
+    """A node's tensor, in its own order of axes, permuted."""
+
+    node: Node
+    order: Layout
+
+
+@dataclass(eq=False)
+class Node:
+    """A tensor that is computed or given; ``expr`` is what a free node or any other is bound to, None for a parameter.
+
+    ``info`` is its type, in the order of axes of the module as it came; None for a tuple.
+    """
+
+    name: str
+    info: TensorInfo | None
+    expr: Any = None
+    free: bool = False
+    inputs: tuple[Use, ...] = ()
+    readers: list[tuple[Node | None, Layout]] = field(default_factory=list)
+    layout: Layout = ()
+
+    def __post_init__(self) -> None:
+        self.layout = identity(len(self.info.shape) if self.info else 0)
+
+    def bytes_order(self, layout: Layout) -> Layout:
+        """What layouts with the same bytes have in common."""
+        return bytes_order(self.info.shape if self.info else (), layout)
+
+    def wanted(self) -> set[Layout]:
+        """The layouts in which it is read."""
+        return {compose(order, reader.layout) if reader else order for reader, order in self.readers}
+
+    def cost(self) -> Cost:
+        missing = self.wanted() - {self.layout}
+        moved = {self.bytes_order(layout) for layout in missing} - {self.bytes_order(self.layout)}
+        return len(moved) * (self.info.size if self.info else 0), len(missing)
+
+    def read_by(self, reader: Node | None, order: Layout) -> None:
+        self.readers.append((reader if reader is not None and reader.free else None, order))
+
+
+def choose_layouts(nodes: Sequence[Node]) -> None:
+    """Change the nodes' layouts wherever that moves fewer bytes, or as many with fewer permutes."""
+    free = [node for node in nodes if node.free]
+    gained = True
+    while gained:  # again, as one change may let another one pay
+        gained = sum(_grow(node, layout) for node in free for layout in _candidates(node)) > 0
+
+
+def total_cost(nodes: Iterable[Node]) -> Cost:
+    costs = [node.cost() for node in nodes]
+    return sum(moved for moved, _ in costs), sum(count for _, count in costs)
+
+
+def _candidates(node: Node) -> list[Layout]:
+    """Layouts in which a permute before or after the node would not be needed."""
+    before = [compose(inverse(use.order), use.node.layout) for use in node.inputs]
+    return [layout for layout in dict.fromkeys([*before, *sorted(node.wanted())]) if layout != node.layout]
+
+
+def _neighbours(node: Node) -> Iterator[tuple[Node, Layout]]:
+    """The free nodes around one, each with the layout that goes without a permute between the two."""
+    for use in node.inputs:
+        if use.node.free:
+            yield use.node, compose(use.order, node.layout)
+    for reader, order in node.readers:
+        if reader is not None:
+            yield reader, compose(inverse(order), node.layout)
+
+
+def _grow(seed: Node, layout: Layout) -> bool:
+    """Whether the change paid; where it did not, everything is as it was."""
+    before: dict[Node, Layout] = {}
+    around: dict[Node, Layout] = {seed: layout}
+    best, total, kept = (0, 0), (0, 0), 0
+    while around and len(before) - kept < PATIENCE:
+        node = _cheapest(around)
+        wanted = around.pop(node)
+        before[node] = node.layout
+        total = _sum(total, _change(node, wanted))
+        if total < best:
+            best, kept = total, len(before)
+        steps = dict(_neighbours(node))
+        around |= {other: order for other, order in steps.items() if other not in before and other.layout != order}
+    for node, old in list(before.items())[kept:]:
+        node.layout = old
+    return kept > 0
+
+
+def _cheapest(around: dict[Node, Layout]) -> Node:
+    """The node whose change costs least; one that costs nothing will do."""
+    prices = {}
+    for node, layout in around.items():
+        prices[node] = _price(node, layout)
+        if prices[node] <= (0, 0):
+            return node
+    return min(prices, key=lambda node: prices[node])
+
+
+def _price(node: Node, layout: Layout) -> Cost:
+    old = node.layout
+    price = _change(node, layout)
+    node.layout = old
+    return price
+
+
+def _change(node: Node, layout: Layout) -> Cost:
+    """Set a node's layout; what the whole costs more than before."""
+    touched = {node, *(use.node for use in node.inputs)}
+    moved, count = total_cost(touched)
+    node.layout = layout
+    return _sum(total_cost(touched), (-moved, -count))
+
+
+def _sum(first: Cost, second: Cost) -> Cost:
+    return first[0] + second[0], first[1] + second[1]
+
+
+# Operators that do the same work whatever order the axes come in, and how each is said for another order.
+
+SLICE: Final = "relax.strided_slice"
+MOST_AXES = 6  # what operators that broadcast take in any order
+
+
+@dataclass(frozen=True)
+class Rule:
+    """``carried`` are the arguments that have the result's axes, or are tuples of such; ``rebuilt`` gives the call for
+    them in a layout."""
+
+    carried: Callable[[Any], tuple[int, ...]]
+    rebuilt: Callable[[Any, list[Any], Layout], Any]
+
+
+def rule_of(call: Any) -> Rule | None:
+    """How the call is said for another order of axes, None where the order matters to it."""
+    elementwise, operator = elementwise_of(call), operator_of(call)
+    if elementwise is not None:
+        return Rule(_tensors if elementwise is Elementwise.EACH else _first, _same_call)
+    if name_of(call) == PAD:
+        return Rule(_first, _pad)
+    if operator is not None:
+        return Rule(_first, _with_axis) if operator.channel_axis else None
+    rebuilt = _ALONG_AXES.get(name_of(call))
+    return Rule(_first, rebuilt) if rebuilt is not None and _keeps_axes(call) else None
+
+
+def _keeps_axes(call: Any) -> bool:
+    """Whether a sum or the like leaves its axes, with one element each, and the places of a slice are known."""
+    known = name_of(call) != SLICE or all(map(is_tuple, call.args[1:]))
+    return known and bool(getattr(call.attrs, "keepdims", True))
+
+
+def _tensors(call: Any) -> tuple[int, ...]:
+    return tuple(i for i, arg in enumerate(call.args) if is_var(arg) or is_constant(arg))
+
+
+def _first(_call: Any) -> tuple[int, ...]:
+    return (0,)
+
+
+def _same_call(call: Any, args: list[Any], _layout: Layout) -> Any:
+    return relax.Call(call.op, args, call.attrs, call.ty_args)
+
+
+def _pad(call: Any, args: list[Any], layout: Layout) -> Any:
+    return relax.op.nn.pad(args[0], moved_widths(call, layout), call.attrs.pad_mode, float(call.attrs.pad_value))
+
+
+def _with_axis(call: Any, args: list[Any], layout: Layout) -> Any:
+    operator = operator_of(call)
+    assert operator is not None
+    attrs: Any = operator.attrs_of(call)
+    axis = layout.index(getattr(attrs, operator.channel_axis))
+    return operator(*args, attrs=replace(attrs, **{operator.channel_axis: axis}))
+
+
+def _concat(call: Any, args: list[Any], layout: Layout) -> Any:
+    return relax.op.concat(args[0], _moved(call.attrs.axis or 0, layout))
+
+
+def _slice(call: Any, args: list[Any], layout: Layout) -> Any:
+    axes = [_moved(axis, layout) for axis in args[1].fields]
+    return relax.op.strided_slice(args[0], axes, *args[2:], assume_inbound=bool(call.attrs.assume_inbound))
+
+
+def _softmax(call: Any, args: list[Any], layout: Layout) -> Any:
+    return relax.op.nn.softmax(args[0], _moved(call.attrs.axis, layout))
+
+
+def _prelu(call: Any, args: list[Any], layout: Layout) -> Any:
+    return relax.op.nn.prelu(*args, axis=_moved(call.attrs.axis, layout))
+
+
+def _reduced(call: Any, args: list[Any], layout: Layout) -> Any:
+    """Over the same axes, in the order in which the model names them."""
+    given = call.attrs.axis
+    axes = range(len(layout)) if given is None else given
+    make = getattr(relax.op, name_of(call).removeprefix("relax."))
+    return make(args[0], [_moved(axis, layout) for axis in axes], keepdims=True)
+
+
+def _group_norm(call: Any, args: list[Any], layout: Layout) -> Any:
+    attrs = call.attrs
+    axes = [_moved(axis, layout) for axis in attrs.axes]
+    axis = _moved(attrs.channel_axis, layout)
+    return relax.op.nn.group_norm(*args, int(attrs.num_groups), axis, axes, float(attrs.epsilon))
+
+
+def _moved(axis: Any, layout: Layout) -> int:
+    return layout.index(int(axis) % len(layout))
+
+
+_ALONG_AXES: Final[Mapping[str, Callable[[Any, list[Any], Layout], Any]]] = {
+    "relax.concat": _concat,
+    SLICE: _slice,
+    "relax.nn.softmax": _softmax,
+    "relax.nn.prelu": _prelu,
+    "relax.nn.group_norm": _group_norm,
+    **dict.fromkeys((f"relax.{name}" for name in ("max", "mean", "min", "sum")), _reduced),
+}
+"""Operators of Relax that name axes."""
+
+
+def constant_in(value: Any, layout: Layout) -> Any:
+    """A constant operand for a result in a layout; it may lack leading axes, as broadcasting allows."""
+    array = np.asarray(value.value.numpy())
+    if array.size == 1:
+        return value
+    full = array.reshape((1,) * (len(layout) - array.ndim) + array.shape)
+    return constant(full.transpose(layout))
+
+
+# Layout changes that meet their opposite vanish, across whatever does not mind the order of axes.
+#
+# Accelerators that want other layouts than the model's are surrounded by permutes. Adjacent ones become one, those that
+# change nothing go, and those with only elementwise operators and pads between them are moved together.
+
+
+@dataclass(frozen=True)
+class LayoutsChanged:
+    """``origins``: for a binding that holds in another layout what one of the old module held, the latter's name.
+
+    Bindings that have a name of the old module hold what it held there. Such a name is among the keys where another
+    operator gives the value now: what a permute of the old module gave, and is computed in that layout at once.
+    """
+
+    module: Any
+    origins: Mapping[str, str]
+
+
+@dataclass(frozen=True)
+class CancelTransposes:
+    """Before: any module. After: one that means the same and permutes no more bytes when it runs."""
+
+    name: str = "cancel_transposes"
+
+    def __call__(self, module: Any) -> Any:
+        return self.run(module).module
+
+    def run(self, module: Any) -> LayoutsChanged:
+        """The module, and what became of its bindings' names."""
+        if not any(is_permute(expr) for _, expr in main_bindings(module)[1]):
+            return LayoutsChanged(module, {})
+        graph = _read(module)
+        choose_layouts(graph.nodes)
+        return _Writer(module, graph).run()
+
+
+def is_permute(expr: Any) -> bool:
+    return is_call(expr) and name_of(expr) == PERMUTE
+
+
+Known = Any
+"""What an expression stands for: a ``Use``, a tuple of such, or the expression itself where it has no variables."""
+
+
+@dataclass
+class _Graph:
+    """``names``: what the module calls a node's tensor in an order."""
+
+    nodes: list[Node] = field(default_factory=list)
+    known: dict[Any, Known] = field(default_factory=dict)
+    names: dict[tuple[Node, Layout], str] = field(default_factory=dict)
+
+    def of(self, expr: Any) -> Known:
+        """Variables replaced by what they stand for."""
+        if is_var(expr):
+            return self.known[expr]
+        return tuple(self.of(entry) for entry in expr.fields) if is_tuple(expr) else expr
+
+    def add(self, var: Any, node: Node) -> Use:
+        self.nodes.append(node)
+        self.names[node, node.layout] = node.name
+        self.known[var] = use = Use(node, node.layout)
+        return use
+
+
+def _read(module: Any) -> _Graph:
+    graph = _Graph()
+    parameters, bindings = main_bindings(module)
+    for var in parameters:
+        graph.add(var, _node(var, None))
+    for var, expr in bindings:
+        if is_permute(expr):
+            graph.known[var] = _permuted(graph, var, graph.of(expr.args[0]), permuted_axes(expr))
+        elif is_tuple_get_item(expr) and isinstance(graph.of(expr.tuple_value), tuple):
+            graph.known[var] = graph.of(expr.tuple_value)[int(expr.index)]
+        elif is_call(expr) or is_tuple_get_item(expr):
+            _add_node(graph, var, expr)
+        else:
+            graph.known[var] = graph.of(expr)
+    _read_as_it_is(graph.of(main_result(module)))
+    return graph
+
+
+def _node(var: Any, expr: Any, inputs: tuple[Use, ...] = ()) -> Node:
+    info = None if hasattr(var.ty, "fields") else info_of(var)
+    return Node(var.name, info, expr, bool(inputs), inputs)
+
+
+def _permuted(graph: _Graph, var: Any, source: Known, axes: Layout) -> Known:
+    if not isinstance(source, Use):
+        return constant(np.asarray(source.value.numpy()).transpose(axes))
+    use = Use(source.node, compose(source.order, axes))
+    graph.names.setdefault((use.node, use.order), var.name)
+    return use
+
+
+def _add_node(graph: _Graph, var: Any, expr: Any) -> None:
+    arguments = [graph.of(arg) for arg in (expr.args if is_call(expr) else [expr.tuple_value])]
+    node = _node(var, expr, _carried(var, expr, arguments))
+    graph.add(var, node)
+    for use in node.inputs:
+        use.node.read_by(node, use.order)
+    others = (each for argument in arguments for each in _each(argument))
+    _read_as_it_is(tuple(other for other in others if not any(other is use for use in node.inputs)))
+
+
+def _each(argument: Known) -> tuple[Known, ...]:
+    return argument if isinstance(argument, tuple) else (argument,)
+
+
+def _carried(var: Any, expr: Any, arguments: list[Known]) -> tuple[Use, ...]:
+    """The operands that take the layout of the result; none where it cannot be chosen."""
+    rule = rule_of(expr) if is_call(expr) else None
+    rank = len(var.ty.shape.values) if rule else 0
+    if rule is None or rank > MOST_AXES:
+        return ()
+    operands = [operand for i in rule.carried(expr) for operand in _each(arguments[i])]
+    uses = tuple(operand for operand in operands if isinstance(operand, Use))
+    known = all(isinstance(operand, Use) or is_constant(operand) for operand in operands)
+    return uses if known and all(len(use.order) == rank for use in uses) else ()
+
+
+def _read_as_it_is(value: Known) -> None:
+    if isinstance(value, Use):
+        value.node.read_by(None, value.order)
+    elif isinstance(value, tuple):
+        for entry in value:
+            _read_as_it_is(entry)
+
+
+class _Writer:
+    """The module bound anew, every node in the layout that was chosen for it."""
+
+    def __init__(self, module: Any, graph: _Graph) -> None:
+        self.module = module
+        self.graph = graph
+        self.builder = relax.BlockBuilder()
+        self.taken = UniqueNames()
+        self.origins: dict[str, str] = {}
+        self.bound: dict[Node, dict[Layout, Any]] = {}
+
+    def run(self) -> LayoutsChanged:
+        parameters, bindings = main_bindings(self.module)
+        for var in (*parameters, *(var for var, _ in bindings)):
+            self.taken.take(var.name)
+        with self.builder.function("main", parameters):
+            with self.builder.dataflow():
+                for node, var in zip(self.graph.nodes, parameters, strict=False):
+                    self.bound[node] = {node.layout: var}
+                for node in self.graph.nodes[len(parameters) :]:
+                    self._bind(node)
+                result = self.builder.emit_output(self._as_it_is(self.graph.of(main_result(self.module))))
+            self.builder.emit_func_output(result)
+        return LayoutsChanged(_with_main(self.module, self.builder.get()["main"]), self.origins)
+
+    def _bind(self, node: Node) -> None:
+        name = self._name(node, node.layout)
+        if node.layout != identity(len(node.layout)):
+            self.origins[name] = node.name
+        self.bound[node] = {node.layout: self.builder.emit(self._expr(node), name_hint=name)}
+
+    def _expr(self, node: Node) -> Any:
+        expr = node.expr
+        if is_tuple_get_item(expr):
+            return relax.TupleGetItem(self._as_it_is(self.graph.of(expr.tuple_value)), expr.index)
+        arguments = [self.graph.of(arg) for arg in expr.args]
+        rule = rule_of(expr) if node.free else None
+        if rule is None:
+            args = [self._as_it_is(argument) for argument in arguments]
+            return relax.Call(expr.op, args, expr.attrs, expr.ty_args)
+        carried = rule.carried(expr)
+        args = [
+            self._in_layout(argument, node.layout) if i in carried else self._as_it_is(argument)
+            for i, argument in enumerate(arguments)
+        ]
+        return rule.rebuilt(expr, args, node.layout)
+
+    def _in_layout(self, operand: Known, layout: Layout) -> Any:
+        if isinstance(operand, tuple):
+            return relax.Tuple([self._in_layout(each, layout) for each in operand])
+        if isinstance(operand, Use):
+            return self._tensor(operand.node, compose(operand.order, layout))
+        return operand if layout == identity(len(layout)) else constant_in(operand, layout)
+
+    def _as_it_is(self, value: Known) -> Any:
+        if isinstance(value, tuple):
+            return relax.Tuple([self._as_it_is(entry) for entry in value])
+        return self._tensor(value.node, value.order) if isinstance(value, Use) else value
+
+    def _tensor(self, node: Node, layout: Layout) -> Any:
+        """The variable that holds a node's tensor in a layout; permuted where it is wanted for the first time."""
+        bound = self.bound[node]
+        if layout not in bound:
+            same_bytes = (held for held in bound if node.bytes_order(held) == node.bytes_order(layout))
+            source = next(same_bytes, node.layout)
+            name = self._name(node, layout)
+            if (node, layout) not in self.graph.names:
+                self.origins[name] = node.name
+            permute = relax.op.permute_dims(bound[source], compose(inverse(source), layout))
+            bound[layout] = self.builder.emit(permute, name_hint=name)
+        return bound[layout]
+
+    def _name(self, node: Node, layout: Layout) -> str:
+        """What the module calls these values in this layout; where it did not have them, a name made of the node's."""
+        known = self.graph.names.get((node, layout))
+        return known if known is not None else self.taken.take(f"{node.name}_{layout_name(layout)}")
+
+
+def _with_main(module: Any, main: Any) -> Any:
+    """The module with another ``main``; its other functions stay as they are."""
+    changed = tvm.IRModule(dict(module.functions.items()), attrs=module.attrs)
+    changed.update_func(module.get_global_var("main"), main)
+    return changed

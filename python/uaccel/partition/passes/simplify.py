@@ -1,0 +1,507 @@
+"""Passes over the imported module that keep its meaning."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, Final, Protocol, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from uaccel.errors import ModelError
+from uaccel.model import Array
+from uaccel.ops.exact import requantize_numpy
+from uaccel.ops.operator import (
+    FLOATS,
+    RESHAPE,
+    Channels,
+    Elementwise,
+    IntegerOperator,
+    constant,
+    elementwise_of,
+    info_of,
+    name_of,
+    operator_of,
+)
+from uaccel.tvm_api import (
+    is_call,
+    is_constant,
+    is_operator_call,
+    is_tuple,
+    is_var,
+    main_bindings,
+    main_result,
+    rebuild_main,
+    relax,
+    variables,
+)
+from uaccel.tvm_api.executor import Executor
+
+# What the operators of ``main`` do with channels, the last axis of their tensors: mix them, or keep them apart.
+
+Mask: TypeAlias = NDArray[np.bool_]
+Integers: TypeAlias = NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class MixingLayer:
+    """A convolution or fully connected layer of known weights: it alone can make fewer channels than it reads."""
+
+    var: Any
+    source: Any
+    operator: IntegerOperator[Any]
+    attrs: Any
+    weights: Array
+    bias: Array
+    multiplier: Array
+    shift: Array
+
+    @property
+    def mixes(self) -> bool:
+        """Whether every output channel reads every input channel; else each reads its own."""
+        return self.operator.channels is Channels.MIXED
+
+    @property
+    def bordered(self) -> bool:
+        """Whether some windows see zero points around the input."""
+        return any(getattr(self.attrs, "padding", ()))
+
+    @cached_property
+    def taps(self) -> Integers:
+        """The weights as (output channel, tap, input channel); as (tap, channel) where channels do not mix."""
+        wide = self.weights.astype(np.int64)
+        outputs, inputs = self.weights.shape[0], self.weights.shape[-1]
+        return wide.reshape(outputs, -1, inputs) if self.mixes else wide.reshape(-1, inputs)
+
+
+@dataclass(frozen=True, eq=False)
+class ElementwiseChannels:
+    """An operator whose output channel c depends on channel c of its sources and on no other."""
+
+    var: Any
+    sources: tuple[Any, ...]
+    call: Any
+
+    @property
+    def is_reshape(self) -> bool:
+        return name_of(self.call) == RESHAPE
+
+
+Step: TypeAlias = MixingLayer | ElementwiseChannels
+Steps: TypeAlias = dict[Any, Step]
+"""By variable, in order of execution."""
+
+
+def steps_of(module: Any) -> Steps:
+    """Those bindings of ``main`` that treat channels in a way that is known here."""
+    found = ((var, _step_of(var, expr)) for var, expr in main_bindings(module)[1])
+    return {var: step for var, step in found if step is not None}
+
+
+def _step_of(var: Any, expr: Any) -> Step | None:
+    """What a binding does with channels; None for what reads them in a way of its own."""
+    if not is_operator_call(expr):
+        return None
+    operator = operator_of(expr)
+    if operator is not None and operator.channels is not None and operator.weighted:
+        return _weighted(var, expr, operator)
+    if name_of(expr) == RESHAPE or (operator is not None and operator.channels is Channels.APART):
+        source = expr.args[0]
+        return (
+            ElementwiseChannels(var, (source,), expr)
+            if is_var(source) and channels_of(source) == channels_of(var)
+            else None
+        )
+    return _elementwise(var, expr) if operator is not None and operator.elementwise else None
+
+
+def _weighted(var: Any, call: Any, operator: IntegerOperator[Any]) -> MixingLayer | None:
+    source, *constants = call.args
+    if not is_var(source) or not all(is_constant(arg) for arg in constants):
+        return None
+    step = MixingLayer(var, source, operator, operator.attrs_of(call), *(arg.value.numpy() for arg in constants))
+    plain = getattr(step.attrs, "groups", 1) == 1 if step.mixes else step.weights.shape[-1] == channels_of(source)
+    return step if plain else None
+
+
+def _elementwise(var: Any, call: Any) -> ElementwiseChannels | None:
+    """One tensor and tables, or tensors of one shape: a broadcast one has other channels; nothing of floats."""
+    sources = tuple(arg for arg in call.args if is_var(arg))
+    tables = [arg for arg in call.args[1:] if is_constant(arg)] if elementwise_of(call) is Elementwise.FIRST else []
+    complete = bool(sources) and len(sources) + len(tables) == len(call.args)
+    result = info_of(var)
+    infos = (result, *map(info_of, sources))
+    alike = all(info.shape == result.shape and info.dtype not in FLOATS for info in infos)
+    return ElementwiseChannels(var, sources, call) if complete and result.shape and alike else None
+
+
+def channels_of(value: Any) -> int:
+    """The extent of the last axis; 1 for a tensor of no dimensions."""
+    return info_of(value).shape[-1] if info_of(value).shape else 1
+
+
+def sources_of(step: Step) -> tuple[Any, ...]:
+    return (step.source,) if isinstance(step, MixingLayer) else step.sources
+
+
+# Calls whose arguments are all constants are computed now, by their exact meaning, and become constants.
+
+MOST_BYTES: Final = 1 << 28
+MOST_SECONDS: Final = 30.0
+"""Each call costs as much as compiling it, some 50 ms, however small it is; a sound model has one a convolution."""
+MOST_STEPS: Final = 1 << 42
+"""Elements of a result by those of its largest operand, which no operator goes through more often."""
+
+
+@dataclass(frozen=True)
+class FoldConstants:
+    """Before: any module. After: no call has constants alone for arguments, but where its result is a tuple."""
+
+    name: str = "fold_constants"
+
+    def __call__(self, module: Any) -> Any:
+        return _folded(module, time.process_time() + MOST_SECONDS)
+
+
+def _folded(module: Any, end: float) -> Any:
+    """``end``: of the time that there is, by the processor's clock."""
+    while True:
+        foldable = {var: expr for var, expr in main_bindings(module)[1] if _is_foldable(var, expr)}
+        if not foldable:
+            return module
+        _check_effort(foldable)
+
+        def fold(var: Any, expr: Any) -> Any:
+            if not _is_foldable(var, expr):
+                return expr
+            if time.process_time() > end:
+                raise ModelError(
+                    f"what the model computes from constants alone takes more than {MOST_SECONDS:g} s of a processor; "
+                    "compute it before you export the model"
+                )
+            return constant(evaluate(expr))
+
+        module = rebuild_main(module, fold)
+
+
+def _check_effort(calls: Mapping[Any, Any]) -> None:
+    """A file of few bytes may ask for much: memory for the results, and steps to get there."""
+    made = 0
+    for var, expr in calls.items():
+        info = info_of(var)
+        made += info.size
+        widest = max((_elements(arg) for arg in _arguments(expr)), default=1)
+        if made > MOST_BYTES or info.elements * widest > MOST_STEPS:
+            raise ModelError(
+                f"{var.name} computes {info} from constants alone, which is too much to do while compiling; "
+                "compute it before you export the model"
+            )
+
+
+def _elements(arg: Any) -> int:
+    return int(math.prod(arg.value.shape)) if is_constant(arg) else 1
+
+
+def _arguments(expr: Any) -> list[Any]:
+    return [entry for arg in expr.args for entry in (arg.fields if is_tuple(arg) else [arg])]
+
+
+def _is_foldable(var: Any, expr: Any) -> bool:
+    """A call on tensors that are all known, with one tensor as its result."""
+    if not is_call(expr) or hasattr(var.ty, "fields"):
+        return False
+    operator = operator_of(expr)
+    if operator is not None and not operator.foldable:
+        return False
+    arguments = _arguments(expr)
+    return any(is_constant(arg) for arg in arguments) and not any(is_var(arg) for arg in arguments)
+
+
+def evaluate(call: Any) -> Any:
+    """The value of a call whose arguments are constants."""
+    builder = relax.BlockBuilder()
+    with builder.function("main", []):
+        with builder.dataflow():
+            result = builder.emit_output(relax.Call(call.op, list(call.args), call.attrs, call.ty_args))
+        builder.emit_func_output(result)
+    return np.asarray(Executor(builder.get()).run([])[0])
+
+
+# Which channels hold one number in every element, whatever the model's inputs: found from its inputs onwards.
+
+
+@dataclass(frozen=True, eq=False)
+class ConstantChannels:
+    """For each channel of a value whether it is known, and its number: anything where it is not."""
+
+    mask: Mask
+    number: Integers
+
+
+def nothing_known(channels: int) -> ConstantChannels:
+    return ConstantChannels(np.zeros(channels, np.bool_), np.zeros(channels, np.int64))
+
+
+def known_channels(steps: Steps) -> Mapping[Any, ConstantChannels]:
+    """By variable; a value that is not there has no known channel."""
+    known: dict[Any, ConstantChannels] = {}
+    for var, step in steps.items():
+        found = _of_weighted(step, known) if isinstance(step, MixingLayer) else _of_linked(step, known)
+        if found.mask.any():
+            known[var] = found
+    return known
+
+
+def offsets(step: MixingLayer, known: Mapping[Any, ConstantChannels]) -> ConstantChannels:
+    """The input channels that add the same to every output element, and what they hold above the zero point.
+
+    A channel that is not the zero point adds less where the window sees the border.
+    """
+    source = known.get(step.source) or nothing_known(channels_of(step.source))
+    offset = source.number - step.attrs.input_zero_point
+    return ConstantChannels(source.mask & ((offset == 0) | (not step.bordered)), np.where(source.mask, offset, 0))
+
+
+def _of_weighted(step: MixingLayer, known: Mapping[Any, ConstantChannels]) -> ConstantChannels:
+    """An output channel is known where each channel that it reads is, or has weights of zero."""
+    if step.bias.dtype != np.int32:
+        return nothing_known(len(step.bias))
+    source = offsets(step, known)
+    read = (step.taps != 0).any(axis=-2)
+    mask = ~(read & ~source.mask).any(axis=-1) if step.mixes else ~read | source.mask
+    if not mask.any():
+        return nothing_known(len(mask))
+    sums = step.taps.sum(axis=-2) * np.where(source.mask, source.number, 0)
+    total = step.bias.astype(np.int64) + (sums.sum(axis=-1) if step.mixes else sums)
+    limits = np.iinfo(np.int32)
+    mask &= (total >= limits.min) & (total <= limits.max)
+    number = requantize_numpy(np.where(mask, total, 0), step.multiplier, step.shift, step.attrs.rounding)
+    finished = number + step.attrs.output_zero_point
+    return ConstantChannels(mask, np.clip(finished, step.attrs.clamp_min, step.attrs.clamp_max))
+
+
+def _of_linked(step: ElementwiseChannels, known: Mapping[Any, ConstantChannels]) -> ConstantChannels:
+    """Known where all sources are: the operator is executed on one element a channel."""
+    sources = [known.get(source) for source in step.sources]
+    present = [source for source in sources if source is not None]
+    if len(present) < len(sources):
+        return nothing_known(channels_of(step.var))
+    mask: Mask = np.logical_and.reduce([source.mask for source in present])
+    if not mask.any() or step.is_reshape:
+        return ConstantChannels(mask, present[0].number)
+    operator = operator_of(step.call)
+    if operator is not None and operator.keeps_number:
+        attrs: Any = operator.attrs_of(step.call)
+        return ConstantChannels(mask, np.clip(present[0].number, attrs.clamp_min, attrs.clamp_max))
+    return ConstantChannels(mask, _executed(step, mask, present))
+
+
+def _executed(step: ElementwiseChannels, mask: Mask, present: list[ConstantChannels]) -> Integers:
+    numbers = iter(present)
+    arguments = []
+    for arg in step.call.args:
+        if is_var(arg):
+            values = np.where(mask, next(numbers).number, 0).astype(info_of(arg).dtype)
+            arg = constant(values.reshape((1,) * (len(info_of(arg).shape) - 1) + values.shape))
+        arguments.append(arg)
+    result = evaluate(relax.Call(step.call.op, arguments, step.call.attrs, step.call.ty_args))
+    return np.asarray(result, np.int64).reshape(-1)
+
+
+# Which channels of each value stay: those that something reads and that no bias can stand in for.
+
+
+@dataclass(frozen=True, eq=False)
+class NeededChannels:
+    """The channels that stay, by variable: values that keep their channels apart from each other share one mask."""
+
+    masks: Mapping[Any, Mask]
+    groups: Mapping[Any, Any]
+
+    def stay(self, value: Any) -> Mask:
+        """All of them where the value is none of a step's."""
+        group = self.groups.get(value)
+        return np.ones(channels_of(value), np.bool_) if group is None else self.masks[group]
+
+
+def needed_channels(
+    steps: Steps, fixed: Iterable[Any], known: Mapping[Any, ConstantChannels], multiple: int
+) -> NeededChannels:
+    """The fewest channels that every reader can do with, filled up to ``multiple``; all of the ``fixed`` values.
+
+    At first nothing is needed but what is fixed; then what a reader of something needed needs, until that is all.
+    """
+    groups = _groups(steps)
+    masks = {group: np.zeros(channels_of(group), np.bool_) for group in groups.values()}
+    needs = NeededChannels(masks, groups)
+    for value in fixed:
+        needs.stay(value)[:] = True
+    folded = {step.var: foldable(step, known) for step in steps.values() if isinstance(step, MixingLayer)}
+    while _read(steps, needs, folded) or _filled_up(masks.values(), multiple):
+        pass
+    return needs
+
+
+def foldable(step: MixingLayer, known: Mapping[Any, ConstantChannels]) -> Mask:
+    """The input channels whose share can go into the bias: known ones, if no sum can leave 32 bits."""
+    source = offsets(step, known)
+    none = np.zeros(len(source.mask), np.bool_)
+    if not step.mixes or step.bias.dtype != np.int32 or not source.mask.any():
+        return none
+    shares = np.abs(step.taps.sum(axis=1) * source.number)[:, source.mask].sum(axis=1)
+    fits = (np.abs(step.bias.astype(np.int64)) + shares <= np.iinfo(np.int32).max).all()
+    return source.mask if fits else none
+
+
+def _groups(steps: Steps) -> dict[Any, Any]:
+    """For each value that a step reads or makes, one that stands for all that are linked to it."""
+    parent: dict[Any, Any] = {}
+
+    def find(value: Any) -> Any:
+        parent.setdefault(value, value)
+        while parent[value] is not value:
+            parent[value] = value = parent[parent[value]]
+        return value
+
+    for step in steps.values():
+        for source in sources_of(step):
+            roots = find(source), find(step.var)
+            if _links(step):
+                parent[roots[0]] = roots[1]
+    return {value: find(value) for value in parent}
+
+
+def _links(step: Step) -> bool:
+    return isinstance(step, ElementwiseChannels) or not step.mixes
+
+
+def _read(steps: Steps, needs: NeededChannels, folded: Mapping[Any, Mask]) -> bool:
+    """Readers say what they need; whether that is more than before."""
+    changed = False
+    for step in reversed(steps.values()):
+        if isinstance(step, ElementwiseChannels) or not step.mixes:
+            continue
+        read = (step.taps[needs.stay(step.var)] != 0).any(axis=(0, 1)) & ~folded[step.var]
+        stay = needs.stay(step.source)
+        changed |= bool((read & ~stay).any())
+        stay |= read
+    return changed
+
+
+def _filled_up(masks: Iterable[Mask], multiple: int) -> bool:
+    """Spare channels stay, the first ones, until there are a multiple of some number; whether any did."""
+    changed = False
+    for mask in masks:
+        count = max(1, int(mask.sum()))
+        spare = np.flatnonzero(~mask)[: -(-count // multiple) * multiple - int(mask.sum())]
+        mask[spare] = True
+        changed |= len(spare) > 0
+    return changed
+
+
+# Channels that are known at compile time, or that nobody reads, are cut out of weights and tensors.
+
+
+@dataclass(frozen=True)
+class DropChannels:
+    """Before: any module. After: no channel inside it is spare, but those that make counts a multiple.
+
+    A channel is spare when it holds one number that its readers' biases can take in, or when nothing needed depends
+    on it. What stays computes what it did: every tensor is the one it was, with channels left out.
+    """
+
+    name: str = "drop_channels"
+    multiple: int = 4
+
+    def __call__(self, module: Any) -> Any:
+        steps = steps_of(module)
+        known = known_channels(steps)
+        needs = needed_channels(steps, _fixed(module, steps), known, self.multiple)
+        if all(mask.all() for mask in needs.masks.values()):
+            return module
+
+        def change(var: Any, expr: Any) -> Any:
+            step = steps.get(var)
+            if step is None:
+                return expr
+            return _cut(step, expr, needs, known) if isinstance(step, MixingLayer) else _cut_shape(step, expr, needs)
+
+        return rebuild_main(module, change)
+
+
+def _fixed(module: Any, steps: Steps) -> list[Any]:
+    """The values that keep all of their channels: inputs and outputs, and what other operators read or make."""
+    parameters, bindings = main_bindings(module)
+    outside = [*parameters, *variables(main_result(module))]
+    for var, expr in bindings:
+        if var not in steps:
+            outside += [var, *variables(expr)]
+    involved = {value for step in steps.values() for value in (step.var, *sources_of(step))}
+    return [value for value in outside if value in involved]
+
+
+def _cut(step: MixingLayer, call: Any, needs: NeededChannels, known: Mapping[Any, ConstantChannels]) -> Any:
+    """The layer with the output channels that stay, of the input channels that stay."""
+    outputs, inputs = needs.stay(step.var), needs.stay(step.source)
+    if outputs.all() and inputs.all():
+        return call
+    weights = step.weights[outputs][..., inputs] if step.mixes else step.weights[..., outputs]
+    per_channel = (_with_dropped(step, inputs, known), step.multiplier, step.shift)
+    attrs = step.attrs if step.mixes else replace(step.attrs, groups=int(outputs.sum()))
+    constants = [constant(weights), *(constant(values[outputs]) for values in per_channel)]
+    return step.operator(call.args[0], *constants, attrs=attrs)
+
+
+def _with_dropped(step: MixingLayer, inputs: NDArray[np.bool_], known: Mapping[Any, ConstantChannels]) -> Array:
+    """The bias with what dropped input channels added to every sum."""
+    dropped = foldable(step, known) & ~inputs
+    if not dropped.any():
+        return step.bias
+    shares = step.taps.sum(axis=1)[:, dropped] @ offsets(step, known).number[dropped]
+    return np.asarray(step.bias + shares, step.bias.dtype)
+
+
+def _cut_shape(step: ElementwiseChannels, call: Any, needs: NeededChannels) -> Any:
+    """The same call: types are inferred anew. A reshape alone states its shape."""
+    stay = needs.stay(step.var)
+    if not step.is_reshape or stay.all():
+        return call
+    return relax.op.reshape(call.args[0], (*info_of(step.var).shape[:-1], int(stay.sum())))
+
+
+# Bindings whose value nobody reads are dropped, so that no layer computes for nothing.
+
+
+@dataclass(frozen=True)
+class RemoveDeadCode:
+    """Before: any module. After: every binding is read by another one or by the result."""
+
+    name: str = "remove_dead_code"
+
+    def __call__(self, module: Any) -> Any:
+        return relax.transform.DeadCodeElimination(["main"])(module)
+
+
+# Passes over the imported module that keep its meaning: one a file, a frozen dataclass with its options as fields.
+
+
+class Pass(Protocol):
+    """Takes a normalised module, gives a normalised module that computes the same."""
+
+    @property
+    def name(self) -> str: ...
+    def __call__(self, module: Any) -> Any: ...
+
+
+PASSES: Sequence[Pass] = (RemoveDeadCode(), FoldConstants(), DropChannels())
+
+
+def simplify(module: Any) -> Any:
+    """All passes in order."""
+    for step in PASSES:
+        module = step(module)
+    return module

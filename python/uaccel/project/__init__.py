@@ -1,1 +1,0 @@
-"""Firmware projects: a folder of plain C and CMake around one archive."""

@@ -1,0 +1,1 @@
+"""A float model made a quantised one, and how good it is."""

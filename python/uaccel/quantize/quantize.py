@@ -1,0 +1,83 @@
+"""A float model made a quantised one."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import IO
+
+from uaccel.quantize import calibration as float_model
+from uaccel.quantize.calibration import Calibration, Pixels, read_calibration
+from uaccel.quantize.onnx import OnnxMaker, Options
+from uaccel.quantize.quality import LayerQuality, Quality
+from uaccel.quantize.search import Choice, Goal, Maker, Progress, chosen, search
+from uaccel.quantize.torch import TorchMaker, read_torch
+from uaccel.util.files import write_atomically
+
+# Who quantises a file: by what its name ends with.
+
+
+def maker_of(
+    model: Path, data: Path, labels: Path | None, pixels: Pixels, options: Options, folder: Path, step: Progress
+) -> tuple[Maker, Calibration]:
+    """The float model read, and the samples; ``folder`` is for files in between."""
+    float_model.check_path(model)
+    if model.suffix.lower() == ".pt2":
+        program = read_torch(model, options)
+        calibration = read_calibration(data, program.inputs, labels, pixels)
+        return TorchMaker(program, calibration, options, folder, step), calibration
+    source = float_model.read(model)
+    calibration = read_calibration(data, source.inputs, labels, pixels)
+    return OnnxMaker(source, calibration, options, folder, step), calibration
+
+
+# A quantised model of a float one: made as wished or as a search finds, compared, and written if all goes well.
+
+
+@dataclass(frozen=True)
+class QuantOptions:
+    """Layers by name or pattern; ``goal``: what a search must reach by more of them."""
+
+    floats: tuple[str, ...] = ()
+    sixteen: tuple[str, ...] = ()
+    goal: Goal | None = None
+
+
+@dataclass(frozen=True)
+class Quantised:
+    """Bytes of the file and of its constants, before and after; ``gains``: of layers that the search chose, in dB."""
+
+    size: tuple[int, int]
+    weights: tuple[int, int]
+    quality: Quality
+    layers: tuple[LayerQuality, ...]
+    digest: str
+    """SHA-256 of the file."""
+    choice: Choice
+    gains: Mapping[str, float]
+
+
+def quantise(maker: Maker, wishes: QuantOptions, output: Path, step: Progress) -> Quantised:
+    """Write the quantised model, if all goes well."""
+    choice, gains = chosen(maker.layers(), wishes.floats, wishes.sixteen), {}
+    if wishes.goal is not None:
+        found = search(maker, choice, wishes.goal, step)
+        choice, gains = found.choice, dict(found.gains)
+    step("quantise")
+    made = maker.make(choice)
+    step("compare with the float model")
+    quality, layers = maker.quality(made), maker.compared(made)
+    data = made.read_bytes()
+    step(f"write {output}")
+    write_atomically(output, partial(_write, data), "-o")
+    (size, weights), after = maker.sizes(), maker.weights(made)
+    return Quantised(
+        (size, len(data)), (weights, after), quality, layers, hashlib.sha256(data).hexdigest(), choice, gains
+    )
+
+
+def _write(data: bytes, stream: IO[bytes]) -> None:
+    stream.write(data)

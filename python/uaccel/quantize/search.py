@@ -1,0 +1,150 @@
+"""Which layers are quantised as all are, which stay float, and which give 16 bits; and what makes models of that."""
+
+from __future__ import annotations
+
+import difflib
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import Final, Protocol
+
+from uaccel.errors import InputError
+from uaccel.quantize.quality import LayerQuality, Quality
+
+FLOAT, SIXTEEN = "float", "int16"
+Progress = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class Choice:
+    """Names of layers."""
+
+    floats: frozenset[str] = frozenset()
+    sixteen: frozenset[str] = frozenset()
+
+    def plus(self, name: str, kind: str) -> Choice:
+        if kind == FLOAT:
+            return replace(self, floats=self.floats | {name})
+        return replace(self, sixteen=self.sixteen | {name})
+
+    def without(self, name: str) -> Choice:
+        return Choice(self.floats - {name}, self.sixteen - {name})
+
+    @property
+    def kinds(self) -> dict[str, str]:
+        return dict.fromkeys(sorted(self.floats), FLOAT) | dict.fromkeys(sorted(self.sixteen), SIXTEEN)
+
+
+@dataclass(frozen=True)
+class QuantLayer:
+    name: str
+    op: str
+
+
+class Maker(Protocol):
+    """Of quantised models, from one float model and its samples."""
+
+    def layers(self) -> Sequence[QuantLayer]:
+        """Those that may be chosen."""
+
+    def make(self, choice: Choice) -> Path: ...
+
+    def quality(self, made: Path) -> Quality: ...
+
+    def compared(self, made: Path) -> tuple[LayerQuality, ...]: ...
+
+    def sizes(self) -> tuple[int, int]:
+        """Bytes of the float model's file, and of its constants."""
+
+    def weights(self, made: Path) -> int:
+        """Bytes of a model's constants."""
+
+
+def chosen(layers: Sequence[QuantLayer], floats: Sequence[str], sixteen: Sequence[str]) -> Choice:
+    """By names or patterns of names, as shells have them."""
+    return Choice(_named(layers, floats, "--leave-out"), _named(layers, sixteen, "--sixteen"))
+
+
+def _named(layers: Sequence[QuantLayer], patterns: Sequence[str], option: str) -> frozenset[str]:
+    names = [layer.name for layer in layers]
+    found: set[str] = set()
+    for pattern in patterns:
+        fitting = {name for name in names if name == pattern or fnmatchcase(name, pattern)}
+        if not fitting:
+            near = difflib.get_close_matches(pattern, names, 3, 0.4) or names[:3]
+            raise InputError(f'{option}: no layer is called "{pattern}"; near are {", ".join(near)}')
+        found |= fitting
+    return frozenset(found)
+
+
+@dataclass(frozen=True)
+class Goal:
+    """What must hold, and what those layers become that lose most. ``snr`` in dB of every output, ``loss`` of top-1 in
+    points of a hundred; None where nothing is asked."""
+
+    snr: float | None = None
+    loss: float | None = None
+    trade: str = SIXTEEN
+
+    def holds(self, quality: Quality) -> bool:
+        if self.snr is not None and noise(quality) < self.snr:
+            return False
+        if self.loss is None or quality.top1 is None:
+            return True
+        return 100 * (quality.top1[0] - quality.top1[1]) <= self.loss + 1e-9
+
+    def said(self, quality: Quality) -> str:
+        parts = [] if self.snr is None else [f"signal to noise {noise(quality):.1f} dB"]
+        if self.loss is not None and quality.top1 is not None:
+            parts.append(f"top-1 {100 * quality.top1[1]:.1f} %")
+        return ", ".join(parts)
+
+
+def noise(quality: Quality) -> float:
+    """Signal to noise of the worst output."""
+    return min((math.inf if each.snr is None else each.snr for each in quality.outputs.values()), default=math.inf)
+
+
+@dataclass(frozen=True)
+class Found:
+    choice: Choice
+    gains: Mapping[str, float]
+    """What the outputs gain, in dB, by each layer that was chosen, where it alone is."""
+
+
+NEAR: Final = 1e-6
+
+
+def search(maker: Maker, start: Choice, goal: Goal, step: Progress) -> Found:
+    """The fewest layers that can be found: none of them can go back without losing the goal."""
+    first = maker.quality(maker.make(start))
+    if goal.holds(first):
+        return Found(start, {})
+    gains = _gains(maker, start, goal, noise(first), step)
+    choice, names, best = start, list[str](), first
+    for name in sorted(gains, key=lambda name: -gains[name]):
+        choice, names = choice.plus(name, goal.trade), [*names, name]
+        step(f"try {len(names)} of {len(gains)} layers in {goal.trade}")
+        best = maker.quality(maker.make(choice))
+        if goal.holds(best):
+            break
+    if not goal.holds(best):
+        wider = "" if goal.trade == FLOAT else ", or --trade float"
+        raise InputError(f"with every layer in {goal.trade} there is {goal.said(best)} still; ask for less{wider}")
+    for name in reversed(names[:-1]):
+        step(f"try without {name}")
+        if goal.holds(maker.quality(maker.make(choice.without(name)))):
+            choice = choice.without(name)
+    return Found(choice, {name: gains[name] for name in names if name in choice.kinds})
+
+
+def _gains(maker: Maker, start: Choice, goal: Goal, first: float, step: Progress) -> dict[str, float]:
+    """Of each layer that is left."""
+    left = [layer.name for layer in maker.layers() if layer.name not in start.kinds]
+    gains: dict[str, float] = {}
+    for number, name in enumerate(left):
+        step(f"measure layer {number + 1} of {len(left)}: {name} in {goal.trade}")
+        gains[name] = noise(maker.quality(maker.make(start.plus(name, goal.trade)))) - first
+    return {name: gain for name, gain in gains.items() if abs(gain) > NEAR} or gains

@@ -1,0 +1,317 @@
+"""What a compilation tells, as plain data: who computes what and why, the graph, the memory plan."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any, Final
+
+from uaccel.board import Board
+from uaccel.build.project import Footprint
+from uaccel.codegen.generate import io_bytes, layer_facts, state_facts
+from uaccel.codegen.layers import LayerFunctions
+from uaccel.codegen.weights import ConstantPool
+from uaccel.lower.placement import Place, computed_before, lifetimes, needed_by_layer
+from uaccel.lower.plan_search import Estimator, far_off
+from uaccel.lower.program import Layer, Program, view_roots
+from uaccel.pipeline import Compiled
+from uaccel.report.run_json import (
+    SCHEMA,
+    Facts,
+    fallback_report,
+    flash_report,
+    layer_reports,
+    memory_report,
+    offloaded_report,
+    with_code,
+)
+from uaccel.util.text import BOUNDED, CPU
+from uaccel.version import __version__
+
+# What a compilation tells: the JSON of section "report" in docs/cli.md.
+
+
+def compile_report(compiled: Compiled) -> dict[str, Any]:
+    """What is known without building: sizes that only a linker knows are null."""
+    program, signature = compiled.program, compiled.model.signature
+    layers = facts_of(program)
+    state = {"state": state_facts(program)} if program.state else {}
+    return state | {
+        "model": compiled.model.name,
+        "name": program.name,
+        "board": compiled.board,
+        "workspace_io": compiled.options.workspace_io,
+        "favour": program.favour.value,
+        "accelerators": [accelerator.name for accelerator in compiled.accelerators],
+        "inputs": {spec.name: spec.to_json() for spec in signature.inputs},
+        "outputs": {spec.name: spec.to_json() for spec in signature.outputs},
+        "layers": with_code(layer_reports(layers, None, {}, {}), None),
+        "ram": ram_report(compiled, None, stack=None),
+        "flash": flash_report(compiled.generated.weight_bytes, None, compiled.generated.constant_pools),
+        "offloaded": offloaded_report(layers),
+        "fallback": fallback_report(layers),
+        "warnings": compiled.warnings,
+    }
+
+
+def facts_of(program: Program) -> list[Facts]:
+    return [layer_facts(layer) for layer in program.layers]
+
+
+def ram_report(compiled: Compiled, taken: Footprint | None, *, stack: int | None) -> dict[str, Any]:
+    placement = compiled.placement
+    io = io_bytes(compiled.program, compiled.options)
+    state = placement.state if compiled.program.state else None
+    pools = {"pools": dict(placement.pools)} if len(placement.pools) > 1 else {}
+    bound = placement.plan.lower_bound
+    copied = compiled.generated.copied_bytes
+    return pools | memory_report(placement.arena, bound, BOUNDED, io, taken, stack=stack, state=state, copied=copied)
+
+
+# What ``uaccel explain`` tells of a compilation: who computes what, why, what it costs, where layouts change.
+
+LAYOUT_CHANGE: Final = "permute_dims"
+
+
+def explain(compiled: Compiled) -> dict[str, Any]:
+    decisions = compiled.partitioned.decisions
+    layers, facts = compiled.program.layers, facts_of(compiled.program)
+    of_model = {decision.layer for decision in decisions}
+    return {
+        "model": compiled.model.name,
+        "board": compiled.board,
+        "accelerators": [accelerator.name for accelerator in compiled.accelerators],
+        "layers": [decision.to_json() for decision in decisions],
+        "engines": _shares(compiled),
+        "regions": [_region(layer) for layer in layers if layer.on_accelerator],
+        "layout_changes": [
+            {"layer": layer.name, "bytes": layer.outputs[0].info.size}
+            for layer in layers
+            if layer.op == LAYOUT_CHANGE and layer.name not in of_model and not layer.is_view
+        ],
+        "added": [
+            {"name": layer.name, "op": layer.op, "reason": layer.reason}
+            for layer in layers
+            if not layer.on_accelerator and not layer.covers and layer.name not in of_model
+        ],
+        "offloaded": offloaded_report(facts),
+        "fallback": fallback_report(facts),
+        "plans": [plan.to_json() for plan in compiled.plans],
+        "estimates_off": [
+            {"layer": off.layer, "estimate": round(off.estimate), "measured": off.measured}
+            for off in far_off(compiled.program, compiled.selection)
+        ],
+        "warnings": compiled.warnings,
+    }
+
+
+def _shares(compiled: Compiled) -> dict[str, dict[str, int]]:
+    shares: dict[str, dict[str, int]] = {}
+    for engine in (*(accelerator.name for accelerator in compiled.accelerators), CPU):
+        rows = [decision for decision in compiled.partitioned.decisions if decision.engine == engine]
+        shares[engine] = {"layers": len(rows), "macs": sum(row.macs for row in rows)}
+    return shares
+
+
+def _region(layer: Layer) -> dict[str, Any]:
+    return {
+        "name": layer.name,
+        "engine": layer.engine,
+        "layers": [covered.name for covered in layer.covers],
+        "inputs": [list(value.info.shape) for value in layer.inputs],
+        "outputs": [list(value.info.shape) for value in layer.outputs],
+        "functions": list(dict.fromkeys(call.function for call in layer.kernel.calls)),
+    }
+
+
+# What a report page shows beside figures: where a run comes from, its graph, its memory plan and who decided what.
+#
+# All of it is plain data, a part of the JSON of ``uaccel run`` (``docs/cli.md``).
+
+LONGEST_SOURCE: Final = 60_000
+"""Characters of one layer's C that are told; constants are not among them."""
+
+
+def structure(compiled: Compiled, board: Board, file: Path, command: str) -> dict[str, Any]:
+    """``command`` is what to type for the same run."""
+    return {
+        "schema": SCHEMA,
+        "uaccel": __version__,
+        "source": {
+            "file": file.name,
+            "format": compiled.model.source_format,
+            "bytes": file.stat().st_size if file.is_file() else None,
+            "sha256": compiled.model.digest,
+            "command": command,
+        },
+        "target": _target(board),
+        "graph": {"values": values_report(compiled), "layers": _layers(compiled)},
+        "plan": plan_report(compiled),
+        "constants": [
+            {"symbol": array.symbol, "bytes": array.data.nbytes, "layers": list(array.users)}
+            | ({"pool": array.pool} if array.pool else {})
+            for array in compiled.generated.arrays
+        ],
+        "decisions": [decision.to_json() for decision in compiled.partitioned.decisions],
+        "plans": [plan.to_json() for plan in compiled.plans],
+        "engines": [_engine(accelerator) for accelerator in compiled.accelerators],
+    }
+
+
+def _target(board: Board) -> dict[str, Any]:
+    hz = board.timer.hz if board.timer.kind in ("systick", "mcycle") else None  # others tick apart from the CPU
+    return {
+        "board": board.name,
+        "description": board.description,
+        "cpu": board.cpu.name,
+        "features": list(board.cpu.features),
+        "hz": hz,
+        "emulated": board.runs[0].kind in ("qemu", "rtl"),
+        "memories": [{"name": m.name, "kind": m.kind, "bytes": m.length} for m in board.memories],
+    }
+
+
+def _engine(accelerator: Any) -> dict[str, Any]:
+    """``macs_per_cycle`` and ``bytes_per_cycle`` are null where its description does not state them."""
+    return {
+        "name": accelerator.name,
+        "description": accelerator.description,
+        "tolerance": accelerator.tolerance,
+        "memories": dict(accelerator.memories),
+        "macs_per_cycle": accelerator.macs_per_cycle,
+        "bytes_per_cycle": accelerator.bytes_per_cycle,
+    }
+
+
+def values_report(compiled: Compiled) -> dict[str, dict[str, Any]]:
+    """Every tensor of the program: what it is, where it lies, and from which layer to which it is needed."""
+    program, placement = compiled.program, compiled.placement
+    lives = lifetimes(program, workspace_io=compiled.options.workspace_io)
+    every = [*program.inputs, *program.outputs]
+    every += [value for layer in program.layers for value in (*layer.inputs, *layer.outputs)]
+    roots = view_roots(program.layers)
+    found: dict[str, dict[str, Any]] = {}
+    for value in every:
+        place, life = placement.places.get(value.name), lives.get(value.name)
+        found[value.name] = {
+            "tensor": value.spec.name,
+            **value.spec.to_json(),
+            "bytes": value.info.size,
+            **(place.to_json() if place is not None else {"memory": None, "offset": None}),
+            "first": life.first if life is not None else None,
+            "last": life.last if life is not None else None,
+            "view_of": roots.get(value.name),
+        }
+    return found
+
+
+def plan_report(compiled: Compiled) -> dict[str, Any]:
+    """The memory plan: blocks of bytes from a first to a last layer, and how near it is to what must be."""
+    placement = compiled.placement
+    plan = placement.plan
+    ahead = compiled.generated.ahead.blocks(compiled.program)
+    found = needed_by_layer(compiled.program, workspace_io=compiled.options.workspace_io, ahead=ahead)
+    return {
+        "arena": placement.arena,
+        "lower_bound": plan.lower_bound,
+        "optimal": plan.optimal,
+        "steps": len(compiled.program.layers),
+        "blocks": [
+            {"name": b.name, "size": b.size, "first": b.first, "last": b.last, "offset": plan.offsets[b.name]}
+            for b in placement.blocks
+        ],
+        "scratch": [
+            {
+                "layer": layer.name,
+                "step": layer.index,
+                "bytes": layer.scratch,
+                **_place(placement.scratch[layer.index]),
+            }
+            for layer in compiled.program.layers
+            if layer.index in placement.scratch
+        ],
+        "ahead": [
+            {
+                "layer": compiled.program.layers[index].name,
+                "first": computed_before(compiled.program, index),
+                "last": index,
+                "bytes": ahead[index],
+                **_place(place),
+            }
+            for index, place in placement.ahead.items()
+        ],
+        "pools": [{"name": name, "bytes": size} for name, size in placement.pools.items()],
+        "live": [
+            found.get(step, sum(block.size for block in placement.blocks if block.live(step)))
+            for step in range(len(compiled.program.layers))
+        ],
+        "overlaps": [asdict(overlap) for overlap in placement.overlaps],
+        "state": placement.state,
+    }
+
+
+def _place(place: Place) -> dict[str, Any]:
+    return {"offset": place.offset} | ({"pool": place.pool} if place.pool else {})
+
+
+def _layers(compiled: Compiled) -> list[dict[str, Any]]:
+    estimator = Estimator(compiled.selection)
+    calls = {call.layer: call for call in compiled.partitioned.calls.values() if len(call.covers) > 1}
+    rows = [(layer, _layer(layer, estimator)) for layer in compiled.program.layers]
+    for layer, row in rows:
+        if layer.name in calls:
+            covers = [(c.name, list(c.sources), list(c.results)) for c in calls[layer.name].covers]
+            row["inner"] = _inner(covers)
+        elif layer.streaming is not None:
+            covers = [(o.name, [v.name for v in o.inputs], [v.name for v in o.outputs]) for o in layer.operators]
+            row["inner"] = _inner(covers)
+    return [row for _, row in rows]
+
+
+def _inner(covers: list[tuple[str, list[Any], list[str]]]) -> list[dict[str, Any]]:
+    """Operators that are computed in one go, by name, sources and results: which of them each reads, and what values
+    from outside."""
+    maker = {result: name for name, _, results in covers for result in results}
+    return [
+        {
+            "name": name,
+            "reads": list(dict.fromkeys(maker[source] for source in sources if source in maker)),
+            "outside": [source for source in sources if source is not None and source not in maker],
+            "results": results,
+        }
+        for name, sources, results in covers
+    ]
+
+
+def _layer(layer: Layer, estimator: Estimator) -> dict[str, Any]:
+    estimate, choice = estimator.by_rule(layer), layer.choice
+    return {
+        "name": layer.name,
+        "op": layer.op,
+        "engine": layer.engine,
+        "inputs": [value.name for value in layer.inputs],
+        "outputs": [value.name for value in layer.outputs],
+        "view": layer.is_view,
+        "scratch": layer.scratch,
+        "covers": [covered.name for covered in layer.covers],
+        "functions": list(dict.fromkeys(call.function for call in layer.kernel.calls)),
+        "estimate": {"instructions": round(estimate.instructions), "cycles": round(estimate.cycles)},
+        "moved": layer.moved,
+        "choice": None
+        if choice is None
+        else {"options": list(choice.options), "picked": choice.options[choice.picked], "why": choice.why},
+    }
+
+
+def sources_report(compiled: Compiled) -> dict[str, str]:
+    """The C of each layer that has a function: what it shares with others as well."""
+    program = compiled.program
+    generated = compiled.generated
+    functions = LayerFunctions(program, ConstantPool(program, generated.names), generated.ahead)
+    texts = {layer.name: functions.of(layer) for layer in program.layers if not layer.is_view}
+    return {name: _shortened(text) for name, text in texts.items()}
+
+
+def _shortened(text: str) -> str:
+    rest = len(text) - LONGEST_SOURCE
+    return text if rest <= 0 else f"{text[:LONGEST_SOURCE]}\n/* {rest} more characters: see the generated file */\n"

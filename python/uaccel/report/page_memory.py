@@ -1,0 +1,398 @@
+"""RAM over time, and flash by rectangles."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from markupsafe import Markup
+
+from uaccel.report.stored_run import Run
+from uaccel.report.svg import DETAILS, Section, drawing, ellipsize, join_words, percent, size, tag, text, ticks, title
+
+# The arena over time: which bytes are whose while which layer runs.
+
+HEIGHT, LEFT, BOTTOM, TOP, RIGHT = 340.0, 78.0, 34.0, 14.0, 12.0
+NARROWEST, WIDEST, WHOLE = 14.0, 240.0, 900.0
+LETTERS: Final = 48
+"""Of a name within a sentence: those that converters make of fused operators have hundreds."""
+
+
+@dataclass(frozen=True)
+class Held:
+    """Bytes that something holds from a first to a last step, both included."""
+
+    name: str
+    kind: str
+    bytes: int
+    offset: int
+    first: int
+    last: int
+    pool: str = ""
+
+
+def section(run: Run) -> Section:
+    plan = run.section("plan")
+    if not plan:
+        return Section("memory", "Memory over time", missing=f"This result holds no memory plan; {DETAILS}.")
+    held = holders(run)
+    step, most = peak(plan)
+    context = {
+        "charts": list(_charts(run, plan, held, step)),
+        "held": sorted(held, key=lambda one: (one.first, one.offset)),
+        "step_names": [one.name for one in run.steps],
+        "peak": _peak(run, held, step, most),
+        "arena": size(plan["arena"]),
+        "bound": _bound(plan),
+        "memories": _memories(run),
+        "placed": any(memory["used"] for memory in _memories(run)),
+        "stored": any(memory["constants"] for memory in _memories(run)),
+        "whole": len(plan.get("pools") or ()) < 2,
+        "name_of": lambda number: _name(run, number),
+    }
+    return Section("memory", "Memory over time", "memory.html", context)
+
+
+def holders(run: Run) -> list[Held]:
+    """Tensors in the arena and layers' scratch; views have no bytes of their own."""
+    found = []
+    for name, value in run.values.items():
+        placed = value.get("memory") == "arena" and value.get("first") is not None
+        if placed and not value.get("view_of"):
+            words = str(value.get("tensor") or name)
+            found.append(
+                Held(
+                    words,
+                    "tensor",
+                    value["bytes"],
+                    value["offset"],
+                    value["first"],
+                    value["last"],
+                    value.get("pool", ""),
+                )
+            )
+    plan = run.section("plan")
+    found += [_apart(entry, "scratch", entry["step"], entry["step"]) for entry in plan.get("scratch", ())]
+    return found + [_apart(entry, "constants", entry["first"], entry["last"]) for entry in plan.get("ahead", ())]
+
+
+def _apart(entry: Mapping[str, Any], kind: str, first: int, last: int) -> Held:
+    """What a layer has beside its tensors, from step to step."""
+    words, place = f"{kind} of {entry['layer']}", (entry["bytes"], entry["offset"])
+    return Held(words, "scratch", *place, first, last, entry.get("pool", ""))
+
+
+def live(plan: Mapping[str, Any]) -> list[int]:
+    """Bytes that must be intact at each step; outputs that lie over what is read of their inputs count once."""
+    if any(plan.get("live") or ()):
+        return list(plan["live"])
+    steps = max(1, plan["steps"])
+    return [sum(b["size"] for b in plan["blocks"] if b["first"] <= step <= b["last"]) for step in range(steps)]
+
+
+def peak(plan: Mapping[str, Any]) -> tuple[int, int]:
+    """The first step with the most live bytes, and how many."""
+    sums = live(plan)
+    most = max(sums)
+    return sums.index(most), most
+
+
+def _peak(run: Run, held: list[Held], step: int, most: int) -> str:
+    """In words."""
+    there = sorted((one for one in held if one.first <= step <= one.last), key=lambda one: -one.bytes)
+    names = [f"{ellipsize(one.name, LETTERS)} ({size(one.bytes)})" for one in there[:4]]
+    more = [f"{len(there) - 4} more"] if len(there) > 4 else []
+    what = f", held by {join_words([*names, *more])}" if there else ""
+    return f"Most bytes are alive while {_name(run, step)} runs: {size(most)}{what}."
+
+
+def _bound(plan: Mapping[str, Any]) -> str:
+    arena, bound = plan["arena"], plan["lower_bound"]
+    if arena <= bound:
+        return "No arena can be smaller: it is as large as what is alive at once."
+    proved = "; no plan of fewer bytes exists" if plan.get("optimal") else ""
+    return f"At least {size(bound)} are alive at once; the plan takes {percent(arena - bound, bound)} more{proved}."
+
+
+def _name(run: Run, number: int) -> str:
+    if number < 0:
+        return "before the first layer"
+    return run.steps[number].name if number < len(run.steps) else "after the last layer"
+
+
+def _memories(run: Run) -> list[dict[str, Any]]:
+    """Each memory of the board, and what the plan has put there where it says so."""
+    uses: dict[str, int] = {}
+    for pool in run.section("plan").get("pools", ()):
+        uses[pool.get("memory") or pool.get("name", "")] = pool.get("bytes") or pool.get("size") or 0
+    constants = run.section("flash").get("pools") or {}
+    return [
+        {
+            "name": m["name"],
+            "kind": m["kind"],
+            "bytes": size(m["bytes"]),
+            "used": size(uses[m["name"]]) if m["name"] in uses else "",
+            "constants": size(constants[m["name"]]) if m["name"] in constants else "",
+        }
+        for m in run.section("target").get("memories", ())
+    ]
+
+
+def _charts(run: Run, plan: Mapping[str, Any], held: list[Held], step: int) -> Iterator[tuple[str, Markup]]:
+    """Of the arena, or of each pool that it is divided among."""
+    pools = [pool for pool in plan.get("pools", ()) if pool["bytes"]]
+    if len(pools) > 1:
+        for pool in pools:
+            there = [one for one in held if one.pool == pool["name"]]
+            yield (
+                f"{pool['name']}: {size(pool['bytes'])}",
+                _chart(run, dict(plan) | {"arena": pool["bytes"]}, there, step, whole=False),
+            )
+    elif plan["arena"]:
+        yield "", _chart(run, plan, held, step, whole=True)
+
+
+def _chart(run: Run, plan: Mapping[str, Any], held: list[Held], peak_step: int, *, whole: bool) -> Markup:
+    """``whole``: of all bytes, so that what is alive and the bound can be drawn."""
+    steps = max(1, plan["steps"])
+    column = min(WIDEST, max(NARROWEST, WHOLE / steps))
+    unit = 1024 if plan["arena"] >= 10 * 1024 else 1
+    marks = [tick * unit for tick in ticks(plan["arena"] / unit)]
+    top = marks[-1]
+    width, height = LEFT + column * steps + RIGHT, TOP + HEIGHT + BOTTOM
+
+    def y(offset: float) -> float:
+        return TOP + HEIGHT * (1 - offset / top)
+
+    parts = [Markup("")]
+    for tick in marks:
+        parts.append(tag("line", x1=LEFT, x2=width - RIGHT, y1=y(tick), y2=y(tick), class_="grid"))
+        parts.append(text(LEFT - 6, y(tick) + 4, size(tick), "end"))
+    parts.append(tag("rect", x=LEFT + column * peak_step, y=TOP, width=column, height=HEIGHT, class_="peak"))
+    parts += [_rectangle(run, one, column, steps, y) for one in held]
+    line = " ".join(
+        f"{LEFT + column * x:.0f},{y(bytes_):.1f}" for i, bytes_ in enumerate(live(plan)) for x in (i, i + 1)
+    )
+    bound = y(plan["lower_bound"])
+    if whole:
+        parts.append(tag("polyline", points=line, class_="live"))
+        parts.append(tag("line", x1=LEFT, x2=width - RIGHT, y1=bound, y2=bound, class_="bound"))
+    every = max(1, round(46 / column))
+    for step in range(0, steps, every):
+        parts.append(text(LEFT + column * (step + 0.5), TOP + HEIGHT + 16, str(step), "middle"))
+    parts.append(text(LEFT, height - 4, "layer, in order of execution"))
+    label = f"The arena of {size(plan['arena'])} over {steps} layers: {len(held)} tensors and scratch areas"
+    return drawing(round(width), round(height), label, parts, "memory")
+
+
+def _rectangle(run: Run, one: Held, column: float, steps: int, y: Any) -> Markup:
+    first, last = max(0, one.first), min(steps - 1, one.last)
+    x, width = LEFT + column * first, column * max(1, last - first + 1)
+    upper, lower = y(one.offset + one.bytes), y(one.offset)
+    when = f"{_name(run, one.first)} to {_name(run, one.last)}" if one.first != one.last else _name(run, one.first)
+    tip = f"{one.name}: {size(one.bytes)} at {one.offset}, {when}"
+    parts = [tag("rect", title(tip), x=x + 0.5, y=upper, width=width - 1, height=max(1.0, lower - upper))]
+    letters = int((width - 8) / 7.2)
+    if lower - upper > 14 and letters > 4:
+        parts.append(text(x + 4, (upper + lower) / 2 + 4, ellipsize(one.name, letters)))
+    producer = run.steps[first].engine if 0 <= one.first < len(run.steps) else ""
+    class_ = one.kind if one.kind == "scratch" else f"tensor {run.engine_class(producer) if producer else 'io'}"
+    return tag("g", *parts, class_=f"held {class_}", data_tip=tip)
+
+
+# Rectangles whose areas are as given, as square as can be.
+
+
+@dataclass(frozen=True)
+class Box:
+    x: float
+    y: float
+    width: float
+    height: float
+
+    @property
+    def area(self) -> float:
+        return self.width * self.height
+
+
+def treemap(sizes: Sequence[float], box: Box) -> list[Box]:
+    """A box for each size, in their order; the largest first gives the best ones. Sizes are above 0."""
+    total = sum(sizes)
+    if not sizes or total <= 0:
+        return []
+    scale = box.area / total
+    found: list[Box] = []
+    rest, areas = box, [size * scale for size in sizes]
+    while areas:
+        side = min(rest.width, rest.height)
+        taken = 1
+        while taken < len(areas) and _worst(areas[: taken + 1], side) <= _worst(areas[:taken], side):
+            taken += 1
+        row, areas = areas[:taken], areas[taken:]
+        boxes, rest = _row(row, rest)
+        found += boxes
+    return found
+
+
+def _worst(row: Sequence[float], side: float) -> float:
+    """How far from a square the worst one is, where the row lies along a side."""
+    total = sum(row)
+    if not side or not total:
+        return float("inf")
+    return max(side * side * max(row) / (total * total), total * total / (side * side * min(row)))
+
+
+def _row(row: Sequence[float], box: Box) -> tuple[list[Box], Box]:
+    """The row along the shorter side, and what it leaves."""
+    total = sum(row)
+    if box.width >= box.height:
+        depth = total / box.height if box.height else 0.0
+        found, y = [], box.y
+        for area in row:
+            height = area / depth if depth else 0.0
+            found.append(Box(box.x, y, depth, height))
+            y += height
+        return found, Box(box.x + depth, box.y, max(0.0, box.width - depth), box.height)
+    depth = total / box.width
+    found, x = [], box.x
+    for area in row:
+        width = area / depth
+        found.append(Box(x, box.y, width, depth))
+        x += width
+    return found, Box(box.x, box.y + depth, box.width, max(0.0, box.height - depth))
+
+
+# What lies in flash: a rectangle for each constant and each piece of code, those of a layer together.
+
+WIDTH, FLASH_HEIGHT, HEAD = 960.0, 460.0, 17.0
+MOST = 60
+"""Rectangles of a group; the rest is one."""
+SHARED, STARTUP, SESSION = "code that layers share", "start-up of the port", "test application"
+PARTS = {
+    "code": SHARED,
+    "rodata": SHARED,
+    "weights": "constants of several layers",
+    "startup": STARTUP,
+    "session": SESSION,
+}
+
+
+@dataclass(frozen=True)
+class Piece:
+    group: str
+    name: str
+    part: str
+    bytes: int
+
+    @property
+    def short(self) -> str:
+        """Without the model's name and the layer's, which stand above it."""
+        rest = self.name.partition(f"_{self.group}_")[2] if self.name.startswith("tvmgen_") else ""
+        return rest or self.name.removeprefix("layer_")
+
+
+def flash_section(run: Run) -> Section:
+    pieces = pieces_of(run)
+    if not pieces:
+        return Section("flash", "Flash", missing=f"This result tells no sizes of constants or symbols; {DETAILS}.")
+    groups: dict[str, list[Piece]] = {}
+    for piece in sorted(pieces, key=lambda piece: -piece.bytes):
+        groups.setdefault(piece.group, []).append(piece)
+    ranked = sorted(groups.items(), key=lambda group: -_sum(group[1]))
+    whole = _sum(pieces)
+    context = {
+        "chart": _flash_chart(run, ranked),
+        "groups": [
+            (name, size(_sum(members)), percent(_sum(members), whole), members[:MOST]) for name, members in ranked
+        ],
+        "whole": size(whole),
+        "linked": any(True for _ in run.symbols()),
+        "hint": _hint(run),
+    }
+    return Section("flash", "Flash", "flash.html", context)
+
+
+def _hint(run: Run) -> str:
+    """How to see every symbol."""
+    asked = "symbols" in run.section("flash")
+    return "This board's build tells no symbols; an emulated board's does." if asked else f"For every symbol {DETAILS}."
+
+
+def pieces_of(run: Run) -> list[Piece]:
+    """By the linker's map where the result has it; else constants, and the code of layers as far as it is known."""
+    owner = {constant["symbol"]: (constant["layers"] or [SHARED])[0] for constant in run.data.get("constants", ())}
+    symbols = list(run.symbols())
+    layers = {f"layer_{step.name}": step.name for step in run.steps}
+    if symbols:
+        return [
+            _piece(symbol["name"], symbol["part"], symbol["bytes"], owner, layers)
+            for symbol in symbols
+            if symbol["bytes"]
+        ]
+    found = [
+        Piece(owner[constant["symbol"]], constant["symbol"], "weights", constant["bytes"])
+        for constant in run.data.get("constants", ())
+        if constant["bytes"]
+    ]
+    return found + [Piece(step.name, f"layer_{step.name}", "code", step.code) for step in run.steps if step.code]
+
+
+def _piece(name: str, part: str, bytes_: int, owner: dict[str, str], layers: dict[str, str]) -> Piece:
+    plain = name.partition(".")[0] if name not in owner and name.partition(".")[0] in layers else name
+    group = owner.get(name) or layers.get(plain.removesuffix("_on_cpu")) or PARTS.get(part, part)
+    return Piece(group, name, part, bytes_)
+
+
+def _flash_row(name: str, members: list[Piece], whole: int) -> tuple[str, str, str, list[Piece]]:
+    return name, size(_sum(members)), percent(_sum(members), whole), members[:MOST]
+
+
+def _sum(pieces: list[Piece]) -> int:
+    return sum(piece.bytes for piece in pieces)
+
+
+def _flash_chart(run: Run, groups: list[tuple[str, list[Piece]]]) -> Markup:
+    engines = {step.name: step.engine for step in run.steps}
+    boxes = treemap([_sum(members) for _, members in groups], Box(0, 0, WIDTH, FLASH_HEIGHT))
+    parts = [
+        _group(run, name, members, box, engines.get(name)) for (name, members), box in zip(groups, boxes, strict=True)
+    ]
+    label = f"Flash: {len(groups)} groups of constants and code, areas by bytes"
+    return drawing(round(WIDTH), round(FLASH_HEIGHT), label, parts, "treemap")
+
+
+def _group(run: Run, name: str, members: list[Piece], box: Box, engine: str | None) -> Markup:
+    class_ = run.engine_class(engine) if engine else "io"
+    head = HEAD if box.height > 3 * HEAD and box.width > 40 else 0.0
+    inner = Box(box.x + 1.5, box.y + head, max(0.5, box.width - 3), max(0.5, box.height - head - 1.5))
+    shown, rest = members[:MOST], members[MOST:]
+    if rest:
+        shown = [*shown, Piece(name, f"{len(rest)} smaller ones", "", _sum(rest))]
+    parts = [tag("rect", x=box.x + 0.5, y=box.y + 0.5, width=max(0.5, box.width - 1), height=max(0.5, box.height - 1))]
+    letters = int((box.width - 8) / 7.9)
+    if head and letters > 3:
+        parts.append(text(box.x + 4, box.y + 13, ellipsize(f"{name} {size(_sum(members))}", letters), class_="name"))
+    for piece, at in zip(shown, treemap([piece.bytes for piece in shown], inner), strict=True):
+        parts.append(_leaf(piece, at))
+    return tag("g", *parts, class_=f"group {class_}")
+
+
+def _leaf(piece: Piece, at: Box) -> Markup:
+    tip = f"{piece.name}: {size(piece.bytes)}" + (f" of {piece.part}" if piece.part else "")
+    words = f"{tip}, {piece.group}" if piece.group not in piece.name else tip
+    parts = [
+        tag(
+            "rect",
+            title(words),
+            x=at.x + 0.5,
+            y=at.y + 0.5,
+            width=max(0.3, at.width - 1),
+            height=max(0.3, at.height - 1),
+        )
+    ]
+    letters = int((at.width - 8) / 6.9)
+    if at.height > 16 and letters > 5:
+        parts.append(text(at.x + 4, at.y + 13, ellipsize(piece.short, letters)))
+    kind = piece.part if piece.part in ("weights", "code", "rodata") else "code"
+    return tag("g", *parts, class_=f"leaf {kind}", data_tip=words)

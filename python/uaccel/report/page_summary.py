@@ -1,0 +1,351 @@
+"""Sections on what ran, whether it is right, and runs side by side."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final
+
+from uaccel.report.stored_run import QUANTIZED, Run
+from uaccel.report.svg import Section, count, join_words, percent, seconds, shape, size
+
+# What ran where, whether it is right, and what it takes.
+
+FLASH_KINDS, RAM_KINDS = ("flash",), ("ram", "tcm")
+
+
+def header_section(run: Run) -> Section:
+    return Section("summary", "Summary", "summary.html", summary(run))
+
+
+def summary(run: Run) -> dict[str, Any]:
+    """What the header shows, which comparisons show of every run."""
+    data, source, target = run.data, run.section("source"), run.section("target")
+    verdict, good = verdict_words(data.get("verify"))
+    return {
+        "model": data["model"],
+        "source": source,
+        "file_size": size(source.get("bytes")),
+        "inputs": [_tensor(name, spec) for name, spec in data["inputs"].items()],
+        "outputs": [_tensor(name, spec) for name, spec in data.get("outputs", {}).items()],
+        "board": data["board"],
+        "target": target,
+        "engines": [_engine(run, name) for name in run.engines],
+        "verdict": verdict,
+        "good": good,
+        "times": times(run),
+        "memory": [_flash(run), _ram(run)],
+        "warnings": data.get("warnings", ()),
+        "uaccel": data.get("uaccel", ""),
+    }
+
+
+def _tensor(name: str, spec: Mapping[str, Any]) -> str:
+    return f"{name}: {spec.get('dtype', '')} {shape(spec.get('shape', ()))}"
+
+
+def _engine(run: Run, name: str) -> dict[str, Any]:
+    steps = [step for step in run.steps if step.engine == name]
+    macs, every = sum(step.macs for step in steps), sum(step.macs for step in run.steps)
+    layers = sum(len(step.rows) for step in steps)
+    share = f", {percent(macs, every)} of the products" if every else ""
+    return {"name": name, "class": run.engine_class(name), "words": f"{layers} layer{'s' * (layers != 1)}{share}"}
+
+
+def verdict_words(verify: Mapping[str, Any] | None) -> tuple[str, bool | None]:
+    """In words, and whether it is good; None where nothing was compared."""
+    if not verify:
+        return "Not verified: this run was not compared with anything (--verify does).", None
+    elements, samples = count(verify.get("compared")), verify.get("samples", 1)
+    many = "one sample" if samples == 1 else f"{samples} samples"
+    compared = f"{elements} elements of {many} were compared with the model's exact meaning"
+    if verify.get("tensors"):
+        compared += f", beside the outputs: {join_words(verify['tensors'])}"
+    if verify.get("layers_compared"):
+        compared += f"; {verify['layers_compared']} layers were each held to what they were given"
+    compared += "."
+    if verify.get("not_compared"):
+        compared += f" Not compared: {verify['not_compared']}."
+    if verify.get("bit_exact") and not verify.get("first_wrong_layer"):
+        return f"Every bit is as it should be: {compared}", True
+    if verify.get("within_tolerance"):
+        unit = "steps" if verify.get("units") == "steps" else "of the largest"
+        far = f"the largest difference is {verify.get('largest_difference')} {unit}"
+        return f"Within what the accelerators state: {far}. {compared}", True
+    return f"Wrong: {_wrong(verify)}. {compared}", False
+
+
+def _wrong(verify: Mapping[str, Any]) -> str:
+    layer, first = verify.get("first_wrong_layer"), verify.get("first_difference")
+    if layer:
+        return f"the first wrong layer is {layer['layer']} on {layer['engine']}"
+    if first:
+        where = ",".join(map(str, first["index"]))
+        return f"{first['output']}[{where}] is {first['got']}, expected {first['expected']}"
+    return "outputs differ"
+
+
+def times(run: Run) -> list[tuple[str, str]]:
+    """Of one inference, as far as each is known."""
+    data = run.data
+    device = data.get("accelerator_cycles") or 0
+    by = run.section("cycles_estimated_by")
+    found = []
+    if data.get("cycles_estimated") is not None:
+        found.append(("CPU cycles", f"about {count(data['cycles_estimated'])}, estimated for {by.get('core', '')}"))
+    elif by.get("missing"):
+        found.append(("CPU cycles", f"not estimated: {by['missing']}"))
+    if data.get("instructions") is not None:
+        found.append(("CPU instructions", f"{count(data['instructions'])}, counted"))
+    if data.get("accelerators"):
+        found.append(("Accelerator cycles", count(device)))
+    if data.get("cycles_estimated") is not None and run.hz:
+        took = (data["cycles_estimated"] + device) / run.hz
+        clock = f"at {run.hz / 1e6:g} MHz" + (", accelerators at the same clock" if device else "")
+        found.append(("Time", f"about {seconds(took)} {clock}"))
+    if data.get("seconds") is not None and not run.section("target").get("emulated"):
+        found.append(("Measured", f"{seconds(data['seconds'])}, the fastest inference"))
+    return found
+
+
+def _flash(run: Run) -> dict[str, Any]:
+    flash = run.section("flash")
+    parts = [(name, flash.get(key)) for name, key in (("weights", "weights"), ("code", "code"))]
+    beside = [("start-up", flash.get("startup")), ("test application", flash.get("session"))]
+    return _gauge(run, "Flash", flash.get("total"), parts, beside, FLASH_KINDS)
+
+
+def _ram(run: Run) -> dict[str, Any]:
+    ram = run.section("ram")
+    names = (("arena", "arena"), ("inputs and outputs", "io"), ("static data", "static"), ("stack", "stack"))
+    parts = [(name, ram.get(key)) for name, key in names]
+    return _gauge(run, "RAM", ram.get("total"), parts, [("test application", ram.get("session"))], RAM_KINDS)
+
+
+def _gauge(
+    run: Run,
+    name: str,
+    total: int | None,
+    parts: list[tuple[str, Any]],
+    beside: list[tuple[str, Any]],
+    kinds: tuple[str, ...],
+) -> dict[str, Any]:
+    """``total`` against all memories of these kinds; parts that are not known are left away."""
+    memories = [memory for memory in run.section("target").get("memories", ()) if memory["kind"] in kinds]
+    available = sum(memory["bytes"] for memory in memories) or None
+    known = [(part, size(bytes_)) for part, bytes_ in parts if bytes_ is not None]
+    used = total if total is not None else sum(bytes_ or 0 for _, bytes_ in parts)
+    return {
+        "name": name,
+        "total": size(used) if total is not None else f"{size(used)} and what only a linker knows",
+        "parts": known,
+        "beside": [(part, size(bytes_)) for part, bytes_ in beside if bytes_],
+        "available": size(available) if available else "",
+        "memories": join_words(f"{memory['name']} {size(memory['bytes'])}" for memory in memories),
+        "share": min(100.0, 100 * used / available) if available else None,
+        "percent": percent(used, available) if available else "",
+        "over": bool(available and used > available),
+    }
+
+
+# How far tensors are from what they should be: a histogram for each that was compared.
+
+TITLE: Final = "Precision"
+NOTHING: Final = "Nothing was compared; --verify compares outputs, --verify layers each layer."
+
+
+def section(run: Run) -> Section:
+    verify, noise = run.section("verify"), _noise(run)
+    found = verify.get("differences") or []
+    words = "" if found else _words(verify)
+    if not found and noise is None:
+        return Section("precision", TITLE, missing=words)
+    context = {
+        "words": words,
+        "noise": noise,
+        "tensors": [_histogram(entry) for entry in found],
+        "snr": verify.get("snr_db"),
+        "tolerance": verify.get("tolerance"),
+        "agrees": verify.get("top_class_agrees"),
+    }
+    return Section("precision", TITLE, "precision.html", context)
+
+
+def _words(verify: Mapping[str, Any]) -> str:
+    """Instead of histograms."""
+    if not verify:
+        return NOTHING
+    exact = verify.get("bit_exact") and not verify.get("first_wrong_layer")
+    many = count(verify.get("compared"))
+    return f"No bit differs in {many} compared elements." if exact else "This result holds no histograms."
+
+
+def _noise(run: Run) -> dict[str, Any] | None:
+    """Of each layer against the float model, where it is known of the model."""
+    told = run.section(QUANTIZED)
+    if not told:
+        return None
+    known = [row["snr_db"] for row in told["layers"] if row["snr_db"] is not None]
+    most = max([1.0, *known])
+    rows = [
+        {
+            "name": row["name"],
+            "op": row["op"],
+            "words": "exact" if row["snr_db"] is None else f"{row['snr_db']:.1f} dB",
+            "width": 100.0 if row["snr_db"] is None else max(0.0, 100 * row["snr_db"] / most),
+            "largest": f"{row['max_difference']:.3g}",
+            "least": bool(known) and row["snr_db"] == min(known),
+        }
+        for row in told["layers"]
+    ]
+    return {"rows": rows, "samples": count(told["samples"])}
+
+
+def _histogram(entry: Mapping[str, Any]) -> dict[str, Any]:
+    """``counts`` by difference in steps; the outermost stand for all beyond."""
+    bins = sorted(((int(step), number) for step, number in entry["counts"].items()), key=lambda pair: pair[0])
+    whole = sum(number for _, number in bins) or 1
+    most = max((number for _, number in bins), default=1)
+    same = dict(bins).get(0, 0)
+    rows = [(f"{step:+d}" if step else "0", count(number), 100 * number / most) for step, number in bins]
+    named = {"name": entry["tensor"], "what": entry.get("what", "")}
+    return named | {"rows": rows, "same": percent(same, whole), "whole": count(whole)}
+
+
+# Several runs side by side: what differs first, then layer by layer.
+
+MOST_LAYERS: Final = 400
+Number = Callable[[Run], "float | None"]
+
+
+def _of(*keys: str) -> Number:
+    def found(run: Run) -> float | None:
+        value: Any = run.data
+        for key in keys:
+            value = value.get(key) if isinstance(value, dict) else None
+        return value if isinstance(value, (int, float)) else None
+
+    return found
+
+
+def _measured(run: Run) -> float | None:
+    """An emulator's own seconds mean nothing."""
+    return None if run.section("target").get("emulated") else run.data.get("seconds")
+
+
+FIGURES: Final[tuple[tuple[str, Number, Callable[[float | None], str]], ...]] = (
+    ("CPU cycles, estimated", _of("cycles_estimated"), count),
+    ("CPU instructions", _of("instructions"), count),
+    ("Accelerator cycles", _of("accelerator_cycles"), count),
+    ("Seconds, measured", _measured, seconds),
+    ("Flash: all", _of("flash", "total"), size),
+    ("Flash: weights", _of("flash", "weights"), size),
+    ("Flash: code", _of("flash", "code"), size),
+    ("RAM: all", _of("ram", "total"), size),
+    ("RAM: arena", _of("ram", "arena"), size),
+    ("RAM: inputs and outputs", _of("ram", "io"), size),
+    ("RAM: static data", _of("ram", "static"), size),
+    ("RAM: stack", _of("ram", "stack"), size),
+    ("Products", lambda run: sum(step.macs for step in run.steps), count),
+    ("Layers", lambda run: len(run.data["layers"]), count),
+    ("Layers on accelerators", lambda run: len(run.data.get("offloaded", ())), count),
+)
+
+
+def sections(runs: Sequence[Run]) -> list[Section]:
+    """``runs`` have labels of their own; all are held against the first."""
+    figures = [_figure(name, [number(run) for run in runs], words) for name, number, words in FIGURES]
+    known = [figure for figure in figures if figure["known"]]
+    differing = sorted((f for f in known if f["differs"]), key=lambda figure: -abs(figure["largest"]))
+    settings = [row for row in _settings(runs) if len(set(row[1])) > 1]
+    layers = _layers(runs)
+    context = {
+        "labels": [run.label for run in runs],
+        "figures": differing,
+        "alike": [figure for figure in known if not figure["differs"]],
+        "settings": settings,
+        "layers": [row for row in layers if row["differs"]][:MOST_LAYERS],
+        "same_layers": sum(not row["differs"] for row in layers),
+        "units": sorted({run.unit for run in runs if run.unit}),
+        "unit": runs[0].unit,
+    }
+    heads = [Section(f"run-{i}", run.label, "summary.html", summary(run)) for i, run in enumerate(runs)]
+    return [Section("compare", "What differs", "compare.html", context), *heads]
+
+
+def _figure(name: str, numbers: Sequence[float | None], words: Callable[[float | None], str]) -> dict[str, Any]:
+    base = numbers[0]
+    changes = [_change(base, number) for number in numbers]
+    most = max((number or 0 for number in numbers), default=0)
+    shares = [100 * (number or 0) / most if most else 0.0 for number in numbers]
+    return {
+        "name": name,
+        "cells": [
+            (words(n), _change_words(change), share) for n, change, share in zip(numbers, changes, shares, strict=True)
+        ],
+        "known": any(number is not None for number in numbers),
+        "differs": len(set(numbers)) > 1,
+        "largest": max((abs(change) for change in changes if change is not None), default=float("inf")),
+    }
+
+
+def _change(base: float | None, number: float | None) -> float | None:
+    if base is None or number is None:
+        return None
+    if base:
+        return number / base - 1
+    return 0.0 if not number else float("inf")
+
+
+def _change_words(change: float | None) -> str:
+    if change is None or change == 0:
+        return ""
+    if change == float("inf"):
+        return "new"
+    return f"{100 * change:+.1f} %" if abs(change) < 10 else f"×{1 + change:.0f}"
+
+
+def _settings(runs: Sequence[Run]) -> list[tuple[str, list[str]]]:
+    def row(name: str, of: Callable[[Run], Any]) -> tuple[str, list[str]]:
+        return name, [str(of(run)) for run in runs]
+
+    return [
+        row("Model", lambda run: run.data["model"]),
+        row("SHA-256", lambda run: run.section("source").get("sha256", "not known")),
+        row("Board", lambda run: run.data["board"]),
+        row("Accelerators", lambda run: ", ".join(run.data.get("accelerators", ())) or "none"),
+        row("uaccel", lambda run: run.data.get("uaccel", "not known")),
+        row("Inputs and outputs", lambda run: "in the arena" if run.data.get("workspace_io") else "apart"),
+        row("Command", lambda run: run.section("source").get("command", "not known")),
+    ]
+
+
+def _layers(runs: Sequence[Run]) -> list[dict[str, Any]]:
+    """By name; those whose times differ most first. Several in one region stand together with its first."""
+    tables = [{row["name"]: (step, row) for step in run.steps for row in step.rows} for run in runs]
+    names = list(dict.fromkeys(name for table in tables for name in table))
+    colours = list(dict.fromkeys(engine for run in runs for engine in run.engines))
+    comparable = len({run.unit for run in runs}) == 1 and bool(runs[0].unit)
+    found = []
+    for name in names:
+        cells, costs = [], []
+        for run, table in zip(runs, tables, strict=True):
+            step, row = table.get(name, (None, None))
+            inside = step is not None and row is not step.rows[0]
+            cost = None if step is None else 0.0 if inside else step.cost
+            engine = step.engine if step else ""
+            words = "with its region" if inside else _cost(run, cost)
+            class_ = f"e{colours.index(engine) % 8}" if step else ""
+            cells.append((engine, class_, words if comparable else ""))
+            costs.append(cost or 0.0)
+        engines = [engine for engine, _, _ in cells]
+        spread = max(costs) - min(costs) if comparable else 0.0
+        change = _change_words(_change(costs[0], costs[-1])) if comparable else ""
+        differs = bool(spread) or len(set(engines)) > 1
+        found.append({"name": name, "cells": cells, "spread": spread, "change": change, "differs": differs})
+    return sorted(found, key=lambda row: -row["spread"])
+
+
+def _cost(run: Run, cost: float | None) -> str:
+    if cost is None:
+        return "none"
+    return seconds(cost) if run.unit == "seconds" else count(cost)

@@ -1,0 +1,406 @@
+"""Sections on time: of layers, of engines, against what the machine could do."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from markupsafe import Markup
+
+from uaccel.report.stored_run import LayerRow, Run
+from uaccel.report.svg import (
+    DETAILS,
+    Section,
+    count,
+    drawing,
+    ellipsize,
+    percent,
+    seconds,
+    tag,
+    text,
+    ticks,
+    title,
+)
+from uaccel.util.text import CPU
+
+# When the CPU and each engine of each accelerator worked in one inference, and when they waited.
+
+WIDTH, LEFT, ROW, BAR, FOOT, RIGHT = 1300.0, 10.0, 44.0, 22.0, 26.0, 50.0
+FINEST: Final = 1.2
+"""Pixels below which neighbours become one."""
+
+
+@dataclass(frozen=True)
+class DrawnSpan:
+    name: str
+    layer: str
+    begin: float
+    end: float
+
+
+def timeline_section(run: Run) -> Section:
+    trace = run.section("trace")
+    if not trace:
+        return Section("timeline", "Timeline", missing=f"This result holds no trace; {DETAILS}.")
+    tracks = tracks_of(trace)
+    end = max((span.end for spans in tracks.values() for span in spans), default=0)
+    if not end:
+        note = trace.get("otherData", {}).get("note", "")
+        return Section("timeline", "Timeline", missing=f"The trace has no lengths: {note}.")
+    busy = [(name, _busy(spans), len(spans)) for name, spans in tracks.items()]
+    context = {
+        "chart": _chart(run, tracks, end),
+        "rows": [(name, count(took), percent(took, end), count(end - took), many) for name, took, many in busy],
+        "end": count(end),
+        "note": trace.get("otherData", {}).get("note", ""),
+    }
+    return Section("timeline", "Timeline", "timeline.html", context)
+
+
+def tracks_of(trace: Any) -> dict[str, list[DrawnSpan]]:
+    """By their names, in the trace's order."""
+    events = trace.get("traceEvents", ())
+    names = {e["tid"]: e["args"]["name"] for e in events if e.get("ph") == "M" and e["name"] == "thread_name"}
+    found: dict[str, list[DrawnSpan]] = {name: [] for name in names.values()}
+    for event in events:
+        if event.get("ph") == "X" and event["dur"]:
+            layer = event.get("args", {}).get("layer", "")
+            span = DrawnSpan(event["name"], layer, event["ts"], event["ts"] + event["dur"])
+            found[names.get(event["tid"], "")].append(span)
+    return found
+
+
+def _busy(spans: Sequence[DrawnSpan]) -> float:
+    """Cycles in which at least one runs."""
+    total, until = 0.0, 0.0
+    for span in sorted(spans, key=lambda span: span.begin):
+        total += max(0.0, span.end - max(span.begin, until))
+        until = max(until, span.end)
+    return total
+
+
+def merged(spans: Sequence[DrawnSpan], finest: float) -> list[tuple[DrawnSpan, int]]:
+    """Neighbours of the same layer that are too narrow to be seen apart as one, and how many each stands for."""
+    found: list[tuple[DrawnSpan, int]] = []
+    for span in sorted(spans, key=lambda span: span.begin):
+        if found:
+            last, many = found[-1]
+            narrow = min(span.end - span.begin, last.end - last.begin) < 2 * finest
+            if narrow and span.layer == last.layer and span.begin - last.end < finest:
+                joined = DrawnSpan(last.layer, last.layer, last.begin, max(last.end, span.end))
+                found[-1] = (joined, many + 1)
+                continue
+        found.append((span, 1))
+    return found
+
+
+def _chart(run: Run, tracks: dict[str, list[DrawnSpan]], end: float) -> Markup:
+    scale = (WIDTH - LEFT - RIGHT) / end
+    height = ROW * len(tracks) + FOOT
+    parts = [Markup("")]
+    for tick in ticks(end, 8):
+        if tick <= end:
+            x = LEFT + tick * scale
+            parts.append(tag("line", x1=x, x2=x, y1=0, y2=height - FOOT, class_="grid"))
+            parts.append(text(x, height - 8, count(tick), "middle" if tick else "start"))
+    for row, (name, spans) in enumerate(tracks.items()):
+        top = row * ROW + 16
+        parts.append(text(LEFT, top - 3, name, class_="name"))
+        class_ = _class(run, name)
+        parts.append(tag("rect", x=LEFT, y=top, width=WIDTH - LEFT - RIGHT, height=BAR, class_="idle"))
+        parts += [_bar(span, many, LEFT, scale, top, class_) for span, many in merged(spans, FINEST / scale)]
+    label = f"Timeline of {len(tracks)} engines over {count(end)} cycles and instructions"
+    return drawing(round(WIDTH), round(height), label, parts, "timeline")
+
+
+def _class(run: Run, track: str) -> str:
+    """Of the engine whose track it is: its name, or its name and one of its parts."""
+    owners = [name for name in run.engines if track == name or track.startswith(f"{name} ")]
+    return run.engine_class(max(owners, key=len, default="cpu"))
+
+
+def _bar(span: DrawnSpan, many: int, left: float, scale: float, top: float, class_: str) -> Markup:
+    x, width = left + span.begin * scale, max(0.8, (span.end - span.begin) * scale)
+    more = f", {many} commands" if many > 1 else ""
+    tip = f"{span.name}{more}: {count(span.begin)} to {count(span.end)}, {count(span.end - span.begin)}"
+    parts = [tag("rect", title(tip), x=x, y=top, width=width, height=BAR)]
+    letters = int((width - 4) / 6.6)
+    if letters > 4:
+        parts.append(text(x + 3, top + 15, ellipsize(span.name, letters)))
+    return tag("g", *parts, class_=f"span {class_}", data_tip=tip)
+
+
+# What each layer takes: bars by engine, a product's price, and the estimate beside the measurement.
+
+
+def section(run: Run) -> Section:
+    if not run.total:
+        missing = (
+            "Layers were not measured: this board counts no instructions. Run on an emulated board, or with --profile."
+        )
+        return Section("times", "Time per layer", missing=missing)
+    rows = [_row(run, step) for step in run.steps if step.cost or not step.facts.get("view")]
+    most = max(row["cost"] for row in rows)
+    for row in rows:
+        row |= {"cpu_width": 100 * row["cpu"] / most, "device_width": 100 * row["device"] / most}
+    context = {
+        "rows": rows,
+        "unit": run.unit,
+        "total": _amount(run, run.total),
+        "engines": [(run.engine_class(name), name) for name in run.engines],
+        "has_macs": any(row["per_product"] is not None for row in rows),
+        "has_estimates": any(row["estimate"] for row in rows),
+        "estimate_unit": "instructions" if run.unit != "seconds" else "",
+    }
+    return Section("times", "Time per layer", "times.html", context)
+
+
+def _row(run: Run, step: LayerRow) -> dict[str, Any]:
+    estimated = step.facts.get("estimate") or {}
+    estimate = estimated.get("instructions", 0) + estimated.get("cycles", 0)
+    measured = sum(row.get("instructions") or 0 for row in step.rows) + step.device
+    comparable = estimate and measured and run.unit != "seconds"
+    return {
+        "number": step.number,
+        "name": step.name,
+        "op": step.op,
+        "engine": step.engine,
+        "class": run.engine_class(step.engine),
+        "cpu": step.cpu or 0,
+        "device": step.device,
+        "cost": step.cost,
+        "words": _amount(run, step.cost),
+        "share": percent(step.cost, run.total),
+        "parts": _parts(run, step),
+        "per_product": step.cost / step.macs if step.macs and step.cost and run.unit != "seconds" else None,
+        "estimate": estimate if comparable else None,
+        "measured": measured if comparable else None,
+        "off": f"{100 * (estimate / measured - 1):+.0f} %" if comparable else "",
+    }
+
+
+def _parts(run: Run, step: LayerRow) -> str:
+    """Of what an accelerator computes: its own cycles, and the driver's part."""
+    return f"{_amount(run, step.cpu or 0)} of the CPU, {count(step.device)} of {step.engine}" if step.device else ""
+
+
+def _amount(run: Run, number: float) -> str:
+    return seconds(number) if run.unit == "seconds" else count(number)
+
+
+# How near layers come to what the CPU and each accelerator can do at most.
+
+ROOFLINE_WIDTH, HEIGHT, ROOFLINE_LEFT, BOTTOM, TOP, ROOFLINE_RIGHT = 720.0, 360.0, 64.0, 42.0, 12.0, 16.0
+FEATURES: Final = {"helium": (8.0, 8.0), "rvv": (8.0, 8.0), "dsp": (2.0, 4.0)}
+SCALAR: Final = (1.0, 4.0)
+"""int8 products a cycle by the widest multiply-accumulate, and bytes a cycle that a load brings."""
+
+
+@dataclass(frozen=True)
+class Point:
+    """A layer: products for each byte that it reads or writes, and products a cycle."""
+
+    name: str
+    engine: str
+    intensity: float
+    speed: float
+    number: int
+
+
+@dataclass(frozen=True)
+class Roof:
+    engine: str
+    products: float
+    bytes: float
+
+    def at(self, intensity: float) -> float:
+        return min(self.products, self.bytes * intensity)
+
+
+def roofline_section(run: Run) -> Section:
+    missing = ""
+    if run.unit not in ("cycles", "instructions"):
+        missing = "It takes cycles of each layer: run on an emulated board."
+    elif not run.section("graph"):
+        missing = f"It takes the bytes that layers move, which this result does not hold; {DETAILS}."
+    points = [] if missing else points_of(run)
+    if not points and not missing:
+        missing = "No layer of this model multiplies."
+    if missing:
+        return Section("roofline", "Roofline", missing=missing)
+    seen = {point.engine for point in points}
+    roofs = [roof for roof in roofs_of(run) if roof.engine in seen]
+    context = {
+        "chart": _roofline_chart(run, points, roofs),
+        "legend": [(run.engine_class(name), name) for name in dict.fromkeys(point.engine for point in points)],
+        "roofs": [_roof_words(roof) for roof in roofs],
+        "unknown": [n for n in dict.fromkeys(p.engine for p in points) if n not in {roof.engine for roof in roofs}],
+        "points": [_roofline_row(point, roofs) for point in sorted(points, key=lambda point: point.number)],
+        "unit": run.unit,
+    }
+    return Section("roofline", "Roofline", "roofline.html", context)
+
+
+def points_of(run: Run) -> list[Point]:
+    """Of the layers that multiply; of an accelerator by its own cycles."""
+    found = []
+    for step in run.steps:
+        moved = sum(run.values.get(name, {}).get("bytes") or 0 for name in (*step.inputs, *step.outputs))
+        moved += run.constants.get(step.name, 0)
+        cycles = step.device if step.engine != CPU and step.device else step.cost
+        if step.macs and moved and cycles:
+            found.append(Point(step.name, step.engine, step.macs / moved, step.macs / cycles, step.number))
+    return found
+
+
+def roofs_of(run: Run) -> list[Roof]:
+    """Of the CPU by its instructions, of accelerators as their descriptions state them."""
+    target = run.section("target")
+    found = []
+    if target:
+        best = next((peak for feature, peak in FEATURES.items() if feature in target.get("features", ())), SCALAR)
+        found.append(Roof(CPU, *best))
+    for engine in run.data.get("engines", ()):
+        if engine.get("macs_per_cycle") and engine.get("bytes_per_cycle"):
+            found.append(Roof(engine["name"], engine["macs_per_cycle"], engine["bytes_per_cycle"]))
+    return found
+
+
+def _roof_words(roof: Roof) -> str:
+    return f"{roof.engine}: at most {roof.products:g} products and {roof.bytes:g} bytes a cycle"
+
+
+def _roofline_row(point: Point, roofs: list[Roof]) -> dict[str, Any]:
+    roof = next((roof for roof in roofs if roof.engine == point.engine), None)
+    share = f"{100 * point.speed / roof.at(point.intensity):.0f} %" if roof else ""
+    bound = ("memory" if roof.bytes * point.intensity < roof.products else "products") if roof else ""
+    return {"point": point, "share": share, "bound": bound}
+
+
+def _roofline_chart(run: Run, points: list[Point], roofs: list[Roof]) -> Markup:
+    left = 10 ** math.floor(math.log10(min(point.intensity for point in points)))
+    right = 10 ** math.ceil(math.log10(max(point.intensity for point in points) * 1.01))
+    highest = max([point.speed for point in points] + [roof.products for roof in roofs])
+    low = 10 ** math.floor(math.log10(min(point.speed for point in points)))
+    high = 10 ** math.ceil(math.log10(highest * 1.01))
+
+    def x(value: float) -> float:
+        return ROOFLINE_LEFT + (ROOFLINE_WIDTH - ROOFLINE_LEFT - ROOFLINE_RIGHT) * math.log10(
+            value / left
+        ) / math.log10(right / left)
+
+    def y(value: float) -> float:
+        return TOP + (HEIGHT - TOP - BOTTOM) * (1 - math.log10(value / low) / math.log10(high / low))
+
+    parts = [Markup("")]
+    for value in _decades(left, right):
+        parts.append(tag("line", x1=x(value), x2=x(value), y1=TOP, y2=HEIGHT - BOTTOM, class_="grid"))
+        parts.append(text(x(value), HEIGHT - BOTTOM + 16, f"{value:g}", "middle"))
+    for value in _decades(low, high):
+        parts.append(
+            tag("line", x1=ROOFLINE_LEFT, x2=ROOFLINE_WIDTH - ROOFLINE_RIGHT, y1=y(value), y2=y(value), class_="grid")
+        )
+        parts.append(text(ROOFLINE_LEFT - 6, y(value) + 4, f"{value:g}", "end"))
+    for roof in roofs:
+        ridge = min(max(roof.products / roof.bytes, left), right)
+        ends = [(max(left, low / roof.bytes), 0.0), (ridge, 0.0), (right, 0.0)]
+        line = " ".join(f"{x(at):.1f},{max(TOP, y(max(low, roof.at(at)))):.1f}" for at, _ in ends)
+        parts.append(tag("polyline", points=line, class_=f"roof {run.engine_class(roof.engine)}"))
+    for point in points:
+        tip = f"{point.name} on {point.engine}: {point.speed:.3g} products a cycle, {point.intensity:.3g} a byte"
+        dot = tag("circle", title(tip), cx=x(point.intensity), cy=y(point.speed), r=5)
+        parts.append(tag("g", dot, class_=f"dot {run.engine_class(point.engine)}", data_tip=tip))
+    parts.append(text(ROOFLINE_WIDTH - ROOFLINE_RIGHT, HEIGHT - 6, "products for each byte moved", "end"))
+    parts.append(tag("text", "products a cycle", x=-TOP, y=14, transform="rotate(-90)", text_anchor="end"))
+    label = f"Roofline: {len(points)} layers by products a byte and products a cycle"
+    return drawing(round(ROOFLINE_WIDTH), round(HEIGHT), label, parts, "roofline")
+
+
+def _decades(first: float, last: float) -> list[float]:
+    found = [first]
+    while found[-1] < last * 0.999:
+        found.append(found[-1] * 10)
+    return found
+
+
+# What the CPU computes though accelerators were asked: why, and what it would save if one took it.
+
+
+@dataclass(frozen=True)
+class Refusal:
+    """``cost`` is what the CPU takes, ``saves`` at most what is left of it where the accelerator computed the layer."""
+
+    step: LayerRow
+    accelerator: str
+    reason: str
+    cost: float
+    saves: float
+
+
+def offload_section(run: Run) -> Section:
+    asked = run.data.get("accelerators") or ()
+    title = "Not offloaded"
+    if not asked:
+        return Section("offload", title, missing="No accelerator was asked; --accelerator NAME asks one.")
+    if "decisions" not in run.data:
+        return Section("offload", title, missing=f"This result does not hold why; {DETAILS}.")
+    refusals = sorted(refusals_of(run), key=lambda refusal: -refusal.saves)
+    if not refusals:
+        return Section("offload", title, missing="Nothing was refused: accelerators compute every layer.")
+    context = {
+        "rows": [_offload_row(run, refusal) for refusal in refusals],
+        "reasons": _reasons(run, refusals),
+        "unit": run.unit or "products",
+        "whole": run.total,
+    }
+    return Section("offload", title, "offload.html", context)
+
+
+def refusals_of(run: Run) -> Iterator[Refusal]:
+    """One for each layer of the CPU and each accelerator that does not take it: its last word."""
+    for step in run.steps:
+        if step.engine != CPU or step.facts.get("view"):
+            continue
+        decision = run.decisions.get(step.name, {})
+        reasons: dict[str, str] = {}
+        for rejection in decision.get("rejections", ()):
+            known = reasons.get(rejection["accelerator"], "")
+            new = rejection["reason"]
+            reasons[rejection["accelerator"]] = f"{known}; {new}" if known and new not in known else known or new
+        cost = step.cost if run.total else float(step.macs)
+        for accelerator, reason in reasons.items():
+            yield Refusal(step, accelerator, reason, cost, max(0.0, cost - _least(run, step, accelerator)))
+
+
+def _least(run: Run, step: LayerRow, accelerator: str) -> float:
+    """What the accelerator would take at best, as far as its description says; 0 where it does not."""
+    if run.unit not in ("cycles", "instructions"):
+        return 0.0
+    engine: dict[str, Any] = next((e for e in run.data.get("engines", ()) if e["name"] == accelerator), {})
+    products, bandwidth = engine.get("macs_per_cycle"), engine.get("bytes_per_cycle")
+    moved = sum(run.values.get(name, {}).get("bytes") or 0 for name in (*step.inputs, *step.outputs))
+    moved += run.constants.get(step.name, 0)
+    return max(step.macs / products if products else 0.0, moved / bandwidth if bandwidth else 0.0)
+
+
+def _offload_row(run: Run, refusal: Refusal) -> dict[str, Any]:
+    return {
+        "refusal": refusal,
+        "cost": count(refusal.cost),
+        "saves": count(refusal.saves),
+        "share": percent(refusal.saves, run.total) if run.total else "",
+    }
+
+
+def _reasons(run: Run, refusals: list[Refusal]) -> list[tuple[str, str, int, str]]:
+    """Each sentence once, with what the layers that it keeps would save together, the largest first."""
+    found: dict[tuple[str, str], list[Refusal]] = {}
+    for refusal in refusals:
+        found.setdefault((refusal.accelerator, refusal.reason), []).append(refusal)
+    ranked = sorted(found.items(), key=lambda entry: -sum(refusal.saves for refusal in entry[1]))
+    return [
+        (engine, reason, len(of), percent(sum(refusal.saves for refusal in of), run.total) if run.total else "")
+        for (engine, reason), of in ranked
+    ]

@@ -1,0 +1,268 @@
+"""Figures of a run as plain data: rows of layers, memories, tensors. The JSON of docs/cli.md is made of them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from typing import Any, Final, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from uaccel.build.project import Footprint
+from uaccel.util.text import CPU
+
+
+class Accounted(Protocol):
+    """What accelerators did for a layer in one inference."""
+
+    @property
+    def calls(self) -> int: ...
+    @property
+    def cycles(self) -> int: ...
+    @property
+    def fallbacks(self) -> int: ...
+
+
+class Waiting(Protocol):
+    """Cycles that a simulated core waited, by what for."""
+
+    def to_json(self) -> dict[str, int]: ...
+
+
+class LayerCost(Protocol):
+    """What a layer took on the board; None where that could not be measured."""
+
+    @property
+    def seconds(self) -> float | None: ...
+    @property
+    def instructions(self) -> int | None: ...
+    @property
+    def cycles_estimated(self) -> int | None: ...
+    @property
+    def core_cycles(self) -> int | None: ...
+    @property
+    def waited(self) -> Waiting | None: ...
+
+
+SCHEMA: Final = 1
+"""Of the JSON of a run: counts up when a field changes its meaning."""
+VIEW_FAMILY, TIR_FAMILY = "view", "tir"
+VIEWS: Final = frozenset({"reshape", "expand_dims", "squeeze", "flatten"})
+"""What is no work, wherever it runs."""
+_OF_ALL_TOGETHER: Final = ("instructions", "cycles_estimated", "core_cycles", "waited", "cycles", "seconds")
+Facts = Mapping[str, Any]
+"""Of a layer, as ``metadata.json`` has them."""
+
+
+def layer_reports(
+    layers: Sequence[Facts], runs: int | None, times: Mapping[int, LayerCost], accounts: Mapping[int, Accounted]
+) -> list[dict[str, Any]]:
+    """A row for each operator of the model, and for each layer that the compiler added.
+
+    What an accelerator computes together has one row for each operator. The calls that its driver counted are theirs
+    in equal parts; what all of them took stands in the first row. ``runs``: None where nothing ran.
+    """
+    return [
+        row
+        for layer in layers
+        for row in _layer_rows(layer, runs, times.get(layer["index"]), accounts.get(layer["index"]))
+    ]
+
+
+def _layer_rows(
+    layer: Facts, runs: int | None, taken: LayerCost | None, account: Accounted | None
+) -> list[dict[str, Any]]:
+    """One row, or those of a region."""
+    row = _layer_row(layer, runs, taken, account)
+    covers = layer["covers"]
+    if len(covers) < 2:
+        return [row]
+    rows = []
+    working = sum(covered["op"] not in VIEWS for covered in covers)
+    each = None if row["calls"] is None else row["calls"] // max(1, working)
+    for position, covered in enumerate(covers):
+        own = {key: covered[key] for key in ("name", "op", "operator", "tensor", "macs")}
+        own |= {"region": layer["name"], "outputs": [covered["shape"]]}
+        own |= {"calls": 0 if each is not None and covered["op"] in VIEWS else each}
+        shared = {} if position == 0 else dict.fromkeys(_OF_ALL_TOGETHER)
+        rows.append(row | own | shared)
+    return rows
+
+
+def _layer_row(layer: Facts, runs: int | None, taken: LayerCost | None, account: Accounted | None) -> dict[str, Any]:
+    return {
+        "name": layer["name"],
+        "op": layer["op"],
+        "engine": layer["engine"],
+        "reason": layer["reason"],
+        "region": None,
+        "operator": layer["operator"],
+        "tensor": layer["tensor"],
+        "macs": layer["macs"],
+        "outputs": [output["shape"] for output in layer["outputs"]],
+        "calls": None if runs is None else runs * _calls(layer, account),
+        "instructions": taken.instructions if taken else None,
+        "cycles_estimated": taken.cycles_estimated if taken else None,
+        "core_cycles": taken.core_cycles if taken else None,
+        "waited": taken.waited.to_json() if taken and taken.waited else None,
+        "cycles": None if runs is None else account.cycles if account else 0,
+        "fallbacks": None if runs is None else account.fallbacks if account else 0,
+        "seconds": taken.seconds if taken else None,
+    }
+
+
+def _calls(layer: Facts, account: Accounted | None) -> int:
+    """How often the engine was called in one inference, by accelerators' drivers as they say; a view never is."""
+    if account is not None:
+        return account.calls
+    return int(layer["engine"] == CPU and layer["variant"] != VIEW_FAMILY)
+
+
+class EstimatedCycles(Protocol):
+    """Cycles of one inference, and whose timings they are by."""
+
+    def to_json(self) -> dict[str, Any]: ...
+
+
+def cycles_report(estimated: EstimatedCycles | None) -> dict[str, Any]:
+    """Beside instructions; null where none were counted by an emulated board."""
+    return {"cycles_estimated": None, "cycles_estimated_by": None} if estimated is None else estimated.to_json()
+
+
+def offloaded_report(layers: Sequence[Facts]) -> list[dict[str, str]]:
+    """The model's operators that accelerators compute."""
+    return [
+        {"layer": covered["name"], "op": covered["op"], "engine": layer["engine"], "reason": covered["reason"]}
+        for layer in layers
+        if layer["engine"] != CPU
+        for covered in layer["covers"]
+    ]
+
+
+def fallback_report(layers: Sequence[Facts]) -> list[dict[str, str]]:
+    """What no kernel of ours computes; and, where accelerators were asked, what none of them takes."""
+    return [
+        {
+            "layer": layer["name"],
+            "op": layer["op"],
+            "reason": layer["reason"] if layer["variant"] == TIR_FAMILY else layer["refused"],
+        }
+        for layer in layers
+        if layer["variant"] == TIR_FAMILY or layer["refused"]
+    ]
+
+
+def stood_in(rows: Sequence[Mapping[str, Any]], runs: int) -> list[str]:
+    """A sentence for each accelerator whose layers the CPU computed in its place: never to be overlooked."""
+    sentences = []
+    for engine in dict.fromkeys(row["engine"] for row in rows if row["fallbacks"]):
+        failed = [row for row in rows if row["engine"] == engine and row["fallbacks"]]
+        times = max(row["fallbacks"] for row in failed)
+        names = ", ".join(row["name"] for row in failed)
+        sentences.append(f"{engine} failed in {times} of {runs} runs, and the CPU computed in its place: {names}")
+    return sentences
+
+
+def memory_report(
+    arena: int,
+    lower_bound: int,
+    bounds: str,
+    io: int,
+    taken: Footprint | None,
+    *,
+    stack: int | None,
+    state: int | None = None,
+    copied: int = 0,
+) -> dict[str, Any]:
+    """``stack``: as it was measured; what nothing runs may exceed is known beside it where the call graph tells.
+
+    ``bounds``: which execution the lower bound is about, in words.
+    ``state``: the part of the static data that lasts between inferences, of a model that has such.
+    ``copied``: constants that start-up copies into RAM.
+    """
+    static = taken.static if taken else None
+    lasting = {} if state is None else {"state": state}
+    lasting |= {"constants": copied} if copied else {}
+    return lasting | {
+        "arena": arena,
+        "arena_lower_bound": lower_bound,
+        "arena_bounds": bounds,
+        "io": io,
+        "static": static,
+        "stack": stack,
+        "stack_static": taken.stack if taken else None,
+        "session": taken.session.ram if taken else None,
+        "total": _sum(arena, io, static, stack, copied),
+    }
+
+
+def ram_with(compiled: Mapping[str, Any], taken: Footprint | None, *, stack: int | None) -> dict[str, Any]:
+    """What a compilation told of the RAM, with what a run adds to it."""
+    pools = {"pools": compiled["pools"]} if "pools" in compiled else {}
+    arena, bound, bounds = (compiled[name] for name in ("arena", "arena_lower_bound", "arena_bounds"))
+    state, copied = compiled.get("state"), compiled.get("constants", 0)
+    io = compiled["io"]
+    return pools | memory_report(arena, bound, bounds, io, taken, stack=stack, state=state, copied=copied)
+
+
+def flash_report(weights: int, taken: Footprint | None, pools: Mapping[str, int] | None = None) -> dict[str, Any]:
+    """``pools``: bytes of constants in each memory that they are divided among."""
+    code = taken.code if taken else None
+    divided: dict[str, Any] = {"pools": dict(pools)} if pools else {}
+    return divided | {
+        "weights": weights,
+        "code": code,
+        "startup": taken.startup if taken else None,
+        "session": taken.session.flash if taken else None,
+        "total": _sum(weights, code),
+    }
+
+
+def symbols_report(taken: Footprint | None) -> dict[str, list[dict[str, Any]] | None]:
+    """Of flash and RAM, the largest first; None where no linker's map tells."""
+    linked = taken.linked if taken else None
+    return {
+        memory: None if linked is None else [asdict(row) for row in rows]
+        for memory, rows in (("flash", linked.flash if linked else ()), ("ram", linked.ram if linked else ()))
+    }
+
+
+def with_code(rows: list[dict[str, Any]], taken: Footprint | None) -> list[dict[str, Any]]:
+    """Each layer's own code; of a region with the first of its rows."""
+    sizes = dict(taken.layers) if taken else {}
+    return [row | {"code": sizes.pop(row["region"] or row["name"], None)} for row in rows]
+
+
+def _sum(*parts: int | None) -> int | None:
+    known = [part for part in parts if part is not None]
+    return sum(known) if len(known) == len(parts) else None
+
+
+def tensors_report(arrays: Mapping[str, NDArray[Any]]) -> dict[str, Any]:
+    """``data`` is flat, in C order."""
+    return {
+        name: {"shape": list(array.shape), "dtype": str(array.dtype), "data": _numbers(array)}
+        for name, array in arrays.items()
+    }
+
+
+def _numbers(array: NDArray[Any]) -> list[Any]:
+    if array.dtype.kind != "f":
+        return array.ravel().tolist()
+    return [json_number(value) for value in array.astype(np.float64).ravel().tolist()]
+
+
+def json_number(value: float | int) -> float | int | str:
+    """JSON has no word for infinities and what is not a number: those become text."""
+    return value if math.isfinite(value) else str(value)
+
+
+def batched(samples: Sequence[NDArray[Any]]) -> NDArray[Any]:
+    """Several runs' values of one tensor: along the batch axis where that is 1, else along a new one."""
+    if len(samples) == 1:
+        return samples[0]
+    if samples[0].ndim and samples[0].shape[0] == 1:
+        return np.concatenate(samples)
+    return np.stack(samples)

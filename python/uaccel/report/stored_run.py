@@ -1,0 +1,227 @@
+"""A stored run as the sections of a page read it, and what quantising its model told."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Final
+
+from uaccel.errors import InputError
+from uaccel.util.files import parse_json
+from uaccel.util.text import CPU
+
+# A stored run as the sections of a page read it: what ``uaccel run --json`` wrote, however much of it there is.
+
+SCHEMA: Final = 1
+LARGEST: Final = 1 << 28
+"""Bytes of a stored run."""
+HINT: Final = "wanted what 'uaccel run MODEL --json --details' writes"
+UNITS: Final = ("cycles", "instructions", "seconds")
+
+
+@dataclass(frozen=True)
+class LayerRow:
+    """A layer as it runs, with all operators of the model that it computes. ``cpu`` and ``device`` are what it took of
+    each, in the run's unit; None where nobody knows."""
+
+    number: int
+    name: str
+    op: str
+    engine: str
+    rows: Sequence[Mapping[str, Any]]
+    inputs: Sequence[str] = ()
+    outputs: Sequence[str] = ()
+    facts: Mapping[str, Any] = field(default_factory=dict)
+    cpu: float | None = None
+    device: float = 0
+
+    @property
+    def macs(self) -> int:
+        return sum(row.get("macs") or 0 for row in self.rows)
+
+    @property
+    def cost(self) -> float:
+        return (self.cpu or 0) + self.device
+
+    @property
+    def code(self) -> int:
+        return sum(row.get("code") or 0 for row in self.rows)
+
+
+@dataclass(frozen=True)
+class Run:
+    """``label`` is what a page calls it."""
+
+    data: Mapping[str, Any]
+    label: str = ""
+
+    @cached_property
+    def unit(self) -> str:
+        """What layers' times are told in; empty where they were not measured."""
+        rows = self.data["layers"]
+        keys = {"cycles": "cycles_estimated", "instructions": "instructions", "seconds": "seconds"}
+        return next((unit for unit in UNITS if any(row.get(keys[unit]) is not None for row in rows)), "")
+
+    @cached_property
+    def steps(self) -> list[LayerRow]:
+        groups: dict[str, list[Mapping[str, Any]]] = {}
+        for row in self.data["layers"]:
+            groups.setdefault(row.get("region") or row["name"], []).append(row)
+        facts = {layer["name"]: layer for layer in self.section("graph").get("layers", ())}
+        return [self._step(i, name, rows, facts.get(name, {})) for i, (name, rows) in enumerate(groups.items())]
+
+    def _step(self, number: int, name: str, rows: Sequence[Mapping[str, Any]], facts: Mapping[str, Any]) -> LayerRow:
+        key = "cycles_estimated" if self.unit == "cycles" else self.unit
+        known = [row[key] for row in rows if key and row.get(key) is not None]
+        device = sum(row.get("cycles") or 0 for row in rows) if self.unit in ("cycles", "instructions") else 0
+        op = rows[0]["op"] if len(rows) == 1 else f"{len(rows)} operators"
+        ends = (facts.get("inputs", ()), facts.get("outputs", ()))
+        return LayerRow(number, name, op, rows[0]["engine"], rows, *ends, facts, sum(known) if known else None, device)
+
+    @cached_property
+    def values(self) -> Mapping[str, Mapping[str, Any]]:
+        found: Mapping[str, Mapping[str, Any]] = self.section("graph").get("values", {})
+        return found
+
+    @cached_property
+    def engines(self) -> list[str]:
+        """The CPU first, then accelerators in the order in which they were asked for."""
+        return list(dict.fromkeys([CPU, *self.data.get("accelerators", ()), *(step.engine for step in self.steps)]))
+
+    @cached_property
+    def total(self) -> float:
+        return sum(step.cost for step in self.steps)
+
+    @cached_property
+    def constants(self) -> dict[str, int]:
+        """Bytes of each step's constants; what several read counts for the first."""
+        found: dict[str, int] = {}
+        for constant in self.data.get("constants", ()):
+            for name in constant["layers"][:1]:
+                found[name] = found.get(name, 0) + constant["bytes"]
+        return found
+
+    @cached_property
+    def decisions(self) -> dict[str, Mapping[str, Any]]:
+        return {row["name"]: row for row in self.data.get("decisions", ())}
+
+    @cached_property
+    def hz(self) -> int | None:
+        found: int | None = self.section("target").get("hz")
+        return found
+
+    def section(self, name: str) -> Mapping[str, Any]:
+        """A part of the data that older or other results lack."""
+        found: Mapping[str, Any] = self.data.get(name) or {}
+        return found
+
+    def symbols(self) -> Iterator[Mapping[str, Any]]:
+        """Of flash, where they were asked for."""
+        yield from self.section("flash").get("symbols") or ()
+
+    def engine_class(self, engine: str) -> str:
+        """Of the style sheet: a colour for each engine."""
+        return f"e{self.engines.index(engine) % 8}" if engine in self.engines else "e0"
+
+
+def read_run(path: Path) -> Run:
+    """A file that ``uaccel run --json`` wrote; what is wrong with another is said in one line."""
+    try:
+        if path.stat().st_size > LARGEST:
+            raise InputError(f"{path} has {path.stat().st_size} bytes, more than any run; {HINT}")
+        data = parse_json(path.read_bytes())
+    except OSError as error:
+        raise InputError(f"cannot read {path}: {error.strerror or error}; {HINT}") from error
+    except ValueError as error:
+        raise InputError(f"{path} is no JSON, or only a part of it: {error}; {HINT}") from error
+    problem = wrong_with(data)
+    if problem:
+        raise InputError(f"{path} {problem}; {HINT}")
+    return Run(data, path.stem)
+
+
+def wrong_with(data: Any) -> str:
+    """Why this is no run that a page can show; empty where it is one."""
+    if not isinstance(data, dict):
+        return "is no JSON object"
+    if "error" in data:
+        return "is the report of a command that failed"
+    if "schema" not in data and "layers" in data and "runs" in data:
+        return "was written by an older uaccel: run the model again with this one"
+    if "runs" not in data:
+        return "is no result of a run"
+    if data["schema"] != SCHEMA:
+        return (
+            f"has schema {data['schema']!r}, and this uaccel reads {SCHEMA}: use the uaccel that wrote it, or run again"
+        )
+    return _malformed(data)
+
+
+def _malformed(data: Mapping[str, Any]) -> str:
+    """Fields that every section relies on."""
+    kinds: dict[str, type] = {"model": str, "board": str, "layers": list, "ram": dict, "flash": dict, "inputs": dict}
+    for key, kind in kinds.items():
+        if not isinstance(data.get(key), kind):
+            return f"has no {key} as a run has it"
+    rows = data["layers"]
+    needed = ("name", "op", "engine", "reason")
+    if not all(isinstance(row, dict) and all(isinstance(row.get(key), str) for key in needed) for row in rows):
+        return "has layers without name, op, engine and reason"
+    return ""
+
+
+# What ``uaccel quantize --json`` wrote of the model that a run is about.
+
+QUANTIZED: Final = "quantized"
+"""The key of a run's data that holds it."""
+LARGEST_QUALITY_FILE: Final = 1 << 26
+WANTED: Final = "wanted what 'uaccel quantize MODEL --json' writes"
+
+
+def with_quantised(run: Mapping[str, Any], path: Path) -> dict[str, Any]:
+    """The run, and how far each layer of its model is from the float one; InputError if that is of another model."""
+    told, source = _read(path), run.get("source") or {}
+    _require_same(path, told, source.get("sha256"), str(source.get("file", run["model"])))
+    return {**run, QUANTIZED: {"samples": told["samples"], "layers": told["layers"]}}
+
+
+def require_quantised(path: Path, model: Path) -> None:
+    """The same before there is a run: InputError if it is of another model than this file."""
+    told = _read(path)
+    if model.is_file():
+        _require_same(path, told, hashlib.sha256(model.read_bytes()).hexdigest(), str(model))
+
+
+def _require_same(path: Path, told: Mapping[str, Any], digest: str | None, file: str) -> None:
+    if told["sha256"] != digest:
+        raise InputError(
+            f"{path} is about {told['output']} as it was made, and not about {file}: "
+            "give what 'uaccel quantize --json' wrote when it made that file"
+        )
+
+
+def _read(path: Path) -> dict[str, Any]:
+    try:
+        if path.stat().st_size > LARGEST_QUALITY_FILE:
+            raise InputError(f"{path} has {path.stat().st_size} bytes, more than any such file; {WANTED}")
+        told = parse_json(path.read_bytes())
+    except OSError as error:
+        raise InputError(f"cannot read {path}: {error.strerror or error}; {WANTED}") from error
+    except ValueError as error:
+        raise InputError(f"{path} is no JSON, or only a part of it: {error}; {WANTED}") from error
+    kinds: dict[str, type] = {"output": str, "sha256": str, "samples": int, "layers": list}
+    if not isinstance(told, dict) or not all(isinstance(told.get(key), kind) for key, kind in kinds.items()):
+        raise InputError(f"{path} tells of no quantised model; {WANTED}")
+    if not all(_is_layer(row) for row in told["layers"]):
+        raise InputError(f"{path} has layers without name, op, tensor, snr_db and max_difference; {WANTED}")
+    return told
+
+
+def _is_layer(row: Any) -> bool:
+    words, numbers = ("name", "op", "tensor"), ("snr_db", "max_difference")
+    if not isinstance(row, dict) or not all(isinstance(row.get(key), str) for key in words):
+        return False
+    return all(key in row and isinstance(row[key], (int, float, type(None))) for key in numbers)

@@ -1,0 +1,100 @@
+"""A run as a trace that Perfetto and chrome://tracing show: the CPU, and each engine of each accelerator, side by side.
+
+One microsecond of the trace is one cycle of an accelerator, or one instruction of the CPU. The CPU waits while an
+accelerator works; what it does for a layer of one, before and after, is drawn before.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final
+
+from uaccel.report.run_json import Accounted, Facts, LayerCost
+from uaccel.session.monitor import Job
+
+CPU_TRACK: Final = "cpu"
+WHOLE: Final = "work"
+"""The track of a device whose model does not tell of engines."""
+SCALE: Final = "1 us is 1 accelerator cycle or 1 CPU instruction; the first inference is shown"
+UNCOUNTED: Final = "this board counts no instructions: layers of the CPU have no width; run on an emulated board"
+
+
+def trace_of(
+    title: str,
+    layers: Sequence[Facts],
+    times: Mapping[int, LayerCost],
+    accounts: Mapping[int, Accounted],
+    jobs: Sequence[Job],
+) -> dict[str, Any]:
+    """The trace of the first inference. ``jobs`` of all of them, in order; none where no device model took part."""
+    trace = _Trace()
+    queues: dict[str, deque[Job]] = {}
+    for job in jobs:
+        queues.setdefault(job.device, deque()).append(job)
+    counted = False
+    for layer in layers:
+        taken, account = times.get(layer["index"]), accounts.get(layer["index"])
+        instructions = taken.instructions if taken else None
+        counted |= instructions is not None
+        trace.cpu(layer, instructions)
+        if account is not None:
+            for job in _jobs_of(layer, account, queues.get(layer["engine"], deque())):
+                trace.job(layer, job)
+    return trace.document(title, SCALE if counted else f"{SCALE}; {UNCOUNTED}")
+
+
+def _lasted(job: Job) -> dict[str, Any]:
+    """``from`` and ``to`` are where the waveform of its RTL has it, at a nanosecond a cycle."""
+    return {"cycles": job.cycles, "from": job.begin, "to": job.end}
+
+
+def _jobs_of(layer: Facts, account: Accounted, queue: deque[Job]) -> Iterator[Job]:
+    """The next ones, until they took what the driver says that the layer took; else one as long as that."""
+    left = account.cycles
+    if not queue:
+        yield Job(layer["engine"], 0, left, ())
+        return
+    while queue and left > 0:
+        job = queue.popleft()
+        left -= job.cycles
+        yield job
+
+
+class _Trace:
+    def __init__(self) -> None:
+        self.now = 0
+        self.tracks: dict[str, int] = {CPU_TRACK: 0}
+        self.events: list[dict[str, Any]] = []
+
+    def cpu(self, layer: Facts, instructions: int | None) -> None:
+        what = layer["name"] if layer["engine"] == CPU_TRACK else f"{layer['name']}: driver of {layer['engine']}"
+        details = {"operator": layer["op"], "instructions": instructions}
+        self._event(CPU_TRACK, what, layer, self.now, instructions or 0, details)
+        self.now += instructions or 0
+
+    def job(self, layer: Facts, job: Job) -> None:
+        if not job.spans:
+            self._event(f"{job.device} {WHOLE}", layer["name"], layer, self.now, job.cycles, _lasted(job))
+        labels = layer.get("commands") or []
+        for span in job.spans:
+            label = labels[span.command] if span.command < len(labels) else f"{layer['name']}: command {span.command}"
+            details = {"command": span.command, "cycles": span.end - span.begin}
+            begin = self.now + span.begin - job.begin
+            self._event(f"{job.device} {span.engine}", label, layer, begin, span.end - span.begin, details)
+        self.now += job.cycles
+
+    def _event(self, track: str, name: str, layer: Facts, begin: int, length: int, details: dict[str, Any]) -> None:
+        number = self.tracks.setdefault(track, len(self.tracks))
+        event = {"name": name, "cat": layer["name"], "ph": "X", "ts": begin, "dur": length, "pid": 1, "tid": number}
+        self.events.append(event | {"args": {"layer": layer["name"], **details}})
+
+    def document(self, title: str, note: str) -> dict[str, Any]:
+        named = [_named("process_name", 0, title)]
+        named += [_named("thread_name", number, track) for track, number in self.tracks.items()]
+        events = sorted(self.events, key=lambda event: (event["ts"], event["tid"]))
+        return {"displayTimeUnit": "ms", "otherData": {"note": note}, "traceEvents": named + events}
+
+
+def _named(what: str, number: int, name: str) -> dict[str, Any]:
+    return {"name": what, "ph": "M", "pid": 1, "tid": number, "args": {"name": name}}

@@ -1,0 +1,302 @@
+"""From a compiled model to plain data: what is run, what the archive states, what is exported."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Mapping, Sequence, Set
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Final
+
+from uaccel.board import Board
+from uaccel.build.archive_reader import METADATA, Metadata
+from uaccel.codegen.archive import archive
+from uaccel.codegen.describe import tensor_memory
+from uaccel.codegen.export.base import Export, Sample
+from uaccel.codegen.layer_text import resident_inputs
+from uaccel.errors import ModelError, UaccelError
+from uaccel.lower.program import Layer, Value
+from uaccel.model import Array, ImportedModel, TensorSpec
+from uaccel.pipeline import Compiled, Progress
+from uaccel.runner.compare import compare
+from uaccel.runner.execute import Maker, RunResult, run_on_board
+from uaccel.runner.firmware import Firmware, tensor_types
+from uaccel.runner.verify import (
+    Computed,
+    Key,
+    ObservedLayers,
+    Reference,
+    Samples,
+    WrongLayer,
+    before_what_hides,
+    every_layer,
+    golden_of,
+    layers_of_engines,
+    tolerance_of,
+    types_of,
+)
+from uaccel.session.description import Identity, Kinds
+from uaccel.tvm_api import each_by_itself, main_bindings
+from uaccel.tvm_api.executor import Executor
+
+# What an archive states of its layers, so that its firmware can be verified by the archive alone.
+#
+# It names tensors of the model: the ones that layers of the device have the values of. What is computed between two
+# such
+# layers is judged together.
+
+NO_TENSORS: Final = (
+    "the archive does not tell which tensors of the model layers compute, so that outputs alone were compared: "
+    "run MODEL instead of the project, or compile it with this uaccel"
+)
+GOLDEN: Final = "{} not judged: the vendor's own arithmetic is not in the archive; run MODEL instead of the project"
+
+
+def reference_of_archive(compiled: Compiled) -> list[dict[str, Any]]:
+    """A row for each layer that can be judged, and for each of an accelerator's: section "meanings" of the metadata."""
+    tensors, hidden = every_layer(compiled).tensors, before_what_hides(compiled).tensors
+    engines, layers = layers_of_engines(compiled), compiled.program.layers
+    known = {
+        layer.index
+        for layer in layers
+        if not layer.is_view and all((layer.index, i) in tensors for i in range(len(layer.outputs)))
+    }
+    producers = {value.name: layer for layer in layers for value in layer.outputs}
+    rows = []
+    for layer in layers:
+        tells = layer.index in known
+        if not tells and layer.index not in engines:
+            continue
+        call = engines.get(layer.index)
+        places = [tensors[layer.index, i] for i in range(len(layer.outputs))] if tells else []
+        rows.append(
+            {
+                "layer": layer.index,
+                "tensors": [{"name": name, "result": result} for name, result in places],
+                "watched": [i for i in range(len(places)) if (layer.index, i) in hidden],
+                "with": _unknown_before(layer, producers, known) if tells else [],
+                "tolerance": tolerance_of(call),
+                "golden": golden_of(call) is not None,
+            }
+        )
+    return rows
+
+
+def _unknown_before(layer: Layer, producers: Mapping[str, Layer], known: Set[int]) -> list[int]:
+    """The layers between it and those that are known, views left away."""
+    found: dict[int, Layer] = {}
+    waiting = [layer]
+    while waiting:
+        for value in waiting.pop().inputs:
+            before = producers.get(value.name)
+            if before is not None and before.index not in known and before.index not in found:
+                found[before.index] = before
+                waiting.append(before)
+    return sorted(index for index, each in found.items() if not each.is_view)
+
+
+@dataclass(frozen=True)
+class ArchiveLayers:
+    """The rows of an archive, which anybody may have written: numbers of layers are checked as they are read."""
+
+    rows: Sequence[Mapping[str, Any]]
+    layers: Sequence[Mapping[str, Any]]
+    engines_tolerance: float
+
+    @classmethod
+    def read(cls, metadata: Metadata) -> ArchiveLayers:
+        layers = metadata.at("uaccel", "layers")
+        rows = metadata.at("uaccel").get("meanings", [])
+        engines = metadata.at("uaccel", "accelerators")
+        for number, row in enumerate(rows):
+            outputs = layers[row["layer"]]["outputs"] if row["layer"] < len(layers) else None
+            count = len(outputs or ())
+            sound = outputs is not None and len(row["tensors"]) in (0, count)
+            sound = sound and all(i < len(row["tensors"]) for i in row["watched"])
+            if not sound or any(index >= row["layer"] for index in row["with"]):
+                raise _wrong(f"meanings[{number}] is about layers or outputs that there are not")
+        return cls(rows, layers, max((engine["tolerance"] for engine in engines), default=0))
+
+    @property
+    def exact(self) -> bool:
+        return not self.tolerance and not any(row["golden"] for row in self.rows)
+
+    @property
+    def tolerance(self) -> float:
+        """What any of the layers may differ by."""
+        return max((row["tolerance"] for row in self.rows), default=self.engines_tolerance)
+
+    def to_read(self, *, every_layer: bool) -> list[int]:
+        """The layers that verification wants to see."""
+        whole = every_layer or not self.exact
+        return [row["layer"] for row in self.rows if row["tensors"] and (whole or row["watched"])]
+
+
+class ArchiveSubject:
+    """Firmware of which its archive alone is known."""
+
+    def __init__(self, model: ImportedModel, metadata: Metadata) -> None:
+        self.reference = Reference(model)
+        self.stated = ArchiveLayers.read(metadata)
+        self._model = model
+        self.differences: list[dict[str, Any]] = []  # of layers nothing is told
+
+    @property
+    def exact(self) -> bool:
+        return self.stated.exact
+
+    @property
+    def tolerance(self) -> float:
+        return self.stated.tolerance
+
+    @cached_property
+    def _variables(self) -> dict[str, Any]:
+        return {str(var.name): var for var, _ in main_bindings(self._model.module)[1]}
+
+    @cached_property
+    def watched(self) -> ObservedLayers:
+        keys = [(row["layer"], i) for row in self.stated.rows for i in row["watched"]]
+        return ObservedLayers({key: self.tensors[key] for key in keys})
+
+    @cached_property
+    def tensors(self) -> dict[Key, tuple[str, int]]:
+        """By output of a layer, the model's tensor that it computes."""
+        return {(row["layer"], i): self._place(row, i) for row in self.stated.rows for i in range(len(row["tensors"]))}
+
+    def _place(self, row: Mapping[str, Any], output: int) -> tuple[str, int]:
+        """The binding of the model, and which of its results; of the form that the layer has."""
+        name, result = row["tensors"][output]["name"], row["tensors"][output]["result"]
+        fields = types_of(self._variables[name]) if name in self._variables else []
+        told = self.stated.layers[row["layer"]]["outputs"][output]
+        if result >= len(fields) or not _is(fields[result], told):
+            raise _wrong(f'layer {row["layer"]} is said to compute tensor "{name}", which the model has not')
+        return name, result
+
+    def unjudged(self) -> str:
+        """In words, what cannot be compared whatever the device shows."""
+        golden = [self.stated.layers[row["layer"]]["name"] for row in self.stated.rows if row["golden"]]
+        if golden:
+            return GOLDEN.format(", ".join(golden))
+        return "" if any(row["tensors"] for row in self.stated.rows) else NO_TENSORS
+
+    def changed(self, _samples: Samples) -> str:
+        """Passes of vendors are in the firmware, which is held to the model as a whole."""
+        return ""
+
+    def first_wrong(self, samples: Samples, computed: Computed) -> WrongLayer | None:
+        """The model is cut at every tensor that a layer is known to compute; each part gets what the device had."""
+        rows = {row["layer"]: row for row in self.stated.rows}
+        keys: dict[tuple[str, int], Key] = {}
+        for key, place in self.tensors.items():
+            if key in computed[0]:
+                keys.setdefault(place, key)
+        cut = {name: var for name, var in self._variables.items() if all(each in keys for each in _results(name, var))}
+        places = [each for name, var in cut.items() for each in _results(name, var)]
+        executor = Executor(each_by_itself(self.reference.model.module, list(cut.values())))
+        initial = [entry.initial for entry in self.reference.model.state]
+        for number, (inputs, shown) in enumerate(zip(samples, computed, strict=False)):
+            values = executor.run([*inputs, *initial, *(shown[keys[place]] for place in places)])
+            for place, expected in sorted(zip(places, values, strict=True), key=lambda entry: keys[entry[0]]):
+                wrong = self._judged(rows, keys[place], shown[keys[place]], expected, number)
+                if wrong is not None:
+                    return wrong
+        return None
+
+    def _judged(
+        self, rows: Mapping[int, Mapping[str, Any]], key: Key, got: Array, expected: Array, sample: int
+    ) -> WrongLayer | None:
+        """A layer, and those before it whose own results are no tensors of the model."""
+        together = rows[key[0]]["with"]
+        parts = [rows[index] for index in (key[0], *together) if index in rows]
+        if any(part["golden"] for part in parts):
+            return None
+        mismatch = compare(got, expected, max(part["tolerance"] for part in parts))
+        if mismatch is None:
+            return None
+        layer, names = self.stated.layers[key[0]], tuple(self.stated.layers[index]["name"] for index in together)
+        told = (layer["name"], layer["op"], layer["engine"])
+        covers = tuple(covered["name"] for covered in layer["covers"])
+        return WrongLayer(key[0], *told, key[1], mismatch, sample, covers=covers, together=names)
+
+
+def _results(name: str, var: Any) -> list[tuple[str, int]]:
+    return [(name, i) for i in range(len(types_of(var)))]
+
+
+def _is(type_: Any, told: Mapping[str, Any]) -> bool:
+    return (str(type_.dtype), [int(n) for n in type_.shape.values]) == (told["dtype"], told["shape"])
+
+
+def _wrong(what: str) -> UaccelError:
+    return UaccelError(f"{METADATA} of the archive: {what}; compile the model with this uaccel")
+
+
+# From what was compiled to what is run: the archive, and what its firmware says it is.
+
+
+def archive_of(compiled: Compiled) -> dict[str, bytes]:
+    """The files of the model's archive, with what verification must know of its layers."""
+    return archive(compiled.generated, {"meanings": reference_of_archive(compiled), "warnings": compiled.warnings})
+
+
+def digest_of(files: Mapping[str, bytes]) -> str:
+    """Of an archive's files: the same for the same content, however they are packed."""
+    digest = hashlib.sha256()
+    for name in sorted(files):
+        digest.update(f"{name}\0{len(files[name])}\0".encode())
+        digest.update(files[name])
+    return digest.hexdigest()
+
+
+def identity(compiled: Compiled) -> Identity:
+    """What firmware that was built from this says it is."""
+    signature = compiled.model.signature
+    layers = tuple(_kinds(layer.outputs) for layer in compiled.program.layers)
+    tensors = (_kinds(signature.inputs), _kinds(signature.outputs), layers)
+    return Identity(bytes.fromhex(compiled.model.digest), compiled.generated.build, tensors)
+
+
+def pack_compiled(compiled: Compiled) -> Firmware:
+    """With its archive's files."""
+    signature, fed = compiled.model.signature, compiled.program.fed
+    held = resident_inputs(compiled.program, signature.inputs)
+    files = archive_of(compiled)
+    return Firmware(
+        compiled.program.name,
+        lambda: files,
+        digest_of(files),
+        identity(compiled),
+        tuple(tensor_types(signature.inputs)),
+        tuple(tensor_types(signature.outputs)),
+        tuple(len(layer.outputs) for layer in compiled.program.layers),
+        compiled.placement.arena,
+        0 if compiled.options.workspace_io else tensor_memory((*held, *signature.outputs)),
+        fed.info.size if fed is not None else 0,
+    )
+
+
+def _kinds(values: Iterable[TensorSpec | Value]) -> Kinds:
+    return tuple((value.info.shape, value.info.dtype) for value in values)
+
+
+def run_compiled(
+    compiled: Compiled, board: Board, samples: list[list[Array]], folder: Path, progress: Progress, **how: Any
+) -> RunResult:
+    """:func:`~uaccel.running.execute.run_on_board` with what was just compiled; the project is made in ``folder``."""
+    firmware = pack_compiled(compiled)
+    maker = Maker(firmware, board, folder, progress, None)
+    return run_on_board(firmware, board, samples, maker, progress, **how)
+
+
+# What an export is made of: the compiled model, and a sample with what the model makes of it.
+
+
+def exported(compiled: Compiled, board: Board, inputs: Sequence[Array], command: str) -> Export:
+    """``inputs``: the example's sample; its outputs are those of the model as it was imported."""
+    options = compiled.options
+    if options.pools or options.workspace_io or options.feed:
+        raise ModelError("exports hold the plain interface; leave away pools, --workspace-io and --feed")
+    outputs, _ = Reference.of(compiled).run(list(inputs))
+    tolerance = max((tolerance_of(call) for call in compiled.partitioned.calls.values()), default=0)
+    return Export(compiled.generated, Sample(tuple(inputs), tuple(outputs), tolerance), board, command)

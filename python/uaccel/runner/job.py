@@ -1,0 +1,179 @@
+"""What to compile, and what less RAM costs."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from uaccel.accelerator import Accelerator, load_accelerators, planning_for
+from uaccel.accelerator.description import OBJECTIVES
+from uaccel.board import Board, load_board
+from uaccel.build.linker_script import constant_rooms, workspace_memories
+from uaccel.codegen.generate import generate, io_bytes
+from uaccel.codegen.options import EmitOptions
+from uaccel.kernels.choice import Selection, selection_for
+from uaccel.lower.placement import place
+from uaccel.lower.rows.layer import apply
+from uaccel.lower.rows.search import ChainPlan, Search, frontier, require_feedable
+from uaccel.model import Shape
+from uaccel.partition import Wishes
+from uaccel.pipeline import Compiled, Progress, compile_model
+from uaccel.util.favour import Favour, favour_of
+
+# What to compile, as one object: a model, a board, and who computes what. It can say which command does the same.
+
+
+@dataclass(frozen=True)
+class Job:
+    """``board_word`` is what a user calls the board: its name, or the name of a file of theirs. ``engine_words`` are
+    the options about ``accelerators``, ``wishes`` and ``cpu_fallback``, as one types them. ``records``: measurements to
+    choose kernels by. ``input_shapes``: of inputs that the model leaves open. ``favour``: what to save.
+    """
+
+    model: Path
+    board: Board
+    board_word: str = ""
+    name: str = ""
+    options: EmitOptions = field(default_factory=EmitOptions)
+    accelerators: Sequence[Accelerator] = ()
+    wishes: Wishes = field(default_factory=Wishes)
+    cpu_fallback: bool = False
+    engine_words: Sequence[str] = ()
+    records: Path | None = None
+    input_shapes: Mapping[str, Shape] = field(default_factory=dict)
+    favour: Favour = Favour.balanced
+
+    @classmethod
+    def of(
+        cls,
+        model: str | Path,
+        board: str | Path | Board = "host",
+        accelerators: Sequence[str | Path] = (),
+        *,
+        objective: str = "latency",
+        name: str = "",
+        options: EmitOptions | None = None,
+        wishes: Wishes | None = None,
+        cpu_fallback: bool = False,
+        records: str | Path | None = None,
+        input_shapes: Mapping[str, Shape] | None = None,
+        favour: str = "balanced",
+    ) -> Job:
+        """By names and paths, as on the command line."""
+        target = board if isinstance(board, Board) else load_board(str(board))
+        return cls(
+            Path(model),
+            target,
+            "" if isinstance(board, Board) else Path(board).name,
+            name,
+            options or EmitOptions(),
+            planning_for(objective, load_accelerators([str(name) for name in accelerators])),
+            wishes or Wishes(),
+            cpu_fallback,
+            _words(accelerators, objective, wishes or Wishes(), cpu_fallback),
+            None if records is None else Path(records),
+            input_shapes or {},
+            favour_of(favour),
+        )
+
+    def compiled(self, progress: Progress = lambda _step: None, selection: Selection | None = None) -> Compiled:
+        """``selection`` picks kernels otherwise than by the records."""
+        return compile_model(
+            self.model,
+            board=self.board.name,
+            board_file=self.board_word,
+            selection=selection or selection_for(self.board, self.records, self.favour),
+            name=self.name,
+            options=self.options,
+            accelerators=self.accelerators,
+            wishes=self.wishes,
+            cpu_fallback=self.cpu_fallback,
+            engine_words=(*self.engine_words, *self._record_words),
+            input_shapes=self.input_shapes,
+            memories=workspace_memories(self.board),
+            rooms=constant_rooms(self.board),
+            progress=progress,
+        )
+
+    def command(self, verb: str = "compile") -> str:
+        """The line to type for the same; files by their paths."""
+        words = ["uaccel", verb, str(self.model), "--board", self.board_word or self.board.name]
+        words += ["--name", self.name] if self.name else []
+        words += self.options.words
+        words += self.favour.words
+        for name, shape in self.input_shapes.items():
+            words += ["--input-shape", f"{name}:{','.join(map(str, shape))}"]
+        return shlex.join([*words, *self.engine_words, *self._record_words])
+
+    @property
+    def _record_words(self) -> tuple[str, ...]:
+        return () if self.records is None else ("--records", self.records.name)
+
+
+def _words(accelerators: Sequence[str | Path], objective: str, wishes: Wishes, cpu_fallback: bool) -> tuple[str, ...]:
+    """What to type for the same, as far as options can say it: subgraphs need a file."""
+    given = {
+        "--accelerator": [str(name) for name in accelerators],
+        "--choose": [wishes.choose] if wishes.choose != Wishes().choose else [],
+        "--pin": ["=".join(pin) for pin in wishes.pins],
+        "--forbid": ["=".join(entry) for entry in wishes.forbidden],
+        "--fallback": ["cpu"] if cpu_fallback else [],
+        "--objective": [objective] if objective != OBJECTIVES[0] else [],
+    }
+    return tuple(word for option, values in given.items() for value in values for word in (option, value))
+
+
+# What less RAM costs: the ways to run a model by rows of which none is better than another in everything.
+
+
+def frontier_report(job: Job, step: Callable[[str], None] = lambda _step: None) -> dict[str, Any]:
+    """``points`` from the most RAM to the least; nothing in them is measured."""
+    feed = job.options.feed
+    whole = replace(job, options=replace(job.options, feed=False, ram=None), favour=Favour.balanced).compiled(step)
+    step("compare rows")
+    search = Search(whole.program, whole.selection, workspace_io=job.options.workspace_io, feed=feed)
+    if feed:
+        require_feedable(search)
+    points = [_point(whole, search, cut, feed=feed) for cut in frontier(search)]
+    return {
+        "model": whole.model.name,
+        "board": whole.board,
+        "unit": search.parts.costs.estimated.unit,
+        "feed": feed,
+        "points": _best(points),
+    }
+
+
+def _point(whole: Compiled, search: Search, cut: ChainPlan, *, feed: bool) -> dict[str, Any]:
+    program = apply(search.program, cut.groups, search.parts, feed=feed)
+    options = replace(whole.options, feed=feed)
+    placement = place(program, workspace_io=options.workspace_io)
+    made = generate(program, placement, options, whole.board)
+    functions = sum(
+        len(layer.streaming.functions) if layer.streaming else not layer.is_view for layer in program.layers
+    )
+    return {
+        "ram": placement.arena + placement.state + io_bytes(program, options),
+        "estimate": round(cut.cost),
+        "slower": round(cut.cost / max(1.0, search.whole.cost) - 1, 4),
+        "constants": made.weight_bytes,
+        "functions": functions,
+        "by_rows": [layer.name for layer in program.layers if layer.streaming is not None],
+    }
+
+
+def _best(points: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Without those that another one beats in RAM and is no slower than."""
+    return [
+        point
+        for point in points
+        if not any(
+            other["ram"] <= point["ram"]
+            and other["estimate"] <= point["estimate"]
+            and (other["ram"], other["estimate"]) != (point["ram"], point["estimate"])
+            for other in points
+        )
+    ]

@@ -1,0 +1,344 @@
+"""One run from model to verdict, also in a process of its own."""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, NoReturn
+
+from uaccel.build.project import Footprint
+from uaccel.errors import InputError, InternalError, ToolError
+from uaccel.model import Array
+from uaccel.report.run_json import (
+    batched,
+    cycles_report,
+    flash_report,
+    layer_reports,
+    ram_with,
+    stood_in,
+    tensors_report,
+    with_code,
+)
+from uaccel.report.trace import trace_of
+from uaccel.runner.compare import Verdict, arrays_digest
+from uaccel.runner.execute import Looks, Maker, RunResult, Source, run_on_board
+from uaccel.runner.firmware import Firmware
+from uaccel.runner.prepare import Prepared, prepare, require_offload
+from uaccel.runner.request import MODEL, Quiet, RunRequest, Steps, devices_in_place
+from uaccel.session import monitor as timeline
+from uaccel.util.cache import Cache, Key
+from uaccel.util.text import CPU
+
+# The verdict on a run; kept by what was run, what went in and what came out, it need not be found twice.
+
+if TYPE_CHECKING:
+    from uaccel.runner.verify import WrongLayer
+
+KIND: Final = "verdict"
+VERDICT: Final = "verdict.json"
+
+
+def cached_verdict(
+    request: RunRequest,
+    prepared: Prepared,
+    measured: RunResult,
+    step: Steps,
+    cache: Cache | None,
+    *,
+    cuts: bool = True,
+) -> Verdict:
+    """Of the same bytes the same; what is wrong is looked into each time, with ``cuts`` by running it in pieces."""
+    key = _key(request, prepared, measured) if cache is not None and prepared.key is not None else None
+    entry = cache.find(key) if cache is not None and key is not None else None
+    wishes = request.wishes
+    seed = {"seed": wishes.seed if wishes.more_samples else None}
+    if entry is not None:
+        report = entry.json(VERDICT)
+        entry.close()
+        return Verdict(report | seed)
+    step("execute the exact meaning and compare")
+    verdict = _found(request, prepared, measured, step, cuts)
+    if cache is not None and key is not None and not verdict.complaint:
+        about = f"{prepared.firmware.name} for {request.board.name}"
+        cache.add(key, {VERDICT: json.dumps(verdict.report).encode()}, about)
+    return replace(verdict, report=verdict.report | seed)
+
+
+def _found(request: RunRequest, prepared: Prepared, measured: RunResult, step: Steps, cuts: bool) -> Verdict:
+    from uaccel.runner.verdict import bisect_region, judge
+    from uaccel.runner.verify import opinions
+
+    wishes, compiled = request.wishes, prepared.compiled
+
+    def again(names: tuple[str, ...]) -> WrongLayer | None:
+        return bisect_region(request.what(), names, measured.samples, step, port=wishes.port, flashes=wishes.flashes)
+
+    verdict = judge(compiled, measured, every_layer=wishes.every_layer, again=again if cuts else None)
+    imported = replace(compiled.model, module=compiled.stages["import"])
+    found = opinions(imported, request.model, measured.samples, measured.outputs)
+    return replace(verdict, report=verdict.report | found)
+
+
+def _key(request: RunRequest, prepared: Prepared, measured: RunResult) -> Key:
+    assert prepared.key is not None
+    return (
+        Key(KIND)
+        .add("model", prepared.key.digest)
+        .add("layers", request.wishes.every_layer)
+        .add("sequence", measured.run.sequence)
+        .add("unread", measured.unread)
+        .add("samples", arrays_digest(measured.samples))
+        .add("outputs", arrays_digest(measured.outputs))
+        .add("computed", [[sorted(row), arrays_digest([_in_order(row)])] for row in measured.computed])
+    )
+
+
+def _in_order(row: Mapping[tuple[int, int], Array]) -> list[Array]:
+    return [row[key] for key in sorted(row)]
+
+
+# One run from model to verdict: what the command line, sweeps, tuning and workers of a lab all call.
+#
+# Measured is what the board does, each time. What follows from content alone is kept where there is a cache: the
+# compiled
+# model, its firmware, and the verdict on these outputs for these inputs.
+
+if TYPE_CHECKING:
+    from uaccel.pipeline import Compiled
+
+NO_STATE: Final = "--sequence is for models that keep a state between runs, and {} keeps none; leave it away"
+
+
+@dataclass(frozen=True)
+class Performed:
+    """A run that is done. ``report`` is the JSON of ``uaccel run``; ``complaint`` says in words what its verdict holds
+    for wrong."""
+
+    request: RunRequest
+    prepared: Prepared
+    measured: RunResult
+    report: dict[str, Any]
+    complaint: str
+
+    @property
+    def compiled(self) -> Compiled:
+        """Made anew where the cache had what a run needs of it."""
+        return self.prepared.compiled
+
+    @property
+    def outputs(self) -> dict[str, Array]:
+        """By name, of the user's own samples."""
+        return _batches(self.prepared, self.measured, self.request.wishes.repeat)
+
+    @property
+    def trace(self) -> dict[str, Any]:
+        """For Perfetto."""
+        found: dict[str, Any] = self.report["trace"]
+        return found
+
+
+def perform(request: RunRequest, step: Steps | None = None, cache: Cache | None = None) -> Performed:
+    """Compile, build, flash where a board is flashed, run, and where it is wished verify."""
+    wishes, step = request.wishes, step or Quiet()
+    with tempfile.TemporaryDirectory(prefix="uaccel-") as temporary:
+        prepared = prepared_to_run(request, step, cache)
+        folder = request.project or Path(temporary) / "project"
+        kept = None if request.project is not None else cache
+        maker = Maker(prepared.firmware, request.board, folder, step, kept)
+        engines = request.engines.load()[0] if request.devices.kind != MODEL else []
+        with devices_in_place(request.devices, engines, step, _offloaded(prepared)):
+            with timeline.recorded(wishes.trace is not None or wishes.details) as jobs:
+                measured = measure(prepared, request, maker, step)
+            return finish(request, prepared, measured, step, cache, jobs)
+
+
+def _offloaded(prepared: Prepared) -> dict[str, int]:
+    """The layers that accelerators compute, and their numbers."""
+    return {fact["name"]: fact["index"] for fact in prepared.told["facts"] if fact["engine"] != CPU}
+
+
+def prepared_to_run(request: RunRequest, step: Steps, cache: Cache | None) -> Prepared:
+    """Compiled, and such as it was wished."""
+    prepared = prepare(request, step, cache)
+    if request.wishes.sequence and not prepared.told["state"]:
+        raise InputError(NO_STATE.format(request.model.name))
+    require_offload(request, prepared)
+    return prepared
+
+
+def finish(
+    request: RunRequest,
+    prepared: Prepared,
+    measured: RunResult,
+    step: Steps,
+    cache: Cache | None,
+    jobs: list[timeline.Job] | None = None,
+    *,
+    cuts: bool = True,
+) -> Performed:
+    """What was measured, judged and told. Without ``cuts`` a wrong region is named, not looked into on the board."""
+    verdict = cached_verdict(request, prepared, measured, step, cache, cuts=cuts) if request.wishes.verify else None
+    if cache is not None and cache.problem:
+        step(cache.problem)
+    report = _report(request, prepared, measured, jobs or [])
+    if verdict is not None:
+        report["verify"] = verdict.report
+    return Performed(request, prepared, measured, report, verdict.complaint if verdict is not None else "")
+
+
+def measure(prepared: Prepared, request: RunRequest, maker: Source, step: Steps) -> RunResult:
+    """On the board, by firmware from ``maker``: nothing is compiled here."""
+    wishes, types = request.wishes, prepared.firmware.inputs
+    reads = prepared.told["reads"]["layers" if wishes.every_layer else "outputs"]
+    return run_on_board(
+        prepared.firmware,
+        request.board,
+        wishes.samples(types),
+        maker,
+        step,
+        looks=Looks(
+            wishes.more(types),
+            wishes.profile or wishes.details or wishes.trace is not None,
+            reads if wishes.verify else (),
+            wishes.sequence,
+        ),
+        port=wishes.port,
+        flashes=wishes.flashes,
+        count=step.count,
+        on_log=step.log,
+    )
+
+
+def _report(request: RunRequest, prepared: Prepared, measured: RunResult, jobs: list[timeline.Job]) -> dict[str, Any]:
+    wishes, taken, told = request.wishes, measured.footprint, prepared.told["report"]
+    runs = len(measured.run.outputs)
+    times, accounts = {time.layer: time for time in measured.layers}, measured.run.accounts
+    rows = layer_reports(prepared.told["facts"], runs, times, accounts)
+    timed = wishes.profile or wishes.details or request.at_line  # else two runs would not be alike
+    report: dict[str, Any] = told | {
+        "warnings": told["warnings"] + stood_in(rows, runs),
+        "outputs": tensors_report(_batches(prepared, measured, wishes.repeat)),
+        "runs": runs,
+        "instructions": measured.run.instructions,
+        **cycles_report(measured.cycles),
+        **(measured.core.to_json() if measured.core is not None else {}),
+        "accelerator_cycles": measured.run.cycles,
+        "layers": with_code(rows, taken),
+        "ram": ram_with(told["ram"], taken, stack=measured.run.stack),
+        "flash": flash_report(told["flash"]["weights"], taken, told["flash"].get("pools")),
+        "seconds": measured.run.seconds if timed else None,
+        "artefacts": {"archive": prepared.firmware.archive, "firmware": measured.firmware},
+    }
+    wishes.add_symbols(report, taken)
+    report |= _structure(request, prepared)
+    if wishes.details or wishes.trace is not None:
+        title = f"{prepared.firmware.name} on {request.board.name}"
+        trace = trace_of(title, prepared.told["facts"], times, accounts, jobs)
+        report |= {"trace": trace}
+    if wishes.details:
+        names = {layer["index"]: layer["name"] for layer in prepared.told["facts"]}
+        hot = {names[time.layer]: [spot.to_json() for spot in time.hot] for time in measured.layers}
+        report |= {"sources": prepared.told["sources"], "hot": hot}
+    return report
+
+
+def _structure(request: RunRequest, prepared: Prepared) -> Mapping[str, Any]:
+    """What pages show besides, with the line that repeats this run."""
+    structure = prepared.told["structure"]
+    command = f"{structure['source']['command']} {request.words}".rstrip()
+    return {**structure, "source": structure["source"] | {"command": command}}
+
+
+def _batches(prepared: Prepared, measured: RunResult, repeat: int) -> dict[str, Array]:
+    per_sample = measured.run.outputs[::repeat]
+    names = [tensor.name for tensor in prepared.firmware.outputs]
+    return {name: batched([values[i] for values in per_sample]) for i, name in enumerate(names)}
+
+
+# A run in three parts: built where compilers are, run where the board is, judged where TVM is.
+#
+# What goes from one part to the next is plain data.
+
+
+@dataclass(frozen=True)
+class FirmwareBytes:
+    """Firmware as bytes: ``plain``, and ``observed`` with a hook after every layer, where the board can be given other
+    firmware just to look into it. ``told``: what running needs to know of the compilation."""
+
+    firmware: Mapping[str, Any]
+    told: Mapping[str, Any]
+    plain: bytes
+    observed: bytes | None
+    footprint: Footprint
+
+
+@dataclass(frozen=True)
+class RemoteRun:
+    """What the board did with the firmware of an ``archive``."""
+
+    archive: str
+    measured: RunResult
+
+
+def build_apart(request: RunRequest, cache: Cache | None) -> FirmwareBytes:
+    """Compile the model and build its firmware. The board need not be here."""
+    step = Quiet()
+    prepared = prepared_to_run(request, step, cache)
+    with tempfile.TemporaryDirectory(prefix="uaccel-") as temporary:
+        maker = Maker(prepared.firmware, request.board, Path(temporary) / "project", step, cache)
+        try:
+            plain = maker.firmware().read_bytes()
+            flashes = request.wishes.flashes and request.board.flash is not None
+            observed = maker.firmware(observe=True).read_bytes() if flashes else None
+        finally:
+            maker.close()
+    assert maker.footprint is not None  # it made the plain one
+    told = {"reads": prepared.told["reads"], "state": prepared.told["state"]}
+    return FirmwareBytes(prepared.firmware.to_json(), told, plain, observed, maker.footprint)
+
+
+def run_apart(built: FirmwareBytes, request: RunRequest) -> RemoteRun:
+    """Flash and run it. Neither a compiler nor TVM is needed."""
+    firmware = Firmware.from_json(built.firmware, _no_compiler)
+    prepared = Prepared(firmware, built.told, None, _no_compiler)
+    with tempfile.TemporaryDirectory(prefix="uaccel-") as temporary:
+        brought = _Brought(built, Path(temporary))
+        return RemoteRun(firmware.archive, measure(prepared, request, brought, Quiet()))
+
+
+def judge_apart(ran: RemoteRun, request: RunRequest, cache: Cache | None) -> Performed:
+    """The verdict and the report."""
+    prepared = prepared_to_run(request, Quiet(), cache)
+    if prepared.firmware.archive != ran.archive:
+        raise ToolError(
+            f"{request.model.name} was compiled twice, to different C: {ran.archive[:12]} and "
+            f"{prepared.firmware.archive[:12]}; install the same uaccel and the same packages on all workers"
+        )
+    return finish(request, prepared, ran.measured, Quiet(), cache, cuts=False)
+
+
+class _Brought:
+    """Firmware that was built elsewhere."""
+
+    def __init__(self, built: FirmwareBytes, folder: Path) -> None:
+        self._built = built
+        self._folder = folder
+        self.footprint: Footprint | None = built.footprint
+
+    def firmware(self, *, observe: bool = False) -> Path:
+        content = self._built.observed if observe else self._built.plain
+        assert content is not None  # it is asked for where the board is flashed
+        path = self._folder / ("observed" if observe else "plain") / "firmware.elf"
+        path.parent.mkdir(exist_ok=True)
+        path.write_bytes(content)
+        return path
+
+    def close(self) -> None:
+        """The folder's owner removes it."""
+
+
+def _no_compiler() -> NoReturn:
+    raise InternalError("firmware that was brought here was to be compiled here")

@@ -1,0 +1,184 @@
+"""All that a run needs of its model, as plain data: compiled now, or taken from the cache without a compiler."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, replace
+from functools import cached_property
+from importlib.metadata import entry_points
+from importlib.util import find_spec
+from io import BytesIO
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from uaccel.errors import AcceleratorError, UaccelError
+from uaccel.frontend import files_beside
+from uaccel.runner.firmware import Firmware
+from uaccel.runner.request import RunRequest
+from uaccel.util.cache import Cache, Entry, Key, file_digest, folder_digest, own_sources, programs_digest
+from uaccel.util.files import read_tar, write_tar
+
+if TYPE_CHECKING:
+    from uaccel.pipeline import Compiled
+
+KIND: Final = "model"
+ARCHIVE_KIND: Final = "archive"
+TOLD, ARCHIVE = "told.json", "archive.tar"
+ACCELERATORS: Final = "uaccel.accelerators"
+"""The entry points of installed ones."""
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """``told``: what a compilation says of itself (:func:`told_of`). ``key`` is None where nothing may be kept."""
+
+    firmware: Firmware
+    told: Mapping[str, Any]
+    key: Key | None
+    compile: Callable[[], Compiled]
+
+    @cached_property
+    def compiled(self) -> Compiled:
+        """The compilation itself, made anew where the cache had what it told."""
+        return self.compile()
+
+
+def prepare(request: RunRequest, step: Callable[[str], None], cache: Cache | None) -> Prepared:
+    """From the cache, else compiled and kept."""
+    key = key_of(request) if cache is not None else None
+    if cache is not None and key is not None:
+        entry = cache.find(key)
+        if entry is not None and _still_true(entry.json(TOLD)):
+            return _from(entry, key, cache, request, step)
+        if entry is not None:
+            entry.close()
+            cache.drop(key)
+    return _made(request, step, cache, key)
+
+
+def require_offload(request: RunRequest, prepared: Prepared) -> None:
+    """Accelerators that compute nothing at all are an error, unless they may."""
+    if prepared.told["missing_offload"] and not request.engines.allow_none:
+        raise AcceleratorError(prepared.told["missing_offload"])
+
+
+def _made(request: RunRequest, step: Callable[[str], None], cache: Cache | None, key: Key | None) -> Prepared:
+    from uaccel.runner.compiled import pack_compiled
+
+    job = request.what()
+    compiled = job.compiled(step)
+    firmware, told = pack_compiled(compiled), told_of(compiled, request)
+    may_keep = key is not None and compiled.model.digest == file_digest(request.model)
+    prepared = Prepared(firmware, told, key if may_keep else None, lambda: compiled)
+    if cache is not None and prepared.key is not None:
+        about = f"{firmware.name} for {request.board.name}"
+        text = json.dumps({"told": told, "firmware": firmware.to_json(), "depends": _depends(request)})
+        cache.add(prepared.key, {TOLD: text.encode()}, about)
+        stream = BytesIO()
+        write_tar(stream, firmware.files())
+        cache.add(_archive_key(firmware.archive), {ARCHIVE: stream.getvalue()}, about)
+    return prepared
+
+
+def _from(entry: Entry, key: Key, cache: Cache, request: RunRequest, step: Callable[[str], None]) -> Prepared:
+    data = entry.json(TOLD)
+    entry.close()
+
+    def files() -> Mapping[str, bytes]:
+        held = cache.find(_archive_key(data["firmware"]["archive"]))
+        if held is not None:
+            return read_tar(BytesIO(held.read(ARCHIVE)))
+        from uaccel.runner.compiled import archive_of
+
+        return archive_of(prepared.compiled)
+
+    prepared = Prepared(
+        Firmware.from_json(data["firmware"], files), data["told"], key, lambda: request.what().compiled(step)
+    )
+    return prepared
+
+
+def told_of(compiled: Compiled, request: RunRequest) -> dict[str, Any]:
+    """What runs and pages tell of a compilation, as JSON holds it."""
+    from uaccel.report.compile_json import compile_report, facts_of, sources_report, structure
+    from uaccel.runner.verdict import layers_to_read
+
+    job = request.what()
+    command = replace(job, options=replace(job.options, workspace_io=False)).command("run")
+    return {
+        "report": compile_report(compiled),
+        "structure": structure(compiled, request.board, request.model, command),
+        "sources": sources_report(compiled),
+        "facts": facts_of(compiled.program),
+        "reads": {
+            name: list(layers_to_read(compiled, every_layer=every))
+            for name, every in (("outputs", False), ("layers", True))
+        },
+        "state": bool(compiled.model.state),
+        "missing_offload": request.engines.missing_offload(compiled),
+    }
+
+
+def key_of(request: RunRequest) -> Key | None:
+    """Of everything that a compilation depends on; None where a file cannot be read, which the compilation tells."""
+    try:
+        return (
+            Key(KIND)
+            .add("uaccel", own_sources())
+            .add("variables", programs_digest(()))
+            .add("model", [str(request.model), file_digest(request.model)])
+            .add("weights", [[str(path), file_digest(path)] for path in files_beside(request.model)])
+            .add("board", [request.board.name, request.board_file, file_digest(request.board.file)])
+            .add("port", [folder_digest(folder) for folder in request.board.port.sources])
+            .add("engines", asdict(request.engines))
+            .add("accelerators", [_accelerator(name) for name in request.engines.accelerators])
+            .add("files", [file_digest(path) for path in (request.engines.file, request.records) if path is not None])
+            .add("records", str(request.records))
+            .add("name", request.name)
+            .add("shapes", dict(request.input_shapes))
+            .add("favour", request.favour.value)
+            .add(
+                "memory", [request.io_in_workspace, [asdict(pool) for pool in request.pools], request.ram, request.feed]
+            )
+            .add("constants", [asdict(pool) for pool in request.constant_pools])
+        )
+    except (OSError, ValueError, UaccelError):
+        return None
+
+
+def _accelerator(name: str) -> list[str]:
+    """Where its sources lie and what they are; bundled ones are part of uaccel."""
+    if "/" in name or name.endswith(".py") or name in (".", ".."):
+        path = Path(name).resolve()
+        folder = path.parent if path.suffix == ".py" else path
+        return [str(folder), folder_digest(folder)]
+    found = []
+    for entry in entry_points(group=ACCELERATORS, name=name):
+        spec = find_spec(entry.module.partition(".")[0])
+        places = [Path(place) for place in spec.submodule_search_locations or ()] if spec is not None else []
+        files = [Path(spec.origin)] if spec is not None and spec.origin is not None and not places else []
+        found += [entry.value, *map(folder_digest, places), *map(file_digest, files)]
+    return [name, *found]
+
+
+def _depends(request: RunRequest) -> dict[str, str]:
+    """The folders of its accelerators, and of those that they build on."""
+    from uaccel.accelerator.discovery import foundations
+
+    return {
+        folder: content
+        for accelerator in request.engines.load()[0]
+        for folder, content in foundations(accelerator.folder).items()
+    }
+
+
+def _still_true(data: Mapping[str, Any]) -> bool:
+    try:
+        return all(folder_digest(Path(folder)) == content for folder, content in data["depends"].items())
+    except OSError:
+        return False
+
+
+def _archive_key(digest: str) -> Key:
+    return Key(ARCHIVE_KIND).add("archive", digest)

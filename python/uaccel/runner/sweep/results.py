@@ -1,0 +1,257 @@
+"""Results of a sweep: kept, held to what is expected, written for others."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import os
+import re
+import xml.etree.ElementTree as ET
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import IO, Any
+
+from uaccel.errors import InputError, UaccelError
+from uaccel.runner.sweep.row_result import FAILED, FIGURES, GOOD, WRONG, Result
+from uaccel.util.files import parse_json, write_atomically
+
+# Results as they come: one JSON object a line, so that what was done stays when the rest is cut off.
+
+
+class Results:
+    """A file that results are added to; entered, it is open for that."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._stream: IO[bytes] | None = None
+
+    def __enter__(self) -> Results:
+        try:
+            self._stream = self.path.open("ab")
+            self._end_line()
+        except OSError as error:
+            raise UaccelError(f"cannot write {self.path}: {error.strerror}; choose another place with -o") from error
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        assert self._stream is not None
+        self._stream.close()
+
+    def add(self, result: Result) -> None:
+        """It is on the disk before the next one begins."""
+        assert self._stream is not None
+        try:
+            self._stream.write(json.dumps(result.to_json(), ensure_ascii=False).encode() + b"\n")
+            self._stream.flush()
+            os.fsync(self._stream.fileno())
+        except OSError as error:
+            raise UaccelError(f"cannot write {self.path}: {error.strerror}; choose another place with -o") from error
+
+    def read(self) -> dict[str, Result]:
+        """By digest, the last of each; a last line that was cut off is none."""
+        return {result.digest: result for result in read_results(self.path)} if self.path.exists() else {}
+
+    def _end_line(self) -> None:
+        """After a line that was cut off."""
+        assert self._stream is not None
+        if self._stream.tell():
+            with self.path.open("rb") as stream:
+                stream.seek(-1, os.SEEK_END)
+                if stream.read(1) != b"\n":
+                    self._stream.write(b"\n")
+
+
+def read_results(path: Path) -> Iterable[Result]:
+    """Of a file that a sweep wrote."""
+    try:
+        lines = path.read_bytes().splitlines()
+    except OSError as error:
+        raise InputError(f"cannot read {path}: {error.strerror}; wanted what 'uaccel sweep' writes") from error
+    for number, line in enumerate(lines, 1):
+        try:
+            yield Result.from_json(parse_json(line))
+        except (ValueError, KeyError, TypeError) as error:
+            if number == 1 and len(lines) > 1:
+                raise InputError(f"{path}:1 is no result; wanted what 'uaccel sweep' writes") from error
+            continue  # cut off when its writer was killed
+
+
+# Stored figures of a matrix: a row that falls behind them fails.
+
+Stored = Mapping[str, Mapping[str, float]]
+"""Figures of each row, by its title."""
+
+
+@dataclass(frozen=True)
+class Regression:
+    """A figure that is worse than the stored one by more than it may be."""
+
+    title: str
+    figure: str
+    stored: float
+    now: float
+
+    def __str__(self) -> str:
+        grown = f" ({100 * (self.now / self.stored - 1):+.1f} %)" if self.stored else ""
+        return f"{self.title}: {self.figure} is {self.now:,.10g}, stored are {self.stored:,.10g}{grown}"
+
+    def to_json(self) -> dict[str, Any]:
+        return {"title": self.title, "figure": self.figure, "stored": self.stored, "now": self.now}
+
+
+def read_expected(path: Path) -> Stored:
+    """Empty where nothing was stored yet."""
+    if not path.exists():
+        return {}
+    try:
+        data = parse_json(path.read_bytes())
+        return {title: {name: float(value) for name, value in row.items()} for title, row in data["figures"].items()}
+    except OSError as error:
+        raise InputError(f"cannot read {path}: {error.strerror}") from error
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise InputError(f"{path} holds no figures; wanted what 'uaccel sweep --accept' writes") from error
+
+
+def behind(results: Iterable[Result], figures: Mapping[str, float], stored: Stored) -> list[Regression]:
+    """Of the results that are good. More is worse, but for utilisation and layers that are offloaded."""
+    found = []
+    for result in results:
+        before = stored.get(result.row.title, {})
+        for name, percent in figures.items():
+            now = result.figures.get(name)
+            if result.status not in GOOD or name not in before or now is None:
+                continue
+            if _worse(name, before[name], now, percent):
+                found.append(Regression(result.row.title, name, before[name], now))
+    return found
+
+
+def _worse(name: str, stored: float, now: float, percent: float) -> bool:
+    if name in ("utilisation", "offloaded"):
+        return now < stored * (1 - percent / 100)
+    return now > stored * (1 + percent / 100)
+
+
+def write_expected(path: Path, results: Iterable[Result], figures: Mapping[str, float]) -> None:
+    """Those of the good results, for review and the next sweep."""
+    rows = {
+        result.row.title: {name: value for name, value in sorted(result.figures.items()) if name in figures}
+        for result in results
+        if result.status in GOOD
+    }
+    text = json.dumps({"figures": dict(sorted(rows.items()))}, indent=1) + "\n"
+
+    def write(stream: IO[bytes]) -> None:
+        stream.write(text.encode())
+
+    write_atomically(path, write, "expected in the matrix file")
+
+
+# Results as JUnit XML, which servers of continuous integration read: a test case for each row.
+
+JUNIT_OPTION = "--junit"
+_FORBIDDEN = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+"""What XML 1.0 cannot hold, however it is escaped."""
+
+
+def write_junit(path: Path, name: str, results: Sequence[Result], worse: Sequence[Regression]) -> None:
+    """``name`` of the suite; a row that is wrong or behind is a failure, one that did not run is an error."""
+    text = ET.tostring(_suites(name, results, worse), encoding="utf-8", xml_declaration=True)
+
+    def write(stream: IO[bytes]) -> None:
+        stream.write(text + b"\n")
+
+    write_atomically(path, write, JUNIT_OPTION)
+
+
+def _suites(name: str, results: Sequence[Result], worse: Sequence[Regression]) -> ET.Element:
+    behind: dict[str, list[Regression]] = {}
+    for entry in worse:
+        behind.setdefault(entry.title, []).append(entry)
+    cases = [_case(name, result, behind.get(result.row.title, ())) for result in results]
+    totals = {
+        "tests": str(len(cases)),
+        "failures": str(sum(case.find("failure") is not None for case in cases)),
+        "errors": str(sum(case.find("error") is not None for case in cases)),
+        "time": f"{sum(result.took for result in results):.3f}",
+    }
+    suites = ET.Element("testsuites", totals)
+    ET.SubElement(suites, "testsuite", {"name": _clean(name), **totals}).extend(cases)
+    return suites
+
+
+def _case(suite: str, result: Result, behind: Sequence[Regression]) -> ET.Element:
+    board = Path(result.row.board).stem.replace(".", "_")
+    words = {"classname": f"{suite}.{board}", "name": result.row.title, "time": f"{result.took:.3f}"}
+    case = ET.Element("testcase", {key: _clean(value) for key, value in words.items()})
+    if result.status == FAILED:
+        _say(case, "error", result.status, result.error, result.log)
+    elif result.status == WRONG:
+        _say(case, "failure", result.status, result.error, result.log)
+    elif behind:
+        _say(case, "failure", "behind", str(behind[0]), "\n".join(map(str, behind)))
+    return case
+
+
+def _say(case: ET.Element, kind: str, type_: str, message: str, log: str) -> None:
+    told = ET.SubElement(case, kind, {"type": type_, "message": _clean(message)})
+    told.text = _clean(log or message)
+
+
+def _clean(text: str) -> str:
+    """With control characters as Python writes them."""
+    return _FORBIDDEN.sub(lambda match: ascii(match[0])[1:-1], text)
+
+
+# Results as a Parquet table, for pandas, DuckDB and their like: a row for each row, a column for each figure.
+
+OPTION = "--parquet"
+
+
+def pyarrow(name: str = "pyarrow") -> Any:
+    """A module of the package, which is an extra, imported when it is first needed."""
+    try:
+        return importlib.import_module(name)
+    except ImportError as error:
+        raise UaccelError(
+            f"{OPTION} takes the pyarrow package, and importing it fails ({error}); "
+            "install it: pip install 'uaccel[farm]'"
+        ) from error
+
+
+def write_parquet(path: Path, results: Sequence[Result]) -> None:
+    """Figures that are not known are null; options and tags are JSON."""
+    table = pyarrow().table(_columns(results))
+    parquet = pyarrow("pyarrow.parquet")
+
+    def write(stream: IO[bytes]) -> None:
+        parquet.write_table(table, stream)
+
+    write_atomically(path, write, OPTION)
+
+
+def _columns(results: Sequence[Result]) -> dict[str, Any]:
+    arrow = pyarrow()
+    rows, text = [result.row for result in results], arrow.string()
+
+    def words(values: Sequence[str]) -> Any:
+        return arrow.array([value.encode("utf-8", "replace").decode() for value in values], text)
+
+    return {
+        "title": words([row.title for row in rows]),
+        "model": words([row.model for row in rows]),
+        "board": words([row.board for row in rows]),
+        "accelerators": arrow.array([list(row.accelerators) for row in rows], arrow.list_(text)),
+        "options": words([json.dumps(dict(row.options)) for row in rows]),
+        "tags": words([json.dumps(dict(row.tags)) for row in rows]),
+        "repetition": arrow.array([row.repetition for row in rows], arrow.int32()),
+        "label": words([result.label for result in results]),
+        "status": words([result.status for result in results]),
+        "error": words([result.error for result in results]),
+        **{name: arrow.array([one.figures.get(name) for one in results], arrow.float64()) for name in FIGURES},
+        "took": arrow.array([result.took for result in results], arrow.float64()),
+    }

@@ -1,0 +1,272 @@
+"""A row's run and what it gives."""
+
+from __future__ import annotations
+
+import subprocess
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from uaccel.errors import DeviceError, UaccelError
+from uaccel.runner.request import RunRequest
+from uaccel.runner.sweep.matrix import Row
+from uaccel.util.cache import cache_of_user
+from uaccel.util.text import CPU
+
+# What one row gives: run in whatever process, told as plain data.
+
+if TYPE_CHECKING:
+    from uaccel.runner.perform import Performed
+
+RIGHT, RAN, WRONG, FAILED = "right", "ran", "wrong", "failed"
+GOOD: Final = (RIGHT, RAN)
+FIGURES: Final = (
+    "instructions",
+    "cycles_estimated",
+    "accelerator_cycles",
+    "ram.arena",
+    "ram.total",
+    "flash.code",
+    "flash.weights",
+    "flash.total",
+    "offloaded",
+    "utilisation",
+    "bytes_moved",
+    "seconds",
+    "area.lut",
+    "area.ff",
+    "area.bram",
+    "area.dsp",
+)
+"""What rows are compared by: fields of the report, how many layers accelerators compute, how busy they are, what
+they carry between memory and chip, and what their RTL takes of an FPGA."""
+
+
+@dataclass(frozen=True)
+class Result:
+    """``status``: right (verified), ran (nothing was verified), wrong, failed. ``error``: the line that tells why, with
+    the exit status that a command would have. ``report`` is the JSON of ``uaccel run``."""
+
+    digest: str
+    row: Row
+    status: str
+    report: Mapping[str, Any] = field(default_factory=dict)
+    error: str = ""
+    exit_status: int = 0
+    log: str = ""
+    attempts: int = 1
+    took: float = 0.0
+    """Seconds, compiling and building included."""
+    worker: str = ""
+    label: str = ""
+    """Of the sweep, for a history."""
+
+    @property
+    def figures(self) -> dict[str, float]:
+        """Those that are known, by name."""
+        found = {name: figure(self.report, name) for name in FIGURES}
+        return {name: value for name, value in found.items() if value is not None}
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "digest": self.digest,
+            "title": self.row.title,
+            "row": self.row.to_json(),
+            "status": self.status,
+            "figures": self.figures,
+            "error": self.error,
+            "exit_status": self.exit_status,
+            "log": self.log,
+            "attempts": self.attempts,
+            "took": round(self.took, 3),
+            "worker": self.worker,
+            "label": self.label,
+            "report": dict(self.report),
+        }
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Result:
+        return cls(
+            data["digest"],
+            Row.from_json(data["row"]),
+            data["status"],
+            data["report"],
+            data["error"],
+            data["exit_status"],
+            data["log"],
+            data["attempts"],
+            data["took"],
+            data["worker"],
+            data.get("label", ""),
+        )
+
+
+def work(item: tuple[str, Mapping[str, Any]]) -> dict[str, Any]:
+    """Of a row's digest and its data; all that may go wrong with a row is part of its result."""
+    from uaccel.runner.perform import perform
+
+    digest, data = item
+    row = Row.from_json(data)
+
+    def run() -> Performed:
+        done = perform(row.request(), cache=cache_of_user())
+        if "area" in row.options and row.accelerators:
+            done.report["area"] = _area(row.accelerators, row.options["area"])
+        return done
+
+    return result_of(digest, row, run)
+
+
+def _area(accelerators: Sequence[str], part: str) -> dict[str, int]:
+    """What the RTL of all of them takes."""
+    from uaccel.accelerator import load_accelerators
+    from uaccel.build.rtl.synthesis import KINDS, SynthesisRequest, part_of, synthesise
+
+    asked = [
+        SynthesisRequest(one.name, one.folder, part, part_of(part), place=False)
+        for one in load_accelerators(accelerators)
+    ]
+    taken = [synthesise(question, lambda _step: None).area for question in asked]
+    return {kind: sum(one[kind] for one in taken) for kind in KINDS}
+
+
+def result_of(digest: str, row: Row, run: Callable[[], Performed]) -> dict[str, Any]:
+    """As JSON; an error of ``run`` is one, too."""
+    begun = time.monotonic()
+    try:
+        done = run()
+    except UaccelError as error:
+        result = Result(digest, row, FAILED, error=str(error), exit_status=error.exit_status)
+    else:
+        verified = done.request.wishes.verify
+        status = WRONG if done.complaint else RIGHT if verified else RAN
+        result = Result(digest, row, status, done.report, done.complaint, 3 if done.complaint else 0)
+    return result.to_json() | {"took": round(time.monotonic() - begun, 3)}
+
+
+def figure(report: Mapping[str, Any], name: str) -> float | None:
+    """One of a report's, by a path with dots."""
+    if not report:
+        return None
+    if name == "offloaded":
+        return float(len(report.get("offloaded", ())))
+    if name == "utilisation":
+        return _utilisation(report)
+    if name == "bytes_moved":
+        return _bytes_moved(report)
+    value: Any = report
+    for part in name.split("."):
+        value = value.get(part) if isinstance(value, Mapping) else None
+    return float(value) if isinstance(value, (int, float)) and not isinstance(value, bool) else None
+
+
+def _utilisation(report: Mapping[str, Any]) -> float | None:
+    """Of the products that the accelerators could have done in their cycles, those that they did."""
+    known = {engine["name"]: engine["macs_per_cycle"] for engine in report.get("engines", ())}
+    done = room = 0.0
+    for layer in report.get("layers", ()):
+        peak = known.get(layer["engine"])
+        if peak and layer["cycles"]:
+            room += peak * layer["cycles"]
+        if peak:
+            done += layer["macs"] or 0
+    return done / room if room else None
+
+
+def _bytes_moved(report: Mapping[str, Any]) -> float | None:
+    """Between memory and accelerators; None unless each of their layers tells it."""
+    graph = report.get("graph") or {}
+    moved = [layer.get("moved") for layer in graph.get("layers", ()) if layer["engine"] != CPU]
+    return float(sum(moved)) if moved and None not in moved else None
+
+
+# What a process of a worker does: a row as a whole, or that part of it which its computer can do.
+
+WHOLE, BUILD, BOARD, JUDGE = "whole", "build", "board", "judge"
+"""Whole where nothing but one computer is needed; the others for a board at a line."""
+
+
+@dataclass(frozen=True)
+class Job:
+    """``row`` has this computer's paths; ``before`` is what the part before gave, or what was given besides the row;
+    ``port``: where the board is."""
+
+    kind: str
+    digest: str
+    row: Mapping[str, Any]
+    before: Any = None
+    port: str = ""
+
+
+@dataclass(frozen=True)
+class StageResult:
+    """What one part hands to the next, and the seconds until then."""
+
+    value: Any
+    took: float
+
+
+@dataclass(frozen=True)
+class BoardFailed:
+    """The board, or the line to it, failed; the row may do on another try."""
+
+    error: str
+    exit_status: int = DeviceError.exit_status
+
+
+def act(job: Job) -> Any:
+    """A result as JSON, a :class:`Part` or :class:`BoardFailed`."""
+    if job.kind == WHOLE:
+        return work((job.digest, job.row))
+    row, begun = Row.from_json(job.row), time.monotonic()
+    before = job.before.took if job.before is not None else 0.0
+    if job.kind == JUDGE:
+        result = _judged(job, row)
+        return result | {"took": round(before + result["took"], 3)}
+    try:
+        value = _built(row) if job.kind == BUILD else _ran(job, row)
+    except UaccelError as error:
+        if job.kind == BOARD and isinstance(error, DeviceError):
+            return BoardFailed(str(error), error.exit_status)
+        failed = Result(job.digest, row, FAILED, error=str(error), exit_status=error.exit_status)
+        return failed.to_json() | {"took": round(before + time.monotonic() - begun, 3)}
+    return StageResult(value, before + time.monotonic() - begun)
+
+
+def _built(row: Row) -> Any:
+    from uaccel.runner.perform import build_apart
+
+    return build_apart(_at_line(row), cache_of_user())
+
+
+def _ran(job: Job, row: Row) -> Any:
+    from uaccel.runner.perform import run_apart
+
+    return run_apart(job.before.value, _at_line(row, job.port))
+
+
+def _judged(job: Job, row: Row) -> dict[str, Any]:
+    from uaccel.runner.perform import judge_apart
+
+    return result_of(job.digest, row, lambda: judge_apart(job.before.value, _at_line(row), cache_of_user()))
+
+
+def _at_line(row: Row, port: str = "auto") -> RunRequest:
+    """Its run at a port; which one it is there matters to the part that uses it alone."""
+    request = row.request()
+    return replace(request, wishes=replace(request.wishes, port=port))
+
+
+# What a sweep is called in a history: the commit of the folder where its matrix file lies.
+
+
+def commit_of(folder: Path) -> str:
+    """Its first digits; empty where the folder is in no repository, or there is no git."""
+    command = ["git", "-C", str(folder), "rev-parse", "--short=10", "--verify", "--quiet", "HEAD"]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=10, check=False)
+    except (OSError, subprocess.SubprocessError):
+        return ""
+    return done.stdout.strip() if done.returncode == 0 else ""

@@ -1,0 +1,73 @@
+"""A matrix, run: what was done before is taken over, the rest is worked on as workers are free."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Protocol
+
+from uaccel.runner.sweep.matrix import Row
+from uaccel.runner.sweep.pool import Limits, Outcome, Pool
+from uaccel.runner.sweep.results import Results
+from uaccel.runner.sweep.row_result import FAILED, GOOD, Result, work
+
+Item = tuple[str, Mapping[str, Any]]
+
+
+class Engine(Protocol):
+    """Who works: gives an outcome for each item, in whatever order they come."""
+
+    def run(self, items: Sequence[Item]) -> Iterator[Outcome]: ...
+
+
+@dataclass(frozen=True)
+class Swept:
+    """``results`` in the matrix's order; ``taken_over``: how many of them were there before."""
+
+    results: tuple[Result, ...]
+    taken_over: int
+
+
+def processes() -> int:
+    """One for each core that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def local_pool(count: int, limits: Limits) -> Pool:
+    """Processes of this computer; the user's cache is theirs, too."""
+    return Pool(work, count, limits)
+
+
+def sweep(
+    rows: Sequence[Row],
+    results: Results,
+    engine: Engine,
+    *,
+    again: bool = False,
+    label: str = "",
+    told: Callable[[Result, int, int], None] = lambda result, done, total: None,
+) -> Swept:
+    """Every row's result. ``again`` runs also what the file has; new results get the ``label``; ``told`` hears of each
+    result as it comes."""
+    digests = [row.digest() for row in rows]
+    before = {} if again else {d: r for d, r in results.read().items() if r.status in GOOD and d in digests}
+    wanted: dict[str, Row] = {d: row for d, row in zip(digests, rows, strict=True) if d not in before}
+    found = dict(before)
+    with results:
+        for outcome in _outcomes(engine, wanted):
+            result = replace(outcome, label=label)
+            found[result.digest] = result
+            results.add(result)
+            told(result, len(found), len(set(digests)))
+    return Swept(tuple(found[digest] for digest in dict.fromkeys(digests)), len(before))
+
+
+def _outcomes(engine: Engine, wanted: Mapping[str, Row]) -> Iterable[Result]:
+    items: list[Item] = [(digest, row.to_json()) for digest, row in wanted.items()]
+    for outcome in engine.run(items):
+        digest, _ = outcome.item
+        if outcome.result is None:
+            yield Result(digest, wanted[digest], FAILED, {}, outcome.failure, 1, outcome.log, outcome.attempts)
+        else:
+            yield Result.from_json(outcome.result | {"attempts": outcome.attempts})

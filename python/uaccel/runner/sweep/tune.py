@@ -1,0 +1,377 @@
+"""Kernels measured against each other."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from types import TracebackType
+from typing import Any, Final, Protocol
+
+from uaccel.board import Board
+from uaccel.errors import DeviceError, InternalError, UaccelError, VerificationError
+from uaccel.kernels import Choice, Estimated, RankedSelector, Records, RecordsSelector
+from uaccel.kernels.choice import CYCLES, INSTRUCTIONS, Selection, target_of
+from uaccel.lower.program import Layer
+from uaccel.pipeline import Compiled, Progress
+from uaccel.runner.compiled import pack_compiled
+from uaccel.runner.firmware import Firmware
+from uaccel.runner.layer_costs import LayerCosts, Spent, emulated, measure, measured_before
+from uaccel.runner.sweep.pool import Pool
+from uaccel.util.cache import Cache
+from uaccel.util.favour import Favour
+
+# Firmwares to measure, and who does it: this process one after the other, or several processes at once.
+
+_BY_STATUS: Final[dict[int, type[UaccelError]]] = {
+    kind.exit_status: kind for kind in (VerificationError, DeviceError, InternalError)
+}
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """``number`` is the caller's; ``progress`` is told what this process does."""
+
+    number: int
+    firmware: Firmware
+    board: Board
+    port: str
+    cache: Cache | None
+    progress: Progress
+
+
+class Workers(Protocol):
+    """``exact``: what they measure does not depend on what else the computer does, and so may be kept."""
+
+    exact: bool
+
+    def run(self, candidates: Iterator[Candidate], until: float | None) -> Iterator[tuple[int, LayerCosts]]:
+        """By number, as they come; the next candidate is asked for when somebody is free. What is not measured by
+        then, on the monotonic clock, is left out."""
+        ...
+
+    def __enter__(self) -> Workers: ...
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None: ...
+
+
+def workers(board: Board, port: str, jobs: int) -> Workers:
+    """Several for an emulated board. A real one is one user's at a time, and a time that was measured beside other
+    work is no time."""
+    exact = emulated(board, port)
+    return _Several(jobs) if exact and jobs > 1 else _OneByOne(exact)
+
+
+class _OneByOne:
+    def __init__(self, exact: bool) -> None:
+        self.exact = exact
+
+    def __enter__(self) -> Workers:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        pass
+
+    def run(self, candidates: Iterator[Candidate], until: float | None) -> Iterator[tuple[int, LayerCosts]]:
+        while until is None or time.monotonic() < until:
+            one = next(candidates, None)
+            if one is None:
+                return
+            yield one.number, measure(one.firmware, one.board, one.progress, one.port, one.cache)
+
+
+class _Several:
+    exact = True
+
+    def __init__(self, jobs: int) -> None:
+        self._pool = Pool(_work, jobs)
+
+    def __enter__(self) -> Workers:
+        self._pool.__enter__()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._pool.__exit__(kind, error, trace)
+
+    def run(self, candidates: Iterator[Candidate], until: float | None) -> Iterator[tuple[int, LayerCosts]]:
+        for outcome in self._pool.run(map(_item, candidates), until):
+            if outcome.failure:
+                raise UaccelError(f"measuring failed: {outcome.failure}; {_last_line(outcome.log)}")
+            if "error" in outcome.result:
+                told = outcome.result
+                raise _BY_STATUS.get(told["exit_status"], UaccelError)(told["error"])
+            yield outcome.item[0], LayerCosts.from_json(outcome.result["taken"])
+
+
+def _item(one: Candidate) -> tuple[Any, ...]:
+    """As plain data."""
+    one.progress("build and measure")
+    return one.number, one.firmware.to_json(), dict(one.firmware.files()), one.board, one.port, one.cache
+
+
+def _work(item: tuple[Any, ...]) -> dict[str, Any]:
+    """In a process of its own, without a compiler of models."""
+    _, data, files, board, port, cache = item
+    firmware = Firmware.from_json(data, lambda: files)
+    try:
+        return {"taken": measure(firmware, board, lambda _step: None, port, cache).to_json()}
+    except UaccelError as error:
+        return {"error": str(error), "exit_status": error.exit_status}
+
+
+def _last_line(log: str) -> str:
+    lines = log.strip().splitlines()
+    return f"its last words: {lines[-1]}" if lines else "it said nothing; try it with --jobs 1"
+
+
+# One firmware, measured: what each layer took in the unit that records count.
+
+NANOSECONDS: Final = "nanoseconds"
+OWN_CYCLES: Final = "cycles"
+"""As the core counts them."""
+
+
+@dataclass(frozen=True)
+class Round:
+    """What each layer took, by index, and all of them together."""
+
+    costs: Mapping[int, int]
+    unit: str
+    instructions: Mapping[int, int] = field(default_factory=dict)
+    """Beside the costs, where those count cycles."""
+
+    @property
+    def total(self) -> int:
+        return sum(self.costs.values())
+
+    def record(self, records: Records, choice: Choice, layer: int) -> Records:
+        """With what the picked option took in this layer."""
+        label = choice.options[choice.picked]
+        counted = {label: self.instructions[layer]} if layer in self.instructions else None
+        return records.with_site(choice.site, {label: self.costs[layer]}, counted)
+
+
+def round_of(indices: Sequence[int], taken: LayerCosts, *, by_instructions: bool) -> Round:
+    """Of these layers: the core's cycles, or estimated ones, or instructions where the board counts those alone, else
+    time; accelerators included."""
+    spent = {one.layer: one for one in taken.layers}
+    nothing = Spent(-1, "", 0, 0, 0)
+    layers = {index: spent.get(index, nothing) for index in indices}
+    counted = {n: one.instructions + one.device for n, one in layers.items() if one.instructions is not None}
+    cycles = {n: one.cycles + (0 if one.own else one.device) for n, one in layers.items() if one.cycles is not None}
+    if len(counted) < len(layers):
+        return Round({n: _nanoseconds(one) + one.device for n, one in layers.items()}, NANOSECONDS)
+    if by_instructions or len(cycles) < len(layers):
+        return Round(counted, INSTRUCTIONS)
+    return Round(cycles, OWN_CYCLES if any(one.own for one in layers.values()) else CYCLES, counted)
+
+
+def _nanoseconds(spent: Spent) -> int:
+    if spent.nanoseconds is None:
+        raise DeviceError(f"the board tells neither instructions nor time of layer {spent.name}: nothing to tune by")
+    return spent.nanoseconds
+
+
+# Measure the promising ways to compute each layer, several firmwares at once, and keep what was measured.
+
+CANDIDATES: Final = 2
+"""Of each layer, the best by estimate."""
+AS_ESTIMATED: Final = 0
+AS_MEASURED: Final = -1
+
+Compile = Callable[[Selection], Compiled]
+"""The model with everything that the user said about it, by whatever picks among kernels."""
+
+
+@dataclass(frozen=True)
+class Search:
+    """``candidates``: None measures all. ``minutes``: after so many no further firmware is measured but the one that
+    is picked. ``jobs``: emulated boards at once."""
+
+    candidates: int | None = CANDIDATES
+    minutes: float | None = None
+    jobs: int = 1
+    port: str = ""
+    favour: Favour = Favour.balanced
+
+
+@dataclass(frozen=True)
+class Tuned:
+    """``layers``: those with a choice. ``before`` and ``after``: one inference, as picked without and with records.
+    ``left_out``: sites and their kernels that there was no time for. So many firmwares were ``measured``, and the
+    figures of so many ``kept`` from before."""
+
+    records: Records
+    layers: tuple[Layer, ...]
+    before: Round
+    after: Round
+    left_out: tuple[tuple[str, str], ...] = ()
+    measured: int = 0
+    kept: int = 0
+
+
+def tune(
+    compile_with: Compile,
+    board: Board,
+    known: Records,
+    progress: Progress,
+    search: Search | None = None,
+    cache: Cache | None = None,
+) -> Tuned:
+    """Measure what ``known`` does not tell yet, in its unit: by time at a line, else by cycles where they are known."""
+    search = search or Search()
+    with workers(board, search.port, search.jobs) as engine:
+        return _Tuning(compile_with, board, known, progress, search, cache, engine).run()
+
+
+@dataclass(frozen=True)
+class _Row:
+    """A layer of a compilation, and what was picked for it."""
+
+    index: int
+    name: str
+    engine: str
+    choice: Choice | None
+
+    @property
+    def same(self) -> tuple[object, ...]:
+        """What two compilations agree in where they are the same; in whose words it was picked counts for nothing."""
+        choice = self.choice
+        picked = (choice.site, choice.options[choice.picked]) if choice is not None else ()
+        return self.index, self.name, self.engine, picked
+
+
+@dataclass
+class _Tuning:
+    compile_with: Compile
+    board: Board
+    known: Records
+    progress: Progress
+    search: Search
+    cache: Cache | None
+    engine: Workers
+    rows: dict[int, tuple[_Row, ...]] = field(default_factory=dict)
+    """Of the firmwares, by their rank."""
+    taken: dict[int, LayerCosts] = field(default_factory=dict)
+    measured: int = 0
+    kept: int = 0
+    turns: int = 1
+
+    def run(self) -> Tuned:
+        target, favour = target_of(self.board), self.search.favour
+        until = None if self.search.minutes is None else time.monotonic() + 60 * self.search.minutes
+        estimated = Estimated.on(target, favour=favour)
+        ranked = RankedSelector(estimated, most=self.search.candidates)
+        first = self._compiled(AS_ESTIMATED, Selection(target, ranked, favour))
+        missing = [choice for choice in _choices(first) if not _is_known(self.known, choice, ranked)]
+        self.turns = max((len(ranked.worth(choice)) for choice in missing), default=1)
+        selections = {n: Selection(target, replace(ranked, number=n), favour) for n in range(self.turns)}
+        self._measure(selections, {AS_ESTIMATED: first}, until)
+        self._measure({AS_ESTIMATED: selections[AS_ESTIMATED]}, {AS_ESTIMATED: first})  # where no time was left for it
+        records = self._records()
+        last = self._after(Selection(target, RecordsSelector(records, estimated, favour), favour))
+        left = [(c.site, label) for c in missing for label in ranked.worth(c) if label not in _costs(records, c)]
+        return Tuned(
+            records,
+            tuple(layer for layer in last.program.layers if layer.choice and len(layer.choice.options) > 1),
+            self._round(AS_ESTIMATED),
+            self._round(AS_MEASURED),
+            tuple(dict.fromkeys(left)),
+            self.measured,
+            self.kept,
+        )
+
+    def _compiled(self, number: int, selection: Selection) -> Compiled:
+        compiled = self.compile_with(selection)
+        layers = compiled.program.layers
+        self.rows[number] = tuple(_Row(one.index, one.name, one.engine, one.choice) for one in layers)
+        return compiled
+
+    def _measure(
+        self, selections: Mapping[int, Selection], made: Mapping[int, Compiled], until: float | None = None
+    ) -> None:
+        """Those that are not measured yet. What is not ``made`` yet is compiled when somebody is free to build it."""
+        for number, taken in self.engine.run(self._candidates(selections, made), until):
+            self.taken[number] = taken
+            self.measured += 1
+            self._named(number)("measured")
+
+    def _candidates(self, selections: Mapping[int, Selection], made: Mapping[int, Compiled]) -> Iterator[Candidate]:
+        for number in [number for number in selections if number not in self.taken]:
+            compiled = made[number] if number in made else self._compiled(number, selections[number])
+            firmware = pack_compiled(compiled)
+            known = measured_before(firmware, self.board, self.cache) if self.engine.exact else None
+            if known is None:
+                yield Candidate(number, firmware, self.board, self.search.port, self.cache, self._named(number))
+            else:
+                self.taken[number] = known
+                self.kept += 1
+                self._named(number)("kept from before")
+
+    def _named(self, number: int) -> Progress:
+        known = {AS_ESTIMATED: "as estimated", AS_MEASURED: "as measured"}
+        what = known.get(number, f"{number} of {self.turns - 1}")
+        return lambda step: self.progress(f"{what}: {step}")
+
+    def _round(self, number: int) -> Round:
+        indices = [row.index for row in self.rows[number]]
+        return round_of(indices, self.taken[number], by_instructions=self.known.unit == INSTRUCTIONS)
+
+    def _records(self) -> Records:
+        """With what each firmware tells that those of better rank did not, in whatever order they were measured.
+
+        What a kernel takes depends a little on its neighbours, as C compilers inline what one layer alone calls: in
+        firmware of the better kernels these are more like those that will be picked.
+        """
+        records = self.known
+        for number in sorted(self.taken):
+            _require_alike(self.taken[AS_ESTIMATED], self.taken[number], f"candidates number {number + 1}")
+            took, told = self._round(number), records
+            for row in self.rows[number]:
+                choice = row.choice
+                if choice is not None and choice.options[choice.picked] not in _costs(told, choice):
+                    records = took.record(records, choice, row.index)
+            records = replace(records, unit=took.unit)
+        return records
+
+    def _after(self, chosen: Selection) -> Compiled:
+        """Measured, unless the same was measured already."""
+        compiled = self._compiled(AS_MEASURED, chosen)
+        same = [number for number in sorted(self.taken) if self._same(number, AS_MEASURED)]
+        if same:
+            self.taken[AS_MEASURED] = self.taken[same[0]]
+        else:
+            self._measure({AS_MEASURED: chosen}, {AS_MEASURED: compiled})
+        _require_alike(self.taken[AS_ESTIMATED], self.taken[AS_MEASURED], "the fastest kernels")
+        return compiled
+
+    def _same(self, one: int, other: int) -> bool:
+        return [row.same for row in self.rows[one]] == [row.same for row in self.rows[other]]
+
+
+def _choices(compiled: Compiled) -> list[Choice]:
+    choices = (layer.choice for layer in compiled.program.layers)
+    return [choice for choice in choices if choice is not None and len(choice.options) > 1]
+
+
+def _costs(records: Records, choice: Choice) -> Mapping[str, int]:
+    return records.sites.get(choice.site, {})
+
+
+def _is_known(records: Records, choice: Choice, ranked: RankedSelector) -> bool:
+    return _costs(records, choice).keys() >= set(ranked.worth(choice))
+
+
+def _require_alike(one: LayerCosts, other: LayerCosts, what: str) -> None:
+    """Kernels that disagree are a bug of ours, or of a vendor's; never something to choose from."""
+    if one.outputs != other.outputs:
+        raise VerificationError(
+            f"with {what} the model gives other outputs than before: some kernel or lowering is wrong; "
+            "'uaccel run --verify layers' finds it"
+        )

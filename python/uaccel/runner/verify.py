@@ -1,0 +1,432 @@
+"""What outputs and layers should be, and whether they are."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+
+from uaccel.accelerator import Accelerator
+from uaccel.accelerator.description import Golden
+from uaccel.accelerator.vendor import vendors
+from uaccel.errors import AcceleratorError
+from uaccel.model import Array, ImportedModel
+from uaccel.ops.operator import operator_of
+from uaccel.partition import EngineCall
+from uaccel.pipeline import Compiled
+from uaccel.report.run_json import json_number
+from uaccel.runner.compare import Comparison, Mismatch, compare, histogram, steps_between
+from uaccel.runner.reference import real_opinion, second_opinion
+from uaccel.tvm_api import each_by_itself, is_call, is_region_call, is_var, main_bindings
+from uaccel.tvm_api.executor import Executor
+
+# Every layer that a device computed, against what it should have made of the inputs that it really got.
+#
+# So blame falls on the layer that is wrong, and on none after it that is right for a wrong input.
+
+Key = tuple[int, int]
+"""A layer's number, and which of its outputs."""
+Layers = Mapping[Key, Array]
+
+
+@dataclass(frozen=True)
+class WrongLayer:
+    """The first layer in order of execution whose output is wrong for the inputs that it got.
+
+    ``part_of``: the region that was cut to find it.
+    """
+
+    index: int
+    name: str
+    op: str
+    engine: str
+    output: int
+    mismatch: Mismatch
+    sample: int = 0
+    part_of: str = ""
+    covers: tuple[str, ...] = ()
+    together: tuple[str, ...] = ()
+    """Layers before it that were judged as one with it."""
+
+    def __str__(self) -> str:
+        whole = f", found by cutting region {self.part_of}," if self.part_of else ","
+        whole = f", judged together with {', '.join(self.together)}," if self.together else whole
+        return f'layer {self.index} "{self.name}" ({self.op} on {self.engine}){whole} element {self.mismatch}'
+
+
+def layers_verdict(compared: int, wrong: WrongLayer | None) -> dict[str, Any]:
+    """Of ``--verify layers``."""
+    if wrong is None:
+        return {"layers_compared": compared, "first_wrong_layer": None}
+    mismatch = wrong.mismatch
+    told = {
+        "layer": wrong.name,
+        "op": wrong.op,
+        "engine": wrong.engine,
+        "output": wrong.output,
+        "sample": wrong.sample,
+        "index": list(mismatch.index),
+        "expected": json_number(mismatch.expected),
+        "got": json_number(mismatch.got),
+        "differing": mismatch.differing,
+        "size": mismatch.size,
+        "part_of": wrong.part_of or None,
+    } | ({"together_with": list(wrong.together)} if wrong.together else {})
+    return {"layers_compared": compared, "first_wrong_layer": told}
+
+
+def layers_of_bindings(module: Any) -> list[Any]:
+    """The variables of ``main`` that became layers: layer i is that of variable i. Layers that the compiler added at
+    the end, to copy an output, are not among them."""
+    return [var for var, expression in main_bindings(module)[1] if is_call(expression)]
+
+
+def bindings_of_layers(compiled: Compiled) -> dict[Key, tuple[Any, int]]:
+    """By output of a layer the variable of ``main`` and which of its results it is. A layer that computes several
+    operators gives only what others read."""
+    operators = [operator for layer in compiled.program.layers for operator in layer.operators]
+    variables = layers_of_bindings(compiled.model.module)
+    made = {
+        value.name: (var, i)
+        for operator, var in zip(operators, variables, strict=False)
+        for i, value in enumerate(operator.outputs)
+    }
+    return {
+        (layer.index, i): made[value.name]
+        for layer in compiled.program.layers
+        for i, value in enumerate(layer.outputs)
+        if value.name in made
+    }
+
+
+def exact_layers(compiled: Compiled, inputs: Sequence[Array]) -> dict[Key, Array]:
+    """What every layer computes where all of them are right."""
+    _, named = Executor(compiled.model.module, state=compiled.model.state, intermediates=True).run_all(inputs)
+    return {key: named[var.name][i] for key, (var, i) in bindings_of_layers(compiled).items()}
+
+
+class LayerMeanings:
+    """What each layer makes of given inputs, and whether a device made the same of them.
+
+    ``readable``: what the device shows; the rest, views and the like, is computed from that.
+    """
+
+    def __init__(self, compiled: Compiled, readable: Iterable[Key]) -> None:
+        self._program = compiled.program
+        self._initial = [entry.initial for entry in compiled.model.state]
+        self._engines = layers_of_engines(compiled)
+        places, seen = bindings_of_layers(compiled), set(readable)
+        shown = {index for index, _ in places} - {index for index, i in places if (index, i) not in seen}
+        self._keys = sorted(key for key in places if key[0] in shown)
+        self._golden = [index for index in sorted(shown) if golden_of(self._engines.get(index)) is not None]
+        given = list(dict.fromkeys(places[key][0] for key in self._keys))
+        module = each_by_itself(compiled.model.module, given, [places[index, 0][0] for index in self._golden])
+        self._executor = Executor(module)
+        self._steps: dict[Key, Counter[int]] = {}
+
+    def first_wrong(self, sample: int, inputs: Sequence[Array], computed: Layers) -> WrongLayer | None:
+        """Of one inference, by what each layer was given in it."""
+        for key, (expected, tolerance) in self._expected(inputs, computed).items():
+            self._steps.setdefault(key, Counter()).update(steps_between(computed[key], expected))
+            mismatch = compare(computed[key], expected, tolerance)
+            if mismatch is not None:
+                layer = self._program.layers[key[0]]
+                covers = tuple(covered.name for covered in layer.covers)
+                return WrongLayer(*key[:1], layer.name, layer.op, layer.engine, key[1], mismatch, sample, covers=covers)
+        return None
+
+    def differences(self) -> list[dict[str, Any]]:
+        """Of all samples so far, for each layer that is off anywhere: how many elements by how many steps."""
+        layers = self._program.layers
+        told = [(layers[key[0]], counts) for key, counts in self._steps.items() if set(counts) - {0}]
+        return [
+            histogram(layer.name, f"layer of {layer.engine}, for what it was given", counts) for layer, counts in told
+        ]
+
+    def _expected(self, inputs: Sequence[Array], computed: Layers) -> dict[Key, tuple[Array, float]]:
+        """With what a layer may differ by."""
+        results = iter(self._executor.run([*inputs, *self._initial, *(computed[key] for key in self._keys)]))
+        found = {key: (next(results), tolerance_of(self._engines.get(key[0]))) for key in self._keys}
+        for index in self._golden:
+            call = self._engines[index]
+            outputs = _by_golden(call, [next(results) for _ in call.region.inputs])
+            found |= {(index, i): (value, 0) for i, value in enumerate(outputs)}
+        return found
+
+
+def layers_of_engines(compiled: Compiled) -> dict[int, EngineCall]:
+    """By the number of the layer."""
+    expressions = dict(main_bindings(compiled.model.module)[1])
+    calls = compiled.partitioned.calls
+    found = {index: expressions[var] for (index, _), (var, _) in bindings_of_layers(compiled).items()}
+    return {index: calls[expr.op.name_hint] for index, expr in found.items() if is_region_call(expr)}
+
+
+def tolerance_of(call: EngineCall | None) -> float:
+    """What a layer may differ by, in steps of its output."""
+    if call is None:
+        return 0
+    own = call.operation.tolerance if call.operation is not None else None
+    return call.accelerator.tolerance if own is None else own
+
+
+def golden_of(call: EngineCall | None) -> Golden | None:
+    return call.operation.golden if call is not None and call.operation is not None else None
+
+
+def _by_golden(call: EngineCall, inputs: list[Array]) -> list[Array]:
+    """What the vendor says that their arithmetic makes of it."""
+    golden = golden_of(call)
+    assert golden is not None
+    assert call.operation is not None
+    what = f"golden of operation '{call.operation.name}', given {call.layer},"
+    with vendors(call.accelerator.folder, what):
+        made = golden(call.region, inputs)
+    outputs = [np.asarray(value) for value in (made if isinstance(made, (list, tuple)) else [made])]
+    wanted = [tensor.info for tensor in call.region.outputs]
+    seen = [f"{value.dtype} {list(value.shape)}" for value in outputs]
+    if [(value.shape, str(value.dtype)) for value in outputs] != [(info.shape, info.dtype) for info in wanted]:
+        raise AcceleratorError(
+            f"{call.accelerator.folder}: {what} returned {', '.join(seen) or 'nothing'}; "
+            f"wanted {', '.join(map(str, wanted))}"
+        )
+    return outputs
+
+
+# Whether a run is what the model means: its outputs, the tensors that outputs hide, and where asked every layer.
+
+Samples = Sequence[Sequence[Array]]
+Computed = Sequence[Mapping[Key, Array]]
+"""What layers gave, for each sample; empty where nothing was read."""
+RELAX_HIDES: Final = frozenset(
+    f"relax.{name}"
+    for name in ("nn.softmax", "nn.log_softmax", "argmax", "argmin", "sigmoid", "tanh", "erf", "clip", "sign")
+)
+
+
+class Reference:
+    """What a model means, executed on this computer; built when it is first asked."""
+
+    def __init__(self, model: ImportedModel, module: Any = None) -> None:
+        self.model = model
+        self._module = model.module if module is None else module
+        self._executor: Executor | None = None
+
+    def run(self, inputs: Sequence[Array], *, continues: bool = False) -> tuple[list[Array], dict[str, list[Array]]]:
+        """The outputs, and the values of all bindings by name; with ``continues`` from the state of the run before."""
+        if self._executor is None:
+            self._executor = Executor(self._module, state=self.model.state, intermediates=True, keep=True)
+        if not continues:
+            self._executor.reset()
+        return self._executor.run_all(inputs)
+
+    @classmethod
+    def of(cls, compiled: Compiled) -> Reference:
+        """The model as it was imported, before any pass."""
+        return cls(compiled.model, compiled.stages["import"])
+
+
+@dataclass(frozen=True)
+class ObservedLayers:
+    """Layers that are read, and the tensors of the model that they must give: (binding, output) by key."""
+
+    tensors: Mapping[Key, tuple[str, int]] = field(default_factory=dict)
+
+    @property
+    def layers(self) -> list[int]:
+        return sorted({layer for layer, _ in self.tensors})
+
+
+def is_exact(compiled: Compiled) -> bool:
+    """Whether every engine that computes something claims the model's own arithmetic."""
+    used = compiled.partitioned.calls.values()
+    return all(tolerance_of(call) == 0 and not (call.operation and call.operation.golden) for call in used)
+
+
+def before_what_hides(compiled: Compiled) -> ObservedLayers:
+    """The inputs of operators that hide differences, as far as a layer of the device gives them."""
+    places = _places(compiled)
+    producers = {value.name: (layer, i) for layer in compiled.program.layers for i, value in enumerate(layer.outputs)}
+    bindings = bindings_of_layers(compiled)
+    expressions = dict(main_bindings(compiled.model.module)[1])
+    found: dict[Key, tuple[str, int]] = {}
+    for (index, i), (var, _) in bindings.items():
+        if i or not _hides(expressions[var]):
+            continue
+        value = next(iter(compiled.program.layers[index].inputs), None)
+        layer, output = producers.get(value.name, (None, 0)) if value is not None else (None, 0)
+        while layer is not None and layer.is_view and layer.inputs:
+            layer, output = producers.get(layer.inputs[0].name, (None, 0))
+        if layer is not None and not layer.is_view and (layer.index, output) in places:
+            found[layer.index, output] = places[layer.index, output]
+    return ObservedLayers(found)
+
+
+def every_layer(compiled: Compiled) -> ObservedLayers:
+    """All that stand for a tensor of the model."""
+    return ObservedLayers(_places(compiled))
+
+
+def _hides(expr: Any) -> bool:
+    operator = operator_of(expr)
+    hidden = operator is not None and operator.hides_differences
+    return (hidden or getattr(expr.op, "name", "") in RELAX_HIDES) and any(map(is_var, expr.args))
+
+
+def _places(compiled: Compiled) -> dict[Key, tuple[str, int]]:
+    """By output of a layer, the (binding, output) of the model as it was imported that has the same value."""
+    kept, turned = _kept(compiled), compiled.partitioned.turned
+    found = {}
+    for key, (var, i) in bindings_of_layers(compiled).items():
+        origin = compiled.partitioned.stands_for.get((var.name, i))
+        if origin in kept and var.name not in turned and _alike(kept[origin], types_of(var)[i]):
+            found[key] = origin
+    return found
+
+
+def _kept(compiled: Compiled) -> dict[tuple[str, int], Any]:
+    """The types of the imported model's tensors, by (binding, output); none after a vendor's pass over the module, who
+    may mean other things by the names."""
+    if any(accelerator.before_partition for accelerator in compiled.accelerators):
+        return {}
+    bindings = main_bindings(compiled.stages["import"])[1]
+    return {(str(var.name), i): type_ for var, _ in bindings for i, type_ in enumerate(types_of(var))}
+
+
+def types_of(var: Any) -> list[Any]:
+    return list(getattr(var.ty, "fields", [var.ty]))
+
+
+def _alike(one: Any, other: Any) -> bool:
+    return bool(one.dtype == other.dtype) and [int(n) for n in one.shape.values] == [int(n) for n in other.shape.values]
+
+
+def verify(
+    reference: Reference,
+    samples: Samples,
+    outputs: Samples,
+    *,
+    tolerance: float = 0,
+    sequence: bool = False,
+    watched: ObservedLayers | None = None,
+    computed: Computed = (),
+) -> Comparison:
+    """Outputs of every sample, and the watched tensors, against the model's meaning."""
+    found = Comparison(tolerance)
+    names = [spec.name for spec in reference.model.signature.outputs]
+    hidden = watched.tensors if watched is not None else {}
+    for number, (inputs, got) in enumerate(zip(samples, outputs, strict=True)):
+        wanted, named = reference.run(inputs, continues=sequence and number > 0)
+        for name, expected, value in zip(names, wanted, got, strict=True):
+            found.add(number, name, expected, value)
+        shown = computed[number] if number < len(computed) else {}
+        for key in sorted(shown.keys() & hidden.keys()):
+            binding, output = hidden[key]
+            found.add(number, binding, named[binding][output], shown[key], kind="tensor")
+    return found
+
+
+def first_wrong_layer(
+    compiled: Compiled, samples: Samples, computed: Computed, differences: list[dict[str, Any]] | None = None
+) -> WrongLayer | None:
+    """Of all samples, by what each layer really got. ``differences`` is filled with how far layers are off."""
+    if not computed or not computed[0]:
+        return None
+    meanings = LayerMeanings(compiled, computed[0])
+    for number, (inputs, shown) in enumerate(zip(samples, computed, strict=False)):
+        wrong = meanings.first_wrong(number, inputs, shown)
+        if wrong is not None:
+            break
+    else:
+        wrong = None
+    if differences is not None:
+        differences += meanings.differences()
+    return wrong
+
+
+def changed_meaning(compiled: Compiled, reference: Reference, samples: Samples, tolerance: float = 0) -> str:
+    """What a vendor's pass or ``expand`` makes of the model, where that is something else; empty where it is right.
+
+    Modules before and after are executed, so that no device is needed to tell."""
+    passes = [a for a in compiled.accelerators if a.before_partition or a.on_region]
+    if not passes and not any(call.operation and call.operation.expand for call in compiled.partitioned.calls.values()):
+        return ""
+    module = compiled.stages.get("partition", compiled.model.module)
+    kept, types = _kept(compiled), {str(var.name): types_of(var) for var, _ in main_bindings(module)[1]}
+    same = {key: origin for key, origin in compiled.partitioned.stands_for.items() if origin in kept}
+    same = {key: origin for key, origin in same.items() if _alike(kept[origin], types[key[0]][key[1]])}
+    partitioned = Reference(compiled.model, module)
+    for number, inputs in enumerate(samples):
+        wanted, named = reference.run(inputs)
+        outputs, values = partitioned.run(inputs)
+        for (name, i), (binding, j) in same.items():
+            mismatch = compare(values[name][i], named[binding][j], tolerance)
+            if mismatch is not None:
+                return f"{_whose(compiled, binding)}: sample {number}, tensor {binding}, {mismatch}"
+        for spec, got, expected in zip(compiled.model.signature.outputs, outputs, wanted, strict=True):
+            mismatch = compare(got, expected, tolerance)
+            if mismatch is not None:
+                names = ", ".join(
+                    _home((*a.before_partition, *a.on_region), a) for a in passes or compiled.accelerators
+                )
+                where = f'sample {number}, output "{spec.name}"'
+                return f"a pass of {names} changes what the model means: {where}, {mismatch}"
+    return ""
+
+
+def _whose(compiled: Compiled, origin: str) -> str:
+    """Whose doing the value is that stands for a binding of the model."""
+    for call in compiled.partitioned.calls.values():
+        if origin in {name for covered in call.covers for name in covered.results}:
+            functions: Sequence[Any]
+            what, functions = "an on_region pass", call.accelerator.on_region
+            if call.operation is not None and call.operation.expand:
+                what, functions = f"expand of operation '{call.operation.name}'", [call.operation.expand]
+            return f"{_home(functions, call.accelerator)}: {what} changes what the model means"
+    return "the compiler changes what the model means; please report it with the model"
+
+
+def _home(functions: Sequence[Any], accelerator: Accelerator) -> str:
+    """The file of a vendor's functions; where they are somebody else's, the file that names them."""
+    files = [Path(function.__code__.co_filename) for function in functions if hasattr(function, "__code__")]
+    own = [file for file in files if file.is_relative_to(accelerator.folder)]
+    return str(next(iter(own), accelerator.folder / "accelerator.py"))
+
+
+def find_inside(wrong: WrongLayer, run: Callable[[tuple[str, ...]], WrongLayer | None]) -> WrongLayer:
+    """A region that is wrong, cut in two again and again: the layer of the model whose result is the first wrong one.
+
+    ``run`` compiles with regions that end after the named layers, runs that, and gives the first wrong layer."""
+    layers, region = list(wrong.covers), wrong.name
+    found = wrong
+    while len(layers) > 1:
+        middle = len(layers) // 2
+        before = wrong.covers[: wrong.covers.index(layers[0])]
+        cuts = (*before[-1:], layers[middle - 1], layers[-1])
+        again = run(cuts)
+        if again is None or not set(again.covers) & set(layers):
+            return found  # in pieces it is right: the region as a whole is at fault
+        found = _part_of(again, region)
+        inside = [name for name in layers if name in again.covers]
+        if len(inside) == len(layers):
+            return found
+        layers = inside
+    return found
+
+
+def _part_of(wrong: WrongLayer, region: str) -> WrongLayer:
+    return replace(wrong, part_of=region)
+
+
+# What others than the compiler say of a run: the program's real meaning, and the model's own runtime.
+
+
+def opinions(model: ImportedModel, path: Path, samples: Samples, outputs: Samples) -> dict[str, Any]:
+    """For a report, by who has one."""
+    found = {"real_meaning": real_opinion(model, samples, outputs)}
+    found["runtime"] = second_opinion(model, path, samples, outputs)
+    return {who: said.to_json() for who, said in found.items() if said is not None}

@@ -1,0 +1,503 @@
+"""An accelerator's meaning, model and RTL held against each other."""
+
+from __future__ import annotations
+
+import hashlib
+import tempfile
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from itertools import islice
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+
+from uaccel.accelerator import Accelerator, Operation, load_accelerator
+from uaccel.accelerator.region import Region, region_of
+from uaccel.accelerator.vendor import vendors
+from uaccel.board import load_board
+from uaccel.build.project import build_project, create_project, firmware_of
+from uaccel.codegen.generate import generate
+from uaccel.codegen.options import EmitOptions
+from uaccel.errors import AcceleratorError, DeviceError, VerificationError
+from uaccel.lower.from_relax import lower
+from uaccel.lower.placement import place
+from uaccel.model import Array, ImportedModel, Signature, TensorSpec
+from uaccel.ops.operator import NAMESPACE, type_info
+from uaccel.partition import Wishes, partition
+from uaccel.pipeline import Compiled
+from uaccel.runner.compiled import archive_of, identity
+from uaccel.runner.execute import connect
+from uaccel.runner.request import MODEL, RTL, Devices, devices_in_place
+from uaccel.session.batch import run_batch
+from uaccel.session.monitor import Job, Recorder
+from uaccel.testing.instruction_check import STEPS, Asked, WrongInstruction, check_instructions, devices_of
+from uaccel.testing.random_case import Case, call_of, drawn
+from uaccel.tvm_api import ModuleBuilder, main_bindings, main_result, relax
+from uaccel.tvm_api.executor import Executor
+
+# Many layers as one model: compiled and built once, run on the accelerator's model and on its RTL.
+
+BatchProgress = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class LayerOutcome:
+    """One layer on one device. ``failed``: why the driver gave up; the output is the CPU's then."""
+
+    output: Array
+    cycles: int
+    calls: int
+    failed: str = ""
+    begin: int = 0
+    end: int = 0
+
+
+def region_for(case: Case) -> Region | None:
+    """What an accelerator's check is asked about; None where the numbers are no layer."""
+    if not case.is_layer:
+        return None
+    module = _module([case])
+    variables, bindings = main_bindings(module)
+    (result,) = [var for var, _ in bindings if var.name == _name(0)]
+    return region_of(bindings, variables, [result])
+
+
+class Batch:
+    """In a folder of its own, until it is closed."""
+
+    def __init__(self, accelerator: Accelerator, cases: Sequence[Case], board: str, progress: BatchProgress) -> None:
+        self.cases = list(cases)
+        self._accelerator = accelerator
+        self._board = load_board(board)
+        self._progress = progress
+        self._folder = tempfile.TemporaryDirectory(prefix="uaccel-check-")
+        progress(f"compile {len(cases)} layers")
+        module = _module(cases)
+        self._compiled = _compiled(module, accelerator, self._board.name)
+        self._inputs = [array for case in cases for array in case.inputs()]
+        self.meaning: list[Array] = Executor(module).run(self._inputs)
+        project = Path(self._folder.name) / "project"
+        create_project(archive_of(self._compiled), self._board, project)
+        progress("build the firmware")
+        self._firmware = firmware_of(build_project(project))
+        self._of = {layer.name: index for index, layer in enumerate(self._compiled.program.layers)}
+
+    def close(self) -> None:
+        self._folder.cleanup()
+
+    @property
+    def predicted(self) -> list[float]:
+        """Cycles of each layer, by the accelerator's description."""
+        return [self._compiled.program.layers[self._of[_name(i)]].cycles for i in range(len(self.cases))]
+
+    def run(self, devices: Devices) -> list[LayerOutcome]:
+        """Each layer; raises :class:`DeviceError` where nothing came back at all."""
+        self._progress(f"run {len(self.cases)} layers on the {devices.kind}")
+        words: list[str] = []
+        layers = {_name(i): self._of[_name(i)] for i in range(len(self.cases))}
+        with devices_in_place(devices, [self._accelerator], self._progress, layers), Recorder() as recorder:
+            session = connect(
+                self._board,
+                self._firmware,
+                identity(self._compiled),
+                "",
+                on_log=lambda line: words.append(line.text) if line.level.name == "WARNING" else None,
+            )
+            with session:
+                run = run_batch(session, [self._inputs])
+        accounts, jobs, found = run.accounts, iter(recorder.jobs), []
+        for number in sorted(range(len(self.cases)), key=lambda i: self._of[_name(i)]):
+            account = accounts.get(self._of[_name(number)])
+            failed = account is not None and account.fallbacks > 0
+            ended = _jobs(jobs, account.calls if account is not None and not failed else 0)
+            found.append(
+                (
+                    number,
+                    LayerOutcome(
+                        run.outputs[0][number],
+                        account.cycles if account is not None else 0,
+                        account.calls if account is not None else 0,
+                        (words.pop(0) if words else "the driver returned an error") if failed else "",
+                        *ended,
+                    ),
+                )
+            )
+        return [ran for _, ran in sorted(found, key=lambda entry: entry[0])]
+
+
+def _jobs(jobs: Any, count: int) -> tuple[int, int]:
+    taken: list[Job] = list(islice(jobs, count))
+    return (taken[0].begin, taken[-1].end) if taken else (0, 0)
+
+
+def _name(number: int) -> str:
+    return f"layer{number}"
+
+
+def _module(cases: Sequence[Case]) -> Any:
+    builder = ModuleBuilder()
+    parameters = []
+    for number, case in enumerate(cases):
+        for which, array in enumerate(case.inputs()):
+            parameters.append(relax.Var(f"x{number}_{which}", relax.TensorType(array.shape, str(array.dtype))))
+    rest = iter(parameters)
+    with builder.function(parameters) as block:
+        results = []
+        for number, case in enumerate(cases):
+            mine = [next(rest) for _ in case.inputs()]
+            results.append(block.emit(call_of(case, *mine), _name(number)))
+        block.finish(relax.Tuple(results))
+    return builder.module
+
+
+def _compiled(module: Any, accelerator: Accelerator, board: str) -> Compiled:
+    """With the CPU in reserve: a layer that the device fails at does not end the run."""
+    fields = main_result(module).ty.fields
+    inputs = tuple(TensorSpec(var.name, type_info(var.ty)) for var in main_bindings(module)[0])
+    outputs = tuple(TensorSpec(f"y{i}", type_info(entry)) for i, entry in enumerate(fields))
+    digest = hashlib.sha256(module.script(show_meta=False).encode()).hexdigest()
+    model = ImportedModel("check", "relax", digest, module, Signature(inputs, outputs), {}, {})
+    partitioned = partition(model, [accelerator], Wishes())
+    program = lower(partitioned, "check", cpu_fallback=True)
+    return Compiled(generate(program, place(program), EmitOptions(), board), {"import": module}, partitioned)
+
+
+# Random layers of each operation on the accelerator's model and on its RTL, held to what they mean; the first that is
+# wrong is made as small as can be and told with all that is known of it.
+
+FAMILIES: Final = ("conv2d", "depthwise_conv2d", "fully_connected", "add", "sub", "average_pool2d", "max_pool2d")
+"""The operators that layers are drawn of."""
+AT_ONCE: Final = 25
+"""Layers of one firmware."""
+TRIES: Final = 400
+"""Draws for one layer that the description takes."""
+ROUNDS: Final = 5
+CANDIDATES: Final = 8
+
+Progress = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class Wrong:
+    """``element`` is None where the driver gave up, which ``failed`` tells. ``begin`` and ``end`` are in cycles of the
+    device, of the run that ``waves`` shows, if it is RTL."""
+
+    operation: str
+    case: Case
+    drawn: Case
+    device: str
+    element: tuple[int, ...] | None
+    got: int
+    wanted: int
+    count: int
+    failed: str
+    begin: int
+    end: int
+    command: int
+    waves: Path | None = None
+
+    def __str__(self) -> str:
+        what = (
+            self.failed
+            if self.element is None
+            else f"element {list(self.element)} is {self.got}, wanted {self.wanted} ({self.count} differ)"
+        )
+        where = f"; command {self.command}, cycles {self.begin:,} to {self.end:,}" if self.end else ""
+        waves = f"; its waveform is in {self.waves}" if self.waves is not None else ""
+        return f"operation {self.operation}, {self.case} on the {self.device}: {what}{where}{waves}"
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "operation": self.operation,
+            "operator": self.case.op,
+            "device": self.device,
+            "layer": {**self.case.numbers, "seed": self.case.seed, "rounding": self.case.rounding},
+            "drawn": dict(self.drawn.numbers),
+            "element": None if self.element is None else list(self.element),
+            "got": self.got,
+            "wanted": self.wanted,
+            "different": self.count,
+            "failed": self.failed or None,
+            "command": self.command,
+            "cycles": [self.begin, self.end],
+            "waves": None if self.waves is None else str(self.waves),
+        }
+
+
+@dataclass
+class Checked:
+    """One operation. Cycles are sums over its layers; ``unlike`` is the most that model and RTL differ on one, and
+    ``missed`` the most that the prediction misses the last device that ran."""
+
+    operation: str
+    operator: str
+    layers: int = 0
+    refused: int = 0
+    predicted: float = 0
+    cycles: dict[str, int] = field(default_factory=dict)
+    unlike: float = 0
+    missed: float = 0
+
+    def add(self, predicted: float, ran: dict[str, LayerOutcome]) -> None:
+        self.layers += 1
+        self.predicted += predicted
+        for device, one in ran.items():
+            self.cycles[device] = self.cycles.get(device, 0) + one.cycles
+        last = [*ran.values()][-1].cycles
+        if last:
+            self.unlike = max(self.unlike, abs(ran[MODEL].cycles / last - 1))
+            self.missed = max(self.missed, abs(predicted / last - 1)) if predicted else self.missed
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "operation": self.operation,
+            "operator": self.operator,
+            "layers": self.layers,
+            "refused": self.refused,
+            "predicted": round(self.predicted),
+            "cycles": self.cycles,
+            "model_error": round(self._error(MODEL), 4) if RTL in self.cycles else None,
+            "largest_model_error": round(self.unlike, 4) if RTL in self.cycles else None,
+            "largest_prediction_error": round(self.missed, 4),
+        }
+
+    def _error(self, device: str) -> float:
+        return self.cycles[device] / self.cycles[RTL] - 1 if self.cycles.get(RTL) else 0.0
+
+
+@dataclass(frozen=True)
+class Report:
+    """``left`` are operations of which no layers can be drawn, ``instructions`` how many were compared."""
+
+    accelerator: str
+    device: str
+    board: str
+    seed: int
+    operations: Sequence[Checked]
+    left: Sequence[str]
+    wrong: Wrong | WrongInstruction | None
+    instructions: int = 0
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "accelerator": self.accelerator,
+            "device": self.device,
+            "board": self.board,
+            "seed": self.seed,
+            "layers": sum(one.layers for one in self.operations),
+            "operations": [one.to_json() for one in self.operations],
+            "not_drawn": list(self.left),
+            "instructions": self.instructions,
+            "wrong": None if self.wrong is None else self.wrong.to_json(),
+        }
+
+    def require_right(self) -> None:
+        if self.wrong is not None:
+            raise VerificationError(f"{self.accelerator} is wrong: {self.wrong}")
+
+
+@dataclass(frozen=True)
+class CheckRequest:
+    """What is checked. ``waves``: where the waveform of a layer that is wrong goes."""
+
+    accelerator: Accelerator
+    device: str = MODEL
+    layers: int = 50
+    seed: int = 0
+    board: str = "host"
+    waves: Path | None = None
+    stalls: int | None = None
+    """A seed: the memory lets the RTL wait."""
+
+    @property
+    def devices(self) -> list[Devices]:
+        """Of layers. Instructions are the core's: their RTL stands behind none but a core's."""
+        both = self.device == RTL and not self.accelerator.instructions
+        return [Devices(), Devices(RTL, stalls=self.stalls)] if both else [Devices()]
+
+    @property
+    def instructions(self) -> Asked:
+        devices = devices_of(self.accelerator, self.device)
+        return Asked(self.accelerator, devices, self.layers, self.seed, self.waves)
+
+    def only(self, device: str, waves: Path | None = None) -> Devices:
+        return Devices(device, waves, stalls=self.stalls if device == RTL else None)
+
+
+def check(question: CheckRequest, progress: Progress = lambda _step: None) -> Report:
+    """``question.layers`` layers in all, in turn of each operation."""
+    accelerator = question.accelerator
+    left = [operation.name for operation in accelerator.operations if not _families(operation)]
+    report: dict[tuple[str, str], Checked] = {}
+    rows = draw_layers(accelerator, question.layers, question.seed, report)
+    wrong: Wrong | WrongInstruction | None = None
+    count = question.layers * STEPS if accelerator.instructions else 0
+    if count:
+        wrong = check_instructions(question.instructions, progress)
+    for first in range(0, len(rows), AT_ONCE):
+        wrong = wrong or _batch(question, rows[first : first + AT_ONCE], report, progress)
+    operations = list(report.values())
+    return Report(accelerator.name, question.device, question.board, question.seed, operations, left, wrong, count)
+
+
+def draw_layers(
+    accelerator: Accelerator, count: int, seed: int, report: dict[tuple[str, str], Checked]
+) -> list[tuple[Operation, Case]]:
+    """So many, in turn of each operation and operator, each of which gets a place in the report."""
+    known = [(operation, op) for operation in accelerator.operations for op in _families(operation)]
+    if not known:
+        raise AcceleratorError(
+            f"no layers can be drawn for {accelerator.name}: its operations match none of {', '.join(FAMILIES)} alone"
+        )
+    report |= {(operation.name, op): Checked(operation.name, op) for operation, op in known}
+    random = np.random.default_rng(seed)
+    rows: list[tuple[Operation, Case]] = []
+    for number in range(count):
+        operation, op = known[number % len(known)]
+        case = _drawn(operation, op, random, report[operation.name, op], accelerator)
+        if case is not None:
+            rows.append((operation, case))
+    return rows
+
+
+def _families(operation: Operation) -> list[str]:
+    """Those that the pattern is a call of, whatever its operands are."""
+    names = [name.removeprefix(NAMESPACE) for name in operation.operators]
+    plain = not any(_is_stated(argument) for argument in getattr(operation.pattern, "args", ()) or ())
+    return [name for name in names if name in FAMILIES and plain]
+
+
+def _is_stated(argument: Any) -> bool:
+    return type(argument).__name__ != "WildcardPattern"
+
+
+def _drawn(
+    operation: Operation, op: str, random: np.random.Generator, told: Checked, accelerator: Accelerator
+) -> Case | None:
+    """One that the description takes."""
+    for _ in range(TRIES):
+        case = drawn(op, random, str(random.choice(list(operation.roundings))))
+        region = region_for(case)
+        if region is None:
+            continue
+        with vendors(accelerator.folder, f"check of operation '{operation.name}'"):
+            refused = operation.check(region)
+        if refused is None:
+            return case
+        told.refused += 1
+    return None
+
+
+def _batch(
+    question: CheckRequest,
+    rows: Sequence[tuple[Operation, Case]],
+    report: dict[tuple[str, str], Checked],
+    progress: Progress,
+) -> Wrong | None:
+    ran, meaning, predicted = _run(question, [case for _, case in rows], progress)
+    for number, (operation, case) in enumerate(rows):
+        of_layer = {device: found[number] for device, found in ran.items()}
+        for device, one in of_layer.items():
+            if not _is_right(one, meaning[number]):
+                return _told(question, operation, case, device, progress)
+        report[operation.name, case.op].add(predicted[number], of_layer)
+    return None
+
+
+def _run(
+    question: CheckRequest, cases: Sequence[Case], progress: Progress, devices: Sequence[Devices] | None = None
+) -> tuple[dict[str, list[LayerOutcome]], list[Array], list[float]]:
+    batch = Batch(question.accelerator, cases, question.board, progress)
+    try:
+        ran = {one.kind: _ran(batch, one) for one in devices or question.devices}
+        return ran, batch.meaning, batch.predicted
+    finally:
+        batch.close()
+
+
+def _ran(batch: Batch, devices: Devices) -> list[LayerOutcome]:
+    """A firmware that breaks off is the fault of its first layer, as far as one can tell."""
+    try:
+        return batch.run(devices)
+    except DeviceError as error:
+        return [LayerOutcome(meaning, 0, 0, str(error)) for meaning in batch.meaning]
+
+
+def _is_right(ran: LayerOutcome, meaning: Array) -> bool:
+    return not ran.failed and bool(np.array_equal(ran.output, meaning))
+
+
+def _told(question: CheckRequest, operation: Operation, case: Case, device: str, progress: Progress) -> Wrong:
+    smallest = _shrunk(question, operation, case, device, progress)
+    waves = question.waves if device == RTL else None
+    ran, meaning, _ = _run(question, [smallest], progress, [question.only(device, waves)])
+    one = ran[device][0]
+    differ = np.argwhere(one.output != meaning[0])
+    first = tuple(int(index) for index in differ[0]) if len(differ) and not one.failed else None
+    got, wanted = (int(one.output[first]), int(meaning[0][first])) if first is not None else (0, 0)
+    return Wrong(
+        operation.name,
+        smallest,
+        case,
+        device,
+        first,
+        got,
+        wanted,
+        len(differ),
+        one.failed or ("" if first is not None else "it was wrong among other layers, and is right alone"),
+        one.begin,
+        one.end,
+        max(0, one.calls - 1),
+        waves,
+    )
+
+
+def _shrunk(question: CheckRequest, operation: Operation, case: Case, device: str, progress: Progress) -> Case:
+    """A smaller layer that is wrong, too, as long as there is one: several are tried at once."""
+    for _ in range(ROUNDS):
+        candidates = _candidates(question.accelerator, operation, case)
+        if not candidates:
+            break
+        progress(f"make the layer smaller: {len(candidates)} candidates")
+        ran, meaning, _ = _run(question, candidates, progress, [question.only(device)])
+        wrong = [number for number, one in enumerate(ran[device]) if not _is_right(one, meaning[number])]
+        if not wrong:
+            break
+        if ran[device][wrong[0]].failed:
+            wrong = wrong[:1]  # it may be what the others fail of
+        case = min((candidates[number] for number in wrong), key=lambda candidate: candidate.size)
+    return case
+
+
+def _candidates(accelerator: Accelerator, operation: Operation, case: Case) -> list[Case]:
+    found = []
+    for candidate in sorted(case.smaller(), key=lambda one: one.size)[: 4 * CANDIDATES]:
+        region = region_for(candidate)
+        if candidate.size < case.size and region is not None and operation.check(region) is None:
+            found.append(candidate)
+        if len(found) == CANDIDATES:
+            break
+    return found
+
+
+# ``uaccel check`` as a line of a test.
+
+
+def check_accelerator(
+    accelerator: str | Path,
+    *,
+    device: str = "rtl",
+    layers: int = 50,
+    seed: int = 0,
+    board: str = "host",
+    stalls: int | None = None,
+    waves: Path | None = None,
+) -> Report:
+    """Random layers of each operation, on the model and with ``device="rtl"`` on the RTL, too; raises
+    :class:`~uaccel.errors.VerificationError` where a byte is not what the layer means. With ``stalls``, a seed, the
+    memory lets the RTL wait."""
+    found = load_accelerator(str(accelerator.resolve()) if isinstance(accelerator, Path) else accelerator)
+    report = check(CheckRequest(found, device, layers, seed, board, waves, stalls))
+    report.require_right()
+    return report

@@ -1,0 +1,144 @@
+"""What a test holds in its hands: one board, and everything that is done to it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from uaccel.board import Board
+from uaccel.errors import UaccelError, escape_terminal
+from uaccel.testing.firmware_cache import Product, Workshop
+from uaccel.testing.needs import over_line
+from uaccel.testing.outcome import Check, Outcome, Values
+
+if TYPE_CHECKING:
+    from uaccel.session.link import Timeouts
+    from uaccel.session.session import LogLine, Session
+
+Report = Callable[[str, object], None]
+
+
+class BoardUnderTest:
+    """A board, and nobody else's as long as the test runs."""
+
+    def __init__(
+        self, board: Board, port: str, workshop: Workshop, folders: tuple[Path, ...], timeouts: Timeouts, report: Report
+    ) -> None:
+        self.board = board
+        self.port = port
+        """Where it is; empty for a board that runs as a process of this computer."""
+        self._workshop = workshop
+        self._folders = folders
+        self._timeouts = timeouts
+        self._report = report
+
+    @property
+    def name(self) -> str:
+        """The board's."""
+        return self.board.name
+
+    def __repr__(self) -> str:
+        return f"<board {self.name}{f' at {self.port}' if self.port else ''}>"
+
+    def check(
+        self,
+        model: str | Path,
+        inputs: Values | None = None,
+        expected: Values | None = None,
+        *,
+        accelerators: Sequence[str | Path] = (),
+        objective: str = "latency",
+        sequence: bool = False,
+        samples: int = 8,
+        seed: int = 0,
+    ) -> Outcome:
+        """Compile, build, flash and run a model, and compare what it computes.
+
+        ``inputs``: without them the ramp, whose outputs the outcome has; zeros, extremes and random values from
+        ``seed`` are compared as well, ``samples`` in all. ``expected``: without it the exact meaning of the model.
+        Where a byte differs, :class:`~uaccel.errors.VerificationError` says which, and in which layer it first went
+        wrong.
+        ``accelerators``: names, or :class:`~pathlib.Path` of their folders, the preferred one first.
+        ``objective``: what those that can plan for it save, ``latency`` or ``energy``.
+        ``sequence``: the samples are frames in order, and the model's state goes on from each to the next.
+        """
+        __tracebackhide__ = True
+        path, engines = self._path(model), tuple(accelerators)
+        try:
+            return self._do(Check(path, inputs, expected, engines, objective, sequence, samples, seed))
+        except UaccelError as error:
+            if os.environ.get("UACCEL_DEBUG") == "1":
+                raise
+            raise error.with_traceback(None) from None  # the test's own line is what matters
+
+    @contextmanager
+    def session(
+        self,
+        model: str | Path,
+        *,
+        observe: bool = False,
+        accelerators: Sequence[str | Path] = (),
+        objective: str = "latency",
+    ) -> Iterator[Session]:
+        """Compile, build and flash a model, and talk to it; with ``observe`` its layers can be read."""
+        product = self._made(self._path(model), accelerators, objective)
+        with self._session(product, observe=observe) as session:
+            yield session
+
+    def _do(self, check: Check) -> Outcome:
+        """The same, of a model at its place."""
+        from uaccel.testing.check import check_product  # what it imports takes seconds
+
+        product = self._made(check.model, check.accelerators, check.objective)
+
+        def session(made: Product, observe: bool) -> AbstractContextManager[Session]:
+            return self._session(made, observe=observe)
+
+        outcome = check_product(
+            product,
+            check.model.name,
+            self.name,
+            check.inputs,
+            check.expected,
+            session,
+            self._workshop.cut,
+            sequence=check.sequence,
+            samples=check.samples,
+            seed=check.seed,
+            look_inside=not over_line(self.board, self.port),  # there it would be flashed a second time
+        )
+        for what, value in (("instructions", outcome.instructions), ("seconds", outcome.seconds)):
+            if value is not None:
+                self._report(f"uaccel_{product.compiled.program.name}_{what}", value)
+        return outcome
+
+    def _made(self, model: Path, accelerators: Sequence[str | Path], objective: str) -> Product:
+        return self._workshop.product(model, self.board, accelerators, objective)
+
+    @contextmanager
+    def _session(self, product: Product, *, observe: bool) -> Iterator[Session]:
+        from uaccel.bench import flash
+        from uaccel.runner.compiled import identity
+        from uaccel.runner.execute import connect
+
+        firmware = product.firmware(observe=observe)
+        if over_line(self.board, self.port) and self.board.flash is not None:
+            flash(self.board, firmware, self.port)
+        expect = identity(product.compiled)
+        with connect(
+            self.board, firmware, expect, self.port, timeouts=self._timeouts, on_log=self._show_log
+        ) as session:
+            yield session
+
+    def _show_log(self, line: LogLine) -> None:
+        """Pytest shows it where the test fails."""
+        lost = f" ({line.lost} lines before it were lost)" if line.lost else ""
+        print(escape_terminal(f"{self.name}: {line.level.name.lower()}: {line.text}{lost}"))
+
+    def _path(self, model: str | Path) -> Path:
+        """Relative to the test's own folder, else to where pytest was started."""
+        places = [folder / model for folder in self._folders]
+        return next((place for place in places if place.exists()), places[0])

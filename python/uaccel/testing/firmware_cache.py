@@ -1,0 +1,98 @@
+"""Compiled models and their firmware, made once in a run of pytest, however many tests ask for them."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from uaccel.board import Board
+from uaccel.errors import AcceleratorError, ModelError
+
+if TYPE_CHECKING:
+    from uaccel.accelerator import Accelerator
+    from uaccel.pipeline import Compiled
+    from uaccel.runner.job import Job
+    from uaccel.runner.verify import Reference
+
+
+@dataclass(frozen=True)
+class Product:
+    """A model for a board, what it means on any, and the project that builds its firmware."""
+
+    job: Job
+    compiled: Compiled
+    reference: Reference
+    project: Path
+    _built: dict[bool, Path] = field(default_factory=dict)
+
+    def firmware(self, *, observe: bool = False) -> Path:
+        """Built when it is first asked for. With ``observe`` its layers can be read."""
+        from uaccel.build.project import build_project, firmware_of
+
+        if observe not in self._built:
+            self._built[observe] = firmware_of(build_project(self.project, observe=observe))
+        return self._built[observe]
+
+
+class Workshop:
+    """Works in ``folder``, which nobody else may use."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._products: dict[tuple[object, ...], Product] = {}
+        self._references: dict[bytes, Reference] = {}
+        self._made = 0
+
+    def product(
+        self, model: Path, board: Board, accelerators: Sequence[str | Path] = (), objective: str = "latency"
+    ) -> Product:
+        """The same as long as the file's content is. ``accelerators`` by name, or by the path of their folders."""
+        try:
+            digest = hashlib.sha256(model.read_bytes()).digest()
+        except OSError as error:
+            raise ModelError(f"cannot read {model}: {error.strerror}") from error
+        names = tuple(str(name.resolve()) if isinstance(name, Path) else name for name in accelerators)
+        key = digest, model.name, board.file, names, objective
+        if key not in self._products:
+            self._products[key] = self._make(model, board, digest, names, objective)
+        return self._products[key]
+
+    def _make(self, model: Path, board: Board, digest: bytes, names: Sequence[str], objective: str) -> Product:
+        from uaccel.runner.job import Job
+        from uaccel.runner.verify import Reference
+
+        job = Job.of(model, board, names, objective=objective)
+        compiled = job.compiled()
+        _require_offload(compiled, job.accelerators)
+        reference = self._references.setdefault(digest, Reference.of(compiled))
+        return Product(job, compiled, reference, self._project(compiled, board))
+
+    def cut(self, product: Product, cuts: tuple[str, ...]) -> Product:
+        """The same model with regions that end after these layers."""
+        job = replace(product.job, wishes=replace(product.job.wishes, cuts=cuts))
+        compiled = job.compiled()
+        return Product(job, compiled, product.reference, self._project(compiled, job.board))
+
+    def _project(self, compiled: Compiled, board: Board) -> Path:
+        from uaccel.build.project import create_project
+        from uaccel.runner.compiled import archive_of
+
+        self._made += 1
+        folder = self._folder / f"{self._made}_{compiled.program.name}_{board.name}"
+        create_project(archive_of(compiled), board, folder)
+        return folder
+
+
+def _require_offload(compiled: Compiled, accelerators: Sequence[Accelerator]) -> None:
+    """A test of an accelerator that computes nothing would hold anything for right."""
+    layers = compiled.partitioned.decisions
+    if accelerators and all(layer.engine == "cpu" for layer in layers):
+        names = ", ".join(accelerator.name for accelerator in accelerators)
+        reasons = dict.fromkeys(rejection.reason for layer in layers for rejection in layer.rejections)
+        raise AcceleratorError(
+            f"nothing of {compiled.model.name} is offloaded to {names}: {'; '.join([*reasons][:3])}; "
+            "'uaccel explain' tells layer by layer"
+        )

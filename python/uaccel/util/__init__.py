@@ -1,0 +1,1 @@
+"""What every stage may use and what knows no stage."""

@@ -1,0 +1,259 @@
+"""C as text: types, literals, layout, arrays.
+
+C as text: types, literals, arrays, and lines that fit, for all of uaccel that writes C.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+import textwrap
+from collections.abc import Iterable, Sequence
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from uaccel.errors import ModelError
+from uaccel.util.text import c_character, comment_safe
+
+# Lines that fit: comments, heads of functions, calls, lists.
+
+WIDTH: Final = 110
+INDENT: Final = "    "
+LONGEST_NAME: Final = 90
+UNBROKEN: Final = "\0"
+"""A space at which ``filled`` breaks no line."""
+_BREAK: Final = "\1"
+"""Before a space that is not there unless a line is broken at it."""
+
+
+def quote_comment(name: str) -> str:
+    """A tensor's name for a comment; what converters fuse can have names of several hundred characters."""
+    shown = name if len(name) <= LONGEST_NAME else f"{name[: LONGEST_NAME - 3]}..."
+    return f'"{comment_safe(shown)}"'
+
+
+def block_comment(lines: Iterable[str]) -> str:
+    rows = [f" * {comment_safe(line)}".rstrip() for line in lines]
+    return f"/*{rows[0][2:]}" + "".join(f"\n{row}" for row in rows[1:]) + " */"
+
+
+def wrapped_comment(lines: Iterable[str], indent: int = 0) -> str:
+    """A block comment whose lines fit; what does not goes on below, indented."""
+    shape = _wrapper("", " " * indent)
+    return block_comment(part for line in lines for part in shape.wrap(line))
+
+
+def wrap_call(head: str, arguments: Iterable[str]) -> str:
+    """head(a, b, c), broken after a comma where the line would be too long."""
+    indent = " " * (len(head) - len(head.lstrip()) + 4)
+    lines, line = [], f"{head}("
+    items = list(arguments) or ["void"]
+    for i, item in enumerate(items):
+        text = item + (")" if i == len(items) - 1 else ",")
+        if len(line) + len(text) + 1 > WIDTH and not line.endswith("("):
+            lines.append(line.rstrip())
+            line = indent
+        line += text if line.endswith(("(", indent)) else f" {text}"
+    return "\n".join([*lines, line])
+
+
+def filled(line: str) -> str:
+    """A long line, broken at spaces, if it can be outside of indices; or behind parentheses where it has too few.
+
+    There is no string in it that this could change.
+    """
+    indent, text = line[: len(line) - len(line.lstrip(" "))], line.strip(" ")
+    shape = _wrapper(indent, indent + 2 * INDENT)
+    whole = re.sub(r"\[[^][]*\]", lambda index: index[0].replace(" ", UNBROKEN), text)
+    for way in (whole, text, text.replace("(", f"({_BREAK} ")):
+        result = shape.fill(way)
+        if max(map(len, result.splitlines())) <= WIDTH:
+            break
+    return result.replace(f"{_BREAK} ", "").replace(_BREAK, "").replace(UNBROKEN, " ")
+
+
+def _wrapper(first: str, others: str) -> textwrap.TextWrapper:
+    return textwrap.TextWrapper(
+        WIDTH, initial_indent=first, subsequent_indent=others, break_long_words=False, break_on_hyphens=False
+    )
+
+
+def columns(items: Sequence[str], indent: str = INDENT) -> str:
+    """As many items a line as fit, counted by the longest, so that columns line up."""
+    longest = max((len(item) for item in items), default=1)
+    per_line = max(1, (WIDTH - len(indent)) // (longest + 2))
+    rows = (items[i : i + per_line] for i in range(0, len(items), per_line))
+    return ",\n".join(indent + ", ".join(f"{item:>{longest}}" for item in row) for row in rows)
+
+
+# C's types for element types by their TVM names ("int8", "float32", "bool"), and what they hold.
+
+FLOATS: Final = {"float32": "float", "float64": "double"}
+C_TYPES: Final = {
+    "bool": "bool",
+    **{f"{sign}int{bits}": f"{sign}int{bits}_t" for sign in ("", "u") for bits in (8, 16, 32, 64)},
+    **FLOATS,
+}
+
+
+def c_type(dtype: str) -> str:
+    if dtype not in C_TYPES:
+        raise ModelError(f"C99 has no type {dtype}")
+    return C_TYPES[dtype]
+
+
+def storage_type(dtype: str) -> str:
+    """Of an element in memory: a bool is a byte that is 0 or 1."""
+    return "uint8_t" if dtype == "bool" else c_type(dtype)
+
+
+def bits(dtype: str) -> int:
+    return 1 if dtype == "bool" else 8 * np.dtype(dtype).itemsize
+
+
+def is_signed(dtype: str) -> bool:
+    return dtype.startswith("int")
+
+
+def limits(dtype: str) -> tuple[float, float]:
+    """The bounds of a type; infinite for floating point."""
+    if dtype in FLOATS:
+        return -math.inf, math.inf
+    if is_signed(dtype):
+        return -(1 << (bits(dtype) - 1)), (1 << (bits(dtype) - 1)) - 1
+    return 0, (1 << bits(dtype)) - 1
+
+
+def fits(low: float, high: float, dtype: str) -> bool:
+    bottom, top = limits(dtype)
+    return bottom <= low and high <= top
+
+
+# Numbers as C writes them.
+
+
+def int_literal(value: int) -> str:
+    """Plain decimal wherever int holds it; the most negative values have no literal of their own in C."""
+    if value == limits("int32")[0]:
+        return "INT32_MIN"
+    if fits(value, value, "int32"):
+        return str(value)
+    return sized_literal(value, "int64" if fits(value, value, "int64") else "uint64")
+
+
+def sized_literal(value: int, dtype: str) -> str:
+    """Of one of the types that have a suffix: int64, uint32, uint64."""
+    if is_signed(dtype) and value == limits(dtype)[0]:
+        return f"{dtype.upper()}_MIN"
+    return f"{'-' if value < 0 else ''}{dtype.upper()}_C({abs(value)})"
+
+
+def float_literal(value: float, dtype: str) -> str:
+    """The shortest decimal that reads back as the same number."""
+    suffix, promoted = ("f", "") if dtype == "float32" else ("", "(double)")
+    if math.isnan(value):
+        return f"{promoted}NAN"
+    sign = "-" if math.copysign(1.0, value) < 0 else ""
+    return f"{sign}{promoted}INFINITY" if math.isinf(value) else f"{sign}{abs(np.dtype(dtype).type(value))!s}{suffix}"
+
+
+def string_literals(text: str, width: int) -> list[str]:
+    """One string as literals of up to ``width`` columns between the quotes, which the compiler joins: each ends
+    behind a comma if there is one."""
+    lines = [""]
+    for part in re.findall("[^,]*,|[^,]+", text):
+        characters = [c_character(byte) for byte in part.encode()]
+        if lines[-1] and len(lines[-1]) + sum(map(len, characters)) > width:
+            lines.append("")
+        for character in characters:
+            if len(lines[-1]) + len(character) > width:
+                lines.append("")
+            lines[-1] += character
+    return [f'"{line}"' for line in lines]
+
+
+def literal(value: float, dtype: str) -> str:
+    """An element of an array."""
+    return float_literal(value, dtype) if dtype in FLOATS else int_literal(int(value))
+
+
+# Arrays as C text. Those of bytes are made by numpy: networks of the field have a hundred million of them.
+
+COMPACT_FROM: Final = 1 << 20
+"""Bytes of constants from which a model's longer arrays of bytes become strings.
+
+A compiler keeps each number of a list as a node of a tree, which takes a hundred bytes and a microsecond: minutes and
+gigabytes for a network of the field. Of a string it keeps the bytes.
+"""
+SHORTEST: Final = 4096
+"""An array that is shorter stays a list of numbers in any model."""
+
+SUPPRESSED: Final = """\
+/* Long arrays are string literals here: compilers read them in seconds, and lists of numbers in minutes. */
+#if defined(__GNUC__)
+#pragma GCC diagnostic ignored "-Woverlength-strings" /* C99 promises 4095 characters; compilers take any number */
+#endif
+#if (defined(__clang__) && __clang_major__ >= 21) || (!defined(__clang__) && defined(__GNUC__) && __GNUC__ >= 15)
+#pragma GCC diagnostic ignored "-Wunterminated-string-initialization" /* bytes have no mark at their end */
+#endif
+"""
+
+_IN_A_STRING: Final = 26
+"""Bytes in a line of a literal."""
+_AT_ONCE: Final = 1 << 16
+"""Lines that are made together: the pieces that numpy makes on the way stay small."""
+
+
+def array_body(array: NDArray[Any]) -> str:
+    """The elements, comma separated, wrapped."""
+    if is_bytes(array):
+        return as_numbers(array)
+    return columns([literal(value, str(array.dtype)) for value in array.ravel().tolist()])
+
+
+def is_bytes(array: NDArray[Any]) -> bool:
+    return array.dtype in (np.int8, np.uint8)
+
+
+def is_long(array: NDArray[Any]) -> bool:
+    """Whether it is a string where the model is large."""
+    return is_bytes(array) and array.size >= SHORTEST
+
+
+def as_numbers(array: NDArray[Any]) -> str:
+    """Its elements, comma separated, as many a line as fit."""
+    flat = np.ascontiguousarray(array).ravel()
+    longest = max((len(str(value)) for value in np.unique(flat).tolist()), default=1)
+    each = [
+        f"{value:>{longest}}"[:longest] + ", " for value in np.arange(256, dtype=np.uint8).view(flat.dtype).tolist()
+    ]
+    count = max(1, (WIDTH - len(INDENT)) // (longest + 2))
+    return _lines(flat, each, count, INDENT, "").rstrip("\n").removesuffix(", ").replace(", \n", ",\n")
+
+
+def as_string(array: NDArray[Any]) -> str:
+    """Its bytes as a string literal of many lines."""
+    flat = np.ascontiguousarray(array).ravel()
+    return _lines(flat, [f"\\{value:03o}" for value in range(256)], _IN_A_STRING, '    "', '"').rstrip("\n")
+
+
+def _lines(flat: NDArray[Any], each: list[str], count: int, before: str, after: str) -> str:
+    """``count`` words a line, the word of every byte as ``each`` tells by its number without a sign."""
+    words = np.array([list(word.encode()) for word in each], np.uint8)
+    numbers = flat.view(np.uint8)
+    whole = len(numbers) // count
+    pieces = []
+    for start in range(0, whole, _AT_ONCE):
+        some = numbers[start * count : min(start + _AT_ONCE, whole) * count].reshape(-1, count)
+        pieces.append(_framed(words[some].reshape(len(some), -1), before, f"{after}\n"))
+    if whole * count < len(numbers):
+        pieces.append(_framed(words[numbers[whole * count :]].reshape(1, -1), before, f"{after}\n"))
+    return b"".join(pieces).decode("ascii")
+
+
+def _framed(lines: NDArray[Any], before: str, after: str) -> bytes:
+    """Every row with the same text before and after it."""
+    columns = [np.tile(np.frombuffer(text.encode(), np.uint8), (len(lines), 1)) for text in (before, after)]
+    return np.hstack([columns[0], lines, columns[1]]).tobytes()

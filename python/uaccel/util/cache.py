@@ -1,0 +1,343 @@
+"""Results that are kept by the content of what they were made of.
+
+What was made once and is kept: by content of all that it was made of, in the user's cache folder.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import hashlib
+import json
+import os
+import shutil
+import tempfile
+import time
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import IO, Any, Final
+
+from uaccel.util.files import data_dir
+
+# What a result depends on, as one digest: files by their content, programs by what lies in PATH.
+
+PACKAGES: Final = ("apache-tvm", "apache-tvm-ffi", "numpy", "onnx", "torch", "ortools")
+"""Whose versions may change what is compiled; those that are not installed count as such."""
+_NO_SOURCES: Final = (".pyc", ".pyo", ".orig", ".swp")
+_VARIABLES: Final = ("ASM", "ASMFLAGS", "CC", "CFLAGS", "CPATH", "CPPFLAGS", "CXX", "CXXFLAGS", "LDFLAGS")
+_PREFIXES: Final = ("CMAKE_", "COMPILER_", "CPLUS_INCLUDE_", "C_INCLUDE_", "GCC_", "LIBRARY_", "UACCEL_IMPORT_")
+
+
+class Key:
+    """A digest that grows by named parts; equal parts in the same order give the same."""
+
+    def __init__(self, kind: str) -> None:
+        self.kind = kind
+        self._digest = hashlib.sha256(kind.encode())
+
+    def add(self, name: str, value: Any) -> Key:
+        """``value``: plain data, as JSON can say it; bytes by their digest."""
+        if isinstance(value, (bytes, bytearray, memoryview)):
+            value = {"sha256": hashlib.sha256(value).hexdigest()}
+        self._digest.update(json.dumps([name, value], sort_keys=True, default=str).encode() + b"\n")
+        return self
+
+    @property
+    def digest(self) -> str:
+        return self._digest.hexdigest()
+
+
+def file_digest(path: Path) -> str:
+    """Of a file's content."""
+    digest = hashlib.sha256()
+    with path.open("rb") as stream:
+        while block := stream.read(1 << 20):
+            digest.update(block)
+    return digest.hexdigest()
+
+
+def folder_digest(folder: Path) -> str:
+    """Of the content of all files below it that somebody may have written, and of their paths."""
+    digest = hashlib.sha256()
+    for above, folders, files in os.walk(folder):
+        folders[:] = sorted(name for name in folders if name != "__pycache__" and not name.startswith("."))
+        for name in sorted(files):
+            if not name.endswith(_NO_SOURCES):
+                path = Path(above) / name
+                digest.update(f"{path.relative_to(folder)}\0".encode("utf-8", "surrogateescape"))
+                digest.update(path.read_bytes() if path.is_file() else b"")
+    return digest.hexdigest()
+
+
+@lru_cache(maxsize=1)
+def own_sources() -> str:
+    """Of uaccel itself, with boards, firmware, template and accelerators, and of the packages it compiles by."""
+    digest = hashlib.sha256(folder_digest(Path(__file__).resolve().parent.parent).encode())
+    for name in ("boards", "firmware", "project_template", "accelerators"):
+        digest.update(folder_digest(data_dir(name)).encode())
+    for package in PACKAGES:
+        digest.update(f"{package} {_version(package)}\n".encode())
+    return digest.hexdigest()
+
+
+def _version(package: str) -> str:
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return "none"
+
+
+def programs_digest(names: Iterable[str]) -> list[Any]:
+    """Which program each name means, by the file's place, size and time; and the variables that builds look at."""
+    found: list[Any] = []
+    for name in names:
+        path = shutil.which(name)
+        real = Path(path).resolve() if path is not None else None
+        told = real.stat() if real is not None else None
+        found.append([name, str(real), told.st_size if told else 0, told.st_mtime_ns if told else 0])
+    every = sorted(os.environ.items())
+    return [*found, *([name, value] for name, value in every if name in _VARIABLES or name.startswith(_PREFIXES))]
+
+
+# The folder where results are kept: an entry is a folder of files and a manifest with their digests.
+#
+# Many processes may use it at once. An entry appears as a whole, by a rename. Whoever uses one holds a lock on its
+# manifest, and what is locked is not removed. An entry whose files are not what its manifest says counts as missing.
+
+VARIABLE: Final = "UACCEL_CACHE"
+OBJECTS: Final = "UACCEL_OBJECTS"
+OFF: Final = "off"
+LIMIT: Final = 4 << 30
+"""Bytes, beyond which what was used longest ago is removed."""
+MANIFEST: Final = "manifest.json"
+_PENDING: Final = "new"
+_PARTS: Final = 6
+"""Binary digits: a limit may be exceeded by this part of it, by each process."""
+_GROWN: Final[dict[tuple[Path, int], int]] = {}
+"""Bytes that this process added since it looked at all entries, by folder and limit."""
+_STALE: Final = 24 * 60 * 60
+"""Seconds, after which what somebody began to write counts as left behind."""
+
+
+def cache_folder() -> Path:
+    """Where what is made once is kept; a user's cache may be deleted at any time."""
+    chosen = os.environ.get(VARIABLE, "")
+    if chosen and chosen != OFF:
+        return Path(chosen).absolute()
+    base = Path(os.environ.get("XDG_CACHE_HOME", ""))
+    return (base if base.is_absolute() else Path.home() / ".cache") / "uaccel"
+
+
+def cache_of_user() -> Cache | None:
+    """The one that commands use; None where the user wants none."""
+    return None if os.environ.get(VARIABLE) == OFF else Cache(cache_folder() / "kept")
+
+
+def cache_of_objects() -> Cache | None:
+    """For what compilers of C make, and nothing else: in a folder that is named for it."""
+    chosen = os.environ.get(OBJECTS, "")
+    return Cache(Path(chosen).absolute()) if chosen else None
+
+
+@dataclass(frozen=True)
+class CacheRow:
+    """What lists show of an entry; ``used``: seconds since 1970."""
+
+    kind: str
+    digest: str
+    about: str
+    bytes: int
+    used: float
+
+
+class Entry:
+    """An entry that is held: nobody removes it before it is closed, or forgotten."""
+
+    def __init__(self, folder: Path, manifest: Mapping[str, Any], held: IO[bytes]) -> None:
+        self.folder = folder
+        self.manifest = manifest
+        self._held = held
+
+    def path(self, name: str) -> Path:
+        """Of a file, which has been checked."""
+        return self.folder / name
+
+    def read(self, name: str) -> bytes:
+        return self.path(name).read_bytes()
+
+    def has(self, name: str) -> bool:
+        return name in self.manifest["files"]
+
+    def json(self, name: str) -> Any:
+        """Of a file that holds it."""
+        return json.loads(self.read(name))
+
+    def close(self) -> None:
+        self._held.close()
+
+
+class Cache:
+    """``limit``: bytes. Where the folder cannot be used ``problem`` says why, and nothing is kept."""
+
+    def __init__(self, folder: Path, limit: int = LIMIT) -> None:
+        self.folder = folder
+        self.limit = limit
+        self.problem = ""
+
+    def find(self, key: Key) -> Entry | None:
+        """What is kept under the key, whole and unchanged."""
+        folder = self._place(key)
+        try:
+            held = (folder / MANIFEST).open("rb")
+        except OSError:
+            return None
+        try:
+            fcntl.flock(held, fcntl.LOCK_SH)
+            manifest = json.loads(held.read())
+            if _is_there(held, folder) and _is_intact(folder, manifest):
+                with contextlib.suppress(OSError):
+                    os.utime(folder / MANIFEST)
+                return Entry(folder, manifest, held)
+        except (OSError, ValueError, KeyError, TypeError, AttributeError):
+            pass
+        held.close()
+        return None
+
+    def add(self, key: Key, files: Mapping[str, bytes | Path], about: str) -> Entry | None:
+        """Keep these under the key; what lies there already, and is whole, stays. None where nothing can be kept."""
+        try:
+            pending = self.folder / _PENDING
+            pending.mkdir(parents=True, exist_ok=True)
+            with tempfile.TemporaryDirectory(dir=pending) as temporary:
+                made = Path(temporary) / "entry"
+                _fill(made, files, about)
+                self._publish(made, key)
+        except OSError as error:
+            self.problem = f"cannot keep anything in {self.folder}: {error.strerror or error}"
+            return None
+        entry = self.find(key)
+        self._prune_after(sum(size for size, _ in entry.manifest["files"].values()) if entry is not None else 0)
+        return entry
+
+    def drop(self, key: Key) -> None:
+        """What is kept under the key is of no use any more."""
+        self._remove(self._place(key))
+
+    def kept(self) -> list[CacheRow]:
+        """All entries, the one that was used last first."""
+        found = []
+        for folder in self._folders():
+            with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
+                text = (folder / MANIFEST).read_bytes()
+                manifest = json.loads(text)
+                size = len(text) + sum(size for size, _ in manifest["files"].values())
+                used = (folder / MANIFEST).stat().st_mtime
+                found.append(CacheRow(folder.parent.name, folder.name, manifest["about"], size, used))
+        return sorted(found, key=lambda entry: -entry.used)
+
+    def _prune_after(self, added: int) -> None:
+        """To look at all entries takes long: at first, and after each part of the limit."""
+        place = (self.folder, self.limit)
+        grown = _GROWN.get(place, self.limit) + added
+        _GROWN[place] = 0 if grown > self.limit >> _PARTS else grown
+        if grown > self.limit >> _PARTS:
+            self.prune(self.limit)
+
+    def prune(self, limit: int) -> int:
+        """Remove what was used longest ago until no more bytes are kept; gives how many were freed."""
+        entries, freed = self.kept(), 0
+        total = sum(entry.bytes for entry in entries)
+        for entry in reversed(entries):
+            if total - freed <= limit:
+                break
+            freed += entry.bytes if self._remove(self.folder / entry.kind / entry.digest) else 0
+        self._sweep()
+        return freed
+
+    def _place(self, key: Key) -> Path:
+        return self.folder / key.kind / key.digest
+
+    def _folders(self) -> Iterator[Path]:
+        if not self.folder.is_dir():
+            return
+        for kind in sorted(self.folder.iterdir()):
+            if kind.is_dir() and kind.name != _PENDING:
+                yield from sorted(entry for entry in kind.iterdir() if entry.is_dir())
+
+    def _publish(self, made: Path, key: Key) -> None:
+        """Whoever was first has the same; what is damaged makes room."""
+        place = self._place(key)
+        place.parent.mkdir(parents=True, exist_ok=True)
+        for _ in range(2):
+            try:
+                made.rename(place)
+                return
+            except OSError:
+                there = self.find(key)
+                if there is not None:
+                    there.close()
+                    return
+                if not place.exists():
+                    raise
+                self._remove(place)
+
+    def _remove(self, folder: Path) -> bool:
+        """Unless somebody uses it."""
+        try:
+            with (folder / MANIFEST).open("rb") as held:
+                fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                if _is_there(held, folder):
+                    self._discard(folder)
+        except FileNotFoundError:
+            with contextlib.suppress(OSError):
+                if folder.is_dir() and not (folder / MANIFEST).exists():  # it lost it; entries come and go as wholes
+                    self._discard(folder)
+        except OSError:
+            return False
+        return not folder.exists()
+
+    def _discard(self, folder: Path) -> None:
+        """Out of sight first: nobody shall find a part of it."""
+        pending = self.folder / _PENDING
+        pending.mkdir(parents=True, exist_ok=True)
+        away = Path(tempfile.mkdtemp(dir=pending))
+        try:
+            folder.rename(away / "entry")
+        finally:
+            shutil.rmtree(away, ignore_errors=True)
+
+    def _sweep(self) -> None:
+        """What processes that were killed left behind."""
+        with contextlib.suppress(OSError):
+            for folder in (self.folder / _PENDING).iterdir():
+                if time.time() - folder.stat().st_mtime > _STALE:
+                    shutil.rmtree(folder, ignore_errors=True)
+
+
+def _fill(folder: Path, files: Mapping[str, bytes | Path], about: str) -> None:
+    known: dict[str, tuple[int, str]] = {}
+    for name, content in files.items():
+        target = folder / name
+        target.parent.mkdir(parents=True, exist_ok=True)
+        if isinstance(content, Path):
+            shutil.copy(content, target)
+        else:
+            target.write_bytes(content)
+        known[name] = (target.stat().st_size, file_digest(target))
+    folder.mkdir(exist_ok=True)
+    (folder / MANIFEST).write_text(json.dumps({"about": about, "files": known}), encoding="utf-8")
+
+
+def _is_there(held: IO[bytes], folder: Path) -> bool:
+    """Whether what was locked is the entry still: it may have been removed meanwhile, and made anew."""
+    return os.path.samestat(os.fstat(held.fileno()), (folder / MANIFEST).stat())
+
+
+def _is_intact(folder: Path, manifest: Mapping[str, Any]) -> bool:
+    return all(
+        (folder / name).stat().st_size == size and file_digest(folder / name) == digest
+        for name, (size, digest) in manifest["files"].items()
+    )

@@ -1,0 +1,137 @@
+"""Words and names: shared vocabulary, spelling, numbers, what is safe to show."""
+
+from __future__ import annotations
+
+import difflib
+import html
+import json
+import re
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+from uaccel.errors import escape_terminal, one_line
+
+# Words that reports and archives share: readers of either compare them.
+
+CPU: Final = "cpu"
+"""The engine that computes what no accelerator does."""
+BOUNDED: Final = "layer by layer, outputs over what is read of their inputs"
+"""The way to compute that an arena's lower bound is about; another one may take less."""
+BOUNDED_ONCE: Final = "layer by layer, outputs beside their inputs"
+"""That of archives that say nothing of it."""
+BENCHMARK_HEADER: Final = "uaccel_mlperf_tiny.h"
+"""In a project's ``board``: its firmware speaks the benchmark's protocol, and serves no session."""
+
+
+# The nearest known word to a mistyped one, for error messages.
+
+
+def did_you_mean(word: str, known: Iterable[str]) -> str:
+    """``"; did you mean 'host'?"`` for ``hots``, or nothing where no known word is near."""
+    near = difflib.get_close_matches(word, list(known), n=1, cutoff=0.6)
+    return f"; did you mean '{near[0]}'?" if near else ""
+
+
+# Whole numbers of pieces.
+
+
+def pieces(whole: int, size: int) -> int:
+    """How many pieces of a size it takes; the last may be smaller."""
+    return -(-whole // size)
+
+
+def round_up(value: int, unit: int) -> int:
+    """The next multiple of ``unit``."""
+    return -(-value // unit) * unit
+
+
+# Names from elsewhere, made safe for where they go.
+#
+# A name from a model file, a board file, an archive or a device may hold any character. For each kind of place there is
+# a function here, and a row of hostile names in tests/unit/test_sinks.py: who writes names somewhere new adds both.
+
+_OTHER: Final = re.compile(r"[^ -~]")
+
+
+def shown_json(text: str) -> str:
+    """A JSON document for a terminal: escaped as JSON escapes, so it means what it meant."""
+    return _OTHER.sub(lambda match: match[0] if match[0].isprintable() else json.dumps(match[0])[1:-1], text)
+
+
+def code_span(text: str) -> str:
+    """In Markdown, as code: between more backticks than it has in a row."""
+    line = one_line(text)
+    fence = "`" * (1 + max((len(run) for run in re.findall("`+", line)), default=0))
+    space = " " if line[:1] in ("`", " ") or line[-1:] in ("`", " ") else ""
+    return f"{fence}{space}{line}{space}{fence}"
+
+
+def comment_safe(text: str) -> str:
+    """In a comment of C or of a linker script: it must not end it, start one or continue a line."""
+    printable = "".join(c if c.isprintable() else "?" for c in text).replace("\\", "|")
+    return re.sub(r"\*(?=/)|/(?=\*)|\?(?=\?)", r"\g<0> ", printable)
+
+
+def c_string(text: str) -> str:
+    """A C string literal; octal escapes end by themselves, and no question mark can begin a trigraph."""
+    return '"' + "".join(map(c_character, text.encode("utf-8", "replace"))) + '"'
+
+
+def c_character(byte: int) -> str:
+    """A byte of such a literal."""
+    short = {ord('"'): '\\"', ord("\\"): "\\\\", ord("\n"): "\\n"}
+    plain = 32 <= byte < 127 and byte != ord("?")
+    return short.get(byte) or (chr(byte) if plain else f"\\{byte:03o}")
+
+
+def cmake_string(text: str) -> str:
+    """One argument of a CMake command."""
+    return '"' + re.sub(r'[\\"$]', r"\\\g<0>", text).replace("\r", "\\r").replace("\n", "\\n") + '"'
+
+
+def cmake_list(words: Iterable[str]) -> str:
+    """Several that make a list, whose elements CMake divides by semicolons."""
+    return " ".join(cmake_string(word).replace(";", "\\;") for word in words)
+
+
+# Of C99 to C23 and of C++, since headers are for both; and macros that are defined nearly everywhere.
+_WORDS: Final = """
+    alignas alignof and and_eq asm auto bitand bitor bool break case catch char char16_t char32_t char8_t class
+    co_await co_return co_yield compl concept const const_cast consteval constexpr constinit continue decltype
+    default delete do double dynamic_cast else enum explicit export extern false float for friend goto if inline
+    int long mutable namespace new noexcept not not_eq nullptr operator or or_eq private protected public
+    register reinterpret_cast requires restrict return short signed sizeof static static_assert static_cast
+    struct switch template this thread_local throw true try typedef typeid typename typeof typeof_unqual union
+    unsigned using virtual void volatile wchar_t while xor xor_eq _Alignas _Alignof _Atomic _BitInt _Bool
+    _Complex _Generic _Imaginary _Noreturn _Pragma _Static_assert _Thread_local
+    EOF INFINITY NAN NULL MAXFLOAT DECIMAL_DIG errno signgam math_errhandling stderr stdin stdout
+    i386 linux mips powerpc sparc sun unix PPC
+    ATOMIC_UNGETC FALLTHROUGH FAST_STRCMP POSIX_IO PREFER_SIZE_OVER_SPEED TINY_STDIO"""
+_RESERVED: Final = frozenset(_WORDS.split())
+_MACROS: Final = re.compile(
+    r"U?INT\w*_(C|MAX|MIN|WIDTH)|(SIZE|PTRDIFF|WCHAR|WINT|SIG_ATOMIC)_(MAX|MIN|WIDTH)|HUGE_VAL[FL]?"
+    r"|(TVMGEN|UACCEL|FP|FLT|DBL|LDBL|EXT|HAVE|MATH|NEWLIB|PICOLIBC)_\w+|M_(?=\w*[A-Z])\w+"
+)
+"""Of the headers that generated code includes, and of itself."""
+
+
+def is_reserved(name: str) -> bool:
+    """Whether C, C++, their headers or generated code give the name a meaning of their own."""
+    return name in _RESERVED or _MACROS.fullmatch(name) is not None
+
+
+# What an object shows of itself in a notebook: a small table, and lines below it.
+
+
+def table(head: Sequence[str], rows: Iterable[Sequence[object]], below: Iterable[str] = ()) -> str:
+    """HTML that shows all of it as text, whatever it contains."""
+    lines = [_row("th", head), *(_row("td", row) for row in rows)]
+    return f"<table>{''.join(lines)}</table>" + "".join(f"<div>{_text(line)}</div>" for line in below)
+
+
+def _row(tag: str, cells: Sequence[object]) -> str:
+    return "<tr>" + "".join(f'<{tag} style="text-align: left">{_text(cell)}</{tag}>' for cell in cells) + "</tr>"
+
+
+def _text(value: object) -> str:
+    return html.escape(escape_terminal(f"{value:,}" if isinstance(value, int) else str(value)))
