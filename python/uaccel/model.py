@@ -178,8 +178,8 @@ def unique_names(names: Iterable[str]) -> list[str]:
 
 # Arrays in a file that numpy.load reads: under any name, and the same bytes for the same arrays.
 
+# Bytes of all arrays of a file together: a small one may claim to hold more than a computer has.
 LARGEST: Final = 1 << 30
-"""Bytes of all arrays of a file together: a small one may claim to hold more than a computer has."""
 MOST_ARRAYS: Final = 10_000
 _NO_DATE = (1980, 1, 1, 0, 0, 0)  # the first that the format has
 

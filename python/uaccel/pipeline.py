@@ -53,8 +53,7 @@ class Compiled:
     stages: Mapping[str, Any]
     partitioned: Partitioned
     selection: Selection = ANY_CPU
-    plans: Sequence[Plan] = ()
-    """Those that ``choose = "cost"`` compared."""
+    plans: Sequence[Plan] = ()  # Those that ``choose = "cost"`` compared.
 
     @property
     def model(self) -> ImportedModel:

@@ -10,17 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from uaccel.accelerator import (
-    Constant,
-    Input,
-    OpCall,
-    Operand,
-    Output,
-    Region,
-    Tensor,
-    TensorInfo,
-    load_accelerator,
-)
+from uaccel.accelerator import Constant, Input, OpCall, Operand, Output, Region, Tensor, TensorInfo, load_accelerator
 from uaccel.testing import operator
 
 FOLDER = Path(__file__).resolve().parents[1]

@@ -34,13 +34,12 @@ from uaccel.util.text import did_you_mean
 
 # Instructions that a core has from an accelerator, as their designers describe them, and the C that uses them.
 
-HEADER: Final = "_instructions.h"
-"""What the name of the header ends in that has a function for each instruction."""
+HEADER: Final = "_instructions.h"  # What the name of the header ends in that has a function for each instruction.
 FUNCT3_BITS: Final = 3
 MOST_FUNCT7: Final = 128
 
+# The unit's state, which one of ``count``, left, right -> the result, of which the lowest 32 bits count.
 Meaning = Callable[[Any, int, int, int], int]
-"""The unit's state, which one of ``count``, left, right -> the result, of which the lowest 32 bits count."""
 
 
 @dataclass(frozen=True)
@@ -147,8 +146,7 @@ def _folder() -> Path:
 for _module in pkgutil.iter_modules(uaccel.ops.__path__):
     importlib.import_module(f"uaccel.ops.{_module.name}")  # each registers its operators
 
-ANY: Final = wildcard()
-"""Any operand."""
+ANY: Final = wildcard()  # Any operand.
 
 
 def pattern(operator: str, *operands: Any) -> Any:
@@ -214,14 +212,13 @@ def operators_of(candidate: Any) -> list[str]:
 
 # An accelerator as its designers describe it: what it computes, under which conditions, at what cost, and how.
 
+# What a driver may want to be told of, in microTVM's words: ``TVMDevice<Name>Activate`` and so on.
 HOOKS: Final = ("Activate", "Open", "Close", "Deactivate")
-"""What a driver may want to be told of, in microTVM's words: ``TVMDevice<Name>Activate`` and so on."""
 C_SUFFIX: Final = ".c"
 SUFFIXES: Final = (C_SUFFIX, *CXX, *HEADERS)
+# Of a unit in the core: whoever simulates the core takes them.
 RTL_SUFFIXES: Final = (".v", ".sv", ".vh", ".svh", ".py", ".toml")
-"""Of a unit in the core: whoever simulates the core takes them."""
-OBJECTIVES: Final = ("latency", "energy")
-"""What an accelerator may be asked to save: time, or bytes moved."""
+OBJECTIVES: Final = ("latency", "energy")  # What an accelerator may be asked to save: time, or bytes moved.
 
 Lower = Callable[..., "Lowered | KernelCall | Sequence[KernelCall]"]
 Check = Callable[[Region], "str | None"]

@@ -24,14 +24,12 @@ from uaccel.util.text import did_you_mean, is_reserved
 # Accelerators by name or by path: bundled ones, ones that other packages install, and a user's own folder.
 
 VARIABLE: Final = "ACCELERATOR"
+# Folders whose modules are being imported now, each for the one before it.
 _importing: Final[ContextVar[tuple[Path, ...]]] = ContextVar("importing", default=())
-"""Folders whose modules are being imported now, each for the one before it."""
 
 
-_CONTENT: Final[dict[Path, str]] = {}
-"""Of folders, as their modules were imported last."""
-_BUILT_ON: Final[dict[Path, set[Path]]] = {}
-"""Which folders' modules a folder's own ones asked for."""
+_CONTENT: Final[dict[Path, str]] = {}  # Of folders, as their modules were imported last.
+_BUILT_ON: Final[dict[Path, set[Path]]] = {}  # Which folders' modules a folder's own ones asked for.
 
 
 def foundations(folder: Path) -> dict[str, str]:
@@ -196,11 +194,12 @@ def _home(error: BaseException) -> Path:
 
 # A starting point for an accelerator of one's own: a folder that works, under another name.
 
+# What the accelerator in ``accelerator_template/`` is called, in files' names and in what they hold.
 TEMPLATE: Final = "starter"
-"""What the accelerator in ``accelerator_template/`` is called, in files' names and in what they hold."""
+# The template names it as ``docs/`` has it; whoever gets the copy gets the path on their disk.
 PAGE: Final = "bring-your-accelerator.md"
-"""The template names it as ``docs/`` has it; whoever gets the copy gets the path on their disk."""
 LONGEST: Final = 32
+# Of C: the driver's header is called after the accelerator, and would be found in the place of these.
 _HEADERS: Final = (
     *(
         "assert",
@@ -219,7 +218,6 @@ _HEADERS: Final = (
     *("signal", "stdarg", "stdbool", "stddef", "stdint", "stdio", "stdlib", "string", "tgmath", "time", "wchar"),
     "wctype",
 )
-"""Of C: the driver's header is called after the accelerator, and would be found in the place of these."""
 
 
 def write_starter(name: str, folder: Path) -> list[Path]:

@@ -209,8 +209,8 @@ def promising(
 
 # When commands run: three engines side by side, each with its commands in their order.
 
+# In the order in which data pass them; neighbours give each other tokens.
 ENGINES: Final = ("load", "compute", "store")
-"""In the order in which data pass them; neighbours give each other tokens."""
 
 
 class BusySpan(NamedTuple):

@@ -61,8 +61,7 @@ def permuted(expansion: Expansion, value: Any, axes: Sequence[int], part: str) -
 TO_NCHW = (0, 3, 1, 2)
 TO_NHWC = (0, 2, 3, 1)
 DEPTHWISE = "uaccel.depthwise_conv2d"
-SUMS_OF_ONE_CALL = 4096
-"""Bytes of sums that are not worth several calls."""
+SUMS_OF_ONE_CALL = 4096  # Bytes of sums that are not worth several calls.
 
 
 def conv2d_nchw(expansion: Expansion, region: Region, inputs: list[Any], *, abreast: int = 0) -> Any:

@@ -18,8 +18,7 @@ from uaccel.util.text import is_reserved
 
 # Code of an accelerator's designers: what goes wrong in it becomes one line that names their file.
 
-FAILURES = (Exception, SystemExit)
-"""Whatever a vendor's function raises; that somebody interrupts is not its fault."""
+FAILURES = (Exception, SystemExit)  # Whatever a vendor's function raises; that somebody interrupts is not its fault.
 
 
 @contextmanager
@@ -55,8 +54,7 @@ def _message(error: BaseException) -> str:
 # What can be seen to be wrong with a description before any model is compiled: the type and sense of each field.
 
 Wrong = Callable[[str], AcceleratorError]
-REACHES: Final = re.compile("uaccel_hal|TVMDevice")
-"""In a driver: it has a device, and does not compute by itself."""
+REACHES: Final = re.compile("uaccel_hal|TVMDevice")  # In a driver: it has a device, and does not compute by itself.
 MOST_VARIANTS: Final = 32
 PASSES: Final = ("before_partition", "on_region", "after_lowering")
 

@@ -12,8 +12,8 @@ from uaccel.board.types import Board, RtlRun
 # C that names the devices of accelerators: models in a process, or registers at the addresses of a board.
 
 FIRST_DEVICE: Final = 0xF100_0000
+# Where the machine around a simulated core has its devices, in the order of their names, and how far apart.
 WINDOW: Final = 0x1_0000
-"""Where the machine around a simulated core has its devices, in the order of their names, and how far apart."""
 
 
 def rack_source(names: Sequence[str]) -> str:
@@ -55,8 +55,8 @@ def _base(board: Board, names: Sequence[str], name: str) -> str:
 
 # What the model of a device takes to be built, beyond the C and C++ in its folder.
 
+# Beside the sources in an archive: what CMake reads of it (project_template/cmake/accelerators.cmake).
 FILE: Final = "build.txt"
-"""Beside the sources in an archive: what CMake reads of it (project_template/cmake/accelerators.cmake)."""
 CXX: Final = (".cc", ".cpp", ".cxx")
 HEADERS: Final = (".h", ".hh", ".hpp")
 _FORMS: Final = {

@@ -17,10 +17,8 @@ from uaccel.util.text import did_you_mean
 # Chips that a board file can be written for, by what their data sheets say: ``boards/chips/chips.toml``.
 
 KIB: Final = 1 << 10
-SMALL: Final = 32 << 10
-"""RAM below which stack and rings are made smaller."""
-CLOCK_HZ: Final = 8_000_000
-"""A guess for chips whose clock nobody tells; the user corrects it."""
+SMALL: Final = 32 << 10  # RAM below which stack and rings are made smaller.
+CLOCK_HZ: Final = 8_000_000  # A guess for chips whose clock nobody tells; the user corrects it.
 
 
 @dataclass(frozen=True)
@@ -47,8 +45,7 @@ class Chip:
     pyocd: str | None
     openocd: tuple[str, ...] = ()
     port: str = "rtt"
-    pack: str | None = None
-    """The CMSIS-Pack that pyOCD needs for it, where that is not installed."""
+    pack: str | None = None  # The CMSIS-Pack that pyOCD needs for it, where that is not installed.
     guessed_clock: bool = False
 
 

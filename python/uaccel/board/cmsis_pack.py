@@ -22,8 +22,8 @@ from uaccel.util.text import did_you_mean
 
 Attributes = dict[str, str]
 
+# What is said of one holds for those inside it, unless they say it anew.
 LEVELS: Final = ("family", "subFamily", "device", "variant")
-"""What is said of one holds for those inside it, unless they say it anew."""
 FACTS: Final = ("processor", "memory", "algorithm")
 MOST_ELEMENTS: Final = 200_000
 DEEPEST: Final = 32
@@ -110,17 +110,14 @@ def _name(tag: str, attributes: Attributes) -> str:
 
 # Chips out of CMSIS-Packs: files that a user names, and those that pyOCD has installed.
 
-LARGEST: Final = 64 << 20
-"""Bytes of a description; those of the largest families have ten million."""
+LARGEST: Final = 64 << 20  # Bytes of a description; those of the largest families have ten million.
 MOST_FILES: Final = 100_000
 SHOWN: Final = 8
 KIB: Final = 1 << 10
-LEAST_FLASH, LEAST_RAM = 8 * KIB, 2 * KIB
-"""What is smaller holds options, or is kept over resets."""
+LEAST_FLASH, LEAST_RAM = 8 * KIB, 2 * KIB  # What is smaller holds options, or is kept over resets.
 ADDRESSES: Final = 1 << 32
 
-Span = tuple[int, int]
-"""Origin and length."""
+Span = tuple[int, int]  # Origin and length.
 
 _YES: Final = ("1", "true")
 _PLAIN: Final = {
@@ -131,11 +128,11 @@ _PLAIN: Final = {
     "Cortex-M3": "cortex-m3",
     "SC300": "cortex-m3",
 }
+# Without floats, with those of single precision, and with both.
 _BY_FPU: Final = {
     "Cortex-M4": ("cortex-m4", "cortex-m4f", "cortex-m4f"),
     "Cortex-M7": ("cortex-m7", "cortex-m7f", "cortex-m7fd"),
 }
-"""Without floats, with those of single precision, and with both."""
 _MAINLINE: Final = ("Cortex-M33", "Cortex-M35P", "Star-MC1", "ARMV8MML")
 _HELIUM: Final = ("Cortex-M55", "Cortex-M85")
 

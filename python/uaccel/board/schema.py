@@ -10,39 +10,8 @@ from itertools import combinations
 from pathlib import Path
 from typing import Any, Final, get_args
 
+from uaccel.board import types
 from uaccel.board.toml_table import Table, TomlSource, read_toml
-from uaccel.board.types import (
-    DEFAULT_STACK,
-    Arch,
-    Board,
-    CommandFlash,
-    Console,
-    Cpu,
-    Device,
-    Feature,
-    Flash,
-    HostRun,
-    Memory,
-    MemoryKind,
-    OpenOcdFlash,
-    Port,
-    PyOcdFlash,
-    QemuRun,
-    RtlCore,
-    RtlRun,
-    RttConsole,
-    Run,
-    SemihostingConsole,
-    SerialRun,
-    StdioConsole,
-    Timer,
-    TimerKind,
-    UartConsole,
-    available_ports,
-    read_port,
-    settings_of,
-    unknown_port,
-)
 from uaccel.errors import BoardError
 from uaccel.util.files import data_dir
 from uaccel.util.text import did_you_mean
@@ -67,8 +36,7 @@ _LINKER_WORDS: Final = ("l", "len", "o", "org")
 _MEMORY_STEP: Final = 16
 _MOST_WAIT_STATES: Final = 63
 _MOST_BUS_CYCLES: Final = 1000
-_EXCEPTIONS: Final = 16
-"""In a Cortex-M's vector table, before the interrupts."""
+_EXCEPTIONS: Final = 16  # In a Cortex-M's vector table, before the interrupts.
 _VECTOR_BYTES: Final = 4
 _NAME: Final = re.compile(r"[a-z][a-z0-9_]*")
 _NANOSECONDS: Final = 1_000_000_000
@@ -76,14 +44,13 @@ _NANOSECONDS: Final = 1_000_000_000
 
 @dataclass(frozen=True)
 class _ArchRules:
-    features: tuple[Feature, ...]
-    timers: tuple[TimerKind, ...]
-    can_wait: bool = False
-    """For a device's interrupt, asleep."""
+    features: tuple[types.Feature, ...]
+    timers: tuple[types.TimerKind, ...]
+    can_wait: bool = False  # For a device's interrupt, asleep.
     last_irq: int = 1023
 
 
-_RULES: Final[dict[Arch, _ArchRules]] = {
+_RULES: Final[dict[types.Arch, _ArchRules]] = {
     "native": _ArchRules((), ("host",)),
     "armv6m": _ArchRules((), ("systick", "none"), can_wait=True, last_irq=479),
     "armv7m": _ArchRules((), ("systick", "none"), can_wait=True, last_irq=479),
@@ -94,7 +61,7 @@ _RULES: Final[dict[Arch, _ArchRules]] = {
 }
 
 
-def board_from_source(source: TomlSource) -> Board:
+def board_from_source(source: TomlSource) -> types.Board:
     """Check a board file and give what it says; the first thing wrong is a :class:`BoardError`."""
     name = source.path.stem
     if not _NAME.fullmatch(name) or source.path.suffix != ".toml":
@@ -103,24 +70,24 @@ def board_from_source(source: TomlSource) -> Board:
             "wanted lower-case letters, digits and underscores, and .toml behind them"
         )
     file = Table(source, (), source.data, _SECTIONS)
-    cpu = _cpu(file.table("cpu", _keys(Cpu)))
+    cpu = _cpu(file.table("cpu", _keys(types.Cpu)))
     runs = _runs(file, cpu)
     port = _port(file, cpu)
     memories = _memories(file, cpu)
     console = _console(file, cpu, port)
-    board = Board(
+    board = types.Board(
         name=name,
         description=file.string("description"),
         port=port,
         cpu=cpu,
         memories=memories,
         console=console,
-        timer=_timer(file.table("timer", _keys(Timer)), cpu),
+        timer=_timer(file.table("timer", _keys(types.Timer)), cpu),
         runs=runs,
         flash=_flash(file, runs),
         stack=_stack(file),
         devices=_devices(file, cpu, memories, console),
-        settings=settings_of(file, port),
+        settings=types.settings_of(file, port),
         source=source,
     )
     _check_vectors(board)
@@ -140,33 +107,33 @@ def _identifier(table: Table, key: str) -> str:
     return value
 
 
-def _port(file: Table, cpu: Cpu) -> Port:
+def _port(file: Table, cpu: types.Cpu) -> types.Port:
     """A port that comes with uaccel, or the user's: a folder beside the board file."""
     name = file.string("port")
-    folder = file.source.path.parent / name if name.startswith((".", "/")) else available_ports().get(name)
+    folder = file.source.path.parent / name if name.startswith((".", "/")) else types.available_ports().get(name)
     if folder is None:
-        raise file.error(unknown_port(name), "port")
-    port = read_port(folder.resolve(), cpu.arch)
+        raise file.error(types.unknown_port(name), "port")
+    port = types.read_port(folder.resolve(), cpu.arch)
     if cpu.arch not in port.arch:
         raise file.error(f"port '{port.name}' is for {', '.join(port.arch)}; this board is {cpu.arch}", "port")
     return port
 
 
 def _stack(file: Table) -> int:
-    stack = file.size("stack") if "stack" in file else DEFAULT_STACK
+    stack = file.size("stack") if "stack" in file else types.DEFAULT_STACK
     if stack < _SMALLEST_STACK or stack % 16:
         raise file.error(f"'stack' is {stack} bytes; wanted a multiple of 16, at least {_SMALLEST_STACK}", "stack")
     return stack
 
 
-def _cpu(table: Table) -> Cpu:
-    cpu = Cpu(
+def _cpu(table: Table) -> types.Cpu:
+    cpu = types.Cpu(
         name=table.string("name"),
-        arch=table.choice("arch", get_args(Arch)),
+        arch=table.choice("arch", get_args(types.Arch)),
         toolchain=_toolchain(table),
         flags=_compiler_flags(table, "flags"),
         link_flags=_compiler_flags(table, "link_flags"),
-        features=table.choices("features", get_args(Feature)),
+        features=table.choices("features", get_args(types.Feature)),
     )
     if (cpu.arch == "native") != (cpu.toolchain == "native"):
         raise table.error(
@@ -203,8 +170,8 @@ def _compiler_flags(table: Table, key: str) -> tuple[str, ...]:
     return flags
 
 
-def _memories(file: Table, cpu: Cpu) -> tuple[Memory, ...]:
-    tables = file.tables("memory", _keys(Memory))
+def _memories(file: Table, cpu: types.Cpu) -> tuple[types.Memory, ...]:
+    tables = file.tables("memory", _keys(types.Memory))
     memories = tuple(_memory(table) for table in tables)
     for (first, _), (second, table) in combinations(zip(memories, tables, strict=True), 2):
         if first.name == second.name:
@@ -218,10 +185,10 @@ def _memories(file: Table, cpu: Cpu) -> tuple[Memory, ...]:
     return memories
 
 
-def _memory(table: Table) -> Memory:
-    memory = Memory(
+def _memory(table: Table) -> types.Memory:
+    memory = types.Memory(
         name=_identifier(table, "name"),
-        kind=table.choice("kind", get_args(MemoryKind)),
+        kind=table.choice("kind", get_args(types.MemoryKind)),
         origin=table.address("origin"),
         length=table.size("length"),
         accelerator=table.boolean("accelerator"),
@@ -237,8 +204,10 @@ def _memory(table: Table) -> Memory:
     return memory
 
 
-def _devices(file: Table, cpu: Cpu, memories: tuple[Memory, ...], console: Console) -> tuple[Device, ...]:
-    tables = file.tables("device", _keys(Device))
+def _devices(
+    file: Table, cpu: types.Cpu, memories: tuple[types.Memory, ...], console: types.Console
+) -> tuple[types.Device, ...]:
+    tables = file.tables("device", _keys(types.Device))
     if tables and cpu.arch == "native":
         raise tables[0].error(f"{tables[0]} is not for {cpu.arch}: a process has models of devices alone; leave it out")
     devices = [_device(table, cpu) for table in tables]
@@ -252,13 +221,13 @@ def _devices(file: Table, cpu: Cpu, memories: tuple[Memory, ...], console: Conso
                 f"'base' in {table} is {device.base:#010x}, in memory {_span(within)}; wanted the device's registers",
                 "base",
             )
-        if isinstance(console, UartConsole) and device.irq == console.irq:
+        if isinstance(console, types.UartConsole) and device.irq == console.irq:
             raise table.error(f"'irq' in {table} is {device.irq}, the console's; wanted the device's own", "irq")
     return tuple(devices)
 
 
-def _device(table: Table, cpu: Cpu) -> Device:
-    device = Device(
+def _device(table: Table, cpu: types.Cpu) -> types.Device:
+    device = types.Device(
         name=_identifier(table, "name"),
         base=table.address("base"),
         irq=table.integer("irq", 0, _RULES[cpu.arch].last_irq) if "irq" in table else None,
@@ -270,16 +239,16 @@ def _device(table: Table, cpu: Cpu) -> Device:
     return device
 
 
-def _span(memory: Memory) -> str:
+def _span(memory: types.Memory) -> str:
     return f"'{memory.name}' ({memory.origin:#010x} to {memory.end - 1:#010x})"
 
 
-def _console(file: Table, cpu: Cpu, port: Port) -> Console:
-    table = file.table("console", _keys(UartConsole, "kind"))
-    kinds: dict[str, Callable[[], Console]] = {
-        "stdio": StdioConsole,
-        "semihosting": SemihostingConsole,
-        "rtt": RttConsole,
+def _console(file: Table, cpu: types.Cpu, port: types.Port) -> types.Console:
+    table = file.table("console", _keys(types.UartConsole, "kind"))
+    kinds: dict[str, Callable[[], types.Console]] = {
+        "stdio": types.StdioConsole,
+        "semihosting": types.SemihostingConsole,
+        "rtt": types.RttConsole,
     }
     kind = table.choice("kind", ("uart", *kinds))
     if (kind == "stdio") != (cpu.arch == "native"):
@@ -292,7 +261,7 @@ def _console(file: Table, cpu: Cpu, port: Port) -> Console:
     if kind != "uart":
         file.table("console", ("kind",))
         return kinds[kind]()
-    return UartConsole(
+    return types.UartConsole(
         base=table.address("base"),
         baud=table.integer("baud", 1200, 20_000_000),
         irq=table.integer("irq", 0, _RULES[cpu.arch].last_irq),
@@ -300,8 +269,8 @@ def _console(file: Table, cpu: Cpu, port: Port) -> Console:
     )
 
 
-def _timer(table: Table, cpu: Cpu) -> Timer:
-    kind = table.choice("kind", get_args(TimerKind))
+def _timer(table: Table, cpu: types.Cpu) -> types.Timer:
+    kind = table.choice("kind", get_args(types.TimerKind))
     allowed = _RULES[cpu.arch].timers
     if kind not in allowed:
         raise table.error(f"'kind' in {table} is '{kind}'; {cpu.arch} has: {', '.join(allowed)}", "kind")
@@ -309,12 +278,12 @@ def _timer(table: Table, cpu: Cpu) -> Timer:
         if key in table and kind not in kinds:
             raise table.error(f"'{key}' in {table} is not for a timer of kind '{kind}'; leave it out", key)
     if kind in ("host", "none"):
-        return Timer(kind, _NANOSECONDS if kind == "host" else 0)
-    return Timer(kind, table.integer("hz", 1, 4_000_000_000), table.address("base") if kind == "mtime" else None)
+        return types.Timer(kind, _NANOSECONDS if kind == "host" else 0)
+    return types.Timer(kind, table.integer("hz", 1, 4_000_000_000), table.address("base") if kind == "mtime" else None)
 
 
-def _runs(file: Table, cpu: Cpu) -> tuple[Run, ...]:
-    readers: dict[str, Callable[[Table], Run]] = {
+def _runs(file: Table, cpu: types.Cpu) -> tuple[types.Run, ...]:
+    readers: dict[str, Callable[[Table], types.Run]] = {
         "host": _host_run,
         "qemu": _qemu_run,
         "rtl": _rtl_run,
@@ -333,18 +302,18 @@ def _runs(file: Table, cpu: Cpu) -> tuple[Run, ...]:
     return runs
 
 
-def _host_run(table: Table) -> HostRun:
+def _host_run(table: Table) -> types.HostRun:
     table.table("host", ())
-    return HostRun()
+    return types.HostRun()
 
 
-def _qemu_run(parent: Table) -> QemuRun:
-    table = parent.table("qemu", _keys(QemuRun))
+def _qemu_run(parent: Table) -> types.QemuRun:
+    table = parent.table("qemu", _keys(types.QemuRun))
     if ("ram_origin" in table) != ("ram_length" in table):
         given = "ram_origin" if "ram_origin" in table else "ram_length"
         raise table.error(f"{table} has '{given}' alone; wanted both ram_origin and ram_length", given)
     has_ram = "ram_origin" in table
-    return QemuRun(
+    return types.QemuRun(
         system=_identifier(table, "system"),
         machine=table.string("machine"),
         cpu=table.string("cpu") if "cpu" in table else None,
@@ -355,40 +324,44 @@ def _qemu_run(parent: Table) -> QemuRun:
     )
 
 
-def _rtl_run(parent: Table) -> RtlRun:
-    table = parent.table("rtl", _keys(RtlRun))
-    core: RtlCore = table.choice("core", get_args(RtlCore))
-    waits = [key for key in _keys(RtlRun) if key in table and key != "core"]
-    return RtlRun(core, **{key: table.integer(key, 0, _MOST_BUS_CYCLES) for key in waits})
+def _rtl_run(parent: Table) -> types.RtlRun:
+    table = parent.table("rtl", _keys(types.RtlRun))
+    core: types.RtlCore = table.choice("core", get_args(types.RtlCore))
+    waits = [key for key in _keys(types.RtlRun) if key in table and key != "core"]
+    return types.RtlRun(core, **{key: table.integer(key, 0, _MOST_BUS_CYCLES) for key in waits})
 
 
-def _serial_run(parent: Table) -> SerialRun:
-    table = parent.table("serial", _keys(SerialRun))
+def _serial_run(parent: Table) -> types.SerialRun:
+    table = parent.table("serial", _keys(types.SerialRun))
     usb = table.string("usb") if "usb" in table else None
     if usb is not None and not re.fullmatch(r"[0-9a-f]{4}:[0-9a-f]{4}", usb):
         raise table.error(f"'usb' in {table} is {usb!r}; wanted vendor:product as in '0483:374b'", "usb")
-    return SerialRun(
+    return types.SerialRun(
         port=table.string("port") if "port" in table else "auto",
         usb=usb,
         serial_number=table.string("serial_number") if "serial_number" in table else None,
     )
 
 
-def _flash(file: Table, runs: tuple[Run, ...]) -> Flash | None:
+def _flash(file: Table, runs: tuple[types.Run, ...]) -> types.Flash | None:
     if "flash" not in file:
         return None
-    kinds: dict[str, type[Flash]] = {"openocd": OpenOcdFlash, "pyocd": PyOcdFlash, "command": CommandFlash}
+    kinds: dict[str, type[types.Flash]] = {
+        "openocd": types.OpenOcdFlash,
+        "pyocd": types.PyOcdFlash,
+        "command": types.CommandFlash,
+    }
     every_key = dict.fromkeys(key for kind in kinds.values() for key in _keys(kind, "tool"))
     tool = file.table("flash", tuple(every_key)).choice("tool", tuple(kinds))
     table = file.table("flash", _keys(kinds[tool], "tool"))
     if not any(run.kind == "serial" for run in runs):
         raise table.error("[flash] without [run.serial]: wanted both, since a flashed board runs by itself")
     if tool == "openocd":
-        return OpenOcdFlash(_at_least_one(table, "config"), table.strings("commands"))
+        return types.OpenOcdFlash(_at_least_one(table, "config"), table.strings("commands"))
     if tool == "pyocd":
         pack = table.string("pack") if "pack" in table else None
-        return PyOcdFlash(table.string("target"), table.strings("options"), pack)
-    return CommandFlash(_at_least_one(table, "command"), table.strings("reset"))
+        return types.PyOcdFlash(table.string("target"), table.strings("options"), pack)
+    return types.CommandFlash(_at_least_one(table, "command"), table.strings("reset"))
 
 
 def _at_least_one(table: Table, key: str) -> tuple[str, ...]:
@@ -398,7 +371,7 @@ def _at_least_one(table: Table, key: str) -> tuple[str, ...]:
     return values
 
 
-def _check_vectors(board: Board) -> None:
+def _check_vectors(board: types.Board) -> None:
     """On Cortex-M the vector table begins the first flash, and lies at a multiple of its size as a power of two."""
     if not board.cpu.arch.startswith("arm"):
         return
@@ -411,10 +384,10 @@ def _check_vectors(board: Board) -> None:
         )
 
 
-def _check_accelerator_memories(board: Board) -> None:
+def _check_accelerator_memories(board: types.Board) -> None:
     """Under QEMU a model of a device reaches the RAM alone that a shared file stands behind; hardware is its own."""
     for run in board.runs:
-        if not isinstance(run, QemuRun) or board.devices:
+        if not isinstance(run, types.QemuRun) or board.devices:
             continue
         origin, length = run.ram_origin or 0, run.ram_length or 0
         for index, memory in enumerate(board.memories):
@@ -429,7 +402,7 @@ def _check_accelerator_memories(board: Board) -> None:
 # Finding board files: those that come with uaccel, by name, and anybody's, by path.
 
 
-def load_board(name_or_path: str | Path) -> Board:
+def load_board(name_or_path: str | Path) -> types.Board:
     """A board by its name, or by the path of its file (recognised by a separator or by ``.toml``)."""
     text = str(name_or_path)
     if isinstance(name_or_path, Path) or os.sep in text or text.endswith(".toml"):
@@ -443,7 +416,7 @@ def load_board(name_or_path: str | Path) -> Board:
     return board_from_source(read_toml(files[text]))
 
 
-def available_boards() -> list[Board]:
+def available_boards() -> list[types.Board]:
     """The boards that come with uaccel, by name."""
     return [board_from_source(read_toml(file)) for file in _bundled_files().values()]
 

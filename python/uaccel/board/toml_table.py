@@ -14,8 +14,8 @@ from uaccel.util.text import did_you_mean
 
 # A TOML file whose keys know their lines, so that an error can name the place.
 
+# Where a value stands: ``("memory", 1, "origin")`` is the origin of the second ``[[memory]]``.
 KeyPath = tuple[str | int, ...]
-"""Where a value stands: ``("memory", 1, "origin")`` is the origin of the second ``[[memory]]``."""
 
 _TOKEN: Final = re.compile(
     r"""

@@ -15,8 +15,7 @@ from uaccel.util.text import did_you_mean
 # Board ports: folders of C, and a ``port.toml`` that says for which processors and what it must know of a board.
 
 MANIFEST: Final = "port.toml"
-CORE: Final = "core"
-"""In ``shared``: the folder of whichever processor the board has."""
+CORE: Final = "core"  # In ``shared``: the folder of whichever processor the board has.
 NATIVE, STDIO, UART = "native", "stdio", "uart"
 SettingType = Literal["integer", "string", "boolean"]
 SettingValue = int | str | bool
@@ -35,8 +34,7 @@ class Setting:
     type: SettingType
     help: str
     default: SettingValue | None = None
-    pattern: str = ".*"
-    """The whole of a string matches it."""
+    pattern: str = ".*"  # The whole of a string matches it.
 
 
 @dataclass(frozen=True)
@@ -47,10 +45,8 @@ class Port:
     folder: Path
     description: str
     arch: tuple[str, ...]
-    shared: tuple[str, ...]
-    """Further folders of ``firmware/ports`` whose sources belong to it."""
-    console: tuple[str, ...]
-    """The kinds of console that it has."""
+    shared: tuple[str, ...]  # Further folders of ``firmware/ports`` whose sources belong to it.
+    console: tuple[str, ...]  # The kinds of console that it has.
     settings: tuple[Setting, ...]
 
     @property
@@ -166,26 +162,21 @@ RtlCore = Literal["vexriscv"]
 Proven = Literal["here", "hardware", "emulated", "simulated", "linked"]
 
 DEFAULT_STACK = 8192
+# Boards of ours that somebody has run the tests of real boards on (tests/boards/test_hardware.py).
 ON_HARDWARE: frozenset[str] = frozenset()
-"""Boards of ours that somebody has run the tests of real boards on (tests/boards/test_hardware.py)."""
-INTERRUPTS_A_STEP = 32
-"""Interrupt controllers have them in such portions."""
+INTERRUPTS_A_STEP = 32  # Interrupt controllers have them in such portions.
 
 
 @dataclass(frozen=True)
 class Cpu:
     """The processor, and how code for it is compiled."""
 
-    name: str
-    """As its maker calls it, for example ``cortex-m4``."""
+    name: str  # As its maker calls it, for example ``cortex-m4``.
     arch: Arch
-    toolchain: str
-    """Prefix of the compiler's name (``arm-none-eabi`` for ``arm-none-eabi-gcc``), or ``native``."""
-    flags: tuple[str, ...] = ()
-    """For compiling and linking alike, for example ``-mcpu=cortex-m4``."""
+    toolchain: str  # Prefix of the compiler's name (``arm-none-eabi`` for ``arm-none-eabi-gcc``), or ``native``.
+    flags: tuple[str, ...] = ()  # For compiling and linking alike, for example ``-mcpu=cortex-m4``.
     link_flags: tuple[str, ...] = ()
-    features: tuple[Feature, ...] = ()
-    """What kernels may use beyond the base architecture."""
+    features: tuple[Feature, ...] = ()  # What kernels may use beyond the base architecture.
 
 
 @dataclass(frozen=True)
@@ -196,10 +187,8 @@ class Memory:
     kind: MemoryKind
     origin: int
     length: int
-    accelerator: bool = False
-    """An accelerator reaches it: its register window and the buffers of its DMA belong here."""
-    wait_states: int = 0
-    """Cycles that the CPU waits for code that it did not fetch ahead."""
+    accelerator: bool = False  # An accelerator reaches it: its register window and the buffers of its DMA belong here.
+    wait_states: int = 0  # Cycles that the CPU waits for code that it did not fetch ahead.
 
     @property
     def end(self) -> int:
@@ -211,12 +200,9 @@ class Memory:
 class Device:
     """An accelerator that the board itself has."""
 
-    name: str
-    """The accelerator's."""
-    base: int
-    """Where its registers lie."""
-    irq: int | None = None
-    """The number of its interrupt at the CPU's interrupt controller; without it drivers poll."""
+    name: str  # The accelerator's.
+    base: int  # Where its registers lie.
+    irq: int | None = None  # The number of its interrupt at the CPU's interrupt controller; without it drivers poll.
 
 
 @dataclass(frozen=True)
@@ -233,10 +219,8 @@ class UartConsole:
     kind: ClassVar[Literal["uart"]] = "uart"
     base: int
     baud: int
-    irq: int
-    """The number of its interrupt at the CPU's interrupt controller."""
-    clock_hz: int | None = None
-    """What the baud rate is divided from, where that is not the timer's clock."""
+    irq: int  # The number of its interrupt at the CPU's interrupt controller.
+    clock_hz: int | None = None  # What the baud rate is divided from, where that is not the timer's clock.
 
 
 @dataclass(frozen=True)
@@ -258,10 +242,8 @@ class Timer:
     """What measures time on the board."""
 
     kind: TimerKind
-    hz: int
-    """0 where there is none."""
-    base: int | None = None
-    """Where the registers of ``mtime`` lie; the other kinds are part of the CPU."""
+    hz: int  # 0 where there is none.
+    base: int | None = None  # Where the registers of ``mtime`` lie; the other kinds are part of the CPU.
 
 
 @dataclass(frozen=True)
@@ -276,15 +258,12 @@ class QemuRun:
     """Under QEMU."""
 
     kind: ClassVar[Literal["qemu"]] = "qemu"
-    system: str
-    """``arm`` for ``qemu-system-arm``."""
+    system: str  # ``arm`` for ``qemu-system-arm``.
     machine: str
     cpu: str | None = None
-    ram_origin: int | None = None
-    """Where the machine's main RAM lies: what a shared memory file can stand behind."""
+    ram_origin: int | None = None  # Where the machine's main RAM lies: what a shared memory file can stand behind.
     ram_length: int | None = None
-    serial: int = 0
-    """Which of the machine's serial lines the console is."""
+    serial: int = 0  # Which of the machine's serial lines the console is.
     args: tuple[str, ...] = ()
 
 
@@ -306,8 +285,7 @@ class SerialRun:
     """On the real board, over its serial line."""
 
     kind: ClassVar[Literal["serial"]] = "serial"
-    port: str = "auto"
-    """A device path, a URL, or ``auto``: found by ``usb`` and ``serial_number``."""
+    port: str = "auto"  # A device path, a URL, or ``auto``: found by ``usb`` and ``serial_number``.
     usb: str | None = None
     serial_number: str | None = None
 
@@ -328,8 +306,8 @@ class PyOcdFlash:
     tool: ClassVar[Literal["pyocd"]] = "pyocd"
     target: str
     options: tuple[str, ...] = ()
+    # The CMSIS-Pack that knows the target, seen from the board file, where pyOCD has not installed it.
     pack: str | None = None
-    """The CMSIS-Pack that knows the target, seen from the board file, where pyOCD has not installed it."""
 
 
 @dataclass(frozen=True)
@@ -352,20 +330,16 @@ class Board:
 
     name: str
     description: str
-    port: Port
-    """Its start-up code and drivers."""
+    port: Port  # Its start-up code and drivers.
     cpu: Cpu
     memories: tuple[Memory, ...]
     console: Console
     timer: Timer
-    runs: tuple[Run, ...]
-    """Ways to run firmware on it, the usual one first."""
+    runs: tuple[Run, ...]  # Ways to run firmware on it, the usual one first.
     flash: Flash | None
-    stack: int
-    """Bytes of stack for the firmware."""
+    stack: int  # Bytes of stack for the firmware.
     devices: tuple[Device, ...]
-    settings: Mapping[str, SettingValue]
-    """What its port asks for beyond the rest: every setting of the port, by name."""
+    settings: Mapping[str, SettingValue]  # What its port asks for beyond the rest: every setting of the port, by name.
     source: TomlSource = field(repr=False, compare=False)
 
     @property

@@ -249,8 +249,8 @@ def _parse(archive: Path, text: bytes) -> Metadata:
 
 # The devices of a project's accelerators: their models, and the C that names them.
 
+# Of a project: below it one folder for each accelerator, with ``driver`` and ``device``.
 FOLDER: Final = "accelerators"
-"""Of a project: below it one folder for each accelerator, with ``driver`` and ``device``."""
 
 
 @dataclass(frozen=True)

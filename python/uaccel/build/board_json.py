@@ -28,8 +28,8 @@ from uaccel.util.files import parse_json
 
 # What is called to flash or to reset a board: the one place that knows the tools' command lines.
 
+# Stands for the firmware, as ``{port}`` does for the serial port and ``{board}`` for the board file's folder.
 ELF: Final = "{elf}"
-"""Stands for the firmware, as ``{port}`` does for the serial port and ``{board}`` for the board file's folder."""
 
 
 @dataclass(frozen=True)
@@ -75,8 +75,7 @@ def _pyocd(flash: PyOcdFlash, task: str, *what: str) -> ToolCall:
 #
 # What is read out of a document later is of the types that its form states. More keys may stand in it.
 
-LARGEST: Final = 1 << 40
-"""Of sizes, shapes and counts."""
+LARGEST: Final = 1 << 40  # Of sizes, shapes and counts.
 MOST_DIMENSIONS: Final = 32
 IDENTIFIER: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 LONGEST_SHOWN: Final = 60
@@ -209,8 +208,7 @@ def _shown(value: Any) -> str:
 # ``{elf}`` stands for the firmware, ``{port}`` for the serial port, ``{board}`` for the folder of the board's files.
 
 FILE: Final = Path("board") / "board.json"
-BAUD: Final = 115200
-"""Where a line has none of its own."""
+BAUD: Final = 115200  # Where a line has none of its own.
 # Projects on a user's disk hold this name: whoever moves the module leaves one at this place.
 SIMULATED_BOARD: Final = "uaccel.session.simulated"
 
@@ -260,8 +258,7 @@ class ProjectBoard:
     firmware: str
     runs: list[dict[str, Any]]
     flash: list[dict[str, Any]]
-    timing: Timing | None = None
-    """None in projects of before it was noted."""
+    timing: Timing | None = None  # None in projects of before it was noted.
 
 
 def read_board_json(project: Path) -> ProjectBoard:

@@ -17,8 +17,8 @@ from typing import Any, Final
 
 ENDING: Final = (signal.SIGTERM, signal.SIGHUP)
 SHELL: Final = "/bin/sh"
+# Whose parent had died before it could ask for a signal at that moment, does not begin.
 _AS_MY_CHILD: Final = '[ "$PPID" = "$0" ] && exec "$@"'
-"""Whose parent had died before it could ask for a signal at that moment, does not begin."""
 _WATCH: Final = """
 (while kill -s 0 "$1"; do kill -s 0 -- "$2" || exit; sleep 0.3; done; kill -s "$3" -- "$2") <&- >&- 2>&- &
 """

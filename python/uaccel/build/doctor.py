@@ -37,8 +37,7 @@ from uaccel.version import __version__
 
 BUILDING: Final = ("cmake", "ninja or make")
 SIMULATING: Final = ("verilator", "C++ compiler")
-CORES: Final = {"vexriscv": "pythondata-cpu-vexriscv"}
-"""The Python package that brings each core as Verilog."""
+CORES: Final = {"vexriscv": "pythondata-cpu-vexriscv"}  # The Python package that brings each core as Verilog.
 
 
 def programs_of(board: Board, *, emulated: bool = True) -> list[str]:
@@ -67,16 +66,15 @@ PYTHON_MINIMUM: Final[Version] = (3, 10)
 
 
 Audience = Literal["everyone", "some users", "contributors"]
+# PyTorch for CPUs: what PyPI has for Linux brings gigabytes of CUDA along.
 CPU_TORCH: Final = "https://download.pytorch.org/whl/cpu"
-"""PyTorch for CPUs: what PyPI has for Linux brings gigabytes of CUDA along."""
 
 
 @dataclass(frozen=True)
 class PythonPackage:
     """A package, with the range of versions that works."""
 
-    requirement: str
-    """As pip takes it: ``apache-tvm>=0.27,<0.28``."""
+    requirement: str  # As pip takes it: ``apache-tvm>=0.27,<0.28``.
     module: str
     needed_for: str
     audience: Audience = "everyone"

@@ -14,8 +14,7 @@ from uaccel.errors import ToolError
 
 # As much of an ELF file as is asked of firmware: its symbols and sections. No other program is needed for that.
 
-_MAGIC: Final = b"\x7fELF\x01\x01"
-"""32 bits, little endian."""
+_MAGIC: Final = b"\x7fELF\x01\x01"  # 32 bits, little endian.
 _WIDE: Final = 2
 _LITTLE: Final = 1
 _SECTION: Final = struct.Struct("<10I")
@@ -25,8 +24,7 @@ _SYMBOL_TABLE: Final = 2
 
 _FUNCTION: Final = 2
 _ARCHIVE: Final = b"!<arch>\n"
-_MEMBER: Final = 60
-"""Bytes of a member's header."""
+_MEMBER: Final = 60  # Bytes of a member's header.
 
 
 @dataclass(frozen=True)
@@ -123,8 +121,8 @@ def _symbols(data: bytes) -> list[Symbol]:
 # The linker's map: which piece of which object file went into the firmware, and where.
 
 _BEGIN, _END = "\nLinker script and memory map\n", "\nOUTPUT("
+# A long name has a line of its own.
 _PIECE: Final = re.compile(r"^ ([.\w]\S*)\s+0x([0-9a-f]+)\s+0x([0-9a-f]+) (\S.*)$", re.MULTILINE)
-"""A long name has a line of its own."""
 _IN_LIBRARY: Final = re.compile(r"(.+)\((.+)\)")
 
 
@@ -163,8 +161,8 @@ def _piece(match: re.Match[str]) -> Piece:
 
 CODE_SECTIONS = (".text", ".rodata", ".init_array", ".ARM", ".srodata", "uaccel_device_constants")
 DATA_SECTIONS = (".data", ".sdata", ".tdata")
+# The last two hold zeros too: what models of devices reach in a native process has names of its own.
 ZERO_SECTIONS = (".bss", ".sbss", ".tbss", "COMMON", "uaccel_arena", "uaccel_io")
-"""The last two hold zeros too: what models of devices reach in a native process has names of its own."""
 
 
 @dataclass(frozen=True)
@@ -189,8 +187,8 @@ def object_sizes(objects: Iterable[Path]) -> Sizes:
 
 MODEL_LIBRARY: Final = "libmodel.a"
 PORT: Final = "/firmware/ports/"
+# Files of a port that a product needs as well: from reset to main, clocks, and what reports a fault.
 STARTUP: Final = frozenset({"startup", "boot", "core", "fault", "report", "clock"})
-"""Files of a port that a product needs as well: from reset to main, clocks, and what reports a fault."""
 WEIGHTS: Final = (".rodata.uaccel_weights", ".rodata.uaccel_device", ".rodata.uaccel_pool.")
 ARENA, IO = (".bss.uaccel_arena", ".bss.uaccel_pool."), ".bss.uaccel_io"
 FLASH_SECTIONS: Final = (*CODE_SECTIONS, *DATA_SECTIONS, ".uaccel_vectors")

@@ -16,18 +16,16 @@ from uaccel.util.files import parse_json
 # Which memory of a board holds what of a model: decided here, so that what does not fit is said in words.
 
 INTERRUPT_STACK: Final = 1536
+# Bytes below the stack that nobody may touch: a region that the MPU of a Cortex-M and the PMP of RISC-V can have.
 GUARD: Final = 128
-"""Bytes below the stack that nobody may touch: a region that the MPU of a Cortex-M and the PMP of RISC-V can have."""
 _IN_C: Final = re.compile(r"[A-Za-z_]\w*", re.ASCII)
+# For variables beside the model's own: the session server's, the console's ring, the C library's.
 STATIC_RESERVE: Final = 6 << 10
-"""For variables beside the model's own: the session server's, the console's ring, the C library's."""
+# The least that code takes, the session server's and the model's; how much it is the linker will say.
 CODE_RESERVE: Final = 12 << 10
-"""The least that code takes, the session server's and the model's; how much it is the linker will say."""
-WINDOW: Final = 256
-"""For the mailbox through which firmware under QEMU reaches its devices, and for alignment."""
+WINDOW: Final = 256  # For the mailbox through which firmware under QEMU reaches its devices, and for alignment.
 WORKSPACE_ALIGNMENT: Final = 16
-GAP: Final = 64
-"""Bytes that alignment may take between parts of a memory."""
+GAP: Final = 64  # Bytes that alignment may take between parts of a memory.
 _REMEDIES: Final = {
     "constants": "of kind flash",
     "arena with inputs and outputs": "with 'accelerator = true'",
@@ -48,10 +46,8 @@ class MemoryNeeds:
     weights: int
     accelerators: tuple[str, ...] = ()
     device_constants: int = 0
-    pools: tuple[tuple[str, int], ...] = ()
-    """Name and bytes of each part of an arena that is divided."""
-    constants: tuple[tuple[str, int], ...] = ()
-    """The same of constants; what lies there is not among ``weights``."""
+    pools: tuple[tuple[str, int], ...] = ()  # Name and bytes of each part of an arena that is divided.
+    constants: tuple[tuple[str, int], ...] = ()  # The same of constants; what lies there is not among ``weights``.
 
 
 @dataclass(frozen=True)
@@ -72,14 +68,11 @@ class Layout:
     data: Memory
     arena: Memory
     io: Memory
-    shared: Memory | None
-    """What an accelerator reaches, where there is such a memory."""
-    device_constants: Memory | None = None
-    """Where the constants lie that accelerators read; None without accelerators."""
+    shared: Memory | None  # What an accelerator reaches, where there is such a memory.
+    device_constants: Memory | None = None  # Where the constants lie that accelerators read; None without accelerators.
+    # Where these are until the start-up code copies them; None where they lie at once where they are read.
     device_load: Memory | None = None
-    """Where these are until the start-up code copies them; None where they lie at once where they are read."""
-    pools: tuple[tuple[str, Memory], ...] = ()
-    """Where each part of an arena lies that is divided."""
+    pools: tuple[tuple[str, Memory], ...] = ()  # Where each part of an arena lies that is divided.
     constants: tuple[Stored, ...] = ()
 
 

@@ -31,8 +31,7 @@ _UNKNOWN: Final = re.compile(
     re.MULTILINE,
 )
 _OWN: Final = re.compile(rb"\bUACCEL_\w+")
-_KNOWN: Final[dict[str, Text]] = {}
-"""By content: what the texts of this process hold."""
+_KNOWN: Final[dict[str, Text]] = {}  # By content: what the texts of this process hold.
 
 
 @dataclass(frozen=True)
@@ -128,12 +127,11 @@ def _read(data: bytes) -> Text:
 
 OBJECTS: Final = "object"
 OBJECT, GRAPH, TOLD = "object", "graph", "told.json"
-PLACE: Final = "/uaccel-project"
-"""What stands for the project's folder in what is kept."""
+PLACE: Final = "/uaccel-project"  # What stands for the project's folder in what is kept.
 _COMMAND: Final = re.compile(r" -o (\S+) -c (\S+)$")
 _MACRO: Final = re.compile(r"-D(UACCEL_\w+)")
+# Options by which a compiler reads or writes what is not known here.
 _ALONE: Final = re.compile(r"-(g|save-temps|fprofile|fplugin|-coverage|flto|i[a-z]+|B|W[ap],|X|wrapper|specs=.*/)|@")
-"""Options by which a compiler reads or writes what is not known here."""
 
 
 @dataclass(frozen=True)
@@ -245,8 +243,7 @@ def _counts(word: str, options: list[str], names: frozenset[str] | None) -> bool
 # How far a build is: CMake's tools tell it in forms of their own, but what they write is objects.
 
 Count = Callable[[int, int], None]
-EVERY: Final = 0.2
-"""Seconds between looks."""
+EVERY: Final = 0.2  # Seconds between looks.
 _RULES: Final = {
     "build.ninja": re.compile(r"^build (\S+\.(?:o|obj)): ", re.MULTILINE),
     "CMakeFiles/*.dir/build.make": re.compile(r"^(CMakeFiles/\S+\.(?:o|obj)): ", re.MULTILINE),
@@ -292,17 +289,16 @@ def _watch(build: Path, count: Count, ended: threading.Event) -> None:
 
 KIND: Final = "recipe"
 COMMANDS: Final = "commands.json"
-MODEL: Final = "tvmgen_@"
-"""What stands for the model's name in what is kept."""
+MODEL: Final = "tvmgen_@"  # What stands for the model's name in what is kept.
 _PLAIN: Final = re.compile(r"[\w./+-]+")
 _NOTHING_THERE: Final = re.compile(r"^: && \S+cmake -E rm -f \S+ && ")
 _READ: Final = (".cmake", "CMakeLists.txt", "build.txt")
+# Folders by the one above them: their files have no part in the commands.
 _LEFT_OUT: Final = {
     ".": ("build", "api_server"),
     "model": ("src", "parameters"),
     "model/codegen/host": ("include",),
 }
-"""Folders by the one above them: their files have no part in the commands."""
 _TOOLS: Final = ("cmake", "ninja", "cc", "gcc", "clang", "c++", "g++", "clang++")
 _CROSS: Final = ("gcc", "g++", "objcopy", "ar", "ranlib")
 

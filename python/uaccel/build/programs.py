@@ -31,10 +31,8 @@ class Check:
     path: str | None
     required: bool
     needed_for: str
-    detail: str | None
-    """What is wrong, in words; none where nothing is."""
-    fix: str | None
-    """The command, or the sentence, that puts it right."""
+    detail: str | None  # What is wrong, in words; none where nothing is.
+    fix: str | None  # The command, or the sentence, that puts it right.
 
 
 # How this system gets programs.
@@ -120,8 +118,8 @@ def _padded(version: Version, length: int) -> Version:
 #
 # A row here is all it takes to have one more checked by ``uaccel doctor`` and installed by ``make setup``.
 
+# The target of the Makefile that brings a program where it is missing; those further right bring it, too.
 SetUp = Literal["setup", "test", "test-full", "never"]
-"""The target of the Makefile that brings a program where it is missing; those further right bring it, too."""
 
 
 @dataclass(frozen=True)
@@ -129,17 +127,14 @@ class HostTool:
     """A program, under any of several names."""
 
     name: str
+    # Tried in this order; the first that is new enough is taken. Words behind a blank are its arguments.
     commands: tuple[str, ...]
-    """Tried in this order; the first that is new enough is taken. Words behind a blank are its arguments."""
     minimum: Version
     needed_for: str
     required: bool
-    apt: tuple[str, ...]
-    """Packages of Debian and Ubuntu that bring it."""
-    variable: str | None = None
-    """An environment variable that names the command instead, as ``CC`` does."""
-    pip: str = ""
-    """The Python package that brings it, too; looked for beside this Python, behind the system's."""
+    apt: tuple[str, ...]  # Packages of Debian and Ubuntu that bring it.
+    variable: str | None = None  # An environment variable that names the command instead, as ``CC`` does.
+    pip: str = ""  # The Python package that brings it, too; looked for beside this Python, behind the system's.
     brought_by: SetUp = "never"
 
 
@@ -326,8 +321,8 @@ PROGRAMS: Final = (
 class FoundProgram:
     """A program that is there."""
 
+    # How to call it: its path, and words that the environment put behind it (``CC="gcc -m32"``).
     command: tuple[str, ...]
-    """How to call it: its path, and words that the environment put behind it (``CC="gcc -m32"``)."""
     version: Version
 
     @property
@@ -416,8 +411,8 @@ def _try(
     return "ok", found, f"{origin}{path}"
 
 
+# What programs said, by their words and files: of the same file it is asked once.
 _versions: dict[tuple[object, ...], Version] = {}
-"""What programs said, by their words and files: of the same file it is asked once."""
 
 
 def _version_of(command: tuple[str, ...]) -> Version | None:

@@ -46,10 +46,10 @@ class IoTimeoutError(DeviceError):
     """The firmware sent nothing, or took nothing, in time."""
 
 
+# Those that cross the wire by their class's name.
 NAMED: Final[Mapping[str, type[UaccelError]]] = {
     kind.__name__: kind for kind in (UnsupportedTVMVersionError, TransportClosedError, IoTimeoutError)
 }
-"""Those that cross the wire by their class's name."""
 
 DEVICE_METHODS: Final = ("flash", "open_transport", "close_transport", "read_transport", "write_transport")
 
@@ -185,10 +185,8 @@ SCRIPT: Final = "microtvm_api_server.py"
 LAUNCHER: Final = "launch_microtvm_api_server.sh"
 CHUNK: Final = 1 << 16
 LONGEST_REPLY: Final = 1 << 28
-PATIENCE: Final = 5.0
-"""Seconds that a server has to end once its input has, and then once it is told to."""
-SHORT_PATIENCE: Final = 1.0
-"""The same for one that has shown that it does not work."""
+PATIENCE: Final = 5.0  # Seconds that a server has to end once its input has, and then once it is told to.
+SHORT_PATIENCE: Final = 1.0  # The same for one that has shown that it does not work.
 STDERR: Final = 2
 
 
@@ -344,18 +342,15 @@ class ServerProcess:
 
 PROTOCOL_VERSION: Final = 1
 UNKNOWN_TVM: Final = "0.27.0"
-ARCHIVE_NAME: Final = "model.tar"
-"""Servers of microTVM rely on the name that TVM gave to its archives."""
-OUR_PLATFORM: Final = "uaccel"
-"""What our own server calls itself; its messages need no word about whose they are."""
+ARCHIVE_NAME: Final = "model.tar"  # Servers of microTVM rely on the name that TVM gave to its archives.
+OUR_PLATFORM: Final = "uaccel"  # What our own server calls itself; its messages need no word about whose they are.
 
 
 @dataclass(frozen=True)
 class Limits:
     """Seconds that the server has for each call; ``slack`` comes on top of a transport call's own timeout."""
 
-    query: float = 120.0
-    """Long, since a launcher may have to install something first."""
+    query: float = 120.0  # Long, since a launcher may have to install something first.
     generate: float = 120.0
     build: float = 1800.0
     flash: float = 600.0

@@ -28,8 +28,8 @@ class Function:
     calls: list[str] = field(default_factory=list)
 
 
+# By a title that is the name of a function that others may call, and holds the file where none may.
 Graph = Mapping[str, Function]
-"""By a title that is the name of a function that others may call, and holds the file where none may."""
 
 
 def read_graph(files: Iterable[Path]) -> dict[str, Function]:
@@ -132,8 +132,7 @@ def _reached(graph: Graph, titles: Iterable[str]) -> Iterator[str]:
 # The bound is rough: all that a function takes of the stack anywhere counts, as if it were never given back.
 
 _FUNCTION: Final = re.compile(r"^[0-9a-f]+ <([^>]+)>:$")
-_INSTRUCTION: Final = re.compile(r"^\s*[0-9a-f]+:\t([a-z][a-z0-9.]*)(?:\t.*)?$")
-"""Data among the code looks otherwise."""
+_INSTRUCTION: Final = re.compile(r"^\s*[0-9a-f]+:\t([a-z][a-z0-9.]*)(?:\t.*)?$")  # Data among the code looks otherwise.
 _TARGET: Final = re.compile(r"<([^>+]+)(\+0x[0-9a-f]+)?>")
 _WORD: Final = 4
 OWN_ASSEMBLY: Final = ("uaccel_dsp_", "uaccel_helium_", "uaccel_rvv_")

@@ -16,8 +16,7 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
 
-WIDE = 120
-"""Columns that a table with reasons takes."""
+WIDE = 120  # Columns that a table with reasons takes.
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -14,8 +14,7 @@ from typing import Final
 
 READING: Final = {"compile", "evaluate", "explain", "export", "quantize", "report", "run", "tune"}
 _FORWARDED: Final = {signal.SIGINT, signal.SIGTERM, signal.SIGHUP}
-_FROM_TERMINAL: Final = 0x80
-"""``si_code`` of what the terminal sends to every process: the other one has it already."""
+_FROM_TERMINAL: Final = 0x80  # ``si_code`` of what the terminal sends to every process: the other one has it already.
 _TIMED_OUT: Final = b"Timeout ("
 _PR_SET_PDEATHSIG: Final = 1
 

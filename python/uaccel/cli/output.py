@@ -30,8 +30,8 @@ if TYPE_CHECKING:
 
     from uaccel.session.session import LogLine
 
+# The parameter that every command has: ``as_json: JsonFlag = False``.
 JsonFlag = Annotated[bool, typer.Option("--json", help="Write one JSON object to stdout, and nothing else.")]
-"""The parameter that every command has: ``as_json: JsonFlag = False``."""
 
 _WIDTH_OF_A_FILE = 200
 _WIDTH_OF_A_STEP = 60
@@ -42,8 +42,7 @@ _CLOSED = "it is closed; open it, or send it to /dev/null"
 class _Stdout:
     """Where the result goes, and whether it has gone."""
 
-    reserved: int | None = None
-    """A file descriptor."""
+    reserved: int | None = None  # A file descriptor.
     emitted: bool = False
 
 
@@ -225,22 +224,19 @@ def progress() -> Iterator[Steps]:
 if TYPE_CHECKING:
     from rich.console import Console
 
-USUAL_WIDTH, WIDE = 80, 90
-"""Columns. Below, where it is shown what layers took, the shapes and the MACs are left away."""
+USUAL_WIDTH, WIDE = 80, 90  # Columns. Below, where it is shown what layers took, the shapes and the MACs are left away.
 SHOWN_VALUES = 12
 UNITS = ((1.0, "s"), (1e3, "ms"), (1e6, "µs"))
+# What nearly every layer's reason says; beside the name of the kernel it only takes room.
 USUAL = ("CPU kernel ", " (portable)", "uaccel_")
-"""What nearly every layer's reason says; beside the name of the kernel it only takes room."""
 
 
 @dataclass(frozen=True)
 class _Column:
     title: str
     cell: Callable[[dict[str, Any]], str]
-    right: bool = False
-    """Numbers."""
-    fold: bool = False
-    """May go on below."""
+    right: bool = False  # Numbers.
+    fold: bool = False  # May go on below.
 
 
 def show_frontier(console: Console, report: dict[str, Any]) -> None:

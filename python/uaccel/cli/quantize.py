@@ -21,8 +21,7 @@ if TYPE_CHECKING:
     from uaccel.quantize.search import Goal
 
 
-NOISIEST = 3
-"""Layers that are named."""
+NOISIEST = 3  # Layers that are named.
 
 
 class QuantStyle(str, Enum):

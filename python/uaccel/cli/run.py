@@ -132,14 +132,14 @@ VerifyFlag = Annotated[
         help="Compare every output with the model's exact meaning; '--verify layers': find the first wrong layer.",
     ),
 ]
+# What ``--verify layers`` stands for, see cli/app.py: options with an optional value are none of Typer's.
 VerifyLayersFlag = Annotated[bool, typer.Option("--verify-layers", hidden=True)]
-"""What ``--verify layers`` stands for, see cli/app.py: options with an optional value are none of Typer's."""
 KeepOption = Annotated[
     Path | None,
     typer.Option("--project", metavar="DIR", help="Keep the firmware project in this new folder."),
 ]
+# Options of ``run`` alone that are for a model file.
 ABOUT_MODELS: Final = ("name", "project", "template", "workspace_io", "device", "waves", "waves_layer", "coverage")
-"""Options of ``run`` alone that are for a model file."""
 
 
 @dataclass(frozen=True, kw_only=True)

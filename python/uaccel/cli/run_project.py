@@ -36,8 +36,8 @@ class TemplateJob:
     name: str
     template: Path
     project: Path
+    # Only where it was asked for: whoever wrote the template may call the model with tensors of his own.
     workspace_io: bool
-    """Only where it was asked for: whoever wrote the template may call the model with tensors of his own."""
     records: Path | None = None
     input_shapes: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
     favour: Favour = Favour.balanced

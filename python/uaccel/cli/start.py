@@ -175,8 +175,7 @@ if TYPE_CHECKING:
     from uaccel.runner.perform import Performed
 
 ACCELERATOR: Final = "matrix8"
-EMULATED: Final = "mps2_an386"
-"""The board to try after this computer."""
+EMULATED: Final = "mps2_an386"  # The board to try after this computer.
 PAGE: Final = "bring-your-accelerator.md"
 
 

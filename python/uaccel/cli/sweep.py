@@ -12,15 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from uaccel.cli.cache import read_size
-from uaccel.cli.options import (
-    CaOption,
-    CertOption,
-    KeyOption,
-    MemoryOption,
-    SchedulerOption,
-    SecondsOption,
-    WaitOption,
-)
+from uaccel.cli.options import CaOption, CertOption, KeyOption, MemoryOption, SchedulerOption, SecondsOption, WaitOption
 from uaccel.cli.output import JsonFlag, Steps, emit, progress, say
 from uaccel.errors import InputError, UaccelError, VerificationError
 from uaccel.util.files import require_writable

@@ -20,18 +20,17 @@ from uaccel.util.files import ACCELERATORS, CODE
 # model. A packager, one file each, turns it into files. Projects are made from the archive, so that what a project
 # has is in the archive, too.
 
-Packager = Callable[[Generated], dict[str, bytes]]
-"""Path -> content."""
+Packager = Callable[[Generated], dict[str, bytes]]  # Path -> content.
 
 
 # The Model Library Format archive, version 7: one tar with everything, the same bytes for the same model.
 
 FORMAT_VERSION: Final = 7
 CPU_DEVICE: Final = 1
+# TVM's dictionary of parameters, with nothing in it, as microTVM wrote it: the constants are in the C.
 NO_PARAMETERS: Final = struct.pack("<4Q", 0xF7E58D4F05049CB7, 0, 0, 0)
-"""TVM's dictionary of parameters, with nothing in it, as microTVM wrote it: the constants are in the C."""
+# The format wants a date; the same model must give the same bytes, so it is always this one.
 NO_DATE: Final = "1970-01-01 00:00:00Z"
-"""The format wants a date; the same model must give the same bytes, so it is always this one."""
 
 
 def archive(generated: Generated, told: Mapping[str, Any] | None = None) -> dict[str, bytes]:

@@ -20,10 +20,8 @@ from uaccel.version import __version__
 
 ALIGNMENT = 16
 BUILD_BYTES = 8
-PIECE = 1000
-"""Characters of a string literal; C99 promises 4095, escapes included."""
-LITERAL = 96
-"""Columns of a literal in the generated file."""
+PIECE = 1000  # Characters of a string literal; C99 promises 4095, escapes included.
+LITERAL = 96  # Columns of a literal in the generated file.
 
 
 def build_id(texts: Iterable[str]) -> bytes:
@@ -48,8 +46,8 @@ def describe(
     return "\n".join(part for part in parts if part)
 
 
+# Headers that are there for some of a program's parts.
 ACCELERATORS: Final = {"uaccel_accelerator.h": "engines", "uaccel_hal.h": "devices"}
-"""Headers that are there for some of a program's parts."""
 
 
 def _includes(program: Program, names: Names) -> str:
@@ -249,8 +247,7 @@ def _bytes(data: bytes) -> str:
 
 # What an application knows of each input and output beside its bytes: type, count, shape, and what elements mean.
 
-CONVERTED: Final = ("int8", "uint8", "int16")
-"""Types that have functions from and to real numbers."""
+CONVERTED: Final = ("int8", "uint8", "int16")  # Types that have functions from and to real numbers.
 
 
 def typed_macros(program: Program, names: Names) -> str:

@@ -12,9 +12,7 @@ from uaccel.codegen.layer_text import feed_function, feed_memory
 from uaccel.codegen.layers import LayerFunctions
 from uaccel.codegen.options import EmitOptions, Names, names_of, provenance
 from uaccel.codegen.run import RunFunction, state_memory, state_size
-from uaccel.codegen.weights import (
-    HEADER as FETCH,
-)
+from uaccel.codegen.weights import HEADER as FETCH
 from uaccel.codegen.weights import (
     NOTHING,
     Array,

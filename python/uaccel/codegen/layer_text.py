@@ -93,8 +93,7 @@ def parameter_address(layer: Layer, argument: Input | Output | Scratch) -> str:
 # The function of a layer that computes several operators by rows: steps of a few kinds, one after the other.
 
 KEEP: Final = "uaccel_keep_rows"
-FEED: Final = "fed"
-"""What a fed layer remembers between its steps."""
+FEED: Final = "fed"  # What a fed layer remembers between its steps.
 UNREAD: Final = "UNREAD"
 NUMBERS_A_LINE: Final = 24
 

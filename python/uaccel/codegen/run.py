@@ -73,8 +73,7 @@ def begin_state(program: Program, names: Names) -> list[str]:
 
 # The run function: the layers in order, between the activation and the deactivation of the accelerators.
 
-PLAIN_STATUS: Final = "UACCEL_PLAIN_STATUS"
-"""The macro with which a failed accelerator is -1, as in microTVM."""
+PLAIN_STATUS: Final = "UACCEL_PLAIN_STATUS"  # The macro with which a failed accelerator is -1, as in microTVM.
 RETURNED: Final = (
     f"#ifdef {PLAIN_STATUS}",
     "    failure = status;",

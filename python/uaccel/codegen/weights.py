@@ -26,8 +26,7 @@ from uaccel.util.text import round_up
 
 # The constants of a model: one array per distinct content, apart from the code.
 
-ALIGNMENT = 4
-"""Of bytes too: kernels for some CPUs load them by words."""
+ALIGNMENT = 4  # Of bytes too: kernels for some CPUs load them by words.
 DEVICE_ALIGNMENT = 16
 
 
@@ -150,8 +149,8 @@ def _value(data: NDArray[Any], compact: bool) -> str:
 
 # Which constants lie in which of several memories: those that are read most often in the first that has room.
 
+# What the constants of a program are divided among; none for one memory.
 StoresFor = Callable[[ConstantPool], Sequence[Store]]
-"""What the constants of a program are divided among; none for one memory."""
 
 
 @dataclass(frozen=True)
@@ -257,15 +256,11 @@ def bytes_of(arrays: Sequence[Array], stores: Sequence[Store]) -> dict[str, int]
 
 # The memories that constants are divided among: those that the user names, or what the board makes worth while.
 
-PAYS: Final = 0.01
-"""The part of an inference's time that copies into fast memory must save."""
-CODE: Final = 1 << 10
-"""Bytes of flash left for each of a model's functions, beside what is reserved in any case."""
-OFTEN: Final = 2.0
-"""What is read once in an inference does not earn its bytes of RAM."""
+PAYS: Final = 0.01  # The part of an inference's time that copies into fast memory must save.
+CODE: Final = 1 << 10  # Bytes of flash left for each of a model's functions, beside what is reserved in any case.
+OFTEN: Final = 2.0  # What is read once in an inference does not earn its bytes of RAM.
 WORD: Final = 4
-TOGETHER: Final = 2
-"""Kernels compute about so many results with a weight that they have read."""
+TOGETHER: Final = 2  # Kernels compute about so many results with a weight that they have read.
 
 
 def given_stores(program: Program, pools: Sequence[Pool], rooms: Sequence[Store], board: str) -> tuple[Store, ...]:
@@ -362,8 +357,7 @@ def _cycles(program: Program, selection: Selection) -> float:
 # Constants that are copied into the arena while the layer before computes: which of them, where, and the C for it.
 
 HEADER = "uaccel_fetch.h"
-PARAMETER = "constants"
-"""Of a layer's function: where they were copied."""
+PARAMETER = "constants"  # Of a layer's function: where they were copied.
 PREFETCH_ALIGNMENT = 16
 
 

@@ -25,32 +25,22 @@ CONDITION: Final = "(eq|ne|cs|cc|hs|lo|mi|pl|vs|vc|hi|ls|ge|lt|gt|le)?"
 class Kind:
     """A row of a core's table: instructions that take the same. The fields from ``units`` on are of pipelines."""
 
-    match: str
-    """Of the whole name without width and condition, as a regular expression; so of the operands, any part."""
+    match: str  # Of the whole name without width and condition, as a regular expression; so of the operands, any part.
     operands: str = ""
     cycles: int = 1
-    registers_each_cycle: float = 0
-    """Of those between braces, which take cycles beside ``cycles``."""
+    registers_each_cycle: float = 0  # Of those between braces, which take cycles beside ``cycles``.
+    # Names of kinds: behind one of these, whose result is no part of its address, it takes a cycle less.
     follows: tuple[str, ...] = ()
-    """Names of kinds: behind one of these, whose result is no part of its address, it takes a cycle less."""
-    taken: int | None = None
-    """Cycles that its jump adds; None: as many as any other's."""
+    taken: int | None = None  # Cycles that its jump adds; None: as many as any other's.
     name: str = ""
-    units: tuple[str, ...] = ()
-    """That it keeps busy for ``cycles``."""
+    units: tuple[str, ...] = ()  # That it keeps busy for ``cycles``.
     latency: int = 1
-    alone: bool = False
-    """Nothing is issued in the same cycle."""
-    first: bool = False
-    """Not behind another one in the same cycle."""
-    second: bool = False
-    """One of a pair must be of such a kind, where the core has ``narrow_pairs``."""
-    blocks: bool = False
-    """Nothing is issued until its cycles are over."""
-    early: int = 0
-    """So many cycles earlier than others it needs its sources."""
-    late: int = 0
-    """So many cycles later than others it needs what it stores, or adds to."""
+    alone: bool = False  # Nothing is issued in the same cycle.
+    first: bool = False  # Not behind another one in the same cycle.
+    second: bool = False  # One of a pair must be of such a kind, where the core has ``narrow_pairs``.
+    blocks: bool = False  # Nothing is issued until its cycles are over.
+    early: int = 0  # So many cycles earlier than others it needs its sources.
+    late: int = 0  # So many cycles later than others it needs what it stores, or adds to.
 
     def fits(self, instruction: Instruction) -> bool:
         fits = _compiled(self.match).fullmatch(instruction.name) is not None
@@ -78,15 +68,11 @@ class Core:
     taken: int
     kinds: tuple[Kind, ...]
     units: Mapping[str, int] = field(default_factory=dict)
-    issue: int = 1
-    """Instructions in a cycle."""
-    narrow_pairs: bool = False
-    """Only instructions of 16 bits are issued together."""
-    address_early: int = 0
-    """So many cycles earlier than other operands an address is needed."""
+    issue: int = 1  # Instructions in a cycle.
+    narrow_pairs: bool = False  # Only instructions of 16 bits are issued together.
+    address_early: int = 0  # So many cycles earlier than other operands an address is needed.
     otherwise: Kind = Kind("")
-    objdump: tuple[str, ...] = ()
-    """Its options for this core."""
+    objdump: tuple[str, ...] = ()  # Its options for this core.
 
     def kind(self, instruction: Instruction) -> Kind:
         """The first row that fits."""
@@ -222,8 +208,7 @@ class Estimator:
     core: Core
     code: Code
     slow: Sequence[AddressRange] = ()
-    functions: Mapping[int, str] = field(default_factory=dict)
-    """By the address at which each begins."""
+    functions: Mapping[int, str] = field(default_factory=dict)  # By the address at which each begins.
     _rows: dict[Block, list[Instruction]] = field(default_factory=dict)
     _costs: dict[tuple[Block, Block | None], int] = field(default_factory=dict)
 
@@ -327,12 +312,9 @@ class Timing:
 
 # Where the time of a layer goes: the loops and functions in which it spends the most.
 
-MOST: Final = 4
-"""Spots of a layer."""
-LEAST: Final = 0.02
-"""Of a layer's cycles: what takes less is not hot."""
-LONGEST: Final = 48
-"""Instructions of a spot that are listed."""
+MOST: Final = 4  # Spots of a layer.
+LEAST: Final = 0.02  # Of a layer's cycles: what takes less is not hot.
+LONGEST: Final = 48  # Instructions of a spot that are listed.
 
 
 @dataclass(frozen=True)

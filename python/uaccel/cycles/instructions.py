@@ -36,8 +36,8 @@ class Mark:
 
     count: int
     executed: tuple[Executed, ...]
+    # What stands behind the count: cycles, and those that a simulated core waited for code, data and devices.
     told: tuple[int, ...] = ()
-    """What stands behind the count: cycles, and those that a simulated core waited for code, data and devices."""
 
     @property
     def instructions(self) -> int:
@@ -73,8 +73,8 @@ def _executed(row: list[int], known: Mapping[int, Block]) -> Executed:
 
 # The instructions of firmware, as its toolchain's objdump tells them.
 
+# An instruction that objdump does not know has ``@`` for a name; data among the code is longer, or never executed.
 _LINE: Final = re.compile(r"^\s*([0-9a-f]+):\t([0-9a-f]{4}(?: [0-9a-f]{4})?) *[\t ]*\t([^\t ]*)(?:\t([^;@]*))?")
-"""An instruction that objdump does not know has ``@`` for a name; data among the code is longer, or never executed."""
 _FUNCTION: Final = re.compile(r"^([0-9a-f]+) <(.+)>:$", re.MULTILINE)
 _REGISTER_THUMB: Final = re.compile(r"\b(r\d+|[sdq]\d+|sp|lr|pc|ip|fp|sl|sb|vpr)\b")
 _RANGE: Final = re.compile(r"([a-z]+)(\d+)-\1(\d+)")
@@ -86,11 +86,11 @@ _READS_ALL: Final = re.compile(
 _TWO_RESULTS: Final = re.compile(
     r"[su]m(ul|la)l|umaal|smlsld|smlald|v\w*l(d|s)?a?va?x?\.[su]|[su]?q?r?sh[lr]l|asrl|lsll|lsrl|ldrd"
 )
+# Those that read what they write.
 _KEEPS: Final = re.compile(
     r"[su]mlal|umaal|smls?ld|smlald|vr?ml\w*a\w*|vfm|vmla|vmls|vfnm|vq\w*mla|v\w*shru?n|v\w*movu?n|vsli|vsri|vaddl?va"
     r"|movt|bf[ic]|[su]?q?r?sh[lr]l?$"
 )
-"""Those that read what they write."""
 _ONE_SOURCE: Final = re.compile(
     r"mov|mvn|sxt|uxt|rev|rbit|clz|ldr|vld|adr|vmov|vdup|vneg|vabs|vcvt|vrint|vmvn|vcl|neg|dls|wls|mrs"
 )
@@ -166,8 +166,7 @@ class Instruction:
         return frozenset(self.registers[0 if kept else results :])
 
 
-Code = Mapping[int, Instruction]
-"""By address."""
+Code = Mapping[int, Instruction]  # By address.
 
 
 def disassemble(elf: Path, objdump: str, options: Sequence[str] = ()) -> Code:
@@ -201,8 +200,7 @@ def parse_instructions(listing: str) -> Code:
 
 # Instructions of RISC-V, as objdump tells them.
 
-NAMED: Final = "littleriscv"
-"""In the first line of a listing."""
+NAMED: Final = "littleriscv"  # In the first line of a listing.
 LINE: Final = re.compile(r"^\s*([0-9a-f]+):\t([0-9a-f]{8}|[0-9a-f]{4}) *[\t ]*\t([^\t ]*)(?:\t([^#]*))?")
 _REGISTER: Final = re.compile(r"\b(ra|sp|gp|tp|[ast]\d+)\b")
 _STORES: Final = re.compile(r"s[bhw]")

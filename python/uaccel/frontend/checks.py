@@ -18,12 +18,10 @@ from uaccel.model import TensorInfo
 #
 # The figures are far above what firmware has room for. Of the time there is more with ``UACCEL_IMPORT_SECONDS``.
 
-MOST_NODES: Final = 10_000
-"""Of a model, those of a function counted each time that it is called."""
-LARGEST_FILE: Final = 1 << 29
-"""Bytes, with those of weights beside the file."""
+MOST_NODES: Final = 10_000  # Of a model, those of a function counted each time that it is called.
+LARGEST_FILE: Final = 1 << 29  # Bytes, with those of weights beside the file.
+# Of what the file does not hold and import makes: constants that are computed, copies of functions.
 MOST_BYTES: Final = 1 << 28
-"""Of what the file does not hold and import makes: constants that are computed, copies of functions."""
 MOST_RANK: Final = 32
 MOST_SECONDS: Final = 45.0
 TIME_VARIABLE: Final = "UACCEL_IMPORT_SECONDS"
@@ -109,8 +107,7 @@ ADVICE: Final = "rewrite the layer with supported operators"
 SHAPE_OF_DATA: Final = "the shape of its result depends on data, and firmware needs every shape fixed"
 NO_CONVERTER: Final = "there is no converter for this operator"
 _LONGEST_LINE: Final = 500
-_LONGEST_LIST: Final = 3000
-"""Characters of a message."""
+_LONGEST_LIST: Final = 3000  # Characters of a message.
 
 
 def need_axis(axis: int, rank: int) -> int:

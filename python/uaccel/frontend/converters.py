@@ -80,8 +80,8 @@ N = TypeVar("N")
 class Walk(abc.ABC, Generic[N]):
     """Of one model. ``tensors`` and ``origins`` by the names of variables; ``warnings`` do not end the import."""
 
+    # What converters and type rules raise where a node does not fit.
     refusals: ClassVar[tuple[type[Exception], ...]] = (ModelError, *TYPE_ERRORS)
-    """What converters and type rules raise where a node does not fit."""
 
     path: Path
     budget: Budget | None = None
@@ -226,8 +226,7 @@ def half_even(emit: Callable[[Expr], Expr], data: Expr) -> Expr:
 
 # What the operator ``recurrent`` takes of weights and biases as formats have them.
 
-MOST = 127
-"""An integer weight from its zero point."""
+MOST = 127  # An integer weight from its zero point.
 
 
 @dataclass(frozen=True, eq=False)

@@ -15,8 +15,7 @@ from typing import Final
 
 from uaccel.errors import ModelError
 
-GRACE: Final = 2.0
-"""Seconds after which a process ends whose native code never came back to Python."""
+GRACE: Final = 2.0  # Seconds after which a process ends whose native code never came back to Python.
 
 
 @dataclass
@@ -28,8 +27,7 @@ class Limits:
     words: int | None = None
 
 
-asked: Final = Limits()
-"""Of this process: set once, by its command line."""
+asked: Final = Limits()  # Of this process: set once, by its command line.
 
 
 class _LateError(BaseException):

@@ -10,14 +10,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from uaccel.kernels.conv_forms import (
-    MOST_GROUPS,
-    as_convolution,
-    by_phases,
-    of_group,
-    output_steps,
-    rows_as_pixels,
-)
+from uaccel.kernels.conv_forms import MOST_GROUPS, as_convolution, by_phases, of_group, output_steps, rows_as_pixels
 from uaccel.kernels.output_stage import Ints, OutputStage, output_stage_of, pad_axis
 from uaccel.kernels.registry import offers
 from uaccel.kernels.weight_packing import alike, concat_words, finish_words, pack_int16_pairs, paired_stream
@@ -40,14 +33,11 @@ from uaccel.ops.storage import overwrite_distance, pairs_of_rows_behind
 
 # Streams of words for convolution with Arm's DSP extension, four channels of two pixels at a time (uaccel_dsp_2x4).
 
-QUAD: Final = 4
-"""Output channels at a time."""
+QUAD: Final = 4  # Output channels at a time.
+# In which order single precision takes the constants of four channels.
 IN_TURN: Final = (0, 1, 3, 4, 2, 5, 6, 7, 9, 10, 8, 11)
-"""In which order single precision takes the constants of four channels."""
-WIDE: Final = 1 << 15
-"""Twice a result, before it is clamped, fits half a word below it."""
-NORMAL: Final = 1 << 30
-"""Multipliers are not less."""
+WIDE: Final = 1 << 15  # Twice a result, before it is clamped, fits half a word below it.
+NORMAL: Final = 1 << 30  # Multipliers are not less.
 
 
 @dataclass(frozen=True, eq=False)
@@ -102,12 +92,9 @@ def _reach(weights: NDArray[np.int8], stage: OutputStage) -> int:
 # Kernels for Arm's DSP extension: Cortex-M4, M7, M33.
 
 REQUIRES: Final = ("dsp",)
-FPU: Final = ("fpu",)
-"""What layers need besides that round in single precision."""
-WORD: Final = 4
-"""Bytes that are read at once."""
-FEW: Final = 2
-"""Units that are better computed pair by pair."""
+FPU: Final = ("fpu",)  # What layers need besides that round in single precision.
+WORD: Final = 4  # Bytes that are read at once.
+FEW: Final = 2  # Units that are better computed pair by pair.
 
 
 def dsp_kernel(
@@ -251,10 +238,8 @@ def one_pixel(site: Site[FullyConnectedAttrs]) -> Kernel | None:
 
 # Convolution with Arm's DSP extension whose windows overlap: columns are widened once for several of them.
 
-CHUNK: Final = 8
-"""Pixels of a row whose columns are widened together."""
-LEAST_ROWS: Final = 4
-"""Of the output, for two at a time."""
+CHUNK: Final = 8  # Pixels of a row whose columns are widened together.
+LEAST_ROWS: Final = 4  # Of the output, for two at a time.
 
 
 @offers(Conv2d, REQUIRES, FPU, rank=210)

@@ -21,19 +21,14 @@ from uaccel.ops.storage import overwrite_distance
 
 # Depthwise convolution with Arm's DSP extension: 3x3 windows by planes, others pixel by pixel.
 
-ADDRESS: Final = 4
-"""Channels at a time."""
-LEAST_PIXELS: Final = 9
-"""Of the output; for fewer it takes longer to make planes than to use them."""
+ADDRESS: Final = 4  # Channels at a time.
+LEAST_PIXELS: Final = 9  # Of the output; for fewer it takes longer to make planes than to use them.
 OF_PAIR: Final = 41
 OF_PIXEL: Final = 33
-OF_ROW: Final = 70
-"""Cycles of two output pixels, of one, and of a row with its part of the planes."""
+OF_ROW: Final = 70  # Cycles of two output pixels, of one, and of a row with its part of the planes.
 QUAD_ROW: Final = 30
-QUAD_WORD: Final = 17
-"""Instructions, about: for a row of four channels' planes, and for each of its words."""
-SMALL: Final = 1024
-"""Bytes of scratch that hardly ever matter."""
+QUAD_WORD: Final = 17  # Instructions, about: for a row of four channels' planes, and for each of its words.
+SMALL: Final = 1024  # Bytes of scratch that hardly ever matter.
 
 
 @offers(DepthwiseConv2d, REQUIRES, FPU, rank=210)
@@ -213,12 +208,9 @@ def _tap_words(taps: NDArray[np.int64]) -> NDArray[np.int64]:
 
 # Depthwise convolution with windows of one row or one column, with Arm's DSP extension.
 
-QUAD: Final = 4
-"""Channels, outputs and taps at a time."""
-STEPS: Final = 8
-"""Of two taps each, that the code has; one of them is half empty for outputs at odd places."""
-LEAST_OUTPUTS: Final = 6
-"""Of a line; for fewer it takes longer to make lines than to use them."""
+QUAD: Final = 4  # Channels, outputs and taps at a time.
+STEPS: Final = 8  # Of two taps each, that the code has; one of them is half empty for outputs at odd places.
+LEAST_OUTPUTS: Final = 6  # Of a line; for fewer it takes longer to make lines than to use them.
 
 
 @offers(DepthwiseConv2d, REQUIRES, rank=250)

@@ -34,8 +34,7 @@ from uaccel.ops.operator import (
 REQUIRES: Final = ("dsp",)
 LOOPS: Final = ("extents", "strides1", "strides2")
 HALF: Final = 1 << 30
-LARGEST_RAISE: Final = 20
-"""A difference of two bytes, raised and doubled, stays within 30 bits."""
+LARGEST_RAISE: Final = 20  # A difference of two bytes, raised and doubled, stays within 30 bits.
 
 
 @offers(Add, REQUIRES, rank=200)
@@ -103,12 +102,9 @@ def _side(name: str, raise_by: int, zero_point: int, multiplier: int, shift: int
 
 # Addition and subtraction with Arm's DSP extension, rounded once, where all pairs of values show that it is exact.
 
-FRACTION: Final = 21
-"""Bits of a sum behind the point."""
-FINER: Final = 8
-"""Bits that the weights have besides."""
-BOUND: Final = 1 << 31
-"""Of weights and of sums."""
+FRACTION: Final = 21  # Bits of a sum behind the point.
+FINER: Final = 8  # Bits that the weights have besides.
+BOUND: Final = 1 << 31  # Of weights and of sums.
 VALUES: Final = np.arange(-128, 128)
 
 
@@ -175,8 +171,8 @@ def _results(attrs: AddAttrs, sign: int) -> NDArray[np.int64]:
 
 # Multiplication for Arm's DSP extension.
 
+# Of two numbers of 16 bits. Doubled it overflows, and what saturates then is one less.
 LARGEST_PRODUCT: Final = 1 << 30
-"""Of two numbers of 16 bits. Doubled it overflows, and what saturates then is one less."""
 
 
 @offers(Mul, REQUIRES, rank=200)

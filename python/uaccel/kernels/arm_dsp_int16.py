@@ -8,20 +8,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from uaccel.kernels.conv_forms import (
-    Pixels,
-    WideStage,
-    as_convolution,
-    by_groups,
-    by_phases,
-    convolution_of,
-    depthwise_parameters,
-    is_depthwise,
-    is_one_row,
-    is_worth_it,
-    rows_of,
-    wide_stage_of,
-)
+from uaccel.kernels import conv_forms
 from uaccel.kernels.output_stage import pad_axis
 from uaccel.kernels.registry import offers
 from uaccel.kernels.weight_packing import concat_words
@@ -45,8 +32,7 @@ from uaccel.ops.storage import overwrite_distance
 
 REQUIRES: Final = ("dsp",)
 HEADER: Final = "uaccel_int16_dsp.h"
-ADDRESS: Final = 4
-"""Bytes of scratch where none are used."""
+ADDRESS: Final = 4  # Bytes of scratch where none are used.
 
 Ints = NDArray[np.int64]
 
@@ -67,38 +53,38 @@ def _kernel(
 def conv2d(site: Site[Conv2dAttrs]) -> Kernel | None:
     """Two pixels at a time; four channels over them. A call for each group."""
     if site.attrs.groups > 1:
-        return by_groups(site, conv2d)
+        return conv_forms.by_groups(site, conv2d)
     weights = site.operands[1].value
     channels, height, width, depth = weights.shape
-    stage = wide_stage_of(site, weights.reshape(channels, -1))
-    if stage is None or not is_worth_it(weights):
+    stage = conv_forms.wide_stage_of(site, weights.reshape(channels, -1))
+    if stage is None or not conv_forms.is_worth_it(weights):
         return None
-    if is_one_row(site):
+    if conv_forms.is_one_row(site):
         return _one_row(site, weights.reshape(channels, -1), stage)
     rows = pad_axis(weights.reshape(channels, height, width * depth), 2, 2).reshape(channels, -1)
-    return _convolution(site, rows, stage, convolution_of(site))
+    return _convolution(site, rows, stage, conv_forms.convolution_of(site))
 
 
 @offers(TransposeConv2d, REQUIRES, rank=210)
 def transpose_conv2d(site: Site[TransposeConv2dAttrs]) -> Kernel | None:
-    return by_phases(site, conv2d)
+    return conv_forms.by_phases(site, conv2d)
 
 
 @offers(FullyConnected, REQUIRES, rank=240)
 def fully_connected(site: Site[FullyConnectedAttrs]) -> Kernel | None:
     """Four units at a time; several rows are the pixels of a pointwise convolution."""
     weights, rows = site.operands[1].value, site.operands[0].info.shape[0]
-    stage = wide_stage_of(site, weights)
+    stage = conv_forms.wide_stage_of(site, weights)
     if stage is None:
         return None
     return (
         _one_row(site, weights, stage)
         if rows == 1
-        else _convolution(site, pad_axis(weights, 1, 2), stage, rows_of(site))
+        else _convolution(site, pad_axis(weights, 1, 2), stage, conv_forms.rows_of(site))
     )
 
 
-def _one_row(site: Site[Any], weights: Array, stage: WideStage) -> Kernel:
+def _one_row(site: Site[Any], weights: Array, stage: conv_forms.WideStage) -> Kernel:
     """What follows a row of odd length in its copy has weights of zero."""
     filled, depth = pad_axis(weights, 1, 2), weights.shape[1]
     parameters: dict[str, ParameterValue] = {
@@ -112,7 +98,7 @@ def _one_row(site: Site[Any], weights: Array, stage: WideStage) -> Kernel:
     return _kernel("uaccel_fully_connected_dsp_s16", "uaccel_fully_connected_dsp16", parameters, arguments, scratch)
 
 
-def _convolution(site: Site[Any], weights: Array, stage: WideStage, pixels: Pixels) -> Kernel:
+def _convolution(site: Site[Any], weights: Array, stage: conv_forms.WideStage, pixels: conv_forms.Pixels) -> Kernel:
     stream = quad_stream(weights, stage)
     low, high = site.attrs.clamp_min, site.attrs.clamp_max
     parameters = pixels.parameters() | {
@@ -126,7 +112,7 @@ def _convolution(site: Site[Any], weights: Array, stage: WideStage, pixels: Pixe
     return _kernel("uaccel_conv2d_dsp_s16", "uaccel_conv2d_dsp16", parameters, arguments, 8 * weights.shape[1], behind)
 
 
-def _unit_stream(weights: Array, stage: WideStage) -> NDArray[np.int32]:
+def _unit_stream(weights: Array, stage: conv_forms.WideStage) -> NDArray[np.int32]:
     """Units by fours; one or two at the end as a pair."""
     fours = len(weights) - (len(weights) % 4) * (len(weights) % 4 < 3)
     parts = [quad_stream(weights[:fours], stage[:fours])] if fours else []
@@ -134,7 +120,7 @@ def _unit_stream(weights: Array, stage: WideStage) -> NDArray[np.int32]:
     return np.concatenate([part.ravel() for part in parts])
 
 
-def quad_stream(weights: Array, stage: WideStage, block: int = 4) -> NDArray[np.int32]:
+def quad_stream(weights: Array, stage: conv_forms.WideStage, block: int = 4) -> NDArray[np.int32]:
     """Of each ``block`` channels: biases, of each two inputs a word of each two channels, and the output stage.
 
     ``weights`` has one row a channel, of even length.
@@ -153,7 +139,7 @@ def _words(entries: Ints) -> Ints:
     return octets[..., 0] | octets[..., 1] << 8 | octets[..., 2] << 16 | octets[..., 3] << 24
 
 
-def finish_words(stage: WideStage, block: int = 4) -> Ints:
+def finish_words(stage: conv_forms.WideStage, block: int = 4) -> Ints:
     """The output stage's constants, one row for each ``block`` channels."""
     return np.stack([stage.multiplier, 1 << stage.shift - 1, stage.shift], axis=1).reshape(-1, 3 * block)
 
@@ -164,8 +150,8 @@ def depthwise_conv2d(site: Site[Conv2dAttrs]) -> Kernel | None:
     weights = site.operands[1].value
     channels = weights.shape[2]
     rows = weights.reshape(-1, channels).T
-    stage = wide_stage_of(site, rows)
-    if stage is None or not is_depthwise(site) or channels < 4:
+    stage = conv_forms.wide_stage_of(site, rows)
+    if stage is None or not conv_forms.is_depthwise(site) or channels < 4:
         return None
     starts = np.minimum(np.arange(0, channels, 4), channels - 4)
     order = (starts[:, None] + np.arange(4)).ravel()
@@ -173,11 +159,11 @@ def depthwise_conv2d(site: Site[Conv2dAttrs]) -> Kernel | None:
     words = _words(taps.transpose(0, 2, 1)[..., (0, 2, 1, 3)])
     stream = concat_words(chosen.bias.reshape(-1, 4), words, finish_words(chosen))
     arguments = (Input(0), Constant("stream", stream), Output(0))
-    parameters, behind = depthwise_parameters(site), overwrite_distance(site)
+    parameters, behind = conv_forms.depthwise_parameters(site), overwrite_distance(site)
     return _kernel("uaccel_depthwise_conv2d_dsp_s16", "uaccel_depthwise16", parameters, arguments, behind=behind)
 
 
 @offers(DepthwiseConv2d, REQUIRES, rank=240)
 def one_channel(site: Site[Conv2dAttrs]) -> Kernel | None:
-    converted = as_convolution(site)
+    converted = conv_forms.as_convolution(site)
     return None if converted is None else conv2d(converted)

@@ -30,12 +30,9 @@ from uaccel.ops.operator import (
 from uaccel.ops.storage import overwrite_distance
 from uaccel.util.favour import Favour
 
-BLOCK: Final = 8
-"""Output channels that are computed together."""
-FEW: Final = 4
-"""Units that are not worth a block."""
-WORD: Final = 4
-"""Bytes that are read at once, and of an address."""
+BLOCK: Final = 8  # Output channels that are computed together.
+FEW: Final = 4  # Units that are not worth a block.
+WORD: Final = 4  # Bytes that are read at once, and of an address.
 
 
 def _kernel(

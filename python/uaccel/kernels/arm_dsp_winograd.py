@@ -17,18 +17,15 @@ from uaccel.ops.operator import Constant, Input, Kernel, Output, ParameterValue,
 from uaccel.util.favour import Favour
 
 WINDOW: Final = (3, 3)
+# Output channels that are computed together, and columns of the image; inputs are read as words of as many bytes.
 BLOCK: Final = 4
-"""Output channels that are computed together, and columns of the image; inputs are read as words of as many bytes."""
 PLACES: Final = 16
 ROWS: Final = 2
-STAGED: Final = 24
-"""Pixels of two tiles, which share some."""
-SUMS: Final = 512
-"""Bytes of the sums of a block."""
+STAGED: Final = 24  # Pixels of two tiles, which share some.
+SUMS: Final = 512  # Bytes of the sums of a block.
+# How weights are transformed, along either side.
 TWICE: Final = np.array([[2, 0, 0], [1, 1, 1], [1, -1, 1], [0, 0, 2]], np.int64)
-"""How weights are transformed, along either side."""
-LIMIT: Final = 1 << 29
-"""Sums come four times as large, in 32 bits."""
+LIMIT: Final = 1 << 29  # Sums come four times as large, in 32 bits.
 
 
 @offers(Conv2d, REQUIRES, favour=Favour.speed, rank=240)

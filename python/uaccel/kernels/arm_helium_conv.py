@@ -63,12 +63,9 @@ def finish_parameters(
 
 # Kernels for Arm Helium: Cortex-M55, M85.
 
-LARGEST_PLACE: Final = 255
-"""Where a byte of a vector can be put, from where the first one is."""
-LARGEST_ROW: Final = 2048
-"""Bytes of scratch for pixels that are no whole vectors."""
-LARGEST_PAIR: Final = 65535 - 4
-"""How far apart the results of two pixels can be."""
+LARGEST_PLACE: Final = 255  # Where a byte of a vector can be put, from where the first one is.
+LARGEST_ROW: Final = 2048  # Bytes of scratch for pixels that are no whole vectors.
+LARGEST_PAIR: Final = 65535 - 4  # How far apart the results of two pixels can be.
 
 
 def _finish(stage: OutputStage, zero_point: int) -> dict[str, ParameterValue]:

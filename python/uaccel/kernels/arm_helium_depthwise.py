@@ -19,30 +19,23 @@ from uaccel.ops.conv import Conv2dAttrs, DepthwiseConv2d
 from uaccel.ops.operator import Constant, Input, Kernel, Output, ParameterValue, Scratch, Site, sides
 from uaccel.ops.storage import windows_behind
 
-GROUP: Final = 16
-"""Channels that are made planes of at once."""
-LARGEST_LANE: Final = 255
-"""How far a gathering load reaches."""
+GROUP: Final = 16  # Channels that are made planes of at once.
+LARGEST_LANE: Final = 255  # How far a gathering load reaches.
 LARGEST_RESULT: Final = 65535
-SMALL: Final = 2048
-"""Bytes of scratch that hardly ever matter."""
-PLACE: Final = 12
-"""Bytes of struct uaccel_helium_place."""
+SMALL: Final = 2048  # Bytes of scratch that hardly ever matter.
+PLACE: Final = 12  # Bytes of struct uaccel_helium_place.
 FOURS: Final = ((1, 4), (2, 2), (4, 1))
 LOADS: Final = (1, 2, 4)
-RUN: Final = 0
-"""Instead of their number: each window is a run of bytes, read where it lies."""
-BEYOND_RUNS: Final = 32
-"""How far behind the last plane is read then."""
+RUN: Final = 0  # Instead of their number: each window is a run of bytes, read where it lies.
+BEYOND_RUNS: Final = 32  # How far behind the last plane is read then.
 PER_EIGHT: Final = {RUN: 33, 1: 36, 2: 32, 4: 36}
 PER_PART: Final = 20
 PER_CHANNEL: Final = 22
 PER_PLANE: Final = 45
+# Instructions, about: for eight windows, by loads for four; for each further part of them; for a result's channel of
+# a region; for a plane of several such; and for a pixel that is put into a plane.
 PER_PIXEL: Final = 0.5
-"""Instructions, about: for eight windows, by loads for four; for each further part of them; for a result's channel of a
-region; for a plane of several such; and for a pixel that is put into a plane."""
-MOST_PARTS: Final = 7
-"""Of a window: loops are written for so many."""
+MOST_PARTS: Final = 7  # Of a window: loops are written for so many.
 
 Pair = tuple[int, int]
 

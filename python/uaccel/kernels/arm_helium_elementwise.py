@@ -45,10 +45,8 @@ from uaccel.util.favour import Favour
 
 # Addition with Arm Helium.
 
-INPUT_LIMIT: Final = 1 << 30
-"""On the common scale: below it sums do not wrap around."""
-RAISED_LIMIT: Final = 1 << 31
-"""Of inputs, raised: what 32 bits hold."""
+INPUT_LIMIT: Final = 1 << 30  # On the common scale: below it sums do not wrap around.
+RAISED_LIMIT: Final = 1 << 31  # Of inputs, raised: what 32 bits hold.
 
 
 @offers(Add, REQUIRES, rank=100)

@@ -8,21 +8,8 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from uaccel.kernels import conv_forms
 from uaccel.kernels.arm_helium_conv import REQUIRES
-from uaccel.kernels.conv_forms import (
-    Pixels,
-    WideStage,
-    as_convolution,
-    by_groups,
-    by_phases,
-    convolution_of,
-    depthwise_parameters,
-    is_depthwise,
-    is_one_row,
-    is_worth_it,
-    rows_of,
-    wide_stage_of,
-)
 from uaccel.kernels.output_stage import pad_axis
 from uaccel.kernels.registry import offers
 from uaccel.kernels.weight_packing import concat_words
@@ -44,12 +31,9 @@ from uaccel.ops.operator import (
 from uaccel.ops.storage import overwrite_distance
 
 HEADER: Final = "uaccel_int16_helium.h"
-VECTOR: Final = 8
-"""Elements of a vector."""
-ITEM: Final = 2
-"""Bytes of an element."""
-IN_TURN: Final = (0, 2, 4, 6, 1, 3, 5, 7)
-"""Eight channels, even ones first."""
+VECTOR: Final = 8  # Elements of a vector.
+ITEM: Final = 2  # Bytes of an element.
+IN_TURN: Final = (0, 2, 4, 6, 1, 3, 5, 7)  # Eight channels, even ones first.
 
 
 def _kernel(
@@ -68,32 +52,36 @@ def _kernel(
 def conv2d(site: Site[Conv2dAttrs]) -> Kernel | None:
     """Two pixels at a time; four channels over them. A call for each group."""
     if site.attrs.groups > 1:
-        return by_groups(site, conv2d)
+        return conv_forms.by_groups(site, conv2d)
     weights = site.operands[1].value
     rows = weights.reshape(len(weights), -1)
-    stage = wide_stage_of(site, rows)
-    if stage is None or not is_worth_it(weights):
+    stage = conv_forms.wide_stage_of(site, rows)
+    if stage is None or not conv_forms.is_worth_it(weights):
         return None
-    return _one_row(site, rows, stage) if is_one_row(site) else _convolution(site, rows, stage, convolution_of(site))
+    return (
+        _one_row(site, rows, stage)
+        if conv_forms.is_one_row(site)
+        else _convolution(site, rows, stage, conv_forms.convolution_of(site))
+    )
 
 
 @offers(TransposeConv2d, REQUIRES, rank=110)
 def transpose_conv2d(site: Site[TransposeConv2dAttrs]) -> Kernel | None:
-    return by_phases(site, conv2d)
+    return conv_forms.by_phases(site, conv2d)
 
 
 @offers(FullyConnected, REQUIRES, rank=120)
 def fully_connected(site: Site[FullyConnectedAttrs]) -> Kernel | None:
     """Eight units at a time; several rows are the pixels of a pointwise convolution."""
     weights = site.operands[1].value
-    stage = wide_stage_of(site, weights)
+    stage = conv_forms.wide_stage_of(site, weights)
     if stage is None:
         return None
     one = site.operands[0].info.shape[0] == 1
-    return _one_row(site, weights, stage) if one else _convolution(site, weights, stage, rows_of(site))
+    return _one_row(site, weights, stage) if one else _convolution(site, weights, stage, conv_forms.rows_of(site))
 
 
-def _one_row(site: Site[Any], weights: Array, stage: WideStage) -> Kernel:
+def _one_row(site: Site[Any], weights: Array, stage: conv_forms.WideStage) -> Kernel:
     depth, length = weights.shape[1], _whole(weights.shape[1])
     parameters: dict[str, ParameterValue] = {
         "depth": depth,
@@ -106,7 +94,7 @@ def _one_row(site: Site[Any], weights: Array, stage: WideStage) -> Kernel:
     return _kernel(function, struct, parameters, arguments, ITEM * (length if length > depth else VECTOR))
 
 
-def _convolution(site: Site[Any], weights: Array, stage: WideStage, pixels: Pixels) -> Kernel:
+def _convolution(site: Site[Any], weights: Array, stage: conv_forms.WideStage, pixels: conv_forms.Pixels) -> Kernel:
     length = _whole(weights.shape[1])
     parameters = pixels.parameters() | {"length": length, **same(site.attrs, "clamp_min", "clamp_max")}
     arguments = (Input(0), Constant("stream", run_stream(weights, stage, 4)), Output(0), Scratch())
@@ -119,7 +107,7 @@ def _whole(count: int) -> int:
     return -(-count // VECTOR) * VECTOR
 
 
-def run_stream(weights: Array, stage: WideStage, block: int) -> NDArray[np.int32]:
+def run_stream(weights: Array, stage: conv_forms.WideStage, block: int) -> NDArray[np.int32]:
     """Of each ``block`` channels: biases, of each eight inputs the weights channel by channel, multipliers, shifts."""
     rows = pad_axis(pad_axis(weights, 0, block), 1, VECTOR)
     stage = stage.filled(len(rows))
@@ -139,8 +127,8 @@ def depthwise_conv2d(site: Site[Conv2dAttrs]) -> Kernel | None:
     weights = site.operands[1].value
     channels = weights.shape[2]
     rows = weights.reshape(-1, channels).T
-    stage = wide_stage_of(site, rows)
-    if stage is None or not is_depthwise(site):
+    stage = conv_forms.wide_stage_of(site, rows)
+    if stage is None or not conv_forms.is_depthwise(site):
         return None
     filled = pad_axis(rows, 0, VECTOR)
     taps = filled.reshape(-1, VECTOR, filled.shape[1]).transpose(0, 2, 1)
@@ -150,11 +138,11 @@ def depthwise_conv2d(site: Site[Conv2dAttrs]) -> Kernel | None:
     )
     stream = concat_words(bias, _words(taps), multiplier, shift)
     arguments = (Input(0), Constant("stream", stream), Output(0))
-    parameters, behind = depthwise_parameters(site), overwrite_distance(site)
+    parameters, behind = conv_forms.depthwise_parameters(site), overwrite_distance(site)
     return _kernel("uaccel_depthwise_conv2d_helium_s16", "uaccel_depthwise16", parameters, arguments, behind=behind)
 
 
 @offers(DepthwiseConv2d, REQUIRES, rank=130)
 def one_channel(site: Site[Conv2dAttrs]) -> Kernel | None:
-    converted = as_convolution(site)
+    converted = conv_forms.as_convolution(site)
     return None if converted is None else conv2d(converted)

@@ -7,14 +7,7 @@ from typing import Any, Final
 
 from uaccel.kernels.dot_products import LARGEST_DEPTH
 from uaccel.kernels.registry import EMBEDDED, offers
-from uaccel.ops.conv_float import (
-    Conv2dFloat,
-    FloatSumAttrs,
-    FullyConnectedFloat,
-    as_pixels,
-    is_kernels,
-    wide_kernel,
-)
+from uaccel.ops.conv_float import Conv2dFloat, FloatSumAttrs, FullyConnectedFloat, as_pixels, is_kernels, wide_kernel
 from uaccel.ops.exact import TFLITE
 from uaccel.ops.matmul import BatchMatmul, BatchMatmulAttrs, matrix
 from uaccel.ops.operator import Kernel, ParameterValue, Scratch, Site, dtype_suffix, get
@@ -26,10 +19,8 @@ from uaccel.util.favour import Favour
 
 HELIUM: Final = ("helium",)
 DSP: Final = ("dsp",)
-LARGEST_ROW: Final = 255
-"""Bytes whose sum fits 16 bits."""
-LEAST_CHANNELS: Final = 4
-"""Of the DSP extension's kernels, which take four at a time, the last ones over again."""
+LARGEST_ROW: Final = 255  # Bytes whose sum fits 16 bits.
+LEAST_CHANNELS: Final = 4  # Of the DSP extension's kernels, which take four at a time, the last ones over again.
 
 
 @offers(AveragePool2d, HELIUM, rank=100)
@@ -71,8 +62,8 @@ def _kernel(what: str, requires: tuple[str, ...], site: Site[PoolAttrs]) -> Kern
 
 # Sums and means for Arm Helium and for Arm's DSP extension.
 
+# The DSP extension's kernel takes four at a time, the last ones over again.
 LEAST_NEIGHBOURS: Final = {"helium": 1, "dsp": 4}
-"""The DSP extension's kernel takes four at a time, the last ones over again."""
 
 
 def _sum(site: Site[ReduceSumAttrs], operator: type[ReduceMean] | type[ReduceSum], feature: str) -> Kernel | None:
@@ -112,10 +103,8 @@ def sum_dsp(site: Site[ReduceSumAttrs]) -> Kernel | None:
 
 # Matrix products of int16, four columns of the right side at a time.
 
-COLUMNS: Final = 4
-"""At a time."""
-ELEMENT: Final = 2
-"""Bytes."""
+COLUMNS: Final = 4  # At a time.
+ELEMENT: Final = 2  # Bytes.
 
 
 def _offer(family: str, suffix: str, requires: tuple[str, ...], unit: int, rank: int, *, filled: bool = False) -> None:

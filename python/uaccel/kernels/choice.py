@@ -108,20 +108,17 @@ def _word(value: Any) -> str:
 # estimated cycles (``cycles``). ``code`` has the bytes of each function and of those that it calls.
 # ``scripts/fit_costs.py`` makes it.
 
-Coefficients = Mapping[str, float]
-"""``mac``, ``output``, ``call``."""
+Coefficients = Mapping[str, float]  # ``mac``, ``output``, ``call``.
+# Which CPU speaks for others with a feature; the last resort is one that has none of them.
 MEASURED: Final = (("helium", "cortex-m55"), ("dsp", "cortex-m4"), ("rvv", "rv32imacv"), ("rv32", "rv32imac"))
-"""Which CPU speaks for others with a feature; the last resort is one that has none of them."""
 PLAIN: Final = "cortex-m3"
 COSTS: Final = Path(__file__).with_name("costs.json")
 INSTRUCTIONS: Final = "instructions"
 CYCLES: Final = "estimated cycles"
-TIMED: Final = "cortex-m"
-"""Begins the names of cores that are chosen for by cycles."""
-SLOWER: Final = 2
-"""How many times the fastest kernel's estimate a smaller one may take."""
+TIMED: Final = "cortex-m"  # Begins the names of cores that are chosen for by cycles.
+SLOWER: Final = 2  # How many times the fastest kernel's estimate a smaller one may take.
+# Ends the names of kernels that round in single precision: the last step differs, not the loops that take the time.
 SINGLE: Final = "_float32"
-"""Ends the names of kernels that round in single precision: the last step differs, not the loops that take the time."""
 
 
 @lru_cache(maxsize=1)
@@ -146,8 +143,8 @@ class Estimated:
     costs: Mapping[str, Coefficients] = field(default_factory=dict)
     unit: str = INSTRUCTIONS
     favour: Favour = Favour.balanced
+    # By function the bytes of each symbol that it needs.
     code: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
-    """By function the bytes of each symbol that it needs."""
 
     @classmethod
     def on(cls, target: Target, unit: str = "", favour: Favour = Favour.balanced) -> Estimated:
@@ -196,8 +193,8 @@ def smallest(options: Sequence[Option], estimates: Sequence[float | None]) -> tu
 # What was measured, by CPU and site: a JSON file that people commit, and the choice of the cheapest by it.
 
 FORMAT: Final = 1
+# Of a site's options, by label: of the CPU in the unit of the records, and cycles of an accelerator.
 Costs = Mapping[str, int]
-"""Of a site's options, by label: of the CPU in the unit of the records, and cycles of an accelerator."""
 
 
 @dataclass(frozen=True)
@@ -206,10 +203,9 @@ class Records:
 
     cpu: str
     sites: Mapping[str, Costs] = field(default_factory=dict)
-    unit: str = ""
-    """What the costs count; empty where nothing was measured yet."""
+    unit: str = ""  # What the costs count; empty where nothing was measured yet.
+    # Of the same sites where the costs count something else.
     instructions: Mapping[str, Costs] = field(default_factory=dict)
-    """Of the same sites where the costs count something else."""
 
     def counted(self) -> Records:
         """In instructions, as far as they are known."""
@@ -309,8 +305,8 @@ def _is_cost(value: Any) -> bool:
 
 # Which options of a site are worth measuring, and in which order: by what each is expected to take.
 
+# By a site and the labels of its options: those that are worth measuring, the most promising first.
 Asked = dict[tuple[str, tuple[str, ...]], tuple[str, ...]]
-"""By a site and the labels of its options: those that are worth measuring, the most promising first."""
 
 
 @dataclass(frozen=True)
@@ -374,8 +370,7 @@ class Selection:
         return cls(target, Estimated.on(target, favour=favour), favour)
 
 
-ANY_CPU: Final = Selection()
-"""Kernels for any CPU."""
+ANY_CPU: Final = Selection()  # Kernels for any CPU.
 
 
 def selection_for(board: Board, records: Path | None = None, favour: Favour = Favour.balanced) -> Selection:

@@ -15,18 +15,7 @@ from uaccel.model import Array, TensorInfo
 from uaccel.ops.conv import Conv2dAttrs, TransposeConv2dAttrs
 from uaccel.ops.exact import TFLITE, rounding_of
 from uaccel.ops.matmul import FullyConnectedAttrs
-from uaccel.ops.operator import (
-    Argument,
-    Input,
-    Kernel,
-    KernelCall,
-    Operand,
-    Output,
-    ParameterValue,
-    Site,
-    same,
-    sides,
-)
+from uaccel.ops.operator import Argument, Input, Kernel, KernelCall, Operand, Output, ParameterValue, Site, same, sides
 
 # Layers that are convolutions by another name, so that one family of kernels serves them all.
 
@@ -103,8 +92,7 @@ def _rows(operand: Operand, rows: slice) -> Operand:
 
 # A transposed convolution as ordinary ones: of each phase of its strides, one whose results lie apart.
 
-MOST_CALLS: Final = 64
-"""A phase is a call with constants of its own."""
+MOST_CALLS: Final = 64  # A phase is a call with constants of its own.
 
 Maker = Callable[[Site[Conv2dAttrs]], "Kernel | None"]
 
@@ -276,8 +264,7 @@ def moved(call: KernelCall, source: int, target: int) -> KernelCall:
 
 # A convolution in groups as one for each of them.
 
-MOST_GROUPS: Final = 64
-"""Each is a call with constants of its own."""
+MOST_GROUPS: Final = 64  # Each is a call with constants of its own.
 
 
 def by_groups(site: Site[Conv2dAttrs], make: Maker) -> Kernel | None:
@@ -303,8 +290,8 @@ def _apart(site: Site[Conv2dAttrs], group: int) -> StridedConv:
 # What kernels of int16 activations share: sums of 32 bits, and the output stage for them.
 
 SUM_LIMIT: Final = 1 << 31
+# Bits to shift by: below it a multiplier of 15 bits does not fit, raised so that 33 are shifted by.
 LEAST_TOTAL: Final = 17
-"""Bits to shift by: below it a multiplier of 15 bits does not fit, raised so that 33 are shifted by."""
 LEAST_WORK: Final = 24
 
 Ints = NDArray[np.int64]
@@ -355,10 +342,9 @@ class Pixels:
     strides: tuple[int, ...] = (1, 1)
     dilation: tuple[int, ...] = (1, 1)
     padding: tuple[int, ...] = (0, 0)
+    # Elements from pixel to pixel of the result and from row to row, where they lie apart.
     steps: tuple[int, int] | None = None
-    """Elements from pixel to pixel of the result and from row to row, where they lie apart."""
-    in_pixel: int = 0
-    """The same of the input, where its pixels have more channels."""
+    in_pixel: int = 0  # The same of the input, where its pixels have more channels.
 
     def parameters(self) -> dict[str, ParameterValue]:
         """The fields with which a convolution's structure begins."""

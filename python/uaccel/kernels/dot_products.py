@@ -17,11 +17,9 @@ from uaccel.ops.operator import UNUSED, Argument, Constant, Kernel, ParameterVal
 from uaccel.ops.svdf import Svdf, SvdfAttrs
 
 ROWS: Final = 8
-LARGEST_DEPTH: Final = 1 << 13
-"""Products of differences from zero points, of which so many fit 30 bits."""
+LARGEST_DEPTH: Final = 1 << 13  # Products of differences from zero points, of which so many fit 30 bits.
 LARGEST_SHIFT: Final = 30
-WORD: Final = 4
-"""Bytes."""
+WORD: Final = 4  # Bytes.
 Packer = Callable[[NDArray[np.int8]], "NDArray[np.int32] | None"]
 
 
@@ -34,16 +32,13 @@ class Dots:
 
     family: str
     suffix: str
-    requires: tuple[str, ...]
-    """Of the CPU; nothing: any of a board."""
+    requires: tuple[str, ...]  # Of the CPU; nothing: any of a board.
     unit: int
     pack: Packer
-    element: int
-    """Bytes of an element of a matrix that is packed at run time."""
-    rank: int
-    """Its place among the kernels of each operator, see `offers`."""
+    element: int  # Bytes of an element of a matrix that is packed at run time.
+    rank: int  # Its place among the kernels of each operator, see `offers`.
+    # The family's own kernel for fully connected layers, where it is never slower.
     better: Callable[[Site[FullyConnectedAttrs]], Kernel | None] = lambda _site: None
-    """The family's own kernel for fully connected layers, where it is never slower."""
 
     def filled(self, depth: int) -> int:
         return -(-depth // self.unit) * self.unit

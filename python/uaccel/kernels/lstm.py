@@ -9,12 +9,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from uaccel.kernels import (
-    arm_dsp_conv,
-    arm_dsp_int16,
-    arm_helium_conv,
-    arm_helium_int16,
-)
+from uaccel.kernels import arm_dsp_conv, arm_dsp_int16, arm_helium_conv, arm_helium_int16
 from uaccel.kernels.output_stage import pad_axis
 from uaccel.kernels.registry import offers
 from uaccel.kernels.weight_packing import VECTOR, concat_words, pack_int16_pairs, vector_words
@@ -28,10 +23,8 @@ from uaccel.ops.recurrent import Lstm, LstmAttrs
 
 ROWS: Final = 8
 EVEN_FIRST: Final = (0, 2, 4, 6, 1, 3, 5, 7)
-LARGEST_FACTOR: Final = 255
-"""What multiplies a cell state before its curve, where its eights are halves of words."""
-LARGEST_SUM: Final = 1 << 30
-"""Sums come to the output stage doubled."""
+LARGEST_FACTOR: Final = 255  # What multiplies a cell state before its curve, where its eights are halves of words.
+LARGEST_SUM: Final = 1 << 30  # Sums come to the output stage doubled.
 
 Ints = NDArray[np.int64]
 Packer = Callable[[NDArray[np.int8], Ints, int, int], "Ints | None"]
@@ -44,8 +37,7 @@ class Family:
 
     name: str
     suffix: str
-    requires: tuple[str, ...]
-    """Of the CPU; nothing: any of a board."""
+    requires: tuple[str, ...]  # Of the CPU; nothing: any of a board.
     unit: int
     pack: Packer
 

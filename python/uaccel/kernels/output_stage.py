@@ -14,12 +14,9 @@ from uaccel.ops.exact import FLOAT32, limits
 from uaccel.ops.fixedpoint import RESTS, multiply_by_quantized_multiplier
 from uaccel.ops.operator import Site
 
-LARGEST_SHIFT: Final = 22
-"""The zero point, times 2^shift, stays within 30 bits."""
-SUM_LIMIT: Final = 1 << 30
-"""Sums are doubled in 32 bits."""
-ONE: Final = 1 << 30
-"""A multiplier by which a quarter of a sum is what is added to the zero point, at a shift of one."""
+LARGEST_SHIFT: Final = 22  # The zero point, times 2^shift, stays within 30 bits.
+SUM_LIMIT: Final = 1 << 30  # Sums are doubled in 32 bits.
+ONE: Final = 1 << 30  # A multiplier by which a quarter of a sum is what is added to the zero point, at a shift of one.
 
 Ints = NDArray[np.int64]
 
@@ -179,8 +176,8 @@ def interleave_channels(rows: Array, block: int) -> NDArray[np.int8]:
     return np.ascontiguousarray(filled.reshape(-1, block, rows.shape[1]).transpose(0, 2, 1), dtype=np.int8)
 
 
+# Parameters of the portable kernels that the output stage holds.
 OF_OUTPUT_STAGE: Final = ("output_zero_point", "clamp_min", "clamp_max", "scale_step")
-"""Parameters of the portable kernels that the output stage holds."""
 
 
 def geometry(site: Site[Any], kernel: tuple[int, int], *, depthwise: bool = False) -> dict[str, int]:

@@ -25,24 +25,13 @@ from uaccel.kernels.registry import EMBEDDED, offers
 from uaccel.model import Array
 from uaccel.ops.conv import Conv2d, Conv2dAttrs, DepthwiseConv2d, TransposeConv2d, TransposeConv2dAttrs
 from uaccel.ops.matmul import FullyConnected, FullyConnectedAttrs
-from uaccel.ops.operator import (
-    Argument,
-    Constant,
-    Input,
-    Kernel,
-    KernelCall,
-    Output,
-    ParameterValue,
-    Scratch,
-    Site,
-)
+from uaccel.ops.operator import Argument, Constant, Input, Kernel, KernelCall, Output, ParameterValue, Scratch, Site
 from uaccel.ops.recurrent import Lstm, LstmAttrs
 from uaccel.ops.storage import overwrite_distance, row_overwrite_distance
 
 # Kernels for any CPU that compute several sums at once, so that each load serves more than one product.
 
-LARGEST_ADDRESS: Final = 8
-"""Bytes, on the computer that emulates a board."""
+LARGEST_ADDRESS: Final = 8  # Bytes, on the computer that emulates a board.
 
 
 @dataclass(frozen=True, eq=False)

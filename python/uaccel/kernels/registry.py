@@ -34,11 +34,10 @@ class Target:
         return self.features.issuperset(requires)
 
 
-PORTABLE = Target()
-"""Any CPU."""
+PORTABLE = Target()  # Any CPU.
 
+# Any CPU of a board. On the computer itself the portable kernels serve, which take no scratch memory.
 EMBEDDED: Final = ("embedded",)
-"""Any CPU of a board. On the computer itself the portable kernels serve, which take no scratch memory."""
 
 
 # Which kernels there are for a call of an operator on a CPU, besides the portable ones.

@@ -13,14 +13,10 @@ from uaccel.model import Array
 
 # Streams of words for the kernels of Arm's DSP extension (firmware/kernels/uaccel_dsp.h).
 
-PAIR_LIMIT: Final = 1 << 23
-"""The first channel of a pair keeps 24 bits of its sum."""
-FINISH: Final = ("multiplier", "offset", "shift")
-"""The output stage's constants of a channel."""
-HALVED: Final = 1 << 23
-"""Taken from the bits of a number of single precision, it leaves half of it."""
-IN_HALVES: Final = (0, 2, 1, 3)
-"""In which order SXTB16 takes four bytes."""
+PAIR_LIMIT: Final = 1 << 23  # The first channel of a pair keeps 24 bits of its sum.
+FINISH: Final = ("multiplier", "offset", "shift")  # The output stage's constants of a channel.
+HALVED: Final = 1 << 23  # Taken from the bits of a number of single precision, it leaves half of it.
+IN_HALVES: Final = (0, 2, 1, 3)  # In which order SXTB16 takes four bytes.
 
 
 def paired_stream(
@@ -87,12 +83,10 @@ def concat_words(*parts: Array) -> NDArray[np.int32]:
 
 # Streams of words for the kernels of Arm Helium (firmware/kernels/uaccel_helium.h).
 
-VECTOR: Final = 16
-"""Bytes of a vector."""
+VECTOR: Final = 16  # Bytes of a vector.
+# Vectors of a window's run that need no loop; their weights come last ones first, but for those of the first.
 UNROLLED: Final = 15
-"""Vectors of a window's run that need no loop; their weights come last ones first, but for those of the first."""
-HEAD: Final = 4 * 4 + 4
-"""Words that are read of the first channels with the last steps of the last ones."""
+HEAD: Final = 4 * 4 + 4  # Words that are read of the first channels with the last steps of the last ones.
 
 Ints = NDArray[np.int64]
 

@@ -38,8 +38,8 @@ from uaccel.tvm_api import bindings_of, is_call, is_tuple, is_tuple_get_item, is
 from uaccel.util.text import round_up
 
 SCRATCH_ALIGNMENT = 16
+# What a dump of a region holds besides the vendor's artefacts.
 OWN_FILES = ("region.json", "constants.npz", "source.c")
-"""What a dump of a region holds besides the vendor's artefacts."""
 
 
 @dataclass(frozen=True)
@@ -87,8 +87,7 @@ class Lowerings:
         return self[number].cycles
 
 
-Known = dict[object, Lowerings]
-"""What regions were lowered to, for other partitions of the same model."""
+Known = dict[object, Lowerings]  # What regions were lowered to, for other partitions of the same model.
 
 
 def engine_step(

@@ -23,9 +23,9 @@ from uaccel.util.favour import Favour
 # instructions.
 
 Leaner = tuple[Kernel, float]
+# Of the model's instructions, which are estimated, and so is what it takes more. It is no larger than the saved share
+# of the arena unless RAM is what to save.
 SCRATCH_SHARES: Final = {Favour.balanced: 0.03, Favour.size: 0.03, Favour.speed: 0.0, Favour.ram: 0.25}
-"""Of the model's instructions, which are estimated, and so is what it takes more. It is no larger than the saved share
-of the arena unless RAM is what to save."""
 
 
 def place_with_less_scratch(
@@ -120,26 +120,21 @@ def _with_kernel(program: Program, index: int, kernel: Kernel) -> Program:
 # a
 # share of the network's estimated time. Where size is favoured, only the first counts, and it may be more.
 
+# Of the time of the layers whose kernels have an estimate: what others may take more, all together.
 SHARES: Final = {Favour.balanced: 0.004, Favour.size: math.inf}
-"""Of the time of the layers whose kernels have an estimate: what others may take more, all together."""
+# Of the same: what a layer takes at most that may have another kernel, since an estimate may be far off.
 PARTS: Final = {Favour.balanced: 0.02, Favour.size: math.inf}
-"""Of the same: what a layer takes at most that may have another kernel, since an estimate may be far off."""
+# Of the time of its fastest kernel: what a layer takes at most by another one, however small it is beside others.
 LONGEST: Final = {Favour.balanced: 1.5, Favour.size: 2.6}
-"""Of the time of its fastest kernel: what a layer takes at most by another one, however small it is beside others."""
+# So many instructions or cycles more a layer takes in any case: estimates are not more exact than that.
 NOISE: Final = 400
-"""So many instructions or cycles more a layer takes in any case: estimates are not more exact than that."""
-CODE: Final = 1000
-"""Bytes of a function that all its layers share, about, where they were never counted."""
-INLINED: Final = 400
-"""Those of a layer by a portable kernel, which is compiled for it alone."""
-ROOM: Final = {Favour.balanced: 1.0, Favour.size: 1.05}
-"""How much RAM they may take, of what the network took before."""
-LEAST: Final = 200
-"""Bytes that are worth another kernel."""
+CODE: Final = 1000  # Bytes of a function that all its layers share, about, where they were never counted.
+INLINED: Final = 400  # Those of a layer by a portable kernel, which is compiled for it alone.
+ROOM: Final = {Favour.balanced: 1.0, Favour.size: 1.05}  # How much RAM they may take, of what the network took before.
+LEAST: Final = 200  # Bytes that are worth another kernel.
 ALONE: Final = "portable"
 
-Taken = dict[int, int]
-"""By a layer's index the number of the kernel that it takes."""
+Taken = dict[int, int]  # By a layer's index the number of the kernel that it takes.
 
 
 @dataclass(frozen=True)

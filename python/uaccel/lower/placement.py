@@ -27,11 +27,11 @@ from uaccel.util.text import round_up
 
 # How often each byte of a tensor is read and written in an inference: what lies in fast memory is chosen by that.
 
+# Of a kernel's scratch memory, which its inner loops go through again and again, and of constants that were copied so
+# that they lie in fast memory.
 WORKING = 1e6
-"""Of a kernel's scratch memory, which its inner loops go through again and again, and of constants that were copied
-so that they lie in fast memory."""
+# Operators that compute all output channels of what they have read once, or a few times.
 _EACH_FOR_ALL_CHANNELS = ("conv2d", "fully_connected")
-"""Operators that compute all output channels of what they have read once, or a few times."""
 
 
 def heat_of(program: Program, owner: Mapping[str, str], working: Iterable[str]) -> dict[str, float]:
@@ -340,8 +340,7 @@ def _may_share(layer: Layer, index: int, last: Mapping[str, int], fixed: Mapping
 
 # What is left of the state at the end of an inference, and which of it a layer can write where it belongs.
 
-Copy = Callable[[TensorSpec, Any], Value]
-"""Appends a layer that copies a value, or a constant, into a new one."""
+Copy = Callable[[TensorSpec, Any], Value]  # Appends a layer that copies a value, or a constant, into a new one.
 
 
 @dataclass(frozen=True)

@@ -23,10 +23,9 @@ from uaccel.util.text import CPU
 
 # What a lowered layer is expected to take: of the CPU in instructions, of an accelerator in cycles.
 
-LAYER: Final = 100.0
-"""Of a kernel's call and the step of the program around it."""
+LAYER: Final = 100.0  # Of a kernel's call and the step of the program around it.
+# Of a driver that says nothing: a register interface with an interrupt, as nuc_fpga's, measured under QEMU.
 DRIVER_CALL: Final = 1000.0
-"""Of a driver that says nothing: a register interface with an interrupt, as nuc_fpga's, measured under QEMU."""
 
 
 class Rate(NamedTuple):
@@ -37,6 +36,8 @@ class Rate(NamedTuple):
     mac: float = 0.0
 
 
+# By operator or the beginning of a function's name, the first that fits: from runs of the project's networks on a
+# Cortex-M4 under QEMU. Pools go by what their windows cover: ``costs.json`` knows of none.
 RATES: Final = {
     "permute_dims": Rate(0, 4.5),
     "nn.pad": Rate(0, 1.1),
@@ -62,12 +63,8 @@ RATES: Final = {
     "uaccel_set": Rate(0, 1.4),
     "uaccel_copy": Rate(0, 0.7),
 }
-"""By operator or the beginning of a function's name, the first that fits: from runs of the project's networks on a
-Cortex-M4 under QEMU. Pools go by what their windows cover: ``costs.json`` knows of none."""
-OTHER: Final = Rate(1, 25, 8)
-"""Of other kernels, and of the C that TVM's lowering gives."""
-OFF: Final = 0.15
-"""By which share an estimate may miss."""
+OTHER: Final = Rate(1, 25, 8)  # Of other kernels, and of the C that TVM's lowering gives.
+OFF: Final = 0.15  # By which share an estimate may miss.
 
 
 @dataclass(frozen=True)
@@ -155,17 +152,13 @@ def far_off(program: Program, selection: Selection) -> Iterable[Off]:
 
 # The search: plans that users would think of, then what their layers' costs suggest, each lowered for real.
 
-MOST: Final = 12
-"""Plans that are lowered."""
-SWITCH: Final = 1500.0
-"""What it takes to go from one engine to another, for plans that are only thought of."""
+MOST: Final = 12  # Plans that are lowered.
+SWITCH: Final = 1500.0  # What it takes to go from one engine to another, for plans that are only thought of.
+# By this share the CPU's estimates may be wrong: a plan that nobody would have asked for by name must be cheaper by
+# more than that of all CPU work in which it differs.
 DOUBT: Final = 1 / 3
-"""By this share the CPU's estimates may be wrong: a plan that nobody would have asked for by name must be cheaper by
-more than that of all CPU work in which it differs."""
-SMALL: Final = 200.0
-"""Of each layer that it gives the CPU, besides: small ones are all overhead."""
-WORTH: Final = 0.01
-"""The share of the whole that a change must promise to be lowered."""
+SMALL: Final = 200.0  # Of each layer that it gives the CPU, besides: small ones are all overhead.
+WORTH: Final = 0.01  # The share of the whole that a change must promise to be lowered.
 
 
 @dataclass(frozen=True)

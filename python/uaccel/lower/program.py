@@ -55,8 +55,7 @@ class Covered:
     origin: Origin
     output: TensorInfo
     macs: int
-    reason: str = ""
-    """Why the accelerator computes it."""
+    reason: str = ""  # Why the accelerator computes it.
 
 
 @dataclass(frozen=True)
@@ -74,8 +73,7 @@ class Engine:
     tolerance: float = 0
     hooks: tuple[str, ...] = HOOKS
     has_device: bool = True
-    device_build: str = ""
-    """What the device's model takes to be built, as CMake reads it."""
+    device_build: str = ""  # What the device's model takes to be built, as CMake reads it.
 
 
 @dataclass(frozen=True, eq=False)
@@ -189,23 +187,16 @@ class Layer:
     otherwise: Kernel | None = None
     otherwise_definition: Definition | None = None
     artefacts: Mapping[str, str | bytes] = field(default_factory=dict)
-    labels: tuple[str, ...] = ()
-    """Of the commands that the accelerator plays."""
+    labels: tuple[str, ...] = ()  # Of the commands that the accelerator plays.
     refused: str = ""
-    choice: Choice | None = None
-    """Between several kernels, or several lowerings of a vendor's."""
-    cycles: float = 0
-    """That its accelerator is expected to take."""
+    choice: Choice | None = None  # Between several kernels, or several lowerings of a vendor's.
+    cycles: float = 0  # That its accelerator is expected to take.
+    # That the accelerator's driver is expected to take of the CPU; None where nobody says.
     instructions: float | None = None
-    """That the accelerator's driver is expected to take of the CPU; None where nobody says."""
-    moved: int | None = None
-    """Bytes that the accelerator carries between memory and chip; None where nobody says."""
-    applied: Applied | None = None
-    """Where the CPU computes an integer operator."""
-    inner: tuple[Layer, ...] = ()
-    """Of control flow: the layers of its functions, which its own C calls."""
-    streaming: Streaming | None = None
-    """Where it computes several operators by rows."""
+    moved: int | None = None  # Bytes that the accelerator carries between memory and chip; None where nobody says.
+    applied: Applied | None = None  # Where the CPU computes an integer operator.
+    inner: tuple[Layer, ...] = ()  # Of control flow: the layers of its functions, which its own C calls.
+    streaming: Streaming | None = None  # Where it computes several operators by rows.
 
     @property
     def is_view(self) -> bool:
@@ -313,8 +304,7 @@ _DECLARATION = re.compile(r"(struct )?(\w+) (.+)", re.DOTALL)
 _MEMBER = re.compile(r"(\w+)(?:\[(\w+)\])?")
 _NUMBER = re.compile(r"^#define (\w+) (\d+)\s*$", re.MULTILINE)
 
-Fields = Mapping[str, int]
-"""How many numbers each takes, by its name; of a structure in a structure ``finish.sign``."""
+Fields = Mapping[str, int]  # How many numbers each takes, by its name; of a structure in a structure ``finish.sign``.
 
 
 def check_parameters(kernel: Kernel) -> Kernel:

@@ -8,16 +8,7 @@ from random import Random
 from typing import Final
 
 from uaccel.memory.blocks import Block, Overlap, Plan, live_bytes, validate
-from uaccel.memory.problem import (
-    Problem,
-    Solution,
-    arena,
-    bottom_up,
-    cheap_solution,
-    easy_blocks,
-    first_fit,
-    split,
-)
+from uaccel.memory.problem import Problem, Solution, arena, bottom_up, cheap_solution, easy_blocks, first_fit, split
 from uaccel.util.text import round_up
 
 # Exact search: is there a plan of at most so many bytes?
@@ -405,12 +396,10 @@ def _core(part: Solution, overlaps: Sequence[Overlap], target: int) -> _Core:
 # A pool of a stated size is filled by leaving blocks away until the rest fits: always one that is live where the pool
 # overflows, and of these the one with the fewest accesses a byte. What is left away goes on to the next pool.
 
-Planned = Callable[[Sequence[Block]], Plan]
-"""A plan of some of the blocks."""
+Planned = Callable[[Sequence[Block]], Plan]  # A plan of some of the blocks.
 
 
-ANY_SIZE: Final = 1 << 40
-"""More than any layer has."""
+ANY_SIZE: Final = 1 << 40  # More than any layer has.
 
 
 @dataclass(frozen=True)
@@ -437,9 +426,9 @@ class Store:
     least: float = 0.0
 
 
+# What is free for constants in each memory of a board, in its order. It is told the bytes of the arena, of inputs and
+# outputs, of each part of an arena that is divided, and the accelerators. A process has no such memories.
 Rooms = Callable[[int, int, Mapping[str, int], Sequence[str]], Sequence[Store]]
-"""What is free for constants in each memory of a board, in its order. It is told the bytes of the arena, of inputs and
-outputs, of each part of an arena that is divided, and the accelerators. A process has no such memories."""
 
 
 def divide(

@@ -24,8 +24,8 @@ class Problem:
     begin: tuple[int, ...]
     end: tuple[int, ...]
     sections: int
+    # How far the first must begin before the second, to overlap it.
     overlaps: Mapping[tuple[int, int], int] = field(default_factory=dict)
-    """How far the first must begin before the second, to overlap it."""
 
     @cached_property
     def sizes(self) -> list[int]:

@@ -32,8 +32,8 @@ from uaccel.tvm_api import te, tirx
 
 NCHW = "NCHW"
 NHWC = "NHWC"
+# Where batch (or output channel), height, width and depth lie in activations and weights of a layout.
 TO_NHWC: dict[str, tuple[int, ...]] = {NCHW: (0, 2, 3, 1), NHWC: (0, 1, 2, 3)}
-"""Where batch (or output channel), height, width and depth lie in activations and weights of a layout."""
 
 
 @dataclass(frozen=True)

@@ -324,8 +324,7 @@ class Tanh16(_Sigmoid16):
 
 # 1 / sqrt(x) of 16-bit activations.
 
-FINE: Final = 20
-"""Bits of a root after the point."""
+FINE: Final = 20  # Bits of a root after the point.
 
 
 @dataclass(frozen=True)

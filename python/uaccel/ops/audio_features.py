@@ -102,11 +102,9 @@ class SquareRoot(IntegerOperator[NoAttrs]):
 # Noise and gain of a spectrum's channels: subtraction of an estimate, gain by it, and logarithms.
 
 WORD = (1 << 32) - 1
-SNR_BITS, OUTPUT_BITS = 12, 6
-"""Fractional bits of a ratio of signal and noise, and of what is made of it."""
+SNR_BITS, OUTPUT_BITS = 12, 6  # Fractional bits of a ratio of signal and noise, and of what is made of it.
 LOG_BITS, SEGMENT_BITS = 16, 7
-NATURAL = 45426
-"""ln 2 in 16 bits."""
+NATURAL = 45426  # ln 2 in 16 bits.
 
 
 def word(value: Any) -> Any:

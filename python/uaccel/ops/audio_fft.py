@@ -20,8 +20,7 @@ from uaccel.tvm_api.tir import count_to, local_array, te_extern_loops, te_let
 # The FFT of real numbers as TensorFlow Lite Micro computes it: butterflies of four and of two, halved before each sum
 # so that no sum overflows. Its C is printed from its meaning.
 
-Pair = tuple[Any, Any]
-"""A complex number's parts."""
+Pair = tuple[Any, Any]  # A complex number's parts.
 ONE = 32767
 FRACTION = 15
 

@@ -446,8 +446,8 @@ def product_attrs(
 
 # Division of quantised tensors.
 
+# What the reference's Newton steps make of 1 / 0, after which a quotient has the other sign.
 OF_ZERO: Final = -1515870788
-"""What the reference's Newton steps make of 1 / 0, after which a quotient has the other sign."""
 
 
 @dataclass(frozen=True)

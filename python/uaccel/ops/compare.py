@@ -12,8 +12,8 @@ from uaccel.ops.binary import BinaryOperator
 from uaccel.ops.operator import Attributes, register, require
 from uaccel.tvm_api import tirx
 
+# By the number that stands for each.
 KINDS: Final = ("EQUAL", "NOT_EQUAL", "GREATER", "GREATER_EQUAL", "LESS", "LESS_EQUAL")
-"""By the number that stands for each."""
 
 
 @dataclass(frozen=True)

@@ -16,8 +16,7 @@ from uaccel.ops import exact
 from uaccel.ops.operator import Attributes, IntegerOperator, register, require, type_info
 from uaccel.tvm_api.executor import Executor, calling, digest_of
 
-MOST_TURNS: Final = 1 << 20
-"""Of a loop that is computed here: what turns longer never ends, as far as can be told."""
+MOST_TURNS: Final = 1 << 20  # Of a loop that is computed here: what turns longer never ends, as far as can be told.
 
 
 class Kind(str, Enum):
@@ -39,8 +38,7 @@ class ControlAttrs(Attributes):
     parts: str
 
 
-_parts: Final[dict[str, tuple[Any, Any]]] = {}
-"""All that this process has met, by their digests."""
+_parts: Final[dict[str, tuple[Any, Any]]] = {}  # All that this process has met, by their digests.
 
 
 def control_attrs(kind: Kind, first: Any, second: Any) -> ControlAttrs:

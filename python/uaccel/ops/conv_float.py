@@ -40,8 +40,7 @@ FLOAT: Final = "float32"
 NONE, LOWER, BOTH = "none", "lower", "both"
 ACTIVATIONS: Final = (NONE, LOWER, BOTH)
 SINGLE, HALF = "f32", "f16"
-BLOCK: Final = 4
-"""Output channels whose weights lie side by side."""
+BLOCK: Final = 4  # Output channels whose weights lie side by side.
 
 
 @dataclass(frozen=True)
@@ -128,8 +127,7 @@ def stored(weights: NDArray[np.float32], *, wide: bool = False) -> tuple[str, Ar
 
 # Convolution of floats, NHWC, weights OHWI, with groups, dilation, padding, bias, another tensor and activation.
 
-TOGETHER = 4
-"""Pixels that a kernel computes at a time; of a depthwise convolution two."""
+TOGETHER = 4  # Pixels that a kernel computes at a time; of a depthwise convolution two.
 
 
 @dataclass(frozen=True)

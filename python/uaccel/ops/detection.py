@@ -15,8 +15,7 @@ from uaccel.tvm_api.tir import count_to, local_array, te_extern_loops, te_let, w
 
 # Boxes of detections: which of those that overlap are kept.
 
-Box = tuple[Any, Any, Any, Any]
-"""Top, left, bottom, right."""
+Box = tuple[Any, Any, Any, Any]  # Top, left, bottom, right.
 CORNERS: Final = 4
 
 

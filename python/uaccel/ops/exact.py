@@ -10,15 +10,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from uaccel.errors import ModelError
 from uaccel.model import TensorInfo
-from uaccel.ops.fixedpoint import (
-    FLOAT32_LIMITS,
-    RESTS,
-    Int32s,
-    multiply_by_quantized_multiplier,
-)
-from uaccel.ops.fixedpoint import (
-    requantize_float32 as requantize_float32_numpy,
-)
+from uaccel.ops.fixedpoint import FLOAT32_LIMITS, RESTS, Int32s, multiply_by_quantized_multiplier
+from uaccel.ops.fixedpoint import requantize_float32 as requantize_float32_numpy
 from uaccel.ops.operator import Attributes
 from uaccel.tvm_api import tirx
 from uaccel.tvm_api.tir import dtype_of
@@ -34,10 +27,9 @@ TFLITE: Final = "tflite"
 FLOAT32: Final = "float32"
 ROUNDINGS: Final = (TFLITE, FLOAT32)
 
-LARGEST: Final = 2.0**30
-"""Scales are below it."""
+LARGEST: Final = 2.0**30  # Scales are below it.
+# No accumulator of 32 bits comes above one half with this scale, so that smaller ones mean the same: zero.
 SMALLEST: Final = 2.0**-32
-"""No accumulator of 32 bits comes above one half with this scale, so that smaller ones mean the same: zero."""
 
 
 def float32_scale(scale: float) -> tuple[int, int]:
@@ -63,8 +55,7 @@ def float32_scales(scales: ArrayLike, wide: bool = False) -> tuple[Int32s, Int32
     return (mantissas * (1 << 31)).astype(np.int32), shifts.astype(np.int32)
 
 
-MOST_WITH_REST: Final = 1 << 24
-"""A sum that a rest is added to is a float32 to the last bit."""
+MOST_WITH_REST: Final = 1 << 24  # A sum that a rest is added to is a float32 to the last bit.
 
 
 def with_rests(multipliers: Int32s, rests: ArrayLike) -> Int32s:

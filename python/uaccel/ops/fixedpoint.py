@@ -18,11 +18,11 @@ from uaccel.errors import ModelError
 
 Int32s = NDArray[np.int32]
 
+# What ``requantize_float32`` saturates to: far beyond any type of 16 bits, and a zero point can be added.
 FLOAT32_LIMITS = (-(1 << 23), (1 << 23) - 1)
-"""What ``requantize_float32`` saturates to: far beyond any type of 16 bits, and a zero point can be added."""
 
+# A float32 leaves a multiplier's low 7 bits free: they hold what a bias is above a whole number, in parts of 1.
 RESTS = 128
-"""A float32 leaves a multiplier's low 7 bits free: they hold what a bias is above a whole number, in parts of 1."""
 
 
 def quantize_multiplier(real: float) -> tuple[int, int]:

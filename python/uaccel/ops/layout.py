@@ -276,8 +276,7 @@ def gather_nd(call: Any, operands: tuple[Operand, ...], _outputs: tuple[TensorIn
 
 # Relax's own operators that can be computed some rows at a time: a frame around an image, channels side by side.
 
-IMAGE: Final = 4
-"""Axes of batch, rows, columns, channels."""
+IMAGE: Final = 4  # Axes of batch, rows, columns, channels.
 
 
 @dataclass(frozen=True)

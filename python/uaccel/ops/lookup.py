@@ -114,8 +114,8 @@ def worth_a_table(elements: int) -> bool:
 
 VALUES: Final = 1 << 16
 COLUMNS: Final = 5
+# In the place of the cube's factor: the results lie in the table, from the first column's number on.
 STORED: Final = -(1 << 31)
-"""In the place of the cube's factor: the results lie in the table, from the first column's number on."""
 
 
 @dataclass(frozen=True)
@@ -418,6 +418,7 @@ def _sigmoid(x: Wide) -> Wide:
 _erf = np.vectorize(math.erf, otypes=[np.float64])
 _TANH_GELU = math.sqrt(2 / math.pi)
 
+# Those without parameters. ``identity`` changes the quantisation alone.
 FUNCTIONS: dict[str, Function] = {
     "abs": np.abs,
     "ceil": np.ceil,
@@ -447,7 +448,6 @@ FUNCTIONS: dict[str, Function] = {
     "tan": rounded_to_float32(np.tan),
     "tanh": rounded_to_float32(np.tanh),
 }
-"""Those without parameters. ``identity`` changes the quantisation alone."""
 
 
 # Finds the polynomials and tables of ``uaccel.lookup16``: all 65,536 results are right, in few bytes.
@@ -457,12 +457,10 @@ Ints = NDArray[np.int64]
 
 LENGTHS: Final = (6, 7, 8, 9, 10)
 FRACTIONS: Final = (22, 19, 16)
-FURTHEST: Final = 1 << 18
-"""Steps: a result beyond is cut off long before."""
-LARGEST: Final = 1 << 15
-"""Bytes of a function."""
+FURTHEST: Final = 1 << 18  # Steps: a result beyond is cut off long before.
+LARGEST: Final = 1 << 15  # Bytes of a function.
+# What is tried of the fraction where a result lies near the middle between two steps: in the last bits.
 NUDGES: Final = (0, 1, -1, 2, -2, 4, -4)
-"""What is tried of the fraction where a result lies near the middle between two steps: in the last bits."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -220,8 +220,7 @@ def batch_steps(shape: Shape) -> tuple[int, ...]:
 
 # Layers whose weights come at run time, or have a zero point: their C is printed from their meaning.
 
-GIVEN = ("input", "given_weights", "bias", "multiplier", "shift")
-"""No pass takes the second for a constant."""
+GIVEN = ("input", "given_weights", "bias", "multiplier", "shift")  # No pass takes the second for a constant.
 
 
 @register

@@ -23,8 +23,8 @@ from uaccel.tvm_api import is_constant, is_tuple, make_call, register_operator, 
 # A lowered layer is a short list of calls. Every parameter is known at compile time and becomes a ``static const``
 # structure beside the call, so that the inlined kernel folds and unrolls for this one layer.
 
+# Raised when a kernel's C interface changes, or the order in which it reads and writes; also in uaccel_kernel.h.
 KERNEL_ABI = 4
-"""Raised when a kernel's C interface changes, or the order in which it reads and writes; also in uaccel_kernel.h."""
 
 ParameterValue = int | float | tuple[int, ...]
 
@@ -62,11 +62,10 @@ class Scratch:
 
 Argument = Input | Output | Constant | Scratch
 
+# What generated C and the dumps of stages call them.
 KINDS: Final[Mapping[type, str]] = {Input: "input", Output: "output", Scratch: "scratch"}
-"""What generated C and the dumps of stages call them."""
 
-UNUSED = Output(0)
-"""Stands where a kernel takes scratch memory that it does not need for one layer."""
+UNUSED = Output(0)  # Stands where a kernel takes scratch memory that it does not need for one layer.
 
 
 @dataclass(frozen=True)
@@ -259,23 +258,18 @@ class IntegerOperator(abc.ABC, Generic[A]):
     """An operator ``uaccel.<name>``; subclasses are stateless and registered once, by ``register``."""
 
     name: ClassVar[str]
+    # Different inputs often give the same result: what tests a network looks at its input, too.
     hides_differences: ClassVar[bool] = False
-    """Different inputs often give the same result: what tests a network looks at its input, too."""
-    attributes: ClassVar[type[Attributes]]
-    """What the class is generic in."""
+    attributes: ClassVar[type[Attributes]]  # What the class is generic in.
     arguments: ClassVar[tuple[str, ...]]
 
     elementwise: ClassVar[Elementwise | None] = None
-    channels: ClassVar[Channels | None] = None
-    """None where they are treated in a way of the operator's own."""
-    keeps_number: ClassVar[bool] = False
-    """A channel of one number stays this number, clamped."""
-    variadic: ClassVar[bool] = False
-    """Calls have as many arguments as they like."""
-    foldable: ClassVar[bool] = True
-    """Of constants alone it can be computed while the model is compiled."""
+    channels: ClassVar[Channels | None] = None  # None where they are treated in a way of the operator's own.
+    keeps_number: ClassVar[bool] = False  # A channel of one number stays this number, clamped.
+    variadic: ClassVar[bool] = False  # Calls have as many arguments as they like.
+    foldable: ClassVar[bool] = True  # Of constants alone it can be computed while the model is compiled.
+    # The attribute that names the one axis that matters; in any other respect it is elementwise.
     channel_axis: ClassVar[str] = ""
-    """The attribute that names the one axis that matters; in any other respect it is elementwise."""
 
     def __init_subclass__(cls) -> None:
         bases = cls.__dict__.get("__orig_bases__", ())
@@ -431,9 +425,10 @@ PERMUTE: Final = "relax.permute_dims"
 RESHAPE: Final = "relax.reshape"
 PAD: Final = "relax.nn.pad"
 
+# The same elements in the same order, under another shape.
 RESHAPING: Final = frozenset({RESHAPE, "relax.expand_dims", "relax.squeeze", "relax.flatten"})
-"""The same elements in the same order, under another shape."""
 
+# Every element of the result depends on one of each argument, which broadcast.
 ELEMENTWISE: Final = frozenset(
     f"relax.{name}"
     for name in (
@@ -447,7 +442,6 @@ ELEMENTWISE: Final = frozenset(
         *("logical_and", "logical_or", "logical_xor", "where"),
     )
 )
-"""Every element of the result depends on one of each argument, which broadcast."""
 
 _CONVOLUTIONS: Final = frozenset({"relax.nn.conv1d", "relax.nn.conv2d", "relax.nn.conv3d"})
 _TRANSPOSED: Final = frozenset({"relax.nn.conv1d_transpose", "relax.nn.conv2d_transpose"})

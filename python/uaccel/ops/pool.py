@@ -275,11 +275,11 @@ def _geometry(data: TensorInfo, output: TensorInfo, attrs: WindowAttrs) -> dict[
     }
 
 
+# Fields that maxima have no use for.
 OF_MEANS = (
     *("counted_top", "counted_left", "counted_bottom", "counted_right"),
     *("least", "input_zero_point", "output_zero_point", "shift", "tolerance"),
 )
-"""Fields that maxima have no use for."""
 
 
 def _kernel(what: str, site: Site[Any], parameters: dict[str, int], arguments: tuple[Argument, ...]) -> Kernel:

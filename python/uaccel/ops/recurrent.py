@@ -43,14 +43,14 @@ class Cell(str, Enum):
     RNN = "rnn"
 
 
+# Of an LSTM input, forget, update and output; of a GRU update, reset and candidate.
 GATES: Final[Mapping[Cell, int]] = {Cell.LSTM: 4, Cell.GRU: 3, Cell.RNN: 1}
-"""Of an LSTM input, forget, update and output; of a GRU update, reset and candidate."""
+# The functions that are usual: of gates, of what is proposed, of what an LSTM shows.
 SQUASHED: Final[Mapping[Cell, tuple[str, ...]]] = {
     Cell.LSTM: ("sigmoid", "tanh", "tanh"),
     Cell.GRU: ("sigmoid", "tanh"),
     Cell.RNN: ("tanh",),
 }
-"""The functions that are usual: of gates, of what is proposed, of what an LSTM shows."""
 
 
 @dataclass(frozen=True)
@@ -166,13 +166,13 @@ def _shown(named: Mapping[str, TensorInfo]) -> int:
     return named["bias"].shape[1] if projection is None else projection.shape[0]
 
 
+# Of a value, and of what makes constants of its type.
 FUNCTIONS: Final[Mapping[str, Callable[[Any, Callable[[float], Any]], Any]]] = {
     "sigmoid": lambda value, number: number(1) / (number(1) + tirx.exp(-value)),
     "tanh": lambda value, number: tirx.tanh(value),
     "relu": lambda value, number: tirx.max(value, number(0)),
     "hard_sigmoid": lambda value, number: tirx.max(number(0), tirx.min(number(1), number(0.2) * value + number(0.5))),
 }
-"""Of a value, and of what makes constants of its type."""
 
 
 @dataclass(frozen=True)
@@ -290,8 +290,7 @@ class _Step:
 # LSTM over a sequence of vectors: integer gates of 16 bits, and a state that the next sequence goes on from.
 
 LSTM_GATES = ("input", "forget", "cell", "output")
-GATE_SCALE = (3, 0)
-"""From a gate's sum, in units of 2**-12, to those of the table of the logistic function."""
+GATE_SCALE = (3, 0)  # From a gate's sum, in units of 2**-12, to those of the table of the logistic function.
 
 
 @dataclass(frozen=True)

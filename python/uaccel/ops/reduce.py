@@ -104,8 +104,7 @@ def loop_parameters(shape: Shape, axes: Sequence[int]) -> dict[str, int]:
     return dict(zip(names, [*runs, *[1] * (LONGEST - len(runs))], strict=True))
 
 
-OF_SUMS = ("offset", "multiplier", "shift", "output_zero_point")
-"""Fields that extremes have no use for."""
+OF_SUMS = ("offset", "multiplier", "shift", "output_zero_point")  # Fields that extremes have no use for.
 
 
 def _kernel(function: str, site: Site[Any], parameters: dict[str, int]) -> Kernel:

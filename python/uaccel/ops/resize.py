@@ -188,8 +188,7 @@ class ResizeBilinear(IntegerOperator[ResizeBilinearAttrs]):
 # Bilinear resizing for models that are not TFLite: exact positions, the real result rounded once; NHWC.
 
 BITS = 31  # of the multiplier: the sums have 32
-LARGEST = (1 << 15) - 1
-"""Of what an axis divides a pixel into."""
+LARGEST = (1 << 15) - 1  # Of what an axis divides a pixel into.
 
 
 @dataclass(frozen=True)

@@ -30,8 +30,7 @@ from uaccel.util.text import CPU, did_you_mean
 
 # The main function of a module as a graph of its bindings: who uses what.
 
-RESULT = -1
-"""Stands for the function's result among the users of a binding."""
+RESULT = -1  # Stands for the function's result among the users of a binding.
 
 
 @dataclass(frozen=True)
@@ -237,8 +236,7 @@ def _worker(graph: BindingGraph, user: int) -> str:
 # A rough idea of what a layer costs on the CPU, for choosing between engines and for the report.
 
 CYCLES_PER_MAC: Final = 3.0
-CYCLES_PER_BYTE: Final = 1.0
-"""Of the operands that change and the result: loading, requantising, storing."""
+CYCLES_PER_BYTE: Final = 1.0  # Of the operands that change and the result: loading, requantising, storing.
 
 
 def cpu_cycles(call: OpCall) -> float:

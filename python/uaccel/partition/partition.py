@@ -56,8 +56,7 @@ from uaccel.util.text import CPU
 
 # For each operator of the model: who computes it and why, who does not and why not, and what it takes.
 
-PLAN: Final = "plan"
-"""How claims were taken that belong to the cheapest of several plans."""
+PLAN: Final = "plan"  # How claims were taken that belong to the cheapest of several plans.
 TURNED: Final = "no layer: those around it take its order of axes, or change the order themselves"
 
 

@@ -44,8 +44,7 @@ class Group:
 
     members: frozenset[int]
     claims: tuple[Claim, ...] = ()
-    part: int = 0
-    """How many cuts lie before it: none reaches across a cut."""
+    part: int = 0  # How many cuts lie before it: none reaches across a cut.
 
     @property
     def accelerator(self) -> Accelerator | None:

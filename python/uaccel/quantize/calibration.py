@@ -153,11 +153,10 @@ def _input(onnx: Any, path: Path, value: Any) -> ModelInput:
 # Calibration data from a file or a folder: arrays, or images, by the model's inputs.
 
 IMAGES: Final = frozenset({".png", ".jpg", ".jpeg", ".bmp", ".ppm", ".pgm", ".gif", ".webp", ".tif", ".tiff"})
+# Whatever a file's name says: Pillow also knows PostScript, which it gives to an interpreter.
 FORMATS: Final = ("PNG", "JPEG", "BMP", "PPM", "GIF", "WEBP", "TIFF")
-"""Whatever a file's name says: Pillow also knows PostScript, which it gives to an interpreter."""
 ARRAY: Final = ".npy"
-MOST: Final = 100_000
-"""Files of a folder."""
+MOST: Final = 100_000  # Files of a folder.
 CHANNELS: Final = {1: "L", 3: "RGB", 4: "RGBA"}
 
 

@@ -98,11 +98,9 @@ def _classes(values: Sequence[Array]) -> NDArray[np.int64]:
 
 # How far each layer of the quantised model is from the float one: tensors of both, sample by sample.
 
-CLAMPS: Final = frozenset({"Relu", "Clip"})
-"""What the range of a quantised result does as well."""
+CLAMPS: Final = frozenset({"Relu", "Clip"})  # What the range of a quantised result does as well.
 
-INTEGERS: Final = "_quantized"
-"""Ends the names of integer operators' results."""
+INTEGERS: Final = "_quantized"  # Ends the names of integer operators' results.
 
 
 @dataclass(frozen=True)

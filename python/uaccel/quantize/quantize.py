@@ -54,8 +54,7 @@ class Quantised:
     weights: tuple[int, int]
     quality: Quality
     layers: tuple[LayerQuality, ...]
-    digest: str
-    """SHA-256 of the file."""
+    digest: str  # SHA-256 of the file.
     choice: Choice
     gains: Mapping[str, float]
 

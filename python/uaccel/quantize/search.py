@@ -110,8 +110,7 @@ def noise(quality: Quality) -> float:
 @dataclass(frozen=True)
 class Found:
     choice: Choice
-    gains: Mapping[str, float]
-    """What the outputs gain, in dB, by each layer that was chosen, where it alone is."""
+    gains: Mapping[str, float]  # What the outputs gain, in dB, by each layer that was chosen, where it alone is.
 
 
 NEAR: Final = 1e-6

@@ -23,6 +23,7 @@ from uaccel.util.files import quiet
 
 # What PT2E is told to quantise: every operator of floats, for integers from one end to the other.
 
+# Where the weights' output channels lie.
 WEIGHTED: Final[Mapping[str, int]] = {
     "conv1d": 0,
     "conv2d": 0,
@@ -30,10 +31,10 @@ WEIGHTED: Final[Mapping[str, int]] = {
     "conv_transpose1d": 1,
     "conv_transpose2d": 1,
 }
-"""Where the weights' output channels lie."""
+# The range of a quantised result does the same, so that it is quantised behind them.
 CLAMPS: Final = frozenset({"relu", "relu_", "relu6", "hardtanh", "hardtanh_", "clamp", "clamp_"})
-"""The range of a quantised result does the same, so that it is quantised behind them."""
 CLAMPED: Final = frozenset({*WEIGHTED, "add", "add_", "sub", "batch_norm"})
+# Their results have the scale of what they move.
 MOVES: Final = frozenset(
     {
         *("reshape", "view", "flatten", "permute", "transpose", "squeeze", "unsqueeze", "select", "slice", "expand"),
@@ -42,12 +43,10 @@ MOVES: Final = frozenset(
         *("chunk", "split", "split_with_sizes", "unflatten", "alias", "detach", "t", "numpy_T"),
     }
 )
-"""Their results have the scale of what they move."""
+# Of them the first operand alone is quantised.
 NORMS: Final = frozenset({"layer_norm", "batch_norm", "group_norm", "instance_norm", "embedding"})
-"""Of them the first operand alone is quantised."""
 
-SMALLEST: Final = 2.0**-24
-"""Scale."""
+SMALLEST: Final = 2.0**-24  # Scale.
 NOTE: Final = "quantization_annotation"
 
 
@@ -182,8 +181,7 @@ ADVICE: Final = "try --leave-out with the layer that it names"
 @dataclass(frozen=True)
 class TorchModel:
     path: Path
-    program: Any
-    """As PyTorch has exported programs."""
+    program: Any  # As PyTorch has exported programs.
     inputs: tuple[ModelInput, ...]
 
 

@@ -128,8 +128,7 @@ def _region(layer: Layer) -> dict[str, Any]:
 #
 # All of it is plain data, a part of the JSON of ``uaccel run`` (``docs/cli.md``).
 
-LONGEST_SOURCE: Final = 60_000
-"""Characters of one layer's C that are told; constants are not among them."""
+LONGEST_SOURCE: Final = 60_000  # Characters of one layer's C that are told; constants are not among them.
 
 
 def structure(compiled: Compiled, board: Board, file: Path, command: str) -> dict[str, Any]:

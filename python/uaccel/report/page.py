@@ -28,6 +28,7 @@ from uaccel.report.stored_run import HINT, Run, read_run, with_quantised
 from uaccel.report.svg import Section
 
 TEMPLATES: Final = Path(__file__).parent / "templates"
+# In the order of the page; a module with ``section(run)`` each.
 SECTIONS: Final = (
     header.header_section,
     graph.section,
@@ -39,9 +40,7 @@ SECTIONS: Final = (
     offload.offload_section,
     precision.section,
 )
-"""In the order of the page; a module with ``section(run)`` each."""
-LARGEST_TRACE: Final = 1_000_000
-"""Characters of a trace that the page carries; larger ones are drawn only."""
+LARGEST_TRACE: Final = 1_000_000  # Characters of a trace that the page carries; larger ones are drawn only.
 _UNSAFE: Final = {ord("<"): "\\u003c", ord(">"): "\\u003e", ord("&"): "\\u0026", 0x2028: "\\u2028", 0x2029: "\\u2029"}
 
 

@@ -16,10 +16,8 @@ from uaccel.report.svg import DETAILS, Section, count, drawing, ellipsize, perce
 
 # Repeated blocks of a network: runs of steps that come again right behind themselves, alike in all that is shown.
 
-LONGEST_FOLDED_NAME = 64
-"""Steps of a block."""
-FEWEST = 4
-"""Steps that must vanish into a fold."""
+LONGEST_FOLDED_NAME = 64  # Steps of a block.
+FEWEST = 4  # Steps that must vanish into a fold.
 
 
 @dataclass(frozen=True)
@@ -69,8 +67,7 @@ def _best(signatures: Sequence[Hashable], at: int) -> Fold | None:
 
 GAP, RANK_GAP, BEND = 24.0, 30.0, 10.0
 SWEEPS = 8
-MOST_BENDS = 20_000
-"""Beyond, long edges are drawn straight."""
+MOST_BENDS = 20_000  # Beyond, long edges are drawn straight.
 
 
 @dataclass(frozen=True)
@@ -95,8 +92,7 @@ class _Graph:
 
     widths: list[float]
     rank: list[int]
-    chains: list[list[int]]
-    """Of each edge: its beginning, its bends, its end."""
+    chains: list[list[int]]  # Of each edge: its beginning, its bends, its end.
     above: dict[int, list[int]] = field(default_factory=lambda: defaultdict(list))
     below: dict[int, list[int]] = field(default_factory=lambda: defaultdict(list))
     bends_from: int = 0
@@ -251,15 +247,14 @@ def spread(
 
 WIDTH, LOW, HIGH, MARGIN = 216.0, 42.0, 96.0, 10.0
 LETTERS: Final = 26
+# Letters of a tensor's name in a table: those that converters make of fused operators have hundreds.
 LONGEST: Final = 48
-"""Letters of a tensor's name in a table: those that converters make of fused operators have hundreds."""
 FIGURES: Final = (
     ("CPU cycles, estimated", "cycles_estimated"),
     ("CPU instructions", "instructions"),
     ("Accelerator cycles", "cycles"),
 )
-FOLDED_FROM: Final = 30
-"""Nodes from which on repeated blocks are folded as the page opens."""
+FOLDED_FROM: Final = 30  # Nodes from which on repeated blocks are folded as the page opens.
 
 
 @dataclass(frozen=True)

@@ -15,8 +15,7 @@ from uaccel.report.svg import DETAILS, Section, drawing, ellipsize, join_words, 
 
 HEIGHT, LEFT, BOTTOM, TOP, RIGHT = 340.0, 78.0, 34.0, 14.0, 12.0
 NARROWEST, WIDEST, WHOLE = 14.0, 240.0, 900.0
-LETTERS: Final = 48
-"""Of a name within a sentence: those that converters make of fused operators have hundreds."""
+LETTERS: Final = 48  # Of a name within a sentence: those that converters make of fused operators have hundreds.
 
 
 @dataclass(frozen=True)
@@ -266,8 +265,7 @@ def _row(row: Sequence[float], box: Box) -> tuple[list[Box], Box]:
 # What lies in flash: a rectangle for each constant and each piece of code, those of a layer together.
 
 WIDTH, FLASH_HEIGHT, HEAD = 960.0, 460.0, 17.0
-MOST = 60
-"""Rectangles of a group; the rest is one."""
+MOST = 60  # Rectangles of a group; the rest is one.
 SHARED, STARTUP, SESSION = "code that layers share", "start-up of the port", "test application"
 PARTS = {
     "code": SHARED,

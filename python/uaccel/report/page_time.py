@@ -10,26 +10,13 @@ from typing import Any, Final
 from markupsafe import Markup
 
 from uaccel.report.stored_run import LayerRow, Run
-from uaccel.report.svg import (
-    DETAILS,
-    Section,
-    count,
-    drawing,
-    ellipsize,
-    percent,
-    seconds,
-    tag,
-    text,
-    ticks,
-    title,
-)
+from uaccel.report.svg import DETAILS, Section, count, drawing, ellipsize, percent, seconds, tag, text, ticks, title
 from uaccel.util.text import CPU
 
 # When the CPU and each engine of each accelerator worked in one inference, and when they waited.
 
 WIDTH, LEFT, ROW, BAR, FOOT, RIGHT = 1300.0, 10.0, 44.0, 22.0, 26.0, 50.0
-FINEST: Final = 1.2
-"""Pixels below which neighbours become one."""
+FINEST: Final = 1.2  # Pixels below which neighbours become one.
 
 
 @dataclass(frozen=True)
@@ -194,8 +181,8 @@ def _amount(run: Run, number: float) -> str:
 
 ROOFLINE_WIDTH, HEIGHT, ROOFLINE_LEFT, BOTTOM, TOP, ROOFLINE_RIGHT = 720.0, 360.0, 64.0, 42.0, 12.0, 16.0
 FEATURES: Final = {"helium": (8.0, 8.0), "rvv": (8.0, 8.0), "dsp": (2.0, 4.0)}
+# int8 products a cycle by the widest multiply-accumulate, and bytes a cycle that a load brings.
 SCALAR: Final = (1.0, 4.0)
-"""int8 products a cycle by the widest multiply-accumulate, and bytes a cycle that a load brings."""
 
 
 @dataclass(frozen=True)

@@ -46,14 +46,11 @@ class LayerCost(Protocol):
     def waited(self) -> Waiting | None: ...
 
 
-SCHEMA: Final = 1
-"""Of the JSON of a run: counts up when a field changes its meaning."""
+SCHEMA: Final = 1  # Of the JSON of a run: counts up when a field changes its meaning.
 VIEW_FAMILY, TIR_FAMILY = "view", "tir"
-VIEWS: Final = frozenset({"reshape", "expand_dims", "squeeze", "flatten"})
-"""What is no work, wherever it runs."""
+VIEWS: Final = frozenset({"reshape", "expand_dims", "squeeze", "flatten"})  # What is no work, wherever it runs.
 _OF_ALL_TOGETHER: Final = ("instructions", "cycles_estimated", "core_cycles", "waited", "cycles", "seconds")
-Facts = Mapping[str, Any]
-"""Of a layer, as ``metadata.json`` has them."""
+Facts = Mapping[str, Any]  # Of a layer, as ``metadata.json`` has them.
 
 
 def layer_reports(

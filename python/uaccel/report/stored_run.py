@@ -16,8 +16,7 @@ from uaccel.util.text import CPU
 # A stored run as the sections of a page read it: what ``uaccel run --json`` wrote, however much of it there is.
 
 SCHEMA: Final = 1
-LARGEST: Final = 1 << 28
-"""Bytes of a stored run."""
+LARGEST: Final = 1 << 28  # Bytes of a stored run.
 HINT: Final = "wanted what 'uaccel run MODEL --json --details' writes"
 UNITS: Final = ("cycles", "instructions", "seconds")
 
@@ -175,8 +174,7 @@ def _malformed(data: Mapping[str, Any]) -> str:
 
 # What ``uaccel quantize --json`` wrote of the model that a run is about.
 
-QUANTIZED: Final = "quantized"
-"""The key of a run's data that holds it."""
+QUANTIZED: Final = "quantized"  # The key of a run's data that holds it.
 LARGEST_QUALITY_FILE: Final = 1 << 26
 WANTED: Final = "wanted what 'uaccel quantize MODEL --json' writes"
 

@@ -59,8 +59,8 @@ class Section:
     missing: str = ""
 
 
+# What to do where a stored run lacks something.
 DETAILS = "run the model with 'uaccel run MODEL --details --json', or with '--report FILE'"
-"""What to do where a stored run lacks something."""
 
 
 # Numbers as a page says them.

@@ -18,8 +18,7 @@ from uaccel.util.text import CPU
 # Results of a sweep as the sections of a page read them: what ``uaccel sweep`` wrote, a line for each row.
 
 GOOD: Final = ("right", "ran")
-LARGEST: Final = 1 << 30
-"""Bytes of a file of results."""
+LARGEST: Final = 1 << 30  # Bytes of a file of results.
 HINT: Final = "wanted what 'uaccel sweep' writes"
 
 
@@ -187,8 +186,7 @@ def known_figures(rows: Iterable[SweptRow]) -> list[Figure]:
 
 # A sweep's matrix as a map: models down, boards and accelerators across; the script fills in the chosen figure.
 
-Column = tuple[str, str, tuple[str, ...]]
-"""Board, accelerators, numbers of a design space."""
+Column = tuple[str, str, tuple[str, ...]]  # Board, accelerators, numbers of a design space.
 
 
 def heat_section(sweeps: Sequence[Sweep]) -> Section:
@@ -258,8 +256,8 @@ def history_of(sweeps: Sequence[Sweep]) -> History:
 
 TITLE: Final = "Design space"
 FIRST: Final = ("accelerator_cycles", "cycles_estimated", "instructions", "seconds")
+# What is drawn before somebody chooses: the first that is known.
 SECOND: Final = ("utilisation", "bytes_moved", "ram.total", "flash.total")
-"""What is drawn before somebody chooses: the first that is known."""
 
 
 def section(sweeps: Sequence[Sweep]) -> Section:

@@ -14,8 +14,7 @@ from uaccel.report.run_json import Accounted, Facts, LayerCost
 from uaccel.session.monitor import Job
 
 CPU_TRACK: Final = "cpu"
-WHOLE: Final = "work"
-"""The track of a device whose model does not tell of engines."""
+WHOLE: Final = "work"  # The track of a device whose model does not tell of engines.
 SCALE: Final = "1 us is 1 accelerator cycle or 1 CPU instruction; the first inference is shown"
 UNCOUNTED: Final = "this board counts no instructions: layers of the CPU have no width; run on an emulated board"
 

@@ -17,10 +17,8 @@ from uaccel.report.run_json import json_number
 
 # Tensors that a device computed, against what they should be: element by element, over all samples.
 
-FLOAT_TOLERANCE: Final = 1e-5
-"""Of floats that the CPU computes, relative: two compilers may differ in the last bits."""
-FARTHEST: Final = 16
-"""Steps, from which on differences are counted together."""
+FLOAT_TOLERANCE: Final = 1e-5  # Of floats that the CPU computes, relative: two compilers may differ in the last bits.
+FARTHEST: Final = 16  # Steps, from which on differences are counted together.
 STEPS, RELATIVE = "steps", "relative"
 
 
@@ -51,8 +49,7 @@ class Difference:
     got: float | int
     kind: str = "output"
     differing: int = 1
-    size: int = 1
-    """Elements of this tensor."""
+    size: int = 1  # Elements of this tensor.
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -113,26 +110,21 @@ class Comparison:
     """Of many tensors. ``tolerance`` is what accelerators that are not exact may differ by."""
 
     tolerance: float = 0
-    compared: int = 0
-    """Elements."""
-    unequal: int = 0
-    """Elements whose bits differ."""
-    at_limits: int = 0
-    """Elements that are the smallest or the largest of their type, where much saturates."""
-    tensors: list[str] = field(default_factory=list)
-    """Compared besides the outputs, by name."""
+    compared: int = 0  # Elements.
+    unequal: int = 0  # Elements whose bits differ.
+    at_limits: int = 0  # Elements that are the smallest or the largest of their type, where much saturates.
+    tensors: list[str] = field(default_factory=list)  # Compared besides the outputs, by name.
+    # Difference, in steps of integers, and of floats relative to the largest of their tensor.
     largest: dict[str, float] = field(default_factory=dict)
-    """Difference, in steps of integers, and of floats relative to the largest of their tensor."""
     first: Difference | None = None
-    beyond: Difference | None = None
-    """The first that is not within the tolerance."""
+    beyond: Difference | None = None  # The first that is not within the tolerance.
     power: float = 0.0
     noise: float = 0.0
     classes: int = 0
     agreeing: int = 0
+    # How far elements of integer tensors are off, by (name, kind).
+    # Samples whose largest element stands where it should, of those that have classes.
     steps: dict[tuple[str, str], Counter[int]] = field(default_factory=dict)
-    """How far elements of integer tensors are off, by (name, kind)."""
-    """Samples whose largest element stands where it should, of those that have classes."""
 
     def add(self, sample: int, name: str, expected: Array, got: Array, kind: str = "output") -> None:
         expected = np.asarray(expected).reshape(got.shape)
@@ -230,8 +222,7 @@ class Verdict:
 
     report: dict[str, Any]
     complaint: str = ""
-    sample: int = 0
-    """The one that the complaint is about."""
+    sample: int = 0  # The one that the complaint is about.
 
 
 # Tensors by content.

@@ -40,10 +40,8 @@ def count_blocks(marks: int) -> Iterator[Blocks]:
         yield Blocks(Path(folder) / "blocks.txt", marks)
 
 
-FIRST_INFERENCE = 2
-"""Readings of the counter: before and after it."""
-WRITTEN_AT_ONCE = 508
-"""Bytes of an input that a session sends in one piece to firmware as it is built here."""
+FIRST_INFERENCE = 2  # Readings of the counter: before and after it.
+WRITTEN_AT_ONCE = 508  # Bytes of an input that a session sends in one piece to firmware as it is built here.
 
 
 def readings_of_feeding(fed: int) -> int:

@@ -53,8 +53,7 @@ FOOTPRINT: Final = "footprint.json"
 class Source(Protocol):
     """Where firmware comes from."""
 
-    footprint: Footprint | None
-    """Of what was made without a hook after every layer."""
+    footprint: Footprint | None  # Of what was made without a hook after every layer.
 
     def firmware(self, *, observe: bool = False) -> Path: ...
 
@@ -178,18 +177,13 @@ class RunResult:
     run: BatchRun
     footprint: Footprint
     layers: list[LayerTime]
-    extra: BatchRun | None = None
-    """Of samples that only verification wanted: figures are those of the user's own."""
+    extra: BatchRun | None = None  # Of samples that only verification wanted: figures are those of the user's own.
+    # What layers gave for each sample, by (layer, output), where it was asked for.
     computed: list[dict[tuple[int, int], Array]] = field(default_factory=list)
-    """What layers gave for each sample, by (layer, output), where it was asked for."""
-    unread: str = ""
-    """Why it is missing though it was asked for, in words."""
-    cycles: CyclesEstimated | None = None
-    """Of one inference, where an emulated board counted its instructions."""
-    core: CoreCycles | None = None
-    """Of one inference, on a board that tells its core's own count."""
-    firmware: str = ""
-    """SHA-256 of what ran: of the program, or of the ELF file."""
+    unread: str = ""  # Why it is missing though it was asked for, in words.
+    cycles: CyclesEstimated | None = None  # Of one inference, where an emulated board counted its instructions.
+    core: CoreCycles | None = None  # Of one inference, on a board that tells its core's own count.
+    firmware: str = ""  # SHA-256 of what ran: of the program, or of the ELF file.
 
     @property
     def outputs(self) -> list[list[Array]]:
@@ -205,8 +199,7 @@ class Looks:
     extra: Sequence[list[Array]] = ()
     profile: bool = False
     read: Sequence[int] = ()
-    sequence: bool = False
-    """The samples are frames of one sequence."""
+    sequence: bool = False  # The samples are frames of one sequence.
 
 
 def run_on_board(

@@ -25,8 +25,7 @@ if TYPE_CHECKING:
 KIND: Final = "model"
 ARCHIVE_KIND: Final = "archive"
 TOLD, ARCHIVE = "told.json", "archive.tar"
-ACCELERATORS: Final = "uaccel.accelerators"
-"""The entry points of installed ones."""
+ACCELERATORS: Final = "uaccel.accelerators"  # The entry points of installed ones.
 
 
 @dataclass(frozen=True)

@@ -57,14 +57,11 @@ class ProjectRun:
     run: BatchRun
     layers: list[LayerTime]
     footprint: Footprint | None
-    extra: BatchRun | None = None
-    """Of samples that only verification wanted; they stand last in ``samples``."""
+    extra: BatchRun | None = None  # Of samples that only verification wanted; they stand last in ``samples``.
+    # What layers gave for each sample, by (layer, output), where it was asked for.
     computed: list[dict[tuple[int, int], Array]] = field(default_factory=list)
-    """What layers gave for each sample, by (layer, output), where it was asked for."""
-    real: bool = False
-    """On a board at a line, as far as that is known."""
-    unread: str = ""
-    """Why it is missing though it was asked for, in words."""
+    real: bool = False  # On a board at a line, as far as that is known.
+    unread: str = ""  # Why it is missing though it was asked for, in words.
     cycles: CyclesEstimated | None = None
 
     @property

@@ -38,6 +38,7 @@ from uaccel.tvm_api.executor import Executor
 Array = NDArray[Any]
 Samples = Sequence[Sequence[Array]]
 _LINEAR, _INTEGER = ((0, 2), (3, 5)), ((0, 2), (1, 3))
+# Operators that add products of integers up: where their two operands are, and the zero point of each.
 _SUMS = {
     "QLinearConv": _LINEAR,
     "QLinearMatMul": _LINEAR,
@@ -45,7 +46,6 @@ _SUMS = {
     "ConvInteger": _INTEGER,
     "MatMulInteger": _INTEGER,
 }
-"""Operators that add products of integers up: where their two operands are, and the zero point of each."""
 
 
 def onnx_runtime(path: Path, samples: Samples) -> tuple[str, list[list[Array]]] | None:
@@ -154,8 +154,7 @@ def _as_array(value: Any) -> Array:
 # roundings.
 # So a run is compared in steps of the outputs' scales, and elements one step apart are counted.
 
-_ARENA = 1 << 20
-"""More than any model has that is tried on it."""
+_ARENA = 1 << 20  # More than any model has that is tried on it.
 Runtime = Callable[[ImportedModel, Path, Samples], "tuple[str, list[list[Array]]] | None"]
 
 
@@ -281,8 +280,7 @@ NORMS: Final = (LAYER_NORM, GROUP_NORM, "relax.nn.instance_norm")
 RESIZE: Final = "relax.image.resize2d"
 PLACES: Final = ("align_corners", "asymmetric", "half_pixel", "pytorch_half_pixel")
 FLOAT, WIDE = "float32", "float64"
-NEAR: Final = 2.0**-24
-"""Of a step: what lies as near to the middle between two is one of float64's inexact middles."""
+NEAR: Final = 2.0**-24  # Of a step: what lies as near to the middle between two is one of float64's inexact middles.
 
 
 def real_opinion(model: ImportedModel, samples: Samples, outputs: Samples) -> Opinion | None:

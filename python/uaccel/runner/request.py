@@ -297,22 +297,17 @@ class ProjectRunOptions:
     repeat: int = 1
     profile: bool = False
     verify: bool = False
-    every_layer: bool = False
-    """``--verify layers``."""
+    every_layer: bool = False  # ``--verify layers``.
     port: str = ""
     trace: Path | None = None
     options: Mapping[str, OptionValue] = field(default_factory=dict)
     symbols: bool = False
-    sequence: bool = False
-    """The samples are frames: the model's state goes on from each to the next."""
+    sequence: bool = False  # The samples are frames: the model's state goes on from each to the next.
     verified_samples: int | None = None
     seed: int = 0
-    details: bool = False
-    """All that a report page shows, in the JSON."""
-    report: Path | None = None
-    """Where such a page is written."""
-    flashes: bool = True
-    """Write a model's firmware to a board at a line, where its board file says how."""
+    details: bool = False  # All that a report page shows, in the JSON.
+    report: Path | None = None  # Where such a page is written.
+    flashes: bool = True  # Write a model's firmware to a board at a line, where its board file says how.
 
     def add_symbols(self, report: dict[str, Any], taken: Footprint | None) -> None:
         """To the report's memory, where they were asked for."""
@@ -439,8 +434,7 @@ class Quiet:
 
 # How far a batch of inferences is, and what it will take.
 
-LONG: Final = 5.0
-"""Seconds, from which on a batch says what it will take."""
+LONG: Final = 5.0  # Seconds, from which on a batch says what it will take.
 
 
 class BatchProgress:

@@ -16,10 +16,9 @@ from uaccel.session.tensors import TensorType, ramp, read_arrays, samples_of
 
 # Inputs for a run when the user gives none: a ramp, and for verification those that show what a ramp hides.
 
-SAMPLES: Final = 8
-"""So many are verified with, where the user says nothing."""
+SAMPLES: Final = 8  # So many are verified with, where the user says nothing.
+# The largest number in tensors of 32 and 64 bits, which often are indices; the ramp has no larger ones either.
 WIDE: Final = 127
-"""The largest number in tensors of 32 and 64 bits, which often are indices; the ramp has no larger ones either."""
 
 
 def default_samples(tensors: Sequence[TensorType], count: int, seed: int = 0) -> list[list[Array]]:
@@ -66,8 +65,7 @@ def _random(tensor: TensorType, generator: np.random.Generator) -> Array:
 # Samples with labels: an .npz or .npy file or a folder of .npy files, and .npy, .csv or .txt.
 
 LABEL_COLUMNS: Final = ("label", "class")
-DIGITS: Final = 9
-"""Of a label, at most."""
+DIGITS: Final = 9  # Of a label, at most.
 
 
 @dataclass(frozen=True)

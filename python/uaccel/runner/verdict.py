@@ -33,8 +33,8 @@ from uaccel.runner.verify import (
 # What verification says of a run on a board: the numbers, and in words what is wrong.
 
 FAILED: Final = "verification failed"
+# Compiles with regions that end after the named layers, runs that, and gives the first wrong layer.
 Again = Callable[[tuple[str, ...]], "WrongLayer | None"]
-"""Compiles with regions that end after the named layers, runs that, and gives the first wrong layer."""
 
 
 class Subject(Protocol):

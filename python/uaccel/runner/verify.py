@@ -28,8 +28,7 @@ from uaccel.tvm_api.executor import Executor
 #
 # So blame falls on the layer that is wrong, and on none after it that is right for a wrong input.
 
-Key = tuple[int, int]
-"""A layer's number, and which of its outputs."""
+Key = tuple[int, int]  # A layer's number, and which of its outputs.
 Layers = Mapping[Key, Array]
 
 
@@ -49,8 +48,7 @@ class WrongLayer:
     sample: int = 0
     part_of: str = ""
     covers: tuple[str, ...] = ()
-    together: tuple[str, ...] = ()
-    """Layers before it that were judged as one with it."""
+    together: tuple[str, ...] = ()  # Layers before it that were judged as one with it.
 
     def __str__(self) -> str:
         whole = f", found by cutting region {self.part_of}," if self.part_of else ","
@@ -200,8 +198,7 @@ def _by_golden(call: EngineCall, inputs: list[Array]) -> list[Array]:
 # Whether a run is what the model means: its outputs, the tensors that outputs hide, and where asked every layer.
 
 Samples = Sequence[Sequence[Array]]
-Computed = Sequence[Mapping[Key, Array]]
-"""What layers gave, for each sample; empty where nothing was read."""
+Computed = Sequence[Mapping[Key, Array]]  # What layers gave, for each sample; empty where nothing was read.
 RELAX_HIDES: Final = frozenset(
     f"relax.{name}"
     for name in ("nn.softmax", "nn.log_softmax", "argmax", "argmin", "sigmoid", "tanh", "erf", "clip", "sign")

@@ -19,22 +19,16 @@ class BatchRun:
     """``outputs`` of every run, in the model's order; the rest is the most, or the first run's, as each says."""
 
     outputs: list[list[Array]]
-    stack: int
-    """The most bytes that a run took."""
-    instructions: int | None = None
-    """Of the first run; None where the device cannot count."""
-    seconds: float | None = None
-    """Of the fastest run."""
-    first_seconds: float | None = None
-    """Of the first one."""
-    cycles: int = 0
-    """That accelerators took in the first run, as they count."""
+    stack: int  # The most bytes that a run took.
+    instructions: int | None = None  # Of the first run; None where the device cannot count.
+    seconds: float | None = None  # Of the fastest run.
+    first_seconds: float | None = None  # Of the first one.
+    cycles: int = 0  # That accelerators took in the first run, as they count.
+    # What accelerators did in one run, by layer; layers that called none are missing.
     accounts: dict[int, Account] = field(default_factory=dict)
-    """What accelerators did in one run, by layer; layers that called none are missing."""
+    # Of the last run, by (layer, output), where they were asked for.
     layers: dict[tuple[int, int], Array] = field(default_factory=dict)
-    """Of the last run, by (layer, output), where they were asked for."""
-    sequence: bool = False
-    """The samples were the frames of one sequence."""
+    sequence: bool = False  # The samples were the frames of one sequence.
 
 
 def run_batch(
@@ -72,8 +66,7 @@ def run_batch(
 
 # What each layer takes and gives, of firmware that shows its layers.
 
-FEW: Final = 2
-"""Layers that are read in a run each; more of them in one run."""
+FEW: Final = 2  # Layers that are read in a run each; more of them in one run.
 SHOWING: Final = "'uaccel build DIR --observe' and 'uaccel flash DIR --option observe=yes'"
 NOT_SHOWN: Final = (
     "the firmware that runs there does not show its layers, so that outputs alone were compared: make it anew with "

@@ -33,8 +33,7 @@ from uaccel.session.connect import for_board
 
 # What is plugged in: serial ports and debug probes, each with the boards that it may be.
 
-USB_DEVICES: Final = Path("/sys/bus/usb/devices")
-"""Where Linux tells what is plugged in."""
+USB_DEVICES: Final = Path("/sys/bus/usb/devices")  # Where Linux tells what is plugged in.
 PROBES: Final[dict[str, str]] = {
     "0483:3744": "ST-LINK/V1",
     "0483:3748": "ST-LINK/V2",
@@ -51,10 +50,8 @@ PROBES: Final[dict[str, str]] = {
     "1d50:6018": "Black Magic Probe",
     **dict.fromkeys(("0403:6010", "0403:6011", "0403:6014"), "FTDI (JTAG)"),
 }
-MAKERS: Final = {"1366": "J-Link"}
-"""Makers of nothing but probes."""
-CMSIS_DAP: Final = "CMSIS-DAP"
-"""Whatever speaks that protocol has it in its product's name."""
+MAKERS: Final = {"1366": "J-Link"}  # Makers of nothing but probes.
+CMSIS_DAP: Final = "CMSIS-DAP"  # Whatever speaks that protocol has it in its product's name.
 
 
 @dataclass(frozen=True)
@@ -145,8 +142,7 @@ def _word(file: Path) -> str:
 # Which port a board is at: the one that is named, or the one whose USB identity is the board's.
 
 AUTO: Final = "auto"
-PROBE: Final = "rtt://pyocd"
-"""The only debug probe that is plugged in."""
+PROBE: Final = "rtt://pyocd"  # The only debug probe that is plugged in.
 
 
 class BoardAbsentError(DeviceError):
@@ -349,8 +345,7 @@ def _holder(descriptor: int) -> str:
 
 # Chips that pyOCD knows, where it is installed: their memories. It does not tell which core they have.
 
-LEAST: Final = 8 << 10
-"""Bytes; what is smaller are option bytes and the like."""
+LEAST: Final = 8 << 10  # Bytes; what is smaller are option bytes and the like.
 RAM_FROM, RAM_TO = 0x20000000, 0x30000000
 
 
@@ -393,10 +388,10 @@ def _joined(regions: list[Any]) -> list[tuple[int, int]]:
 FLASH_SECONDS: Final = 300.0
 LOG: Final = "flash.log"
 SHOWN_LINES: Final = 3
+# Lines that say what went wrong; pyOCD marks them with C and E.
 TELLING: Final = re.compile(
     r"\b(error|fail(ed|ure|s)?|cannot|can't|unable|denied|not found|timed? ?out)\b|^\d+ [CE] ", re.IGNORECASE
 )
-"""Lines that say what went wrong; pyOCD marks them with C and E."""
 
 
 @dataclass(frozen=True)
@@ -404,8 +399,7 @@ class Call:
     """One call of a tool."""
 
     command: tuple[str, ...]
-    folder: Path
-    """Where it runs."""
+    folder: Path  # Where it runs.
 
 
 def flash(board: Board, elf: Path, port: str | None = None, *, timeout: float = FLASH_SECONDS) -> None:

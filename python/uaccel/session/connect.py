@@ -19,21 +19,12 @@ from uaccel.build.project_api import IoTimeoutError, ProjectServer
 from uaccel.errors import DeviceError, UaccelError
 from uaccel.session.debug_probe import Area, GdbMemory, ProbeMemory, RttTransport
 from uaccel.session.message import describe_bytes
-from uaccel.session.transport import (
-    CHUNK as STREAM_CHUNK,
-)
-from uaccel.session.transport import (
-    WRITE_SECONDS,
-    FairClock,
-    StreamTransport,
-    Transport,
-    connect_tcp,
-)
+from uaccel.session.transport import CHUNK as STREAM_CHUNK
+from uaccel.session.transport import WRITE_SECONDS, FairClock, StreamTransport, Transport, connect_tcp
 
 # Serial ports and URLs: what a user writes behind ``--port``.
 
-BITS_PER_BYTE: Final = 10
-"""One start bit, eight of data, one stop bit."""
+BITS_PER_BYTE: Final = 10  # One start bit, eight of data, one stop bit.
 RTT: Final = "rtt://"
 NO_SUCH, IN_USE, FORBIDDEN = 2, 16, 13  # errno
 
@@ -160,10 +151,8 @@ class SerialTransport(Transport):
 
 # Firmware as a process of this computer: its standard input and output are the line.
 
-PATIENCE: Final = 2.0
-"""Seconds that a process has to end by itself after its input has."""
-CLOSING: Final = 20.0
-"""Seconds that it has after SIGTERM, by which it ends at once, unless it has a waveform to close."""
+PATIENCE: Final = 2.0  # Seconds that a process has to end by itself after its input has.
+CLOSING: Final = 20.0  # Seconds that it has after SIGTERM, by which it ends at once, unless it has a waveform to close.
 LOOKED_AT: Final = 1 << 16
 
 
@@ -226,8 +215,7 @@ class ProcessTransport(StreamTransport):
 # The line to firmware through a Project API server, uaccel's or any that speaks microTVM's protocol.
 
 CHUNK: Final = 1 << 16
-SLICE: Final = 0.1
-"""Seconds of one call. Some servers wait for all the bytes they are asked for, until time is up."""
+SLICE: Final = 0.1  # Seconds of one call. Some servers wait for all the bytes they are asked for, until time is up.
 
 
 class ProjectTransport(Transport):

@@ -21,13 +21,11 @@ ID: Final = b"SEGGER RTT".ljust(16, b"\0")
 HEAD: Final = struct.Struct("<16s2i")
 RING: Final = struct.Struct("<6I")
 MOST_RINGS: Final = 16
-CHUNK: Final = 1 << 12
-"""Bytes that are searched at a time."""
-SHORTEST_PAUSE, LONGEST_PAUSE = 0.0005, 0.01
-"""Seconds between two looks, while nothing comes."""
+CHUNK: Final = 1 << 12  # Bytes that are searched at a time.
+SHORTEST_PAUSE, LONGEST_PAUSE = 0.0005, 0.01  # Seconds between two looks, while nothing comes.
 FIND_SECONDS: Final = 5.0
+# How much of each area is searched at first: megabytes take a probe seconds, and variables lie at the front.
 NEAR: Final = 1 << 16
-"""How much of each area is searched at first: megabytes take a probe seconds, and variables lie at the front."""
 _WRITTEN, _READ = 12, 16
 
 
@@ -222,8 +220,7 @@ class RttTransport(Transport):
 
 # A device's memory through a debugger's server: OpenOCD, pyOCD, J-Link's or QEMU's, by GDB's remote protocol.
 
-MOST: Final = 1024
-"""Bytes of one packet; every server takes these."""
+MOST: Final = 1024  # Bytes of one packet; every server takes these.
 ANSWER_SECONDS: Final = 5.0
 TRY_SECONDS: Final = 0.5
 STOPPED: Final = (b"T", b"S")

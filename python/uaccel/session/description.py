@@ -17,18 +17,15 @@ from uaccel.session.tensors import TensorType
 
 # What a device says of its model: the JSON that the generated description holds.
 
-LARGEST_DESCRIPTION: Final = 1 << 22
-"""Bytes; a layer takes some 150 of them."""
+LARGEST_DESCRIPTION: Final = 1 << 22  # Bytes; a layer takes some 150 of them.
 DTYPES: Final = frozenset(
     ["bool", "float16", "float32", "float64", *(f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64))]
 )
 MOST_DIMENSIONS: Final = 32
 LONGEST_DIMENSION: Final = 1 << 32
 
-Kinds: TypeAlias = tuple[tuple[tuple[int, ...], str], ...]
-"""Shape and type of elements of each tensor."""
-Tensors: TypeAlias = tuple[Kinds, Kinds, tuple[Kinds, ...]]
-"""Of inputs, outputs and every layer."""
+Kinds: TypeAlias = tuple[tuple[tuple[int, ...], str], ...]  # Shape and type of elements of each tensor.
+Tensors: TypeAlias = tuple[Kinds, Kinds, tuple[Kinds, ...]]  # Of inputs, outputs and every layer.
 
 
 @dataclass(frozen=True)
@@ -37,8 +34,8 @@ class Identity:
 
     model_hash: bytes
     build: bytes
+    # Where they are known beside: what a description must say.
     tensors: Tensors | None = field(default=None, compare=False)
-    """Where they are known beside: what a description must say."""
 
 
 @dataclass(frozen=True)
@@ -61,15 +58,11 @@ class ModelInfo:
     inputs: tuple[TensorType, ...]
     outputs: tuple[TensorType, ...]
     layers: tuple[LayerInfo, ...]
-    observable: bool
-    """Layers can be read and timed."""
-    workspace_io: bool
-    """A run uses the inputs up."""
-    has_state: bool
-    """It keeps a state from one inference to the next."""
+    observable: bool  # Layers can be read and timed.
+    workspace_io: bool  # A run uses the inputs up.
+    has_state: bool  # It keeps a state from one inference to the next.
     ticks_per_second: int
-    details: Mapping[str, Any]
-    """The whole description, with quantisation and provenance."""
+    details: Mapping[str, Any]  # The whole description, with quantisation and provenance.
 
     @property
     def tensors(self) -> Tensors:
@@ -135,13 +128,10 @@ def _kinds(tensors: tuple[TensorType, ...]) -> Kinds:
 
 # The records that the objects ``layers`` and ``times`` consist of.
 
-LAYER: Final = struct.Struct("<HHI")
-"""layer, output, bytes; the data follows"""
-TIME: Final = struct.Struct("<HQQ")
-"""layer, ticks, instructions"""
+LAYER: Final = struct.Struct("<HHI")  # layer, output, bytes; the data follows
+TIME: Final = struct.Struct("<HQQ")  # layer, ticks, instructions
 INFERENCES: Final = struct.Struct("<I")
-ACCOUNT: Final = struct.Struct("<HIQI")
-"""layer, calls, cycles, fallbacks"""
+ACCOUNT: Final = struct.Struct("<HIQI")  # layer, calls, cycles, fallbacks
 NO_COUNT: Final = (1 << 64) - 1
 
 
@@ -165,11 +155,9 @@ class LayerTime:
     seconds: float | None
     instructions: int | None
     cycles_estimated: int | None = None
-    core_cycles: int | None = None
-    """The core's own count."""
+    core_cycles: int | None = None  # The core's own count.
     waited: Waited | None = None
-    hot: tuple[Spot, ...] = ()
-    """Where they go, as far as that is known."""
+    hot: tuple[Spot, ...] = ()  # Where they go, as far as that is known.
 
 
 @dataclass(frozen=True)

@@ -21,8 +21,7 @@ from uaccel.util.files import data_dir
 
 # Plugins for QEMU, which are sources of ours: built at first use for the QEMU that is there, and kept.
 
-SECOND_INTERFACE: Final = (9, 0)
-"""The version of QEMU that dropped the first plugin interface."""
+SECOND_INTERFACE: Final = (9, 0)  # The version of QEMU that dropped the first plugin interface.
 _FLAGS: Final = ("-std=c99", "-O2", "-fPIC", "-shared", "-fvisibility=hidden")
 _THUMB_BIT: Final = 1
 
@@ -32,13 +31,11 @@ class PluginSource:
     """``includes`` are folders of headers; ``generated`` are further sources, as text by file name."""
 
     name: str
-    about: str
-    """For messages: "the counting plugin"."""
+    about: str  # For messages: "the counting plugin".
     sources: Sequence[Path]
     includes: Sequence[Path] = ()
     generated: Mapping[str, str] = field(default_factory=dict)
-    remedy: str = ""
-    """Where QEMU takes no plugins: what to say of that beyond it."""
+    remedy: str = ""  # Where QEMU takes no plugins: what to say of that beyond it.
     flags: Sequence[str] = ()
     libraries: Sequence[str] = ()
 
@@ -135,8 +132,7 @@ def _reason(words: str) -> str:
 
 # Models of devices behind an emulated board: a plugin for QEMU that runs them, and a file that is the board's RAM.
 
-_LAYER: Final = "uaccel_account_state"
-"""Begins with the number of the layer under way."""
+_LAYER: Final = "uaccel_account_state"  # Begins with the number of the layer under way.
 _SYMBOLS: Final = {
     "rung": "uaccel_mailbox_rung",
     "mailbox": "uaccel_mailbox",

@@ -33,8 +33,7 @@ from uaccel.util.files import write_atomically
 # What a stand-in's flash memory takes: firmware for its processor, within its memories.
 
 MACHINES: Final = {"arm": 40, "riscv": 243}
-_MAGIC: Final = b"\x7fELF\x01\x01"
-"""32 bits, little endian."""
+_MAGIC: Final = b"\x7fELF\x01\x01"  # 32 bits, little endian.
 _SEGMENT: Final = struct.Struct("<8I")
 _LOAD: Final = 1
 
@@ -200,8 +199,8 @@ ORDERS: Final = ("look", "flash", "reset", "plug", "unplug", "on", "off", "stop"
 ORDER_SECONDS: Final = 30.0
 LONGEST_ORDER: Final = 1 << 16
 LOOK_SECONDS: Final = 0.5
+# Who has a port open reads it within this, and so does the board; what nobody reads is lost, as on any serial line.
 UNREAD_SECONDS: Final = 0.5
-"""Who has a port open reads it within this, and so does the board; what nobody reads is lost, as on any serial line."""
 
 
 class Desk:

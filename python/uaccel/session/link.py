@@ -30,10 +30,9 @@ from uaccel.session.transport import OVERHEAD, Decoder, Packet, Transport, encod
 
 # One request on its way, and the pieces of an object that a ``read`` brings back.
 
-OnData = Callable[[int, bytes], int]
-"""Takes an offset and bytes; tells how many of them were new."""
+OnData = Callable[[int, bytes], int]  # Takes an offset and bytes; tells how many of them were new.
+# Bytes of what a device sends in answer to one request, unless its size is known from elsewhere.
 LARGEST_OBJECT: Final = 1 << 26
-"""Bytes of what a device sends in answer to one request, unless its size is known from elsewhere."""
 MOST_GAPS: Final = 1024
 
 
@@ -51,10 +50,8 @@ class Request:
     unattended: bool = False
     sequence: int = 0
     frame: bytes = b""
-    ends: float | None = None
-    """When the model must be done, since the device has said that it runs."""
-    repaired: bool = False
-    """Sent again because a later one was answered first."""
+    ends: float | None = None  # When the model must be done, since the device has said that it runs.
+    repaired: bool = False  # Sent again because a later one was answered first.
     reply: bytes | None = None
     error: Error | None = None
 
@@ -118,12 +115,11 @@ LONGEST_PAUSE_WHILE_RUNNING: Final = 8.0
 MOST_DOUBLINGS: Final = 16
 SHOWN_BYTES: Final = 12
 LONGEST_HELLO_REPLY: Final = 512
-LEAST_BODY: Final = 16
-"""The longest request that is not cut into pieces, rounded up."""
+LEAST_BODY: Final = 16  # The longest request that is not cut into pieces, rounded up.
+# While a session begins: opening a port resets some boards, and a line may hold what an earlier one said.
 MOST_BOOTS: Final = 8
-"""While a session begins: opening a port resets some boards, and a line may hold what an earlier one said."""
+# How much longer than the line needs a byte may take: repetitions, answers, and a device that has other work.
 SLOWNESS: Final = 4.0
-"""How much longer than the line needs a byte may take: repetitions, answers, and a device that has other work."""
 
 
 class DeviceResetError(DeviceError):
@@ -151,12 +147,9 @@ class Timeouts:
     silence: float = 5.0
     run: float = 60.0
     operation: float = 30.0
-    write: float = 10.0
-    """Until the line takes what is sent."""
-    retries: int = 12
-    """How often one request is sent again, whatever else arrives."""
-    slowest: float = 500.0
-    """Bytes in a second, of a line whose speed is not known."""
+    write: float = 10.0  # Until the line takes what is sent.
+    retries: int = 12  # How often one request is sent again, whatever else arrives.
+    slowest: float = 500.0  # Bytes in a second, of a line whose speed is not known.
 
 
 @dataclass

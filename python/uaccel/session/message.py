@@ -56,6 +56,7 @@ def describe_bytes(words: bytes | str) -> str:
 
 # What an accelerator's driver returns, in words: the codes of firmware/include/uaccel_accelerator.h.
 
+# Where the driver says nothing more of it. Those that are missing here are a vendor's own.
 CODES: Final = {
     1: "the device did not finish",
     2: "the device reports an error",
@@ -66,4 +67,3 @@ CODES: Final = {
     7: "the command stream is damaged or truncated",
     8: "the driver was asked for something that the device cannot do",
 }
-"""Where the driver says nothing more of it. Those that are missing here are a vendor's own."""

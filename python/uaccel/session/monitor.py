@@ -18,8 +18,7 @@ from uaccel.session.transport import Transport, decode
 
 # Listening to a board: its log, its faults, and what it says that is no frame.
 
-SLICE: Final = 0.2
-"""Seconds between two looks whether it is over."""
+SLICE: Final = 0.2  # Seconds between two looks whether it is over.
 LONGEST: Final = 1 << 16
 Kind = Literal["log", "fault", "boot", "text"]
 
@@ -104,8 +103,8 @@ def listen(transport: Transport, seconds: float | None) -> Iterator[Heard]:
 
 # When the engines of accelerators' device models worked: what the models tell while a session runs.
 
+# Names the file; processes and emulators that are started hand it on to the models.
 VARIABLE: Final = "UACCEL_DEVICE_TIMELINE"
-"""Names the file; processes and emulators that are started hand it on to the models."""
 
 
 @dataclass(frozen=True)

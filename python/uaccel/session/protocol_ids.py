@@ -15,8 +15,7 @@ from uaccel.session.message import Message
 VERSION: Final = 1
 FROM_DEVICE: Final = 0x80
 MOST_RUNS: Final = 65535
-HEADER: Final = Struct("<BHI")
-"""type, sequence, token"""
+HEADER: Final = Struct("<BHI")  # type, sequence, token
 
 
 class Type(IntEnum):

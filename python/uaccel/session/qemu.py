@@ -69,12 +69,11 @@ def plugin_options(plugin: Path, firmware: Path, blocks: Blocks | None = None) -
 
 # Emulated boards: QEMU's command line for a board, a transport to it, and a stand-in for a board on the bench.
 
+# How instructions are counted. ``plugin``: exactly. ``time``: by QEMU's clock, which then advances by a nanosecond
+# for each; exact to the tick of the board's timer and what interrupts took, and slow. ``auto``: by the plugin where
+# it can be had, else by the clock. ``off`` is fastest.
 Counting = Literal["auto", "plugin", "time", "off"]
-"""How instructions are counted. ``plugin``: exactly. ``time``: by QEMU's clock, which then advances by a nanosecond for
-each; exact to the tick of the board's timer and what interrupts took, and slow. ``auto``: by the plugin where it can be
-had, else by the clock. ``off`` is fastest."""
-INSTRUCTIONS_PER_SECOND: Final = 1e9
-"""By QEMU's clock."""
+INSTRUCTIONS_PER_SECOND: Final = 1e9  # By QEMU's clock.
 _BY_THE_CLOCK: Final = ("-icount", "shift=0")
 START_SECONDS: Final = 10.0
 STOP_SECONDS: Final = 5.0

@@ -51,19 +51,16 @@ from uaccel.session.transport import Transport
 
 EVERY_LAYER: Final = 0xFFFF
 TO_THE_END: Final = 0xFFFFFFFF
+# Of a model's status below -65536: the driver's code, which has a sign, below the layer's number.
 CODE_BITS, CODE_MASK, CODE_SIGN, LAYER_MASK = 16, 0xFFFF, 0x8000, 0x7FFF
-"""Of a model's status below -65536: the driver's code, which has a sign, below the layer's number."""
-ATTEMPTS: Final = 10
-"""How often what is missing of an object is asked for."""
-AHEAD: Final = 4
-"""How many inferences are under way at most."""
+ATTEMPTS: Final = 10  # How often what is missing of an object is asked for.
+AHEAD: Final = 4  # How many inferences are under way at most.
 KEPT_LOG_LINES: Final = 1000
-SLACK: Final = 10.0
-"""How much longer than the first of many runs each of the others may take."""
+SLACK: Final = 10.0  # How much longer than the first of many runs each of the others may take.
+# Of layers, where instructions are counted by a clock that now and then is off by a tick: the middle one holds.
 CLOCK_READINGS: Final = 5
-"""Of layers, where instructions are counted by a clock that now and then is off by a tick: the middle one holds."""
+# Seconds that such a clock goes on by itself before a measurement: its ticks then begin with it.
 CLOCK_PAUSE: Final = 0.005
-"""Seconds that such a clock goes on by itself before a measurement: its ticks then begin with it."""
 ACCOUNTS_LABEL: Final = "read what accelerators did"
 WRITE_LABEL: Final = "write the inputs"
 WRITE_HEAD: Final = Write.LAYOUT.size
@@ -79,10 +76,8 @@ class Result:
     seconds: float | None
     instructions: int | None
     stack: int
-    calls: int = 0
-    """Of accelerators."""
-    cycles: int = 0
-    """That accelerators took, as they count."""
+    calls: int = 0  # Of accelerators.
+    cycles: int = 0  # That accelerators took, as they count.
 
 
 @dataclass(frozen=True)
@@ -93,8 +88,7 @@ class Timing:
     seconds: float | None
     least_seconds: float | None
     instructions: float | None
-    cycles: float = 0.0
-    """That accelerators took, as they count."""
+    cycles: float = 0.0  # That accelerators took, as they count.
 
 
 @dataclass(frozen=True)

@@ -22,10 +22,9 @@ from uaccel.session.link import Timeouts
 from uaccel.session.qemu import Blocks
 from uaccel.session.transport import WRITE_SECONDS
 
+# A simulated core is a thousand times slower than a real one.
 SIMULATED_TIMEOUTS: Final = Timeouts(answer=20, silence=600, run=36000, operation=3600, write=600)
-"""A simulated core is a thousand times slower than a real one."""
-TOLD_EVERY: Final = 5.0
-"""Seconds between two lines of progress."""
+TOLD_EVERY: Final = 5.0  # Seconds between two lines of progress.
 
 
 def rtl_run(board: Board) -> RtlRun | None:

@@ -58,8 +58,7 @@ class Transport(ABC):
 # Transports over file descriptors: pipes of a process, sockets, terminals.
 
 CHUNK: Final = 1 << 16
-MOST_ARRIVED: Final = 1 << 24
-"""Bytes that are taken in while the other end takes none."""
+MOST_ARRIVED: Final = 1 << 24  # Bytes that are taken in while the other end takes none.
 
 
 class StreamTransport(Transport):
@@ -164,8 +163,7 @@ def connect_tcp(host: str, port: int, *, name: str = "", timeout: float = 5.0) -
 
 # Time as a process has it: what it waited for a processor, on a busy computer, does not count.
 
-LOOK_SECONDS: Final = 0.05
-"""Until it is asked again how long the process has waited."""
+LOOK_SECONDS: Final = 0.05  # Until it is asked again how long the process has waited.
 
 
 class FairClock:
@@ -195,10 +193,8 @@ def _waits(pid: int) -> Iterator[float]:
 # Packets on the line: a CRC-32 behind each, zeros taken out by COBS, a zero as the end of a frame.
 
 CRC_BYTES: Final = 4
-OVERHEAD: Final = HEADER.size + CRC_BYTES
-"""Bytes of a packet beside its body."""
-LONGEST_FRAME: Final = 1 << 17
-"""Longer than any device may send: what goes on without a zero beyond this is noise."""
+OVERHEAD: Final = HEADER.size + CRC_BYTES  # Bytes of a packet beside its body.
+LONGEST_FRAME: Final = 1 << 17  # Longer than any device may send: what goes on without a zero beyond this is noise.
 
 
 @dataclass(frozen=True)

@@ -166,12 +166,10 @@ def _compiled(module: Any, accelerator: Accelerator, board: str) -> Compiled:
 # Random layers of each operation on the accelerator's model and on its RTL, held to what they mean; the first that is
 # wrong is made as small as can be and told with all that is known of it.
 
+# The operators that layers are drawn of.
 FAMILIES: Final = ("conv2d", "depthwise_conv2d", "fully_connected", "add", "sub", "average_pool2d", "max_pool2d")
-"""The operators that layers are drawn of."""
-AT_ONCE: Final = 25
-"""Layers of one firmware."""
-TRIES: Final = 400
-"""Draws for one layer that the description takes."""
+AT_ONCE: Final = 25  # Layers of one firmware.
+TRIES: Final = 400  # Draws for one layer that the description takes.
 ROUNDS: Final = 5
 CANDIDATES: Final = 8
 
@@ -307,8 +305,7 @@ class CheckRequest:
     seed: int = 0
     board: str = "host"
     waves: Path | None = None
-    stalls: int | None = None
-    """A seed: the memory lets the RTL wait."""
+    stalls: int | None = None  # A seed: the memory lets the RTL wait.
 
     @property
     def devices(self) -> list[Devices]:

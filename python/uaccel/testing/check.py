@@ -25,10 +25,9 @@ from uaccel.testing.outcome import Outcome, Values
 
 Array = NDArray[Any]
 Sample = list[Array]
+# Opens a session with a board that runs the product; with True one whose layers can be read.
 Open = Callable[[Product, bool], AbstractContextManager[Session]]
-"""Opens a session with a board that runs the product; with True one whose layers can be read."""
-Cut = Callable[[Product, tuple[str, ...]], Product]
-"""The same model with regions that end after the named layers."""
+Cut = Callable[[Product, tuple[str, ...]], Product]  # The same model with regions that end after the named layers.
 
 LATER_FRAME = "in which layer cannot be told: frames before it made the state; only a first frame is looked into"
 

@@ -36,13 +36,13 @@ _HARNESS: Final = Path(__file__).with_name("driver_harness.c")
 _GUARD: Final = 64
 _FILLING: Final = 0xA5
 
+# Compilers that a driver should be clean with, and what makes them compile for a microcontroller.
 TARGETS: Final = {
     "gcc": (),
     "clang": (),
     "arm-none-eabi-gcc": ("-mcpu=cortex-m4", "-mthumb"),
     "riscv64-unknown-elf-gcc": ("-march=rv32imac", "-mabi=ilp32", "--specs=picolibc.specs"),
 }
-"""Compilers that a driver should be clean with, and what makes them compile for a microcontroller."""
 
 
 class DriverUnderTest:

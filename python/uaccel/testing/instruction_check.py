@@ -21,8 +21,7 @@ from uaccel.runner.request import MODEL, RTL, WAVES, environment
 from uaccel.session.device_models import PluginSource, build_library
 from uaccel.util.files import data_dir
 
-STEPS: Final = 64
-"""Of a program."""
+STEPS: Final = 64  # Of a program.
 WORD: Final = 1 << 32
 
 Progress = Callable[[str], None]

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+# Arrays by name, of one sample or of several along a first axis; the array alone where there is one name; or an .npz
+# file with them.
 Values: TypeAlias = "Mapping[str, Any] | NDArray[Any] | str | Path"
-"""Arrays by name, of one sample or of several along a first axis; the array alone where there is one name; or an
-.npz file with them."""
 
 
 @dataclass(frozen=True)
@@ -40,5 +40,5 @@ class Outcome:
     seconds: float | None
     instructions: int | None
     stack: int
+    # How often accelerators' drivers called their devices in one inference, by layer, as they counted.
     calls: dict[str, int] = field(default_factory=dict)
-    """How often accelerators' drivers called their devices in one inference, by layer, as they counted."""

@@ -90,13 +90,13 @@ SIGNED: Final = ("zero_in", "zero_out")
 LEAST: Final = dict.fromkeys(
     ("top", "left", "bottom", "right", "zero_in", "zero_out", "fill", "clamped", "biased", "shifted"), 0
 )
+# What may have nothing to do with a fault.
 TOGETHER: Final = (
     ("batch", "channels", "filters", "depth", "groups", "fill", "clamped", "biased", "shifted", "zero_in", "zero_out"),
     ("batch", "fill", "clamped", "biased", "shifted", "zero_out"),
     ("kernel_height", "stride_height", "top", "bottom", "height", "dilation_height"),
     ("kernel_width", "stride_width", "left", "right", "width", "dilation_width"),
 )
-"""What may have nothing to do with a fault."""
 WINDOWED: Final = ("conv2d", "depthwise_conv2d")
 
 

@@ -158,8 +158,8 @@ def with_type(call: Any, args: list[Any], old: str, new: str) -> Any:
     return relax.Call(call.op, args, attrs)
 
 
+# TVM's matcher takes the operands of these patterns for granted: it would see products in quotients.
 _LOOKED_INTO = ("relax.multiply", "relax.divide")
-"""TVM's matcher takes the operands of these patterns for granted: it would see products in quotients."""
 
 
 def operator_pattern(name: str) -> Any:
@@ -279,8 +279,8 @@ def main_result(module: Any) -> Any:
     return module["main"].body.body
 
 
+# What TVM's type rules raise where an operator's operands do not go together.
 TYPE_ERRORS = (TypeError, ValueError, tvm.error.InternalError)
-"""What TVM's type rules raise where an operator's operands do not go together."""
 
 
 class ModuleBuilder:

@@ -9,21 +9,11 @@ from typing import Any, Final
 import numpy as np
 
 from uaccel.model import Array, StateSpec
-from uaccel.tvm_api import (
-    main_bindings,
-    relax,
-    structural_equal,
-    structural_hash,
-    te,
-    tirx,
-    tvm,
-    with_all_bindings,
-)
+from uaccel.tvm_api import main_bindings, relax, structural_equal, structural_hash, te, tirx, tvm, with_all_bindings
 
 # The exact meaning of a module, executed by TVM on this machine: what ``--verify`` compares with.
 
-KEPT: Final = 4
-"""How many built modules a process keeps: rows of a sweep that differ in the board alone mean the same."""
+KEPT: Final = 4  # How many built modules a process keeps: rows of a sweep that differ in the board alone mean the same.
 _kept: OrderedDict[tuple[int, bool], tuple[Any, Any]] = OrderedDict()
 
 

@@ -53,11 +53,11 @@ class TvmRefusalError(Exception):
 
 
 UNKNOWN: Final = "TVM cannot express it for these types, shapes and options"
+# What only somebody who knows TVM's code can read.
 _INTERNALS: Final = re.compile(
     r"#|::|->|==|0x|__|<class|\b[TR]\.|\b(?:tvm|tirx?|relax|numpy|self|assert\w*|NoneType|InternalError|Metadata)\b|"
     r"Check failed|has no attribute|(?:positional|keyword) argument|object is not|bytes-like|int\(\)|\w+Expr\b|\bPrim"
 )
-"""What only somebody who knows TVM's code can read."""
 
 
 def plain(text: str) -> str:

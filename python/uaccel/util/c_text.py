@@ -22,10 +22,8 @@ from uaccel.util.text import c_character, comment_safe
 WIDTH: Final = 110
 INDENT: Final = "    "
 LONGEST_NAME: Final = 90
-UNBROKEN: Final = "\0"
-"""A space at which ``filled`` breaks no line."""
-_BREAK: Final = "\1"
-"""Before a space that is not there unless a line is broken at it."""
+UNBROKEN: Final = "\0"  # A space at which ``filled`` breaks no line.
+_BREAK: Final = "\1"  # Before a space that is not there unless a line is broken at it.
 
 
 def quote_comment(name: str) -> str:
@@ -181,14 +179,12 @@ def literal(value: float, dtype: str) -> str:
 
 # Arrays as C text. Those of bytes are made by numpy: networks of the field have a hundred million of them.
 
+# Bytes of constants from which a model's longer arrays of bytes become strings.
+#
+# A compiler keeps each number of a list as a node of a tree, which takes a hundred bytes and a microsecond: minutes
+# and gigabytes for a network of the field. Of a string it keeps the bytes.
 COMPACT_FROM: Final = 1 << 20
-"""Bytes of constants from which a model's longer arrays of bytes become strings.
-
-A compiler keeps each number of a list as a node of a tree, which takes a hundred bytes and a microsecond: minutes and
-gigabytes for a network of the field. Of a string it keeps the bytes.
-"""
-SHORTEST: Final = 4096
-"""An array that is shorter stays a list of numbers in any model."""
+SHORTEST: Final = 4096  # An array that is shorter stays a list of numbers in any model.
 
 SUPPRESSED: Final = """\
 /* Long arrays are string literals here: compilers read them in seconds, and lists of numbers in minutes. */
@@ -200,10 +196,8 @@ SUPPRESSED: Final = """\
 #endif
 """
 
-_IN_A_STRING: Final = 26
-"""Bytes in a line of a literal."""
-_AT_ONCE: Final = 1 << 16
-"""Lines that are made together: the pieces that numpy makes on the way stay small."""
+_IN_A_STRING: Final = 26  # Bytes in a line of a literal.
+_AT_ONCE: Final = 1 << 16  # Lines that are made together: the pieces that numpy makes on the way stay small.
 
 
 def array_body(array: NDArray[Any]) -> str:

@@ -24,8 +24,8 @@ from uaccel.util.files import data_dir
 
 # What a result depends on, as one digest: files by their content, programs by what lies in PATH.
 
+# Whose versions may change what is compiled; those that are not installed count as such.
 PACKAGES: Final = ("apache-tvm", "apache-tvm-ffi", "numpy", "onnx", "torch", "ortools")
-"""Whose versions may change what is compiled; those that are not installed count as such."""
 _NO_SOURCES: Final = (".pyc", ".pyo", ".orig", ".swp")
 _VARIABLES: Final = ("ASM", "ASMFLAGS", "CC", "CFLAGS", "CPATH", "CPPFLAGS", "CXX", "CXXFLAGS", "LDFLAGS")
 _PREFIXES: Final = ("CMAKE_", "COMPILER_", "CPLUS_INCLUDE_", "C_INCLUDE_", "GCC_", "LIBRARY_", "UACCEL_IMPORT_")
@@ -110,16 +110,13 @@ def programs_digest(names: Iterable[str]) -> list[Any]:
 VARIABLE: Final = "UACCEL_CACHE"
 OBJECTS: Final = "UACCEL_OBJECTS"
 OFF: Final = "off"
-LIMIT: Final = 4 << 30
-"""Bytes, beyond which what was used longest ago is removed."""
+LIMIT: Final = 4 << 30  # Bytes, beyond which what was used longest ago is removed.
 MANIFEST: Final = "manifest.json"
 _PENDING: Final = "new"
-_PARTS: Final = 6
-"""Binary digits: a limit may be exceeded by this part of it, by each process."""
+_PARTS: Final = 6  # Binary digits: a limit may be exceeded by this part of it, by each process.
+# Bytes that this process added since it looked at all entries, by folder and limit.
 _GROWN: Final[dict[tuple[Path, int], int]] = {}
-"""Bytes that this process added since it looked at all entries, by folder and limit."""
-_STALE: Final = 24 * 60 * 60
-"""Seconds, after which what somebody began to write counts as left behind."""
+_STALE: Final = 24 * 60 * 60  # Seconds, after which what somebody began to write counts as left behind.
 
 
 def cache_folder() -> Path:

@@ -117,8 +117,7 @@ if sys.version_info >= (3, 11):
 else:
     import tomli as tomllib
 
-TomlError = tomllib.TOMLDecodeError
-"""A ValueError with the place of a mistake in the syntax."""
+TomlError = tomllib.TOMLDecodeError  # A ValueError with the place of a mistake in the syntax.
 DEEPEST: Final = 64
 _LIMIT: Final = 1 << 64
 _DEEP: Final = "values are nested too deeply"
@@ -164,8 +163,9 @@ def _checked(value: Any, depth: int = 0) -> Any:
 
 CODE: Final = "codegen/host"
 PROJECT: Final = "templates/project"
+# What a firmware project takes over as it stands, by path in it: what its board needs.
 ACCELERATORS: Final = "project/accelerators"
-"""What a firmware project takes over as it stands, by path in it: what its board needs."""
+# They are there even when nothing is in them.
 FOLDERS: Final = (
     f"{CODE}/src",
     f"{CODE}/include",
@@ -175,7 +175,6 @@ FOLDERS: Final = (
     "src",
     "templates",
 )
-"""They are there even when nothing is in them."""
 
 
 def write_tar(stream: IO[bytes], files: Mapping[str, bytes]) -> None:
@@ -263,8 +262,7 @@ DataFolder = Literal["boards", "firmware", "project_template", "accelerators", "
 _PACKAGE: Final = Path(__file__).resolve().parent.parent
 _INSTALLED: Final = _PACKAGE / "_data"
 _CHECKOUT: Final = _PACKAGE.parent.parent
-_ELSEWHERE: Final = {"models": "tests/models"}
-"""Folders that a checkout has under another name."""
+_ELSEWHERE: Final = {"models": "tests/models"}  # Folders that a checkout has under another name.
 
 
 def data_dir(name: DataFolder) -> Path:
@@ -277,8 +275,7 @@ def data_dir(name: DataFolder) -> Path:
     return folder
 
 
-ACCELERATOR_GROUP: Final = "uaccel.accelerators"
-"""Of entry points, by which other packages bring accelerators."""
+ACCELERATOR_GROUP: Final = "uaccel.accelerators"  # Of entry points, by which other packages bring accelerators.
 ACCELERATOR_FILE: Final = "accelerator.py"
 
 

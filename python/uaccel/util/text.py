@@ -13,14 +13,12 @@ from uaccel.errors import escape_terminal, one_line
 
 # Words that reports and archives share: readers of either compare them.
 
-CPU: Final = "cpu"
-"""The engine that computes what no accelerator does."""
+CPU: Final = "cpu"  # The engine that computes what no accelerator does.
+# The way to compute that an arena's lower bound is about; another one may take less.
 BOUNDED: Final = "layer by layer, outputs over what is read of their inputs"
-"""The way to compute that an arena's lower bound is about; another one may take less."""
-BOUNDED_ONCE: Final = "layer by layer, outputs beside their inputs"
-"""That of archives that say nothing of it."""
+BOUNDED_ONCE: Final = "layer by layer, outputs beside their inputs"  # That of archives that say nothing of it.
+# In a project's ``board``: its firmware speaks the benchmark's protocol, and serves no session.
 BENCHMARK_HEADER: Final = "uaccel_mlperf_tiny.h"
-"""In a project's ``board``: its firmware speaks the benchmark's protocol, and serves no session."""
 
 
 # The nearest known word to a mistyped one, for error messages.
@@ -108,11 +106,11 @@ _WORDS: Final = """
     i386 linux mips powerpc sparc sun unix PPC
     ATOMIC_UNGETC FALLTHROUGH FAST_STRCMP POSIX_IO PREFER_SIZE_OVER_SPEED TINY_STDIO"""
 _RESERVED: Final = frozenset(_WORDS.split())
+# Of the headers that generated code includes, and of itself.
 _MACROS: Final = re.compile(
     r"U?INT\w*_(C|MAX|MIN|WIDTH)|(SIZE|PTRDIFF|WCHAR|WINT|SIG_ATOMIC)_(MAX|MIN|WIDTH)|HUGE_VAL[FL]?"
     r"|(TVMGEN|UACCEL|FP|FLT|DBL|LDBL|EXT|HAVE|MATH|NEWLIB|PICOLIBC)_\w+|M_(?=\w*[A-Z])\w+"
 )
-"""Of the headers that generated code includes, and of itself."""
 
 
 def is_reserved(name: str) -> bool:

@@ -22,8 +22,7 @@ from uaccel.util.text import pieces, round_up
 # A chain computes a band of its last output's rows after the other. For each of them every layer computes the rows that
 # the layers behind it read. What two neighbouring bands both read is computed for each of them.
 
-Rows = dict[str, range]
-"""Of tensors: what a band computes or reads."""
+Rows = dict[str, range]  # Of tensors: what a band computes or reads.
 
 
 @dataclass(frozen=True)
@@ -199,8 +198,7 @@ def _rows(origin: int, shape: Shape, rows: range) -> Placed:
 
 # Where the tensors and the weights of a chain lie on chip while its bands pass.
 
-WAYS: Final = 3
-"""To share the weight memory that are compared."""
+WAYS: Final = 3  # To share the weight memory that are compared.
 
 
 def placed(
@@ -302,17 +300,12 @@ def _fitted(memory: Memory, wanted: Sequence[Block], taken: Taken) -> Mapping[st
 
 # Which successive layers pay as chains, and how high their bands are.
 
-MOST: Final = 6
-"""Layers of a chain."""
-TRIED: Final = 4
-"""Chains of the same layers that are played through."""
-SLACK: Final = 1.1
-"""By how much estimates may be wrong."""
-LONGEST: Final = 400
-"""Bands times layers of a chain that is still tried."""
+MOST: Final = 6  # Layers of a chain.
+TRIED: Final = 4  # Chains of the same layers that are played through.
+SLACK: Final = 1.1  # By how much estimates may be wrong.
+LONGEST: Final = 400  # Bands times layers of a chain that is still tried.
 
-Step = LayerPlan | Chain
-"""Of a region, in order: a layer on its own, or some of them that pass rows to each other."""
+Step = LayerPlan | Chain  # Of a region, in order: a layer on its own, or some of them that pass rows to each other.
 
 
 @dataclass(frozen=True)

@@ -62,8 +62,7 @@ def octets(word: int, *names: str, signed: bool = False) -> tuple[Field, ...]:
     return tuple(Field(name, word, 8 * at, 8, signed) for at, name in enumerate(names) if name)
 
 
-Formats = Mapping[str, Format]
-"""By the kind of command."""
+Formats = Mapping[str, Format]  # By the kind of command.
 
 
 def pack(layout: Format, values: Mapping[str, int], tokens: Tokens) -> bytes:

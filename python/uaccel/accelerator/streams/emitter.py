@@ -264,8 +264,7 @@ def _where(layer: Layer, part: Part) -> str:
 
 # The best tiling of a layer: all sensible ones estimated, the most promising ones played through.
 
-LONGEST: Final = 400
-"""Parts of a layer that is still played through; beyond, the estimate decides."""
+LONGEST: Final = 400  # Parts of a layer that is still played through; beyond, the estimate decides.
 
 
 @dataclass(frozen=True)

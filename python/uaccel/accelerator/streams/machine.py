@@ -125,8 +125,7 @@ class Results(NamedTuple):
 BLOCK: Final = 32
 KIND_BITS: Final = 3
 PLAIN: Final = 7
-ONES: Final = 16
-"""Of a number, that are looked at in a cycle."""
+ONES: Final = 16  # Of a number, that are looked at in a cycle.
 
 
 @dataclass(frozen=True)
@@ -418,10 +417,8 @@ class Unpacking:
 # The bus that fetching, loading and storing share, and the memories behind it: how long words take to come.
 
 RAM, CONSTANTS = range(2)
-FIRST_COMMAND = 1 << 60
-"""The word in which the stream begins: no place's."""
-PLACE = 1 << 40
-"""Words from place to place."""
+FIRST_COMMAND = 1 << 60  # The word in which the stream begins: no place's.
+PLACE = 1 << 40  # Words from place to place.
 
 
 @dataclass(frozen=True)

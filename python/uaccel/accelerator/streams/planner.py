@@ -9,14 +9,7 @@ from typing import Final
 
 from uaccel.accelerator.machine import Tiling, Timeline
 from uaccel.accelerator.region import Region
-from uaccel.accelerator.streams.chain import (
-    Chain,
-    Step,
-    StreamRegion,
-    emitted,
-    spans,
-    with_chains,
-)
+from uaccel.accelerator.streams.chain import Chain, Step, StreamRegion, emitted, spans, with_chains
 from uaccel.accelerator.streams.commands import TOKENS, Synchronised
 from uaccel.accelerator.streams.emitter import USUAL, Constants, Effort, TilingProblem, best, feasible
 from uaccel.accelerator.streams.machine import Command, Layer, Machine, Tokens
@@ -40,19 +33,14 @@ from uaccel.memory import Block, plan
 
 # A region on a machine: which tensors stay on chip, how layers are cut, and the stream of commands that follows.
 
-ALIGNMENT = 16
-"""Of tensors in scratch memory."""
-FEW = 40
-"""Layers of a region in which all are neighbours of each other."""
-BEFORE, BEHIND = 2, 3
-"""In larger ones so many are, before and behind."""
-LONGEST = 400
-"""Parts of all of them that are still tried."""
+ALIGNMENT = 16  # Of tensors in scratch memory.
+FEW = 40  # Layers of a region in which all are neighbours of each other.
+BEFORE, BEHIND = 2, 3  # In larger ones so many are, before and behind.
+LONGEST = 400  # Parts of all of them that are still tried.
 
 
+# The best tilings by layer and by what they depend on: of large tensors, which never stay, it is the same every time.
 Answers = dict[tuple[object, ...], list[LayerPlan]]
-"""The best tilings by layer and by what they depend on: of large tensors, which never stay, it is
-the same every time."""
 
 
 @dataclass(frozen=True)

@@ -106,8 +106,7 @@ class Slots:
     room: int
 
 
-Where = int | Slots
-"""A tensor that is on chip as a whole, by its address, or passes through in pieces."""
+Where = int | Slots  # A tensor that is on chip as a whole, by its address, or passes through in pieces.
 
 
 @dataclass(frozen=True)
@@ -122,10 +121,8 @@ class LayerPlan:
 
 # Which tensors stay on chip between layers, and where.
 
-Taken = tuple[tuple[int, int], ...]
-"""Memory on chip that is not free, from and to."""
-Pieces = list[tuple[str, int]]
-"""Tensors of a layer, and bytes of each."""
+Taken = tuple[tuple[int, int], ...]  # Memory on chip that is not free, from and to.
+Pieces = list[tuple[str, int]]  # Tensors of a layer, and bytes of each.
 
 
 @dataclass(frozen=True)

@@ -13,27 +13,17 @@ from typing import Final
 from uaccel.accelerator.description import OBJECTIVES
 from uaccel.accelerator.machine import ENGINES, BusySpan, Engines, Timeline
 from uaccel.accelerator.streams.commands import WORD, Synchronised
-from uaccel.accelerator.streams.machine import (
-    CONSTANTS,
-    FIRST_COMMAND,
-    RAM,
-    Bus,
-    Command,
-    Machine,
-    Outside,
-    Unpacking,
-)
+from uaccel.accelerator.streams.machine import CONSTANTS, FIRST_COMMAND, RAM, Bus, Command, Machine, Outside, Unpacking
 from uaccel.errors import InternalError
 from uaccel.util.text import pieces
 
 # What a stream costs, and what it shall cost least of.
 
+# Cycles, or bytes moved between memory and chip; of two that are equal in it the better one in the other.
 LATENCY, ENERGY = OBJECTIVES
-"""Cycles, or bytes moved between memory and chip; of two that are equal in it the better one in the other."""
 
 
-Key = tuple[int, int]
-"""Of costs for an objective: less is better."""
+Key = tuple[int, int]  # Of costs for an objective: less is better.
 
 
 @dataclass(frozen=True)
@@ -48,8 +38,7 @@ class Cost:
 
 # The words that come: bursts that fetching and loads ask for, one in a cycle, and that come in this order.
 
-Take = Callable[[int], int]
-"""When a word is taken that is offered from a cycle on."""
+Take = Callable[[int], int]  # When a word is taken that is offered from a cycle on.
 NEVER: Final = -inf
 
 
@@ -186,8 +175,7 @@ class Fetching:
 
 # When a load's words go to a memory on chip: as vectors, between what the compute engine writes.
 
-Free = Callable[[int], int]
-"""The next cycle from one on in which nothing else is written."""
+Free = Callable[[int], int]  # The next cycle from one on in which nothing else is written.
 
 
 class Gather:

@@ -141,8 +141,7 @@ def banks_of(machine: Machine, use: Use) -> list[tuple[str, int]]:
 # The search for the best tiling: an estimate for each that fits, the schedule's exact time for the few best.
 
 FINALISTS = 6
-MOST_COMMANDS = 4000
-"""Beyond these the estimate decides: start and end matter little there."""
+MOST_COMMANDS = 4000  # Beyond these the estimate decides: start and end matter little there.
 
 
 @functools.lru_cache(maxsize=1024)
@@ -344,8 +343,8 @@ def _argument(machine: Machine, name: str, value: Value | str) -> str:
 # What an operation's description takes of this package: a check, a cost and a lowering for a machine.
 
 OPERATORS = ("uaccel.conv2d", FULLY_CONNECTED)
+# Of the CPU: for a layer, and for a command that it writes into registers; measured on a Cortex-M4.
 CALL_INSTRUCTIONS, COMMAND_INSTRUCTIONS = 500, 220
-"""Of the CPU: for a layer, and for a command that it writes into registers; measured on a Cortex-M4."""
 
 
 def fits(machine: Machine) -> Callable[[Region], str | None]:

@@ -53,8 +53,7 @@ from uaccel.util.text import pieces, round_up
 #
 # The memories are X_ACTIVATIONS, X_WEIGHTS and X_PARAMETERS in capitals. After an error commands do nothing.
 
-PARAMETERS_PER_CHANNEL: Final = 3
-"""Bias, multiplier, shift: int32 each."""
+PARAMETERS_PER_CHANNEL: Final = 3  # Bias, multiplier, shift: int32 each.
 WORD: Final = 4
 MEMORIES: Final = ("activations", "weights", "accumulators", "parameters")
 

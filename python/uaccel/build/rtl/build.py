@@ -40,14 +40,13 @@ _VERILATOR_OPTIONS: Final = (
     "unique",
     "-Wno-fatal",
 )
+# What the RTL prints, since standard output may be the line of a session.
 PRINT: Final = "-DVL_PRINTF(...)=std::fprintf(stderr, __VA_ARGS__)"
-"""What the RTL prints, since standard output may be the line of a session."""
+# The glue says how the simulation ends; Verilator would end the process.
 _ENDS: Final = [f"-DVL_USER_{how}" for how in ("FINISH", "STOP", "FATAL")]
-"""The glue says how the simulation ends; Verilator would end the process."""
-_HELD: Final[list[Entry]] = []
-"""Libraries that this process uses: nobody removes them from the cache meanwhile."""
+_HELD: Final[list[Entry]] = []  # Libraries that this process uses: nobody removes them from the cache meanwhile.
+# Those that it built without a cache; their folders live as long as the process.
 _MADE_HERE: Final[dict[str, Path]] = {}
-"""Those that it built without a cache; their folders live as long as the process."""
 
 
 @dataclass(frozen=True)
@@ -190,10 +189,8 @@ class _Verilation:
 PROGRAM: Final = "machine"
 KIND: Final = "rtl"
 TOP: Final = "uaccel_machine"
-UNIT: Final = "uaccel_unit"
-"""The module in it that answers custom instructions."""
-_VERILOG: Final = {"vexriscv": Path("verilog", "VexRiscv_FullCfu.v")}
-"""In the package that brings the core."""
+UNIT: Final = "uaccel_unit"  # The module in it that answers custom instructions.
+_VERILOG: Final = {"vexriscv": Path("verilog", "VexRiscv_FullCfu.v")}  # In the package that brings the core.
 _FLAGS: Final = ("-std=c++17", "-O2", "-w")
 _MACROS: Final = ("VM_COVERAGE=0", "VM_SC=0", "VM_TRACE=0", "VM_TRACE_FST=0", "VM_TRACE_VCD=0", "VERILATOR=1")
 _VERILATOR: Final = ("--cc", "--no-timing", "-O3", "--x-assign", "fast", "--x-initial", "fast", "--noassert")

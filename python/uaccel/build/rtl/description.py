@@ -29,8 +29,8 @@ class Adapter:
     signals: tuple[str, ...]
     optional: Mapping[str, str] = field(default_factory=dict)
     data: str = ""
+    # Of the template behind the ports: ``bytes``, ``latency``, ``shift``, or ``first`` and ``next`` of a flash.
     arguments: tuple[str, ...] = ()
-    """Of the template behind the ports: ``bytes``, ``latency``, ``shift``, or ``first`` and ``next`` of a flash."""
 
     @property
     def all(self) -> tuple[str, ...]:
@@ -87,6 +87,7 @@ REGISTERS: Final[Mapping[str, Adapter]] = {
     ),
 }
 INSTRUCTIONS: Final = "instructions"
+# Custom instructions, as the port of a core gives and takes them.
 UNIT: Final = Adapter(
     "uaccel_rtl_unit.h",
     "UnitRegisters",
@@ -101,7 +102,6 @@ UNIT: Final = Adapter(
         "rsp_payload_outputs_0",
     ),
 )
-"""Custom instructions, as the port of a core gives and takes them."""
 MEMORY: Final[Mapping[str, Adapter]] = {
     "axi4": Adapter(
         "uaccel_rtl_axi4.h",
@@ -144,10 +144,9 @@ class Bus:
     prefix: str
     ports: Mapping[str, str] = field(default_factory=dict)
     latency: int = 0
+    # Where device constants lie: cycles that a first word takes longer, and each further one; 0: in no flash.
     flash: tuple[int, int] = (0, 0)
-    """Where device constants lie: cycles that a first word takes longer, and each further one; 0: in no flash."""
-    words: bool = False
-    """Whether addresses count words of the bus, as Wishbone's do."""
+    words: bool = False  # Whether addresses count words of the bus, as Wishbone's do.
 
 
 @dataclass(frozen=True)
@@ -170,10 +169,8 @@ class Rtl:
     memories: tuple[Bus, ...]
     parameters: Mapping[str, int | str]
     generate: tuple[str, ...]
-    packages: tuple[str, ...]
-    """Of Python, that the generator needs, as pip takes them."""
-    base: Path | None
-    """The ``rtl/`` of another accelerator, whose files this one's lie upon when the generator runs."""
+    packages: tuple[str, ...]  # Of Python, that the generator needs, as pip takes them.
+    base: Path | None  # The ``rtl/`` of another accelerator, whose files this one's lie upon when the generator runs.
     cpp: tuple[str, ...]
     flags: tuple[str, ...]
     libraries: tuple[str, ...]
@@ -214,8 +211,8 @@ class _Reader:
 
     _KNOWN = ("top", "sources", "clock", "reset", "reset_active", "interrupt", "busy", "clocks", "registers", "memory")
     _UNIT = ("prefix", "ports")
+    # As firmware/rtl/uaccel_rtl_unit.h has them.
     _UNIT_REGISTERS: Final[Mapping[str, int]] = {"window": 16, "start": 8}
-    """As firmware/rtl/uaccel_rtl_unit.h has them."""
     _MORE = ("parameters", "generate", "packages", "base", "cpp", "flags", "libraries", "verilator", INSTRUCTIONS)
     _BUS = ("bus", "prefix", "ports", "latency", "words", "flash")
     _REGISTERS = (*_BUS, "window", "start", "version")

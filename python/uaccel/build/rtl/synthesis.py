@@ -42,10 +42,8 @@ class Family:
     router: str
     packer: str
     format: str
-    loose: tuple[str, ...]
-    """Options without pins, for figures alone."""
-    pinned: tuple[str, ...]
-    """With pins, which the tool chooses."""
+    loose: tuple[str, ...]  # Options without pins, for figures alone.
+    pinned: tuple[str, ...]  # With pins, which the tool chooses.
     cells: Mapping[str, Mapping[str, int]]
 
 
@@ -124,10 +122,8 @@ def counted(family: Family, types: Mapping[str, int]) -> dict[str, int]:
 
 # A tool that takes minutes: it says now and then what it is at, and does not run longer than it may.
 
-OFTEN: Final = 15.0
-"""Seconds between two lines."""
-KEPT: Final = 1 << 22
-"""Bytes at most of what it wrote: the last."""
+OFTEN: Final = 15.0  # Seconds between two lines.
+KEPT: Final = 1 << 22  # Bytes at most of what it wrote: the last.
 _PASS: Final = re.compile(r"^[\d.]+\. Executing (\w+)")
 _ROUTER: Final = re.compile(r"^Info: (\w[\w ]+?)(?:\.\.\.|:|\.)")
 
@@ -189,12 +185,11 @@ def at(output: bytes | bytearray) -> str:
 # Area and clock of an accelerator's RTL, by yosys and nextpnr. Both are kept by content.
 
 Progress = Callable[[str], None]
-TARGET_MHZ: Final = 100
-"""What the router tries to reach."""
+TARGET_MHZ: Final = 100  # What the router tries to reach.
 NETLIST: Final = "netlist.json"
 _TYPES, _REPORT, _PLACED, _BITSTREAM = "types.json", "report.json", "placed", "bitstream"
+# Names of cells for people may take longer than all the rest, and placement goes by them.
 WITHOUT_NAMES: Final = f"-run :check; blackbox =A:whitebox; write_json {NETLIST}"
-"""Names of cells for people may take longer than all the rest, and placement goes by them."""
 
 
 @dataclass(frozen=True)

@@ -235,8 +235,7 @@ __attribute__((visibility("default"))) int32_t uaccel_unit_answer(void)
 # Verilog that puts an accelerator's RTL beside a core (examples/ulx3s): APB registers, and an AXI4 master in words.
 
 MODULE: Final = "uaccel_device"
-WORDS: Final = ("asks", "we", "adr", "given", "sel", "ack", "refused", "word")
-"""Ports of the module that reach memory."""
+WORDS: Final = ("asks", "we", "adr", "given", "sel", "ack", "refused", "word")  # Ports of the module that reach memory.
 _PORT_OF_MODULE: Final = r"\b(?:input|output)(?:\s+(?:wire|reg|logic))?\s*(?:\[(\d+):0\])?\s*{}\b"
 
 

@@ -27,11 +27,11 @@ SESSION: Final = "examples/Session"
 BENCHMARK: Final = "examples/MLPerfTiny"
 LONGEST_NAME: Final = 63
 HOME: Final = "https://github.com/uaccel/uaccel"
+# Of the server's headers, for the 64 bytes that a core's Serial keeps, of which one is never used.
 SMALLER: Final = {
     "uaccel_frame.h": ("#define UACCEL_BODY_BYTES 512", "#define UACCEL_BODY_BYTES 96"),
     "uaccel_port.h": ("#define UACCEL_PORT_RECEIVE_BYTES 4096", "#define UACCEL_PORT_RECEIVE_BYTES 63"),
 }
-"""Of the server's headers, for the 64 bytes that a core's Serial keeps, of which one is never used."""
 
 
 def arduino(export: Export) -> dict[str, str]:

@@ -25,8 +25,8 @@ from uaccel.version import __version__
 
 # What formats are given: generated code, a sample with the outputs that the model means, and what the board says.
 
+# Of what is exported, as every manifest takes it: three numbers.
 VERSION: Final = ".".join([*re.findall(r"\d+", __version__), "0", "0"][:3])
-"""Of what is exported, as every manifest takes it: three numbers."""
 
 
 @dataclass(frozen=True)
@@ -117,8 +117,7 @@ def folder_of(engine: Engine, folder: str) -> dict[str, str]:
     return {name.removeprefix(f"{folder}/"): path.read_text(encoding="utf-8") for name, path in files}
 
 
-Packager = Callable[[Export], dict[str, str]]
-"""Path in the folder -> text."""
+Packager = Callable[[Export], dict[str, str]]  # Path in the folder -> text.
 
 
 def below(folder: str, files: Mapping[str, str]) -> dict[str, str]:
@@ -206,11 +205,11 @@ DESK_PLACES: Final = """\
 
 # The folders that formats with a build file share: ``include`` for applications, ``src`` for the library itself.
 
+# Of a README.
 ROWS: Final = [
     ("include/", "the interface"),
     ("src/", "the model, its constants, and kernels that it is compiled from"),
 ]
-"""Of a README."""
 
 
 def library(export: Export) -> dict[str, str]:

@@ -9,8 +9,7 @@ from uaccel.codegen.export.base import ROWS, VERSION, Export, below, embedded_li
 from uaccel.codegen.export.example import embedded_example
 
 VENDOR: Final = "uaccel"
-DATE: Final = "2026-01-01"
-"""The schema wants one; the same model must give the same bytes, so it is always this one."""
+DATE: Final = "2026-01-01"  # The schema wants one; the same model must give the same bytes, so it is always this one.
 
 
 def cmsis_pack(export: Export) -> dict[str, str]:

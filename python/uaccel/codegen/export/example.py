@@ -16,8 +16,8 @@ from uaccel.util.text import BENCHMARK_HEADER
 
 # The example of an export: an application that feeds a sample, and says how far the outputs are what is meant.
 
+# The head of the example's function, how it ends well, and how it gives up.
 MAIN = "int main(void)", "    return 0;", "        return 1;"
-"""The head of the example's function, how it ends well, and how it gives up."""
 APP_MAIN = "void app_main(void)", "    return;", "        return;"
 
 
@@ -210,6 +210,7 @@ ENERGY: Final = """#define UACCEL_MLPERF_ENERGY
 /* The project's: drives the pin that the power monitor watches, low (0) or high (1). The first call is at the start. */
 void uaccel_mlperf_tiny_pin(unsigned high);
 """
+# The benchmark's, by the shape of their input. Other models have their own name, and data as they are.
 MODELS: Final = {
     (1, 32, 32, 3): ("ic01", "IMAGES"),
     (1, 96, 96, 3): ("vww01", "IMAGES"),
@@ -217,7 +218,6 @@ MODELS: Final = {
     (1, 640): ("ad01", "REAL_NUMBERS"),
     (1, 30, 1, 40): ("sww01", "AS_THEY_ARE"),
 }
-"""The benchmark's, by the shape of their input. Other models have their own name, and data as they are."""
 TYPES: Final = {
     "int8": ("int8_t", 1, -128, 127),
     "uint8": ("uint8_t", 1, 0, 255),

@@ -18,8 +18,7 @@ OWN: Final = "Apache-2.0"
 MODEL: Final = "LicenseRef-model"
 BOTH: Final = f"{OWN} AND {MODEL}"
 UNKNOWN: Final = "NOASSERTION"
-_NO_DATE: Final = "1970-01-01T00:00:00Z"
-"""The same export gives the same bytes."""
+_NO_DATE: Final = "1970-01-01T00:00:00Z"  # The same export gives the same bytes.
 _TAG: Final = re.compile(r"SPDX-License-Identifier:\s*([\w.+-]+(?: (?:AND|OR|WITH) [\w.+-]+)*)")
 
 

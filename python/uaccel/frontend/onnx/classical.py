@@ -280,12 +280,11 @@ def _shown(scores: Expr, how: str, classes: int) -> Expr:
 # Trees of ``ai.onnx.ml`` as tables of nodes.
 
 LEAF_MODE: Final = "LEAF"
+# Modes that leave out the threshold itself from what is below, and whose true branch takes what is above.
 STRICT, TURNED = ("BRANCH_LT", "BRANCH_GTE"), ("BRANCH_GT", "BRANCH_GTE")
-"""Modes that leave out the threshold itself from what is below, and whose true branch takes what is above."""
 MODES: Final = ("BRANCH_LEQ", "BRANCH_LT", "BRANCH_GT", "BRANCH_GTE")
 
-Key = tuple[int, int]
-"""Of a node: its tree and its number in it."""
+Key = tuple[int, int]  # Of a node: its tree and its number in it.
 
 
 @converts(f"{LEARNING}.TreeEnsembleRegressor")

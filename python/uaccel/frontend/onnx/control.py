@@ -27,8 +27,8 @@ from uaccel.tvm_api import relax
 
 TURN, NEXT, MOST, LAST, PLACE = "(turn)", "(next turn)", "(most turns)", "(last)", "(place)"
 ONE, FIRST_AXIS, ONE_INDEX = "(one)", "(first axis)", "(one index)"
+# What the nodes of a loop need; names in parentheses are none of ONNX's.
 NUMBERS: Final = {ONE: np.asarray(1), FIRST_AXIS: np.asarray([0]), ONE_INDEX: np.asarray([1, 1])}
-"""What the nodes of a loop need; names in parentheses are none of ONNX's."""
 
 
 @converts("If")
@@ -147,11 +147,10 @@ class _Turns:
     read: Iterable[str]
     constants: dict[str, Array] = field(init=False)
     around: _Around = field(init=False)
+    # What a turn takes, by which name it gives it to the next, and with what the first begins.
     carried: list[tuple[TensorSpec, str, Expr]] = field(default_factory=list)
-    """What a turn takes, by which name it gives it to the next, and with what the first begins."""
     opening: list[Any] = field(default_factory=list)
-    closing: list[Any] = field(default_factory=list)
-    """Nodes before and after those of the body."""
+    closing: list[Any] = field(default_factory=list)  # Nodes before and after those of the body.
 
     def __post_init__(self) -> None:
         self.around = _Around.of(self.context, [*_read(self.body.node, self.body), *self.read])

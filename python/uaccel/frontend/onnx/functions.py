@@ -38,10 +38,8 @@ from uaccel.tvm_api.converters import TvmConversionError, convert_onnx_node, kno
 
 # What it takes to compute a node of constants at import, told before it is computed: memory and time.
 
-MOST_WORK: Final = 1 << 31
-"""Elementary steps of numpy for one node: seconds."""
-SLOW: Final = 1 << 16
-"""Steps that an element takes where the evaluator may go from element to element in Python."""
+MOST_WORK: Final = 1 << 31  # Elementary steps of numpy for one node: seconds.
+SLOW: Final = 1 << 16  # Steps that an element takes where the evaluator may go from element to element in Python.
 
 
 def spend(context: Context, node: Node, values: Mapping[str, Array], types: Mapping[str, TensorInfo]) -> None:
@@ -150,8 +148,7 @@ def _array(result: Any) -> Array:
 
 # ONNX's own rules for the types of operands, held against each node before anything computes or converts it.
 
-SEEN: Final = 1 << 12
-"""Bytes of a constant operand that the rules get to see: shapes and axes, no weights."""
+SEEN: Final = 1 << 12  # Bytes of a constant operand that the rules get to see: shapes and axes, no weights.
 _NAMES: Final = {dtype: {"float32": "float", "float64": "double"}.get(dtype, dtype) for dtype in DTYPES}
 
 

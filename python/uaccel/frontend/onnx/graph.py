@@ -14,13 +14,12 @@ from uaccel.model import Array, TensorInfo, TensorSpec, layer_name
 
 MICROSOFT = "com.microsoft"
 STANDARD = ("", "ai.onnx")
+# The element types that can be compiled.
 DTYPES = (
     *("float32", "float16", "float64", "int8", "uint8", "int16", "uint16"),
     *("int32", "uint32", "int64", "uint64", "bool"),
 )
-"""The element types that can be compiled."""
-FOUR_BITS = {"int4": "int8", "uint4": "uint8"}
-"""Types of constants alone, and what holds their numbers in a module."""
+FOUR_BITS = {"int4": "int8", "uint4": "uint8"}  # Types of constants alone, and what holds their numbers in a module.
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,26 +78,25 @@ class OnnxGraph:
 
 # What is known of ONNX's operators, by name.
 
-LEARNING: Final = "ai.onnx.ml"
-"""The domain of models that are no networks."""
+LEARNING: Final = "ai.onnx.ml"  # The domain of models that are no networks.
+# Their result has the elements of their first input, each once.
 MOVING: Final = ("Flatten", "Identity", "Reshape", "Squeeze", "Transpose", "Unsqueeze")
-"""Their result has the elements of their first input, each once."""
+# Their results are elements of their first input, so that integers keep their meaning.
 SAME_VALUES: Final = (
     *MOVING,
     *("DepthToSpace", "Expand", "Gather", "MaxPool", "Slice", "SpaceToDepth", "Split", "Tile"),
 )
-"""Their results are elements of their first input, so that integers keep their meaning."""
 RANDOM: Final = ("Bernoulli", "Multinomial", "RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike")
+# Their results' shapes depend on data, and hold at most a number for each element and axis of the input.
 SMALLER: Final = ("Compress", "NonZero", "Unique")
-"""Their results' shapes depend on data, and hold at most a number for each element and axis of the input."""
-DATA_DEPENDENT: Final = (*SMALLER, "AllClassNMS")
-"""The shapes of their results depend on data."""
+DATA_DEPENDENT: Final = (*SMALLER, "AllClassNMS")  # The shapes of their results depend on data.
+# Their inputs say how large their results are; of constants they are computed at import.
 SIZED: Final = ("BlackmanWindow", "ConstantOfShape", "HammingWindow", "HannWindow", "Range")
-"""Their inputs say how large their results are; of constants they are computed at import."""
+# Stay although their inputs are constant: the integers must remain visible to later stages.
 KEPT: Final = ("DequantizeLinear",)
-"""Stay although their inputs are constant: the integers must remain visible to later stages."""
+# TVM has others of these names, or wrong ones; ONNX defines them by simpler operators.
 DEFINED: Final = ("Attention", "RMSNormalization")
-"""TVM has others of these names, or wrong ones; ONNX defines them by simpler operators."""
+# Numpy computes them in a pass or a few.
 AT_ONCE: Final = frozenset(
     {
         *("Abs", "Add", "And", "Cast", "CastLike", "Ceil", "Clip", "Concat", "Constant", "ConstantOfShape", "Cos"),
@@ -110,7 +108,6 @@ AT_ONCE: Final = frozenset(
         *("Squeeze", "Sub", "Sum", "Tanh", "Tile", "Transpose", "Trilu", "Unsqueeze", "Where", "Xor"),
     }
 )
-"""Numpy computes them in a pass or a few."""
 
 
 # The onnx package, which is an extra: whoever has no ONNX models needs none of it.

@@ -19,8 +19,7 @@ from uaccel.frontend.qdq.rewrite import integers
 from uaccel.model import ImportedModel, ModelFile, Origin, Shape, Signature, TensorInfo, TensorSpec, unique_names
 from uaccel.tvm_api import is_constant, is_operator_call, is_shape_value, is_var, main_bindings
 
-DEEPEST = 8
-"""Graphs within each other."""
+DEEPEST = 8  # Graphs within each other.
 FOREIGN = ("relax.call_tir", "relax.call_dps_packed", "relax.call_pure_packed")
 
 

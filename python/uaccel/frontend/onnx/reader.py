@@ -25,21 +25,13 @@ from uaccel.frontend.checks import (
     shape_text,
 )
 from uaccel.frontend.onnx.graph import DTYPES, MICROSOFT, STANDARD, Node, OnnxGraph, onnx_package, refusals
-from uaccel.frontend.onnx.schema import (
-    AGAIN,
-    all_graphs,
-    check_structure,
-    dtype_name,
-    item_size,
-    items,
-    tensors_of,
-)
+from uaccel.frontend.onnx.schema import AGAIN, all_graphs, check_structure, dtype_name, item_size, items, tensors_of
 from uaccel.model import Shape, TensorInfo, TensorSpec
 
 # Weights that a model keeps in files beside it, read into it: from its own folder, and no more than is allowed.
 
+# As it stands in every file with such weights: most have none, and need no parser for that.
 _LOCATION: Final = b"\x0a\x08location\x12"
-"""As it stands in every file with such weights: most have none, and need no parser for that."""
 
 
 def weight_files(path: Path) -> tuple[Path, ...]:
@@ -124,10 +116,9 @@ def _number(entries: dict[str, str], key: str, default: int) -> int:
 #
 # The model then computes in float32 and rounds nothing to float16, whatever its nodes say of types.
 
-HALF, SINGLE = 10, 1
-"""As ``TensorProto.DataType`` numbers them."""
+HALF, SINGLE = 10, 1  # As ``TensorProto.DataType`` numbers them.
+# Attributes whose number is a type.
 NAMING_TYPES: Final = ("to", "dtype", "output_dtype", "softmax_precision", "stash_type")
-"""Attributes whose number is a type."""
 
 
 def widened(onnx: Any, model: Any) -> None:
@@ -173,8 +164,7 @@ def _widen_type(kind: Any) -> None:
 # An ONNX file becomes a checked protobuf: everything that is wrong with the file itself is said here.
 
 OLDEST_OPSET = 13
-LARGEST_CHECKED = 1 << 12
-"""Bytes of an initialiser that ONNX's checks get to see; none of them needs the weights."""
+LARGEST_CHECKED = 1 << 12  # Bytes of an initialiser that ONNX's checks get to see; none of them needs the weights.
 
 
 @dataclass(frozen=True)

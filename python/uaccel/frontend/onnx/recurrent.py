@@ -16,16 +16,14 @@ from uaccel.ops.operator import constant, get
 from uaccel.ops.recurrent import SQUASHED, Cell, Recurrent, RecurrentAttrs
 from uaccel.tvm_api import relax
 
+# Where ONNX has the gates in the order of ``recurrent``.
 ORDERS: Final = {Cell.LSTM: (0, 2, 3, 1), Cell.GRU: (0, 1, 2), Cell.RNN: (0,)}
-"""Where ONNX has the gates in the order of ``recurrent``."""
 FUNCTIONS: Final = {"sigmoid": "sigmoid", "tanh": "tanh", "relu": "relu", "hardsigmoid": "hard_sigmoid"}
+# Slope and offset of the HardSigmoid that is compiled, which are those that it has by default.
 HARD: Final = (0.2, 0.5)
-"""Slope and offset of the HardSigmoid that is compiled, which are those that it has by default."""
 DIRECTIONS: Final = {"forward": (False,), "reverse": (True,), "bidirectional": (False, True)}
-WEIGHTS, BIAS, LENGTHS, STATES, PEEPHOLES = (1, 2), 3, 4, (5, 6), 7
-"""Where the inputs stand."""
-SCALES: Final = {1: 8, 2: 10}
-"""Where the scales of integer weights stand; each one's zero point follows."""
+WEIGHTS, BIAS, LENGTHS, STATES, PEEPHOLES = (1, 2), 3, 4, (5, 6), 7  # Where the inputs stand.
+SCALES: Final = {1: 8, 2: 10}  # Where the scales of integer weights stand; each one's zero point follows.
 
 
 @converts("LSTM", "GRU", "RNN", f"{MICROSOFT}.DynamicQuantizeLSTM")

@@ -18,29 +18,26 @@ from uaccel.frontend.onnx.graph import FOUR_BITS, STANDARD
 
 # A node against the definition of its operator: what native code takes for granted is checked before.
 
-FunctionKey = tuple[str, str, str]
-"""Domain, name and overload of a function of the file's own."""
+FunctionKey = tuple[str, str, str]  # Domain, name and overload of a function of the file's own.
 
 AGAIN: Final = "export the model again"
 MOST_OPERANDS: Final = 4096
 LARGEST_NUMBER: Final = (1 << 31) - 1
+# Attributes that operators divide by, or count with.
 POSITIVE: Final = ("blocksize", "dilations", "group", "kernel_shape", "num_groups", "num_outputs", "size", "strides")
-"""Attributes that operators divide by, or count with."""
-ANY_NUMBER: Final = ("Constant",)
-"""Operators whose integers are data."""
-_BESIDE: Final = ("name", "doc_string", "type", "ref_attr_name")
-"""Fields of an attribute that are not its value."""
+ANY_NUMBER: Final = ("Constant",)  # Operators whose integers are data.
+_BESIDE: Final = ("name", "doc_string", "type", "ref_attr_name")  # Fields of an attribute that are not its value.
 _LISTS: Final = ("floats", "ints", "strings", "tensors", "graphs", "sparse_tensors", "type_protos")
 _FIELDS: Final = ("f", "i", "s", "t", "g", *_LISTS[:5], "tp", "type_protos", "sparse_tensor", "sparse_tensors")
 _KINDS: Final = ("FLOAT", "INT", "STRING", "TENSOR", "GRAPH", "FLOATS", "INTS", "STRINGS", "TENSORS", "GRAPHS")
 _OTHER_KINDS: Final = ("TYPE_PROTO", "TYPE_PROTOS", "SPARSE_TENSOR", "SPARSE_TENSORS")
+# Where an attribute of a kind keeps its value.
 FIELD_OF_KIND: Final = dict(zip((*_KINDS, *_OTHER_KINDS), _FIELDS, strict=True))
-"""Where an attribute of a kind keeps its value."""
 
 
 _TERM: Final = r"[A-Za-z]*(\.\.\.[A-Za-z]*)?"
+# Of an Einsum, without its spaces. ONNX's own inference of shapes never ends on what is no letter.
 EQUATION: Final = re.compile(rf"{_TERM}(,{_TERM})*(->{_TERM})?")
-"""Of an Einsum, without its spaces. ONNX's own inference of shapes never ends on what is no letter."""
 
 
 @dataclass(frozen=True)
@@ -166,6 +163,7 @@ def _check_numbers(attribute: Any, where: str) -> None:
 # A parsed file before any native code sees it: every graph, function, node and tensor is what its format says.
 
 DEEPEST_CALL: Final = 32
+# Where a tensor that has no raw data keeps its elements.
 _DATA: Final = {
     "float_data": ("float32",),
     "int32_data": ("int32", "int16", "int8", "uint16", "uint8", "bool", "float16", *FOUR_BITS),
@@ -173,7 +171,6 @@ _DATA: Final = {
     "double_data": ("float64",),
     "uint64_data": ("uint64", "uint32"),
 }
-"""Where a tensor that has no raw data keeps its elements."""
 FIELD_OF: Final = {dtype: name for name, dtypes in _DATA.items() for dtype in dtypes}
 
 

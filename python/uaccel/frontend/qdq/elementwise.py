@@ -196,8 +196,8 @@ def stretched(emitter: Emitter, held: Integers, shape: Shape, layout: Layout) ->
 # Products of functions of two tensors, which the model does not quantise by themselves: x * sigmoid(y), any gate.
 
 PRODUCT, QUOTIENT = "relax.multiply", "relax.divide"
+# Moves that may as well come before a function of each element.
 AFTER_ALL: Final = frozenset({PERMUTE, *RESHAPING, "relax.split", "relax.strided_slice", "relax.take"})
-"""Moves that may as well come before a function of each element."""
 
 
 @dataclass(frozen=True)
@@ -356,8 +356,8 @@ def _sloped(graph: QdqGraph, var: Any) -> tuple[Any, Array] | None:
 
 # A factor and a summand for each channel, as a batch normalisation is that stands behind no convolution.
 
+# Of every channel: a power of two, so that no scale loses a bit, and large, so that the summand keeps some.
 WEIGHT: Final = 64
-"""Of every channel: a power of two, so that no scale loses a bit, and large, so that the summand keeps some."""
 
 
 @rule("relax.add", "relax.subtract", "relax.multiply")

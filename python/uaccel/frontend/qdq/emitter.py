@@ -39,15 +39,7 @@ from uaccel.ops.operator import (
     permuted_axes,
 )
 from uaccel.ops.pool import MaxPool2d, PoolAttrs, WindowAttrs, WindowMax
-from uaccel.ops.quantize import (
-    UNITY,
-    Dequantize,
-    DequantizeAttrs,
-    Quantize,
-    QuantizeAttrs,
-    Requantize,
-    RequantizeAttrs,
-)
+from uaccel.ops.quantize import UNITY, Dequantize, DequantizeAttrs, Quantize, QuantizeAttrs, Requantize, RequantizeAttrs
 from uaccel.ops.reduce import ReduceAttrs, ReduceMax, ReduceMin
 from uaccel.ops.storage import Layout, bytes_order, compose, identity, layout_name, reshape_groups
 from uaccel.tvm_api import is_call, is_constant, is_tuple, is_tuple_get_item, is_var, relax
@@ -394,8 +386,8 @@ def shape_of_type(ty: Any) -> Shape:
     return tuple(int(extent) for extent in ty.shape.values)
 
 
+# Borders of the tensor's own elements, and numpy's names of them.
 MIRRORS: Final[Mapping[str, Literal["reflect", "edge"]]] = {"reflect": "reflect", "replicate": "edge"}
-"""Borders of the tensor's own elements, and numpy's names of them."""
 
 
 def _pads(call: Any) -> bool:

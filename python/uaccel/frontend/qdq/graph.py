@@ -18,11 +18,10 @@ from uaccel.tvm_api import bindings_of, is_call, is_constant, is_var, plain_attr
 
 # Quantised tensors while a model is rewritten: integers, the grid of real numbers they stand for, and how they lie.
 
+# What is taken from stored values of a type of the model to hold them as signed integers.
 OFFSETS = {"int8": 0, "uint8": 128, "int16": 0, "uint16": 32768}
-"""What is taken from stored values of a type of the model to hold them as signed integers."""
 
-WIDER = 128
-"""Steps of 16 bits in one of 8: a power of two, so that no scale loses a bit."""
+WIDER = 128  # Steps of 16 bits in one of 8: a power of two, so that no scale loses a bit.
 
 HELD = {"int8": "int8", "uint8": "int8", "int16": "int16", "uint16": "int16"}
 
@@ -266,8 +265,7 @@ def attributes(call: Any) -> SimpleNamespace:
 
 # Several moves in a row as one: of which parts a tensor's elements are, and in which order these lie.
 
-MOST_PARTS: Final = 6
-"""Axes that a transposition has."""
+MOST_PARTS: Final = 6  # Axes that a transposition has.
 
 
 @dataclass(frozen=True)

@@ -38,10 +38,10 @@ Reals = NDArray[np.floating[Any]]
 DEEPEST = 40  # operators of one chain
 
 NAMED_BY_TVM = ("nn.gelu", "nn.gelu_tanh", "nn.relu", "nn.silu", "nn.softplus")
+# By the names that Relax has for them.
 UNARY = {name: FUNCTIONS[name] for name in FUNCTIONS if f"nn.{name}" not in NAMED_BY_TVM and name != "identity"} | {
     name: FUNCTIONS[name.removeprefix("nn.")] for name in NAMED_BY_TVM
 }
-"""By the names that Relax has for them."""
 BINARY: dict[str, Callable[..., Any]] = {
     "add": np.add,
     "divide": np.divide,

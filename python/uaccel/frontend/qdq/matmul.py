@@ -171,11 +171,9 @@ def _side(emitter: Emitter, held: Integers) -> tuple[Any, bool]:
 
 # Convolutions and matrix products of integers whose results stay real: exact sums, and one float output stage.
 
-MOST_UNITS: Final = 1 << 30
-"""Of a bias, in products; a larger one is added as a real number."""
+MOST_UNITS: Final = 1 << 30  # Of a bias, in products; a larger one is added as a real number.
 
-Real = Callable[[Emitter], Any]
-"""Gives the variable of the float result."""
+Real = Callable[[Emitter], Any]  # Gives the variable of the float result.
 
 
 def real_sums(graph: QdqGraph, var: Any) -> tuple[Any, Real] | None:

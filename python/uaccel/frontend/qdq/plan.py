@@ -13,8 +13,7 @@ from uaccel.frontend.qdq.rules import RULES, Emit, Island, island_of
 from uaccel.ops.operator import PAD, short_name
 
 Bounds = tuple[int, int]
-Plan = tuple[Any, Emit]
-"""The variable that the layer is named after, and what computes it."""
+Plan = tuple[Any, Emit]  # The variable that the layer is named after, and what computes it.
 
 
 def choose_rule(graph: QdqGraph, value: Any, grid: QuantGrid, bounds: Bounds | None = None) -> Plan | str:

@@ -22,16 +22,7 @@ from uaccel.frontend.qdq.plan import choose_rule
 from uaccel.frontend.qdq.rules import Emit
 from uaccel.model import Array, ImportedModel, Signature, TensorSpec
 from uaccel.ops.operator import DEQUANTIZE, FLOATS, QUANTIZE, constant, info_of, name_of
-from uaccel.tvm_api import (
-    is_call,
-    is_constant,
-    is_tuple,
-    is_tuple_get_item,
-    is_var,
-    relax,
-    replace_main,
-    variables,
-)
+from uaccel.tvm_api import is_call, is_constant, is_tuple, is_tuple_get_item, is_var, relax, replace_main, variables
 
 # Which quantised operators are computed in float, and why: none of them may be so without a word.
 

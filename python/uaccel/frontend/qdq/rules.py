@@ -63,8 +63,8 @@ class Island:
 
 
 Emit = Callable[[Emitter], Integers]
+# What computes the island; None where the rule is about something else; ModelError says why nothing does.
 Rule = Callable[[Island], "Emit | None"]
-"""What computes the island; None where the rule is about something else; ModelError says why nothing does."""
 
 RULES: dict[str, list[Rule]] = {}
 
@@ -141,12 +141,10 @@ def number(expr: Any) -> float | None:
 Reals = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
-NOISE: Final = 2.0**-22
-"""How far, relatively, what three roundings to float32 give may be from the real product."""
-STEP: Final = 1 << 7
-"""From one multiplier that is a float32 to the next."""
+NOISE: Final = 2.0**-22  # How far, relatively, what three roundings to float32 give may be from the real product.
+STEP: Final = 1 << 7  # From one multiplier that is a float32 to the next.
+# What is added to the bias, in 128ths, and to the multiplier: the nearest ones first.
 TRIALS: Final = [(part, STEP * tilt) for tilt, part in product((0, 1, -1, 2, -2, 3, -3, 4, -4), (0, 1, -1))]
-"""What is added to the bias, in 128ths, and to the multiplier: the nearest ones first."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -50,12 +50,12 @@ Kind = type[IntegerOperator[Any]]
 Pair = tuple[int, int]
 
 
+# What computes the same with weights that are no constant.
 GIVEN: Mapping[Kind, Kind] = {
     Conv2d: GivenConv2d,
     DepthwiseConv2d: GivenDepthwiseConv2d,
     TransposeConv2d: GivenTransposeConv2d,
 }
-"""What computes the same with weights that are no constant."""
 
 
 def _need_type(weights: Tensor) -> None:

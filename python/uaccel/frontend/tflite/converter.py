@@ -25,8 +25,7 @@ INTEGER_ACTIVATIONS = ("int8", "int16")
 
 Expr = Any
 Converter = Callable[["Context", Operator], "Expr | Sequence[Expr] | Update | Several"]
-VariableKey = int | tuple[str, str]
-"""A variable tensor's index; a resource's container and name."""
+VariableKey = int | tuple[str, str]  # A variable tensor's index; a resource's container and name.
 
 
 @dataclass
@@ -65,12 +64,10 @@ class Context:
     budget: Budget
     exprs: dict[int, Expr] = field(default_factory=dict)
     variables: dict[VariableKey, Variable] = field(default_factory=dict)
+    # Of tensors that are no data but stand for a variable.
     handles: dict[int, VariableKey] = field(default_factory=dict)
-    """Of tensors that are no data but stand for a variable."""
-    subgraph: Callable[[int], Any] = _no_subgraph
-    """Gives the module of another subgraph of the file."""
-    inside: tuple[int, ...] = (0,)
-    """The subgraphs that are being read, the innermost last."""
+    subgraph: Callable[[int], Any] = _no_subgraph  # Gives the module of another subgraph of the file.
+    inside: tuple[int, ...] = (0,)  # The subgraphs that are being read, the innermost last.
 
     def expr(self, tensor: Tensor) -> Expr:
         if tensor.index in self.variables:
@@ -82,8 +79,7 @@ class Context:
         return constant(tensor.data)
 
 
-WIDE_WEIGHTS = 16
-"""Bits of weights that lost a zero point, beside activations of 8 bits; no file holds such."""
+WIDE_WEIGHTS = 16  # Bits of weights that lost a zero point, beside activations of 8 bits; no file holds such.
 
 
 def is_quantised(operator: Operator) -> bool:

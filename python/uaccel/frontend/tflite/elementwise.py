@@ -19,23 +19,7 @@ from uaccel.frontend.tflite.converter import (
     need_shape,
 )
 from uaccel.frontend.tflite.reader import Operator, Tensor
-from uaccel.ops import exact
-from uaccel.ops.binary import (
-    Add,
-    AddAttrs,
-    BinaryOperator,
-    Div,
-    DivAttrs,
-    Maximum,
-    Minimum,
-    MinimumMaximumAttrs,
-    Mul,
-    MulAttrs,
-    SquaredDifference,
-    SquaredDifferenceAttrs,
-    Sub,
-    broadcast_shape,
-)
+from uaccel.ops import binary, exact
 from uaccel.ops.compare import KINDS, Compare, CompareAttrs
 from uaccel.ops.fixedpoint import quantize_multiplier
 from uaccel.ops.operator import Attributes, get
@@ -43,8 +27,8 @@ from uaccel.tvm_api import relax
 
 # Operators of two inputs with broadcasting: ADD, SUB, MUL, MINIMUM, MAXIMUM, SQUARED_DIFFERENCE on int8 and int16.
 
-SUMS: Mapping[str, type[BinaryOperator[Any]]] = {"ADD": Add, "SUB": Sub}
-EXTREMES: Mapping[str, type[BinaryOperator[Any]]] = {"MINIMUM": Minimum, "MAXIMUM": Maximum}
+SUMS: Mapping[str, type[binary.BinaryOperator[Any]]] = {"ADD": binary.Add, "SUB": binary.Sub}
+EXTREMES: Mapping[str, type[binary.BinaryOperator[Any]]] = {"MINIMUM": binary.Minimum, "MAXIMUM": binary.Maximum}
 SUM_LEFT_SHIFT = {"int8": 20, "int16": 15}
 DIFFERENCE_LEFT_SHIFT = {"int8": 7, "int16": 0}
 
@@ -65,12 +49,12 @@ def _tensors(operator: Operator) -> Tensors:
     need_dtype(output, (first.info.dtype,), "output")
     for tensor in (first, second, output):
         need_one_scale(tensor)
-    shape = broadcast_shape(first.info.shape, second.info.shape)
+    shape = binary.broadcast_shape(first.info.shape, second.info.shape)
     need(shape == output.info.shape, f"{first.info} and {second.info} broadcast to {list(shape)}, not {output.info}")
     return first, second, output
 
 
-def _binary(context: Context, op: type[BinaryOperator[Any]], tensors: Tensors, attrs: Attributes) -> Expr:
+def _binary(context: Context, op: type[binary.BinaryOperator[Any]], tensors: Tensors, attrs: Attributes) -> Expr:
     first, second, _ = tensors
     return get(op)(context.expr(first), context.expr(second), attrs=attrs)
 
@@ -106,7 +90,7 @@ def total(context: Context, operator: Operator) -> Expr:
     factor = 2.0 * max(first.scale, second.scale) / ((1 << left_shift) * output.scale)
     multiplier, shift = fraction(factor, "relative scale of the sum")
     low, high = activation_range(operator, output)
-    attrs = AddAttrs(
+    attrs = binary.AddAttrs(
         **_on_a_common_scale(first, second, left_shift),
         output_zero_point=output.zero_point,
         output_multiplier=multiplier,
@@ -126,7 +110,7 @@ def mul(context: Context, operator: Operator) -> Expr:
         need(not any(points), f"int16 zero points are {points}; the reference multiplies only with zero points of 0")
     multiplier, shift = quantize_multiplier(first.scale * second.scale / output.scale)
     low, high = activation_range(operator, output)
-    attrs = MulAttrs(
+    attrs = binary.MulAttrs(
         zero_point1=first.zero_point,
         zero_point2=second.zero_point,
         output_zero_point=output.zero_point,
@@ -135,12 +119,12 @@ def mul(context: Context, operator: Operator) -> Expr:
         clamp_min=low,
         clamp_max=high,
     )
-    return _binary(context, Mul, tensors, attrs)
+    return _binary(context, binary.Mul, tensors, attrs)
 
 
 @converts(*EXTREMES)
 def extreme(context: Context, operator: Operator) -> Expr:
-    return _binary(context, EXTREMES[operator.name], _tensors(operator), MinimumMaximumAttrs())
+    return _binary(context, EXTREMES[operator.name], _tensors(operator), binary.MinimumMaximumAttrs())
 
 
 def _is_known(operator: Operator) -> bool:
@@ -157,21 +141,20 @@ def squared_difference(context: Context, operator: Operator) -> Expr:
     left_shift = DIFFERENCE_LEFT_SHIFT[output.info.dtype]
     twice = 2.0 * max(first.scale, second.scale)
     low, high = exact.limits(output.info.dtype)
-    attrs = SquaredDifferenceAttrs(
+    attrs = binary.SquaredDifferenceAttrs(
         **_on_a_common_scale(first, second, left_shift),
         **factor("output", twice * twice / ((1 << 2 * left_shift) * output.scale)),
         output_zero_point=output.zero_point,
         clamp_min=low,
         clamp_max=high,
     )
-    return _binary(context, SquaredDifference, tensors, attrs)
+    return _binary(context, binary.SquaredDifference, tensors, attrs)
 
 
 # Comparisons and DIV on int8, and choices between tensors.
 
 LEFT_SHIFT = 8
-MOST_SHIFT = 22
-"""Of a quotient: the reference shifts it to the right by this less than its own bits."""
+MOST_SHIFT = 22  # Of a quotient: the reference shifts it to the right by this less than its own bits.
 
 
 def _is_int8(operator: Operator) -> bool:
@@ -187,7 +170,7 @@ def compare(context: Context, operator: Operator) -> Expr:
     need_dtype(output, ("bool",), "output")
     need_one_scale(first)
     need_one_scale(second)
-    need_shape(output, broadcast_shape(first.info.shape, second.info.shape))
+    need_shape(output, binary.broadcast_shape(first.info.shape, second.info.shape))
     for number, tensor in enumerate((first, second), 1):
         below = tensor.scale < 1
         need(
@@ -211,12 +194,12 @@ def div(context: Context, operator: Operator) -> Expr:
         need_dtype(tensor, ("int8",), "input" if tensor is second else "output")
     for tensor in (first, second, output):
         need_one_scale(tensor)
-    need_shape(output, broadcast_shape(first.info.shape, second.info.shape))
+    need_shape(output, binary.broadcast_shape(first.info.shape, second.info.shape))
     multiplier, shift = quantize_multiplier(first.scale / (second.scale * output.scale))
     need(shift <= MOST_SHIFT, f"the output's scale is finer than the quotient's by 2**{shift}, at most 2**{MOST_SHIFT}")
     points = (first.zero_point, second.zero_point, output.zero_point)
-    attrs = DivAttrs(*points, multiplier, shift, *activation_range(operator, output))
-    return get(Div)(context.expr(first), context.expr(second), attrs=attrs)
+    attrs = binary.DivAttrs(*points, multiplier, shift, *activation_range(operator, output))
+    return get(binary.Div)(context.expr(first), context.expr(second), attrs=attrs)
 
 
 @converts("SELECT_V2", when=always)
@@ -227,7 +210,7 @@ def select_v2(context: Context, operator: Operator) -> Expr:
     need_dtype(condition, ("bool",), "condition")
     for tensor in (first, second):
         need_same_dtype(tensor, output)
-    shape = broadcast_shape(condition.info.shape, broadcast_shape(first.info.shape, second.info.shape))
+    shape = binary.broadcast_shape(condition.info.shape, binary.broadcast_shape(first.info.shape, second.info.shape))
     need_shape(output, shape)
     return relax.op.where(*(context.expr(tensor) for tensor in (condition, first, second)))
 

@@ -10,15 +10,7 @@ from numpy.typing import NDArray
 
 from uaccel.errors import need
 from uaccel.frontend.converters import always
-from uaccel.frontend.tflite.converter import (
-    Context,
-    Expr,
-    Several,
-    converts,
-    need_constant,
-    need_dtype,
-    need_numbers,
-)
+from uaccel.frontend.tflite.converter import Context, Expr, Several, converts, need_constant, need_dtype, need_numbers
 from uaccel.frontend.tflite.elementwise import need_one_scale
 from uaccel.frontend.tflite.reader import Operator, Tensor, custom_options, whole_number
 from uaccel.ops.detection import Detections, DetectionsAttrs

@@ -74,13 +74,12 @@ def convert(graph: TfliteGraph, operator: Operator, context: Context, block: Any
 # Weights lose their zero point here. Where int8 does not hold what is left, they are int16.
 
 WEIGHTED: Final = ("CONV_2D", "DEPTHWISE_CONV_2D", "FULLY_CONNECTED")
+# They give on int8 what they give on uint8, 128 less.
 COMPUTING: Final = (*WEIGHTED, "ADD", "MUL", "MAX_POOL_2D", "SOFTMAX", "RELU", "RELU6")
-"""They give on int8 what they give on uint8, 128 less."""
+# So do these, but on uint8 as well: they follow what they are given.
 MOVING: Final = ("RESHAPE", "SQUEEZE", "EXPAND_DIMS", "TRANSPOSE", "PAD", "CONCATENATION")
-"""So do these, but on uint8 as well: they follow what they are given."""
 MIDDLE: Final = 128
-LARGEST: Final = 127
-"""Weight of int8, from its zero point."""
+LARGEST: Final = 127  # Weight of int8, from its zero point.
 
 
 def is_legacy(context: Context, operator: Operator) -> bool:
@@ -370,8 +369,7 @@ def _is_quantised(tensor: Tensor) -> bool:
 
 # IF and WHILE: operators that run other subgraphs of the file.
 
-DEEPEST = 8
-"""Subgraphs within each other."""
+DEEPEST = 8  # Subgraphs within each other.
 
 
 @converts("IF", when=always)

@@ -51,6 +51,7 @@ TYPE_NAMES = _Names(tflite.TensorType)
 ACTIVATIONS = _Names(tflite.ActivationFunctionType)
 PADDINGS = _Names(tflite.Padding)
 
+# What the flatbuffer reader raises where the bytes make no sense.
 DAMAGE = (
     struct.error,
     IndexError,
@@ -59,11 +60,9 @@ DAMAGE = (
     OverflowError,
     AssertionError,
 )
-"""What the flatbuffer reader raises where the bytes make no sense."""
 
 
-NUMBER = 64
-"""Bytes that Python takes for one, about."""
+NUMBER = 64  # Bytes that Python takes for one, about.
 
 
 class Options:
@@ -330,8 +329,7 @@ def _options(table: Any) -> Options | None:
 
 # The options of TFLite Micro's own custom operators: a map of names, written as a FlexBuffer.
 
-MOST_BYTES = 1 << 16
-"""Of options; what is larger is no operator of TFLite Micro's."""
+MOST_BYTES = 1 << 16  # Of options; what is larger is no operator of TFLite Micro's.
 
 
 def custom_options(operator: Operator) -> Mapping[str, Any]:
@@ -411,5 +409,4 @@ def _patched(data: bytes, batch: int) -> bytes:
     return bytes(changed)
 
 
-_SHAPE = 4
-"""Where a tensor's table notes its shape: the schema's first field."""
+_SHAPE = 4  # Where a tensor's table notes its shape: the schema's first field.

@@ -93,12 +93,11 @@ def _svdf_float(context: Context, operator: Operator) -> Update:
 
 # UNIDIRECTIONAL_SEQUENCE_LSTM on int8 and int16 vectors, with a cell state of 16 bits, and in float.
 
+# Where the inputs stand; of each kind those of the four gates in a row, of peepholes three.
 WEIGHTS, RECURRENT, PEEPHOLES, BIASES, PROJECTION, HIDDEN, CELL, NORMS = 1, 5, 9, 12, 16, 18, 19, 20
-"""Where the inputs stand; of each kind those of the four gates in a row, of peepholes three."""
 GATE_UNIT = 2.0**-12
 FRACTION = 2.0**-15
-FINEST, COARSEST = -27, 1
-"""Powers of two that the scale of the cell state may be."""
+FINEST, COARSEST = -27, 1  # Powers of two that the scale of the cell state may be.
 
 
 @converts("UNIDIRECTIONAL_SEQUENCE_LSTM", when=is_number)

@@ -101,8 +101,8 @@ def arg_extreme(context: Context, operator: Operator) -> Expr:
 
 # ADD_N and CUMSUM: sums of several tensors, and of all elements so far.
 
+# Bits by which the reference raises what it adds up: an input's scale is half of twice itself.
 HALVED = SUM_LEFT_SHIFT["int8"] - 1
-"""Bits by which the reference raises what it adds up: an input's scale is half of twice itself."""
 
 
 def _is_int8(operator: Operator) -> bool:

@@ -9,37 +9,7 @@ from uaccel.frontend.converters import always
 from uaccel.frontend.tflite.converter import Context, Expr, Several, Update, converts, need_constant
 from uaccel.frontend.tflite.reader import Operator, custom_options, whole_number
 from uaccel.frontend.tflite.state import SUBTRACTION, own_state
-from uaccel.ops.audio_features import (
-    ChannelGain,
-    ChannelLog,
-    FilterBank,
-    FilterBankAttrs,
-    GainAttrs,
-    LogAttrs,
-    SpectralSubtraction,
-    SquareRoot,
-    Stacker,
-    StackerAttrs,
-    SubtractionAttrs,
-    log_table,
-)
-from uaccel.ops.audio_fft import (
-    AutoScale,
-    Delay,
-    Energy,
-    EnergyAttrs,
-    Framer,
-    FramerAttrs,
-    Irfft,
-    NoAttrs,
-    OverlapAdd,
-    OverlapAddAttrs,
-    Rfft,
-    RfftAttrs,
-    WindowAttrs,
-    WindowFunction,
-    tables,
-)
+from uaccel.ops import audio_features, audio_fft
 from uaccel.ops.operator import IntegerOperator, constant, get
 
 LARGEST_FFT = 1 << 14
@@ -53,12 +23,12 @@ def _exprs(context: Context, operator: Operator, count: int) -> list[Expr]:
 @converts("CUSTOM:SignalWindow", when=always)
 def window(context: Context, operator: Operator) -> Expr:
     shift = whole_number(custom_options(operator), "shift")
-    return get(WindowFunction)(*_exprs(context, operator, 2), attrs=WindowAttrs(shift))
+    return get(audio_fft.WindowFunction)(*_exprs(context, operator, 2), attrs=audio_fft.WindowAttrs(shift))
 
 
 @converts("CUSTOM:SignalFftAutoScale", when=always)
 def fft_auto_scale(context: Context, operator: Operator) -> Several:
-    return Several(get(AutoScale)(*_exprs(context, operator, 1), attrs=NoAttrs()))
+    return Several(get(audio_fft.AutoScale)(*_exprs(context, operator, 1), attrs=audio_fft.NoAttrs()))
 
 
 @converts("CUSTOM:SignalRfft", "CUSTOM:SignalIrfft", when=always)
@@ -67,17 +37,17 @@ def rfft(context: Context, operator: Operator) -> Expr:
     length = whole_number(custom_options(operator), "fft_length")
     need(4 <= length <= LARGEST_FFT, f"its FFT has {length} samples; 4 to {LARGEST_FFT} can be compiled")
     need(length & (length - 1) == 0, f"its FFT has {length} samples; powers of two can be compiled")
-    kind, sign = (Rfft, -1) if operator.name.endswith("SignalRfft") else (Irfft, 1)
-    given = [constant(table) for table in tables(length, sign)]
-    return get(kind)(*_exprs(context, operator, 1), *given, attrs=RfftAttrs(length))
+    kind, sign = (audio_fft.Rfft, -1) if operator.name.endswith("SignalRfft") else (audio_fft.Irfft, 1)
+    given = [constant(table) for table in audio_fft.tables(length, sign)]
+    return get(kind)(*_exprs(context, operator, 1), *given, attrs=audio_fft.RfftAttrs(length))
 
 
 @converts("CUSTOM:SignalEnergy", when=always)
 def energy(context: Context, operator: Operator) -> Expr:
     options = custom_options(operator)
     start, end = (whole_number(options, name) for name in ("start_index", "end_index"))
-    attrs = EnergyAttrs(start, end, operator.outputs[0].info.elements)
-    return get(Energy)(*_exprs(context, operator, 1), attrs=attrs)
+    attrs = audio_fft.EnergyAttrs(start, end, operator.outputs[0].info.elements)
+    return get(audio_fft.Energy)(*_exprs(context, operator, 1), attrs=attrs)
 
 
 @converts("CUSTOM:SignalFilterBank", when=always)
@@ -91,12 +61,12 @@ def filter_bank(context: Context, operator: Operator) -> Expr:
         last = int((first.astype(int)[: channels + 1] + widths[: channels + 1]).max(initial=0))
         need(int(first.min(initial=0)) >= 0 and last <= table, f"its tables reach {last} of {table} {name}")
     widest = max(1, int(widths[: channels + 1].max(initial=1)))
-    return get(FilterBank)(*exprs, attrs=FilterBankAttrs(channels, widest))
+    return get(audio_features.FilterBank)(*exprs, attrs=audio_features.FilterBankAttrs(channels, widest))
 
 
 @converts("CUSTOM:SignalFilterBankSquareRoot", when=always)
 def filter_bank_square_root(context: Context, operator: Operator) -> Expr:
-    return get(SquareRoot)(*_exprs(context, operator, 2), attrs=NoAttrs())
+    return get(audio_features.SquareRoot)(*_exprs(context, operator, 2), attrs=audio_fft.NoAttrs())
 
 
 @converts(SUBTRACTION, when=always)
@@ -107,7 +77,7 @@ def spectral_subtraction(context: Context, operator: Operator) -> Update:
         whole_number(options, name)
         for name in ("smoothing", "one_minus_smoothing", "alternate_smoothing", "alternate_one_minus_smoothing")
     )
-    attrs = SubtractionAttrs(
+    attrs = audio_features.SubtractionAttrs(
         (even, odd),
         (alternate, rest),
         int(bool(whole_number(options, "clamping"))),
@@ -116,39 +86,39 @@ def spectral_subtraction(context: Context, operator: Operator) -> Update:
         whole_number(options, "spectral_subtraction_bits"),
     )
     need(len(operator.outputs) == 2, f"it has {len(operator.outputs)} outputs, wanted 2")
-    return _remembering(context, operator, SpectralSubtraction, attrs)
+    return _remembering(context, operator, audio_features.SpectralSubtraction, attrs)
 
 
 @converts("CUSTOM:SignalDelay", when=always)
 def delay(context: Context, operator: Operator) -> Update:
-    return _remembering(context, operator, Delay, NoAttrs())
+    return _remembering(context, operator, audio_fft.Delay, audio_fft.NoAttrs())
 
 
 @converts("CUSTOM:SignalOverlapAdd", when=always)
 def overlap_add(context: Context, operator: Operator) -> Update:
-    attrs = OverlapAddAttrs(whole_number(custom_options(operator), "frame_step"))
-    return _remembering(context, operator, OverlapAdd, attrs)
+    attrs = audio_fft.OverlapAddAttrs(whole_number(custom_options(operator), "frame_step"))
+    return _remembering(context, operator, audio_fft.OverlapAdd, attrs)
 
 
 @converts("CUSTOM:SignalFramer", when=always)
 def framer(context: Context, operator: Operator) -> Update:
     options = custom_options(operator)
     need(bool(whole_number(options, "prefill", 0)), "its first frames are incomplete; one with prefill can be compiled")
-    attrs = FramerAttrs(*(whole_number(options, name) for name in ("frame_size", "frame_step")))
+    attrs = audio_fft.FramerAttrs(*(whole_number(options, name) for name in ("frame_size", "frame_step")))
     need(len(operator.outputs) == 2, f"it has {len(operator.outputs)} outputs, wanted 2")
-    return _remembering(context, operator, Framer, attrs)
+    return _remembering(context, operator, audio_fft.Framer, attrs)
 
 
 @converts("CUSTOM:SignalStacker", when=always)
 def stacker(context: Context, operator: Operator) -> Update:
     options = custom_options(operator)
-    attrs = StackerAttrs(
+    attrs = audio_features.StackerAttrs(
         *(whole_number(options, f"stacker_{name}") for name in ("left_context", "right_context", "step"))
     )
     longest = f"its step of {attrs.step} frames is not from 1 to the {attrs.frames} of a row"
     need(0 < attrs.step <= attrs.frames, longest)
     need(len(operator.outputs) == 2, f"it has {len(operator.outputs)} outputs, wanted 2")
-    return _remembering(context, operator, Stacker, attrs)
+    return _remembering(context, operator, audio_features.Stacker, attrs)
 
 
 def _remembering(context: Context, operator: Operator, kind: type[IntegerOperator[Any]], attrs: Any) -> Update:
@@ -161,11 +131,15 @@ def _remembering(context: Context, operator: Operator, kind: type[IntegerOperato
 @converts("CUSTOM:SignalPCAN", when=always)
 def pcan(context: Context, operator: Operator) -> Expr:
     shift = whole_number(custom_options(operator), "snr_shift")
-    return get(ChannelGain)(*_exprs(context, operator, 3), attrs=GainAttrs(shift))
+    return get(audio_features.ChannelGain)(*_exprs(context, operator, 3), attrs=audio_features.GainAttrs(shift))
 
 
 @converts("CUSTOM:SignalFilterBankLog", when=always)
 def filter_bank_log(context: Context, operator: Operator) -> Expr:
     options = custom_options(operator)
-    attrs = LogAttrs(whole_number(options, "output_scale"), whole_number(options, "input_correction_bits"))
-    return get(ChannelLog)(*_exprs(context, operator, 1), constant(log_table()), attrs=attrs)
+    attrs = audio_features.LogAttrs(
+        whole_number(options, "output_scale"), whole_number(options, "input_correction_bits")
+    )
+    return get(audio_features.ChannelLog)(
+        *_exprs(context, operator, 1), constant(audio_features.log_table()), attrs=attrs
+    )

@@ -29,8 +29,7 @@ from uaccel.tvm_api import relax
 # A resource is met through handles: VAR_HANDLE makes one, READ_VARIABLE and ASSIGN_VARIABLE take it. CALL_ONCE runs a
 # subgraph before the first inference, which assigns what variables hold at first.
 
-CIRCULAR_BUFFER = "CUSTOM:CIRCULAR_BUFFER"
-"""Its output is a variable tensor."""
+CIRCULAR_BUFFER = "CUSTOM:CIRCULAR_BUFFER"  # Its output is a variable tensor.
 SUBTRACTION = "CUSTOM:SignalFilterBankSpectralSubtraction"
 
 
@@ -87,6 +86,7 @@ def _of_stacker(operator: Operator) -> TensorInfo:
     return TensorInfo((info.elements + 1,), info.dtype)
 
 
+# What operators remember that no tensor of the file holds.
 OWN_STATES: Mapping[str, Callable[[Operator], TensorInfo]] = {
     SUBTRACTION: lambda operator: operator.outputs[-1].info,
     "CUSTOM:SignalDelay": _of_delay,
@@ -94,7 +94,6 @@ OWN_STATES: Mapping[str, Callable[[Operator], TensorInfo]] = {
     "CUSTOM:SignalOverlapAdd": _of_overlap,
     "CUSTOM:SignalStacker": _of_stacker,
 }
-"""What operators remember that no tensor of the file holds."""
 MOST_SAMPLES = 1 << 20
 
 
@@ -210,19 +209,19 @@ def call_once(context: Context, graph: TfliteGraph, operator: Operator) -> None:
         )
 
 
+# Each only changes what is known of tensors and variables; none computes.
 VARIABLE_OPERATORS: Mapping[str, Callable[[Context, TfliteGraph, Operator], None]] = {
     "VAR_HANDLE": var_handle,
     "READ_VARIABLE": read_variable,
     "ASSIGN_VARIABLE": assign_variable,
     "CALL_ONCE": call_once,
 }
-"""Each only changes what is known of tensors and variables; none computes."""
 
 
 # CIRCULAR_BUFFER: the last frames of a stream, the newest last.
 
+# Numbers of frames that the reference takes for a buffer of every frame, where the options say nothing.
 EVERY_FRAME = (5, 13, 25)
-"""Numbers of frames that the reference takes for a buffer of every frame, where the options say nothing."""
 
 
 @converts(CIRCULAR_BUFFER, when=always)

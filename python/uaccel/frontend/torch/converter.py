@@ -55,8 +55,7 @@ class Context:
 
 
 Converter = Callable[[Context, Any], Expr]
-CONVERTERS: Final[Converters[Converter]] = Converters("uaccel.frontend.torch")
-"""By ``namespace.operator.overload``."""
+CONVERTERS: Final[Converters[Converter]] = Converters("uaccel.frontend.torch")  # By ``namespace.operator.overload``.
 converts = CONVERTERS.converts
 
 

@@ -50,10 +50,10 @@ from uaccel.tvm_api import (
 
 _ATTRIBUTES: Final = "relax.attrs."
 _OPERATORS: Final = "relax."
+# Operators of ours that programs become before their integers are made.
 _OWN: Final[dict[str, IntegerOperator[Any]]] = {
     operator.full_name: operator for operator in (get(Recurrent), get(TopK))
 }
-"""Operators of ours that programs become before their integers are made."""
 
 
 def packed(model: ImportedModel) -> tuple[dict[str, Any], list[Array]]:
@@ -236,14 +236,10 @@ _DTYPE: Final = type(tirx.IntImm("int64", 0).ty.dtype)
 
 Samples = Sequence[Sequence[Array]]
 
-_MEMORY: Final = (1 << 30, 8)
-"""Bytes beside what PyTorch and TVM themselves take, and for each byte of the file."""
-_SECONDS: Final = (40, 1 << 18)
-"""Of a processor, and bytes of the file for which there is one more."""
-_PATIENCE: Final = 10
-"""Seconds on the clock for each of a processor's: other programs want it too."""
-_DYING: Final = 2
-"""Seconds in which a process ends that says no more."""
+_MEMORY: Final = (1 << 30, 8)  # Bytes beside what PyTorch and TVM themselves take, and for each byte of the file.
+_SECONDS: Final = (40, 1 << 18)  # Of a processor, and bytes of the file for which there is one more.
+_PATIENCE: Final = 10  # Seconds on the clock for each of a processor's: other programs want it too.
+_DYING: Final = 2  # Seconds in which a process ends that says no more.
 WORKER: Final = "uaccel.frontend.torch.sandbox_worker"  # the module whose `main` the process runs
 _START: Final = f"import sys; sys.path[:] = sys.argv[1:]; from {WORKER} import main; main()"
 _KEPT: Final = ("PATH", "HOME", "TMPDIR", "LANG", "LC_ALL", "LD_LIBRARY_PATH")

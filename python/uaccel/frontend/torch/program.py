@@ -18,6 +18,7 @@ from uaccel.util.files import quiet
 
 # Which of PyTorch's operators are converted as they are, and which are first taken apart into simpler ones.
 
+# Kept whole where PyTorch would take them apart: they are what engines and integer operators are made for.
 WHOLE: Final = frozenset(
     {
         *("conv1d.default", "conv2d.default", "conv_transpose1d.default", "conv_transpose2d.input"),
@@ -33,15 +34,14 @@ WHOLE: Final = frozenset(
         *("split.Tensor", "split_with_sizes.default", "chunk.default", "stack.default", "square.default"),
     }
 )
-"""Kept whole where PyTorch would take them apart: they are what engines and integer operators are made for."""
 
+# Taken apart though PyTorch would leave them whole: nothing converts them as they are.
 FURTHER: Final = frozenset(
     {
         *("addmv.default", "any.default", "col2im.default", "dist.default", "grid_sampler_2d.default"),
         *("ldexp.Tensor", "select_scatter.default"),
     }
 )
-"""Taken apart though PyTorch would leave them whole: nothing converts them as they are."""
 
 _BY_NAMESPACE: Final = frozenset({"quantized_decomposed", "torchao", "_operator"})
 
@@ -91,13 +91,14 @@ def _has_converter(torch: Any, target: Any) -> bool:
 _OPERATOR: Final = re.compile(
     r"torch\.ops\.(aten|quantized_decomposed|torchao)\.([A-Za-z0-9_]{1,80})\.([A-Za-z0-9_]{1,80})"
 )
+# They compute nothing. What they check of shapes is checked by giving operators the shapes.
 _CHECKS: Final = frozenset(
     {
         *("_assert_tensor_metadata.default", "_assert_scalar.default", "_assert_async.msg"),
         *("sym_constrain_range.default", "sym_constrain_range_for_size.default"),
     }
 )
-"""They compute nothing. What they check of shapes is checked by giving operators the shapes."""
+# PyTorch takes these away or apart as well.
 _BESIDES: Final = frozenset(
     {
         *(
@@ -111,19 +112,17 @@ _BESIDES: Final = frozenset(
         *("_upsample_nearest_exact1d.vec", "_upsample_nearest_exact2d.vec", "_upsample_nearest_exact3d.vec"),
     }
 )
-"""PyTorch takes these away or apart as well."""
-MEASURING: Final = ("choose_qparams",)
-"""They find scales at run time, and are refused in words of their own."""
+MEASURING: Final = ("choose_qparams",)  # They find scales at run time, and are refused in words of their own.
 _TYPES: Final = re.compile(r"(Optional\[|List\[|\]|Tensor|int|float|bool|str|number|Device|Generator)+")
 
 _COMPARING: Final = ("eq", "ne", "le", "ge", "lt", "gt")
 _COMPUTING: Final = ("neg", "pos", "mul", "add", "sub", "floordiv", "mod", "truediv")
+# What programs do with extents.
 ARITHMETIC: Final[dict[str, Callable[..., Any]]] = (
     {f"_operator.{name}": getattr(operator, name) for name in _COMPARING + _COMPUTING}
     | {"math.ceil": math.ceil, "math.floor": math.floor, "math.trunc": math.trunc, "torch.sym_not": operator.not_}
     | {"torch.sym_max": max, "torch.sym_min": min, "torch.sym_int": int, "torch.sym_float": float}
 )
-"""What programs do with extents."""
 
 
 def resolved(torch: Any, target: str, table: Any, known: Callable[[Any], bool]) -> Any:

@@ -39,18 +39,16 @@ from uaccel.model import Shape
 #
 # Everything that two readers of zip archives could understand differently is refused.
 
-LARGEST_FILE: Final = 1 << 30
-"""Bytes. What firmware can hold is a thousandth of it."""
+LARGEST_FILE: Final = 1 << 30  # Bytes. What firmware can hold is a thousandth of it.
 MOST_RECORDS: Final = 65_536
 
 _LOCAL: Final = struct.Struct("<4s5H3I2H")
 _LONGEST_NAME: Final = 500
 _SIZES_FOLLOW, _UTF8 = 0x8, 0x800
+# What a local header says of sizes that stand behind the record, or in its extra field.
 _ELSEWHERE: Final = (0, 0xFFFFFFFF)
-"""What a local header says of sizes that stand behind the record, or in its extra field."""
 
-_BETWEEN: Final = (0, 12, 16, 20, 24)
-"""Bytes from a record to the next header: none, or checksum and sizes once more."""
+_BETWEEN: Final = (0, 12, 16, 20, 24)  # Bytes from a record to the next header: none, or checksum and sizes once more.
 
 
 class RecordsError(Exception):
@@ -158,8 +156,7 @@ _CHANGES: Final = {
     "user_input_mutation": "user_input_name",
 }
 
-Value = tuple[str, Any]
-"""What an argument is, ``as_tensor``, and what it says, not yet checked."""
+Value = tuple[str, Any]  # What an argument is, ``as_tensor``, and what it says, not yet checked.
 
 
 @dataclass(frozen=True)
@@ -360,9 +357,10 @@ WANTED: Final = "give what torch.export.save(torch.export.export(model.eval(), i
 
 _PROGRAM: Final = "models/model.json"
 _WEIGHTS: Final = ("data/weights/", "model_weights_config.json", "weight_")
+# A folder, what in it says where each tensor's bytes lie, and how the records of plain tensors begin.
 _CONSTANTS: Final = ("data/constants/", "model_constants_config.json", "tensor_")
-"""A folder, what in it says where each tensor's bytes lie, and how the records of plain tensors begin."""
 _CONFIGS: Final = (_WEIGHTS[0] + _WEIGHTS[1], _CONSTANTS[0] + _CONSTANTS[1])
+# Small records, and what each may say.
 _SAYS: Final = {
     "archive_format": rb"pt2",
     "archive_version": rb"0",
@@ -370,14 +368,10 @@ _SAYS: Final = {
     ".data/serialization_id": rb"[0-9]{1,64}",
     **dict.fromkeys(("version", ".data/version", ".format_version", ".storage_alignment"), rb"[0-9]{1,8}\n?"),
 }
-"""Small records, and what each may say."""
-_IGNORED: Final = ("data/sample_inputs/model.pt",)
-"""A pickle that every file has. Nobody opens it."""
-_EXTRA: Final = "extra/"
-"""Whatever the author put in beside the model. Nobody opens that either."""
+_IGNORED: Final = ("data/sample_inputs/model.pt",)  # A pickle that every file has. Nobody opens it.
+_EXTRA: Final = "extra/"  # Whatever the author put in beside the model. Nobody opens that either.
 
-_EXPANDED: Final = 1 << 24
-"""Bytes that a tensor may have whose elements share places in the file."""
+_EXPANDED: Final = 1 << 24  # Bytes that a tensor may have whose elements share places in the file.
 
 
 @dataclass(frozen=True)
@@ -492,12 +486,12 @@ def _check_used(where: Path, found: Mapping[str, memoryview], tensors: Mapping[s
             raise ModelError(f"{where}: its record {name} belongs to no weight; {WANTED}")
 
 
+# Bytes of an element, by PyTorch's number of its type.
 SIZES: Final = {1: 1, 2: 1, 3: 2, 4: 4, 5: 8, 6: 2, 7: 4, 8: 8, 9: 4, 10: 8, 11: 16, 12: 1, 13: 2, 28: 2} | {
     **dict.fromkeys(range(29, 34), 1),
     34: 4,
     35: 8,
 }
-"""Bytes of an element, by PyTorch's number of its type."""
 
 
 # The shapes of a program's inputs: those of the file, and what the user gives where the file leaves them open.

@@ -43,16 +43,16 @@ from uaccel.util.files import quiet
 
 # An operator's arguments as a file gives them, each one of the few kinds that operators on tensors take.
 
+# The types of stored elements, by the numbers that files give them.
 STORED: Final = (
     dict(enumerate(("uint8", "int8", "int16", "int32", "int64", "float16", "float32", "float64"), 1))
     | dict(enumerate(("complex32", "complex64", "complex128", "bool", "bfloat16"), 9))
     | {28: "uint16", 34: "uint32", 35: "uint64"}
     | dict(enumerate(("float8_e4m3fn", "float8_e5m2", "float8_e4m3fnuz", "float8_e5m2fnuz", "float8_e8m0fnu"), 29))
 )
-"""The types of stored elements, by the numbers that files give them."""
+# Those that programs compute with: what is half precision in a file is held in float32.
+# PyTorch's numbers of types.
 DTYPES: Final = {number: "float32" if name == "float16" else name for number, name in STORED.items()}
-"""Those that programs compute with: what is half precision in a file is held in float32."""
-"""PyTorch's numbers of types."""
 _FORMATS: Final = {1: "contiguous_format", 2: "channels_last", 3: "channels_last_3d", 4: "preserve_format"}
 _STRIDED: Final = 7
 

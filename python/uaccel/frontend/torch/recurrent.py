@@ -14,13 +14,13 @@ from uaccel.ops.operator import constant, get, info_of
 from uaccel.ops.recurrent import SQUASHED, Cell, Recurrent, RecurrentAttrs
 from uaccel.tvm_api import relax
 
+# For each operator its cell, where PyTorch has the gates in the order of ``recurrent``, and functions.
 CELLS: Final = {
     "lstm": (Cell.LSTM, (0, 1, 2, 3), " ".join(SQUASHED[Cell.LSTM])),
     "gru": (Cell.GRU, (1, 0, 2), " ".join(SQUASHED[Cell.GRU])),
     "rnn_tanh": (Cell.RNN, (0,), "tanh"),
     "rnn_relu": (Cell.RNN, (0,), "relu"),
 }
-"""For each operator its cell, where PyTorch has the gates in the order of ``recurrent``, and functions."""
 
 
 @converts("aten.lstm.input", "aten.gru.input", "aten.rnn_tanh.input", "aten.rnn_relu.input")

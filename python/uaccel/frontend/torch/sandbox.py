@@ -22,13 +22,13 @@ from uaccel.model import Array
 #
 # The reader of files needs none of it. This stands behind the reader, for the day on which it errs.
 
+# Beginnings of what Python calls these events.
 _REFUSED: Final = (
     *("socket.", "subprocess.", "pty.", "shutil.", "ftplib.", "http.", "urllib.", "smtplib.", "sqlite3."),
     *("os.chflags", "os.chmod", "os.chown", "os.exec", "os.fork", "os.kill", "os.link", "os.lockf", "os.mkdir"),
     *("os.posix_spawn", "os.putenv", "os.remove", "os.rename", "os.rmdir", "os.setxattr", "os.spawn", "os.startfile"),
     *("os.symlink", "os.system", "os.truncate", "os.unsetenv", "os.utime", "pickle.find_class", "tempfile."),
 )
-"""Beginnings of what Python calls these events."""
 _WRITING: Final = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
 
 

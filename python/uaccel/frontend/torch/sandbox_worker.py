@@ -13,8 +13,7 @@ from uaccel.frontend.torch.reader import LARGEST_FILE
 from uaccel.frontend.torch.sandbox import read_frame, write_frame
 from uaccel.model import Array
 
-MOST: Final = 2 * LARGEST_FILE
-"""Bytes of a request: a file, and samples to run it on."""
+MOST: Final = 2 * LARGEST_FILE  # Bytes of a request: a file, and samples to run it on.
 
 
 def main() -> None:

@@ -19,8 +19,7 @@ from uaccel.model import Shape
 
 T = TypeVar("T")
 
-LARGEST_JSON: Final = 1 << 26
-"""Bytes; what Python makes of them takes twenty times as many."""
+LARGEST_JSON: Final = 1 << 26  # Bytes; what Python makes of them takes twenty times as many.
 MOST_DIMENSIONS: Final = 16
 _STRIDED: Final = 7
 _INTEGERS: Final = range(-(1 << 63), 1 << 63)
@@ -47,8 +46,7 @@ class Expression(str):
     """A size that a program works out of others. Nobody evaluates it: operators give their results' sizes."""
 
 
-Extent = int | str
-"""A number, or the name of a symbol, or an Expression."""
+Extent = int | str  # A number, or the name of a symbol, or an Expression.
 
 
 def need(condition: object, problem: str) -> None:

@@ -18,24 +18,15 @@ from uaccel.ops.conv import Conv2d, DepthwiseConv2d, TransposeConv2d, TransposeC
 from uaccel.ops.layout import Beside, Frame
 from uaccel.ops.operator import NAMESPACE, Elementwise, Operand, Site
 from uaccel.ops.pool import AveragePool2d, MaxPool2d, WindowMax
-from uaccel.ops.resize import (
-    ONE,
-    ResizeBilinear,
-    ResizeBilinearAttrs,
-    ResizedRows,
-    ResizeNearest,
-    ResizeNearestAttrs,
-)
+from uaccel.ops.resize import ONE, ResizeBilinear, ResizeBilinearAttrs, ResizedRows, ResizeNearest, ResizeNearestAttrs
 from uaccel.util.text import CPU
 
 # Which rows of its inputs an operator needs for some rows of its output, and the operator of these rows alone.
 
-RANK: Final = 4
-"""Batch, rows, columns, channels."""
+RANK: Final = 4  # Batch, rows, columns, channels.
+# The axis of the weights along which a window's rows lie.
 WEIGHT_ROWS: Final = {NAMESPACE + Conv2d.name: 1, NAMESPACE + DepthwiseConv2d.name: 0}
-"""The axis of the weights along which a window's rows lie."""
-MOST_KINDS: Final = 8
-"""Of rows that a layer computes: each is a function of its own."""
+MOST_KINDS: Final = 8  # Of rows that a layer computes: each is a function of its own.
 POOLS: Final = frozenset(NAMESPACE + pool.name for pool in (AveragePool2d, MaxPool2d, WindowMax))
 
 
@@ -107,8 +98,7 @@ class Listed:
         return len({(span.count, span.places) for span in spans})
 
 
-Reach = RowReach | Listed
-"""Which rows of an input rows of the output read."""
+Reach = RowReach | Listed  # Which rows of an input rows of the output read.
 
 
 @dataclass(frozen=True)

@@ -20,8 +20,7 @@ from uaccel.ops.operator import Elementwise, Kernel
 # The last layer asks for some rows, and whoever cannot give them yet asks in turn. What a row buffer must hold, and
 # which buffers hold something at the same time, follows from doing it once with numbers in place of rows.
 
-WHOLE: Final = RowRange(0, 0)
-"""Of an input that is read as a whole."""
+WHOLE: Final = RowRange(0, 0)  # Of an input that is read as a whole.
 NEVER: Final = 1 << 30
 
 
@@ -323,12 +322,10 @@ def bands_of(chain: Chain, band: int) -> tuple[int, ...]:
 
 # What rows are expected to take: the kernels' calls, the rows that move, and the order of both.
 
+# Of kernels that were never measured.
 UNKNOWN: Final[Mapping[str, float]] = {"mac": 6.0, "output": 12.0, "call": 300.0}
-"""Of kernels that were never measured."""
-MOVED: Final = 0.75
-"""For each byte that moves within a buffer or comes in."""
-DISPATCH: Final = 30.0
-"""For each call, and each step."""
+MOVED: Final = 0.75  # For each byte that moves within a buffer or comes in.
+DISPATCH: Final = 30.0  # For each call, and each step.
 
 
 @dataclass(frozen=True)

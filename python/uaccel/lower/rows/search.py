@@ -26,14 +26,10 @@ from uaccel.util.text import round_up
 # to
 # each layer is kept (dynamic programming). Least RAM is found by bisection of the limit.
 
-BANDS: Final = (16, 8, 4, 2, 1)
-"""Rows at once, from what is fast to what is small."""
-ANY: Final = 1 << 62
-"""A limit that is none."""
-MOST_POINTS: Final = 40
-"""Of a frontier."""
-LONGEST: Final = 40
-"""Layers of a chain."""
+BANDS: Final = (16, 8, 4, 2, 1)  # Rows at once, from what is fast to what is small.
+ANY: Final = 1 << 62  # A limit that is none.
+MOST_POINTS: Final = 40  # Of a frontier.
+LONGEST: Final = 40  # Layers of a chain.
 
 
 @dataclass(frozen=True)
@@ -258,10 +254,8 @@ def frontier(search: Search) -> Sequence[ChainPlan]:
 
 # What a user wishes about RAM, as a program: which of its layers run by rows.
 
-SLOWER: Final = 1.13
-"""How much more estimated time ``--favour ram`` may cost: what is measured stays below 15 %."""
-TRIES: Final = 6
-"""Plans of memory are a little larger than what is needed at once; the limit is lowered by that."""
+SLOWER: Final = 1.13  # How much more estimated time ``--favour ram`` may cost: what is measured stays below 15 %.
+TRIES: Final = 6  # Plans of memory are a little larger than what is needed at once; the limit is lowered by that.
 
 
 @dataclass(frozen=True)

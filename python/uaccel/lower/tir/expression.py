@@ -38,8 +38,8 @@ from uaccel.util.text import is_reserved
 MONOTONE: dict[str, Callable[[float], float]] = {
     "floor": math.floor, "ceil": math.ceil, "trunc": math.trunc, "round": round, "nearbyint": round, "rint": round,
 }  # fmt: skip
+# Intrinsics for which TVM has no rule that leads to C, and their function in math.h.
 LIBRARY = {"tirx.fabs": "fabs", "tirx.fmod": "fmod"}
-"""Intrinsics for which TVM has no rule that leads to C, and their function in math.h."""
 
 _CALL = re.compile(r"(?:\(\w+\))?[a-z]\w*\(.*\)$")
 RUN_TIME_ONLY = "it calls into a run time that plain C does not have"

@@ -43,8 +43,7 @@ from uaccel.util.text import round_up
 
 # An operator call as steps: TIR functions over the call's tensors, intermediate tensors and constants.
 
-Place = tuple[str, int]
-"""Which tensor: ("in", i), ("out", i), ("temporary", i) or ("constant", i)."""
+Place = tuple[str, int]  # Which tensor: ("in", i), ("out", i), ("temporary", i) or ("constant", i).
 
 
 @dataclass(frozen=True)
@@ -294,8 +293,7 @@ def first_reduction_loop(state: Any, reference: Any) -> Any | None:
 # Places for intermediate buffers: offsets into the scratch memory, by the planner of ``memory/``.
 
 ALIGNMENT = 8
-LARGEST_LOCAL = 64
-"""Bytes up to which a buffer may live on the stack."""
+LARGEST_LOCAL = 64  # Bytes up to which a buffer may live on the stack.
 
 
 @dataclass(frozen=True)

@@ -21,8 +21,7 @@ from uaccel.util.c_text import C_TYPES, FLOATS, bits, c_type, fits, is_signed, l
 # 32 bits are enough and whether an operation can overflow. Types go by their TVM names ("int8", "float32", "bool").
 
 INTEGERS = tuple(dtype for dtype in C_TYPES if dtype not in FLOATS)
-PROMOTED = ("bool", "int8", "uint8", "int16", "uint16", "int32")
-"""What C turns into int before it computes."""
+PROMOTED = ("bool", "int8", "uint8", "int16", "uint16", "int32")  # What C turns into int before it computes.
 
 
 class Level(IntEnum):

@@ -43,12 +43,11 @@ from uaccel.tvm_api import (
 # One node alone rarely gains: its permute merely moves from its input to its result. So a change grows from one node to
 # its neighbours, step by step, always to where it costs least, and is kept as far as it paid.
 
+# Nodes that a change grows by without having become better: on a large graph it would else visit all of it from
+# everywhere.
 PATIENCE = 64
-"""Nodes that a change grows by without having become better: on a large graph it would else visit all of it from
-everywhere."""
 
-Cost = tuple[int, int]
-"""Bytes moved, and the number of permutes; those that move no bytes are counted as well."""
+Cost = tuple[int, int]  # Bytes moved, and the number of permutes; those that move no bytes are counted as well.
 
 
 @dataclass(frozen=True)
@@ -265,6 +264,7 @@ def _moved(axis: Any, layout: Layout) -> int:
     return layout.index(int(axis) % len(layout))
 
 
+# Operators of Relax that name axes.
 _ALONG_AXES: Final[Mapping[str, Callable[[Any, list[Any], Layout], Any]]] = {
     "relax.concat": _concat,
     SLICE: _slice,
@@ -273,7 +273,6 @@ _ALONG_AXES: Final[Mapping[str, Callable[[Any, list[Any], Layout], Any]]] = {
     "relax.nn.group_norm": _group_norm,
     **dict.fromkeys((f"relax.{name}" for name in ("max", "mean", "min", "sum")), _reduced),
 }
-"""Operators of Relax that name axes."""
 
 
 def constant_in(value: Any, layout: Layout) -> Any:
@@ -325,8 +324,8 @@ def is_permute(expr: Any) -> bool:
     return is_call(expr) and name_of(expr) == PERMUTE
 
 
+# What an expression stands for: a ``Use``, a tuple of such, or the expression itself where it has no variables.
 Known = Any
-"""What an expression stands for: a ``Use``, a tuple of such, or the expression itself where it has no variables."""
 
 
 @dataclass

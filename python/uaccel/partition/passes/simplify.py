@@ -92,8 +92,7 @@ class ElementwiseChannels:
 
 
 Step: TypeAlias = MixingLayer | ElementwiseChannels
-Steps: TypeAlias = dict[Any, Step]
-"""By variable, in order of execution."""
+Steps: TypeAlias = dict[Any, Step]  # By variable, in order of execution.
 
 
 def steps_of(module: Any) -> Steps:
@@ -151,10 +150,10 @@ def sources_of(step: Step) -> tuple[Any, ...]:
 # Calls whose arguments are all constants are computed now, by their exact meaning, and become constants.
 
 MOST_BYTES: Final = 1 << 28
+# Each call costs as much as compiling it, some 50 ms, however small it is; a sound model has one a convolution.
 MOST_SECONDS: Final = 30.0
-"""Each call costs as much as compiling it, some 50 ms, however small it is; a sound model has one a convolution."""
+# Elements of a result by those of its largest operand, which no operator goes through more often.
 MOST_STEPS: Final = 1 << 42
-"""Elements of a result by those of its largest operand, which no operator goes through more often."""
 
 
 @dataclass(frozen=True)

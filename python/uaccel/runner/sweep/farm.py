@@ -40,8 +40,7 @@ from uaccel.runner.sweep.worker import (
 
 # To a Dask scheduler: its address, the keys, and what Dask says of itself.
 
-SECONDS: Final = 10.0
-"""How long a scheduler may take to answer."""
+SECONDS: Final = 10.0  # How long a scheduler may take to answer.
 _ADDRESS: Final = re.compile(r"(tcp|tls)://\S+:\d{1,5}")
 
 
@@ -130,12 +129,9 @@ def no_scheduler(address: str, error: BaseException) -> UaccelError:
 # whose
 # worker died. A board that fails three times in a row is left alone until the next sweep.
 
-BUILDS: Final = "build"
-"""The resource of workers that have compilers and TVM."""
-WINDOW: Final = 400
-"""Rows that the scheduler knows of at a time."""
-WAIT_SECONDS: Final = 60.0
-"""How long rows wait for a worker that can run them."""
+BUILDS: Final = "build"  # The resource of workers that have compilers and TVM.
+WINDOW: Final = 400  # Rows that the scheduler knows of at a time.
+WAIT_SECONDS: Final = 60.0  # How long rows wait for a worker that can run them.
 _LOOK_SECONDS: Final = 1.0
 _GATHER_SECONDS: Final = 30.0
 Item = tuple[str, Mapping[str, Any]]

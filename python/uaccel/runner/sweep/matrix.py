@@ -41,6 +41,7 @@ class Option:
     values: tuple[str, ...] = ()
 
 
+# Those of ``uaccel run``, by their names on the command line, and ``area``: the part that RTL is synthesised for.
 OPTIONS: Final[Mapping[str, Option]] = {
     "name": Option(str),
     "favour": Option(str, ("balanced", "speed", "size", "ram")),
@@ -66,10 +67,8 @@ OPTIONS: Final[Mapping[str, Option]] = {
     "port": Option(str),
     "area": Option(str, tuple(PARTS)),
 }
-"""Those of ``uaccel run``, by their names on the command line, and ``area``: the part that RTL is synthesised for."""
 _WANTED: Final = {str: "text", int: "a number", bool: "true or false", list: "a list"}
-FILES: Final = ("engines", "records", "inputs")
-"""Those that name one, from the matrix file's folder."""
+FILES: Final = ("engines", "records", "inputs")  # Those that name one, from the matrix file's folder.
 
 
 def problem_of(key: str, value: Any) -> tuple[str, str] | None:

@@ -27,8 +27,7 @@ from typing import Any, Final
 from uaccel.errors import InternalError
 
 ATTEMPTS: Final = 3
-LOG_BYTES: Final = 8192
-"""Of what a process wrote to its streams: the end of it, where a piece fails."""
+LOG_BYTES: Final = 8192  # Of what a process wrote to its streams: the end of it, where a piece fails.
 _FOREVER: Final = 365 * 24 * 3600.0
 
 

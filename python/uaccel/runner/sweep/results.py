@@ -82,8 +82,7 @@ def read_results(path: Path) -> Iterable[Result]:
 
 # Stored figures of a matrix: a row that falls behind them fails.
 
-Stored = Mapping[str, Mapping[str, float]]
-"""Figures of each row, by its title."""
+Stored = Mapping[str, Mapping[str, float]]  # Figures of each row, by its title.
 
 
 @dataclass(frozen=True)
@@ -154,8 +153,8 @@ def write_expected(path: Path, results: Iterable[Result], figures: Mapping[str, 
 # Results as JUnit XML, which servers of continuous integration read: a test case for each row.
 
 JUNIT_OPTION = "--junit"
+# What XML 1.0 cannot hold, however it is escaped.
 _FORBIDDEN = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
-"""What XML 1.0 cannot hold, however it is escaped."""
 
 
 def write_junit(path: Path, name: str, results: Sequence[Result], worse: Sequence[Regression]) -> None:

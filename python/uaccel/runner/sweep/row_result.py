@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 RIGHT, RAN, WRONG, FAILED = "right", "ran", "wrong", "failed"
 GOOD: Final = (RIGHT, RAN)
+# What rows are compared by: fields of the report, how many layers accelerators compute, how busy they are, what they
+# carry between memory and chip, and what their RTL takes of an FPGA.
 FIGURES: Final = (
     "instructions",
     "cycles_estimated",
@@ -40,8 +42,6 @@ FIGURES: Final = (
     "area.bram",
     "area.dsp",
 )
-"""What rows are compared by: fields of the report, how many layers accelerators compute, how busy they are, what
-they carry between memory and chip, and what their RTL takes of an FPGA."""
 
 
 @dataclass(frozen=True)
@@ -57,11 +57,9 @@ class Result:
     exit_status: int = 0
     log: str = ""
     attempts: int = 1
-    took: float = 0.0
-    """Seconds, compiling and building included."""
+    took: float = 0.0  # Seconds, compiling and building included.
     worker: str = ""
-    label: str = ""
-    """Of the sweep, for a history."""
+    label: str = ""  # Of the sweep, for a history.
 
     @property
     def figures(self) -> dict[str, float]:
@@ -184,8 +182,8 @@ def _bytes_moved(report: Mapping[str, Any]) -> float | None:
 
 # What a process of a worker does: a row as a whole, or that part of it which its computer can do.
 
+# Whole where nothing but one computer is needed; the others for a board at a line.
 WHOLE, BUILD, BOARD, JUDGE = "whole", "build", "board", "judge"
-"""Whole where nothing but one computer is needed; the others for a board at a line."""
 
 
 @dataclass(frozen=True)

@@ -133,8 +133,7 @@ def _last_line(log: str) -> str:
 # One firmware, measured: what each layer took in the unit that records count.
 
 NANOSECONDS: Final = "nanoseconds"
-OWN_CYCLES: Final = "cycles"
-"""As the core counts them."""
+OWN_CYCLES: Final = "cycles"  # As the core counts them.
 
 
 @dataclass(frozen=True)
@@ -143,8 +142,7 @@ class Round:
 
     costs: Mapping[int, int]
     unit: str
-    instructions: Mapping[int, int] = field(default_factory=dict)
-    """Beside the costs, where those count cycles."""
+    instructions: Mapping[int, int] = field(default_factory=dict)  # Beside the costs, where those count cycles.
 
     @property
     def total(self) -> int:
@@ -180,13 +178,12 @@ def _nanoseconds(spent: Spent) -> int:
 
 # Measure the promising ways to compute each layer, several firmwares at once, and keep what was measured.
 
-CANDIDATES: Final = 2
-"""Of each layer, the best by estimate."""
+CANDIDATES: Final = 2  # Of each layer, the best by estimate.
 AS_ESTIMATED: Final = 0
 AS_MEASURED: Final = -1
 
+# The model with everything that the user said about it, by whatever picks among kernels.
 Compile = Callable[[Selection], Compiled]
-"""The model with everything that the user said about it, by whatever picks among kernels."""
 
 
 @dataclass(frozen=True)
@@ -256,8 +253,7 @@ class _Tuning:
     search: Search
     cache: Cache | None
     engine: Workers
-    rows: dict[int, tuple[_Row, ...]] = field(default_factory=dict)
-    """Of the firmwares, by their rank."""
+    rows: dict[int, tuple[_Row, ...]] = field(default_factory=dict)  # Of the firmwares, by their rank.
     taken: dict[int, LayerCosts] = field(default_factory=dict)
     measured: int = 0
     kept: int = 0

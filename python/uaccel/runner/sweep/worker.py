@@ -32,8 +32,7 @@ from uaccel.version import __version__
 # In a row that is packed a path is a mark: ``parcel:DIGEST/NAME``. A worker has each content once, in its cache folder.
 
 MARK: Final = "parcel:"
-MOST_BYTES: Final = 1 << 30
-"""Of one parcel."""
+MOST_BYTES: Final = 1 << 30  # Of one parcel.
 _KEPT_SECONDS: Final = 14 * 24 * 3600
 _LEFT_OUT: Final = (".pyc", ".pyo", ".orig", ".swp")
 
@@ -192,8 +191,7 @@ def substitute_paths(data: Any, words: Mapping[str, str]) -> Any:
 
 # One worker of a lab: its boards, its limits, and the processes in which it does what it is sent.
 
-BUSY_SECONDS: Final = 600.0
-"""How long others of the computer may have a board that a job waits for."""
+BUSY_SECONDS: Final = 600.0  # How long others of the computer may have a board that a job waits for.
 _LOOK_SECONDS: Final = 0.2
 
 
