@@ -10,7 +10,7 @@ LOCKED ?= yes
 PACKAGES = $(if $(filter no,$(LOCKED)),$(PIP) $(2),$(PIP) --require-hashes --no-deps --requirement scripts/locked/$(1).txt)
 
 # The programs that set-up installs where they are missing (compilers, emulators) are the rows of PROGRAMS in
-# python/uaccel/toolchain/programs.py; `uaccel doctor` checks the same rows. They are looked for each time; Python packages are
+# python/uaccel/build/programs.py; `uaccel doctor` checks the same rows. They are looked for each time; Python packages are
 # installed again when what states them changes.
 PROGRAMS := $(BIN)/python scripts/install_programs.py
 READY    := $(VENV)/.ready

@@ -36,7 +36,8 @@ REASONS: Final = Path(__file__).with_name("mutation_reasons.json")
 LOADED: Final = ("pytest", "numpy", "hypothesis", "tvm")
 """By this process, so that those with a fault, which are forked off it, need not."""
 SANITIZED: Final = ("-fsanitize=address,undefined", "-fno-sanitize-recover=all")
-INCLUDE: Final = ("firmware/include", "firmware/runtime", "firmware/kernels", "tests/support", "tests/c")
+KERNELS: Final = tuple(f"firmware/kernels/{path.name}" for path in sorted((ROOT / "firmware/kernels").iterdir()))
+INCLUDE: Final = ("firmware/include", "firmware/runtime", *KERNELS, "tests/support", "tests/c")
 
 
 @dataclass(frozen=True)
@@ -84,30 +85,30 @@ VERIFY: Final = (
 TARGETS: Final = (
     Target(
         "fixed point in C",
-        "firmware/kernels/uaccel_fixedpoint.h",
+        "firmware/kernels/common/uaccel_fixedpoint.h",
         ("tests/c/test_fixedpoint.c", "tests/c/test_leading_zeros.c"),
     ),
-    Target("half to even in C", "firmware/kernels/uaccel_half_even.h", ("tests/c/test_output_stages.c",)),
-    Target("requantising in C", "firmware/kernels/uaccel_requantize.h", ("tests/c/test_output_stages.c",)),
-    Target("single precision in C", "firmware/kernels/uaccel_float32.h", (ROUNDING,)),
+    Target("half to even in C", "firmware/kernels/common/uaccel_half_even.h", ("tests/c/test_output_stages.c",)),
+    Target("requantising in C", "firmware/kernels/portable/uaccel_requantize.h", ("tests/c/test_output_stages.c",)),
+    Target("single precision in C", "firmware/kernels/common/uaccel_float32.h", (ROUNDING,)),
     Target("fixed point in Python", "python/uaccel/ops/fixedpoint.py", ("tests/unit/test_fixedpoint.py",)),
     Target("exact meanings", "python/uaccel/ops/exact.py", ("tests/ops/test_exact.py",)),
     Target("frames in C", "firmware/runtime/uaccel_frame.c", ("tests/c/test_frame.c", *SERVER)),
     Target("tensors of the server", "firmware/runtime/uaccel_tensors.c", SERVER),
     Target("server", "firmware/runtime/uaccel_server.c", SERVER),
-    Target("frames in Python", "python/uaccel/session/frame.py", ("tests/session/test_protocol.py", LINK[0])),
+    Target("frames in Python", "python/uaccel/session/transport.py", ("tests/session/test_protocol.py", LINK[0])),
     Target("link", "python/uaccel/session/link.py", LINK),
-    Target("placement: first fit", "python/uaccel/memory/firstfit.py", MEMORY),
-    Target("placement: exact", "python/uaccel/memory/exact.py", MEMORY),
-    Target("placement: check", "python/uaccel/memory/check.py", MEMORY),
-    Target("placement: sharing", "python/uaccel/memory/sharing.py", MEMORY),
-    Target("tokens", "python/uaccel/streams/tokens.py", ("tests/streams/test_tokens.py",), marks=""),
-    Target("partition: choice", "python/uaccel/partition/choose.py", PARTITION),
+    Target("placement: first fit", "python/uaccel/memory/problem.py", MEMORY),
+    Target("placement: exact", "python/uaccel/memory/planner.py", MEMORY),
+    Target("placement: check", "python/uaccel/memory/blocks.py", MEMORY),
+    Target("placement: sharing", "python/uaccel/memory/blocks.py", MEMORY),
+    Target("tokens", "python/uaccel/accelerator/streams/commands.py", ("tests/streams/test_tokens.py",), marks=""),
+    Target("partition: choice", "python/uaccel/partition/claims.py", PARTITION),
     Target("partition: cycles", "python/uaccel/partition/regions.py", CYCLES),
-    Target("verification: comparing", "python/uaccel/running/compare.py", ("tests/unit/test_compare.py",)),
-    Target("verification: what is compared", "python/uaccel/running/verify.py", VERIFY),
-    Target("archives: form", "python/uaccel/project/forms.py", ("tests/project/test_forms.py",)),
-    Target("archives: reading", "python/uaccel/project/archive_reader.py", ARCHIVES),
+    Target("verification: comparing", "python/uaccel/runner/compare.py", ("tests/unit/test_compare.py",)),
+    Target("verification: what is compared", "python/uaccel/runner/verify.py", VERIFY),
+    Target("archives: form", "python/uaccel/build/board_json.py", ("tests/project/test_forms.py",)),
+    Target("archives: reading", "python/uaccel/build/archive_reader.py", ARCHIVES),
     Target("archives: unpacking", "project_template/api_server/archive.py", ARCHIVES),
 )
 

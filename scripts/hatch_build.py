@@ -11,7 +11,7 @@ from typing import Any
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 from hatchling.metadata.plugin.interface import MetadataHookInterface
 
-# As uaccel.resources names them, and what of the checkout they hold.
+# As uaccel.util.files names them, and what of the checkout they hold.
 DATA = {
     "boards": ["boards"],
     "firmware": ["firmware"],

@@ -20,7 +20,7 @@ else:
 ROOT = Path(__file__).resolve().parents[1]
 SOURCE = ROOT / "firmware" / "protocol.toml"
 HEADER = ROOT / "firmware" / "include" / "uaccel_protocol.h"
-MODULE = ROOT / "python" / "uaccel" / "session" / "ids.py"
+MODULE = ROOT / "python" / "uaccel" / "session" / "protocol_ids.py"
 DOCUMENT = ROOT / "docs" / "protocol.md"
 
 BEGIN, END = "<!-- {}: from firmware/protocol.toml -->\n", "<!-- end -->\n"

@@ -264,7 +264,7 @@ def test_one_that_cannot_be_used_is_listed_with_the_reason(
     tmp_path: Path, call: Call, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     broken = vendor_folder(tmp_path / "broken", "1 / 0\n")
-    for place in ("accelerator.find", "cli.accelerators"):
+    for place in ("accelerator.discovery", "cli.accelerators"):
         monkeypatch.setattr(f"uaccel.{place}.accelerator_folders", lambda: {"broken": broken})
     (row,) = (r for r in call("accelerators", "--json").report["accelerators"] if r["name"] == "broken")
     assert (

@@ -200,11 +200,11 @@ def test_the_first_error_of_the_compiler_is_shown(small: Path, tmp_path: Path) -
     prelude = f"""
 import shutil
 from pathlib import Path
-from uaccel import resources
-from uaccel.emit import headers
+from uaccel.util import files
+from uaccel.codegen import header as headers
 copy = Path({str(tmp_path)!r}) / "firmware"
-shutil.copytree(resources.data_dir("firmware"), copy)
-header = copy / "kernels/uaccel_fixedpoint.h"
+shutil.copytree(files.data_dir("firmware"), copy)
+header = copy / "kernels/common/uaccel_fixedpoint.h"
 header.write_text(header.read_text() + "#error this header is broken\\n")
 headers.data_dir = lambda name: copy
 """

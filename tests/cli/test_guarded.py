@@ -22,7 +22,7 @@ START = "import sys; from uaccel.cli import main\n{}\nsys.exit(main())"
 PLANTED = """
 import ctypes, time, types
 from uaccel import frontend
-from uaccel.running import prepare
+from uaccel.runner import prepare
 def planted(path, shapes):
     {}
 sys.modules["uaccel.frontend.tflite.importer"] = types.SimpleNamespace(import_tflite=planted)

@@ -19,7 +19,7 @@ from serial.tools import list_ports
 from serial.tools.list_ports_common import ListPortInfo
 
 from support.command import Call
-from uaccel.session import board_ports as plugged
+from uaccel.session import board_ports
 from uaccel.session.monitor import Heard, Monitor
 from uaccel.session.protocol_ids import Boot, Fault, Log, LogLevel
 from uaccel.session.transport import Packet, encode
@@ -30,7 +30,7 @@ def seen(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[ListPortInfo]:
     """The ports of a computer that has none yet, and no probe."""
     ports: list[ListPortInfo] = []
     monkeypatch.setattr(list_ports, "comports", lambda: ports)
-    monkeypatch.setattr(plugged.probes, "__defaults__", (tmp_path,))
+    monkeypatch.setattr(board_ports.probes, "__defaults__", (tmp_path,))
     return ports
 
 

@@ -186,13 +186,13 @@ def test_any_tensor_name_survives_json_and_files(tmp_path: Path, call: Call) -> 
 BROKEN_KERNEL = """
 import shutil
 from pathlib import Path
-from uaccel import resources
-from uaccel.running import execute
-from uaccel.emit import headers
+from uaccel.util import files
+from uaccel.runner import execute
+from uaccel.codegen import header as headers
 from uaccel.session.link import Timeouts
 copy = Path({folder!r}) / "firmware"
-shutil.copytree(resources.data_dir("firmware"), copy)
-header = copy / "kernels/uaccel_fixedpoint.h"
+shutil.copytree(files.data_dir("firmware"), copy)
+header = copy / "kernels/common/uaccel_fixedpoint.h"
 text = header.read_text()
 start = text.index("{{\\n", text.index("int32_t uaccel_clamp(int32_t value")) + 2
 header.write_text("#include <stdlib.h>\\n" + text[:start] + {statement!r} + text[start:])

@@ -11,7 +11,7 @@ import pytest
 from uaccel.util.files import data_dir
 
 KERNELS = data_dir("firmware") / "kernels"
-TEXTS = {path.name: path.read_text() for path in sorted(KERNELS.glob("*.h"))}
+TEXTS = {path.name: path.read_text() for path in sorted(KERNELS.rglob("*.h"))}
 WHOLE = "".join(TEXTS.values())
 
 

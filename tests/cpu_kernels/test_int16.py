@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from support.c_function import shared
+from support.hostlib import include_flags
 from uaccel.kernels import Target, candidates
 from uaccel.kernels.conv_forms import wide_stage_of
 from uaccel.model import TensorInfo
@@ -19,7 +20,6 @@ from uaccel.ops.conv import Conv2d, Conv2dAttrs
 from uaccel.ops.exact import FLOAT32
 from uaccel.ops.matmul import FullyConnected, FullyConnectedAttrs
 from uaccel.ops.operator import Operand, Site, get
-from uaccel.util.files import data_dir
 
 M4, M55 = Target.of("cortex-m4", ["dsp"]), Target.of("cortex-m55", ["dsp", "helium"])
 ATTRS = FullyConnectedAttrs(0, 0, -32768, 32767)
@@ -144,5 +144,5 @@ int wrong(void)
     return found;
 }
 """
-    library: ctypes.CDLL = shared(tmp_path, source, f"-I{data_dir('firmware') / 'kernels'}")
+    library: ctypes.CDLL = shared(tmp_path, source, *include_flags())
     assert library.wrong() == 0

@@ -17,14 +17,14 @@ from uaccel.ops.operator import Site
 BANDS = {"helium": 100, "dsp": 200, "rvv": 300}
 PRINT = """
 import importlib, json, pkgutil, sys
-package = importlib.import_module("uaccel.cpu_kernels")
+package = importlib.import_module("uaccel.kernels")
 names = sorted(module.name for module in pkgutil.iter_modules(package.__path__))
 for name in list(sys.modules):  # again, from the last one to the first
-    if name.startswith("uaccel.cpu_kernels"):
+    if name.startswith("uaccel.kernels"):
         del sys.modules[name]
-sys.modules["uaccel.cpu_kernels"] = package
+sys.modules["uaccel.kernels"] = package
 for name in reversed(names):
-    importlib.import_module(f"uaccel.cpu_kernels.{name}")
+    importlib.import_module(f"uaccel.kernels.{name}")
 offers = sys.modules["uaccel.kernels.registry"]._OFFERS
 print(json.dumps({name: [[one.rank, one.maker.__qualname__] for one in each] for name, each in offers.items()}))
 """

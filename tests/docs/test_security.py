@@ -8,49 +8,41 @@ import pytest
 from api_server import archive
 
 from support.docblocks import ROOT
-from uaccel import model as npz
+from uaccel import model
 from uaccel.frontend import checks
-from uaccel.frontend import checks as budget
-from uaccel.frontend.onnx import functions as effort
-from uaccel.frontend.onnx import schema
-from uaccel.frontend.onnx import schema as structure
-from uaccel.frontend.torch import isolated, serialised
-from uaccel.frontend.torch import reader as program_file
-from uaccel.frontend.torch import reader as records
-from uaccel.partition.passes import simplify as fold_constants
-from uaccel.quantize import calibration as samples
+from uaccel.frontend.onnx import functions, schema
+from uaccel.frontend.torch import isolated, reader, serialised
+from uaccel.partition.passes import simplify
+from uaccel.quantize import calibration
 from uaccel.runner import project_run
-from uaccel.session import description, link, session
-from uaccel.session import link as request
-from uaccel.session import protocol_ids as ids
-from uaccel.session import transport as streams
-from uaccel.util import files as documents
+from uaccel.session import description, link, protocol_ids, session, transport
+from uaccel.util import files
 
 PAGE = (ROOT / "SECURITY.md").read_text(encoding="utf-8")
 TIMEOUTS = link.Timeouts()
 MIB, GIB = 1 << 20, 1 << 30
 BOUNDS = {
     "PyTorch (`.pt2`)": [
-        f"a file of {records.LARGEST_FILE // GIB} GB; JSON of {serialised.LARGEST_JSON // MIB} MB",
-        f"{program_file.MOST_NODES:,} operators; {records.MOST_RECORDS:,} records; {serialised.MOST_DIMENSIONS} dim",
+        f"a file of {reader.LARGEST_FILE // GIB} GB; JSON of {serialised.LARGEST_JSON // MIB} MB",
+        f"{reader.MOST_NODES:,} operators; {reader.MOST_RECORDS:,} records; {serialised.MOST_DIMENSIONS} dim",
         f"{isolated._SECONDS[0]} seconds of a processor and one more for each {isolated._SECONDS[1] >> 10} KB",
     ],
     "ONNX": [
-        f"{budget.LARGEST_FILE // MIB} MB of file and weights, {budget.MOST_NODES:,} nodes",
-        f"calls {structure.DEEPEST_CALL} deep, {schema.MOST_OPERANDS} operands of a node, {budget.MOST_RANK} dim",
-        f"{checks.LARGEST_TENSOR // GIB} GB a tensor; {budget.MOST_BYTES // MIB} MB of constants",
-        f"2^{effort.MOST_WORK.bit_length() - 1} steps for one of them; {budget.MOST_SECONDS:g} seconds on the clock",
-        f"{fold_constants.MOST_SECONDS:g} seconds of a processor for what remains",
+        f"{checks.LARGEST_FILE // MIB} MB of file and weights, {checks.MOST_NODES:,} nodes",
+        f"calls {schema.DEEPEST_CALL} deep, {schema.MOST_OPERANDS} operands of a node, {checks.MOST_RANK} dim",
+        f"{checks.LARGEST_TENSOR // GIB} GB a tensor; {checks.MOST_BYTES // MIB} MB of constants",
+        f"2^{functions.MOST_WORK.bit_length() - 1} steps for one of them; {checks.MOST_SECONDS:g} seconds on the clock",
+        f"{simplify.MOST_SECONDS:g} seconds of a processor for what remains",
     ],
     "TFLite": [
-        f"{budget.LARGEST_FILE // MIB} MB, {budget.MOST_NODES:,} operators, {budget.MOST_RANK} dimensions",
-        f"{checks.LARGEST_TENSOR // GIB} GB a tensor, {budget.MOST_BYTES // MIB} MB of constants",
-        f"{budget.MOST_SECONDS:g} seconds",
+        f"{checks.LARGEST_FILE // MIB} MB, {checks.MOST_NODES:,} operators, {checks.MOST_RANK} dimensions",
+        f"{checks.LARGEST_TENSOR // GIB} GB a tensor, {checks.MOST_BYTES // MIB} MB of constants",
+        f"{checks.MOST_SECONDS:g} seconds",
     ],
     "Arrays, board files, archives": [
-        f"{npz.MOST_ARRAYS:,} arrays of {npz.LARGEST // GIB} GB together",
-        f"{samples.MOST:,} files, {npz.LARGEST // GIB} GB of samples",
-        f"integers of 64 bits, {documents.DEEPEST} levels",
+        f"{model.MOST_ARRAYS:,} arrays of {model.LARGEST // GIB} GB together",
+        f"{calibration.MOST:,} files, {model.LARGEST // GIB} GB of samples",
+        f"integers of 64 bits, {files.DEEPEST} levels",
         f"{archive.MOST_MEMBERS:,} members, {archive.LONGEST_MEMBER // GIB} GB each, "
         f"{archive.LONGEST_ARCHIVE // GIB} GB together",
         f"`metadata.json` ({archive.LONGEST_METADATA // MIB} MB at most)",
@@ -60,12 +52,12 @@ BOUNDS = {
         f"({TIMEOUTS.run:g} seconds each, from a project {project_run.TIMEOUTS.run:g})",
         f"({TIMEOUTS.slowest:g} bytes a second where its speed is not known)",
         f"given up after {TIMEOUTS.silence:g} seconds",
-        f"{request.LARGEST_OBJECT // MIB} MB of an object whose size is not known beforehand, "
-        f"{description.LARGEST_DESCRIPTION // MIB} MB of a description, {request.MOST_GAPS} gaps in an object, "
-        f"{streams.MOST_ARRIVED // MIB} MB that wait while a write is going on, {session.KEPT_LOG_LINES} lines of log, "
-        f"{link.MOST_BOOTS} restarts",
+        f"{link.LARGEST_OBJECT // MIB} MB of an object whose size is not known beforehand, "
+        f"{description.LARGEST_DESCRIPTION // MIB} MB of a description, {link.MOST_GAPS} gaps in an object, "
+        f"{transport.MOST_ARRIVED // MIB} MB that wait while a write is going on, "
+        f"{session.KEPT_LOG_LINES} lines of log, {link.MOST_BOOTS} restarts",
     ],
-    "A host on the line": [f"at most {ids.MOST_RUNS:,} times for a request"],
+    "A host on the line": [f"at most {protocol_ids.MOST_RUNS:,} times for a request"],
 }
 
 

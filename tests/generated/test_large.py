@@ -11,10 +11,10 @@ import pytest
 from numpy.typing import NDArray
 
 from support.generated import cc
+from support.hostlib import kernel_folders
 from uaccel.codegen.options import Names
 from uaccel.codegen.weights import Array, weights_header, weights_source
 from uaccel.util.c_text import COMPACT_FROM, SHORTEST, array_body, columns
-from uaccel.util.files import data_dir
 
 LARGE = np.arange(COMPACT_FROM, dtype=np.uint32).astype(np.uint8).view(np.int8)
 SMALL = np.arange(-5, 5, dtype=np.int8)
@@ -33,7 +33,7 @@ def source(folder: Path, *arrays: NDArray[Any]) -> Path:
 def test_the_bytes_are_the_same(compiler: str, tmp_path: Path) -> None:
     path, library = source(tmp_path, LARGE, SMALL), tmp_path / "weights.so"
     assert max(map(len, path.read_text().splitlines())) <= 120
-    cc(path, "-shared", "-fPIC", "-o", library, include=[tmp_path, data_dir("firmware") / "kernels"], compiler=compiler)
+    cc(path, "-shared", "-fPIC", "-o", library, include=[tmp_path, *kernel_folders()], compiler=compiler)
     loaded = ctypes.CDLL(str(library))
     for name, data in (("a0", LARGE), ("a1", SMALL)):
         got = (ctypes.c_int8 * data.size).in_dll(loaded, name)

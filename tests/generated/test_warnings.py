@@ -82,7 +82,7 @@ CPUS = {
 
 def kernel_headers(special: bool) -> list[str]:
     """Those that have a guard; the others are templates that these include several times."""
-    headers = sorted((data_dir("firmware") / "kernels").glob("*.h"))
+    headers = sorted((data_dir("firmware") / "kernels").rglob("*.h"))
     guarded = [path for path in headers if f"#ifndef {path.stem.upper()}_H" in path.read_text()]
     return [path.name for path in guarded if bool(set(path.stem.split("_")) & CPUS.keys()) == special]
 

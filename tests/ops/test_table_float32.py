@@ -12,7 +12,7 @@ import pytest
 from support.hostlib import Array
 from support.rounded_once import Case, Quantised, check_onnx
 from uaccel.model import Quantisation
-from uaccel.ops import lookup as table_float32
+from uaccel.ops import lookup
 from uaccel.ops.lookup import FUNCTIONS, Function, leaky_relu
 from uaccel.ops.lookup import table_float32 as table_of
 
@@ -52,10 +52,10 @@ ROWS = {
     "hard_swish": Row("HardSwish", FUNCTIONS["hard_swish"]),
     "negative": Row("Neg", FUNCTIONS["negative"]),
     "leaky_relu": Row("LeakyRelu", leaky_relu(0.01), {"alpha": 0.01}),
-    "elu": Row("Elu", table_float32.elu(0.7), {"alpha": 0.7}),
-    "selu": Row("Selu", table_float32.selu()),
-    "hard_sigmoid": Row("HardSigmoid", table_float32.hard_sigmoid(1 / 6), {"alpha": 1 / 6}, (1 / 256, -128)),
-    "clip": Row("Clip", table_float32.clip(-1, 6), arrays=(np.array(-1, np.float32), np.array(6, np.float32))),
+    "elu": Row("Elu", lookup.elu(0.7), {"alpha": 0.7}),
+    "selu": Row("Selu", lookup.selu()),
+    "hard_sigmoid": Row("HardSigmoid", lookup.hard_sigmoid(1 / 6), {"alpha": 1 / 6}, (1 / 256, -128)),
+    "clip": Row("Clip", lookup.clip(-1, 6), arrays=(np.array(-1, np.float32), np.array(6, np.float32))),
     "coarser": Row("Identity", FUNCTIONS["identity"], output=(0.1, 3)),
     "saturates": Row("Identity", FUNCTIONS["identity"], output=(1e-6, 3)),
 }

@@ -12,7 +12,7 @@ import pytest
 from support.vendor import HEAD, description, vendor_folder
 from uaccel.accelerator import ANY, Operation, load_accelerator, load_accelerators, pattern
 from uaccel.errors import AcceleratorError
-from uaccel.util import files as resources
+from uaccel.util import files
 
 
 def complaint(folder: Path) -> str:
@@ -87,7 +87,7 @@ def test_one_name_twice(tmp_path: Path) -> None:
 
 
 def install(monkeypatch: pytest.MonkeyPatch, *entries: EntryPoint) -> None:
-    monkeypatch.setattr(resources, "entry_points", lambda group: [entry for entry in entries if entry.group == group])
+    monkeypatch.setattr(files, "entry_points", lambda group: [entry for entry in entries if entry.group == group])
 
 
 def entry(name: str, value: str) -> EntryPoint:

@@ -10,7 +10,7 @@ import pytest
 from support.vendor import HEAD, description, vendor_folder
 from uaccel.accelerator import Accelerator, load_accelerator, module_of, planning_for
 from uaccel.errors import AcceleratorError
-from uaccel.util import files as resources
+from uaccel.util import files
 
 BUILT_ON = """from pathlib import Path
 
@@ -70,13 +70,13 @@ def test_a_base_that_is_installed(family: Path, tmp_path: Path, monkeypatch: pyt
     (family / "accelerator.py").rename(family / "__init__.py")
     family.rename(package)
     monkeypatch.syspath_prepend(tmp_path)
-    entry = EntryPoint("family_package", "family_package:ACCELERATOR", resources.ACCELERATOR_GROUP)
-    monkeypatch.setattr(resources, "entry_points", lambda group: [entry])
+    entry = EntryPoint("family_package", "family_package:ACCELERATOR", files.ACCELERATOR_GROUP)
+    monkeypatch.setattr(files, "entry_points", lambda group: [entry])
     assert load_accelerator(str(member(tmp_path / "small", "family_package"))).base == package
 
 
 def test_a_base_whose_name_is_taken_twice(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(resources, "entry_points", lambda group: [EntryPoint("npu", "other:X", group)])
+    monkeypatch.setattr(files, "entry_points", lambda group: [EntryPoint("npu", "other:X", group)])
     with pytest.raises(AcceleratorError, match=r"^two accelerators are called 'npu': .*\(other:X\); rename one"):
         module_of("npu")
 

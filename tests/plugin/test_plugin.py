@@ -30,8 +30,8 @@ def test_gesture(uaccel_board):
 
 WRONG_BIT = r"""
 import re
-import uaccel.running.packed
-made = uaccel.running.packed.archive_of
+import uaccel.runner.compiled
+made = uaccel.runner.compiled.archive_of
 
 def damaged(compiled):
     files = made(compiled)
@@ -44,7 +44,7 @@ def damaged(compiled):
     files[name] = (text[:begin] + str(value) + text[end:]).encode()
     return files
 
-uaccel.running.packed.archive_of = damaged
+uaccel.runner.compiled.archive_of = damaged
 """
 """The firmware's constants are not the model's: the first one of a convolution in its middle."""
 
@@ -386,7 +386,7 @@ from pathlib import Path
 
 import numpy as np
 
-from uaccel.bench.desk import give_order
+from uaccel.session.emulated_board import give_order
 from uaccel.testing import check
 
 SAMPLES = np.zeros((1000, 32, 1, 3), np.int8)

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from support.raw_server import TEMPLATE, is_alive
-from uaccel.build import project_api as api_process
+from uaccel.build import project_api
 from uaccel.build.project_api import (
     IoTimeoutError,
     Limits,
@@ -299,7 +299,7 @@ def test_a_server_that_ends(body: str, words: str, tmp_path: Path) -> None:
 
 
 def test_a_server_that_lets_go_of_the_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(api_process, "PATIENCE", 0.3)
+    monkeypatch.setattr(project_api, "PATIENCE", 0.3)
     message = misbehaves(odd(tmp_path / "odd", "take(); os.close(write_fd); time.sleep(60)"))
     assert message == "Project API server of DIR closed its line in the middle of build"
 
@@ -327,7 +327,7 @@ def test_a_server_that_does_not_keep_to_the_protocol(body: str, words: str, tmp_
 
 
 def test_a_reply_without_an_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(api_process, "LONGEST_REPLY", 1 << 20)
+    monkeypatch.setattr(project_api, "LONGEST_REPLY", 1 << 20)
     message = misbehaves(odd(tmp_path / "odd", "take()\nwhile True: put('x' * 65536)"))
     assert message == "Project API server of DIR: build: the reply is longer than 1048576 bytes"
 

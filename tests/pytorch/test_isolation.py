@@ -38,7 +38,7 @@ FORBIDDEN = {
     "shutil.rmtree('.')": "shutil.rmtree",
 }
 START = """import json, os, pickle, shutil, signal, socket, subprocess, sys
-from uaccel.frontend.torch.confine import confine
+from uaccel.frontend.torch.sandbox import confine
 """
 
 
@@ -120,7 +120,7 @@ def test_a_bug_of_ours_stays_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     path = tmp_path / "model.pt2"
     path.write_bytes(b"PK")
     answer = (
-        "import sys; from uaccel.frontend.torch.frames import write_frame; sys.path[:] = sys.argv[1:]\n"
+        "import sys; from uaccel.frontend.torch.sandbox import write_frame; sys.path[:] = sys.argv[1:]\n"
         "write_frame(sys.stdout.buffer, {'bug': 'Traceback\\nKeyError: 7'}, [])"
     )
     monkeypatch.setattr(isolated, "_START", f"import sys; sys.path[:] = sys.argv[1:]\n{answer}")

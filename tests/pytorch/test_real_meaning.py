@@ -14,7 +14,7 @@ from support.onnx_networks import quantised as quantised_onnx
 from support.real_meaning import evaluated
 from support.torch_networks import inputs_of, quantised
 from uaccel.frontend import import_model
-from uaccel.frontend.qdq import rules as bias
+from uaccel.frontend.qdq import rules
 from uaccel.runner.reference import in_float64, real_opinion
 from uaccel.tvm_api.executor import Executor
 
@@ -56,7 +56,7 @@ def test_no_element_of_a_pytorch_network_differs(network: str, tmp_path: Path) -
 def test_a_bias_that_is_rounded_to_whole_products_is_seen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Integers that execute exactly as they say, and say something else than the program."""
     path, samples = torch("depthwise", tmp_path)
-    monkeypatch.setattr(bias, "with_rests", lambda multipliers, rests: multipliers)
+    monkeypatch.setattr(rules, "with_rests", lambda multipliers, rests: multipliers)
     found = opinion_of(path, samples)
     assert found.equal < found.elements
 

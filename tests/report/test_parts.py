@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from markupsafe import Markup
 
-from uaccel.report import page_memory as flash
+from uaccel.report import page_memory
 from uaccel.report.page import embedded
 from uaccel.report.page_graph import GAP, Fold, Size, folds, layered, network_of, rank_of
 from uaccel.report.page_memory import Box, treemap
@@ -146,7 +146,7 @@ def test_the_operators_of_a_region_are_drawn_each() -> None:
 def test_a_page_says_how_to_see_every_symbol() -> None:
     row = {"name": "a", "op": "conv2d", "engine": "cpu", "reason": "r", "code": 64}
     data = {"layers": [row], "constants": [{"symbol": "w", "bytes": 10, "layers": ["a"]}]}
-    told = {what: flash.flash_section(Run(data | {"flash": has})).context["hint"] for what, has in FLASH.items()}
+    told = {what: page_memory.flash_section(Run(data | {"flash": has})).context["hint"] for what, has in FLASH.items()}
     assert told["not asked"].startswith("For every symbol run the model with 'uaccel run MODEL --details --json'")
     assert told["not known"] == "This board's build tells no symbols; an emulated board's does."
 

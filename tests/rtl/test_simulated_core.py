@@ -19,7 +19,7 @@ from support.boards import board_with_tools
 from support.command import is_exact, process
 from uaccel.board import Board, RtlRun, load_board
 from uaccel.board.accelerator_devices import board_devices_source
-from uaccel.build.rtl import build as building
+from uaccel.build.rtl import build
 from uaccel.build.rtl.build import simulator
 from uaccel.cycles import Block, Estimator, Executed, Mark, core_of, read_marks
 from uaccel.cycles.instructions import parse
@@ -173,7 +173,7 @@ def test_what_to_install_without_the_core(monkeypatch: pytest.MonkeyPatch) -> No
 
 
 def test_what_to_install_without_verilator(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(building, "require_package", lambda _name: tmp_path)
+    monkeypatch.setattr(build, "require_package", lambda _name: tmp_path)
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(ToolError, match=r"verilator \(needed for .*\): verilator: not found; to get it: "):
         simulator(RtlRun("vexriscv"))

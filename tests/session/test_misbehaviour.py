@@ -17,7 +17,7 @@ from support.device import VirtualLine, known_inputs, known_outputs
 from support.misbehaviour import CASES, RIGHT, RUN, WRITE, Case, data_at, packets, reads_no_more, to_each_once
 from support.scripted import INPUT, OUTPUT, Device, Misbehave, Played, Script, on_a_real_line
 from uaccel.errors import DeviceError
-from uaccel.session import transport as streams
+from uaccel.session import transport
 from uaccel.session.link import Timeouts
 from uaccel.session.protocol_ids import MOST_RUNS, Log, Run, Type
 from uaccel.session.session import KEPT_LOG_LINES, Session
@@ -96,14 +96,14 @@ def trickles(device: Device, packet: Packet) -> Script:
 @pytest.mark.parametrize("kind", ["pipe", "socket", "terminal"])
 def test_a_line_that_talks_and_takes_nothing(kind: str, talk: Misbehave, monkeypatch: pytest.MonkeyPatch) -> None:
     """Its bytes are taken in so that no two ends wait for each other; not for ever, and not all of them."""
-    monkeypatch.setattr(streams, "MOST_ARRIVED", 1 << 18)
+    monkeypatch.setattr(transport, "MOST_ARRIVED", 1 << 18)
     begun = time.monotonic()
     with on_a_real_line(kind, Device(), lambda packet: True, talk) as line, bounded_memory():
         line.write(encode(Packet(Type.RESET, 0, 1)))
         with pytest.raises(DeviceError, match=r"^the device took \d+ of 8388608 bytes within 0\.3 s: is its line"):
             line.write(bytes(1 << 23), 0.3)
-        assert len(line._arrived) < streams.MOST_ARRIVED + streams.CHUNK
-        assert len(line.read(1.0)) <= streams.CHUNK
+        assert len(line._arrived) < transport.MOST_ARRIVED + transport.CHUNK
+        assert len(line.read(1.0)) <= transport.CHUNK
     assert time.monotonic() - begun < 10
 
 

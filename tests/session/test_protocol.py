@@ -15,7 +15,7 @@ from support.device import Device
 from support.docblocks import blocks
 from support.scripts import script_of
 from uaccel.errors import DeviceError
-from uaccel.session import protocol_ids as ids
+from uaccel.session import protocol_ids
 from uaccel.session.message import Message
 from uaccel.session.transport import Decoder, Packet, decode, encode
 
@@ -90,7 +90,7 @@ def test_python_and_c_encode_alike_around_the_longest_run(device: Device, length
 
 def test_every_vector_is_of_a_known_type() -> None:
     kinds = {kind.TYPE: kind for kind in Message.__subclasses__()}
-    assert set(kinds) == set(ids.Type)
+    assert set(kinds) == set(protocol_ids.Type)
     for vector in VECTORS:
         kind = kinds[vector["type"]]
         body = bytes.fromhex(vector["body"])
@@ -98,12 +98,12 @@ def test_every_vector_is_of_a_known_type() -> None:
 
 
 def test_a_longer_body_than_is_known_is_read_as_far_as_it_is() -> None:
-    assert ids.Boot.unpack(b"\x01\x00later") == ids.Boot(1)
+    assert protocol_ids.Boot.unpack(b"\x01\x00later") == protocol_ids.Boot(1)
 
 
 def test_a_shorter_body_than_is_known() -> None:
     with pytest.raises(DeviceError) as caught:
-        ids.RunReply.unpack(bytes(47))
+        protocol_ids.RunReply.unpack(bytes(47))
     assert str(caught.value) == (
         "the device sent RunReply with 47 bytes, 48 were wanted: build and flash its firmware with this uaccel"
     )
@@ -126,7 +126,7 @@ def test_what_is_too_short_is_damaged_whatever_its_digest_says(length: int) -> N
 
 
 def test_every_flipped_bit_is_seen() -> None:
-    packet = Packet(ids.Type.RUN, 7, 99, b"inputs and more")
+    packet = Packet(protocol_ids.Type.RUN, 7, 99, b"inputs and more")
     frame = encode(packet)[:-1]
     data = cobs.decode(frame)
     for bit in range(8 * len(data)):

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from uaccel.errors import DeviceError, UaccelError
-from uaccel.session import debug_probe as rtt
+from uaccel.session import debug_probe
 from uaccel.session.connect import open_port
 from uaccel.session.debug_probe import ID, Area, GdbMemory, ProbeMemory, RttTransport, UnreadableError
 from uaccel.session.transport import connect_tcp
@@ -178,11 +178,11 @@ def test_offsets_that_cannot_be_are_not_followed() -> None:
     assert line.read(0) == b"\0"
 
 
-@pytest.mark.parametrize("near", [0x100, rtt.NEAR])
+@pytest.mark.parametrize("near", [0x100, debug_probe.NEAR])
 def test_a_block_that_comes_while_a_slow_probe_searches(near: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """The front is searched first and then all of it, once more where it took longer than firmware needs to start."""
-    monkeypatch.setattr(rtt, "NEAR", near)
-    monkeypatch.setattr(rtt, "FIND_SECONDS", 0.02)
+    monkeypatch.setattr(debug_probe, "NEAR", near)
+    monkeypatch.setattr(debug_probe, "FIND_SECONDS", 0.02)
     ram = Ram()
     reads = 0
 
@@ -212,7 +212,7 @@ def test_after_a_reset_the_block_is_found_anew() -> None:
 def test_what_goes_wrong_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
     ram = Ram()
     line = transport(ram)
-    monkeypatch.setattr(rtt, "FIND_SECONDS", 0.02)
+    monkeypatch.setattr(debug_probe, "FIND_SECONDS", 0.02)
     with pytest.raises(DeviceError) as caught:
         line.read(5)
     assert str(caught.value) == (

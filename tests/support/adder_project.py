@@ -56,7 +56,7 @@ def chain_files() -> dict[str, bytes]:
     files = {"metadata.json": json.dumps(metadata).encode()}
     files["codegen/host/src/chain.c"] = (MODEL / "chain.c").read_bytes()
     files["codegen/host/include/chain.h"] = (MODEL / "chain.h").read_bytes()
-    for header in ("kernels/uaccel_kernel.h", "include/uaccel_observe.h"):
+    for header in ("kernels/common/uaccel_kernel.h", "include/uaccel_observe.h"):
         source = data_dir("firmware") / header
         files[f"codegen/host/include/{source.name}"] = source.read_bytes()
     files["templates/describe.c"] = (MODEL / "describe.c").read_bytes()

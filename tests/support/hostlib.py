@@ -44,9 +44,14 @@ void uaccel_layer_end(const char *model, int32_t layer, int32_t output, const vo
 STRICT = ("-std=c99", "-Wall", "-Wextra", "-pedantic", "-Wconversion", "-Werror")
 
 
+def kernel_folders() -> list[Path]:
+    """The folders of the families of kernels: includes are flat, as in an archive."""
+    return sorted((data_dir("firmware") / "kernels").iterdir())
+
+
 def include_flags() -> list[str]:
     firmware = data_dir("firmware")
-    return [f"-I{firmware / 'include'}", f"-I{firmware / 'kernels'}"]
+    return [f"-I{folder}" for folder in (firmware / "include", *kernel_folders())]
 
 
 def write_sources(compiled: Compiled, folder: Path) -> list[Path]:

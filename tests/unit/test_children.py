@@ -17,7 +17,7 @@ from uaccel.build import children
 IN_A_THREAD = "thread = threading.Thread(target=children.start, args=(['sleep', '1000'],))\nthread.start()"
 PARENT = """
 import os, signal, sys, threading, time
-from uaccel.toolchain import children
+from uaccel.build import children
 
 def begin():
     BODY

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from uaccel.board import load_board
-from uaccel.build import programs as install
+from uaccel.build import programs
 from uaccel.build.doctor import PYTHON_PACKAGES, PythonPackage, abilities, check_package, examine
 from uaccel.build.programs import (
     PROGRAMS,
@@ -216,8 +216,8 @@ def test_which_systems_use_apt(folder: Path, monkeypatch: pytest.MonkeyPatch, te
     place(folder, "apt-get", "")
     release = folder / "os-release"
     release.write_text(text)
-    monkeypatch.setattr(install, "_OS_RELEASE", release)
-    assert install.uses_apt() is apt
+    monkeypatch.setattr(programs, "_OS_RELEASE", release)
+    assert programs.uses_apt() is apt
 
 
 @pytest.mark.parametrize(

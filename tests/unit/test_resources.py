@@ -14,7 +14,7 @@ from uaccel.accelerator.discovery import PAGE, starter_files
 from uaccel.board import load_board
 from uaccel.board.chips import starter_text
 from uaccel.errors import UaccelError
-from uaccel.util import files as resources
+from uaccel.util import files
 
 PACKAGE = Path(uaccel.__file__).parent
 
@@ -45,7 +45,7 @@ def test_a_page_is_named_by_its_file_alone() -> None:
         source = path.read_text(encoding="utf-8")
         for line, word in pages_named(source) if ".md" in source else ():
             assert "/" not in word, f"{path}:{line}: say page({Path(word).name!r})"
-            assert resources.page(word).is_file() or word == "README.md", f"{path}:{line}: there is no page {word}"
+            assert files.page(word).is_file() or word == "README.md", f"{path}:{line}: there is no page {word}"
 
 
 def test_what_new_writes_names_pages_that_are_there() -> None:
@@ -54,12 +54,12 @@ def test_what_new_writes_names_pages_that_are_there() -> None:
         content.decode() for path, content in starter_files("mine").items() if path.suffix != ".tflite"
     )
     for text, name in ((board, "boards.md"), (accelerator, PAGE)):
-        assert set(re.findall(r"[\w./-]+/[\w-]+\.md\b", text)) == {str(resources.page(name))}
-        assert resources.page(name).is_file()
+        assert set(re.findall(r"[\w./-]+/[\w-]+\.md\b", text)) == {str(files.page(name))}
+        assert files.page(name).is_file()
 
 
 def test_a_folder_that_is_missing_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(resources, "_INSTALLED", tmp_path)
+    monkeypatch.setattr(files, "_INSTALLED", tmp_path)
     with pytest.raises(UaccelError) as caught:
         uaccel.models()
     assert str(caught.value) == (

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from support.hostile import HALF, HOSTILE
+from support.hostlib import kernel_folders
 from uaccel.errors import UaccelError, escape_terminal, one_line
 from uaccel.util.files import data_dir
 from uaccel.util.text import c_string, cmake_list, cmake_string, code_span, comment_safe, is_reserved, shown_json, table
@@ -159,7 +160,7 @@ def test_what_headers_define_is_reserved(compiler: str, standard: str, tmp_path:
     ours = [path.name for path in (firmware / "include").glob("*.h") if path.name != "uaccel_port.h"]
     text = "".join(f"#include <{name}>\n" for name in HEADERS) + "".join(f'#include "{name}"\n' for name in ours)
     (tmp_path / "all.c").write_text(f'{text}#include "uaccel_conv2d.h"\n')
-    folders = [f"-I{firmware / folder}" for folder in ("include", "kernels")]
+    folders = [f"-I{folder}" for folder in (firmware / "include", *kernel_folders())]
     command = [compiler, *COMPILERS[compiler], f"-std={standard}", *folders, "-dM", "-E", str(tmp_path / "all.c")]
     macros = re.findall(r"^#define ([A-Za-z]\w*)(?: |$)", run(*command, folder=tmp_path), re.MULTILINE)
     assert len(macros) > 50

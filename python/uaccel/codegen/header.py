@@ -277,8 +277,7 @@ def include_closure(names: Iterable[str]) -> dict[str, str]:
 
 def _read(name: str) -> str:
     firmware = data_dir("firmware")
-    for folder in ("kernels", "include"):
-        path = firmware / folder / name
+    for path in (*(firmware / "kernels").glob(f"*/{name}"), firmware / "include" / name):
         if path.is_file():
             return path.read_text()
     raise InternalError(f"generated code includes {name}, which is not in {firmware}")

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from uaccel.kernels.output_stage import OutputStage, pad_axis
 from uaccel.model import Array
 
-# Streams of words for the kernels of Arm's DSP extension (firmware/kernels/uaccel_dsp.h).
+# Streams of words for the kernels of Arm's DSP extension (firmware/kernels/arm_dsp/uaccel_dsp.h).
 
 PAIR_LIMIT: Final = 1 << 23  # The first channel of a pair keeps 24 bits of its sum.
 FINISH: Final = ("multiplier", "offset", "shift")  # The output stage's constants of a channel.
@@ -81,7 +81,7 @@ def concat_words(*parts: Array) -> NDArray[np.int32]:
     return (stream & 0xFFFFFFFF).astype(np.uint32).view(np.int32)
 
 
-# Streams of words for the kernels of Arm Helium (firmware/kernels/uaccel_helium.h).
+# Streams of words for the kernels of Arm Helium (firmware/kernels/arm_helium/uaccel_helium.h).
 
 VECTOR: Final = 16  # Bytes of a vector.
 # Vectors of a window's run that need no loop; their weights come last ones first, but for those of the first.

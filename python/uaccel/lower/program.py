@@ -336,7 +336,7 @@ def fields_of(structure: str) -> Fields:
 
 @functools.cache
 def _headers() -> str:
-    headers = sorted((data_dir("firmware") / "kernels").glob("*.h"))
+    headers = sorted((data_dir("firmware") / "kernels").rglob("*.h"))
     return _COMMENT.sub("", "\n".join(header.read_text() for header in headers))
 
 

@@ -1,4 +1,8 @@
-"""The static memory plan: byte offsets of all activations and scratch in one arena (see ``docs/memory.md``)."""
+"""Plans static memory: gives every activation and all scratch a byte offset in one arena (see ``docs/memory.md``).
+
+``blocks`` has the data, the lower bound, sharing and an independent check of plans. ``problem`` has the planner's
+working form, its bounds and first fit; ``planner`` the searches, and the division among several pools.
+"""
 
 from __future__ import annotations
 

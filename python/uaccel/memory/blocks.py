@@ -1,4 +1,7 @@
-"""Blocks of bytes with lifetimes, which of them share, and the independent judge of a plan."""
+"""Describes blocks of bytes with live ranges and plans of their offsets; bounds the arena from below.
+
+It also decides which results are computed in place, and checks a finished plan without using the planner's code.
+"""
 
 from __future__ import annotations
 
@@ -10,11 +13,11 @@ from numpy.typing import NDArray
 
 from uaccel.errors import InternalError
 
-# Names that stand for others: views of views, results in the bytes of what they overwrite.
+# View roots: the name whose bytes a view of a view, or an in-place result of one, finally uses.
 
 
 def roots_of(parents: Mapping[str, str]) -> dict[str, str]:
-    """For each name that has a parent, the outermost one."""
+    """Map each name that has a parent to its outermost one; every name is walked once, as results are reused."""
     roots: dict[str, str] = {}
     for start in parents:
         name, path = start, {start: None}
@@ -28,7 +31,7 @@ def roots_of(parents: Mapping[str, str]) -> dict[str, str]:
     return roots
 
 
-# What the planner is asked and what it answers: blocks of bytes with a lifetime, and a plan with their offsets.
+# The planner's question and answer: blocks of bytes with a live range, and a plan with their offsets.
 
 
 @dataclass(frozen=True)
@@ -51,10 +54,11 @@ class Block:
 
 @dataclass(frozen=True)
 class Overlap:
-    """``low`` may reach into ``high`` if it begins at least ``distance`` bytes before it.
+    """An output ``low`` may reach into its input ``high`` if it begins at least ``distance`` bytes before it.
 
-    The two share one step, the last of ``high`` and the first of ``low``: there the one is read and the other written,
-    both upwards, and ``distance`` keeps the writing behind the reading.
+    The two share one step, the last of ``high`` and the first of ``low``. In that step the kernel reads ``high`` and
+    writes ``low``, both from the first byte upwards. Beginning ``distance`` bytes lower keeps every write behind the
+    last read of the byte that it destroys.
     """
 
     low: str
@@ -64,7 +68,7 @@ class Overlap:
 
 @dataclass(frozen=True)
 class Plan:
-    """Where every block lies in the arena, and how good that is.
+    """Says where every block lies in the arena, and how good that is.
 
     ``lower_bound`` is the largest sum of simultaneously live bytes, what may overlap counted once and padding not at
     all: no arena can be smaller.
@@ -80,7 +84,7 @@ class Plan:
 
 
 def validate(blocks: Sequence[Block], overlaps: Sequence[Overlap] = ()) -> None:
-    """Raise InternalError for a block or an overlap that means nothing; every entry of this package calls it."""
+    """Raise InternalError for blocks or overlaps that are inconsistent; every entry point of this package calls it."""
     names: set[str] = set()
     for block in blocks:
         if block.name in names:
@@ -101,6 +105,7 @@ def validate(blocks: Sequence[Block], overlaps: Sequence[Overlap] = ()) -> None:
 
 
 def _validate_overlaps(blocks: Mapping[str, Block], overlaps: Sequence[Overlap]) -> None:
+    """Of all blocks that begin at one step, one alone may overlap others: bounds and searches rely on that."""
     written: dict[int, str] = {}
     pairs = {(overlap.low, overlap.high) for overlap in overlaps}
     for overlap in overlaps:
@@ -123,13 +128,17 @@ def live_at(blocks: Sequence[Block], step: int) -> list[Block]:
 
 
 def saved(low: int, highs: Sequence[tuple[int, int]]) -> int:
-    """The most bytes that a block of ``low`` bytes shares with disjoint others, each given as (size, distance)."""
+    """The most bytes that a block of ``low`` bytes shares with disjoint others, each given as (size, distance).
+
+    With one other it shares ``low - distance`` bytes at most, and no more than that one has. With several, the shared
+    parts are disjoint and all lie at or above the smallest distance, so that together they fit into what is above it.
+    """
     each = [max(0, min(size, low - distance)) for size, distance in highs]
     return min(sum(each), low - min(distance for _, distance in highs)) if any(each) else 0
 
 
 def saved_bytes(blocks: Sequence[Block], overlaps: Sequence[Overlap]) -> dict[int, int]:
-    """What overlaps save at most, by the step."""
+    """The bytes that overlaps save at most, by the step in which they happen."""
     by_name = {block.name: block for block in blocks}
     pairs: dict[str, list[tuple[int, int]]] = {}
     for overlap in overlaps:
@@ -138,7 +147,7 @@ def saved_bytes(blocks: Sequence[Block], overlaps: Sequence[Overlap]) -> dict[in
 
 
 def live_bytes(blocks: Sequence[Block], overlaps: Sequence[Overlap] = ()) -> dict[int, int]:
-    """Live bytes at every step where some block begins; the largest sum always occurs at one of these."""
+    """Live bytes at every step where some block begins. Sums grow at these steps only, so the largest is among them."""
     overlapped = saved_bytes(blocks, overlaps)
     change: dict[int, int] = {}
     for block in blocks:
@@ -160,12 +169,12 @@ def lower_bound(blocks: Sequence[Block], overlaps: Sequence[Overlap] = ()) -> in
     return max(live_bytes(blocks, overlaps).values(), default=0)
 
 
-# Blocks that live in each other's bytes: views, which must, and in-place results, which may.
+# Sharing: blocks that live in each other's bytes. Views must share, in-place results may.
 #
 # A share is a pair (child, parent): the child begins at the parent's first byte. A view (reshape) holds the parent's
 # values, so it shares at any time. An in-place result overwrites the parent, so it may share only if nothing reads the
-# parent's bytes afterwards; and it should share only where that saves memory: a small result in a large block that
-# already was near its end keeps the large block occupied for the result's whole life.
+# parent's bytes afterwards. It should share only where that saves memory: a small result in a large block that was
+# about to end keeps the large block occupied for the result's whole life.
 
 Share = tuple[str, str]
 
@@ -189,8 +198,11 @@ def merge_shared(blocks: Sequence[Block], shares: Sequence[Share]) -> tuple[list
 def overlaps_of(
     merged: Sequence[Block], representative: Mapping[str, str], overlaps: Sequence[Overlap]
 ) -> list[Overlap]:
-    """Overlaps of blocks as overlaps of those that they were merged into; without those that no longer hold, because
-    somebody else begins or ends what was to overlap."""
+    """Overlaps of blocks as overlaps of the merged blocks that they are part of now.
+
+    Those are dropped whose step is no longer the last of ``high`` and the first of ``low``, because another member of
+    the merged block lives longer; and those whose distance is so large that nothing is shared.
+    """
     by_name = {block.name: block for block in merged}
     found: dict[tuple[str, str], int] = {}
     for overlap in overlaps:
@@ -209,7 +221,10 @@ def choose_inplace(
     Give every block the lifetime of its own value alone. An optional share is dropped where another member of the
     parent's set (say, a view of it) is still needed when the child begins, and where the child already has a place.
     ``overlaps`` are those of blocks that are not shared.
-    Equal sizes are tried first, as they never cost anything; otherwise the order given decides.
+
+    The choice is greedy, one share after the other, and keeps this invariant: the lower bound never rises. A share of
+    equal sizes never costs anything, since the parent's block ends where the child begins and one block of the same
+    size takes the place of two. So those are joined first; otherwise the order given decides.
     """
     merged, representative = merge_shared(blocks, required)
     _refuse_unknown(blocks, optional)
@@ -231,8 +246,12 @@ def choose_inplace(
 
 @dataclass(frozen=True)
 class _Groups:
-    """The sets of blocks that share bytes so far, by the name of their outermost parent; ``live`` are bytes by step,
-    from ``origin`` on, and ``overlapped`` those of them that are counted twice; ``overlaps`` go by the step."""
+    """The sets of blocks that share bytes so far, by the name of their outermost parent.
+
+    ``live[step - origin]`` are the live bytes of a step, and ``overlapped`` those of them that overlaps count twice:
+    the lower bound is the largest difference. Both arrays are kept up to date, so that a join is tried in time linear
+    in the steps. ``overlaps`` are given by their step.
+    """
 
     merged: dict[str, Block]
     representative: dict[str, str]
@@ -246,7 +265,11 @@ class _Groups:
         return int((self.live - self.overlapped).max(initial=0))
 
     def may_overwrite(self, child: str, parent: str, declared: set[Share]) -> bool:
-        """Whether the child can begin in the parent's bytes without destroying what is still needed."""
+        """Whether the child can begin in the parent's bytes without destroying what is still needed.
+
+        The child must be the outermost of its own set and the first of it to live. Every member of the parent's set
+        must have ended before, or be read last by the child's own layer, which declares that it may overwrite it.
+        """
         group = self.representative[parent]
         if self.representative[child] != child or group == child:
             return False
@@ -268,6 +291,8 @@ class _Groups:
         return live
 
     def _overlapped_if_joined(self, child: str, group: str) -> NDArray[np.int64]:
+        """Recomputed where one of the two begins or ends: an overlap is the last step of one and the first of another,
+        so no other step can gain or lose one."""
         overlapped, joined = self.overlapped.copy(), self._joined(child, group)
         known = self.merged | {child: joined, group: joined}
         for block in (self.merged[child], self.merged[group]):
@@ -276,7 +301,7 @@ class _Groups:
         return overlapped
 
     def overlapped_at(self, step: int, known: Mapping[str, Block]) -> int:
-        """What overlaps save at a step, where the groups are these."""
+        """The bytes that overlaps save at a step, where ``known`` are the merged blocks."""
         names = {name for overlap in self.overlaps[step] for name in (overlap.low, overlap.high)}
         parts = {name: known[self.representative[name]] for name in names}
         merged = list({part.name: part for part in parts.values()}.values())
@@ -344,7 +369,7 @@ def _refuse_unknown(blocks: Sequence[Block], shares: Sequence[Share]) -> None:
 
 
 def _roots(blocks: Sequence[Block], shares: Sequence[Share]) -> dict[str, str]:
-    """For each block the outermost parent, which is the block itself where it shares with none."""
+    """Map each block to its outermost parent, which is the block itself where it shares with none."""
     _refuse_unknown(blocks, shares)
     parents: dict[str, str] = {}
     for child, parent in shares:
@@ -356,11 +381,15 @@ def _roots(blocks: Sequence[Block], shares: Sequence[Share]) -> dict[str, str]:
     return {block.name: roots.get(block.name, block.name) for block in blocks}
 
 
-# An independent judge of a plan: it shares no code with the planner.
+# An independent check of a plan. It shares no code with the planner, so that a bug there cannot hide itself here.
 
 
 def check(blocks: Sequence[Block], plan: Plan, overlaps: Sequence[Overlap] = ()) -> None:
-    """Raise InternalError if the plan would let a block be overwritten, misaligned or placed outside the arena."""
+    """Raise InternalError if the plan would let a block be overwritten, misaligned or placed outside the arena.
+
+    Two blocks share a byte exactly if the upper one begins before the lower one ends. So in order of offsets each
+    block is compared with those behind it, up to the first that begins at or above its end.
+    """
     validate(blocks, overlaps)
     distances = {(overlap.low, overlap.high): overlap.distance for overlap in overlaps}
     for block in blocks:

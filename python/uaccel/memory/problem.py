@@ -1,4 +1,7 @@
-"""The planner's working form of a problem, its bounds, and its first solution."""
+"""Prepares blocks for the memory planner: compresses time, bounds the arena, finds a first plan by first fit.
+
+It also tells the easy blocks, which fit anywhere below a limit, from the core that has to be searched.
+"""
 
 from __future__ import annotations
 
@@ -12,8 +15,9 @@ from uaccel.util.text import round_up
 
 # The planner's working form: blocks in a canonical order, time compressed to the steps that matter.
 #
-# Only the sets of simultaneously live blocks count, so a step whose live set is contained in a neighbour's is dropped.
-# What remains are ``sections``, numbered from 0; a block covers the sections ``begin[i]`` up to but without ``end[i]``.
+# Offsets are constrained by pairs of blocks that are live together, and by nothing else of time. So a step whose live
+# set is contained in a neighbouring step's adds no constraint and is dropped. What remains are the ``sections``,
+# numbered from 0; a block covers the sections ``begin[i]`` up to but without ``end[i]``.
 
 
 @dataclass(frozen=True)
@@ -24,7 +28,7 @@ class Problem:
     begin: tuple[int, ...]
     end: tuple[int, ...]
     sections: int
-    # How far the first must begin before the second, to overlap it.
+    # By (low, high): how many bytes ``low`` must begin before ``high``, at least, to overlap it.
     overlaps: Mapping[tuple[int, int], int] = field(default_factory=dict)
 
     @cached_property
@@ -37,7 +41,7 @@ class Problem:
 
     @cached_property
     def neighbours(self) -> list[list[int]]:
-        """For each block, those that are live together with it."""
+        """For each block, those that are live together with it; found by a sweep over the blocks as they begin."""
         result: list[list[int]] = [[] for _ in self.blocks]
         active: list[int] = []
         for i in sorted(range(len(self.blocks)), key=self.begin.__getitem__):
@@ -49,26 +53,29 @@ class Problem:
         return result
 
     def clearance(self, lower: int, upper: int) -> int:
-        """How far the upper block begins behind the beginning of the lower one, at least."""
+        """The least distance from the beginning of the lower block to that of the upper one: the lower one's size,
+        or the distance of their overlap where that is less."""
         return min(self.sizes[lower], self.overlaps.get((lower, upper), self.sizes[lower]))
 
     @cached_property
     def clearances(self) -> list[list[tuple[int, int, int]]]:
-        """For each block its neighbours, with the clearance where they are above it and where they are below."""
+        """For each block its neighbours, with the clearance where the neighbour is above it and where it is below."""
         return [
             [(j, self.clearance(i, j), self.clearance(j, i)) for j in near] for i, near in enumerate(self.neighbours)
         ]
 
     @cached_property
     def written(self) -> dict[int, tuple[int, list[int]]]:
-        """For each section in which a block overlaps others, that block and those."""
+        """For each section in which a block may overlap others, that block and those. An overlap is in the section
+        where its ``low`` begins: ``high`` ends in the same step, so that this step is never dropped."""
         result: dict[int, tuple[int, list[int]]] = {}
         for low, high in self.overlaps:
             result.setdefault(self.begin[low], (low, []))[1].append(high)
         return result
 
     def saved(self, low: int, highs: Iterable[int], sizes: Sequence[int], grain: int = 1) -> int:
-        """What overlaps save where blocks are ``sizes`` large and begin at multiples of ``grain``."""
+        """The bytes that overlaps save at most, for blocks of these ``sizes`` that begin at multiples of ``grain``: the
+        distance of two such blocks is a multiple of it, too, and so is rounded up."""
         return saved(sizes[low], [(sizes[high], round_up(self.overlaps[low, high], grain)) for high in highs])
 
     @cached_property
@@ -84,7 +91,7 @@ class Problem:
 def split(blocks: Sequence[Block], overlaps: Sequence[Overlap] = ()) -> list[Problem]:
     """The independent parts of a problem in time order: no block of one part is ever live with one of another.
 
-    The result does not depend on the order in which the blocks are given.
+    The result does not depend on the order in which the blocks are given: names break the last ties.
     """
     ordered = sorted(
         (block for block in blocks if block.size),
@@ -115,7 +122,11 @@ def _compress(blocks: Sequence[Block], overlaps: Sequence[Overlap]) -> Problem:
 
 
 def _telling_steps(blocks: Iterable[Block]) -> list[int]:
-    """The steps with a maximal live set: a block begins there and one ends before the next begins."""
+    """The steps with a maximal live set: a block begins there and one ends before the next begins.
+
+    Between two beginnings live sets only shrink, so the largest of such a stretch is at its first step. If no block
+    ends before the next beginning, that set is contained in the next one and says nothing new.
+    """
     firsts = sorted({block.first for block in blocks})
     lasts = sorted({block.last for block in blocks})
     telling = []
@@ -126,11 +137,18 @@ def _telling_steps(blocks: Iterable[Block]) -> list[int]:
     return telling
 
 
-# First fit: place blocks one by one, in some order, each at the lowest offset that is free over its whole life.
+# First fit: place blocks one by one, in some order, each at the lowest offset that is free over its whole live range.
+#
+# Every plan in which no block can move down is the result of some order (that of its offsets). So searching among
+# orders is enough to find a smallest arena, and local search in ``planner`` does just that.
 
 
 def first_fit(problem: Problem, order: Iterable[int]) -> list[int]:
-    """The offsets of all blocks when they are placed in this order."""
+    """The offsets of all blocks when they are placed in this order.
+
+    For each neighbour that is placed, an interval of beginnings is forbidden: those nearer than the clearance below it
+    and above it. Its ends are allowed themselves. So the block counts as a point, of 0 bytes, among these intervals.
+    """
     alignments, clearances = problem.alignments, problem.clearances
     offsets = [-1] * len(alignments)
     for i in order:
@@ -140,7 +158,11 @@ def first_fit(problem: Problem, order: Iterable[int]) -> list[int]:
 
 
 def lowest_free(size: int, alignment: int, taken: Iterable[tuple[int, int]]) -> int:
-    """The lowest offset at which so many bytes touch nothing of what is taken, given as (begin, end) in any order."""
+    """The lowest offset at which so many bytes touch nothing of what is taken, given as (begin, end) in any order.
+
+    One pass in order of beginnings is enough: ``at`` is aligned and at or above the end of all that came before. If it
+    fits below the next beginning, it fits below all later ones.
+    """
     at, mask = 0, alignment - 1
     for begin, end in sorted(taken):
         if at + size <= begin:
@@ -192,13 +214,15 @@ def _by_pressure_area(problem: Problem) -> list[int]:
     return list(order)
 
 
-# How small an arena could be at best, padding for alignment included.
+# Lower bounds on the arena, padding for alignment included.
 #
 # The blocks live in one section must all lie side by side, so the best packing of each section alone is a bound.
-# Alignments are powers of two, and only residues matter: whole multiples of the largest alignment can be taken off
-# every size, and what then has size zero never costs padding.
+# Alignments are powers of two, so each divides the largest one, and only residues matter: taking whole multiples of the
+# largest alignment off a size moves all that lies above by as much, and keeps it aligned. What then has size zero is
+# placed at offset 0 and never costs padding.
 
-#: Sections with more odd-sized blocks than this get a weaker bound instead of the exact 2^n one.
+#: Sections with more odd-sized blocks than this get a weaker bound. The exact one tries the last block of each of the
+#: 2**n sets: for 8 blocks some 2000 steps, a small part of what a search takes.
 MAX_ODD_BLOCKS = 8
 
 
@@ -211,13 +235,18 @@ def aligned_bound(problem: Problem) -> int:
             continue
         items = [(problem.sizes[i], problem.alignments[i]) for i in live]
         widest = max(alignment for _, alignment in items)
+        # Rounded up to the widest alignment blocks can be stacked in any order, so this section needs no more.
         if sum(round_up(size, widest) for size, _ in items) > best:
             best = max(best, side_by_side(items))
     return best
 
 
 def _overlapped(problem: Problem, section: int, live: Sequence[int]) -> int:
-    """Of a section in which a block overlaps others. One other makes one block with it, or lies beside it."""
+    """The bound of a section in which a block may overlap others.
+
+    Where it overlaps one other, there are two cases: the two overlap as far as they may and make one block, aligned as
+    the lower one, or they lie side by side. The smaller case is a bound. With several others, padding is left out.
+    """
     sizes, alignments = problem.sizes, problem.alignments
     low, highs = problem.written[section]
     grain = min(alignments[i] for i in (low, *highs))
@@ -231,7 +260,11 @@ def _overlapped(problem: Problem, section: int, live: Sequence[int]) -> int:
 
 
 def side_by_side(items: Sequence[tuple[int, int]]) -> int:
-    """A bound on the bytes that blocks of these (size, alignment) take side by side; exact in the usual cases."""
+    """A bound on the bytes that blocks of these (size, alignment) take side by side.
+
+    It is exact for up to ``MAX_ODD_BLOCKS`` sizes that are no multiples of the widest alignment, and wherever these
+    have the same alignment; else it is the best of the bounds for each alignment.
+    """
     widest = max(alignment for _, alignment in items)
     whole = sum(size & -widest for size, _ in items)
     odd = sorted((size & (widest - 1), alignment) for size, alignment in items if size & (widest - 1))
@@ -243,7 +276,8 @@ def side_by_side(items: Sequence[tuple[int, int]]) -> int:
 
 
 def _class_bound(items: Sequence[tuple[int, int]], alignment: int) -> int:
-    """Blocks of at least this alignment fill whole cells, all but the topmost one; exact if there is no other class."""
+    """Blocks of at least this alignment fill whole cells of it, all but the topmost one, for which the block with the
+    most padding is assumed. Exact if no block has a smaller alignment."""
     sizes = [size for size, own in items if own >= alignment]
     slack = max(round_up(size, alignment) - size for size in sizes)
     padded = sum(round_up(size, alignment) for size in sizes) - slack
@@ -251,7 +285,9 @@ def _class_bound(items: Sequence[tuple[int, int]], alignment: int) -> int:
 
 
 def _best_order(items: Sequence[tuple[int, int]]) -> int:
-    """The least end over all orders: to end early with a set, end early with the set without its last block."""
+    """The least end over all orders, by dynamic programming over sets: to end a set early, end it early without its
+    last block. That is right because rounding up to an alignment is monotone: an earlier end never makes a later one.
+    ``ends[chosen]`` is the least end of the blocks whose bits ``chosen`` has; smaller sets have smaller numbers."""
     ends = [0] * (1 << len(items))
     for chosen in range(1, len(ends)):
         ends[chosen] = min(
@@ -262,12 +298,12 @@ def _best_order(items: Sequence[tuple[int, int]]) -> int:
     return ends[-1]
 
 
-# The state of one problem while it is being solved, and its first state: the best of the cheap orders.
+# The state of one problem while it is being solved; at first it is the best of the cheap orders.
 
 
 @dataclass
 class Solution:
-    """The best offsets known, what found them, and a size that no plan of this problem can go below."""
+    """Keeps the best offsets known, what found them, and a ``proven`` size that no plan can go below."""
 
     problem: Problem
     offsets: list[int]
@@ -286,7 +322,7 @@ class Solution:
 
 
 def cheap_solution(problem: Problem) -> Solution:
-    """The best of the cheap orders, or the first that is as good as can be."""
+    """The best of the cheap orders, or the first that reaches the bound."""
     candidates = iter(orders(problem).items())
     method, order = next(candidates)
     offsets = first_fit(problem, order())
@@ -299,20 +335,30 @@ def cheap_solution(problem: Problem) -> Solution:
 
 
 def bottom_up(problem: Problem, offsets: list[int]) -> list[int]:
-    """An order in which first fit gives each block its present offset or a lower one: where two begin at the same byte,
-    what overlaps comes before what it overlaps."""
+    """An order in which first fit gives each block its present offset or a lower one.
+
+    When a block's turn comes, everything placed so far began at or below it, and has not moved up since. So its present
+    offset is free. Of two that begin at the same byte the one that overlaps (it begins later in time) comes first.
+    """
     return sorted(range(len(offsets)), key=lambda i: (offsets[i], -problem.begin[i], i))
 
 
-# What is hard in a problem: its core. Everything outside the core fits whatever the core looks like.
+# The core of a problem: what is hard in it. Everything outside the core fits whatever the core's plan looks like.
 #
 # A block surely fits below a limit if its neighbours leave more bytes free than can be lost in gaps too small for it.
 # Such a block can be placed last, so it is taken out, and its neighbours are looked at again. In a network this leaves
 # little more than the layers near the memory peak, usually in several groups that never meet.
+#
+# How much can be lost: n neighbours leave n + 1 gaps at most, one at the bottom and one above each neighbour. The bottom
+# one begins at 0, which is aligned, and is too small with size - 1 bytes. A gap above a neighbour may lose alignment - 1
+# bytes more, and so is too small with size + alignment - 2. If more bytes than the sum are free, some gap is wide enough.
 
 
 def easy_blocks(problem: Problem, limit: int) -> list[int]:
-    """Blocks that fit below ``limit`` if placed by first fit after the others, in this order."""
+    """Blocks that fit below ``limit`` if placed by first fit after the others, in this order.
+
+    The order is that of taking out, reversed: each was easy without those taken out before it, so these come after it.
+    """
     sizes, alignments, neighbours = problem.sizes, problem.alignments, problem.neighbours
     taken = [sum(sizes[j] for j in near) for near in neighbours]
     count = [len(near) for near in neighbours]

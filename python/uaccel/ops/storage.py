@@ -142,7 +142,7 @@ def overwrite_distance(
     return {0: windows_behind(data, site.output, attrs.strides, attrs.padding, together, **reading)}
 
 
-# Weights of four bits, as the portable kernels read them: ``firmware/kernels/uaccel_int4.h``.
+# Weights of four bits, as the portable kernels read them: ``firmware/kernels/portable/uaccel_int4.h``.
 #
 # In a module they are int8 like any others. The attribute ``weight_bits`` of the operators with weights says that four
 # bits hold each of them, as the model file does.

@@ -1,4 +1,8 @@
-"""What vendors state of a machine that reads command streams, and of a layer."""
+"""Describes a machine that reads command streams: its memories, DMA, bus and decompressor, and the layers it computes.
+
+A vendor states a :class:`Machine` and a :class:`Layer` for each layer of the network. The planner cuts a layer into
+parts and turns them into :class:`Command` objects. :class:`Code` is the lossless compression of weights.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +25,7 @@ from uaccel.util.text import pieces
 
 @dataclass(frozen=True)
 class Placed:
-    """A box in on-chip memory: where its first byte lies, and how far rows and pixels are from each other."""
+    """Places a box in on-chip memory: the address of its first byte, and the distances of its rows and pixels."""
 
     address: int
     row_pitch: int
@@ -30,25 +34,28 @@ class Placed:
 
     @property
     def end(self) -> int:
-        """Behind its last byte."""
+        """The address behind its last byte."""
         rows, columns = len(self.box.rows) - 1, len(self.box.columns) - 1
         return self.address + rows * self.row_pitch + columns * self.pixel_pitch + len(self.box.channels)
 
 
 def dense(address: int, box: Box) -> Placed:
-    """A box on its own, without gaps."""
+    """Places a box without gaps between its rows and pixels."""
     pixel = len(box.channels)
     return Placed(address, len(box.columns) * pixel, pixel, box)
 
 
 def inside(address: int, shape: Shape, box: Box) -> Placed:
-    """A box of a tensor that lies there as a whole."""
+    """Places a box within its tensor, which lies as a whole from ``address`` on."""
     return Placed(address + shape.offset(box), shape.row_pitch, shape.channels, box)
 
 
 @dataclass(frozen=True)
 class Move:
-    """What DMA is told: ``planes`` of ``runs`` runs of ``run`` consecutive bytes; strides in memory and on chip."""
+    """Describes a DMA transfer: ``planes`` times ``runs`` runs of ``run`` consecutive bytes.
+
+    ``strides`` are distances in memory and ``pitches`` on chip: from run to run, and from plane to plane.
+    """
 
     run: int
     runs: int = 1
@@ -71,7 +78,11 @@ class Move:
 
 
 def move_of(shape: Shape, placed: Placed) -> Move:
-    """Of a box of a tensor in memory, from or to its place on chip; runs that continue each other are one."""
+    """Describes the transfer of a box between memory and its place on chip.
+
+    A run begins as the channels of one pixel. It grows over the columns, and then over the rows, while its pieces are
+    adjacent both in memory and on chip (or there is one only). At most two levels are left: runs and planes.
+    """
     box = placed.box
     levels = [
         (len(box.columns), shape.channels, placed.pixel_pitch),
@@ -85,12 +96,15 @@ def move_of(shape: Shape, placed: Placed) -> Move:
     return Move(run, counts[0], counts[1], (strides[0], strides[1]), (pitches[0], pitches[1]))
 
 
-# When a computation writes its results: what a load brings for the same memory has to wait in these cycles.
+# When a computation writes its results: a load into the same memory cannot write in these cycles.
 
 
 class Results(NamedTuple):
-    """``groups`` of ``members`` in a ``memory``: so many cycles from group to group (``period``), and from one to the
-    next in it (``step``). The last one is written ``behind`` cycles before the command ends."""
+    """States in which cycles a command writes to ``memory``: ``groups`` of ``members`` writes each.
+
+    Groups begin every ``period`` cycles, and the writes in a group are ``step`` cycles apart. The last write is
+    ``behind`` cycles before the command ends.
+    """
 
     memory: int
     groups: int
@@ -100,7 +114,7 @@ class Results(NamedTuple):
     behind: int = 0
 
     def free(self, now: int, end: int) -> int:
-        """The next cycle from now on in which nothing is written by the command that ends then."""
+        """The first cycle, not before ``now``, in which the command that ends at ``end`` writes nothing."""
         last = end - self.behind
         if self.period == 1:
             return last + 1 if last - self.groups < now <= last else now
@@ -114,25 +128,29 @@ class Results(NamedTuple):
         return in_group % self.step == 0 and in_group < self.members * self.step
 
 
-# Constants as a lossless code, which loads unpack: for weights that come from a slow memory.
+# Weights as a lossless code that loads decompress on the fly: for weights that come from a slow memory.
 #
-# Blocks of 32 bytes, each behind 3 bits that say how its bytes are written. 7: as they are. Else with that many low
-# bits:
-# 0, -1, 1, -2, 2 and so on are numbered from 0 on, and a byte's number is its high part as ones, a zero, and the low
-# bits
-# (Rice's code). The lowest bit of a byte comes first.
+# The code is Rice's, with a parameter k for each block of 32 bytes. A block begins with 3 bits that hold k. Bytes are
+# numbered by magnitude: 0, -1, 1, -2, 2 ... become 0, 1, 2, 3, 4 ..., so small weights have small numbers. A byte is
+# written as number >> k ones, a zero, and the k low bits of the number. The 3 bits allow k from 0 to 6; the eighth
+# value, 7, marks a block whose bytes stand as they are, so a block never exceeds 3 bits plus its bytes. Of each byte
+# of the stream, the lowest bit comes first. Blocks do not depend on each other: the shortest kind for each gives the
+# shortest whole.
 
 BLOCK: Final = 32
 KIND_BITS: Final = 3
 PLAIN: Final = 7
-ONES: Final = 16  # Of a number, that are looked at in a cycle.
+ONES: Final = 16  # How many ones of a number the decompressor counts in a cycle; longer prefixes take further cycles.
 
 
 @dataclass(frozen=True)
 class Code:
-    """Of so many bytes (``size``). ``ends``: how many of what it gives are whole with each word of the bus; ``most``:
-    how many can be whole with one. ``long``: of bytes by number, how often so many ones (``ONES``) begin them that
-    these go alone."""
+    """Describes compressed bytes, ``size`` of them, as far as the time of their decompression depends on them.
+
+    ``ends[i]``: how many decompressed bytes are complete once word i of the bus is there. ``most``: the most bytes
+    that one word completes. ``long``: for bytes, by position, that begin with many ones: the cycles that go to
+    counting them (``ONES`` each) before the cycle that gives the byte.
+    """
 
     size: int
     ends: tuple[int, ...]
@@ -140,16 +158,20 @@ class Code:
     long: Mapping[int, int]
 
     def whole(self, words: int) -> int:
-        """How many bytes are whole with so many words."""
+        """How many bytes are complete once so many words are there."""
         return self.ends[words - 1] if words else 0
 
     def before(self, word: int) -> int:
-        """How many have to be gone before a word is taken: two are held, and what began in the first goes whole."""
+        """How many bytes must have been given before ``word`` is taken.
+
+        The decompressor holds two words, so the word two before this one must be used up. This includes the byte that
+        begins in that word and ends in the next.
+        """
         return self.ends[word - 2] + 1 if word > 1 else 0
 
 
 def packed(data: bytes) -> bytes:
-    """The shortest code of these bytes."""
+    """Compresses bytes, each block in its shortest kind."""
     numbers = _numbers(data)
     bits = []
     for block, kind in zip(numbers.tolist(), np.argmin(_lengths(numbers), axis=0).tolist(), strict=True):
@@ -161,6 +183,7 @@ def packed(data: bytes) -> bytes:
 
 
 def code_of(data: bytes, word: int) -> Code:
+    """Describes the code that ``packed`` makes of ``data``, for a bus with words of ``word`` bits."""
     numbers = _numbers(data)
     lengths = _lengths(numbers)
     kinds = np.argmin(lengths, axis=0)
@@ -176,14 +199,14 @@ def code_of(data: bytes, word: int) -> Code:
 
 
 def _numbers(data: bytes) -> NDArray[Any]:
-    """By block; -1 behind the last byte."""
+    """The bytes' numbers, one row a block; -1 behind the last byte."""
     values = np.frombuffer(data, np.int8).astype(np.int32)
     numbers = np.where(values < 0, -2 * values - 1, 2 * values)
     return np.pad(numbers, (0, -len(numbers) % BLOCK), constant_values=-1).reshape(-1, BLOCK)
 
 
 def _lengths(numbers: NDArray[Any]) -> NDArray[Any]:
-    """Bits of each block, by the way in which it is written."""
+    """The bits of each block in each kind: a row for every k, and the last one for plain bytes."""
     there = numbers >= 0
     ways = [np.where(there, (numbers >> low) + 1 + low, 0).sum(axis=1) for low in range(PLAIN)]
     return np.array([*ways, 8 * there.sum(axis=1)])
@@ -195,17 +218,17 @@ def _low_bits(value: int, count: int) -> str:
 
 @cache
 def _codes(kind: int) -> tuple[str, ...]:
-    """By a byte's number."""
+    """The bits of a byte, by its number, in a block of this kind."""
     if kind == PLAIN:
         return tuple(_low_bits((number >> 1) ^ -(number & 1), 8) for number in range(256))
     return tuple("1" * (number >> kind) + "0" + _low_bits(number, kind) for number in range(256))
 
 
-# Commands as the planner sees them: which engine, what they touch, how long they take.
+# Commands as the planner sees them: which engine runs them, which bytes they touch, how long they take.
 
 
 class Access(NamedTuple):
-    """Bytes ``begin`` to ``end`` of a memory, on chip (by its name) or outside (``place 3``)."""
+    """Names the bytes ``begin`` to ``end`` of a memory that a command touches, on chip or outside (``place 3``)."""
 
     memory: str
     begin: int
@@ -215,10 +238,11 @@ class Access(NamedTuple):
 
 @dataclass(frozen=True)
 class Command:
-    """``kind`` and ``fields`` are the vendor's, but for transfers (``load`` and ``store``); ``size`` is its length.
+    """Holds one command of a stream. ``kind`` and ``fields`` are the vendor's, except for ``load`` and ``store``.
 
-    ``moved``: bytes that it carries between memory and chip. ``code``: how what it loads is packed, if it is;
-    ``results``: when it writes what it computes. ``layer`` and ``label`` are for readers.
+    ``size``: its bytes in the stream. ``moved``: bytes that it carries between memory and chip. ``code``: how its
+    data are compressed, None where they are not. ``results``: when it writes what it computes. ``layer`` and
+    ``label`` are for readers.
     """
 
     kind: str
@@ -236,7 +260,11 @@ class Command:
 
 @dataclass(frozen=True)
 class Tokens:
-    """What a command waits for and tells when it is done, by the engine before its own and the one after."""
+    """States the handshake of a command: which neighbouring engines it takes a token from and gives one to.
+
+    ``previous`` is the engine before its own in ``ENGINES``, ``next`` the one after. A command waits for its tokens
+    before it begins, and pushes when it is done.
+    """
 
     wait_previous: bool = False
     wait_next: bool = False
@@ -249,15 +277,16 @@ def place_name(number: int) -> str:
     return f"place {number}"
 
 
-# What a vendor says of one layer: what its parts need, how long they take, and the commands that compute them.
+# What a vendor states of one layer: what its parts need, how long they take, and the commands that compute them.
 #
-# The planner cuts the output into parts: an image, rows, columns, blocks of channels, and steps of the sums where they
-# can be added up by several commands. It moves inputs, weights and results; the vendor's commands find them on chip.
+# The planner cuts the output into parts: an image, rows, columns, blocks of output channels, and steps of the sums
+# where several commands can add up one sum. It moves inputs, weights and results; the vendor's commands find them on
+# chip.
 
 
 @dataclass(frozen=True)
 class Part:
-    """What one round of commands computes; ``blocks`` and ``steps`` count in the layer's own units."""
+    """Names what one round of commands computes; ``blocks`` and ``steps`` count in the layer's own units."""
 
     image: int
     rows: range
@@ -272,7 +301,7 @@ class Part:
 
 @dataclass(frozen=True)
 class Places:
-    """Where a part's data lie on chip. ``weights`` and ``sums`` are addresses in memories of those names."""
+    """Holds where a part's data lie on chip. ``weights`` and ``sums`` are addresses in the memories of those names."""
 
     inputs: tuple[Placed, ...]
     output: Placed
@@ -282,8 +311,10 @@ class Places:
 
 @dataclass(frozen=True)
 class Compute:
-    """A command of the compute engine; ``size``: its bytes in the stream; ``results``: when it writes to a memory that
-    loads write, too."""
+    """Describes a command of the compute engine, as a vendor gives it.
+
+    ``size``: its bytes in the stream; ``results``: when it writes to a memory that loads write, too.
+    """
 
     kind: str
     fields: Mapping[str, int]
@@ -294,10 +325,12 @@ class Compute:
 
 @dataclass(frozen=True)
 class Layer(ABC):
-    """``inputs`` and ``output`` name tensors, seen in these shapes. ``blocks`` of output channels, each with weights of
-    its own, are computed from ``steps``, as many at a time as the planner likes.
+    """Describes a layer. ``inputs`` and ``output`` name tensors, with the shapes in which this layer sees them.
 
-    Names may stand for the same bytes in another shape; ``shapes`` count, since tensors are dense."""
+    The output's channels come in ``blocks``, each with its own weights, and a block's sums in ``steps``. The planner
+    chooses how many of both a part has. Two layers may see the same tensor in different shapes, since tensors are
+    dense.
+    """
 
     name: str
     inputs: tuple[str, ...]
@@ -309,7 +342,7 @@ class Layer(ABC):
 
     @property
     def whole(self) -> Part:
-        """The first image."""
+        """The whole first image as one part."""
         rows, columns = range(self.shape.rows), range(self.shape.columns)
         return Part(0, rows, columns, range(self.blocks), range(self.steps))
 
@@ -319,28 +352,28 @@ class Layer(ABC):
 
     @abstractmethod
     def needs(self, index: int, part: Part) -> Box:
-        """Of the input of that index."""
+        """The box of the input ``index`` that a part reads."""
 
     @abstractmethod
     def weight_bytes(self, blocks: range, steps: range) -> int:
-        """What the weight memory holds for such a part."""
+        """How many bytes of the weight memory such a part needs."""
 
     @abstractmethod
     def weights(self, blocks: range, steps: range) -> bytes:
-        """These bytes, as the commands read them, but for what is made on chip."""
+        """The weights as the commands read them, without the first ``made_bytes``, which are made on chip."""
 
     def made_bytes(self, blocks: range, steps: range) -> int:
-        """The first of them, if commands of the part make them: they are not loaded."""
+        """How many of the weight bytes, from the first on, the part's commands make themselves: they are not loaded."""
         return 0
 
     def sum_bytes(self, part: Part) -> int:
-        """What sums take that wait for further steps."""
+        """How many bytes the sums take that wait for further steps."""
         assert self.steps == 1, f"{self.name} has several steps"
         return 0
 
     @abstractmethod
     def cycles(self, part: Part) -> int:
-        """Of the compute engine."""
+        """How long the compute engine takes for a part."""
 
     @abstractmethod
     def commands(self, part: Part, places: Places) -> Sequence[Compute]: ...
@@ -350,13 +383,16 @@ class Layer(ABC):
         return Box(part.image, part.rows, part.columns, self.channels(part.blocks))
 
 
-# What loads bring as a code, and how long unpacking keeps the words of the bus waiting.
+# The decompressor in the load engine, and how long it keeps the words of the bus waiting.
 
 
 @dataclass(frozen=True, eq=False)
 class Unpacker:
-    """Gives up to ``bytes_per_cycle``, a word's first ones ``behind`` cycles later. ``known``: the codes by layer and
-    part of it. ``word``: bytes of the bus."""
+    """Describes the decompressor: up to ``bytes_per_cycle``, the first ones ``behind`` cycles after their word.
+
+    ``word``: bytes of a word of the bus. ``known`` keeps the codes by layer, blocks and steps; the layer stands beside
+    its code so that its ``id`` is not given to another one.
+    """
 
     bytes_per_cycle: int
     behind: int = 0
@@ -364,28 +400,33 @@ class Unpacker:
     known: dict[tuple[int, range, range], tuple[Layer, Code]] = field(default_factory=dict)
 
     def code(self, layer: Layer, part: Part) -> Code:
-        """Of a part's weights."""
+        """The code of a part's weights."""
         key = (id(layer), part.blocks, part.steps)
         if key not in self.known:
             self.known[key] = (layer, code_of(layer.weights(part.blocks, part.steps), 8 * self.word))
         return self.known[key][1]
 
     def cycles(self, size: int) -> int:
-        """That so many bytes take at least, behind the first word."""
+        """The least that so many bytes take, from the first word on."""
         return pieces(size, self.bytes_per_cycle)
 
 
 class Unpacking:
-    """A load that unpacks: when it takes a word that it is offered, and when it has given all bytes."""
+    """Simulates one load that decompresses: when it takes an offered word, and when it has given all bytes.
+
+    The state: ``_words`` were taken, ``_given`` bytes were given before cycle ``_now``, and the next byte's long
+    prefix was counted for ``_alone`` cycles.
+    """
 
     def __init__(self, unpacker: Unpacker, code: Code, further: int) -> None:
         self._code, self._rate, self._behind = code, unpacker.bytes_per_cycle, unpacker.behind
+        # Whether a word can complete more bytes than are given until the next word comes. If none can, words never
+        # wait, and ``end`` alone tells the time.
         self.is_slow = code.most > self._rate * (1 + further)
-        """Whether a word can have more bytes than go while the next one comes."""
         self._words = self._given = self._now = self._alone = 0
 
     def take(self, offered: int) -> int:
-        """Once no more bits wait than the unpacker holds."""
+        """When a word is taken that is offered from this cycle on: once the older of the two held words is used up."""
         self._give(self._code.before(self._words), inf)
         taken = max(offered, self._now)
         self._give(self._code.whole(self._words), taken + 1)
@@ -394,7 +435,7 @@ class Unpacking:
         return taken
 
     def end(self, last: int) -> int:
-        """With the last word."""
+        """The last cycle of the load, whose last word comes in cycle ``last``."""
         words = len(self._code.ends)
         if not self.is_slow:
             self._words, self._given, self._now = words, self._code.whole(words - 1), last + 1
@@ -402,7 +443,11 @@ class Unpacking:
         return self._now + self._behind - 1
 
     def _give(self, count: int, until: float) -> None:
-        """Up to so many bytes of the words that are there. None go together with those of the next block."""
+        """Gives bytes, ``count`` in all at most and before cycle ``until``, as far as the words that are there allow.
+
+        A cycle gives up to ``bytes_per_cycle`` bytes of one block. A byte with a long prefix is the first of its
+        cycle, since its ones are counted in the cycles before.
+        """
         there, long = self._code.whole(self._words), self._code.long
         while self._given < min(count, there) and self._now < until:
             self._now += 1
@@ -415,17 +460,23 @@ class Unpacking:
 
 
 # The bus that fetching, loading and storing share, and the memories behind it: how long words take to come.
+#
+# Words have numbers, which only say whether a burst goes on where another one ended. Places are so far apart that no
+# transfer reaches from one to the next, and the stream of commands is behind 2**20 of them.
 
 RAM, CONSTANTS = range(2)
-FIRST_COMMAND = 1 << 60  # The word in which the stream begins: no place's.
-PLACE = 1 << 40  # Words from place to place.
+FIRST_COMMAND = 1 << 60  # The word in which the stream begins.
+PLACE = 1 << 40  # Words from one place to the next.
 
 
 @dataclass(frozen=True)
 class Outside:
-    """A memory outside: cycles that the bus waits for the ``first`` word of a burst, and for each ``further`` one. A
-    burst that goes on where the memory's last one ended has no first word. A memory that has a word in each cycle takes
-    addresses ahead: of a transfer's bursts the first one waits, from when it was asked for."""
+    """Describes a memory outside: cycles that the bus waits for the ``first`` word of a burst and each ``further`` one.
+
+    A burst that goes on where the memory's last one ended waits for all its words as for further ones. A memory with
+    ``further`` 0 gives a word in each cycle and takes addresses ahead: it is ``first`` cycles behind the request, and
+    only the first burst of a transfer waits for that.
+    """
 
     first: int
     further: int
@@ -442,13 +493,13 @@ class Outside:
         return self.further == 0
 
     def cycles(self, words: int, *, goes_on: bool) -> int:
-        """Of a burst."""
+        """How long a burst takes; ``goes_on``: it follows the memory's last one."""
         return words * (1 + self.further) + (0 if goes_on else self.first - self.further)
 
 
 @dataclass(frozen=True)
 class Waiting(Dma):
-    """What waits for each word: ``further`` cycles."""
+    """Describes DMA that waits ``further`` cycles for each word."""
 
     further: int
 
@@ -458,12 +509,13 @@ class Waiting(Dma):
 
 @dataclass(frozen=True)
 class Bus:
-    """``word``: bytes. Loads and stores ask for up to ``burst`` words at once, and loads for the next ones while fewer
-    than ``under_way`` are missing. Fetching comes before loads; stores have words of their own.
+    """Describes the bus. A ``word`` has so many bytes. Fetching goes before loads; stores have a channel of their own.
 
-    Fetching asks for ``fetched`` words at once. They wait in a memory with ``room`` for so many words, for ``held``
-    cycles at least. What a load brings is written on chip ``gathered`` words at once. Commands and constants
-    (place 0) lie in ``constants``, everything else in ``ram``."""
+    Loads and stores ask for bursts of up to ``burst`` words. A load asks for the next burst while fewer than
+    ``under_way`` words are outstanding. Fetching asks for ``fetched`` words at once; they wait for ``held`` cycles at
+    least in a buffer with ``room`` for so many words. A load writes ``gathered`` words at once on chip. Commands and
+    constants (place 0) lie in ``constants``, everything else in ``ram``.
+    """
 
     word: int
     burst: int
@@ -476,12 +528,12 @@ class Bus:
     gathered: int = 1
 
     def constants_by(self, load: Dma) -> Dma:
-        """As fast as constants come, if nobody else has the bus."""
+        """The load engine as fast as constants come while nobody else uses the bus."""
         waits = self.constants
         return Waiting(self.word, load.start_up + waits.first - waits.further, waits.further)
 
     def runs(self, fields: Mapping[str, int]) -> Iterator[tuple[int, int]]:
-        """Of a transfer: the words that each run touches, by the first one and their number."""
+        """The words that each run of a transfer touches: the number of the first one, and how many."""
         base = fields["place"] * PLACE * self.word + fields["offset"]
         for plane in range(fields["planes"]):
             for run in range(fields["runs"]):
@@ -497,16 +549,16 @@ class Bus:
 
 @dataclass(frozen=True)
 class Machine(machine.Machine):
-    """``banks`` of a memory: 2 lets the planner fill one part while the array works on another; 1 does not.
+    """Describes the machine. ``banks`` of a memory: with 2, one half is filled while the array works on the other.
 
-    ``weights`` holds weights and output parameters, ``sums`` what is added up by several commands. ``fetch`` brings
-    the commands; a queue holds ``queue`` of them that have not begun. In bytes of a stream a transfer takes
-    ``transfer_size``, and ``sync_size`` a command of the compute engine that does nothing for ``sync_cycles``.
+    ``weights`` holds weights and output parameters, ``sums`` what several commands add up. ``fetch`` brings the
+    commands; an engine's queue holds ``queue`` of them that have not begun. A transfer is ``transfer_size`` bytes
+    long in the stream, and a command of the compute engine that does nothing for ``sync_cycles`` is ``sync_size``.
 
-    With a ``bus``, ``load``, ``store`` and ``fetch`` use it, and are as fast as it is; a command is in hand no sooner
-    than so many cycles behind the one before as ``checking`` says, and a store ends ``answering`` cycles behind its
-    last word. While results are written, loads into the same memory wait. With an ``unpacker`` loads may bring
-    weights as a code.
+    With a ``bus``, ``load``, ``store`` and ``fetch`` share it and are as fast as it is. A command then enters its
+    queue ``checking(command)`` cycles after it has been fetched, and a store ends ``answering`` cycles after its last
+    word. While results are written, loads into the same memory wait. With an ``unpacker``, loads may bring weights in
+    compressed form.
     """
 
     activations: Memory
@@ -534,7 +586,7 @@ class Machine(machine.Machine):
         return cycles * self.load.bytes_per_cycle // (1 if self.bus is None else 1 + self.bus.constants.further)
 
     def unpacked_cycles(self, size: int, coded: int) -> int:
-        """Of a load of so many bytes that come as a code."""
+        """How long a load of ``size`` bytes takes that come as ``coded`` compressed ones: bus or decompressor decide."""
         if self.unpacker is None:
             return self.constants.cycles(coded)
         first = 0 if self.bus is None else self.bus.constants.first
