@@ -74,8 +74,8 @@ define run-c-tests
 	cmake --build $(1) && cd $(1) && ctest --output-on-failure
 endef
 
-lint: setup-test ## Style and types
-	@if test -x $(BIN)/mypy; then set -ex; $(BIN)/ruff check; $(BIN)/ruff format --check; $(BIN)/mypy; \
+lint: setup-test ## Style, types and words
+	@if test -x $(BIN)/mypy; then set -ex; $(BIN)/ruff check; $(BIN)/ruff format --check; $(BIN)/mypy; $(BIN)/python scripts/check_words.py; \
 	else echo "lint: skipped: ruff and mypy are not installed"; fi
 
 format: setup-test ## Put the Python sources into the project's style

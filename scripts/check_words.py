@@ -17,18 +17,16 @@ PACKAGE: Final = Path(__file__).resolve().parent.parent / "python" / "uaccel"
 LONGEST_MODULE: Final = 600
 HANGING: Final = ("Of", "By", "Those")
 
-Documented = ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
+Named = ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
 
 
 def documented(tree: ast.Module) -> Iterator[tuple[int, str, str | None, bool]]:
     """Line, name and docstring of all that can have one, and whether it must."""
+    yield 1, "the module", ast.get_docstring(tree), True
     for node in ast.walk(tree):
-        if isinstance(node, ast.Module):
-            yield 1, "the module", ast.get_docstring(node), True
-        elif isinstance(node, ast.ClassDef):
-            yield node.lineno, node.name, ast.get_docstring(node), not node.name.startswith("_") and node in tree.body
-        elif isinstance(node, Documented):
-            yield node.lineno, node.name, ast.get_docstring(node), False
+        if isinstance(node, Named):
+            public = isinstance(node, ast.ClassDef) and not node.name.startswith("_") and node in tree.body
+            yield node.lineno, node.name, ast.get_docstring(node), public
 
 
 def strings_below_constants(tree: ast.Module) -> Iterator[int]:

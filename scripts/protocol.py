@@ -175,8 +175,9 @@ def python_module(protocol: Protocol) -> str:
         f"VERSION: Final = {protocol.version}\n"
         f"FROM_DEVICE: Final = 0x{protocol.from_device:02X}\n"
         f"MOST_RUNS: Final = {protocol.most_runs}\n"
-        f'HEADER: Final = Struct("{_format(protocol.packet)}")\n'
-        '"""' + ", ".join(field.name for field in protocol.packet.fields) + '"""\n',
+        f'HEADER: Final = Struct("{_format(protocol.packet)}")  # '
+        + ", ".join(field.name for field in protocol.packet.fields)
+        + "\n",
         _enum("Type", "What a packet is.", [Named(m.name, m.id, m.about) for m in protocol.messages], hexadecimal=True),
         *(_enum(_class(t.name), f"{t.about}.", t.values) for t in protocol.tables),
         *(_dataclass(message) for message in protocol.messages),
