@@ -22,7 +22,7 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
 
 from models.field import field
-from support.chains import chain
+from support.models.chains import chain
 from uaccel.runner.job import Job
 
 RESULTS = Path(__file__).with_name("compile_time.json")

@@ -5,8 +5,8 @@
 
 Counted on emulated boards: instructions of one inference, and bytes of the arena. "before" is what the same networks
 took when each of their operators was a layer, and of half precision when other instructions widened weights: that is
-kept, not measured. tests/support/float_networks.py states the networks: a DS-CNN for keywords at its published size,
-and a MobileNet V2 of 32x32 pixels with few channels.
+kept, not measured. tests/support/models/float_networks.py states the networks: a DS-CNN for keywords at its published
+size, and a MobileNet V2 of 32x32 pixels with few channels.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
 from run import uaccel
 
-from support.float_networks import NETWORKS, FloatNetwork, written
+from support.models.float_networks import NETWORKS, FloatNetwork, written
 
 RESULTS = Path(__file__).with_name("floats.json")
 BOARDS = ("mps2_an386", "mps3_an547")

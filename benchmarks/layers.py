@@ -6,8 +6,8 @@ and worst ratio, and compare with the stored result.
     python benchmarks/layers.py --write --peer TOOL  the same, and measure CMSIS-NN again
     python benchmarks/layers.py --seed 7 --peer TOOL measure other layers, and store nothing
 
-tests/support/drawn_layers.py states which layers are drawn, by seeds that stay; kernels are tuned to none of them. The
-networks are those of tests/support/drawn_networks.py.
+tests/support/models/drawn_layers.py states which layers are drawn, by seeds that stay; kernels are tuned to none of
+them. The networks are those of tests/support/models/drawn_networks.py.
 Instructions of one inference, counted exactly under QEMU: of a layer with all that it takes in the firmware, and of
 CMSIS-NN's function for it, at the better of -O2 and -O3, with sums of weights prepared beforehand. TOOL is a program
 that is given MODEL --board B --json and prints for each layer the instructions as ``best``.
@@ -28,8 +28,8 @@ sys.path.insert(0, str(Path(__file__).parent))
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 from run import uaccel
 
-from support.drawn_layers import KINDS, drawn
-from support.drawn_networks import NETWORKS, network
+from support.models.drawn_layers import KINDS, drawn
+from support.models.drawn_networks import NETWORKS, network
 
 RESULTS = Path(__file__).with_name("layers.json")
 BOARDS = ("mps2_an386", "mps3_an547")

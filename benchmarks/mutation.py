@@ -37,7 +37,7 @@ LOADED: Final = ("pytest", "numpy", "hypothesis", "tvm")
 """By this process, so that those with a fault, which are forked off it, need not."""
 SANITIZED: Final = ("-fsanitize=address,undefined", "-fno-sanitize-recover=all")
 KERNELS: Final = tuple(f"firmware/kernels/{path.name}" for path in sorted((ROOT / "firmware/kernels").iterdir()))
-INCLUDE: Final = ("firmware/include", "firmware/runtime", *KERNELS, "tests/support", "tests/c")
+INCLUDE: Final = ("firmware/include", "firmware/runtime", *KERNELS, "tests/support/device", "tests/c")
 
 
 @dataclass(frozen=True)
@@ -61,17 +61,17 @@ class Target:
 SERVER: Final = ("tests/c/test_server.c", "tests/c/test_server_runs.c")
 LINK: Final = ("tests/session/test_link.py", "tests/session/test_misbehaviour.py")
 MEMORY: Final = (
-    "tests/unit/test_memory.py",
-    "tests/unit/test_memory_sharing.py",
-    "--deselect=tests/unit/test_memory.py::test_a_thousand_blocks",
-    "tests/unit/test_memory_overlaps.py",
-    "--deselect=tests/unit/test_memory_overlaps.py::test_overlaps_never_cost_bytes",
-    "--deselect=tests/unit/test_memory_overlaps.py::test_small_networks_are_solved_and_proven",
-    "--deselect=tests/unit/test_memory.py::test_network_shapes_with_mixed_alignments",
+    "tests/memory/test_plan.py",
+    "tests/memory/test_sharing.py",
+    "--deselect=tests/memory/test_plan.py::test_a_thousand_blocks",
+    "tests/memory/test_overlaps.py",
+    "--deselect=tests/memory/test_overlaps.py::test_overlaps_never_cost_bytes",
+    "--deselect=tests/memory/test_overlaps.py::test_small_networks_are_solved_and_proven",
+    "--deselect=tests/memory/test_plan.py::test_network_shapes_with_mixed_alignments",
 )
 """As far as it takes no seconds."""
 ROUNDING: Final = "tests/ops/test_rounding.py::test_the_function_is_single_precision[-O0]"
-ARCHIVES: Final = ("tests/project/test_unpacking.py",)
+ARCHIVES: Final = ("tests/build/test_unpacking.py",)
 PARTITION: Final = (
     "tests/partition/test_wishes.py",
     "tests/partition/test_claims.py::test_preference_and_cost",
@@ -79,7 +79,7 @@ PARTITION: Final = (
 )
 CYCLES: Final = ("tests/partition/test_regions.py", "tests/partition/test_claims.py")
 VERIFY: Final = (
-    "tests/unit/test_verify.py",
+    "tests/runner/test_verify.py",
     "tests/partition/test_hooks.py::test_a_pass_that_changes_the_meaning_is_told_with_its_file",
 )
 TARGETS: Final = (
@@ -91,7 +91,7 @@ TARGETS: Final = (
     Target("half to even in C", "firmware/kernels/common/uaccel_half_even.h", ("tests/c/test_output_stages.c",)),
     Target("requantising in C", "firmware/kernels/portable/uaccel_requantize.h", ("tests/c/test_output_stages.c",)),
     Target("single precision in C", "firmware/kernels/common/uaccel_float32.h", (ROUNDING,)),
-    Target("fixed point in Python", "python/uaccel/ops/fixedpoint.py", ("tests/unit/test_fixedpoint.py",)),
+    Target("fixed point in Python", "python/uaccel/ops/fixedpoint.py", ("tests/ops/test_fixedpoint.py",)),
     Target("exact meanings", "python/uaccel/ops/exact.py", ("tests/ops/test_exact.py",)),
     Target("frames in C", "firmware/runtime/uaccel_frame.c", ("tests/c/test_frame.c", *SERVER)),
     Target("tensors of the server", "firmware/runtime/uaccel_tensors.c", SERVER),
@@ -102,12 +102,17 @@ TARGETS: Final = (
     Target("placement: exact", "python/uaccel/memory/planner.py", MEMORY),
     Target("placement: check", "python/uaccel/memory/blocks.py", MEMORY),
     Target("placement: sharing", "python/uaccel/memory/blocks.py", MEMORY),
-    Target("tokens", "python/uaccel/accelerator/streams/commands.py", ("tests/streams/test_tokens.py",), marks=""),
+    Target(
+        "tokens",
+        "python/uaccel/accelerator/streams/commands.py",
+        ("tests/accelerator/streams/test_tokens.py",),
+        marks="",
+    ),
     Target("partition: choice", "python/uaccel/partition/claims.py", PARTITION),
     Target("partition: cycles", "python/uaccel/partition/regions.py", CYCLES),
-    Target("verification: comparing", "python/uaccel/runner/compare.py", ("tests/unit/test_compare.py",)),
+    Target("verification: comparing", "python/uaccel/runner/compare.py", ("tests/runner/test_compare.py",)),
     Target("verification: what is compared", "python/uaccel/runner/verify.py", VERIFY),
-    Target("archives: form", "python/uaccel/build/board_json.py", ("tests/project/test_forms.py",)),
+    Target("archives: form", "python/uaccel/build/board_json.py", ("tests/build/test_forms.py",)),
     Target("archives: reading", "python/uaccel/build/archive_reader.py", ARCHIVES),
     Target("archives: unpacking", "project_template/api_server/archive.py", ARCHIVES),
 )

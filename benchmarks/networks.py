@@ -25,7 +25,7 @@ import numpy as np
 from run import uaccel
 
 from models.field import FIELD, Field
-from support.oracle import Tflm
+from support.oracle.oracle import Tflm
 from uaccel.pipeline import Compiled
 from uaccel.runner.job import Job
 from uaccel.util.text import CPU

@@ -21,7 +21,7 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
 
-from support.device import Device, VirtualLine, known_inputs, known_outputs, tokens
+from support.device.device import Device, VirtualLine, known_inputs, known_outputs, tokens
 from uaccel.session.session import Session
 
 RESULTS = Path(__file__).with_name("throughput.json")

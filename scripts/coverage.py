@@ -61,7 +61,7 @@ def tflite() -> str:
     import tflite as schema
 
     sys.path.insert(0, str(ROOT / "tests"))
-    happens: dict[str, dict[str, str]] = importlib.import_module("support.coverage_rows").what_happens()
+    happens: dict[str, dict[str, str]] = importlib.import_module("support.models.coverage_rows").what_happens()
     lines = ["| operator | float32 | int8 | int16 | other types | notes |", "|---|---|---|---|---|---|"]
     names = (name for name in vars(schema.BuiltinOperator) if name.isupper() and "STABLEHLO" not in name)
     for name in sorted(set(names) - {"CUSTOM", "DELEGATE", "PLACEHOLDER_FOR_GREATER_OP_CODES"}):

@@ -24,9 +24,9 @@ from typing import Any
 import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
-from support.kernel_zoo import samples_of, zoo_of
-from support.relax_modules import compiled_module
-from support.stateful import Lstm, Svdf
+from support.models.kernel_zoo import samples_of, zoo_of
+from support.models.relax_modules import compiled_module
+from support.models.stateful import Lstm, Svdf
 from uaccel.board import Board, load_board
 from uaccel.kernels import Turn
 from uaccel.kernels.choice import SINGLE, Selection, target_of

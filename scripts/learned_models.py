@@ -1,4 +1,4 @@
-"""Write tests/onnx/learned: small models of scikit-learn as skl2onnx exports them, with rows that they are tried on.
+"""Write tests/frontend/onnx/learned: small models of scikit-learn by skl2onnx, with rows that they are tried on.
 
     pip install scikit-learn skl2onnx
     python scripts/learned_models.py

@@ -1,8 +1,8 @@
-"""Run the official tests of ONNX operators and record how each one ends, in tests/onnx/node_tests.json.
+"""Run the official tests of ONNX operators and record how each one ends, in tests/frontend/onnx/node_tests.json.
 
     PYTHONPATH=tests .venv/bin/python scripts/onnx_node_tests.py
 
-It takes some minutes. tests/onnx/test_node_tests.py holds later versions against the record.
+It takes some minutes. tests/frontend/onnx/test_node_tests.py holds later versions against the record.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ def main() -> None:
     sys.path.insert(0, str(ROOT / "tests"))
     import onnx
 
-    from support.onnx_node_cases import cases, judge
+    from support.oracle.onnx_node_cases import cases, judge
 
     operators: dict[str, dict[str, Any]] = {}
     counts: Counter[str] = Counter()

@@ -90,8 +90,8 @@ def table(rows: Iterable[Iterable[object]]) -> str:
 
 def catalogues() -> str:
     sys.path.insert(0, str(ROOT / "tests"))
-    from support.hostile_hosts import HOSTS
-    from support.misbehaviour import CASES
+    from support.hostile.hostile_hosts import HOSTS
+    from support.hostile.misbehaviour import CASES
 
     return CATALOGUES + table(
         [

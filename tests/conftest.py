@@ -9,7 +9,8 @@ import tempfile
 import hypothesis
 import pytest
 
-from support import compilers, tiers
+from support.device import compilers
+from support.run import tiers
 
 os.environ["UACCEL_CACHE"] = "off"  # a test that plants a bug must not find what was kept from before
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from support.boards import EMULATED, WARNINGS, board_with_tools, build_bare
+from support.device.boards import EMULATED, WARNINGS, board_with_tools, build_bare
 from uaccel.board import Board
 from uaccel.session.qemu import Counting, QemuTransport
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from support.boards import WARNINGS
+from support.device.boards import WARNINGS
 from uaccel.util.files import data_dir
 
 HERE = Path(__file__).with_name("cortex_m_cache")

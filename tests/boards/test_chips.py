@@ -8,9 +8,9 @@ from types import ModuleType
 
 import pytest
 
-from support.boards import board_with_tools
-from support.command import Call, call_in
-from support.linked import check_linked, link
+from boards.linked import check_linked, link
+from support.device.boards import board_with_tools
+from support.run.command import Call, call_in
 from uaccel.board import load_board
 from uaccel.board.chips import CORES, find_chip, known_chips
 

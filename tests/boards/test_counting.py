@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from support.boards import WARNINGS, board_with_tools
+from support.device.boards import WARNINGS, board_with_tools
 from uaccel.build.programs import FoundProgram, find_command
 from uaccel.cycles import Block, Executed, Mark, read_marks
 from uaccel.errors import ToolError

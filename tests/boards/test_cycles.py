@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 
-from support.boards import board_with_tools
-from support.command import process
+from support.device.boards import board_with_tools
+from support.run.command import process
 from uaccel.cycles import (
     AddressRange,
     Block,

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 from boards.conftest import SELFTEST
-from support.boards import board_with_tools, build_bare
-from support.command import Call, call_in
-from support.networks import OWN
+from support.device.boards import board_with_tools, build_bare
+from support.models.networks import OWN
+from support.run.command import Call, call_in
 from uaccel.board import load_board
 from uaccel.errors import BoardError
 from uaccel.session.qemu import EmulatedBoard

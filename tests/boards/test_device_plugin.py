@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from support.adder_project import ACCELERATORS
-from support.boards import WARNINGS
+from boards.adder_project import ACCELERATORS
+from support.device.boards import WARNINGS
 from uaccel.board.accelerator_devices import rack_source
 from uaccel.util.files import data_dir
 

@@ -12,8 +12,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from support.adder_project import ACCELERATORS, build_chain, chain_files, run_chain
-from support.boards import board_with_tools
+from boards.adder_project import ACCELERATORS, build_chain, chain_files, run_chain
+from support.device.boards import board_with_tools
 from uaccel.board import Board, load_board
 from uaccel.build.archive_reader import DeviceModel, project_devices
 from uaccel.build.programs import FoundProgram, find_command

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 import uaccel
-from support.boards import board_with_tools
-from support.command import process
-from support.networks import OWN
+from support.device.boards import board_with_tools
+from support.models.networks import OWN
+from support.run.command import process
 from uaccel.codegen.options import EmitOptions
 from uaccel.errors import UaccelError, VerificationError
 from uaccel.memory import Pool

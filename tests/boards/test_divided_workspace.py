@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 import uaccel
-from support.boards import board_with_tools
-from support.networks import OWN
+from support.device.boards import board_with_tools
+from support.models.networks import OWN
 from uaccel.build.linker_script import STATIC_RESERVE
 from uaccel.codegen.options import EmitOptions
 from uaccel.memory import Pool

@@ -16,7 +16,7 @@ from typing import Any, Literal
 import pytest
 import serial
 
-from support.boards import board_with_tools
+from support.device.boards import board_with_tools
 from uaccel.board import Board, QemuRun, load_board
 from uaccel.errors import BoardError, DeviceError
 from uaccel.session.connect import open_port

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from support.boards import board_with_tools
-from support.command import Call, call_in
-from support.networks import OWN
+from support.device.boards import board_with_tools
+from support.models.networks import OWN
+from support.run.command import Call, call_in
 from uaccel.build.elf import MODEL_LIBRARY, read_map
 from uaccel.build.stack_usage import INDIRECT, disassemble, library_frames, read_graph
 

@@ -8,9 +8,9 @@ from types import ModuleType
 
 import pytest
 
-from support.boards import EMULATED, board_with_tools
-from support.linked import check_linked, link
-from support.scripts import script_of
+from boards.linked import check_linked, link
+from support.device.boards import EMULATED, board_with_tools
+from support.run.scripts import script_of
 from uaccel.board import available_boards, load_board
 
 SHEETS = {

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from support.boards import board_with_tools
-from support.networks import network_named
+from support.device.boards import board_with_tools
+from support.models.networks import network_named
 from uaccel.board import Board
 from uaccel.build.project import build_project, create_project, firmware_of
 from uaccel.pipeline import Compiled, compile_model

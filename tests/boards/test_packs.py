@@ -9,9 +9,9 @@ from types import SimpleNamespace
 
 import pytest
 
-from support.boards import board_with_tools
-from support.command import Call, call_in
-from support.linked import check_linked, link
+from boards.linked import check_linked, link
+from support.device.boards import board_with_tools
+from support.run.command import Call, call_in
 from uaccel.board import PyOcdFlash, load_board
 from uaccel.board.chips import CORES
 from uaccel.board.cmsis_pack import DEEPEST, LARGEST, MOST_ELEMENTS, chip_in_pack, packs_folder

@@ -7,9 +7,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from support.boards import board_with_tools
-from support.networks import OWN, network_named
-from support.oracle import Tflm, random_inputs
+from support.device.boards import board_with_tools
+from support.models.networks import OWN, network_named
+from support.oracle.oracle import Tflm, random_inputs
 from uaccel.board import Board, load_board
 from uaccel.build.elf import symbols
 from uaccel.build.project import build_project, create_project, firmware_of

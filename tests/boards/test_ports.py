@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from boards.conftest import SELFTEST, Console
-from support.boards import CROSS, WARNINGS, board_with_tools, build_bare
+from support.device.boards import CROSS, WARNINGS, board_with_tools, build_bare
 from uaccel.board import Board, load_board
 from uaccel.build.elf import symbols
 from uaccel.build.linker_script import MemoryNeeds

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from support.boards import CROSS, board_with_tools
-from support.networks import OWN
+from support.device.boards import CROSS, board_with_tools
+from support.models.networks import OWN
 from uaccel.board import Board, load_board
 from uaccel.build.project import build_project, create_project, firmware_of
 from uaccel.errors import ToolError

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from support.boards import board_with_tools
-from support.command import Call, call_in
-from support.linked import check_linked, link
+from boards.linked import check_linked, link
+from support.device.boards import board_with_tools
+from support.run.command import Call, call_in
 from uaccel.board import Board
 
 FLASH = 0x10000000

@@ -7,9 +7,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from support.boards import board_with_tools
-from support.networks import OWN
-from support.oracle import Tflm, random_inputs
+from support.device.boards import board_with_tools
+from support.models.networks import OWN
+from support.oracle.oracle import Tflm, random_inputs
 from uaccel.codegen.options import EmitOptions
 from uaccel.pipeline import compile_model
 from uaccel.runner.compiled import run_compiled

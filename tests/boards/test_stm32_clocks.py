@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from support.boards import WARNINGS
+from support.device.boards import WARNINGS
 from uaccel.board import load_board
 from uaccel.build.linker_script import MemoryNeeds
 from uaccel.build.project import board_files

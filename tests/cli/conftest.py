@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from support.command import Call, call_in
-from support.windows import Window, conv_2d
+from support.models.windows import Window, conv_2d
+from support.run.command import Call, call_in
 
 
 @pytest.fixture

@@ -18,10 +18,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from support.campaign import Result, run
-from support.command import Call
-from support.networks import OWN
-from support.onnx_networks import convolutional
+from support.hostile.campaign import Result, run
+from support.models.networks import OWN
+from support.models.onnx_networks import convolutional
+from support.run.command import Call
 from uaccel.cli import app
 
 GESTURE = OWN / "gesture.tflite"

@@ -11,9 +11,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from support.command import Call, process
-from support.networks import OWN
-from support.tflite_writer import ModelBuilder
+from support.models.networks import OWN
+from support.models.tflite_writer import ModelBuilder
+from support.run.command import Call, process
 from uaccel.errors import ModelError
 from uaccel.pipeline import Compiled, compile_model
 

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from support.broken import ZOO, Broken
-from support.command import Call
-from support.networks import OWN
+from support.hostile.broken import ZOO, Broken
+from support.models.networks import OWN
+from support.run.command import Call
 
 NETWORKS = ("gesture", "residual", "branches")
 each_fault = pytest.mark.parametrize("broken", ZOO, ids=lambda broken: broken.fault)

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from support.command import Call, process
-from support.networks import OWN
+from support.models.networks import OWN
+from support.run.command import Call, process
 
 BRANCHES = OWN / "branches.tflite"
 TENSOR = {"shape": list, "dtype": str, "scale": (float, type(None)), "zero_point": (int, type(None))}

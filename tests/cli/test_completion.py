@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from support.networks import OWN
+from support.models.networks import OWN
 
 BASH = shutil.which("bash")
 SCRIPT = """

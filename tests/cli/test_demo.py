@@ -16,8 +16,8 @@ import pytest
 from rich.console import Console
 
 import uaccel
-from support.boards import board_with_tools
-from support.command import Call, is_exact
+from support.device.boards import board_with_tools
+from support.run.command import Call, is_exact
 from uaccel.cli import start as demo
 from uaccel.runner import perform as running
 from uaccel.runner.perform import Performed

@@ -13,10 +13,10 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from support.command import Call, process
-from support.float_convolutions import float_convolutions
-from support.networks import OWN
-from support.vendor import description, vendor_folder
+from support.hostile.vendor import description, vendor_folder
+from support.models.float_convolutions import float_convolutions
+from support.models.networks import OWN
+from support.run.command import Call, process
 from uaccel.accelerator import load_accelerators
 from uaccel.cli.explain import _show, why
 from uaccel.partition import Wishes

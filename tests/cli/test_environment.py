@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from support.command import Call, Done, process
-from support.networks import ROOT
+from support.models.networks import ROOT
+from support.run.command import Call, Done, process
 
 
 def assert_refused(done: Done, status: int, kind: str) -> str:

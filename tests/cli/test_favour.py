@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from support.command import Call
-from support.networks import OWN
+from support.models.networks import OWN
+from support.run.command import Call
 from uaccel.errors import UaccelError
 from uaccel.runner.job import Job
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from support.networks import OWN
+from support.models.networks import OWN
 
 UNSHARE = shutil.which("unshare")
 SCRIPT = """

@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 from typer.main import get_command
 
-from support.command import Done
-from support.networks import OWN
+from support.models.networks import OWN
+from support.run.command import Done
 from uaccel.cli.app import make_app
 from uaccel.cli.guard import READING
 

@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from support.command import Call
-from support.misbehaviour import DESCRIBE, HELLO, RUN, data_at, describes, packets
-from support.networks import OWN
-from support.scripted import Device, Misbehave, When, behind_tcp
+from support.device.scripted import Device, Misbehave, When, behind_tcp
+from support.hostile.misbehaviour import DESCRIBE, HELLO, RUN, data_at, describes, packets
+from support.models.networks import OWN
+from support.run.command import Call
 from uaccel.cli import app
 from uaccel.runner import project_run
 from uaccel.session.link import Timeouts

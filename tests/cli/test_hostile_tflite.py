@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from support.command import Call
-from support.tflite_writer import ModelBuilder
+from support.models.tflite_writer import ModelBuilder
+from support.run.command import Call
 
 MEMORY = 64 << 20
 MANY = (

@@ -9,11 +9,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from support.command import Call
-from support.onnx_networks import Net, convolutional
-from support.onnx_rows import compare, session_of
-from support.oracle import run_tflm
-from support.tflite_writer import ModelBuilder
+from support.models.onnx_networks import Net, convolutional
+from support.models.onnx_rows import compare, session_of
+from support.models.tflite_writer import ModelBuilder
+from support.oracle.oracle import run_tflm
+from support.run.command import Call
 from uaccel.frontend import import_model
 
 USAGE = "Invalid value for '--input-shape': "

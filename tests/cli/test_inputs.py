@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from support.command import Call, Done
-from support.networks import OWN
-from support.oracle import Array
-from support.tflite_writer import ModelBuilder
+from support.models.networks import OWN
+from support.models.tflite_writer import ModelBuilder
+from support.oracle.oracle import Array
+from support.run.command import Call, Done
 from uaccel.errors import InputError
 from uaccel.session.tensors import TensorType, load_inputs
 

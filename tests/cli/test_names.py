@@ -14,9 +14,9 @@ import pytest
 from rich.table import Table
 from rich.text import Text
 
-from support.command import Call, Done
-from support.generated import cc
-from support.hostile import HOSTILE, hostile_onnx, hostile_tflite
+from support.device.generated import cc
+from support.hostile.hostile import HOSTILE, hostile_onnx, hostile_tflite
+from support.run.command import Call, Done
 from uaccel.cli import output
 from uaccel.errors import escape_terminal
 from uaccel.util.files import data_dir

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from support.boards import EMULATED, board_with_tools
-from support.command import Call
-from support.networks import OWN
+from support.device.boards import EMULATED, board_with_tools
+from support.models.networks import OWN
+from support.run.command import Call
 from uaccel.board import Board, available_boards, load_board
 
 NAMES = [board.name for board in available_boards()]

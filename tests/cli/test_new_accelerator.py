@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from models import dense
-from support.boards import board_with_tools
-from support.command import Call
+from support.device.boards import board_with_tools
+from support.run.command import Call
 from uaccel.accelerator import load_accelerator
 from uaccel.accelerator.discovery import LONGEST
 from uaccel.testing.driver import compile_with_each

@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from support.command import Call
-from support.tflite_writer import ModelBuilder
+from support.models.tflite_writer import ModelBuilder
+from support.run.command import Call
 from uaccel.report.run_json import batched, tensors_report
 from uaccel.runner.compare import Difference, compare
 

@@ -18,7 +18,7 @@ import pytest
 from serial.tools import list_ports
 from serial.tools.list_ports_common import ListPortInfo
 
-from support.command import Call
+from support.run.command import Call
 from uaccel.session import board_ports
 from uaccel.session.monitor import Heard, Monitor
 from uaccel.session.protocol_ids import Boot, Fault, Log, LogLevel

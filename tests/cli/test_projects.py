@@ -13,10 +13,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from support.boards import board_with_tools
-from support.command import Call, Done, is_exact
-from support.networks import OWN
-from support.raw_server import TEMPLATE
+from support.device.boards import board_with_tools
+from support.models.networks import OWN
+from support.run.command import Call, Done, is_exact
+from support.run.raw_server import TEMPLATE
 from uaccel.cli import app
 from uaccel.session.batch import NOT_SHOWN
 from uaccel.session.board_ports import hold

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from support.command import Call
+from support.run.command import Call
 
 onnx: Any = pytest.importorskip("onnx")
 pytest.importorskip("onnxruntime")

@@ -10,9 +10,9 @@ import pytest
 
 pytest.importorskip("torchao")
 
-from support.architectures.blocks import conv, head, nn, plus, seq
-from support.command import Call
-from support.exported import exported, random, save, settled
+from support.models.architectures.blocks import conv, head, nn, plus, seq
+from support.models.exported import exported, random, save, settled
+from support.run.command import Call
 from uaccel.frontend import import_model
 from uaccel.tvm_api import is_call, main_bindings
 

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from support.command import Call
-from support.networks import OWN
+from support.models.networks import OWN
+from support.run.command import Call
 from uaccel.report import page
 
 HINT = "; wanted what 'uaccel run MODEL --json --details' writes"

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from support.command import Call, is_exact, process
-from support.networks import OWN
-from support.oracle import Array, Tflm, random_inputs
-from support.tflite_writer import ModelBuilder
+from support.models.networks import OWN
+from support.models.tflite_writer import ModelBuilder
+from support.oracle.oracle import Array, Tflm, random_inputs
+from support.run.command import Call, is_exact, process
 from uaccel.model import write_npz
 
 GESTURE, BRANCHES, MIXED, INT16 = (OWN / f"{name}.tflite" for name in ("gesture", "branches", "mixed", "int16"))

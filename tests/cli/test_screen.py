@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from support.generated import compiled
-from support.networks import Network, each_network
+from support.device.generated import compiled
+from support.models.networks import Network, each_network
 from uaccel.cli.output import _seconds, show_layers, show_memory, show_outputs
 from uaccel.report.compile_json import compile_report
 

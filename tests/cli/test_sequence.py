@@ -7,9 +7,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from support.command import Call
-from support.networks import OWN
-from support.oracle import Array, Tflm
+from support.models.networks import OWN
+from support.oracle.oracle import Array, Tflm
+from support.run.command import Call
 
 STREAM = OWN / "stream.tflite"
 FRAMES = np.random.RandomState(6).randint(-128, 128, (7, 16)).astype(np.int8)

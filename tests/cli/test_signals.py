@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from support.boards import board_with_tools
-from support.family import Family, family
-from support.networks import OWN
+from support.device.boards import board_with_tools
+from support.device.family import Family, family
+from support.models.networks import OWN
 from uaccel.cli import app
 from uaccel.session.emulated_board import give_order
 

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from support.boards import board_with_tools
-from support.broken import Broken
-from support.command import Call, Done, process
-from support.networks import OWN
+from support.device.boards import board_with_tools
+from support.hostile.broken import Broken
+from support.models.networks import OWN
+from support.run.command import Call, Done, process
 
 GESTURE = OWN / "gesture.tflite"
 BOARD = "mps2_an386"

@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 from cli.test_broken_accelerators import GOLDEN, own_arithmetic
-from support.broken import ZOO
-from support.command import Call, Done
-from support.networks import OWN
+from support.hostile.broken import ZOO
+from support.models.networks import OWN
+from support.run.command import Call, Done
 from uaccel.util.files import write_tar
 
 GESTURE = OWN / "gesture.tflite"

@@ -7,10 +7,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from support.boards import board_with_tools
-from support.command import Call
-from support.networks import OWN
-from support.oracle import random_inputs
+from support.device.boards import board_with_tools
+from support.models.networks import OWN
+from support.oracle.oracle import random_inputs
+from support.run.command import Call
 from uaccel.model import write_npz
 
 GESTURE, RESIDUAL, BRANCHES = (OWN / f"{name}.tflite" for name in ("gesture", "residual", "branches"))

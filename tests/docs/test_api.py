@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 import uaccel
-from support.networks import OWN
-from support.scripts import script_of
+from support.models.networks import OWN
+from support.run.scripts import script_of
 
 
 @pytest.fixture(scope="module")

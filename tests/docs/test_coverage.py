@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from support.scripts import script_of
+from support.run.scripts import script_of
 
 ROOT = Path(__file__).resolve().parents[2]
 

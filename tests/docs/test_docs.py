@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from support.docblocks import ROOT, Block, blocks, commands_of, matches, run_commands, run_page
+from support.run.docblocks import ROOT, Block, blocks, commands_of, matches, run_commands, run_page
 
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "SECURITY.md", *sorted((ROOT / "docs").glob("*.md"))]
 each_page = pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)

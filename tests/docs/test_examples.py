@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from docs.test_docs import READING, RUNNABLE
-from support.docblocks import EXAMPLES, blocks, run_page
+from support.run.docblocks import EXAMPLES, blocks, run_page
 
 PAGES = sorted(EXAMPLES.glob("*/README.md"))
 INDEX = EXAMPLES / "README.md"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from support.docblocks import ROOT
+from support.run.docblocks import ROOT
 from uaccel.frontend.tflite.converter import CONVERTERS
 from uaccel.frontend.tflite.state import VARIABLE_OPERATORS
 

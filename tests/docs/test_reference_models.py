@@ -7,7 +7,7 @@ import re
 
 import pytest
 
-from support.networks import NETWORKS, PAGE, ROOT, network_named
+from support.models.networks import NETWORKS, PAGE, ROOT, network_named
 
 ROWS = re.findall(r"^\| `(\w+)` \|.*\| `([0-9a-f]{64})` \|$", (ROOT / PAGE).read_text(encoding="utf-8"), re.MULTILINE)
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from support.docblocks import ROOT
+from support.run.docblocks import ROOT
 
 BENCHMARKS = ROOT / "benchmarks"
 

@@ -7,7 +7,7 @@ import re
 import pytest
 from api_server import archive
 
-from support.docblocks import ROOT
+from support.run.docblocks import ROOT
 from uaccel import model
 from uaccel.frontend import checks
 from uaccel.frontend.onnx import functions, schema

@@ -12,8 +12,8 @@ from types import ModuleType
 
 import pytest
 
-from support.docblocks import ROOT
-from support.scripts import script_of
+from support.run.docblocks import ROOT
+from support.run.scripts import script_of
 
 
 def script(name: str) -> ModuleType:

@@ -15,7 +15,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from support.strangers import KINDS, Kind, fault, results
+from fuzz.strangers import KINDS, Kind, fault, results
 
 PYTORCH, MOST_PYTORCH = "PyTorch", 2_000
 RESULTS = Path(__file__).resolve().parents[2] / "benchmarks" / "strangers.json"
@@ -58,7 +58,7 @@ def _row(kind: Kind, numbers: range, keep: Path | None) -> dict[str, Any]:
 
 def _pytorch(first: int, count: int) -> dict[str, Any]:
     """Each in a process that is forked off one with PyTorch loaded."""
-    from support.torch_mutants import run
+    from support.hostile.torch_mutants import run
 
     ended = run(count, first)
     wrong = sum(one.bad for one in ended)

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from support.device import include_flags, runtime_sources
+from support.device.device import include_flags, runtime_sources
 from uaccel.util.files import data_dir
 
 HERE = Path(__file__).resolve().parent

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from support.strangers import KINDS, Kind, fault, results
+from fuzz.strangers import KINDS, Kind, fault, results
 
 QUICK = 12
 

@@ -14,11 +14,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from support.boards import board_with_tools
-from support.command import Call, call_in
-from support.mlperf_runner import Runner, printed
-from support.networks import OWN, network_named
-from support.oracle import Array, Tflm, random_inputs
+from support.device.boards import board_with_tools
+from support.models.networks import OWN, network_named
+from support.oracle.oracle import Array, Tflm, random_inputs
+from support.run.command import Call, call_in
+from support.run.mlperf_runner import Runner, printed
 from uaccel.build.project_api import IoTimeoutError, ProjectServer
 from uaccel.cli import app
 

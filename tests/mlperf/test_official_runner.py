@@ -14,12 +14,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from support import official_runner
-from support.boards import board_with_tools
-from support.command import Call, call_in
-from support.mlperf_runner import printed
-from support.networks import OWN, network_named
-from support.oracle import Array, Tflm, random_inputs
+from mlperf import official_runner
+from support.device.boards import board_with_tools
+from support.models.networks import OWN, network_named
+from support.oracle.oracle import Array, Tflm, random_inputs
+from support.run.command import Call, call_in
+from support.run.mlperf_runner import printed
 from uaccel.session.emulated_board import Desk
 
 VARIABLE = "UACCEL_MLPERF_RUNNER"

@@ -10,8 +10,8 @@ import numpy as np
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tests"))
 
-from support.audio import FrontEnd  # noqa: E402
-from support.tflite_writer import ModelBuilder  # noqa: E402
+from support.models.audio import FrontEnd  # noqa: E402
+from support.models.tflite_writer import ModelBuilder  # noqa: E402
 
 PLACE = ROOT / "examples" / "microphone-to-word" / "hearing.tflite"
 LOW = 8

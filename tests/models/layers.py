@@ -12,7 +12,7 @@ from models import floatops
 from models.floatops import Pair
 from models.network import Network, Value
 from models.quantise import Quantisation, activation_range, bias_integers, bias_scales, weights_per_channel
-from support.tflite_writer import OptionValue, Tensor
+from support.models.tflite_writer import OptionValue, Tensor
 
 Array = npt.NDArray[Any]
 

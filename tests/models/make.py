@@ -51,7 +51,7 @@ def int8_accuracy(data: bytes) -> float | None:
     """The gesture model's share of right answers on TFLite Micro, where that is installed."""
     if not all(map(find_spec, ("pytest", "tflite_micro"))):
         return None
-    from support.oracle import Tflm
+    from support.oracle.oracle import Tflm
 
     interpreter = Tflm(data)
     inputs, truth = gesture.test_set()

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from models.quantise import Quantisation, activation_range
-from support.tflite_writer import ModelBuilder, OptionValue, Tensor
+from support.models.tflite_writer import ModelBuilder, OptionValue, Tensor
 
 Array = npt.NDArray[Any]
 Options = Mapping[str, OptionValue]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from models.grid import draw
-from support.tflite_writer import ModelBuilder, Tensor
+from support.models.tflite_writer import ModelBuilder, Tensor
 
 FRAME, CLASSES = 16, 4
 UNIT = 2.0**-7

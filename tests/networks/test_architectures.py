@@ -11,9 +11,9 @@ import pytest
 pytest.importorskip("onnxruntime")
 pytest.importorskip("torchao")
 
-from support.architectures import ARCHITECTURES
-from support.exported import settled, torch
-from support.quantised_modules import FORMS, share_in_float
+from support.models.architectures import ARCHITECTURES
+from support.models.exported import settled, torch
+from support.models.quantised_modules import FORMS, share_in_float
 from uaccel.api import measure
 from uaccel.frontend import import_model
 

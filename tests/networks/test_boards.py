@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from support.boards import EMULATED
-from support.networks import NETWORKS, Network
-from support.oracle import Array, Tflm, random_inputs
+from support.device.boards import EMULATED
+from support.models.networks import NETWORKS, Network
+from support.oracle.oracle import Array, Tflm, random_inputs
 from uaccel.frontend import import_model
 from uaccel.model import TensorSpec
 from uaccel.report.run_json import batched

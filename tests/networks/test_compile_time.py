@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from support.chains import chain
+from support.models.chains import chain
 from uaccel.accelerator import load_accelerator
 from uaccel.pipeline import compile_model
 

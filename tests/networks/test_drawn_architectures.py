@@ -12,10 +12,10 @@ import pytest
 pytest.importorskip("onnxruntime")
 pytest.importorskip("torchao")
 
-from support.drawn_architectures import BLOCKS, HEADS, drawn
-from support.exported import exported, random, save, settled, torch
-from support.hostlib import HostModel
-from support.quantised_modules import FORMS, share_in_float
+from networks.drawn_architectures import BLOCKS, HEADS, drawn
+from support.device.hostlib import HostModel
+from support.models.exported import exported, random, save, settled, torch
+from support.models.quantised_modules import FORMS, share_in_float
 from uaccel.api import measure
 from uaccel.frontend import import_model
 from uaccel.pipeline import compile_model

@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from support.channel_networks import Layers
-from support.exactness import assert_channels_of
-from support.hostlib import Array
-from support.networks import network_named
+from networks.channel_networks import Layers
+from support.device.hostlib import Array
+from support.models.networks import network_named
+from support.oracle.exactness import assert_channels_of
 from uaccel.ops.operator import get, info_of
 from uaccel.ops.quantize import Dequantize, DequantizeAttrs, Quantize, QuantizeAttrs
 from uaccel.partition.passes.simplify import DropChannels, known_channels, steps_of

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from support.exactness import assert_intermediates, assert_same
-from support.hostlib import HostModel
-from support.networks import Network, each_network
-from support.oracle import Array, Tflm, random_inputs
+from support.device.hostlib import HostModel
+from support.models.networks import Network, each_network
+from support.oracle.exactness import assert_intermediates, assert_same
+from support.oracle.oracle import Array, Tflm, random_inputs
 from uaccel.pipeline import compile_model
 from uaccel.tvm_api.executor import Executor
 

@@ -15,10 +15,10 @@ import numpy as np
 import pytest
 
 from models.field import FIELD, field
-from support.exactness import assert_intermediates, assert_same
-from support.hostlib import HostModel
-from support.offload import Offloaded, called, offload, run
-from support.oracle import Tflm, random_inputs
+from support.device.hostlib import HostModel
+from support.device.offload import Offloaded, called, offload, run
+from support.oracle.exactness import assert_intermediates, assert_same
+from support.oracle.oracle import Tflm, random_inputs
 from uaccel.pipeline import compile_model
 
 SCRIPT = Path(__file__).resolve().parents[2] / "scripts" / "networks.py"

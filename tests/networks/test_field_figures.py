@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from models.field import FIELD, field
-from support.scripts import script_of
+from support.run.scripts import script_of
 from uaccel.pipeline import compile_model
 
 FOLDER = Path(__file__).resolve().parents[2] / "benchmarks"

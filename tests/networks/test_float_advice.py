@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from support.command import Call, call_in
-from support.networks import OWN
-from support.tflite_writer import ModelBuilder
+from support.models.networks import OWN
+from support.models.tflite_writer import ModelBuilder
+from support.run.command import Call, call_in
 from uaccel.frontend import import_model
 from uaccel.model import ImportedModel, Signature
 from uaccel.partition.partition import float_advice

@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from support.float_networks import FORMATS, FloatNetwork, as_torch, keyword, mobilenet, written
-from support.float_networks import NETWORKS as WHOLE
-from support.float_rows import assert_same_bits
-from support.hostlib import HostModel
+from support.device.hostlib import HostModel
+from support.models.float_networks import FORMATS, FloatNetwork, as_torch, keyword, mobilenet, written
+from support.models.float_networks import NETWORKS as WHOLE
+from support.models.float_rows import assert_same_bits
 from uaccel.pipeline import Compiled, compile_model
 from uaccel.tvm_api.executor import Executor
 
@@ -34,14 +34,14 @@ def given(value: Array, form: str) -> Array:
 def oracle(network: FloatNetwork, form: str, path: Path, value: Array) -> Array:
     """The runtime of the format."""
     if form == "tflite":
-        from support.oracle import Tflm
+        from support.oracle.oracle import Tflm
 
         return np.asarray(Tflm(path.read_bytes()).run([value])[0])
     if form == "onnx":
-        from support.onnx_rows import session_of
+        from support.models.onnx_rows import session_of
 
         return np.asarray(session_of(path).run(None, {"x": given(value, form)})[0])
-    from support.exported import torch
+    from support.models.exported import torch
 
     return np.asarray(as_torch(network)[0](torch.tensor(given(value, form))).detach())
 

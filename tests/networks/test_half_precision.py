@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from support.boards import board_with_tools
-from support.float_networks import FORMATS, FloatNetwork, keyword, mobilenet, written
-from support.float_rows import assert_same_bits
-from support.hostlib import HostModel
+from support.device.boards import board_with_tools
+from support.device.hostlib import HostModel
+from support.models.float_networks import FORMATS, FloatNetwork, keyword, mobilenet, written
+from support.models.float_rows import assert_same_bits
 from uaccel.api import measure
 from uaccel.board import load_board
 from uaccel.kernels.choice import selection_for
@@ -54,14 +54,14 @@ class _Given(FloatNetwork):
 def by_its_runtime(path: Path, form: str, value: Array) -> Array:
     """Of a file of floats."""
     if form == "tflite":
-        from support.oracle import Tflm
+        from support.oracle.oracle import Tflm
 
         return np.asarray(Tflm(path.read_bytes()).run([value])[0])
     if form == "onnx":
-        from support.onnx_rows import session_of
+        from support.models.onnx_rows import session_of
 
         return np.asarray(session_of(path).run(None, {"x": value})[0])
-    from support.exported import torch
+    from support.models.exported import torch
 
     return np.asarray(torch.export.load(path).module()(torch.tensor(value)).detach())
 
@@ -101,7 +101,7 @@ def test_a_file_may_be_half_precision_in_parts(tmp_path: Path) -> None:
 
 def test_the_files_runtime_agrees_as_far_as_half_precision_goes(tmp_path: Path) -> None:
     """ONNX Runtime rounds results of operators to half precision, uaccel nothing."""
-    from support.onnx_rows import session_of
+    from support.models.onnx_rows import session_of
 
     network = NETWORKS["mobilenet"]
     path = written_as(network, "onnx", tmp_path, half=True)

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from support.networks import Network, each_network
-from support.oracle import random_inputs
-from support.stages import assert_stages_agree
+from networks.stages import assert_stages_agree
+from support.models.networks import Network, each_network
+from support.oracle.oracle import random_inputs
 from uaccel.errors import ModelError
 from uaccel.ops.operator import constant
 from uaccel.partition.passes.simplify import FoldConstants, RemoveDeadCode

@@ -10,12 +10,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from support.exactness import assert_exact, assert_exact_random, assert_same
-from support.hostlib import HostModel, compile_bytes
-from support.many import Row, many
-from support.oracle import Array, LiteRt
-from support.sanitized import assert_clean
-from support.single_op import Activation, Constant
+from support.device.hostlib import HostModel, compile_bytes
+from support.models.many import Row, many
+from support.models.single_op import Activation, Constant
+from support.oracle.exactness import assert_exact, assert_exact_random, assert_same
+from support.oracle.oracle import Array, LiteRt
+from support.oracle.sanitized import assert_clean
 from uaccel.errors import ModelError
 from uaccel.tvm_api.executor import Executor
 

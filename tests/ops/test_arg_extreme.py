@@ -9,14 +9,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from support.exactness import assert_exact_random, assert_same
-from support.hostlib import HostModel, compile_bytes
-from support.many import Row, many
-from support.oracle import LiteRt, random_inputs
-from support.reducing_ops import arg_extreme
-from support.refusal import refusal
-from support.sanitized import assert_clean
-from support.single_op import Activation, Constant
+from support.device.hostlib import HostModel, compile_bytes
+from support.models.many import Row, many
+from support.models.reducing_ops import arg_extreme
+from support.models.single_op import Activation, Constant
+from support.oracle.exactness import assert_exact_random, assert_same
+from support.oracle.oracle import LiteRt, random_inputs
+from support.oracle.refusal import refusal
+from support.oracle.sanitized import assert_clean
 from uaccel.tvm_api.executor import Executor
 
 OPERATORS = ("ARG_MAX", "ARG_MIN")

@@ -9,12 +9,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from support.exactness import assert_exact, assert_exact_random
-from support.hostlib import HostModel, compile_bytes
-from support.many import Row, many
-from support.reducing_ops import activation, batch_matmul
-from support.refusal import refusal
-from support.sanitized import assert_clean
+from support.device.hostlib import HostModel, compile_bytes
+from support.models.many import Row, many
+from support.models.reducing_ops import activation, batch_matmul
+from support.oracle.exactness import assert_exact, assert_exact_random
+from support.oracle.refusal import refusal
+from support.oracle.sanitized import assert_clean
 
 PAIRS: dict[str, tuple[tuple[int, ...], tuple[int, ...], bool, bool]] = {
     "matrices": ((3, 4), (4, 5), False, False),

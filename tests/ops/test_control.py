@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from support.command import call_in
-from support.exactness import assert_exact
-from support.flow import SHAPE, Choice, Loop
-from support.hostlib import compile_bytes
-from support.oracle import Array
-from support.sanitized import assert_clean
-from support.tflite_writer import ModelBuilder
+from support.device.hostlib import compile_bytes
+from support.models.flow import SHAPE, Choice, Loop
+from support.models.tflite_writer import ModelBuilder
+from support.oracle.exactness import assert_exact
+from support.oracle.oracle import Array
+from support.oracle.sanitized import assert_clean
+from support.run.command import call_in
 from uaccel.errors import ModelError
 from uaccel.tvm_api.executor import Executor
 

@@ -7,11 +7,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from support.exactness import assert_exact_random
-from support.hostlib import compile_bytes
-from support.single_op import Activation, Constant, single_op
-from support.tflite_writer import ModelBuilder
-from support.windows import Window, conv_2d, depthwise_conv_2d, spread_scales
+from support.device.hostlib import compile_bytes
+from support.models.single_op import Activation, Constant, single_op
+from support.models.tflite_writer import ModelBuilder
+from support.models.windows import Window, conv_2d, depthwise_conv_2d, spread_scales
+from support.oracle.exactness import assert_exact_random
 from uaccel.errors import ModelError
 
 CONV = {

@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from support.boards import board_with_tools
-from support.detector import Detector
-from support.hostlib import HostModel, compile_bytes
-from support.oracle import Array, LiteRt
-from support.tflite_writer import ModelBuilder
+from ops.detector import Detector
+from support.device.boards import board_with_tools
+from support.device.hostlib import HostModel, compile_bytes
+from support.models.tflite_writer import ModelBuilder
+from support.oracle.oracle import Array, LiteRt
 from uaccel.errors import ModelError
 from uaccel.runner.compiled import run_compiled
 from uaccel.tvm_api.executor import Executor

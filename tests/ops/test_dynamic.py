@@ -7,13 +7,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from support.boards import board_with_tools
-from support.exactness import assert_exact, assert_same
-from support.hostlib import HostModel, compile_bytes
-from support.many import Row, many
-from support.oracle import Array, Tflm, random_inputs
-from support.single_op import Activation, Constant
-from support.tflite_writer import ModelBuilder
+from support.device.boards import board_with_tools
+from support.device.hostlib import HostModel, compile_bytes
+from support.models.many import Row, many
+from support.models.single_op import Activation, Constant
+from support.models.tflite_writer import ModelBuilder
+from support.oracle.exactness import assert_exact, assert_same
+from support.oracle.oracle import Array, Tflm, random_inputs
 from uaccel.errors import ModelError
 from uaccel.pipeline import compile_model
 from uaccel.runner.compiled import run_compiled

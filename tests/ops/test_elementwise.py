@@ -10,12 +10,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import BroadcastableShapes, mutually_broadcastable_shapes
 
-from support.exactness import assert_exact_random
-from support.hostlib import compile_bytes
-from support.many import Row, many
-from support.sanitized import assert_clean
-from support.single_op import Activation, Constant
-from support.tflite_writer import ModelBuilder
+from support.device.hostlib import compile_bytes
+from support.models.many import Row, many
+from support.models.single_op import Activation, Constant
+from support.models.tflite_writer import ModelBuilder
+from support.oracle.exactness import assert_exact_random
+from support.oracle.sanitized import assert_clean
 from uaccel.errors import ModelError
 from uaccel.ops.binary import LOOPS, collapse
 from uaccel.pipeline import Compiled

@@ -12,12 +12,12 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from support.boards import board_with_tools
-from support.float_rows import ROWS, FloatRow, assert_same_bits, conv, inputs_of, pool, together
-from support.hostlib import Array, HostModel
-from support.overlapped import compiled_overlapped
-from support.relax_modules import compiled_module
-from support.sanitized import POOL, run_sanitized
+from support.device.boards import board_with_tools
+from support.device.hostlib import Array, HostModel
+from support.models.float_rows import ROWS, FloatRow, assert_same_bits, conv, inputs_of, pool, together
+from support.models.overlapped import compiled_overlapped
+from support.models.relax_modules import compiled_module
+from support.oracle.sanitized import POOL, run_sanitized
 from uaccel import memory
 from uaccel.board import load_board
 from uaccel.codegen.options import EmitOptions

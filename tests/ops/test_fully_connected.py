@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from support.exactness import assert_exact, assert_exact_random
-from support.single_op import Activation, Constant, single_op
-from support.windows import spread_scales
+from support.models.single_op import Activation, Constant, single_op
+from support.models.windows import spread_scales
+from support.oracle.exactness import assert_exact, assert_exact_random
 
 
 @dataclass(frozen=True)

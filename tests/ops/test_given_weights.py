@@ -8,12 +8,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from support.exactness import assert_exact_random
-from support.hostlib import HostModel, compile_bytes
-from support.many import Row, many
-from support.oracle import Tflm, random_inputs
-from support.reference_rows import conv, numbers, tensor, transposed
-from support.single_op import Activation, Constant
+from support.device.hostlib import HostModel, compile_bytes
+from support.models.many import Row, many
+from support.models.reference_rows import conv, numbers, tensor, transposed
+from support.models.single_op import Activation, Constant
+from support.oracle.exactness import assert_exact_random
+from support.oracle.oracle import Tflm, random_inputs
 from uaccel.errors import ModelError
 
 Weights = Activation | Constant

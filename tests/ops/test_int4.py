@@ -8,15 +8,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from support.boards import board_with_tools
-from support.exactness import assert_exact_random, assert_same
-from support.hostlib import HostModel, compile_bytes
-from support.many import Row, many
-from support.oracle import Tflm, random_inputs
-from support.sanitized import assert_clean
-from support.single_op import Activation, Constant
-from support.tflite_writer import OptionValue
-from support.windows import spread_scales
+from support.device.boards import board_with_tools
+from support.device.hostlib import HostModel, compile_bytes
+from support.models.many import Row, many
+from support.models.single_op import Activation, Constant
+from support.models.tflite_writer import OptionValue
+from support.models.windows import spread_scales
+from support.oracle.exactness import assert_exact_random, assert_same
+from support.oracle.oracle import Tflm, random_inputs
+from support.oracle.sanitized import assert_clean
 from uaccel.board import Board, load_board
 from uaccel.kernels import Target
 from uaccel.kernels.choice import Selection, target_of
@@ -141,10 +141,10 @@ def test_kernels_of_boards(name: str, favour: Favour, tmp_path: Path) -> None:
 @pytest.mark.sample(1)
 @pytest.mark.parametrize("name", ["portable", "host", "mps2_an386"])
 def test_single_precision(name: str, tmp_path: Path) -> None:
-    """Of an ONNX model, whose meaning tests/islands holds to ONNX Runtime."""
+    """Of an ONNX model, whose meaning tests/frontend/qdq holds to ONNX Runtime."""
     pytest.importorskip("onnxruntime")
-    from support.onnx_islands import CASES
-    from support.onnx_models import Graph
+    from support.models.onnx_islands import CASES
+    from support.models.onnx_models import Graph
 
     graph = Graph()
     for case in CASES:

@@ -8,12 +8,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from support import layout_ops as ops
-from support.exactness import assert_exact, assert_exact_random, assert_same
-from support.hostlib import HostModel, compile_bytes, compile_c, write_sources
-from support.many import Row, many
-from support.oracle import LiteRt, random_inputs
-from support.sanitized import assert_clean
+from support.device.hostlib import HostModel, compile_bytes, compile_c, write_sources
+from support.models import layout_ops as ops
+from support.models.many import Row, many
+from support.oracle.exactness import assert_exact, assert_exact_random, assert_same
+from support.oracle.oracle import LiteRt, random_inputs
+from support.oracle.sanitized import assert_clean
 from uaccel.pipeline import Compiled
 from uaccel.tvm_api.executor import Executor
 

@@ -8,11 +8,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from support import layout_ops as ops
-from support.exactness import assert_exact_random
-from support.many import Row, many
-from support.single_op import Activation
-from support.tflite_writer import ModelBuilder
+from support.models import layout_ops as ops
+from support.models.many import Row, many
+from support.models.single_op import Activation
+from support.models.tflite_writer import ModelBuilder
+from support.oracle.exactness import assert_exact_random
 
 ROWS: dict[str, Row] = {
     "pad": ops.pad((2, 3), [(1, 0), (2, 1)]),

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from support import layout_ops as ops
-from support.exactness import assert_exact_random
-from support.many import Row, many
+from support.models import layout_ops as ops
+from support.models.many import Row, many
+from support.oracle.exactness import assert_exact_random
 
 Draw = Callable[[st.SearchStrategy[Any]], Any]
 

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from support import layout_ops as ops
-from support.many import Row
-from support.refusal import refusal
-from support.single_op import Activation, Constant
+from support.models import layout_ops as ops
+from support.models.many import Row
+from support.models.single_op import Activation, Constant
+from support.oracle.refusal import refusal
 
 
 def with_inputs(row: Row, **changed: Any) -> Row:

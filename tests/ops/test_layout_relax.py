@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from support.exactness import assert_same
-from support.hostlib import Array, HostModel
-from support.relax_modules import Build, compiled
+from support.device.hostlib import Array, HostModel
+from support.models.relax_modules import Build, compiled
+from support.oracle.exactness import assert_same
 from uaccel.ops.operator import constant
 from uaccel.pipeline import Compiled
 from uaccel.tvm_api import relax

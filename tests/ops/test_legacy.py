@@ -7,11 +7,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from support.boards import board_with_tools
-from support.hostlib import HostModel, compile_bytes
-from support.oracle import Array, LiteRt, random_inputs
-from support.single_op import Activation, Constant, single_op
-from support.tflite_writer import ModelBuilder, OptionValue, Tensor
+from support.device.boards import board_with_tools
+from support.device.hostlib import HostModel, compile_bytes
+from support.models.single_op import Activation, Constant, single_op
+from support.models.tflite_writer import ModelBuilder, OptionValue, Tensor
+from support.oracle.oracle import Array, LiteRt, random_inputs
 from uaccel.errors import ModelError
 from uaccel.runner.compiled import run_compiled
 from uaccel.tvm_api.executor import Executor

@@ -12,8 +12,8 @@ import pytest
 pytest.importorskip("onnx")
 pytest.importorskip("onnxruntime")
 
-from support.hostlib import HostModel
-from support.onnx_models import Graph, Grid
+from support.device.hostlib import HostModel
+from support.models.onnx_models import Graph, Grid
 from uaccel.frontend import import_model
 from uaccel.ops.operator import Constant
 from uaccel.pipeline import compile_model

@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from support.exactness import assert_exact, assert_exact_random
-from support.many import Row, many
-from support.reducing_ops import activation, l2_normalization, log_softmax
-from support.refusal import refusal
-from support.sanitized import assert_clean
+from support.models.many import Row, many
+from support.models.reducing_ops import activation, l2_normalization, log_softmax
+from support.oracle.exactness import assert_exact, assert_exact_random
+from support.oracle.refusal import refusal
+from support.oracle.sanitized import assert_clean
 
 SHAPES = {
     "rows": (3, 12),

@@ -7,9 +7,9 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from support.exactness import assert_exact_random
-from support.sanitized import assert_clean
-from support.tflite_writer import ModelBuilder, Tensor
+from support.models.tflite_writer import ModelBuilder, Tensor
+from support.oracle.exactness import assert_exact_random
+from support.oracle.sanitized import assert_clean
 
 SHAPE = (2, 3)
 

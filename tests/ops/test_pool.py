@@ -9,12 +9,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from support.exactness import assert_exact, assert_exact_random
-from support.hostlib import HostModel
-from support.many import Row, many
-from support.reducing_ops import activation, pool
-from support.refusal import refusal
-from support.sanitized import assert_clean
+from support.device.hostlib import HostModel
+from support.models.many import Row, many
+from support.models.reducing_ops import activation, pool
+from support.oracle.exactness import assert_exact, assert_exact_random
+from support.oracle.refusal import refusal
+from support.oracle.sanitized import assert_clean
 
 KINDS = ("AVERAGE", "MAX")
 ACTIVATIONS = ("NONE", "RELU", "RELU6", "RELU_N1_TO_1")

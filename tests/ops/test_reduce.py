@@ -9,14 +9,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from support.exactness import assert_exact, assert_exact_random, assert_same
-from support.hostlib import HostModel, compile_bytes
-from support.many import Row, many
-from support.oracle import LiteRt, random_inputs
-from support.reducing_ops import Quantised, activation, reduce
-from support.refusal import refusal
-from support.sanitized import assert_clean
-from support.single_op import Activation, Constant
+from support.device.hostlib import HostModel, compile_bytes
+from support.models.many import Row, many
+from support.models.reducing_ops import Quantised, activation, reduce
+from support.models.single_op import Activation, Constant
+from support.oracle.exactness import assert_exact, assert_exact_random, assert_same
+from support.oracle.oracle import LiteRt, random_inputs
+from support.oracle.refusal import refusal
+from support.oracle.sanitized import assert_clean
 from uaccel.ops.reduce import loop_extents
 
 SUMS = ("MEAN", "SUM")

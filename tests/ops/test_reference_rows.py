@@ -8,10 +8,10 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 
-from support.hostlib import HostModel, compile_bytes
-from support.many import Row, many
-from support.oracle import Array, Tflm, random_inputs
-from support.reference_rows import makers, rows
+from support.device.hostlib import HostModel, compile_bytes
+from support.models.many import Row, many
+from support.models.reference_rows import makers, rows
+from support.oracle.oracle import Array, Tflm, random_inputs
 from uaccel.errors import ModelError
 
 OTHERWISE = {

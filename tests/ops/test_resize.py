@@ -9,14 +9,14 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from support.exactness import assert_exact_random
-from support.hostlib import HostModel, compile_bytes
-from support.many import Row, many
-from support.oracle import Tflm
-from support.reducing_ops import activation, resize
-from support.refusal import refusal
-from support.sanitized import assert_clean
-from support.single_op import Activation
+from support.device.hostlib import HostModel, compile_bytes
+from support.models.many import Row, many
+from support.models.reducing_ops import activation, resize
+from support.models.single_op import Activation
+from support.oracle.exactness import assert_exact_random
+from support.oracle.oracle import Tflm
+from support.oracle.refusal import refusal
+from support.oracle.sanitized import assert_clean
 from uaccel.frontend.tflite.image import nearest
 from uaccel.ops.resize import ResizeBilinearAttrs, ResizeNearestAttrs
 from uaccel.tvm_api.executor import Executor

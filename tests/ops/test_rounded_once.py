@@ -11,10 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import BroadcastableShapes, mutually_broadcastable_shapes
 
-from support.hostlib import Array
-from support.relax_modules import compiled_module
-from support.rounded_once import Case, check, check_ideal, module_of
-from support.rounded_once_cases import binary
+from ops.rounded_once import Case, check, check_ideal, module_of
+from ops.rounded_once_cases import binary
+from support.device.hostlib import Array
+from support.models.relax_modules import compiled_module
 from uaccel.errors import ModelError
 from uaccel.model import Quantisation
 from uaccel.ops.binary import weighted_sum_attrs

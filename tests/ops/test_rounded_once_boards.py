@@ -9,13 +9,13 @@ from typing import Any
 
 import pytest
 
-from support.boards import board_with_tools
-from support.exactness import assert_same
-from support.hostlib import Array
-from support.relax_modules import compiled_module
-from support.rounded_once import Case, module_of, samples_of
-from support.rounded_once_cases import Pool, binary, gate, norm, reduction, slopes, softmax
-from support.sanitized import POOL, run_sanitized
+from ops.rounded_once import Case, module_of, samples_of
+from ops.rounded_once_cases import Pool, binary, gate, norm, reduction, slopes, softmax
+from support.device.boards import board_with_tools
+from support.device.hostlib import Array
+from support.models.relax_modules import compiled_module
+from support.oracle.exactness import assert_same
+from support.oracle.sanitized import POOL, run_sanitized
 from uaccel import memory
 from uaccel.board import load_board
 from uaccel.codegen.options import EmitOptions

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from support.rounded_once import Case, check
-from support.rounded_once_cases import gate, slopes
+from ops.rounded_once import Case, check
+from ops.rounded_once_cases import gate, slopes
 from uaccel.errors import ModelError
 from uaccel.model import Quantisation
 from uaccel.ops.activation import function_product_operands, prelu_once_operands

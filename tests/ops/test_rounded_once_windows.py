@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from support.rounded_once import Case, Quantised, check, module_of
-from support.rounded_once_cases import Pool, reduction, resize
+from ops.rounded_once import Case, Quantised, check, module_of
+from ops.rounded_once_cases import Pool, reduction, resize
 from uaccel.ops.operator import get
 from uaccel.ops.pool import WindowAttrs, WindowMax
 

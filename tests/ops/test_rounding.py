@@ -12,12 +12,12 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from support.boards import board_with_tools
-from support.c_function import shared
-from support.exactness import assert_same
-from support.hostlib import HostModel, include_flags
-from support.relax_modules import compiled_module
-from support.single_precision import convolved, rounded, transposed
+from ops.single_precision import convolved, rounded, transposed
+from support.device.boards import board_with_tools
+from support.device.c_function import shared
+from support.device.hostlib import HostModel, include_flags
+from support.models.relax_modules import compiled_module
+from support.oracle.exactness import assert_same
 from uaccel.board import load_board
 from uaccel.errors import ModelError
 from uaccel.kernels import Target, Turn

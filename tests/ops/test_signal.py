@@ -9,12 +9,12 @@ import pytest
 from flatbuffers import flexbuffers
 
 from models import hearing
-from support.audio import FrontEnd
-from support.exactness import assert_exact, assert_exact_random
-from support.hostlib import HostModel, compile_bytes
-from support.oracle import Array, Tflm
-from support.sanitized import assert_clean
-from support.tflite_writer import ModelBuilder
+from support.device.hostlib import HostModel, compile_bytes
+from support.models.audio import FrontEnd
+from support.models.tflite_writer import ModelBuilder
+from support.oracle.exactness import assert_exact, assert_exact_random
+from support.oracle.oracle import Array, Tflm
+from support.oracle.sanitized import assert_clean
 from uaccel.errors import ModelError
 from uaccel.tvm_api.executor import Executor
 

@@ -9,13 +9,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from support.exactness import assert_exact, assert_exact_random
-from support.hostlib import HostModel, compile_bytes
-from support.many import Row, many
-from support.oracle import Array
-from support.reducing_ops import activation, softmax
-from support.refusal import refusal
-from support.sanitized import assert_clean
+from support.device.hostlib import HostModel, compile_bytes
+from support.models.many import Row, many
+from support.models.reducing_ops import activation, softmax
+from support.oracle.exactness import assert_exact, assert_exact_random
+from support.oracle.oracle import Array
+from support.oracle.refusal import refusal
+from support.oracle.sanitized import assert_clean
 from uaccel.ops.softmax import exponential_lookup, exponentials, reciprocal_lookup
 from uaccel.tvm_api.executor import Executor
 

@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from support.hostlib import HostModel
-from support.relax_modules import compiled_module
-from support.rounded_once import Case, check, check_onnx, module_of, run_onnx
-from support.rounded_once_cases import softmax
+from ops.rounded_once import Case, check, check_onnx, module_of, run_onnx
+from ops.rounded_once_cases import softmax
+from support.device.hostlib import HostModel
+from support.models.relax_modules import compiled_module
 from uaccel.errors import ModelError
 from uaccel.model import Quantisation
 from uaccel.ops.softmax import softmax_once_operands

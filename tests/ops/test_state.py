@@ -5,13 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from support.exactness import assert_exact_random, assert_same
-from support.hostlib import HostModel, compile_bytes
-from support.oracle import Tflm, random_inputs
-from support.sanitized import assert_clean
-from support.stateful import Circular, Lstm, Ring, Svdf
-from support.stateful_float import FloatLstm, FloatSvdf
-from support.tflite_writer import ModelBuilder
+from support.device.hostlib import HostModel, compile_bytes
+from support.models.stateful import Circular, Lstm, Ring, Svdf
+from support.models.stateful_float import FloatLstm, FloatSvdf
+from support.models.tflite_writer import ModelBuilder
+from support.oracle.exactness import assert_exact_random, assert_same
+from support.oracle.oracle import Tflm, random_inputs
+from support.oracle.sanitized import assert_clean
 from uaccel.errors import ModelError
 from uaccel.pipeline import Compiled
 from uaccel.tvm_api.executor import Executor

@@ -11,10 +11,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from support.exactness import assert_same
-from support.hostlib import Array, HostModel
-from support.relax_modules import compiled, module_of
-from support.sanitized import POOL, run_sanitized
+from support.device.hostlib import Array, HostModel
+from support.models.relax_modules import compiled, module_of
+from support.oracle.exactness import assert_same
+from support.oracle.sanitized import POOL, run_sanitized
 from uaccel.codegen.options import EmitOptions
 from uaccel.memory import Pool
 from uaccel.model import TensorInfo

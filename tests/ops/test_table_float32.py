@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from support.hostlib import Array
-from support.rounded_once import Case, Quantised, check_onnx
+from ops.rounded_once import Case, Quantised, check_onnx
+from support.device.hostlib import Array
 from uaccel.model import Quantisation
 from uaccel.ops import lookup
 from uaccel.ops.lookup import FUNCTIONS, Function, leaky_relu

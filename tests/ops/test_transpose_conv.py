@@ -9,14 +9,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from support.exactness import assert_exact_random
-from support.hostlib import compile_bytes
-from support.many import Row, many
-from support.reducing_ops import transpose_conv
-from support.refusal import refusal
-from support.sanitized import assert_clean
-from support.single_op import Activation, Constant
-from support.windows import spread_scales
+from support.device.hostlib import compile_bytes
+from support.models.many import Row, many
+from support.models.reducing_ops import transpose_conv
+from support.models.single_op import Activation, Constant
+from support.models.windows import spread_scales
+from support.oracle.exactness import assert_exact_random
+from support.oracle.refusal import refusal
+from support.oracle.sanitized import assert_clean
 
 CASES = {
     "plain": transpose_conv(),

@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 from markdown_it import MarkdownIt
 
-from support.fresh import ROOT
-from support.scripts import script_of
+from packaging.fresh import ROOT
+from support.run.scripts import script_of
 
 HOME = "https://github.com/uaccel/uaccel"
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from support.fresh import ROOT, run
+from packaging.fresh import ROOT, run
 from uaccel.version import __version__
 
 DATA_FOLDERS = ("boards", "firmware", "project_template", "accelerators", "accelerator_template", "docs")

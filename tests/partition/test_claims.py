@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from support.partitioned import (
+from support.models.partitioned import (
     accelerator,
     assert_same_meaning,
     chain,

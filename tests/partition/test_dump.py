@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from support.partitioned import accelerator, chain, compile_on, operation, whole
+from support.models.partitioned import accelerator, chain, compile_on, operation, whole
 from uaccel.accelerator import Constant, Input, Lowered, Output, Region, Scratch, library_call
 from uaccel.errors import UaccelError
 from uaccel.ops.operator import Definition

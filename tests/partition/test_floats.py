@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from support.float_rows import assert_same_bits
-from support.hostlib import Array, HostModel
-from support.relax_modules import compiled_module, module_of
+from support.device.hostlib import Array, HostModel
+from support.models.float_rows import assert_same_bits
+from support.models.relax_modules import compiled_module, module_of
 from uaccel.ops.operator import constant
 from uaccel.tvm_api import relax
 from uaccel.tvm_api.executor import Executor

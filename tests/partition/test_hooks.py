@@ -8,7 +8,16 @@ from typing import Any
 import numpy as np
 import pytest
 
-from support.partitioned import accelerator, assert_same_meaning, chain, compile_on, engines, model_of, operation, run
+from support.models.partitioned import (
+    accelerator,
+    assert_same_meaning,
+    chain,
+    compile_on,
+    engines,
+    model_of,
+    operation,
+    run,
+)
 from uaccel.accelerator import Constant, Input, Lowered, Output, Region, Scratch, library_call
 from uaccel.errors import AcceleratorError
 from uaccel.lower.program import Program

@@ -11,9 +11,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from support.exactness import assert_same
-from support.hostlib import Array, HostModel
-from support.relax_modules import compiled_module
+from support.device.hostlib import Array, HostModel
+from support.models.relax_modules import compiled_module
+from support.oracle.exactness import assert_same
 from uaccel.ops.accumulators import NCHW, Conv2dSums, Conv2dSumsAttrs, RequantizeSums, RequantizeSumsAttrs
 from uaccel.ops.activation import Prelu, PreluAttrs, Sigmoid16Attrs, Tanh16, TwoSlopes, TwoSlopesAttrs
 from uaccel.ops.binary import Add, AddAttrs, Maximum, MinimumMaximumAttrs, Mul, MulAttrs, Sub

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from support.vendor import HEAD, description, vendor_folder
+from support.hostile.vendor import HEAD, description, vendor_folder
 from uaccel.accelerator import ANY, Operation, load_accelerator, load_accelerators, pattern
 from uaccel.errors import AcceleratorError
 from uaccel.util import files

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from support.partitioned import accelerator, chain, operation
+from support.models.partitioned import accelerator, chain, operation
 from uaccel.accelerator import Input, Lowered, Output, Region, library_call
 from uaccel.errors import AcceleratorError
 from uaccel.kernels import Records, RecordsSelector, Turn

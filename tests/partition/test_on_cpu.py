@@ -12,10 +12,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from support.exactness import assert_same
-from support.hostlib import Array, compile_c, write_sources
-from support.partitioned import accelerator, chain, compile_on, model_of, operation, run
-from support.random_relax import OPERATORS, models
+from partition.random_relax import OPERATORS, models
+from support.device.hostlib import Array, compile_c, write_sources
+from support.models.partitioned import accelerator, chain, compile_on, model_of, operation, run
+from support.oracle.exactness import assert_same
 from uaccel.accelerator import Accelerator, Region, library_call
 from uaccel.model import ImportedModel
 from uaccel.pipeline import Compiled

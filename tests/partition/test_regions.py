@@ -8,8 +8,17 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from support.partitioned import accelerator, assert_same_meaning, chain, compile_on, engines, model_of, operation, whole
-from support.random_relax import OPERATORS, models
+from partition.random_relax import OPERATORS, models
+from support.models.partitioned import (
+    accelerator,
+    assert_same_meaning,
+    chain,
+    compile_on,
+    engines,
+    model_of,
+    operation,
+    whole,
+)
 from uaccel.model import ImportedModel
 from uaccel.partition import Wishes, partition
 from uaccel.partition.claims import RESULT, BindingGraph, choose, constraints_of, find_claims, graph_of

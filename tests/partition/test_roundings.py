@@ -6,7 +6,15 @@ from typing import Any
 
 import pytest
 
-from support.partitioned import accelerator, assert_same_meaning, compile_on, engines, model_of, operation, reasons
+from support.models.partitioned import (
+    accelerator,
+    assert_same_meaning,
+    compile_on,
+    engines,
+    model_of,
+    operation,
+    reasons,
+)
 from uaccel.accelerator import FLOAT32, TFLITE, load_accelerator
 from uaccel.model import ImportedModel
 from uaccel.testing.layers import Layers

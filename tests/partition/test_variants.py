@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from support.vendor import HEAD, description, vendor_folder
+from support.hostile.vendor import HEAD, description, vendor_folder
 from uaccel.accelerator import Accelerator, load_accelerator, module_of, planning_for
 from uaccel.errors import AcceleratorError
 from uaccel.util import files

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from support.partitioned import accelerator, chain, engines, model_of, operation
+from support.models.partitioned import accelerator, chain, engines, model_of, operation
 from uaccel.accelerator import pattern
 from uaccel.errors import AcceleratorError
 from uaccel.partition import Subgraph, Wishes, partition, question_of, read_wishes

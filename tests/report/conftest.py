@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from support.command import process
-from support.networks import OWN
+from support.models.networks import OWN
+from support.run.command import process
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser

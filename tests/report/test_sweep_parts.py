@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from report.swept import HOSTILE, line, sweep, write
-from support.command import process
+from support.run.command import process
 from uaccel.errors import InputError
 from uaccel.report.sweep_page import FIGURES, history_of, known_figures, page_of_results, read_sweep
 from uaccel.report.sweep_page import heat_section as heat

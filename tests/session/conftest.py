@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from support.device import Device
+from support.device.device import Device
 
 
 @pytest.fixture(scope="session")

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from support.device import Device, VirtualLine, known_inputs, known_outputs, tokens
+from support.device.device import Device, VirtualLine, known_inputs, known_outputs, tokens
 from uaccel.errors import DeviceError
 from uaccel.session.description import Identity
 from uaccel.session.link import Link, Timeouts

@@ -13,7 +13,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from support.device import Device, VirtualLine, known_inputs, known_outputs, tokens
+from support.device.device import Device, VirtualLine, known_inputs, known_outputs, tokens
 from uaccel.errors import DeviceError
 from uaccel.session.protocol_ids import Type
 from uaccel.session.session import Session

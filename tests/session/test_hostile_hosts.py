@@ -10,10 +10,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from support.boards import board_with_tools
-from support.device import include_flags, known_inputs, known_outputs, runtime_sources
-from support.hostile_hosts import HELLO, HOSTS, TOKEN, HostCase, asks
-from support.networks import OWN
+from support.device.boards import board_with_tools
+from support.device.device import include_flags, known_inputs, known_outputs, runtime_sources
+from support.hostile.hostile_hosts import HELLO, HOSTS, TOKEN, HostCase, asks
+from support.models.networks import OWN
 from uaccel.build.project import build_project, create_project, firmware_of
 from uaccel.errors import DeviceError
 from uaccel.pipeline import compile_model

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import pytest
 
-from support.device import tokens
+from support.device.device import tokens
 from uaccel.session.link import Link, Pieces, Timeouts
 from uaccel.session.protocol_ids import VERSION, HelloReply, Type, Write
 from uaccel.session.transport import Decoder, Packet, Transport, encode

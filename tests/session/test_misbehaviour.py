@@ -12,10 +12,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from support.device import Device as CDevice
-from support.device import VirtualLine, known_inputs, known_outputs
-from support.misbehaviour import CASES, RIGHT, RUN, WRITE, Case, data_at, packets, reads_no_more, to_each_once
-from support.scripted import INPUT, OUTPUT, Device, Misbehave, Played, Script, on_a_real_line
+from support.device.device import Device as CDevice
+from support.device.device import VirtualLine, known_inputs, known_outputs
+from support.device.scripted import INPUT, OUTPUT, Device, Misbehave, Played, Script, on_a_real_line
+from support.hostile.misbehaviour import CASES, RIGHT, RUN, WRITE, Case, data_at, packets, reads_no_more, to_each_once
 from uaccel.errors import DeviceError
 from uaccel.session import transport
 from uaccel.session.link import Timeouts

@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 from cobs import cobs
 
-from support.device import Device
-from support.docblocks import blocks
-from support.scripts import script_of
+from support.device.device import Device
+from support.run.docblocks import blocks
+from support.run.scripts import script_of
 from uaccel.errors import DeviceError
 from uaccel.session import protocol_ids
 from uaccel.session.message import Message

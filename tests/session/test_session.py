@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 
-from support.device import Array, Device, VirtualLine, known_inputs, known_outputs, tokens
+from support.device.device import Array, Device, VirtualLine, known_inputs, known_outputs, tokens
 from uaccel.errors import DeviceError, InputError, LayerError
 from uaccel.session.description import Account
 from uaccel.session.protocol_ids import LogLevel, Verbosity

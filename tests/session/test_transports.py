@@ -21,7 +21,7 @@ import pytest
 from serial.tools import list_ports
 from serial.tools.list_ports_common import ListPortInfo
 
-from support.device import include_flags, known_inputs, known_outputs, runtime_sources
+from support.device.device import include_flags, known_inputs, known_outputs, runtime_sources
 from uaccel.bench import find_port
 from uaccel.board import load_board
 from uaccel.cli import main

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 
-from support.device import Device, VirtualLine, known_inputs, known_outputs, tokens
+from support.device.device import Device, VirtualLine, known_inputs, known_outputs, tokens
 from uaccel.session.link import RefusedError
 from uaccel.session.message import Message
 from uaccel.session.protocol_ids import ErrorCode, ObjectKind, Read, Run, Write

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from support.planted import NETWORKS, Bug, reference_network, verified
+from support.device.planted import NETWORKS, Bug, reference_network, verified
 from uaccel.testing import DeviceLibrary, check_accelerator
 
 pytestmark = [

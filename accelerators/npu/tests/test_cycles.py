@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from support.planted import Bug, reference_network
-from support.played import OF_ONNX, Machine, of_onnx
+from support.device.planted import Bug, reference_network
+from support.device.played import OF_ONNX, Machine, of_onnx
 
 needs_tools = pytest.mark.skipif(
     shutil.which("verilator") is None or importlib.util.find_spec("amaranth") is None,

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import uaccel
-from support.planted import NETWORKS, Bug, reference_network, verified
+from support.device.planted import NETWORKS, Bug, reference_network, verified
 from uaccel.accelerator import load_accelerator
 from uaccel.testing import check_accelerator
 

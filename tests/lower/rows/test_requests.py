@@ -1,0 +1,148 @@
+"""What a user says about RAM: the least of it, so much of it, and what each amount costs."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from lower.rows.rows import random_chain, tall
+from models.field import field
+from support.models.networks import OWN, network_named
+from support.run.command import Call, call_in, is_exact
+from support.run.scripts import script_of
+from uaccel.codegen.options import EmitOptions
+from uaccel.pipeline import Compiled
+from uaccel.runner.job import Job
+
+
+@pytest.fixture
+def call(capfd: pytest.CaptureFixture[str]) -> Call:
+    """A command in this process."""
+    return call_in(capfd)
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("rows") / "tall.tflite"
+    path.write_bytes(tall())
+    return path
+
+
+def _compiled(path: Path, favour: str = "balanced", ram: int | None = None, *, feed: bool = False) -> Compiled:
+    options = EmitOptions(workspace_io=True, ram=ram, feed=feed)
+    return Job.of(path, "mps2_an386", options=options, favour=favour).compiled()
+
+
+@pytest.mark.slow
+def test_favour_ram(model: Path) -> None:
+    whole, least = _compiled(model), _compiled(model, "ram")
+    assert least.placement.arena < whole.placement.arena * 0.7
+    assert not any(layer.streaming for layer in whole.program.layers)
+    (layer,) = [layer for layer in least.program.layers if layer.streaming]
+    assert layer.reason.startswith(f"{len(layer.covers)} layers, ")
+    assert [covered.name for covered in layer.covers] == [operator.name for operator in layer.operators]
+
+
+def test_report_tells_of_every_operator(model: Path, tmp_path: Path, call: Call) -> None:
+    words = ("compile", model, "--workspace-io", "--json", "-o", tmp_path / "made.tar")
+    whole, least = (call(*words, *more).report for more in ((), ("--favour", "ram")))
+    assert least["offloaded"] == []
+    assert [row["name"] for row in least["layers"]] == [row["name"] for row in whole["layers"]]
+    assert [row["macs"] for row in least["layers"]] == [row["macs"] for row in whole["layers"]]
+    assert {row["region"] for row in least["layers"]} - {None}
+
+
+@pytest.mark.slow
+def test_ram_is_kept_to(model: Path) -> None:
+    whole = _compiled(model).placement.arena
+    for ram in (whole, whole * 3 // 4):
+        assert _compiled(model, ram=ram).placement.arena <= ram
+
+
+def test_too_little_ram(model: Path, tmp_path: Path, call: Call) -> None:
+    done = call("compile", model, "--workspace-io", "--ram", "1000", "-o", tmp_path / "made.tar")
+    assert done.status == 1
+    words = done.complaint
+    least = int(words.split(" takes ")[1].split()[0].replace(",", ""))
+    assert words == (
+        f"--ram 1,000: tall takes {least:,} bytes at least, inputs and outputs included; give it as many, "
+        "or a model with smaller tensors"
+    )
+    assert call("compile", model, "--workspace-io", "--ram", least, "-o", tmp_path / "made.tar").status == 0
+
+
+@pytest.mark.slow
+def test_frontier(model: Path, call: Call) -> None:
+    done = call("compile", model, "--workspace-io", "--frontier", "--json", "--board", "mps2_an386")
+    report = done.report
+    points = report["points"]
+    assert report["unit"] == "estimated cycles"
+    assert len(points) > 2
+    assert [point["ram"] for point in points] == sorted({point["ram"] for point in points}, reverse=True)
+    assert [point["estimate"] for point in points] == sorted(point["estimate"] for point in points)
+    assert points[0]["ram"] > 1.5 * points[-1]["ram"] > 0
+    assert all(point["constants"] > 0 for point in points)
+
+
+RAM = {"ic": 27_000, "vww": 41_000, "kws": 9_800, "sww": 4_600, "ad": 900}
+"""Bytes with inputs and outputs, at most."""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", RAM)
+def test_reference_models(name: str) -> None:
+    assert _compiled(network_named(name).path, "ram").placement.arena <= RAM[name]
+
+
+@pytest.mark.slow
+def test_fed_reference_model() -> None:
+    assert _compiled(network_named("vww").path, "ram", feed=True).placement.arena <= 20_000
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("options", [("--favour", "ram"), ("--feed",), ("--feed", "--favour", "ram")], ids=" ".join)
+@pytest.mark.parametrize("board", ["host", "mps2_an386"])
+def test_runs_are_exact(model: Path, board: str, options: tuple[str, ...], call: Call) -> None:
+    for path in (model, OWN / "residual.tflite"):
+        done = call("run", path, "--board", board, *options, "--verify-layers", "--json")
+        assert done.status == 0, done.err
+        assert is_exact(done.report)
+        assert done.report["verify"]["first_wrong_layer"] is None
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("options", [("--favour", "ram"), ("--feed", "--favour", "ram")], ids=" ".join)
+@pytest.mark.parametrize("board", ["mps2_an386", "mps3_an547", "qemu_riscv32"])
+@pytest.mark.parametrize("seed", range(3))
+def test_random_chains_on_boards(seed: int, board: str, options: tuple[str, ...], call: Call, tmp_path: Path) -> None:
+    """With the kernels of each family."""
+    path = tmp_path / "chain.tflite"
+    path.write_bytes(random_chain(100 + seed))
+    done = call("run", path, "--board", board, *options, "--verify-layers", "--json")
+    assert done.status == 0, done.err
+    assert is_exact(done.report)
+
+
+@pytest.mark.long
+def test_network_that_does_not_fit_as_a_whole(tmp_path: Path, call: Call) -> None:
+    """Colour images of 160x160 on a board with 128 KiB."""
+    path = tmp_path / "mobilenet_v2.tflite"
+    path.write_bytes(field("mobilenet_v2").build(160, 10, 0.5, 7))
+    whole = call("run", path, "--board", "netduino_plus_2", "--json")
+    assert whole.status == 1
+    assert "does not fit on board netduino_plus_2" in whole.complaint
+    least = call("run", path, "--board", "netduino_plus_2", "--favour", "ram", "--verify", "--json")
+    assert least.status == 0, least.err
+    assert is_exact(least.report)
+    assert least.report["ram"]["arena"] < 100_000
+
+
+@pytest.mark.slow
+def test_the_stored_frontier_is_what_the_compiler_gives() -> None:
+    path = network_named("sww").path
+    script = script_of("benchmarks/frontier.py")
+    stored = json.loads(script.RESULTS.read_text(encoding="utf-8"))
+    assert stored["models"]["sww"] == script.measure(path)
+    assert script.text_of(stored) == script.RESULTS.read_text(encoding="utf-8")

@@ -1,0 +1,64 @@
+"""Runs with a limit: what begins first, what is left out, and that it is told."""
+
+from __future__ import annotations
+
+import time
+from itertools import combinations, product
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from support.run import tiers
+
+FILES = ["accelerators/a.py", "tests/cli/b.py", "tests/networks/c.py", "tests/ops/d.py", "tests/unit/e.py"]
+
+
+def order(rotation: int) -> list[str]:
+    items: list[Any] = [SimpleNamespace(location=(file, number, "")) for file in FILES for number in range(2)]
+    return [item.location[0] for item in tiers.in_order(items, rotation)]
+
+
+@pytest.mark.parametrize(("strength", "fewest", "most"), [(1, 4, 4), (2, 12, 14)])
+def test_each_combination_of_values_is_covered(strength: int, fewest: int, most: int) -> None:
+    rows = [{"a": a, "b": b, "c": c} for a, b, c in product(range(4), range(3), range(2))]
+    chosen = [rows[number] for number in tiers.cover(rows, strength)]
+    wanted = {each for row in rows for each in combinations(row.items(), strength)}
+    assert {each for row in chosen for each in combinations(row.items(), strength)} == wanted
+    assert fewest <= len(chosen) <= most
+
+
+@pytest.mark.parametrize(("count", "wanted", "chosen"), [(10, 3, {0, 4, 9}), (10, 1, {0}), (2, 5, {0, 1}), (1, 2, {0})])
+def test_a_sample_is_spread(count: int, wanted: int, chosen: set[int]) -> None:
+    assert tiers.spread(count, wanted) == chosen
+
+
+def test_guards_come_first_and_files_stay_whole() -> None:
+    for rotation in range(8):
+        files = order(rotation)
+        assert files[:2] == ["tests/networks/c.py"] * 2
+        assert files[::2] == files[1::2]
+        assert sorted(files[::2]) == FILES
+
+
+def test_a_handful_of_runs_begins_everywhere() -> None:
+    assert {order(rotation)[2] for rotation in range(7)} == set(FILES) - {"tests/networks/c.py"}
+
+
+def test_what_comes_too_late_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv(tiers.UNTIL, raising=False)
+    tiers.leave_out_when_late()
+    monkeypatch.setenv(tiers.UNTIL, str(time.time() + 60))
+    tiers.leave_out_when_late()
+    monkeypatch.setenv(tiers.UNTIL, str(time.time() - 1))
+    with pytest.raises(pytest.skip.Exception, match="no time left for it"):
+        tiers.leave_out_when_late()
+
+
+def test_it_is_counted_by_file() -> None:
+    reports: list[Any] = [
+        SimpleNamespace(location=("a.py", 1, ""), longrepr=("a.py", 1, "Skipped: no time left for it")),
+        SimpleNamespace(location=("a.py", 2, ""), longrepr=("a.py", 2, "Skipped: no board")),
+        SimpleNamespace(location=("b.py", 1, ""), longrepr=("b.py", 1, "Skipped: no time left for it")),
+    ]
+    assert tiers.left_out(reports) == {"a.py": 1, "b.py": 1}

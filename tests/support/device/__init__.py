@@ -1,0 +1,1 @@
+"""Boards, devices and compiled C that tests talk to."""

@@ -1,0 +1,1 @@
+"""Damaged files, lying peers and other misbehaviour."""

@@ -1,0 +1,1 @@
+"""Model files, and how they are made: writers, rows of operators, networks."""

@@ -1,0 +1,1 @@
+"""Commands and processes that tests start, and the tiers of tests."""

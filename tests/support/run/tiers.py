@@ -1,0 +1,97 @@
+"""Which tests are slow, which run first, and when a run that has a limit stops.
+
+A test with the mark ``covering`` is a cross product: ``make test`` runs rows in which each value of each parameter
+comes up once, ``make test-full`` all of them. ``covering(2)``: each pair of values. Of a test with the mark
+``sample(n)``, a list of cases of one kind, ``make test`` runs so many, spread over the list.
+
+Continuous integration cannot run all. ``UACCEL_UNTIL`` (seconds since 1970): tests that would begin later are left out,
+and listed at the end by file. ``UACCEL_ROTATION`` (a number): where among the files the run begins, so that a handful
+of runs covers all of them.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from itertools import combinations
+
+import pytest
+
+UNTIL = "UACCEL_UNTIL"
+ROTATION = "UACCEL_ROTATION"
+GUARDS = ("tests/networks/", "tests/accelerator/", "tests/frontend/torch/", "tests/packaging/")
+"""What guards most is not rotated: whole networks, on each accelerator, from each front end, as users install it."""
+GOLDEN = 0.6180339887498949
+"""Multiples of it fall far from each other, whatever the numbers of the runs."""
+LEFT_OUT = "no time left for it"
+
+
+def mark_slow(items: Sequence[pytest.Item]) -> None:
+    """Leave to ``make test-full`` what ``make test`` has no time for.
+
+    Tests of examples are copied to where nobody knows these marks: of them, those that ask for a board are slow."""
+    tests: dict[str, list[pytest.Function]] = {}
+    for item in items:
+        if isinstance(item, pytest.Function) and not any(map(item.get_closest_marker, ("slow", "long"))):
+            tests.setdefault(item.nodeid.partition("[")[0], []).append(item)
+    for name, rows in tests.items():
+        builds = name.startswith("examples/") and "uaccel_board" in rows[0].fixturenames
+        chosen: Collection[int] = () if builds else range(len(rows))
+        for mark in rows[0].iter_markers() if len(rows) > 1 else ():
+            if mark.name == "covering":
+                chosen = cover([values_of(row) for row in rows], *mark.args)
+            elif mark.name == "sample":
+                chosen = spread(len(rows), *mark.args)
+        for number, row in enumerate(rows):
+            if number not in chosen:
+                row.add_marker(pytest.mark.slow)
+
+
+def values_of(row: pytest.Function) -> dict[str, int | str]:
+    """Of its parameters; objects by who they are."""
+    return {name: value if isinstance(value, str) else id(value) for name, value in row.callspec.params.items()}
+
+
+def spread(count: int, wanted: int) -> set[int]:
+    """So many numbers below ``count``, the first and the last among them."""
+    return {round(number * (count - 1) / max(1, wanted - 1)) for number in range(wanted)}
+
+
+def cover(rows: Sequence[Mapping[str, int | str]], strength: int = 1) -> set[int]:
+    """Numbers of rows in which every combination of ``strength`` values of any row comes up: few, not the fewest."""
+    left = [set(combinations(sorted(row.items()), min(strength, len(row)))) for row in rows]
+    chosen: set[int] = set()
+    while any(left):
+        best = max(range(len(rows)), key=lambda number: (len(left[number]), -number))
+        chosen.add(best)
+        covered = set(left[best])
+        left = [each - covered for each in left]
+    return chosen
+
+
+def in_order(items: list[pytest.Item], rotation: int) -> list[pytest.Item]:
+    """The guards, then the other files from where the rotation says; tests of a file stay together."""
+    files = list(dict.fromkeys(item.location[0] for item in items))
+    guards = [file for file in files if file.startswith(GUARDS)]
+    others = [file for file in files if not file.startswith(GUARDS)]
+    start = int(rotation * GOLDEN % 1 * len(others))
+    place = {file: number for number, file in enumerate([*guards, *others[start:], *others[:start]])}
+    return sorted(items, key=lambda item: place[item.location[0]])
+
+
+def leave_out_when_late() -> None:
+    """Skip the test that is about to begin where the run's time is over."""
+    until = os.environ.get(UNTIL)
+    if until is not None and time.time() > float(until):
+        pytest.skip(LEFT_OUT)
+
+
+def left_out(skipped: Iterable[pytest.TestReport]) -> Counter[str]:
+    """How many tests of each file there was no time for."""
+    return Counter(
+        report.location[0]
+        for report in skipped
+        if isinstance(report.longrepr, tuple) and LEFT_OUT in str(report.longrepr[2])
+    )
