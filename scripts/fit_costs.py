@@ -1,4 +1,4 @@
-"""Measure kernels over many random layers, fit what they cost, and count their bytes: costs.json of uaccel/cpu_kernels.
+"""Measure kernels over many random layers, fit what they cost, and count their bytes: costs.json of uaccel/kernels.
 
     python scripts/fit_costs.py [--seeds N] [--recurrent] [BOARD ...]
 
@@ -38,7 +38,7 @@ from uaccel.runner.execute import Looks
 from uaccel.util.favour import Favour
 
 ROOT = Path(__file__).resolve().parents[1]
-COSTS = ROOT / "python/uaccel/cpu_kernels/costs.json"
+COSTS = ROOT / "python/uaccel/kernels/costs.json"
 BOARDS = ("mps2_an386", "mps3_an547", "mps2_an385", "qemu_riscv32", "qemu_riscv32v")
 KERNELS = ROOT / "firmware/kernels"
 MOST_TURNS = 4

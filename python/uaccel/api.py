@@ -1,4 +1,4 @@
-"""What a Python program uses of uaccel: compile a model, run it on a board, prove what it computed."""
+"""Offers uaccel to Python programs: compile a model, run it on a board, prove what it computed."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from uaccel.runner.samples import SAMPLES, default_samples
 from uaccel.runner.sweep.matrix import Row, problem_of
 from uaccel.runner.verdict import bisect_region, judge, layers_to_read
 from uaccel.session.tensors import load_inputs, samples_of
-from uaccel.util import text as html
+from uaccel.util import text
 from uaccel.util.cache import cache_of_user
 
 Inputs = Mapping[str, Any] | str | Path
@@ -33,7 +33,7 @@ Inputs = Mapping[str, Any] | str | Path
 
 @dataclass(frozen=True)
 class Run:
-    """What a run gave. ``outputs`` by name, of several samples along the first axis; ``instructions`` and
+    """Holds what a run gave. ``outputs`` by name, of several samples along the first axis; ``instructions`` and
     ``accelerator_cycles`` of the first, ``seconds`` of the fastest inference, ``stack`` in bytes. What the board cannot
     measure is None. ``verdict`` is what ``uaccel run --verify --json`` has under ``verify``; None where nothing was
     asked. A notebook shows outputs, figures and verdict as a table."""
@@ -60,11 +60,11 @@ class Run:
         below = [", ".join(text.format(value) for value, text in figures if value is not None)]
         if self.verdict is not None:
             below.append("verified: " + ", ".join(f"{name} {self.verdict[name]}" for name in ("bit_exact", "samples")))
-        return html.table(("Output", "Type", "Values"), rows, below)
+        return text.table(("Output", "Type", "Values"), rows, below)
 
 
 def _first(values: NDArray[Any]) -> str:
-    """Some of its numbers."""
+    """The first of its numbers."""
     shown = [f"{value:.4g}" if values.dtype.kind == "f" else str(value) for value in values.reshape(-1)[:8]]
     return ", ".join([*shown, "..."] if values.size > len(shown) else shown)
 
@@ -80,7 +80,7 @@ def compile(  # noqa: A001 - as Python's own, it makes one form of another
     """Compile a model file for a board, by its name or the path of its file. ``accelerators`` by names or folders, the
     preferred one first. With ``output`` the Model Library Format archive is written there. A notebook shows the layers
     as a table. ``options`` are those of
-    :meth:`uaccel.running.job.Job.of`: ``name``, ``objective``, ``favour`` (``balanced``, ``speed``, ``size``, ``ram``),
+    :meth:`uaccel.runner.job.Job.of`: ``name``, ``objective``, ``favour`` (``balanced``, ``speed``, ``size``, ``ram``),
     ``records``, ``input_shapes``, ``wishes`` and so on."""
     compiled = Job.of(model, board, accelerators, **options).compiled()
     if output is not None:

@@ -1,4 +1,4 @@
-"""Boards on a bench: flash them, find their ports, keep them to oneself; and a stand-in where there is none."""
+"""Handles boards on a desk: flashes them, finds their ports, locks them; run as a program it emulates one."""
 
 from uaccel.session.board_ports import (
     BoardAbsentError,

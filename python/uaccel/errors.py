@@ -1,4 +1,4 @@
-"""Every error that uaccel raises on purpose, and whose fault it is.
+"""Defines every error that uaccel raises on purpose, and whose fault it is.
 
 The class says who has to act, and so which exit status the command line returns (see ``docs/cli.md``).
 A message is one line: what was seen, where, what was wanted, what to do next.
@@ -23,7 +23,7 @@ def one_line(text: str) -> str:
 
 
 class UaccelError(Exception):
-    """The user's input or environment is at fault; the message says what to do."""
+    """Says that the user's input or environment is at fault; the message tells what to do."""
 
     exit_status = 1
 
@@ -32,39 +32,39 @@ class UaccelError(Exception):
 
 
 class ModelError(UaccelError):
-    """A model file that cannot be read or cannot be compiled."""
+    """Is raised for a model file that cannot be read or cannot be compiled."""
 
 
 class BoardError(UaccelError):
-    """A board file that is wrong, or a board that does not exist."""
+    """Is raised for a board file that is wrong, or a board that does not exist."""
 
 
 class AcceleratorError(UaccelError):
-    """An accelerator's description that is wrong, an accelerator that does not exist, or a claim that cannot hold."""
+    """Is raised for a wrong description of an accelerator, for an unknown one, or for a claim that cannot hold."""
 
 
 class InputError(UaccelError):
-    """Input tensors that do not fit the model."""
+    """Is raised for input tensors that do not fit the model."""
 
 
 class ToolError(UaccelError):
-    """A compiler or another program that is missing or failed."""
+    """Is raised for a compiler or another program that is missing or failed."""
 
 
 class VerificationError(UaccelError):
-    """Outputs differ from the exact meaning of the model."""
+    """Is raised when outputs differ from the exact meaning of the model."""
 
     exit_status = 3
 
 
 class DeviceError(UaccelError):
-    """The device or the transport to it failed."""
+    """Is raised when the device or the transport to it failed."""
 
     exit_status = 4
 
 
 class LayerError(DeviceError):
-    """An accelerator failed in a layer; ``code`` is what its driver returned, ``text`` what it said."""
+    """Is raised when an accelerator failed in a layer: its driver returned ``code`` and said ``text``."""
 
     def __init__(self, message: str, layer: int, code: int, text: str) -> None:
         super().__init__(message)
@@ -74,7 +74,7 @@ class LayerError(DeviceError):
 
 
 class InternalError(UaccelError):
-    """A bug of ours: a state that the code promised could not occur."""
+    """Is raised for a bug in uaccel: a state that the code promised could not occur."""
 
     exit_status = 70
 

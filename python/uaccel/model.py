@@ -1,4 +1,4 @@
-"""Plain data that every stage shares: tensors, their quantisation, arrays in a file."""
+"""Defines plain data that every stage shares: tensors and their quantisation, models, names, arrays in a file."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typing import IO, Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-# Plain data that every stage shares: tensors and their quantisation, without any TVM type.
+# Tensors, their quantisation, and models; none of these types depends on TVM.
 
 Shape = tuple[int, ...]
 Array = NDArray[Any]
@@ -21,7 +21,7 @@ Array = NDArray[Any]
 
 @dataclass(frozen=True)
 class TensorInfo:
-    """What a type checker knows of a tensor."""
+    """Holds shape and element type of a tensor."""
 
     shape: Shape
     dtype: str
@@ -36,7 +36,7 @@ class TensorInfo:
 
     @property
     def size(self) -> int:
-        """Bytes."""
+        """Its bytes."""
         return self.elements * self.itemsize
 
     def __str__(self) -> str:
@@ -45,7 +45,10 @@ class TensorInfo:
 
 @dataclass(frozen=True)
 class Quantisation:
-    """real = scale * (stored - zero_point); one entry per tensor or one per slice along ``axis``."""
+    """Gives stored integers a meaning: real = scale * (stored - zero_point).
+
+    There is one entry for the tensor, or one for each slice along ``axis``.
+    """
 
     scales: tuple[float, ...]
     zero_points: tuple[int, ...]
@@ -71,7 +74,7 @@ class Quantisation:
 
 @dataclass(frozen=True)
 class TensorSpec:
-    """A named tensor of the model, as its author knows it."""
+    """Describes a named tensor of the model, as its author knows it."""
 
     name: str
     info: TensorInfo
@@ -89,7 +92,7 @@ class TensorSpec:
 
 @dataclass(frozen=True)
 class Signature:
-    """What goes in and what comes out, in the model file's order."""
+    """Lists inputs and outputs of a model, in the file's order."""
 
     inputs: tuple[TensorSpec, ...]
     outputs: tuple[TensorSpec, ...]
@@ -97,7 +100,7 @@ class Signature:
 
 @dataclass(frozen=True, eq=False)
 class StateSpec:
-    """A tensor that lasts from one inference to the next, and what it holds before the first."""
+    """Describes a tensor that lasts from one inference to the next, and what it holds before the first."""
 
     spec: TensorSpec
     initial: NDArray[Any] = field(repr=False)
@@ -105,7 +108,7 @@ class StateSpec:
 
 @dataclass(frozen=True)
 class Origin:
-    """Where in the model file a layer comes from."""
+    """Says where in the model file a layer comes from."""
 
     index: int
     op: str
@@ -114,7 +117,7 @@ class Origin:
 
 @dataclass(frozen=True)
 class ModelFile:
-    """A model as its user gave it; ``suffix`` tells its format."""
+    """Holds a model as its user gave it; ``suffix`` tells its format."""
 
     suffix: str
     data: bytes = field(repr=False)
@@ -122,14 +125,14 @@ class ModelFile:
 
 @dataclass(frozen=True)
 class ImportedModel:
-    """A model file as a Relax module, with what Relax has no place for.
+    """Holds a model file as a Relax module, with what Relax has no place for.
 
     ``tensors`` and ``origins`` are keyed by the names of the module's variables, which are unique. ``file`` is None for
-    what was never one file. ``real`` is the module of floats and quantisation steps that ``module`` was made of, None
-    for a model that says its integers itself.
+    a model that was never one file. ``real`` is the module of floats and quantisation steps that ``module`` was made
+    of; None for a model whose operators are on integers already.
 
-    ``main`` is pure: of a model with ``state`` it takes one parameter more for each entry, behind the inputs, which is
-    its value before the inference, and gives one result more, behind the outputs, which is its value after it.
+    ``main`` is pure. For each entry of ``state`` it takes one parameter more, behind the inputs: the value before the
+    inference. It gives one result more, behind the outputs: the value after it.
     """
 
     name: str
@@ -146,13 +149,13 @@ class ImportedModel:
 
 
 def c_identifier(text: str) -> str:
-    """The name as C allows it: other characters become underscores."""
+    """A name that C allows: other characters become underscores."""
     name = re.sub(r"\W+", "_", text, flags=re.ASCII).strip("_") or "unnamed"
     return f"_{name}" if name[0].isdigit() else name
 
 
 def layer_name(operator: str, index: int) -> str:
-    """conv_3: the operator and its number in the file, as Netron counts them."""
+    """A layer's name such as ``conv_3``: the operator and its number in the file, as Netron counts them."""
     return f"{c_identifier(operator).lower()}_{index}"
 
 
@@ -176,16 +179,16 @@ def unique_names(names: Iterable[str]) -> list[str]:
     return [unique.take(name) for name in names]
 
 
-# Arrays in a file that numpy.load reads: under any name, and the same bytes for the same arrays.
+# Arrays in a file that numpy.load reads: under any name, and with the same bytes for the same arrays.
 
-# Bytes of all arrays of a file together: a small one may claim to hold more than a computer has.
+# Bytes of all arrays of a file together, at most: a small file may claim to hold more than a computer has.
 LARGEST: Final = 1 << 30
 MOST_ARRAYS: Final = 10_000
 _NO_DATE = (1980, 1, 1, 0, 0, 0)  # the first that the format has
 
 
 def write_npz(stream: IO[bytes], arrays: Mapping[str, NDArray[Any]]) -> None:
-    """What numpy.savez does, but for its clock and for the names that it takes for arguments of its own."""
+    """Write arrays as numpy.savez does, but without a date, and under any name: savez has arguments of its own."""
     with zipfile.ZipFile(stream, "w", zipfile.ZIP_STORED) as archive:
         for name, array in arrays.items():
             with archive.open(zipfile.ZipInfo(f"{name}.npy", _NO_DATE), "w", force_zip64=True) as entry:
@@ -193,7 +196,7 @@ def write_npz(stream: IO[bytes], arrays: Mapping[str, NDArray[Any]]) -> None:
 
 
 def read_npz(path: Path) -> dict[str, NDArray[Any]]:
-    """All arrays, in this computer's byte order; ValueError and OSError say in words what is wrong."""
+    """Read all arrays, in this computer's byte order; ValueError and OSError say in words what is wrong."""
     if path.exists() and not path.is_file() and not path.is_dir():
         raise ValueError("it is no regular file")
     with path.open("rb") as stream:

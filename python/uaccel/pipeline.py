@@ -1,4 +1,4 @@
-"""The whole compiler in pipeline order: import, simplify, lower, plan memory, emit C."""
+"""Runs the whole compiler, stage by stage: import, simplify, partition, lower, plan memory, generate C."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from uaccel.model import ImportedModel, Shape, c_identifier
 from uaccel.partition import Partitioned, PartitionRequest, Wishes, divided, preferred, question_of
 from uaccel.partition.partition import float_advice
 from uaccel.partition.passes.simplify import simplify
-from uaccel.util import text as html
+from uaccel.util import text
 from uaccel.util.text import CPU
 
 Progress = Callable[[str], None]
@@ -43,7 +43,7 @@ def _of_no_board(_arena: int, _io: int, _pools: Mapping[str, int], _accelerators
 
 @dataclass(frozen=True)
 class Compiled:
-    """Everything that one compilation knows; what a report or an archive needs is picked from here.
+    """Holds everything that one compilation knows; reports and archives pick what they need.
 
     ``stages`` holds the Relax module after each stage; every one of them can be executed and means the same. A notebook
     shows its layers as a table.
@@ -53,7 +53,7 @@ class Compiled:
     stages: Mapping[str, Any]
     partitioned: Partitioned
     selection: Selection = ANY_CPU
-    plans: Sequence[Plan] = ()  # Those that ``choose = "cost"`` compared.
+    plans: Sequence[Plan] = ()  # The plans that ``choose = "cost"`` compared.
 
     @property
     def model(self) -> ImportedModel:
@@ -77,7 +77,7 @@ class Compiled:
 
     @property
     def accelerators(self) -> Sequence[Accelerator]:
-        """Those that were asked, whether they compute something or not."""
+        """All accelerators that were asked, whether they compute something or not."""
         return self.partitioned.accelerators
 
     @property
@@ -87,16 +87,16 @@ class Compiled:
 
     @property
     def kept_on_cpu(self) -> str:
-        """In words, where comparing plans gave the CPU everything; empty otherwise."""
+        """The reason in words, where comparing plans gave the CPU everything; empty otherwise."""
         return "" if self.offloads else kept_on_cpu(self.plans)
 
     @property
     def warnings(self) -> list[str]:
-        """Of the model, and of who computes it."""
+        """Warnings about the model, and about who computes it."""
         return [*self.model.warnings, *([self.kept_on_cpu] if self.kept_on_cpu else [])]
 
     def _repr_html_(self) -> str:
-        """In a notebook: who computes which layer, and how; and the memory that is known."""
+        """A table for notebooks: who computes which layer, and how; and the memory that is known."""
         rows = [
             (layer.name, one.engine, layer.macs, layer.reason)
             for one in self.program.layers
@@ -104,7 +104,7 @@ class Compiled:
         ]
         memory = f"arena {self.placement.arena:,} bytes of RAM, weights {self.generated.weight_bytes:,} bytes of flash"
         below = [f"{self.model.name} for board {self.board}: {memory}", *self.warnings]
-        return html.table(("Layer", "Engine", "Multiply-accumulates", "How"), rows, below)
+        return text.table(("Layer", "Engine", "Multiply-accumulates", "How"), rows, below)
 
 
 def compile_model(
@@ -124,14 +124,14 @@ def compile_model(
     rooms: Rooms = _of_no_board,
     progress: Progress = _quiet,
 ) -> Compiled:
-    """From a model file to generated sources; ``name`` becomes part of every C name.
+    """Compile a model file to generated sources; ``name`` becomes part of every C name.
 
-    ``how``: the board's CPU, whose features kernels may use, and who picks among kernels.
+    ``selection``: the board's CPU, whose features kernels may use, and who picks among kernels.
     ``accelerators`` in the order of preference; with ``cpu_fallback`` the CPU computes what they fail at.
     ``board_file`` is the name of the board's file where that is the user's own, ``engine_words`` are the options about
-    accelerators: it takes them to generate the same again. ``input_shapes``: of inputs that the file leaves open.
-    ``memories``: the board's, the preferred one first, with what is free of each; a workspace that fits into none of
-    those on the chip is divided. ``rooms``: what its memories have free for constants.
+    accelerators: both are for the command line that generates the same again. ``input_shapes``: of inputs whose shape
+    the file leaves open. ``memories``: the board's, the preferred one first, with what is free of each; a workspace
+    that fits into none of those on the chip is divided. ``rooms`` tells what its memories have free for constants.
     """
     path, options = Path(path), options or EmitOptions()
     progress("import")
@@ -169,8 +169,8 @@ def compile_model(
 def _in_pools(
     program: Program, placement: Placement, options: EmitOptions, memories: Sequence[Pool]
 ) -> tuple[Placement, EmitOptions]:
-    """By the pools that were asked for; without any, among the board's memories if none on the chip holds it all. What
-    accelerators work on stays together."""
+    """Divide the arena among the pools that were asked for. Without any, it is divided among the board's memories if
+    none on the chip holds it all. With accelerators it stays in one piece, as they must reach all of it."""
     if options.pools:
         return place(program, workspace_io=options.workspace_io, pools=options.pools), options
     whole = any(placement.arena <= (pool.size or 0) for pool in memories if not pool.spare)
@@ -187,7 +187,8 @@ def _in_pools(
 def _with_constants(
     program: Program, placement: Placement, options: EmitOptions, stores_at: Callable[[Placement], StoresFor]
 ) -> tuple[Placement, Constants, PrefetchPlan]:
-    """Where they lie, and which are copied into the arena, for which it is planned again."""
+    """The constants with their memories, and which of them are copied ahead into the arena. If any are, the arena is
+    planned again with room for them, and the constants with what memory that leaves."""
     names = names_of(program, options)
     found = constants_of(program, names, stores_at(placement))
     ahead = ahead_of(program, found, options.constant_pools)
@@ -207,7 +208,7 @@ def _with_constants(
 def _stores_for(
     program: Program, placement: Placement, options: EmitOptions, rooms: Rooms, selection: Selection, board: str
 ) -> StoresFor:
-    """The memories for constants: as they were asked for, or as the board makes worth while."""
+    """The memories for constants: those that were asked for, or those of the board that are worth while."""
     parts = placement.pools if len(placement.pools) > 1 else {}
     engines = [engine.name for engine in program.engines]
     free = rooms(placement.arena, io_bytes(program, options), parts, engines)
@@ -220,7 +221,7 @@ def _stores_for(
 def _partitioned(
     question: PartitionRequest, selection: Selection, progress: Progress
 ) -> tuple[Partitioned, tuple[Plan, ...], Known]:
-    """By preference at once; by cost the best of some whole plans."""
+    """Partition by preference in one step, or by cost as the best of some whole plans."""
     if not question.accelerators or question.wishes.choose != "cost":
         return divided(question, preferred(question)), (), {}
     progress("compare plans")
@@ -229,7 +230,7 @@ def _partitioned(
 
 
 def _counting(progress: Progress) -> Callable[[int, int], None]:
-    """How far a step is, for who shows that."""
+    """The function that counts how far a step is, if ``progress`` shows that; else one that does nothing."""
     found: Callable[[int, int], None] = getattr(progress, "count", lambda done, total: None)
     return found
 
@@ -242,6 +243,6 @@ def _ram_wish(program: Program, options: EmitOptions) -> RamWish:
 
 
 def _shape_words(input_shapes: Mapping[str, Shape] | None) -> list[str]:
-    """What to type for the same shapes."""
+    """The words of a command line that give the same shapes."""
     given = (input_shapes or {}).items()
     return [word for name, shape in given for word in ("--input-shape", f"{name}:{','.join(map(str, shape))}")]

@@ -1,3 +1,3 @@
-"""The version of uaccel: the one place where it stands (the wheel takes it from here)."""
+"""States the version of uaccel, in this one place; the wheel takes it from here."""
 
 __version__ = "0.2.0"

@@ -15,7 +15,7 @@ from support.device.boards import board_with_tools
 from support.run.command import Call, call_in, is_exact
 from uaccel.accelerator import load_accelerator
 
-MY_AI_HW = Path(__file__).parents[1] / "support" / "accelerators" / "my_ai_hw"
+MY_AI_HW = Path(__file__).parents[1] / "support" / "device" / "accelerators" / "my_ai_hw"
 STARTER = Path(__file__).parents[2] / "accelerator_template"
 
 

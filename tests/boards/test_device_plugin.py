@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from boards.adder_project import ACCELERATORS
+from support.device.adder_project import ACCELERATORS
 from support.device.boards import WARNINGS
 from uaccel.board.accelerator_devices import rack_source
 from uaccel.util.files import data_dir

@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from boards.adder_project import ACCELERATORS, build_chain, chain_files, run_chain
+from support.device.adder_project import ACCELERATORS, build_chain, chain_files, run_chain
 from support.device.boards import board_with_tools
 from uaccel.board import Board, load_board
 from uaccel.build.archive_reader import DeviceModel, project_devices

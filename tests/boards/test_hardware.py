@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from boards.adder_project import ACCELERATORS
 from boards.conftest import Console
 from boards.test_ports import CLANG_TARGETS, GCC_ONLY
+from support.device.adder_project import ACCELERATORS
 from support.device.boards import WARNINGS, board_with_tools, build_bare
 from uaccel.board import Board, Device, load_board
 from uaccel.board.accelerator_devices import board_devices_source

@@ -3,27 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import cache
 from pathlib import Path
 
 import pytest
 
-from support.device.generated import archive
+from support.device.generated import gesture_files
 from support.models.networks import OWN
 from support.run.command import Call, call_in
 from support.run.raw_server import RawServer
 from uaccel.board import load_board
-from uaccel.build.project import archive_overlay, build_project, create_from_archive
+from uaccel.build.project import build_project, create_from_archive
 from uaccel.util.files import write_archive
 
 GESTURE = OWN / "gesture.tflite"
-
-
-@cache
-def gesture_files() -> dict[str, bytes]:
-    """What ``uaccel compile gesture.tflite --board host`` writes."""
-    files = archive(GESTURE)
-    return files | archive_overlay(load_board("host"), files)
 
 
 @pytest.fixture(scope="session")

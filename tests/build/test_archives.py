@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from build.conftest import gesture_files
+from support.device.generated import gesture_files
 from support.run.raw_server import RawServer
 from uaccel.build.archive_reader import read_metadata
 from uaccel.errors import UaccelError

@@ -57,7 +57,7 @@ def third_party(tmp_path: Path) -> Path:
     """The template of :mod:`support.run.original_server`."""
     folder = tmp_path / "template"
     shutil.copytree(THIRD_PARTY, folder, ignore=shutil.ignore_patterns("__pycache__"))
-    shutil.copy(SUPPORT / "original_server.py", folder / "server.py")
+    shutil.copy(SUPPORT / "run" / "original_server.py", folder / "server.py")
     return folder
 
 

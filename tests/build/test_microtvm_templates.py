@@ -20,7 +20,7 @@ KINDS = ("crt", "arduino", "zephyr")
 def microtvm(tmp_path: Path) -> Path:
     folder = tmp_path / "template"
     shutil.copytree(HERE / "microtvm_template", folder, ignore=shutil.ignore_patterns("__pycache__"))
-    shutil.copy(SUPPORT / "original_server.py", folder / "server.py")
+    shutil.copy(SUPPORT / "run" / "original_server.py", folder / "server.py")
     return folder
 
 

@@ -11,8 +11,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from build.conftest import gesture_files
 from support.device.boards import board_with_tools
+from support.device.generated import gesture_files
 from support.run.raw_server import TEMPLATE, RawServer
 from uaccel.board import load_board
 from uaccel.build.linker_script import MemoryNeeds

@@ -25,7 +25,7 @@ from uaccel.util.files import data_dir, write_tar
 
 GESTURE = OWN / "gesture.tflite"
 SAMPLES = OWN / "gesture_samples.npz"
-THIRD_PARTY = Path(__file__).parents[1] / "project" / "original_template"
+THIRD_PARTY = Path(__file__).parents[1] / "build" / "original_template"
 SUPPORT = Path(__file__).parents[1] / "support"
 RAMP = [-128, -128, -128, -128, 127, -128]
 
@@ -41,7 +41,7 @@ def tar(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def third_party(tmp_path: Path) -> Path:
     folder = tmp_path / "template"
     shutil.copytree(THIRD_PARTY, folder, ignore=shutil.ignore_patterns("__pycache__"))
-    shutil.copy(SUPPORT / "original_server.py", folder / "server.py")
+    shutil.copy(SUPPORT / "run" / "original_server.py", folder / "server.py")
     return folder
 
 

@@ -43,6 +43,6 @@ def test_what_is_not_so_does_not_compile(tmp_path: Path) -> None:
     text = '#include "uaccel_kernel.h"\nstruct pair { int32_t a, b; };\nUACCEL_AT(pair, b, %d);\n'
     for offset, status in ((4, 0), (8, 1)):
         source.write_text(text % offset)
-        command = ["gcc", "-std=c99", "-fsyntax-only", f"-I{KERNELS}", str(source)]
+        command = ["gcc", "-std=c99", "-fsyntax-only", f"-I{KERNELS / 'common'}", str(source)]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         assert (done.returncode, "uaccel_assert_pair_b" in done.stderr) == (status, status == 1)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from packaging.fresh import build_wheel
+from support.run.fresh import build_wheel
 
 
 @pytest.fixture(scope="session")

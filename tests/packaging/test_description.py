@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from markdown_it import MarkdownIt
 
-from packaging.fresh import ROOT
+from support.run.fresh import ROOT
 from support.run.scripts import script_of
 
 HOME = "https://github.com/uaccel/uaccel"

@@ -15,8 +15,8 @@ from typing import Any
 
 import pytest
 
-from packaging.fresh import ROOT, clone, run
 from support.device.boards import board_with_tools
+from support.run.fresh import ROOT, clone, run
 
 if sys.version_info >= (3, 11):
     import tomllib

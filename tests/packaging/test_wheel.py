@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from packaging.fresh import ROOT, run
+from support.run.fresh import ROOT, run
 from uaccel.version import __version__
 
 DATA_FOLDERS = ("boards", "firmware", "project_template", "accelerators", "accelerator_template", "docs")

@@ -35,7 +35,7 @@ INPUTS = known_inputs(5)
 
 def build(folder: Path, runtime: list[Path]) -> Path:
     program, port = folder / "firmware", data_dir("firmware") / "ports" / "host"
-    sources = [*runtime, *sorted(port.glob("*.c")), SUPPORT / "process.c"]
+    sources = [*runtime, *sorted(port.glob("*.c")), SUPPORT / "device" / "process.c"]
     sanitize = ["-fsanitize=address,undefined", "-fno-sanitize-recover=all"]
     include = [*include_flags(), f"-I{data_dir('firmware') / 'runtime'}", f"-I{port}"]
     command = ["gcc", *STRICT, *sanitize, *include, *map(str, sources), "-o", str(program), "-pthread"]

@@ -41,7 +41,7 @@ SHORT = Timeouts(answer=0.1, silence=0.6, run=0.6)
 def firmware(tmp_path_factory: pytest.TempPathFactory) -> Path:
     program = tmp_path_factory.mktemp("firmware") / "firmware"
     port = data_dir("firmware") / "ports" / "host"
-    sources = [*runtime_sources(), *sorted(port.glob("*.c")), SUPPORT / "process.c"]
+    sources = [*runtime_sources(), *sorted(port.glob("*.c")), SUPPORT / "device" / "process.c"]
     strict = ["-std=c99", "-Wall", "-Wextra", "-pedantic", "-Wconversion", "-Werror", "-O1", "-DUACCEL_OBSERVE"]
     command = ["gcc", *strict, *include_flags(), f"-I{port}", *map(str, sources), "-o", str(program), "-pthread"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)

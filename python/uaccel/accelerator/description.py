@@ -1,4 +1,7 @@
-"""What vendors state of an accelerator: patterns, engines, instructions."""
+"""Describes an accelerator as its designers state it: operations with their patterns, instructions, and files.
+
+Objects of :class:`Accelerator` are checked by :mod:`uaccel.accelerator.vendor`.
+"""
 
 from __future__ import annotations
 
@@ -32,21 +35,23 @@ from uaccel.tvm_api import (
 )
 from uaccel.util.text import did_you_mean
 
-# Instructions that a core has from an accelerator, as their designers describe them, and the C that uses them.
+# Instructions that an accelerator adds to a core, as their designers describe them, and the C header to use them.
 
-HEADER: Final = "_instructions.h"  # What the name of the header ends in that has a function for each instruction.
+HEADER: Final = "_instructions.h"  # How the name of the header ends that has a function for each instruction.
 FUNCT3_BITS: Final = 3
 MOST_FUNCT7: Final = 128
 
-# The unit's state, which one of ``count``, left, right -> the result, of which the lowest 32 bits count.
+# From the unit's state, the number among ``count``, left and right to the result, whose lowest 32 bits count.
 Meaning = Callable[[Any, int, int, int], int]
 
 
 @dataclass(frozen=True)
 class Instruction:
-    """R-type on CUSTOM_0: two registers in, one out. ``funct7`` is the first of ``count`` numbers that it has: as many
-    instructions, such as one for each register of the unit. ``meaning`` gets what the accelerator's ``unit`` makes,
-    which of them it is, and both numbers, signed."""
+    """Describes an instruction, R-type on CUSTOM_0: two registers in, one out.
+
+    It has ``count`` numbers from ``funct7`` on: as many instructions, such as one for each register of the unit.
+    ``meaning`` gets what the accelerator's ``unit`` makes, which of them it is, and both numbers, signed.
+    """
 
     name: str
     funct3: int
@@ -56,16 +61,16 @@ class Instruction:
     doc: str = ""
 
     def function(self, which: int) -> int:
-        """As the unit is given it: funct7 above funct3."""
+        """The number that the unit is given: funct7 above funct3."""
         return (self.funct7 + which) << FUNCT3_BITS | self.funct3
 
     def names(self, accelerator: str) -> list[str]:
-        """Of the functions in C: numbered where there are several."""
+        """The names of the functions in C, numbered where there are several."""
         return [f"{accelerator}_{self.name}{which if self.count > 1 else ''}" for which in range(self.count)]
 
 
 def complaint_about(instructions: Sequence[Any]) -> str | None:
-    """What is wrong with them, in words."""
+    """Says what is wrong with instructions; None where nothing is."""
     taken: dict[int, str] = {}
     names: set[str] = set()
     for one in instructions:
@@ -102,7 +107,7 @@ def _complaint_about_one(one: Any) -> str | None:
 
 
 def header_text(accelerator: str, instructions: Sequence[Instruction]) -> str:
-    """The C header: functions for drivers, numbers for the unit's model."""
+    """Writes the C header: functions for drivers, numbers for the unit's model."""
     upper, lines = accelerator.upper(), []
     for one in instructions:
         lines += [f"/* {one.doc} */"] if one.doc else []
@@ -121,7 +126,7 @@ def header_text(accelerator: str, instructions: Sequence[Instruction]) -> str:
 
 
 def header_file(accelerator: str, instructions: Sequence[Instruction]) -> Path:
-    """The same as a file, which this process has."""
+    """Writes the C header to a file that lasts as long as this process."""
     file = _folder() / f"{accelerator}{HEADER}"
     file.write_text(header_text(accelerator, instructions), encoding="utf-8")
     return file
@@ -138,10 +143,8 @@ def _folder() -> Path:
 #
 # ``pattern("uaccel.conv2d")`` matches a call; ``pattern("uaccel.add", pattern("uaccel.conv2d"), ANY)`` one whose first
 # operand is a convolution (with ``| pattern("uaccel.add", ANY, "uaccel.conv2d")`` either operand; only ``relax.add``
-# and
-# ``relax.multiply`` match either way round by themselves). Names without a dot are uaccel's integer operators. TVM's
-# own
-# combinators (``is_op``, ``wildcard``, ``|``, ``has_dtype``) work alike.
+# and ``relax.multiply`` match either way round by themselves). Names without a dot are uaccel's integer operators.
+# TVM's own combinators (``is_op``, ``wildcard``, ``|``, ``has_dtype``) work as well.
 
 for _module in pkgutil.iter_modules(uaccel.ops.__path__):
     importlib.import_module(f"uaccel.ops.{_module.name}")  # each registers its operators
@@ -150,7 +153,7 @@ ANY: Final = wildcard()  # Any operand.
 
 
 def pattern(operator: str, *operands: Any) -> Any:
-    """A call of ``operator``; without ``operands`` whatever they are, else the first of them as stated."""
+    """Matches a call of ``operator``; ``operands``, if given, are patterns of its first operands."""
     name = full_name(operator)
     try:
         anything = operator_pattern(name)
@@ -180,7 +183,7 @@ def arity(call: Any) -> int:
 
 
 def why_never(candidate: Any) -> str | None:
-    """Why a pattern cannot match any call, None where it can."""
+    """Says why a pattern cannot match any call; None where it can."""
     if not isinstance(candidate, DFPattern):
         return f"it is {type(candidate).__name__}, wanted a pattern or an operator's name"
     if isinstance(candidate, OrPattern):
@@ -212,13 +215,13 @@ def operators_of(candidate: Any) -> list[str]:
 
 # An accelerator as its designers describe it: what it computes, under which conditions, at what cost, and how.
 
-# What a driver may want to be told of, in microTVM's words: ``TVMDevice<Name>Activate`` and so on.
+# Device hooks that a driver may define, by microTVM's names: ``TVMDevice<Name>Activate`` and so on.
 HOOKS: Final = ("Activate", "Open", "Close", "Deactivate")
 C_SUFFIX: Final = ".c"
 SUFFIXES: Final = (C_SUFFIX, *CXX, *HEADERS)
-# Of a unit in the core: whoever simulates the core takes them.
+# RTL of a unit in the core, for simulators of the core.
 RTL_SUFFIXES: Final = (".v", ".sv", ".vh", ".svh", ".py", ".toml")
-OBJECTIVES: Final = ("latency", "energy")  # What an accelerator may be asked to save: time, or bytes moved.
+OBJECTIVES: Final = ("latency", "energy")  # An accelerator may be asked to save time, or bytes moved.
 
 Lower = Callable[..., "Lowered | KernelCall | Sequence[KernelCall]"]
 Check = Callable[[Region], "str | None"]
@@ -235,18 +238,17 @@ def accept(_region: Region) -> str | None:
 
 @dataclass(frozen=True)
 class Operation:
-    """One thing that the accelerator computes.
+    """Describes one operation that the accelerator computes.
 
     ``check`` says in words why it cannot compute a certain match, None where it can. ``cost`` is in cycles of the
     device. ``expand`` replaces a match by what the accelerator computes of it and what the CPU does before and after
-    (see :mod:`uaccel.accelerator.expansion`). ``lower`` turns what is the accelerator's into calls of its driver; an
-    operation without it is part of regions that the accelerator's ``stream`` takes whole. ``roundings``: those of
-    :mod:`uaccel.ops.rounding` that its output stage has; matches with another one are not even put to ``check``.
+    (see :mod:`uaccel.accelerator.sums`). ``lower`` turns the accelerator's part into calls of its driver; an operation
+    without it is part of regions that the accelerator's ``stream`` takes whole. ``roundings``: those of
+    :mod:`uaccel.ops.exact` that its output stage has; matches with another one are refused without ``check``.
 
-    For hardware with an arithmetic of its own: ``tolerance`` is what an output may differ by, in steps of its type
-    (None: the accelerator's), judged on the inputs that the layer really got. ``golden`` says what it does compute: a
-    function of the region and numpy arrays for its inputs, which gives the array of the result; then it is held to
-    that, to the bit.
+    For hardware with an arithmetic of its own: ``tolerance`` is the difference that an output may have, in steps of its
+    type (None: the accelerator's), given the inputs that the layer really got. ``golden`` computes what the hardware
+    computes: from the region and numpy arrays for its inputs the array of the result, which it must match to the bit.
     """
 
     name: str
@@ -275,29 +277,29 @@ class Operation:
 
 @dataclass(frozen=True)
 class Accelerator:
-    """All of it. ``name`` is a C identifier; the driver's device hooks are called after it (``TVMDeviceNucFpga...``).
+    """Describes an accelerator. ``name`` is a C identifier; device hooks are named by it (``TVMDeviceNucFpga...``).
 
     ``headers`` are the driver's, which generated code includes; its sources are C or C++. ``tolerance``: how far
-    outputs may be from the exact meaning, as a number of steps of the tensor's type (of the last digits: relative, for
-    float); 0 claims exactness.
-    ``alignment``: of every address that the device is given, in bytes. ``memories``: on-chip memories, in bytes.
+    outputs may be from the exact meaning, in steps of the tensor's type (for float relative, in the last digits);
+    0 claims exactness. ``alignment``: every address that the device is given is a multiple of so many bytes.
+    ``memories``: on-chip memories, in bytes.
 
     Passes of the designers' own: ``before_partition`` over the whole module, ``on_region`` over each claimed region,
-    seen as a module with ``main``, ``after_lowering`` over the program of layers. Inputs and outputs stay as they are.
+    seen as a module with ``main``, ``after_lowering`` over the program of layers. Inputs and outputs must stay.
 
     ``macs_per_cycle`` and ``bytes_per_cycle`` are the most that it multiplies and that it moves to and from memory in a
-    cycle: what a report's roofline is drawn of.
+    cycle: a report's roofline shows them.
 
     ``parameters``: what tuning may vary in its planner, as values by name, the usual one first. ``stream`` and every
-    ``lower`` are given one value of each by its name, and return one way to compute the region. Nothing but time and
-    memory may depend on it.
+    ``lower`` are given one value of each by its name, and return one way to compute the region. Only time and memory
+    may depend on it.
 
-    ``base`` is the folder of another accelerator whose C files are this one's as well, but for those that its own
-    folder has under the same name. ``device_build``: what the device's model takes to be built. ``objective``
-    gives the accelerator that plans for another one of ``OBJECTIVES``.
+    ``base``: the folder of another accelerator whose C files this one shares, except those that its own folder has
+    under the same name. ``device_build``: what building the device's model takes. ``objective`` gives the accelerator
+    that plans for another one of ``OBJECTIVES``.
 
-    ``instructions`` are what a RISC-V core has from it, with which its driver computes; it has no registers then.
-    ``unit`` makes what they keep from one to the next, for their meanings. The folder's ``unit/`` is their model in C.
+    ``instructions``: those that it adds to a RISC-V core, with which its driver computes; it has no registers then.
+    ``unit`` makes the state that they share, for their meanings. The folder's ``unit/`` is their model in C.
     """
 
     name: str
@@ -328,8 +330,8 @@ class Accelerator:
 
     @property
     def files(self) -> dict[str, Path]:
-        """The C files of driver and device, and the device's C++, by their place in the folder. With instructions the
-        unit's model and its RTL, too, and the header that uaccel writes."""
+        """The C files of driver and device, and the device's C++, by their place in the folder. With instructions there
+        are the unit's model, its RTL and the header that uaccel writes, too."""
         folders = [self.folder] if self.base == Path() else [self.base, self.folder]
         found = {path.relative_to(folder).as_posix(): path for folder in folders for path in _files(folder)}
         if self.instructions:
@@ -347,12 +349,12 @@ class Accelerator:
 
     @property
     def units(self) -> list[Path]:
-        """The model of what its instructions mean."""
+        """The files of the model of its instructions."""
         return [path for name, path in self.files.items() if name.startswith("unit/")]
 
     @property
     def hooks(self) -> tuple[str, ...]:
-        """Those that its driver has. All of them where there is no driver to look at, or where it pastes names."""
+        """The device hooks that its driver has; all of them without a driver, or if it makes names by ``##``."""
         texts = [path.read_text(encoding="utf-8", errors="replace") for path in self.drivers]
         there = {name for text in texts for name in re.findall(r"TVMDevice(\w*)", text)}
         if not texts or "" in there or any(f"TVMDevice{self.camel_case}##" in text for text in texts):
@@ -361,11 +363,11 @@ class Accelerator:
 
     @property
     def has_device(self) -> bool:
-        """A driver that computes by itself has none, and so needs no model of one."""
+        """Whether there is a device: a driver that computes by itself has none, and needs no model of one."""
         return not self.drivers or any(path.suffix in (C_SUFFIX, *CXX) for path in self.devices)
 
     def lower(self, operation: Operation | None, region: Region) -> Lowered:
-        """What a region becomes, the first way where there are several."""
+        """The lowering of a region, the first one where there are several."""
         return self.lowerings(operation, region)[0]
 
     @property
@@ -374,7 +376,7 @@ class Accelerator:
         return tuple(dict(zip(self.parameters, values, strict=True)) for values in product(*self.parameters.values()))
 
     def lowerings(self, operation: Operation | None, region: Region, variant: int = 0) -> tuple[Lowered, ...]:
-        """Every way that the vendor offers; ``operation`` is None for a region that the stream takes."""
+        """Every lowering that the vendor offers; ``operation`` is None for a region that the stream takes."""
         maker = self.stream if operation is None or operation.lower is None else operation.lower
         assert maker is not None  # validate() holds it
         made = maker(region, **self.variants[variant])

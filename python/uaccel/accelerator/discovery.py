@@ -1,4 +1,4 @@
-"""Accelerators found by name and by path, and the folder of a new one."""
+"""Finds accelerators by name and by path, and writes the folder of a new one."""
 
 from __future__ import annotations
 
@@ -24,17 +24,17 @@ from uaccel.util.text import did_you_mean, is_reserved
 # Accelerators by name or by path: bundled ones, ones that other packages install, and a user's own folder.
 
 VARIABLE: Final = "ACCELERATOR"
-# Folders whose modules are being imported now, each for the one before it.
+# Folders whose modules are being imported now, each because the one before it builds on it.
 _importing: Final[ContextVar[tuple[Path, ...]]] = ContextVar("importing", default=())
 
 
-_CONTENT: Final[dict[Path, str]] = {}  # Of folders, as their modules were imported last.
-_BUILT_ON: Final[dict[Path, set[Path]]] = {}  # Which folders' modules a folder's own ones asked for.
+_CONTENT: Final[dict[Path, str]] = {}  # The digest of each folder's content when its modules were imported last.
+_BUILT_ON: Final[dict[Path, set[Path]]] = {}  # The folders whose modules a folder's own modules import.
 
 
 def foundations(folder: Path) -> dict[str, str]:
-    """The folders that an accelerator's description was made of, with digests of their content as it was imported:
-    its own, and those of the accelerators that it builds on."""
+    """The folders that an accelerator's description comes from, with digests of their content as it was imported. These
+    are its own folder, and those of the accelerators that it builds on."""
     found: dict[str, str] = {}
     waiting = [folder]
     while waiting:
@@ -46,7 +46,7 @@ def foundations(folder: Path) -> dict[str, str]:
 
 
 def load_accelerators(names: Sequence[str]) -> list[Accelerator]:
-    """Those named, in this order, which is the order of preference."""
+    """Loads the named accelerators, in this order, which is the order of preference."""
     found: dict[str, Accelerator] = {}
     for name in names:
         accelerator = load_accelerator(name)
@@ -65,7 +65,7 @@ def load_accelerators(names: Sequence[str]) -> list[Accelerator]:
 
 
 def load_accelerator(name: str) -> Accelerator:
-    """``name`` of one that is bundled or installed, or the path of a folder or its ``accelerator.py``."""
+    """Loads an accelerator by the name of one that is bundled or installed, or the path of a folder or its file."""
     if is_path(name):
         return from_folder(_folder_of(Path(name)))
     bundled, installed = accelerator_folders(), accelerator_entries()
@@ -85,7 +85,7 @@ def load_accelerator(name: str) -> Accelerator:
 
 
 def is_path(name: str) -> bool:
-    """Whether it says where, rather than which."""
+    """Whether a name is a path."""
     return "/" in name or name.endswith(".py") or name in (".", "..")
 
 
@@ -108,7 +108,7 @@ def _folder_of(path: Path) -> Path:
 
 
 def module_of(name: str) -> Any:
-    """The module that describes an accelerator, for a variant of it to build on: by its name or its folder's path."""
+    """Imports the module that describes an accelerator, by its name or its folder's path, for a variant of it."""
     if is_path(name):
         return _module_in(_folder_of(Path(name)))
     bundled = accelerator_folders()
@@ -124,6 +124,9 @@ def from_folder(folder: Path) -> Accelerator:
 
 
 def _module_in(folder: Path) -> Any:
+    """Imports a folder's module as part of a package of its own. The package's name has a digest of the folder and its
+    content, so that a changed folder is imported anew. If a folder that it builds on has changed, the package is
+    forgotten first."""
     name, content = re.sub(r"\W", "_", folder.name), folder_digest(folder)
     package = f"uaccel_accelerator_{name}_{hashlib.sha256(f'{folder} {content}'.encode()).hexdigest()[:8]}"
     if any(folder_digest(Path(place)) != known for place, known in foundations(folder).items()):
@@ -152,7 +155,7 @@ def _module_in(folder: Path) -> Any:
 
 
 def _forget(package: str) -> None:
-    """What it builds on has changed since it was imported."""
+    """Removes a package's modules, since a folder that it builds on has changed."""
     for name in [name for name in sys.modules if name == package or name.startswith(f"{package}.")]:
         del sys.modules[name]
 
@@ -192,14 +195,14 @@ def _home(error: BaseException) -> Path:
     return Path(trace.tb_frame.f_code.co_filename).parent if trace is not None else Path()
 
 
-# A starting point for an accelerator of one's own: a folder that works, under another name.
+# A starting point for an accelerator of one's own: a copy of a folder that works, under another name.
 
-# What the accelerator in ``accelerator_template/`` is called, in files' names and in what they hold.
+# The name of the accelerator in ``accelerator_template/``, in files' names and in their content.
 TEMPLATE: Final = "starter"
-# The template names it as ``docs/`` has it; whoever gets the copy gets the path on their disk.
+# The template refers to this page in ``docs/``; a copy refers to its path on the user's disk.
 PAGE: Final = "bring-your-accelerator.md"
-LONGEST: Final = 32
-# Of C: the driver's header is called after the accelerator, and would be found in the place of these.
+LONGEST: Final = 32  # Characters of a name.
+# Headers of C: the driver's header is named by the accelerator, and would be found in place of these.
 _HEADERS: Final = (
     *(
         "assert",
@@ -221,7 +224,7 @@ _HEADERS: Final = (
 
 
 def write_starter(name: str, folder: Path) -> list[Path]:
-    """A new folder with all that an accelerator has; returns its files, relative to it."""
+    """Writes a new folder with all that an accelerator has; returns its files, relative to it."""
     require_name(name)
     if folder.exists():
         raise AcceleratorError(f"{folder} exists already; choose another name, or remove it")
@@ -237,7 +240,7 @@ def write_starter(name: str, folder: Path) -> list[Path]:
 
 
 def require_name(name: str) -> None:
-    """It becomes part of names in C and of files."""
+    """Raises AcceleratorError for a name that cannot be part of names in C and of files."""
     if not re.fullmatch(rf"[a-z][a-z0-9_]{{0,{LONGEST - 1}}}", name):
         raise AcceleratorError(
             f"{name!r} cannot name an accelerator; wanted lower-case letters, digits and underscores, "
@@ -250,7 +253,7 @@ def require_name(name: str) -> None:
 
 
 def starter_files(name: str) -> dict[Path, bytes]:
-    """By path, in the order of the paths."""
+    """The files of a new accelerator by path, in the order of the paths."""
     template = data_dir("accelerator_template")
     renamed = {
         TEMPLATE: name,

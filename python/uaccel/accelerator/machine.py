@@ -1,18 +1,15 @@
-"""Machines with memories on chip: geometry, tiles, engines in time.
+"""Models machines with memories on chip, DMA and engines that work side by side.
 
-Machines with memories on chip, DMA and engines that work side by side: one model, and two ways to give commands.
+This module holds what both kinds of such machines share: memories and DMA, boxes of tensors, tilings, the search by
+estimated cost, and engines in time. The two kinds differ in who gives the commands:
 
-What both ways share is here, one file an idea: ``machine`` (memories and DMA), ``geometry`` (tensors, parts of them,
-windows that slide), ``tiling`` (how large pieces are, and which sizes to try), ``search`` (the promising ones by their
-cost) and ``timeline`` (engines, each with its commands in order).
-
-C loops over intrinsics, ``accelerator/tensor``
+``accelerator.tensor``: C loops over intrinsics
     The CPU gives every command, through functions of the driver. uaccel knows the array itself, so this way adds its
     numbers, the layouts of weights, loops with symbolic bounds, and time by banks that interlock.
-A command stream, ``streams``
-    The machine fetches commands that were made ahead of time. The vendor says what computes a part of a layer, so this
-    way adds layers as vendors state them, places on chip over several layers, tokens between engines, and time with
-    fetching and full queues.
+``accelerator.streams``: a command stream
+    The machine fetches commands that were made ahead of time. The vendor states what computes a part of a layer, so
+    this way adds layers as vendors state them, places on chip over several layers, tokens between engines, and time
+    with fetching and full queues.
 """
 
 from __future__ import annotations
@@ -28,9 +25,9 @@ from uaccel.util.text import pieces
 
 @dataclass(frozen=True)
 class Memory:
-    """On-chip memory. ``banks``: 2 lets one engine fill a half while another works on the other half.
+    """Describes an on-chip memory. ``banks``: with 2, one engine fills a half while another works on the other half.
 
-    ``alignment``: of every address that an engine is given, in bytes.
+    ``alignment``: every address that an engine is given is a multiple of so many bytes.
     """
 
     bytes: int
@@ -52,18 +49,18 @@ class Memory:
 
 @dataclass(frozen=True)
 class Dma:
-    """A transfer takes ``start_up`` cycles, and each of its rows as many as it has bytes by ``bytes_per_cycle``."""
+    """Describes DMA: a transfer takes ``start_up`` cycles, and each of its rows its bytes by ``bytes_per_cycle``."""
 
     bytes_per_cycle: int
     start_up: int
 
     def cycles(self, row: int, rows: int = 1) -> int:
-        """Of ``rows`` rows of so many bytes."""
+        """How long a transfer of ``rows`` rows of ``row`` bytes takes."""
         return self.start_up + rows * pieces(row, self.bytes_per_cycle)
 
 
 class Machine:
-    """What stands in every machine, whichever way its commands come."""
+    """Holds what every machine has, whichever way its commands come."""
 
     activations: Memory
     weights: Memory
@@ -76,12 +73,12 @@ class Machine:
         return found
 
 
-# Tensors, parts of them, and windows that slide over them: what of an input a part of the output reads.
+# Tensors, boxes of them, and windows that slide over them: which box of an input a part of the output reads.
 
 
 @dataclass(frozen=True)
 class Shape:
-    """Bytes of a dense int8 tensor: one after the other in this order, the last one fastest."""
+    """Holds the extents of a dense int8 tensor in NHWC order: channels are adjacent."""
 
     images: int
     rows: int
@@ -101,14 +98,14 @@ class Shape:
         return self.columns * self.channels
 
     def offset(self, box: Box) -> int:
-        """Of the box's first byte."""
+        """The offset of the box's first byte in the tensor."""
         row = box.image * self.rows + box.rows.start
         return (row * self.columns + box.columns.start) * self.channels + box.channels.start
 
 
 @dataclass(frozen=True)
 class Box:
-    """Part of one image."""
+    """Names a part of one image by ranges of its rows, columns and channels."""
 
     image: int
     rows: range
@@ -125,13 +122,13 @@ class Box:
 
 
 def span(values: range) -> str:
-    """``2:5``, as Python's slices."""
+    """A range as Python writes slices: ``2:5``."""
     return f"{values.start}:{values.stop}"
 
 
 @dataclass(frozen=True)
 class SlidingWindow:
-    """Kernel, strides and dilation in rows and columns; padding above and to the left."""
+    """Holds kernel, strides and dilation in rows and columns, and the padding above and to the left."""
 
     kernel: tuple[int, int] = (1, 1)
     strides: tuple[int, int] = (1, 1)
@@ -147,7 +144,7 @@ class SlidingWindow:
         return (outputs - 1) * self.strides[axis] + (self.kernel[axis] - 1) * self.dilation[axis] + 1
 
     def covered(self, axis: int, outputs: range, extent: int) -> range:
-        """What these outputs read along an axis, without padding; something at least, where all of it is padding."""
+        """What these outputs read along an axis, without padding; one element where all of it is padding."""
         first = outputs.start * self.strides[axis] - self.padding[axis]
         begin = min(max(first, 0), extent - 1)
         return range(begin, max(min(first + self.extent(axis, len(outputs)), extent), begin + 1))
@@ -158,10 +155,10 @@ class SlidingWindow:
 
 @dataclass(frozen=True)
 class Tiling:
-    """The largest piece: output rows and columns, ``blocks`` of output channels, and ``steps`` of the sums.
+    """Holds the largest piece: output rows and columns, ``blocks`` of output channels, and ``steps`` of the sums.
 
-    ``weights_stay``: all pixels pass by one piece of the weights before the next one comes; else all weights by one
-    piece of the image. ``buffered``: the activations of one piece come or go while another is computed.
+    ``weights_stay``: each piece of the weights is used for all pixels before the next one comes; else each piece of
+    the image is used with all weights. ``buffered``: the activations of one piece come or go while another is computed.
     """
 
     rows: int
@@ -172,13 +169,14 @@ class Tiling:
     buffered: bool = True
 
     def pixel_pieces(self, shape: Shape) -> int:
-        """Of an output of this shape, all channels in one."""
+        """How many pieces an output of this shape has if channels are not cut."""
         return shape.images * pieces(shape.rows, self.rows) * pieces(shape.columns, self.columns)
 
 
 def extents(whole: int, *, sparsely: bool = False) -> list[int]:
-    """Sizes to try, largest first, of pieces as equal as can be: ever more of them, by one each time or, sparsely, by
-    half of their number."""
+    """Sizes of pieces to try, the largest first, each as equal as can be. The number of pieces grows by one each time
+    or, ``sparsely``, by half of itself. So the sizes are few: at most about twice the root of ``whole``, and sparsely
+    about log(``whole``) / log(1.5)."""
     sizes = [whole]
     count = 1
     while sizes[-1] > 1:
@@ -189,7 +187,7 @@ def extents(whole: int, *, sparsely: bool = False) -> list[int]:
     return sizes
 
 
-# Search by cost: an estimate for everything that could be done, and the promising ones that fit.
+# Search by cost: every option is estimated, and the cheapest ones that fit are given first.
 
 Option = TypeVar("Option")
 Placed = TypeVar("Placed")
@@ -198,8 +196,8 @@ Placed = TypeVar("Placed")
 def promising(
     options: Iterable[Option], estimate: Callable[[Option], Any], place: Callable[[Option], Placed | None]
 ) -> Iterator[tuple[Any, Placed]]:
-    """What can be placed, with its estimate, the least first: whether something fits may take longer to find out than
-    what it would cost."""
+    """The options that can be placed, with their estimates, the least first. All are estimated and sorted before any is
+    placed, since placing takes longer and few are asked for."""
     costs = [(estimate(option), option) for option in options]
     for cost, option in sorted(costs, key=lambda pair: pair[0]):
         placed = place(option)
@@ -209,18 +207,20 @@ def promising(
 
 # When commands run: three engines side by side, each with its commands in their order.
 
-# In the order in which data pass them; neighbours give each other tokens.
+# Engines in the order in which data pass them; neighbours give each other tokens.
 ENGINES: Final = ("load", "compute", "store")
 
 
 class BusySpan(NamedTuple):
+    """Holds when a command runs: from ``begin`` up to ``end``."""
+
     begin: int
     end: int
 
 
 @dataclass(frozen=True)
 class Timeline:
-    """``spans`` by command; ``busy`` by engine, of ``total`` cycles."""
+    """Holds when each command runs, the cycles in all, and for how many of them each engine is busy."""
 
     spans: tuple[BusySpan, ...]
     total: int
@@ -228,20 +228,20 @@ class Timeline:
 
     @property
     def commands(self) -> int:
-        """How many there are."""
+        """The number of commands."""
         return len(self.spans)
 
 
 @dataclass
 class Engines:
-    """Takes commands one after the other. ``free``: from when on an engine can begin the next."""
+    """Computes when commands run that are given one after the other. ``free``: when an engine can begin the next."""
 
     spans: list[BusySpan] = field(default_factory=list)
     free: dict[str, int] = field(default_factory=lambda: dict.fromkeys(ENGINES, 0))
     busy: dict[str, int] = field(default_factory=lambda: dict.fromkeys(ENGINES, 0))
 
     def run(self, engine: str, cycles: int, awaited: Iterable[int]) -> BusySpan:
-        """A command that waits for its engine, and until all of ``awaited``."""
+        """Runs a command as soon as its engine is free and all of ``awaited`` has passed."""
         begin = max([self.free[engine], *awaited])
         span = BusySpan(begin, begin + cycles)
         self.free[engine] = span.end

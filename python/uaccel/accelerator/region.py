@@ -1,4 +1,4 @@
-"""What a check and a lowering are given, and what they give."""
+"""Describes regions, which checks and lowerings of accelerators are given, and the calls that lowerings return."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ from uaccel.ops.operator import (
 )
 from uaccel.tvm_api import field_names, is_call, is_tuple_type, is_var, plain_attributes
 
-# What an accelerator is asked about and given to compute: operator calls with all that is known of them.
+# Regions: operator calls with all that is known of them.
 
 
 @dataclass(frozen=True)
 class Tensor:
-    """A tensor that exists at run time, by its name in the module."""
+    """Names a tensor that exists at run time, as the module does."""
 
     name: str
     info: TensorInfo
@@ -39,7 +39,7 @@ class Tensor:
 
 @dataclass(frozen=True)
 class OpCall:
-    """One operator call.
+    """Describes one operator call.
 
     ``attrs`` is the integer operator's record, or the attributes of Relax's own operator as plain values.
     ``sources`` names, for each operand, the tensor that it is; None for a constant. ``results`` names the outputs.
@@ -64,9 +64,9 @@ class OpCall:
 
 @dataclass(frozen=True)
 class Region:
-    """Calls in order of execution, with the tensors that come in and go out.
+    """Holds calls in order of execution, with the tensors that come in and go out.
 
-    Of a region of one call, ``attrs``, ``operands`` and ``output`` are the call's.
+    ``attrs``, ``operands`` and ``output`` are those of the last call, which gives the result.
     """
 
     calls: tuple[OpCall, ...]
@@ -96,13 +96,13 @@ class Region:
 
     @property
     def bytes_moved(self) -> int:
-        """Inputs, outputs and constants; what stays inside is not counted."""
+        """The bytes of inputs, outputs and constants; tensors inside are not counted."""
         tensors = sum(tensor.info.size for tensor in (*self.inputs, *self.outputs))
         return tensors + sum(o.info.size for call in self.calls for o in call.operands if o.constant is not None)
 
     @property
     def interior(self) -> tuple[Tensor, ...]:
-        """What one call gives another and nobody outside sees."""
+        """The tensors that one call gives another and nobody outside sees."""
         outside = {tensor.name for tensor in self.outputs}
         tensors = [Tensor(n, i) for call in self.calls for n, i in zip(call.results, call.outputs, strict=True)]
         return tuple(tensor for tensor in tensors if tensor.name not in outside)
@@ -114,10 +114,8 @@ Bindings = Sequence[tuple[Any, Any]]
 def region_of(
     bindings: Bindings, inputs: Sequence[Any], outputs: Sequence[Any], names: Mapping[str, str] | None = None
 ) -> Region:
-    """The region of these bindings, in their order; ``inputs`` and ``outputs`` are variables.
-
-    ``names``: what calls are called by the names of their variables, where that is something else.
-    """
+    """The region of these bindings, in their order; ``inputs`` and ``outputs`` are variables. ``names``: the names of
+    calls by those of their variables, where they differ."""
     calls = tuple(op_call(var, expr, bindings, names) for var, expr in bindings if is_call(expr))
     return Region(calls, _tensors(inputs), _tensors(outputs))
 
@@ -127,7 +125,7 @@ def _tensors(variables: Sequence[Any]) -> tuple[Tensor, ...]:
 
 
 def op_call(var: Any, expr: Any, bindings: Bindings, names: Mapping[str, str] | None = None) -> OpCall:
-    """The facts of one binding; ``bindings`` tell what the fields of its result are called."""
+    """Describes the call of one binding; ``bindings`` give the names of its result's fields."""
     site, operator = site_of(expr), operator_of(expr)
     sources = tuple(argument.name if is_var(argument) else None for argument in tensor_arguments(expr.args))
     results: tuple[str, ...] = (var.name,)
@@ -145,14 +143,14 @@ def op_call(var: Any, expr: Any, bindings: Bindings, names: Mapping[str, str] | 
 
 @dataclass(frozen=True)
 class Lowered:
-    """What a region becomes.
+    """Holds what a region becomes.
 
     ``scratch``: bytes of memory that the calls share while they run. ``source``: C that goes into the model's source
     beside them. ``artefacts``: files by name for a reader (JSON, disassembly), which ``compile --dump`` writes.
-    ``labels``: of the commands of a stream, in their order, for whoever looks at when they ran (``run --trace``).
-    ``name``: among several ways to compute one region, of which ``uaccel tune`` measures each.
-    ``cycles``: that the device will take, where the operations' ``cost`` tells less exactly (a stream's are no sum).
-    ``instructions``: that the driver takes of the CPU for all the calls; a rule stands in where nobody says.
+    ``labels``: those of a stream's commands, in their order, which a trace of a run shows (``run --trace``).
+    ``name``: the name among several ways to compute one region, of which ``uaccel tune`` measures each.
+    ``cycles``: those that the device will take, if that is more exact than the sum of the operations' ``cost``.
+    ``instructions``: those that the driver takes of the CPU for all the calls; without them a rule estimates.
     ``moved``: bytes that the device carries between memory and chip, where they are known.
     """
 
@@ -168,7 +166,8 @@ class Lowered:
 
 
 def library_call(function: str, *arguments: Argument | SupportsIndex | SupportsFloat) -> KernelCall:
-    """``function(arguments...)``: tensors by address, numbers as they are; it returns 0 or an error code."""
+    """Makes the call ``function(arguments...)``: tensors by address, numbers as they are. The C function returns 0 or
+    an error code."""
     if not str(function).isidentifier():
         raise TypeError(f"library_call: {function!r} is no name of a C function")
     made = tuple(_argument(function, number, argument) for number, argument in enumerate(arguments, 1))
@@ -176,7 +175,7 @@ def library_call(function: str, *arguments: Argument | SupportsIndex | SupportsF
 
 
 def _argument(function: str, number: int, value: Any) -> Argument | int | float:
-    """Numpy's numbers as Python's: C must not depend on how somebody computed them."""
+    """The argument, with numpy's numbers as Python's, so that C does not depend on how they were computed."""
     if isinstance(value, (bool, np.bool_, int, np.integer)):
         return int(value)
     if isinstance(value, (float, np.floating)):

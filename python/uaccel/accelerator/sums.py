@@ -1,4 +1,4 @@
-"""Ready-made expansions for accelerators that multiply and add, and leave the rest of a quantised layer to the CPU.
+"""Expands quantised layers for accelerators that multiply and add, and leave the rest of a layer to the CPU.
 
 A convolution becomes: layout change, padding with the zero point, sums on the accelerator, requantisation, layout
 change back. Layout changes that meet between two such layers vanish. Zero points cost nothing at run time: they are
@@ -28,7 +28,7 @@ from uaccel.ops.operator import constant, get
 from uaccel.ops.reduce import ReduceMean, ReduceSumAttrs
 from uaccel.tvm_api import relax
 
-# What the accelerator computes of a match, and what the CPU does before and after: written down in Relax.
+# What the accelerator computes of a match, and what the CPU does before and after: both are written in Relax.
 #
 # An operation's ``expand(expansion, region, inputs)`` gets the region's inputs as Relax variables and returns the
 # result. ``expansion.cpu(expr, "pad")`` binds an expression that the CPU computes; ``expansion.engine(body, inputs,
@@ -38,7 +38,7 @@ from uaccel.tvm_api import relax
 
 @dataclass(frozen=True)
 class Expansion:
-    """The open main function, seen from one match. ``name`` is the layer's."""
+    """Adds bindings to the main function in place of one match. ``name`` is the layer's."""
 
     name: str
     bind: Callable[[Any, str], Any]
@@ -54,22 +54,23 @@ class Expansion:
 
 
 def permuted(expansion: Expansion, value: Any, axes: Sequence[int], part: str) -> Any:
-    """A layout change on the CPU; those that meet their opposites vanish later."""
+    """Adds a layout change on the CPU; where two opposite ones meet, both vanish later."""
     return expansion.cpu(relax.op.permute_dims(value, list(axes)), part)
 
 
 TO_NCHW = (0, 3, 1, 2)
 TO_NHWC = (0, 2, 3, 1)
 DEPTHWISE = "uaccel.depthwise_conv2d"
-SUMS_OF_ONE_CALL = 4096  # Bytes of sums that are not worth several calls.
+SUMS_OF_ONE_CALL = 4096  # Fewer bytes of sums than these are not worth several calls.
 
 
 def conv2d_nchw(expansion: Expansion, region: Region, inputs: list[Any], *, abreast: int = 0) -> Any:
-    """``uaccel.conv2d`` or ``uaccel.depthwise_conv2d`` as NCHW sums with weights OIHW.
+    """Expands ``uaccel.conv2d`` or ``uaccel.depthwise_conv2d`` to NCHW sums with weights OIHW.
 
     The accelerator pads by itself where zeros are right: with a zero point of 0, and alike on both sides. With
-    ``abreast``, the filters that it works on together, it makes a quarter of the sums at a time, so that they take no
-    more memory than the results. A dilated kernel becomes a larger one, with zeros between its weights.
+    ``abreast``, the filters that it works on together, it makes a quarter of the sums at a time: a sum has 4 bytes and
+    a result 1, so the sums take no more memory than the results. A dilated kernel becomes a larger one, with zeros
+    between its weights.
     """
     attrs, weights = region.attrs, region.operands[1].value
     groups = region.operands[0].info.shape[3] if region.root.op == DEPTHWISE else attrs.groups
@@ -117,7 +118,7 @@ def window(region: Region) -> tuple[int, int]:
 
 
 def spread(kernel: Array, dilation: tuple[int, ...]) -> Array:
-    """OIHW without dilation."""
+    """The OIHW kernel without dilation, with zeros between its weights."""
     rows, columns = ((extent - 1) * by + 1 for extent, by in zip(kernel.shape[2:], dilation, strict=True))
     larger = np.zeros((*kernel.shape[:2], rows, columns), kernel.dtype)
     larger[:, :, :: dilation[0], :: dilation[1]] = kernel
@@ -125,7 +126,7 @@ def spread(kernel: Array, dilation: tuple[int, ...]) -> Array:
 
 
 def fully_connected(expansion: Expansion, region: Region, inputs: list[Any]) -> Any:
-    """``uaccel.fully_connected`` as sums of rows with weights [units, depth]."""
+    """Expands ``uaccel.fully_connected`` to sums of rows with weights [units, depth]."""
     weights, operator = region.operands[1].value, get(FullyConnectedSums)
     result = expansion.engine(
         lambda x: operator(x, constant(weights), attrs=FullyConnectedSumsAttrs()), [inputs[0]], "sums"
@@ -158,7 +159,10 @@ def _padded(value: Any, padding: tuple[int, ...], zero_point: int) -> Any:
 
 
 def _requantized(sums: Any, region: Region, weights: Array, axis: int, some: slice = slice(None)) -> Any:
-    """``some`` of the output channels."""
+    """Requantises the sums of ``some`` output channels, with the input's zero point in the bias.
+
+    A sum of w * (x - zero) is the sum of w * x less zero * sum(w), which is known ahead of time.
+    """
     attrs, numbers = region.attrs, (np.broadcast_to(o.value, len(weights))[some] for o in region.operands[2:5])
     (bias, multiplier, shift), weights = numbers, weights[some]
     correction = attrs.input_zero_point * weights.reshape(len(weights), -1).astype(np.int64).sum(axis=1)
@@ -169,7 +173,7 @@ def _requantized(sums: Any, region: Region, weights: Array, axis: int, some: sli
 
 
 def int8_only(region: Region) -> str | None:
-    """For checks: int8 data and weights, known weights, 32-bit sums."""
+    """Says why a layer is not int8 with constant weights and 32-bit sums; None where it is (for checks)."""
     data, weights, bias = region.operands[:3]
     for what, info in (("input", data.info), ("weights", weights.info), ("output", region.output)):
         if info.dtype != "int8":

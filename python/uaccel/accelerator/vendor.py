@@ -1,4 +1,4 @@
-"""Vendors' code guarded, its results checked, and what it is asked to save."""
+"""Guards calls of vendors' code, checks descriptions of accelerators, and asks them to plan for an objective."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from uaccel.errors import AcceleratorError
 from uaccel.ops.exact import ROUNDINGS
 from uaccel.util.text import is_reserved
 
-# Code of an accelerator's designers: what goes wrong in it becomes one line that names their file.
+# Code of an accelerator's designers: an error in it becomes one line that names their file.
 
-FAILURES = (Exception, SystemExit)  # Whatever a vendor's function raises; that somebody interrupts is not its fault.
+FAILURES = (Exception, SystemExit)  # Whatever a vendor's function may raise; a user's interrupt is not its fault.
 
 
 @contextmanager
 def vendors(folder: Path, what: str) -> Iterator[None]:
-    """Around a call of a vendor's function: ``what`` says which."""
+    """Guards a call of a vendor's function: its errors become an AcceleratorError; ``what`` says which it is."""
     try:
         yield
     except AcceleratorError:
@@ -44,23 +44,23 @@ def described(error: BaseException, folder: Path) -> str:
 
 
 def _message(error: BaseException) -> str:
-    """TVM's messages may begin with a traceback: what counts comes last there, and first everywhere else."""
+    """The line of a message that counts: the last one if it begins with a traceback, as TVM's do, else the first."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     if not lines:
         return "no message"
     return lines[-1] if lines[0].startswith("Traceback") else lines[0]
 
 
-# What can be seen to be wrong with a description before any model is compiled: the type and sense of each field.
+# Checks of a description before any model is compiled: the type and sense of each field.
 
 Wrong = Callable[[str], AcceleratorError]
-REACHES: Final = re.compile("uaccel_hal|TVMDevice")  # In a driver: it has a device, and does not compute by itself.
+REACHES: Final = re.compile("uaccel_hal|TVMDevice")  # Found in a driver that has a device.
 MOST_VARIANTS: Final = 32
 PASSES: Final = ("before_partition", "on_region", "after_lowering")
 
 
 def validate(accelerator: Accelerator, file: Path) -> None:
-    """Complain in one line that names the file."""
+    """Raises AcceleratorError with one line that names the file, if anything in the description is wrong."""
 
     def wrong(what: str) -> AcceleratorError:
         return AcceleratorError(f"{file}: {what}")
@@ -201,7 +201,7 @@ def _validate_files(accelerator: Any, wrong: Wrong) -> None:
 
 
 def _list(name: str, value: Any, of: str, wrong: Wrong) -> Sequence[Any]:
-    """Text is a sequence as well, but never what was meant."""
+    """The value, if it is a sequence; text is one as well, but is never meant."""
     if isinstance(value, (str, bytes)) or not isinstance(value, Sequence):
         raise wrong(f"{name} is {value!r}; wanted a list of {of}")
     return value
@@ -224,11 +224,11 @@ def _repeated(names: Iterable[str]) -> str:
     return ""
 
 
-# What accelerators that plan their work shall save: time, or bytes moved.
+# The objective for which accelerators plan their work: to save time, or bytes moved.
 
 
 def planning_for(objective: str, accelerators: Sequence[Accelerator]) -> list[Accelerator]:
-    """Those that can plan for something else than time do; that none of them can is an error."""
+    """The accelerators for an objective: those that can plan for it do; it is an error if none can."""
     if objective not in OBJECTIVES:
         raise AcceleratorError(f"objective '{objective}' is unknown; wanted {' or '.join(OBJECTIVES)}")
     if objective == OBJECTIVES[0] or not accelerators:

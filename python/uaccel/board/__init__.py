@@ -1,4 +1,4 @@
-"""Board files: what a board is, where its memories lie, how firmware gets there and runs."""
+"""Reads board files, which say what a board is, where its memories lie, and how firmware is flashed and run there."""
 
 from uaccel.board.schema import available_boards, load_board
 from uaccel.board.types import (

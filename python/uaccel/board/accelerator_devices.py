@@ -1,4 +1,4 @@
-"""Devices of accelerators on a board: tables in C, and how the devices' models are built."""
+"""Writes the C tables of accelerators' devices on a board, and states how models of these devices are built."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from typing import Final
 
 from uaccel.board.types import Board, RtlRun
 
-# C that names the devices of accelerators: models in a process, or registers at the addresses of a board.
+# C tables of devices: models in a process, or registers at the addresses of a board.
 
-FIRST_DEVICE: Final = 0xF100_0000
 # Where the machine around a simulated core has its devices, in the order of their names, and how far apart.
+FIRST_DEVICE: Final = 0xF100_0000
 WINDOW: Final = 0x1_0000
 
 
 def rack_source(names: Sequence[str]) -> str:
     """C that puts the models of these accelerators into a rack (firmware/ports/device_rack/rack.h)."""
-    # Hidden: a model that is not there is an error of the linker's, for a plugin too.
+    # Hidden visibility: a missing model is then an error of the linker, even in a shared library.
     model = 'extern const struct uaccel_device_model {}_device __attribute__((visibility("hidden")));\n'
     models = "".join(model.format(name) for name in names)
     entries = "".join(f"    {{.model = &{name}_device}},\n" for name in names)
@@ -48,14 +48,14 @@ def board_devices_source(board: Board, names: Sequence[str]) -> str:
 
 
 def _base(board: Board, names: Sequence[str], name: str) -> str:
-    """Of a device that the board file does not tell: 0 is none."""
+    """The address of a device that the board file does not list; 0 means that there is none."""
     simulated = any(isinstance(run, RtlRun) for run in board.runs)
     return f"{FIRST_DEVICE + WINDOW * sorted(names).index(name):#x}u" if simulated else "0"
 
 
-# What the model of a device takes to be built, beyond the C and C++ in its folder.
+# Building a device's model: what it needs beyond the C and C++ in its folder.
 
-# Beside the sources in an archive: what CMake reads of it (project_template/cmake/accelerators.cmake).
+# The file beside the sources in an archive that CMake reads (project_template/cmake/accelerators.cmake).
 FILE: Final = "build.txt"
 CXX: Final = (".cc", ".cpp", ".cxx")
 HEADERS: Final = (".h", ".hh", ".hpp")
@@ -68,7 +68,7 @@ _FORMS: Final = {
 
 @dataclass(frozen=True)
 class DeviceBuild:
-    """``flags`` of the compilers, ``includes``: folders below ``device/``, ``libraries`` by their names."""
+    """Lists compiler ``flags``, ``includes`` (folders below ``device/``) and ``libraries`` by name."""
 
     flags: Sequence[str] = ()
     includes: Sequence[str] = ()
@@ -76,13 +76,13 @@ class DeviceBuild:
 
     @property
     def text(self) -> str:
-        """A line for each; nothing where there is nothing to say."""
+        """A line for each flag, folder and library, as CMake reads it."""
         rows = [("flag", self.flags), ("include", self.includes), ("library", self.libraries)]
         return "".join(f"{what} {value}\n" for what, values in rows for value in values)
 
     @classmethod
     def of(cls, text: str) -> DeviceBuild:
-        """From :attr:`text`."""
+        """Read back what :attr:`text` wrote."""
         rows = [line.partition(" ") for line in text.splitlines()]
         found = {
             what: tuple(value for kind, _, value in rows if kind == what) for what in ("flag", "include", "library")
@@ -90,7 +90,8 @@ class DeviceBuild:
         return cls(found["flag"], found["include"], found["library"])
 
     def complaint(self) -> str | None:
-        """What is wrong with a field: a shell and CMake read them, and an archive may come from anywhere."""
+        """What is wrong with a field, or None. Fields are restricted to plain words, since a shell and CMake read them
+        and an archive may come from anywhere."""
         for name, (form, wanted) in _FORMS.items():
             values = getattr(self, name)
             if isinstance(values, str) or not all(isinstance(v, str) and re.fullmatch(form, v, re.A) for v in values):

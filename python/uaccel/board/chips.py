@@ -1,4 +1,4 @@
-"""Board files that are written for a chip."""
+"""Writes board files for chips: by data sheet figures of ``chips.toml``, or from a board that works already."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from uaccel.errors import BoardError
 from uaccel.util.files import data_dir, page, parse_toml
 from uaccel.util.text import did_you_mean
 
-# Chips that a board file can be written for, by what their data sheets say: ``boards/chips/chips.toml``.
+# Chips that a board file can be written for, with figures of their data sheets: ``boards/chips/chips.toml``.
 
 KIB: Final = 1 << 10
-SMALL: Final = 32 << 10  # RAM below which stack and rings are made smaller.
-CLOCK_HZ: Final = 8_000_000  # A guess for chips whose clock nobody tells; the user corrects it.
+SMALL: Final = 32 << 10  # Bytes of RAM; with no more than these stack and rings are made smaller.
+CLOCK_HZ: Final = 8_000_000  # A guess for chips whose clock after reset is unknown; the user corrects it.
 
 
 @dataclass(frozen=True)
 class Core:
-    """A processor, and how code for it is compiled."""
+    """Describes a processor, and how code for it is compiled."""
 
     name: str
     arch: Arch
@@ -34,7 +34,7 @@ class Core:
 
 @dataclass(frozen=True)
 class Chip:
-    """``code`` and ``ram`` are origins and lengths in bytes; ``hz`` is what the core has after reset."""
+    """Describes a chip: ``code`` and ``ram`` are origins and lengths in bytes, ``hz`` is the clock after reset."""
 
     name: str
     about: str
@@ -77,13 +77,13 @@ CORES: Final[dict[str, Core]] = {
 
 
 def known_chips() -> dict[str, Chip]:
-    """By name."""
+    """The chips of ``chips.toml`` by name."""
     text = (data_dir("boards") / "chips" / "chips.toml").read_text(encoding="utf-8")
     return {name: _chip(name, row) for name, row in parse_toml(text).items()}
 
 
 def find_chip(name: str) -> Chip | None:
-    """The chip of that name; where a name stands for a family, the one whose name begins so. None: it is not known."""
+    """The chip of that name, or the only one that the name fits as ``_same`` says; None for an unknown one."""
     chips = known_chips()
     wanted = name.lower().replace("-", "_")
     if wanted in chips:
@@ -95,7 +95,8 @@ def find_chip(name: str) -> Chip | None:
 
 
 def _same(wanted: str, known: str) -> bool:
-    """Where either has an x, the other may have any letter: ``stm32h743zi`` is of ``stm32h743xx``."""
+    """Whether a name may mean a chip: where either has an x, the other may have any letter, so that ``stm32h743zi`` is
+    ``stm32h743xx``. The beginning of a name is enough, from five letters on."""
     if len(wanted) < len(known) and not wanted.endswith("x"):
         return len(wanted) >= 5 and all(map(_fits, wanted, known))
     return len(wanted) == len(known) and all(map(_fits, wanted, known))
@@ -106,14 +107,14 @@ def _fits(one: str, other: str) -> bool:
 
 
 def core_named(name: str) -> Core:
-    """One of :data:`CORES`."""
+    """The core of that name among :data:`CORES`; an error for an unknown one."""
     if name not in CORES:
         raise BoardError(f"no core is called {name!r}{did_you_mean(name, CORES)} (known: {', '.join(CORES)})")
     return CORES[name]
 
 
 def unknown_chip(name: str, others: Sequence[str] = ()) -> BoardError:
-    """What to say of a target that nobody knows."""
+    """The error for an unknown target."""
     known = [*known_chips(), *others]
     return BoardError(
         f"no chip is called {name!r}{did_you_mean(name, known)}; uaccel knows {', '.join(known_chips())}; "
@@ -132,7 +133,7 @@ def _chip(name: str, row: dict[str, Any]) -> Chip:
     )
 
 
-# The text of a board file for a chip: memories and core, the session through a debug probe, no driver and no clock.
+# Board files for a chip: memories and core, with the session through a debug probe, without drivers or clock setup.
 
 _COMMENT_WIDTH: Final = 110
 _GUESS: Final = "A guess, since no list of memories tells the clock after reset: what is told in seconds depends on it."
@@ -196,7 +197,7 @@ def _comment(text: str) -> list[str]:
     return textwrap.wrap(text, _COMMENT_WIDTH, initial_indent="# ", subsequent_indent="# ")
 
 
-# A starting point for a board of one's own: a board that works, under another name, with every choice explained.
+# Starter files: a board that works, under another name and with every choice explained, for a board of one's own.
 
 _WIDTH: Final = 110
 _ABOUT: Final = {
@@ -239,7 +240,7 @@ def starter_text(like: Board, name: str, port: str | None) -> str:
 
 
 def _explained(text: str, header: str, about: str) -> str:
-    """With a comment before the first such section, and before any comment that it has."""
+    """The text with ``about`` as a comment before the first such section, above any comment that the section has."""
 
     def insert(match: re.Match[str]) -> str:
         return _commented(about) + ("\n" if match[1] else "") + match[0]

@@ -1,4 +1,4 @@
-"""CMSIS-Packs: what they say of chips."""
+"""Reads chips out of CMSIS-Packs: their core, flash and RAM, for a board file."""
 
 from __future__ import annotations
 
@@ -17,12 +17,13 @@ from uaccel.board.chips import CLOCK_HZ, Chip, core_named
 from uaccel.errors import BoardError
 from uaccel.util.text import did_you_mean
 
-# The description in a CMSIS-Pack (``.pdsc``): which devices it names, and what it says of their processors, memories
-# and flash algorithms. Packs come from anywhere: no entity is expanded, and what is kept is bounded.
+# The description in a CMSIS-Pack (``.pdsc``): its devices, with their processors, memories and flash algorithms.
+#
+# Packs come from anywhere: document types are refused, so that no entity is expanded, and what is kept is bounded.
 
 Attributes = dict[str, str]
 
-# What is said of one holds for those inside it, unless they say it anew.
+# Nested elements. Facts of one hold for those inside it, unless these state them anew.
 LEVELS: Final = ("family", "subFamily", "device", "variant")
 FACTS: Final = ("processor", "memory", "algorithm")
 MOST_ELEMENTS: Final = 200_000
@@ -30,19 +31,19 @@ DEEPEST: Final = 32
 
 
 class PdscError(Exception):
-    """What is wrong with the description, in words."""
+    """Says what is wrong with the description."""
 
 
 @dataclass
 class Device:
-    """A device, a variant of one, or a family of them."""
+    """Describes a device, a variant of one, or a family; ``parent`` is the level around it."""
 
     name: str
     parent: Device | None = None
     facts: list[tuple[str, Attributes]] = field(default_factory=list)
 
     def all_of(self, kind: str) -> Iterator[Attributes]:
-        """Those of the families that it is of come first."""
+        """All facts of a kind, those of outer levels first, so that later ones override them."""
         if self.parent is not None:
             yield from self.parent.all_of(kind)
         yield from (attributes for fact, attributes in self.facts if fact == kind)
@@ -100,7 +101,7 @@ class _Reader:
 
 
 def _name(tag: str, attributes: Attributes) -> str:
-    """As debuggers call it. It goes into files and onto terminals."""
+    """The name of a level, as debuggers use it; that of a device must be harmless in files and on terminals."""
     name = attributes.get("Dname") or attributes.get("Dvariant", "")
     plain = name.isascii() and name.isprintable() and len(name) <= 100 and not set(name) & set("\"'\\")
     if tag in ("device", "variant") and not (name and plain):
@@ -108,13 +109,13 @@ def _name(tag: str, attributes: Attributes) -> str:
     return name
 
 
-# Chips out of CMSIS-Packs: files that a user names, and those that pyOCD has installed.
+# Chips out of packs: of a file that a user names, and of those that pyOCD has installed.
 
 LARGEST: Final = 64 << 20  # Bytes of a description; those of the largest families have ten million.
 MOST_FILES: Final = 100_000
-SHOWN: Final = 8
+SHOWN: Final = 8  # Devices that a message lists.
 KIB: Final = 1 << 10
-LEAST_FLASH, LEAST_RAM = 8 * KIB, 2 * KIB  # What is smaller holds options, or is kept over resets.
+LEAST_FLASH, LEAST_RAM = 8 * KIB, 2 * KIB  # Smaller areas hold option bytes, or are backup RAM.
 ADDRESSES: Final = 1 << 32
 
 Span = tuple[int, int]  # Origin and length.
@@ -128,7 +129,7 @@ _PLAIN: Final = {
     "Cortex-M3": "cortex-m3",
     "SC300": "cortex-m3",
 }
-# Without floats, with those of single precision, and with both.
+# Cores by their floating point unit: none, single precision, single and double.
 _BY_FPU: Final = {
     "Cortex-M4": ("cortex-m4", "cortex-m4f", "cortex-m4f"),
     "Cortex-M7": ("cortex-m7", "cortex-m7f", "cortex-m7fd"),
@@ -138,7 +139,7 @@ _HELIUM: Final = ("Cortex-M55", "Cortex-M85")
 
 
 def chip_in_pack(file: Path, name: str, core: str) -> Chip:
-    """Of a pack that the user names; without a name the one device that it has."""
+    """A chip in a pack that the user names; without a name the only device that the pack has."""
     devices = _devices(file)
     if not devices:
         raise BoardError(f"{file} describes no device; wanted a pack of a chip's maker (a DFP)")
@@ -152,7 +153,7 @@ def chip_in_pack(file: Path, name: str, core: str) -> Chip:
 
 
 def chip_in_installed_packs(name: str, core: str) -> Chip | None:
-    """Of those that 'pyocd pack install' has fetched, the newest first. Packs that cannot be read have no devices."""
+    """A chip in the packs that 'pyocd pack install' fetched, the newest first; unreadable packs are skipped."""
     for file in _installed():
         try:
             device = _find(_devices(file), name)
@@ -164,7 +165,7 @@ def chip_in_installed_packs(name: str, core: str) -> Chip | None:
 
 
 def target_name(name: str) -> str:
-    """As pyOCD has it."""
+    """A device's name as pyOCD spells targets."""
     return re.sub(r"[^a-z0-9_]+", "_", name.lower())
 
 
@@ -185,7 +186,7 @@ def _installed() -> Iterator[Path]:
 
 
 def packs_folder() -> Path:
-    """Where pyOCD's pack manager keeps them."""
+    """The folder in which pyOCD's pack manager keeps packs."""
     name, home = "cmsis-pack-manager", Path.home()
     if sys.platform == "win32":
         return Path(os.environ.get("LOCALAPPDATA", home)) / name / name
@@ -239,7 +240,8 @@ def _chip(file: Path, device: Device, core: str) -> Chip:
 
 
 def _processor(device: Device, core: str) -> tuple[str | None, str]:
-    """Its name, where it has one, and which of our cores it is."""
+    """The name of the device's processor, where it has one, and its core by our name. ``core`` chooses among several
+    processors, and stands in for a single one that is unknown here."""
     parts: dict[str | None, Attributes] = {}
     for said in device.all_of("processor"):
         parts[said.get("Pname")] = {**parts.get(said.get("Pname"), {}), **said}
@@ -271,7 +273,8 @@ def _core(said: Attributes) -> str | None:
 
 
 def _memories(device: Device) -> list[Attributes]:
-    """By name or, in old packs, by kind and number. What is another's address once more is left out."""
+    """The memories of a device, by name or, in old packs, by kind and number; the innermost level wins. Aliases, which
+    are other memories at a second address, are left out."""
     found: dict[tuple[str, str | None], Attributes] = {}
     for number, said in enumerate(device.all_of("memory")):
         found[said.get("name") or said.get("id") or str(number), said.get("Pname")] = said
@@ -284,7 +287,10 @@ def _access(said: Attributes) -> str:
 
 
 def _flash(device: Device, memories: list[Attributes]) -> Span:
-    """What an algorithm can write, as far as it can; where the start-up code belongs, if that is said."""
+    """The flash for code: memory that an algorithm of the pack can write, joined where it touches.
+
+    Of several areas the one is taken that the pack marks for start-up, else the default one, else the lowest.
+    """
     areas = [(said, _span(said)) for said in memories if "w" not in _access(said) and _access(said)]
     writers = [said for said in device.all_of("algorithm") if said.get("style", "Keil").lower() == "keil"]
     shared = [(said, _overlap(span, _span(writer))) for said, span in areas for writer in writers]
@@ -300,7 +306,7 @@ def _flash(device: Device, memories: list[Attributes]) -> Span:
 
 
 def _ram(memories: list[Attributes]) -> list[Span]:
-    """What is there without further ado, where the pack says so; the largest first."""
+    """The areas of RAM, the largest first; if the pack marks some as usable by default, these alone."""
     areas = [said for said in memories if {"r", "w"} <= set(_access(said)) and "p" not in _access(said)]
     usual = [said for said in areas if said.get("default") in _YES] or areas
     found = [span for span in _joined([_span(said) for said in usual]) if span[1] >= LEAST_RAM]
@@ -329,7 +335,8 @@ def _overlap(one: Span, other: Span) -> Span:
 
 
 def _joined(spans: list[Span]) -> list[Span]:
-    """Those that touch are one, in whole KiB, since board files have them so."""
+    """Spans joined where they touch or overlap, in order. Origins are rounded up to 16 bytes, as the linker script
+    needs them, and lengths down to whole KiB, as board files write them."""
     found: list[Span] = []
     for origin, length in sorted(span for span in spans if span[1]):
         if found and origin <= sum(found[-1]):

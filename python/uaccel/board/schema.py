@@ -1,4 +1,4 @@
-"""Tables of a board file, checked and made a Board."""
+"""Checks the tables of a board file and makes a :class:`~uaccel.board.types.Board` of them; finds board files."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from uaccel.errors import BoardError
 from uaccel.util.files import data_dir
 from uaccel.util.text import did_you_mean
 
-# From the tables of a board file to a :class:`Board`, and the rules that hold between them.
+# Reading a board file: each table by itself, then the rules that hold between tables.
 
 _SECTIONS: Final = (
     "description",
@@ -96,7 +96,7 @@ def board_from_source(source: TomlSource) -> types.Board:
 
 
 def _keys(kind: type[Any], *more: str) -> tuple[str, ...]:
-    """A section may hold what its dataclass does."""
+    """The keys that a section may have: the fields of its dataclass, and ``more``."""
     return (*more, *(entry.name for entry in fields(kind)))
 
 
@@ -158,7 +158,7 @@ def _toolchain(table: Table) -> str:
 
 
 def _compiler_flags(table: Table, key: str) -> tuple[str, ...]:
-    """They go through CMake and a shell, which both give other characters a meaning."""
+    """Flags of plain characters: they go through CMake and a shell, which both give other ones a meaning."""
     flags = table.strings(key)
     for flag in flags:
         if not re.fullmatch(r"-[\w.,:=+/@%^~-]+", flag, re.ASCII):
@@ -372,7 +372,7 @@ def _at_least_one(table: Table, key: str) -> tuple[str, ...]:
 
 
 def _check_vectors(board: types.Board) -> None:
-    """On Cortex-M the vector table begins the first flash, and lies at a multiple of its size as a power of two."""
+    """On Cortex-M the vector table begins the first flash, aligned to its size, rounded up to a power of two."""
     if not board.cpu.arch.startswith("arm"):
         return
     step = 1 << (_VECTOR_BYTES * (_EXCEPTIONS + board.interrupts) - 1).bit_length()
@@ -385,7 +385,8 @@ def _check_vectors(board: types.Board) -> None:
 
 
 def _check_accelerator_memories(board: types.Board) -> None:
-    """Under QEMU a model of a device reaches the RAM alone that a shared file stands behind; hardware is its own."""
+    """Under QEMU a model of a device reaches only the RAM that is a shared file; devices of a real board reach what the
+    board file says."""
     for run in board.runs:
         if not isinstance(run, types.QemuRun) or board.devices:
             continue
@@ -399,7 +400,7 @@ def _check_accelerator_memories(board: types.Board) -> None:
                 )
 
 
-# Finding board files: those that come with uaccel, by name, and anybody's, by path.
+# Finding board files: those that come with uaccel by name, a user's own by path.
 
 
 def load_board(name_or_path: str | Path) -> types.Board:

@@ -1,4 +1,4 @@
-"""TOML tables that know the line of each value."""
+"""Reads TOML files so that errors can name the line of a key, and gives typed access to their tables."""
 
 from __future__ import annotations
 
@@ -12,7 +12,9 @@ from uaccel.errors import BoardError
 from uaccel.util.files import TomlError, parse_toml
 from uaccel.util.text import did_you_mean
 
-# A TOML file whose keys know their lines, so that an error can name the place.
+# Lines of keys. Python's TOML reader gives lines of syntax errors only, so a small tokeniser finds those of keys.
+#
+# It runs after that reader has accepted the file, and so may rely on valid syntax.
 
 # Where a value stands: ``("memory", 1, "origin")`` is the origin of the second ``[[memory]]``.
 KeyPath = tuple[str | int, ...]
@@ -31,7 +33,7 @@ _TOKEN: Final = re.compile(
 
 @dataclass(frozen=True)
 class TomlSource:
-    """The contents of one TOML file, and the line of each of its keys."""
+    """Holds the contents of one TOML file, and the line of each of its keys."""
 
     path: Path
     data: dict[str, Any]
@@ -68,7 +70,7 @@ def read_toml(path: Path) -> TomlSource:
 
 
 def _syntax_error(path: Path, text: str, message: str) -> str:
-    """TOML's own words, with the line moved to where every other message has it."""
+    """The reader's message, with the line moved to the front, where every other message has it."""
     place = re.search(r" \(at line (\d+), column (\d+)\)$", message)
     if place is None:  # "(at end of document)"
         return f"{path}:{len(text.splitlines()) or 1}: not valid TOML: {message}"
@@ -134,9 +136,7 @@ def _key(tokens: list[str]) -> KeyPath:
     return tuple(token.strip("\"'") for token in tokens if token != ".")
 
 
-# Typed access to a table of a TOML file.
-#
-# What is wrong is said with its line, what was seen and what was wanted.
+# Typed access to a table: an error names the line, what was found and what was wanted.
 
 _ADDRESS_LIMIT: Final = 1 << 32
 _UNITS: Final = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
@@ -152,7 +152,7 @@ _Choice = TypeVar("_Choice", bound=str)
 
 
 class Table:
-    """One table, with the keys it may have; an unknown one is an error before any that is missing."""
+    """Gives typed access to one table. Unknown keys are reported first: a missing one is often mistyped."""
 
     def __init__(self, source: TomlSource, path: KeyPath, data: dict[str, Any], keys: Sequence[str]) -> None:
         self.source = source
@@ -164,7 +164,7 @@ class Table:
                 raise self.error(f"unknown key {key!r} in {self}{near} (known: {', '.join(keys)})", key)
 
     def __str__(self) -> str:
-        """How a person would name it."""
+        """The table as it is written in the file: ``[cpu]``, or ``[[memory]] number 2``."""
         if not self.path:
             return "the file"
         names = ".".join(str(name) for name in self.path if isinstance(name, str))

@@ -1,4 +1,4 @@
-"""What a board file and a port say."""
+"""Defines what a board file says, as plain data, and reads ports: the folders of C for a family of boards."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from uaccel.board.toml_table import KeyPath, Table, TomlSource, read_toml
 from uaccel.util.files import data_dir
 from uaccel.util.text import did_you_mean
 
-# Board ports: folders of C, and a ``port.toml`` that says for which processors and what it must know of a board.
+# Ports: folders of C, with a ``port.toml`` that says for which processors they are and what they must know of a board.
 
 MANIFEST: Final = "port.toml"
-CORE: Final = "core"  # In ``shared``: the folder of whichever processor the board has.
+CORE: Final = "core"  # Stands in ``shared`` for the folder of the board's processor.
 NATIVE, STDIO, UART = "native", "stdio", "uart"
 SettingType = Literal["integer", "string", "boolean"]
 SettingValue = int | str | bool
@@ -28,7 +28,7 @@ _WANTED: Final[dict[SettingType, str]] = {"integer": "an integer", "string": "a 
 
 @dataclass(frozen=True)
 class Setting:
-    """Something that a port must know about a board; a board may leave it out where it has a default."""
+    """Describes something that a port must know about a board; a board may leave it out where it has a default."""
 
     name: str
     type: SettingType
@@ -39,7 +39,7 @@ class Setting:
 
 @dataclass(frozen=True)
 class Port:
-    """One port: ``name`` is its folder's."""
+    """Describes a port; its ``name`` is that of its folder."""
 
     name: str
     folder: Path
@@ -56,12 +56,12 @@ class Port:
 
 
 def ports_folder() -> Path:
-    """Where the ports lie that come with uaccel."""
+    """The folder of the ports that come with uaccel."""
     return data_dir("firmware") / "ports"
 
 
 def available_ports() -> dict[str, Path]:
-    """Their folders, by name."""
+    """The folders of the ports that come with uaccel, by name."""
     return {manifest.parent.name: manifest.parent for manifest in sorted(ports_folder().glob(f"*/{MANIFEST}"))}
 
 
@@ -95,7 +95,7 @@ def core_folder(arch: str) -> str:
 
 
 def _names(source: TomlSource) -> tuple[str, ...]:
-    """None where they stand in no table, which the reader of it refuses."""
+    """The names of a port's settings; none where they are in no table, which its reader then refuses."""
     settings = source.data["settings"]
     return tuple(settings) if isinstance(settings, dict) else ()
 
@@ -121,7 +121,7 @@ def _pattern(table: Table, kind: SettingType) -> str:
 
 
 def settings_of(file: Table, port: Port) -> Mapping[str, SettingValue]:
-    """What a board file gives for each of the port's settings."""
+    """The value of each of the port's settings, from the board file or by default."""
     table = file.table("settings", [setting.name for setting in port.settings]) if "settings" in file else None
     values: dict[str, SettingValue] = {}
     for setting in port.settings:
@@ -143,7 +143,7 @@ def _value(table: Table, setting: Setting) -> SettingValue:
 
 
 def unknown_port(name: str) -> str:
-    """What to say of a port that is not there."""
+    """The message for a port that is not there."""
     known = available_ports()
     return (
         f"there is no port {name!r}{did_you_mean(name, known)} (known: {', '.join(known)}; "
@@ -151,7 +151,7 @@ def unknown_port(name: str) -> str:
     )
 
 
-# What a board file says, as plain data: a section is a class, and its keys are the fields.
+# Boards as plain data: a section of a board file is a class, and its keys are the fields.
 
 Arch = Literal["native", "armv6m", "armv7m", "armv7em", "armv8m", "armv8.1m", "rv32"]
 Feature = Literal["fpu", "dsp", "helium", "rvv"]
@@ -162,14 +162,14 @@ RtlCore = Literal["vexriscv"]
 Proven = Literal["here", "hardware", "emulated", "simulated", "linked"]
 
 DEFAULT_STACK = 8192
-# Boards of ours that somebody has run the tests of real boards on (tests/boards/test_hardware.py).
+# Names of boards that come with uaccel and have passed the tests of real boards (tests/boards/test_hardware.py).
 ON_HARDWARE: frozenset[str] = frozenset()
-INTERRUPTS_A_STEP = 32  # Interrupt controllers have them in such portions.
+INTERRUPTS_A_STEP = 32  # Interrupt controllers have interrupts in multiples of this number.
 
 
 @dataclass(frozen=True)
 class Cpu:
-    """The processor, and how code for it is compiled."""
+    """Describes the processor, and how code for it is compiled."""
 
     name: str  # As its maker calls it, for example ``cortex-m4``.
     arch: Arch
@@ -181,13 +181,13 @@ class Cpu:
 
 @dataclass(frozen=True)
 class Memory:
-    """A range of addresses."""
+    """Describes a memory: a range of addresses of one kind."""
 
     name: str
     kind: MemoryKind
     origin: int
     length: int
-    accelerator: bool = False  # An accelerator reaches it: its register window and the buffers of its DMA belong here.
+    accelerator: bool = False  # Whether an accelerator reaches it: the buffers of its DMA must lie in such a memory.
     wait_states: int = 0  # Cycles that the CPU waits for code that it did not fetch ahead.
 
     @property
@@ -198,7 +198,7 @@ class Memory:
 
 @dataclass(frozen=True)
 class Device:
-    """An accelerator that the board itself has."""
+    """Describes an accelerator that the board itself has."""
 
     name: str  # The accelerator's.
     base: int  # Where its registers lie.
@@ -207,39 +207,39 @@ class Device:
 
 @dataclass(frozen=True)
 class StdioConsole:
-    """Standard input and output of a native process."""
+    """Stands for standard input and output of a native process."""
 
     kind: ClassVar[Literal["stdio"]] = "stdio"
 
 
 @dataclass(frozen=True)
 class UartConsole:
-    """A UART; the port's source knows its registers."""
+    """Describes a UART; the port's source knows its registers."""
 
     kind: ClassVar[Literal["uart"]] = "uart"
     base: int
     baud: int
     irq: int  # The number of its interrupt at the CPU's interrupt controller.
-    clock_hz: int | None = None  # What the baud rate is divided from, where that is not the timer's clock.
+    clock_hz: int | None = None  # The clock that the baud rate is divided from, where that is not the timer's.
 
 
 @dataclass(frozen=True)
 class SemihostingConsole:
-    """The debugger's: firmware stops, and the debugger or the emulator reads and writes for it."""
+    """Stands for semihosting: firmware stops, and the debugger or the emulator reads and writes for it."""
 
     kind: ClassVar[Literal["semihosting"]] = "semihosting"
 
 
 @dataclass(frozen=True)
 class RttConsole:
-    """Two rings in RAM, which a debug probe reads and writes."""
+    """Stands for two rings in RAM, which a debug probe reads and writes."""
 
     kind: ClassVar[Literal["rtt"]] = "rtt"
 
 
 @dataclass(frozen=True)
 class Timer:
-    """What measures time on the board."""
+    """Describes what measures time on the board."""
 
     kind: TimerKind
     hz: int  # 0 where there is none.
@@ -248,29 +248,29 @@ class Timer:
 
 @dataclass(frozen=True)
 class HostRun:
-    """As a process of this computer."""
+    """Runs firmware as a process of this computer."""
 
     kind: ClassVar[Literal["host"]] = "host"
 
 
 @dataclass(frozen=True)
 class QemuRun:
-    """Under QEMU."""
+    """Runs firmware under QEMU."""
 
     kind: ClassVar[Literal["qemu"]] = "qemu"
     system: str  # ``arm`` for ``qemu-system-arm``.
     machine: str
     cpu: str | None = None
-    ram_origin: int | None = None  # Where the machine's main RAM lies: what a shared memory file can stand behind.
+    ram_origin: int | None = None  # Where the machine's main RAM lies, which can be a shared memory file.
     ram_length: int | None = None
-    serial: int = 0  # Which of the machine's serial lines the console is.
+    serial: int = 0  # The number of the machine's serial line that is the console.
     args: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
 class RtlRun:
-    """As RTL, which Verilator simulates. Cycles that a bus waits for the first word of a burst, and for each further
-    one, of flash and of all other memories."""
+    """Runs firmware on a core as RTL, which Verilator simulates. The fields are cycles that a bus waits for the first
+    word of a burst and for each further one, from flash and from all other memories."""
 
     kind: ClassVar[Literal["rtl"]] = "rtl"
     core: RtlCore
@@ -282,7 +282,7 @@ class RtlRun:
 
 @dataclass(frozen=True)
 class SerialRun:
-    """On the real board, over its serial line."""
+    """Runs firmware on the real board, over its serial line."""
 
     kind: ClassVar[Literal["serial"]] = "serial"
     port: str = "auto"  # A device path, a URL, or ``auto``: found by ``usb`` and ``serial_number``.
@@ -292,7 +292,7 @@ class SerialRun:
 
 @dataclass(frozen=True)
 class OpenOcdFlash:
-    """Flashed by OpenOCD."""
+    """Flashes by OpenOCD."""
 
     tool: ClassVar[Literal["openocd"]] = "openocd"
     config: tuple[str, ...]
@@ -301,7 +301,7 @@ class OpenOcdFlash:
 
 @dataclass(frozen=True)
 class PyOcdFlash:
-    """Flashed by pyOCD."""
+    """Flashes by pyOCD."""
 
     tool: ClassVar[Literal["pyocd"]] = "pyocd"
     target: str
@@ -312,7 +312,7 @@ class PyOcdFlash:
 
 @dataclass(frozen=True)
 class CommandFlash:
-    """Flashed by a program of the user's own; ``{elf}`` and ``{port}`` stand for those."""
+    """Flashes by a program of the user's own; ``{elf}`` and ``{port}`` stand for firmware and serial port."""
 
     tool: ClassVar[Literal["command"]] = "command"
     command: tuple[str, ...]
@@ -339,12 +339,12 @@ class Board:
     flash: Flash | None
     stack: int  # Bytes of stack for the firmware.
     devices: tuple[Device, ...]
-    settings: Mapping[str, SettingValue]  # What its port asks for beyond the rest: every setting of the port, by name.
+    settings: Mapping[str, SettingValue]  # Every setting of its port, by name.
     source: TomlSource = field(repr=False, compare=False)
 
     @property
     def interrupts(self) -> int:
-        """How many its vector table must have room for."""
+        """The number of interrupts that its vector table must have room for."""
         console = self.console.irq if isinstance(self.console, UartConsole) else 0
         last = max([console, *(device.irq or 0 for device in self.devices)])
         return (last // INTERRUPTS_A_STEP + 1) * INTERRUPTS_A_STEP
@@ -356,7 +356,8 @@ class Board:
 
     @property
     def proven(self) -> Proven:
-        """How its firmware was seen to work: here, on its own hardware, under an emulator, as RTL; ``linked``: no."""
+        """How its firmware was seen to work: here, on hardware, under an emulator, as RTL; or not at all:
+        ``linked``."""
         if any(isinstance(run, HostRun) for run in self.runs):
             return "here"
         if self.name in ON_HARDWARE:

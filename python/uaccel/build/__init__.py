@@ -1,1 +1,1 @@
-"""From an archive to firmware: projects, programs outside, linking."""
+"""Makes firmware of an archive: projects, tools, linker scripts, and what the linked firmware takes."""

@@ -1,4 +1,4 @@
-"""Looking into an archive, and which devices it wants."""
+"""Reads and checks the metadata of a Model Library Format archive, and tells which devices its project needs."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from uaccel.model import ModelFile
 from uaccel.util.favour import Favour
 from uaccel.util.files import data_dir, parse_json
 
-# The form of ``metadata.json`` of an archive, as far as uaccel reads it.
+# The form of an archive's ``metadata.json``, as far as uaccel reads it.
 
 _SIZES: Final = Named(Fields({"size": WHOLE}))
 _MAIN: Final = Fields(
@@ -90,7 +90,7 @@ _OWN: Final = Fields(
         "warnings": Rows(TEXT),
         "state": Fields({"bytes": WHOLE, "tensors": _TENSORS}),
     },
-    loose=True,  # what reads a key says so where it is missing
+    loose=True,  # whoever reads a key complains if it is missing
 )
 _MODULE: Final = Fields({"memory": Fields({"functions": Fields({"main": Rows(_MAIN)})})})
 FOREIGN: Final = Fields({"modules": Named(OBJECT, in_c=True)}, loose=True)
@@ -98,27 +98,26 @@ OWN: Final = Fields({"modules": Named(_MODULE, in_c=True), "uaccel": _OWN}, loos
 
 
 def wrong_with(document: dict[str, Any]) -> str:
-    """What is not as it should be, and where; empty where all is. Of another compiler's archive there are no facts."""
+    """The first thing that is wrong with metadata, and where; empty if nothing is. An archive of another compiler has
+    no facts of uaccel's to check."""
     return complaint(document, OWN if "uaccel" in document else FOREIGN)
 
 
-# Looking into a Model Library Format archive without unpacking it.
+# Reading an archive without unpacking it: its metadata, and the model to compare firmware with.
 #
-# What a project is made of the Project API server takes out of the archive, and checks it all then; what is needed
-# beside
-# that is its metadata, and the model to hold firmware against.
+# The Project API server unpacks and checks everything else when it makes a project.
 
 METADATA: Final = "metadata.json"
-ZIP: Final = b"PK\3\4"
-VERSION: Final = 7
-LONGEST: Final = 1 << 26
-LONGEST_MODEL: Final = 1 << 28
+ZIP: Final = b"PK\3\4"  # The first bytes of a zip.
+VERSION: Final = 7  # The supported version of the Model Library Format.
+LONGEST: Final = 1 << 26  # Bytes of metadata that are read, at most.
+LONGEST_MODEL: Final = 1 << 28  # Bytes of a model that are read, at most.
 MOST_MEMBERS: Final = 10_000
 
 
 @dataclass(frozen=True)
 class Metadata:
-    """``metadata.json`` of an archive, as text and as data of the form that ``metadata_form`` states."""
+    """Holds ``metadata.json`` of an archive, as text and as data that has been checked against its form."""
 
     text: bytes
     data: dict[str, Any]
@@ -140,12 +139,12 @@ class Metadata:
 
     @property
     def favour(self) -> str:
-        """What the compilation saved; an archive of an older uaccel does not say."""
+        """What the compilation was optimised for; ``balanced`` where an archive of an older uaccel does not say."""
         return str(self._own.get("favour", Favour.balanced.value))
 
     @property
     def requires(self) -> list[str]:
-        """What its kernels need of the CPU beyond its base architecture."""
+        """The CPU features that its kernels need beyond the base architecture."""
         return list(self._own.get("requires", []))
 
     @property
@@ -156,12 +155,12 @@ class Metadata:
 
     @property
     def main(self) -> dict[str, Any]:
-        """What memory the run function takes."""
+        """The memory that the run function takes."""
         main: dict[str, Any] = self.at("modules", self.model, "memory", "functions", "main", 0)
         return main
 
     def at(self, *keys: str | int) -> Any:
-        """What stands there; an archive that lacks it is not uaccel's."""
+        """The value at a path of keys; an archive that lacks it is not uaccel's."""
         value: Any = self.data
         try:
             for key in keys:
@@ -173,7 +172,7 @@ class Metadata:
 
 
 def read_metadata(archive: Path) -> Metadata:
-    """Refuses, in one line, what is no archive of this format; its other members are not looked at."""
+    """The metadata of an archive; a file of another format is refused. Other members are not looked at."""
     kind = "a folder" if archive.is_dir() else "a zip" if _begin(archive) == ZIP else ""
     if kind:
         wanted = "projects are made of the tar that 'uaccel compile -o X.tar' writes"
@@ -185,7 +184,8 @@ def read_metadata(archive: Path) -> Metadata:
 
 
 def read_model(archive: Path, metadata: Metadata) -> ModelFile:
-    """The model that the archive was made of: with the shapes and the weights that its own file may have left out."""
+    """The model that the archive was made of, with the shapes and weights that its own file may have left out. It must
+    have the digest that the metadata states."""
     name, digest = metadata.at("uaccel", "model", "file"), metadata.at("uaccel", "model").get("file_sha256")
     data = _content(archive, name, LONGEST_MODEL) if name is not None else None
     if data is None:
@@ -204,7 +204,7 @@ def _begin(file: Path) -> bytes:
 
 
 def _content(archive: Path, name: str, longest: int) -> bytes | None:
-    """Of one member; None where it is not there."""
+    """The content of one member; None where it is not there."""
     try:
         with archive.open("rb") as stream, tarfile.open(fileobj=stream, mode="r:") as tar:
             return _find(archive, tar, name, longest)
@@ -247,15 +247,15 @@ def _parse(archive: Path, text: bytes) -> Metadata:
     return Metadata(text, data)
 
 
-# The devices of a project's accelerators: their models, and the C that names them.
+# Devices of a project's accelerators: their models, and the C that names them.
 
-# Of a project: below it one folder for each accelerator, with ``driver`` and ``device``.
+# The folder in a project that has one folder for each accelerator, with ``driver`` and ``device``.
 FOLDER: Final = "accelerators"
 
 
 @dataclass(frozen=True)
 class DeviceModel:
-    """``folder`` holds its sources, itself or below."""
+    """Describes the model of a device; its sources lie in ``folder`` or below."""
 
     name: str
     folder: Path
@@ -270,25 +270,26 @@ class DeviceModel:
 
     @property
     def build(self) -> DeviceBuild:
-        """What else it takes."""
+        """Compiler flags, include folders and libraries that it needs."""
         file = self.folder / FILE
         return DeviceBuild.of(file.read_text(encoding="utf-8")) if file.is_file() else DeviceBuild()
 
 
 def project_devices(project: Path) -> list[DeviceModel]:
-    """Of the accelerators that the project's model uses."""
+    """The devices of the accelerators that the project's model uses."""
     folders = sorted((project / FOLDER).glob("*/device"))
     return [DeviceModel(folder.parent.name, folder) for folder in folders if folder.is_dir()]
 
 
 def project_unit(project: Path) -> Path | None:
-    """Of the accelerator whose custom instructions its model uses, the folder; None without one that has RTL."""
+    """The folder of the accelerator whose custom instructions the project's model uses; None without one that has
+    RTL."""
     found = sorted(path.parent for path in (project / FOLDER).glob("*/unit") if (path.parent / "rtl").is_dir())
     return found[0] if found else None
 
 
 def hal_folders(board: Board) -> list[Path]:
-    """The sources that bring drivers to their devices on this board: folders of ``firmware/ports``."""
+    """The folders of ``firmware/ports`` through which drivers reach their devices on this board."""
     if board.cpu.arch == "native":
         names = ["hal_common", "hal_plain", "hal_host", "device_rack", "device_library"]
     else:
@@ -299,7 +300,7 @@ def hal_folders(board: Board) -> list[Path]:
 
 
 def runs_models(board: Board) -> bool:
-    """Whether models of devices can run behind the board: an emulator shares its RAM with them, a simulator its bus."""
+    """Whether models of devices can run beside the board: an emulator shares its RAM with them, a simulator its bus."""
     return any(isinstance(run, RtlRun) or (isinstance(run, QemuRun) and run.ram_origin) for run in board.runs)
 
 

@@ -1,4 +1,7 @@
-"""What a project's server must know, and JSON held to a stated form."""
+"""Writes and reads ``board/board.json``, by which a project's server knows its board without a board file.
+
+It also has the command lines of flashing tools and of QEMU, and checks JSON documents against a stated form.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +29,7 @@ from uaccel.cycles.estimate import Timing
 from uaccel.errors import UaccelError
 from uaccel.util.files import parse_json
 
-# What is called to flash or to reset a board: the one place that knows the tools' command lines.
+# Commands that flash or reset a board: the one place that knows the tools' command lines.
 
 # Stands for the firmware, as ``{port}`` does for the serial port and ``{board}`` for the board file's folder.
 ELF: Final = "{elf}"
@@ -34,14 +37,15 @@ ELF: Final = "{elf}"
 
 @dataclass(frozen=True)
 class ToolCall:
-    """One call, in the folder of the board file or in that of the firmware."""
+    """Describes one call of a tool, in the folder of the board file or in that of the firmware."""
 
     folder: Literal["board", "build"]
     command: tuple[str, ...]
 
 
 def flash_steps(flash: Flash) -> list[ToolCall]:
-    """One after the other. OpenOCD runs beside the firmware: its scripts would take a whole path apart at blanks."""
+    """The calls that flash a board, in order. OpenOCD runs beside the firmware and names it without a path, since its
+    scripts would take a path apart at blanks."""
     if isinstance(flash, OpenOcdFlash):
         return [_openocd(flash, "program firmware.elf verify reset exit")]
     if isinstance(flash, PyOcdFlash):
@@ -50,7 +54,7 @@ def flash_steps(flash: Flash) -> list[ToolCall]:
 
 
 def reset_steps(flash: Flash) -> list[ToolCall]:
-    """None where the user's own command is not given."""
+    """The calls that reset a board; none where the user gives no command for it."""
     if isinstance(flash, OpenOcdFlash):
         return [_openocd(flash, "init; reset run; shutdown")]
     if isinstance(flash, PyOcdFlash):
@@ -59,31 +63,33 @@ def reset_steps(flash: Flash) -> list[ToolCall]:
 
 
 def _openocd(flash: OpenOcdFlash, task: str) -> ToolCall:
-    """Its configuration may lie beside the board file."""
+    """A call of OpenOCD, whose configuration may lie beside the board file."""
     words = ["openocd", "-s", "{board}", *(word for file in flash.config for word in ("-f", file))]
     words += [word for command in (*flash.commands, task) for word in ("-c", command)]
     return ToolCall("build", tuple(words))
 
 
 def _pyocd(flash: PyOcdFlash, task: str, *what: str) -> ToolCall:
-    """Runs where the board file is, as its own configuration (pyocd.yaml) may be; does not wait for a probe."""
+    """A call of pyOCD, which does not wait for a probe. It runs where the board file lies, as its configuration
+    (pyocd.yaml) may lie there too."""
     pack = () if flash.pack is None else ("--pack", flash.pack)
     return ToolCall("board", ("pyocd", task, "--no-wait", "--target", flash.target, *pack, *flash.options, *what))
 
 
-# What a JSON document must look like where anybody may have written it: stated as data, and held to it once.
+# Forms of JSON documents: what one must look like that anybody may have written, stated as data and checked once.
 #
-# What is read out of a document later is of the types that its form states. More keys may stand in it.
+# After the check, values have the types that the form states, and readers need no checks of their own. A document may
+# have more keys than its form.
 
-LARGEST: Final = 1 << 40  # Of sizes, shapes and counts.
+LARGEST: Final = 1 << 40  # The largest size, extent or count that is accepted.
 MOST_DIMENSIONS: Final = 32
 IDENTIFIER: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-LONGEST_SHOWN: Final = 60
+LONGEST_SHOWN: Final = 60  # Characters of a wrong value that a message shows.
 
 
 @dataclass(frozen=True)
 class Value:
-    """One value that ``holds``; ``words`` say what is wanted."""
+    """Accepts a single value for which ``holds`` is true; ``words`` say what is wanted."""
 
     words: str
     holds: Callable[[Any], bool]
@@ -91,7 +97,7 @@ class Value:
 
 @dataclass(frozen=True)
 class Rows:
-    """A list of ``least`` entries or more."""
+    """Accepts a list of ``least`` entries or more, all of one form."""
 
     each: Form
     least: int = 0
@@ -99,14 +105,14 @@ class Rows:
 
 @dataclass(frozen=True)
 class Maybe:
-    """What may be null."""
+    """Accepts null, or the inner form."""
 
     inner: Form
 
 
 @dataclass(frozen=True)
 class Named:
-    """An object whose keys are names: any, or those of C."""
+    """Accepts an object whose keys are names, any or those of C, and whose values have one form."""
 
     each: Form
     in_c: bool = False
@@ -114,7 +120,7 @@ class Named:
 
 @dataclass(frozen=True)
 class Fields:
-    """An object: what stands at which keys. Of ``loose`` ones any may be missing, of others the ``optional`` ones."""
+    """Accepts an object with these keys. The ``optional`` ones may be missing, and any if it is ``loose``."""
 
     wanted: dict[str, Form]
     optional: tuple[str, ...] = ()
@@ -149,7 +155,7 @@ def digits(count: int) -> Value:
 
 
 def complaint(document: Any, form: Form) -> str:
-    """What is not as it should be, and where; empty where all is."""
+    """The first thing that is wrong with a document, and where; empty if nothing is."""
     try:
         _check(document, form, "")
     except ValueError as error:
@@ -202,13 +208,13 @@ def _shown(value: Any) -> str:
     return text if len(text) <= LONGEST_SHOWN else f"{text[:LONGEST_SHOWN]}..."
 
 
-# What the Project API server of a project must know of its board: ``board/board.json``.
+# ``board/board.json``: what the Project API server of a project must know of its board.
 #
 # It holds command lines ready to run, so that the server needs to know no board file, no emulator and no flash tool:
 # ``{elf}`` stands for the firmware, ``{port}`` for the serial port, ``{board}`` for the folder of the board's files.
 
 FILE: Final = Path("board") / "board.json"
-BAUD: Final = 115200  # Where a line has none of its own.
+BAUD: Final = 115200  # The baud rate of a line that states none.
 # Projects on a user's disk hold this name: whoever moves the module leaves one at this place.
 SIMULATED_BOARD: Final = "uaccel.session.simulated"
 
@@ -252,13 +258,13 @@ _FORM: Final = Fields(
 
 @dataclass(frozen=True)
 class ProjectBoard:
-    """What such a file says."""
+    """Holds what ``board.json`` says, checked."""
 
     name: str
     firmware: str
     runs: list[dict[str, Any]]
     flash: list[dict[str, Any]]
-    timing: Timing | None = None  # None in projects of before it was noted.
+    timing: Timing | None = None  # None in projects of older versions, which do not note it.
 
 
 def read_board_json(project: Path) -> ProjectBoard:
@@ -282,7 +288,8 @@ def _wrong_run(run: dict[str, Any]) -> str:
 
 
 def board_json(board: Board, folder: Path | None) -> str:
-    """``folder``: where files lie that the board file names; none for what shall work on any computer."""
+    """The text of ``board.json``. ``folder`` is where files lie that the board file names; None for a project that
+    shall work on any computer."""
     data = {
         "board": board.name,
         "firmware": "firmware" if board.cpu.arch == "native" else "firmware.elf",
@@ -295,7 +302,7 @@ def board_json(board: Board, folder: Path | None) -> str:
 
 
 def _run(board: Board, run: Run) -> dict[str, Any]:
-    """``rtt``: origins and lengths of the RAM, where rings in it are the line."""
+    """One way to run firmware; ``rtt`` has origins and lengths of the RAM, where the line is a pair of rings in it."""
     rtt = {"rtt": board.ram_areas} if isinstance(board.console, RttConsole) else {}
     if isinstance(run, QemuRun):
         words = qemu_words(run, "stdio,signal=off", ELF, board.console)
@@ -312,9 +319,9 @@ def _run(board: Board, run: Run) -> dict[str, Any]:
 def qemu_words(run: QemuRun, chardev: str, firmware: str, console: Console) -> list[str]:
     """QEMU's arguments; ``chardev`` is the host's side of the console, without an id: ``stdio,signal=off``.
 
-    A UART goes through a multiplexer, whose escape character no byte can be: its buffer is what makes the way from
-    host to guest several times faster than a UART without a FIFO is by itself. For rings in RAM the host's side is that
-    of QEMU's debugger stub.
+    A UART goes through QEMU's multiplexer, since that has a buffer: bytes from host to guest pass several times faster
+    than into a UART without a FIFO. The escape character 0x100 is no byte, so that data is never taken for a command.
+    For rings in RAM the host's side is that of QEMU's debugger stub.
     """
     words = ["-machine", run.machine, "-display", "none", "-monitor", "none", *(["-cpu", run.cpu] if run.cpu else [])]
     words += run.args

@@ -1,4 +1,8 @@
-"""Processes that this one starts: none outlives it, however it ends."""
+"""Starts processes that do not outlive this one, however it ends.
+
+On Linux the kernel sends the child a signal when its parent dies (``setpriv --pdeathsig``). Elsewhere, for process
+groups and from other threads than the main one, a small shell looks now and then whether the parent is alive.
+"""
 
 from __future__ import annotations
 
@@ -17,25 +21,25 @@ from typing import Any, Final
 
 ENDING: Final = (signal.SIGTERM, signal.SIGHUP)
 SHELL: Final = "/bin/sh"
-# Whose parent had died before it could ask for a signal at that moment, does not begin.
+# Closes a race: if the parent died before the child asked for the signal, the child has another parent, and ends.
 _AS_MY_CHILD: Final = '[ "$PPID" = "$0" ] && exec "$@"'
+# Sends signal $3 to process or group $2 once process $1 is gone; ends when $2 does.
 _WATCH: Final = """
 (while kill -s 0 "$1"; do kill -s 0 -- "$2" || exit; sleep 0.3; done; kill -s "$3" -- "$2") <&- >&- 2>&- &
 """
 
 
 class EndedError(BaseException):
-    """A signal asks this process to end; what it has begun is cleared away as the exception passes."""
+    """Is raised when a signal asks this process to end, so that whatever is open is closed on the way out."""
 
     def __init__(self, number: int) -> None:
         super().__init__(signal.Signals(number).name)
-        self.status = 128 + number
-        """As shells have it."""
+        self.status = 128 + number  # as shells report it
 
 
 @contextmanager
 def ending_signals() -> Iterator[list[EndedError]]:
-    """SIGTERM and SIGHUP raise :class:`EndedError`, once; the list has it, whatever becomes of it on its way."""
+    """Make SIGTERM and SIGHUP raise :class:`EndedError`, once. The list has it even if somebody catches it."""
     seen: list[EndedError] = []
     if threading.current_thread() is not threading.main_thread():
         yield seen
@@ -59,9 +63,9 @@ def ending_signals() -> Iterator[list[EndedError]]:
 def start(
     command: Sequence[str], *, group: bool = False, by: signal.Signals = signal.SIGKILL, **options: Any
 ) -> subprocess.Popen[bytes]:
-    """As :class:`subprocess.Popen` does. When this process dies, by whatever, the other one gets the signal ``by``.
+    """Start a process as :class:`subprocess.Popen` does. It gets the signal ``by`` when this process dies, however.
 
-    With ``group`` it leads a process group of its own, and all of that gets it: for programs that start others.
+    With ``group`` it leads a process group of its own, all of which gets the signal: for programs that start others.
     """
     wrapper = None if group else _wrapper(by)
     if wrapper is None:
@@ -75,7 +79,7 @@ def start(
 def run(
     command: Sequence[str], *, timeout: float | None = None, cwd: Path | None = None
 ) -> subprocess.CompletedProcess[str]:
-    """A program and all that it starts, to its end; what it wrote to stderr stands with the rest of its output."""
+    """Run a program, and all that it starts, to its end; stderr is part of its output."""
     with start(
         command, group=True, cwd=cwd, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
     ) as process:
@@ -91,8 +95,8 @@ def run(
 def _wrapper(by: signal.Signals) -> list[str] | None:
     """Words before a command, by which Linux sends it a signal when its parent ends.
 
-    None where that is not to be had; and for a thread that may end before the process does, as Linux takes that one
-    for the parent.
+    None where ``setpriv`` is missing, and in all threads but the main one: Linux takes the thread for the parent, and
+    would send the signal when it ends.
     """
     setpriv = _setpriv() if threading.current_thread() is threading.main_thread() else None
     return [setpriv, "--pdeathsig", by.name.removeprefix("SIG"), "--", SHELL, "-c", _AS_MY_CHILD] if setpriv else None
@@ -100,7 +104,7 @@ def _wrapper(by: signal.Signals) -> list[str] | None:
 
 @cache
 def _setpriv() -> str | None:
-    """Of util-linux; others know less."""
+    """The path of ``setpriv``, if it is that of util-linux; others do not know the option."""
     found = shutil.which("setpriv")
     trial = [found or "", "--pdeathsig", "KILL", "--", SHELL, "-c", ":"]
     works = found is not None and subprocess.run(trial, capture_output=True, check=False).returncode == 0
@@ -108,13 +112,13 @@ def _setpriv() -> str | None:
 
 
 def _watch(pid: int, by: signal.Signals, *, group: bool) -> None:
-    """The same by a process that looks now and then."""
+    """Start the shell that looks now and then whether this process is alive."""
     words = [str(os.getpid()), f"-{pid}" if group else str(pid), by.name.removeprefix("SIG")]
     subprocess.run([SHELL, "-c", _WATCH, SHELL, *words], start_new_session=True, check=False)
 
 
 def _require_program(program: str, cwd: str | os.PathLike[str] | None) -> None:
-    """What Popen would raise if it did not start another program first."""
+    """Raise what Popen would raise for this program; it starts the wrapper instead, and would not notice."""
     path = Path(cwd or ".") / program if "/" in program else Path(shutil.which(program) or program)
     if not path.exists():
         raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), program)

@@ -1,7 +1,4 @@
-"""What is missing on this computer, and what adds it.
-
-Programs and packages outside uaccel: finding them, their versions, and how to get what is missing.
-"""
+"""Tells what a user can do on this computer, which Python packages and programs are missing, and what adds them."""
 
 from __future__ import annotations
 
@@ -33,7 +30,7 @@ from uaccel.build.programs import (
 from uaccel.errors import ToolError
 from uaccel.version import __version__
 
-# Which programs and Python packages a board needs here: to build firmware for it, to run it, to flash it.
+# Programs and Python packages that a board needs here: to build firmware for it, to run it, to flash it.
 
 BUILDING: Final = ("cmake", "ninja or make")
 SIMULATING: Final = ("verilator", "C++ compiler")
@@ -41,7 +38,8 @@ CORES: Final = {"vexriscv": "pythondata-cpu-vexriscv"}  # The Python package tha
 
 
 def programs_of(board: Board, *, emulated: bool = True) -> list[str]:
-    """By their names in ``PROGRAMS``, or as the board file has them; what flashes it where it is not ``emulated``."""
+    """The programs by their names in ``PROGRAMS``, or as the board file has them. Where the board is not ``emulated``,
+    the program that flashes it is among them."""
     if isinstance(board.runs[0], HostRun):
         return [*BUILDING, "C compiler"]
     needed = [*BUILDING, f"{board.cpu.toolchain}-gcc"]
@@ -55,12 +53,12 @@ def programs_of(board: Board, *, emulated: bool = True) -> list[str]:
 
 
 def packages_of(board: Board) -> list[str]:
-    """Python packages, by their names on the package index."""
+    """The Python packages that a board needs, by their names on the package index."""
     run = board.runs[0]
     return [CORES[run.core]] if isinstance(run, RtlRun) else []
 
 
-# The Python packages that uaccel uses, and how they stand; ``pyproject.toml`` has the same requirements.
+# Python packages that uaccel uses, and their state here; ``pyproject.toml`` has the same requirements.
 
 PYTHON_MINIMUM: Final[Version] = (3, 10)
 
@@ -72,7 +70,7 @@ CPU_TORCH: Final = "https://download.pytorch.org/whl/cpu"
 
 @dataclass(frozen=True)
 class PythonPackage:
-    """A package, with the range of versions that works."""
+    """Describes a package, with the range of versions that works."""
 
     requirement: str  # As pip takes it: ``apache-tvm>=0.27,<0.28``.
     module: str
@@ -107,7 +105,7 @@ PYTHON_PACKAGES: Final = (
 
 
 def check_python() -> Check:
-    """The interpreter itself."""
+    """Check the version of the interpreter itself."""
     old = is_before(sys.version_info[:3], PYTHON_MINIMUM)
     wanted = f"{show_version(PYTHON_MINIMUM)} or later"
     return Check(
@@ -123,13 +121,13 @@ def check_python() -> Check:
 
 
 def check_uaccel() -> Check:
-    """This very package: which one runs."""
+    """Tell the version and the place of the uaccel that runs."""
     path = str(Path(__file__).resolve().parents[1])
     return Check("uaccel", "ok", __version__, path, True, "everything", None, None)
 
 
 def check_package(package: PythonPackage, *, thorough: bool = False) -> Check:
-    """How one package stands; ``thorough`` imports what everyone needs, in a process of its own."""
+    """Check one package; ``thorough`` imports what everyone needs, in a process of its own."""
     try:
         distribution = importlib.metadata.distribution(package.name)
     except importlib.metadata.PackageNotFoundError:
@@ -153,7 +151,7 @@ def require_package(name: str) -> Path:
 
 
 def require(package: PythonPackage) -> Path:
-    """The same of any package."""
+    """The folder of any package; a :class:`ToolError` where it is not as it should be."""
     check = check_package(package)
     if check.status != "ok" or check.path is None:
         how = how_to_get(package, check.status)
@@ -210,7 +208,7 @@ def _import_error(module: str) -> str | None:
     return f"import {module} fails: {lines[-1] if lines else f'exit status {done.returncode}'}"
 
 
-# What a user can do here, and the one line that adds what they cannot.
+# Abilities: what a user can do here, and for what they cannot, the command line that adds it.
 
 CORE: Final = ("apache-tvm", "numpy", "tflite")
 MODELS: Final[Mapping[str, tuple[str, ...]]] = {
@@ -229,7 +227,8 @@ RTL: Final[Mapping[str, tuple[str, ...]]] = {
 
 @dataclass(frozen=True)
 class Ability:
-    """``missing`` names what is not there, or not as it should be; ``fix`` is one line for the terminal."""
+    """Says whether something works here; ``missing`` names what is not there or not as it should be, and ``fix`` is one
+    line for the terminal."""
 
     what: str
     works: bool
@@ -238,7 +237,7 @@ class Ability:
 
 
 def abilities(checks: Sequence[Check], boards: Sequence[Board]) -> list[Ability]:
-    """Kinds of models first, then the boards, those together that need the same, then what is of RTL."""
+    """All abilities: first kinds of models, then boards, grouped by what they need, then RTL."""
     by_name = {check.name: check for check in checks}
     rows = [_ability(what, (*CORE, *names), by_name) for what, names in MODELS.items()]
     groups: dict[tuple[str, tuple[str, ...]], list[str]] = {}
@@ -263,7 +262,8 @@ def _ability(what: str, names: Sequence[str], by_name: Mapping[str, Check]) -> A
 
 
 def _one_line(lacking: Sequence[Check]) -> str:
-    """All that is missing by one command of each kind; else the first advice."""
+    """A command line for all that is missing: one command of pip a package, one of apt for all programs. Where
+    something is there and wrong, the advice for that comes first and alone."""
     if any(check.status != "missing" for check in lacking):
         return next(check.fix or "" for check in lacking if check.status != "missing")
     packages = {package.name: package for package in PYTHON_PACKAGES}
@@ -276,13 +276,13 @@ def _one_line(lacking: Sequence[Check]) -> str:
     return " && ".join(lines) or "; ".join(check.fix or "" for check in lacking)
 
 
-# Everything that uaccel needs, looked at in one go.
+# All checks of everything that uaccel needs.
 
 
 def examine(*, everything: bool = False) -> list[Check]:
     """One check for each thing, in a fixed order; ``everything``: contributors' tools, too, and imports tried.
 
-    Two run at once, for it is other processes that work.
+    Two run at a time: the checks mostly wait for processes that they start.
     """
     packages = [package for package in PYTHON_PACKAGES if everything or package.audience != "contributors"]
     programs = [program for program in PROGRAMS if everything or program.brought_by != "test-full"]

@@ -1,4 +1,7 @@
-"""What linked firmware holds: symbols, sections, sizes."""
+"""Reads what linked firmware holds: symbols, sections, and bytes of flash and RAM by symbol.
+
+It reads ELF files, libraries of GNU ar and maps of GNU ld itself, and needs no other program for that.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +15,7 @@ from typing import Final
 
 from uaccel.errors import ToolError
 
-# As much of an ELF file as is asked of firmware: its symbols and sections. No other program is needed for that.
+# ELF files, as far as firmware needs it: symbols and sections.
 
 _MAGIC: Final = b"\x7fELF\x01\x01"  # 32 bits, little endian.
 _WIDE: Final = 2
@@ -29,7 +32,7 @@ _MEMBER: Final = 60  # Bytes of a member's header.
 
 @dataclass(frozen=True)
 class Symbol:
-    """``defined``: here, and not elsewhere."""
+    """Describes a symbol; ``defined``: in this file, and not in another one."""
 
     name: str
     value: int
@@ -47,7 +50,7 @@ class _Section:
 
 
 def sections(file: Path) -> list[tuple[str, int]]:
-    """The name and the size of each section; of objects for this computer, too, which may have 64 bits."""
+    """The name and the size of each section. Objects for this computer, of 64 bits or 32, are read too."""
     try:
         data = file.read_bytes()
         wide, order = data[4] == _WIDE, "<" if data[5] == _LITTLE else ">"
@@ -84,7 +87,8 @@ def symbol_table(file: Path, member: str = "") -> list[Symbol]:
 
 
 def _member(archive: bytes, wanted: str) -> bytes:
-    """Of a library, as GNU ar writes it; empty where it is not there."""
+    """The content of a member of a library, as GNU ar writes it; empty where it is not there. Names that do not fit
+    into a header are in the member ``//``, and the header has their offset there."""
     offset, names = len(_ARCHIVE), b""
     while archive.startswith(_ARCHIVE) and offset + _MEMBER <= len(archive):
         head = archive[offset : offset + _MEMBER]
@@ -128,7 +132,7 @@ _IN_LIBRARY: Final = re.compile(r"(.+)\((.+)\)")
 
 @dataclass(frozen=True)
 class Piece:
-    """A section of an object file; ``member`` where that is in a library."""
+    """Describes a section of an object file in the firmware; ``member`` is set where that file is in a library."""
 
     section: str
     address: int
@@ -138,7 +142,7 @@ class Piece:
 
 
 def read_map(file: Path) -> list[Piece]:
-    """What is left after the linker dropped what nobody needs; by address."""
+    """The pieces that the linker kept, by address."""
     try:
         text = file.read_text(encoding="utf-8", errors="replace")
     except OSError as error:
@@ -157,24 +161,24 @@ def _piece(match: re.Match[str]) -> Piece:
     return Piece(section, int(address, 16), int(size, 16), path, member)
 
 
-# Bytes of flash and RAM, read from what the compiler made.
+# Bytes of flash and RAM, from the sections of object files.
 
 CODE_SECTIONS = (".text", ".rodata", ".init_array", ".ARM", ".srodata", "uaccel_device_constants")
 DATA_SECTIONS = (".data", ".sdata", ".tdata")
-# The last two hold zeros too: what models of devices reach in a native process has names of its own.
+# The last two also hold zeros: in a native process, sections that models of devices reach have names of their own.
 ZERO_SECTIONS = (".bss", ".sbss", ".tbss", "COMMON", "uaccel_arena", "uaccel_io")
 
 
 @dataclass(frozen=True)
 class Sizes:
-    """``flash``: code and read-only data, and what .data starts from; ``ram``: .data and .bss."""
+    """Holds bytes of ``flash`` (code, read-only data, initial values of .data) and of ``ram`` (.data and .bss)."""
 
     flash: int
     ram: int
 
 
 def object_sizes(objects: Iterable[Path]) -> Sizes:
-    """The sum over object files, by their sections."""
+    """The sizes of object files together, by their sections."""
     flash = ram = 0
     for file in objects:
         for name, size in sections(file):
@@ -183,7 +187,11 @@ def object_sizes(objects: Iterable[Path]) -> Sizes:
     return Sizes(flash, ram)
 
 
-# What linked firmware takes of its board, symbol by symbol: without what the linker dropped.
+# Flash and RAM of linked firmware by symbol, without what the linker dropped.
+#
+# The map gives the pieces and the files that they come from, the ELF file the symbols in them. A piece belongs to the
+# model, to start-up code, or to the session server. Members of the compiler's libraries belong to the model where its
+# objects need them: a product needs them as well.
 
 MODEL_LIBRARY: Final = "libmodel.a"
 PORT: Final = "/firmware/ports/"
@@ -197,7 +205,7 @@ RAM_SECTIONS: Final = (*DATA_SECTIONS, *ZERO_SECTIONS)
 
 @dataclass(frozen=True)
 class Row:
-    """A symbol, or what of a section has no symbol; ``part`` says whose it is."""
+    """Gives the bytes of a symbol, or of the rest of a section; ``part`` says whose it is."""
 
     name: str
     bytes: int
@@ -206,7 +214,7 @@ class Row:
 
 @dataclass(frozen=True)
 class Linked:
-    """Rows of flash and of RAM, the largest first; what starts out of flash and lives in RAM is in both."""
+    """Holds rows of flash and of RAM, the largest first. Variables with initial values are in both."""
 
     flash: tuple[Row, ...]
     ram: tuple[Row, ...]
@@ -219,7 +227,7 @@ class Linked:
 
 
 def read_linked(build: Path) -> Linked:
-    """Of firmware for a board, from its ELF file and the linker's map."""
+    """The bytes of firmware for a board by symbol, from its ELF file and the linker's map."""
     pieces = read_map(build / "firmware.map")
     table = [symbol for symbol in symbol_table(build / "firmware.elf") if symbol.defined and symbol.size]
     shared = _called_by_model(build, pieces)
@@ -238,7 +246,7 @@ def _sorted(rows: Iterable[Row]) -> tuple[Row, ...]:
 
 
 def _named(table: Sequence[Symbol], pieces: Sequence[Piece]) -> list[list[Symbol]]:
-    """The symbols of each piece; of several for the same bytes the first one."""
+    """The symbols of each piece; of several at the same address the first by name."""
     starts = [piece.address for piece in pieces]
     found: list[dict[int, Symbol]] = [{} for _ in pieces]
     for symbol in sorted(table, key=lambda symbol: symbol.name):
@@ -250,7 +258,7 @@ def _named(table: Sequence[Symbol], pieces: Sequence[Piece]) -> list[list[Symbol
 
 
 def _rows(piece: Piece, symbols: Sequence[Symbol], part: str) -> list[Row]:
-    """What has no symbol, literals say, is called after its section."""
+    """A row for each symbol of a piece. Bytes without a symbol, such as literals, are called after the section."""
     rows = [Row(symbol.name, symbol.size, part) for symbol in symbols]
     rest = piece.size - sum(row.bytes for row in rows)
     name = f"{PurePosixPath(piece.member or piece.file).name}:{piece.section}"
@@ -262,7 +270,7 @@ def _is_model(piece: Piece) -> bool:
 
 
 def _is_library(piece: Piece) -> bool:
-    """Of the C compiler's own."""
+    """Whether a piece is from a library of the C compiler's."""
     return not _is_model(piece) and bool(piece.member)
 
 
@@ -282,7 +290,8 @@ def _ram_part(piece: Piece, shared: frozenset[tuple[str, str]]) -> str:
 
 
 def _called_by_model(build: Path, pieces: Sequence[Piece]) -> frozenset[tuple[str, str]]:
-    """Members of the compiler's libraries that the model's objects need, directly or through others."""
+    """Members of the compiler's libraries that the model's objects need, directly or through others: the closure over
+    symbols that one leaves undefined and another defines."""
     model = {(piece.file, piece.member) for piece in pieces if _is_model(piece)}
     library = {(piece.file, piece.member) for piece in pieces if _is_library(piece)}
     tables = {key: symbol_table(build / key[0], key[1]) for key in model | library}

@@ -1,4 +1,4 @@
-"""The memories of a board as a linker script."""
+"""Assigns the parts of a model to the memories of a board, and writes the linker script that says so."""
 
 from __future__ import annotations
 
@@ -13,18 +13,23 @@ from uaccel.errors import BoardError, UaccelError
 from uaccel.memory import Pool, Rooms, Store
 from uaccel.util.files import parse_json
 
-# Which memory of a board holds what of a model: decided here, so that what does not fit is said in words.
+# The layout: which memory of a board holds what of a model. It is decided here and not by the linker, so that an error
+# can say in words what does not fit.
+#
+# Sizes of code and variables are not known before linking, so reserves stand for them. The linker has the last word: it
+# may still refuse a model that passes here.
 
-INTERRUPT_STACK: Final = 1536
-# Bytes below the stack that nobody may touch: a region that the MPU of a Cortex-M and the PMP of RISC-V can have.
+INTERRUPT_STACK: Final = 1536  # Bytes of the stack that interrupts have for themselves.
+# Bytes below the stack that nobody may touch. A power of two, and aligned to itself, since regions of the MPU of a
+# Cortex-M and of the PMP of RISC-V must be.
 GUARD: Final = 128
 _IN_C: Final = re.compile(r"[A-Za-z_]\w*", re.ASCII)
-# For variables beside the model's own: the session server's, the console's ring, the C library's.
+# Bytes for variables beside the model's own: the session server's, the console's ring, the C library's.
 STATIC_RESERVE: Final = 6 << 10
-# The least that code takes, the session server's and the model's; how much it is the linker will say.
+# The least bytes that code takes, the session server's and the model's; how many it is the linker will say.
 CODE_RESERVE: Final = 12 << 10
-WINDOW: Final = 256  # For the mailbox through which firmware under QEMU reaches its devices, and for alignment.
-WORKSPACE_ALIGNMENT: Final = 16
+WINDOW: Final = 256  # Bytes for the mailbox through which firmware under QEMU reaches its devices, and for alignment.
+WORKSPACE_ALIGNMENT: Final = 16  # Bytes; what the linker script aligns arenas and pools to.
 GAP: Final = 64  # Bytes that alignment may take between parts of a memory.
 _REMEDIES: Final = {
     "constants": "of kind flash",
@@ -35,7 +40,7 @@ _REMEDIES: Final = {
 
 @dataclass(frozen=True)
 class MemoryNeeds:
-    """What a model takes, in bytes; ``weights`` are the constants that the CPU reads, or both do.
+    """States what a model takes, in bytes. ``weights`` are the constants that the CPU reads, alone or not.
 
     With ``accelerators`` the arena, inputs, outputs and ``device_constants`` lie where those reach them.
     """
@@ -46,13 +51,13 @@ class MemoryNeeds:
     weights: int
     accelerators: tuple[str, ...] = ()
     device_constants: int = 0
-    pools: tuple[tuple[str, int], ...] = ()  # Name and bytes of each part of an arena that is divided.
-    constants: tuple[tuple[str, int], ...] = ()  # The same of constants; what lies there is not among ``weights``.
+    pools: tuple[tuple[str, int], ...] = ()  # Name and bytes of each part of a divided arena.
+    constants: tuple[tuple[str, int], ...] = ()  # Name and bytes of each constant pool; not counted in ``weights``.
 
 
 @dataclass(frozen=True)
 class Stored:
-    """A part of constants: where it is read, and where it lies until start-up copies it (None: that does not)."""
+    """Places a pool of constants: where it is read, and where it lies until start-up copies it (None: no copy)."""
 
     pool: str
     memory: Memory
@@ -61,23 +66,23 @@ class Stored:
 
 @dataclass(frozen=True)
 class Layout:
-    """``data`` holds stacks and variables too."""
+    """Names the memory for each part of a model and its firmware; ``data`` holds stacks and variables."""
 
     code: Memory
     weights: Memory
     data: Memory
     arena: Memory
     io: Memory
-    shared: Memory | None  # What an accelerator reaches, where there is such a memory.
+    shared: Memory | None  # The memory that an accelerator reaches, where there is one.
     device_constants: Memory | None = None  # Where the constants lie that accelerators read; None without accelerators.
-    # Where these are until the start-up code copies them; None where they lie at once where they are read.
+    # Where these lie until the start-up code copies them; None where they are read in place.
     device_load: Memory | None = None
-    pools: tuple[tuple[str, Memory], ...] = ()  # Where each part of an arena lies that is divided.
+    pools: tuple[tuple[str, Memory], ...] = ()  # Where each part of a divided arena lies.
     constants: tuple[Stored, ...] = ()
 
 
 def needs_of(files: Mapping[str, bytes]) -> MemoryNeeds:
-    """From an archive's metadata."""
+    """The needs of a model, from its archive's metadata; names are checked, since they go into C and the script."""
     try:
         document: dict[str, Any] = parse_json(files["metadata.json"])
         modules: dict[str, Any] = document["modules"]
@@ -111,7 +116,7 @@ def _parts(document: dict[str, Any], key: str) -> tuple[tuple[str, int], ...]:
 
 
 class _Room:
-    """What is left of each memory."""
+    """Counts what is left of each memory while parts are placed."""
 
     def __init__(self, board: Board, needs: MemoryNeeds) -> None:
         self._board = board
@@ -148,13 +153,18 @@ class _Room:
 
 
 def lay_out(board: Board, needs: MemoryNeeds) -> Layout:
-    """The first memory of the file that has room, of the kinds that suit; :class:`BoardError` where none has."""
+    """Give each part the first memory of the board file that suits and has room; :class:`BoardError` where none has."""
     layout, room = _laid_out(board, needs)
     return replace(layout, constants=tuple(_stored(board, needs, room, *part) for part in needs.constants))
 
 
 def _laid_out(board: Board, needs: MemoryNeeds) -> tuple[Layout, _Room]:
-    """All but parts of constants, with what is left for these."""
+    """The layout of all but constant pools, and the room that is left for these.
+
+    Code goes into the first flash, stacks and variables into the first RAM, whatever the model: both are reserved
+    before anything can take their room. Then constants, arena, inputs and outputs choose, in this order. Memories off
+    the chip (``external``) come behind all RAM on it, wherever the file has them.
+    """
     flashes = [memory for memory in board.memories if memory.kind == "flash"]
     working = [memory for kinds in (("ram", "tcm"), ("external",)) for memory in board.memories if memory.kind in kinds]
     data = working[0]
@@ -181,6 +191,7 @@ def _laid_out(board: Board, needs: MemoryNeeds) -> tuple[Layout, _Room]:
 
 
 def _stored(board: Board, needs: MemoryNeeds, room: _Room, pool: str, size: int) -> Stored:
+    """Place a pool of constants in the memory of its name; one in RAM also takes as much flash, to be copied from."""
     memory = next((memory for memory in board.memories if memory.name == pool), None)
     if memory is None:
         names = ", ".join(memory.name for memory in board.memories)
@@ -201,7 +212,11 @@ def _stored(board: Board, needs: MemoryNeeds, room: _Room, pool: str, size: int)
 
 
 def constant_rooms(board: Board) -> Rooms:
-    """What is left for constants in each memory, the flashes first, beside what else a model takes."""
+    """A function that tells how much is left for constants in each memory, the flashes first.
+
+    It lays out everything else of a model as ``lay_out`` would, without constants, and offers the rest, less ``GAP``
+    for alignment. The flash from which a pool in RAM is copied is not taken off.
+    """
 
     def rooms(arena: int, io: int, pools: Mapping[str, int], accelerators: Sequence[str]) -> tuple[Store, ...]:
         if board.cpu.arch == "native":
@@ -227,7 +242,8 @@ def constant_rooms(board: Board) -> Rooms:
 
 
 def workspace_memories(board: Board) -> tuple[Pool, ...]:
-    """What a workspace may be divided among, the fastest first, with what is free of each; nothing in a process."""
+    """The memories that a workspace may be divided among, the fastest first, with what is free of each; none in a
+    native process."""
     if board.cpu.arch == "native":
         return ()
     working = [memory for memory in board.memories if memory.kind != "flash"]
@@ -247,7 +263,7 @@ def _always(board: Board) -> int:
 
 
 def _fixed(board: Board, data: Memory) -> int:
-    """What stacks and variables take of the first RAM, whatever the model."""
+    """The bytes that stacks and variables take of the first RAM, whatever the model; an error if it is too small."""
     size = _always(board)
     if size > data.length:
         key = ("stack",) if "stack" in board.source.data else ("memory", board.memories.index(data))
@@ -260,7 +276,11 @@ def _fixed(board: Board, data: Memory) -> int:
 
 
 def _with_accelerators(board: Board, needs: MemoryNeeds, room: _Room, layout: Layout) -> Layout:
-    """``layout`` has the rest. What accelerators work on is together in one memory."""
+    """Complete ``layout`` for a model with accelerators: arena, inputs and outputs lie together in one memory.
+
+    An accelerator reads its constants in a flash that it reaches, if one has room. Otherwise start-up code copies them
+    to RAM, the shared one if it has room, and they take room in a flash as well.
+    """
     check_devices(board, needs)
     reached = [memory for memory in board.memories if memory.accelerator]
     working = [memory for memory in reached if memory.kind != "flash"]
@@ -274,7 +294,7 @@ def _with_accelerators(board: Board, needs: MemoryNeeds, room: _Room, layout: La
 
 
 def check_devices(board: Board, needs: MemoryNeeds) -> None:
-    """That the accelerators' devices can be reached on the board, and that they reach some of its memory."""
+    """Refuse a board whose CPU cannot reach the accelerators' devices, or whose memories these do not reach."""
     if board.cpu.arch == "native" or not needs.accelerators:
         return
     model = f"model {needs.model} needs accelerator {needs.accelerators[0]}"
@@ -293,7 +313,7 @@ def check_devices(board: Board, needs: MemoryNeeds) -> None:
 
 
 def regions(layout: Layout) -> Iterator[tuple[str, Memory]]:
-    """What lies where, for comments."""
+    """The parts of a layout, each with its memory, for comments and messages."""
     yield "code", layout.code
     yield "constants", layout.weights
     yield "stacks and variables", layout.data
@@ -312,7 +332,7 @@ def regions(layout: Layout) -> Iterator[tuple[str, Memory]]:
 
 
 def linker_script(board: Board, needs: MemoryNeeds, layout: Layout) -> str:
-    """For GNU ld; what its symbols mean is told in docs/boards.md."""
+    """The script for GNU ld; docs/boards.md explains its symbols."""
     places = "\n".join(f" *   {what}: {memory.name}" for what, memory in regions(layout))
     memories = "\n".join(_region(memory) for memory in board.memories)
     return _SCRIPT.format(
@@ -340,7 +360,7 @@ def _region(memory: Memory) -> str:
 
 
 def _working(layout: Layout) -> str:
-    """Arena, inputs and outputs."""
+    """The sections of arena, inputs and outputs."""
     if layout.shared is not None and layout.device_constants is not None:
         return _REACHED.format(shared=layout.shared.name)
     shared = "" if layout.shared is None else _SHARED.format(shared=layout.shared.name)
@@ -349,7 +369,7 @@ def _working(layout: Layout) -> str:
 
 
 def _constants(layout: Layout) -> str:
-    """Of constants that are divided."""
+    """The section of each constant pool."""
     loads = {part.pool: "" if part.load is None else f" AT> {part.load.name}" for part in layout.constants}
     return "".join(
         _CONSTANTS.format(name=part.pool, memory=part.memory.name, load=loads[part.pool]) for part in layout.constants
@@ -357,7 +377,7 @@ def _constants(layout: Layout) -> str:
 
 
 def _copies(layout: Layout) -> str:
-    """From where to where, of the parts that start-up copies."""
+    """Rows of the table that start-up code walks: begin, end and origin of each pool that it copies."""
     return "".join(_COPY.format(name=part.pool) for part in layout.constants if part.load is not None)
 
 
@@ -380,7 +400,7 @@ _COPY = """    LONG(ADDR(.uaccel_constants_{name}))
     LONG(LOADADDR(.uaccel_constants_{name}))
 """
 
-# What the start-up code looks for, whether there are accelerators or not.
+# Start-up code refers to these symbols, whether there are accelerators or not.
 _NO_DEVICE_CONSTANTS = """  uaccel_device_constants_start = 0;
   uaccel_device_constants_end = 0;
   uaccel_device_constants_load = 0;

@@ -1,4 +1,8 @@
-"""Compiled objects, kept for the next build."""
+"""Builds firmware with compiled objects of earlier builds, kept in the cache by the content of their sources.
+
+An object is taken if nothing that its compilation reads has changed. So the closure of includes of a source is read
+here without a compiler, and CMake's own commands are replayed one by one.
+"""
 
 from __future__ import annotations
 
@@ -20,24 +24,29 @@ from typing import Final
 from uaccel.build.stack_usage import SUFFIX
 from uaccel.util.cache import Cache, Entry, Key, file_digest, programs_digest
 
-# What a C source depends on: everything that it may include, and the names that it mentions, read without a compiler.
+# Include closure: everything that a C source may include, and the macros that it mentions, read without a compiler.
 #
-# More is found than one compilation includes, since conditions are not evaluated. That makes a key too narrow at worst.
+# Conditions are not evaluated, so more is found than one compilation includes. A key may then depend on too much: that
+# costs a compilation that was not needed, and never gives a wrong object.
 
 _INCLUDE: Final = re.compile(rb'^[ \t]*#[ \t]*(?:include|import)[ \t]*(["<])([^">\n]+)[">]', re.MULTILINE)
+# What makes a source depend on more than can be read here: clocks, computed includes, files included by assembly.
 _UNKNOWN: Final = re.compile(
     rb"__(?:DATE__|TIME__|TIMESTAMP__|has_include)|\bincbin\b|^[ \t]*#[ \t]*(?:embed\b|include_next\b"
     rb'|include[ \t]+[^"<\s])|^\s*\.include\b',
     re.MULTILINE,
 )
 _OWN: Final = re.compile(rb"\bUACCEL_\w+")
-_KNOWN: Final[dict[str, Text]] = {}  # By content: what the texts of this process hold.
+_KNOWN: Final[dict[str, Text]] = {}  # Texts that this process has read, by digest.
 
 
 @dataclass(frozen=True)
 class Text:
-    """A source or a header. ``includes``: the quotation mark and the name of each; ``names``: those of uaccel's macros;
-    ``pastes``: it may make names of parts; ``plain``: nothing else is read by it, and no clock."""
+    """Describes a source or a header.
+
+    ``includes`` has the quotation mark and the name of each include, ``names`` the macros of uaccel that are mentioned.
+    ``pastes``: names may be put together with ``##``. ``plain``: nothing else is read, and no clock.
+    """
 
     digest: str
     includes: tuple[tuple[str, str], ...]
@@ -48,8 +57,11 @@ class Text:
 
 @dataclass(frozen=True)
 class Closure:
-    """``edges``: who includes what by which name, by paths in the project; an empty path where the compiler's own
-    headers have it. ``texts``: digests by path. ``names``: the macros of uaccel that matter; None for all."""
+    """Holds what a source may include, directly or not.
+
+    ``edges`` say who includes what by which name, as paths in the project; the path is empty where the compiler's own
+    headers have it. ``texts`` are digests by path. ``names`` are the macros of uaccel that matter; None for all.
+    """
 
     edges: tuple[tuple[str, str, str], ...]
     texts: tuple[tuple[str, str], ...]
@@ -57,7 +69,7 @@ class Closure:
 
 
 class Sources:
-    """Those of one project, each read once."""
+    """Reads the sources of one project, each once."""
 
     def __init__(self, project: Path) -> None:
         self.project = project
@@ -66,7 +78,10 @@ class Sources:
         self._headers: dict[Path, frozenset[str]] = {}
 
     def closure(self, source: Path, folders: Sequence[Path]) -> Closure | None:
-        """With these folders to look for headers in, in that order; None where it cannot be known."""
+        """The closure of a source, with headers looked for in these folders, in order; None where it cannot be known.
+
+        Where a name may be pasted together, any macro may be mentioned, so that all of them matter.
+        """
         seen, todo, edges, places = {source}, [source], [], tuple(folders)
         while todo:
             one = todo.pop()
@@ -124,9 +139,13 @@ def _read(data: bytes) -> Text:
 # A key holds the compiler, its options, the source with all that it may include, and who includes what. Folders of
 # headers count by what is found in them, and uaccel's macros only where the source mentions them. So the session server
 # is compiled once for all accelerators, and mostly once for firmware with and without a hook after every layer.
+#
+# Two things could make a kept object wrong, and are excluded. A header of the compiler's could be hidden by one of the
+# project's: the names of all system headers that were read are kept, and compared with the folders of the next project.
+# The project's path could be in the object: one that holds it is not kept.
 
 OBJECTS: Final = "object"
-OBJECT, GRAPH, TOLD = "object", "graph", "told.json"
+OBJECT, GRAPH, TOLD = "object", "graph", "told.json"  # Files of an entry; the last names the system headers.
 PLACE: Final = "/uaccel-project"  # What stands for the project's folder in what is kept.
 _COMMAND: Final = re.compile(r" -o (\S+) -c (\S+)$")
 _MACRO: Final = re.compile(r"-D(UACCEL_\w+)")
@@ -136,7 +155,7 @@ _ALONE: Final = re.compile(r"-(g|save-temps|fprofile|fplugin|-coverage|flto|i[a-
 
 @dataclass(frozen=True)
 class Compilation:
-    """One call of a compiler, in the build folder. ``command`` is for a shell."""
+    """Describes one call of a compiler in the build folder. ``command`` is for a shell."""
 
     command: str
     source: Path
@@ -144,19 +163,19 @@ class Compilation:
 
     @classmethod
     def of(cls, command: str, build: Path) -> Compilation | None:
-        """None where the command is another."""
+        """The compilation that a command is; None where it is another command."""
         match = _COMMAND.search(command)
         return None if match is None else cls(command, Path(match[2]), build / match[1])
 
 
 def in_shell(command: str, build: Path) -> bool:
-    """Whether it did what it should."""
+    """Run a command in the build folder; whether it succeeded."""
     words = ["/bin/sh", "-c", command]
     return subprocess.run(words, cwd=build, stdin=subprocess.DEVNULL, capture_output=True, check=False).returncode == 0
 
 
 class Objects:
-    """Those of one build."""
+    """Makes the objects of one build: takes them from the cache, or compiles and keeps them."""
 
     def __init__(self, cache: Cache, project: Path, build: Path) -> None:
         self._cache = cache
@@ -165,7 +184,7 @@ class Objects:
         self._sources = Sources(project)
 
     def make(self, wanted: Compilation) -> bool:
-        """Taken, or compiled and kept; False where the compiler fails."""
+        """Take an object from the cache, or compile and keep it; False where the compiler fails."""
         wanted.made.parent.mkdir(parents=True, exist_ok=True)
         words = shlex.split(wanted.command)
         folders = [Path(word[2:]) for word in words if word.startswith("-I")]
@@ -178,7 +197,7 @@ class Objects:
         return made
 
     def _key(self, words: list[str], wanted: Compilation, folders: list[Path]) -> Key | None:
-        """None for an object that depends on more than is known."""
+        """The key of an object; None where it depends on more than can be known here."""
         compiler, *options = words
         for flag in ("-MT", "-MF", "-o", "-c"):
             at = options.index(flag) if flag in options else len(options)
@@ -233,16 +252,16 @@ class Objects:
 
 
 def _counts(word: str, options: list[str], names: frozenset[str] | None) -> bool:
-    """Macros of uaccel count where the source mentions them, or another macro does."""
+    """Whether an option is part of the key: a macro of uaccel only where the source or another option mentions it."""
     match = _MACRO.match(word)
     if match is None or names is None or match[1] in names:
         return True
     return any(match[1] in other for other in options if other is not word)
 
 
-# How far a build is: CMake's tools tell it in forms of their own, but what they write is objects.
+# Progress of a build: Ninja and Make tell it in forms of their own, so the objects that they write are counted.
 
-Count = Callable[[int, int], None]
+Count = Callable[[int, int], None]  # Is called with objects made, and objects in all.
 EVERY: Final = 0.2  # Seconds between looks.
 _RULES: Final = {
     "build.ninja": re.compile(r"^build (\S+\.(?:o|obj)): ", re.MULTILINE),
@@ -252,7 +271,7 @@ _RULES: Final = {
 
 @contextmanager
 def counted(build: Path, count: Count) -> Iterator[None]:
-    """``count`` is told of the objects in this folder while the body builds there."""
+    """Call ``count`` with the objects in this folder while the body builds there."""
     ended = threading.Event()
     watcher = threading.Thread(target=_watch, args=(build, count, ended), daemon=True)
     watcher.start()
@@ -264,7 +283,7 @@ def counted(build: Path, count: Count) -> Iterator[None]:
 
 
 def objects_of(build: Path) -> set[Path]:
-    """All that the build makes; none before it is configured."""
+    """All objects that the build makes; none before it is configured."""
     return {
         build / name
         for pattern, rule in _RULES.items()
@@ -283,9 +302,9 @@ def _watch(build: Path, count: Count, ended: threading.Event) -> None:
 
 # Building firmware by CMake's own commands, with objects that were made before.
 #
-# CMake is asked for the commands once for each form of project: a board, accelerators' files, and no matter which
-# model.
-# What they make is the same to the byte as what Ninja makes by them.
+# CMake is asked for the commands once for each form of project: for a board and accelerators' files, whatever the
+# model. In what is kept, placeholders stand for the project's folder and the model's name. The commands make the same
+# bytes as Ninja makes by them.
 
 KIND: Final = "recipe"
 COMMANDS: Final = "commands.json"
@@ -304,7 +323,7 @@ _CROSS: Final = ("gcc", "g++", "objcopy", "ar", "ranlib")
 
 
 def build_by_recipe(project: Path, build: Path, toolchain: str, cache: Cache, count: Count, *, observe: bool) -> bool:
-    """Into a folder that is not there yet. False where it cannot be done, or fails: then nothing is left there."""
+    """Build into a folder that is not there yet. False where that cannot be done or fails: then nothing is left."""
     project, build = project.resolve(), build.parent.resolve() / build.name
     described = sorted((project / "model" / "templates").glob("tvmgen_*_describe.c"))
     if build.exists() or len(described) != 1 or _PLAIN.fullmatch(str(build)) is None or shutil.which("ninja") is None:
@@ -336,7 +355,7 @@ def _commands(
 
 
 def _configured(project: Path, build: Path, *, observe: bool) -> list[str] | None:
-    """As the project's server does it."""
+    """CMake's commands for a project, configured as the project's server does it; None where that fails."""
     observed = f"-DOBSERVE={'ON' if observe else 'OFF'}"
     for command in (
         ["cmake", "-S", str(project), "-B", str(build), observed, "-G", "Ninja"],
@@ -352,7 +371,8 @@ def _configured(project: Path, build: Path, *, observe: bool) -> list[str] | Non
 
 
 def _key(project: Path, toolchain: str, words: Sequence[tuple[str, str]], *, observe: bool) -> Key:
-    """Names of files, since CMake's lists look for them; the content of what CMake reads."""
+    """The key of a project's commands: names of all files, since CMake's lists look for them, and the content of those
+    that CMake reads."""
     files = [(path.relative_to(project).as_posix(), path) for path in _files(project)]
     programs = [*_TOOLS, *(f"{toolchain}-{tool}" for tool in _CROSS)]
     return (
@@ -365,7 +385,7 @@ def _key(project: Path, toolchain: str, words: Sequence[tuple[str, str]], *, obs
 
 
 def _files(project: Path) -> Iterator[Path]:
-    """In their order; without what is as the model is, and what was built."""
+    """All files of a project in a fixed order, without those that depend on the model, and without what was built."""
     for above, folders, names in os.walk(project):
         place = Path(above).relative_to(project).as_posix()
         left_out = _LEFT_OUT.get(place, ())
@@ -380,7 +400,7 @@ def _replaced(text: str, words: Sequence[tuple[str, str]]) -> str:
 
 
 def _run(commands: list[str], objects: Objects, build: Path, count: Count) -> bool:
-    """Compilations at once, as they need nothing of each other; then the others in order."""
+    """Run the compilations in parallel, as they need nothing of each other; then all other commands in order."""
     compilations = [one for line in commands if (one := Compilation.of(line, build)) is not None]
     others = [line for line in commands if Compilation.of(line, build) is None]
     with ThreadPoolExecutor(os.cpu_count() or 1) as pool:

@@ -1,4 +1,4 @@
-"""Programs outside: which are needed, where they are, and how to install them."""
+"""Finds the programs that uaccel calls, compares their versions, and tells how to install what is missing."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from typing import Final, Literal, get_args
 from uaccel.errors import ToolError
 from uaccel.util.text import did_you_mean
 
-# The outcome of looking for one thing that uaccel needs.
+# The result of a check of one thing that uaccel needs.
 
 Status = Literal["ok", "missing", "too old", "too new", "broken"]
 
 
 @dataclass(frozen=True)
 class Check:
-    """One row of ``uaccel doctor``."""
+    """Is one row of ``uaccel doctor``."""
 
     name: str
     status: Status
@@ -31,11 +31,11 @@ class Check:
     path: str | None
     required: bool
     needed_for: str
-    detail: str | None  # What is wrong, in words; none where nothing is.
+    detail: str | None  # What is wrong, in words; None where nothing is.
     fix: str | None  # The command, or the sentence, that puts it right.
 
 
-# How this system gets programs.
+# Package managers: apt where it is there, and pip.
 
 _OS_RELEASE = Path("/etc/os-release")
 
@@ -50,7 +50,7 @@ def uses_apt() -> bool:
 
 
 def apt_command(packages: tuple[str, ...]) -> list[str]:
-    """What installs packages, from the account that asks."""
+    """The command by which this account installs packages of apt."""
     sudo = [] if os.geteuid() == 0 else ["sudo"]
     return [*sudo, "apt-get", "install", "-y", "--no-install-recommends", *packages]
 
@@ -91,8 +91,8 @@ Version = tuple[int, ...]
 def parse_version(text: str) -> Version | None:
     """The first version in a text: ``gcc (Debian 12.2.0-14) 12.2.0`` and ``0.27.0.post1`` alike.
 
-    The digits of a name, as in ``riscv64-unknown-elf-gcc``, are none. What stands in parentheses is taken where
-    there is nothing else: ``nextpnr-ice40 (Version 0.4-1)``.
+    Digits within a name, as in ``riscv64-unknown-elf-gcc``, are no version. What stands in parentheses is taken only
+    where there is nothing else: ``nextpnr-ice40 (Version 0.4-1)``.
     """
     number = r"(?<![A-Za-z0-9.])\d+(?:\.\d+)*"
     match = re.search(number, re.sub(r"\([^)]*\)", "", text)) or re.search(number, text)
@@ -114,27 +114,27 @@ def _padded(version: Version, length: int) -> Version:
     return version + (0,) * (length - len(version))
 
 
-# The programs that uaccel calls, and finding them.
+# The programs that uaccel calls, and where they are found.
 #
 # A row here is all it takes to have one more checked by ``uaccel doctor`` and installed by ``make setup``.
 
-# The target of the Makefile that brings a program where it is missing; those further right bring it, too.
+# The target of the Makefile that installs a missing program; those further right install it, too.
 SetUp = Literal["setup", "test", "test-full", "never"]
 
 
 @dataclass(frozen=True)
 class HostTool:
-    """A program, under any of several names."""
+    """Describes a program that may have any of several names."""
 
     name: str
-    # Tried in this order; the first that is new enough is taken. Words behind a blank are its arguments.
+    # Commands, tried in this order; the first that is new enough is taken. Words behind a blank are its arguments.
     commands: tuple[str, ...]
     minimum: Version
     needed_for: str
     required: bool
     apt: tuple[str, ...]  # Packages of Debian and Ubuntu that bring it.
     variable: str | None = None  # An environment variable that names the command instead, as ``CC`` does.
-    pip: str = ""  # The Python package that brings it, too; looked for beside this Python, behind the system's.
+    pip: str = ""  # The Python package that also brings it; its programs beside this Python are tried last.
     brought_by: SetUp = "never"
 
 
@@ -319,7 +319,7 @@ PROGRAMS: Final = (
 
 @dataclass(frozen=True)
 class FoundProgram:
-    """A program that is there."""
+    """Names a program that was found, with its version."""
 
     # How to call it: its path, and words that the environment put behind it (``CC="gcc -m32"``).
     command: tuple[str, ...]
@@ -350,7 +350,7 @@ def _find(program: HostTool) -> FoundProgram:
 
 
 def check_program(program: HostTool) -> Check:
-    """How one program stands."""
+    """Check one program."""
     status, found, seen = _search(program)
     return Check(
         name=program.name,
@@ -365,7 +365,7 @@ def check_program(program: HostTool) -> Check:
 
 
 def missing_programs(target: SetUp, programs: tuple[HostTool, ...] = PROGRAMS) -> list[HostTool]:
-    """Those that a target of the Makefile brings and that are not there."""
+    """The programs that a target of the Makefile installs and that are not there."""
     order = get_args(SetUp)
     wanted = order[: order.index(target) + 1]
     return [program for program in programs if program.brought_by in wanted and _search(program)[0] == "missing"]
@@ -379,7 +379,10 @@ def _row(name: str) -> HostTool:
 
 
 def _search(program: HostTool) -> tuple[Status, FoundProgram | None, str]:
-    """The best candidate, how it stands, and that in words."""
+    """The status of a program, the best candidate, and the status in words.
+
+    An environment variable excludes all other names. A program that is too old is better than one that is broken.
+    """
     chosen = os.environ.get(program.variable, "").split() if program.variable else []
     origin = f"{program.variable} names " if chosen else ""
     candidates = [chosen] if chosen else [command.split() for command in program.commands]
@@ -411,7 +414,7 @@ def _try(
     return "ok", found, f"{origin}{path}"
 
 
-# What programs said, by their words and files: of the same file it is asked once.
+# Versions that programs told, by command and file: the same file is asked once.
 _versions: dict[tuple[object, ...], Version] = {}
 
 
@@ -437,7 +440,8 @@ def _asked(command: tuple[str, ...]) -> Version | None:
 
 
 def _of_package(name: str) -> Version | None:
-    """Programs as WebAssembly are compiled at their first call, which takes a minute: their packages are asked."""
+    """The version of a program's Python package. Programs as WebAssembly are compiled at their first call, which takes
+    a minute, so that they are not asked themselves."""
     try:
         return parse_version(importlib.metadata.version(name))
     except importlib.metadata.PackageNotFoundError:

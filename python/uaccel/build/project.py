@@ -1,6 +1,6 @@
-"""The CMake project of a model: made, built, flashed, weighed.
+"""Makes, builds and flashes firmware projects, and measures what their firmware takes.
 
-Firmware projects: a folder of plain C and CMake around one archive.
+A project is a folder of plain C and CMake around one archive; its Project API server does the work on it.
 """
 
 from __future__ import annotations
@@ -36,11 +36,11 @@ from uaccel.util.cache import Cache, cache_of_objects
 from uaccel.util.files import PROJECT, data_dir, write_tar
 from uaccel.util.text import c_string, cmake_list, cmake_string
 
-# The files of a project that its board decides: for CMake, for the C preprocessor, for the linker.
+# Files that a board decides: for CMake, for the C preprocessor, for the linker.
 
 
 def board_files(board: Board, needs: MemoryNeeds) -> dict[str, str]:
-    """Their text by path in the project; a model that does not fit is a :class:`BoardError`."""
+    """The text of these files by path in the project; a model that does not fit is a :class:`BoardError`."""
     files = {
         "board/board.cmake": _cmake(board, needs),
         f"board/{board.file.name}": board.file.read_text(encoding="utf-8"),
@@ -103,11 +103,11 @@ def _c_value(value: int | str | bool) -> str:
     return c_string(value)
 
 
-# What a board adds to a project: its own files, and the sources of its port.
+# The overlay: what a board adds to a project, that is its own files and the sources of its port.
 
 
 def board_overlay(board: Board, needs: MemoryNeeds, *, portable: bool = False) -> dict[str, bytes]:
-    """By path in the project; :class:`~uaccel.errors.BoardError` where the model does not fit on the board.
+    """The files by path in the project; :class:`~uaccel.errors.BoardError` where the model does not fit on the board.
 
     ``portable``: for any computer, and so without the folder of a user's own board file and what lies in it.
     """
@@ -127,16 +127,17 @@ def _sources(port: Path) -> list[Path]:
 
 
 def archive_overlay(board: Board, files: Mapping[str, bytes]) -> dict[str, bytes]:
-    """For the archive that holds ``files``, by path in it: so that any client makes a project of it, for this board."""
+    """The overlay for the archive that holds ``files``, by path in it: any client then makes a project for this
+    board."""
     overlay = board_overlay(board, needs_of(files), portable=True)
     return {f"{PROJECT}/{name}": content for name, content in overlay.items()}
 
 
-# Make a project of an archive: through the Project API server of a template, uaccel's or anybody's.
+# Making a project of an archive, through the Project API server of a template, uaccel's or anybody's.
 
 
 def create_project(files: Mapping[str, bytes], board: Board, folder: Path) -> None:
-    """``files``: the archive's, by path. The folder is made and filled; it must not hold anything yet."""
+    """Make a project of an archive's ``files``, given by path. The folder must not hold anything yet."""
     with tempfile.TemporaryDirectory(prefix="uaccel-") as temporary:
         archive = Path(temporary) / "model.tar"
         with archive.open("wb") as stream:
@@ -155,7 +156,7 @@ def create_from_archive(
     protocol: str = "",
     energy_pin: Path | None = None,
 ) -> Metadata:
-    """The archive's metadata. Without a board the project is for the one that the model was compiled for.
+    """Make a project and return the archive's metadata; without a board it is for that of the compilation.
 
     ``runtime``: the folder of C sources that the template takes what it needs from; uaccel's own when left out, which
     has the layout of microTVM's, too. ``protocol``: what the firmware speaks in the place of sessions; ``energy_pin``:
@@ -191,7 +192,7 @@ def create_from_archive(
 
 
 def _benchmark(metadata: Metadata, pin: Path | None) -> dict[str, bytes]:
-    """With this file the firmware speaks MLPerf Tiny's protocol and not that of sessions."""
+    """The files with which firmware speaks MLPerf Tiny's protocol and not that of sessions."""
     from uaccel.codegen.export.example import ENERGY, HEADER, NAME, PIN, header, why_not
 
     tensors = [metadata.at("uaccel", side) for side in ("inputs", "outputs")]
@@ -209,7 +210,7 @@ def _benchmark(metadata: Metadata, pin: Path | None) -> dict[str, bytes]:
 
 
 def _require_features(metadata: Metadata, board: Board) -> None:
-    """Kernels were chosen for a CPU when the model was compiled."""
+    """Refuse a board whose CPU lacks what the kernels need: these were chosen when the model was compiled."""
     missing = [need for need in metadata.requires if need not in board.cpu.features and need != board.cpu.arch]
     if missing:
         raise BoardError(
@@ -225,9 +226,9 @@ def _write(folder: Path, files: Mapping[str, bytes]) -> None:
         target.write_bytes(content)
 
 
-# Build a project, through its Project API server.
+# Building a project: with kept objects where that is possible, else through its Project API server.
 
-NATIVE: Final = "native"
+NATIVE: Final = "native"  # The toolchain of firmware that is a process of this computer.
 
 
 def _uncounted(_done: int, _total: int) -> None:
@@ -254,7 +255,7 @@ def build_project(
 
 @dataclass(frozen=True)
 class BuildResult:
-    """``firmware`` is None where a server that is not ours put it, it alone knows where."""
+    """Names the firmware that was built; None where a server that is not ours put it where it alone knows."""
 
     platform: str
     firmware: Path | None
@@ -277,7 +278,7 @@ def build_any(folder: Path, options: Mapping[str, OptionValue], *, observe: bool
 
 
 def require_tools(folder: Path) -> None:
-    """Complain about what is missing in words that say how to get it."""
+    """Raise ToolError for a missing tool; the message says how to get it."""
     toolchain = toolchain_of(folder)
     if toolchain == NATIVE:
         find_program("C compiler")
@@ -288,7 +289,7 @@ def require_tools(folder: Path) -> None:
 
 
 def firmware_of(build: Path) -> Path:
-    """What was built: a program for this computer, or an ELF file for a board."""
+    """The firmware in a build folder: a program for this computer, or an ELF file for a board."""
     elf = build / "firmware.elf"
     return elf if elf.is_file() else build / "firmware"
 
@@ -311,12 +312,12 @@ def _text(file: Path) -> str:
         ) from error
 
 
-# Flash a project's board, through its Project API server.
+# Flashing a project's board, through its Project API server.
 
 
 @dataclass(frozen=True)
 class Flashed:
-    """``done`` is False for a board that needs none; the board is None where the server is not ours."""
+    """Says what was flashed: ``done`` is False for a board that needs none; ``board`` is None with other servers."""
 
     platform: str
     board: str | None
@@ -336,16 +337,16 @@ def flash_any(folder: Path, options: Mapping[str, OptionValue], *, port: str, ve
     return Flashed(platform, board.name, bool(board.flash))
 
 
-# What a project's firmware takes of its board, read from what the compiler and the linker made.
+# Footprint: what a project's firmware takes of its board, read from what the compiler and the linker made.
 
 
 @dataclass(frozen=True)
 class Footprint:
-    """``code`` and ``static`` RAM of the model without weights and arena; what the session server adds.
+    """Holds ``code`` and ``static`` RAM of the model without weights and arena, and what the session server adds.
 
-    What only linked firmware for a board tells is None, or empty, for firmware that is a process: ``startup``, the
-    flash of the port's start-up code; ``stack``, which one inference cannot exceed; ``layers``, the bytes of code of
-    each, by name.
+    Only linked firmware for a board tells the rest, which is None or empty for firmware that is a process. ``startup``
+    is the flash of the port's start-up code, ``stack`` a bound that no inference exceeds. ``layers`` has the bytes of
+    code of each layer, by name.
     """
 
     code: int
@@ -358,7 +359,8 @@ class Footprint:
 
 
 def footprint(folder: Path, build: Path, model: str, *, arena: int, io: int) -> Footprint:
-    """``io``: the memory of inputs and outputs, in the application; there too lies an arena that is passed in."""
+    """The footprint of built firmware. In a process the sections of object files are counted: ``io`` bytes of inputs
+    and outputs belong to the application, and so does an arena that is passed in."""
     if (build / "firmware.elf").is_file():
         return _of_board(folder, build, model)
     own = object_sizes([path for path in objects(build, "model") if path.stem != f"tvmgen_{model}_weights.c"])
@@ -369,7 +371,7 @@ def footprint(folder: Path, build: Path, model: str, *, arena: int, io: int) -> 
 
 
 def objects(build: Path, target: str) -> list[Path]:
-    """CMake calls them .o on this computer and .obj for a board."""
+    """The object files of a CMake target, which are called .o on this computer and .obj for a board."""
     return sorted(path for path in build.glob(f"CMakeFiles/{target}.dir/**/*") if path.suffix in (".o", ".obj"))
 
 
@@ -392,7 +394,8 @@ def _of_board(folder: Path, build: Path, model: str) -> Footprint:
 
 
 def _layers(graph: Graph, linked: Linked, model: str) -> dict[str, int]:
-    """Code of the layers that share no function with another, by name."""
+    """Bytes of code by layer, for layers that share no function with another one. Only functions of the model's own
+    file count: kernels are shared by their nature."""
     roots: dict[str, list[str]] = {}
     for title in graph:
         if match := re.search(rf"tvmgen_{model}\.c:layer_(\w+)$", title):

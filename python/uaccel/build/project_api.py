@@ -1,4 +1,4 @@
-"""microTVM's Project API, from the caller's side."""
+"""Speaks microTVM's Project API as a client: starts a server, sends requests, and turns its errors into exceptions."""
 
 from __future__ import annotations
 
@@ -25,28 +25,28 @@ from uaccel.errors import DeviceError, ToolError, UaccelError
 from uaccel.util.files import parse_json
 from uaccel.util.text import did_you_mean
 
-# What a Project API server answers instead of a result, as exceptions that say whose fault it is.
+# Errors of a server, as exceptions that say whose fault they are.
 
 SERVER_ERROR: Final = -32000
 
 
 class ProjectApiError(ToolError):
-    """The server broke the protocol, or does not answer."""
+    """Is raised when the server breaks the protocol, or does not answer."""
 
 
 class UnsupportedTVMVersionError(ToolError):
-    """The server does not work with this TVM."""
+    """Is raised when the server does not work with this TVM."""
 
 
 class TransportClosedError(DeviceError):
-    """Nothing can be sent to the firmware or received any more."""
+    """Is raised when nothing can be sent to the firmware or received any more."""
 
 
 class IoTimeoutError(DeviceError):
-    """The firmware sent nothing, or took nothing, in time."""
+    """Is raised when the firmware sent nothing, or took nothing, in time."""
 
 
-# Those that cross the wire by their class's name.
+# Errors that a server names by the class.
 NAMED: Final[Mapping[str, type[UaccelError]]] = {
     kind.__name__: kind for kind in (UnsupportedTVMVersionError, TransportClosedError, IoTimeoutError)
 }
@@ -55,7 +55,11 @@ DEVICE_METHODS: Final = ("flash", "open_transport", "close_transport", "read_tra
 
 
 def error_from(where: str, method: str, error: Any) -> UaccelError:
-    """The exception for an ``error`` object, with what it tells on one line; ``where`` begins it."""
+    """The exception for an ``error`` object of JSON-RPC, as one line that begins with ``where``.
+
+    A class that the message names is taken. Otherwise the server may say whose fault it is (``kind``), and methods that
+    concern the device are taken to fail by its fault.
+    """
     if not isinstance(error, Mapping) or not isinstance(error.get("message"), str):
         return ProjectApiError(f"{where}{method}: the server sent an error that is none: {error!r}")
     message, data = str(error["message"]), error.get("data")
@@ -75,12 +79,12 @@ def _line(text: Any) -> str:
 
 
 def _last(traceback: Any) -> str:
-    """A traceback ends with what went wrong."""
+    """The last line of a traceback, which says what went wrong."""
     lines = [line for line in traceback.splitlines() if line.strip()] if isinstance(traceback, str) else []
     return lines[-1].strip() if lines else ""
 
 
-# The options that a server declares, and values for them.
+# Options that a server declares, and values for them.
 
 OptionValue = str | int | bool | None
 
@@ -90,13 +94,14 @@ MOST_CHOICES: Final = 8
 
 
 def port_from_here(port: str) -> str:
-    """A port as a server understands it: it runs in another folder than the user who names a path."""
+    """A port as a server understands it: paths are made absolute, since the server runs in another folder."""
     return str(Path(port).absolute()) if "/" in port and "://" not in port else port
 
 
 @dataclass(frozen=True)
 class ProjectOption:
-    """``required`` and ``optional``: the methods that want it, and those that take it. Old servers say less."""
+    """Describes an option: ``required`` and ``optional`` are the methods that need it and those that accept it. Old
+    servers leave fields out."""
 
     name: str
     choices: tuple[Any, ...]
@@ -140,7 +145,7 @@ def option_values(
 
 
 def _wanted(method: str, missing: Sequence[ProjectOption]) -> str:
-    """All of them at once, for a message of one line."""
+    """All missing options, for a message of one line."""
     if len(missing) == 1:
         (option,) = missing
         return f"option {option.name!r} for {method}{_choices(option)}: {option.help}"
@@ -148,7 +153,7 @@ def _wanted(method: str, missing: Sequence[ProjectOption]) -> str:
 
 
 def _choices(option: ProjectOption) -> str:
-    """Some templates know a hundred boards."""
+    """The choices of an option, the first few only: some templates know a hundred boards."""
     shown = [str(choice) for choice in option.choices[:MOST_CHOICES]]
     rest = ["..."] if len(option.choices) > MOST_CHOICES else []
     return f" (one of {', '.join(shown + rest)})" if shown else ""
@@ -185,13 +190,13 @@ SCRIPT: Final = "microtvm_api_server.py"
 LAUNCHER: Final = "launch_microtvm_api_server.sh"
 CHUNK: Final = 1 << 16
 LONGEST_REPLY: Final = 1 << 28
-PATIENCE: Final = 5.0  # Seconds that a server has to end once its input has, and then once it is told to.
-SHORT_PATIENCE: Final = 1.0  # The same for one that has shown that it does not work.
+PATIENCE: Final = 5.0  # Seconds that a server has to end after its input ended, and again after SIGTERM.
+SHORT_PATIENCE: Final = 1.0  # The same for a server that has failed already.
 STDERR: Final = 2
 
 
 def server_command(folder: Path) -> list[str]:
-    """How the server of a template or a project is started: its launcher knows better than we do."""
+    """The command that starts the server of a template or a project: its launcher, if it has one."""
     script, launcher = folder / SCRIPT, folder / LAUNCHER
     if launcher.is_file():
         return [str(launcher), str(script)]
@@ -201,7 +206,7 @@ def server_command(folder: Path) -> list[str]:
 
 
 class ServerProcess:
-    """One server; ``where`` is how messages call it. It is ended and waited for by :meth:`close`, whatever it does.
+    """Runs one server, which :meth:`close` ends and waits for, whatever it does; ``where`` names it in messages.
 
     With ``show`` what it prints goes to stderr as it comes; with ``debug`` it logs every request there too.
     """
@@ -240,7 +245,7 @@ class ServerProcess:
         return self._process.pid
 
     def exchange(self, request: dict[str, Any], limit: float) -> dict[str, Any]:
-        """Send a request and return the reply to it; after a failure the server is no more."""
+        """Send a request and return the reply to it; after a failure the server is ended."""
         if not self._open:
             raise ProjectApiError(f"{self.where} has ended; start another")
         method, end = str(request["method"]), time.monotonic() + limit
@@ -322,7 +327,7 @@ class ServerProcess:
         return ProjectApiError(f"{self.where} did not answer {method} within {limit:g} s and was ended{self._said()}")
 
     def _ended(self, method: str) -> UaccelError:
-        """It has closed its end: how it ended, if it has, and its last words."""
+        """The error for a server that closed its end: how it ended, if it has, and what it said last."""
         try:
             status = self._process.wait(PATIENCE)
         except subprocess.TimeoutExpired:
@@ -331,7 +336,7 @@ class ServerProcess:
         return ProjectApiError(f"{self.where} ended in the middle of {method} ({how}){self._said()}")
 
     def _said(self) -> str:
-        """The last line that it wrote to stderr or stdout."""
+        """The last line that the server wrote to stderr or stdout."""
         size = self._words.seek(0, 2)
         self._words.seek(max(0, size - CHUNK))
         lines = [line for line in self._words.read().decode("utf-8", "replace").splitlines() if line.strip()]
@@ -348,7 +353,7 @@ OUR_PLATFORM: Final = "uaccel"  # What our own server calls itself; its messages
 
 @dataclass(frozen=True)
 class Limits:
-    """Seconds that the server has for each call; ``slack`` comes on top of a transport call's own timeout."""
+    """Sets the seconds that the server has for each call; ``slack`` is added to a transport call's own timeout."""
 
     query: float = 120.0  # Long, since a launcher may have to install something first.
     generate: float = 120.0
@@ -361,7 +366,7 @@ class Limits:
 
 @dataclass(frozen=True)
 class ServerInfo:
-    """What a server says of itself and its folder."""
+    """Holds what a server says of itself and its folder."""
 
     platform_name: str
     is_template: bool
@@ -370,10 +375,10 @@ class ServerInfo:
 
 
 class ProjectServer:
-    """A running server; a context manager. Every call ends, within its limit, with a result or an exception.
+    """Runs a server, as a context manager. Every call ends, within its limit, with a result or an exception.
 
     ``options``: by name, for all calls; each is sent what it takes. What is not given is sent with its default, as
-    servers of microTVM expect. ``show`` and ``debug``: as :class:`ServerProcess` has them.
+    servers of microTVM expect. ``show`` and ``debug`` are those of :class:`ServerProcess`.
     """
 
     def __init__(
@@ -385,8 +390,7 @@ class ProjectServer:
         show: bool = False,
         debug: bool = False,
     ) -> None:
-        self.folder = folder
-        """The template or the project."""
+        self.folder = folder  # the template or the project
         self._limits = limits or Limits()
         self._given = dict(options or {})
         self._process = ServerProcess(folder, show=show, debug=debug)
@@ -409,7 +413,7 @@ class ProjectServer:
 
     @property
     def pid(self) -> int:
-        """Of the server's process."""
+        """The process id of the server."""
         return self._process.pid
 
     def close(self) -> None:
@@ -436,7 +440,7 @@ class ProjectServer:
         self._given[option] = value
 
     def generate_project(self, archive: Path, project: Path, runtime: Path) -> None:
-        """``runtime``: the C sources that every project needs."""
+        """Make a project of an archive; ``runtime`` has the C sources that every project needs."""
         if not self.info.is_template:
             raise ProjectApiError(f"{self.folder} is a project already; wanted a template")
         if self.is_ours or archive.name == ARCHIVE_NAME:
@@ -471,7 +475,7 @@ class ProjectServer:
         self._call("close_transport", {}, self._limits.close)
 
     def read_transport(self, count: int, timeout: float) -> bytes:
-        """From one to ``count`` bytes; :class:`~uaccel.project.api_errors.IoTimeoutError` where there come none."""
+        """From one to ``count`` bytes; :class:`IoTimeoutError` where none come in time."""
         params = {"n": count, "timeout_sec": timeout}
         reply = self._call("read_transport", params, timeout + self._limits.slack)
         try:
@@ -484,7 +488,7 @@ class ProjectServer:
         self._call("write_transport", params, timeout + self._limits.slack)
 
     def require_project(self, what: str) -> None:
-        """There is no firmware in a template."""
+        """Refuse a template, in which there is no firmware."""
         if self.info.is_template:
             raise ProjectApiError(f"cannot {what} {self.folder}: it is a template; make a project with 'uaccel create'")
 

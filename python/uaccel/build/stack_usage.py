@@ -1,4 +1,7 @@
-"""How much stack each function takes."""
+"""Bounds the stack that a function takes, with all that it calls.
+
+GCC's call graph has the frames of what is compiled; functions of libraries and assembly are read from the disassembly.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +13,7 @@ from functools import cache
 from pathlib import Path
 from typing import Final
 
-# Who calls whom and with how large a frame, as GCC says it beside each object (``-fcallgraph-info=su``).
+# Call graph: who calls whom, with how large a frame. GCC writes it beside each object (``-fcallgraph-info=su``).
 
 _NODE: Final = re.compile(r'^node: \{ title: "([^"]+)" label: "([^"\\]+)([^"]*)"', re.MULTILINE)
 _EDGE: Final = re.compile(r'^edge: \{ sourcename: "([^"]+)" targetname: "([^"]+)"', re.MULTILINE)
@@ -21,14 +24,14 @@ SUFFIX: Final = ".ci"
 
 @dataclass
 class Function:
-    """``frame``: None where it depends on what happens at run time. ``name`` is that of the symbol."""
+    """Describes a function: its symbol, its frame in bytes (None where that is known at run time only), its calls."""
 
     name: str
     frame: int | None
     calls: list[str] = field(default_factory=list)
 
 
-# By a title that is the name of a function that others may call, and holds the file where none may.
+# Functions by GCC's title: the name of a global function; ``file:name`` of a static one.
 Graph = Mapping[str, Function]
 
 
@@ -48,7 +51,7 @@ def read_graph(files: Iterable[Path]) -> dict[str, Function]:
 
 
 def _symbol(title: str, label: str) -> str:
-    """What the compiler made of a function for one of its callers has a title with a suffix."""
+    """The symbol of a title: without the file, but with the suffix of a clone (``.constprop.0``), which labels lack."""
     return title.rpartition(":")[2] or label
 
 
@@ -59,14 +62,18 @@ def deepest(
     pointed: Callable[[str], Iterable[str]] = lambda title: (),
 ) -> int | None:
     """The most stack that a call of ``start`` takes; None where that is unknown: recursion, calls by pointer, frames
-    whose size is. ``others`` tells it of functions that the graph does not hold, or of which it knows no frame since
-    they are assembly; ``pointed`` gives the functions that another one may call by pointer.
+    of unknown size.
+
+    It is the frame of a function and the deepest of its callees, depth first, each function once. ``others`` gives the
+    stack of functions that the graph does not hold, and of those in assembly, whose frame the compiler takes for 0.
+    ``pointed`` gives the functions that another one may call by pointer.
     """
     known: dict[str, int | None] = {}
     under_way: set[str] = set()
 
     def calls_of(title: str, function: Function) -> list[str]:
-        """A call by pointer is one of everything that it may reach; of nothing known, unless that is told."""
+        """The calls of a function. One by pointer stands for calls of all that it may reach; where nobody knows these,
+        it stays as a callee without a known depth."""
         targets = list(pointed(title)) if INDIRECT in function.calls else []
         named = [call for call in function.calls if call != INDIRECT or not targets]
         return list(dict.fromkeys([*named, *targets]))
@@ -97,14 +104,15 @@ def deepest(
 
 
 def pointed_in(graph: Graph, file: str) -> Callable[[str], list[str]]:
-    """In a file that takes the addresses of its own functions alone: those that nothing calls by name."""
+    """The callees by pointer of a file that takes addresses of its own functions only: those never called by name."""
     called = {target for function in graph.values() for target in function.calls}
     loose = [title for title in graph if f"{file}:" in title and title not in called]
     return lambda title: loose if f"{file}:" in title else []
 
 
 def own_functions(graph: Graph, roots: Mapping[str, Sequence[str]]) -> dict[str, list[str] | None]:
-    """For each name the functions that its roots (titles) need, as symbols; None where it shares one with another."""
+    """For each name the symbols of the functions that its roots (titles) reach; None where another name reaches one of
+    them, too."""
     reached = {name: set(_reached(graph, titles)) for name, titles in roots.items()}
     users: dict[str, int] = {}
     for titles in reached.values():
@@ -127,9 +135,11 @@ def _reached(graph: Graph, titles: Iterable[str]) -> Iterator[str]:
             todo += [call for call in graph[title].calls if call in graph]
 
 
-# How much stack a function of the compiler's libraries takes: these have no call graph, but there is their code.
+# Stack of functions without a call graph, those of the compiler's libraries: read from the disassembly.
 #
-# The bound is rough: all that a function takes of the stack anywhere counts, as if it were never given back.
+# The bound is rough: every instruction of a function that takes stack counts once, as if nothing were given back before
+# the function ends. It holds for compiled code, which moves the stack pointer by constants and in no loop. Where a
+# frame of variable size or a call by pointer is seen, the answer is None.
 
 _FUNCTION: Final = re.compile(r"^[0-9a-f]+ <([^>]+)>:$")
 _INSTRUCTION: Final = re.compile(r"^\s*[0-9a-f]+:\t([a-z][a-z0-9.]*)(?:\t.*)?$")  # Data among the code looks otherwise.
@@ -141,17 +151,17 @@ _REGISTER: Final = re.compile(r"([a-z]+)(\d+)")
 
 @dataclass(frozen=True)
 class Code:
-    """The instructions of each function, as (operator, line); empty where there is no disassembler."""
+    """Holds the instructions of each function, as (operator, line); none where there is no disassembler."""
 
     functions: dict[str, list[tuple[str, str]]]
     is_arm: bool
 
     @property
     def interrupt(self) -> int:
-        """What the processor pushes onto the stack that it interrupts, and what that may take to be aligned.
+        """Bytes that the processor pushes onto the stack that it interrupts, and what that may take to be aligned.
 
-        A Cortex-M pushes 8 words; and where floating point registers are in use, those and the status, 18 more.
-        RISC-V pushes nothing.
+        A Cortex-M pushes 8 words, and one more to align the frame to 8 bytes. Where floating point is used, 18 more
+        follow: s0 to s15, the status and a reserved word. RISC-V pushes nothing by itself.
         """
         if not self.is_arm:
             return 0
@@ -160,6 +170,7 @@ class Code:
 
 
 def disassemble(elf: Path, objdump: str) -> Code:
+    """The code of an ELF file by function, as objdump prints it."""
     try:
         done = subprocess.run(
             [objdump, "-d", "--no-show-raw-insn", str(elf)], capture_output=True, text=True, check=False
@@ -177,7 +188,8 @@ def disassemble(elf: Path, objdump: str) -> Code:
 
 
 def frames_of(code: Code) -> Callable[[str], int | None]:
-    """``library_frames``, and of our own kernels in assembly, which jump to nowhere else, all that they take."""
+    """As ``library_frames``, but also for our kernels in assembly. These jump within themselves only, so that a
+    computed jump is no call there: what they push is all that they take."""
     libraries = library_frames(code)
 
     def frame(name: str) -> int | None:
@@ -190,7 +202,8 @@ def frames_of(code: Code) -> Callable[[str], int | None]:
 
 
 def library_frames(code: Code) -> Callable[[str], int | None]:
-    """What a call of a function of the firmware takes; None where its code does not tell."""
+    """The stack that a call of a function of the firmware takes, with the deepest of its callees; None where its code
+    does not tell. Recursion is unknown, too."""
     functions = code.functions
     under_way: set[str] = set()
 
@@ -212,13 +225,14 @@ def library_frames(code: Code) -> Callable[[str], int | None]:
 
 
 def _callee(text: str) -> str:
-    """The function that an instruction goes to, if it leaves its own."""
+    """The function whose first instruction this one refers to; empty for places within functions."""
     match = _TARGET.search(text)
     return match[1] if match and match[2] is None else ""
 
 
 def _taken(operator: str, text: str) -> int | None:
-    """Bytes of the stack; None for what makes them unknown: a call by pointer, a frame of any size."""
+    """Bytes of stack that an instruction takes; None for what makes them unknown: a call by pointer (one without a
+    target in angle brackets), or a stack pointer that is computed."""
     operator, operands = operator.removesuffix(".w"), text.split(None, 1)[1:]
     rest = re.split(r"[@;<#](?![0-9-])", operands[0])[0].strip() if operands else ""
     if operator in ("push", "vpush") or (operator.startswith("stmdb") and rest.startswith("sp!")):
@@ -234,7 +248,7 @@ def _taken(operator: str, text: str) -> int | None:
 
 
 def _moved(operator: str, rest: str) -> int | None:
-    """The stack pointer by a constant; towards the top costs nothing."""
+    """Bytes by which the stack pointer moves down; None unless by a constant. Moving up, a return of stack, is 0."""
     match = re.search(r",\s*#?(-?\d+)$", rest)
     if match is None:
         return None
@@ -243,7 +257,7 @@ def _moved(operator: str, rest: str) -> int | None:
 
 
 def _registers(group: str) -> int:
-    """Bytes of {r4, r6-r8, d8}."""
+    """Bytes of a list of registers such as {r4, r6-r8, d8}: 8 for each d register, 4 for any other."""
     total = 0
     for part in group.split(","):
         begin, _, last = part.strip().partition("-")

@@ -1,4 +1,4 @@
-"""The command line. One file per command; :mod:`uaccel.cli.app` lists them, :mod:`uaccel.cli.guard` begins."""
+"""Is the command line. :mod:`uaccel.cli.guard` starts it, :mod:`uaccel.cli.app` lists the commands of the modules."""
 
 from uaccel.cli.guard import main
 

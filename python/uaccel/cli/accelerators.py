@@ -1,4 +1,4 @@
-"""``uaccel accelerators``: what there is to offload to."""
+"""Defines ``uaccel accelerators``, which lists the accelerators that are installed."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def accelerators_command(as_json: JsonFlag = False) -> None:
 
 
 def _row(name: str) -> dict[str, Any]:
-    """One that cannot be used is listed with the reason."""
+    """Makes a row for an accelerator; one that cannot be used is listed with the reason."""
     from uaccel.accelerator import OBJECTIVES, load_accelerator
 
     try:

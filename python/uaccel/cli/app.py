@@ -1,7 +1,7 @@
-"""The command line: the list of commands, and how each way to end becomes an exit status.
+"""Lists the commands, runs one, and turns each way in which it may end into an exit status.
 
-A command is a module of ``uaccel.cli`` with a function ``register(app)``. What is heavy, as TVM is, it
-imports only when it runs, so that ``uaccel --help`` answers at once.
+Modules of ``uaccel.cli`` have a function that adds their command to the application. They import what is heavy, as TVM,
+only when the command runs, so that ``uaccel --help`` answers at once.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ _PACKAGE: Final = Path(__file__).resolve().parent.parent
 
 
 def make_app() -> typer.Typer:
-    """The application with all its commands."""
+    """Makes the application with all its commands."""
     app = typer.Typer(
         rich_markup_mode=None,  # plain help: square brackets stay what they are
         context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
@@ -107,7 +107,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def with_optional_values(args: list[str]) -> list[str]:
-    """``--verify layers`` as the one word that it is for Typer, which knows no options with an optional value."""
+    """Makes one word of ``--verify layers``, since Typer has no options with an optional value."""
     found: list[str] = []
     for position, word in enumerate(args):
         if word == "layers" and position and args[position - 1] == "--verify":
@@ -132,7 +132,9 @@ def _options(
 
 
 def _run(args: list[str], as_json: bool, ended: list[EndedError]) -> int:
-    """Run one command; whatever it raises ends as one line and a status. ``ended``: a signal that came meanwhile."""
+    """Run one command; whatever it raises ends as one line and a status. ``ended``: a signal that came meanwhile.
+
+    A signal takes precedence over the error, which most often is its consequence."""
     try:
         result = typer.main.get_command(make_app()).main(args, prog_name="uaccel", standalone_mode=False)
         if sys.stdout is not None:
@@ -157,7 +159,7 @@ class _Failure:
 
 
 def _describe(error: BaseException) -> _Failure:
-    """What went wrong, and whose fault it is."""
+    """Says what went wrong and whose fault it is: the user's, the computer's, or a bug of uaccel."""
     kind = type(error).__name__
     if isinstance(error, UaccelError) and not isinstance(error, InternalError):
         return _Failure(kind, str(error), error.exit_status)
@@ -178,20 +180,22 @@ def _describe(error: BaseException) -> _Failure:
 
 
 def _unnamed(error: OSError) -> str:
-    """What could not be written where the system names no file: commands print, and what they call writes files."""
+    """Guesses what could not be written if the system names no file.
+
+    Code of commands only prints, and what they call writes files."""
     printed = _place(error).startswith(("uaccel/cli/", "outside"))
     return "standard output" if printed else f"a file in {tempfile.gettempdir()} or in the cache"
 
 
 def _usage_message(error: typer.TyperException) -> str:
-    """In one line what is wrong and where to read up, without the words that Typer's checker begins with."""
+    """Says in one line what is wrong and where to read more, without the words that Typer begins with."""
     message = " ".join(error.format_message().split()).rstrip(".").replace(": Value error, ", ": ", 1)
     context = getattr(error, "ctx", None)
     return message if context is None else f"{message}; see '{context.command_path} --help'"
 
 
 def _place(error: BaseException) -> str:
-    """The last line of ours that the error passed."""
+    """Returns the last line of uaccel's own code that the error passed."""
     frames = traceback.extract_tb(error.__traceback__)
     ours = [frame for frame in frames if Path(frame.filename).is_relative_to(_PACKAGE)]
     if not ours:
@@ -200,7 +204,7 @@ def _place(error: BaseException) -> str:
 
 
 def fail(error: BaseException, as_json: bool) -> int:
-    """Tell it as one line, and give the exit status."""
+    """Reports an error as one line, and returns the exit status."""
     return _fail(_describe(error), as_json)
 
 

@@ -1,4 +1,4 @@
-"""``uaccel boards``: what there is to compile for."""
+"""Defines ``uaccel boards``, which lists the boards that come with uaccel."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def _show(console: Console, boards: list[Board]) -> None:
 
 
 def size(memory: Memory) -> str:
-    """In the largest binary unit that leaves an integer."""
+    """Writes a memory's size in the largest binary unit that leaves an integer."""
     for power, unit in ((30, "GiB"), (20, "MiB"), (10, "KiB")):
         if memory.length % (1 << power) == 0:
             return f"{memory.length >> power} {unit}"

@@ -1,4 +1,4 @@
-"""``uaccel cache``: what is kept of earlier runs, how much, and how to be rid of it."""
+"""Defines ``uaccel cache``, which shows what is kept of earlier runs and how large it is, and removes it."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ ToOption = Annotated[
 
 
 def open_cache(no_cache: bool) -> Cache | None:
-    """The user's cache, unless this run shall use none."""
+    """Opens the user's cache, unless this run shall use none."""
     return None if no_cache else cache_of_user()
 
 
@@ -75,7 +75,7 @@ def prune_command(to: ToOption = "0", as_json: JsonFlag = False) -> None:
 
 
 def read_size(text: str, option: str = "--to") -> int:
-    """``500M``, ``2G``, ``0``: bytes."""
+    """Reads a size such as ``500M``, ``2G`` or ``0`` as bytes."""
     unit = text[-1:].upper() if text[-1:].isalpha() else ""
     number = text[: len(text) - len(unit)]
     if not number.isascii() or not number.isdigit() or len(number) > 15 or unit not in UNITS:

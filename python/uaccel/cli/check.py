@@ -1,4 +1,4 @@
-"""``uaccel check``: whether what an accelerator means, its model and its RTL agree, on random layers."""
+"""Defines ``uaccel check``, which compares an accelerator's meaning, model and RTL on random layers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``uaccel compile``: a model file to a Model Library Format archive."""
+"""Defines ``uaccel compile``, which turns a model file into a Model Library Format archive."""
 
 from __future__ import annotations
 
@@ -66,7 +66,9 @@ def register(app: typer.Typer) -> None:
 
 
 def _write(request: RunRequest, output: str, dump: Path | None, cache: Cache | None, as_json: bool) -> None:
-    """The archive, as its name says; a dump needs all that the compiler knew, so that it takes no cache."""
+    """Writes the archive in the form that its name says.
+
+    A dump needs the compilation itself, so no cache is used with it."""
     archive, folder = Path(output or f"{request.model.stem}.tar"), output.endswith("/")
     (require_new_folder if folder else require_writable)(archive, "-o")
     with progress() as step:
@@ -89,7 +91,7 @@ def _write(request: RunRequest, output: str, dump: Path | None, cache: Cache | N
 
 
 def _tell_frontier(request: RunRequest, as_json: bool) -> None:
-    """What less RAM costs, each way a row."""
+    """Shows what less RAM costs, a row for each way to run the model."""
     with progress() as step:
         from uaccel.runner.job import frontier_report
 
@@ -104,7 +106,9 @@ def _show_frontier(console: Console, report: dict[str, Any]) -> None:
 
 
 def _add_board(files: dict[str, bytes], board: Board) -> list[str]:
-    """What a project for the board needs; where the model does not fit there, the C is of use all the same."""
+    """Adds the files that a project for the board needs.
+
+    If the model does not fit there, that is a warning: its C is of use elsewhere."""
     from uaccel.build.project import archive_overlay
 
     try:

@@ -1,4 +1,4 @@
-"""``uaccel doctor``: what a user can do here, and what adds the rest."""
+"""Defines ``uaccel doctor``, which says what a user can do here, and how to get the rest."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def doctor(everything: AllFlag = False, as_json: JsonFlag = False) -> None:
 
 
 def _troubles(checks: list[Check]) -> list[Check]:
-    """What needs more than being installed, and what nothing works without."""
+    """Selects checks of programs that are there but do not work, and of those without which nothing works."""
     return [check for check in checks if check.status != "ok" and (check.required or check.status != "missing")]
 
 
@@ -62,7 +62,7 @@ def _show(console: Console, can: list[Ability], checks: list[Check], ok: bool) -
 
 
 def _advice(can: list[Ability]) -> dict[str, list[str]]:
-    """What each line to paste adds."""
+    """Groups what is missing by the line to paste that adds it."""
     lines: dict[str, list[str]] = {}
     for ability in can:
         if ability.fix:

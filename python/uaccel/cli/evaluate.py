@@ -1,4 +1,4 @@
-"""``uaccel evaluate``: how good a model is on a board, over a set of samples with labels."""
+"""Defines ``uaccel evaluate``, which measures a model's accuracy on a board over samples with labels."""
 
 from __future__ import annotations
 

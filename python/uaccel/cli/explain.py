@@ -1,4 +1,4 @@
-"""``uaccel explain``: who computes what and why, without building anything."""
+"""Defines ``uaccel explain``, which says who computes each layer and why, without building anything."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
 
-WIDE = 120  # Columns that a table with reasons takes.
+WIDE = 120  # Columns of a terminal from which on reasons stand beside the layers.
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,7 +42,7 @@ def register(app: typer.Typer) -> None:
 
 
 def _show(console: Console, report: dict[str, Any]) -> None:
-    """The reasons beside the layers where there is room for them, else below."""
+    """Shows reasons beside the layers if there is room for them, else below."""
     from uaccel.cli.output import show_lines, show_warnings
 
     layers = report["layers"]
@@ -65,7 +65,7 @@ def _show(console: Console, report: dict[str, Any]) -> None:
 
 
 def _plans(plans: Sequence[dict[str, Any]]) -> Table:
-    """The cheapest first; what could not be lowered last."""
+    """Makes the table of plans, the cheapest first; those that could not be lowered come last."""
     from rich.box import SIMPLE_HEAD
     from rich.table import Table
 
@@ -100,7 +100,7 @@ def _table(*last: str, costs: Sequence[str] = ("MACs", "Bytes", "Cycles", "On th
 
 
 def why(row: dict[str, Any]) -> str:
-    """Why this engine, and why none of the others: what several of them say alike is said once."""
+    """Says why this engine computes a layer, and why no other does; a reason that several share is given once."""
     alike: dict[str, list[str]] = {}
     for rejection in row["rejections"]:
         names = alike.setdefault(rejection["reason"], [])

@@ -1,4 +1,4 @@
-"""``uaccel export``: a model as what somebody's build system takes."""
+"""Defines ``uaccel export``, which writes a model as a library for a build system."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ ZIP: Final = ".zip"
 
 
 class ExportChoice(str, Enum):
-    """What a model can be exported to; ``packagers/formats.py`` has what each is made by."""
+    """Names the formats of an export; ``codegen/export/formats.py`` says what makes each of them."""
 
     c = "c"
     single = "single"
@@ -96,7 +96,7 @@ def register(app: typer.Typer) -> None:
 
 
 def _write(output: Path, files: dict[str, bytes]) -> None:
-    """A zip has one folder at its root, as who unpacks it wishes."""
+    """Writes a folder, or a zip with one folder at its root, so that unpacking it makes just that."""
     if output.suffix != ZIP:
         write_folder(output, files, "-o")
         return
@@ -105,7 +105,7 @@ def _write(output: Path, files: dict[str, bytes]) -> None:
 
 
 def _command(job: Job, to: ExportChoice, output: Path) -> str:
-    """What to type beside the model file for the same."""
+    """Returns the command that does the same in the model file's folder."""
     words = shlex.split(job.command("export"))
     words[2] = job.model.name
     return shlex.join([*words, "--to", to.value, "-o", output.resolve().name])

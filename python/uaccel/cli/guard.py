@@ -1,7 +1,8 @@
-"""Commands that read models do so in a process of their own: native code that crashes there is one line here.
+"""Runs commands that read models in a process of their own, so that a crash of native code becomes a one-line error.
 
-The process is forked before anything else is loaded, which takes a millisecond or two. Signals that this one gets go
-on to it; if this one is killed, it is too.
+The process is forked before anything else is loaded, which takes a millisecond or two. Signals that the parent gets are
+passed on; if the parent is killed, the child is killed too. The child writes where it crashed into a file in memory
+that both have open.
 """
 
 from __future__ import annotations
@@ -14,13 +15,15 @@ from typing import Final
 
 READING: Final = {"compile", "evaluate", "explain", "export", "quantize", "report", "run", "tune"}
 _FORWARDED: Final = {signal.SIGINT, signal.SIGTERM, signal.SIGHUP}
-_FROM_TERMINAL: Final = 0x80  # ``si_code`` of what the terminal sends to every process: the other one has it already.
+_FROM_TERMINAL: Final = 0x80  # ``si_code`` of signals from the terminal, which go to both processes anyway.
 _TIMED_OUT: Final = b"Timeout ("
 _PR_SET_PDEATHSIG: Final = 1
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """As :func:`uaccel.cli.app.main`, guarded where a command reads models."""
+    """Runs a command as :func:`uaccel.cli.app.main` does, in a child process if it reads models.
+
+    Signals are blocked before the fork. So none is lost between it and the wait, which takes them one by one."""
     args = list(sys.argv[1:] if arguments is None else arguments)
     if not sys.platform.startswith("linux") or not args or args[0] not in READING:
         return _command(args)
@@ -68,7 +71,9 @@ def _tell_crashes(words: int) -> None:
 
 
 def _wait(child: int, signals: set[signal.Signals]) -> int:
-    """Its status as ``waitpid`` has it."""
+    """Waits for the child, passes signals on, and returns its status as ``waitpid`` has it.
+
+    The check comes before each wait: SIGCHLD stays pending while blocked, so that an end in between wakes the wait."""
     while True:
         ended, status = os.waitpid(child, os.WNOHANG)
         if ended:
@@ -79,7 +84,7 @@ def _wait(child: int, signals: set[signal.Signals]) -> int:
 
 
 def _crashed(args: Sequence[str], number: int, told: bytes) -> str:
-    """With the last line of ours that native code was called from."""
+    """Says how the child ended, with the last line of uaccel's own code that native code was called from."""
     import re
 
     name = signal.Signals(number).name

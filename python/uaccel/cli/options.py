@@ -1,4 +1,4 @@
-"""Options that commands share, and what a shell offers behind them."""
+"""Defines the options that commands share, reads their values, and completes them in a shell."""
 
 from __future__ import annotations
 
@@ -22,37 +22,37 @@ from uaccel.runner.request import Engines, RunRequest
 from uaccel.util.favour import Favour
 from uaccel.util.files import accelerator_entries, accelerator_folders, data_dir
 
-# What a shell offers behind an option: boards, ports, accelerators, layers. Nothing here loads TVM.
+# Completion in a shell: boards, ports, accelerators, layers. Nothing here loads TVM, which takes seconds.
 
 CPU = "cpu"
 
 
 def board_names(incomplete: str) -> list[str]:
-    """Of boards that come with uaccel; a board file of one's own is a file name, which the shell knows."""
+    """Completes boards that come with uaccel; the shell itself completes board files."""
     return [name for name in sorted(file.stem for file in data_dir("boards").glob("*.toml")) if _fits(name, incomplete)]
 
 
 def chip_names(incomplete: str) -> list[str]:
-    """Of chips that a board file can be written for."""
+    """Completes chips for which a board file can be written."""
     from uaccel.board.chips import known_chips
 
     return [name for name in known_chips() if _fits(name, incomplete)]
 
 
 def accelerator_names(incomplete: str) -> list[str]:
-    """Bundled and installed ones."""
+    """Completes accelerators, bundled and installed ones."""
     return [name for name in sorted({*accelerator_folders(), *accelerator_entries()}) if _fits(name, incomplete)]
 
 
 def ports_here(incomplete: str) -> list[str]:
-    """Serial ports of this computer."""
+    """Completes serial ports of this computer."""
     from serial.tools import list_ports
 
     return [port for port in sorted(str(info.device) for info in list_ports.comports()) if _fits(port, incomplete)]
 
 
 def layer_and_engine(context: typer.Context, incomplete: str) -> list[str]:
-    """``LAYER=ENGINE`` for the model that stands on the line."""
+    """Completes ``LAYER=ENGINE`` for the model on the command line."""
     engines = [CPU, *(Path(name).name for name in context.params.get("accelerator") or ())]
     models = [Path(word) for word in _line() if word.lower().endswith(".tflite")]
     offered = [f"{layer}={engine}" for model in models[:1] for layer in _layers(model) for engine in engines]
@@ -60,8 +60,9 @@ def layer_and_engine(context: typer.Context, incomplete: str) -> list[str]:
 
 
 def _line() -> list[str]:
-    """The words so far, as Typer's scripts for bash, and for other shells, hand them over. Click gives no positional
-    one where an option still lacks its value."""
+    """Returns the words so far, as Typer's scripts hand them over: one variable for bash, another for other shells.
+
+    Click does not give positional words while an option still lacks its value."""
     text = os.environ.get("COMP_WORDS") or os.environ.get("_TYPER_COMPLETE_ARGS", "")
     try:
         return shlex.split(text)
@@ -74,7 +75,7 @@ def _fits(word: str, incomplete: str) -> bool:
 
 
 def _layers(model: Path) -> list[str]:
-    """Of a TFLite file, whose operators are read in a moment."""
+    """Names the layers of a TFLite file, whose operators can be read quickly."""
     from uaccel.frontend.checks import Budget
     from uaccel.frontend.tflite.reader import read
 
@@ -85,25 +86,25 @@ def _layers(model: Path) -> list[str]:
     return [f"{operator.name.lower()}_{number}" for number, operator in enumerate(graph.operators)]
 
 
-# Options about who computes what, which the commands on models share.
+# Options about accelerators: which of them there are, and how layers are divided.
 
 
 class Choose(str, Enum):
-    """How to decide between engines that could all compute a layer."""
+    """Says how to decide between engines that could all compute a layer."""
 
     preference = "preference"
     cost = "cost"
 
 
 class Fallback(str, Enum):
-    """What happens at run time when an accelerator fails."""
+    """Says what happens at run time when an accelerator fails."""
 
     none = "none"
     cpu = "cpu"
 
 
 class Objective(str, Enum):
-    """What accelerators that plan their work shall save."""
+    """Says what accelerators that plan their work shall save."""
 
     latency = "latency"
     energy = "energy"
@@ -155,7 +156,7 @@ AllowNoneFlag = Annotated[
 
 @dataclass(frozen=True, kw_only=True)
 class EngineOptions:
-    """Who computes what; the commands that compile a model take them."""
+    """Holds the options about who computes what; commands that compile a model take them."""
 
     accelerator: AcceleratorOption = None
     choose: ChooseOption = None
@@ -167,7 +168,7 @@ class EngineOptions:
     allow_none: AllowNoneFlag = False
 
     def who(self) -> Engines:
-        """What these options say; those that mean nothing without an accelerator are refused."""
+        """Returns what these options say; raises an error for those that mean nothing without an accelerator."""
         found = Engines(
             tuple(self.accelerator or ()),
             self.choose.value if self.choose is not None else "",
@@ -182,12 +183,12 @@ class EngineOptions:
         return found
 
 
-# Options that the commands on models share.
+# Options of the commands that compile a model.
 
 if TYPE_CHECKING:
     from uaccel.memory import Pool
 
-# readable=False: a file that may not be read is no error of usage, and our own words say more.
+# readable=False leaves it to the reader of a file to say what is wrong, which is more exact than Typer's message.
 ModelArgument = Annotated[Path, typer.Argument(metavar="MODEL", help=f"The model file ({SUFFIXES}).", readable=False)]
 BoardOption = Annotated[
     str,
@@ -311,7 +312,7 @@ InputShapeOption = Annotated[
 
 
 def read_shapes(words: list[str] | None) -> dict[str, tuple[int, ...]]:
-    """``NAME:D0,D1,...`` by name; a name may hold colons itself."""
+    """Reads ``NAME:D0,D1,...`` words as shapes by name; a name may hold colons itself."""
     shapes: dict[str, tuple[int, ...]] = {}
     for word in words or []:
         name, _, extents = word.rpartition(":")
@@ -326,8 +327,9 @@ def read_shapes(words: list[str] | None) -> dict[str, tuple[int, ...]]:
 
 
 def read_pools(words: list[str] | None, option: str = WORKSPACE_POOL) -> tuple[Pool, ...]:
-    """``NAME[=BYTES]`` each, with ``:fetch[=BYTES]`` behind that for constants; checked, since names become words of
-    C."""
+    """Reads ``NAME[=BYTES]`` words, for constants with ``:fetch[=BYTES]`` at the end.
+
+    Names become words of C, and so are checked."""
     from uaccel.memory import Pool
     from uaccel.util.text import is_reserved
 
@@ -355,7 +357,7 @@ def read_pools(words: list[str] | None, option: str = WORKSPACE_POOL) -> tuple[P
 
 
 def _fetched(word: str, size: str) -> int:
-    """Without a size as much as a layer has."""
+    """Reads ``:fetch[=BYTES]``; without a size, all constants of a layer are fetched."""
     from uaccel.memory import ANY_SIZE
 
     if size and not size.startswith("="):
@@ -372,7 +374,7 @@ def _bytes(word: str, size: str) -> int:
 
 @dataclass(frozen=True, kw_only=True)
 class ModelOptions(EngineOptions):
-    """What every command takes that compiles a model."""
+    """Holds the options of every command that compiles a model."""
 
     board: BoardOption = "host"
     input_shape: InputShapeOption = None
@@ -382,7 +384,7 @@ class ModelOptions(EngineOptions):
     as_json: JsonFlag = False
 
     def request(self, model: Path, **more: Any) -> RunRequest:
-        """``more``: what the command's own options say."""
+        """Makes a request; ``more``: what the command's own options say."""
         return RunRequest(model, load_board(self.board), Path(self.board).name, **self._given(), **more)
 
     def _given(self) -> dict[str, Any]:
@@ -391,7 +393,7 @@ class ModelOptions(EngineOptions):
 
 @dataclass(frozen=True, kw_only=True)
 class CompileOptions(ModelOptions):
-    """What those take as well that measure nothing."""
+    """Adds the options of commands that choose kernels by records, and fit a model into RAM."""
 
     records: RecordsOption = None
     ram: RamOption = None
@@ -402,7 +404,7 @@ class CompileOptions(ModelOptions):
 
 @dataclass(frozen=True, kw_only=True)
 class PlacedOptions(CompileOptions):
-    """What those take as well whose application can hand memory over."""
+    """Adds the options about memory that the application hands over, and about constants."""
 
     workspace_pool: PoolOption = None
     constant_pool: ConstantPoolOption = None
@@ -416,11 +418,11 @@ class PlacedOptions(CompileOptions):
         return super()._given() | pools | {"feed": self.feed}
 
 
-# Options about what stands in for an accelerator's hardware.
+# Options about the device behind an accelerator's driver.
 
 
 class Device(str, Enum):
-    """What answers to drivers."""
+    """Says what stands behind drivers."""
 
     model = "model"
     rtl = "rtl"
@@ -441,7 +443,7 @@ CoverageOption = Annotated[
 ]
 
 
-# What the commands on firmware projects share.
+# Options of the commands on firmware projects.
 
 ProjectArgument = Annotated[
     Path, typer.Argument(metavar="DIR", help="The project's folder, as 'uaccel create' makes it.", readable=False)
@@ -466,7 +468,7 @@ VerboseFlag = Annotated[bool, typer.Option("--verbose", "-v", help="Show what th
 
 
 def read_options(words: list[str] | None) -> dict[str, OptionValue]:
-    """``NAME=VALUE`` by name; the server says what it knows."""
+    """Reads ``NAME=VALUE`` words; the project's server refuses names that it does not know."""
     options: dict[str, OptionValue] = {}
     for word in words or []:
         name, equals, value = word.partition("=")
@@ -478,7 +480,7 @@ def read_options(words: list[str] | None) -> dict[str, OptionValue]:
     return options
 
 
-# Options of those who go to a scheduler.
+# Options of sweeps and workers: the scheduler, its TLS files, and limits.
 
 SchedulerOption = Annotated[
     str | None,

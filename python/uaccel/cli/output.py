@@ -1,4 +1,4 @@
-"""What commands say and write: lines, tables, pages and traces; commands as classes."""
+"""Writes what commands say: results, progress, tables, pages and traces; and makes commands of classes."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from uaccel.errors import UaccelError, escape_terminal, one_line
 from uaccel.util.files import write_atomically
 from uaccel.util.text import shown_json
 
-# What every command says, and where: results to stdout, all else to stderr.
+# Results go to stdout, all else to stderr.
 #
-# With ``--json`` stdout carries exactly one JSON object. What else writes to it meanwhile, even a C library, is
-# sent to stderr.
+# With ``--json`` stdout carries exactly one JSON object. File descriptor 1 is pointed to stderr for that time, so that
+# even a C library cannot write to it, and the object goes to a duplicate of the old one.
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -40,7 +40,7 @@ _CLOSED = "it is closed; open it, or send it to /dev/null"
 
 @dataclass
 class _Stdout:
-    """Where the result goes, and whether it has gone."""
+    """Holds where the result goes, and whether it was written."""
 
     reserved: int | None = None  # A file descriptor.
     emitted: bool = False
@@ -50,15 +50,15 @@ _stdout = _Stdout()
 
 
 def emit(data: Mapping[str, Any], as_json: bool, show: Callable[[Console], None]) -> None:
-    """The result of a command: as JSON, or shown to a person; once in a command's life."""
+    """Writes the result of a command, once: as JSON, or as ``show`` presents it to a person."""
     if as_json:
         write_json(data)
-    elif sys.stdout is not None:  # closed: a person who asked for nothing to be shown
+    elif sys.stdout is not None:  # None if it is closed: then nothing is shown
         show(console(sys.stdout))
 
 
 def write_json(data: Mapping[str, Any]) -> None:
-    """One object on one line of stdout; an error that follows it goes to stderr only."""
+    """Writes one object on one line of stdout; an error that follows it goes to stderr only."""
     text = shown_json(json.dumps(data, ensure_ascii=False, allow_nan=False)) + "\n"
     _stdout.emitted = True
     if _stdout.reserved is None:
@@ -70,18 +70,18 @@ def write_json(data: Mapping[str, Any]) -> None:
 
 
 def has_emitted() -> bool:
-    """Whether the one JSON object is out."""
+    """Says whether the one JSON object is written."""
     return _stdout.emitted
 
 
 def console(stream: IO[str]) -> Console:
-    """A Rich console that takes text as it stands: square brackets, colons and control characters mean nothing."""
+    """Makes a Rich console that shows text as it is: without markup or emoji, and with control characters escaped."""
     from rich.console import Console, ConsoleOptions, RenderableType
     from rich.segment import Segment
 
     class Screen(Console):
         def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
-            """Whatever it is, and whoever made it of which names."""
+            """Escapes what a terminal would obey in all text, as names in it may come from a model file."""
             for segment in super().render(renderable, options):
                 safe = segment.control or segment.text.isprintable()
                 lines = map(escape_terminal, segment.text.split("\n"))
@@ -92,14 +92,14 @@ def console(stream: IO[str]) -> Console:
 
 
 def say(line: str) -> None:
-    """One line for a person, on stderr; what a terminal would not print is escaped."""
-    if sys.stderr is not None:  # print would take stdout for it
+    """Writes one line to stderr; what a terminal would not print is escaped."""
+    if sys.stderr is not None:  # print(file=None) would write to stdout
         print(f"uaccel: {one_line(line)}", file=sys.stderr, flush=True)
 
 
 @contextmanager
 def stdout_for(as_json: bool) -> Iterator[None]:
-    """Around a whole command: with ``--json``, keep stdout for the one object."""
+    """Keeps stdout for the one object during a command with ``--json``."""
     _stdout.emitted = False
     if not as_json:
         yield
@@ -119,28 +119,28 @@ def stdout_for(as_json: bool) -> Iterator[None]:
 
 
 def discard_stdout() -> None:
-    """Nobody reads it any more: let what is still buffered go nowhere, without a complaint at exit."""
+    """Sends what is still buffered to nowhere once the reader is gone, else Python would complain at exit."""
     nowhere = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, 1)
     os.close(nowhere)
 
 
 class Steps:
-    """Shows what a long command is at: call it with each step as it begins.
+    """Shows how far a long command is: call it with each step as it begins.
 
     A terminal shows a spinner, a bar where a step is counted, and leaves a line with the time of each finished
     step; a file gets a plain line as each step begins.
     """
 
     def __call__(self, description: str) -> None:
-        """The next step begins."""
+        """Begins the next step."""
         say(description)
 
     def count(self, done: int, total: int) -> None:
-        """So many parts of the step are done, of how many."""
+        """Shows how many parts of the step are done."""
 
     def log(self, line: LogLine) -> None:
-        """The device's log says something."""
+        """Shows a line of the device's log."""
         say(_log_words(line))
 
 
@@ -171,13 +171,13 @@ class _ShownSteps(Steps):
         self._screen.print(f"  {one_line(_log_words(line))}", style="yellow", soft_wrap=True)
 
     def stop(self) -> None:
-        """Take away what moves."""
+        """Removes the bar."""
         if self._live is not None:
             self._live.stop()
             self._live = None
 
     def finish(self) -> None:
-        """Leave a line with the step's time."""
+        """Leaves a line with the step's time."""
         if self._live is not None:
             self.stop()
             seconds = f"{time.monotonic() - self._begun:7.2f} s"
@@ -186,7 +186,7 @@ class _ShownSteps(Steps):
 
 
 def _bar(screen: Console) -> Progress:
-    """A spinner and the step's name; behind them, where the step is counted, how far it is."""
+    """Makes a spinner with the step's name, and a bar if the step is counted."""
     from rich.progress import BarColumn, Progress, ProgressColumn, SpinnerColumn, Task, TextColumn
     from rich.text import Text
 
@@ -207,7 +207,7 @@ def _bar(screen: Console) -> Progress:
 
 @contextmanager
 def progress() -> Iterator[Steps]:
-    """The steps of a command, on stderr."""
+    """Shows the steps of a command on stderr."""
     if not sys.stderr.isatty():
         yield Steps()
         return
@@ -219,15 +219,12 @@ def progress() -> Iterator[Steps]:
         steps.stop()
 
 
-# Tables for people: layers, memory, outputs. They stay readable at 60 columns.
+# Tables of layers, memory and outputs, which stay readable at 60 columns.
 
-if TYPE_CHECKING:
-    from rich.console import Console
-
-USUAL_WIDTH, WIDE = 80, 90  # Columns. Below, where it is shown what layers took, the shapes and the MACs are left away.
+USUAL_WIDTH, WIDE = 80, 90  # Columns; on narrower screens MACs, shapes and estimates make room for measured costs.
 SHOWN_VALUES = 12
 UNITS = ((1.0, "s"), (1e3, "ms"), (1e6, "µs"))
-# What nearly every layer's reason says; beside the name of the kernel it only takes room.
+# Start and end of nearly every layer's reason, and the prefix of kernels: left away to save room.
 USUAL = ("CPU kernel ", " (portable)", "uaccel_")
 
 
@@ -235,12 +232,12 @@ USUAL = ("CPU kernel ", " (portable)", "uaccel_")
 class _Column:
     title: str
     cell: Callable[[dict[str, Any]], str]
-    right: bool = False  # Numbers.
-    fold: bool = False  # May go on below.
+    right: bool = False  # For numbers.
+    fold: bool = False  # Long text goes on below.
 
 
 def show_frontier(console: Console, report: dict[str, Any]) -> None:
-    """A row a way to run the model, from most RAM to least."""
+    """Shows a row for each way to run the model, from the most RAM to the least."""
     from rich.box import SIMPLE_HEAD
     from rich.table import Table
 
@@ -254,7 +251,7 @@ def show_frontier(console: Console, report: dict[str, Any]) -> None:
 
 
 def show_layers(console: Console, report: dict[str, Any]) -> None:
-    """A row a layer; one engine that runs all is said once, below."""
+    """Shows a row for each layer; an engine that runs all layers is named once, below."""
     from rich.box import SIMPLE_HEAD
     from rich.table import Table
 
@@ -288,7 +285,7 @@ def show_warnings(console: Console, report: dict[str, Any]) -> None:
 
 
 def _time(report: dict[str, Any]) -> Iterable[tuple[str, str]]:
-    """In instructions, and cycles: the core's own, and as far as they can be estimated."""
+    """Yields the time of an inference in instructions, in the core's own cycles, and in estimated ones."""
     yield "Time", f"{report['instructions']:,} instructions, one inference"
     if report.get("cycles") is not None:
         waited = report.get("waited") or {}
@@ -303,7 +300,7 @@ def _time(report: dict[str, Any]) -> Iterable[tuple[str, str]]:
 
 
 def _columns(layers: list[dict[str, Any]], *, several_engines: bool, width: int) -> list[_Column]:
-    """On a narrow screen those that matter least are left away."""
+    """Returns the columns; on a narrow screen those that matter least are left away."""
     counted = any(layer.get("instructions") is not None for layer in layers)
     told = any(layer.get("core_cycles") is not None for layer in layers)
     estimated = width >= USUAL_WIDTH and any(layer.get("cycles_estimated") is not None for layer in layers)
@@ -329,7 +326,7 @@ def _columns(layers: list[dict[str, Any]], *, several_engines: bool, width: int)
 
 
 def _seconds(seconds: float | None) -> str:
-    """In the unit that leaves one to three digits before the point."""
+    """Writes a time in the unit that leaves one to three digits before the point."""
     if seconds is None:
         return ""
     scale, unit = next(row for row in UNITS if seconds * row[0] >= 1 or row[1] == "µs")
@@ -338,7 +335,7 @@ def _seconds(seconds: float | None) -> str:
 
 
 def _shapes(layer: dict[str, Any]) -> str:
-    """1x8x8x4, or 2 of 1x8x8x4 where several outputs are alike."""
+    """Writes shapes as 1x8x8x4, or as 2 of 1x8x8x4 if several outputs are alike."""
     shapes = ["x".join(map(str, shape)) or "scalar" for shape in layer["outputs"]]
     if len(shapes) > 1 and len(set(shapes)) == 1:
         return f"{len(shapes)} of {shapes[0]}"
@@ -351,9 +348,9 @@ def _count(count: int | None) -> str:
 
 def _how(reason: str) -> str:
     _, offloaded, driver = reason.partition("; driver function ")
-    if offloaded:  # why it was taken is what 'uaccel explain' tells
+    if offloaded:  # 'uaccel explain' says why
         return driver
-    reason = reason.partition("; ")[0] if reason.startswith(USUAL[0]) else reason  # why this one '--json' tells
+    reason = reason.partition("; ")[0] if reason.startswith(USUAL[0]) else reason  # '--json' says why
     start, end, prefix = USUAL
     return reason.removeprefix(start).removesuffix(end).replace(prefix, "") if reason.startswith(start) else reason
 
@@ -381,7 +378,7 @@ def _parts(sizes: dict[str, int | None], names: tuple[str, ...], parts: list[str
 
 
 def show_outputs(console: Console, outputs: dict[str, Any]) -> None:
-    """The first values of each."""
+    """Shows the first values of each output."""
     for name, tensor in outputs.items():
         values = [_number(value) for value in tensor["data"][:SHOWN_VALUES]]
         more = ["..."] if len(tensor["data"]) > SHOWN_VALUES else []
@@ -394,7 +391,7 @@ def _number(value: Any) -> str:
 
 
 def show_lines(console: Console, lines: Iterable[tuple[str, str]], style: str = "") -> None:
-    """A word and what it stands for; what is too long goes on below, indented."""
+    """Shows lines of a word and a text; a text that is too long goes on below, indented."""
     from rich.table import Table
 
     grid = Table.grid(padding=(0, 2, 0, 0))
@@ -405,17 +402,19 @@ def show_lines(console: Console, lines: Iterable[tuple[str, str]], style: str = 
     console.print(grid, style=style)
 
 
-# Commands as classes: the fields are the options, and commands that share options share a base class.
+# Commands as classes: fields are the options, so that commands that share options share a base class.
 
 
 class Command(Protocol):
-    """A dataclass whose fields are annotated like a Typer function's parameters."""
+    """Is a dataclass whose fields are annotated like a Typer function's parameters."""
 
     def run(self) -> None: ...
 
 
 def add_command(app: typer.Typer, name: str, short_help: str, command: type[Command]) -> None:
-    """Options of the command itself come first, then those that it shares, and ``--json`` at last."""
+    """Adds a command class: Typer gets a function with the same parameters and the class's docstring as help.
+
+    The command's own options come first, then those of its base classes, and ``--json`` last."""
 
     def function(**given: Any) -> None:
         command(**given).run()
@@ -429,14 +428,14 @@ def add_command(app: typer.Typer, name: str, short_help: str, command: type[Comm
 
 
 def first_given(context: typer.Context, names: Iterable[str]) -> str | None:
-    """The first of these options that somebody typed, as it is typed."""
+    """Returns the first of these options that the user gave, as it is typed; None if there is none."""
     sources = ((name, context.get_parameter_source(name)) for name in names)
     given = (name for name, source in sources if source is not None and source.name != "DEFAULT")
     found = next(given, None)
     return None if found is None else f"--{found.replace('_', '-')}"
 
 
-# ``uaccel run --report FILE`` and ``uaccel report``: the page, written whole or not at all.
+# Pages of ``uaccel run --report FILE`` and ``uaccel report``; a file is written whole or not at all.
 
 REPORT = "--report"
 ReportOption = Annotated[
@@ -452,14 +451,14 @@ def write_page(path: Path, text: str, option: str = REPORT) -> None:
 
 
 def write_page_where(path: Path | None, report: dict[str, Any]) -> None:
-    """Of one run, where a page is asked for."""
+    """Writes the page of one run if it is asked for."""
     if path is not None:
         from uaccel.report import page
 
         write_page(path, page([report]))
 
 
-# ``uaccel run --trace FILE``: when the CPU and the engines of accelerators worked, for Perfetto.
+# Traces of ``uaccel run --trace FILE``: when the CPU and the engines of accelerators worked, for Perfetto.
 
 OPTION = "--trace"
 TraceOption = Annotated[

@@ -1,4 +1,4 @@
-"""Commands for projects and for boards at hand: create, build, flash, monitor, ports."""
+"""Defines the commands for firmware projects and connected boards: create, build, flash, monitor, ports."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from uaccel.session.monitor import Heard, listen
 from uaccel.session.protocol_ids import LogLevel
 from uaccel.session.transport import Transport
 
-# ``uaccel create``: an archive to a firmware project.
+# ``uaccel create``: make a firmware project of an archive.
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -53,7 +53,7 @@ CreateBoardOption = Annotated[
 
 
 class Protocol(str, Enum):
-    """What firmware speaks."""
+    """Names the protocols that firmware can speak."""
 
     session = "session"
     mlperf_tiny = "mlperf-tiny"
@@ -125,10 +125,7 @@ def _show_created(console: Console, report: dict[str, Any]) -> None:
     console.print(f"  Next      uaccel build {shlex.quote(str(project))}", soft_wrap=True)
 
 
-# ``uaccel build``: a project's firmware.
-
-if TYPE_CHECKING:
-    from rich.console import Console
+# ``uaccel build``: build a project's firmware.
 
 ObserveFlag = Annotated[
     bool, typer.Option("--observe", help="Firmware that can show every layer, in a build folder of its own.")
@@ -166,10 +163,7 @@ def _show_built(console: Console, report: dict[str, Any]) -> None:
     console.print(f"  Firmware  {report['firmware'] or report['project']}", soft_wrap=True)
 
 
-# ``uaccel flash``: a project's firmware onto its board.
-
-if TYPE_CHECKING:
-    from rich.console import Console
+# ``uaccel flash``: write a project's firmware to its board.
 
 FlashPortOption = Annotated[
     str,
@@ -213,7 +207,7 @@ def _show_flashed(console: Console, report: dict[str, Any]) -> None:
         console.print(f"  Flashed   nothing: 'uaccel run' loads the firmware of board {report['board']} itself")
 
 
-# ``uaccel monitor``: a board's log, as it comes.
+# ``uaccel monitor``: show a board's log as it comes.
 
 DEFAULT_BAUD = 115200
 Level = Annotated[
@@ -283,7 +277,7 @@ def _level(word: str) -> LogLevel:
 
 
 def _greet(transport: Transport, level: LogLevel, as_json: bool) -> None:
-    """What is said meanwhile is shown as well."""
+    """Begins a session and sets the level; log lines that come meanwhile are shown."""
     from uaccel.session.session import Session
 
     session = Session(
@@ -302,10 +296,7 @@ def _show_heard(heard: Heard, as_json: bool) -> None:
     sys.stdout.flush()
 
 
-# ``uaccel ports``: what is plugged in, and which board it may be.
-
-if TYPE_CHECKING:
-    from rich.console import Console
+# ``uaccel ports``: list what is plugged in, and which board it may be.
 
 
 def add_ports(app: typer.Typer) -> None:

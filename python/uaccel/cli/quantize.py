@@ -1,4 +1,4 @@
-"""``uaccel quantize``: a float ONNX or PyTorch model to a quantised one."""
+"""Defines ``uaccel quantize``, which turns a float ONNX or PyTorch model into a quantised one."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ if TYPE_CHECKING:
     from uaccel.quantize.search import Goal
 
 
-NOISIEST = 3  # Layers that are named.
+NOISIEST = 3  # How many of the noisiest layers are named.
 
 
 class QuantStyle(str, Enum):
-    """How the model says that an operator is quantised."""
+    """Says how the file expresses that an operator is quantised."""
 
     qdq = "qdq"
     qoperator = "qoperator"
 
 
 class Activations(str, Enum):
-    """What tensors between layers become."""
+    """Says which type tensors between layers get."""
 
     int8 = "int8"
     uint8 = "uint8"
@@ -40,20 +40,20 @@ class Activations(str, Enum):
 
 
 class Weights(str, Enum):
-    """What constants become."""
+    """Says which type weights get."""
 
     int8 = "int8"
 
 
 class Trade(str, Enum):
-    """What layers become that lose most."""
+    """Says what the layers that lose most become."""
 
     float = "float"
     int16 = "int16"
 
 
 class Method(str, Enum):
-    """How a range is found from the values that occur."""
+    """Says how a tensor's range is found from the values that occur."""
 
     minmax = "minmax"
     entropy = "entropy"

@@ -1,4 +1,4 @@
-"""``uaccel report``: pages of runs and of sweeps."""
+"""Defines ``uaccel report``, which writes pages about runs and sweeps."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from uaccel.runner.request import ProjectRunOptions, RunRequest
 from uaccel.util.cache import Cache
 from uaccel.util.files import require_writable
 
-# ``uaccel report RESULTS.jsonl...``: a page about a sweep, or about several in their order.
+# Pages about one sweep, or about several in their order.
 
 SUFFIX: Final = ".jsonl"
 
 
 def is_sweep(subjects: Sequence[Path], quantized: Path | None) -> bool:
-    """Whether they are results of sweeps, all of them or none."""
+    """Says whether the subjects are results of sweeps; either all must be or none."""
     found = [subject.suffix == SUFFIX for subject in subjects]
     if any(found) and not all(found):
         other = subjects[found.index(False)]
@@ -36,7 +36,7 @@ def is_sweep(subjects: Sequence[Path], quantized: Path | None) -> bool:
 
 
 def write_sweep_page(subjects: Sequence[Path], target: Path, option: str) -> dict[str, Any]:
-    """Write it, and tell what it shows."""
+    """Writes the page, and returns what it shows."""
     from uaccel.report import page_of_results
 
     text, sweeps = page_of_results(subjects)
@@ -45,7 +45,7 @@ def write_sweep_page(subjects: Sequence[Path], target: Path, option: str) -> dic
     return {"report": str(target), "bytes": target.stat().st_size, "sweeps": told}
 
 
-# ``uaccel report``: a page about a run that is made now, or about runs that were stored.
+# Pages about a run that is made now, or about runs that were stored.
 
 OUTPUT = "-o"
 Subjects = Annotated[
@@ -105,7 +105,7 @@ class ReportCommand(PlacedOptions):
         _of_model(self.request(model, wishes=wishes), target, self.quantized, open_cache(self.no_cache), self.as_json)
 
     def _refuse(self) -> None:
-        """Options about a run, which is over: they would mean nothing."""
+        """Raises an error for options about running, since a stored run is over."""
         meant = ("context", "subjects", "output", "quantized", "as_json")
         option = first_given(self.context, (field.name for field in fields(self) if field.name not in meant))
         if option is not None:
@@ -134,7 +134,7 @@ def _of_model(request: RunRequest, target: Path, quantized: Path | None, cache: 
 
 
 def _require(quantized: Path | None, model: Path) -> None:
-    """Before the work that it would be shown with."""
+    """Checks the quantiser's file before the run that it would be shown with."""
     if quantized is not None:
         from uaccel.report import require_quantised
 

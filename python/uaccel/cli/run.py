@@ -1,4 +1,4 @@
-"""``uaccel run``: a model or a project, and what is told of it."""
+"""Defines ``uaccel run``, which runs a model or a project, verifies it if asked, and shows what came out."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ from uaccel.runner.request import Devices, ProjectRunOptions, RunRequest
 from uaccel.util.cache import Cache
 from uaccel.util.files import require_writable, write_atomically
 
-# ``uaccel run MODEL``: compile, build, run, compare.
+# The run of a model file, and the files that are written besides.
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -54,7 +54,7 @@ if TYPE_CHECKING:
 
 
 def run_model(request: RunRequest, cache: Cache | None, as_json: bool) -> None:
-    """What was asked for besides the report goes into files."""
+    """Runs a model, writes the files that were asked for, and shows the report."""
     wishes = request.wishes
     with progress() as step:
         from uaccel.runner.perform import perform
@@ -90,7 +90,7 @@ def _show(console: Console, report: dict[str, Any]) -> None:
     show_verified(console, report)
 
 
-# ``uaccel run``: compile, build, run, and if asked prove the result.
+# The command: its options, and which of them make sense together.
 
 ModelOrProject = Annotated[
     Path,
@@ -132,13 +132,13 @@ VerifyFlag = Annotated[
         help="Compare every output with the model's exact meaning; '--verify layers': find the first wrong layer.",
     ),
 ]
-# What ``--verify layers`` stands for, see cli/app.py: options with an optional value are none of Typer's.
+# ``cli/app.py`` replaces ``--verify layers`` by it, since Typer has no options with an optional value.
 VerifyLayersFlag = Annotated[bool, typer.Option("--verify-layers", hidden=True)]
 KeepOption = Annotated[
     Path | None,
     typer.Option("--project", metavar="DIR", help="Keep the firmware project in this new folder."),
 ]
-# Options of ``run`` alone that are for a model file.
+# Options that only ``run`` has, and that are for a model file.
 ABOUT_MODELS: Final = ("name", "project", "template", "workspace_io", "device", "waves", "waves_layer", "coverage")
 
 
@@ -192,7 +192,7 @@ class RunCommand(PlacedOptions):
             run_model(job, open_cache(self.no_cache), self.as_json)
 
     def _require_sense(self) -> None:
-        """Of options that go together, or do not."""
+        """Raises an error for options that mean nothing together."""
         if self.sequence and self.repeat > 1:
             raise UaccelError("--sequence runs each frame once, in order; leave --repeat away")
         verified = self.verify or self.verify_layers
@@ -220,7 +220,7 @@ class RunCommand(PlacedOptions):
         )
 
     def _refuse(self) -> None:
-        """Options that would mean nothing for a project: it was compiled and made already."""
+        """Raises an error for options that mean nothing for a project, which was compiled already."""
         shared = {field.name for field in fields(PlacedOptions)} - {"board", "as_json"}
         option = first_given(self.context, (*ABOUT_MODELS, *sorted(shared)))
         if option is not None:
@@ -245,7 +245,7 @@ def register(app: typer.Typer) -> None:
 
 
 def _run_through(template: Path, job: RunRequest, as_json: bool) -> None:
-    """Somebody's template makes the project."""
+    """Runs a model in a project that a user's template makes."""
     if job.engines.accelerators:
         raise UaccelError("--template takes no --accelerator yet; leave one of them away")
     if job.feed or job.ram is not None:
@@ -270,7 +270,7 @@ def _run_through(template: Path, job: RunRequest, as_json: bool) -> None:
 
 
 def _require_places(outputs: Path | None, trace: Path | None, project: Path | None, page: Path | None) -> None:
-    """Complain about files and folders that cannot be written before the work whose result they would hold."""
+    """Raises an error for files and folders that cannot be written, before the work that would fill them."""
     for path, option in ((outputs, "--outputs"), (trace, OPTION), (page, REPORT)):
         if path is not None:
             require_writable(path, option)
@@ -279,7 +279,7 @@ def _require_places(outputs: Path | None, trace: Path | None, project: Path | No
 
 
 def _require_new(folder: Path) -> None:
-    """Complain about a folder that cannot be filled before the work that would fill it."""
+    """Raises an error if a folder is not empty or cannot be made."""
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise UaccelError(f"--project {folder} exists already; name a folder that does not")
     above = next(parent for parent in (folder, *folder.resolve().parents) if parent.exists())

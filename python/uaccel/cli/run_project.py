@@ -1,4 +1,4 @@
-"""``uaccel run DIR``, the firmware of a project; and ``uaccel run MODEL --template T``, through anybody's template."""
+"""Runs a project's firmware (``uaccel run DIR``), or a model through a template (``uaccel run MODEL --template T``)."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class TemplateJob:
-    """A model that is to run through a template of the user's; ``board_file`` is the name of the board's file."""
+    """Describes a model that runs through a template of the user's; ``board_file`` is the board file's name."""
 
     model: Path
     board: Board
@@ -36,7 +36,7 @@ class TemplateJob:
     name: str
     template: Path
     project: Path
-    # Only where it was asked for: whoever wrote the template may call the model with tensors of his own.
+    # Only if it was asked for: the template's code may call the model with tensors of its own.
     workspace_io: bool
     records: Path | None = None
     input_shapes: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
@@ -44,7 +44,7 @@ class TemplateJob:
 
 
 def run_folder(folder: Path, wishes: ProjectRunOptions, as_json: bool, *, board: str | None) -> None:
-    """``board``: the one that the user named, which must be the project's."""
+    """Runs a project; ``board``, if the user named one, must be the project's."""
     for path, option in ((wishes.outputs, "--outputs"), (wishes.trace, OPTION), (wishes.report, REPORT)):
         if path is not None:
             require_writable(path, option)
@@ -55,7 +55,7 @@ def run_folder(folder: Path, wishes: ProjectRunOptions, as_json: bool, *, board:
 
 
 def run_on_template(job: TemplateJob, wishes: ProjectRunOptions, as_json: bool) -> None:
-    """Compile, and then all that a client of microTVM does: create, build, flash, run."""
+    """Compiles a model, and does all that a client of microTVM does: create, build, flash, run."""
     with progress() as step:
         _make_project(job, wishes, step)
         done = _run(job.project, wishes, step, None)

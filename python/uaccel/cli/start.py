@@ -1,4 +1,4 @@
-"""First steps: ``uaccel new`` and ``uaccel demo``."""
+"""Defines ``uaccel new``, which writes starting points, and ``uaccel demo``, which shows a run from end to end."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from uaccel.session.board_ports import chip_of_pyocd
 from uaccel.util.cache import cache_of_user
 from uaccel.util.files import models, page
 
-# ``uaccel new``: working starting points for what a user brings.
+# ``uaccel new``: a board file or an accelerator that works, for the user to change.
 
 NameArgument = Annotated[str, typer.Argument(metavar="NAME", help="The board's name; NAME.toml is written.")]
 AcceleratorArgument = Annotated[str, typer.Argument(metavar="NAME", help="The accelerator's name, as C will have it.")]
@@ -160,13 +160,13 @@ def new_accelerator(name: AcceleratorArgument, folder: FolderArgument = None, as
 
 
 def _own_port(board: Board) -> str | None:
-    """Where the port of a user's own board lies, as seen from here."""
+    """Returns the path of a port from here if it is the user's own; None for one that comes with uaccel."""
     if board.port.folder.parent == ports_folder():
         return None
     return os.path.relpath(board.port.folder)
 
 
-# ``uaccel demo``: the main job from end to end, with a model and an accelerator that come along.
+# ``uaccel demo``: compile, build, run and verify a model that comes along, partly on an accelerator.
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -175,7 +175,7 @@ if TYPE_CHECKING:
     from uaccel.runner.perform import Performed
 
 ACCELERATOR: Final = "matrix8"
-EMULATED: Final = "mps2_an386"  # The board to try after this computer.
+EMULATED: Final = "mps2_an386"  # The board that the demo suggests next.
 PAGE: Final = "bring-your-accelerator.md"
 
 
@@ -223,14 +223,15 @@ def _require_no_hardware(board: Board) -> None:
 
 
 def _runs_the_demo(board: Board) -> bool:
-    """Nothing is flashed, and an accelerator reaches its memory."""
+    """Says whether the demo runs there: nothing is flashed, and an accelerator reaches the memory."""
     reaches = not board.memories or any(memory.accelerator for memory in board.memories)
     return reaches and not isinstance(board.runs[0], SerialRun)
 
 
 def _second_opinion(ran: Performed, model: Path) -> tuple[dict[str, Any], str]:
-    """TensorFlow Lite Micro's, a program that shares no code with this one, where it is installed; and what it
-    finds wrong, in words."""
+    """Compares with TensorFlow Lite Micro, which shares no code with uaccel, if it is installed.
+
+    Returns the comparison, and what is wrong in words."""
     from uaccel.runner.reference import second_opinion, tflite_micro
 
     found = second_opinion(
@@ -243,13 +244,13 @@ def _second_opinion(ran: Performed, model: Path) -> tuple[dict[str, Any], str]:
 
 
 def _answers(ran: Performed, labels: list[str]) -> list[dict[str, str]]:
-    """What each sample is, and what the firmware takes it for; there is a sample of each label, in their order."""
+    """Returns what each sample is and what the firmware takes it for; samples are in the order of labels, one each."""
     taken = [labels[int(outputs[0].argmax())] for outputs in ran.measured.run.outputs]
     return [{"sample": label, "answer": answer} for label, answer in zip(labels, taken, strict=True)]
 
 
 def _next(board: str, model: Path, samples: Path) -> Iterator[dict[str, str]]:
-    """What to try after this, as commands that work as they stand."""
+    """Yields what to try next, as commands that work as they stand."""
     uaccel, engine = _program(), f"--accelerator {ACCELERATOR}"
     file, inputs, where = (shlex.quote(str(word)) for word in (model, samples, board))
     if board == "host":
@@ -262,7 +263,7 @@ def _next(board: str, model: Path, samples: Path) -> Iterator[dict[str, str]]:
 
 
 def _program() -> str:
-    """What to type for this command; where the shell would not find it, its path."""
+    """Returns what to type for this command: its path if the shell would not find it."""
     if shutil.which("uaccel"):
         return "uaccel"
     itself = sys.argv[0]
@@ -291,7 +292,7 @@ def _show(console: Console, report: dict[str, Any], board: Board) -> None:
 
 
 def _table(layers: list[dict[str, Any]]) -> Table:
-    """A row a layer, with what is known of its cost."""
+    """Makes a table with a row for each layer, and what is known of its cost."""
     from rich.box import SIMPLE_HEAD
     from rich.table import Table
 
@@ -308,7 +309,7 @@ def _table(layers: list[dict[str, Any]]) -> Table:
 
 
 def _engines(report: dict[str, Any]) -> Iterator[tuple[str, str]]:
-    """Who computed how much, and why the accelerator leaves the rest to the CPU."""
+    """Says who computed how much, and why the accelerator leaves the rest to the CPU."""
     layers, total = report["layers"], sum(layer["macs"] for layer in report["layers"])
     reasons: dict[str, list[str]] = {}
     for engine in (ACCELERATOR, "cpu"):

@@ -1,4 +1,4 @@
-"""``uaccel sweep``, and what it writes beside its results."""
+"""Defines ``uaccel sweep``, which runs a matrix of models, boards, accelerators and options."""
 
 from __future__ import annotations
 
@@ -17,11 +17,17 @@ from uaccel.cli.output import JsonFlag, Steps, emit, progress, say
 from uaccel.errors import InputError, UaccelError, VerificationError
 from uaccel.util.files import require_writable
 
-# What ``uaccel sweep`` writes beside its results: JUnit XML and a Parquet table.
+# Files besides the results: JUnit XML and a Parquet table.
 
 if TYPE_CHECKING:
-    from uaccel.runner.sweep.results import Regression
+    from rich.console import Console
+
+    from uaccel.runner.sweep.farm import Tls
+    from uaccel.runner.sweep.matrix import Matrix, Row
+    from uaccel.runner.sweep.pool import Limits
+    from uaccel.runner.sweep.results import Regression, Stored
     from uaccel.runner.sweep.row_result import Result
+    from uaccel.runner.sweep.sweep import Engine, Swept
 
 JunitOption = Annotated[
     Path | None, typer.Option("--junit", metavar="FILE.xml", help="Write JUnit XML for a CI server, a case per row.")
@@ -37,13 +43,13 @@ LabelOption = Annotated[
 
 @dataclass(frozen=True)
 class Files:
-    """Those that are asked for; that they can be written is seen before the work begins."""
+    """Writes the further files that are asked for; checks before the work that they can be written."""
 
     junit: Path | None
     parquet: Path | None
 
     def require(self) -> None:
-        """One line, where it will not work."""
+        """Raises an error if a file cannot be written, or a package for it is missing."""
         if self.junit is not None:
             require_writable(self.junit, "--junit")
         if self.parquet is not None:
@@ -53,7 +59,7 @@ class Files:
             require_writable(self.parquet, "--parquet")
 
     def write(self, name: str, results: Sequence[Result], worse: Sequence[Regression]) -> None:
-        """``name`` is the matrix's."""
+        """Writes the files; ``name`` is that of the matrix."""
         if self.junit is not None:
             from uaccel.runner.sweep.results import write_junit
 
@@ -64,17 +70,7 @@ class Files:
             write_parquet(self.parquet, results)
 
 
-# ``uaccel sweep MATRIX.toml``: models x boards x accelerators x options, on all cores, with figures that must hold.
-
-if TYPE_CHECKING:
-    from rich.console import Console
-
-    from uaccel.runner.sweep.farm import Tls
-    from uaccel.runner.sweep.matrix import Matrix, Row
-    from uaccel.runner.sweep.pool import Limits
-    from uaccel.runner.sweep.results import Regression, Stored
-    from uaccel.runner.sweep.row_result import Result
-    from uaccel.runner.sweep.sweep import Engine, Swept
+# The command: rows on all cores of this computer or on workers, and figures that must not get worse.
 
 MatrixArgument = Annotated[
     Path, typer.Argument(metavar="MATRIX.toml", help="What to run: models, boards, accelerators.", readable=False)
@@ -148,7 +144,7 @@ def sweep_command(
 
 
 def _accepted(wanted: Matrix, swept: Swept) -> list[Regression]:
-    """Nothing is behind what is stored just now."""
+    """Stores the figures, so that none is behind."""
     from uaccel.runner.sweep.results import write_expected
 
     write_expected(wanted.expected, swept.results, wanted.figures)
@@ -173,7 +169,7 @@ def _rows(wanted: Matrix) -> list[Row]:
 
 @dataclass(frozen=True)
 class _Engine:
-    """``place``: where rows are run, in words."""
+    """Opens the workers of a sweep; ``place`` says in words where rows are run."""
 
     open: Callable[[], AbstractContextManager[Engine]]
     place: str
@@ -234,7 +230,7 @@ def _report(wanted: Matrix, target: Path, swept: Swept, worse: Sequence[Regressi
 
 
 def _complain(results: Sequence[Result], worse: Sequence[Regression], target: Path) -> None:
-    """What is wrong, the worst first: as the exit status, and as one line."""
+    """Raises an error for the worst that happened: wrong rows, then failed ones, then figures that fell behind."""
     from uaccel.runner.sweep.row_result import FAILED, WRONG
 
     wrong = [result for result in results if result.status == WRONG]

@@ -1,4 +1,4 @@
-"""``uaccel synth``: what an accelerator's RTL takes of an FPGA, and how fast its clock may be."""
+"""Defines ``uaccel synth``, which tells what an accelerator's RTL takes of an FPGA, and how fast its clock may be."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ class SynthCommand:
 
 
 def read_earlier(path: Path) -> dict[str, Any]:
-    """What ``uaccel synth --json`` wrote."""
+    """Reads what ``uaccel synth --json`` wrote."""
     try:
         if path.exists() and not path.is_file():
             raise UaccelError(f"--against {path}: it is no regular file")
@@ -87,7 +87,7 @@ def read_earlier(path: Path) -> dict[str, Any]:
 
 
 def change(before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str, Any]:
-    """Of area by kind, and of the slowest clock; ``tools`` and ``part`` where they are others."""
+    """Returns how area and slowest clock changed, and the earlier ``tools`` and ``part`` if they were others."""
     was, now = (min(one.get("clock_mhz", {}).values(), default=None) for one in (before, after))
     others = {key: before.get(key) for key in ("part", "tools") if before.get(key) != after[key]}
     return {

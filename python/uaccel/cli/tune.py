@@ -1,4 +1,4 @@
-"""``uaccel tune``: measure every kernel that could compute a layer, and keep the figures."""
+"""Defines ``uaccel tune``, which measures the promising kernels of each layer and records the figures."""
 
 from __future__ import annotations
 

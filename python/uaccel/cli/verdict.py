@@ -1,4 +1,4 @@
-"""What ``--verify`` found, as data and in words."""
+"""Shows what ``--verify`` found, as data and in words."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def opinion(found: Opinion | None) -> dict[str, Any]:
-    """What the model's own runtime says of the run, where it says anything."""
+    """Returns how the run compares with the model's own runtime, if there is one."""
     return {} if found is None else {"runtime": found.to_json()}
 
 
@@ -54,7 +54,7 @@ def show_verified(console: Console, report: dict[str, Any]) -> None:
 
 
 def _good(verify: dict[str, Any]) -> Iterator[str]:
-    """What is as it should be, in words."""
+    """Says what is right."""
     samples = "the sample" if verify["samples"] == 1 else f"{verify['samples']} samples"
     if verify["bit_exact"]:
         yield f"every output of {samples} equals the exact meaning"
@@ -78,7 +78,7 @@ def _near(verify: dict[str, Any]) -> str:
 
 
 def _how_far(verify: dict[str, Any]) -> str:
-    """Of the whole model."""
+    """Says how far the outputs of the whole model are off."""
     unit = " steps" if verify["units"] == "steps" else " of the largest"
     parts = [f"the outputs differ by {verify['largest_difference']:.3g}{unit} at most"]
     if verify["snr_db"] is not None:

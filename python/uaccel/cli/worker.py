@@ -1,4 +1,4 @@
-"""``uaccel worker ADDRESS``: this computer and its boards for those who sweep."""
+"""Defines ``uaccel worker``, which offers this computer and its boards to sweeps of a Dask scheduler."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""The C of a lowered model, and what becomes of it."""
+"""Turns a lowered program into C, and the C into archives and exports."""

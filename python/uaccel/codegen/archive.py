@@ -1,4 +1,4 @@
-"""The archive in the Model Library Format."""
+"""Packs generated code and all that is known of it into an archive in microTVM's Model Library Format."""
 
 from __future__ import annotations
 
@@ -14,29 +14,30 @@ from uaccel.codegen.generate import Generated, facts, io_bytes
 from uaccel.model import TensorSpec, write_npz
 from uaccel.util.files import ACCELERATORS, CODE
 
-# What becomes of generated code: an archive today, and whatever else takes a model's C.
-#
-# ``emit`` gives a :class:`~uaccel.emit.generate.Generated`: sources, headers, constants and all that is known of the
-# model. A packager, one file each, turns it into files. Projects are made from the archive, so that what a project
-# has is in the archive, too.
+# A packager turns a :class:`~uaccel.codegen.generate.Generated` into files. Projects are made from the archive, so that
+# all that a project has is in the archive, too.
 
 Packager = Callable[[Generated], dict[str, bytes]]  # Path -> content.
 
 
-# The Model Library Format archive, version 7: one tar with everything, the same bytes for the same model.
+# Model Library Format, version 7: one tar with everything, the same bytes for the same model.
 
 FORMAT_VERSION: Final = 7
-CPU_DEVICE: Final = 1
-# TVM's dictionary of parameters, with nothing in it, as microTVM wrote it: the constants are in the C.
+CPU_DEVICE: Final = 1  # kDLCPU, the number of a CPU in DLPack.
+# TVM's dictionary of parameters, empty: its magic number, a reserved word, and no names and no arrays. microTVM wrote
+# the same; the constants are in the C.
 NO_PARAMETERS: Final = struct.pack("<4Q", 0xF7E58D4F05049CB7, 0, 0, 0)
 # The format wants a date; the same model must give the same bytes, so it is always this one.
 NO_DATE: Final = "1970-01-01 00:00:00Z"
 
 
 def archive(generated: Generated, told: Mapping[str, Any] | None = None) -> dict[str, bytes]:
-    """Sources, headers, the constants for numpy, the model as it was given, drivers with the models of their devices,
-    and ``metadata.json``: the format's own keys, and uaccel's facts under a key of their own, those that are ``told``
-    among them."""
+    """The archive's files by path.
+
+    They are sources, headers, the constants for numpy, the model as it was given, drivers with the models of their
+    devices, and ``metadata.json``. That has the format's own keys, and the facts of uaccel with those that are ``told``
+    under the key ``uaccel``.
+    """
     program = generated.program
     texts = {f"{CODE}/src/{name}": text for name, text in (generated.sources | generated.private_headers).items()}
     headers = generated.public_headers | generated.firmware_headers
@@ -66,7 +67,7 @@ def archive(generated: Generated, told: Mapping[str, Any] | None = None) -> dict
 
 
 def _metadata(generated: Generated, file: str | None, told: Mapping[str, Any]) -> dict[str, Any]:
-    """``file``: where in the archive the model lies."""
+    """The content of ``metadata.json``. ``file`` is the model's path in the archive."""
     name = generated.program.name
     module = {
         "model_name": name,

@@ -1,4 +1,5 @@
-"""The model as data in C."""
+"""Describes a model in C: as data for generic applications such as the session server, and as types and conversions
+for an application of its own."""
 
 from __future__ import annotations
 
@@ -16,22 +17,24 @@ from uaccel.util.c_text import float_literal, int_literal, limits, storage_type,
 from uaccel.util.text import c_string, round_up
 from uaccel.version import __version__
 
-# The model as data, for generic applications: tensors and their memory, a text for the host, a run function.
+# struct uaccel_model, for generic applications: tensors and their memory, a JSON text for the host, a run function.
 
 ALIGNMENT = 16
-BUILD_BYTES = 8
-PIECE = 1000  # Characters of a string literal; C99 promises 4095, escapes included.
+BUILD_BYTES = 8  # The length of field ``build`` in the session protocol's ``hello_reply``.
+# Characters of a string literal. C99 promises that a compiler takes 4095; an octal escape makes four of one.
+PIECE = 1000
 LITERAL = 96  # Columns of a literal in the generated file.
 
 
 def build_id(texts: Iterable[str]) -> bytes:
-    """Changes whenever one of the files does that a model is compiled from."""
+    """A digest of all files that a model is compiled from; it changes whenever one of them does."""
     return hashlib.sha256("\0".join(texts).encode()).digest()[:BUILD_BYTES]
 
 
 def describe(
     program: Program, placement: Placement, names: Names, options: EmitOptions, build: bytes, provenance: str
 ) -> str:
+    """The whole C file that describes the model."""
     parts = [
         provenance,
         _includes(program, names),
@@ -46,7 +49,7 @@ def describe(
     return "\n".join(part for part in parts if part)
 
 
-# Headers that are there for some of a program's parts.
+# Headers that only some programs need, each with the attribute of ``Program`` that decides.
 ACCELERATORS: Final = {"uaccel_accelerator.h": "engines", "uaccel_hal.h": "devices"}
 
 
@@ -57,7 +60,7 @@ def _includes(program: Program, names: Names) -> str:
 
 
 def tensor_memory(specs: Iterable[TensorSpec]) -> int:
-    """What the tensors take, each rounded up."""
+    """Bytes that the tensors take, one after the other, each rounded up to the alignment."""
     return sum(round_up(spec.info.size, ALIGNMENT) for spec in specs)
 
 
@@ -69,7 +72,7 @@ def _memory(specs: Iterable[TensorSpec]) -> str:
 
 
 def _io(program: Program, placement: Placement, names: Names, options: EmitOptions) -> list[str]:
-    """Inputs and outputs: in memory of their own, or where they lie in the workspace."""
+    """The tables of inputs and outputs. These lie in memory of their own, or in the workspace (``workspace_io``)."""
     signature = program.signature
     specs = (*resident_inputs(program, signature.inputs), *signature.outputs)
     if options.workspace_io:
@@ -89,7 +92,7 @@ def _io(program: Program, placement: Placement, names: Names, options: EmitOptio
 
 
 def _tensors(name: str, specs: tuple[TensorSpec, ...], at: Sequence[str]) -> str:
-    """``at``: 0 for one that is nowhere as a whole."""
+    """The table of one side's tensors. ``at`` has the address of each; 0 for one that comes by rows."""
     rows = [
         f"    {{{c_string(spec.name)}, {spec.info.size}, {place}}},\n" for spec, place in zip(specs, at, strict=True)
     ]
@@ -97,7 +100,7 @@ def _tensors(name: str, specs: tuple[TensorSpec, ...], at: Sequence[str]) -> str
 
 
 def _description(program: Program) -> str:
-    """JSON, an entry a line; what a host shows and cannot know otherwise."""
+    """The JSON that a host reads to show the model: tensors and layers, an entry a line."""
     model, signature = program.model, program.signature
     head = {"model": program.name, "uaccel": __version__, "file": model.name, "format": model.source_format}
     lines = [_json(head)[:-1] + ","]
@@ -131,7 +134,8 @@ def _layer(layer: Layer) -> dict[str, Any]:
 
 
 def _workspace(placement: Placement, names: Names, options: EmitOptions) -> str:
-    """The application's pools: one lies where the arena would, several in memories of their names, if there are."""
+    """Arrays for the pools that an application passes in. One pool lies where the arena would; each of several lies in
+    the memory of its name, if the board has one."""
     several = len(options.pools) > 1
     return "".join(
         f"static {f'UACCEL_WORKSPACE_POOL({pool})' if several else 'UACCEL_WORKSPACE'} UACCEL_ALIGNED({ALIGNMENT}) "
@@ -141,7 +145,7 @@ def _workspace(placement: Placement, names: Names, options: EmitOptions) -> str:
 
 
 def _filled_pools(placement: Placement, options: EmitOptions) -> list[str]:
-    """Of the application's, those in which something lies."""
+    """The application's pools in which something lies."""
     return [pool for pool in options.given_pools if placement.pools.get(pool, placement.arena)]
 
 
@@ -166,7 +170,7 @@ def _run(program: Program, names: Names, placement: Placement, options: EmitOpti
 
 
 def _given_pools(names: Names, placement: Placement, options: EmitOptions) -> list[str]:
-    """As a variable, where there are any."""
+    """The variable of the pools that are passed to the run function; no line if there are none."""
     if not options.given_pools:
         return []
     filled = _filled_pools(placement, options)
@@ -179,7 +183,7 @@ def _members(array: str, numbers: Iterable[int]) -> str:
 
 
 def _feed(program: Program, names: Names, placement: Placement, options: EmitOptions) -> str:
-    """Of bytes, as they come over a line: whole rows are handed on."""
+    """The C function that takes bytes as they come over a line, collects them, and feeds the model whole rows."""
     if program.fed is None:
         return ""
     pools, given = _given_pools(names, placement, options), ", &pools" if options.given_pools else ""
@@ -245,13 +249,13 @@ def _bytes(data: bytes) -> str:
     return ",\n              ".join(rows)
 
 
-# What an application knows of each input and output beside its bytes: type, count, shape, and what elements mean.
+# Types and conversions in the public header: each tensor's element type, count, shape, scale and zero point.
 
-CONVERTED: Final = ("int8", "uint8", "int16")  # Types that have functions from and to real numbers.
+CONVERTED: Final = ("int8", "uint8", "int16")  # Element types with functions from and to real numbers.
 
 
 def typed_macros(program: Program, names: Names) -> str:
-    """Of the header, behind the sizes."""
+    """The header's macros of every input and output, behind the sizes."""
     signature = program.signature
     rows = [
         line
@@ -285,18 +289,18 @@ def _macros(base: str, spec: TensorSpec) -> list[str]:
 
 
 def _signed(value: int) -> str:
-    """An operand of any expression."""
+    """An integer as an operand of any expression: negative ones in parentheses."""
     return f"({int_literal(value)})" if value < 0 else int_literal(value)
 
 
 def is_converted(spec: TensorSpec) -> bool:
-    """Whether there is a function between its elements and real numbers."""
+    """Whether the header has a function between the tensor's elements and real numbers."""
     quantisation = spec.quantisation
     return spec.info.dtype in CONVERTED and quantisation is not None and not quantisation.per_channel
 
 
 def conversions(program: Program, names: Names) -> str:
-    """Functions of the header: from real numbers to an input's elements, and from an output's elements to real ones."""
+    """The header's functions from real numbers to an input's elements, and from an output's elements back."""
     signature = program.signature
     inputs = zip(names.inputs, names.input_sizes, signature.inputs, strict=True)
     outputs = zip(names.outputs, names.output_sizes, signature.outputs, strict=True)
@@ -306,6 +310,8 @@ def conversions(program: Program, names: Names) -> str:
 
 
 def _nearest(names: Names) -> str:
+    """The C function that rounds and saturates. It limits first, so that the cast to an integer never overflows; a NaN
+    fails the first comparison and becomes ``low``. The bounds are below 2**24, hence floats hold them exactly."""
     return f"""/* The nearest integer between two bounds, halves away from zero; a NaN becomes the lower one. */
 static inline int32_t {names.prefix}_nearest(float steps, float low, float high)
 {{

@@ -1,4 +1,4 @@
-"""All generated files of one model, and what is known of them."""
+"""Generates all C files of one model, and tells the facts about them that archives and reports hold."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from uaccel.ops.operator import KERNEL_ABI
 from uaccel.util.text import BOUNDED
 from uaccel.version import __version__
 
-# The executor: the layers' functions and the run function that calls them in order.
+# The executor: one C file with the layers' functions and the run function that calls them in order.
 
 
 def source(
@@ -80,7 +80,7 @@ def _includes(program: Program, names: Names, ahead: PrefetchPlan) -> str:
 
 
 def _float_guard(layers: str, names: Names) -> str:
-    """Integers are the same at any level; of floats -Ofast makes others, and forgets NaN and infinity."""
+    """An ``#error`` for -ffast-math if any layer computes floats: it changes results, and ignores NaN and infinity."""
     if not re.search(r"\b(float|double)\b", re.sub(r"/\*.*?\*/", "", layers, flags=re.DOTALL)):
         return ""
     return (
@@ -91,7 +91,7 @@ def _float_guard(layers: str, names: Names) -> str:
 
 
 def _assertions(program: Program, placement: Placement, names: Names) -> str:
-    """That header and source are of one generation, and what casts of floats rely on."""
+    """Static assertions: header and source were generated together, and floats have the bits that casts rely on."""
     lines = ["/* The header must be of the same generation: these are the sizes that the code below was made for. */"]
     dtypes = {value.info.dtype for layer in program.layers for value in (*layer.inputs, *layer.outputs)}
     if "float32" in dtypes:
@@ -106,7 +106,7 @@ def _assertions(program: Program, placement: Placement, names: Names) -> str:
 
 
 def _workspace(placement: Placement, names: Names, options: EmitOptions) -> str:
-    """The arrays, where they are the executor's own, and the macro by which it finds what lies in them."""
+    """The workspace's arrays, where they are the executor's own, and the macro that gives an address in them."""
     if not placement.arena:
         return ""
     several = len(options.pools) > 1
@@ -135,10 +135,10 @@ def _workspace(placement: Placement, names: Names, options: EmitOptions) -> str:
 
 @dataclass(frozen=True)
 class Generated:
-    """Generated code and what is known of it: all that a packager (``packagers/``) is given.
+    """Holds generated code and what is known of it: all that ``codegen.archive`` and ``codegen.export`` need.
 
-    Files map names to text. ``firmware_headers`` are those of ``firmware/`` that it includes. ``build`` tells this code
-    from any other: running firmware says it.
+    Files map names to text. ``firmware_headers`` are the headers of ``firmware/`` that the code includes. ``build``
+    tells this code from any other: running firmware sends it to the host.
     """
 
     program: Program
@@ -158,7 +158,7 @@ class Generated:
 
     @property
     def weight_bytes(self) -> int:
-        """Constants in flash."""
+        """Bytes of all constants, as flash holds them."""
         return sum(array.data.nbytes for array in self.arrays)
 
     @property
@@ -168,7 +168,7 @@ class Generated:
 
     @property
     def copied_bytes(self) -> int:
-        """Of constants that start-up copies into RAM."""
+        """Bytes of the constants that start-up copies into RAM."""
         return sum(self.constant_pools.get(store.name, 0) for store in self.stores if store.copied)
 
 
@@ -181,8 +181,8 @@ def generate(
     constants: Constants | None = None,
     ahead: PrefetchPlan = NOTHING,
 ) -> Generated:
-    """``command`` makes the same again. ``constants`` are those of the program, by default in one memory; ``ahead``:
-    which of them are copied before their layers run."""
+    """Generates the code of a program. ``command`` is what a user types to make it again. ``constants`` are the
+    program's, by default in one memory; ``ahead`` says which are copied before their layers run."""
     names = names_of(program, options)
     constants = constants_of(program, names) if constants is None else constants
     arrays, stores = constants.arrays, constants.stores
@@ -216,11 +216,11 @@ def generate(
     )
 
 
-# What is known of generated code, as plain data: of the model, its memory, its layers and who computes them.
+# Facts about generated code, as plain data: the model, its memory, its layers and who computes them.
 
 
 def facts(generated: Generated) -> dict[str, Any]:
-    """All of it; ``docs/generated-code.md`` has the keys."""
+    """All facts; ``docs/generated-code.md`` describes the keys."""
     program, placement, model = generated.program, generated.placement, generated.program.model
     state = {"state": {"bytes": placement.state, "tensors": state_facts(program)}} if program.state else {}
     return state | {
@@ -246,27 +246,27 @@ def facts(generated: Generated) -> dict[str, Any]:
 
 
 def _pools(placement: Placement) -> dict[str, Any]:
-    """Of an arena that is divided; nothing of one that is not."""
+    """The parts of a divided arena; no key for an arena of one part."""
     sizes = [{"name": name, "bytes": size} for name, size in placement.pools.items() if size]
     return {"pools": sizes} if len(placement.pools) > 1 else {}
 
 
 def _constant_pools(generated: Generated) -> dict[str, Any]:
-    """Of constants that are divided; ``copied`` where start-up fills RAM with them."""
+    """The pools of divided constants; ``copied`` is true where start-up copies them into RAM."""
     sizes = generated.constant_pools
     rows = [{"name": s.name, "bytes": sizes[s.name], "copied": s.copied} for s in generated.stores if s.name in sizes]
     return {"constant_pools": rows} if rows else {}
 
 
 def io_bytes(program: Program, options: EmitOptions) -> int:
-    """Of inputs and outputs, as far as they are not in the arena."""
+    """Bytes of the inputs and outputs that do not lie in the arena."""
     if options.workspace_io:
         return 0
     return sum(value.info.size for value in (*program.held, *program.outputs))
 
 
 def state_facts(program: Program) -> dict[str, Any]:
-    """What lasts from one inference to the next, by the names of the model file."""
+    """The tensors that last from one inference to the next, by their names in the model file."""
     return {entry.spec.spec.name: entry.spec.spec.to_json() for entry in program.state}
 
 
@@ -279,7 +279,7 @@ def _layer(layer: Layer, placement: Placement) -> dict[str, Any]:
 
 
 def layer_facts(layer: Layer) -> dict[str, Any]:
-    """What reports tell of a layer, with the compilation at hand or with the archive only."""
+    """Facts about a layer for reports, which may have the compilation at hand or only an archive."""
     commands = {"commands": list(layer.labels)} if layer.labels else {}
     return commands | {
         "index": layer.index,

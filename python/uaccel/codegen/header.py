@@ -1,4 +1,4 @@
-"""The public header, and headers that are closed over what they include."""
+"""Prints the public header of a generated model and its map functions, and collects the firmware headers it needs."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from uaccel.model import TensorSpec
 from uaccel.util.c_text import quote_comment, wrap_call
 from uaccel.util.files import data_dir
 
-# Where inputs and outputs lie that the workspace holds: microTVM's functions, which the application asks.
+# Map functions: where inputs and outputs lie that the workspace holds. They follow microTVM's interface.
 
 
 def maps(program: Program, placement: Placement, names: Names, options: EmitOptions) -> str:
-    """Nothing where the tensors are memory of the application's own."""
+    """The definitions of both functions; nothing where inputs and outputs are the application's own memory."""
     if not options.workspace_io:
         return ""
     return "\n".join(
@@ -35,7 +35,7 @@ def maps(program: Program, placement: Placement, names: Names, options: EmitOpti
 
 
 def map_heads(names: Names, options: EmitOptions) -> list[str]:
-    """Without the semicolon; as the header declares them and the executor defines them."""
+    """The functions' heads without a semicolon, as the header declares them and the executor defines them."""
     return [
         wrap_call(f"struct {names.prefix}_{what} {names.prefix}_map_{what}", _parameters(names, options))
         for what in ("inputs", "outputs")
@@ -67,7 +67,7 @@ def _map(names: Names, options: EmitOptions, what: str, tensors: list[tuple[str,
     return "\n".join([*lines, f"    return {what};", "}", ""])
 
 
-# The public header of a generated model: its manual.
+# The public header of a generated model: interface and manual in one.
 
 CALLERS = (
     "What goes in: memory of the caller, aligned as its type; it is not written.",
@@ -87,7 +87,7 @@ def header(
     constants: Mapping[str, int],
     provenance: str,
 ) -> str:
-    """``constants``: bytes of them in each pool."""
+    """The text of the header. ``constants`` has the bytes of constants in each pool."""
     guard = f"{names.macro}_H"
     signature = program.signature
     stddef = "" if row_input_layer(program) is None else "#include <stddef.h>\n"
@@ -139,7 +139,7 @@ def _sizes(program: Program, placement: Placement, names: Names, options: EmitOp
 
 
 def size_macros(program: Program, names: Names) -> list[tuple[str, TensorSpec]]:
-    """The macro of every input's and output's size, with the tensor."""
+    """Every input and output with the macro of its size."""
     signature = program.signature
     specs = (*signature.inputs, *signature.outputs)
     return list(zip((*names.input_sizes, *names.output_sizes), specs, strict=True))
@@ -185,7 +185,7 @@ def _constant_pools(names: Names, options: EmitOptions, sizes: Mapping[str, int]
 
 
 def _devices(program: Program, names: Names) -> str:
-    """Who provides the hooks is the application, or the accelerator's driver."""
+    """The structure of device handles, and the hooks' declarations; a driver or the application defines the hooks."""
     engines = program.devices
     if not engines:
         return ""
@@ -242,7 +242,7 @@ def _run(program: Program, names: Names, options: EmitOptions) -> str:
     )
 
 
-# The firmware headers that generated code includes, and what those include in turn.
+# Include closure: the firmware headers that generated code includes, and those that these include in turn.
 
 INCLUDE: Final = re.compile(r'^\s*#(?:include|define UACCEL_BODY) "([^"]+)"', re.MULTILINE)
 ALWAYS: Final = ("uaccel_kernel.h", "uaccel_observe.h")
@@ -251,14 +251,14 @@ ROWS: Final = "uaccel_rows.h"
 
 
 def kernel_headers(program: Program) -> list[str]:
-    """Those of the kernels that the layers call."""
+    """Headers of the kernels that the layers call."""
     calls = [call for layer in program.layers for form in layer.functions for call in form.kernel.calls]
     rows = {ROWS for layer in program.layers if layer.streaming is not None}
     return sorted({call.header for call in calls if call.header} | rows)
 
 
 def firmware_headers(program: Program, *more: str) -> dict[str, str]:
-    """File name -> text, closed under inclusion."""
+    """All firmware headers that the code needs, as file name -> text; nothing that one of them includes is missing."""
     accelerator = [ACCELERATOR] if program.engines else []
     return include_closure([*ALWAYS, *sorted([*kernel_headers(program), *accelerator, *more])])
 

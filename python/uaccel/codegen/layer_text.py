@@ -1,4 +1,8 @@
-"""The text of a layer's function: head, rows, rows of inputs."""
+"""Prints the C function of a layer: its head and comment, and the bodies of layers that compute by rows.
+
+A layer by rows computes several operators in turn, a few rows of each, so that their inner tensors need small row
+buffers instead of whole tensors. Its input may also arrive by rows: then the application hands it over piece by piece.
+"""
 
 from __future__ import annotations
 
@@ -12,12 +16,12 @@ from uaccel.lower.program import Action, Cursor, Keep, Layer, Program, Receive, 
 from uaccel.ops.operator import Constant, Input, Output, ParameterValue, Scratch
 from uaccel.util.c_text import float_literal, int_literal, quote_comment, storage_type, wrap_call, wrapped_comment
 
-# What every layer's function has: parameters, a comment, the addresses of what its calls are given.
+# The head of a layer's function: parameters, the comment above it, and the addresses that its calls are given.
 
 
 @dataclass(frozen=True)
 class Parameter:
-    """A parameter of a layer's function."""
+    """Describes a parameter of a layer's function."""
 
     type: str
     name: str
@@ -27,12 +31,12 @@ class Parameter:
 
 
 def is_untyped(layer: Layer) -> bool:
-    """A function of TVM's has types of its own."""
+    """Whether the function takes ``void *``: code that comes from TIR declares types of its own."""
     return layer.definition is not None and not layer.on_accelerator
 
 
 def layer_parameters(layer: Layer) -> list[Parameter]:
-    """Typed pointers, or ``void *``."""
+    """The tensors' parameters as typed pointers or ``void *``, inputs first, and the scratch at the end."""
     found = []
     for side, values, const in (("input", layer.inputs, "const "), ("output", layer.outputs, "")):
         types = ["void" if is_untyped(layer) else storage_type(value.info.dtype) for value in values]
@@ -45,7 +49,7 @@ def function_name(layer: Layer) -> str:
 
 
 def layer_comment(layer: Layer) -> str:
-    """Layer, shapes, quantisation and engine."""
+    """The comment above the function: operator, shapes, quantisation, engine and work."""
     origin = layer.origin
     source = f"operator {origin.index} of the model, {origin.op}" if origin.index >= 0 else "added by the compiler"
     lines = [f"{layer.name}: {source}"]
@@ -78,7 +82,8 @@ def constant_name(call: int, constant: Constant) -> str:
 
 
 def parameter_address(layer: Layer, argument: Input | Output | Scratch) -> str:
-    """In the layer's function, whose parameters have the tensors' types, or none at all where TVM made its code."""
+    """The C expression for an argument inside the layer's function. Its offset counts elements where the parameter is
+    typed, and bytes where it is ``void *``."""
     if isinstance(argument, Scratch):
         return f"(void *)((uint8_t *)scratch + {argument.offset})" if argument.offset else "scratch"
     side, values = ("input", layer.inputs) if isinstance(argument, Input) else ("output", layer.outputs)
@@ -90,16 +95,19 @@ def parameter_address(layer: Layer, argument: Input | Output | Scratch) -> str:
     return f"{name} + {elements}" if elements else name
 
 
-# The function of a layer that computes several operators by rows: steps of a few kinds, one after the other.
+# The function of a layer by rows: a table says which kind of step comes when, and a switch has the code of each kind.
+#
+# Most bands of rows are computed by the same calls, but for where they read and write in whole tensors. Cursors say
+# that: each use moves its cursor on, so that all such bands are one kind of step, and code grows with the kinds alone.
 
 KEEP: Final = "uaccel_keep_rows"
-FEED: Final = "fed"  # What a fed layer remembers between its steps.
-UNREAD: Final = "UNREAD"
+FEED: Final = "fed"  # The static structure in which a fed layer remembers its state between steps.
+UNREAD: Final = "UNREAD"  # The place of rows that nobody reads.
 NUMBERS_A_LINE: Final = 24
 
 
 def streaming_function(layer: Layer) -> str:
-    """Calls the functions of its operators' rows, which stand before it."""
+    """The whole function; it calls the functions that compute its operators' rows, which are printed before it."""
     streaming = _streaming(layer)
     text = _Text(layer, streaming)
     signature = wrap_call(f"UACCEL_LAYER void {function_name(layer)}", map(str, layer_parameters(layer)))
@@ -109,7 +117,7 @@ def streaming_function(layer: Layer) -> str:
 
 
 def streaming_comment(layer: Layer) -> str:
-    """What a layer has, and which operators it computes."""
+    """The comment of a layer, and below it the operators that it computes by rows."""
     parts = [f"{operator.name}: {operator.outputs[0].info}" for operator in layer.operators]
     return f"{layer_comment(layer)}\n{wrapped_comment(['By rows:', *(f'  {part}' for part in parts)], indent=4)}"
 
@@ -120,6 +128,9 @@ def _streaming(layer: Layer) -> Streaming:
 
 
 class _Text:
+    """Prints the parts of a function by rows. ``sizes``: bytes of an element of what each name points to, since offsets
+    in a schedule are bytes, and offsets of typed pointers are elements."""
+
     def __init__(self, layer: Layer, streaming: Streaming) -> None:
         self.layer, self.streaming = layer, streaming
         self.sizes = {f"rows_of_{b.value.name}": b.value.info.itemsize for b in streaming.buffers}
@@ -137,7 +148,8 @@ class _Text:
         ]
 
     def one_step(self) -> list[str]:
-        """A fed layer goes on when the rows are there that the step before waits for."""
+        """One step a call, since a fed layer must return to its caller to get rows. Every step but the last ends by
+        stating which bytes it waits for (``Receive``); the feed function calls again when they are there."""
         return [
             f"    if ({FEED}.step == sizeof steps / sizeof steps[0]) {{",
             "        return;",
@@ -217,7 +229,12 @@ class _Text:
 
 
 def repeated(actions: Sequence[Action]) -> list[tuple[int, tuple[Action, ...]]]:
-    """The same actions as runs: how often which actions follow each other."""
+    """Folds a list of actions into loops: how often each body runs in a row.
+
+    Greedy from the front: at each place it takes the loop that saves the most lines, ``length * (times - 1)``, and of
+    equal ones the shortest body. Where nothing repeats, one action is passed on alone. Unfolded, the result is the
+    list itself, in order.
+    """
     found: list[tuple[int, tuple[Action, ...]]] = []
     at = 0
     while at < len(actions):
@@ -239,24 +256,25 @@ def _times(actions: Sequence[Action], at: int, length: int) -> int:
     return times
 
 
-# An input that the application hands over some rows at a time: the function that takes them, and what it remembers.
+# Feeding: an input that the application hands over some rows at a time. The static structure ``fed`` says which step of
+# the layer comes next, how many bytes it waits for, and where in the row buffer these go.
 
 Of = TypeVar("Of")
 
 
 def row_input_layer(program: Program) -> Layer | None:
-    """The layer that is given an input's rows."""
+    """The layer that takes an input by rows, if there is one; it is always the first."""
     return program.layers[0] if program.fed is not None else None
 
 
 def resident_inputs(program: Program, of_inputs: Sequence[Of]) -> tuple[Of, ...]:
-    """What belongs to inputs that lie in memory as a whole, of something that there is for each."""
+    """Picks from a sequence with an entry for each input the entries of inputs that lie in memory as a whole."""
     pairs = zip(program.inputs, of_inputs, strict=True)
     return tuple(some for value, some in pairs if value != program.fed)
 
 
 def feed_interface(program: Program, names: Names, options: EmitOptions) -> str:
-    """Of the header."""
+    """The header's part: macros of the fed input, error codes, and the declaration of the feed function."""
     layer = row_input_layer(program)
     if layer is None:
         return ""
@@ -278,13 +296,13 @@ def feed_interface(program: Program, names: Names, options: EmitOptions) -> str:
 
 
 def feed_head(names: Names, options: EmitOptions) -> str:
-    """As the header declares it and the executor defines it."""
+    """The feed function's head, as the header declares it and the executor defines it."""
     pools = [f"struct {names.prefix}_workspace_pools *workspace_pools"] if options.given_pools else []
     return wrap_call(f"int32_t {names.prefix}_feed", ["const void *rows", "size_t count", *pools])
 
 
 def feed_memory(program: Program) -> str:
-    """Of the executor, before the layers: how far the rows have come."""
+    """The executor's static structure, printed before the layers; it holds how far the rows have come."""
     layer = row_input_layer(program)
     if layer is None:
         return ""
@@ -302,6 +320,14 @@ def feed_memory(program: Program) -> str:
 
 
 def feed_function(program: Program, placement: Placement, names: Names, options: EmitOptions) -> str:
+    """The feed function: copies bytes to where the next step wants them, and runs that step when all are there.
+
+    Invariant: while bytes are left, ``missing`` is above 0, so each turn of the loop takes at least one byte. The first
+    call with rows clears the structure and runs step 0, which ends with the first ``Receive``. Receives of all steps
+    add up to the whole input, rows that nobody reads included, and ``count`` is checked against the rows that are left.
+    So the last step begins exactly when the last byte was taken. Chunks may be of any size: nothing but ``missing``
+    decides when a step runs.
+    """
     layer = row_input_layer(program)
     if layer is None:
         return ""
@@ -348,7 +374,7 @@ def feed_function(program: Program, placement: Placement, names: Names, options:
 
 
 def feed_check(program: Program, names: Names) -> list[str]:
-    """Of the run function: all rows are there, and the next ones are another inference's."""
+    """The run function's check that all rows are there; it also lets the next ones begin another inference."""
     if row_input_layer(program) is None:
         return []
     return [

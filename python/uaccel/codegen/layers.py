@@ -1,4 +1,4 @@
-"""A C function for each layer, on the CPU and on engines."""
+"""Prints a C function for each layer: on the CPU by kernel calls, on an accelerator by calls of its driver."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ from uaccel.lower.program import Engine, Layer, Program
 from uaccel.ops.operator import KINDS, Argument, Constant, Input, KernelCall, Output, Scratch
 from uaccel.util.c_text import storage_type, wrap_call, wrapped_comment
 
-# The functions of layers that accelerators compute, and what surrounds them: hooks, errors, the CPU in their place.
+# Layers of accelerators: device hooks around driver calls, errors, and recovery after a failure.
 
 
 def hook(engine: Engine, what: str) -> str:
-    """microTVM's name of a device hook."""
+    """The name of a device hook by microTVM's rule."""
     return f"TVMDevice{engine.hook}{what}"
 
 
@@ -34,7 +34,8 @@ def is_activated(engine: Engine) -> bool:
 
 
 def engine_function(layer: Layer, pool: ConstantPool, engine: Engine) -> str:
-    """Opens the device, calls its driver until an error, closes the device; returns 0 or the first error."""
+    """The C function that opens the device, calls its driver until an error, and closes the device. It returns 0 or the
+    first error."""
     tensors = layer_parameters(layer)
     parameters = [*([Parameter("void *", "device")] if engine.has_device else []), *tensors]
     signature = wrap_call(f"UACCEL_LAYER int32_t {function_name(layer)}", map(str, parameters))
@@ -76,7 +77,8 @@ def _indented(text: str) -> str:
 
 
 def _arguments(layer: Layer, pool: ConstantPool, index: int, call: KernelCall) -> list[str]:
-    """Tensors and constants are pointers of their element type: a driver that wants another one does not compile."""
+    """A driver call's arguments. Tensors and constants are pointers of their element type: a driver that wants another
+    type does not compile."""
     found = []
     for position, argument in enumerate(call.arguments):
         if isinstance(argument, (int, float)):
@@ -89,9 +91,10 @@ def _arguments(layer: Layer, pool: ConstantPool, index: int, call: KernelCall) -
 
 
 def activated(engines: Sequence[Engine], first: dict[str, int], inner: str, indent: str = "    ") -> list[str]:
-    """``status`` of ``inner`` between the engines' activation and deactivation; an error of one skips the rest.
+    """The C lines that set ``status`` to ``inner``'s result between the engines' activation and deactivation.
 
-    ``first``: the layer that is named when an engine does not start, by engine.
+    Nested, an engine a level: an engine that does not start skips the inner ones and ``inner``; those outside of it are
+    still deactivated, in reverse order. ``first`` gives for each engine the layer that is named if it does not start.
     """
     if not engines:
         return [f"{indent}status = {inner};"]
@@ -113,7 +116,8 @@ def activated(engines: Sequence[Engine], first: dict[str, int], inner: str, inde
 
 
 def found_again(engine: Engine) -> str:
-    """A device that came back from wherever it was knows nothing of what it was told in between: look who is there."""
+    """The C function that restarts a device after a failed call: it deactivates the device and activates it again. One
+    that hung or was reset may have lost its state."""
     ended = f"    (void){hook(engine, 'Deactivate')}(device);\n" if "Deactivate" in engine.hooks else ""
     return f"""/* After a failure: whether the device may be called again. `status` is of its activation. */
 static int32_t {engine.name}_found_again(int32_t status, void *device)
@@ -126,13 +130,14 @@ static int32_t {engine.name}_found_again(int32_t status, void *device)
 """
 
 
-# One C function a layer; layers of equal shape share the specialised code and bring their own constants.
+# Layers of the CPU: one function each. Layers that differ in their constants alone share a function with the kernel
+# calls, so that a compiler specialises the kernel once; each layer's own function passes its constants to it.
 
 Key = tuple[object, ...]
 
 
 def shape_key(layer: Layer) -> Key:
-    """Layers with the same key differ in nothing but their constants."""
+    """The key of a layer; layers with equal keys differ in nothing but the contents of their constants."""
     calls = []
     for call in layer.kernel.calls:
         arguments = [_argument_key(argument) for argument in call.arguments]
@@ -148,7 +153,7 @@ def _argument_key(argument: object) -> object:
 
 
 class LayerFunctions:
-    """Renders the functions of a program."""
+    """Prints the functions of a program's layers."""
 
     def __init__(self, program: Program, pool: ConstantPool, ahead: PrefetchPlan) -> None:
         self.program = program
@@ -167,7 +172,7 @@ class LayerFunctions:
         return "\n".join(parts)
 
     def of(self, layer: Layer) -> str:
-        """What computes this layer: its function, the CPU's in an accelerator's place, and what it shares."""
+        """All functions that compute this layer: its own, the CPU's fallback, and those that it shares with others."""
         forms = [form for form in layer.functions if form.on_accelerator or not form.is_view]
         plain = [f for f in forms if f.definition is None and not f.on_accelerator and not f.streaming]
         keys = dict.fromkeys(shape_key(form) for form in plain)
@@ -181,7 +186,7 @@ class LayerFunctions:
 
     @staticmethod
     def _layers(program: Program) -> list[Layer]:
-        """Those of the CPU in place of an accelerator included."""
+        """All layers, including the CPU's fallbacks of accelerators' layers."""
         return [variant for layer in program.layers for variant in layer.functions]
 
     def _shared_function(self, key: Key, layers: list[Layer]) -> str:
@@ -226,7 +231,7 @@ class LayerFunctions:
         return self.ahead.value(layer, self.pool.symbol(layer, call, position), str(constant.data.dtype))
 
     def _call(self, layer: Layer, index: int, call: KernelCall, *, shared: bool = False) -> str:
-        """``shared``: in a function that is given the constants."""
+        """One kernel call in C. ``shared``: inside a function that gets the constants as parameters."""
         arguments = []
         for position, argument in enumerate(call.arguments):
             if isinstance(argument, Constant):
@@ -245,7 +250,7 @@ class LayerFunctions:
 
 
 def _fields(call: KernelCall) -> str:
-    """Designated initialisers, a few a line; zeros are said too, since a reader looks for them."""
+    """Designated initialisers, several a line; zeros are written, too, since a reader looks for them."""
     items = [f".{name} = {parameter_literal(value)}" for name, value in call.parameters.items()]
     lines, line = [], ""
     for item in items:

@@ -1,4 +1,4 @@
-"""Choices and names of generated code, and where it comes from."""
+"""States what a caller may choose about generated C, and derives its names, its heading comment and its addresses."""
 
 from __future__ import annotations
 
@@ -15,17 +15,19 @@ from uaccel.util.c_text import block_comment
 from uaccel.util.text import is_reserved
 from uaccel.version import __version__
 
-# What the caller may choose about the generated C, and the names that follow from it.
+# Options, and the C names that follow from them and from the model.
 
 
 @dataclass(frozen=True)
 class EmitOptions:
-    """``pools``: what the workspace is divided among, the preferred one first; none for one array of our own. The
-    application passes them in, but for ``own_pools``, which are arrays of our own.
+    """Holds the choices about generated C.
+
+    ``pools`` are the memories that the workspace is divided among, the preferred one first; without any, the executor
+    has one array. The application passes pools in, unless ``own_pools`` says that they are the executor's arrays.
 
     ``workspace_io``: inputs and outputs lie in the workspace, too; the application asks where. ``ram``: the bytes that
     inputs, outputs, state and workspace may take together; None for any. ``feed``: the application hands over an
-    input some rows at a time. ``constant_pools``: what constants are divided among, as the user named them.
+    input some rows at a time. ``constant_pools``: the memories for constants, as the user named them.
     """
 
     pools: tuple[Pool, ...] = ()
@@ -37,12 +39,12 @@ class EmitOptions:
 
     @property
     def given_pools(self) -> tuple[str, ...]:
-        """Names of those that the application passes in."""
+        """Names of the pools that the application passes in."""
         return () if self.own_pools else tuple(pool.name for pool in self.pools)
 
     @property
     def words(self) -> list[str]:
-        """What to type for them."""
+        """The command-line words that give these options."""
         words = [word for pool in self.pools if not self.own_pools for word in ("--workspace-pool", _stated(pool))]
         words += [word for pool in self.constant_pools for word in ("--constant-pool", _stated(pool))]
         words += ["--workspace-io"] if self.workspace_io else []
@@ -67,7 +69,7 @@ def _stated(pool: Pool) -> str:
 
 @dataclass(frozen=True)
 class Names:
-    """The C names of one generated model: members of the structures, and the macros of the tensors' sizes."""
+    """Holds the C names of one generated model: members of the structures, and macros of the tensors' sizes."""
 
     model: str
     inputs: tuple[str, ...]
@@ -85,7 +87,7 @@ class Names:
 
     @property
     def workspace(self) -> str:
-        """The array of a workspace that also holds inputs and outputs: then it is no secret of the executor's."""
+        """The array of a workspace that also holds inputs and outputs; it is public, so its name has the prefix."""
         return f"{self.prefix}_workspace"
 
     @property
@@ -94,7 +96,11 @@ class Names:
 
 
 def names_of(program: Program, options: EmitOptions) -> Names:
-    """From the tensors' names in the model file, by microTVM's rules where these give valid and unique C."""
+    """Derives C names from the tensors' names in the model file, by microTVM's rules where these give valid C.
+
+    Macros that are already in use come first in the list that is made unique, so that tensors get out of their way.
+    Members also avoid macros of the drivers' headers.
+    """
     inputs = [c_name(spec.name) for spec in program.signature.inputs]
     outputs = [c_name(spec.name) for spec in program.signature.outputs]
     taken = ["WORKSPACE", *(f"{name}_WORKSPACE_POOL".upper() for name in options.given_pools)]
@@ -113,11 +119,12 @@ def c_name(text: str) -> str:
     return "".join(chr(byte) if chr(byte).isalnum() and byte < 128 else "_" for byte in text.encode("utf-8", "replace"))
 
 
-_NO_START = re.compile(r"\d|__|$")  # two underscores: the compiler's own macros, as __LINE__
+_NO_START = re.compile(r"\d|__|$")  # two underscores begin the compiler's own macros, such as __LINE__
 
 
 def _macros_of_drivers(program: Program) -> set[str]:
-    """Their headers come between the structures of the tensors and the code that uses these."""
+    """Macros that drivers' headers define. The executor includes these behind its own header, so a member of the same
+    name would be replaced in the code that uses it, but not in its declaration."""
     headers = (path for engine in program.engines for _, path in engine.files if path.suffix == ".h")
     define = re.compile(r"^\s*#\s*define\s+(\w+)", re.MULTILINE)
     return {name for path in headers for name in define.findall(path.read_text(encoding="utf-8", errors="replace"))}
@@ -128,13 +135,13 @@ def _members(names: Iterable[str], macros: Collection[str]) -> tuple[str, ...]:
     return tuple(unique_names(f"tensor{name}" if _NO_START.match(name) else name for name in safe))
 
 
-# Who made a generated file, from what, and how to make it again; no clock, so that the bytes repeat.
+# Provenance: what made a generated file, from what, and how to make it again. No date, so that the bytes repeat.
 
 
 def regenerate_command(
     model_file: str, board: str, name: str, options: EmitOptions, engines: Sequence[str] = ()
 ) -> str:
-    """What to type beside the model file for the same bytes."""
+    """The command that, run beside the model file, gives the same bytes."""
     model_file = f"./{model_file}" if model_file.startswith("-") else model_file
     words = ["uaccel", "compile", model_file, "--board", board, "--name", name]
     return shlex.join([*words, *options.words, *engines])
@@ -153,9 +160,9 @@ def provenance(program: Program, what: str, command: str) -> str:
     )
 
 
-# How the executor says where something lies in the workspace.
+# Addresses in the workspace, as the executor writes them.
 
 
 def address(place: Place, options: EmitOptions) -> str:
-    """Of what lies in the workspace."""
+    """The C expression for a place in the workspace."""
     return f"AT({place.pool}, {place.offset})" if len(options.pools) > 1 else f"AT({place.offset})"

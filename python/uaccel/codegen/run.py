@@ -1,4 +1,4 @@
-"""The function that runs the model, and the model's state."""
+"""Prints the C function that runs the model, and the memory that a stateful model keeps between inferences."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from uaccel.lower.placement import Placement
 from uaccel.lower.program import Layer, Program, StateValue, Value
 from uaccel.util.c_text import quote_comment, wrap_call
 
-# What lasts from one inference to the next: memory of its own, and a function that sets it to its first values.
+# State: what lasts from one inference to the next. It has its own array, and a function that sets its first values.
 
 FIELD = "state"
 
@@ -22,7 +22,7 @@ def state_size(names: Names) -> str:
 
 
 def state_interface(program: Program, placement: Placement, names: Names) -> str:
-    """Of the header; nothing where no tensor lasts."""
+    """The header's part on state; empty for a model without."""
     if not program.state:
         return ""
     return (
@@ -42,7 +42,7 @@ def _line(entry: StateValue) -> str:
 
 
 def state_memory(program: Program, placement: Placement, names: Names, pool: ConstantPool) -> str:
-    """Of the executor: the array, and the function."""
+    """The executor's part: the state's array, and the reset function."""
     if not program.state:
         return ""
     lines = [f"    {_fill(entry, placement, pool)}" for entry in program.state]
@@ -65,7 +65,7 @@ def _fill(entry: StateValue, placement: Placement, pool: ConstantPool) -> str:
 
 
 def begin_state(program: Program, names: Names) -> list[str]:
-    """Of the run function, before its first layer."""
+    """The run function's lines before its first layer: they set the state once."""
     if not program.state:
         return []
     return [f"    if (!{FIELD}_is_set) {{", f"        {names.prefix}_reset();", "    }"]
@@ -73,7 +73,7 @@ def begin_state(program: Program, names: Names) -> list[str]:
 
 # The run function: the layers in order, between the activation and the deactivation of the accelerators.
 
-PLAIN_STATUS: Final = "UACCEL_PLAIN_STATUS"  # The macro with which a failed accelerator is -1, as in microTVM.
+PLAIN_STATUS: Final = "UACCEL_PLAIN_STATUS"  # With this macro a failed accelerator returns -1, as in microTVM.
 RETURNED: Final = (
     f"#ifdef {PLAIN_STATUS}",
     "    failure = status;",
@@ -85,11 +85,18 @@ RETURNED: Final = (
 
 
 def failure_function(names: Names) -> str:
-    """Its head: what the last run function would have returned without the macro."""
+    """The head of the function that gives what the last run would have returned without that macro."""
     return f"int32_t {names.prefix}_failure(void)"
 
 
 class RunFunction:
+    """Prints the run function in one of three forms.
+
+    Without accelerators: the layers, one after the other. If the CPU can take the place of every accelerated layer: no
+    error ends the run. Else a static function runs the layers until one fails, so that its caller deactivates the
+    devices on every way out.
+    """
+
     def __init__(
         self, program: Program, placement: Placement, names: Names, options: EmitOptions, ahead: PrefetchPlan
     ) -> None:
@@ -125,7 +132,7 @@ class RunFunction:
         return parameters + ([f"struct {prefix}_devices *devices"] if self.program.devices else [])
 
     def _layers_apart(self) -> str:
-        """Errors leave the layers by return; the devices are deactivated whatever happened."""
+        """The form that can fail: an error returns from the inner function; the outer one deactivates the devices."""
         names = self.names
         inner = [*self._workspace(), "    int32_t status;", *self._layers(), f"    return {names.macro}_OK;"]
         arguments = ", ".join(parameter.rpartition("*")[2] for parameter in self._parameters())
@@ -149,7 +156,8 @@ class RunFunction:
         )
 
     def _by_name(self) -> str:
-        """The header gives the run function another name; libraries are asked for that of the manual."""
+        """The run function under its documented name, in shared libraries. The header renames it by a macro, but who
+        loads a library looks for the documented name."""
         run, parameters = f"{self.names.prefix}_run", self._parameters()
         head = wrap_call(f"int32_t {run}", parameters)
         arguments = ", ".join(parameter.rpartition("*")[2] for parameter in parameters)
@@ -160,7 +168,8 @@ class RunFunction:
         )
 
     def _with_cpu_in_place(self) -> list[str]:
-        """No error ends the run: the CPU computes what an accelerator does not."""
+        """The form that cannot fail: the CPU computes what an accelerator does not. An engine's status variable stays 0
+        while the engine may be called; once it is not, all its further layers go to the CPU."""
         engines = self.program.engines
         lines = self._workspace()
         for engine in engines:
@@ -183,7 +192,7 @@ class RunFunction:
         ]
 
     def _used_pools(self) -> list[str]:
-        """Of the application's, those in which something lies."""
+        """The application's pools in which something lies."""
         sizes = self.placement.pools
         return [pool for pool in self.options.given_pools if sizes.get(pool, self.placement.arena)]
 
@@ -225,7 +234,12 @@ class RunFunction:
         ]
 
     def _copies(self, layer: Layer) -> list[str]:
-        """Its own constants are there, and the next layer's begin to be copied; those of the first are waited for."""
+        """The prefetch calls before a layer: wait for its own constants, then begin to copy the next layer's.
+
+        In this order only the next layer's copies are under way while a layer computes. The memory plan relies on it: a
+        block lives from the layer before its own to its own. The first layer has none before it, so its copies begin
+        and are waited for at once. Views compute nothing and are passed over.
+        """
         computed = [each for each in self.program.layers if not each.is_view]
         place, lines = computed.index(layer), []
         if layer.index in self.placement.ahead:
@@ -238,7 +252,8 @@ class RunFunction:
         return [] if where is None else self.ahead.copies(layer, address(where, self.options))
 
     def _all_copied(self) -> list[str]:
-        """No copy goes on behind the back of the application, whose workspace it may be."""
+        """The wait that ends a run which may have stopped early: no copy goes on into a workspace that the application
+        may use for something else."""
         return ["    uaccel_fetch_wait();"] if self.ahead else []
 
     def _work(self, layer: Layer) -> list[str]:
@@ -288,5 +303,5 @@ class RunFunction:
 
 
 def _status(engine: str) -> str:
-    """The run function's variable: of a name that no parameter has."""
+    """The run function's variable for an engine's status; no parameter has such a name."""
     return f"{engine}_status"

@@ -1,4 +1,9 @@
-"""Constants, and in which memory they lie."""
+"""Collects a model's constants, prints them as C arrays, and decides in which memory each one lies.
+
+Equal constants become one array. Where a board has several memories, the arrays are divided among constant pools,
+those that are read most often first. Constants in slow memory may be prefetched: copied into the arena while the
+layer before theirs computes.
+"""
 
 from __future__ import annotations
 
@@ -24,16 +29,16 @@ from uaccel.util.c_text import COMPACT_FROM, SUPPRESSED, array_body, as_string, 
 from uaccel.util.favour import Favour
 from uaccel.util.text import round_up
 
-# The constants of a model: one array per distinct content, apart from the code.
+# Constant arrays: one for each distinct content, in a C file of their own.
 
-ALIGNMENT = 4  # Of bytes too: kernels for some CPUs load them by words.
-DEVICE_ALIGNMENT = 16
+ALIGNMENT = 4  # Bytes at least, for bytes too: kernels for some CPUs load them by words.
+DEVICE_ALIGNMENT = 16  # Bytes, for arrays that an accelerator reads.
 
 
 @dataclass(frozen=True, eq=False)
 class Array:
-    """One constant array; ``users`` are the layers that read it, ``for_device`` says that an accelerator does.
-    ``pool``: of constants that are divided."""
+    """Describes a constant array. ``users`` are the layers that read it, ``for_device`` says that an accelerator does.
+    ``pool`` names its memory where constants are divided among several, and is empty otherwise."""
 
     symbol: str
     data: NDArray[Any]
@@ -43,13 +48,13 @@ class Array:
 
     @property
     def alignment(self) -> int:
-        """Said wherever the array is declared: of one that has none, compilers assume more than another compiler or
-        option gave it (16 bytes on x86-64)."""
+        """Bytes; stated at every declaration. Without it a compiler may assume more (16 bytes on x86-64) than the
+        compiler or the options of the file with the definition gave."""
         return DEVICE_ALIGNMENT if self.for_device else max(ALIGNMENT, self.data.itemsize)
 
     @property
     def place(self) -> str:
-        """The macro that says where it lies."""
+        """The macro that places it in a memory."""
         if self.for_device:
             return "UACCEL_DEVICE_CONSTANT"
         return f"UACCEL_CONSTANT_POOL({self.pool})" if self.pool else "UACCEL_CONSTANT"
@@ -61,7 +66,11 @@ class Array:
 
 
 class ConstantPool:
-    """Names every constant of a program and finds equal ones."""
+    """Names every constant of a program and merges equal ones.
+
+    Arrays are keyed by type, bytes and whether a device reads them. The first user names the array; later users join
+    it. What a device reads stays apart: it has another alignment and another place.
+    """
 
     def __init__(self, program: Program, names: Names) -> None:
         self._names = names
@@ -94,7 +103,7 @@ class ConstantPool:
         return array.symbol
 
     def _add_first_value(self, entry: StateValue) -> str:
-        """Nothing where ``memset`` says it."""
+        """Adds the array of a state's first value; none where all its bytes are equal, since ``memset`` sets those."""
         data = np.ascontiguousarray(entry.spec.initial)
         if len(set(data.tobytes())) == 1:
             return ""
@@ -147,15 +156,15 @@ def _value(data: NDArray[Any], compact: bool) -> str:
     return f" {{\n{array_body(data) if data.size else '    0'}\n}}"
 
 
-# Which constants lie in which of several memories: those that are read most often in the first that has room.
+# Constant pools: the constants that are read most often go to the first memory that has room.
 
-# What the constants of a program are divided among; none for one memory.
+# Gives the memories that a program's constants are divided among; none if all lie in one.
 StoresFor = Callable[[ConstantPool], Sequence[Store]]
 
 
 @dataclass(frozen=True)
 class Constants:
-    """Those of a program, each with the store that it lies in."""
+    """Holds the constants of a program, each with the memory (store) that it lies in."""
 
     pool: ConstantPool
     arrays: tuple[Array, ...]
@@ -171,7 +180,12 @@ def constants_of(program: Program, names: Names, stores_for: StoresFor = lambda 
 
 
 def heat_of_constants(program: Program, pool: ConstantPool) -> dict[str, float]:
-    """How often each byte is read in an inference, about, by the array's symbol."""
+    """Estimates how often an inference reads each byte of an array; gives it by the array's symbol.
+
+    A layer of N multiply-accumulates on weights of W elements reads each weight N / W times. Its largest constant is
+    taken for the weights. The others (biases, multipliers) are read once for each element that the layer makes, shared
+    among their own elements. Nothing is read less than once a call.
+    """
     heat: dict[str, float] = dict.fromkeys((array.symbol for array in pool.arrays), 0.0)
     for layer, times in _executed(program):
         constants = list(_constants(layer, pool))
@@ -184,7 +198,7 @@ def heat_of_constants(program: Program, pool: ConstantPool) -> dict[str, float]:
 
 
 def _executed(program: Program) -> Iterator[tuple[Layer, int]]:
-    """Layers, and the functions of those that run by rows, with how often an inference calls them."""
+    """Yields each C function's layer and how often an inference calls it; a layer by rows gives its inner functions."""
     for layer in program.layers:
         yield from ((function, 1) for each in layer.inner for function in each.functions)
         if layer.streaming is None:
@@ -201,19 +215,24 @@ def _constants(layer: Layer, pool: ConstantPool) -> Iterator[tuple[str, int]]:
     for i, call in enumerate(layer.kernel.calls):
         for j, argument in enumerate(call.arguments):
             if isinstance(argument, Constant):
-                floats = argument.data.dtype.kind == "f"  # of integers a word may hold four weights
+                floats = argument.data.dtype.kind == "f"  # integers count bytes: packed words hold several weights
                 yield pool.symbol(layer, i, j), argument.data.size if floats else argument.data.nbytes
 
 
 def room_for(array: Array) -> int:
-    """What it takes of a memory, whatever lies beside it."""
+    """Bytes that an array takes of a memory, whatever lies beside it: rounded up to its own alignment."""
     return round_up(max(1, array.data.nbytes), array.alignment)
 
 
 def in_stores(
     model: str, arrays: Sequence[Array], stores: Sequence[Store], heat: Mapping[str, float]
 ) -> tuple[Array, ...]:
-    """The arrays with the names of their stores, the preferred one first; those of accelerators as they were."""
+    """Divides the arrays among stores, of which the preferred comes first; arrays of accelerators stay as they are.
+
+    Greedy by heat: reads a byte are what a byte of fast memory saves, so the hottest array chooses first. At equal heat
+    the smaller one does, then the name decides, so that the same model always gives the same result. An array that does
+    not fit goes on to the next store; smaller and colder ones may still fill the gap.
+    """
     left = {store.name: store.size for store in stores}
     found: dict[str, str] = {}
     for array in sorted(arrays, key=lambda array: (-heat[array.symbol], array.data.nbytes, array.symbol)):
@@ -246,7 +265,7 @@ def _too_small(model: str, stores: Sequence[Store], array: Array) -> str:
 
 
 def bytes_of(arrays: Sequence[Array], stores: Sequence[Store]) -> dict[str, int]:
-    """Of constants in each store, those that hold any."""
+    """Bytes of constants in each store that holds any."""
     sizes = {store.name: 0 for store in stores}
     for array in arrays:
         if array.pool:
@@ -254,17 +273,17 @@ def bytes_of(arrays: Sequence[Array], stores: Sequence[Store]) -> dict[str, int]
     return {name: size for name, size in sizes.items() if size}
 
 
-# The memories that constants are divided among: those that the user names, or what the board makes worth while.
+# Choice of the constant pools: those that the user names, or those that are worth while on the board.
 
 PAYS: Final = 0.01  # The part of an inference's time that copies into fast memory must save.
-CODE: Final = 1 << 10  # Bytes of flash left for each of a model's functions, beside what is reserved in any case.
-OFTEN: Final = 2.0  # What is read once in an inference does not earn its bytes of RAM.
-WORD: Final = 4
-TOGETHER: Final = 2  # Kernels compute about so many results with a weight that they have read.
+CODE: Final = 1 << 10  # Bytes of flash kept free for each of a model's functions, beside what is reserved in any case.
+OFTEN: Final = 2.0  # Reads a byte and inference: a constant that is read only once does not earn RAM.
+WORD: Final = 4  # Bytes that one access reads.
+TOGETHER: Final = 2  # Results that a kernel computes, about, with a weight once it has read it.
 
 
 def given_stores(program: Program, pools: Sequence[Pool], rooms: Sequence[Store], board: str) -> tuple[Store, ...]:
-    """As the user named them; without ``=BYTES`` as large as what the memory has free."""
+    """The pools that the user named; one without ``=BYTES`` gets what its memory has free."""
     if not rooms:
         _require_order(pools)
         return tuple(Store(pool.name, pool.size) for pool in pools)
@@ -273,7 +292,7 @@ def given_stores(program: Program, pools: Sequence[Pool], rooms: Sequence[Store]
 
 
 def beside_code(rooms: Sequence[Store], program: Program) -> list[Store]:
-    """With less of the first flash, where code lies: how much that takes nobody knows before the linker."""
+    """The rooms with less of the first flash, where the code lies: only the linker knows how much that takes."""
     code = CODE * sum(len(layer.functions) for layer in program.layers)
     first = next((room.name for room in rooms if not room.copied), "")
     return [replace(room, size=max(0, (room.size or 0) - code)) if room.name == first else room for room in rooms]
@@ -307,8 +326,10 @@ def _given(pool: Pool, known: Mapping[str, Store], careful: Mapping[str, Store],
 def own_stores(
     program: Program, pool: ConstantPool, rooms: Sequence[Store], selection: Selection, *, saves_ram: bool
 ) -> tuple[Store, ...]:
-    """Flash memories, where none has room for all; before them the fast memory of what it pays to copy at start. None
-    where everything lies in one flash."""
+    """Chooses the stores if the user names none: flash, and before it fast RAM that start-up fills where that pays.
+
+    Gives nothing where all constants lie in one flash, or where an accelerator with a device reads constants itself.
+    """
     if not rooms or any(engine.has_device for engine in program.engines):
         return ()
     homes = _homes(pool.arrays, rooms, beside_code(rooms, program))
@@ -318,7 +339,7 @@ def own_stores(
 
 
 def _homes(arrays: Sequence[Array], rooms: Sequence[Store], careful: Sequence[Store]) -> list[Store]:
-    """The first flash that has room for all, if none is faster; else all of them, the fastest first."""
+    """The first flash that has room for all constants, if no other is faster; else every flash, the fastest first."""
     size = sum(map(room_for, arrays))
     whole = [room for room in rooms if not room.copied and size <= (room.size or 0)]
     flashes = sorted((room for room in careful if not room.copied), key=lambda flash: flash.wait_states)
@@ -328,7 +349,13 @@ def _homes(arrays: Sequence[Array], rooms: Sequence[Store], careful: Sequence[St
 def _fast(
     program: Program, pool: ConstantPool, homes: Sequence[Store], rooms: Sequence[Store], selection: Selection
 ) -> Store | None:
-    """The memory on the chip that is faster than flash, where copies save enough of an inference."""
+    """The memory on the chip that is faster than flash, where copies save enough of an inference.
+
+    ``waits`` are the cycles that one read of one byte saves: an access of ``WORD`` bytes saves the difference of wait
+    states, and ``TOGETHER`` results share it. A byte of RAM must be read ``1 / waits`` times to save one cycle an
+    inference; colder arrays stay in flash. The loop then fills the memory as ``in_stores`` does, and adds up what that
+    saves.
+    """
     slow = max((home.wait_states for home in homes), default=0)
     known = [room for room in rooms if room.copied and not room.spare and room.size and room.wait_states < slow]
     if not known:
@@ -345,7 +372,7 @@ def _fast(
 
 
 def _cycles(program: Program, selection: Selection) -> float:
-    """Of an inference, by estimate."""
+    """Estimates the cycles of one inference."""
     costs = Costs.on(selection.target)
     layers = [layer for whole in program.layers for layer in whole.operators if not layer.is_view]
     return sum(
@@ -354,17 +381,20 @@ def _cycles(program: Program, selection: Selection) -> float:
     )
 
 
-# Constants that are copied into the arena while the layer before computes: which of them, where, and the C for it.
+# Prefetch: constants that are copied into the arena while the layer before computes; which, where, and the C for it.
 
 HEADER = "uaccel_fetch.h"
-PARAMETER = "constants"  # Of a layer's function: where they were copied.
-PREFETCH_ALIGNMENT = 16
+PARAMETER = "constants"  # The parameter by which a layer's function finds the copies.
+PREFETCH_ALIGNMENT = 16  # Bytes, as ``uaccel_fetch`` promises a DMA channel.
 
 
 @dataclass(frozen=True)
 class PrefetchPlan:
-    """``offsets``: of each array, by its symbol, in the block that its layer has in the arena, by the layer's name.
-    ``sizes``: bytes of each array."""
+    """States which constants are copied ahead, and where to. Each layer with copies has one block in the arena.
+
+    ``offsets`` gives for a layer's name the offset of each array in that block, by the array's symbol. ``sizes`` has
+    the bytes of each array.
+    """
 
     offsets: Mapping[str, Mapping[str, int]]
     sizes: Mapping[str, int]
@@ -377,15 +407,15 @@ class PrefetchPlan:
         return max((offset + self.sizes[symbol] for symbol, offset in self._of(layer).items()), default=0)
 
     def blocks(self, program: Program) -> dict[int, int]:
-        """By the layer's index."""
+        """Bytes of each block, by the layer's index, for the memory planner."""
         return {layer.index: self.block(layer) for layer in program.layers if self._of(layer)}
 
     def parameters(self, layer: Layer) -> list[Parameter]:
-        """What its function takes besides."""
+        """The parameter that the layer's function has in addition, if it has copies."""
         return [Parameter("const void *", PARAMETER)] if self._of(layer) else []
 
     def value(self, layer: Layer, symbol: str, dtype: str) -> str:
-        """How its function names a constant."""
+        """The C expression for a constant in the layer's function: the array itself, or its copy."""
         offset = self._of(layer).get(symbol)
         if offset is None:
             return symbol
@@ -406,7 +436,12 @@ NOTHING = PrefetchPlan({}, {})
 
 
 def ahead_of(program: Program, constants: Constants, pools: Sequence[Pool]) -> PrefetchPlan:
-    """The constants in pools whose layers are to have copies, as far as the block of a layer may be so large."""
+    """Plans the prefetch of constants in pools with ``:fetch``.
+
+    A layer's arrays enter its block in the order in which its calls read them. One that would make the block larger
+    than its pool allows is left out and read where it lies; a smaller one after it may still fit. The planner of the
+    arena keeps the block alive from the layer before, during which it is filled, to the layer itself.
+    """
     room = {each.name: each.fetch for each in pools if each.fetch is not None}
     _require_slow(constants, room)
     by_symbol = {array.symbol: array for array in constants.arrays if array.pool in room}
@@ -432,7 +467,8 @@ def _require_slow(constants: Constants, room: Mapping[str, int]) -> None:
 
 
 def _reads_copies(layer: Layer) -> bool:
-    """A driver hands on addresses that its device knows, and rows go through a layer's functions many times."""
+    """Whether a layer can read copies. Views read nothing; a driver hands its device the addresses of the constants
+    themselves; the functions of a layer by rows run many times and have no parameter for copies."""
     return not layer.is_view and not layer.on_accelerator and layer.streaming is None
 
 

@@ -1,4 +1,4 @@
-"""Estimated cycles of what an emulated board executed, by timings as they are published for its core."""
+"""Estimates the cycles of what an emulated board executed, by timings as they are published for its core."""
 
 from uaccel.cycles.estimate import AddressRange, Core, Estimator, Spot, core_of, estimator_for, hot_spots
 from uaccel.cycles.instructions import Block, Executed, Instruction, Mark, disassemble, read_marks

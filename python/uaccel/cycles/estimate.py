@@ -1,4 +1,8 @@
-"""What instructions take on a core, by published timings, and where the most time goes."""
+"""Estimates cycles of executed blocks by published timings of a core, and finds the loops that take the most.
+
+The counting plugin of QEMU tells which blocks of instructions were executed, how often, and behind which others. Cycles
+of a block are computed once for each predecessor and multiplied by the counts; nothing is simulated for an estimate.
+"""
 
 from __future__ import annotations
 
@@ -15,64 +19,66 @@ from uaccel.board import Board
 from uaccel.cycles.instructions import Block, Code, Executed, Instruction, Mark, functions_in, listed, parse
 from uaccel.util.files import parse_toml
 
-# The cores whose timings are known: a file each in ``cores/``, named as a board file names the core.
+# Timings of cores: a file each in ``cores/``, named as a board file names the core. Each says whose figures it has.
 
 FOLDER: Final = Path(__file__).with_name("cores")
-CONDITION: Final = "(eq|ne|cs|cc|hs|lo|mi|pl|vs|vc|hi|ls|ge|lt|gt|le)?"
+CONDITION: Final = "(eq|ne|cs|cc|hs|lo|mi|pl|vs|vc|hi|ls|ge|lt|gt|le)?"  # Arm's suffix of a conditional instruction.
 
 
 @dataclass(frozen=True)
 class Kind:
-    """A row of a core's table: instructions that take the same. The fields from ``units`` on are of pipelines."""
+    """Describes instructions that take the same: a row of a core's table.
 
-    match: str  # Of the whole name without width and condition, as a regular expression; so of the operands, any part.
-    operands: str = ""
+    The fields from ``units`` on matter only for cores that are modelled as a pipeline.
+    """
+
+    match: str  # Regular expression for the whole name, without width and condition.
+    operands: str = ""  # Regular expression for any part of the operands.
     cycles: int = 1
-    registers_each_cycle: float = 0  # Of those between braces, which take cycles beside ``cycles``.
-    # Names of kinds: behind one of these, whose result is no part of its address, it takes a cycle less.
+    registers_each_cycle: float = 0  # Registers between braces that a cycle moves; they add to ``cycles``. 0: no cost.
+    # Names of kinds: directly behind one of these it takes a cycle less, unless its address is that one's result.
     follows: tuple[str, ...] = ()
-    taken: int | None = None  # Cycles that its jump adds; None: as many as any other's.
+    taken: int | None = None  # Cycles that its jump adds; None: the core's usual number.
     name: str = ""
-    units: tuple[str, ...] = ()  # That it keeps busy for ``cycles``.
-    latency: int = 1
-    alone: bool = False  # Nothing is issued in the same cycle.
-    first: bool = False  # Not behind another one in the same cycle.
-    second: bool = False  # One of a pair must be of such a kind, where the core has ``narrow_pairs``.
+    units: tuple[str, ...] = ()  # Units that it keeps busy for ``cycles``.
+    latency: int = 1  # Cycles from issue until its results can be used.
+    alone: bool = False  # Nothing else is issued in the same cycle.
+    first: bool = False  # It is issued first in a cycle, never behind another one.
+    second: bool = False  # Where the core has ``narrow_pairs``, one of a pair must be of such a kind.
     blocks: bool = False  # Nothing is issued until its cycles are over.
-    early: int = 0  # So many cycles earlier than others it needs its sources.
-    late: int = 0  # So many cycles later than others it needs what it stores, or adds to.
+    early: int = 0  # Cycles by which it needs its sources earlier than others do.
+    late: int = 0  # Cycles by which it needs what it stores, or adds to, later than others do.
 
     def fits(self, instruction: Instruction) -> bool:
         fits = _compiled(self.match).fullmatch(instruction.name) is not None
         return fits and (not self.operands or re.search(self.operands, instruction.operands) is not None)
 
     def time(self, instruction: Instruction) -> int:
-        """Cycles of its own."""
+        """Cycles of an instruction by itself, jumps and waiting apart."""
         each = self.registers_each_cycle
         return self.cycles + (ceil(instruction.listed / each) if each else 0)
 
 
 @lru_cache(maxsize=1024)
 def _compiled(match: str) -> re.Pattern[str]:
-    """Types of vectors may be part of the pattern or not."""
+    """A pattern that also takes a condition and, unless it names them itself, the types of vectors (``.s8``)."""
     return re.compile(f"(?:{match}){CONDITION}(?:\\..*)?")
 
 
 @dataclass(frozen=True)
 class Core:
-    """``source`` says whose figures these are. ``units``: how many there are of each; a core without them takes one
-    instruction after the other."""
+    """Describes the timings of a core; ``source`` says whose figures these are."""
 
     name: str
     source: str
-    taken: int
+    taken: int  # Cycles that a jump adds.
     kinds: tuple[Kind, ...]
-    units: Mapping[str, int] = field(default_factory=dict)
-    issue: int = 1  # Instructions in a cycle.
+    units: Mapping[str, int] = field(default_factory=dict)  # How many of each; without any: one instruction at a time.
+    issue: int = 1  # Instructions that are issued in a cycle, at most.
     narrow_pairs: bool = False  # Only instructions of 16 bits are issued together.
-    address_early: int = 0  # So many cycles earlier than other operands an address is needed.
-    otherwise: Kind = Kind("")
-    objdump: tuple[str, ...] = ()  # Its options for this core.
+    address_early: int = 0  # Cycles by which an address is needed earlier than other operands.
+    otherwise: Kind = Kind("")  # The kind of instructions that fit no row.
+    objdump: tuple[str, ...] = ()  # Options of objdump for this core.
 
     def kind(self, instruction: Instruction) -> Kind:
         """The first row that fits."""
@@ -81,7 +87,7 @@ class Core:
 
 @lru_cache(maxsize=16)
 def core_of(name: str) -> Core | None:
-    """None where nothing is known of it."""
+    """The timings of a core; None where nothing is known of it. ``like`` in its file takes another core's table."""
     file = FOLDER / f"{name}.toml"
     if not re.fullmatch(r"[a-z0-9-]+", name) or not file.is_file():
         return None
@@ -101,15 +107,16 @@ def _kind(row: dict[str, Any]) -> Kind:
     return Kind(**values)
 
 
-# What a row of instructions takes on a core: one after the other, or through the units of a pipeline.
+# Cycles of a sequence of instructions on a core: one after the other, or through the units of a pipeline.
 
 
 def cycles(core: Core, instructions: Sequence[Instruction]) -> int:
-    """Jumps apart."""
+    """Cycles of instructions in a row; jumps are not counted."""
     return _piped(core, instructions) if core.units else _in_turn(core, instructions)
 
 
 def _in_turn(core: Core, instructions: Iterable[Instruction]) -> int:
+    """The sum of their own cycles, less one for each access that is pipelined with the one before."""
     total, before = 0, None
     for instruction in instructions:
         kind = core.kind(instruction)
@@ -119,14 +126,14 @@ def _in_turn(core: Core, instructions: Iterable[Instruction]) -> int:
 
 
 def _is_pipelined(core: Core, before: Instruction | None, instruction: Instruction, kind: Kind) -> bool:
-    """A load or store behind a load, whose address is known already."""
+    """Whether this is a load or store directly behind a load, with an address that does not come from that load."""
     if before is None or not kind.follows or core.kind(before).name not in kind.follows:
         return False
     return not before.writes & instruction.address_registers
 
 
 def _piped(core: Core, instructions: Iterable[Instruction]) -> int:
-    """Until the next instruction can be issued."""
+    """The cycle in which the next instruction could be issued, when the first one is issued in cycle 0."""
     pipeline = _Pipeline(core)
     for instruction in instructions:
         pipeline.issue(instruction)
@@ -134,14 +141,17 @@ def _piped(core: Core, instructions: Iterable[Instruction]) -> int:
 
 
 class _Pipeline:
-    """Instructions start in their order, as soon as their sources are there and their units are free."""
+    """Issues instructions in their order, each as soon as its sources are there and its units are free.
+
+    Times are in cycles from the first issue. Registers that nothing has written yet are there from the beginning.
+    """
 
     def __init__(self, core: Core) -> None:
         self._core = core
-        self._now, self._issued = -1, core.issue
+        self._now, self._issued = -1, core.issue  # The cycle of the last issue, and how many were issued in it.
         self._last: tuple[Instruction, Kind] | None = None
-        self._free = {unit: [0] * count for unit, count in core.units.items()}
-        self._ready: dict[str, int] = {}
+        self._free = {unit: [0] * count for unit, count in core.units.items()}  # When each unit is free.
+        self._ready: dict[str, int] = {}  # When each register can be used.
         self._blocked = 0
 
     @property
@@ -149,6 +159,7 @@ class _Pipeline:
         return max(self._now + 1, self._blocked)
 
     def issue(self, instruction: Instruction) -> None:
+        """Find the cycle in which it starts; an instruction of 0 cycles (an ``le`` of a loop) takes no slot at all."""
         kind = self._core.kind(instruction)
         if kind.cycles == 0 and not kind.registers_each_cycle:
             return
@@ -160,14 +171,15 @@ class _Pipeline:
         self._occupy(instruction, kind)
 
     def _may_join(self, instruction: Instruction, kind: Kind) -> bool:
-        """In the same cycle as the instruction before."""
+        """Whether it may be issued in the same cycle as the instruction before, units and sources apart."""
         if self._last is None or self._issued >= self._core.issue or kind.alone or kind.first or self._last[1].alone:
             return False
         narrow = instruction.size == self._last[0].size == 2
         return not self._core.narrow_pairs or (narrow and (kind.second or self._last[1].second))
 
     def _sources(self, instruction: Instruction, kind: Kind) -> int:
-        """When they are there. What is stored or added to may come late."""
+        """The cycle in which all sources are there. A value to be stored, or an accumulator, may come ``late``; an
+        address must be there early, by ``address_early`` cycles."""
         late = instruction.reads if instruction.is_store else instruction.reads & instruction.writes
         shift = {name: kind.early - (kind.late if name in late else 0) for name in instruction.reads}
         times = [self._ready[name] + shift[name] for name in instruction.reads if name in self._ready]
@@ -175,6 +187,8 @@ class _Pipeline:
         return max([0, *times, *(self._ready.get(name, -early) + early for name in instruction.address_registers)])
 
     def _occupy(self, instruction: Instruction, kind: Kind) -> None:
+        """Keep its units busy, and its results unknown until its latency is over; a base register that the access
+        updates is there in the next cycle."""
         taken = kind.time(instruction)
         for unit in kind.units:
             free = self._free[unit]
@@ -187,10 +201,13 @@ class _Pipeline:
 
 
 # Cycles of what was executed: blocks that the counting plugin saw, their instructions, and a core's timings.
+#
+# The cost of a block depends on what came directly before it: the refill after a jump, results that are not there yet.
+# So it is counted for each predecessor as a difference: cycles of both blocks in a row, less those of the predecessor.
 
 
 class AddressRange(NamedTuple):
-    """Of addresses, from ``begin`` up to, not including, ``end``: a fetch that goes astray waits so many cycles."""
+    """Names the addresses from ``begin`` to before ``end``, where a fetch that was not predicted has to wait."""
 
     begin: int
     end: int
@@ -198,12 +215,12 @@ class AddressRange(NamedTuple):
 
 
 class _UnknownCodeError(Exception):
-    """Something was executed that the listing does not have."""
+    """Is raised where something was executed that the listing does not have."""
 
 
 @dataclass(frozen=True)
 class Estimator:
-    """For one firmware on one core."""
+    """Estimates cycles for one firmware on one core; costs are kept by block and predecessor."""
 
     core: Core
     code: Code
@@ -227,11 +244,17 @@ class Estimator:
             return []
 
     def _executed(self, row: Executed) -> int:
+        """All executions of a block: those behind known predecessors, and the rest, which count as jumps."""
         known = sum(times * self._cost(row.block, before) for before, times in row.before.items())
         return known + (row.times - sum(row.before.values())) * self._cost(row.block, None)
 
     def _cost(self, block: Block, before: Block | None) -> int:
-        """Of one execution, directly behind another block; behind one that is unknown there was a jump."""
+        """Cycles of one execution directly behind another block; behind one that is unknown there was a jump.
+
+        A jump that costs cycles refills the pipeline, and nothing of the predecessor matters any more. On a core
+        without a pipeline no jump keeps anything. Otherwise the predecessor is the context that the block runs in. A
+        block that follows itself is a loop: two rounds before it make the third one steady.
+        """
         key = (block, before)
         if key not in self._costs:
             row, earlier = self._row(block), self._row(before) if before is not None else []
@@ -246,6 +269,7 @@ class Estimator:
         return self._costs[key]
 
     def _row(self, block: Block) -> list[Instruction]:
+        """The instructions of a block."""
         if block not in self._rows:
             row: list[Instruction] = []
             address = block.address
@@ -259,23 +283,25 @@ class Estimator:
         return self._rows[block]
 
     def _jump(self, last: Instruction | None) -> int:
+        """Cycles that a taken jump adds, by the instruction that jumped."""
         taken = self.core.kind(last).taken if last is not None else None
         return self.core.taken if taken is None else taken
 
     def _wait(self, block: Block) -> int:
+        """Wait states of the memory that holds the block."""
         regions = (region.wait_states for region in self.slow if region.begin <= block.address < region.end)
         return next(regions, 0)
 
 
 def _is_literal(instruction: Instruction) -> bool:
-    """A constant among the code."""
+    """Whether it loads a constant from among the code, which waits for the code's memory as a fetch does."""
     return instruction.name.startswith(("ldr", "vldr")) and "[pc" in instruction.operands
 
 
 def estimator_for(
     core_name: str, elf: Path, objdump: str, slow: Sequence[AddressRange] = ()
 ) -> tuple[Estimator | None, str]:
-    """Or why there is none, in words."""
+    """An estimator for an ELF file, or the reason in words why there is none."""
     core = core_of(core_name)
     if core is None:
         return None, f"the timings of {core_name} are not published, or not known here"
@@ -286,12 +312,12 @@ def estimator_for(
     return Estimator(core, code, slow, functions_in(listing)), ""
 
 
-# What must be known of a board to estimate cycles on it.
+# What must be known of a board to estimate cycles on it; a project keeps this in its ``board/board.json``.
 
 
 @dataclass(frozen=True)
 class Timing:
-    """``slow``: memories that code waits for."""
+    """Names the core and the objdump to estimate with; ``slow`` are the memories that code waits for."""
 
     core: str
     objdump: str
@@ -310,17 +336,24 @@ class Timing:
         return cls(data["core"], data["objdump"], [AddressRange(*row[:3]) for row in data["slow"]])
 
 
-# Where the time of a layer goes: the loops and functions in which it spends the most.
+# Hot spots: the loops and functions in which a layer spends the most cycles.
+#
+# A block's cycles are divided evenly among its instructions, and each address counts for the innermost loop around it,
+# else for its function. Loops are found in what was executed: a jump backwards within a function, from a block that
+# its target leads to.
 
-MOST: Final = 4  # Spots of a layer.
-LEAST: Final = 0.02  # Of a layer's cycles: what takes less is not hot.
-LONGEST: Final = 48  # Instructions of a spot that are listed.
+MOST: Final = 4  # Spots of a layer that are reported.
+LEAST: Final = 0.02  # Share of a layer's cycles; what takes less is not hot.
+LONGEST: Final = 48  # Instructions of a spot that are listed, at most.
 
 
 @dataclass(frozen=True)
 class Spot:
-    """``cycles`` of those in the addresses from ``begin`` to ``end`` that are in no spot further inside. ``times``: how
-    often its first instruction was executed. ``function``: its name, and where the spot begins in it."""
+    """Describes a loop or a function that takes much time.
+
+    ``cycles`` are those of its own addresses, without loops further inside. ``times`` says how often its first
+    instruction was executed. It begins ``offset`` bytes behind the beginning of ``function``.
+    """
 
     function: str
     offset: int
@@ -347,14 +380,14 @@ class _Range(NamedTuple):
 
 
 def hot_spots(estimator: Estimator, mark: Mark) -> tuple[Spot, ...]:
-    """The hottest first. Empty where code was executed that the listing does not have."""
+    """The hot spots of a layer, the hottest first; none where code was executed that the listing does not have."""
     costs = estimator.each(mark)
     return _Hot(estimator, mark.executed, costs).spots() if costs else ()
 
 
 @dataclass(frozen=True)
 class _Hot:
-    """``costs``: cycles of each row of ``executed``."""
+    """Finds the spots of one layer; ``costs`` are the cycles of each row of ``executed``."""
 
     estimator: Estimator
     executed: Sequence[Executed]
@@ -387,7 +420,7 @@ class _Hot:
 
     @cached_property
     def _addresses(self) -> dict[Block, list[int]]:
-        """Of each instruction of a block."""
+        """The address of each instruction of every block."""
         blocks = dict.fromkeys(block for row in self.executed for block in (row.block, *row.before))
         return {block: self._walked(block) for block in blocks}
 
@@ -398,7 +431,7 @@ class _Hot:
         return found
 
     def _place(self, address: int) -> tuple[bool, _Range]:
-        """The innermost loop, else the function."""
+        """The innermost loop around an address, else its function; and whether it is a loop."""
         if address not in self._places:
             around = [loop for loop in self._loops if loop.holds(address)]
             inner = min(around, key=lambda loop: loop.end - loop.begin, default=None)
@@ -420,7 +453,8 @@ class _Hot:
 
     @cached_property
     def _loops(self) -> list[_Range]:
-        """Of each first instruction the longest. A jump backwards ends one if what it jumps to leads to it."""
+        """All loops, for each first instruction the longest. A jump backwards ends one if its target leads to it: a
+        compiler also jumps back to code that several branches share, which is no loop."""
         ends: dict[int, int] = {}
         for row in self.executed:
             for before in row.before:
@@ -442,7 +476,7 @@ class _Hot:
     def _leads(self, first: Block, last: Block, inside: _Range) -> bool:
         """Whether one block is executed behind the other without leaving these addresses, calls apart."""
         if last.address < first.address:
-            return True  # both are in it: the first round came from above
+            return True  # the block before began above the loop and ran into it: that was the first round
         function, seen, ahead = self._function(first.address), {first}, [first]
         while ahead:
             block = ahead.pop()

@@ -1,4 +1,7 @@
-"""What was executed: blocks of instructions, and what each instruction is."""
+"""Reads which blocks of instructions were executed, and what each instruction reads and writes.
+
+The counting plugin's file has the blocks, a listing of objdump has the instructions: of Arm's Thumb, and of RISC-V.
+"""
 
 from __future__ import annotations
 
@@ -10,12 +13,12 @@ from functools import cached_property
 from pathlib import Path
 from typing import Final
 
-# What the counting plugin wrote: which blocks of instructions were executed between two readings of the counter.
+# The counting plugin's file: which blocks of instructions were executed between two readings of the counter.
 
 
 @dataclass(frozen=True)
 class Block:
-    """Instructions in a row, all of them executed or none."""
+    """Names instructions in a row, of which all are executed or none."""
 
     address: int
     instructions: int
@@ -23,7 +26,10 @@ class Block:
 
 @dataclass(frozen=True)
 class Executed:
-    """``before``: how often it came directly behind another block; not all of them need be known."""
+    """Says how often a block was executed, and in ``before`` how often directly behind which other block.
+
+    Not all predecessors need be known: the counts in ``before`` may add up to less than ``times``.
+    """
 
     block: Block
     times: int
@@ -32,21 +38,21 @@ class Executed:
 
 @dataclass(frozen=True)
 class Mark:
-    """A reading of the counter: ``count`` instructions so far; ``executed`` since the reading before."""
+    """Holds a reading of the counter: ``count`` instructions so far, and what was executed since the last reading."""
 
     count: int
     executed: tuple[Executed, ...]
-    # What stands behind the count: cycles, and those that a simulated core waited for code, data and devices.
+    # From a simulated core: its cycles, and those that it waited for code, for data and for devices.
     told: tuple[int, ...] = ()
 
     @property
     def instructions(self) -> int:
-        """Since the reading before."""
+        """The instructions executed since the last reading."""
         return sum(row.times * row.block.instructions for row in self.executed)
 
 
 def read_marks(file: Path) -> list[Mark]:
-    """None where nothing was written, or not to its end."""
+    """All readings in the file; none where nothing was written, or not to its end."""
     known: dict[int, Block] = {}
     marks: list[tuple[list[int], list[list[int]]]] = []
     try:
@@ -71,7 +77,10 @@ def _executed(row: list[int], known: Mapping[int, Block]) -> Executed:
     return Executed(known[number], times, counts)
 
 
-# The instructions of firmware, as its toolchain's objdump tells them.
+# Arm's Thumb instructions, as objdump prints them: name, operands, and the registers that they read and write.
+#
+# The tables below are regular expressions for names. They tell what the text of an instruction does not: which of its
+# registers are results, and which results are read as well.
 
 # An instruction that objdump does not know has ``@`` for a name; data among the code is longer, or never executed.
 _LINE: Final = re.compile(r"^\s*([0-9a-f]+):\t([0-9a-f]{4}(?: [0-9a-f]{4})?) *[\t ]*\t([^\t ]*)(?:\t([^;@]*))?")
@@ -80,17 +89,20 @@ _REGISTER_THUMB: Final = re.compile(r"\b(r\d+|[sdq]\d+|sp|lr|pc|ip|fp|sl|sb|vpr)
 _RANGE: Final = re.compile(r"([a-z]+)(\d+)-\1(\d+)")
 _NUMBERED_THUMB: Final = {"sb": "r9", "sl": "r10", "fp": "r11", "ip": "r12"}
 _STORES_THUMB: Final = re.compile(r"v?st(r|m|l|[24]\d)|push|vpush")
+# Instructions without a result in a register.
 _READS_ALL: Final = re.compile(
     r"cmp|cmn|tst|teq|cb|b(?!f|ic)|vcmp|vpt|vpst|le|nop|it|tb[bh]|dsb|isb|dmb|msr|vmsr|cps|pld"
 )
+# Instructions whose first two registers are results.
 _TWO_RESULTS: Final = re.compile(
     r"[su]m(ul|la)l|umaal|smlsld|smlald|v\w*l(d|s)?a?va?x?\.[su]|[su]?q?r?sh[lr]l|asrl|lsll|lsrl|ldrd"
 )
-# Those that read what they write.
+# Instructions that also read their results: accumulations, and insertions into a part of a register.
 _KEEPS: Final = re.compile(
     r"[su]mlal|umaal|smls?ld|smlald|vr?ml\w*a\w*|vfm|vmla|vmls|vfnm|vq\w*mla|v\w*shru?n|v\w*movu?n|vsli|vsri|vaddl?va"
     r"|movt|bf[ic]|[su]?q?r?sh[lr]l?$"
 )
+# Instructions whose result is no source, though they have two operands only.
 _ONE_SOURCE: Final = re.compile(
     r"mov|mvn|sxt|uxt|rev|rbit|clz|ldr|vld|adr|vmov|vdup|vneg|vabs|vcvt|vrint|vmvn|vcl|neg|dls|wls|mrs"
 )
@@ -98,7 +110,7 @@ _ONE_SOURCE: Final = re.compile(
 
 @dataclass(frozen=True)
 class Instruction:
-    """``name`` as objdump writes it but for the width: ``ldrb``, ``vmladava.s8``; ``size`` in bytes."""
+    """Describes an instruction: its ``name`` as objdump writes it, without ``.w`` and ``.n``; its size in bytes."""
 
     address: int
     size: int
@@ -107,12 +119,12 @@ class Instruction:
 
     @cached_property
     def bare(self) -> str:
-        """Without the types that vectors have."""
+        """The name without the types that vectors have: ``vmladava`` of ``vmladava.s8``."""
         return self.name.partition(".")[0]
 
     @cached_property
     def registers(self) -> tuple[str, ...]:
-        """All that are named, in order; lists and ranges one by one."""
+        """All registers that are named, in order; those of lists and ranges one by one."""
         text = _RANGE.sub(lambda m: ", ".join(f"{m[1]}{n}" for n in range(int(m[2]), int(m[3]) + 1)), self.operands)
         return tuple(_NUMBERED_THUMB.get(name, name) for name in _REGISTER_THUMB.findall(text.partition("<")[0]))
 
@@ -128,7 +140,7 @@ class Instruction:
 
     @cached_property
     def address_registers(self) -> frozenset[str]:
-        """What an access's address is computed from."""
+        """The registers from which the address of an access is computed."""
         if "[" in self.operands:
             inside = self.operands[self.operands.index("[") : self.operands.index("]")]
             return frozenset(Instruction(0, 0, "", inside).registers)
@@ -138,7 +150,7 @@ class Instruction:
 
     @cached_property
     def updated(self) -> frozenset[str]:
-        """The base register where the access changes it."""
+        """The base register, where the access changes it: ``[r0]!`` and ``[r0], #4``."""
         if self.bare.startswith(("push", "pop", "vpush", "vpop")):
             return frozenset({"sp"})
         changes = "!" in self.operands or re.search(r"\],", self.operands) is not None
@@ -146,7 +158,7 @@ class Instruction:
 
     @cached_property
     def writes(self) -> frozenset[str]:
-        """Results, the base register apart."""
+        """Registers that it gives a result to, the base register apart."""
         if self.is_store or _READS_ALL.match(self.name):
             return frozenset()
         if "{" in self.operands:
@@ -156,7 +168,10 @@ class Instruction:
 
     @cached_property
     def reads(self) -> frozenset[str]:
-        """Sources, those of an address apart."""
+        """Registers that it reads, those of an address apart.
+
+        With fewer than three operands the first is usually a source as well: ``adds r0, #1`` means r0 = r0 + 1.
+        """
         if self.is_store or _READS_ALL.match(self.name):
             return frozenset(self.registers) - self.address_registers
         if "[" in self.operands or "{" in self.operands:
@@ -170,12 +185,12 @@ Code = Mapping[int, Instruction]  # By address.
 
 
 def disassemble(elf: Path, objdump: str, options: Sequence[str] = ()) -> Code:
-    """Empty where there is no such program, or it does not know the processor."""
+    """The instructions of an ELF file; none where objdump is missing or does not know the processor."""
     return parse_instructions(listed(elf, objdump, options))
 
 
 def listed(elf: Path, objdump: str, options: Sequence[str] = ()) -> str:
-    """What ``objdump -d`` writes."""
+    """The text that ``objdump -d`` writes; empty where there is no such program."""
     try:
         return subprocess.run([objdump, "-d", *options, str(elf)], capture_output=True, text=True, check=False).stdout
     except OSError:
@@ -183,12 +198,12 @@ def listed(elf: Path, objdump: str, options: Sequence[str] = ()) -> str:
 
 
 def functions_in(listing: str) -> dict[int, str]:
-    """Names by the address at which each begins."""
+    """The names of functions by the address at which each begins."""
     return {int(match[1], 16): match[2] for match in _FUNCTION.finditer(listing)}
 
 
 def parse_instructions(listing: str) -> Code:
-    """What ``objdump -d`` wrote."""
+    """The Thumb instructions in a listing, by address; two words of 16 bits make one of 4 bytes."""
     code = {}
     for line in listing.splitlines():
         if match := _LINE.match(line):
@@ -198,14 +213,14 @@ def parse_instructions(listing: str) -> Code:
     return code
 
 
-# Instructions of RISC-V, as objdump tells them.
+# Instructions of RISC-V, as objdump prints them.
 
-NAMED: Final = "littleriscv"  # In the first line of a listing.
+NAMED: Final = "littleriscv"  # Stands in the first lines of a listing for RISC-V.
 LINE: Final = re.compile(r"^\s*([0-9a-f]+):\t([0-9a-f]{8}|[0-9a-f]{4}) *[\t ]*\t([^\t ]*)(?:\t([^#]*))?")
 _REGISTER: Final = re.compile(r"\b(ra|sp|gp|tp|[ast]\d+)\b")
 _STORES: Final = re.compile(r"s[bhw]")
 _UNNAMED: Final = (".4byte", ".insn")
-_CUSTOM: Final = (0x0B, 0x2B, 0x5B, 0x7B)
+_CUSTOM: Final = (0x0B, 0x2B, 0x5B, 0x7B)  # Major opcodes custom-0 to custom-3, in the low 7 bits.
 _NUMBERED: Final = ("zero ra sp gp tp t0 t1 t2 s0 s1 " + " ".join(f"a{n}" for n in range(8))).split()
 _NUMBERED.extend([*(f"s{n}" for n in range(2, 12)), *(f"t{n}" for n in range(3, 7))])
 _NO_RESULT: Final = re.compile(r"b\w+|j|jr|ret|csr[wsc]i?|fence.*|wfi|mret|ecall|ebreak")
@@ -213,7 +228,7 @@ _NO_RESULT: Final = re.compile(r"b\w+|j|jr|ret|csr[wsc]i?|fence.*|wfi|mret|ecall
 
 @dataclass(frozen=True)
 class RiscvInstruction(Instruction):
-    """Registers are called as functions use them: ``a0``, ``s1``."""
+    """Describes an instruction of RISC-V; registers have the names of the calling convention: ``a0``, ``s1``."""
 
     @cached_property
     def registers(self) -> tuple[str, ...]:
@@ -223,7 +238,8 @@ class RiscvInstruction(Instruction):
 
     @cached_property
     def _numbered(self) -> tuple[str, ...]:
-        """Of a custom instruction, which objdump gives as its number: the result and both sources."""
+        """The registers of a custom instruction, which objdump prints as a number: rd, rs1 and rs2, whose numbers lie
+        at bits 7, 15 and 20."""
         word = int(self.operands.rpartition(" ")[2], 16)
         return tuple(_NUMBERED[word >> at & 31] for at in (7, 15, 20)) if word & 0x7F in _CUSTOM else ()
 
@@ -247,19 +263,19 @@ class RiscvInstruction(Instruction):
 
     @cached_property
     def reads(self) -> frozenset[str]:
-        """Sources, those of an address apart; a result is a source, too, where it is named again."""
+        """Registers that it reads, those of an address apart; a result is a source, too, where it is named again."""
         if self.name == "ret":
             return frozenset({"ra"})
         return frozenset(self.registers[len(self.writes) :]) - self.address_registers - {"zero"}
 
 
-# The instructions in what ``objdump -d`` wrote, for whichever processor.
+# The instructions in a listing, for either processor.
 
-_FIRST_LINES = 200
+_FIRST_LINES = 200  # Characters in which the listing names the processor.
 
 
 def parse(listing: str) -> Code:
-    """By the processor that the listing names."""
+    """The instructions in a listing, by address, read as those of the processor that the listing names."""
     if NAMED not in listing[:_FIRST_LINES]:
         return parse_instructions(listing)
     found = {}

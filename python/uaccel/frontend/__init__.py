@@ -1,4 +1,7 @@
-"""Model files to Relax. A new format is a row of ``FORMATS``, what loads a file, and a table of converters."""
+"""Imports model files as Relax modules.
+
+A new format needs a row in ``FORMATS``, a function that reads a file, and a table of converters.
+"""
 
 from __future__ import annotations
 
@@ -11,16 +14,16 @@ from typing import TYPE_CHECKING, Any, Final
 from uaccel.errors import ModelError
 from uaccel.frontend.limits import limited
 
-if TYPE_CHECKING:  # what tells users of formats is light
+if TYPE_CHECKING:  # Listing the formats must not load TVM.
     from uaccel.model import ImportedModel, Shape
 
 
 @dataclass(frozen=True)
 class ModelFormat:
-    """``reader``: the module and the function that reads a file of it, imported when one is read.
+    """Describes a file format; ``reader`` is the module and function that reads a file, imported when one is read.
 
-    ``islands``: it says float operators between quantisation steps. ``quantising``: how its users quantise a model.
-    ``beside``: the function that names the files that belong to a model.
+    ``islands``: quantised models have float operators between quantisation steps (see ``frontend.qdq``). ``quantising``
+    tells users how to quantise a model. ``beside``: the function that names further files of a model.
     """
 
     name: str
@@ -57,7 +60,7 @@ SUFFIXES: Final = ", ".join(known.suffix for known in FORMATS)
 
 
 def import_model(path: Path, input_shapes: Mapping[str, Shape] | None = None) -> ImportedModel:
-    """Read a model file; the format follows from its suffix. ``input_shapes`` fixes what the file leaves open."""
+    """Reads a model file; the format follows from its suffix. ``input_shapes`` fixes what the file leaves open."""
     if not path.exists():
         raise ModelError(f"no model file {path}; check the path")
     if path.is_dir():
@@ -75,7 +78,7 @@ def import_model(path: Path, input_shapes: Mapping[str, Shape] | None = None) ->
 
 
 def files_beside(path: Path) -> tuple[Path, ...]:
-    """What belongs to a model besides its file: weights in files of their own."""
+    """The further files of a model, such as weights outside the model file."""
     found = _format_of(path)
     files: tuple[Path, ...] = _named(found.beside)(path) if found is not None and found.beside else ()
     return files
@@ -91,5 +94,5 @@ def _named(words: str) -> Any:
 
 
 def quantising(source_format: str) -> str:
-    """How a model of the format that its import names is quantised."""
+    """Advice on how to quantise a model of this format."""
     return next(known.quantising for known in FORMATS if known.name == source_format)

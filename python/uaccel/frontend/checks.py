@@ -1,4 +1,4 @@
-"""What is asked of a model before it is imported, and how it is refused; loads no TVM."""
+"""Checks models before and during import: limits of files, memory and time, and the words of refusals; loads no TVM."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ from uaccel.errors import ModelError, need
 from uaccel.frontend.limits import asked
 from uaccel.model import TensorInfo
 
-# What reading somebody else's model may cost, so that a small file cannot take the computer for long.
+# Limits of an import, so that a small file of unknown origin cannot occupy the computer for long.
 #
-# The figures are far above what firmware has room for. Of the time there is more with ``UACCEL_IMPORT_SECONDS``.
+# The figures are far above what firmware has room for. ``UACCEL_IMPORT_SECONDS`` allows more time.
 
-MOST_NODES: Final = 10_000  # Of a model, those of a function counted each time that it is called.
-LARGEST_FILE: Final = 1 << 29  # Bytes, with those of weights beside the file.
-# Of what the file does not hold and import makes: constants that are computed, copies of functions.
+MOST_NODES: Final = 10_000  # Nodes of a model; those of a function count at each call of it.
+LARGEST_FILE: Final = 1 << 29  # Bytes of a model with all its files of weights.
+# Bytes that the import makes beyond those of the file: constants that are computed, copies of functions.
 MOST_BYTES: Final = 1 << 28
-MOST_RANK: Final = 32
+MOST_RANK: Final = 32  # Axes of a tensor, as many as a NumPy 1 array can have.
 MOST_SECONDS: Final = 45.0
 TIME_VARIABLE: Final = "UACCEL_IMPORT_SECONDS"
 
 
 def read_file(path: Path, most: int = LARGEST_FILE) -> bytes:
-    """All of a model file of so many bytes."""
+    """Reads a model file; refuses one of more than ``most`` bytes."""
     try:
         if not path.is_file():
             path.stat()  # says why, where there is nothing
@@ -42,7 +42,7 @@ def read_file(path: Path, most: int = LARGEST_FILE) -> bytes:
 
 
 class Budget:
-    """Of one import; what goes beyond is a ModelError."""
+    """Counts what one import takes in nodes, bytes and seconds; going beyond a limit is a ModelError."""
 
     def __init__(self, path: Path | str) -> None:
         self._path = path
@@ -52,7 +52,7 @@ class Budget:
         self._end = time.monotonic() + self._seconds
 
     def nodes(self, count: int) -> None:
-        """So many nodes more are walked."""
+        """Counts nodes that are about to be walked."""
         self._nodes += count
         if self._nodes > MOST_NODES:
             raise ModelError(
@@ -62,11 +62,11 @@ class Budget:
         self.time()
 
     def spare(self, count: int) -> None:
-        """So many bytes are in the file, and may be read once."""
+        """Allows so many bytes more: those of the file itself, which may be read once."""
         self._bytes -= count
 
     def bytes(self, count: int) -> None:
-        """So many bytes more are made."""
+        """Counts bytes that are about to be made."""
         self._bytes += count
         if self._bytes > MOST_BYTES:
             raise ModelError(
@@ -76,7 +76,7 @@ class Budget:
             )
 
     def array(self, shape: Iterable[int], itemsize: int) -> None:
-        """An array of this shape is about to be made."""
+        """Counts an array that is about to be made."""
         self.bytes(math.prod(shape) * itemsize)
 
     def time(self) -> None:
@@ -100,14 +100,14 @@ def _seconds_allowed() -> float:
     return seconds
 
 
-# What every front end asks of a model, and how it refuses in words. Nothing here loads TVM.
+# Checks that all front ends share, and the words of their refusals.
 
-LARGEST_TENSOR: Final = 1 << 31  # kernels count in 32 bits
+LARGEST_TENSOR: Final = 1 << 31  # Bytes, exclusive: kernels count in signed 32 bits.
 ADVICE: Final = "rewrite the layer with supported operators"
 SHAPE_OF_DATA: Final = "the shape of its result depends on data, and firmware needs every shape fixed"
 NO_CONVERTER: Final = "there is no converter for this operator"
 _LONGEST_LINE: Final = 500
-_LONGEST_LIST: Final = 3000  # Characters of a message.
+_LONGEST_LIST: Final = 3000  # Characters of an error that lists problems.
 
 
 def need_axis(axis: int, rank: int) -> int:
@@ -117,7 +117,7 @@ def need_axis(axis: int, rank: int) -> int:
 
 
 def need_type(dtype: str, known: Container[str], what: str) -> None:
-    """``known``: the types that the front end has."""
+    """Refuses a type that the front end does not know."""
     need(dtype in known, f"{what} has type {dtype}, which cannot be compiled")
 
 
@@ -135,12 +135,12 @@ def shape_text(shape: Sequence[int | str]) -> str:
 
 
 def at_run_time(role: str, name: str) -> ModelError:
-    """That an operand would have to be known, and is not."""
+    """The error for an operand that must be a constant and is not."""
     return ModelError(f'{role} "{name}" is computed at run time; only constant {role} can be compiled')
 
 
 def unsupported(path: object, problems: list[str]) -> ModelError:
-    """All that a model has and nobody can convert, in one error; of very many, those that come first."""
+    """The error that lists everything in a model that cannot be converted, shortened to the first ones."""
     ends = accumulate(len(problem) for problem in problems)
     shown = problems[: max(1, sum(end <= _LONGEST_LIST for end in ends))]
     rest = f"; and {len(problems) - len(shown)} more" if len(shown) < len(problems) else ""
@@ -148,6 +148,6 @@ def unsupported(path: object, problems: list[str]) -> ModelError:
 
 
 def first_line(error: Exception) -> str:
-    """Of what a library says, without what a terminal would obey; what follows is about its own code."""
+    """The first line of a library's error, without control characters; later lines are about its own code."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()] or [type(error).__name__]
     return "".join(letter if letter.isprintable() else "?" for letter in lines[0][:_LONGEST_LINE]).rstrip(".;")

@@ -1,4 +1,4 @@
-"""What the converters of all front ends share."""
+"""Provides what the converters of all front ends share: registry, walk over a graph, coverage, rounding, recurrence."""
 
 from __future__ import annotations
 
@@ -22,19 +22,22 @@ from uaccel.tvm_api import TYPE_ERRORS, FunctionBlock, ModuleBuilder, main_bindi
 from uaccel.tvm_api.converters import TvmConversionError
 from uaccel.tvm_api.extremes import plain
 
-# The table of a format's converters: what makes Relax of an operator.
+# The registry of a format's converters, which make Relax expressions of operators.
 
 C = TypeVar("C", bound=Callable[..., Any])
 Condition = Callable[[Any], bool]
 
 
 def always(_node: Any) -> bool:
-    """For converters that take every node of their operator."""
+    """The condition of converters that take every node of their operator."""
     return True
 
 
 class Converters(Generic[C]):
-    """By the operator's full name. Every module of the package ``home`` may add to it, and is imported for it."""
+    """Registers converters by the operator's full name.
+
+    Every module of the package ``home`` may add to it; all are imported at the first look-up.
+    """
 
     def __init__(self, home: str, when: Condition = always) -> None:
         self._home = home
@@ -43,7 +46,7 @@ class Converters(Generic[C]):
         self._complete = False
 
     def converts(self, *names: str, when: Condition | None = None) -> Callable[[C], C]:
-        """Register the converter of these operators, for those nodes where ``when`` holds."""
+        """Registers the converter of these operators, for those nodes where ``when`` holds."""
 
         def add(function: C) -> C:
             for name in names:
@@ -60,7 +63,7 @@ class Converters(Generic[C]):
 
     @property
     def names(self) -> frozenset[str]:
-        """The operators for which there is a converter, whatever nodes it takes."""
+        """All operators with a converter, even one that takes only some nodes."""
         return frozenset(self._all())
 
     def _all(self) -> dict[str, tuple[C, Condition]]:
@@ -71,14 +74,18 @@ class Converters(Generic[C]):
         return self._table
 
 
-# From node to node of a model's graph: what each becomes in Relax, and in one error all that cannot be converted.
+# The walk over a model's graph. One error lists all nodes that cannot be converted.
 
 N = TypeVar("N")
 
 
 @dataclass(kw_only=True)
 class Walk(abc.ABC, Generic[N]):
-    """Of one model. ``tensors`` and ``origins`` by the names of variables; ``warnings`` do not end the import."""
+    """Converts one model's nodes in order and collects problems.
+
+    A node that cannot be converted gets stand-ins for its results, so that later nodes are checked as well. ``tensors``
+    and ``origins`` go by the names of variables. ``warnings`` do not end the import.
+    """
 
     # What converters and type rules raise where a node does not fit.
     refusals: ClassVar[tuple[type[Exception], ...]] = (ModelError, *TYPE_ERRORS)
@@ -93,28 +100,28 @@ class Walk(abc.ABC, Generic[N]):
 
     @abc.abstractmethod
     def convert(self, node: N) -> None:
-        """Make expressions of a node, and bind them."""
+        """Makes expressions of a node and binds them."""
 
     @abc.abstractmethod
     def where(self, node: N) -> str:
-        """How errors call it."""
+        """The node's name in errors."""
 
     @abc.abstractmethod
     def stand_in(self, node: N) -> None:
-        """Give the results of a node that cannot be converted, so that later ones are checked as well."""
+        """Gives a failed node results of the declared types."""
 
     @abc.abstractmethod
     def results(self) -> Sequence[Any]:
-        """What the module returns."""
+        """The values that the module returns."""
 
     def begin(self) -> None:
-        """The block is open, and no node converted yet."""
+        """Runs before the first node, once the block is open."""
 
     def check(self, module: Any) -> None:
-        """Note what is wrong with the whole."""
+        """Notes problems of the whole module."""
 
     def module(self, parameters: Sequence[Any], nodes: Iterable[N]) -> Any:
-        """``main`` as a module."""
+        """Walks all nodes and returns the module; raises one error with all problems."""
         builder = ModuleBuilder()
         with builder.function(list(parameters)) as self.block:
             self.begin()
@@ -139,14 +146,14 @@ class Walk(abc.ABC, Generic[N]):
             self.stand_in(node)
 
     def bind(self, expr: Any, name: str, origin: Origin, spec: TensorSpec) -> Any:
-        """The variable of what a node computes."""
+        """Binds a node's result to a variable, with its origin and type."""
         var = self.block.emit(expr, name)
         self.tensors[var.name] = spec
         self.origins[var.name] = origin
         return var
 
     def _attribute_intermediates(self, module: Any) -> None:
-        """A converter may need several bindings for one node; they come before the one that is named."""
+        """Gives bindings without an origin that of the next named one: a node's helpers come before its result."""
         origin = None
         for var, _ in reversed(main_bindings(module)[1]):
             origin = self.origins.get(var.name, origin)
@@ -155,7 +162,7 @@ class Walk(abc.ABC, Generic[N]):
 
 
 def parameters_of(specs: Sequence[TensorSpec]) -> list[Any]:
-    """A variable for each input, with names that C takes and that differ."""
+    """Makes a variable for each input, with unique names that are C identifiers."""
     names = unique_names(c_identifier(spec.name) for spec in specs)
     return [
         relax.Var(name, relax.TensorType(spec.info.shape, spec.info.dtype))
@@ -164,25 +171,25 @@ def parameters_of(specs: Sequence[TensorSpec]) -> list[Any]:
 
 
 def as_list(result: Any) -> list[Any]:
-    """What a converter gives: one expression, or several."""
+    """The result of a converter, one expression or several, as a list."""
     return list(result) if isinstance(result, (list, tuple)) else [result]
 
 
 @contextlib.contextmanager
 def by_tvm(advice: str = ADVICE) -> Iterator[None]:
-    """Around TVM's own converter: what it refuses is a ModelError with its words."""
+    """Turns refusals of TVM's own converter into a ModelError with TVM's words."""
     try:
         yield
     except TvmConversionError as error:
         raise ModelError(f"{error}; {advice}") from error
 
 
-# What becomes of each operator of a front end: the rows of docs/coverage.md, which scripts/coverage.py writes.
+# Coverage: what becomes of each operator, the rows of docs/coverage.md that scripts/coverage.py writes.
 
 
 @dataclass(frozen=True)
 class Coverage:
-    """``how`` in a few words; ``note``: what is refused of it and why, in Markdown."""
+    """Says in a few words how an operator is compiled; ``note`` says in Markdown what is refused of it and why."""
 
     operator: str
     how: str
@@ -196,20 +203,23 @@ REFUSED = "refused"
 
 
 def table(rows: list[Coverage]) -> str:
-    """As Markdown, by operator."""
+    """The rows as a Markdown table, sorted by operator."""
     lines = ["| operator | how | notes |", "|---|---|---|"]
     for row in sorted(rows, key=lambda row: row.operator.lower()):
         lines.append(f"| `{row.operator}` | {row.how} | {row.note} |")
     return "\n".join(lines)
 
 
-# Rounding half to even in steps of which each is exact, whatever a library's function for it does.
+# Rounding half to even from floor and comparisons, independent of what a library's rounding function does.
 
 Expr = Any
 
 
 def half_even(emit: Callable[[Expr], Expr], data: Expr) -> Expr:
-    """``emit`` binds an expression to a variable of its own."""
+    """Rounds half to even; ``emit`` binds an expression to a variable of its own.
+
+    The result is floor(value), plus 1 if the rest exceeds one half, or equals it and floor(value) is odd.
+    """
     value = emit(data)
 
     def number(given: float) -> Expr:
@@ -224,14 +234,14 @@ def half_even(emit: Callable[[Expr], Expr], data: Expr) -> Expr:
     return relax.op.where(up, relax.op.add(below, number(1.0)), below)
 
 
-# What the operator ``recurrent`` takes of weights and biases as formats have them.
+# Recurrent layers: weights and biases of ONNX and PyTorch in the order of the operator ``recurrent``.
 
-MOST = 127  # An integer weight from its zero point.
+MOST = 127  # The largest int8 weight, its zero point taken off; the smallest is -128.
 
 
 @dataclass(frozen=True, eq=False)
 class Matrix:
-    """A row for each unit of each gate; ``scales``, of integers, one for each row."""
+    """Holds a weight matrix with a row for each unit of each gate; integer weights have a scale for each row."""
 
     values: Array
     scales: Array | None = None
@@ -242,7 +252,7 @@ class Matrix:
 
 
 def of_integers(stored: Array, scale: Array, zero_point: Array) -> Matrix:
-    """``scale`` and ``zero_point`` are one number or one for each row; real numbers where int8 does not hold them."""
+    """A matrix of quantised weights, with one scale and zero point or one for each row; float where int8 overflows."""
     scales = np.broadcast_to(scale.reshape(-1), len(stored)).astype(np.float32)
     zeros = np.broadcast_to(zero_point.reshape(-1), len(stored)).astype(np.int64)
     values = stored.astype(np.int64) - zeros[:, None]
@@ -253,7 +263,10 @@ def of_integers(stored: Array, scale: Array, zero_point: Array) -> Matrix:
 
 @dataclass(frozen=True)
 class Gates:
-    """``order``: where the format has the gates in the order of ``recurrent``; ``reset_after`` as there."""
+    """Reorders the gates of a format. ``order[i]`` is the format's position of gate i of ``recurrent``.
+
+    ``reset_after`` is the GRU whose reset gate is applied after the recurrent product and its bias.
+    """
 
     cell: Cell
     units: int
@@ -261,7 +274,7 @@ class Gates:
     reset_after: bool = False
 
     def parameters(self, matrices: Sequence[Matrix], biases: Sequence[Array]) -> tuple[list[Array], list[Array]]:
-        """Weights and bias; scales, of integers alone."""
+        """The operands of ``recurrent``: weights and bias, and scales if all weights are integers."""
         rows = len(self.order) * self.units
         for values in (*(matrix.values for matrix in matrices), *biases):
             need(
@@ -277,6 +290,7 @@ class Gates:
         return np.ascontiguousarray(apart[list(self.order)])
 
     def _bias(self, given: Array, kept: Array) -> Array:
+        """Adds both biases; with ``reset_after`` gate 2 keeps its recurrent bias apart: the reset gate scales it."""
         if not self.reset_after:
             return given + kept
         before = kept.copy()

@@ -1,4 +1,4 @@
-"""What the user allows the import of a model to take: memory and seconds, for native code that asks nobody too."""
+"""Limits the memory and seconds of an import as the user asked, also where native code never returns to Python."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ GRACE: Final = 2.0  # Seconds after which a process ends whose native code never
 
 @dataclass
 class Limits:
-    """``words``: a descriptor that whoever watches this process reads, after native code has ended it."""
+    """Holds a process's limits. ``words``: a descriptor for the watching process, written if native code is ended."""
 
     memory: int | None = None
     seconds: float | None = None
     words: int | None = None
 
 
-asked: Final = Limits()  # Of this process: set once, by its command line.
+asked: Final = Limits()  # The limits of this process: set once, by its command line.
 
 
 class _LateError(BaseException):
-    """Nothing on its way takes it for an error of its own."""
+    """Ends an import that takes too long; as no Exception, no handler on its way swallows it."""
 
 
 def _late(_number: int, _frame: FrameType | None) -> None:
@@ -40,7 +40,10 @@ def _late(_number: int, _frame: FrameType | None) -> None:
 
 @contextmanager
 def limited(path: Path) -> Iterator[None]:
-    """The import of this file; going over a limit is a ModelError, if there is time to say so."""
+    """Runs the import of a file within the limits; exceeding one is a ModelError.
+
+    SIGALRM interrupts Python code. Native code that does not come back within ``GRACE`` is ended with the process.
+    """
     before = resource.getrlimit(resource.RLIMIT_AS)
     if asked.memory is not None:
         resource.setrlimit(resource.RLIMIT_AS, (_within(_used() + asked.memory, before[1]), before[1]))
@@ -85,7 +88,7 @@ def _within(wanted: int, hard: int) -> int:
 
 
 def _used() -> int:
-    """Bytes of address space; a system that does not tell it knows no such limit either."""
+    """Bytes of address space in use; without /proc it is 2**40, and the limit has no effect."""
     try:
         return int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
     except OSError:

@@ -1,6 +1,7 @@
-"""Kernels for what some CPUs have and others lack: a module a family, each kernel exact or not offered.
+"""Holds the kernels for CPU extensions, a module a family, and chooses among them; mirrors firmware/kernels.
 
-Importing a family's module registers what it offers; each offer states its rank (`offers`).
+A kernel is offered for a call only where it gives the operator's result to the last bit. Importing a family's module
+registers its offers, each with its rank (`offers`); `choice` picks one of them for each layer.
 """
 
 from uaccel.kernels import (

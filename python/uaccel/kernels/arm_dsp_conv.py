@@ -1,4 +1,7 @@
-"""Convolutions by Arm's DSP extension."""
+"""Offers int8 convolutions and fully connected layers for Arm's DSP extension, two pixels by four channels at a time.
+
+`quads` packs the streams of ``uaccel_dsp_2x4``, the inner loop that all convolutions here share.
+"""
 
 from __future__ import annotations
 
@@ -31,26 +34,39 @@ from uaccel.ops.operator import (
 )
 from uaccel.ops.storage import overwrite_distance, pairs_of_rows_behind
 
-# Streams of words for convolution with Arm's DSP extension, four channels of two pixels at a time (uaccel_dsp_2x4).
+# Streams for ``uaccel_dsp_2x4``: four channels of two pixels at a time, channels in pairs as in `weight_packing`.
+#
+# The output stage takes fewer instructions than the general one. The sum A of a pair comes doubled: (S - B) >> 7 is
+# 2 * A, and round(2 * A * m / 2**32) is the product by m. The sum B comes as it is: with 2 * m - 2**32 in place of m,
+# B * (2 * m - 2**32) / 2**32 + B = B * 2 * m / 2**32, where SMMLAR adds B in the same instruction. 2 * m - 2**32 fits
+# 32 bits only where m is 2**30 or more (``NORMAL``), as normalised multipliers are.
+#
+# Products are shifted by one bit less than the shift, which leaves twice the result, and two of them share a word.
+# SHADD16 with 2 * (zero point + 128) + 1 in each half then rounds, halves and adds the zero point in one instruction.
+# It needs twice a result in 16 bits; where weights may give more (``WIDE``), a flag has the kernel saturate them first.
 
 QUAD: Final = 4  # Output channels at a time.
-# In which order single precision takes the constants of four channels.
+# Single precision reads {scale, offset} of two channels before the rests of both. These are their places among the
+# words of `finish_words`, which are {scale, offset, rest} by channel.
 IN_TURN: Final = (0, 1, 3, 4, 2, 5, 6, 7, 9, 10, 8, 11)
-WIDE: Final = 1 << 15  # Twice a result, before it is clamped, fits half a word below it.
-NORMAL: Final = 1 << 30  # Multipliers are not less.
+WIDE: Final = 1 << 15  # Twice a result, before the zero point is added, fits half a word where it is below this.
+NORMAL: Final = 1 << 30  # The least multiplier m for which 2 * m - 2**32 fits 32 bits.
 
 
 @dataclass(frozen=True, eq=False)
 class Quads:
-    """``stream``, of each four channels: S and B of two pairs at the start, the words of each two inputs, and the
-    output stage. ``finish``: the fields of ``struct uaccel_dsp_quads``."""
+    """Holds a stream for ``uaccel_dsp_2x4`` and, as ``finish``, the fields of ``struct uaccel_dsp_quads``.
+
+    The stream has, for each four channels, S and B of two pairs at the start, the words of each two inputs, and the
+    output stage.
+    """
 
     stream: NDArray[np.int32]
     finish: dict[str, ParameterValue]
 
 
 def quads(weights: NDArray[np.int8], stage: OutputStage) -> Quads | None:
-    """Of ``weights``, one row a channel whose length is a multiple of four; None where that would not be exact."""
+    """Packs weights, one row a channel whose length is a multiple of four; None where that would not be exact."""
     wide = False
     if not stage.single:
         weights, stage = stage.computed(weights)
@@ -75,8 +91,8 @@ def quads(weights: NDArray[np.int8], stage: OutputStage) -> Quads | None:
 
 
 def _finish(stage: OutputStage) -> Ints:
-    """One row for each four channels: a shift less one in each byte, and four multipliers. Sums of the first channel of
-    a pair come doubled. Those of the second do not: its multiplier is doubled and 2^32 less, and the sum is added."""
+    """Returns a row for each four channels: a word with shift - 1 of each in a byte, and four multipliers. The second
+    channel of each pair has 2 * multiplier - 2**32, as above."""
     multiplier, shift = stage.multiplier.reshape(-1, QUAD), stage.shift.reshape(-1, QUAD)
     shifts = ((shift - 1 & 0xFF) << np.arange(QUAD) * 8).sum(axis=1)
     doubled = 2 * multiplier - (1 << 32)
@@ -84,7 +100,7 @@ def _finish(stage: OutputStage) -> Ints:
 
 
 def _reach(weights: NDArray[np.int8], stage: OutputStage) -> int:
-    """How far from zero twice a result can be before the zero point is added."""
+    """Bounds how far from zero twice a result can be before the zero point is added; one more for each rounding."""
     sums = 128 * np.abs(weights.astype(np.int64)).sum(axis=1) + np.abs(stage.bias)
     return int(((sums * stage.multiplier >> 31) + 1 >> stage.shift - 1).max(initial=0)) + 1
 
@@ -92,9 +108,9 @@ def _reach(weights: NDArray[np.int8], stage: OutputStage) -> int:
 # Kernels for Arm's DSP extension: Cortex-M4, M7, M33.
 
 REQUIRES: Final = ("dsp",)
-FPU: Final = ("fpu",)  # What layers need besides that round in single precision.
+FPU: Final = ("fpu",)  # Required besides by layers that round in single precision.
 WORD: Final = 4  # Bytes that are read at once.
-FEW: Final = 2  # Units that are better computed pair by pair.
+FEW: Final = 2  # So few units are better computed pair by pair, by the dot products.
 
 
 def dsp_kernel(
@@ -114,7 +130,7 @@ def dsp_kernel(
 
 @offers(Conv2d, REQUIRES, FPU, rank=200)
 def conv2d(site: Site[Conv2dAttrs]) -> Kernel | None:
-    """Windows of two pixels at a time, widened; four channels over them. A call for each group."""
+    """Widens the windows of two pixels at a time, and runs all channels over them by fours. A call for each group."""
     groups = site.attrs.groups
     if groups > MOST_GROUPS:
         return None
@@ -175,8 +191,12 @@ def _conv2d_group(site: Site[Conv2dAttrs], group: int) -> Kernel | None:
 def _places(
     attrs: Conv2dAttrs, image: tuple[int, ...], weights: tuple[int, ...], pixel: int
 ) -> dict[str, ParameterValue]:
-    """Which windows have no borders, and which of them end inside the tensor with whole words, whichever group's
-    channels they begin at; and which are copied."""
+    """Says where windows lie: which have no borders, which end inside the tensor, and which are copied first.
+
+    A window is read in words, so its last word may reach beyond it: ``reach`` bytes from its beginning, which must end
+    at ``limit`` at most, whichever group's channels it begins at. ``copied`` is 2 where pixels lie apart (dilation, or
+    other groups' channels between them), and 1 where a row's words end amid the next row.
+    """
     (_, in_height, in_width), (_, height, width, depth) = image, weights
     below, run = (height - 1) * attrs.dilation[0], -(-width * depth // WORD) * WORD
     apart = width > 1 and (attrs.dilation[1] > 1 or pixel > depth)
@@ -204,7 +224,7 @@ def transpose_conv2d(site: Site[TransposeConv2dAttrs]) -> Kernel | None:
 
 @offers(FullyConnected, REQUIRES, FPU, rank=200)
 def fully_connected(site: Site[FullyConnectedAttrs]) -> Kernel | None:
-    """One row, eight units at a time; several are the pixels of a pointwise convolution."""
+    """Computes one row, eight units at a time; several rows are the pixels of a pointwise convolution."""
     rows, depth = site.operands[0].info.shape
     if site.output.shape[1] <= (2 * FEW if rows == 1 else FEW):
         return None
@@ -230,21 +250,25 @@ def fully_connected(site: Site[FullyConnectedAttrs]) -> Kernel | None:
 
 @offers(FullyConnected, REQUIRES, FPU, rank=210)
 def one_pixel(site: Site[FullyConnectedAttrs]) -> Kernel | None:
-    """One row by the convolution's loop of two pixels: twice the products, and no code of its own."""
+    """Computes one row by the convolution's loop, as both of its pixels: twice the products, but no code of its own."""
     rows, _ = site.operands[0].info.shape
     kernel = conv2d(rows_as_pixels(site)) if rows == 1 and site.output.shape[1] > FEW else None
     return None if kernel is None else replace(kernel, effort=2.0)
 
 
-# Convolution with Arm's DSP extension whose windows overlap: columns are widened once for several of them.
+# Convolutions whose windows overlap along rows: columns are widened once for several windows.
+#
+# Pixels of two output rows, one below the other, are computed together. The columns under ``CHUNK`` of their windows
+# lie one after the other in scratch memory, so that a window is a run of columns, and neighbouring windows share some.
 
 CHUNK: Final = 8  # Pixels of a row whose columns are widened together.
-LEAST_ROWS: Final = 4  # Of the output, for two at a time.
+LEAST_ROWS: Final = 4  # Rows of the output, below which two at a time do not pay.
 
 
 @offers(Conv2d, REQUIRES, FPU, rank=210)
 def columns(site: Site[Conv2dAttrs]) -> Kernel | None:
-    """Two pixels at a time, one below the other; four channels over them."""
+    """Computes two pixels at a time, one below the other, four channels over them. Scratch memory holds a pixel of zero
+    points for what lies outside, and the columns of a chunk, two bytes an input for each of the two rows."""
     attrs, data, weights = site.attrs, site.operands[0].info, site.operands[1].value
     (out_channels, height, width, depth), (rows, pixels) = weights.shape, site.output.shape[1:3]
     overlapping = width > attrs.strides[1] and attrs.dilation == (1, 1) and attrs.groups == 1

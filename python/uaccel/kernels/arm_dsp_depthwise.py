@@ -1,4 +1,8 @@
-"""Depthwise convolutions by Arm's DSP extension."""
+"""Offers int8 depthwise convolutions for Arm's DSP extension: by planes, by lines, or pixel by pixel.
+
+In NHWC the taps of a channel lie apart. The first two kinds copy four channels at a time to planes or lines, in which
+neighbouring pixels share a word, so that SMLAD takes two taps of a channel at once.
+"""
 
 from __future__ import annotations
 
@@ -19,21 +23,26 @@ from uaccel.ops.fixedpoint import RESTS
 from uaccel.ops.operator import Constant, Input, Kernel, Output, ParameterValue, Scratch, Site, sides
 from uaccel.ops.storage import overwrite_distance
 
-# Depthwise convolution with Arm's DSP extension: 3x3 windows by planes, others pixel by pixel.
+# 3x3 windows by planes, and any others pixel by pixel.
+#
+# A plane holds a channel's image, or a band of its rows with the rows that their windows reach, borders and all, as
+# 16-bit halves. Where planes hold the whole image, the output may lie over the input: it has been read by then.
 
-ADDRESS: Final = 4  # Channels at a time.
-LEAST_PIXELS: Final = 9  # Of the output; for fewer it takes longer to make planes than to use them.
-OF_PAIR: Final = 41
-OF_PIXEL: Final = 33
-OF_ROW: Final = 70  # Cycles of two output pixels, of one, and of a row with its part of the planes.
-QUAD_ROW: Final = 30
-QUAD_WORD: Final = 17  # Instructions, about: for a row of four channels' planes, and for each of its words.
-SMALL: Final = 1024  # Bytes of scratch that hardly ever matter.
+ADDRESS: Final = 4  # Bytes of the address of a tap's pixel.
+LEAST_PIXELS: Final = 9  # Pixels of the output; for fewer it takes longer to make planes than to use them.
+OF_PAIR: Final = 41  # Cycles, about, for two output pixels of a channel,
+OF_PIXEL: Final = 33  # for one,
+OF_ROW: Final = 70  # and for a row besides its pixels, with its part of making the planes.
+QUAD_ROW: Final = 30  # Instructions, about, to make a row of four channels' planes,
+QUAD_WORD: Final = 17  # and for each of its words.
+SMALL: Final = 1024  # Bytes of scratch memory that hardly ever matter.
 
 
 @offers(DepthwiseConv2d, REQUIRES, FPU, rank=210)
 def depthwise_rows(site: Site[Any]) -> Kernel | None:
-    """3x3 windows: four channels at a time as planes of rows, or of columns where planes hold the image."""
+    """Computes 3x3 windows by planes of rows, or of columns where that is cheaper and planes hold the whole image. Each
+    row costs something besides its pixels, so an image of few long columns is cheaper turned. Where planes do not hold
+    the image, a band's planes take about a sixteenth of the input's bytes, or ``SMALL`` if that is more."""
     attrs, data, weights = site.attrs, site.operands[0].info, site.operands[1].value
     channels, out_sizes = weights.shape[2], site.output.shape[1:3]
     stage = output_stage_of(site, weights.reshape(-1, channels).T, rests=True)
@@ -48,7 +57,8 @@ def depthwise_rows(site: Site[Any]) -> Kernel | None:
     kernel = planes.kernel(band)
 
     def leaner() -> Iterator[tuple[Kernel, float]]:
-        """In more bands; the rows that two of them need are put into planes twice."""
+        """Yields kernels with more bands, hence less scratch memory, and the instructions that each takes more. Rows
+        that two bands need are put into planes twice."""
         per_row = data.shape[0] * -(-channels // QUAD) * (QUAD_ROW + QUAD_WORD * upright.pitch)
         known = upright.rows(min(band, upright.height)) * per_row - (upright.work - planes.work) * channels
         for less in sorted({-(-upright.height // count) for count in range(1, upright.height + 1)}, reverse=True):
@@ -60,7 +70,7 @@ def depthwise_rows(site: Site[Any]) -> Kernel | None:
 
 @dataclass(frozen=True, eq=False)
 class _Planes:
-    """Of rows, or where it is ``turned`` of columns."""
+    """Describes planes of rows, or, where ``turned``, of columns: then heights and widths change places."""
 
     site: Site[Any]
     stage: OutputStage
@@ -88,7 +98,7 @@ class _Planes:
 
     @property
     def work(self) -> int:
-        """Of a channel, in cycles."""
+        """Estimates the cycles of a channel."""
         return self.height * (self.width // 2 * OF_PAIR + self.width % 2 * OF_PIXEL + OF_ROW)
 
     @property
@@ -100,15 +110,16 @@ class _Planes:
         return 16 * ((band - 1) * self.stride + 3) * self.pitch
 
     def band(self, limit: int) -> int:
-        """Output rows of which four planes' input takes ``limit`` bytes or a little less, one at least."""
+        """Returns how many output rows four planes can serve within ``limit`` bytes, one at least. Solves `scratch`: a
+        band of n rows needs (n - 1) * stride + 3 rows of 16 * pitch bytes in four planes."""
         return min(self.height, max(1, (limit // (16 * self.pitch) - 3) // self.stride + 1))
 
     def rows(self, band: int) -> int:
-        """Of the input that are put into planes, by bands of so many rows of the output."""
+        """Counts the input rows that are put into planes, if a band has so many rows of the output."""
         return sum((min(band, self.height - y) - 1) * self.stride + 3 for y in range(0, self.height, band))
 
     def kernel(self, band: int) -> Kernel:
-        """For planes that serve so many output rows; turned ones serve all."""
+        """Makes the kernel for planes that serve so many output rows; turned ones serve all."""
         site, attrs, data = self.site, self.site.attrs, self.site.operands[0].info
         weights, channels = site.operands[1].value, data.shape[3]
         row, pixel = self.of((data.shape[2] * channels, channels))
@@ -141,8 +152,8 @@ class _Planes:
 
 
 def _row_stream(weights: Array, stage: OutputStage) -> NDArray[np.int32]:
-    """Of each channel: its sum at the start; the output stage; the weights of each row, with the shift or the bias's
-    rest behind those of the first."""
+    """Packs each channel: twice its bias, the multiplier, and a word for each row of three weights. The fourth byte of
+    the first row holds the shift, or in single precision the 128ths that are added to the sum."""
     flat = weights.transpose(2, 0, 1).reshape(-1, 9)
     flat, stage = (flat, stage) if stage.single else stage.computed(flat)
     rows = np.pad(flat.reshape(-1, 3, 3), ((0, 0), (0, 0), (0, 1)))
@@ -152,13 +163,15 @@ def _row_stream(weights: Array, stage: OutputStage) -> NDArray[np.int32]:
 
 
 def _halves(low: NDArray[np.int64], high: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Words of two halves."""
+    """Joins two halves in each word."""
     return (low & 0xFFFF) | (high << 16)
 
 
 @offers(DepthwiseConv2d, REQUIRES, FPU, rank=220)
 def depthwise_conv2d(site: Site[Any]) -> Kernel | None:
-    """Pixel by pixel, four channels at a time."""
+    """Computes a pixel after the other, four channels at a time, from a list of the addresses of its taps. Weights are
+    doubled in their 16-bit halves, so that sums come to the output stage doubled. With a channel multiplier the input's
+    channels are first repeated, row by row, into a ring of the rows that windows reach."""
     attrs, data, weights = site.attrs, site.operands[0].info, site.operands[1].value
     height, width, channels = weights.shape[-3:]
     rows = weights.reshape(height * width, channels).T
@@ -194,28 +207,34 @@ def depthwise_conv2d(site: Site[Any]) -> Kernel | None:
 
 
 def _quads(channels: int) -> NDArray[np.int64]:
-    """Channels by fours; the last four are the last ones, also where they overlap those before."""
+    """Returns channels by fours; the last four are the last ones, also where they overlap those before."""
     starts = np.minimum(np.arange(0, channels, QUAD), channels - QUAD)
     return (starts[:, np.newaxis] + np.arange(QUAD)).reshape(-1)
 
 
 def _tap_words(taps: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Of each four channels and each tap the weights of channels 0 and 2, and those of 1 and 3."""
+    """Packs two words a tap for each four channels: the weights of channels 0 and 2, and those of 1 and 3."""
     quads = taps.reshape(-1, 4, taps.shape[1])
     even, odd = _halves(quads[:, 0], quads[:, 2]), _halves(quads[:, 1], quads[:, 3])
     return np.stack([even, odd], axis=2).reshape(len(quads), -1)
 
 
-# Depthwise convolution with windows of one row or one column, with Arm's DSP extension.
+# Windows of one row or one column, by lines: a line is a row or a column of the image, two pixels in a word.
+#
+# A step takes two taps of four outputs. The window of an output at an odd place begins amid a word: it has the same
+# words with its weights moved by one half, which makes taps // 2 + 1 words of either. The kernel widens weights to
+# both forms. Its code has ``STEPS`` steps, and is entered behind those that a shorter window does not need.
 
 QUAD: Final = 4  # Channels, outputs and taps at a time.
-STEPS: Final = 8  # Of two taps each, that the code has; one of them is half empty for outputs at odd places.
-LEAST_OUTPUTS: Final = 6  # Of a line; for fewer it takes longer to make lines than to use them.
+STEPS: Final = 8  # Steps of two taps that the code has: for windows of 15 taps at most.
+LEAST_OUTPUTS: Final = 6  # Outputs of a line; for fewer it takes longer to make lines than to use them.
 
 
 @offers(DepthwiseConv2d, REQUIRES, rank=250)
 def depthwise_lines(site: Site[Any]) -> Kernel | None:
-    """Four channels at a time, line by line, of the whole height or width."""
+    """Computes four channels at a time, line by line, each of the whole height or width. ``pitch``, the words of a
+    line, covers padding and pixels, and what the last four outputs read from their first word on: a word for each step
+    and one more."""
     attrs, data, weights = site.attrs, site.operands[0].info, site.operands[1].value
     batch, *_, channels = data.shape
     sizes, out_sizes, window = data.shape[1:3], site.output.shape[1:3], weights.shape[:2]
@@ -268,14 +287,14 @@ def depthwise_lines(site: Site[Any]) -> Kernel | None:
 
 
 def _stays(site: Site[Any], along: int) -> bool:
-    """Whether what four channels of a line become lies where they are."""
+    """Says whether the results of four channels of a line lie just where these are, so that they may replace them."""
     data, output = site.operands[0].info.shape, site.output.shape
     alike = data[1:] == output[1:] or (data[0] == 1 and along == 0 and data[2] == output[2] and output[1] <= data[1])
     return alike and site.attrs.strides == (1, 1) and data[3] % QUAD == 0
 
 
 def _stream(weights: Array, stage: OutputStage, filled: int) -> NDArray[np.int32]:
-    """Of each channel: its sum at the start; the output stage; its weights."""
+    """Packs each channel: twice its bias, the multiplier, the shift, and its weights, four in a word."""
     rows, stage = stage.computed(weights.T)
     rows = np.pad(rows, ((0, 0), (0, filled - len(weights))))
     start = np.stack([2 * stage.bias, stage.multiplier, stage.shift], axis=1)

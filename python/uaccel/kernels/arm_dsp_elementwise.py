@@ -1,4 +1,4 @@
-"""Sums, products and dot products by Arm's DSP extension."""
+"""Offers addition, subtraction, multiplication and dot products for Arm's DSP extension."""
 
 from __future__ import annotations
 
@@ -29,12 +29,13 @@ from uaccel.ops.operator import (
     same,
 )
 
-# Addition and subtraction for Arm's DSP extension.
+# Addition and subtraction as TFLite rounds them: both inputs on a common scale, then their sum on the output's.
 
 REQUIRES: Final = ("dsp",)
 LOOPS: Final = ("extents", "strides1", "strides2")
-HALF: Final = 1 << 30
-LARGEST_RAISE: Final = 20  # A difference of two bytes, raised and doubled, stays within 30 bits.
+HALF: Final = 1 << 30  # The multiplier that stands for one half.
+# An input less its zero point is below 2**8 from zero: raised by 20 bits and doubled, below 2**29; so a sum fits.
+LARGEST_RAISE: Final = 20
 
 
 @offers(Add, REQUIRES, rank=200)
@@ -48,8 +49,9 @@ def subtract_by_scale(site: Site[AddAttrs]) -> Kernel | None:
 
 
 def sum_kernel(site: Site[AddAttrs], family: str, requires: tuple[str, ...], subtract: int) -> Kernel | None:
-    """Of inputs that broadcast, or of one shape: Arm's kernels have loops, and their inputs on the common scale come
-    with twice their value."""
+    """Makes the kernel of ``family`` that adds or subtracts; None where it would not be exact. The DSP extension's has
+    loops for inputs that broadcast, and doubles inputs on the common scale. The RISC-V one takes inputs of one
+    shape."""
     arm = family == "arm_dsp"
     portable = get(Sub if subtract else Add).kernels(site)[0]
     same_shape = all(operand.info.elements == site.output.elements for operand in site.operands)
@@ -63,7 +65,7 @@ def sum_kernel(site: Site[AddAttrs], family: str, requires: tuple[str, ...], sub
 
 
 def _call(site: Site[AddAttrs], family: str, subtract: int, *, doubled: bool) -> KernelCall | None:
-    """Of ``uaccel_add_<family>_s8``."""
+    """Makes the call of ``uaccel_add_<family>_s8``, but for its loops; None where it would not be exact."""
     attrs, output = site.attrs, site.output
     shifts = (attrs.shift1, attrs.shift2, attrs.output_shift)
     exact = (
@@ -89,7 +91,8 @@ def _call(site: Site[AddAttrs], family: str, subtract: int, *, doubled: bool) ->
 
 
 def _side(name: str, raise_by: int, zero_point: int, multiplier: int, shift: int) -> dict[str, int]:
-    """The fields of ``struct uaccel_add_dsp_side`` and its like; one with a multiplier of one half needs no product."""
+    """Returns the fields of ``struct uaccel_add_dsp_side`` and its like. A multiplier of one half needs no product: the
+    value is raised by one bit less."""
     halved = multiplier == HALF and shift == 0
     raise_by -= halved
     return {
@@ -100,11 +103,17 @@ def _side(name: str, raise_by: int, zero_point: int, multiplier: int, shift: int
     }
 
 
-# Addition and subtraction with Arm's DSP extension, rounded once, where all pairs of values show that it is exact.
+# Addition and subtraction as one linear form, rounded once: (start + x * first + y * second) >> 21, saturated.
+#
+# TFLite rounds three times, so the results of a linear form differ from it for some pairs, unless ``start`` makes up
+# for it. `linear_form` tries all 256 * 256 pairs: each that does not saturate bounds ``start`` from below and above.
+# Any number that meets all bounds makes the form exact; the middle is taken. A factor of 2**21 leaves ten bits before
+# the point. SMLAW multiplies by 16 bits, in which a byte stands times 256, and drops the product's low 16 bits: that is
+# value * weight >> 8, so weights may be finer by 8 bits.
 
 FRACTION: Final = 21  # Bits of a sum behind the point.
-FINER: Final = 8  # Bits that the weights have besides.
-BOUND: Final = 1 << 31  # Of weights and of sums.
+FINER: Final = 8  # Bits that weights have behind those.
+BOUND: Final = 1 << 31  # Weights and sums fit 32 bits.
 VALUES: Final = np.arange(-128, 128)
 
 
@@ -134,7 +143,8 @@ def _kernel(site: Site[AddAttrs], sign: int) -> Kernel | None:
 
 @lru_cache(maxsize=64)
 def linear_form(attrs: AddAttrs, sign: int) -> tuple[int, int, int] | None:
-    """Both weights and the start; None where no start gives every result."""
+    """Returns both weights and the start; None where no start gives every result. A result that saturates bounds
+    ``start`` on one side alone: anything beyond gives it, too. The initial bounds keep every sum within 32 bits."""
     weights = [round(weight * 2 ** (FRACTION + FINER)) for weight in _real_weights(attrs, sign)]
     raised = max(attrs.shift1, attrs.shift2, attrs.output_shift) > 0 or attrs.left_shift > LARGEST_RAISE
     if raised or (attrs.clamp_min, attrs.clamp_max) != (-128, 127) or max(map(abs, weights)) >= BOUND:
@@ -150,14 +160,14 @@ def linear_form(attrs: AddAttrs, sign: int) -> tuple[int, int, int] | None:
 
 
 def _real_weights(attrs: AddAttrs, sign: int) -> tuple[float, float]:
-    """Of each input in the output's steps."""
+    """Returns how many steps of the output a step of each input is."""
     output = attrs.output_multiplier * 2.0 ** (attrs.output_shift - 31 + attrs.left_shift)
     first = attrs.multiplier1 * 2.0 ** (attrs.shift1 - 31)
     return first * output, sign * attrs.multiplier2 * 2.0 ** (attrs.shift2 - 31) * output
 
 
 def _results(attrs: AddAttrs, sign: int) -> NDArray[np.int64]:
-    """Of all pairs, as the operator means them."""
+    """Returns the operator's exact results for all pairs of values."""
 
     def rescaled(zero_point: int, multiplier: int, shift: int) -> NDArray[Any]:
         return multiply_by_quantized_multiplier((VALUES - zero_point) << attrs.left_shift, multiplier, shift)
@@ -169,15 +179,15 @@ def _results(attrs: AddAttrs, sign: int) -> NDArray[np.int64]:
     return np.clip(scaled + attrs.output_zero_point, attrs.clamp_min, attrs.clamp_max)
 
 
-# Multiplication for Arm's DSP extension.
+# Multiplication.
 
-# Of two numbers of 16 bits. Doubled it overflows, and what saturates then is one less.
+# The product of -2**15 by itself. Doubled it does not fit 32 bits: QADD saturates it to 2**31 - 1, one less.
 LARGEST_PRODUCT: Final = 1 << 30
 
 
 @offers(Mul, REQUIRES, rank=200)
 def mul(site: Site[MulAttrs]) -> Kernel | None:
-    """Four elements at a time, of inputs that broadcast."""
+    """Multiplies four elements at a time, of inputs that broadcast."""
     attrs, shift = site.attrs, -site.attrs.shift
     if not fits(site) or not 1 <= shift <= LARGEST_SHIFT or _largest_shows(attrs):
         return None
@@ -197,18 +207,19 @@ def mul(site: Site[MulAttrs]) -> Kernel | None:
 
 
 def _largest_shows(attrs: MulAttrs) -> bool:
-    """Whether the result of the largest product differs from that of the largest doubled one that does not overflow."""
+    """Says whether saturating the double of ``LARGEST_PRODUCT`` would change its result, after rounding and clamp."""
     right = multiply_by_quantized_multiplier(LARGEST_PRODUCT, attrs.multiplier, attrs.shift)
     doubled = np.int64((1 << 31) - 1) * attrs.multiplier + (1 << 31) >> 32
     saturated = (doubled + (1 << -attrs.shift - 1)) >> -attrs.shift
     return bool(np.minimum(right, attrs.clamp_max) != np.minimum(saturated, attrs.clamp_max))
 
 
-# Dot products with Arm's DSP extension, and the layers that begin with them.
+# Dot products, and the layers that begin with them. The second family below packs all rows in pairs: it has less code,
+# which is worth it where a fully connected layer has few units.
 
 
 def _pack(rows: NDArray[np.int8]) -> NDArray[np.int32] | None:
-    """Five rows or more as eight, fewer in pairs, and one by itself."""
+    """Packs five rows or more as eight, fewer in pairs, and one by itself."""
     if len(rows) == 1:
         return np.ascontiguousarray(rows[0]).view(np.int32)
     block = ROWS if len(rows) > ROWS // 2 else 2

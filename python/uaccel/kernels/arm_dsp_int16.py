@@ -1,4 +1,8 @@
-"""Layers with weights of int16 activations, for Arm's DSP extension."""
+"""Offers layers with weights on int16 activations for Arm's DSP extension: convolutions, rows and depthwise ones.
+
+SMLAD takes two neighbouring inputs as they lie in a word. Weights stay bytes: SXTB16 widens bytes 0 and 2 of a word to
+the weights of one channel for two inputs, and bytes 1 and 3 to those of another channel.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +36,7 @@ from uaccel.ops.storage import overwrite_distance
 
 REQUIRES: Final = ("dsp",)
 HEADER: Final = "uaccel_int16_dsp.h"
-ADDRESS: Final = 4  # Bytes of scratch where none are used.
+ADDRESS: Final = 4  # Bytes of scratch memory that a call is given where it uses none.
 
 Ints = NDArray[np.int64]
 
@@ -51,7 +55,7 @@ def _kernel(
 
 @offers(Conv2d, REQUIRES, rank=220)
 def conv2d(site: Site[Conv2dAttrs]) -> Kernel | None:
-    """Two pixels at a time; four channels over them. A call for each group."""
+    """Computes two pixels at a time, four channels over them. A call for each group."""
     if site.attrs.groups > 1:
         return conv_forms.by_groups(site, conv2d)
     weights = site.operands[1].value
@@ -72,7 +76,7 @@ def transpose_conv2d(site: Site[TransposeConv2dAttrs]) -> Kernel | None:
 
 @offers(FullyConnected, REQUIRES, rank=240)
 def fully_connected(site: Site[FullyConnectedAttrs]) -> Kernel | None:
-    """Four units at a time; several rows are the pixels of a pointwise convolution."""
+    """Computes four units at a time; several rows are the pixels of a pointwise convolution."""
     weights, rows = site.operands[1].value, site.operands[0].info.shape[0]
     stage = conv_forms.wide_stage_of(site, weights)
     if stage is None:
@@ -85,7 +89,7 @@ def fully_connected(site: Site[FullyConnectedAttrs]) -> Kernel | None:
 
 
 def _one_row(site: Site[Any], weights: Array, stage: conv_forms.WideStage) -> Kernel:
-    """What follows a row of odd length in its copy has weights of zero."""
+    """Makes the kernel for one row; one of odd length is copied, and what follows it there has weights of zero."""
     filled, depth = pad_axis(weights, 1, 2), weights.shape[1]
     parameters: dict[str, ParameterValue] = {
         "depth": depth,
@@ -113,7 +117,7 @@ def _convolution(site: Site[Any], weights: Array, stage: conv_forms.WideStage, p
 
 
 def _unit_stream(weights: Array, stage: conv_forms.WideStage) -> NDArray[np.int32]:
-    """Units by fours; one or two at the end as a pair."""
+    """Packs units by fours; one or two at the end as a pair, three as four."""
     fours = len(weights) - (len(weights) % 4) * (len(weights) % 4 < 3)
     parts = [quad_stream(weights[:fours], stage[:fours])] if fours else []
     parts += [quad_stream(weights[fours:], stage[fours:], block=2)] if fours < len(weights) else []
@@ -121,10 +125,8 @@ def _unit_stream(weights: Array, stage: conv_forms.WideStage) -> NDArray[np.int3
 
 
 def quad_stream(weights: Array, stage: conv_forms.WideStage, block: int = 4) -> NDArray[np.int32]:
-    """Of each ``block`` channels: biases, of each two inputs a word of each two channels, and the output stage.
-
-    ``weights`` has one row a channel, of even length.
-    """
+    """Packs each ``block`` channels: biases, for each two inputs a word of each two channels, and the output stage.
+    ``weights`` has one row a channel, of even length."""
     rows = pad_axis(weights.astype(np.int64), 0, block)
     stage = stage.filled(len(rows))
     pairs = rows.reshape(-1, block // 2, 2, rows.shape[1] // 2, 2)
@@ -134,19 +136,20 @@ def quad_stream(weights: Array, stage: conv_forms.WideStage, block: int = 4) -> 
 
 
 def _words(entries: Ints) -> Ints:
-    """Of four bytes each."""
+    """Joins four bytes, the last axis, in a word."""
     octets = entries & 0xFF
     return octets[..., 0] | octets[..., 1] << 8 | octets[..., 2] << 16 | octets[..., 3] << 24
 
 
 def finish_words(stage: conv_forms.WideStage, block: int = 4) -> Ints:
-    """The output stage's constants, one row for each ``block`` channels."""
+    """Returns {multiplier, half, shift} of each channel, one row for each ``block`` channels."""
     return np.stack([stage.multiplier, 1 << stage.shift - 1, stage.shift], axis=1).reshape(-1, 3 * block)
 
 
 @offers(DepthwiseConv2d, REQUIRES, rank=230)
 def depthwise_conv2d(site: Site[Conv2dAttrs]) -> Kernel | None:
-    """Four channels at a time, the last four over again where they are no multiple of four."""
+    """Computes four channels at a time; the last four overlap those before where they are no multiple of four. Bytes of
+    a tap's word are in the order 0, 2, 1, 3, so that SXTB16 gives channels 0 and 1, and rotated 2 and 3."""
     weights = site.operands[1].value
     channels = weights.shape[2]
     rows = weights.reshape(-1, channels).T

@@ -1,4 +1,8 @@
-"""Kernels for Arm's DSP extension that take little flash, where that is favoured."""
+"""Offers kernels for Arm's DSP extension that take little flash, where a user favours size.
+
+Code is small, and a channel's constants take 9 bytes, or 4 where all channels share a scale: the offset is made at run
+time, of zero point and shift. TFLite's rounding alone is offered.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +36,7 @@ from uaccel.util.favour import Favour
 
 BLOCK: Final = 8  # Output channels that are computed together.
 FEW: Final = 4  # Units that are not worth a block.
-WORD: Final = 4  # Bytes that are read at once, and of an address.
+WORD: Final = 4  # Bytes that are read at once, and bytes of an address.
 
 
 def _kernel(
@@ -46,7 +50,7 @@ def _kernel(
     shared: int | None = None,
     copied: bool = False,
 ) -> Kernel:
-    """``shared``: 1 where the first channel's scale is that of all."""
+    """Makes a kernel; ``shared`` is 1 where the first channel's scale is that of all, else None."""
     arguments: tuple[Argument, ...] = (
         Input(0),
         Constant("weights", weights),
@@ -63,7 +67,7 @@ def _kernel(
 
 @offers(Conv2d, REQUIRES, favour=Favour.size, rank=230)
 def conv2d(site: Site[Conv2dAttrs]) -> Kernel | None:
-    """Eight channels of one pixel at a time."""
+    """Computes eight channels of one pixel at a time, packed in pairs; biases are added behind the loop."""
     attrs, data, weights = site.attrs, site.operands[0].info, site.operands[1].value
     out_channels, height, width, depth = weights.shape
     flat = weights.reshape(out_channels, -1)
@@ -107,7 +111,7 @@ def fully_connected(site: Site[FullyConnectedAttrs]) -> Kernel | None:
 
 @offers(DepthwiseConv2d, REQUIRES, favour=Favour.size, rank=260)
 def depthwise_conv2d(site: Site[Any]) -> Kernel | None:
-    """Pixel by pixel, four channels at a time, with the model's own weights."""
+    """Computes a pixel after the other, four channels at a time, with the model's weights as they are."""
     attrs, data, weights = site.attrs, site.operands[0].info, site.operands[1].value
     height, width, channels = weights.shape[-3:]
     rows = weights.reshape(height * width, channels).T

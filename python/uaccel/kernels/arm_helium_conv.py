@@ -1,4 +1,7 @@
-"""Convolutions by Helium."""
+"""Offers int8 convolutions and fully connected layers for Arm Helium: two windows by four channels at a time.
+
+The input's columns under a row of windows are copied one after the other, so that each window is a run of bytes.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +32,7 @@ from uaccel.ops.operator import (
 )
 from uaccel.ops.storage import overwrite_distance, row_overwrite_distance
 
-# How the kernels of Arm Helium are called.
+# Calls of the kernels of Arm Helium, Cortex-M55 and M85.
 
 REQUIRES: Final = ("helium",)
 
@@ -51,7 +54,7 @@ def helium_kernel(
 def finish_parameters(
     zero_point: int, way: int, clamp_min: int, clamp_max: int, dtype: str = "int8"
 ) -> dict[str, ParameterValue]:
-    """The fields of ``struct uaccel_helium_finish``."""
+    """Returns the fields of ``struct uaccel_helium_finish``; ``way`` numbers the rounding as `OutputStage.way` does."""
     return {
         "finish.zero_point": zero_point,
         "finish.lowest": clamp_min,
@@ -61,11 +64,11 @@ def finish_parameters(
     }
 
 
-# Kernels for Arm Helium: Cortex-M55, M85.
+# Convolutions.
 
-LARGEST_PLACE: Final = 255  # Where a byte of a vector can be put, from where the first one is.
-LARGEST_ROW: Final = 2048  # Bytes of scratch for pixels that are no whole vectors.
-LARGEST_PAIR: Final = 65535 - 4  # How far apart the results of two pixels can be.
+LARGEST_PLACE: Final = 255  # A store scatters the bytes of a vector by offsets of 8 bits.
+LARGEST_ROW: Final = 2048  # Bytes of scratch memory for a row of pixels that are no whole vectors.
+LARGEST_PAIR: Final = 65535 - 4  # Four results of each of two pixels are stored by offsets of 16 bits.
 
 
 def _finish(stage: OutputStage, zero_point: int) -> dict[str, ParameterValue]:
@@ -73,17 +76,19 @@ def _finish(stage: OutputStage, zero_point: int) -> dict[str, ParameterValue]:
 
 
 def _whole(count: int) -> int:
-    """Bytes of whole vectors."""
+    """Rounds a number of bytes up to whole vectors."""
     return -(-count // VECTOR) * VECTOR
 
 
 @offers(Conv2d, REQUIRES, float32=("fpu",), rank=100)
 def conv2d(site: Site[Conv2dAttrs]) -> Kernel | None:
-    """Windows of two pixels at a time, as runs of bytes; four channels over them."""
+    """Computes two pixels at a time, whose windows are runs of bytes, four channels over them. A run may be read up to
+    the end of its last vector, so a vector of scratch memory follows the columns. Groups, and dilation along rows, have
+    a kernel of their own."""
     site = column_as_row(site)
     attrs, weights = site.attrs, site.operands[1].value
     out_channels, height, width, depth = weights.shape
-    # by columns, each from top to bottom
+    # Weights by columns, each from top to bottom, as the input's columns lie.
     rows = weights.transpose(0, 2, 1, 3).reshape(out_channels, -1)
     stage = output_stage_of(site, rows, rests=True)
     if stage is None:
@@ -120,7 +125,7 @@ def conv2d(site: Site[Conv2dAttrs]) -> Kernel | None:
 
 @offers(DepthwiseConv2d, REQUIRES, float32=("fpu",), rank=100)
 def depthwise_of_one_channel(site: Site[Conv2dAttrs]) -> Kernel | None:
-    """To so few that half of a vector would be idle: by planes."""
+    """Computes a depthwise convolution of one input channel; one to fewer than four channels is left to planes."""
     converted = as_convolution(site) if site.output.shape[3] >= 4 else None
     return None if converted is None else conv2d(converted)
 
@@ -131,7 +136,7 @@ def transpose_conv2d(site: Site[TransposeConv2dAttrs]) -> Kernel | None:
 
 
 def _common(site: Site[Conv2dAttrs], height: int) -> dict[str, ParameterValue]:
-    """What both kernels for convolution know."""
+    """Returns the parameters that both kernels for convolution take."""
     attrs, data, output = site.attrs, site.operands[0].info.shape, site.output.shape
     return {
         "batch": data[0],
@@ -149,7 +154,9 @@ def _common(site: Site[Conv2dAttrs], height: int) -> dict[str, ParameterValue]:
 
 
 def _apart(site: Site[Conv2dAttrs], channels: Channels, stage: OutputStage) -> Kernel | None:
-    """Group by group, and with dilation by phases of the columns."""
+    """Makes the kernel for groups and for dilation along rows, which lays columns out by phases. With dilation d column
+    c lies in phase c mod d, at c // d, so that a window is a run again. Windows begin at multiples of the stride s,
+    hence in d / gcd(s, d) phases; of one phase, each begins s / gcd(s, d) columns behind the one before."""
     attrs, (_, height, width, depth) = site.attrs, site.operands[1].value.shape
     stride, dilation = attrs.strides[1], attrs.dilation[1]
     shared, per_group = gcd(stride, dilation), len(channels.bias) // attrs.groups
@@ -177,19 +184,20 @@ def _apart(site: Site[Conv2dAttrs], channels: Channels, stage: OutputStage) -> K
 
 
 def _pixels_a_vector(depth: int, pitch: int) -> int:
-    """How many are moved at once; 0: less than one."""
+    """Returns how many pixels a vector holds that can be scattered to columns at once; 0 where it holds none. The last
+    byte goes (pixels - 1) * pitch + depth - 1 bytes from the first, which is within ``LARGEST_PLACE``."""
     return min(VECTOR // depth, (LARGEST_PLACE - depth + 1) // pitch + 1) if depth <= VECTOR else 0
 
 
 def _places(depth: int, pitch: int, taken: int) -> tuple[int, ...]:
-    """Where each byte of a vector goes, from where the first one does."""
+    """Returns where each byte of a vector goes, counted from where the first one does."""
     used = [pixel * pitch + byte for pixel in range(taken) for byte in range(depth)]
     return tuple(used + [0] * (VECTOR - len(used)))
 
 
 @offers(FullyConnected, REQUIRES, float32=("fpu",), rank=100)
 def fully_connected(site: Site[FullyConnectedAttrs]) -> Kernel | None:
-    """Eight units over a row at a time; of many rows two at a time, as pixels of a convolution."""
+    """Computes eight units over a row at a time; several rows are the pixels of a convolution, two at a time."""
     rows, depth = site.operands[0].info.shape
     weights = site.operands[1].value
     stage = output_stage_of(site, weights, rests=True)
@@ -214,7 +222,9 @@ def fully_connected(site: Site[FullyConnectedAttrs]) -> Kernel | None:
 
 
 def _pointwise(site: Site[Any], channels: Channels, stage: OutputStage) -> Kernel:
-    """Pixels, or rows, one by one: as an image that is no wider than scratch memory allows."""
+    """Makes the kernel for a pointwise convolution, on an image of another shape with as many pixels. Whole vectors are
+    read in place, all in one row. Other pixels are read in place, too, except in the last row, which is copied, since
+    the vector of its last pixel would reach beyond the tensor: rows are as wide as ``LARGEST_ROW`` allows."""
     depth = site.operands[0].info.shape[-1]
     pixels = site.operands[0].info.elements // depth
     direct = depth % VECTOR == 0
@@ -249,7 +259,7 @@ def _pointwise(site: Site[Any], channels: Channels, stage: OutputStage) -> Kerne
 
 
 def _divisor(count: int, limit: int) -> int:
-    """The largest that is within the limit; the largest even one where that is not much smaller."""
+    """Returns the largest divisor within the limit, or the largest even one if that is above a quarter of it."""
     divisors = [d for d in range(1, min(count, limit) + 1) if count % d == 0]
     even = [d for d in divisors if d % 2 == 0]
     return even[-1] if even and 4 * even[-1] > divisors[-1] else divisors[-1]

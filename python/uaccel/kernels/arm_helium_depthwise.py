@@ -1,4 +1,10 @@
-"""Depthwise convolution with Arm Helium: how the output is cut, and what the kernel reads."""
+"""Offers depthwise convolutions for Arm Helium, and searches how to cut their output into regions and tiles.
+
+The kernel copies the input under a region of the output into planes, up to 16 channels at a time, one channel a plane.
+Windows run over a plane by tiles of eight: four neighbouring ones and four more beside or below them. A gathering load
+fetches up to 16 bytes under one, two or four windows at once; VMLADAV then makes the sum of each window with weights
+that are zero where the window does not reach. `best_cut` chooses region and tile by an estimate of instructions.
+"""
 
 from __future__ import annotations
 
@@ -19,30 +25,33 @@ from uaccel.ops.conv import Conv2dAttrs, DepthwiseConv2d
 from uaccel.ops.operator import Constant, Input, Kernel, Output, ParameterValue, Scratch, Site, sides
 from uaccel.ops.storage import windows_behind
 
-GROUP: Final = 16  # Channels that are made planes of at once.
-LARGEST_LANE: Final = 255  # How far a gathering load reaches.
-LARGEST_RESULT: Final = 65535
-SMALL: Final = 2048  # Bytes of scratch that hardly ever matter.
+GROUP: Final = 16  # Channels that are copied to planes at once.
+LARGEST_LANE: Final = 255  # A gathering load takes offsets of 8 bits.
+LARGEST_RESULT: Final = 65535  # Stores take offsets of 16 bits: to results, and to a pixel's bytes in 16 planes.
+SMALL: Final = 2048  # Bytes of scratch memory that hardly ever matter.
 PLACE: Final = 12  # Bytes of struct uaccel_helium_place.
-FOURS: Final = ((1, 4), (2, 2), (4, 1))
-LOADS: Final = (1, 2, 4)
-RUN: Final = 0  # Instead of their number: each window is a run of bytes, read where it lies.
-BEYOND_RUNS: Final = 32  # How far behind the last plane is read then.
+FOURS: Final = ((1, 4), (2, 2), (4, 1))  # Shapes of four windows.
+LOADS: Final = (1, 2, 4)  # Loads for four windows.
+RUN: Final = 0  # Stands for the number of loads where each window is a run of bytes, read where it lies.
+BEYOND_RUNS: Final = 32  # Bytes that are read behind the last plane then.
+# Instructions, about: for eight windows, by loads for four; for each further part of them; for an output channel of a
+# region; for a plane with several output channels; and for a pixel that is put into a plane.
 PER_EIGHT: Final = {RUN: 33, 1: 36, 2: 32, 4: 36}
 PER_PART: Final = 20
 PER_CHANNEL: Final = 22
 PER_PLANE: Final = 45
-# Instructions, about: for eight windows, by loads for four; for each further part of them; for a result's channel of
-# a region; for a plane of several such; and for a pixel that is put into a plane.
 PER_PIXEL: Final = 0.5
-MOST_PARTS: Final = 7  # Of a window: loops are written for so many.
+MOST_PARTS: Final = 7  # Parts of a window for which the kernel has loops.
 
 Pair = tuple[int, int]
 
 
 @dataclass(frozen=True)
 class DepthwiseWindow:
-    """What one output pixel is made of, and how many there are."""
+    """Describes the window of an output pixel, and how many output pixels and channels there are.
+
+    A window of more than 16 taps is read in parts, each by a load: some of its rows, or some of its columns.
+    """
 
     kernel: Pair
     strides: Pair
@@ -52,13 +61,13 @@ class DepthwiseWindow:
 
     @property
     def is_run(self) -> bool:
-        """Of bytes in a row, one beside the next."""
+        """Says whether windows are runs of bytes, each one byte behind the one before."""
         one_row = self.kernel[0] == self.output[0] == 1
         return one_row and self.strides[1] == self.dilation[1] == 1 and self.kernel[1] <= VECTOR
 
     @cached_property
     def part(self) -> Pair:
-        """What a load takes: all of it, or some rows, or some columns."""
+        """Returns the rows and columns that a load takes: all, some rows or some columns, by the fewest parts."""
         height, width = self.kernel
         if height * width <= VECTOR:
             return self.kernel
@@ -73,12 +82,12 @@ class DepthwiseWindow:
         return self._count(self.part)
 
     def part_step(self, pitch: int) -> int:
-        """From part to part in a plane."""
+        """Returns the bytes from part to part in a plane."""
         rows, columns = (part * dilation for part, dilation in zip(self.part, self.dilation, strict=True))
         return rows * pitch if self.part[1] == self.kernel[1] else columns
 
     def beyond(self, pitch: int) -> int:
-        """How far behind its last byte the last part reaches."""
+        """Returns how many bytes behind the window the last part reaches, which may not be a whole one."""
         rows, columns = (
             -extent % part * dilation
             for extent, part, dilation in zip(self.kernel, self.part, self.dilation, strict=True)
@@ -86,7 +95,7 @@ class DepthwiseWindow:
         return rows * pitch + columns
 
     def under(self, outputs: Pair) -> Pair:
-        """How many rows and columns of the input are under so many windows."""
+        """Returns how many rows and columns of the input are under so many windows."""
         rows, columns = (
             (count - 1) * stride + (extent - 1) * dilation + 1
             for count, stride, extent, dilation in zip(outputs, self.strides, self.kernel, self.dilation, strict=True)
@@ -94,7 +103,7 @@ class DepthwiseWindow:
         return rows, columns
 
     def taps(self, pixel: Pair, pitch: int) -> list[int]:
-        """Where in a plane the bytes under the window of a pixel are, or its first part, row by row."""
+        """Returns where in a plane the bytes under a pixel's window are, or under its first part, row by row."""
         top, left = pixel[0] * self.strides[0], pixel[1] * self.strides[1]
         return [
             (top + ky * self.dilation[0]) * pitch + left + kx * self.dilation[1]
@@ -105,7 +114,10 @@ class DepthwiseWindow:
 
 @dataclass(frozen=True)
 class OutputRegion:
-    """A region of the output, cut into tiles of eight: four pixels, and four more beside or below them."""
+    """Describes a region of the output, cut into tiles of eight: four pixels, and four more beside or below them.
+
+    ``four`` is the shape of the first four, and ``second`` the step from these to the others.
+    """
 
     window: DepthwiseWindow
     region: Pair
@@ -126,13 +138,15 @@ class OutputRegion:
 
     @property
     def pixels(self) -> list[Pair]:
-        """The first four, in their order; where there are no four, some twice."""
+        """Lists the first four pixels; where there are fewer, the last one is repeated."""
         rows, columns = self.four
         found = [(y, x) for y in range(rows) for x in range(columns)]
         return [found[min(i, len(found) - 1)] for i in range(4)]
 
     def lanes(self, loads: int) -> list[list[int]] | None:
-        """Of each load for four windows, where its bytes come from; None where they are too many or too far."""
+        """Returns, for each load for four windows, where its bytes come from; None where that is impossible. The
+        windows of a load may touch 16 bytes at most, none too far. All loads need the same pattern, as they share their
+        weights. Windows of several parts take a load each."""
         if self.window.parts > 1 and loads < 4:
             return None
         share = 4 // loads
@@ -143,13 +157,13 @@ class OutputRegion:
         return groups if alike and fits else None
 
     def loads(self) -> int | None:
-        """How many loads four windows take."""
+        """Returns the fewest loads for four windows; None where there is no way."""
         if self.window.is_run:
             return RUN
         return next((loads for loads in LOADS if self.lanes(loads) is not None), None)
 
     def cost(self, loads: int) -> float:
-        """Instructions of a channel, about."""
+        """Estimates the instructions of a channel."""
         regions = -(-self.window.output[0] // self.region[0]) * -(-self.window.output[1] // self.region[1])
         times, parts = self.window.multiplier, self.window.parts
         per_eight = PER_EIGHT[loads] + (parts - 1) * PER_PART + 9 * (parts > 1)
@@ -157,7 +171,7 @@ class OutputRegion:
         return regions * (times * (self.tiles * per_eight + PER_CHANNEL) + per_plane)
 
     def scratch(self, channels: int) -> int:
-        """What the last part of a window reads behind the last plane is there, too."""
+        """Returns bytes for the tiles' places, the planes, and what is read behind the last plane."""
         height, width = self.plane
         if self.window.is_run:
             return height * width * min(channels, GROUP) + BEYOND_RUNS
@@ -177,7 +191,9 @@ def _cuts(window: DepthwiseWindow, regions: list[Pair]) -> Iterator[OutputRegion
 
 @lru_cache(maxsize=256)
 def best_cut(window: DepthwiseWindow, channels: int, limit: int, whole_only: bool) -> OutputRegion | None:
-    """The one that takes the fewest instructions within ``limit`` bytes of scratch, or the one of least scratch."""
+    """Searches the cut of fewest instructions within ``limit`` bytes of scratch memory, else the one nearest to it.
+    Tries every height of a region with a few widths; with ``whole_only`` the whole output is the region, as it must be
+    where the output replaces the input. A cut is excluded where the last of 16 planes lies beyond a store's offsets."""
     height, width = window.output
     widths = sorted({min(width, part) for part in (width, -(-width // 2), -(-width // 4), 32, 16, 8)})
     regions = [(height, width)] if whole_only else [(rows, part) for rows in range(1, height + 1) for part in widths]
@@ -194,10 +210,11 @@ def best_cut(window: DepthwiseWindow, channels: int, limit: int, whole_only: boo
 
 
 def _stream(channels: Channels, cut: OutputRegion, loads: int) -> NDArray[np.int32]:
-    """A row a channel: the weights of each window under a load, or of its parts, and the output stage's constants."""
+    """Packs a row a channel: a vector of weights for each window under a load, or each part, and the constants. A
+    window's weights stand at the lanes of its taps; all other lanes are zero."""
     constants = np.stack([channels.bias, channels.multiplier, -channels.right], axis=1)
     if loads == RUN:
-        last = np.zeros((1, VECTOR // 4 + 3), np.int64)  # read for nothing
+        last = np.zeros((1, VECTOR // 4 + 3), np.int64)  # A channel that is read ahead and not used.
         known = concat_words(vector_words(channels.weights, 1), constants)
         return np.concatenate([known, last.astype(np.int32)])
     (lanes, *_), count, window = cut.lanes(loads) or [[]], len(channels.bias), cut.window
@@ -216,13 +233,14 @@ def _stream(channels: Channels, cut: OutputRegion, loads: int) -> NDArray[np.int
 
 
 def _lies_over_itself(window: DepthwiseWindow, site: Site[Conv2dAttrs]) -> bool:
-    """Each channel of the output, over the input's."""
+    """Says whether each channel of the output may replace that of the input, once it is in a plane."""
     return window.multiplier == 1 and site.output.size <= site.operands[0].info.size
 
 
 @offers(DepthwiseConv2d, REQUIRES, float32=("fpu",), rank=110)
 def depthwise_conv2d(site: Site[Conv2dAttrs]) -> Kernel | None:
-    """Channels as planes, eight windows of one at a time."""
+    """Copies channels to planes and computes eight windows of one at a time. The output replaces the input where the
+    whole is one region and its planes take no more than the output saves."""
     attrs, data, weights = site.attrs, site.operands[0].info, site.operands[1].value
     kernel, results = weights.shape[:2], weights.shape[2]
     rows = weights.reshape(-1, results).T
@@ -232,7 +250,7 @@ def depthwise_conv2d(site: Site[Conv2dAttrs]) -> Kernel | None:
     batch, in_height, in_width, count = data.shape
     padding, strides, dilation, output = attrs.padding, attrs.strides, attrs.dilation, site.output.shape[1:3]
     if in_width == kernel[1] == output[1] == 1 and not padding[1]:
-        # one column is as good as one row
+        # One column is turned to one row.
         in_height, in_width, padding = in_width, in_height, (padding[1], padding[0])
         kernel, strides, dilation, output = (pair[::-1] for pair in (kernel, strides, dilation, output))
     window = DepthwiseWindow(_pair(kernel), _pair(strides), _pair(dilation), _pair(output), results // count)
@@ -264,7 +282,7 @@ def depthwise_conv2d(site: Site[Conv2dAttrs]) -> Kernel | None:
 
 @dataclass(frozen=True)
 class _Common:
-    """What kernels for all cuts have in common."""
+    """Holds what kernels for all cuts have in common, and makes the kernel for a cut."""
 
     window: DepthwiseWindow
     parameters: dict[str, ParameterValue]
@@ -299,7 +317,7 @@ class _Common:
         return helium_kernel("depthwise_conv2d", parameters, arguments, cut.scratch(data.shape[3]), behind=behind)
 
     def leaner(self, cut: OutputRegion) -> Iterator[tuple[Kernel, float]]:
-        """With half of the scratch memory, a quarter, and so on."""
+        """Yields kernels with half of the scratch memory, a quarter, and so on, and the instructions each adds."""
         data = self.shapes[0]
         count, least = data.shape[3], cut.scratch(data.shape[3])
         for part in (2, 4, 8, 16):
@@ -316,13 +334,13 @@ def _pair(values: Any) -> Pair:
 
 
 def _results(cut: OutputRegion, channels: int) -> tuple[int, ...]:
-    """Where the eight results go, of the first and the second four in turn."""
+    """Returns where the eight results go: those of the first and of the second four in turn."""
     pixels = [(y + dy, x + dx) for y, x in cut.pixels for dy, dx in ((0, 0), cut.second)]
     return tuple((y * cut.window.output[1] + x) * channels for y, x in pixels)
 
 
 def _lanes(cut: OutputRegion, loads: int) -> tuple[int, ...]:
-    """Of each load, filled up with where the first byte is."""
+    """Returns the lanes of each load, filled up with that of its first byte."""
     groups = cut.lanes(loads) or []
     filled = [lane for group in groups for lane in (*group, *[group[0]] * (VECTOR - len(group)))]
     return tuple(filled + [0] * (64 - len(filled)))

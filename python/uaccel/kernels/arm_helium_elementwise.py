@@ -1,4 +1,4 @@
-"""Sums, products, tables, dot products and floats by Helium."""
+"""Offers addition, multiplication, lookup tables, dot products and float layers for Arm Helium."""
 
 from __future__ import annotations
 
@@ -43,15 +43,16 @@ from uaccel.ops.operator import (
 )
 from uaccel.util.favour import Favour
 
-# Addition with Arm Helium.
+# Addition and subtraction. What the instructions compute is compared with TFLite's result for every value of an input,
+# so that cheaper forms are used where they give the same: a factor alone, or no correction of negative ties.
 
-INPUT_LIMIT: Final = 1 << 30  # On the common scale: below it sums do not wrap around.
-RAISED_LIMIT: Final = 1 << 31  # Of inputs, raised: what 32 bits hold.
+INPUT_LIMIT: Final = 1 << 30  # Inputs on the common scale are below it, so that their sum does not wrap around.
+RAISED_LIMIT: Final = 1 << 31  # Raised inputs are below it: they fit 32 bits.
 
 
 @offers(Add, REQUIRES, rank=100)
 def add(site: Site[AddAttrs]) -> Kernel | None:
-    """Eight elements at a time, of inputs of one shape."""
+    """Adds eight elements at a time, of inputs of one shape."""
     attrs, (first, second) = site.attrs, site.operands
     same = first.info == second.info == site.output and site.output.dtype == "int8"
     if not same or attrs.output_shift > 0 or attrs.output_multiplier < 0:
@@ -75,7 +76,7 @@ def subtract(site: Site[AddAttrs]) -> Kernel | None:
 
 
 def _sum(site: Site[AddAttrs], operator: IntegerOperator[AddAttrs], subtract: int) -> Kernel | None:
-    """Eight elements at a time, of inputs that broadcast."""
+    """Adds or subtracts eight elements at a time, of inputs that broadcast."""
     attrs, dtype = site.attrs, site.output.dtype
     zero_points = (attrs.zero_point1, attrs.zero_point2, attrs.output_zero_point)
     fits = dtype == "int8" or (dtype == "int16" and not any(zero_points))
@@ -86,7 +87,7 @@ def _sum(site: Site[AddAttrs], operator: IntegerOperator[AddAttrs], subtract: in
 def broadcasting(
     name: str, site: Site[Any], operator: IntegerOperator[Any], parameters: dict[str, ParameterValue]
 ) -> Kernel:
-    """A kernel of ``uaccel_binary_helium.h``: with the loops of the portable one, and in its places."""
+    """Makes a kernel of ``uaccel_binary_helium.h``, with the loops and in-place inputs of the portable one."""
     portable = operator.kernels(site)[0]
     (call,) = portable.calls
     loops = {field: call.parameters[field] for field in ("extents", "strides1", "strides2")}
@@ -96,7 +97,7 @@ def broadcasting(
 
 
 def _parameters(site: Site[AddAttrs]) -> dict[str, ParameterValue] | None:
-    """What both kernels share; None where they would not be exact."""
+    """Returns the parameters that both kernels share; None where they would not be exact."""
     attrs, dtype = site.attrs, site.output.dtype
     low, high = limits(dtype)
     values = np.arange(low, high + 1, dtype=np.int64)
@@ -115,7 +116,9 @@ def _parameters(site: Site[AddAttrs]) -> dict[str, ParameterValue] | None:
 
 
 def _input(values: Array, left: int, zero_point: int, multiplier: int, shift: int) -> dict[str, ParameterValue] | None:
-    """The fields of ``struct uaccel_add_helium_input``; None where it would not be exact for one of the values."""
+    """Returns the fields of ``struct uaccel_add_helium_input``; None where it would not be exact for some value.
+    ``linear`` where the exact result is the value times one factor. ``sign`` where rounding halves upwards would be
+    wrong for some value: then -1 is added to what is negative before the shift, which costs instructions."""
     factor = 1 << (left + max(0, shift))
     raised, right = values * factor, max(0, -shift)
     if np.abs(raised).max() >= RAISED_LIMIT or multiplier < 0:
@@ -144,16 +147,16 @@ def _fields(
 
 
 def _rounded_up(values: Array, right: int) -> Array:
-    """Shifted right, halves upwards."""
+    """Shifts right and rounds halves upwards."""
     return (values + ((1 << right) >> 1)) >> right
 
 
-# Multiplication with Arm Helium.
+# Multiplication.
 
 
 @offers(Mul, REQUIRES, rank=100)
 def mul(site: Site[MulAttrs]) -> Kernel | None:
-    """Eight elements at a time, of inputs that broadcast."""
+    """Multiplies eight elements at a time, of inputs that broadcast."""
     attrs, dtype = site.attrs, site.output.dtype
     if not fits(site) or attrs.shift > 0:
         return None
@@ -167,14 +170,14 @@ def mul(site: Site[MulAttrs]) -> Kernel | None:
 
 
 def fits(site: Site[MulAttrs]) -> bool:
-    """Whether differences from the zero points fit 16 bits, and products 31."""
+    """Says whether differences from the zero points fit 16 bits, so that products fit 32."""
     attrs = site.attrs
     zero_points = (attrs.zero_point1, attrs.zero_point2, attrs.output_zero_point)
     small = all(-128 <= zero_point <= 127 for zero_point in zero_points)
     return (site.output.dtype == "int8" and small) or (site.output.dtype == "int16" and not any(zero_points))
 
 
-# Tables of functions with Arm Helium.
+# Lookup tables of functions.
 
 
 @offers(Lookup, REQUIRES, rank=100)
@@ -184,11 +187,11 @@ def lookup(site: Site[LookupAttrs]) -> Kernel:
     return replace(portable, family="arm_helium", calls=(own,), requires=REQUIRES)
 
 
-# Dot products with Arm Helium, and the layers that begin with them.
+# Dot products, and the layers that begin with them.
 
 
 def _pack(rows: NDArray[np.int8]) -> NDArray[np.int32]:
-    """Vector by vector, those of all rows."""
+    """Packs up to eight rows: vector by vector, in each the bytes of all rows."""
     vectors = pad_axis(rows, 0, ROWS).reshape(ROWS, -1, VECTOR).transpose(1, 0, 2)
     return np.ascontiguousarray(vectors).reshape(-1).view(np.int32)
 
@@ -196,7 +199,7 @@ def _pack(rows: NDArray[np.int8]) -> NDArray[np.int32]:
 offer_dots(Dots("arm_helium", "helium", REQUIRES, VECTOR, _pack, element=1, rank=110))
 
 
-# Layers of floats with Arm Helium: a vector is four output channels, so that every sum keeps its order.
+# Float layers: a vector is four output channels, so that every sum is added up in the portable kernel's order.
 
 FLOAT_REQUIRES: Final = ("helium", "fpu")
 
@@ -224,7 +227,7 @@ def fully_connected(site: Site[FloatSumAttrs]) -> Kernel | None:
 
 
 def _with_helium(kernel: Kernel | None) -> Kernel | None:
-    """The same call of the function whose sums Helium adds up."""
+    """Returns the same call of the function for Helium."""
     if kernel is None:
         return None
     (call,) = kernel.calls

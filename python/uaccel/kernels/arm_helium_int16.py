@@ -1,4 +1,4 @@
-"""Layers with weights of int16 activations, with Arm Helium."""
+"""Offers layers with weights on int16 activations for Arm Helium: convolutions, rows and depthwise ones."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def _kernel(
 
 @offers(Conv2d, REQUIRES, rank=110)
 def conv2d(site: Site[Conv2dAttrs]) -> Kernel | None:
-    """Two pixels at a time; four channels over them. A call for each group."""
+    """Computes two pixels at a time, four channels over them. A call for each group."""
     if site.attrs.groups > 1:
         return conv_forms.by_groups(site, conv2d)
     weights = site.operands[1].value
@@ -72,7 +72,7 @@ def transpose_conv2d(site: Site[TransposeConv2dAttrs]) -> Kernel | None:
 
 @offers(FullyConnected, REQUIRES, rank=120)
 def fully_connected(site: Site[FullyConnectedAttrs]) -> Kernel | None:
-    """Eight units at a time; several rows are the pixels of a pointwise convolution."""
+    """Computes eight units at a time; several rows are the pixels of a pointwise convolution."""
     weights = site.operands[1].value
     stage = conv_forms.wide_stage_of(site, weights)
     if stage is None:
@@ -103,12 +103,13 @@ def _convolution(site: Site[Any], weights: Array, stage: conv_forms.WideStage, p
 
 
 def _whole(count: int) -> int:
-    """Elements of whole vectors."""
+    """Rounds a number of elements up to whole vectors."""
     return -(-count // VECTOR) * VECTOR
 
 
 def run_stream(weights: Array, stage: conv_forms.WideStage, block: int) -> NDArray[np.int32]:
-    """Of each ``block`` channels: biases, of each eight inputs the weights channel by channel, multipliers, shifts."""
+    """Packs each ``block`` channels: biases, the weights of each eight inputs by channel, multipliers, shifts. Shifts
+    are negated: a vector shift to the right is one by a negative number to the left."""
     rows = pad_axis(pad_axis(weights, 0, block), 1, VECTOR)
     stage = stage.filled(len(rows))
     vectors = rows.reshape(-1, block, rows.shape[1] // VECTOR, VECTOR).transpose(0, 2, 1, 3)
@@ -117,13 +118,13 @@ def run_stream(weights: Array, stage: conv_forms.WideStage, block: int) -> NDArr
 
 
 def _words(weights: Array) -> NDArray[np.int64]:
-    """A row a block."""
+    """Returns the weights' bytes as words, a row a block."""
     return np.ascontiguousarray(weights).reshape(len(weights), -1).view("<i4").astype(np.int64)
 
 
 @offers(DepthwiseConv2d, REQUIRES, rank=120)
 def depthwise_conv2d(site: Site[Conv2dAttrs]) -> Kernel | None:
-    """Eight channels at a time."""
+    """Computes eight channels at a time, whose constants come even ones first, as the products do."""
     weights = site.operands[1].value
     channels = weights.shape[2]
     rows = weights.reshape(-1, channels).T

@@ -1,4 +1,7 @@
-"""Kernels for both Arm extensions: pools, sums, int16 matrix products, half-precision weights."""
+"""Offers what Helium and the DSP extension compute alike: pools, sums and means, int16 matrix products.
+
+Also offers, for any CPU, float layers whose half-precision weights are stored as float32 where speed is favoured.
+"""
 
 from __future__ import annotations
 
@@ -15,12 +18,12 @@ from uaccel.ops.pool import AveragePool2d, MaxPool2d, PoolAttrs, pool_kernel
 from uaccel.ops.reduce import ReduceMean, ReduceSum, ReduceSumAttrs, loop_parameters, reduced_elements
 from uaccel.util.favour import Favour
 
-# Pools for Arm Helium and for Arm's DSP extension.
+# Pools: the portable call with another function, where that is exact.
 
 HELIUM: Final = ("helium",)
 DSP: Final = ("dsp",)
-LARGEST_ROW: Final = 255  # Bytes whose sum fits 16 bits.
-LEAST_CHANNELS: Final = 4  # Of the DSP extension's kernels, which take four at a time, the last ones over again.
+LARGEST_ROW: Final = 255  # Bytes of a window's row, whose sum fits 16 bits: 255 * 128 < 2**15.
+LEAST_CHANNELS: Final = 4  # The DSP extension's kernels take four at a time; the last four may overlap those before.
 
 
 @offers(AveragePool2d, HELIUM, rank=100)
@@ -60,14 +63,14 @@ def _kernel(what: str, requires: tuple[str, ...], site: Site[PoolAttrs]) -> Kern
     return replace(portable, family=f"arm_{feature}", calls=(call,), requires=requires)
 
 
-# Sums and means for Arm Helium and for Arm's DSP extension.
+# Sums and means: the portable call with another function, where what is added up lies row by row.
 
-# The DSP extension's kernel takes four at a time, the last ones over again.
+# Elements of a row. The DSP extension's kernel takes four at a time; the last four may overlap those before.
 LEAST_NEIGHBOURS: Final = {"helium": 1, "dsp": 4}
 
 
 def _sum(site: Site[ReduceSumAttrs], operator: type[ReduceMean] | type[ReduceSum], feature: str) -> Kernel | None:
-    """Where what is added up lies row by row, as pixels do."""
+    """Makes the kernel where what is added up lies row by row, as pixels do, and rounding is TFLite's; else None."""
     shape, attrs = site.operands[0].info.shape, site.attrs
     loops = loop_parameters(shape, attrs.axes)
     rows = loops["reduced_inner"] == loops["inner"] == 1 and loops["middle"] >= LEAST_NEIGHBOURS[feature]
@@ -101,14 +104,15 @@ def sum_dsp(site: Site[ReduceSumAttrs]) -> Kernel | None:
     return _sum(site, ReduceSum, "dsp")
 
 
-# Matrix products of int16, four columns of the right side at a time.
+# Matrix products of int16: four columns of the right side are packed at run time, then every row meets them.
 
-COLUMNS: Final = 4  # At a time.
-ELEMENT: Final = 2  # Bytes.
+COLUMNS: Final = 4  # Columns at a time.
+ELEMENT: Final = 2  # Bytes of an element.
 
 
 def _offer(family: str, suffix: str, requires: tuple[str, ...], unit: int, rank: int, *, filled: bool = False) -> None:
-    """Of a family whose columns are packed by so many elements; ``filled``: rows must have whole units, too."""
+    """Registers a family's kernel, which packs columns by ``unit`` elements; ``filled``: rows have whole units, too.
+    Scratch memory holds the four packed columns and a copy of a row."""
 
     @offers(BatchMatmul, requires or EMBEDDED, rank=rank)
     def matmul16(site: Site[BatchMatmulAttrs]) -> Kernel | None:
@@ -143,7 +147,8 @@ _offer("arm_dsp", "dsp", ("dsp",), 2, 260, filled=True)
 _offer("blocked", "blocked", (), 1, 400)
 
 
-# Weights of half precision that are stored as floats, where speed is favoured: no kernel widens them.
+# Float layers with weights of half precision that are stored as float32 where speed is favoured: nothing widens them
+# at run time.
 
 
 @offers(Conv2dFloat, (), favour=Favour.speed, rank=400)

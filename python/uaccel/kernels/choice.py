@@ -1,4 +1,8 @@
-"""Which kernel is taken: candidates, their costs, and what was measured."""
+"""Picks one of several kernels for a layer: by shipped cost estimates, or by records of measurements.
+
+Wherever a layer can be computed in several ways, the compiler asks a `Selector`. `Estimated` decides by ``costs.json``,
+`RecordsSelector` by what ``uaccel tune`` measured, and `RankedSelector` enumerates what is worth measuring.
+"""
 
 from __future__ import annotations
 
@@ -16,13 +20,16 @@ from uaccel.ops.operator import Computable, Constant, Kernel, Site
 from uaccel.util.favour import Favour
 from uaccel.util.files import parse_json, write_atomically
 
-# Which of several ways to compute a layer is taken, and why.
+# A choice: the options at a site (one call of an operator), who picks among them, and what was picked.
 
 
 @dataclass(frozen=True)
 class Option:
-    """One way: its name among those of the site, the C functions that it calls, bytes of its constants, and how many
-    products it computes for each of the operator's. ``planned`` works out what its own planner says that it takes."""
+    """Describes one way: its name among those of the site, the C functions that it calls, bytes of its constants.
+
+    ``effort``: how many products it computes for each of the operator's. ``planned`` gives the cost by the option's
+    own planner.
+    """
 
     label: str
     functions: tuple[str, ...] = ()
@@ -33,7 +40,7 @@ class Option:
 
 @dataclass(frozen=True)
 class Work:
-    """How much there is to do at a site."""
+    """States how much there is to do at a site."""
 
     macs: int
     outputs: int
@@ -41,7 +48,7 @@ class Work:
 
 @dataclass(frozen=True)
 class Choice:
-    """What was picked at a site. Sites with the same words cost the same on the same CPU."""
+    """Records what was picked at a site. Sites with the same words cost the same on the same CPU."""
 
     site: str
     options: tuple[str, ...]
@@ -57,7 +64,7 @@ class Selector(Protocol):
 
 @dataclass(frozen=True)
 class Turn:
-    """The option of this number everywhere, or the last one where there are fewer: for measuring them all."""
+    """Picks the option of this number everywhere, or the last one where there are fewer: for measuring them all."""
 
     number: int
 
@@ -72,7 +79,7 @@ def pick(selector: Selector, site: str, options: Sequence[Option], work: Work) -
 
 
 def kernel_options(kernels: Sequence[Kernel]) -> list[Option]:
-    """Kernels by the functions that they call; those that call the same are numbered."""
+    """Makes an option of each kernel, named by its functions; kernels that call the same functions are numbered."""
     options: list[Option] = []
     for kernel in kernels:
         functions = tuple(dict.fromkeys(call.function for call in kernel.calls))
@@ -85,10 +92,8 @@ def kernel_options(kernels: Sequence[Kernel]) -> list[Option]:
 
 
 def site_words(operator: Computable, site: Site[Any]) -> str:
-    """What an operator's call costs depends on: attributes and types, and which operands are constants.
-
-    What an attribute is by default goes without saying: records stay good when operators get more attributes.
-    """
+    """Describes a call by all that its cost depends on: attributes, types, and which operands are constants. Attributes
+    of their default value are left out, so that records stay valid when operators get more attributes."""
     values = asdict(site.attrs)
     usual = {attribute.name: attribute.default for attribute in fields(site.attrs)}
     attributes = ", ".join(f"{name}={_word(value)}" for name, value in values.items() if value != usual[name])
@@ -100,37 +105,37 @@ def _word(value: Any) -> str:
     return "x".join(map(str, value)) if isinstance(value, tuple) else str(value)
 
 
-# What a kernel is expected to take, from measurements of others of its shape: the choice without records.
+# Estimates: the choice without records. A kernel's cost is linear in its work,
 #
-# ``costs.json`` beside this module holds, for each CPU that was measured and each kernel function, what one
-# multiply-accumulate, one output and one call take: in instructions (``cpus``), and where the core's timings are known
-# in
-# estimated cycles (``cycles``). ``code`` has the bytes of each function and of those that it calls.
-# ``scripts/fit_costs.py`` makes it.
+#     mac * multiply-accumulates * effort + output * outputs + call
+#
+# with coefficients fitted to measurements of its C function. ``costs.json`` beside this module holds them for each CPU
+# that was measured: in instructions (``cpus``), and for cores of known timings in estimated cycles (``cycles``).
+# ``code`` has the bytes of each function and of those that it calls. ``scripts/fit_costs.py`` makes the file.
 
 Coefficients = Mapping[str, float]  # ``mac``, ``output``, ``call``.
-# Which CPU speaks for others with a feature; the last resort is one that has none of them.
+# The measured CPU that stands for others with a feature, the first that fits; ``PLAIN`` for CPUs with none of them.
 MEASURED: Final = (("helium", "cortex-m55"), ("dsp", "cortex-m4"), ("rvv", "rv32imacv"), ("rv32", "rv32imac"))
 PLAIN: Final = "cortex-m3"
 COSTS: Final = Path(__file__).with_name("costs.json")
 INSTRUCTIONS: Final = "instructions"
 CYCLES: Final = "estimated cycles"
-TIMED: Final = "cortex-m"  # Begins the names of cores that are chosen for by cycles.
-SLOWER: Final = 2  # How many times the fastest kernel's estimate a smaller one may take.
-# Ends the names of kernels that round in single precision: the last step differs, not the loops that take the time.
+TIMED: Final = "cortex-m"  # Begins the names of cores for which estimates are in cycles.
+SLOWER: Final = 2  # A kernel that is chosen for its size takes at most so many times the fastest kernel's estimate.
+# Ends the names of kernels that round in single precision. Only their last step differs: estimates ignore it.
 SINGLE: Final = "_float32"
 
 
 @lru_cache(maxsize=1)
 def shipped_costs() -> Mapping[str, Mapping[str, Mapping[str, Coefficients]]]:
-    """By unit, CPU and function."""
+    """Reads the coefficients of ``costs.json``, by unit, CPU and function."""
     stored = json.loads(COSTS.read_text(encoding="utf-8"))
     return {INSTRUCTIONS: stored["cpus"], CYCLES: stored["cycles"]}
 
 
 @lru_cache(maxsize=1)
 def shipped_code() -> Mapping[str, Mapping[str, Mapping[str, int]]]:
-    """By CPU, function and symbol."""
+    """Reads the bytes of code, by CPU, function and symbol."""
     stored: dict[str, Any] = json.loads(COSTS.read_text(encoding="utf-8"))
     code: Mapping[str, Mapping[str, Mapping[str, int]]] = stored["code"]
     return code
@@ -138,7 +143,7 @@ def shipped_code() -> Mapping[str, Mapping[str, Mapping[str, int]]]:
 
 @dataclass(frozen=True)
 class Estimated:
-    """The cheapest by estimate, or the first option where there is one without."""
+    """Picks the cheapest by estimate, or the first option (of the lowest rank) where any has no estimate."""
 
     costs: Mapping[str, Coefficients] = field(default_factory=dict)
     unit: str = INSTRUCTIONS
@@ -148,7 +153,7 @@ class Estimated:
 
     @classmethod
     def on(cls, target: Target, unit: str = "", favour: Favour = Favour.balanced) -> Estimated:
-        """In ``unit``, or in cycles where the core's are known."""
+        """Makes the selector for a CPU: in ``unit``, else in cycles where the core's are known, else instructions."""
         kin = next((cpu for feature, cpu in MEASURED if feature in target.features), PLAIN)
         for wanted in (unit,) if unit else (CYCLES, INSTRUCTIONS) if target.cpu.startswith(TIMED) else (INSTRUCTIONS,):
             costs = shipped_costs()[wanted]
@@ -168,7 +173,7 @@ class Estimated:
         return best, f"about {estimates[best]:,.0f} {self.unit}"
 
     def of(self, option: Option, work: Work) -> float | None:
-        """In the unit; None where a function was never measured."""
+        """Estimates an option's cost in the unit; None where a function was never measured."""
         functions = [function.removesuffix(SINGLE) for function in option.functions]
         if not functions or any(function not in self.costs for function in functions):
             return None
@@ -178,7 +183,8 @@ class Estimated:
 
 
 def smallest(options: Sequence[Option], estimates: Sequence[float | None]) -> tuple[int, str]:
-    """The fewest bytes of constants among those that are known to be not much slower than the fastest."""
+    """Picks the fewest bytes of constants among options of at most ``SLOWER`` times the fastest estimate. Where some
+    have no estimate, the fastest is not known: then only options smaller than the first are considered."""
     known = {number: estimate for number, estimate in enumerate(estimates) if estimate is not None}
     bound = SLOWER * min(known.values(), default=0)
     small = [number for number, estimate in known.items() if estimate <= bound]
@@ -190,25 +196,25 @@ def smallest(options: Sequence[Option], estimates: Sequence[float | None]) -> tu
     return best, f"{options[best].flash:,} bytes of constants"
 
 
-# What was measured, by CPU and site: a JSON file that people commit, and the choice of the cheapest by it.
+# Tuning records: costs that ``uaccel tune`` measured, by site, in a JSON file; and the choice of the cheapest by them.
 
 FORMAT: Final = 1
-# Of a site's options, by label: of the CPU in the unit of the records, and cycles of an accelerator.
+# A site's costs by the label of the option: in the unit of the records for the CPU, in cycles for an accelerator.
 Costs = Mapping[str, int]
 
 
 @dataclass(frozen=True)
 class Records:
-    """``cpu`` is the one that they were measured on."""
+    """Holds measured costs by site; ``cpu`` is the one that they were measured on."""
 
     cpu: str
     sites: Mapping[str, Costs] = field(default_factory=dict)
     unit: str = ""  # What the costs count; empty where nothing was measured yet.
-    # Of the same sites where the costs count something else.
+    # Instructions of the same sites, where the costs count something else.
     instructions: Mapping[str, Costs] = field(default_factory=dict)
 
     def counted(self) -> Records:
-        """In instructions, as far as they are known."""
+        """Returns the records in instructions, as far as these are known."""
         return self if self.unit in (INSTRUCTIONS, "") else Records(self.cpu, self.instructions, INSTRUCTIONS)
 
     def with_site(self, site: str, costs: Costs, instructions: Costs | None = None) -> Records:
@@ -219,7 +225,7 @@ class Records:
         return replace(known, instructions=counted)
 
     def merged(self, newer: Records) -> Records:
-        """Both, and of what both know the newer."""
+        """Joins both records; the newer cost counts where both have one."""
         if self.unit and newer.unit and self.unit != newer.unit:
             raise UaccelError(f"the records count {self.unit}, and this board {newer.unit}: say another file with -o")
         merged = replace(self, unit=newer.unit or self.unit)
@@ -230,8 +236,11 @@ class Records:
 
 @dataclass(frozen=True)
 class RecordsSelector:
-    """The cheapest by the records. They need not know every option, since what promises little is not measured; but
-    where they do not know the one that ``otherwise`` would take, that decides."""
+    """Picks the cheapest by the records.
+
+    Options that promise little are never measured, so a missing one is taken to be dearer. But where the option that
+    ``otherwise`` would pick is missing, the records say nothing of the best candidate, and ``otherwise`` decides.
+    """
 
     records: Records
     otherwise: Selector = field(default_factory=Estimated)
@@ -252,7 +261,7 @@ class RecordsSelector:
 
 
 def write_records(path: Path, records: Records) -> None:
-    """Sorted, so that two measurements of the same give the same bytes."""
+    """Writes the file with sorted keys, so that equal records give equal bytes."""
     content = {"format": FORMAT, "cpu": records.cpu, "unit": records.unit, "sites": records.sites}
     content |= {"instructions": records.instructions} if records.instructions else {}
     text = json.dumps(content, indent=1, sort_keys=True) + "\n"
@@ -264,7 +273,7 @@ def write_records(path: Path, records: Records) -> None:
 
 
 def read_records(path: Path, cpu: str) -> Records:
-    """Refused where they were measured on another CPU: they would choose badly, and nobody would notice."""
+    """Reads a file of records; an error where they were measured on another CPU, for which they would mislead."""
     content = _content(path)
     sites = content["sites"]
     if content["cpu"] != cpu:
@@ -303,18 +312,18 @@ def _is_cost(value: Any) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and value >= 0
 
 
-# Which options of a site are worth measuring, and in which order: by what each is expected to take.
+# The order in which ``uaccel tune`` measures a site's options: by what each is expected to cost.
 
-# By a site and the labels of its options: those that are worth measuring, the most promising first.
+# By a site and the labels of its options: the labels that are worth measuring, the most promising first.
 Asked = dict[tuple[str, tuple[str, ...]], tuple[str, ...]]
 
 
 @dataclass(frozen=True)
 class RankedSelector:
-    """Takes the option of rank ``number`` at each site, or the most promising one where fewer are worth measuring.
+    """Picks the option of rank ``number`` at each site, or the most promising one where fewer are worth measuring.
 
-    ``most``: so many are, of those whose cost is known by estimate; None for all. Those without an estimate all are.
-    Of what a planner varies, only what it says to be better is.
+    ``most`` limits the options with an estimate that are measured; None for all. Options without an estimate always
+    are. A variant of an accelerator's plan is measured only where its planner expects it to be better.
     """
 
     estimated: Estimated
@@ -334,17 +343,15 @@ class RankedSelector:
         return first, why
 
     def worth(self, choice: Choice) -> tuple[str, ...]:
-        """Of a choice that was made by this, in the order of rank; without a choice the one option."""
+        """Returns the labels worth measuring at a choice's site, in order; where there was no choice the one option."""
         return self.asked.get((choice.site, choice.options), choice.options)
 
     def _estimate(self, option: Option, work: Work) -> float | None:
         return self.estimated.of(option, work) if option.planned is None else option.planned()
 
     def _order(self, first: int, estimates: Sequence[float | None]) -> list[int]:
-        """What would be taken unmeasured, then what nobody can estimate, then the others by estimate.
-
-        Where bytes count, a slow option may be the one to take: then all are worth it.
-        """
+        """Orders options: the one taken without measurements, then those without an estimate, then by estimate. Where
+        size is favoured a slow option may be the one to take, so ``most`` does not apply."""
         others = [number for number in range(len(estimates)) if number != first]
         unknown = [number for number in others if estimates[number] is None]
         known = sorted((n for n in others if estimates[n] is not None), key=lambda n: (estimates[n] or 0.0, n))
@@ -353,12 +360,12 @@ class RankedSelector:
         return [first, *unknown, *known]
 
 
-# How layers are computed on a board: by which kernels, and who picks among them.
+# The policy for a board: the CPU's features, and the selector that picks among its kernels.
 
 
 @dataclass(frozen=True)
 class Selection:
-    """The CPU that kernels are for, who picks among those that it can run, and what that favours."""
+    """Joins the CPU that kernels are for, the selector that picks among them, and what is favoured."""
 
     target: Target = PORTABLE
     selector: Selector = field(default_factory=Estimated)
@@ -366,7 +373,7 @@ class Selection:
 
     @classmethod
     def on(cls, target: Target, favour: Favour = Favour.balanced) -> Selection:
-        """By what was measured of other layers, on this CPU or one like it."""
+        """Makes a selection by the shipped estimates for this CPU or one like it."""
         return cls(target, Estimated.on(target, favour=favour), favour)
 
 
@@ -374,7 +381,7 @@ ANY_CPU: Final = Selection()  # Kernels for any CPU.
 
 
 def selection_for(board: Board, records: Path | None = None, favour: Favour = Favour.balanced) -> Selection:
-    """By what was measured where ``records`` are given, else by estimates."""
+    """Makes the selection for a board: by measurements where ``records`` are given, else by estimates."""
     target = target_of(board)
     if records is None:
         return Selection.on(target, favour)

@@ -1,4 +1,8 @@
-"""Layers that become ordinary convolutions, and the int16 output stage."""
+"""Rewrites layers as ordinary convolutions, so that one family of kernels serves them all; and the int16 output stage.
+
+One channel to several, fully connected rows, transposed convolutions (by the phases of their strides) and groups all
+become convolutions here, or several of them. The last section computes what kernels of int16 activations share.
+"""
 
 from __future__ import annotations
 
@@ -17,11 +21,11 @@ from uaccel.ops.exact import TFLITE, rounding_of
 from uaccel.ops.matmul import FullyConnectedAttrs
 from uaccel.ops.operator import Argument, Input, Kernel, KernelCall, Operand, Output, ParameterValue, Site, same, sides
 
-# Layers that are convolutions by another name, so that one family of kernels serves them all.
+# Layers that are single convolutions by another name.
 
 
 def as_convolution(site: Site[Conv2dAttrs]) -> Site[Conv2dAttrs] | None:
-    """A depthwise convolution of one channel to several: every channel of the result reads every one of the input."""
+    """Rewrites a depthwise convolution of one input channel, which all output channels read; None of several."""
     weights = site.operands[1].value
     if site.operands[0].info.shape[3] != 1:
         return None
@@ -35,7 +39,7 @@ def as_convolution(site: Site[Conv2dAttrs]) -> Site[Conv2dAttrs] | None:
 
 
 def column_as_row(site: Site[Conv2dAttrs]) -> Site[Conv2dAttrs]:
-    """A convolution of an image of one column as that of one row; any other as it is."""
+    """Rewrites a convolution of an image of one column as that of one row; any other stays as it is."""
     (data, kernels, *constants), attrs, output = site.operands, site.attrs, site.output
     top, left, bottom, right = attrs.padding
     if not data.info.shape[2] == kernels.info.shape[2] == output.shape[2] == 1 or left or right:
@@ -55,7 +59,7 @@ def _turned(shape: tuple[int, ...]) -> tuple[int, ...]:
 
 
 def rows_as_pixels(site: Site[FullyConnectedAttrs]) -> Site[Conv2dAttrs]:
-    """A fully connected layer as a pointwise convolution of an image of one row."""
+    """Rewrites a fully connected layer as a pointwise convolution of an image of one row."""
     (rows, depth), weights, attrs = site.operands[0].info.shape, site.operands[1], site.attrs
     kernels = weights.value[:, np.newaxis, np.newaxis]
     data = replace(site.operands[0].info, shape=(1, 1, rows, depth))
@@ -68,7 +72,7 @@ def rows_as_pixels(site: Site[FullyConnectedAttrs]) -> Site[Conv2dAttrs]:
 
 
 def of_group(site: Site[Conv2dAttrs], group: int) -> Site[Conv2dAttrs]:
-    """One group of a convolution; its input and output keep the channels of all."""
+    """Returns one group of a convolution, as the convolution of its own channels alone."""
     into = site.operands[1].info.shape[3]
     count = site.operands[1].info.shape[0] // site.attrs.groups
     own = slice(group * count, (group + 1) * count)
@@ -83,25 +87,31 @@ def of_group(site: Site[Conv2dAttrs], group: int) -> Site[Conv2dAttrs]:
 
 
 def _rows(operand: Operand, rows: slice) -> Operand:
-    """Of a constant with a row a channel, or one for all."""
+    """Takes rows of a constant that has one a channel; one that serves all channels stays as it is."""
     if operand.info.shape[:1] == (1,):
         return operand
     value = np.ascontiguousarray(operand.value[rows])
     return Operand(replace(operand.info, shape=value.shape), value)
 
 
-# A transposed convolution as ordinary ones: of each phase of its strides, one whose results lie apart.
+# A transposed convolution as ordinary ones of stride 1, whose results lie apart: one for each phase of its strides.
+#
+# Along an axis, output o is the sum over all inputs i and window entries k with i * stride + k = o + padding. A phase
+# has the outputs first + stride * n. Let first + padding = offset * stride + entry: then k = entry + stride * j and
+# i = n + offset - j for j from 0. That is an ordinary convolution by every stride-th entry, in reverse. It takes
+# ``reached`` = ceil((kernel - entry) / stride) entries, and the window at n begins at input n - (reached - 1 - offset).
+# A phase that no entry reaches has its biases alone: one weight of zero stands in.
 
-MOST_CALLS: Final = 64  # A phase is a call with constants of its own.
+MOST_CALLS: Final = 64  # Each phase is a call with constants of its own, which take flash.
 
 Maker = Callable[[Site[Conv2dAttrs]], "Kernel | None"]
 
 
 @dataclass(frozen=True)
 class StridedConv(Site[Conv2dAttrs]):
-    """A convolution whose results lie apart: so many elements from the one to the next, and from row to row.
+    """Describes a convolution whose results lie apart: ``pixel`` elements from one to the next, ``row`` between rows.
 
-    ``given``: the same of the input's pixels, where they have more channels than it reads.
+    ``given``: elements from pixel to pixel of the input, where they have more channels than the convolution reads.
     """
 
     pixel: int = 0
@@ -114,13 +124,13 @@ def is_dense(site: Site[Any]) -> bool:
 
 
 def is_pointwise(site: Site[Conv2dAttrs]) -> bool:
-    """Whether the input is one row for each pixel, and so is the output."""
+    """Says whether each output pixel reads the input pixel in its place alone, and pixels lie side by side."""
     attrs, (height, width) = site.attrs, site.operands[1].info.shape[1:3]
     return height == width == 1 and attrs.strides == (1, 1) and not any(attrs.padding) and is_dense(site)
 
 
 def output_steps(site: Site[Any]) -> tuple[int, int]:
-    """Elements from pixel to pixel of the result, and from row to row."""
+    """Returns the elements from pixel to pixel of the result, and from row to row."""
     if isinstance(site, StridedConv):
         return site.pixel, site.row
     width, channels = site.output.shape[2:]
@@ -128,12 +138,12 @@ def output_steps(site: Site[Any]) -> tuple[int, int]:
 
 
 def input_step(site: Site[Any]) -> int:
-    """Elements from pixel to pixel of the input."""
+    """Returns the elements from pixel to pixel of the input."""
     return (site.given if isinstance(site, StridedConv) else 0) or site.operands[0].info.shape[3]
 
 
 def windows_of(site: Site[Conv2dAttrs]) -> dict[str, int]:
-    """The fields of ``struct uaccel_conv2d_blocked`` but for the output stage's."""
+    """Returns the fields of ``struct uaccel_conv2d_blocked`` but for the output stage's."""
     height, width, depth = site.operands[1].info.shape[1:]
     out_pixel, out_row = output_steps(site)
     in_pixel, item = input_step(site), site.operands[0].info.itemsize
@@ -148,10 +158,10 @@ def windows_of(site: Site[Conv2dAttrs]) -> dict[str, int]:
 
 @dataclass(frozen=True)
 class Taps:
-    """What of a window reaches the output positions ``first``, ``first + stride`` and so on, along one axis.
+    """Describes a phase along one axis: the outputs ``first``, ``first + stride`` and so on, ``count`` of them.
 
-    Position number i reads the input from ``i - before + behind`` on, and the window's entries ``entries``, last ones
-    first.
+    Position number i reads the input from ``i - before + behind`` on, by the window's ``entries`` in reverse.
+    ``before`` is padding; where ``behind`` is not 0, the phase skips so many inputs instead.
     """
 
     first: int
@@ -173,7 +183,7 @@ def taps_of(first: int, size: int, kernel: int, stride: int, padding: int) -> Ta
 
 @dataclass(frozen=True)
 class Phase:
-    """The convolution of the first image, and how many elements of the input and of the output lie before its own."""
+    """Joins the convolution of the first image with the elements of input and output that lie before its own."""
 
     site: StridedConv
     source: int
@@ -181,7 +191,8 @@ class Phase:
 
 
 def phases(site: Site[TransposeConv2dAttrs]) -> list[Phase] | None:
-    """None where the input would have to begin behind the first column, or behind the last row."""
+    """Splits a transposed convolution into phases; None where one would have to skip columns, or all rows. Rows are
+    skipped by a later start, but a convolution that skips columns would need rows of another pitch."""
     attrs, kernel = site.attrs, site.operands[1].info.shape[1:3]
     height, width, depth = site.operands[0].info.shape[1:]
     by_axis = [
@@ -229,7 +240,7 @@ def _phase(site: Site[TransposeConv2dAttrs], rows: Taps, columns: Taps) -> Strid
 
 
 def by_phases(site: Site[TransposeConv2dAttrs], make: Maker) -> Kernel | None:
-    """All of them for all images, each by the convolution's kernel."""
+    """Computes a transposed convolution by its phases, for each image, each by the kernel that ``make`` gives."""
     found, (batch, *shape) = phases(site), site.output.shape
     if found is None or len(found) * batch > MOST_CALLS:
         return None
@@ -251,7 +262,7 @@ def by_phases(site: Site[TransposeConv2dAttrs], make: Maker) -> Kernel | None:
 
 
 def moved(call: KernelCall, source: int, target: int) -> KernelCall:
-    """With so many bytes before its input and before its output."""
+    """Returns a call whose input and output begin so many bytes later."""
 
     def given(argument: Any) -> Any:
         if isinstance(argument, (Input, Output)):
@@ -262,13 +273,13 @@ def moved(call: KernelCall, source: int, target: int) -> KernelCall:
     return replace(call, arguments=tuple(arguments))
 
 
-# A convolution in groups as one for each of them.
+# A grouped convolution as one ordinary convolution for each group, on pixels with the channels of all groups.
 
-MOST_GROUPS: Final = 64  # Each is a call with constants of its own.
+MOST_GROUPS: Final = 64  # Each is a call with constants of its own, which take flash.
 
 
 def by_groups(site: Site[Conv2dAttrs], make: Maker) -> Kernel | None:
-    """All groups one after the other, each by the convolution's kernel."""
+    """Computes a convolution group by group, each by the kernel that ``make`` gives; None where one has none."""
     groups = site.attrs.groups
     if groups > MOST_GROUPS:
         return None
@@ -287,19 +298,22 @@ def _apart(site: Site[Conv2dAttrs], group: int) -> StridedConv:
     return StridedConv(own.attrs, own.operands, own.outputs, channels, width * channels, site.operands[0].info.shape[3])
 
 
-# What kernels of int16 activations share: sums of 32 bits, and the output stage for them.
+# The output stage of int16 activations. TFLite has 64-bit sums there and rounds once: with the multiplier reduced to 15
+# bits, m, the result is (sum * m + 2**(total - 1)) >> total. Kernels compute it with sums of 32 bits and the high word
+# of a product: ((sum * m' >> 32) + half) >> shift, where m' = m << max(33 - total, 0), shift = max(total, 33) - 32 and
+# half = 2**(shift - 1). That is exact, as the half is added above the low word, which then only falls to the floor. A
+# total raised to 33 leaves a shift of 1 or more, for which there is a half.
 
-SUM_LIMIT: Final = 1 << 31
-# Bits to shift by: below it a multiplier of 15 bits does not fit, raised so that 33 are shifted by.
-LEAST_TOTAL: Final = 17
-LEAST_WORK: Final = 24
+SUM_LIMIT: Final = 1 << 31  # Sums and their biases, of 64 bits in the model, must fit 32; they are not doubled.
+LEAST_TOTAL: Final = 17  # With a smaller total, m << 33 - total would need more than 31 bits.
+LEAST_WORK: Final = 24  # Products of a pixel; for fewer the kernels of two pixels at a time are not worth it.
 
 Ints = NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)
 class WideStage:
-    """Of each channel ``((sum * multiplier >> 32) + half) >> shift``, where half is that of ``1 << shift``."""
+    """Holds constants by channel: ``((sum * multiplier >> 32) + half) >> shift``, where half is that of 1 << shift."""
 
     bias: Ints
     multiplier: Ints
@@ -309,14 +323,15 @@ class WideStage:
         return WideStage(self.bias[chosen], self.multiplier[chosen], self.shift[chosen])
 
     def filled(self, channels: int) -> WideStage:
-        """With channels of zeros behind the last one, ``channels`` in all."""
+        """Appends channels of zeros, to ``channels`` in all; their shift is 1, since a half is made of it."""
         more = (0, channels - len(self.bias))
         bias, multiplier = np.pad(self.bias, more), np.pad(self.multiplier, more)
         return replace(self, bias=bias, multiplier=multiplier, shift=np.pad(self.shift, more, constant_values=1))
 
 
 def wide_stage_of(site: Site[Any], weights: Array) -> WideStage | None:
-    """Of an operator with weights, one row a channel, and biases of 64 bits; None where it would not be exact."""
+    """Computes the stage of an operator with weights, one row a channel, and biases of 64 bits. None where it would not
+    be exact. Zero points are 0 with int16; a multiplier of 0 shifts by 33, whatever its shift."""
     attrs, bias = site.attrs, site.operands[2].value
     zero_points = (attrs.input_zero_point, attrs.output_zero_point)
     kinds = site.output.dtype == "int16" and weights.dtype == np.int8 and bias.dtype == np.int64
@@ -334,7 +349,7 @@ def wide_stage_of(site: Site[Any], weights: Array) -> WideStage | None:
 
 @dataclass(frozen=True)
 class Pixels:
-    """A convolution's shapes and steps; a fully connected layer's rows are the pixels of a pointwise one."""
+    """Holds a convolution's shapes and steps; a fully connected layer's rows are the pixels of a pointwise one."""
 
     given: tuple[int, ...]
     wanted: tuple[int, ...]
@@ -344,10 +359,11 @@ class Pixels:
     padding: tuple[int, ...] = (0, 0)
     # Elements from pixel to pixel of the result and from row to row, where they lie apart.
     steps: tuple[int, int] | None = None
-    in_pixel: int = 0  # The same of the input, where its pixels have more channels.
+    in_pixel: int = 0  # The same for the input, where its pixels have more channels than are read.
 
     def parameters(self) -> dict[str, ParameterValue]:
-        """The fields with which a convolution's structure begins."""
+        """Returns the fields with which a convolution's structure begins. ``runs``: the elements that reading a
+        window's row by twos touches, where its pixels lie side by side; else 0."""
         in_pixel = self.in_pixel or self.given[3]
         width, depth = self.kernel[1], self.given[3]
         beside = width == 1 or (in_pixel == depth and self.dilation[1] == 1)
@@ -382,23 +398,23 @@ def rows_of(site: Site[FullyConnectedAttrs]) -> Pixels:
 
 
 def is_one_row(site: Site[Conv2dAttrs]) -> bool:
-    """Whether the only window is the whole input."""
+    """Says whether the only window is the whole input."""
     whole = site.operands[1].info.shape[1:] == site.operands[0].info.shape[1:] and site.operands[0].info.shape[0] == 1
     return whole and not any(site.attrs.padding) and is_dense(site)
 
 
 def is_worth_it(weights: Array) -> bool:
-    """Whether a pixel has so much to do that two of them pay: an output takes about as long as six products."""
+    """Says whether a pixel has enough to do that two at a time pay: an output takes about as long as six products."""
     return bool(weights.size + 6 * len(weights) >= LEAST_WORK)
 
 
 def is_depthwise(site: Site[Conv2dAttrs]) -> bool:
-    """Whether it is no convolution of one channel."""
+    """Says whether the layer is truly depthwise: one input channel with several results is an ordinary convolution."""
     return site.operands[0].info.shape[3] > 1 or site.output.shape[3] == 1
 
 
 def depthwise_parameters(site: Site[Conv2dAttrs]) -> dict[str, ParameterValue]:
-    """The fields of ``struct uaccel_depthwise16``."""
+    """Returns the fields of ``struct uaccel_depthwise16``."""
     attrs, data = site.attrs, site.operands[0].info
     return {
         "batch": data.shape[0],

@@ -1,4 +1,8 @@
-"""Layers that begin with the products of a vector and rows of weights: by a family's dot products."""
+"""Offers layers that begin with products of a vector and rows of weights, by a family's dot products of eight rows.
+
+A family (`Dots`) states how it packs rows; SVDF, matrix products and fully connected layers then come of themselves:
+each is the portable kernel's call with its weights packed.
+"""
 
 from __future__ import annotations
 
@@ -16,23 +20,25 @@ from uaccel.ops.matmul import BatchMatmul, BatchMatmulAttrs, FullyConnected, Ful
 from uaccel.ops.operator import UNUSED, Argument, Constant, Kernel, ParameterValue, Scratch, Site
 from uaccel.ops.svdf import Svdf, SvdfAttrs
 
-ROWS: Final = 8
-LARGEST_DEPTH: Final = 1 << 13  # Products of differences from zero points, of which so many fit 30 bits.
-LARGEST_SHIFT: Final = 30
-WORD: Final = 4  # Bytes.
+ROWS: Final = 8  # Rows whose products are added up together.
+# Products of two differences of bytes from their zero points, 255**2 < 2**16 at most: so many sum up to below 2**29.
+LARGEST_DEPTH: Final = 1 << 13
+LARGEST_SHIFT: Final = 30  # The most that a result is shifted right by.
+WORD: Final = 4  # Bytes of a word.
 Packer = Callable[[NDArray[np.int8]], "NDArray[np.int32] | None"]
 
 
 @dataclass(frozen=True)
 class Dots:
-    """A family's way.
+    """Describes a family's dot products.
 
-    ``pack`` lays out up to eight rows of weights, filled up to ``unit`` bytes, where it can add them up exactly.
+    ``pack`` lays out up to eight rows of weights, filled up to ``unit`` bytes, or returns None where sums would not be
+    exact.
     """
 
     family: str
     suffix: str
-    requires: tuple[str, ...]  # Of the CPU; nothing: any of a board.
+    requires: tuple[str, ...]  # Features of the CPU; empty: any CPU of a board.
     unit: int
     pack: Packer
     element: int  # Bytes of an element of a matrix that is packed at run time.
@@ -44,7 +50,7 @@ class Dots:
         return -(-depth // self.unit) * self.unit
 
     def packed(self, weights: NDArray[np.int8]) -> NDArray[np.int32] | None:
-        """Matrices of rows one after the other, by eights of rows."""
+        """Packs matrices of rows one after the other, by eights of rows; None where a pack declines."""
         filled = pad_axis(weights, -1, self.unit)
         matrices = filled.reshape(-1, *filled.shape[-2:])
         eights = [matrix[first : first + ROWS] for matrix in matrices for first in range(0, len(matrix), ROWS)]
@@ -54,13 +60,13 @@ class Dots:
         return np.concatenate([words for words in packed if words is not None])
 
     def scratch(self, *depths: int) -> int:
-        """For a vector that is filled up."""
+        """Returns the bytes for a copy of a vector that must be filled up; 0 where none must."""
         return max((self.filled(depth) for depth in depths if depth % self.unit), default=0)
 
     def kernel(
         self, portable: Kernel, weights: dict[str, NDArray[Any]], filled: Mapping[str, ParameterValue], scratch: int
     ) -> Kernel | None:
-        """The portable kernel's call with these weights packed."""
+        """Makes the portable kernel's call with these weights packed; None where they cannot be."""
         (call,) = portable.calls
         packed = {role: self.packed(rows) for role, rows in weights.items()}
         if any(stream is None for stream in packed.values()):
@@ -83,7 +89,7 @@ class Dots:
         return replace(portable, family=self.family, calls=(own,), scratch=scratch, requires=self.requires)
 
     def fully_connected(self, site: Site[FullyConnectedAttrs]) -> Kernel | None:
-        """What the family's own kernel does not take."""
+        """Makes the kernel for layers that the family's own kernel does not take."""
         weights = site.operands[1].value
         if site.output.dtype != "int8" or weights.dtype != np.int8 or site.attrs.rounding != TFLITE:
             return None
@@ -95,7 +101,7 @@ class Dots:
 
 
 def offer_dots(dots: Dots) -> None:
-    """Of a family, every layer that is made of dot products."""
+    """Registers every layer that a family computes by dot products."""
 
     @offers(Svdf, dots.requires or EMBEDDED, rank=dots.rank)
     def svdf(site: Site[SvdfAttrs]) -> Kernel | None:
@@ -107,7 +113,7 @@ def offer_dots(dots: Dots) -> None:
 
     @offers(BatchMatmul, dots.requires or EMBEDDED, rank=dots.rank)
     def batch_matmul(site: Site[BatchMatmulAttrs]) -> Kernel | None:
-        """Neither side is known: eight columns of the right one are packed at run time."""
+        """Packs eight columns of the right side at run time, as neither side is constant."""
         lhs, attrs = site.operands[0].info, site.attrs
         rows, depth = matrix(lhs.shape, attrs.adj_x)
         exact = depth <= LARGEST_DEPTH and attrs.multiplier >= 0 and -LARGEST_SHIFT <= attrs.shift <= 0

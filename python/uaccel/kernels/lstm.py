@@ -1,4 +1,4 @@
-"""LSTM by a family's kernels."""
+"""Offers LSTM of int8 and int16 vectors, by the dot products or fully connected kernels of a family."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from uaccel.ops.matmul import FullyConnectedAttrs
 from uaccel.ops.operator import Constant, Input, Kernel, Operand, Output, ParameterValue, Scratch, Site
 from uaccel.ops.recurrent import Lstm, LstmAttrs
 
-# LSTM of int8 vectors by a family's dot products: all gates of a step eight at a time, from one stream.
+# LSTM of int8 vectors: the gates of a step are dot products, eight at a time, from one stream.
 
-ROWS: Final = 8
+ROWS: Final = 8  # Gates at a time.
 EVEN_FIRST: Final = (0, 2, 4, 6, 1, 3, 5, 7)
-LARGEST_FACTOR: Final = 255  # What multiplies a cell state before its curve, where its eights are halves of words.
-LARGEST_SUM: Final = 1 << 30  # Sums come to the output stage doubled.
+LARGEST_FACTOR: Final = 255  # Helium multiplies a cell state before its curve by 256 times this in 16 bits.
+LARGEST_SUM: Final = 1 << 30  # Sums below it can be doubled, as the output stage takes them.
 
 Ints = NDArray[np.int64]
 Packer = Callable[[NDArray[np.int8], Ints, int, int], "Ints | None"]
@@ -32,12 +32,14 @@ Packer = Callable[[NDArray[np.int8], Ints, int, int], "Ints | None"]
 
 @dataclass(frozen=True)
 class Family:
-    """``suffix`` ends its functions. ``pack`` gives words of eights of gates over one vector: rows of weights, biases,
-    multiplier, shift."""
+    """Describes a family; ``suffix`` ends its functions.
+
+    ``pack`` makes words of eights of gates over one vector, of rows of weights, biases, multiplier and shift.
+    """
 
     name: str
     suffix: str
-    requires: tuple[str, ...]  # Of the CPU; nothing: any of a board.
+    requires: tuple[str, ...]  # Features of the CPU; empty: any CPU of a board.
     unit: int
     pack: Packer
 
@@ -46,7 +48,7 @@ class Family:
 
 
 def _dsp(weights: NDArray[np.int8], bias: Ints, multiplier: int, shift: int) -> Ints | None:
-    """S and B of each pair, the words of each two inputs; the multiplier, the rounding's half, the shift."""
+    """Packs eights of gates: S and B of each pair, the words of each two inputs, and the constants of `ends`."""
     words = pack_int16_pairs(pad_axis(weights, 1, 4), bias, ROWS)
     if words is None or not sums_fit(weights, bias, shift):
         return None
@@ -55,18 +57,18 @@ def _dsp(weights: NDArray[np.int8], bias: Ints, multiplier: int, shift: int) -> 
 
 
 def sums_fit(weights: NDArray[np.int8], bias: Ints, shift: int) -> bool:
-    """Whether they can be doubled, where they are shifted to the left before."""
+    """Says whether sums can be doubled, also where a positive shift moves them left before."""
     reach = 128 * np.abs(weights.astype(np.int64)).sum(axis=1) + np.abs(bias)
     return bool(reach.max() < LARGEST_SUM >> max(0, shift))
 
 
 def ends(count: int, multiplier: int, shift: int) -> Ints:
-    """A row for each eight: the multiplier, the rounding's half or 0, the shift."""
+    """Returns a row for each eight gates: the multiplier, the rounding's half or 0, the shift's magnitude."""
     return np.tile([multiplier, 1 << -shift >> 1 if shift < 0 else 0, abs(shift)], (count, 1))
 
 
 def _helium(weights: NDArray[np.int8], bias: Ints, multiplier: int, shift: int) -> Ints | None:
-    """Biases and the weights of each vector, even gates first; the multiplier and the shift."""
+    """Packs eights of gates: biases and the weights of each vector, even gates first; multiplier and shift."""
     order = (np.arange(0, len(bias), ROWS)[:, None] + EVEN_FIRST).ravel()
     words = vector_words(weights[order], ROWS)
     ends = np.tile([multiplier, shift], (len(words), 1))
@@ -103,7 +105,7 @@ def lstm_dots(site: Site[LstmAttrs], family: Family) -> Kernel | None:
 
 
 def _stream(constants: dict[str, Array], family: Family) -> NDArray[np.int32] | None:
-    """Gate by gate, eight by eight: what is added up over the input, and over the hidden state."""
+    """Packs gate by gate, eight units by eight: the weights over the input, then those over the hidden state."""
     gates = []
     for gate, scales in enumerate(constants["scales"].tolist()):
         parts = []
@@ -119,12 +121,12 @@ def _stream(constants: dict[str, Array], family: Family) -> NDArray[np.int32] | 
 
 
 def last_twice(points: Array) -> Constant:
-    """The table of the curves, and what is behind its last line."""
+    """Returns the table of the curves with its last point once more, for kernels that read the point behind."""
     return Constant("points", np.append(points, np.uint16(SATURATED)))
 
 
 def curves_by_helium(attrs: LstmAttrs) -> bool:
-    """Whether eight cells' arguments of tanh are halves of words."""
+    """Says whether Helium can scale eight cells' arguments of tanh in 16 bits."""
     if attrs.tanh_right_shift == 0:
         return attrs.tanh_multiplier <= LARGEST_FACTOR
     return attrs.tanh_multiplier == 3 and attrs.tanh_right_shift <= 15
@@ -140,13 +142,14 @@ def by_dsp(site: Site[LstmAttrs]) -> Kernel | None:
     return lstm_dots(site, DSP)
 
 
-# LSTM of int16 vectors: a step's gates are two fully connected layers of one row, by a family's kernel for them.
+# LSTM of int16 vectors: a step's gates are two fully connected layers of one row (over the input, over the hidden
+# state), by the family's kernel for them.
 
 Maker = Callable[[Site[FullyConnectedAttrs]], "Kernel | None"]
 
 
 def lstm16(site: Site[LstmAttrs], family: Family, row: Maker) -> Kernel | None:
-    """``row``: what makes the family's fully connected layers."""
+    """Makes the kernel of a family; ``row`` makes its fully connected layers."""
     if site.output.dtype != "int16":
         return None
     (portable,) = Lstm().kernels(site)
@@ -175,7 +178,7 @@ def lstm16(site: Site[LstmAttrs], family: Family, row: Maker) -> Kernel | None:
 
 
 def _gates(weights: Array, bias: Array, scales: Array, zero_point: int) -> Site[FullyConnectedAttrs]:
-    """All gates of one vector, in units of 2**-12, as a fully connected layer."""
+    """Makes all gates of one vector, in units of 2**-12, one fully connected layer."""
     _, units, depth = weights.shape
     multiplier, shift = (np.repeat(column, units).astype(np.int32) for column in scales.T)
     constants = (weights.reshape(-1, depth), bias.reshape(-1), multiplier, shift)
@@ -186,7 +189,7 @@ def _gates(weights: Array, bias: Array, scales: Array, zero_point: int) -> Site[
 
 
 def _int16_stream(kernel: Kernel) -> NDArray[np.int32]:
-    """All its constants, weights of bytes last."""
+    """Joins all constants of a kernel, those of the widest type first, so that each is aligned."""
     arrays = [argument.data for argument in kernel.calls[0].arguments if isinstance(argument, Constant)]
     return np.concatenate([each.reshape(-1).view(np.int32) for each in sorted(arrays, key=lambda a: -a.itemsize)])
 

@@ -1,4 +1,14 @@
-"""The output stage of hand-written kernels: what it can compute exactly, and its constants."""
+"""Computes the output stage constants of hand-written kernels, and refuses layers where they would not be exact.
+
+An output stage turns a sum of 32 bits into an element. TFLite rounds twice: high = round(sum * multiplier / 2**31),
+halves upwards, then high / 2**shift, halves away from zero. The second step equals
+(high + half + sign) >> shift with half = 2**(shift - 1) and sign = -1 for negative ``high``, else 0: a tie -k - 1/2
+then falls to -k - 1. The zero point, shifted left, and ``half`` are one constant, the ``offset``.
+
+``sign`` costs an instruction and is left out where the lower bound is the zero point or above it (as behind a ReLU):
+it decides negative ties alone, between -k and -k - 1 for k >= 0, and both end at the bound. A shift of 0 has no ties,
+so with ``sign`` shifts must be 1 or more.
+"""
 
 from __future__ import annotations
 
@@ -14,19 +24,20 @@ from uaccel.ops.exact import FLOAT32, limits
 from uaccel.ops.fixedpoint import RESTS, multiply_by_quantized_multiplier
 from uaccel.ops.operator import Site
 
-LARGEST_SHIFT: Final = 22  # The zero point, times 2^shift, stays within 30 bits.
-SUM_LIMIT: Final = 1 << 30  # Sums are doubled in 32 bits.
-ONE: Final = 1 << 30  # A multiplier by which a quarter of a sum is what is added to the zero point, at a shift of one.
+# The zero point, 2**7 at most, times 2**shift is 2**29 at most. With a product below 2**30 and a half it fits 32 bits.
+LARGEST_SHIFT: Final = 22
+SUM_LIMIT: Final = 1 << 30  # Sums are doubled in 32 bits, so that the high word of a product is what TFLite takes.
+ONE: Final = 1 << 30  # With this multiplier and a shift of 1 the result is the zero point and a quarter of the sum.
 
 Ints = NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)
 class OutputStage:
-    """Of each channel ``((sum * multiplier >> 31, rounded) + sign + offset) >> shift``, then clamped.
+    """Holds constants by channel: ``((sum * multiplier >> 31, rounded) + sign + offset) >> shift``, then clamped.
 
-    ``sign``: whether minus one is added to what is negative. Where the lower bound is the zero point or above it may be
-    left out, as it decides between two values of which neither survives.
+    ``sign``: whether -1 is added to what is negative. A channel whose result does not depend on the input has
+    multiplier 0, shift 1 and twice its value as the offset.
 
     With ``single``, ``multiplier`` and ``shift`` are the operator's own, for single precision, and ``offset`` is the
     zero point.
@@ -44,18 +55,21 @@ class OutputStage:
 
     @property
     def scale_bits(self) -> Ints:
-        """The scales in single precision, by their bits, 0 for channels that count for nothing."""
+        """Returns the bits of the float32 scales; 0 for channels with a multiplier of 0. A multiplier m in [2**30,
+        2**31) stands for m * 2**(shift - 31), whose biased exponent is shift + 126. Its upper 24 bits, m >> 7, are the
+        mantissa with its leading one, which adds one to the exponent: hence 125."""
         return np.where(self.multiplier == 0, 0, ((self.shift + 125) << 23) + (self.multiplier >> 7))
 
     @property
     def rest_bits(self) -> Ints:
-        """What single precision adds to each sum, by its bits."""
+        """Returns the bits of the float32 that single precision adds to each sum: the multiplier's low 7 bits."""
         rests = (self.multiplier % RESTS / RESTS).astype(np.float32)
         return rests.view(np.int32).astype(np.int64)
 
     @property
     def way(self) -> int:
-        """Of rounding: 0 and 1 as TFLite does, without and with ``sign``; 2 in single precision, 3 with rests."""
+        """Numbers the way of rounding: 0 and 1 are TFLite's without and with ``sign``, 2 and 3 are single precision
+        without and with rests."""
         return 2 + bool(self.rest_bits.any()) if self.single else int(self.sign)
 
     @property
@@ -64,7 +78,7 @@ class OutputStage:
         return (self.clamp_min, self.clamp_max) != (-128, 127)
 
     def parameters(self) -> dict[str, int]:
-        """The fields of ``struct uaccel_dsp_finish``."""
+        """Returns the fields of ``struct uaccel_dsp_finish``."""
         low, high = ((bound & 0xFF) * 0x01010101 for bound in (self.clamp_min, self.clamp_max))
         return {
             "finish.sign": int(self.sign),
@@ -74,15 +88,15 @@ class OutputStage:
         }
 
     def bounds(self) -> dict[str, int]:
-        """The fields of ``struct uaccel_blocked_finish`` and its like."""
+        """Returns the fields of ``struct uaccel_blocked_finish`` and its like."""
         return {"finish.sign": int(self.sign), "finish.clamp_min": self.clamp_min, "finish.clamp_max": self.clamp_max}
 
     def table(self) -> NDArray[np.int32]:
-        """Of each channel bias, multiplier, offset and shift, as ``uaccel_blocked_round`` and its like read them."""
+        """Returns a row of bias, multiplier, offset and shift a channel, as ``uaccel_blocked_round`` reads them."""
         return np.stack([self.bias, self.multiplier, self.offset, self.shift], axis=1).astype(np.int32)
 
     def taken(self, order: Ints) -> OutputStage:
-        """Of channels in this order."""
+        """Returns the stage for channels in this order."""
         return replace(
             self,
             bias=self.bias[order],
@@ -92,7 +106,8 @@ class OutputStage:
         )
 
     def computed(self, rows: Array) -> tuple[Array, OutputStage]:
-        """With channels that hold one known number computed like the others: from no weights and a bias."""
+        """Returns rows and stage with channels of a constant result computed as others are: from a bias alone. With
+        ``ONE`` and a shift of 1 a sum of 4 * (value - zero point) gives the value. No tie arises."""
         known = self.multiplier == 0
         stage = replace(
             self,
@@ -103,7 +118,7 @@ class OutputStage:
         return np.where(known[:, np.newaxis], 0, rows).astype(np.int8), stage
 
     def filled(self, channels: int) -> OutputStage:
-        """With channels of zeros behind the last one, ``channels`` in all."""
+        """Appends channels of zeros, to ``channels`` in all."""
         more = (0, channels - len(self.bias))
         bias, multiplier = np.pad(self.bias, more), np.pad(self.multiplier, more)
         return replace(
@@ -112,10 +127,8 @@ class OutputStage:
 
 
 def output_stage_of(site: Site[Any], weights: Array, *, rests: bool = False, dtype: str = "int8") -> OutputStage | None:
-    """Of an operator with weights, one row a channel; None where these kernels would not be exact.
-
-    ``rests``: whether they add what a bias is above a whole number. ``dtype``: of the elements that they take.
-    """
+    """Computes the stage of an operator with weights, one row a channel; None where kernels would not be exact.
+    ``rests``: whether the kernels add what a bias is above a whole number. ``dtype``: the elements that they take."""
     if site.output.dtype != dtype or weights.dtype != np.int8:
         return None
     furthest = -limits(dtype)[0]
@@ -153,35 +166,35 @@ def _single_precision(attrs: Any, reach: int, bias: Ints, multiplier: Ints, shif
 
 
 def _reach(weights: Array, bias: Ints, furthest: int) -> int:
-    """How far from zero a sum can be."""
+    """Bounds how far from zero a sum can be; an element is ``furthest`` from zero at most."""
     return int((furthest * np.abs(weights.astype(np.int64)).sum(axis=1) + np.abs(bias)).max(initial=0))
 
 
 def _known_values(attrs: Any, bias: Ints, multiplier: Ints, shift: Ints) -> Ints:
-    """What channels give whose sums are their biases, or count for nothing; of others this means nothing."""
+    """Returns the results of channels that have no weights or a multiplier of 0; meaningless for other channels."""
     values: Ints = multiply_by_quantized_multiplier(bias, multiplier, shift) + attrs.output_zero_point
     return values.clip(attrs.clamp_min, attrs.clamp_max)
 
 
 def pad_axis(array: Array, axis: int, multiple: int) -> Array:
-    """With zeros at the end of an axis."""
+    """Appends zeros to an axis, up to a multiple."""
     widths = [(0, 0)] * array.ndim
     widths[axis] = (0, -array.shape[axis] % multiple)
     return np.pad(array, widths)
 
 
 def interleave_channels(rows: Array, block: int) -> NDArray[np.int8]:
-    """Of each ``block`` channels and each input the weights of the channels; ``rows`` has one row a channel."""
+    """Lays weights out by (block of channels, input, channel of the block); ``rows`` has one row a channel."""
     filled = pad_axis(rows, 0, block)
     return np.ascontiguousarray(filled.reshape(-1, block, rows.shape[1]).transpose(0, 2, 1), dtype=np.int8)
 
 
-# Parameters of the portable kernels that the output stage holds.
+# Parameters of the portable kernels that an `OutputStage` holds already.
 OF_OUTPUT_STAGE: Final = ("output_zero_point", "clamp_min", "clamp_max", "scale_step")
 
 
 def geometry(site: Site[Any], kernel: tuple[int, int], *, depthwise: bool = False) -> dict[str, int]:
-    """The other parameters of a portable convolution; a depthwise one here has its ``channels`` once."""
+    """Returns the other parameters of a portable convolution; a depthwise one here has its ``channels`` once."""
     given = window_parameters(site, kernel)
     kept = {name: value for name, value in given.items() if name not in OF_OUTPUT_STAGE}
     if not depthwise:

@@ -1,4 +1,4 @@
-"""Kernels for any CPU that compute several sums at once, also of four-bit weights."""
+"""Offers register-blocked kernels for any CPU of a board: several sums at once, also with weights of four bits."""
 
 from __future__ import annotations
 
@@ -29,16 +29,16 @@ from uaccel.ops.operator import Argument, Constant, Input, Kernel, KernelCall, O
 from uaccel.ops.recurrent import Lstm, LstmAttrs
 from uaccel.ops.storage import overwrite_distance, row_overwrite_distance
 
-# Kernels for any CPU that compute several sums at once, so that each load serves more than one product.
+# Layers with weights of eight bits. Each load serves several products: weights of a block of channels lie side by side.
 
-LARGEST_ADDRESS: Final = 8  # Bytes, on the computer that emulates a board.
+LARGEST_ADDRESS: Final = 8  # Bytes of an address on the host, where it runs the firmware of a board.
 
 
 @dataclass(frozen=True, eq=False)
 class Stage:
-    """``table``: of each channel its sum at the start, multiplier, offset and shift.
+    """Holds an output stage: ``table`` has a row of bias, multiplier, offset and shift for each channel.
 
-    ``kind``: how functions end that leave sums so.
+    ``kind``: the suffix of the functions that round so.
     """
 
     kind: str
@@ -47,7 +47,8 @@ class Stage:
 
 
 def stage_of(site: Site[Any], rows: Array) -> Stage | None:
-    """Of an operator with weights, one row a channel; None where these kernels would not be exact."""
+    """Computes the stage of an operator with weights, one row a channel; None where it would not be exact. int16 has
+    TFLite's stage for biases of 64 bits (`wide_stage_of`), else that of int8 (32-bit biases or single precision)."""
     dtype, narrow = site.output.dtype, site.operands[2].info.dtype == "int32"
     wide = wide_stage_of(site, rows)
     if wide is not None:
@@ -74,7 +75,7 @@ def _kernel(
     behind: Mapping[int, int] | None = None,
     more: Mapping[str, int] | None = None,
 ) -> Kernel:
-    """``more``: fields beside a structure ``windows``, which then holds the others."""
+    """Makes a kernel; ``more`` are fields beside a structure ``windows``, which then holds the others."""
     block, channels = weights.shape[2], len(stage.table)
     filled = pad_axis(stage.table, 0, 1 if name.startswith("depthwise") else block)
     constants = (Constant("weights", weights), Constant("constants", filled))
@@ -94,7 +95,7 @@ def _kernel(
 
 @offers(Conv2d, EMBEDDED, float32=(), rank=400)
 def blocked_conv2d(site: Site[Conv2dAttrs]) -> Kernel | None:
-    """Two pixels at a time; four channels over them. A call for each group."""
+    """Computes two pixels at a time, four channels over them. A call for each group."""
     if site.attrs.groups > 1:
         return by_groups(site, blocked_conv2d)
     data, weights = site.operands[0].info, site.operands[1].value
@@ -120,7 +121,7 @@ def transpose_conv2d(site: Site[TransposeConv2dAttrs]) -> Kernel | None:
 
 @offers(FullyConnected, EMBEDDED, float32=(), rank=400)
 def fully_connected(site: Site[FullyConnectedAttrs]) -> Kernel | None:
-    """One row; several are the pixels of a pointwise convolution."""
+    """Computes eight units of one row at a time; several rows are the pixels of a pointwise convolution."""
     (count, depth), weights = site.operands[0].info.shape, site.operands[1].value
     stage = stage_of(site, weights)
     if stage is None:
@@ -134,7 +135,7 @@ def fully_connected(site: Site[FullyConnectedAttrs]) -> Kernel | None:
 
 @offers(DepthwiseConv2d, EMBEDDED, float32=(), rank=400)
 def blocked_depthwise_conv2d(site: Site[Conv2dAttrs]) -> Kernel | None:
-    """Four channels at a time, the last four over again where they are no multiple of four."""
+    """Computes four channels at a time; the last four overlap those before where they are no multiple of four."""
     data, weights = site.operands[0].info, site.operands[1].value
     height, width, channels = weights.shape
     rows = weights.reshape(height * width, channels).T
@@ -157,17 +158,17 @@ def one_channel(site: Site[Conv2dAttrs]) -> Kernel | None:
     return None if converted is None else blocked_conv2d(converted)
 
 
-# Dot products for any CPU, eight at a time, and the layers that begin with them.
+# Dot products, eight at a time, and the layers that begin with them.
 
 
 def _pack(rows: NDArray[np.int8]) -> NDArray[np.int32]:
-    """Two rows or more as eight, one by itself."""
+    """Packs two rows or more as eight, one by itself."""
     packed = interleave_channels(rows, ROWS) if len(rows) > 1 else pad_axis(np.ascontiguousarray(rows[0]), 0, 4)
     return packed.reshape(-1).view(np.int32)
 
 
 def _gates(weights: NDArray[np.int8], bias: Ints, multiplier: int, shift: int) -> Ints | None:
-    """Biases, of each input the weights of all eight; the multiplier, the rounding's half, the shift."""
+    """Packs eights of gates: biases, for each input the weights of all eight, and the constants of `ends`."""
     if not sums_fit(weights, bias, shift):
         return None
     words = interleave_channels(weights, ROWS).reshape(len(weights) // ROWS, -1).view("<i4").astype(np.int64)
@@ -183,13 +184,13 @@ def lstm(site: Site[LstmAttrs]) -> Kernel | None:
     return lstm_dots(site, BLOCKED) or lstm16(site, BLOCKED, fully_connected)
 
 
-# Kernels for any CPU whose weights have four bits: several sums at once, for whose weights one load serves.
+# Layers with weights of four bits: the blocked kernels, with the weights of a block for one input in one word.
 
 HEADER: Final = "uaccel_int4_blocked.h"
 
 
 def words(given: Array, channels: int) -> Array:
-    """One word for each ``channels`` bytes that lie side by side, of whose low halves it consists."""
+    """Packs each ``channels`` bytes that lie side by side in one word, four bits each, the first in the lowest."""
     low = given.reshape(-1, channels).astype(np.int64) & 15
     summed: Array = (low << np.arange(0, 4 * channels, 4)).sum(axis=1)
     word = np.uint16 if channels == 4 else np.uint32
@@ -197,7 +198,7 @@ def words(given: Array, channels: int) -> Array:
 
 
 def packed(kernel: Kernel | None) -> Kernel | None:
-    """A blocked kernel, with the weights of the channels that it computes at once in one word."""
+    """Returns a blocked kernel with its weights packed to four bits; None where there is no such function."""
     if kernel is None or not kernel.calls[0].function.endswith(("_s8", "_s8_float32")):
         return None
     return replace(kernel, calls=tuple(_packed(call) for call in kernel.calls))

@@ -1,4 +1,8 @@
-"""Who offers a kernel, for which CPU."""
+"""Registers the kernels that families offer for an operator, and lists those that a CPU can run.
+
+An offer is a function that looks at one call of the operator: it makes a kernel, or declines where that would not be
+exact. So a list of candidates holds nothing but kernels with the same result, and any of them may be picked.
+"""
 
 from __future__ import annotations
 
@@ -13,14 +17,14 @@ from uaccel.ops.operator import Computable, IntegerOperator, Kernel, Site
 from uaccel.ops.storage import is_int4
 from uaccel.util.favour import Favour
 
-# What kernels may use of the CPU they are compiled for.
+# The CPU that kernels are compiled for, and the features that they may use.
 
 
 @dataclass(frozen=True)
 class Target:
-    """``cpu`` is its maker's name for it.
+    """Describes a CPU: ``cpu`` is its maker's name for it.
 
-    ``features`` are those of a board file, ``embedded`` for every board, ``rv32`` for RISC-V.
+    ``features`` are those of a board file, with ``embedded`` for every board and ``rv32`` for RISC-V.
     """
 
     cpu: str = ""
@@ -36,11 +40,11 @@ class Target:
 
 PORTABLE = Target()  # Any CPU.
 
-# Any CPU of a board. On the computer itself the portable kernels serve, which take no scratch memory.
+# Required by kernels for any CPU of a board. The host computer uses the portable kernels, which take no scratch memory.
 EMBEDDED: Final = ("embedded",)
 
 
-# Which kernels there are for a call of an operator on a CPU, besides the portable ones.
+# The offers: which kernels there are for a call of an operator on a CPU, besides the portable ones.
 
 Maker = Callable[[Site[Any]], "Kernel | None"]
 F = TypeVar("F", bound=Maker)
@@ -48,6 +52,8 @@ F = TypeVar("F", bound=Maker)
 
 @dataclass(frozen=True)
 class KernelOffer:
+    """Records one call of `offers`, whose parameters its fields are."""
+
     requires: tuple[str, ...]
     float32: tuple[str, ...] | None
     maker: Maker
@@ -56,7 +62,7 @@ class KernelOffer:
     weight_bits: int = 8
 
     def needs(self, site: Site[Any]) -> tuple[str, ...] | None:
-        """What a call requires of the CPU; None where there is no such kernel."""
+        """Returns what a call requires of the CPU; None where the kernel does not round as the call does."""
         if rounding_of(site.attrs) == TFLITE:
             return self.requires
         return None if self.float32 is None else (*self.requires, *self.float32)
@@ -74,15 +80,15 @@ def offers(
     *,
     rank: int,
 ) -> Callable[[F], F]:
-    """Decorator: a function that makes a kernel for a call, or None where the kernel would not be exact.
+    """Decorates a function that makes a kernel for a call, or returns None where the kernel would not be exact.
 
     ``float32``: what the CPU needs besides for calls that round in single precision. Without it the function is not
-    asked about them. With ``favour`` it is asked only where a user favours that. ``weight_bits`` is 4 of kernels that
+    asked about them. With ``favour`` it is asked only where a user favours that. ``weight_bits`` is 4 for kernels that
     read two weights from a byte: they alone are asked where the model has such weights, unless a user favours speed.
 
     ``rank`` is the offer's place among those of its operator: the lowest is asked first, and wins where two cost the
     same. No two are equal, so the order in which modules are imported decides nothing. A CPU with Helium has the DSP
-    extension as well, so Helium has 100 to 199, DSP 200 to 299, RISC-V vectors 300 to 399, portable C what is above.
+    extension as well, so Helium has 100 to 199, DSP 200 to 299, RISC-V vectors 300 to 399, portable C 400 and above.
     """
 
     def register(maker: F) -> F:
@@ -102,7 +108,7 @@ def offers(
 def candidates(
     operator: Computable, site: Site[Any], target: Target, favour: Favour = Favour.balanced
 ) -> Sequence[Kernel]:
-    """Every way the CPU can compute it: those of its features first, portable ones last."""
+    """Lists every kernel that the CPU can run for a call: by rank of their offers, portable ones last."""
     if is_int4(site) and favour is Favour.speed:
         site = replace(site, attrs=replace(site.attrs, weight_bits=8))
     bits = 4 if is_int4(site) else 8

@@ -1,4 +1,4 @@
-"""Kernels for the RISC-V vector extension."""
+"""Offers layers with weights, addition, subtraction and average pools for the RISC-V vector extension."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from uaccel.ops.operator import Argument, Constant, Input, Kernel, KernelCall, O
 from uaccel.ops.pool import AveragePool2d, PoolAttrs, pool_kernel
 from uaccel.ops.storage import overwrite_distance, row_overwrite_distance
 
-# Kernels for RISC-V's vector extension, registers of 128 bits or more: 32 output channels at a time, one a lane.
+# Layers with weights, on registers of 128 bits or more: 32 output channels at a time, one a lane.
 
 REQUIRES: Final = ("rvv",)
-LANES: Final = 32
-FEW: Final = 16
-PIXELS: Final = 3
-ADDRESS: Final = 4
+LANES: Final = 32  # Output channels at a time.
+FEW: Final = 16  # A block of so many channels or fewer leaves registers for twice the pixels.
+PIXELS: Final = 3  # Pixels at a time.
+ADDRESS: Final = 4  # Bytes of an address.
 
 
 def _kernel(
@@ -36,7 +36,7 @@ def _kernel(
     scratch: int = 0,
     behind: Mapping[int, int] | None = None,
 ) -> Kernel:
-    """``rows`` has the weights of one channel each."""
+    """Makes a kernel; ``rows`` has the weights of one channel each."""
     weights, constants = blocks_of(rows).astype(np.int8), blocks_of(stage.table())
     arguments: tuple[Argument, ...] = (Input(0), Constant("weights", weights), Constant("constants", constants))
     arguments = (*arguments, Output(0), *((Scratch(),) if scratch else ()))
@@ -46,12 +46,12 @@ def _kernel(
 
 
 def blocks_of(rows: Array) -> Array:
-    """Of each 32 rows, the last ones as many as there are, and each column what stands in these rows."""
+    """Lays rows out by blocks of 32, the last one maybe smaller: in each block column after column."""
     return np.concatenate([rows[first : first + LANES].T.reshape(-1) for first in range(0, len(rows), LANES)])
 
 
 def _together(channels: int) -> int:
-    """Pixels at a time: twice as many where the last block of channels is a half one."""
+    """Returns how many pixels are computed together: twice as many where the last block of channels is a half one."""
     return 2 * PIXELS if 0 < channels % LANES <= FEW else PIXELS
 
 
@@ -71,7 +71,8 @@ def conv2d(site: Site[Conv2dAttrs]) -> Kernel | None:
 
 
 def _rows(site: Site[Any], count: int, weights: Array, stage: OutputStage) -> Kernel:
-    """Every 32 channels go over all rows."""
+    """Makes the kernel for rows, over all of which each 32 channels go before the next: only one such block may
+    overwrite the input."""
     units, depth = weights.shape
     behind = {0: row_overwrite_distance(count, site.operands[0].info, site.output, _together(units), copied=True)}
     parameters = {"rows": count, "depth": depth, "units": units}

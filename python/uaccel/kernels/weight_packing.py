@@ -1,4 +1,8 @@
-"""Weights as streams of words for SMLAD and MVE kernels."""
+"""Packs weights, biases and output stage constants into one stream of words for the SMLAD and MVE kernels.
+
+The assembly loops read a stream from front to end. A block of output channels holds, in this order, the sums at the
+start, the weights of each few inputs for all channels of the block, and the constants that turn sums into bytes.
+"""
 
 from __future__ import annotations
 
@@ -11,22 +15,33 @@ from numpy.typing import NDArray
 from uaccel.kernels.output_stage import OutputStage, pad_axis
 from uaccel.model import Array
 
-# Streams of words for the kernels of Arm's DSP extension (firmware/kernels/arm_dsp/uaccel_dsp.h).
+# Streams for the kernels of Arm's DSP extension (firmware/kernels/arm_dsp/uaccel_dsp.h).
+#
+# SMLAD adds two products of 16-bit halves. Two output channels A and B share each half: it holds h = 256 * a + b, where
+# a and b are their weights for one input x. Two sums run over the same words:
+#
+#     S = sum(h * x) = 256 * A + B        SMLAD with the word as it is
+#     B = sum(b * x)                      SMLAD behind SXTB16, which sign-extends the low byte of h: that is b
+#
+# and A = (S - B) / 256 in the end. Four products so take three instructions, and weights stay one byte each. Registers
+# may wrap around on the way, since sums count modulo 2**32. Two conditions make it exact (``pack_int16_pairs``):
+#
+# - h fits 16 bits. The largest, 256 * 127 + 127, does; below -2**15 it is where a is -128 and b is negative.
+# - 256 * A fits 32 bits, so that the arithmetic shift of S - B gives A with its sign: A lies within +-2**23. B may take
+#   all of its 32 bits.
 
-PAIR_LIMIT: Final = 1 << 23  # The first channel of a pair keeps 24 bits of its sum.
-FINISH: Final = ("multiplier", "offset", "shift")  # The output stage's constants of a channel.
-HALVED: Final = 1 << 23  # Taken from the bits of a number of single precision, it leaves half of it.
-IN_HALVES: Final = (0, 2, 1, 3)  # In which order SXTB16 takes four bytes.
+PAIR_LIMIT: Final = 1 << 23  # The sum of the first channel of a pair is below it: 256 times that fits 32 bits.
+FINISH: Final = ("multiplier", "offset", "shift")  # The output stage's constants of a channel, in their order.
+HALVED: Final = 1 << 23  # One in the exponent of a float32: less that, its bits are half the number; plus that, twice.
+IN_HALVES: Final = (0, 2, 1, 3)  # SXTB16 takes bytes 0 and 2 of four inputs, and with a rotation bytes 1 and 3.
 
 
 def paired_stream(
     weights: NDArray[np.int8], stage: OutputStage, block: int, *, finished: bool = True
 ) -> NDArray[np.int32] | None:
-    """Of each ``block`` channels: S and B of each pair, the words of each two inputs, and the output stage.
-
-    ``weights`` has one row a channel, of which the length is a multiple of four; None where two channels do not fit
-    into one word. ``finished``: whether the output stage's constants are in it.
-    """
+    """Packs each ``block`` channels: S and B of each pair, the words of each two inputs, and the output stage.
+    ``weights`` has one row a channel, whose length is a multiple of four. None where two channels do not fit into one
+    word. ``finished``: whether the stream holds the output stage's constants."""
     rows = pad_axis(weights, 0, block)
     stage = stage.filled(len(rows))
     words = pack_int16_pairs(rows, stage.bias, block)
@@ -39,7 +54,11 @@ def paired_stream(
 
 
 def pack_int16_pairs(rows: NDArray[np.int8], bias: NDArray[np.int64], block: int) -> NDArray[np.int64] | None:
-    """Of each ``block`` channels the words of each two inputs; ``bias``: where the sums begin."""
+    """Returns a row for each ``block`` channels: for each two inputs a word of each pair of channels.
+
+    ``bias``: where the sums begin. None where a pair does not meet the conditions above. An input lies between -128 and
+    127, so a sum is at most 128 times the magnitudes of its weights from its bias.
+    """
     first, second = rows[0::2].astype(np.int64), rows[1::2].astype(np.int64)
     halves = 256 * first + second
     reach = 128 * np.abs(first).sum(axis=1) + np.abs(bias[0::2])
@@ -52,13 +71,16 @@ def pack_int16_pairs(rows: NDArray[np.int8], bias: NDArray[np.int64], block: int
 
 
 def offsets(stage: OutputStage) -> NDArray[np.int64]:
-    """Those of the output stage; of channels that hold one known number with a half more, so that the sign of a sum
-    that counts for nothing does not count either."""
+    """Returns the output stage's offsets; those of channels that hold one constant number are made odd. Their
+    multiplier is 0 and their shift is 1, so the result is offset >> 1. The kernels take the sign's -1 from the sum,
+    which means nothing here: with 2 * v + 1 as the offset, v comes out with the -1 and without it."""
     return stage.offset if stage.single else np.where(stage.multiplier == 0, stage.offset | 1, stage.offset)
 
 
 def finish_words(stage: OutputStage, block: int) -> NDArray[np.int64]:
-    """The output stage's constants, one row for each ``block`` channels; sums come to it doubled."""
+    """Returns the output stage's constants, one row for each ``block`` channels; its sums come doubled. Doubled, since
+    the high word of 2 * sum * multiplier is sum * multiplier >> 31. In single precision the kernel computes (2 * sum +
+    2 * rest) * (scale / 2): factors of a power of two change no rounding."""
     multiplier, shift = stage.multiplier, stage.shift
     if stage.single:
         rests = stage.rest_bits
@@ -69,33 +91,42 @@ def finish_words(stage: OutputStage, block: int) -> NDArray[np.int64]:
 
 
 def alike(stage: OutputStage) -> dict[str, int]:
-    """The output stage's constants as fields of a structure: those of all channels, or none of them are 0."""
+    """Returns the constants that all channels share as fields of a structure; all 0 where channels differ."""
     first, *others = finish_words(stage, 1)
     same = all((row == first).all() for row in others)
     return {name: int(value) if same else 0 for name, value in zip(FINISH, first, strict=True)}
 
 
 def concat_words(*parts: Array) -> NDArray[np.int32]:
-    """Rows side by side, as words."""
+    """Joins rows side by side, and cuts each number to a word of 32 bits."""
     stream = np.concatenate(parts, axis=1)
     return (stream & 0xFFFFFFFF).astype(np.uint32).view(np.int32)
 
 
-# Streams of words for the kernels of Arm Helium (firmware/kernels/arm_helium/uaccel_helium.h).
+# Streams for the kernels of Arm Helium (firmware/kernels/arm_helium/uaccel_helium.h, uaccel_helium_windows.h).
+#
+# VMLADAVA adds up the sixteen products of two vectors of bytes in one register. A window is a run of bytes, filled up
+# to whole vectors; weights are zero there, so that any byte may follow in memory.
+#
+# The loop over windows is software-pipelined: the output stage of four channels is interleaved with the first products
+# of the next four. Behind a window's last four channels come the first ones of the next window, so that their head
+# stands at the stream's end once more.
 
 VECTOR: Final = 16  # Bytes of a vector.
-# Vectors of a window's run that need no loop; their weights come last ones first, but for those of the first.
+# Most vectors of a run whose code is unrolled: a load reaches 15 of them, from -112 to 112 bytes of the run's middle.
+# The code goes from the highest address down and is entered where the run ends; the first vector comes before that.
 UNROLLED: Final = 15
-HEAD: Final = 4 * 4 + 4  # Words that are read of the first channels with the last steps of the last ones.
+HEAD: Final = 4 * 4 + 4  # Words read ahead: the first vector of four channels, and the next one of the first of them.
 
 Ints = NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)
 class Channels:
-    """Of each channel its row of weights and ``((sum * multiplier >> 31, rounded) >> right, rounded)``.
+    """Holds weights and output stage by channel: ``((sum * multiplier >> 31, rounded) >> right, rounded)``.
 
-    In single precision ``multiplier`` is the scale's bits, and ``right`` those of a rest, negated as others are.
+    In single precision ``multiplier`` is the scale's bits, and ``-right`` those of what is added to the sum: streams
+    hold ``-right`` either way, since a vector shift to the right is one by a negative number to the left.
     """
 
     weights: NDArray[np.int8]
@@ -112,13 +143,13 @@ class Channels:
         return bool((self.multiplier == self.multiplier[0]).all() and (self.right == self.right[0]).all())
 
     def filled(self, multiple: int) -> Channels:
-        """With channels of zeros behind the last one."""
+        """Appends channels of zeros up to a multiple."""
         arrays = (pad_axis(array, 0, multiple) for array in (self.weights, self.bias, self.multiplier, self.right))
         return Channels(*arrays)
 
 
 def channels_of(weights: NDArray[np.int8], stage: OutputStage, zero_point: int) -> Channels:
-    """Those whose results are known have no weights, and a bias that gives the result."""
+    """Collects the channels of a layer; one with a constant result is computed as in `OutputStage.computed`."""
     if stage.single:
         return Channels(weights.astype(np.int8), stage.bias, stage.scale_bits, -stage.rest_bits)
     known = stage.multiplier == 0
@@ -128,10 +159,9 @@ def channels_of(weights: NDArray[np.int8], stage: OutputStage, zero_point: int) 
 
 
 def window_stream(channels: Channels) -> NDArray[np.int32]:
-    """Four channels a row. Where they are no multiple of four, the last four begin amid others.
-
-    Of three channels and fewer the last one comes again.
-    """
+    """Packs four channels a row; where they are no multiple of four, the last four overlap those before. With fewer
+    than four channels the last one is repeated. Short runs have their first vector first and then the others from the
+    last one down, which is the order in which the unrolled code reads them (``UNROLLED``)."""
     count = len(channels.bias)
     last = max(0, count - 4)
     starts = np.minimum(np.arange(0, last + 4, 4), last)
@@ -145,7 +175,8 @@ def window_stream(channels: Channels) -> NDArray[np.int32]:
 
 
 def unit_stream(channels: Channels, each: bool) -> NDArray[np.int32]:
-    """Eight units a row, even ones first; with multipliers and shifts where each unit has its own."""
+    """Packs eight units a row, even ones first: the narrowing instructions interleave two vectors of four sums.
+    ``each``: whether units have multipliers and shifts of their own, which then follow the biases."""
     filled = channels.filled(8)
     order = np.arange(len(filled.bias)).reshape(-1, 4, 2).transpose(0, 2, 1).ravel()
     blocks = filled[order]
@@ -154,17 +185,16 @@ def unit_stream(channels: Channels, each: bool) -> NDArray[np.int32]:
 
 
 def vector_words(weights: NDArray[np.int8], block: int) -> Ints:
-    """A row for each block of channels: vector by vector, those of all of them."""
+    """Returns a row for each block of channels: vector by vector, in each the bytes of channel after channel."""
     return _words(_vectors(weights, block))
 
 
 def _vectors(weights: NDArray[np.int8], block: int) -> NDArray[np.int8]:
-    """By blocks of channels, vectors, channels and bytes."""
+    """Splits weights into an array of axes (block of channels, vector, channel, byte)."""
     rows = pad_axis(weights, 1, VECTOR)
     return rows.reshape(-1, block, rows.shape[1] // VECTOR, VECTOR).transpose(0, 2, 1, 3)
 
 
 def _words(vectors: NDArray[np.int8]) -> Ints:
-    """A row a block."""
     words = np.ascontiguousarray(vectors).view("<i4")
     return words.reshape(len(vectors), -1).astype(np.int64)

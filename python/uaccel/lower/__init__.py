@@ -1,1 +1,1 @@
-"""From a partitioned module to layers with C calls and places in memory."""
+"""Lowers a partitioned module to layers with C calls, and places their tensors in memory."""

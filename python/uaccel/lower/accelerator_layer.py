@@ -1,4 +1,4 @@
-"""An accelerator's region as a layer: the calls of its driver and, where wanted, what the CPU does when it fails."""
+"""Lowers an accelerator's region to a layer: calls of its driver and, if wanted, what the CPU does when they fail."""
 
 from __future__ import annotations
 
@@ -38,13 +38,13 @@ from uaccel.tvm_api import bindings_of, is_call, is_tuple, is_tuple_get_item, is
 from uaccel.util.text import round_up
 
 SCRATCH_ALIGNMENT = 16
-# What a dump of a region holds besides the vendor's artefacts.
+# Files that uaccel writes into the dump of a region, besides the vendor's artefacts.
 OWN_FILES = ("region.json", "constants.npz", "source.c")
 
 
 @dataclass(frozen=True)
 class EngineStep:
-    """What an engine's call becomes."""
+    """Holds what a call of an accelerator becomes."""
 
     op: str
     lowered: Lowered
@@ -55,8 +55,10 @@ class EngineStep:
 
 
 class Lowerings:
-    """Of one region: several that the vendor offers, or one for each of its planner's variants, made when it is asked
-    for: to plan takes long."""
+    """Holds the lowerings of one region: those that the vendor offers, or one for each variant of its planner.
+
+    A variant is planned only when it is asked for, since that takes long.
+    """
 
     def __init__(self, call: EngineCall) -> None:
         self._call = call
@@ -65,7 +67,7 @@ class Lowerings:
 
     @property
     def labels(self) -> list[str]:
-        """By name or number; by what varies."""
+        """The names or numbers of the lowerings, or the parameters of each variant."""
         if len(self._variants) == 1:
             return [made.name or f"lowering {number}" for number, made in enumerate(self._made[0], 1)]
         return [", ".join(f"{name} {value}" for name, value in variant.items()) for variant in self._variants]
@@ -87,16 +89,14 @@ class Lowerings:
         return self[number].cycles
 
 
-Known = dict[object, Lowerings]  # What regions were lowered to, for other partitions of the same model.
+Known = dict[object, Lowerings]  # The lowerings of regions by key, kept for other partitions of the same model.
 
 
 def engine_step(
     call: EngineCall, origins: Mapping[str, Origin], reasons: Mapping[str, str], selector: Selector, known: Known
 ) -> EngineStep:
-    """Ask the accelerator's description for the calls; ``origins`` and ``reasons`` by layer of the model.
-
-    Where the description offers several lowerings of one region, ``selector`` picks.
-    """
+    """Asks the accelerator's description for the calls; ``origins`` and ``reasons`` are by layer of the model. Where
+    the description offers several lowerings of one region, ``selector`` picks."""
     accelerator = call.accelerator
     key = _key(call)
     if key not in known:
@@ -128,7 +128,7 @@ def engine_step(
 
 
 def _key(call: EngineCall) -> object:
-    """Regions of the same key are the same: names and bytes of everything in them."""
+    """A key of the region's content, names and constants' bytes included: regions with the same key are the same."""
     region, digest = call.region, hashlib.sha256()
     for operand in (operand for inside in region.calls for operand in inside.operands):
         if operand.constant is not None:
@@ -139,7 +139,7 @@ def _key(call: EngineCall) -> object:
 
 
 def _lowerings(call: EngineCall, variant: int) -> tuple[Lowered, ...]:
-    """What the vendor's function makes of a region."""
+    """The lowerings that the vendor's function makes of a region, checked."""
     accelerator = call.accelerator
     what = f"lower of operation '{call.operation.name}'" if call.operation and call.operation.lower else "stream"
     with vendors(accelerator.folder, f"{what}, given {call.layer},"):
@@ -165,7 +165,7 @@ def _choice(call: EngineCall, lowerings: Lowerings, selector: Selector) -> Choic
 
 
 def complaint_about(lowered: Any, region: Region) -> str:
-    """What is wrong with what a vendor's function made; empty where nothing is."""
+    """Says what is wrong with a vendor's lowering; empty where nothing is."""
     if not lowered.calls or not all(isinstance(made, KernelCall) for made in lowered.calls):
         return "no calls; wanted library_call(...)s, one at least"
     if not isinstance(lowered.scratch, int) or lowered.scratch < 0:
@@ -181,7 +181,7 @@ def complaint_about(lowered: Any, region: Region) -> str:
 
 
 def _complaint_about_call(made: KernelCall, lowered: Lowered, region: Region) -> str:
-    """What a vendor's function names must be there."""
+    """Says which input, output or scratch byte a call names that does not exist; empty where there is none."""
     for argument in made.arguments:
         if isinstance(argument, (Input, Output)):
             side, tensors = ("input", region.inputs) if isinstance(argument, Input) else ("output", region.outputs)
@@ -197,7 +197,7 @@ def _complaint_about_call(made: KernelCall, lowered: Lowered, region: Region) ->
 
 
 def after_lowering(program: Program, accelerators: Sequence[Accelerator]) -> Program:
-    """The vendors' passes over the layers; the model's inputs and outputs stay as they are."""
+    """Runs the vendors' passes over the layers; the model's inputs, outputs and state must stay as they are."""
     for accelerator in accelerators:
         for change in accelerator.after_lowering:
             what = f"after_lowering pass '{pass_name(change)}'"
@@ -219,11 +219,13 @@ Choose = Callable[[Any, tuple[Operand, ...], str], "tuple[Kernel, Definition | N
 
 
 def on_cpu(function: Any, choose: Choose, symbol: str) -> tuple[Kernel, Definition | None]:
-    """The region by the CPU's kernels, one after the other; what they hand on lies in scratch memory."""
+    """Computes the region by the CPU's kernels, one after the other; values between them lie in scratch memory."""
     return _OnCpu(function, choose, symbol).kernel()
 
 
 class _OnCpu:
+    """Lowers a region for the CPU. Its scratch memory has first all values, then what one kernel at a time needs."""
+
     def __init__(self, function: Any, choose: Choose, symbol: str) -> None:
         parameters, self.bindings, result = bindings_of(function)
         self.choose, self.symbol = choose, symbol
@@ -265,7 +267,7 @@ class _OnCpu:
         return kernel, inputs, outputs
 
     def _take(self, var: Any) -> list[Argument]:
-        """Memory for a result, or for each field of one."""
+        """The places of a result, or of each field of one: an output of the region, or scratch memory."""
         if not is_tuple_type(var):
             self.places[var] = self.outputs.get(var) or self._scratch(info_of(var).size)
             return [self.places[var]]
@@ -289,7 +291,7 @@ def _is_field(expr: Any, of: Any, index: int) -> bool:
 
 
 def _moved(call: KernelCall, inputs: Sequence[Argument], outputs: Sequence[Argument], base: int) -> KernelCall:
-    """A call with its tensors where the region has them, its own scratch memory behind theirs."""
+    """The call with its tensors where the region has them, and its own scratch memory from ``base`` on."""
 
     def place(argument: Any) -> Any:
         if isinstance(argument, Scratch):

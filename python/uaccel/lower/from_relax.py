@@ -1,4 +1,8 @@
-"""Bindings of Relax to layers."""
+"""Lowers a partitioned Relax module to a program: each binding becomes a layer.
+
+A layer has a kernel of an integer operator, a layout kernel, an accelerator's calls, C of control flow, or C from
+TVM's own lowering (:mod:`uaccel.lower.tir`).
+"""
 
 from __future__ import annotations
 
@@ -68,7 +72,7 @@ from uaccel.util.text import CPU
 # Control flow as a layer: C of ``if`` and ``while`` that calls the layers of its functions.
 #
 # The tensors of a function lie in the layer's scratch memory, planned as a program's are. Only one function runs at a
-# time, so that they share it. What it takes is copied in, and what it gives is copied out.
+# time, so they all share it. Its inputs are copied in, and its outputs are copied out.
 
 HEADERS = ("string.h", "stdbool.h", "stdint.h")
 Lower = Callable[[ImportedModel, str], Program]
@@ -76,6 +80,8 @@ Lower = Callable[[ImportedModel, str], Program]
 
 @dataclass(frozen=True)
 class ControlStep:
+    """Holds the C function of control flow, the kernel that calls it, and the layers that it calls."""
+
     kernel: Kernel
     definition: Definition
     inner: tuple[Layer, ...]
@@ -84,7 +90,7 @@ class ControlStep:
 def control_step(
     attrs: ControlAttrs, operands: Sequence[Operand], outputs: Sequence[TensorInfo], symbol: str, lower: Lower
 ) -> ControlStep:
-    """``symbol``: the C function's name. ``lower`` gives the program of a function."""
+    """Lowers control flow. ``symbol``: the C function's name. ``lower`` gives the program of a function."""
     kind = Kind(attrs.kind)
     names = [f"{symbol}_{part}" for part in PARTS[kind]]
     first, second = (
@@ -108,7 +114,7 @@ def control_step(
 
 @dataclass(frozen=True)
 class _Part:
-    """A function of the model, lowered; its layers have names that no other has."""
+    """Holds a lowered function of the model; its layers have names that no other layer has."""
 
     program: Program
     placement: Placement
@@ -172,7 +178,7 @@ def _choice(then: _Part, otherwise: _Part, sizes: Sequence[int]) -> list[str]:
 
 
 def _loop(condition: _Part, body: _Part, sizes: Sequence[int]) -> list[str]:
-    """What the body gives lies in the outputs between its turns."""
+    """The C of a loop: its state lies in the layer's outputs from one turn to the next."""
     state = [f"out{i}" for i in range(len(sizes))]
     return [
         *_copies(state, [f"in{i}" for i in range(len(sizes))], sizes),
@@ -186,7 +192,7 @@ def _loop(condition: _Part, body: _Part, sizes: Sequence[int]) -> list[str]:
     ]
 
 
-# Operators without a kernel of ours: TVM lowers them, and its C becomes part of the generated source.
+# Operators without a kernel: TVM lowers them to TIR, and its C becomes part of the generated source.
 
 
 def fallback_layer(call: Any, operands: tuple[Operand, ...], symbol: str) -> tuple[Kernel, Definition]:
@@ -216,18 +222,16 @@ def lower(
     known: Known | None = None,
     count: Count = lambda done, total: None,
 ) -> Program:
-    """The program for a CPU; with ``cpu_fallback`` it computes what an accelerator fails at.
-
-    ``known`` is what accelerators' regions became in other partitions of the model, and is added to. ``count`` is told
-    how many bindings are done, since accelerators may search long for the way to compute a region.
-    """
+    """Lowers a module; with ``cpu_fallback`` the CPU computes what an accelerator fails at. ``known``: what
+    accelerators' regions became in other partitions of the model; new ones are added. ``count`` is called with the
+    number of bindings done, since accelerators may search long for the way to compute a region."""
     lowering = _Lowering(partitioned, name, cpu_fallback, selection, {} if known is None else known)
     return after_lowering(lowering.program(count), partitioned.accelerators)
 
 
 @dataclass
 class _Step:
-    """What one binding becomes, before it has a place in the list."""
+    """Holds what one binding becomes, before it has a place in the list of layers."""
 
     op: str
     kernel: Kernel
@@ -240,6 +244,8 @@ class _Step:
 
 
 class _Lowering:
+    """Lowers one module. ``env`` has the value, array or tuple that each Relax variable stands for."""
+
     def __init__(
         self, partitioned: Partitioned, name: str, cpu_fallback: bool, selection: Selection, known: Known
     ) -> None:
@@ -362,7 +368,7 @@ class _Lowering:
         )
 
     def _layer_name(self, name: str, call: Any) -> str:
-        """The model's name for it; what the partition added is called after its operator and where it comes from."""
+        """The model's name of a layer; a layer that partitioning added is named by its operator and its origin."""
         if name in self.names_of_model:
             return self.names_of_model[name]
         origin = self.model.origins.get(name)
@@ -396,7 +402,7 @@ class _Lowering:
         )
 
     def _own_outputs(self, inputs: tuple[Value, ...], results: Sequence[Any]) -> tuple[Value, ...]:
-        """Every output needs bytes of its own: copy what is an input, a constant, or shares another output's."""
+        """The outputs, each with bytes of its own: an input, a constant, or a view of another output is copied."""
         owners = {value.name for value in inputs}
         roots = view_roots(self.layers)
         values = []
@@ -422,12 +428,12 @@ class _Lowering:
 
 
 def is_tensor_argument(expr: Any) -> bool:
-    """Shapes, numbers and other compile-time arguments of Relax operators are no tensors."""
+    """Whether an argument is data: shapes, numbers and other compile-time arguments of operators are not."""
     return is_tensor_type(expr.ty)
 
 
 def is_tensor_type(ty: Any) -> bool:
-    """A tensor, or a tuple of nothing but tensors."""
+    """Whether a type is a tensor, or a tuple of nothing but tensors."""
     fields = getattr(ty, "fields", None)
     return isinstance(ty, relax.TensorType) if fields is None else all(is_tensor_type(field) for field in fields)
 
@@ -452,7 +458,7 @@ def choose(
     symbol: str,
     selection: Selection = ANY_CPU,
 ) -> _Step:
-    """The kernel that is picked; where none does, C from TVM's own lowering."""
+    """The step of a call: the kernel that is picked or, where none fits, C from TVM's own lowering."""
     operator = operator_of(call)
     if isinstance(operator, Control):
         attrs = operator.attrs_of(call)

@@ -1,4 +1,4 @@
-"""Kernels swapped for others that take less scratch or less flash."""
+"""Swaps kernels for others that take less scratch memory or less flash, where that costs little time."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from uaccel.util.favour import Favour
 
 # Kernels with less scratch memory, where that makes the arena smaller at few more instructions.
 #
-# A kernel may come with others that do the same in smaller bands (``Kernel.leaner``). At the layers that make the arena
-# as large as it is, such a one is taken, as long as all of them together stay within a share of the model's
-# instructions.
+# A kernel may come with others that do the same in smaller bands (``Kernel.leaner``). The layers that need the most
+# bytes at once make the arena as large as it is, so leaner kernels are tried only there: in each round all layers at
+# the maximum need one, or nothing is gained. Rounds go on while the extra instructions of all stay within a share.
 
-Leaner = tuple[Kernel, float]
-# Of the model's instructions, which are estimated, and so is what it takes more. It is no larger than the saved share
-# of the arena unless RAM is what to save.
+Leaner = tuple[Kernel, float]  # A kernel, and the instructions that it takes more.
+# The share of the model's estimated instructions that leaner kernels may take more, by what is favoured. Unless RAM is
+# favoured, this share must not exceed the saved share of the arena either.
 SCRATCH_SHARES: Final = {Favour.balanced: 0.03, Favour.size: 0.03, Favour.speed: 0.0, Favour.ram: 0.25}
 
 
@@ -42,7 +42,7 @@ def place_with_less_scratch(
 
 
 def _instructions(program: Program, target: Target) -> float:
-    """Of one inference on the CPU, about; one a product where a kernel was never measured."""
+    """Estimates the instructions of one inference on the CPU; one a product where a kernel was never measured."""
     estimated, total = Estimated.on(target, INSTRUCTIONS), 0.0
     for layer in program.layers:
         (option,) = kernel_options([layer.kernel])
@@ -53,7 +53,8 @@ def _instructions(program: Program, target: Target) -> float:
 
 @dataclass
 class _Leaner:
-    """``instructions`` are those of the whole program; ``known`` and ``more`` are leaner kernels by the layer."""
+    """Searches leaner kernels. ``instructions``: those of the whole program. ``known``: the leaner kernels of a layer
+    that were made; ``more`` makes further ones. Making one can be dear."""
 
     program: Program
     instructions: float
@@ -62,6 +63,7 @@ class _Leaner:
     more: dict[int, Iterator[Leaner]] = field(default_factory=dict)
 
     def result(self) -> Program:
+        """The program with leaner kernels at the layers that need most; the last one whose instructions are allowed."""
         spent: dict[int, float] = {}
         best, needed = self.program, self._needed(self.program)
         whole = most = max(needed.values(), default=0)
@@ -84,7 +86,7 @@ class _Leaner:
         return needed_by_layer(program, workspace_io=self.workspace_io)
 
     def _smaller(self, program: Program, step: int, size: int) -> tuple[Program, float] | None:
-        """With the cheapest kernel for a layer by which it needs fewer bytes."""
+        """The program with a layer's first leaner kernel that makes it need fewer bytes, and what that takes more."""
         if not 0 <= step < len(program.layers):
             return None
         for kernel, more in self._leaner(step):
@@ -94,7 +96,7 @@ class _Leaner:
         return None
 
     def _leaner(self, step: int) -> Iterator[Leaner]:
-        """Made when they are wanted, and once."""
+        """The leaner kernels of a layer, each made when it is asked for, and once."""
         known = self.known.setdefault(step, [])
         yield from known
         for option in self.more.setdefault(step, iter(self.program.layers[step].kernel.leaner())):
@@ -114,32 +116,30 @@ def _with_kernel(program: Program, index: int, kernel: Kernel) -> Program:
 # Kernels with less flash, chosen for a whole network at once.
 #
 # A layer by itself takes its fastest kernel, or where size is favoured the one with the fewest constants. But a
-# function
-# that no other layer calls is code for this one, and a small layer may have more constants than its time is worth. So
-# layers take other kernels as long as each of them takes little longer by itself, and all of them together stay within
-# a
-# share of the network's estimated time. Where size is favoured, only the first counts, and it may be more.
+# function that no other layer calls is code for this layer alone, and a small layer may have more constants than its
+# time is worth. So layers take other kernels, as long as each takes little longer by itself and all together stay
+# within a share of the network's estimated time. Where size is favoured, only the first limit holds, and it is wider.
 
-# Of the time of the layers whose kernels have an estimate: what others may take more, all together.
+# What other kernels may take more, all together: a share of the time of all layers whose kernels have an estimate.
 SHARES: Final = {Favour.balanced: 0.004, Favour.size: math.inf}
-# Of the same: what a layer takes at most that may have another kernel, since an estimate may be far off.
+# The largest share of that time that a layer may have to be given another kernel: its estimate may be far off.
 PARTS: Final = {Favour.balanced: 0.02, Favour.size: math.inf}
-# Of the time of its fastest kernel: what a layer takes at most by another one, however small it is beside others.
+# The most that a layer may take with another kernel, as a multiple of its fastest one, however small the layer is.
 LONGEST: Final = {Favour.balanced: 1.5, Favour.size: 2.6}
-# So many instructions or cycles more a layer takes in any case: estimates are not more exact than that.
+# Instructions or cycles that a layer may always take more: estimates are not more exact than that.
 NOISE: Final = 400
-CODE: Final = 1000  # Bytes of a function that all its layers share, about, where they were never counted.
-INLINED: Final = 400  # Those of a layer by a portable kernel, which is compiled for it alone.
-ROOM: Final = {Favour.balanced: 1.0, Favour.size: 1.05}  # How much RAM they may take, of what the network took before.
-LEAST: Final = 200  # Bytes that are worth another kernel.
-ALONE: Final = "portable"
+CODE: Final = 1000  # Bytes assumed for a shared function whose code was never counted.
+INLINED: Final = 400  # Bytes assumed for a portable kernel, which is compiled for each layer anew.
+ROOM: Final = {Favour.balanced: 1.0, Favour.size: 1.05}  # The arena that is allowed, as a multiple of the one before.
+LEAST: Final = 200  # Bytes that a change must save.
+ALONE: Final = "portable"  # The family whose kernels share no function between layers.
 
-Taken = dict[int, int]  # By a layer's index the number of the kernel that it takes.
+Taken = dict[int, int]  # The number of the kernel that each layer takes, by the layer's index.
 
 
 @dataclass(frozen=True)
 class _Layer:
-    """A layer that has a choice: its kernels, and what each takes by estimate."""
+    """Holds a layer that has a choice: its kernels, and the estimated time of each; None where it takes too long."""
 
     layer: Layer
     kernels: tuple[Kernel, ...]
@@ -148,7 +148,9 @@ class _Layer:
 
 
 def place_small(program: Program, selection: Selection, *, workspace_io: bool = False) -> Program:
-    """With less flash where that pays and takes little more RAM or none; only where estimates alone chose."""
+    """The program with kernels that take less flash; unchanged where measurements chose its kernels. Greedy: of all
+    steps that stay within the time, the one that saves most is taken if the arena does not outgrow its limit. Each
+    choice is tried once, and a taken one saves flash, so the search ends: when no step saves LEAST bytes."""
     estimated = selection.selector
     if not isinstance(estimated, Estimated) or selection.favour not in SHARES:
         return program
@@ -174,7 +176,7 @@ def place_small(program: Program, selection: Selection, *, workspace_io: bool = 
 
 
 def _choices(layer: Layer, selection: Selection, estimated: Estimated) -> Iterator[_Layer]:
-    """Of one layer, if it has a choice between kernels whose time is known, those that favour size among them."""
+    """The choice of one layer, if it has several kernels: its own, and those that favouring size would offer."""
     if layer.applied is None or layer.choice is None or layer.streaming is not None:
         return
     operator, site = layer.applied.operator, layer.applied.site
@@ -199,14 +201,16 @@ def _choices(layer: Layer, selection: Selection, estimated: Estimated) -> Iterat
 
 @dataclass(frozen=True)
 class _Network:
-    """The program with its layers that have a choice. ``code``: by function the bytes of each symbol that it needs."""
+    """Counts the flash of a program whose layers have choices. ``code``: for each function the bytes of all symbols
+    that it needs, itself included."""
 
     program: Program
     free: Mapping[int, _Layer]
     code: Mapping[str, Mapping[str, int]]
 
     def steps(self, taken: Taken) -> Iterator[Taken]:
-        """Another kernel for one layer, or for all layers that call one function."""
+        """Steps from a choice: another kernel for one layer, or for all layers that call one function. A shared
+        function goes only with its last caller, which no step of one layer would find."""
         for index, choices in self.free.items():
             for number, time in enumerate(choices.times):
                 if time is not None and number != taken[index]:
@@ -219,12 +223,12 @@ class _Network:
                 yield taken | {index: number for index, number in found.items() if number is not None}
 
     def calls(self, taken: Taken) -> Counter[str]:
-        """How many layers call each function that layers share."""
+        """How many layers call each function that layers can share."""
         kernels = (self._kernel(layer, taken) for layer in self.program.layers)
         return Counter(name for k in kernels if k.family != ALONE for name in {call.function for call in k.calls})
 
     def flash(self, taken: Taken) -> int:
-        """Bytes of code and of what the layers with a choice read, about."""
+        """Estimates the bytes of code, and of the constants of layers with a choice."""
         chosen = [
             (choices.kernels[taken[index]], choices.options[taken[index]]) for index, choices in self.free.items()
         ]
@@ -232,7 +236,7 @@ class _Network:
         return own + sum(self._symbols(self.calls(taken)).values())
 
     def _without(self, choices: _Layer, function: str, called: Iterable[str]) -> int | None:
-        """The smallest kernel of a layer that does not call the function."""
+        """The kernel of a layer that adds least flash and does not call the function; code of others is free."""
         known = self._symbols(name for name in called if name != function)
         numbers = [
             number
@@ -249,7 +253,7 @@ class _Network:
         return min(numbers, key=size, default=None)
 
     def _symbols(self, functions: Iterable[str]) -> dict[str, int]:
-        """What they need, each once, with its bytes."""
+        """The symbols that these functions need, each once, with its bytes."""
         needed = (self.code.get(function, {function: CODE}) for function in functions)
         return {name: size for symbols in needed for name, size in symbols.items()}
 
@@ -258,7 +262,7 @@ class _Network:
 
 
 def _more(free: Mapping[int, _Layer], start: Taken, step: Taken) -> float:
-    """What kernels take more than those that were chosen first."""
+    """The time that kernels take more than those that were chosen first."""
     times = ((free[index].times[n] or 0) - (free[index].times[start[index]] or 0) for index, n in step.items())
     return sum(times)
 

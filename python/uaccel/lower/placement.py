@@ -1,4 +1,4 @@
-"""Where tensors and state lie in memory."""
+"""Places every value of a program in memory: tensors and scratch memory in the arena, and the state beside it."""
 
 from __future__ import annotations
 
@@ -25,18 +25,18 @@ from uaccel.memory import (
 from uaccel.model import StateSpec, TensorSpec
 from uaccel.util.text import round_up
 
-# How often each byte of a tensor is read and written in an inference: what lies in fast memory is chosen by that.
+# How often each byte of a tensor is read and written in an inference (its heat): the hottest lie in fast memory.
 
-# Of a kernel's scratch memory, which its inner loops go through again and again, and of constants that were copied so
-# that they lie in fast memory.
+# The heat of a kernel's scratch memory, which its inner loops go through again and again, and of constants that were
+# copied to lie in fast memory: far above that of tensors.
 WORKING = 1e6
-# Operators that compute all output channels of what they have read once, or a few times.
+# Operators whose kernels read an input element once, or a few times, for all output channels.
 _EACH_FOR_ALL_CHANNELS = ("conv2d", "fully_connected")
 
 
 def heat_of(program: Program, owner: Mapping[str, str], working: Iterable[str]) -> dict[str, float]:
-    """Accesses a byte, by the name of the block that holds the tensor; of tensors that share one, the most.
-    ``working``: what layers have beside their tensors."""
+    """Accesses per byte of each block; of tensors that share one, the most. ``owner``: the block of each tensor.
+    ``working``: names of scratch memory and of constants that are copied."""
     heat = dict.fromkeys(working, WORKING)
     reads: dict[str, float] = {}
     for layer in program.layers:
@@ -51,13 +51,13 @@ def heat_of(program: Program, owner: Mapping[str, str], working: Iterable[str]) 
 
 
 def _reads(layer: Layer, elements: int) -> float:
-    """Of each element of an input, about: a window's, for each window that it lies under."""
+    """Estimates how often each element of an input is read: once for each window that it lies under."""
     channels = layer.outputs[0].info.shape[-1:] or (1,)
     products = layer.macs / channels[0] if layer.op in _EACH_FOR_ALL_CHANNELS else layer.macs
     return max(1.0, products / max(1, elements))
 
 
-# Where every value of a program lives: in the caller's inputs and outputs, or at an offset in the arena.
+# Where every value of a program lies: in the caller's inputs and outputs, or at an offset in the arena.
 #
 # With workspace I/O the inputs and outputs are blocks of the arena, too. The inputs are all written before the first
 # step, the outputs all stay after the last; in between an input is a value like any other, which may be overwritten.
@@ -66,14 +66,16 @@ def _reads(layer: Layer, elements: int) -> float:
 # which holds its value before an inference and, later, the one after it.
 
 ELEMENT_ALIGNMENT = 4
-WIDE_ALIGNMENT = 8
-AHEAD_ALIGNMENT = 16
+WIDE_ALIGNMENT = 8  # Elements of 8 bytes, and scratch memory, whose contents may have any type.
+AHEAD_ALIGNMENT = 16  # Constants that are copied ahead.
 
 
 @dataclass(frozen=True)
 class Place:
-    """``kind`` is input, output (``index`` counts them), arena or state (``offset`` in bytes); ``pool`` is the arena's,
-    where there are several."""
+    """Holds where a value lies. ``kind``: input or output (number ``index``), arena or state (byte ``offset``).
+
+    ``pool`` names the pool of the arena, where there are several.
+    """
 
     kind: str
     index: int = 0
@@ -87,10 +89,10 @@ class Place:
 
 @dataclass(frozen=True)
 class Placement:
-    """``scratch`` gives the place of a layer's scratch memory, by layer index, ``ahead`` that of the constants which
-    are copied before it runs; ``state`` is the state's size.
+    """Holds the place of every value. ``scratch``: those of layers' scratch memory, by layer index.
 
-    ``pools`` are the bytes of each pool, by its name, where the arena is divided; ``plan`` has the offsets in all.
+    ``ahead``: those of constants that are copied before a layer runs; ``state``: the bytes of the state. ``pools``: the
+    bytes of each pool, by its name, where the arena is divided; ``plan`` has the offsets in all.
     """
 
     places: Mapping[str, Place]
@@ -115,11 +117,12 @@ def place(
     pools: Sequence[Pool] = (),
     ahead: Mapping[int, int] = MappingProxyType({}),
 ) -> Placement:
-    """Plan the arena: lifetimes from the order of the layers, views shared, in-place where it cannot cost bytes,
-    outputs over what is read of their inputs where kernels say how far behind they write.
+    """Plans the arena by the live ranges of values, which follow from the order of the layers.
 
-    ``pools``: the memories that it is divided among, the preferred one first. ``ahead``: bytes of constants that are
-    copied before a layer runs, by its index.
+    Views share the bytes of what they view. Outputs take the place of inputs where that cannot cost bytes, and overlap
+    them where kernels state how far their writes lag behind their reads. ``pools``: the memories that the arena is
+    divided among, the preferred one first. ``ahead``: bytes of constants that are copied before a layer runs, by its
+    index.
     """
     asked = _question(program, workspace_io, ahead)
     planned, pool_of, sizes = _planned(program, asked, pools)
@@ -138,7 +141,9 @@ def place(
 def _planned(
     program: Program, asked: _Question, pools: Sequence[Pool]
 ) -> tuple[Plan, Mapping[str, str], Mapping[str, int]]:
-    """The plan of all blocks; the pool of each, and the bytes of each pool."""
+    """The plan of all blocks; the pool of each, and the bytes of each pool. With pools, the hottest blocks go to the
+    first pool, as far as a quick plan finds room; then each pool is planned with full effort. An overlap holds only if
+    both of its blocks are in one pool. Every plan is checked independently."""
     if not pools:
         planned = plan(asked.merged, asked.overlaps)
         check(asked.merged, planned, asked.overlaps)
@@ -180,7 +185,7 @@ def _too_small(program: Program, pools: Sequence[Pool], left: Sequence[Block]) -
 def needed_by_layer(
     program: Program, *, workspace_io: bool = False, ahead: Mapping[int, int] = MappingProxyType({})
 ) -> dict[int, int]:
-    """Bytes that are needed at once while a layer runs, by its index: the arena is as large as the largest at least.
+    """Bytes that are needed at once while a layer runs, by its index: the arena has at least the largest of them.
     Layers are left out that need no more than one beside them."""
     asked = _question(program, workspace_io, ahead)
     return live_bytes(asked.merged, asked.overlaps)
@@ -188,7 +193,7 @@ def needed_by_layer(
 
 @dataclass(frozen=True)
 class _Question:
-    """What is asked of the planner: ``blocks`` are the values' and ``merged`` those of which some share bytes."""
+    """Holds the input of the planner: ``blocks`` are the values', ``merged`` those after sharing (see ``owner``)."""
 
     fixed: Mapping[str, Place]
     state: int
@@ -227,12 +232,13 @@ def _question(program: Program, workspace_io: bool, ahead: Mapping[int, int] = M
 
 
 def computed_before(program: Program, index: int) -> int:
-    """The layer that computes while they are copied; itself where it is the first."""
+    """The layer that computes while constants of layer ``index`` are copied; itself where it is the first."""
     return max((layer.index for layer in program.layers[:index] if not layer.is_view), default=index)
 
 
 def _state(program: Program) -> tuple[dict[str, Place], int]:
-    """One entry after the other: where the values before and after an inference lie, and the bytes of all."""
+    """The places of the state's values, one entry after the other, and the bytes of all. The values of an entry before
+    and after an inference have the same place."""
     places, end = {}, 0
     for entry in program.state:
         alignment = _alignment(entry.before)
@@ -245,8 +251,7 @@ def _state(program: Program) -> tuple[dict[str, Place], int]:
 
 
 def _fixed_places(program: Program, state: Mapping[str, Place], *, workspace_io: bool) -> dict[str, Place]:
-    """The state is memory of its own, inputs and outputs are the caller's where the workspace does not hold them; and
-    so is every view of them."""
+    """The places of values outside the arena: of the state, of the caller's inputs and outputs, and of their views."""
     places = dict(state)
     if not workspace_io:
         places.update({value.name: Place("input", i) for i, value in enumerate(program.inputs)})
@@ -265,7 +270,7 @@ def _alignment(value: Value) -> int:
 
 @dataclass(frozen=True)
 class LiveRange:
-    """The first and the last layer that needs the value."""
+    """Holds the first and the last layer that needs a value."""
 
     value: Value
     first: int
@@ -273,7 +278,8 @@ class LiveRange:
 
 
 def lifetimes(program: Program, *, workspace_io: bool) -> dict[str, LiveRange]:
-    """Of every value that a layer reads or writes; with workspace I/O of every input and output, too."""
+    """The live range of every value that a layer reads or writes. With workspace I/O the inputs are live from -1 on,
+    before the first layer, and the outputs up to one behind the last."""
     before, after = -1, len(program.layers)
     lives: dict[str, LiveRange] = {}
 
@@ -292,11 +298,9 @@ def lifetimes(program: Program, *, workspace_io: bool) -> dict[str, LiveRange]:
 
 
 def _inplace(program: Program, fixed: Mapping[str, Place], behind: Sequence[Overlap]) -> list[tuple[str, str]]:
-    """Output over input where the kernel allows it, the input dies here, and both lie in the arena.
-
-    ``choose_inplace`` leaves out what a view of the input still needs. A smaller output keeps all of its input's bytes,
-    so it rather overlaps it, where it may.
-    """
+    """The pairs of an output and an input that may have one block: the kernel allows it, and the input dies there.
+    ``choose_inplace`` leaves out what a view of the input still needs. A shared block has the larger of the two sizes
+    for as long as either is live, so a smaller output rather overlaps its input, where it may at distance 0."""
     last = {value.name: layer.index for layer in program.layers for value in layer.inputs}
     nought = {(overlap.low, overlap.high) for overlap in behind if overlap.distance == 0}
     found = []
@@ -311,8 +315,9 @@ def _inplace(program: Program, fixed: Mapping[str, Place], behind: Sequence[Over
 
 
 def _behind(program: Program, fixed: Mapping[str, Place]) -> list[Overlap]:
-    """How far before an input the output begins at least, to overlap it: where every form of the layer says so of the
-    input and of all others that look at the same bytes, and both lie in the arena."""
+    """How far before an input the output must begin at least, to overlap it. Every form of the layer (accelerator and
+    CPU) must state a distance, for this input and all others that view the same bytes; the largest holds. Both blocks
+    must lie in the arena."""
     roots = view_roots(program.layers)
     found = []
     for layer in program.layers:
@@ -338,14 +343,17 @@ def _may_share(layer: Layer, index: int, last: Mapping[str, int], fixed: Mapping
     )
 
 
-# What is left of the state at the end of an inference, and which of it a layer can write where it belongs.
+# How the state gets its new values at the end of an inference: by copies, or by layers that write them in place.
 
 Copy = Callable[[TensorSpec, Any], Value]  # Appends a layer that copies a value, or a constant, into a new one.
 
 
 @dataclass(frozen=True)
 class Storing:
-    """``befores``: the values that an inference begins with, ``results`` what they become, ``outputs`` the model's."""
+    """Decides how each entry of the state gets its new value.
+
+    ``befores``: the values that an inference begins with; ``outputs``: the model's outputs.
+    """
 
     layers: list[Layer]
     befores: Sequence[Value]
@@ -353,8 +361,12 @@ class Storing:
     copy: Copy
 
     def values(self, specs: Sequence[StateSpec], results: Sequence[Any]) -> tuple[StateValue, ...]:
-        """Copies come last, when every layer has read what they overwrite; those that another copy would
-        overwrite are copied aside before."""
+        """The entries of the state, which ``results`` become at the end of an inference.
+
+        An entry that becomes itself keeps its bytes, and a layer may write its result in place (``_is_direct``). Others
+        are copied last, when every layer has read what a copy overwrites. A result that is another entry's old value is
+        first copied aside, since the copies themselves might overwrite it.
+        """
         roots = [self._root(result) if isinstance(result, Value) else None for result in results]
         befores = {value.name for value in self.befores}
         kept = [root == before.name for root, before in zip(roots, self.befores, strict=True)]
@@ -370,12 +382,12 @@ class Storing:
         return tuple(map(StateValue, specs, self.befores, afters))
 
     def _root(self, value: Value) -> str:
-        """The value whose bytes it looks at."""
+        """The value whose bytes this one views."""
         return view_roots(self.layers).get(value.name, value.name)
 
     def _is_direct(self, index: int, roots: Sequence[str | None]) -> bool:
-        """Whether the layer that makes the result may write it over what was there before: nothing reads that any
-        more, and nobody else wants the result's bytes elsewhere."""
+        """Whether the layer that makes a result may write it over the old value. Nothing may read the old value later,
+        and the result must be wanted nowhere else: not by another entry, and not as an output."""
         root, before = roots[index], self.befores[index].name
         if root is None or roots.count(root) > 1 or before in roots:
             return False
@@ -387,7 +399,7 @@ class Storing:
 
 
 def _reads_in_time(reader: Layer, maker: Layer, root: str, before: str) -> bool:
-    """Before the result is written; or while it is, where the kernel can."""
+    """Whether a layer reads the old value before the result is written, or while it is, where the kernel allows it."""
     if reader.is_view or reader.index < maker.index:
         return True
     if reader is not maker or maker.on_accelerator:

@@ -1,6 +1,7 @@
-"""Whole partitions, lowered and compared.
+"""Searches the partition that is estimated to take least: whole plans are partitioned, lowered and compared.
 
-Whole plans of who computes what, each partitioned and lowered, and the one that is estimated to take least.
+A plan assigns each operator to the CPU or to an accelerator. Costs of lowered layers are estimated, or measured where
+``uaccel tune`` recorded them. They also suggest which further plans are worth lowering.
 """
 
 from __future__ import annotations
@@ -23,21 +24,23 @@ from uaccel.util.text import CPU
 
 # What a lowered layer is expected to take: of the CPU in instructions, of an accelerator in cycles.
 
-LAYER: Final = 100.0  # Of a kernel's call and the step of the program around it.
-# Of a driver that says nothing: a register interface with an interrupt, as nuc_fpga's, measured under QEMU.
+LAYER: Final = 100.0  # Instructions of a kernel's call and the step of the program around it.
+# Instructions of a driver call that states none: a register interface with an interrupt, as nuc_fpga's, measured under
+# QEMU.
 DRIVER_CALL: Final = 1000.0
 
 
 class Rate(NamedTuple):
-    """Instructions for a byte that comes in, an element that goes out, and a multiply-accumulate."""
+    """Holds the instructions for a byte that comes in, an element that goes out, and a multiply-accumulate."""
 
     byte: float
     element: float
     mac: float = 0.0
 
 
-# By operator or the beginning of a function's name, the first that fits: from runs of the project's networks on a
-# Cortex-M4 under QEMU. Pools go by what their windows cover: ``costs.json`` knows of none.
+# Rates by operator or by the beginning of a function's name; the first that fits counts, so longer names come first.
+# They are from runs of the project's networks on a Cortex-M4 under QEMU. ``costs.json`` has no rates for pools: their
+# bytes are what their windows cover.
 RATES: Final = {
     "permute_dims": Rate(0, 4.5),
     "nn.pad": Rate(0, 1.1),
@@ -63,13 +66,13 @@ RATES: Final = {
     "uaccel_set": Rate(0, 1.4),
     "uaccel_copy": Rate(0, 0.7),
 }
-OTHER: Final = Rate(1, 25, 8)  # Of other kernels, and of the C that TVM's lowering gives.
-OFF: Final = 0.15  # By which share an estimate may miss.
+OTHER: Final = Rate(1, 25, 8)  # The rate of other kernels, and of the C that TVM's lowering gives.
+OFF: Final = 0.15  # The share by which an estimate may miss a measurement before it is reported.
 
 
 @dataclass(frozen=True)
 class Estimate:
-    """``instructions`` of the CPU, ``cycles`` of an accelerator."""
+    """Holds what something takes: ``instructions`` of the CPU, ``cycles`` of an accelerator."""
 
     instructions: float = 0.0
     cycles: float = 0.0
@@ -84,7 +87,7 @@ class Estimate:
 
 @dataclass(frozen=True)
 class Off:
-    """A layer whose measurement is known and far from the estimate."""
+    """Names a layer whose measurement is known and far from the estimate."""
 
     layer: str
     estimate: float
@@ -92,7 +95,7 @@ class Off:
 
 
 class Estimator:
-    """For a CPU; what was measured counts for more than any rule."""
+    """Estimates what layers take on a CPU; a measurement counts for more than any rule."""
 
     def __init__(self, selection: Selection) -> None:
         self.costs = Estimated.on(selection.target, INSTRUCTIONS)
@@ -100,14 +103,14 @@ class Estimator:
         self.records = chosen.records.counted() if isinstance(chosen, RecordsSelector) else Records("")
 
     def of(self, layer: Layer) -> Estimate:
-        """By measurement where there is one."""
+        """What a layer takes: measured where it was, else by rule. An accelerator's cycles are always by rule."""
         measured, rule = self.measured(layer), self.by_rule(layer)
         if measured is None:
             return rule
         return Estimate(max(0.0, measured - rule.cycles), rule.cycles) if layer.on_accelerator else Estimate(measured)
 
     def measured(self, layer: Layer) -> int | None:
-        """Instructions and cycles, as ``uaccel tune`` recorded them."""
+        """Instructions and cycles together, as ``uaccel tune`` recorded them; None without a record."""
         choice = layer.choice
         return self.records.sites.get(choice.site, {}).get(choice.options[choice.picked]) if choice else None
 
@@ -151,21 +154,25 @@ def far_off(program: Program, selection: Selection) -> Iterable[Off]:
 
 
 # The search: plans that users would think of, then what their layers' costs suggest, each lowered for real.
+#
+# Lowering is slow where an accelerator plans command streams, so a plan is lowered only if sums of known layer costs
+# promise a gain. These sums are rough: regions and the moves between engines change with the plan. So only the total of
+# the lowered plan decides, and against the doubt in the CPU's estimates.
 
-MOST: Final = 12  # Plans that are lowered.
-SWITCH: Final = 1500.0  # What it takes to go from one engine to another, for plans that are only thought of.
-# By this share the CPU's estimates may be wrong: a plan that nobody would have asked for by name must be cheaper by
-# more than that of all CPU work in which it differs.
+MOST: Final = 12  # When so many plans are known, no further changes are tried.
+SWITCH: Final = 1500.0  # The assumed cost of a change of engine, for plans that are not lowered yet.
+# The share by which the CPU's estimates may be wrong: a plan that nobody asked for by name must be cheaper by more than
+# this share of all CPU work in which it differs.
 DOUBT: Final = 1 / 3
-SMALL: Final = 200.0  # Of each layer that it gives the CPU, besides: small ones are all overhead.
+SMALL: Final = 200.0  # Further doubt for each layer that it gives the CPU: small layers are mostly overhead.
 WORTH: Final = 0.01  # The share of the whole that a change must promise to be lowered.
 
 
 @dataclass(frozen=True)
 class Plan:
-    """One that was compared. ``estimate`` is None where it was not lowered, for the reason in ``refused``.
+    """Holds a plan that was compared. ``estimate`` is None where it was not lowered, for the reason in ``refused``.
 
-    ``same``: other names that come to the same.
+    ``same``: other names whose plans assign alike.
     """
 
     name: str
@@ -188,7 +195,7 @@ class Plan:
 
 
 def kept_on_cpu(plans: Sequence[Plan]) -> str:
-    """In words, why the chosen plan offloads nothing; empty where no other was lowered that could."""
+    """Says why the chosen plan offloads nothing; empty where no other plan was lowered that offloads."""
     chosen = next((plan.estimate for plan in plans if plan.chosen), None)
     if chosen is None:
         return ""
@@ -205,7 +212,7 @@ def kept_on_cpu(plans: Sequence[Plan]) -> str:
 
 @dataclass(frozen=True)
 class Plans:
-    """``known``: what regions were lowered to on the way."""
+    """Holds the best partition and all plans that were compared. ``known``: what regions were lowered to on the way."""
 
     best: Partitioned
     compared: tuple[Plan, ...]
@@ -213,7 +220,7 @@ class Plans:
 
 
 def cheapest(question: PartitionRequest, selection: Selection) -> Plans:
-    """The partition that is estimated to take least; the wishes' pins and prohibitions hold in every plan."""
+    """The partition that is estimated to take least; the user's pins and prohibitions hold in every plan."""
     search = _Search(question, selection)
     best = search.run()
     plans = [
@@ -225,6 +232,8 @@ def cheapest(question: PartitionRequest, selection: Selection) -> Plans:
 
 @dataclass(frozen=True, eq=False)
 class _Tried:
+    """Holds a plan that was partitioned and lowered, or the reason in ``refused`` why it was not."""
+
     name: str
     partitioned: Partitioned
     layers: Sequence[tuple[Layer, Estimate]]
@@ -238,11 +247,11 @@ class _Tried:
 
     @property
     def engines(self) -> list[str]:
-        """Of the model's operators, in their order."""
+        """The engine of each of the model's operators, in their order."""
         return [decision.engine for decision in self.partitioned.decisions]
 
     def cpu_work(self) -> dict[tuple[str, str], float]:
-        """By layer and what computes it."""
+        """Instructions by layer and the functions that compute it."""
         return {
             (layer.name, "+".join(call.function for call in layer.kernel.calls)): cost.instructions
             for layer, cost in self.layers
@@ -251,6 +260,8 @@ class _Tried:
 
 
 class _Search:
+    """Searches the best plan. ``tried`` has every plan by its claims; ``alone`` those with one engine only."""
+
     def __init__(self, question: PartitionRequest, selection: Selection) -> None:
         self.question = question
         measuring = isinstance(selection.selector, (RankedSelector, Turn))  # which must not change who computes what
@@ -261,6 +272,9 @@ class _Search:
         self.alone: dict[str, _Tried] = {}
 
     def run(self) -> _Tried:
+        """The best plan. The plans that a user would ask for by name come first and compete without doubt. Then come
+        the choice by stated cost, other orders of preference, a blend of the layers' best engines, and last changes of
+        single runs of layers."""
         names = [accelerator.name for accelerator in self.question.accelerators]
         plain = [self._try(", ".join(names), self._ordered(names)), *(self._alone(name) for name in (*names, CPU))]
         possible = [tried for tried in plain if not tried.refused]
@@ -274,7 +288,7 @@ class _Search:
         return self._improved(best)
 
     def _tempted(self, best: _Tried, name: str, taken: Sequence[Claim]) -> _Tried:
-        """Lower it only where its layers promise a gain: streams take their time to plan."""
+        """The better one of the best plan and this one, which is lowered only where its layers promise a gain."""
         graph, key = self.question.graph, frozenset(taken)
         engine = {index: claim.accelerator.name for claim in taken for index in claim.members}
         wanted = [engine.get(index, CPU) for index in graph.operators(range(len(graph.bindings)))]
@@ -307,7 +321,7 @@ class _Search:
         return self.question.graph, self.question.claims, self.question.constraints
 
     def _try(self, name: str, taken: Sequence[Claim]) -> _Tried:
-        """Partition and lower; a plan that comes up again is not done again."""
+        """Partitions and lowers a plan; one that comes up again is not lowered again."""
         key = frozenset(taken)
         if key not in self.tried:
             self.tried[key] = self._lowered(name, taken)
@@ -327,7 +341,8 @@ class _Search:
         return _Tried(name, partitioned, layers, "", sum((cost for _, cost in layers), Estimate()))
 
     def _better(self, best: _Tried, other: _Tried) -> _Tried:
-        """The other one where it is cheaper beyond doubt."""
+        """The other plan where it is cheaper beyond doubt. Layers that the CPU computes alike in both plans are wrong
+        by the same amount; only the others raise doubt."""
         if other.refused or other is best:
             return best
         ours, theirs = best.cpu_work(), other.cpu_work()
@@ -337,7 +352,8 @@ class _Search:
         return other if other.total < best.total - doubt else best
 
     def _improved(self, best: _Tried) -> _Tried:
-        """Runs of layers on another engine, those that promise most first."""
+        """Moves runs of layers to another engine, the one that promises most first, until MOST plans are known. After
+        each move the promises are computed anew, from the best plan so far."""
         seen: set[tuple[str, ...]] = set()
         while len(self.tried) < MOST:
             moves = [move for move in self._moves(best) if move not in seen]
@@ -349,7 +365,7 @@ class _Search:
         return best
 
     def _told(self, before: Sequence[str], after: Sequence[str]) -> str:
-        """Which run of layers changed its engine."""
+        """Names the run of layers that changed its engine."""
         changed = [number for number, (old, new) in enumerate(zip(before, after, strict=True)) if old != new]
         first, last = self._rows[changed[0]].layer, self._rows[changed[-1]].layer
         return f"{first if first == last else f'{first} to {last}'} on {after[changed[0]]}"
@@ -359,7 +375,7 @@ class _Search:
         return self.alone[CPU].partitioned.decisions
 
     def _moves(self, best: _Tried) -> list[tuple[str, ...]]:
-        """Assignments that differ from the best in one run of layers."""
+        """Assignments that differ from the best in one run of layers, those that promise most first."""
         offers, now = self._offers(best), best.engines
         found: list[tuple[float, tuple[str, ...]]] = []
         for engine in self.alone:
@@ -373,7 +389,8 @@ class _Search:
         return [move for _, move in sorted(found, key=lambda entry: -entry[0])]
 
     def _offers(self, best: _Tried) -> list[dict[str, float]]:
-        """For each operator what it costs on each engine, in the plan in which that engine is alone."""
+        """What each operator costs on each engine: from the plans with one engine alone, and from the best plan. The
+        best plan comes last: what it shows of an operator on its engine counts for more."""
         offers: list[dict[str, float]] = [{} for _ in self._rows]
         for engine, tried in [*self.alone.items(), ("", best)]:
             if tried.refused:
@@ -387,7 +404,8 @@ class _Search:
 
 
 def _by_operator(tried: _Tried) -> dict[str, float]:
-    """A region's cost in the shares that its operations state; what was added goes to the layer that it stems from."""
+    """The cost of each operator. A region's cost is divided in proportion to the cycles that its operations state. A
+    layer that partitioning added is charged to the operator that it stems from."""
     stated = {decision.layer: decision.cycles or 0.0 for decision in tried.partitioned.decisions}
     origins = {origin.index: layer for layer, origin in tried.partitioned.origins.items() if origin.index >= 0}
     costs: dict[str, float] = {}
@@ -403,14 +421,15 @@ def _by_operator(tried: _Tried) -> dict[str, float]:
 
 
 def _orders(names: Sequence[str]) -> list[tuple[str, ...]]:
-    """Other orders of preference: of two both, of more each of them first."""
+    """Other orders of preference: of two names the swapped one, of more each name but the first moved to the front."""
     if len(names) == 2:
         return list(permutations(names))[1:]
     return [(name, *(other for other in names if other != name)) for name in names[1:]]
 
 
 def _blended(offers: Sequence[Mapping[str, float]]) -> list[str]:
-    """The way through the layers, in the model's order, that costs least if each change of engine cost ``SWITCH``."""
+    """The engines, one an operator in the model's order, that cost least if each change of engine costs ``SWITCH``.
+    Dynamic programming: ``ways`` has for each engine the cheapest way so far that ends on it."""
     engines = list(dict.fromkeys(engine for offer in offers for engine in offer))
     ways: dict[str, tuple[float, tuple[str, ...]]] = dict.fromkeys(engines, (0.0, ()))
     for offer in offers:
@@ -425,7 +444,7 @@ def _blended(offers: Sequence[Mapping[str, float]]) -> list[str]:
 
 
 def _runs(gains: Sequence[float | None]) -> list[tuple[int, int, float]]:
-    """From, to (not included) and the sum: neighbours that each gain, or lose nothing."""
+    """The runs of neighbours that each lose nothing: the first, the one behind the last, and the sum of their gains."""
     found: list[tuple[int, int, float]] = []
     first, total = 0, 0.0
     for number, gain in enumerate([*gains, None]):

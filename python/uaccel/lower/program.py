@@ -1,4 +1,4 @@
-"""Layers and C calls as plain data."""
+"""Holds a lowered program as plain data: layers over named values, each with its C calls. No TVM type is used here."""
 
 from __future__ import annotations
 
@@ -19,12 +19,10 @@ from uaccel.util.favour import Favour
 from uaccel.util.files import data_dir
 from uaccel.util.text import CPU
 
-# A lowered model: a list of layers over named values, each layer a few C calls. No TVM type from here on.
-
 
 @dataclass(frozen=True)
 class Value:
-    """A tensor that exists at run time. ``name`` is unique and a C identifier."""
+    """Names a tensor that exists at run time. ``name`` is unique and a C identifier."""
 
     name: str
     spec: TensorSpec
@@ -36,7 +34,7 @@ class Value:
 
 @dataclass(frozen=True)
 class StateValue:
-    """What lasts from one inference to the next: ``before`` and ``after`` lie in the same bytes of the state.
+    """Names a tensor that lasts from one inference to the next: ``before`` and ``after`` lie in the same bytes.
 
     ``after`` is None where no inference changes it.
     """
@@ -48,7 +46,7 @@ class StateValue:
 
 @dataclass(frozen=True)
 class Covered:
-    """An operator of the model that a layer computes, perhaps together with others."""
+    """Describes an operator of the model that a layer computes, perhaps together with others."""
 
     name: str
     op: str
@@ -60,7 +58,7 @@ class Covered:
 
 @dataclass(frozen=True)
 class Engine:
-    """An accelerator, as generated code needs it.
+    """Describes an accelerator, as generated code needs it.
 
     ``hook`` is its name in ``TVMDevice<hook>Activate``; ``hooks`` are those that its driver has. ``files`` are its
     driver and the model of its device, by their place in its folder; ``has_device``: there is one.
@@ -73,12 +71,12 @@ class Engine:
     tolerance: float = 0
     hooks: tuple[str, ...] = HOOKS
     has_device: bool = True
-    device_build: str = ""  # What the device's model takes to be built, as CMake reads it.
+    device_build: str = ""  # How the device's model is built, as CMake reads it.
 
 
 @dataclass(frozen=True, eq=False)
 class Applied:
-    """An operator and where it stands: what kernels for a part of its rows are chosen by."""
+    """Holds an operator and its site, by which kernels for some of its rows are chosen."""
 
     operator: Computable
     site: Site[Any]
@@ -86,8 +84,10 @@ class Applied:
 
 @dataclass(frozen=True)
 class Rows:
-    """Where a band begins: ``offset`` bytes into the row buffer of a value (``buffer``), or where the layer's cursor
-    in an input or output stands, which then goes ``advance`` bytes on."""
+    """States where the rows of a band begin: ``offset`` bytes into a row buffer, or where a cursor stands.
+
+    ``memory`` names the buffer or the cursor; a cursor then advances by ``advance`` bytes.
+    """
 
     memory: str
     offset: int = 0
@@ -96,7 +96,7 @@ class Rows:
 
 @dataclass(frozen=True)
 class Band:
-    """Compute some rows of an operator: ``function`` is a number of ``Streaming.functions``."""
+    """Computes some rows of an operator: ``function`` is a number of ``Streaming.functions``."""
 
     function: int
     inputs: tuple[Rows, ...]
@@ -105,7 +105,7 @@ class Band:
 
 @dataclass(frozen=True)
 class Keep:
-    """Rows of a buffer that are needed again move to its front."""
+    """Moves rows of a buffer that are needed again to its front."""
 
     memory: str
     source: int
@@ -114,7 +114,7 @@ class Keep:
 
 @dataclass(frozen=True)
 class Receive:
-    """So many bytes of the fed input are to come, behind ``offset`` bytes in its buffer; ends a step."""
+    """Receives bytes of the fed input, behind ``offset`` bytes in its buffer (-1: nobody reads them); ends a step."""
 
     memory: str
     offset: int
@@ -126,7 +126,7 @@ Action = Band | Keep | Receive
 
 @dataclass(frozen=True)
 class Cursor:
-    """How far a reader or writer has come in a whole tensor: number ``index`` of the layer's inputs or outputs."""
+    """Names a pointer into input or output ``index`` of the layer, which operator ``of`` moves on as it goes."""
 
     name: str
     side: str
@@ -136,7 +136,7 @@ class Cursor:
 
 @dataclass(frozen=True)
 class RowBuffer:
-    """``offset`` bytes into the layer's scratch: ``rows`` rows of a value."""
+    """Describes a buffer for ``rows`` rows of a value, ``offset`` bytes into the layer's scratch memory."""
 
     value: Value
     offset: int
@@ -145,11 +145,11 @@ class RowBuffer:
 
 @dataclass(frozen=True)
 class Streaming:
-    """How a layer computes several operators, some rows at a time.
+    """Describes how a layer computes several operators, some rows at a time.
 
-    ``operators`` are the layers that it takes the place of. ``functions`` are their parts, one for each number and
-    place of rows; ``scratch`` says where theirs lies in the layer's. ``steps`` are the kinds of steps, ``order`` the
-    kinds' numbers one after the other. ``fed``: the caller hands over the rows of the layer's input.
+    ``operators``: the layers that it replaces. ``functions``: their functions, one for each number and place of rows;
+    ``scratch``: the offset of each one's scratch memory in the layer's. ``steps``: the different steps; ``order``:
+    their numbers in the order in which they run. ``fed``: the input whose rows the caller hands over.
     """
 
     operators: tuple[Layer, ...]
@@ -165,11 +165,11 @@ class Streaming:
 
 @dataclass(frozen=True)
 class Layer:
-    """One operator of the model, as it runs. ``reason`` says why this engine computes it and how.
+    """Describes one operator of the model, as it runs. ``reason`` says why this engine computes it and how.
 
-    Of an accelerator's layer ``covers`` are the model's operators, ``otherwise`` is what the CPU does when the
+    For an accelerator's layer, ``covers`` are the model's operators, ``otherwise`` is what the CPU does when the
     accelerator fails (None: the run fails then), and ``artefacts`` are files about it for a reader.
-    ``refused`` says why no accelerator that was asked computes a layer of the CPU's.
+    ``refused`` says why no accelerator computes a layer of the CPU's.
     """
 
     index: int
@@ -187,16 +187,16 @@ class Layer:
     otherwise: Kernel | None = None
     otherwise_definition: Definition | None = None
     artefacts: Mapping[str, str | bytes] = field(default_factory=dict)
-    labels: tuple[str, ...] = ()  # Of the commands that the accelerator plays.
+    labels: tuple[str, ...] = ()  # The labels of the commands that the accelerator runs.
     refused: str = ""
-    choice: Choice | None = None  # Between several kernels, or several lowerings of a vendor's.
-    cycles: float = 0  # That its accelerator is expected to take.
-    # That the accelerator's driver is expected to take of the CPU; None where nobody says.
+    choice: Choice | None = None  # The choice between several kernels, or several lowerings of a vendor's.
+    cycles: float = 0  # The cycles that its accelerator is expected to take.
+    # The CPU's instructions that the accelerator's driver is expected to take; None where they are not stated.
     instructions: float | None = None
-    moved: int | None = None  # Bytes that the accelerator carries between memory and chip; None where nobody says.
-    applied: Applied | None = None  # Where the CPU computes an integer operator.
-    inner: tuple[Layer, ...] = ()  # Of control flow: the layers of its functions, which its own C calls.
-    streaming: Streaming | None = None  # Where it computes several operators by rows.
+    moved: int | None = None  # Bytes that the accelerator carries between memory and chip; None where not stated.
+    applied: Applied | None = None  # The operator and its site, where the CPU computes an integer operator.
+    inner: tuple[Layer, ...] = ()  # The layers of the functions of control flow, which its own C calls.
+    streaming: Streaming | None = None  # How it computes several operators by rows, where it does.
 
     @property
     def is_view(self) -> bool:
@@ -226,21 +226,20 @@ class Layer:
 
     @property
     def forms(self) -> tuple[Layer, ...]:
-        """Itself, and its twin where it has one."""
+        """The layer itself, and its twin where it has one."""
         twin = self.twin
         return (self,) if twin is None else (self, twin)
 
     @property
     def functions(self) -> tuple[Layer, ...]:
-        """What becomes functions, each after those that it calls: its twin, the parts that compute its rows, or the
-        layers of its functions."""
+        """The layers that become C functions, each after those that it calls: parts, inner layers, twin, itself."""
         parts = () if self.streaming is None else self.streaming.functions
         inner = (function for layer in self.inner for function in layer.functions)
         return (*parts, *inner, *reversed(self.forms))
 
     @property
     def operators(self) -> tuple[Layer, ...]:
-        """The layers that it takes the place of; itself where it computes its operator as a whole."""
+        """The layers that it replaces; itself where it computes its operator as a whole."""
         return (self,) if self.streaming is None else self.streaming.operators
 
     @property
@@ -250,14 +249,14 @@ class Layer:
 
 
 def view_roots(layers: Iterable[Layer]) -> dict[str, str]:
-    """For each view the value whose bytes it looks at, which is no view itself."""
+    """For each view the value whose bytes it views, which is no view itself."""
     views = (layer for layer in layers if layer.is_view and layer.inputs)
     return roots_of({layer.outputs[0].name: layer.inputs[0].name for layer in views})
 
 
 @dataclass(frozen=True)
 class Program:
-    """``inputs`` and ``outputs`` are the values that stand for the signature's tensors, in its order.
+    """Holds a lowered model. ``inputs`` and ``outputs`` stand for the signature's tensors, in its order.
 
     ``favour``: what the user wants saved, for the stages that follow.
     """
@@ -277,7 +276,7 @@ class Program:
 
     @property
     def fed(self) -> Value | None:
-        """The input whose rows are handed over: to the first layer."""
+        """The input whose rows the caller hands over to the first layer, if any."""
         first = self.layers[0].streaming if self.layers else None
         return first.fed if first is not None else None
 
@@ -296,7 +295,7 @@ class Program:
         return next(engine for engine in self.engines if engine.name == layer.engine)
 
 
-# What kernels are given as parameters, held against their structures in C, where a field that is left out is 0.
+# Checks the parameters of kernels against their structures in C, where a field that is left out would silently be 0.
 
 _COMMENT = re.compile(r"/\*.*?\*/", re.DOTALL)
 _STRUCTURE = re.compile(r"^struct (\w+) \{(.*?)^\};", re.DOTALL | re.MULTILINE)
@@ -304,11 +303,11 @@ _DECLARATION = re.compile(r"(struct )?(\w+) (.+)", re.DOTALL)
 _MEMBER = re.compile(r"(\w+)(?:\[(\w+)\])?")
 _NUMBER = re.compile(r"^#define (\w+) (\d+)\s*$", re.MULTILINE)
 
-Fields = Mapping[str, int]  # How many numbers each takes, by its name; of a structure in a structure ``finish.sign``.
+Fields = Mapping[str, int]  # How many numbers each field takes, by its name; nested ones are like ``finish.sign``.
 
 
 def check_parameters(kernel: Kernel) -> Kernel:
-    """The kernel; InternalError where a call of it does not give each field of its structure, and no other."""
+    """Returns the kernel; InternalError where a call of it does not give exactly the fields of its structure."""
     for call in kernel.calls:
         if call.struct:
             _check(call, fields_of(call.struct))
@@ -328,7 +327,7 @@ def _check(call: KernelCall, wanted: Fields) -> None:
 
 @functools.cache
 def fields_of(structure: str) -> Fields:
-    """In the order in which the header of a kernel declares them."""
+    """The fields of a structure, in the order in which a kernel's header declares them."""
     if structure not in _bodies():
         raise InternalError(f"no header of firmware/kernels declares struct {structure}")
     return dict(_members(structure))
@@ -342,13 +341,13 @@ def _headers() -> str:
 
 @functools.cache
 def _bodies() -> Mapping[str, str]:
-    """What stands between the braces, by the structure's name."""
+    """The text between the braces of each structure, by its name."""
     return dict(_STRUCTURE.findall(_headers()))
 
 
 @functools.cache
 def _numbers() -> Mapping[str, str]:
-    """Macros that stand for one."""
+    """The macros that stand for a number."""
     return dict(_NUMBER.findall(_headers()))
 
 

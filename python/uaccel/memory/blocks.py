@@ -105,7 +105,7 @@ def validate(blocks: Sequence[Block], overlaps: Sequence[Overlap] = ()) -> None:
 
 
 def _validate_overlaps(blocks: Mapping[str, Block], overlaps: Sequence[Overlap]) -> None:
-    """Of all blocks that begin at one step, one alone may overlap others: bounds and searches rely on that."""
+    """Refuse, too, a step in which two blocks overlap others: bounds and searches take one at most for granted."""
     written: dict[int, str] = {}
     pairs = {(overlap.low, overlap.high) for overlap in overlaps}
     for overlap in overlaps:
@@ -222,9 +222,9 @@ def choose_inplace(
     parent's set (say, a view of it) is still needed when the child begins, and where the child already has a place.
     ``overlaps`` are those of blocks that are not shared.
 
-    The choice is greedy, one share after the other, and keeps this invariant: the lower bound never rises. A share of
-    equal sizes never costs anything, since the parent's block ends where the child begins and one block of the same
-    size takes the place of two. So those are joined first; otherwise the order given decides.
+    The choice is greedy, one share after the other, and keeps this invariant: the lower bound never rises. Between two
+    blocks of equal size a share costs nothing, since one ends where the other begins. So these are tried first;
+    otherwise the order given decides.
     """
     merged, representative = merge_shared(blocks, required)
     _refuse_unknown(blocks, optional)

@@ -1,4 +1,8 @@
-"""Searches for a plan of memory, exact and local, and plans over several pools."""
+"""Plans an arena: cheap orders of placement first, then exact and local search where these leave a gap to the bound.
+
+``plan`` gives the offsets of blocks in one arena, ``divide`` assigns blocks to several memory pools. All work is
+limited by counts of operations and the seed is fixed: the same blocks give the same plan on every machine.
+"""
 
 from __future__ import annotations
 
@@ -14,23 +18,35 @@ from uaccel.util.text import round_up
 # Exact search: is there a plan of at most so many bytes?
 #
 # In some smallest plan no block can be moved down, and such a plan can be built by placing blocks in order of their
-# offsets, each directly on what already lies under it. The search tries those sequences. It gives up a branch when
+# offsets, each directly on what already lies under it. The search tries those sequences, depth first. Its state is the
+# skyline: for each section, the end of what is placed there, below which only an overlapping block may still be placed.
+# A branch is cut where
 #
-# - a block or a section cannot hold what is still to be placed below the limit;
-# - a block would start above the top of another that still has its place free below: that one has to come first;
-# - the remaining blocks fall into groups that never meet: each is then solved alone.
+# - a block that is still to be placed would end above the limit, or a section would, with all that it still has to
+#   hold: the skyline only rises, so that no continuation can mend this;
+# - a block would begin at or above the end that another one would have if it came next: that other one would come later
+#   and higher, though its place below stays free, and could be moved down. So it has to come first;
+# - two blocks begin at the same byte: exchanged in the sequence they give the same offsets, so one order is tried.
 #
-# Arithmetic is in whole bytes, so a "no" is a proof. A failed search also says which limit is the next that could
-# change the outcome; all limits in between are impossible too.
+# Remaining blocks often fall into groups that have no section in common: each is then solved alone, and a failure of
+# one needs no other solution of another.
+#
+# Arithmetic is in whole bytes, so a "no" is a proof. ``next_limit`` is the smallest limit at which any of the tests
+# that failed would have passed. At all limits below it the search would take the same course, so these are impossible
+# too.
 
 
 class OutOfWorkError(Exception):
-    """The allowance of a search is spent; nothing is proven."""
+    """Is raised when the allowance of a search is spent; nothing is proven then."""
 
 
 @dataclass
 class Search:
-    """One search for a plan of at most ``limit`` bytes, with at most ``work`` elementary operations."""
+    """Searches for a plan of at most ``limit`` bytes, with at most ``work`` elementary operations.
+
+    ``_top`` is the skyline: the end of what is placed, by section. ``_padded`` has, for each alignment that occurs, the
+    sizes of the blocks of at least that alignment rounded up to it, and 0 for all others.
+    """
 
     problem: Problem
     limit: int
@@ -57,6 +73,11 @@ class Search:
         return self._place_all(sorted(range(len(begin)), key=lambda i: (begin[i], end[i])), 0, -1)
 
     def _place_all(self, left: list[int], lowest: int, previous: int) -> bool:
+        """Whether all that is left can be placed; the smallest group first, since it fails at the least expense.
+
+        ``lowest`` is the offset of the block ``previous``, which was placed last. A failure leaves the skyline as it
+        was. ``left`` stays sorted by first use, as ``_groups`` needs it.
+        """
         groups = self._groups(left)
         if len(groups) == 1:
             return self._place_group(groups[0], lowest, previous)
@@ -68,7 +89,8 @@ class Search:
         return True
 
     def _groups(self, left: list[int]) -> list[list[int]]:
-        """The blocks, which are sorted by first use, in groups that have no section in common."""
+        """The blocks, which are sorted by first use, in groups that have no section in common: a group ends where a
+        block begins at or behind the end of all before."""
         begin, end = self.problem.begin, self.problem.end
         groups: list[list[int]] = []
         reach = -1
@@ -82,10 +104,11 @@ class Search:
         return groups
 
     def _place_group(self, left: list[int], lowest: int, previous: int) -> bool:
+        """Try each candidate as the next block, and the rest behind it; the skyline is restored after a failure."""
         begin, end, sizes, top = self.problem.begin, self.problem.end, self.problem.sizes, self._top
         for at, _, i in self._candidates(left, lowest):
             if at == lowest and i < previous and (previous, i) not in self.problem.overlaps:
-                continue  # the same offsets in another sequence
+                continue  # the same offsets in another sequence; where the two overlap the order is fixed
             self.offsets[i] = at
             here = slice(begin[i], end[i])
             saved = top[here]
@@ -123,7 +146,11 @@ class Search:
         return sorted(candidate for candidate in found if candidate[0] < ceiling)
 
     def _over(self, left: list[int]) -> dict[int, int]:
-        """Where blocks may begin at the earliest that overlap one which is placed."""
+        """The lowest beginnings of waiting blocks whose overlapping block ``low`` is placed already.
+
+        The skyline would put them above all of ``low``. Instead, in the section that the two share, which is the last
+        one of ``high``, the clearance to each placed block counts; in all other sections the skyline does.
+        """
         problem, waiting, found = self.problem, set(left), {}
         for low, high in problem.overlaps:
             if high in waiting and low not in waiting:
@@ -135,7 +162,12 @@ class Search:
         return found
 
     def _too_full(self, found: list[tuple[int, int, int]], grain: int) -> bool:
-        """Whether the blocks of at least this alignment, each rounded up to it, overfill some section."""
+        """Whether the blocks of at least this alignment, each rounded up to it, overfill some section.
+
+        In a section they stack from the lowest of their candidate offsets (``floor``) on, and each takes whole cells of
+        ``grain`` bytes. The topmost may leave a part of its last cell empty, which the limit, rounded up, allows for.
+        Both sides are multiples of ``grain``: the first limit that passes is ``needed - grain + 1``.
+        """
         begin, end, padded = self.problem.begin, self.problem.end, self._padded[grain]
         floor: dict[int, int] = {}
         load: dict[int, int] = {}
@@ -166,17 +198,20 @@ class Search:
 # Local search over orders of placement: look at what makes the arena large, and place that earlier.
 #
 # The number of trials bounds the time, never a clock, and the seed is fixed: the same blocks give the same plan on
-# every
-# machine. Only ``Random.random`` is used, the one generator whose sequence Python promises to keep.
+# every machine. Only ``Random.random`` is used, the one generator whose sequence Python promises to keep.
 
 
 def trial_cost(problem: Problem) -> int:
-    """Elementary operations of one trial, about; to share out an allowance of work."""
+    """The elementary operations of one trial, roughly: first fit looks at each neighbour of each block once."""
     return len(problem.blocks) + sum(map(len, problem.neighbours))
 
 
 def improve(problem: Problem, offsets: list[int], target: int, trials: int) -> tuple[list[int], int]:
-    """Offsets at least as good as those given, and the trials made; at most ``target`` bytes are good enough."""
+    """Offsets at least as good as those given, and the trials made; at most ``target`` bytes are good enough.
+
+    The search begins with the order of the given offsets, for which first fit is no worse than they are. A trial that
+    is just as good is accepted too: that is how the search crosses plateaus.
+    """
     random = Random(0).random
     order = bottom_up(problem, offsets)
     current = first_fit(problem, order)
@@ -193,9 +228,10 @@ def improve(problem: Problem, offsets: list[int], target: int, trials: int) -> t
 
 
 def _score(problem: Problem, offsets: Sequence[int]) -> tuple[int, int]:
-    """The arena, and for how many sections some block reaches its end.
+    """The arena, and the number of sections in which some block reaches its end; the smaller pair is better.
 
-    Blocks would be the wrong thing to count: a long one that reaches the end alone hides what many short ones won.
+    The second number tells plans of one size apart: it falls as the peak shrinks to fewer sections. Counting blocks
+    would be wrong, since one long block at the end would look better than many short ones that hold fewer sections.
     """
     size = arena(problem, offsets)
     ends = zip(offsets, problem.sizes, problem.begin, problem.end, strict=True)
@@ -205,7 +241,8 @@ def _score(problem: Problem, offsets: Sequence[int]) -> tuple[int, int]:
 def _promote_something_on_top(
     problem: Problem, offsets: Sequence[int], order: Sequence[int], size: int, random: Callable[[], float]
 ) -> list[int]:
-    """The order with a block that reaches the arena's end, or a neighbour of one, placed earlier."""
+    """The order with a block that reaches the arena's end, or a neighbour of one, placed earlier: either before one of
+    its own neighbours that came earlier, or in exchange with it. Only a neighbour can be what keeps it high up."""
     top = [i for i in order if offsets[i] + problem.sizes[i] == size]
     moved = _pick(top, random)
     if random() < 0.5 and problem.neighbours[moved]:
@@ -226,15 +263,17 @@ def _pick(items: Sequence[int], random: Callable[[], float]) -> int:
     return items[int(random() * len(items))]
 
 
-# Search within an allowance: exact search for a moment, then local search, then exact search with more patience.
+# Search within an allowance: a short exact search, then local search, then a longer exact search.
 #
-# All allowances are counts of operations, never time, so that every machine finds the same plan.
+# Small cores are decided by the first at once. The second makes the gap between bound and best plan small, which the
+# third then has to close. All allowances are counts of operations, never time: every machine finds the same plan.
 
 #: Elementary operations at effort 1: together two to three seconds on a desktop machine, if all are needed.
 QUICK_EXACT_WORK = 200_000
 LOCAL_WORK = 8_000_000
 EXACT_WORK = 1_500_000
-#: Exact search of more blocks than this would be hopeless, and it recurs twice for each block.
+#: Exact search of more blocks than this would be hopeless. It also has two calls on the stack for each block
+#: (``_place_all`` and ``_place_group``), and Python allows 1000 in all.
 MOST_EXACT_BLOCKS = 200
 #: A possible saving of less than one part in this many gets a tenth of the work.
 WORTHWHILE = 1000
@@ -242,7 +281,7 @@ WORTHWHILE = 1000
 
 @dataclass
 class Allowance:
-    """Work that is still allowed."""
+    """Counts the work that is still allowed, for each kind of search."""
 
     quick: int
     local: int
@@ -253,7 +292,7 @@ class Allowance:
         return Allowance(int(effort * QUICK_EXACT_WORK), int(effort * LOCAL_WORK), int(effort * EXACT_WORK))
 
     def share(self, parts: int) -> Allowance:
-        """What the first of so many parts may use: more than its even share, as the first is the hardest."""
+        """What the first of so many parts may use: nearly twice its even share, as the first is the hardest."""
         return Allowance(*(2 * work // (parts + 1) for work in (self.quick, self.local, self.exact)))
 
     def less(self, given: Allowance, left: Allowance) -> Allowance:
@@ -275,6 +314,7 @@ def search(solution: Solution, target: int, allowance: Allowance) -> Allowance:
 
 
 def _worthwhile(solution: Solution, target: int, work: int) -> int:
+    """The work to spend: a tenth of it where no more than a thousandth of the arena could be saved."""
     return work if (solution.size - target) * WORTHWHILE > target else work // 10
 
 
@@ -290,7 +330,9 @@ def _local(solution: Solution, target: int, work: int) -> int:
 def _exact(solution: Solution, target: int, work: int) -> int:
     """Ask for plans between ``target`` and the best known, the smallest first; returns the work left over.
 
-    A limit at which the search runs out of work is taken as too low, and the next one asked for is half way up.
+    As long as every "no" is proven, the next limit is the next possible one, and so the first "yes" is the least. A
+    limit at which the search runs out of work counts as too low, unproven, and the next one asked for is half way up.
+    So each search may take half of what is left, and all of it if no limit remains above the one that it is asked for.
     """
     if len(solution.problem.blocks) > MOST_EXACT_BLOCKS:
         return work
@@ -313,15 +355,16 @@ def _exact(solution: Solution, target: int, work: int) -> int:
 # From blocks to a plan: cheap orders first, then search, and only in what is hard.
 #
 # 1. First fit in several orders. If the best reaches the bound it is optimal, and that is the usual end.
-# 2. Otherwise the core of the problem (``reduce``) falls into groups that never meet. Each is searched alone until it
-#    fits into the bound of the whole.
+# 2. Otherwise the core of the problem (without ``problem.easy_blocks``) falls into groups that never meet. Each is
+#    searched alone until it fits into the bound of the whole.
 # 3. The easy blocks are placed around the core.
 #
-# The plan depends on the set of blocks and on ``effort`` alone: not on their order, the machine or the clock.
+# Parts and groups share one arena, so its size is that of the largest: no other one need be smaller than that. The plan
+# depends on the set of blocks and on ``effort`` alone: not on their order, the machine or the clock.
 
 
 def plan(blocks: Sequence[Block], overlaps: Sequence[Overlap] = (), *, effort: float = 1.0) -> Plan:
-    """Offsets for all blocks in as small an arena as can be found; some may overlap.
+    """Give all blocks offsets in as small an arena as can be found; ``overlaps`` says which may overlap.
 
     ``effort`` multiplies the work that search may take; 0 leaves it at the cheap orders of placement.
     """
@@ -345,14 +388,15 @@ def plan(blocks: Sequence[Block], overlaps: Sequence[Overlap] = (), *, effort: f
 
 @dataclass(frozen=True)
 class _Core:
-    """A part that is too large yet, taken apart: groups that are searched, and blocks that fit around them."""
+    """Takes a part that is still too large apart: into groups to search, and easy blocks that fit around them."""
 
     part: Solution
     groups: list[Solution]
     easy: list[int]
 
     def put_together(self) -> None:
-        """Improve the part by what was found for its groups."""
+        """Improve the part by what was found for its groups: first fit in order of their offsets keeps these or lowers
+        them (see ``bottom_up``), and the easy blocks follow. A group's bound is one of the part, too."""
         placed = {name: at for group in self.groups for name, at in group.by_name().items()}
         blocks = self.part.problem.blocks
         core = [i for i, block in enumerate(blocks) if block.name in placed]
@@ -391,21 +435,25 @@ def _core(part: Solution, overlaps: Sequence[Overlap], target: int) -> _Core:
     return _Core(part, groups, easy)
 
 
-# Which of several memories holds which blocks: the most used, for their size, lie in the first that has room.
+# Division among several memories: the blocks that are used most, for their size, lie in the first that has room.
 #
-# A pool of a stated size is filled by leaving blocks away until the rest fits: always one that is live where the pool
-# overflows, and of these the one with the fewest accesses a byte. What is left away goes on to the next pool.
+# A pool of a stated size is filled by leaving blocks out until the rest fits: always one that is live where the pool
+# overflows, and of these the one with the fewest accesses a byte. What is left out goes on to the next pool.
 
-Planned = Callable[[Sequence[Block]], Plan]  # A plan of some of the blocks.
+Planned = Callable[[Sequence[Block]], Plan]  # Plans some of the blocks.
 
 
-ANY_SIZE: Final = 1 << 40  # More than any layer has.
+ANY_SIZE: Final = 1 << 40  # Bytes; more than any layer has.
 
 
 @dataclass(frozen=True)
 class Pool:
-    """``size`` in bytes; None: as large as what is left for it. ``spare``: of memory off the chip. ``fetch``: of
-    constants, which are copied into the arena ahead of their layer, so many bytes for one; None where they are not."""
+    """Names a part of memory that blocks or constants are divided among.
+
+    ``size`` is in bytes; None means as large as what is left for it. ``spare`` marks memory off the chip. ``fetch``
+    belongs to pools of constants that are copied into the arena ahead of their layer: the most bytes for one layer;
+    None where they are read in place.
+    """
 
     name: str
     size: int | None = None
@@ -415,8 +463,11 @@ class Pool:
 
 @dataclass(frozen=True)
 class Store:
-    """A memory for constants. ``size``: as a pool's. ``copied``: it is RAM, which start-up fills from flash.
-    ``spare``: off the chip. ``least``: it is for what is read so many times in an inference, or more often."""
+    """Describes a memory for constants. ``size`` and ``spare`` are as in :class:`Pool`.
+
+    ``copied`` marks RAM, which start-up code fills from flash. ``least``: the memory is for constants that one
+    inference reads at least so many times.
+    """
 
     name: str
     size: int | None = None
@@ -426,16 +477,16 @@ class Store:
     least: float = 0.0
 
 
-# What is free for constants in each memory of a board, in its order. It is told the bytes of the arena, of inputs and
-# outputs, of each part of an arena that is divided, and the accelerators. A process has no such memories.
+# Gives what is free for constants in each memory of a board, in the board's order; nothing for a native process. Its
+# arguments: bytes of the arena, bytes of inputs and outputs, bytes of each part of a divided arena, the accelerators.
 Rooms = Callable[[int, int, Mapping[str, int], Sequence[str]], Sequence[Store]]
 
 
 def divide(
     blocks: Sequence[Block], pools: Sequence[Pool], heat: Mapping[str, float], planned: Planned
 ) -> tuple[list[list[Block]], list[Block]]:
-    """The blocks of each pool, the pools in the order in which they are preferred; and those that fit into none.
-    ``heat``: accesses a byte, by a block's name."""
+    """The blocks of each pool, preferred pools first, and those that fit into none. ``heat``: accesses a byte, by
+    name."""
     left, divided = list(blocks), []
     for pool in pools:
         inside = left if pool.size is None else _filled(left, pool.size, heat, planned)
@@ -446,7 +497,12 @@ def divide(
 
 
 def _filled(blocks: list[Block], size: int, heat: Mapping[str, float], planned: Planned) -> list[Block]:
-    """As much as fits: first by sums of bytes, then by plans, at last once more what a gap is left for."""
+    """The blocks that fit into ``size`` bytes, the hottest of them, as far as a greedy choice finds them.
+
+    Sums of live bytes come first, since a plan takes long. Then plans: padding and gaps may make them larger than the
+    sums, so that a block which sticks out leaves. At last the blocks left out are tried again, the hottest first: what
+    left after them may have made room.
+    """
     inside, outside = [block for block in blocks if block.size <= size], []
     while (overflow := _overflow(inside, size)) is not None:
         outside.append(_coldest([block for block in inside if block.live(overflow)], heat))
@@ -462,7 +518,7 @@ def _filled(blocks: list[Block], size: int, heat: Mapping[str, float], planned: 
 
 
 def _overflow(blocks: Sequence[Block], size: int) -> int | None:
-    """The step at which most bytes are live, if these are too many."""
+    """The step at which the most bytes are live, if these are too many; else None."""
     sums = live_bytes(blocks)
     step = max(sums, key=lambda step: sums[step], default=None)
     return None if step is None or sums[step] <= size else step

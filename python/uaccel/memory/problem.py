@@ -287,7 +287,7 @@ def _class_bound(items: Sequence[tuple[int, int]], alignment: int) -> int:
 def _best_order(items: Sequence[tuple[int, int]]) -> int:
     """The least end over all orders, by dynamic programming over sets: to end a set early, end it early without its
     last block. That is right because rounding up to an alignment is monotone: an earlier end never makes a later one.
-    ``ends[chosen]`` is the least end of the blocks whose bits ``chosen`` has; smaller sets have smaller numbers."""
+    ``ends[chosen]`` is the least end of the blocks whose bits ``chosen`` has; a subset has a smaller number."""
     ends = [0] * (1 << len(items))
     for chosen in range(1, len(ends)):
         ends[chosen] = min(
@@ -349,9 +349,10 @@ def bottom_up(problem: Problem, offsets: list[int]) -> list[int]:
 # Such a block can be placed last, so it is taken out, and its neighbours are looked at again. In a network this leaves
 # little more than the layers near the memory peak, usually in several groups that never meet.
 #
-# How much can be lost: n neighbours leave n + 1 gaps at most, one at the bottom and one above each neighbour. The bottom
-# one begins at 0, which is aligned, and is too small with size - 1 bytes. A gap above a neighbour may lose alignment - 1
-# bytes more, and so is too small with size + alignment - 2. If more bytes than the sum are free, some gap is wide enough.
+# How much can be lost: n neighbours leave n + 1 gaps at most, one at the bottom and one above each neighbour. The
+# bottom one begins at 0, which is aligned, and is too small with size - 1 bytes. A gap above a neighbour may lose
+# alignment - 1 bytes more, and so is too small with size + alignment - 2. If more bytes than the sum are free, some gap
+# is wide enough.
 
 
 def easy_blocks(problem: Problem, limit: int) -> list[int]:

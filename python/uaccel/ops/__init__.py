@@ -1,1 +1,1 @@
-"""Operators: what they mean, and which C computes them."""
+"""Defines the integer operators and some of floats: attributes, type rules, exact meanings, portable C kernels."""

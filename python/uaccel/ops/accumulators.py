@@ -1,4 +1,4 @@
-"""Raw sums of layers, and what makes results of them."""
+"""Defines layers as accelerators split them: raw sums of products, and the output stages that make results of them."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from uaccel.ops.operator import (
 )
 from uaccel.tvm_api import te, tirx
 
-# The sums of a two-dimensional convolution as an accelerator gives them: raw products added up, and nothing else.
+# The raw sums of a two-dimensional convolution, as an accelerator gives them.
 
 NCHW = "NCHW"
 NHWC = "NHWC"
@@ -38,7 +38,7 @@ TO_NHWC: dict[str, tuple[int, ...]] = {NCHW: (0, 2, 3, 1), NHWC: (0, 1, 2, 3)}
 
 @dataclass(frozen=True)
 class Conv2dSumsAttrs(Attributes):
-    """``padding`` is top, left, bottom, right, of zeros. ``layout``: NCHW with weights OIHW, NHWC with weights OHWI."""
+    """``padding`` is top, left, bottom, right, of zeros. Weights are OIHW for the layout NCHW, OHWI for NHWC."""
 
     strides: tuple[int, ...]
     padding: tuple[int, ...]
@@ -49,7 +49,7 @@ class Conv2dSumsAttrs(Attributes):
 
 @register
 class Conv2dSums(IntegerOperator[Conv2dSumsAttrs]):
-    """sum(input * weights) in int32, which wraps; zero points, bias and requantisation are other operators' work."""
+    """Computes sum(input * weights) in int32, which wraps; other operators take care of zero points, bias and scale."""
 
     name = "conv2d_sums"
     arguments = ("input", "weights")
@@ -117,17 +117,17 @@ def _padded(data: Any, attrs: Conv2dSumsAttrs) -> Any:
     return te.compute(shape, element, name="padded")
 
 
-# The sums of a fully connected layer as an accelerator gives them: raw products added up, and nothing else.
+# The raw sums of a fully connected layer, as an accelerator gives them.
 
 
 @dataclass(frozen=True)
 class FullyConnectedSumsAttrs(Attributes):
-    """None: rows times transposed weights, whatever they mean."""
+    """There are none: rows times transposed weights, whatever they mean."""
 
 
 @register
 class FullyConnectedSums(IntegerOperator[FullyConnectedSumsAttrs]):
-    """Input [rows, depth] times weights [units, depth] transposed, summed in int32, which wraps."""
+    """Multiplies input [rows, depth] by weights [units, depth] transposed, summed in int32, which wraps."""
 
     name = "fully_connected_sums"
     arguments = ("input", "weights")
@@ -158,12 +158,12 @@ class FullyConnectedSums(IntegerOperator[FullyConnectedSumsAttrs]):
         return [portable("uaccel_fully_connected_sums", "uaccel_fully_connected_sums", parameters, arguments)]
 
 
-# What is left to do with an accelerator's sums: bias, requantisation per channel, zero point, clamp.
+# The integer output stage of an accelerator's sums: bias, requantisation per channel, zero point, clamp.
 
 
 @dataclass(frozen=True)
 class RequantizeSumsAttrs(Attributes):
-    """``axis`` is that of the channels."""
+    """``axis`` is the axis of the channels."""
 
     axis: int
     output_zero_point: int
@@ -175,7 +175,7 @@ class RequantizeSumsAttrs(Attributes):
 
 @register
 class RequantizeSums(IntegerOperator[RequantizeSumsAttrs]):
-    """The output stage of a convolution: sums + bias (which wraps), times multiplier / 2**31 * 2**shift, clamped."""
+    """Makes results of a layer's sums: sums + bias (which wraps), times multiplier / 2**31 * 2**shift, clamped."""
 
     name = "requantize_sums"
     arguments = ("sums", "bias", "multiplier", "shift")
@@ -219,19 +219,19 @@ class RequantizeSums(IntegerOperator[RequantizeSumsAttrs]):
         return [portable(function, struct, parameters, arguments, inplace=(0,))]
 
 
-# What sums of products mean, where a model does not quantise them again: one float output stage.
+# The float output stage of sums, for models that do not quantise them again.
 
 
 @dataclass(frozen=True)
 class DequantizeSumsAttrs(Attributes):
-    """``axis`` is that of the channels."""
+    """``axis`` is the axis of the channels."""
 
     axis: int
 
 
 @register
 class DequantizeSums(IntegerOperator[DequantizeSumsAttrs]):
-    """(sums + bias, which wraps) * scale + rest, in single precision."""
+    """Computes (sums + bias, which wraps) * scale + rest, in single precision."""
 
     name = "dequantize_sums"
     arguments = ("sums", "bias", "scale", "rest")

@@ -1,4 +1,4 @@
-"""Activations of one tensor, and the product of functions of two."""
+"""Defines activations: PReLU, leaky ReLU, logistic, tanh and 1 / sqrt, and the product of functions of two tensors."""
 
 from __future__ import annotations
 
@@ -44,11 +44,13 @@ from uaccel.ops.operator import (
 )
 from uaccel.tvm_api import te, tirx
 
-# PRELU: the factor of negative values is a tensor of its own.
+# TFLite's PRELU: a tensor holds the factors of negative values.
 
 
 @dataclass(frozen=True)
 class PreluAttrs(Attributes):
+    """``positive_...`` is input scale / output scale, ``negative_...`` that times the scale of alpha."""
+
     input_zero_point: int
     alpha_zero_point: int
     output_zero_point: int
@@ -62,7 +64,7 @@ class PreluAttrs(Attributes):
 
 @register
 class Prelu(BinaryOperator[PreluAttrs]):
-    """x for x >= 0, x * alpha for x < 0; alpha is int8 beside int8 and int16."""
+    """Computes x for x >= 0, x * alpha for x < 0; alpha is int8 beside int8 and int16."""
 
     name = "prelu"
     arguments = ("input", "alpha")
@@ -84,14 +86,14 @@ class Prelu(BinaryOperator[PreluAttrs]):
         return exact.finish(scaled, attrs.output_zero_point, attrs.clamp_min, attrs.clamp_max, dtype)
 
 
-# PReLU whose real result is rounded once, half to even: every element of a tensor of slopes is a factor of its own.
+# PReLU whose real result is rounded once, half to even: each slope becomes a multiplier of the same shift.
 
 BITS = 30  # of the largest multiplier
 
 
 @dataclass(frozen=True)
 class PreluOnceAttrs(RoundedOnce):
-    """``multiplier / 2**shift`` is input scale / output scale; those of negative elements stand in the second input."""
+    """``multiplier / 2**shift`` is input scale / output scale; the second input has the multipliers of negative x."""
 
     zero_point: int
     multiplier: int
@@ -99,7 +101,7 @@ class PreluOnceAttrs(RoundedOnce):
 
 @register
 class PreluOnce(BinaryOperator[PreluOnceAttrs]):
-    """x * multiplier for x >= 0, x * slope for x < 0; slopes are int32."""
+    """Computes x * multiplier for x >= 0, x * slope for x < 0; slopes are int32."""
 
     name = "prelu_once"
     arguments = ("input", "slopes")
@@ -158,7 +160,7 @@ class TwoSlopesAttrs(Attributes):
 
 @register
 class TwoSlopes(IntegerOperator[TwoSlopesAttrs]):
-    """x * positive factor for x >= 0, x * negative factor for x < 0; int8 and int16."""
+    """Computes x * positive factor for x >= 0, x * negative factor for x < 0, of int8 and int16."""
 
     name = "two_slopes"
     arguments = ("input",)
@@ -200,10 +202,12 @@ def _table(attrs: TwoSlopesAttrs) -> Array:
 
 
 # Logistic and tanh of 16-bit activations: a table of the logistic function with straight lines between its points.
+#
+# The table has the function at i / 24 for i from 0 on; negative inputs follow from 1 - f(-x), tanh from 2 * f(2x) - 1.
 
 POINTS = 256
 STEPS_PER_UNIT = 24
-SATURATED = 65535
+SATURATED = 65535  # the last point, the largest of 16 bits
 
 
 def sigmoid_points() -> NDArray[np.uint16]:
@@ -221,7 +225,7 @@ def _sigmoid(index: Array) -> NDArray[np.float64]:
 
 @dataclass(frozen=True)
 class Curve:
-    """How a function follows from the table of the logistic one.
+    """Describes how a function follows from the table of the logistic one.
 
     The magnitude of the scaled input has ``fraction_bits`` between two points; the interpolated value r has them
     too. The output is (r - origin) / 2**shift for inputs from zero, (mirror - r) / 2**shift below.
@@ -234,7 +238,7 @@ class Curve:
     shift: int
 
     def interpolate(self, point: Callable[[Any], Any], magnitude: Any) -> Any:
-        """From the table, whose entries ``point`` gives."""
+        """The value on the straight line between two entries of the table, which ``point`` gives."""
         segment = magnitude >> _i32(self.fraction_bits)
         first = tirx.min(segment, _i32(POINTS - 2))
         rest = magnitude & _i32((1 << self.fraction_bits) - 1)
@@ -243,7 +247,7 @@ class Curve:
         return tirx.Select(segment >= _i32(POINTS - 1), _i32(self.saturated), value)
 
     def output(self, scaled: Any, interpolated: Any) -> Any:
-        """In units of 2**-15, of a scaled input and what the table gives for its magnitude."""
+        """The result in units of 2**-15, from a scaled input and the table's value for its magnitude."""
         half = _i32(1 << self.shift >> 1)
         above, below = interpolated - _i32(self.origin), _i32(self.mirror - 1) - interpolated
         result = (tirx.Select(scaled >= _i32(0), above, below) + half) >> _i32(self.shift)
@@ -252,7 +256,7 @@ class Curve:
 
 @dataclass(frozen=True)
 class Sigmoid16Attrs(Attributes):
-    """``multiplier / 2**right_shift`` brings the input to units of 1 / (3 * 4096)."""
+    """``multiplier / 2**right_shift`` brings the input to units of 1 / (3 * 4096): 2**9 of them lie between points."""
 
     multiplier: int
     right_shift: int
@@ -306,7 +310,7 @@ def _i32(value: int) -> Any:
 
 @register
 class Logistic16(_Sigmoid16):
-    """1 / (1 + exp(-x)) in units of 2**-15."""
+    """Computes 1 / (1 + exp(-x)) in units of 2**-15."""
 
     name = "logistic16"
     hides_differences = True
@@ -315,7 +319,7 @@ class Logistic16(_Sigmoid16):
 
 @register
 class Tanh16(_Sigmoid16):
-    """tanh(x) = 2 / (1 + exp(-2x)) - 1 in units of 2**-15."""
+    """Computes tanh(x) = 2 / (1 + exp(-2x)) - 1 in units of 2**-15; a bit fewer between points stands for 2x."""
 
     name = "tanh16"
     hides_differences = True
@@ -329,13 +333,15 @@ FINE: Final = 20  # Bits of a root after the point.
 
 @dataclass(frozen=True)
 class Rsqrt16Attrs(Attributes):
+    """``multiplier * 2**(shift - 31)`` brings the root of a stored value to the output's scale."""
+
     multiplier: int
     shift: int
 
 
 @register
 class Rsqrt16(IntegerOperator[Rsqrt16Attrs]):
-    """The largest value for x <= 0, where the reference stops with an error for x < 0."""
+    """Computes 1 / sqrt(x); the largest value for x <= 0, where the reference stops with an error for x < 0."""
 
     name = "rsqrt16"
     arguments = ("input",)
@@ -370,18 +376,18 @@ class Rsqrt16(IntegerOperator[Rsqrt16Attrs]):
 # Product of a function of one 8-bit tensor and a function of another, the real result rounded once, half to even.
 
 FACTOR_BITS = 30  # of each factor: a product takes 61, with its sign
-WIDE_BITS = 52  # of a factor that a tensor itself is multiplied by, in two words
+WIDE_BITS = 52  # of a factor, in two words, for a tensor itself of 9 bits with its sign: a product takes 61, too
 WORD = 32
-FURTHEST = 1024  # steps from the zero point
-NEAR = 2.0**-20  # steps: products that may be wrong by no more are ties where they are as near to the middle
-NOISE = 2.0**-8  # steps that the rounded entries of tables may be wrong by
-MOST_BITS = 31  # after the point of each: a product of small ones has no more than round_half_even can shift by
+FURTHEST = 1024  # steps from the zero point, beyond the range of int8 with any zero point: products saturate
+NEAR = 2.0**-20  # steps: where products err by at most this, they count as ties if they are as near to the middle
+NOISE = 2.0**-8  # steps by which the rounded entries of tables may make products wrong, else the model is refused
+MOST_BITS = 31  # after the point of each factor: a product then has 62, the most that round_half_even can shift by
 
 
 @dataclass(frozen=True)
 class FunctionProductAttrs(Attributes):
-    """``shift``: how many bits after the point a product of two entries has; within ``tolerance`` of the middle it is
-    a tie. ``functions`` names them for reports."""
+    """``shift`` is how many bits after the point a product of two entries has; within ``tolerance`` of the middle it
+    is a tie. ``functions`` names the two functions for reports."""
 
     shift: int
     tolerance: int
@@ -393,8 +399,8 @@ class FunctionProductAttrs(Attributes):
 
 @register
 class FunctionProduct(IntegerOperator[FunctionProductAttrs]):
-    """table1[input1] * table2[input2], the tables indexed by the inputs' bits. A table of one entry is a zero point.
-    The second may have 64 bits: low words, as signed numbers, and then high words."""
+    """Multiplies table1[input1] by table2[input2]; the inputs' bits index the tables. A first table of one entry is a
+    zero point instead. The second may have 64 bits: low words, as signed numbers, and then high words."""
 
     name = "function_product"
     arguments = ("input1", "input2", "table1", "table2")
@@ -448,7 +454,11 @@ def function_product_operands(
     functions: str,
 ) -> tuple[FunctionProductAttrs, Array, Array]:
     """Attributes and tables. ``second`` has the real values of the second factor by the bits of its input, so that the
-    product counts steps of the output; ``first`` those of the first, or the zero point of a tensor itself."""
+    product counts steps of the output; ``first`` has those of the first, or the zero point of a tensor itself.
+
+    An entry errs by one half at most, so a product by (|entry1| + |entry2| + 1) / 2: ``wrong``. A tensor itself is
+    exact, so that only its 255 steps count there.
+    """
     if isinstance(first, int):
         table1, largest = np.array([first], np.int32), 255.0
         table2, shift = _fixed(second, np.ones(1), FACTOR_BITS, MOST_BITS)
@@ -471,8 +481,11 @@ def function_product_operands(
 
 
 def _fixed(values: NDArray[np.float64], others: NDArray[np.float64], size: int, most: int) -> tuple[Array, int]:
-    """With as many bits after the point as ``size`` has room for; what the least of the other factors carries beyond
-    the output's range in any case is cut off, infinity too. Nothing times infinity is nothing."""
+    """Values with as many bits after the point as ``size`` has room for, ``most`` at most, and how many these are.
+
+    A value is cut off, infinity too, where even the least of the ``others`` but zero takes the product ``FURTHEST``
+    steps away: it saturates all the same. Zero times infinity becomes zero.
+    """
     if np.isnan(values).any():
         raise ModelError("a function of one of its inputs has a value that is no number")
     least = np.abs(others[np.isfinite(others) & (others != 0)]).min(initial=np.inf)

@@ -1,4 +1,4 @@
-"""Spectra to features: filter banks, gains, stacked frames."""
+"""Defines the operators from spectra to features as TensorFlow Lite Micro has them: filter bank, noise, gain, log."""
 
 from __future__ import annotations
 
@@ -17,12 +17,13 @@ from uaccel.ops.operator import Attributes, IntegerOperator, register, require
 from uaccel.tvm_api import tirx
 from uaccel.tvm_api.tir import count_to, local_array, te_extern_loops, te_let, where
 
-# Channels of a spectrum: weighted sums of energies, and their square roots.
+# The filter bank: weighted sums of a spectrum's energies, and their square roots.
 
 
 @dataclass(frozen=True)
 class FilterBankAttrs(Attributes):
-    """One channel more has weights: of the first nothing but the rest counts, for the second."""
+    """Tables have one channel more than the output: the first only passes its rest on to the next, the first output.
+    ``widest`` is the largest of the widths."""
 
     channels: int
     widest: int
@@ -30,7 +31,7 @@ class FilterBankAttrs(Attributes):
 
 @register
 class FilterBank(IntegerOperator[FilterBankAttrs]):
-    """Each energy goes into two channels: by its weight, and by the rest (``unweights``) into the next one."""
+    """Adds each energy to two channels: by its weight to one, and by the rest (``unweights``) to the next."""
 
     name = "filter_bank"
     arguments = ("input", "factors", "unweights", "frequency_starts", "weight_starts", "widths")
@@ -66,7 +67,12 @@ class FilterBank(IntegerOperator[FilterBankAttrs]):
 
 @register
 class SquareRoot(IntegerOperator[NoAttrs]):
-    """Of 64 bits, rounded, and shifted to the right by a number that may be computed."""
+    """Takes the square root of 64 bits, rounded, and shifts it right by a number that may be computed.
+
+    The root grows bit by bit from the highest, ``bit`` being the square of its place: a bit is set where the remainder
+    ``left`` allows. A last remainder above the root means that the real root is above root + 1/2. Rounding up stops at
+    16 bits for numbers of 32 bits, as in the reference.
+    """
 
     name = "filter_bank_square_root"
     arguments = ("input", "bits")
@@ -102,7 +108,7 @@ class SquareRoot(IntegerOperator[NoAttrs]):
 # Noise and gain of a spectrum's channels: subtraction of an estimate, gain by it, and logarithms.
 
 WORD = (1 << 32) - 1
-SNR_BITS, OUTPUT_BITS = 12, 6  # Fractional bits of a ratio of signal and noise, and of what is made of it.
+SNR_BITS, OUTPUT_BITS = 12, 6  # Bits after the point of a signal-to-noise ratio, and of the gain's output.
 LOG_BITS, SEGMENT_BITS = 16, 7
 NATURAL = 45426  # ln 2 in 16 bits.
 
@@ -113,7 +119,7 @@ def word(value: Any) -> Any:
 
 
 def bit_length(value: Any) -> Any:
-    """Of an int64 below 2**32."""
+    """How many bits an int64 below 2**32 takes."""
     length = local_array(1, "int64")
     length[0] = const(0)
     with count_to(32) as bit:
@@ -123,8 +129,8 @@ def bit_length(value: Any) -> Any:
 
 @dataclass(frozen=True)
 class SubtractionAttrs(Attributes):
-    """``even`` and ``odd`` channels: their smoothing and one less that. ``clamping`` 1: the estimate is no larger than
-    the signal."""
+    """``even`` and ``odd`` have the smoothing of such channels, and one less the smoothing. With ``clamping`` 1 the
+    estimate is kept from exceeding the signal."""
 
     even: tuple[int, ...]
     odd: tuple[int, ...]
@@ -136,7 +142,7 @@ class SubtractionAttrs(Attributes):
 
 @register
 class SpectralSubtraction(IntegerOperator[SubtractionAttrs]):
-    """The signal without the noise, the noise estimate, and again the estimate as what lasts."""
+    """Computes the signal without the noise, the noise estimate, and the estimate again as the state that lasts."""
 
     name = "spectral_subtraction"
     arguments = ("input", "estimate")
@@ -172,12 +178,17 @@ class SpectralSubtraction(IntegerOperator[SubtractionAttrs]):
 
 @dataclass(frozen=True)
 class GainAttrs(Attributes):
+    """``snr_shift`` shifts the product of signal and gain right to a ratio with ``SNR_BITS`` after the point."""
+
     snr_shift: int
 
 
 @register
 class ChannelGain(IntegerOperator[GainAttrs]):
-    """Per-channel amplitude normalisation: a gain by the noise, from a table of parabolas, and a curve."""
+    """Normalises amplitudes by channel (PCAN): the noise gives a gain from a table of parabolas, then a curve bends it.
+
+    The curve is x**2 / 4 below 2 and x - 1 from there on.
+    """
 
     name = "pcan"
     arguments = ("input", "estimate", "table")
@@ -204,7 +215,10 @@ class ChannelGain(IntegerOperator[GainAttrs]):
 
 
 def _gain(noise: Any, table: Any) -> Any:
-    """A parabola for each power of two, an int64."""
+    """The gain of a noise estimate: 0 to 2 have entries of their own, each power of two above has a parabola.
+
+    The 10 bits below the leading one are the place in it. Products and results wrap as in the reference.
+    """
     length = te_let(bit_length(noise))
     is_tiny = te_let(noise < const(3))
     at = te_let(exact.chosen(is_tiny, const(0), length * const(4) - const(6)))
@@ -220,19 +234,21 @@ def _gain(noise: Any, table: Any) -> Any:
 
 @dataclass(frozen=True)
 class LogAttrs(Attributes):
+    """A signal is shifted left by ``correction_bits``; its logarithm is in units of 1 / ``output_scale``."""
+
     output_scale: int
     correction_bits: int
 
 
 def log_table() -> NDArray[np.uint16]:
-    """What a logarithm to base two has more than a straight line between powers of two, in 16 bits."""
+    """How far the logarithm to base two lies above a straight line between powers of two, in units of 2**-16."""
     rising = np.arange((1 << SEGMENT_BITS) + 1) / (1 << SEGMENT_BITS)
     return np.append(np.rint((np.log2(1 + rising) - rising) * (1 << LOG_BITS)), 0).astype(np.uint16)
 
 
 @register
 class ChannelLog(IntegerOperator[LogAttrs]):
-    """Natural logarithms in units of 1 / ``output_scale``, by a table of ``log_table``."""
+    """Computes natural logarithms in units of 1 / ``output_scale``, by the table of ``log_table``."""
 
     name = "filter_bank_log"
     arguments = ("input", "table")
@@ -257,7 +273,10 @@ class ChannelLog(IntegerOperator[LogAttrs]):
 
 
 def _scaled_log(value: Any, table: Any, scale: int) -> Any:
-    """Of an int64 from 2 on; smaller ones give anything."""
+    """The scaled logarithm of an int64 from 2 on; smaller ones give anything.
+
+    log2 is the leading one's place, the bits behind it as a straight line, and the table's correction, interpolated.
+    """
     safe = te_let(exact.chosen(value > const(1), value, const(2)))
     power = te_let(bit_length(safe) - const(1))
     left, right = (exact.clamp(difference, 0, 31) for difference in (const(LOG_BITS) - power, power - const(LOG_BITS)))
@@ -272,14 +291,14 @@ def _scaled_log(value: Any, table: Any, scale: int) -> Any:
     return word(const(scale) * natural + half) >> const(LOG_BITS)
 
 
-# Features of neighbouring frames in one row, as TensorFlow Lite Micro's stacker makes them.
+# The stacker: features of neighbouring frames in one row.
 
 MOST_FRAMES: Final = 1 << 14
 
 
 @dataclass(frozen=True)
 class StackerAttrs(Attributes):
-    """``left`` frames before and ``right`` behind each; ``step`` frames from one row to the next."""
+    """A row has ``left`` frames before and ``right`` behind a frame; ``step`` frames lie between rows."""
 
     left: int
     right: int
@@ -292,9 +311,10 @@ class StackerAttrs(Attributes):
 
 @register
 class Stacker(IntegerOperator[StackerAttrs]):
-    """The row, whether it is complete, and the state: how many frames it holds and one, and these frames.
+    """Puts frames into rows. Its results are the row, whether it is complete, and the state.
 
-    The first frame stands for those before it. A row that is not complete is zeros.
+    The state begins with the number of frames held plus one, so that zero means a fresh state; the frames follow. The
+    first frame of all also stands for the ``left`` ones before it. A row that is not complete is zeros.
     """
 
     name = "stacker"

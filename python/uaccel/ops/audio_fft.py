@@ -1,4 +1,4 @@
-"""Samples to spectra: frames, windows, Fourier transforms."""
+"""Defines the operators from samples to spectra and back: FFT of real numbers, windows, scaling, frames, delays."""
 
 from __future__ import annotations
 
@@ -17,10 +17,13 @@ from uaccel.ops.operator import Attributes, IntegerOperator, Site, register, req
 from uaccel.tvm_api import te, tirx
 from uaccel.tvm_api.tir import count_to, local_array, te_extern_loops, te_let
 
-# The FFT of real numbers as TensorFlow Lite Micro computes it: butterflies of four and of two, halved before each sum
-# so that no sum overflows. Its C is printed from its meaning.
+# The FFT of real numbers as TensorFlow Lite Micro computes it; its C is printed from its meaning.
+#
+# Real numbers in pairs are half as many complex ones. A complex FFT of these has butterflies of four and of two; each
+# divides its inputs by four or two before it adds them, so that no sum overflows. A last stage separates the spectra of
+# the even and the odd samples, which the pairs mix, and joins them to the spectrum of the real numbers.
 
-Pair = tuple[Any, Any]  # A complex number's parts.
+Pair = tuple[Any, Any]  # Real and imaginary part of a complex number.
 ONE = 32767
 FRACTION = 15
 
@@ -36,7 +39,7 @@ def factors(count: int) -> list[tuple[int, int]]:
 
 
 def order(count: int) -> NDArray[np.int32]:
-    """Which element of the input comes where in the innermost stage."""
+    """The input's elements in the order of the innermost stage: the digits of their numbers reversed."""
     places = np.zeros(1, np.int64)
     step = 1
     for part, _ in factors(count):
@@ -53,15 +56,15 @@ def turns(phases: NDArray[np.float64]) -> NDArray[np.int16]:
 
 @dataclass(frozen=True)
 class RfftAttrs(Attributes):
-    """``length`` is a power of two; inputs that are shorter end with zeros."""
+    """``length`` is a power of two; shorter inputs are filled up with zeros."""
 
     length: int
 
 
 @register
 class Rfft(IntegerOperator[RfftAttrs]):
-    """Rows of int16; each gives length / 2 + 1 pairs of a real and an imaginary part. ``order`` and the two tables of
-    ``turns`` are constants of the length (``tables``)."""
+    """Transforms rows of int16; each gives length / 2 + 1 pairs of a real and an imaginary part. ``order`` and the two
+    tables of ``turns`` are constants of the length (``tables``)."""
 
     name = "rfft"
     arguments = ("input", "order", "turns", "last_turns")
@@ -96,7 +99,7 @@ class Rfft(IntegerOperator[RfftAttrs]):
         return te_extern_loops([(result.shape, "int16")], list(inputs), write, self.name)[0]
 
     def macs(self, site: Site[RfftAttrs]) -> int:
-        """Complex products, of four each."""
+        """Counts complex products, of four multiplications each."""
         half = site.attrs.length // 2
         rows = site.operands[0].info.elements // site.operands[0].info.shape[-1]
         each = sum((part - 1) * (half // part) for part, _ in factors(half)) + half // 2
@@ -105,7 +108,7 @@ class Rfft(IntegerOperator[RfftAttrs]):
 
 @register
 class Irfft(IntegerOperator[RfftAttrs]):
-    """Back from length / 2 + 1 pairs to rows of samples, whose tables turn the other way."""
+    """Transforms length / 2 + 1 pairs back to rows of samples; its tables turn the other way."""
 
     name = "irfft"
     arguments = ("input", "order", "turns", "last_turns")
@@ -137,7 +140,7 @@ class Irfft(IntegerOperator[RfftAttrs]):
 
 
 def tables(length: int, sign: int = -1) -> tuple[NDArray[np.int32], NDArray[np.int16], NDArray[np.int16]]:
-    """``sign`` is 1 for the way back."""
+    """``order``, the turns of the butterflies and those of the last stage; ``sign`` is 1 for the way back."""
     half = length // 2
     inner = turns(sign * 2 * np.pi * np.arange(half) / half)
     last = turns(sign * np.pi * ((np.arange(half // 2) + 1) / half + 0.5))
@@ -145,7 +148,7 @@ def tables(length: int, sign: int = -1) -> tuple[NDArray[np.int32], NDArray[np.i
 
 
 def _transformed(work: Any, turned: Any, count: int, *, inverse: bool = False) -> None:
-    """In place, of numbers in the innermost stage's order."""
+    """Transforms in place numbers in the innermost stage's order, stage by stage outwards."""
     for number, (part, length) in reversed(list(enumerate(factors(count)))):
         blocks = math.prod(p for p, _ in factors(count)[:number])
         with count_to(blocks) as block, count_to(length) as k:
@@ -153,13 +156,13 @@ def _transformed(work: Any, turned: Any, count: int, *, inverse: bool = False) -
 
 
 def _rounded(value: Any) -> Any:
-    """Of a product of fractions, an int32; wrapped to 16 bits."""
+    """Rounds a product of two fractions, an int32, and wraps it to 16 bits."""
     half = exact.const(1 << (FRACTION - 1), "int32")
     return ((value + half) >> exact.const(FRACTION, "int32")).astype("int16")
 
 
 def _load(work: Any, at: Any, divisor: int = 1) -> Pair:
-    """Each part divided, as a product with a fraction."""
+    """A complex number whose parts are divided, as products with a fraction."""
     parts = [exact.i32(work[2 * at + part]) for part in (0, 1)]
     if divisor > 1:
         parts = [exact.i32(_rounded(part * exact.const(ONE // divisor, "int32"))) for part in parts]
@@ -178,7 +181,7 @@ def _product(one: Pair, table: Any, at: Any) -> Pair:
 
 
 def _add_pairs(one: Pair, other: Pair, sign: int = 1) -> Pair:
-    """Wrapped to 16 bits."""
+    """The sum or difference of two complex numbers, wrapped to 16 bits."""
     parts = [(a + b if sign > 0 else a - b).astype("int16") for a, b in zip(one, other, strict=True)]
     return te_let(exact.i32(parts[0])), te_let(exact.i32(parts[1]))
 
@@ -200,7 +203,10 @@ def _butterfly(work: Any, table: Any, part: int, length: int, at: Any, turn: Any
 
 
 def _unpacked(work: Any, table: Any, output: Any, half: int, start: Any) -> None:
-    """The spectrum of the real numbers from that of the pairs."""
+    """The spectrum of the real numbers from that of the pairs.
+
+    ``both`` is the even samples' spectrum; ``apart``, turned by -i and by the last stage's angle, that of the odd ones.
+    """
     first = _load(work, 0, 2)
     zero = exact.const(0, "int16")
     output[start] = (first[0] + first[1]).astype("int16")
@@ -241,17 +247,19 @@ def _mirrored(work: Any, at: Any) -> Pair:
     return te_let(exact.i32(_rounded(real * share))), te_let(exact.i32(_rounded(imaginary * share)))
 
 
-# What stands before and behind an FFT of 16-bit samples: a window, a scale, energies.
+# The operators before and behind an FFT of 16-bit samples: a window, a scale, energies.
 
 
 @dataclass(frozen=True)
 class WindowAttrs(Attributes):
+    """``shift`` bits of each product are cut off."""
+
     shift: int
 
 
 @register
 class WindowFunction(IntegerOperator[WindowAttrs]):
-    """Each row times the weights, shifted to the right, and saturated."""
+    """Multiplies each row by the weights, shifts to the right, and saturates."""
 
     name = "window"
     arguments = ("input", "factors")
@@ -275,12 +283,12 @@ class WindowFunction(IntegerOperator[WindowAttrs]):
 
 @dataclass(frozen=True)
 class NoAttrs(Attributes):
-    """None."""
+    """Stands for operators that have no attributes."""
 
 
 @register
 class AutoScale(IntegerOperator[NoAttrs]):
-    """The samples shifted to the left as far as the largest allows, and by how many bits."""
+    """Shifts the samples to the left as far as the largest allows, and says by how many bits."""
 
     name = "fft_auto_scale"
     arguments = ("input",)
@@ -294,7 +302,7 @@ class AutoScale(IntegerOperator[NoAttrs]):
         data = exact.info(inputs[0])
 
         def write(samples: Any, output: Any, bits: Any) -> None:
-            """The largest magnitude is 16 bits long in the reference: of -32768 it is negative."""
+            """The reference keeps the largest magnitude in 16 bits, so that of -32768 is negative: no shift then."""
             largest, length = local_array(1, "int16"), local_array(1, "int32")
             largest[0] = const(0, "int16")
             with count_to(data.elements) as i:
@@ -313,7 +321,7 @@ class AutoScale(IntegerOperator[NoAttrs]):
 
 @dataclass(frozen=True)
 class EnergyAttrs(Attributes):
-    """Of the pairs from ``start`` on and before ``end``; other results are zero."""
+    """Pairs from ``start`` on and before ``end`` have energies; the others of ``count`` results are zero."""
 
     start: int
     end: int
@@ -322,7 +330,7 @@ class EnergyAttrs(Attributes):
 
 @register
 class Energy(IntegerOperator[EnergyAttrs]):
-    """Squares of real and imaginary parts, summed."""
+    """Sums the squares of real and imaginary parts."""
 
     name = "energy"
     arguments = ("input",)
@@ -347,12 +355,12 @@ class Energy(IntegerOperator[EnergyAttrs]):
         return te.compute((attrs.count,), element, name=self.name)
 
 
-# Streams of frames: samples that come later, and frames that overlap and are added up.
+# Streams: delayed samples, frames that overlap, and such frames added up.
 
 
 @register
 class Delay(IntegerOperator[NoAttrs]):
-    """Rows of what came so many samples ago: a state of rows of the delay's length, and what it becomes."""
+    """Delays rows of samples by the length of the state's rows; its results are the samples and the next state."""
 
     name = "delay"
     arguments = ("input", "state")
@@ -368,7 +376,7 @@ class Delay(IntegerOperator[NoAttrs]):
         size, length = int(data.shape[-1]), int(state.shape[-1])
 
         def sample(index: Sequence[Any], at: Any) -> Any:
-            """Of the state, and behind it the input."""
+            """A sample of the state, or of the input that follows it."""
             late = state(*index[:-1], tirx.min(at, length - 1))
             return tirx.Select(at < length, late, data(*index[:-1], tirx.max(at - length, 0)))
 
@@ -379,14 +387,14 @@ class Delay(IntegerOperator[NoAttrs]):
 
 @dataclass(frozen=True)
 class OverlapAddAttrs(Attributes):
-    """``step`` samples of each frame are complete when it was added."""
+    """Once a frame is added, the first ``step`` samples of the state are complete."""
 
     step: int
 
 
 @register
 class OverlapAdd(IntegerOperator[OverlapAddAttrs]):
-    """Frames [..., frames, size] onto a state [..., size], saturated where they are int16."""
+    """Adds frames [..., frames, size] to a state [..., size], which moves on after each; int16 saturates."""
 
     name = "overlap_add"
     arguments = ("input", "state")
@@ -431,7 +439,7 @@ def _sum(one: Any, other: Any, dtype: str) -> Any:
 
 @dataclass(frozen=True)
 class FramerAttrs(Attributes):
-    """Frames of ``size`` samples, each ``step`` after the one before."""
+    """A frame has ``size`` samples and begins ``step`` after the one before."""
 
     size: int
     step: int
@@ -439,7 +447,7 @@ class FramerAttrs(Attributes):
 
 @register
 class Framer(IntegerOperator[FramerAttrs]):
-    """Frames that overlap, of a stream whose last ``size - step`` samples are the state; all are complete."""
+    """Cuts a stream into frames that overlap; its last ``size - step`` samples are the state. All are complete."""
 
     name = "framer"
     arguments = ("input", "state")

@@ -1,4 +1,4 @@
-"""Elementwise operators of two tensors."""
+"""Defines elementwise operators of two tensors that broadcast: sum, product, extremes, squared difference, quotient."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from uaccel.ops.operator import (
 from uaccel.ops.softmax import leading_zeros, reciprocal_of
 from uaccel.tvm_api import te, tirx
 
-# What the elementwise operators of two inputs share: NumPy's broadcasting, as a type, as a meaning and as C loops.
+# NumPy's broadcasting, which all of them share: as a type, as a meaning and as loops of C kernels.
 
 LOOPS = 6  # nested loops of the C kernels; the innermost runs over a row
 
@@ -51,7 +51,7 @@ def _extended(shape: Shape, rank: int) -> Shape:
 
 @dataclass(frozen=True)
 class Loops:
-    """Outermost first. A stride of 0 repeats; in the innermost loop strides are 0 or 1."""
+    """Describes loops, the outermost first. A stride of 0 repeats; in the innermost loop strides are 0 or 1."""
 
     extents: tuple[int, ...]
     strides1: tuple[int, ...]
@@ -59,7 +59,10 @@ class Loops:
 
 
 def collapse(first: Shape, second: Shape) -> Loops:
-    """As few loops as the broadcast needs: axes along which both inputs step alike become one."""
+    """As few loops as the broadcast needs.
+
+    An axis joins the one outside it if one step out there is, for both inputs, as far as all steps along this axis.
+    """
     output = broadcast_shape(first, second)
     axes = zip(output, _strides(first, len(output)), _strides(second, len(output)), strict=True)
     merged: list[tuple[int, int, int]] = []
@@ -75,7 +78,7 @@ def collapse(first: Shape, second: Shape) -> Loops:
 
 
 def _strides(shape: Shape, rank: int) -> tuple[int, ...]:
-    """In elements; 0 where the axis is repeated."""
+    """The strides in elements; 0 where the axis is repeated."""
     strides, step = [], 1
     for extent in reversed(_extended(shape, rank)):
         strides.append(0 if extent == 1 else step)
@@ -84,7 +87,7 @@ def _strides(shape: Shape, rank: int) -> tuple[int, ...]:
 
 
 class Broadcast(IntegerOperator[A]):
-    """An operator whose every output element depends on one element of each input."""
+    """Broadcasts: every output element depends on one element of each input."""
 
     arguments = ("input1", "input2")
     elementwise = Elementwise.EACH
@@ -96,7 +99,7 @@ class Broadcast(IntegerOperator[A]):
         return asdict(attrs)
 
     def second_dtypes(self, dtype: str) -> tuple[str, ...]:
-        """What the second input may be beside a first of ``dtype``."""
+        """The types that the second input may have beside a first of ``dtype``."""
         return (dtype,)
 
     def infer(self, inputs: Sequence[TensorInfo], attrs: A) -> TensorInfo:
@@ -116,7 +119,7 @@ class Broadcast(IntegerOperator[A]):
 
 
 class BinaryOperator(Broadcast[A]):
-    """One whose meaning takes a step for each input, and one that combines them."""
+    """States the meaning in steps: one for each input, and one that combines them."""
 
     def first(self, value: Any, attrs: A) -> Any:
         """What an element of the first input contributes, as a TE expression."""
@@ -160,8 +163,8 @@ def loop_parameters(first: Shape, second: Shape) -> dict[str, ParameterValue]:
 
 
 def places_shared(site: Site[Any], tensors: int) -> tuple[int, ...]:
-    """The run-time inputs, among so many first operands, that the output may lie over: one of the output's size is read
-    element by element just before the output is written."""
+    """The run-time inputs, among the first ``tensors`` operands, that the output may lie over: each element of an input
+    of the output's size is read just before the output's element in its place is written."""
     pairs = zip(site.input_indices()[:tensors], site.operands, strict=False)
     return tuple(index for index, operand in pairs if index is not None and _same_bytes(operand, site.output))
 
@@ -175,7 +178,7 @@ def _same_bytes(operand: Operand, output: TensorInfo) -> bool:
 
 @dataclass(frozen=True)
 class AddAttrs(Attributes):
-    """Both inputs are brought to one scale, ``left_shift`` bits finer, added, and brought to the output's."""
+    """Both inputs are raised by ``left_shift`` bits, brought to one scale, added, and brought to the output's scale."""
 
     left_shift: int
     zero_point1: int
@@ -195,7 +198,7 @@ AddLike = TypeVar("AddLike", bound=AddAttrs)
 
 
 class CommonScale(BinaryOperator[AddLike]):
-    """An operator that works on both inputs at one finer scale."""
+    """Brings both inputs to one finer scale before it combines them."""
 
     def first(self, value: Any, attrs: AddLike) -> Any:
         return _rescaled(value, attrs.left_shift, attrs.zero_point1, attrs.multiplier1, attrs.shift1)
@@ -224,7 +227,7 @@ class _Sum(CommonScale[AddAttrs]):
 
 @register
 class Add(_Sum):
-    """input1 + input2."""
+    """Computes input1 + input2."""
 
     name = "add"
     sign = 1
@@ -232,7 +235,7 @@ class Add(_Sum):
 
 @register
 class Sub(_Sum):
-    """input1 - input2."""
+    """Computes input1 - input2."""
 
     name = "sub"
     sign = -1
@@ -243,6 +246,8 @@ class Sub(_Sum):
 
 @dataclass(frozen=True)
 class MulAttrs(Attributes):
+    """``multiplier * 2**(shift - 31)`` is input scale * input scale / output scale."""
+
     zero_point1: int
     zero_point2: int
     output_zero_point: int
@@ -254,7 +259,7 @@ class MulAttrs(Attributes):
 
 @register
 class Mul(BinaryOperator[MulAttrs]):
-    """input1 * input2."""
+    """Computes input1 * input2."""
 
     name = "mul"
     kernel = "uaccel_mul"
@@ -275,7 +280,7 @@ class Mul(BinaryOperator[MulAttrs]):
 
 @dataclass(frozen=True)
 class MinimumMaximumAttrs(Attributes):
-    """None: the reference compares what is stored, whatever the scales."""
+    """There are none: the reference compares what is stored, whatever the scales."""
 
 
 class _Choice(BinaryOperator[MinimumMaximumAttrs]):
@@ -287,7 +292,7 @@ class _Choice(BinaryOperator[MinimumMaximumAttrs]):
 
 @register
 class Minimum(_Choice):
-    """min(input1, input2)."""
+    """Computes min(input1, input2)."""
 
     name = "minimum"
     hides_differences = True
@@ -299,7 +304,7 @@ class Minimum(_Choice):
 
 @register
 class Maximum(_Choice):
-    """max(input1, input2)."""
+    """Computes max(input1, input2)."""
 
     name = "maximum"
     hides_differences = True
@@ -314,12 +319,12 @@ class Maximum(_Choice):
 
 @dataclass(frozen=True)
 class SquaredDifferenceAttrs(AddAttrs):
-    """As for a sum, but what is brought to the output's scale is the square."""
+    """The attributes are those of a sum, but the square is brought to the output's scale."""
 
 
 @register
 class SquaredDifference(CommonScale[SquaredDifferenceAttrs]):
-    """(input1 - input2) squared."""
+    """Computes (input1 - input2) squared."""
 
     name = "squared_difference"
     kernel = "uaccel_squared_difference"
@@ -332,7 +337,7 @@ class SquaredDifference(CommonScale[SquaredDifferenceAttrs]):
 
 # Addition and subtraction whose real result is rounded once, half to even.
 
-BITS = 31  # of the larger multiplier
+BITS = 31  # of the larger multiplier: with 17 bits of an int16 less its zero point far from overflow
 
 
 @dataclass(frozen=True)
@@ -347,7 +352,7 @@ class WeightedSumAttrs(RoundedOnce):
 
 @register
 class WeightedSum(BinaryOperator[WeightedSumAttrs]):
-    """(input1 - zero_point1) * ratio1 + (input2 - zero_point2) * ratio2, rounded once, half to even."""
+    """Computes (input1 - zero_point1) * ratio1 + (input2 - zero_point2) * ratio2, rounded once, half to even."""
 
     name = "weighted_sum"
     kernel = "uaccel_weighted_sum"
@@ -371,7 +376,7 @@ def weighted_sum_attrs(
     sign: int = 1,
     clamp: tuple[int, int] | None = None,
 ) -> WeightedSumAttrs:
-    """first + ``sign`` * second; ``clamp`` bounds the stored result, for an activation that comes after."""
+    """Attributes of first + ``sign`` * second; ``clamp`` bounds the stored result, as a following activation does."""
     wanted = scale_fraction(output.scale)
     ratios = fixed_ratios([scale_fraction(first.scale) / wanted, sign * scale_fraction(second.scale) / wanted], BITS)
     low, high = exact.limits(dtype)
@@ -391,7 +396,7 @@ def weighted_sum_attrs(
 
 # Multiplication whose real result is rounded once, half to even.
 
-MULTIPLIER_BITS = 30  # of the multiplier: a product of int16 elements takes 33, with its sign
+MULTIPLIER_BITS = 30  # a product of two int16 elements takes 33 bits with its sign, both together 63
 
 
 @dataclass(frozen=True)
@@ -405,7 +410,7 @@ class ProductAttrs(RoundedOnce):
 
 @register
 class Product(BinaryOperator[ProductAttrs]):
-    """(input1 - zero_point1) * (input2 - zero_point2) * ratio, rounded once, half to even."""
+    """Computes (input1 - zero_point1) * (input2 - zero_point2) * ratio, rounded once, half to even."""
 
     name = "product"
     kernel = "uaccel_product"
@@ -428,7 +433,7 @@ def product_attrs(
     *,
     clamp: tuple[int, int] | None = None,
 ) -> ProductAttrs:
-    """first * second; ``clamp`` bounds the stored result, for an activation that comes after."""
+    """Attributes of first * second; ``clamp`` bounds the stored result, as a following activation does."""
     ratio = scale_fraction(first.scale) * scale_fraction(second.scale) / scale_fraction(output.scale)
     ratios = fixed_ratios([ratio], MULTIPLIER_BITS)
     low, high = exact.limits(dtype)
@@ -444,9 +449,13 @@ def product_attrs(
     )
 
 
-# Division of quantised tensors.
+# Division of quantised tensors, as the reference does it without dividing.
+#
+# The divisor's magnitude is shifted left by its leading zeros, so that Newton's steps find its inverse. The dividend
+# takes the divisor's sign and is shifted left as far as it goes. Two rounded products with the inverse and the
+# multiplier follow, and one shift to the right takes back all of these shifts.
 
-# What the reference's Newton steps make of 1 / 0, after which a quotient has the other sign.
+# The reference's Newton steps make this of 1 / 0, whose negative sign the quotient then gets.
 OF_ZERO: Final = -1515870788
 
 
@@ -465,7 +474,7 @@ class DivAttrs(Attributes):
 
 @register
 class Div(Broadcast[DivAttrs]):
-    """input1 / input2, of int8. A quotient that takes a shift by more than 31 bits is zero."""
+    """Computes input1 / input2, of int8. A quotient that takes a shift by more than 31 bits is zero."""
 
     name = "div"
     kernel = "uaccel_div"

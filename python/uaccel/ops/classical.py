@@ -1,4 +1,4 @@
-"""Models of scikit-learn: trees, and distances."""
+"""Defines the operators of scikit-learn models: ensembles of decision trees, and distances to support vectors."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from uaccel.tvm_api.tir import count_to, local_array, te_extern_loops, te_let, w
 
 # Ensembles of decision trees: tables of nodes, and a loop that goes from a root to a leaf.
 
-LEAF: Final = -1
+LEAF: Final = -1  # the feature of a leaf
 
 
 @dataclass(frozen=True)
 class TreesAttrs(Attributes):
-    """``shared``: leaves give something to every score, and ``weights`` has a row for each; ``missing``: some nodes say
-    where what is not a number goes."""
+    """``shared``: leaves add to every score, and ``weights`` has a row for each leaf. ``missing``: nodes of that
+    argument send NaN to the node behind them."""
 
     shared: int
     missing: int
@@ -28,11 +28,11 @@ class TreesAttrs(Attributes):
 
 @register
 class Trees(IntegerOperator[TreesAttrs]):
-    """Scores of rows of features: ``base``, and what the leaf of each tree adds.
+    """Computes scores of rows of features: ``base`` plus the contribution of one leaf of each tree.
 
-    A node sends values up to its threshold to the node behind it, and others where ``others`` says. A leaf has no
-    feature. Its threshold is what it adds to the score whose number is in ``others``; or ``others`` is its row of
-    ``weights``.
+    A node sends values up to its threshold to the node behind it, and others to the node in ``others``. A leaf has no
+    feature. It adds its threshold to the score whose number is in ``others``; or, where leaves are shared, adds to all
+    scores the row of ``weights`` that ``others`` names.
     """
 
     name = "trees"
@@ -57,7 +57,7 @@ class Trees(IntegerOperator[TreesAttrs]):
             node = local_array(1, "int32")
 
             def goes_on(row: Any) -> Any:
-                """Whether to the node behind."""
+                """Whether the row goes on to the node right behind."""
                 value = te_let(data[row * depth + features[node[0]]])
                 below = value <= thresholds[node[0]]
                 missing = (
@@ -83,17 +83,17 @@ class Trees(IntegerOperator[TreesAttrs]):
         return te_extern_loops([(result.shape, result.dtype)], list(inputs), write, self.name)[0]
 
 
-# Squares of the distances between rows, in float: what kernels of support vectors are made of.
+# Squared distances between rows, in float, for the kernels of support vector machines.
 
 
 @dataclass(frozen=True)
 class DistancesAttrs(Attributes):
-    pass
+    """There are none: the operands say all."""
 
 
 @register
 class Distances(IntegerOperator[DistancesAttrs]):
-    """Of each row of the input to each row of ``others``; C is printed from the meaning."""
+    """Computes squared distances from each row of the input to each of ``others``; C is printed from the meaning."""
 
     name = "distances"
     arguments = ("input", "others")

@@ -1,4 +1,4 @@
-"""Comparisons of quantised tensors at a common scale, as the reference rounds it."""
+"""Defines comparisons of quantised tensors, which are brought to a common scale as the reference rounds it."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from uaccel.ops.binary import BinaryOperator
 from uaccel.ops.operator import Attributes, register, require
 from uaccel.tvm_api import tirx
 
-# By the number that stands for each.
+# The attribute ``kind`` is a place in this list.
 KINDS: Final = ("EQUAL", "NOT_EQUAL", "GREATER", "GREATER_EQUAL", "LESS", "LESS_EQUAL")
 
 
 @dataclass(frozen=True)
 class CompareAttrs(Attributes):
-    """Each input becomes an integer, ``left_shift`` bits finer than one; ``kind`` says what is asked of the two."""
+    """Each input is raised by ``left_shift`` bits and scaled; ``kind`` is the comparison's place in ``KINDS``."""
 
     kind: int
     left_shift: int
@@ -32,7 +32,7 @@ class CompareAttrs(Attributes):
 
 @register
 class Compare(BinaryOperator[CompareAttrs]):
-    """input1 (==, !=, >, >=, <, <=) input2, of int8."""
+    """Computes input1 (==, !=, >, >=, <, <=) input2, of int8."""
 
     name = "compare"
     hides_differences = True

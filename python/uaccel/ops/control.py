@@ -1,4 +1,7 @@
-"""Control flow: one of two functions, or one as long as another says so. The functions are modules of Relax."""
+"""Defines control flow: IF runs one of two functions, WHILE one as long as another holds.
+
+The functions are modules of Relax, which attributes cannot hold: they name them by their digests.
+"""
 
 from __future__ import annotations
 
@@ -16,12 +19,12 @@ from uaccel.ops import exact
 from uaccel.ops.operator import Attributes, IntegerOperator, register, require, type_info
 from uaccel.tvm_api.executor import Executor, calling, digest_of
 
-MOST_TURNS: Final = 1 << 20  # Of a loop that is computed here: what turns longer never ends, as far as can be told.
+MOST_TURNS: Final = 1 << 20  # A loop that is computed here is given up after so many turns: it may never end.
 
 
 class Kind(str, Enum):
-    """``IF``: a condition, and what both functions take. ``WHILE``: what a condition and a body take, and the body
-    gives anew."""
+    """Names the two kinds. ``IF`` takes a condition and the arguments of both functions; ``WHILE`` takes the arguments
+    of condition and body, which the body returns for the next turn."""
 
     IF = "if"
     WHILE = "while"
@@ -32,17 +35,17 @@ PARTS: Final[Mapping[Kind, tuple[str, str]]] = {Kind.IF: ("then", "otherwise"), 
 
 @dataclass(frozen=True)
 class ControlAttrs(Attributes):
-    """``parts``: the key of two functions, named in ``PARTS``. Attributes of Relax hold no functions."""
+    """``parts`` is the key of the two functions, whose roles ``PARTS`` names."""
 
     kind: str
     parts: str
 
 
-_parts: Final[dict[str, tuple[Any, Any]]] = {}  # All that this process has met, by their digests.
+_parts: Final[dict[str, tuple[Any, Any]]] = {}  # All functions that this process has met, by their digests.
 
 
 def control_attrs(kind: Kind, first: Any, second: Any) -> ControlAttrs:
-    """Of two modules, whose ``main`` each function is."""
+    """Attributes for two modules, whose ``main`` is the function each; they are kept by their digests."""
     key = f"{digest_of(first)}_{digest_of(second)}"
     _parts[key] = (first, second)
     return ControlAttrs(kind.value, key)
@@ -66,7 +69,7 @@ def _is_bool(infos: Sequence[TensorInfo]) -> bool:
 
 
 class Control(IntegerOperator[ControlAttrs]):
-    """Its C calls the layers of its functions (``lower/control.py``)."""
+    """Runs functions; its C calls the layers of these functions (``lower/from_relax.py``)."""
 
     arguments = ("tensors",)
     variadic = True
@@ -100,14 +103,14 @@ def _told(infos: Sequence[TensorInfo]) -> str:
 
 @register
 class If(Control):
-    """What one of two functions gives."""
+    """Gives the results of one of two functions."""
 
     name = "if"
 
 
 @register
 class While(Control):
-    """What is left of the inputs when the condition no longer holds."""
+    """Gives the values that the body has made of the inputs when the condition no longer holds."""
 
     name = "while"
 

@@ -1,4 +1,4 @@
-"""Convolutions of integers: ordinary, depthwise, transposed."""
+"""Defines two-dimensional convolutions of integers: ordinary, depthwise and transposed, and their output stage."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ from uaccel.tvm_api import te, tirx
 class Conv2dAttrs(Attributes):
     """``padding`` is top, left, bottom, right; the padded elements hold the input's zero point.
 
-    ``weight_bits``: 4 where as many hold each of the weights, which then lie in flash so.
+    ``weight_bits`` is 4 where four bits hold each weight; kernels then read two weights from a byte.
     """
 
     strides: tuple[int, ...]
@@ -82,7 +82,7 @@ def padded(data: Any, attrs: Conv2dAttrs) -> Any:
 
 
 class Clamped(Protocol):
-    """What the output stage needs to know."""
+    """Lists what the output stage needs of an operator's attributes."""
 
     @property
     def output_zero_point(self) -> int: ...
@@ -97,7 +97,7 @@ class Clamped(Protocol):
 def output_stage(acc: Any, bias: Any, multiplier: Any, shift: Any, attrs: Clamped, dtype: str) -> Any:
     """Bias, requantisation per channel (the last axis), zero point, clamp.
 
-    The bias' type is the accumulator's: 16-bit activations come with 64-bit biases and then round once.
+    The accumulator has the bias' type: 16-bit activations with 64-bit biases then round once.
     """
 
     def element(*index: Any) -> Any:
@@ -110,7 +110,7 @@ def output_stage(acc: Any, bias: Any, multiplier: Any, shift: Any, attrs: Clampe
 
 @register
 class Conv2d(IntegerOperator[Conv2dAttrs]):
-    """Convolution with int32 accumulation (int64 for 16-bit activations) and per-channel requantisation."""
+    """Convolves with int32 accumulation (int64 for 16-bit activations) and per-channel requantisation."""
 
     name = "conv2d"
     arguments = ("input", "weights", "bias", "multiplier", "shift")
@@ -166,7 +166,7 @@ class Conv2d(IntegerOperator[Conv2dAttrs]):
 
 
 def accumulator_suffix(site: Site[Any]) -> str:
-    """s8, s16 (64-bit accumulator) or s16_acc32, and _float32: how the kernels' names tell the arithmetic."""
+    """s8, s16 (64-bit accumulator) or s16_acc32, and _float32: the kernels' names state the arithmetic so."""
     suffix = dtype_suffix(site.output.dtype)
     narrow = site.operands[2].info.dtype == "int32"
     return (f"{suffix}_acc32" if suffix == "s16" and narrow else suffix) + kernel_suffix(site.attrs)
@@ -175,7 +175,9 @@ def accumulator_suffix(site: Site[Any]) -> str:
 def fold_conv_constants(site: Site[Any], weights: Any, packed: Any = None) -> tuple[Constant, ...]:
     """Weights, bias, multiplier and shift; the bias already holds -zero_point * sum(weights of the channel).
 
-    ``weights`` has one row a channel; ``packed`` is what the kernel reads, where that is another layout.
+    As the sum of (x - zero_point) * w is the sum of x * w less zero_point times the sum of w, kernels need not subtract
+    the zero point; padded elements count as the zero point. ``weights`` has one row a channel; ``packed`` is what the
+    kernel reads, where that is another layout.
     """
     bias, multiplier, shift = (operand.value for operand in site.operands[2:5])
     correction = site.attrs.input_zero_point * weights.astype(np.int64).sum(axis=1)
@@ -185,7 +187,7 @@ def fold_conv_constants(site: Site[Any], weights: Any, packed: Any = None) -> tu
 
 
 def scale_constants(multiplier: Array, shift: Array) -> tuple[Constant, Constant]:
-    """One of each where that serves all output channels."""
+    """Multipliers and shifts: one of each where that serves all output channels."""
     used = slice(None) if differ(multiplier, shift) else slice(1)
     return Constant("multiplier", multiplier[used]), Constant("shift", shift[used].astype(np.int8))
 
@@ -196,7 +198,7 @@ def scale_step(site: Site[Any]) -> int:
 
 
 def differ(multiplier: Array, shift: Array) -> bool:
-    """Whether output channels do, in their scale."""
+    """Whether output channels differ in their scale."""
     return bool((multiplier != multiplier[0]).any() or (shift != shift[0]).any())
 
 
@@ -224,7 +226,8 @@ def window_parameters(site: Site[Conv2dAttrs], kernel: tuple[int, int]) -> dict[
 
 @register
 class DepthwiseConv2d(IntegerOperator[Conv2dAttrs]):
-    """Output channel o reads input channel o // multiplier; ``groups`` is the number of input channels."""
+    """Convolves channel by channel: output channel o reads input channel o // multiplier; ``groups`` counts the input's
+    channels."""
 
     name = "depthwise_conv2d"
     arguments = ("input", "weights", "bias", "multiplier", "shift")
@@ -277,7 +280,7 @@ class DepthwiseConv2d(IntegerOperator[Conv2dAttrs]):
 
 @dataclass(frozen=True)
 class TransposeConv2dAttrs(Attributes):
-    """``size`` is the output's height and width. ``padding``, top and left, is cut off the windows' sum."""
+    """``size`` is the output's height and width. ``padding``, top and left, is cut off the sum of the windows."""
 
     size: tuple[int, ...]
     strides: tuple[int, ...]
@@ -290,7 +293,7 @@ class TransposeConv2dAttrs(Attributes):
 
 
 class TransposeWindow(Protocol):
-    """Of the attributes what says where windows lie."""
+    """Lists the attributes that say where windows lie."""
 
     @property
     def size(self) -> tuple[int, ...]: ...
@@ -301,7 +304,7 @@ class TransposeWindow(Protocol):
 
 
 def accumulated(data: Any, weights: Any, attrs: TransposeWindow, dtype: str, zero_point: int = 0) -> Any:
-    """The windows' sum."""
+    """The sum of the windows, gathered: each output element looks up the input pixels whose windows reach it."""
     info = exact.info(data)
     channels, kernel_h, kernel_w, depth = (int(extent) for extent in weights.shape)
     taps = [te.reduce_axis((0, e), name=n) for e, n in ((kernel_h, "ky"), (kernel_w, "kx"), (depth, "ci"))]
@@ -326,7 +329,7 @@ def accumulated(data: Any, weights: Any, attrs: TransposeWindow, dtype: str, zer
 
 @register
 class TransposeConv2d(IntegerOperator[TransposeConv2dAttrs]):
-    """Transposed convolution with int32 accumulation (int64 for 16 bits) and per-channel requantisation."""
+    """Convolves transposed, with int32 accumulation (int64 for 16 bits) and per-channel requantisation."""
 
     name = "transpose_conv2d"
     arguments = ("input", "weights", "bias", "multiplier", "shift")
@@ -363,7 +366,7 @@ class TransposeConv2d(IntegerOperator[TransposeConv2dAttrs]):
         return [portable(function, "uaccel_transpose_conv2d", parameters, arguments)]
 
     def macs(self, site: Site[TransposeConv2dAttrs]) -> int:
-        """As if no window were cut off at the border."""
+        """Counts as if no window were cut off at the border."""
         channels, height, width, _ = site.operands[1].info.shape
         return site.operands[0].info.elements * channels * height * width
 

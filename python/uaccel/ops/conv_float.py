@@ -1,4 +1,4 @@
-"""Layers of floats with weights: convolutions, and products of matrices."""
+"""Defines layers of floats with weights, convolutions and matrix products, and chooses their portable kernels."""
 
 from __future__ import annotations
 
@@ -32,9 +32,10 @@ from uaccel.ops.operator import (
 from uaccel.ops.storage import overwrite_distance, row_overwrite_distance
 from uaccel.tvm_api import te, tirx
 
-# What layers of floats with weights have in common: a bias, another tensor that is added, an activation.
+# What these layers have in common: a bias, another tensor that is added, an activation.
 #
-# A sum begins with zero and takes its products in the order of the weights, each rounded before it is added.
+# A sum begins with zero and adds products in the order of the weights, each rounded first: every kernel must keep this
+# order, since another would round to other bits.
 
 FLOAT: Final = "float32"
 NONE, LOWER, BOTH = "none", "lower", "both"
@@ -45,7 +46,7 @@ BLOCK: Final = 4  # Output channels whose weights lie side by side.
 
 @dataclass(frozen=True)
 class FloatSumAttrs(Attributes):
-    """``activation``: whether results have no bound, a lower one, or both."""
+    """``activation`` says whether results have no bound, a lower one, or both."""
 
     activation: str
     lower: float
@@ -53,7 +54,7 @@ class FloatSumAttrs(Attributes):
 
 
 def check_sums(inputs: Sequence[TensorInfo], attrs: FloatSumAttrs, output: TensorInfo, what: str) -> TensorInfo:
-    """The output, if bias and the tensor that is added fit."""
+    """The output's type; raises TypeError where bias or the tensor that is added do not fit it."""
     require(attrs.activation in ACTIVATIONS, f"{what}: activation {attrs.activation}, wanted one of {ACTIVATIONS}")
     require(all(info.dtype == FLOAT for info in inputs), f"{what}: {', '.join(map(str, inputs))}, wanted {FLOAT}")
     require(inputs[2].shape == output.shape[-1:], f"{what}: bias {inputs[2]} does not fit {output}")
@@ -62,7 +63,7 @@ def check_sums(inputs: Sequence[TensorInfo], attrs: FloatSumAttrs, output: Tenso
 
 
 def finished(sums: Any, bias: Any, more: Sequence[Any], attrs: FloatSumAttrs, name: str) -> Any:
-    """What becomes of the sums."""
+    """The output stage: sums + bias + the tensor that is added, bounded by the activation."""
 
     def element(*index: Any) -> Any:
         value = sums(*index) + bias(index[-1])
@@ -76,14 +77,17 @@ def finished(sums: Any, bias: Any, more: Sequence[Any], attrs: FloatSumAttrs, na
 
 
 class FloatSums(IntegerOperator[FloatSumAttrs]):
-    """Input, weights, bias, and perhaps a tensor of the result's shape that is added before the activation."""
+    """Takes input, weights, bias, and perhaps a tensor of the result's shape that is added before the activation."""
 
     arguments = ("input", "weights", "bias")
     variadic = True
 
 
 def is_kernels(site: Site[Any]) -> bool:
-    """Whether kernels can leave out what is padded: zero times infinity is no zero."""
+    """Whether kernels serve: weights and bias are constants, and weights finite, since kernels skip padded zeros.
+
+    Zero times infinity would not be zero.
+    """
     weights = site.operands[1].constant
     return weights is not None and site.operands[2].constant is not None and bool(np.isfinite(weights).all())
 
@@ -94,7 +98,7 @@ def finish_fields(attrs: FloatSumAttrs) -> dict[str, int | float]:
 
 
 def sum_arguments(site: Site[Any], weights: Array) -> tuple[tuple[Argument, ...], tuple[int, ...]]:
-    """Those of a kernel, up to its output; and the input in whose place that may be."""
+    """A kernel's arguments up to its output, and the inputs that the output may lie over."""
     adds = len(site.operands) > 3
     bias = Constant("bias", site.operands[2].value)
     if not adds:
@@ -106,7 +110,7 @@ def sum_arguments(site: Site[Any], weights: Array) -> tuple[tuple[Argument, ...]
 
 
 def in_blocks(rows: NDArray[np.float32]) -> NDArray[np.float32]:
-    """Of each output channel a row; those of ``BLOCK`` channels side by side, element by element."""
+    """Interleaves the rows of ``BLOCK`` output channels element by element; rows of zeros fill the last block."""
     missing = -len(rows) % BLOCK
     filled = np.concatenate([rows, np.zeros((missing, rows.shape[1]), rows.dtype)])
     blocks = filled.reshape(-1, BLOCK, rows.shape[1])
@@ -114,20 +118,20 @@ def in_blocks(rows: NDArray[np.float32]) -> NDArray[np.float32]:
 
 
 def are_halves(weights: NDArray[np.float32]) -> bool:
-    """Whether all of them are numbers of half precision."""
+    """Whether half precision holds all weights exactly."""
     with np.errstate(over="ignore"):
         return np.array_equal(weights.astype(np.float16).astype(np.float32), weights)
 
 
 def stored(weights: NDArray[np.float32], *, wide: bool = False) -> tuple[str, Array]:
-    """How they lie in flash, in half precision where they can and should: their kernels widen them."""
+    """Weights as they lie in flash: in half precision where that loses nothing, unless ``wide``. Kernels widen them."""
     narrow = not wide and are_halves(weights)
     return (HALF, weights.astype(np.float16).view(np.uint16)) if narrow else (SINGLE, weights)
 
 
 # Convolution of floats, NHWC, weights OHWI, with groups, dilation, padding, bias, another tensor and activation.
 
-TOGETHER = 4  # Pixels that a kernel computes at a time; of a depthwise convolution two.
+TOGETHER = 4  # Pixels that a kernel computes at a time; a depthwise kernel computes two.
 
 
 @dataclass(frozen=True)
@@ -142,7 +146,7 @@ class Conv2dFloatAttrs(FloatSumAttrs):
 
 @register
 class Conv2dFloat(FloatSums):
-    """Adds up products by rows of the window, its columns, and channels."""
+    """Convolves; it adds up products by rows of the window, its columns, and channels."""
 
     name = "conv2d_float"
     attributes = Conv2dFloatAttrs
@@ -204,8 +208,8 @@ def _padded(data: Any, padding: Sequence[int]) -> Any:
 
 
 def conv2d_kernel(site: Site[Any], *, wide: bool = False) -> Kernel:
-    """Four pixels at a time. Their windows are copied side by side unless they are so in the input. ``wide``: weights
-    are stored as floats, whatever they are."""
+    """The kernel that computes four pixels at a time. Their windows are copied side by side unless they lie so in the
+    input. With ``wide`` weights are stored as floats even where half precision holds them."""
     attrs, data, output = site.attrs, site.operands[0].info, site.output
     channels, height, width, channels_in = site.operands[1].info.shape
     depth = height * width * channels_in
@@ -242,7 +246,7 @@ def conv2d_kernel(site: Site[Any], *, wide: bool = False) -> Kernel:
 
 
 def wide_kernel(site: Site[Any]) -> Kernel | None:
-    """With weights that are stored as floats though half precision holds them; None of other weights, and depthwise."""
+    """The kernel with floats for weights that half precision holds; None for other weights, and depthwise."""
     narrow = is_kernels(site) and not is_depthwise(site) and are_halves(site.operands[1].value)
     return conv2d_kernel(site, wide=True) if narrow else None
 
@@ -258,7 +262,7 @@ def _kernel(
     effort: float = 1.0,
     form: str = SINGLE,
 ) -> Kernel:
-    """``form``: how weights are stored. ``scratch``: bytes, of a kernel that takes some where it needs them."""
+    """The kernel; ``form`` says how weights are stored, and a negative ``scratch`` that there is no such argument."""
     given, inplace = sum_arguments(site, weights)
     parameters = {**fields, "adds": int(len(site.operands) > 3), **finish_fields(site.attrs)}
     arguments = given if scratch < 0 else (*given, Scratch() if scratch else given[-1])
@@ -278,7 +282,7 @@ def _window_fields(attrs: Any, kernel: tuple[int, int]) -> dict[str, ParameterVa
 
 
 def depthwise_kernel(site: Site[Any]) -> Kernel:
-    """Two pixels at a time, four channels of each."""
+    """The kernel that computes two pixels at a time, four channels of each."""
     attrs, data, output = site.attrs, site.operands[0].info, site.output
     channels, height, width, _ = site.operands[1].info.shape
     rows, multiplier = site.operands[1].value.reshape(channels, -1), channels // data.shape[3]
@@ -300,7 +304,7 @@ def depthwise_kernel(site: Site[Any]) -> Kernel:
 
 @register
 class FullyConnectedFloat(FloatSums):
-    """Rows by the rows of the weights."""
+    """Multiplies rows by the rows of the weights."""
 
     name = "fully_connected_float"
     attributes = FloatSumAttrs
@@ -323,7 +327,7 @@ class FullyConnectedFloat(FloatSums):
 
 
 def as_pixels(site: Site[FloatSumAttrs]) -> Site[Any]:
-    """The same as a convolution over so many pixels as there are rows."""
+    """The same layer as a pointwise convolution, with a pixel for each row."""
 
     def image(info: TensorInfo) -> TensorInfo:
         return replace(info, shape=(1, 1, *info.shape))
@@ -346,7 +350,7 @@ def as_pixels(site: Site[FloatSumAttrs]) -> Site[Any]:
 
 @dataclass(frozen=True)
 class TransposeConv2dFloatAttrs(Attributes):
-    """As of the quantised one."""
+    """The attributes mean what they mean for the quantised one."""
 
     size: tuple[int, ...]
     strides: tuple[int, ...]
@@ -372,6 +376,6 @@ class TransposeConv2dFloat(IntegerOperator[TransposeConv2dFloatAttrs]):
         return te.compute(sums.shape, lambda *index: sums(*index), name=self.name)
 
     def macs(self, site: Site[TransposeConv2dFloatAttrs]) -> int:
-        """As if no window were cut off at the border."""
+        """Counts as if no window were cut off at the border."""
         channels, height, width, _ = site.operands[1].info.shape
         return site.operands[0].info.elements * channels * height * width

@@ -1,4 +1,4 @@
-"""Boxes of detected objects: decoded, and suppressed where they overlap."""
+"""Defines operators on boxes of detected objects: non-maximum suppression, and the end of TFLite's detectors."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from uaccel.ops.operator import Attributes, IntegerOperator, register, require
 from uaccel.tvm_api import tirx
 from uaccel.tvm_api.tir import count_to, local_array, te_extern_loops, te_let, where, while_holds
 
-# Boxes of detections: which of those that overlap are kept.
+# Non-maximum suppression: which of the boxes that overlap are kept.
 
 Box = tuple[Any, Any, Any, Any]  # Top, left, bottom, right.
 CORNERS: Final = 4
@@ -21,8 +21,9 @@ CORNERS: Final = 4
 
 @dataclass(frozen=True)
 class Greedy:
-    """The best box that is left is kept, and all leave that overlap it by more than ``overlap``; and so on, ``most``
-    times at most. ``box`` and ``score`` give what lies at a number of ``count``."""
+    """Keeps the best box that is left, removes all that overlap it by more than ``overlap``, and so on, ``most`` times
+    at most. ``box`` and ``score`` give the box and the score of a number below ``count``. The first of equal scores is
+    the best."""
 
     count: int
     most: int
@@ -31,7 +32,7 @@ class Greedy:
     box: Callable[[Any], Box]
 
     def write(self, admitted: Callable[[Any], Any], keep: Callable[[Any], None]) -> None:
-        """``admitted``: whether the box of a number may be kept; ``keep`` writes what is to be done with its number."""
+        """``admitted`` says whether the box of a number may be kept; ``keep`` writes what happens to one that is."""
         left, best = local_array(self.count, "int8"), local_array(1, "int32")
         here, away = tirx.const(1, "int8"), tirx.const(0, "int8")
         with count_to(self.count) as n:
@@ -52,13 +53,13 @@ class Greedy:
 
 
 def _ordered(box: Box) -> Box:
-    """Whatever corners it was given by."""
+    """The box by its upper left and lower right corner, whichever two opposite corners it was given by."""
     top, left, bottom, right = map(te_let, box)
     return tirx.min(top, bottom), tirx.min(left, right), tirx.max(top, bottom), tirx.max(left, right)
 
 
 def _overlap(one: Box, other: Box, most: float) -> Any:
-    """Whether what they share is more than this part of what they cover together."""
+    """Whether intersection over union exceeds ``most``; boxes without an area overlap nothing."""
     none = tirx.const(0, "float32")
     height = tirx.min(one[2], other[2]) - tirx.max(one[0], other[0])
     width = tirx.min(one[3], other[3]) - tirx.max(one[1], other[1])
@@ -71,8 +72,8 @@ def _overlap(one: Box, other: Box, most: float) -> Any:
 
 @dataclass(frozen=True)
 class NonMaxSuppressionAttrs(Attributes):
-    """``most``: boxes of a class; ``centred``: boxes are x, y of the middle, width, height, or else two corners, each
-    y before x. Boxes with at most ``least`` are none, where ``bounded`` says so. ``rows``: of the result."""
+    """``most`` boxes of a class are kept. ``centred`` boxes are x, y of the middle, width, height, others two corners,
+    each y before x. Where ``bounded``, scores up to ``least`` do not count. The result has ``rows`` rows."""
 
     rows: int
     most: int
@@ -84,7 +85,7 @@ class NonMaxSuppressionAttrs(Attributes):
 
 @register
 class NonMaxSuppression(IntegerOperator[NonMaxSuppressionAttrs]):
-    """Rows of batch, class and box; behind the last that is kept all are -1."""
+    """Gives rows of batch, class and box; behind the last box that is kept all are -1."""
 
     name = "non_max_suppression"
     hides_differences = True
@@ -139,14 +140,14 @@ def _around(values: Sequence[Any]) -> Box:
     return y - height / half, x - width / half, y + height / half, x + width / half
 
 
-# Boxes of a detector beside its anchors, the best of them kept: what TFLite's detection models end with.
+# The post-processing that TFLite's detection models end with: boxes are decoded by anchors, and the best are kept.
 
 
 @dataclass(frozen=True)
 class DetectionsAttrs(Attributes):
-    """``most``: detections; ``classes`` are the last of those that have scores. Scores below ``least`` are none.
-    Positions and sizes are divided by the four scales. ``each``: how many boxes a class may have, which then looks at
-    no other class; or 0, where each box has its best class alone."""
+    """``most`` detections are kept. The last ``classes`` of the scores of a box count; scores below ``least`` do not.
+    Positions and sizes are divided by the four scales. With ``each`` classes are suppressed one by one and keep so many
+    boxes at most; with 0 each box has its best class alone, and all are suppressed at once."""
 
     most: int
     classes: int
@@ -161,7 +162,7 @@ class DetectionsAttrs(Attributes):
 
 @register
 class Detections(IntegerOperator[DetectionsAttrs]):
-    """Corners, classes and scores of the best of all classes, and how many these are. Behind them are zeros.
+    """Gives corners, classes and scores of the best of all classes, and how many these are. Behind them are zeros.
 
     ``boxes`` and ``anchors`` are y, x of the middle, height and width.
     """
@@ -218,7 +219,7 @@ def _write_box(corners: Any, at: Any, box: Box) -> None:
 def _best_of_all(
     attrs: DetectionsAttrs, scores: Any, row: int, count: int, box: Callable[[Any], Box], outputs: Any, written: Any
 ) -> None:
-    """Each box with the class that it has most of."""
+    """Writes detections where each box has the class of its highest score alone."""
     corners, classes, given, number = outputs
     best = local_array(count, "int32")
     with count_to(count) as n:
@@ -240,7 +241,10 @@ def _best_of_all(
 
 @dataclass(frozen=True)
 class _ClassByClass:
-    """The boxes that each class keeps take their places among the best so far, behind those as good."""
+    """Suppresses class by class; boxes that are kept take their places among the best so far, behind equal ones.
+
+    When all ``most`` places are taken, a better box pushes the last one out.
+    """
 
     attrs: DetectionsAttrs
     scores: Any
@@ -278,7 +282,7 @@ class _ClassByClass:
 
 
 def _best_class(scores: Any, best: Any, n: Any, row: int, classes: int) -> None:
-    """The first of those with the largest score; a row may begin with others."""
+    """The first class with the largest score; a row may begin with scores that do not count."""
     best[n] = row - classes
     with count_to(classes) as c:
         other = row - classes + c
@@ -287,7 +291,7 @@ def _best_class(scores: Any, best: Any, n: Any, row: int, classes: int) -> None:
 
 
 def _decode(boxes: Any, anchors: Any, decoded: Any, n: Any, attrs: DetectionsAttrs) -> None:
-    """In float64, rounded to float32 for middle and half of the size, as the reference does."""
+    """Computes in float64 and rounds to float32 the middle and half of the size, as the reference does."""
     first, number = n * CORNERS, functools.partial(tirx.const, dtype="float64")
 
     def rounded(value: Any) -> Any:

@@ -1,4 +1,7 @@
-"""Rounding in TE, for the operators' exact meanings."""
+"""Defines how accumulators become results: rounded twice as TFLite does, in single precision, or once half to even.
+
+The TE expressions are what operators state as their exact meaning; every kernel must equal them bit for bit.
+"""
 
 from __future__ import annotations
 
@@ -16,32 +19,33 @@ from uaccel.ops.operator import Attributes
 from uaccel.tvm_api import tirx
 from uaccel.tvm_api.tir import dtype_of
 
-# The two ways in which accumulators become results.
+# The two roundings that an operator's attribute ``rounding`` can name.
 #
 # TFLite's integers round twice. Models from ONNX and PyTorch requantise in single precision: the accumulator becomes a
 # float32, is multiplied by one float32, and the product is rounded half to even. Both keep their scale as a multiplier
-# and a shift: ``multiplier * 2**(shift - 31)``, which for the second kind is exactly the float32. The bits of a
+# and a shift: ``multiplier * 2**(shift - 31)``, which for the second kind is exactly the float32. The 7 low bits of a
 # multiplier that a float32 leaves free hold the rest of a bias that is no whole number of products (``with_rests``).
 
 TFLITE: Final = "tflite"
 FLOAT32: Final = "float32"
 ROUNDINGS: Final = (TFLITE, FLOAT32)
 
-LARGEST: Final = 2.0**30  # Scales are below it.
-# No accumulator of 32 bits comes above one half with this scale, so that smaller ones mean the same: zero.
+LARGEST: Final = 2.0**30  # Scales are below it: shifts reach 30 at most, as in TFLite.
+# An accumulator of 32 bits times this scale is one half at most, which rounds to zero; smaller scales give the same.
 SMALLEST: Final = 2.0**-32
 
 
 def float32_scale(scale: float) -> tuple[int, int]:
-    """``float32_scales`` of one."""
+    """``float32_scales`` for a single scale."""
     multipliers, shifts = float32_scales(np.float32(scale))
     return int(multipliers[0]), int(shifts[0])
 
 
 def float32_scales(scales: ArrayLike, wide: bool = False) -> tuple[Int32s, Int32s]:
-    """Multipliers of 24 bits and shifts whose values are exactly these, which are rounded to float32 if they are not.
+    """Multipliers of 24 significant bits and shifts whose values are exactly the scales, rounded to float32 first.
 
-    What a scale below ``SMALLEST`` gives, zero, is what ``SMALLEST`` gives; but for accumulators of 64 bits (``wide``).
+    A scale below ``SMALLEST`` becomes ``SMALLEST``: both make zero of every 32-bit accumulator. Accumulators of 64 bits
+    (``wide``) could tell them apart, so there it is refused.
     """
     exact = np.ravel(np.asarray(scales, np.float32)).astype(np.float64)
     fits = (exact >= (SMALLEST if wide else 0)) & (exact < LARGEST)
@@ -55,40 +59,42 @@ def float32_scales(scales: ArrayLike, wide: bool = False) -> tuple[Int32s, Int32
     return (mantissas * (1 << 31)).astype(np.int32), shifts.astype(np.int32)
 
 
-MOST_WITH_REST: Final = 1 << 24  # A sum that a rest is added to is a float32 to the last bit.
+# A rest is added to smaller sums only: a float32 holds whole numbers up to 2**24 exactly, so the rest is not added to
+# a sum that was rounded already.
+MOST_WITH_REST: Final = 1 << 24
 
 
 def with_rests(multipliers: Int32s, rests: ArrayLike) -> Int32s:
-    """Multipliers of ``float32_scales`` that also add so many 128ths, 0 to 127, to each sum."""
+    """Stores rests, so many 128ths from 0 to 127 that are added to each sum, in the low bits of the multipliers."""
     return np.asarray(multipliers + np.asarray(rests, np.int32), np.int32)
 
 
 def requantize_numpy(acc: ArrayLike, multiplier: ArrayLike, shift: ArrayLike, rounding: str) -> NDArray[np.int64]:
-    """On numpy; ``acc`` is an int32."""
+    """Requantises an int32 accumulator on NumPy, in the rounding that is named."""
     if rounding == FLOAT32:
         return requantize_float32_numpy(acc, multiplier, shift)
     return multiply_by_quantized_multiplier(acc, multiplier, shift)
 
 
 def check_rounding(attrs: Any, what: str) -> None:
-    """For type rules."""
+    """Raises TypeError, as type rules do, where the rounding is unknown."""
     if attrs.rounding not in ROUNDINGS:
         raise TypeError(f"{what}: rounding {attrs.rounding!r}, wanted {' or '.join(map(repr, ROUNDINGS))}")
 
 
 def kernel_suffix(attrs: Any) -> str:
-    """How the portable kernels' names tell the rounding."""
+    """The suffix by which the portable kernels' names state the rounding."""
     return "" if attrs.rounding == TFLITE else f"_{attrs.rounding}"
 
 
 def rounding_of(attrs: Any) -> str:
-    """That of an operator's attributes, whatever the operator."""
+    """The rounding that attributes name; TFLite's for operators that name none."""
     return str(getattr(attrs, "rounding", TFLITE))
 
 
-# Rounding as TE expressions, for the operators' exact meanings: TFLite's reference kernels, float32, half to even.
+# The same roundings as TE expressions, for the operators' exact meanings.
 #
-# 64-bit intermediates keep every step free of overflow; where the reference wraps to 32 bits, so does the cast here.
+# 64-bit intermediates keep every step free of overflow. Where the reference wraps to 32 bits, so does ``wrap32`` here.
 
 
 def i32(value: Any) -> Any:
@@ -114,18 +120,21 @@ def clamp(value: Any, low: int, high: int) -> Any:
 
 
 def chosen(condition: Any, one: Any, other: Any) -> Any:
-    """One of two values."""
+    """``one`` where the condition holds, else ``other``. Both are evaluated."""
     return tirx.Select(condition, one, other)
 
 
 def wrap32(value: Any) -> Any:
-    """An int64 as its lower 32 bits read as signed; casts there and back would be simplified away by TVM."""
+    """An int64 as its lower 32 bits read as signed, still in 64 bits.
+
+    TVM would simplify casts to 32 bits and back away; masking between two additions of 2**31 it leaves alone.
+    """
     half = const(1 << 31)
     return ((value + half) & const((1 << 32) - 1)) - half
 
 
 def rounding_divide_by_power(value: Any, exponent: Any) -> Any:
-    """int64 value / 2**exponent, halves away from zero."""
+    """int64 value / 2**exponent, halves away from zero; see the function of this name in ``fixedpoint``."""
     one, zero = const(1), const(0)
     mask = (one << exponent) - one
     threshold = (mask >> one) + tirx.Select(value < zero, one, zero)
@@ -133,7 +142,10 @@ def rounding_divide_by_power(value: Any, exponent: Any) -> Any:
 
 
 def high_mul(value: Any, multiplier: Any) -> Any:
-    """The doubled high word of a 32 by 32 bit product, as int64; ``multiplier`` is not negative."""
+    """The doubled high word of a 32 by 32 bit product, as int64.
+
+    It does not saturate: the two operands are never both -2**31, the one case that needs it.
+    """
     return (i64(value) * i64(multiplier) + const(1 << 30)) >> const(31)
 
 
@@ -146,12 +158,16 @@ def requantize(acc: Any, multiplier: Any, shift: Any) -> Any:
 
 
 def requantize_const(acc: Any, multiplier: int, shift: int) -> Any:
-    """``requantize`` with parameters that are known."""
+    """``requantize`` with parameters that are known at compile time."""
     return requantize(acc, const(multiplier, "int32"), const(shift, "int32"))
 
 
 def requantize_wide(acc: Any, multiplier: Any, shift: Any) -> Any:
-    """int64 acc, as 16-bit activations need it: a 16-bit multiplier and one rounding."""
+    """int64 acc times a multiplier that is cut to 16 bits, rounded once: the reference's way for 16-bit activations.
+
+    The multiplier is rounded to its upper 16 bits, or is 0x7FFF where rounding would carry into the sign. Accumulators
+    of up to 48 bits, as the reference demands, keep the product below 2**63.
+    """
     wide = i64(multiplier)
     reduced = tirx.Select(wide < const(0x7FFF0000), (wide + const(1 << 15)) >> const(16), const(0x7FFF))
     total = const(15) - i64(shift)
@@ -165,7 +181,8 @@ def real(value: float) -> Any:
 def requantize_float32(acc: Any, multiplier: Any, shift: Any) -> Any:
     """(float32(acc) + rest) * float32(multiplier * 2**(shift - 31)), half to even, saturated; an int32 in 64 bits.
 
-    The quotients are exact: 24 bits of the multiplier by a power of two, and its other 7, which are the rest.
+    Two quotients are exact: the upper 24 bits of the multiplier divided by a power of two, and its lower 7, the rest,
+    divided by 128. So only the conversion of ``acc``, the addition of the rest and the product round.
     """
     rest = i32(multiplier) & const(RESTS - 1, "int32")
     scale = (i32(multiplier) - rest).astype("float32") / (const(1) << (const(31) - i64(shift))).astype("float32")
@@ -175,19 +192,24 @@ def requantize_float32(acc: Any, multiplier: Any, shift: Any) -> Any:
 
 
 def half_even(value: Any) -> Any:
-    """A float32 that an int32 can hold, as that."""
+    """Rounds a float32 in the range of an int32 half to even."""
     return i32(tirx.nearbyint(value))
 
 
 def requantize_as(rounding: str, acc: Any, multiplier: Any, shift: Any) -> Any:
-    """``acc`` in the rounding of an operator; an int64 acc is that of 16-bit activations."""
+    """Requantises ``acc`` in an operator's rounding; 16-bit activations come with an int64 ``acc``."""
     if rounding == FLOAT32:
         return requantize_float32(acc, multiplier, shift)
     return (requantize_wide if dtype_of(acc) == "int64" else requantize)(acc, multiplier, shift)
 
 
 def round_half_even(value: Any, shift: Any, tolerance: int = 0) -> Any:
-    """int64 value / 2**shift, rounded once; within ``tolerance`` of the middle the even neighbour is taken."""
+    """int64 value / 2**shift, rounded once; within ``tolerance`` of the middle the even neighbour is taken.
+
+    ``above`` is the result with halves upwards, where all within the tolerance below a half go up too. For exactly
+    those near a half, on either side, the bits behind the point of ``biased`` are at most twice the tolerance. Then
+    ``above`` is the upper neighbour, and one less is even where it is odd.
+    """
     bits, one = (const(shift) if isinstance(shift, int) else shift), const(1)
     biased = value + (one << (bits - one)) + const(tolerance)
     above = biased >> bits
@@ -205,7 +227,7 @@ def limits(dtype: str) -> tuple[int, int]:
     return int(integers.min), int(integers.max)
 
 
-# The end of an operator whose real result is rounded once, half to even.
+# The output stage of operators whose real result is rounded once, half to even.
 
 
 @dataclass(frozen=True, kw_only=True)

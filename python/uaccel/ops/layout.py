@@ -1,4 +1,7 @@
-"""Operators that move bytes and compute nothing, and rules for them."""
+"""Chooses kernels for Relax's own operators that move elements and compute nothing, whatever the element type.
+
+A rule for an operator states moves: boxes of elements that are copied from one order to another.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +32,7 @@ from uaccel.ops.operator import (
     portable,
 )
 
-# The register of kernels for Relax's own operators that move bytes, whatever the element type.
+# The register of rules, by the operators' names.
 
 LayoutRule = Callable[[Any, tuple[Operand, ...], tuple[TensorInfo, ...]], "Sequence[Kernel]"]
 
@@ -46,7 +49,7 @@ def layout(*names: str) -> Callable[[LayoutRule], LayoutRule]:
     return add
 
 
-# How a box of elements is moved: reduced to the fewest loops around the longest run, then said as a kernel call.
+# Moves: a box of elements is reduced to the fewest loops around the longest run, then becomes a kernel call.
 
 HEADER = "uaccel_layout.h"
 LOOPS = 6  # UACCEL_MOVE_LOOPS
@@ -56,7 +59,7 @@ Source = Input | Array
 
 @dataclass(frozen=True)
 class Axis:
-    """One loop: ``extent`` steps, and how many elements a step is on each side."""
+    """Describes one loop: ``extent`` steps, and how many elements a step is in source and target."""
 
     extent: int
     source: int
@@ -65,7 +68,7 @@ class Axis:
 
 @dataclass(frozen=True, eq=False)
 class Move:
-    """Copy a box, outermost axis first, from an input or a constant into output number ``output``.
+    """Copies a box, outermost axis first, from an input or a constant into output number ``output``.
 
     The starts count elements; where a stride is negative, the start is the box's last element along that axis.
     """
@@ -103,7 +106,10 @@ def axes(extents: Sequence[int], source: Sequence[int], target: Sequence[int]) -
 
 
 def collapsed(loops: Sequence[Axis]) -> list[Axis]:
-    """The same order of elements in fewer loops: without single steps, neighbours joined where they continue."""
+    """The same order of elements in fewer loops: without single steps, neighbours joined where the outer one continues.
+
+    It does where one of its steps is, on both sides, as far as all steps of the inner one.
+    """
     result: list[Axis] = []
     for axis in loops:
         if axis.extent == 1:
@@ -120,7 +126,7 @@ def _continues(outer: Axis, inner: Axis) -> bool:
 
 
 def move_kernels(moves: Sequence[Move], itemsize: int, *, first: Sequence[KernelCall] = ()) -> Sequence[Kernel]:
-    """One call a move, after ``first``; nothing where a move needs more loops than the kernel has."""
+    """A kernel with one call for each move, after ``first``; none where a move needs more loops than ``LOOPS``."""
     calls = [move_call(move, itemsize) for move in moves]
     if any(call is None for call in calls):
         return ()
@@ -128,7 +134,7 @@ def move_kernels(moves: Sequence[Move], itemsize: int, *, first: Sequence[Kernel
 
 
 def rearranged(move: Move, elements: int, itemsize: int) -> Sequence[Kernel]:
-    """A move that is the whole layer: no work where all ``elements`` of an input stay in order."""
+    """The kernel of a move that is the whole layer: a view where all ``elements`` of an input stay in order."""
     in_order = all(axis.source == axis.target for axis in collapsed(move.axes))
     moved = math.prod(axis.extent for axis in move.axes)
     if in_order and moved == elements and isinstance(move.source, Input):
@@ -165,7 +171,7 @@ def _source_argument(move: Move, itemsize: int) -> Argument:
 
 
 def _with_picked_constant(move: Move, value: Array) -> Move:
-    """Only what is moved of a constant lies in flash, in the order of the move; repeated elements lie there once."""
+    """The move from a constant that holds only what is moved, in the order of the move; repeated elements once."""
     extents = tuple(axis.extent if axis.source else 1 for axis in move.axes)
     places = np.full(extents, move.source_start, np.int64)
     for i, axis in enumerate(move.axes):
@@ -180,7 +186,7 @@ def _with_picked_constant(move: Move, value: Array) -> Move:
 
 
 def fill_call(value: Array, count: int) -> KernelCall:
-    """Write one element, given as an array of no dimensions, over the whole of output 0."""
+    """Writes one element, given as an array of no dimensions, over the whole of output 0."""
     raw = value.tobytes()
     if len(set(raw)) == 1:
         parameters = {"bytes": count * len(raw), "value": raw[0]}
@@ -189,7 +195,7 @@ def fill_call(value: Array, count: int) -> KernelCall:
     return KernelCall("uaccel_fill", HEADER, "uaccel_fill", {"count": count, "width": len(raw)}, (pattern, Output()))
 
 
-# Picking slices by index: a few moves where the indices are known and regular, else a table or run-time indices.
+# Gathering slices by index: a few moves where the indices are known and regular, else a table or run-time indices.
 
 GATHER_HEADER = "uaccel_layout_gather.h"
 INDEX_TYPES = ("int32", "int64")
@@ -226,7 +232,7 @@ def _arguments(operands: tuple[Operand, ...]) -> tuple[Argument, ...]:
 
 
 def regular_runs(indices: Array) -> list[Run]:
-    """The indices as (first, step, count), each as long as it goes."""
+    """The indices as runs of (first, step, count), each as long as its step stays the same."""
     runs: list[Run] = []
     for value in (int(index) for index in indices):
         if runs:
@@ -274,14 +280,14 @@ def gather_nd(call: Any, operands: tuple[Operand, ...], _outputs: tuple[TensorIn
     return (portable("uaccel_gather_nd", "uaccel_gather_nd", parameters, _arguments(operands), header=GATHER_HEADER),)
 
 
-# Relax's own operators that can be computed some rows at a time: a frame around an image, channels side by side.
+# The operators that can be computed some rows at a time: a frame around an image, channels side by side.
 
 IMAGE: Final = 4  # Axes of batch, rows, columns, channels.
 
 
 @dataclass(frozen=True)
 class FrameAttrs(Attributes):
-    """``padding``: top, left, bottom, right; ``channels``: before and after."""
+    """``padding`` is top, left, bottom, right; ``channels`` has those added before and after."""
 
     padding: tuple[int, ...]
     channels: tuple[int, ...]
@@ -290,11 +296,11 @@ class FrameAttrs(Attributes):
 
 @dataclass(frozen=True)
 class BesideAttrs(Attributes):
-    """Nothing but the operands."""
+    """There are none: the operands say all."""
 
 
 class Frame:
-    """Elements of one value around an image."""
+    """Puts elements of one value around an image."""
 
     name: str = "pad"
     full_name: str = "relax.nn.pad"
@@ -315,7 +321,7 @@ class Frame:
 
 
 class Beside:
-    """Several images, the channels of one behind those of another."""
+    """Joins several images, the channels of one behind those of another."""
 
     name: str = "concat"
     full_name: str = "relax.concat"
@@ -338,7 +344,7 @@ BESIDE: Final = Beside()
 
 
 def by_rows(call: Any, operands: tuple[Operand, ...], output: TensorInfo) -> tuple[Frame | Beside, Site[Any]] | None:
-    """What computes some rows of a call, with its site; None where the call is of no such kind."""
+    """The operator that computes a call by rows, with its site; None for a call that cannot be."""
     infos = [*(operand.info for operand in operands), output]
     if any(len(info.shape) != IMAGE for info in infos) or any(one.constant is not None for one in operands):
         return None
@@ -354,9 +360,7 @@ def by_rows(call: Any, operands: tuple[Operand, ...], output: TensorInfo) -> tup
     return None
 
 
-# Kernels for Relax's own operators that move bytes without looking at them: boxes of elements, seen in another order.
-#
-# A tensor in another shape or order or a part of it, several in one, one repeated, one in a frame.
+# The rules: a tensor in another shape or order, a part of it, several in one, one repeated, one in a frame.
 
 
 def layout_kernels(call: Any, operands: tuple[Operand, ...], outputs: tuple[TensorInfo, ...]) -> Sequence[Kernel]:

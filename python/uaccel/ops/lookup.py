@@ -1,4 +1,7 @@
-"""Functions as tables, and where they are looked up."""
+"""Defines functions of one tensor that are looked up, and computes their tables.
+
+A function of 8 bits is a table of 256 entries. One of 16 bits is cut into segments, most of which are polynomials.
+"""
 
 from __future__ import annotations
 
@@ -59,7 +62,7 @@ class LookupAttrs(Attributes):
 
 @register
 class Lookup(IntegerOperator[LookupAttrs]):
-    """table[input], the table indexed by the input's bits as an unsigned number."""
+    """Looks up table[input]; the table is indexed by the input's bits as an unsigned number."""
 
     name = "lookup"
     hides_differences = True
@@ -97,7 +100,7 @@ def by_bits(values: Array) -> Array:
 
 
 def stored_values(dtype: str) -> NDArray[np.int64]:
-    """What the 256 entries of a table stand for: the stored values of an 8-bit type, by their bits."""
+    """The stored values of an 8-bit type in the order of a table's entries: sorted by their bits."""
     return np.arange(ENTRIES).astype(np.uint8).view(dtype).astype(np.int64)
 
 
@@ -109,18 +112,17 @@ def worth_a_table(elements: int) -> bool:
 # A function of one 16-bit variable: for each of its 65,536 values the real result, rounded once.
 #
 # Its values are cut into segments of one length. In most of them a polynomial of the third degree gives every result;
-# the
-# others have their results in a table. ``ops/segments.py`` finds both.
+# the others have their results in a table. ``segments_of`` finds both.
 
 VALUES: Final = 1 << 16
 COLUMNS: Final = 5
-# In the place of the cube's factor: the results lie in the table, from the first column's number on.
+# Stands in place of the cube's factor where the results lie in the table, from the first column's number on.
 STORED: Final = -(1 << 31)
 
 
 @dataclass(frozen=True)
 class Lookup16Attrs(Attributes):
-    """``function`` names it, for reports. A segment has ``2**bits`` values, the factors ``fraction`` bits after the
+    """``function`` names it, for reports. A segment has ``2**bits`` values; factors have ``fraction`` bits after the
     point."""
 
     function: str
@@ -132,7 +134,8 @@ class Lookup16Attrs(Attributes):
 
 @register
 class Lookup16(IntegerOperator[Lookup16Attrs]):
-    """``segments`` has a row of whole part, fraction and the three factors; ``stored`` the results of some of them."""
+    """Evaluates polynomials: ``segments`` has rows of whole part, fraction and three factors, ``stored`` the results of
+    segments without a polynomial."""
 
     name = "lookup16"
     hides_differences = True
@@ -178,7 +181,7 @@ class Lookup16(IntegerOperator[Lookup16Attrs]):
 
 @register
 class FloatLookup(IntegerOperator[LookupAttrs]):
-    """table[input], the table indexed by the input's bits as an unsigned number."""
+    """Looks up table[input], a float; the table is indexed by the input's bits as an unsigned number."""
 
     name = "float_lookup"
     hides_differences = True
@@ -206,9 +209,9 @@ class FloatLookup(IntegerOperator[LookupAttrs]):
         return [portable(function, struct, {"elements": site.output.elements}, arguments)]
 
 
-# Functions of one 8-bit variable as 256 values, for the stored inputs -128 to 127.
+# Tables for TFLite models: functions of one 8-bit variable as 256 values, for the stored inputs -128 to 127.
 #
-# What the reference has a kernel for is computed as there; other functions as a float kernel would.
+# Functions for which the reference has an integer kernel are computed as there, others as a float kernel would.
 
 Table = NDArray[np.int8]
 Values = NDArray[np.int64]
@@ -216,8 +219,8 @@ RealArray = Array
 
 STORED_INT8 = np.arange(-128, 128, dtype=np.int64)
 SIGMOID_INTEGER_BITS = 4
-RSQRT_BITS = 20  # of fraction between its two scalings
-BEYOND = 1e6  # steps, more than any 8-bit range
+RSQRT_BITS = 20  # bits of fraction that rsqrt keeps between its two scalings
+BEYOND = 1e6  # more steps than any 8-bit range has
 HALF_SQRT_2 = 1518500250  # sqrt(1/2) * 2**31
 
 
@@ -226,7 +229,7 @@ def clipped(values: Values) -> Table:
 
 
 def logistic(given: Quantisation) -> Table:
-    """1 / (1 + exp(-x)); the output has scale 1/256 and zero point -128."""
+    """1 / (1 + exp(-x)); the output has scale 1/256 and zero point -128, hence the shift from 31 bits to 8."""
     x, end = _sigmoid_argument(given)
     tail = one_over_one_plus(exp_of_negative(-np.abs(x), SIGMOID_INTEGER_BITS))
     q31 = np.where(x > 0, tail, np.where(x < 0, ONE - tail, 1 << 30))
@@ -234,7 +237,7 @@ def logistic(given: Quantisation) -> Table:
 
 
 def tanh(given: Quantisation) -> Table:
-    """The output has scale 1/128 and zero point 0."""
+    """tanh(x); the output has scale 1/128 and zero point 0."""
     x, end = _sigmoid_argument(given)
     # -|x| with one integer bit more is -2|x|
     tail = one_minus_over_one_plus(exp_of_negative(-np.abs(x), SIGMOID_INTEGER_BITS + 1))
@@ -242,7 +245,7 @@ def tanh(given: Quantisation) -> Table:
 
 
 def _sigmoid_argument(given: Quantisation) -> tuple[Values, Values]:
-    """The inputs with 27 bits of fraction, and -1 or 1 where they are beyond the range of that."""
+    """The inputs with 27 bits of fraction, and -1 or 1 where they exceed the range of 4 integer bits."""
     mantissa, shift = math.frexp(given.scale * (1 << (31 - SIGMOID_INTEGER_BITS)))
     multiplier = math.floor(mantissa * (1 << 31) + 0.5)
     largest = float((1 << SIGMOID_INTEGER_BITS) - 1) * (1 << (31 - SIGMOID_INTEGER_BITS))
@@ -259,7 +262,7 @@ def _with_ends(values: Values, end: Values) -> Table:
 
 
 def of_reals(given: Quantisation, wanted: Quantisation, function: Callable[[RealArray], RealArray]) -> Table:
-    """What dequantising, the function in single precision and quantising give; what is no number becomes the lowest."""
+    """The table of dequantising, the function in single precision, and quantising; NaN becomes the lowest value."""
     real = np.float32(given.scale) * (STORED_INT8 - given.zero_point).astype(np.float32)
     with np.errstate(all="ignore"):
         quotient = function(real.astype(np.float64)).astype(np.float32) * (np.float32(1) / np.float32(wanted.scale))
@@ -268,7 +271,7 @@ def of_reals(given: Quantisation, wanted: Quantisation, function: Callable[[Real
 
 
 def _rounded(value: NDArray[np.float32]) -> NDArray[np.float32]:
-    """Halves away from zero."""
+    """Rounds halves away from zero."""
     whole = np.trunc(value)
     return np.asarray(whole + np.trunc(2 * (value - whole)), np.float32)
 
@@ -290,7 +293,7 @@ def gelu_by_tanh(x: RealArray) -> RealArray:
 
 @dataclass(frozen=True)
 class HardSwishFactors:
-    """15-bit fractions and powers of two: input to output scale, and input scale to where 3.0 is 2**15.
+    """Holds two factors as 15-bit fractions and powers of two: to the output's scale, and to units of 3 / 2**15.
 
     Both take the input 7 bits finer than it is stored.
     """
@@ -302,7 +305,11 @@ class HardSwishFactors:
 
 
 def hard_swish(given: Quantisation, wanted: Quantisation, factors: HardSwishFactors) -> Table:
-    """x * clip(x + 3, 0, 6) / 6, in 16 bits, whose last sum wraps."""
+    """x * clip(x + 3, 0, 6) / 6 in the reference's 16 bits, whose last sum wraps.
+
+    ``ramp`` saturates at -1..1 as x does at -3..3; (ramp + 1) / 2 is the factor of x. A ramp shift to the left is done
+    before the product but for one bit, and that bit after it: each part saturates as in the reference.
+    """
     fine = (STORED_INT8 - given.zero_point) << 7
     scaled = _high_mul16(fine, factors.output_multiplier)
     ramp = fine
@@ -339,7 +346,13 @@ def rsqrt(given: Quantisation, wanted: Quantisation) -> Table:
 
 
 def _inverse_square_root(value: int) -> tuple[int, int]:
-    """Multiplier and shift of 1 / sqrt(value), 1 <= value < 2**29: five of Newton's steps with 28 bits of fraction."""
+    """Multiplier and shift of 1 / sqrt(value), 1 <= value < 2**29: five of Newton's steps with 28 bits of fraction.
+
+    ``pairs`` shifts of two bits bring the value to w * 2**29 with w in 1/4..1; ``half`` is w / 2. From x = 1 the steps
+    x * (1.5 - w / 2 * x**2) approach 1 / sqrt(w), which leaves an error below 2**-19 for w = 1/4, the worst case. Then
+    1 / sqrt(value) = x * 2**-0.5 * 2**(pairs - 14). As x with 28 bits of fraction is a multiplier worth x / 8, the
+    shift is pairs - 11.
+    """
     if value == 1:
         return ONE, 0
     pairs = (31 - value.bit_length()) // 2 - 1
@@ -353,7 +366,7 @@ def _inverse_square_root(value: int) -> tuple[int, int]:
     return (root << pairs - 11, 0) if pairs > 11 else (root, pairs - 11)
 
 
-# Functions of one 8-bit variable as tables, for models that mean float32: dequantised, computed, quantised again.
+# Tables for models that mean float32: a function of one 8-bit variable is dequantised, computed, quantised again.
 
 Reals = NDArray[np.float32]
 Wide = NDArray[np.float64]
@@ -382,7 +395,7 @@ def table_float32(
 
 
 def rounded_to_float32(function: Callable[[Wide], Wide]) -> Function:
-    """A function computed in double precision. Of single precision it is rounded: as near as a library may come."""
+    """A function computed in double precision and rounded to the argument's type: as near as a library may come."""
 
     def rounded(x: Reals) -> Reals:
         return np.asarray(function(x.astype(np.float64)), x.dtype)
@@ -418,7 +431,7 @@ def _sigmoid(x: Wide) -> Wide:
 _erf = np.vectorize(math.erf, otypes=[np.float64])
 _TANH_GELU = math.sqrt(2 / math.pi)
 
-# Those without parameters. ``identity`` changes the quantisation alone.
+# The functions without parameters. ``identity`` changes the quantisation alone.
 FUNCTIONS: dict[str, Function] = {
     "abs": np.abs,
     "ceil": np.ceil,
@@ -450,21 +463,27 @@ FUNCTIONS: dict[str, Function] = {
 }
 
 
-# Finds the polynomials and tables of ``uaccel.lookup16``: all 65,536 results are right, in few bytes.
+# The search for the polynomials and tables of ``uaccel.lookup16``: all 65,536 results are right, in few bytes.
+#
+# Each length of segments is tried with each number of bits after the point. A polynomial is accepted only if integer
+# arithmetic, evaluated here as the kernel does, gives every result of its segment; other segments are stored. The try
+# that takes the fewest bytes wins, and of equal ones the finest fraction.
 
 SegmentReals = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
-LENGTHS: Final = (6, 7, 8, 9, 10)
-FRACTIONS: Final = (22, 19, 16)
-FURTHEST: Final = 1 << 18  # Steps: a result beyond is cut off long before.
-LARGEST: Final = 1 << 15  # Bytes of a function.
-# What is tried of the fraction where a result lies near the middle between two steps: in the last bits.
+LENGTHS: Final = (6, 7, 8, 9, 10)  # Bits of a segment: 64 to 1,024 values.
+FRACTIONS: Final = (22, 19, 16)  # Bits after the point: fewer leave room for steeper segments.
+FURTHEST: Final = 1 << 18  # Steps: results saturate at 2**15, so farther real results are the same.
+LARGEST: Final = 1 << 15  # Bytes that a function may take.
+# Added to the fraction in turn, in its last bits, where results lie near the middle between two steps.
 NUDGES: Final = (0, 1, -1, 2, -2, 4, -4)
 
 
 @dataclass(frozen=True, eq=False)
 class _Try:
+    """Holds the rows of all segments, and for which of them the polynomial gives every result."""
+
     rows: Ints
     right: NDArray[np.bool_]
     bits: int
@@ -476,7 +495,10 @@ class _Try:
 
 
 def segments_of(steps: SegmentReals, low: int, high: int, function: str) -> tuple[Lookup16Attrs, Array, Array]:
-    """``steps``: of each value from -32768 the real result in steps of the output, with its zero point."""
+    """Attributes, segments and stored results of a function.
+
+    ``steps`` has for each value from -32768 on the real result in steps of the output, zero point included.
+    """
     bounded = np.clip(np.nan_to_num(steps, nan=-FURTHEST), -FURTHEST, FURTHEST)
     results = np.clip(np.rint(bounded), low, high).astype(np.int64)
     tries = (_tried(bounded, results, bits, fraction, (low, high)) for bits, fraction in product(LENGTHS, FRACTIONS))
@@ -492,7 +514,11 @@ def segments_of(steps: SegmentReals, low: int, high: int, function: str) -> tupl
 
 
 def _tried(steps: SegmentReals, results: Ints, bits: int, fraction: int, bounds: tuple[int, int]) -> _Try:
-    """Least squares, each segment by itself."""
+    """Fits each segment by least squares, rounds its factors, and tries the nudges until all results are right.
+
+    Places in a segment count as 0 to 1 here, so no power of a place exceeds one: while the factors' magnitudes sum to
+    less than 2**30, no sum of the kernel leaves 32 bits. The whole part of the constant is held apart, for more bits.
+    """
     places = np.arange(1 << bits) / (1 << bits)
     powers = np.stack([places**power for power in range(4)], axis=1)
     factors = steps.reshape(-1, 1 << bits) @ np.linalg.pinv(powers).T
@@ -511,6 +537,7 @@ def _tried(steps: SegmentReals, results: Ints, bits: int, fraction: int, bounds:
 
 
 def _evaluated(rows: Ints, bits: int, fraction: int, bounds: tuple[int, int]) -> Ints:
+    """The results of polynomials by Horner's rule, bit for bit as ``Lookup16`` means them."""
     places = np.arange(1 << bits)
     whole, rest, line, square, cube = (rows[:, column, np.newaxis] for column in range(COLUMNS))
     total = ((((((cube * places) >> bits) + square) * places >> bits) + line) * places >> bits) + rest

@@ -1,4 +1,4 @@
-"""Products of matrices, with constant weights and with given ones."""
+"""Defines quantised matrix products, and layers whose weights are computed at run time."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ from uaccel.tvm_api import te
 
 @dataclass(frozen=True)
 class FullyConnectedAttrs(Attributes):
-    """``weight_bits`` as of a convolution."""
+    """``weight_bits`` is 4 where four bits hold each weight."""
 
     input_zero_point: int
     output_zero_point: int
@@ -56,7 +56,7 @@ class FullyConnectedAttrs(Attributes):
 
 @register
 class FullyConnected(IntegerOperator[FullyConnectedAttrs]):
-    """Input [rows, depth], weights [units, depth]; the front ends flatten other ranks with a reshape."""
+    """Multiplies input [rows, depth] by weights [units, depth]; the front ends flatten other ranks with a reshape."""
 
     name = "fully_connected"
     arguments = ("input", "weights", "bias", "multiplier", "shift")
@@ -101,7 +101,7 @@ class FullyConnected(IntegerOperator[FullyConnectedAttrs]):
 
 # Products of two batches of matrices, either of them computed at run time.
 
-BATCH_AXES = 3  # that the kernel's loops have
+BATCH_AXES = 3  # the kernel has as many loops around a product
 
 
 @dataclass(frozen=True)
@@ -119,7 +119,7 @@ class BatchMatmulAttrs(Attributes):
 
 
 def matrix(shape: Shape, transposed: bool) -> tuple[int, int]:
-    """Rows and columns of a side as it takes part."""
+    """Rows and columns of a side as it enters the product."""
     return (shape[-1], shape[-2]) if transposed else (shape[-2], shape[-1])
 
 
@@ -137,7 +137,7 @@ def broadcast_batch(lhs: TensorInfo, rhs: TensorInfo) -> Shape:
 
 @register
 class BatchMatmul(IntegerOperator[BatchMatmulAttrs]):
-    """lhs @ rhs with one multiplier for all; axes before the last two are batches, and broadcast."""
+    """Computes lhs @ rhs with one multiplier for all; axes before the last two are batches, and broadcast."""
 
     name = "batch_matmul"
     arguments = ("lhs", "rhs")
@@ -220,12 +220,13 @@ def batch_steps(shape: Shape) -> tuple[int, ...]:
 
 # Layers whose weights come at run time, or have a zero point: their C is printed from their meaning.
 
-GIVEN = ("input", "given_weights", "bias", "multiplier", "shift")  # No pass takes the second for a constant.
+# The second is not called "weights", so that no pass takes it for a constant.
+GIVEN = ("input", "given_weights", "bias", "multiplier", "shift")
 
 
 @register
 class GivenConv2d(Conv2d):
-    """A convolution whose weights are no constant."""
+    """Convolves with weights that are no constant."""
 
     name = "conv2d_given"
     arguments = GIVEN
@@ -240,7 +241,7 @@ class GivenConv2d(Conv2d):
 
 @register
 class GivenDepthwiseConv2d(DepthwiseConv2d):
-    """A depthwise convolution whose weights are no constant."""
+    """Convolves channel by channel with weights that are no constant."""
 
     name = "depthwise_conv2d_given"
     arguments = GIVEN
@@ -252,7 +253,7 @@ class GivenDepthwiseConv2d(DepthwiseConv2d):
 
 @register
 class GivenTransposeConv2d(TransposeConv2d):
-    """A transposed convolution whose weights are no constant."""
+    """Convolves transposed with weights that are no constant."""
 
     name = "transpose_conv2d_given"
     arguments = GIVEN
@@ -263,14 +264,14 @@ class GivenTransposeConv2d(TransposeConv2d):
 
 @dataclass(frozen=True)
 class GivenFullyConnectedAttrs(FullyConnectedAttrs):
-    """``weight_zero_point`` is taken from every weight."""
+    """``weight_zero_point`` is subtracted from every weight."""
 
     weight_zero_point: int = 0
 
 
 @register
 class GivenFullyConnected(FullyConnected):
-    """Fully connected with weights that are no constant, or that have a zero point."""
+    """Multiplies by weights that are no constant, or that have a zero point."""
 
     name = "fully_connected_given"
     attributes = GivenFullyConnectedAttrs

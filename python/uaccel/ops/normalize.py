@@ -1,4 +1,7 @@
-"""Norms: L2 along an axis, and layer normalisation."""
+"""Defines normalisations in integers: rows divided by their Euclidean length, and layer, group and instance norms.
+
+Both need an inverse square root, which Newton's method computes without a division.
+"""
 
 from __future__ import annotations
 
@@ -33,7 +36,7 @@ from uaccel.ops.operator import (
 from uaccel.ops.softmax import HIGHEST, leading_zeros, shift_left
 from uaccel.tvm_api import te, tirx
 
-# Rows divided by their Euclidean length, 8-bit activations.
+# L2 normalisation of 8-bit activations: rows divided by their Euclidean length, as in TFLite's reference.
 
 ROOT_HALF = 1518500250  # 2**-0.5 * 2**31
 OUTPUT_BITS = 7  # the output's scale is 1/128
@@ -41,12 +44,14 @@ OUTPUT_BITS = 7  # the output's scale is 1/128
 
 @dataclass(frozen=True)
 class L2NormalizeAttrs(Attributes):
+    """The output's quantisation is fixed; the input's scale cancels out."""
+
     input_zero_point: int
 
 
 @register
 class L2Normalize(IntegerOperator[L2NormalizeAttrs]):
-    """Along the last axis; the output's scale is 1/128, its zero point 0. A row of zeros stays zero."""
+    """Normalises along the last axis; the output's scale is 1/128, its zero point 0. A row of zeros stays zero."""
 
     name = "l2_normalize"
     arguments = ("input",)
@@ -90,9 +95,11 @@ class L2Normalize(IntegerOperator[L2NormalizeAttrs]):
 
 
 def inverse_root(squares: Any) -> tuple[Any, Any]:
-    """Multiplier and shift that stand for x**-0.5: five steps of Newton's method on numbers below 8.
+    """Multiplier and shift that stand for x**-0.5, 0 <= x < 2**31, by five steps of Newton's method.
 
-    x is first brought to 2**27..2**29 by an even number of bits, ``2 * pairs`` to the left.
+    x is first brought to 2**27..2**29 by an even number of bits, ``2 * pairs`` to the left or two to the right, since
+    half as many bits shift the root. ``_inverse_square_root`` in ``lookup`` explains the rest, the shift by 11 too.
+    Numbers have 3 bits before the point, so that the root's cube, up to 8, only just saturates. x of 0 and 1 give one.
     """
     shape = squares.shape
 
@@ -124,7 +131,7 @@ def inverse_root(squares: Any) -> tuple[Any, Any]:
 
 
 def _newton_step_of_norm(half: Any, x: Any, step: int) -> Any:
-    """x * (1.5 - half * x**2)"""
+    """x * (1.5 - half * x**2), where a product of two numbers with 28 bits after the point has 25 and is shifted up."""
 
     def cube(*row: Any) -> Any:
         return shift_left(high_mul(high_mul(x(*row), x(*row)), x(*row)), 6)
@@ -144,18 +151,20 @@ def _newton_step_of_norm(half: Any, x: Any, step: int) -> Any:
 # The scale of the input is left in the epsilon beside v alone, the zero point nowhere: the normalised element is
 # ``t = d / sqrt(v + epsilon)``, and the result ``(t * gamma + beta) / output scale``, rounded once, half to even.
 
+# int8: the sum of squares, 2**16 * 2**14, fits the kernel's 32-bit sum. int16: a distance from the mean, n * 2**16, has
+# 30 bits, so that its product with an inverse root of 31 bits fits 64.
 LONGEST_ROW = {"int8": 1 << 16, "int16": 1 << 14}
-SPREAD = {"int8": 14, "int16": 30}  # bits of the largest variance
+SPREAD = {"int8": 14, "int16": 30}  # bits of the largest variance: half the range squared
 WIDE = 62  # bits of v with its fraction
-STEPS = 5  # of Newton's method: from 18 % to 2**-30
-SEED = (0x95555555, 1431655765)  # 7/3 with 30 bits after the point, 4/3 with 30
+STEPS = 5  # of Newton's method, see ``_inverse_root``
+SEED = (0x95555555, 1431655765)  # 7/3 and 4/3, both with 30 bits after the point
 
 
 @dataclass(frozen=True)
 class LayerNormAttrs(Attributes):
-    """Bits after the point: ``fraction`` (even) of v and ``epsilon``, ``normal`` of t, ``shift`` of the result,
+    """Bits after the point are: ``fraction`` (even) of v and ``epsilon``, ``normal`` of t, ``shift`` of the result,
     ``shift - normal`` of gamma, ``shift - beta_shift`` of beta. Gamma and beta begin anew after ``groups`` rows, and
-    ``inner`` elements side by side have one of each."""
+    ``inner`` elements side by side share one of each."""
 
     epsilon: int
     fraction: int
@@ -171,7 +180,7 @@ class LayerNormAttrs(Attributes):
 
 @register
 class LayerNorm(IntegerOperator[LayerNormAttrs]):
-    """Rows of int8 or int16 normalised; gamma and beta are divided by the output's scale."""
+    """Normalises rows of int8 or int16; gamma and beta are divided by the output's scale."""
 
     name = "layer_norm"
     arguments = ("input", "gamma", "beta")
@@ -202,6 +211,8 @@ class LayerNorm(IntegerOperator[LayerNormAttrs]):
         def output(*index: Any) -> Any:
             row, k = index[:-1], index[-1]
             distance = const(depth) * exact.i64(data(*index)) - sums(*row)
+            # root is 2**61 / (2**pairs * sqrt(v * 2**fraction)). Where the shift would be negative, v is zero and so
+            # is every distance.
             right = const(WIDE - 1 - attrs.fraction // 2 - attrs.normal) - pairs(*row)
             normal = (distance * root(*row)) >> tirx.max(right, const(0))
             channel = tirx.floordiv(k, attrs.inner)
@@ -235,8 +246,13 @@ def _row_sums(data: Any, convert: Any) -> Any:
 
 
 def _inverse_root(value: Any) -> tuple[Any, Any]:
-    """By how many pairs of bits a value falls short of 62 bits, and 1 / sqrt of what it is then, from 1 to 2, with 30
-    bits after the point."""
+    """How many pairs of bits a value falls short of 62 bits, and 1 / sqrt(w) with 30 bits after the point.
+
+    w is the value raised by these pairs and cut to 31 bits, as a number from 1/4 to 1; its root's inverse is 1 to 2.
+    The seed 7/3 - 4/3 * w is right at both ends and 19 % too large at most, at w = 7/12. A step makes about
+    -1.5 * e**2 of a relative error e: 2**-29 after four, and after five what rounding leaves. With x <= 2**31 as stored
+    and w * x**2 < 1.5, no product reaches 2**63.
+    """
     shape = value.shape
 
     def short(*row: Any) -> Any:
@@ -253,7 +269,7 @@ def _inverse_root(value: Any) -> tuple[Any, Any]:
 
 
 def _newton_step(w: Any, x: Any, step: int) -> Any:
-    """x * (3 - w * x**2) / 2"""
+    """x * (3 - w * x**2) / 2, x with 30 bits after the point and w with 31."""
 
     def element(*row: Any) -> Any:
         square = (x(*row) * x(*row)) >> const(30)
@@ -274,7 +290,12 @@ def layer_norm_operands(
     dtype: str = "int8",
     clamp: tuple[int, int] = (-128, 127),
 ) -> tuple[LayerNormAttrs, NDArray[np.int32], NDArray[np.int32]]:
-    """Attributes, gamma and beta in fixed point."""
+    """Attributes, gamma and beta in fixed point, each with as many bits after the point as 64-bit sums allow.
+
+    v with its epsilon takes at most ``WIDE`` bits. |t| is below sqrt(depth), so ``normal`` bits keep it below 2**30.
+    The result, at most sqrt(depth) * |gamma| + |beta| with ``finest`` bits, stays below 2**61; gamma and beta fit an
+    int32 each.
+    """
     depth, scale = len(gamma) // groups * inner, float(scale_fraction(wanted.scale))
     real_epsilon = Fraction(float(np.float32(epsilon))) / scale_fraction(given.scale) ** 2 * depth**2
     fraction = (WIDE - ((depth**2 << SPREAD[dtype]) + math.ceil(real_epsilon)).bit_length()) // 2 * 2
@@ -305,7 +326,7 @@ def layer_norm_operands(
 
 
 def _bits(real: float) -> int:
-    """The least n with real < 2**n, for what is well above nothing."""
+    """The least n with real < 2**n; -40 for anything smaller than 2**-40."""
     return math.frexp(real)[1] if real > 2.0**-40 else -40
 
 

@@ -1,4 +1,4 @@
-"""What every operator states: attributes, meaning, kernels in C, and what passes may rely on."""
+"""Defines what every operator states: attributes, type rule, exact meaning, C kernels, and what passes may rely on."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from uaccel.errors import InternalError
 from uaccel.model import Array, TensorInfo
 from uaccel.tvm_api import is_constant, is_tuple, make_call, register_operator, relax, tirx
 
-# How an operator's work is said in C: calls to kernels of ``firmware/kernels`` with constant parameters.
+# Kernels: an operator is computed by calls to C functions of ``firmware/kernels`` with constant parameters.
 #
 # A lowered layer is a short list of calls. Every parameter is known at compile time and becomes a ``static const``
 # structure beside the call, so that the inlined kernel folds and unrolls for this one layer.
@@ -31,7 +31,7 @@ ParameterValue = int | float | tuple[int, ...]
 
 @dataclass(frozen=True)
 class Input:
-    """The address of the layer's input number ``index``, ``offset`` bytes in."""
+    """Stands for the address of the layer's input number ``index``, ``offset`` bytes in."""
 
     index: int
     offset: int = 0
@@ -39,7 +39,7 @@ class Input:
 
 @dataclass(frozen=True)
 class Output:
-    """The address of the layer's output number ``index``, ``offset`` bytes in."""
+    """Stands for the address of the layer's output number ``index``, ``offset`` bytes in."""
 
     index: int = 0
     offset: int = 0
@@ -47,7 +47,7 @@ class Output:
 
 @dataclass(frozen=True, eq=False)
 class Constant:
-    """An array that lies in flash, laid out for the kernel that reads it."""
+    """Holds an array that lies in flash, laid out for the kernel that reads it."""
 
     role: str
     data: Array
@@ -55,14 +55,14 @@ class Constant:
 
 @dataclass(frozen=True)
 class Scratch:
-    """The address of the layer's scratch memory, ``offset`` bytes in."""
+    """Stands for the address of the layer's scratch memory, ``offset`` bytes in."""
 
     offset: int = 0
 
 
 Argument = Input | Output | Constant | Scratch
 
-# What generated C and the dumps of stages call them.
+# Their names in generated C and in the dumps of stages.
 KINDS: Final[Mapping[type, str]] = {Input: "input", Output: "output", Scratch: "scratch"}
 
 UNUSED = Output(0)  # Stands where a kernel takes scratch memory that it does not need for one layer.
@@ -70,7 +70,7 @@ UNUSED = Output(0)  # Stands where a kernel takes scratch memory that it does no
 
 @dataclass(frozen=True)
 class KernelCall:
-    """One C call: ``function(&parameters, arguments...)``.
+    """Describes one C call: ``function(&parameters, arguments...)``.
 
     A call into an accelerator's driver is ``checked``: it returns 0, or an error code that ends the run. Its pointers
     have the types of the tensors, const for inputs and constants, and numbers may stand among its arguments.
@@ -86,15 +86,15 @@ class KernelCall:
 
 @dataclass(frozen=True)
 class Kernel:
-    """One way to compute a layer.
+    """Describes one way to compute a layer.
 
     ``family`` names the family of the kernels ("portable", "arm_dsp", ...), and ``requires`` what they need of the
     CPU. ``inplace`` lists the inputs whose bytes output 0 may overwrite, beginning where they do. ``view`` says that
     output 0 is input 0 under another shape. ``updates`` are pairs (output, input) of what lasts between inferences: the
-    output may lie where the input does. ``behind`` says of inputs that are read upwards how many bytes before them
-    output 0 begins at least, to overlap them: it is written upwards and destroys what is not read again
-    (``ops/behind.py``). ``leaner`` gives the same kernel with less and less scratch memory, and the instructions that
-    it takes more. ``effort`` is how many products it computes for each that the operator asks for.
+    output may lie where the input does. ``behind`` is the overwrite distance for inputs that are read upwards: output 0
+    may overlap them if it begins at least so many bytes before them (``ops/storage.py``). ``leaner`` gives variants
+    with less and less scratch memory, each with the instructions that it takes more. ``effort`` is how many products
+    the kernel computes for each that the operator asks for.
     """
 
     family: str
@@ -112,7 +112,7 @@ class Kernel:
 
 @dataclass(frozen=True)
 class Definition:
-    """A C function that calls need besides headers: generated for one layer."""
+    """Holds a C function that is generated for one layer and that its calls need besides headers."""
 
     name: str
     source: str
@@ -134,7 +134,7 @@ def portable(
     updates: tuple[tuple[int, int], ...] = (),
     behind: Mapping[int, int] | None = None,
 ) -> Kernel:
-    """The usual case: one call to a portable kernel; its header has the structure's name where nothing else is said."""
+    """The usual case: one call to a portable kernel. Unless ``header`` is given, it has the structure's name."""
     call = KernelCall(function, header or f"{struct}.h", struct, parameters, arguments)
     return Kernel("portable", (call,), scratch=scratch, inplace=inplace, updates=updates, behind=behind or {})
 
@@ -152,18 +152,18 @@ def sides(what: str, extents: Sequence[int]) -> dict[str, int]:
 
 
 def same(attrs: Any, *names: str) -> dict[str, Any]:
-    """Fields of a structure that attributes of the same names give."""
+    """Fields of a structure, copied from attributes of the same names."""
     return {name: getattr(attrs, name) for name in names}
 
 
-# What every integer operator states: attributes, type rule, exact meaning, and how the CPU computes it.
+# Operators: attributes, type rule, exact meaning, and how the CPU computes them.
 
 NAMESPACE = "uaccel."
 
 
 @dataclass(frozen=True)
 class Attributes:
-    """Base of the operators' attribute records: integers, floats, strings and tuples of integers."""
+    """Is the base of the operators' attribute records: integers, floats, strings and tuples of integers."""
 
     def to_node(self) -> dict[str, Any]:
         return {f.name: _encode(getattr(self, f.name)) for f in dataclasses.fields(self)}
@@ -181,7 +181,7 @@ def _decode(value: Any, hint: Any) -> Any:
 
 @dataclass(frozen=True)
 class Operand:
-    """One argument at a call site; ``constant`` holds its value where it is known at compile time."""
+    """Describes one argument at a call site; ``constant`` is its value where it is known at compile time."""
 
     info: TensorInfo
     constant: Array | None = None
@@ -194,7 +194,7 @@ class Operand:
 
 
 def operand_arguments(operands: Sequence[Operand], roles: Sequence[str]) -> list[Argument]:
-    """What calls are given for operands: the layer's inputs in order, and constants by their roles."""
+    """The arguments of kernel calls for operands: the layer's inputs in order, and constants by their roles."""
     inputs = itertools.count()
     return [
         Input(next(inputs)) if operand.constant is None else Constant(role, operand.constant)
@@ -207,7 +207,7 @@ A = TypeVar("A", bound=Attributes)
 
 @dataclass(frozen=True)
 class Site(Generic[A]):
-    """A call of an operator in a model: what a kernel is chosen for."""
+    """Describes a call of an operator in a model, for which a kernel is chosen."""
 
     attrs: A
     operands: tuple[Operand, ...]
@@ -228,21 +228,21 @@ class Site(Generic[A]):
 
 
 class Elementwise(Enum):
-    """Every element of the result depends on one element of ..."""
+    """Says of which arguments every element of the result depends on one element."""
 
     FIRST = "the first argument, whose shape it has; other arguments are tables"
     EACH = "each argument; they broadcast"
 
 
 class Channels(Enum):
-    """What a layer does with the last axis of its first argument, whose place the result's channels take."""
+    """Says how the channels of a result, its last axis, depend on those of the first argument."""
 
     MIXED = "every channel of the result reads every channel"
     APART = "a channel of the result reads the channel of its number"
 
 
 class Computable(Protocol):
-    """What kernels are chosen for, and can be chosen for some rows of: integer operators, and some of Relax's own."""
+    """Lists what choosing kernels for a layer, or for some of its rows, needs: integer operators and some of Relax."""
 
     @property
     def name(self) -> str: ...
@@ -255,19 +255,19 @@ class Computable(Protocol):
 
 
 class IntegerOperator(abc.ABC, Generic[A]):
-    """An operator ``uaccel.<name>``; subclasses are stateless and registered once, by ``register``."""
+    """Defines an operator ``uaccel.<name>``; subclasses are stateless and registered once, by ``register``."""
 
     name: ClassVar[str]
-    # Different inputs often give the same result: what tests a network looks at its input, too.
+    # Different inputs often give the same result, so verifying a network compares such a layer's input, too.
     hides_differences: ClassVar[bool] = False
-    attributes: ClassVar[type[Attributes]]  # What the class is generic in.
+    attributes: ClassVar[type[Attributes]]  # The type argument of the class.
     arguments: ClassVar[tuple[str, ...]]
 
     elementwise: ClassVar[Elementwise | None] = None
-    channels: ClassVar[Channels | None] = None  # None where they are treated in a way of the operator's own.
+    channels: ClassVar[Channels | None] = None  # None where neither holds.
     keeps_number: ClassVar[bool] = False  # A channel of one number stays this number, clamped.
-    variadic: ClassVar[bool] = False  # Calls have as many arguments as they like.
-    foldable: ClassVar[bool] = True  # Of constants alone it can be computed while the model is compiled.
+    variadic: ClassVar[bool] = False  # Calls may have any number of arguments.
+    foldable: ClassVar[bool] = True  # A call with constants alone can be computed while the model is compiled.
     # The attribute that names the one axis that matters; in any other respect it is elementwise.
     channel_axis: ClassVar[str] = ""
 
@@ -296,7 +296,7 @@ class IntegerOperator(abc.ABC, Generic[A]):
     def macs(self, site: Site[A]) -> int:
         """Multiply-accumulates of one inference, counting nothing for other work.
 
-        Of weights that have an output channel first: each element of the result takes all of its channel's.
+        Weights are taken to have the output channel first: each element of the result uses all of its channel's.
         """
         return site.output.elements * math.prod(site.operands[1].info.shape[1:]) if self.weighted else 0
 
@@ -328,7 +328,7 @@ Class = TypeVar("Class", bound="type[IntegerOperator[Any]]")
 
 
 def register(cls: Class) -> Class:
-    """Class decorator: make the operator known to Relax and to ``operator_of``."""
+    """Makes the operator of a class known to Relax and to ``operator_of``; a class decorator."""
     operator = cls()
     REGISTRY[operator.full_name] = operator
 
@@ -368,13 +368,13 @@ def info_of(expr: Any) -> TensorInfo:
 
 
 def has_static_shape(expr: Any) -> bool:
-    """Whether ``info_of`` can tell of it."""
+    """Whether the expression's type has a static shape, as ``info_of`` needs it."""
     shape = getattr(expr.ty, "shape", None)
     return shape is not None and all(isinstance(extent, tirx.IntImm) for extent in getattr(shape, "values", [None]))
 
 
 def infos_of(expr: Any) -> tuple[TensorInfo, ...]:
-    """The types of an expression's fields, its own where it is no tuple."""
+    """The types of a tuple's fields; of any other expression its own."""
     return tuple(map(type_info, getattr(expr.ty, "fields", [expr.ty])))
 
 
@@ -397,7 +397,7 @@ def constant(array: Array) -> Any:
 
 
 def require(condition: bool, reason: str) -> None:
-    """For type rules."""
+    """Raises TypeError, as type rules do, unless the condition holds."""
     if not condition:
         raise TypeError(reason)
 
@@ -415,7 +415,7 @@ def window_count(extent: int, kernel: int, stride: int, dilation: int, before: i
     return (extent + before + after - ((kernel - 1) * dilation + 1)) // stride + 1
 
 
-# What is known of any operator call: ours say it where they are declared, of Relax's own it stands here.
+# Traits of any operator call: integer operators declare their own, those of Relax stand here.
 
 FLOATS: Final = ("float16", "float32", "float64")
 
@@ -468,7 +468,7 @@ def permuted_axes(call: Any) -> tuple[int, ...]:
 
 
 def moved_widths(call: Any, layout: tuple[int, ...]) -> list[int]:
-    """What a pad adds before and behind each axis, for axes that lie in another order."""
+    """The widths that a pad adds before and behind each axis, for axes in another order."""
     widths = [int(width) for width in call.attrs.pad_width]
     return [width for axis in layout for width in widths[2 * axis : 2 * axis + 2]]
 
@@ -478,7 +478,7 @@ def pads_with_number(call: Any) -> bool:
 
 
 def macs_of(call: Any, site: Site[Any] | None = None) -> int:
-    """Multiply-accumulates of a call; ``site`` where it is known already."""
+    """Multiply-accumulates of a call; callers that know its ``site`` hand it over."""
     operator, site = operator_of(call), site or site_of(call, values=False)
     if operator is not None:
         return operator.macs(site)
@@ -492,7 +492,7 @@ def macs_of(call: Any, site: Site[Any] | None = None) -> int:
 
 
 def site_of(call: Any, *, values: bool = True) -> Site[Any]:
-    """A call as its kernels see it; without ``values`` of constants, which may be large, for what asks for shapes."""
+    """A call as its kernels see it; where shapes suffice, ``values`` of constants, which may be large, are left out."""
     operands = tuple(
         Operand(info_of(argument), argument.value.numpy() if values and is_constant(argument) else None)
         for argument in tensor_arguments(call.args)

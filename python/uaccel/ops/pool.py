@@ -1,4 +1,4 @@
-"""Pools over windows: of integers and of floats."""
+"""Defines means and maxima over windows of NHWC images: of integers, as TFLite or rounded once, and of floats."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ from uaccel.ops.reduce import require_sum
 from uaccel.ops.storage import overwrite_distance
 from uaccel.tvm_api import te, tirx
 
-# Average and maximum over windows, NHWC; padded elements take no part.
+# Average and maximum as TFLite has them; padded elements take no part.
 
 
 @dataclass(frozen=True)
@@ -119,7 +119,7 @@ class _Pool(IntegerOperator[PoolAttrs]):
 
 @register
 class AveragePool2d(_Pool):
-    """The mean of the elements under each window, halves away from zero; input and output share their scale."""
+    """Computes the mean under each window, halves away from zero; input and output share their scale."""
 
     name = "average_pool2d"
     kernel = "uaccel_average_pool"
@@ -142,7 +142,7 @@ class AveragePool2d(_Pool):
 
 @register
 class UnsignedAveragePool2d(AveragePool2d):
-    """Of unsigned elements; its C is printed from its meaning."""
+    """Computes the mean of unsigned elements under each window; its C is printed from its meaning."""
 
     name = "unsigned_average_pool2d"
 
@@ -152,7 +152,7 @@ class UnsignedAveragePool2d(AveragePool2d):
 
 @register
 class MaxPool2d(_Pool):
-    """The largest element under each window; input and output share their scale."""
+    """Finds the largest element under each window; input and output share their scale."""
 
     name = "max_pool2d"
     kernel = "uaccel_max_pool"
@@ -170,9 +170,11 @@ class MaxPool2d(_Pool):
         return te.compute(shape, clamped, name="clamped")
 
 
-# Means and maxima over windows for models that are not TFLite: any padding, dilation, one rounding; NHWC.
+# Means and maxima over windows for models that are not TFLite: any padding, dilation, one rounding.
+#
+# Windows at the border may count fewer elements. So there is a multiplier for each count, with one shift for all.
 
-BITS = 31  # of the largest multiplier: the sums have 32
+BITS = 31  # of the largest multiplier: a sum of 32 bits with its sign times that fits 64
 
 
 @dataclass(frozen=True)
@@ -192,7 +194,7 @@ class WindowMeanAttrs(WindowAttrs):
     """``counted`` says how far outside the input elements count, as zeros: top, left, bottom, right.
 
     The multiplier of a window that counts ``n`` elements has the index ``n - least``; ``multiplier / 2**shift`` is
-    input scale / output scale / n, and ``tolerance`` as in ``rounded.py``.
+    input scale / output scale / n, and ``tolerance`` as in ``exact.RoundedOnce``.
     """
 
     counted: tuple[int, ...]
@@ -234,7 +236,7 @@ def _tap(position: Any, axis: int, attrs: WindowAttrs, tap: Any) -> Any:
 
 
 def _over_window(data: Any, attrs: WindowAttrs, what: str, combine: Any, convert: Any, outside: Any) -> Any:
-    """``combine`` over each window, of elements that are ``convert``-ed, ``outside`` where there are none."""
+    """Applies ``combine`` over each window to ``convert``-ed elements, and to ``outside`` where there are none."""
     info = exact.info(data)
     taps = [te.reduce_axis((0, extent), name=name) for extent, name in zip(attrs.window, ("ky", "kx"), strict=True)]
 
@@ -275,7 +277,7 @@ def _geometry(data: TensorInfo, output: TensorInfo, attrs: WindowAttrs) -> dict[
     }
 
 
-# Fields that maxima have no use for.
+# The fields of the kernels' structure that maxima do not use.
 OF_MEANS = (
     *("counted_top", "counted_left", "counted_bottom", "counted_right"),
     *("least", "input_zero_point", "output_zero_point", "shift", "tolerance"),
@@ -291,7 +293,7 @@ def _kernel(what: str, site: Site[Any], parameters: dict[str, int], arguments: t
 
 @register
 class WindowMax(IntegerOperator[WindowAttrs]):
-    """The largest element under each window, the lowest value where there is none; the quantisation stays."""
+    """Finds the largest element under each window, or the lowest value where there is none; quantisation stays."""
 
     name = "window_max"
     arguments = ("input",)
@@ -315,7 +317,7 @@ class WindowMax(IntegerOperator[WindowAttrs]):
 
 @register
 class WindowMean(IntegerOperator[WindowMeanAttrs]):
-    """The mean of what each window counts, rescaled and rounded once, half to even."""
+    """Computes the mean of the elements that each window counts, rescaled and rounded once, half to even."""
 
     name = "window_mean"
     arguments = ("input", "multipliers")
@@ -367,8 +369,8 @@ def window_mean_operands(
     windows: WindowAttrs,
     counted: Sequence[int] = (0, 0, 0, 0),
 ) -> tuple[WindowMeanAttrs, NDArray[np.int32]]:
-    """Attributes and multipliers. ``counted`` is the padding that the model counts as zeros; what a last window reaches
-    beyond that, as with ``ceil_mode``, counts for nothing."""
+    """Attributes and multipliers. ``counted`` is the padding that the model counts as zeros; elements beyond it, which
+    a last window may reach with ``ceil_mode``, are not counted."""
     fields = {name: getattr(windows, name) for name in windows.__dataclass_fields__}
     unscaled = WindowMeanAttrs(**fields, counted=tuple(counted), least=1, input_zero_point=given.zero_point,
                                output_zero_point=wanted.zero_point, shift=1, tolerance=0)  # fmt: skip
@@ -384,7 +386,7 @@ def window_mean_operands(
     return attrs, np.array(ratios.multipliers, np.int32)
 
 
-# Means and maxima of floats over windows, NHWC.
+# Means and maxima of floats over windows.
 
 
 @dataclass(frozen=True)
@@ -465,7 +467,7 @@ def _inside(position: Any, axis: int, attrs: PoolFloatAttrs, extent: int) -> Any
 
 @register
 class AveragePool2dFloat(_PoolFloat):
-    """The mean of the elements under each window: their sum by rows, divided by how many they are."""
+    """Computes the mean of the elements under each window: their sum, row by row, divided by their number."""
 
     name = "average_pool2d_float"
     kernel = "uaccel_average_pool_float"
@@ -487,7 +489,7 @@ class AveragePool2dFloat(_PoolFloat):
 
 @register
 class MaxPool2dFloat(_PoolFloat):
-    """The largest element under each window; never less than the lowest finite number."""
+    """Finds the largest element under each window; never less than the lowest finite number."""
 
     name = "max_pool2d_float"
     kernel = "uaccel_max_pool_float"

@@ -1,4 +1,4 @@
-"""Changes of type: quantise, requantise, the same bits as another type."""
+"""Defines changes of type: quantise, dequantise, requantise, and the same bits as another type."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class QuantizeAttrs(Attributes):
 
 @register
 class Quantize(IntegerOperator[QuantizeAttrs]):
-    """round(x / scale) + zero_point, clamped; a NaN becomes the lowest value.
+    """Computes round(x / scale) + zero_point, clamped; a NaN becomes the lowest value.
 
     Halves go away from zero as in TFLite, or to even with float32 rounding.
     """
@@ -100,7 +100,7 @@ class DequantizeAttrs(Attributes):
 
 @register
 class Dequantize(IntegerOperator[DequantizeAttrs]):
-    """(x - zero_point) * scale."""
+    """Computes (x - zero_point) * scale."""
 
     name = "dequantize"
     arguments = ("input",)
@@ -129,7 +129,7 @@ class Dequantize(IntegerOperator[DequantizeAttrs]):
 
 
 def _half_away(steps: Any) -> Any:
-    """A float32 as an int32."""
+    """A float32 as an int32, halves away from zero; the rest behind the point is exact, so the halves are."""
     whole = exact.i32(steps)
     rest = steps - whole.astype("float32")
     up, down = (tirx.Select(condition, _one(), _zero()) for condition in (rest >= real(0.5), rest <= real(-0.5)))
@@ -144,15 +144,17 @@ def _zero() -> Any:
     return exact.const(0, "int32")
 
 
-# From one integer quantisation to another, with a clamp: also what RELU and its relatives are.
+# From one integer quantisation to another, with a clamp; ReLU and its relatives are such layers, too.
 
 DTYPES = ("int8", "uint8", "int16", "int32")
-UNSIGNED = ("uint16", "int16")  # what either of them may become
+UNSIGNED = ("uint16", "int16")  # each may become either
 UNITY = (1 << 30, 1)  # the multiplier and shift that mean exactly one
 
 
 @dataclass(frozen=True)
 class RequantizeAttrs(Attributes):
+    """``multiplier * 2**(shift - 31)`` is input scale / output scale; the clamp bounds the stored result."""
+
     input_zero_point: int
     output_zero_point: int
     multiplier: int
@@ -165,7 +167,7 @@ class RequantizeAttrs(Attributes):
 
 @register
 class Requantize(IntegerOperator[RequantizeAttrs]):
-    """clamp(output_zero_point + (input - input_zero_point) * multiplier / 2**31 * 2**shift).
+    """Computes clamp(output_zero_point + (input - input_zero_point) * multiplier / 2**31 * 2**shift).
 
     With float32 rounding results have at most 16 bits.
     """
@@ -220,12 +222,14 @@ def _table(dtype: str, attrs: RequantizeAttrs) -> Array:
 
 @dataclass(frozen=True)
 class BitCastAttrs(Attributes):
+    """``dtype`` is the type to read the bits as, of the same width."""
+
     dtype: str
 
 
 @register
 class BitCast(IntegerOperator[BitCastAttrs]):
-    """C is printed from its meaning."""
+    """Reads the bits of numbers as another type; its C is printed from its meaning."""
 
     name = "bit_cast"
     arguments = ("input",)

@@ -1,4 +1,7 @@
-"""Recurrent layers: LSTM of TFLite, and the cells of ONNX and PyTorch."""
+"""Defines recurrent layers: float LSTM, GRU and simple cells of ONNX and PyTorch, and the integer LSTM of TFLite.
+
+Each step needs the state that the one before made, so meanings are loops over batch and steps instead of TE reductions.
+"""
 
 from __future__ import annotations
 
@@ -30,22 +33,22 @@ from uaccel.ops.operator import (
 from uaccel.tvm_api import tirx
 from uaccel.tvm_api.tir import count_to, local_array, te_extern_loops, te_let, where
 
-# LSTM, GRU and simple recurrent layers in float over a sequence of vectors: C is printed from their meaning.
+# LSTM, GRU and simple recurrent layers in float over a sequence of vectors; their C is printed from their meaning.
 #
-# Weights may be integers with a scale for each row; they become real numbers where they are read.
+# Weights may be integers with a scale for each row; a row's sum of products is multiplied by its scale.
 
 
 class Cell(str, Enum):
-    """What a step computes."""
+    """Names what a step computes."""
 
     LSTM = "lstm"
     GRU = "gru"
     RNN = "rnn"
 
 
-# Of an LSTM input, forget, update and output; of a GRU update, reset and candidate.
+# How many gates a cell has: input, forget, update and output of an LSTM; update, reset and candidate of a GRU.
 GATES: Final[Mapping[Cell, int]] = {Cell.LSTM: 4, Cell.GRU: 3, Cell.RNN: 1}
-# The functions that are usual: of gates, of what is proposed, of what an LSTM shows.
+# The usual functions, in their order: of the gates, of the candidate, of the cell state that an LSTM puts out.
 SQUASHED: Final[Mapping[Cell, tuple[str, ...]]] = {
     Cell.LSTM: ("sigmoid", "tanh", "tanh"),
     Cell.GRU: ("sigmoid", "tanh"),
@@ -55,9 +58,10 @@ SQUASHED: Final[Mapping[Cell, tuple[str, ...]]] = {
 
 @dataclass(frozen=True)
 class RecurrentAttrs(Attributes):
-    """``functions`` are names of ``FUNCTIONS``, with spaces between. ``clip`` bounds what goes into them, ``cell_clip``
-    an LSTM's cell; 0 means none. ``reset_after``: a GRU resets the product, not the hidden state before it.
-    ``peepholes``, ``projected`` and ``measured`` say which arguments there are."""
+    """``functions`` are names of ``FUNCTIONS``, with spaces between. ``clip`` bounds their arguments, ``cell_clip`` an
+    LSTM's cell; 0 means none. ``reset_after``: a GRU's reset gate multiplies the recurrent product, not the hidden
+    state before it. ``peepholes``, ``projected`` and ``measured`` say whether there are peepholes, a projection and
+    lengths among the arguments."""
 
     cell: str
     time_major: int
@@ -73,11 +77,12 @@ class RecurrentAttrs(Attributes):
 
 @register
 class Recurrent(IntegerOperator[RecurrentAttrs]):
-    """What every step shows, and the states after the last.
+    """Computes the hidden state of every step, and the states after the last.
 
-    ``bias`` has a row for each gate; of a GRU that resets the product one more, for what is reset. ``scales``, of
-    integer weights alone, are those of all rows of ``weights`` and then of ``recurrent_weights``. ``projection`` makes
-    an LSTM's hidden state of what its cells show. Behind the last of ``lengths`` steps a sequence shows zeros.
+    ``bias`` has a row for each gate; a GRU with ``reset_after`` has one more, for the product that is reset.
+    ``scales``, with integer weights alone, are those of all rows of ``weights`` and then of ``recurrent_weights``.
+    ``projection`` makes an LSTM's hidden state of its cells' outputs. Behind the last of ``lengths`` steps the output
+    is zero. A reversed sequence is read from its last step to its first.
     """
 
     name = "recurrent"
@@ -116,7 +121,7 @@ class Recurrent(IntegerOperator[RecurrentAttrs]):
         steps, batch = data.shape[:2] if attrs.time_major else data.shape[1::-1]
 
         def write(*arrays: Any) -> None:
-            """In vectors of input and output, the one of a step lies at batch * stride + step * other stride."""
+            """Runs the steps on states that are outputs, so that they last beyond the loops."""
             given, (output, *states) = _named(arrays[: len(inputs)], attrs), arrays[len(inputs) :]
             for state, name in zip(states, ("hidden", "cell"), strict=False):
                 with count_to(named[name].elements) as i:
@@ -153,7 +158,7 @@ class Recurrent(IntegerOperator[RecurrentAttrs]):
 
 
 def _named(values: Sequence[Any], attrs: RecurrentAttrs) -> dict[str, Any]:
-    """The arguments; which there are depends on the attributes, but for scales, which are the last."""
+    """The arguments by name; the attributes tell which there are, but for scales, which are the last if at all."""
     left_out = {"cell"} if attrs.cell != Cell.LSTM else set()
     switches = {"peepholes": attrs.peepholes, "projection": attrs.projected, "lengths": attrs.measured}
     left_out |= {name for name, given in switches.items() if not given}
@@ -161,12 +166,12 @@ def _named(values: Sequence[Any], attrs: RecurrentAttrs) -> dict[str, Any]:
 
 
 def _shown(named: Mapping[str, TensorInfo]) -> int:
-    """How many numbers a step shows."""
+    """The width of the hidden state, which is what a step puts out."""
     projection = named.get("projection")
     return named["bias"].shape[1] if projection is None else projection.shape[0]
 
 
-# Of a value, and of what makes constants of its type.
+# The functions take a value, and a function that makes constants of its type.
 FUNCTIONS: Final[Mapping[str, Callable[[Any, Callable[[float], Any]], Any]]] = {
     "sigmoid": lambda value, number: number(1) / (number(1) + tirx.exp(-value)),
     "tanh": lambda value, number: tirx.tanh(value),
@@ -177,7 +182,7 @@ FUNCTIONS: Final[Mapping[str, Callable[[Any, Callable[[float], Any]], Any]]] = {
 
 @dataclass(frozen=True)
 class _Step:
-    """One step of one sequence: ``given`` are the arguments as arrays, ``states`` what it changes."""
+    """Writes one step of one sequence: ``given`` are the arguments as arrays, ``states`` the arrays it changes."""
 
     attrs: RecurrentAttrs
     given: Mapping[str, Any]
@@ -188,13 +193,17 @@ class _Step:
     dtype: str
 
     def write(self, sequence: Any, vector: Any) -> None:
-        """Of the sequence of a number; ``vector``: the number of the input's vector."""
+        """Writes the step of sequence number ``sequence``; ``vector`` is the number of the input's vector."""
         if self.attrs.cell == Cell.LSTM:
             self._lstm(sequence, vector)
         else:
             (self._gru if self.attrs.cell == Cell.GRU else self._rnn)(sequence * self.units, vector)
 
     def _lstm(self, sequence: Any, vector: Any) -> None:
+        """Sums all gates before any state changes: every row reads the whole hidden state of the step before.
+
+        The output gate's peephole sees the new cell state, the other two see the old one.
+        """
         hidden, cell = self.states
         gates, at, first = self._local(4), sequence * self.units, sequence * self.shown
         with count_to(4 * self.units) as row:
@@ -214,6 +223,7 @@ class _Step:
                 hidden[first + p] = self._product(shows, 0, "projection", p, self.units)
 
     def _gru(self, at: Any, vector: Any) -> None:
+        """Computes both gates, what is reset, and all candidates before the hidden state changes that they read."""
         (hidden,) = self.states
         gates, reset, units = self._local(2), self._local(1), self.units
         with count_to(2 * units) as row:
@@ -241,14 +251,14 @@ class _Step:
             hidden[at + u] = shown[u]
 
     def _given(self, vector: Any, row: Any) -> Any:
-        """What the input adds to a row of the gates, with its bias."""
+        """The input's part of a row of the gates, with its bias."""
         return self.given["bias"][row] + self._sum(self.given["input"], vector * self.depth, "weights", row, self.depth)
 
     def _kept(self, hidden: Any, at: Any, row: Any) -> Any:
         return self._sum(hidden, at, "recurrent_weights", row, self.shown)
 
     def _sum(self, vector: Any, start: Any, name: str, row: Any, depth: int) -> Any:
-        """Of products of a vector with a row of a matrix, which may be integers."""
+        """The sum of products of a vector with a row of a matrix, times the row's scale if weights are integers."""
         total = self._product(vector, start, name, row, depth)
         if self._scales is None:
             return total
@@ -268,7 +278,7 @@ class _Step:
         return self.given.get("scales")
 
     def _peeped(self, value: Any, kind: int, unit: Any, cell: Any) -> Any:
-        """With what a gate sees of the cell; ``kind`` is 0 of the input gate, 1 of the output gate, 2 of the third."""
+        """Adds what a gate sees of the cell; ``kind`` is 0 for the input gate, 1 for output, 2 for forget."""
         seen = self.given["peepholes"][kind * self.units + unit] * cell if self.attrs.peepholes else None
         return value if seen is None else te_let(value + seen)
 
@@ -287,18 +297,20 @@ class _Step:
         return tirx.const(value, self.dtype)
 
 
-# LSTM over a sequence of vectors: integer gates of 16 bits, and a state that the next sequence goes on from.
+# TFLite's integer LSTM over a sequence of vectors: gates of 16 bits, and a state that the next sequence goes on from.
 
 LSTM_GATES = ("input", "forget", "cell", "output")
-GATE_SCALE = (3, 0)  # From a gate's sum, in units of 2**-12, to those of the table of the logistic function.
+# Multiplier and right shift from a gate's sum, in units of 1/4096, to the logistic table's units of 1 / (3 * 4096).
+GATE_SCALE = (3, 0)
 
 
 @dataclass(frozen=True)
 class LstmAttrs(Attributes):
-    """Input [batch, steps, depth], or [steps, batch, depth] where ``time_major`` is 1.
+    """The input is [batch, steps, depth], or [steps, batch, depth] where ``time_major`` is 1.
 
-    ``keep_...``: forget gate times cell state; ``take_...``: input gate times cell gate; ``give_...``: output gate
-    times tanh of the cell state, which ``tanh_...`` brings to the table's units. ``cell_clip`` 0 means none.
+    Multipliers and shifts scale products: ``keep_...`` forget gate times cell state, ``take_...`` input gate times cell
+    gate, ``give_...`` output gate times tanh of the cell state, which ``tanh_...`` brings to the table's units.
+    ``cell_clip`` 0 means none.
     """
 
     time_major: int
@@ -317,9 +329,9 @@ class LstmAttrs(Attributes):
 
 @register
 class Lstm(IntegerOperator[LstmAttrs]):
-    """Gates in the order input, forget, cell, output: weights [4, units, depth], recurrent weights [4, units, units],
-    bias [4, units], scales [4, 4] with the multiplier and shift of the input's and of the hidden state's sums.
-    Results: output, hidden state and cell state afterwards."""
+    """Computes output, hidden state and cell state. Gates are in the order input, forget, cell, output: weights
+    [4, units, depth], recurrent weights [4, units, units], bias [4, units], scales [4, 4] with the multiplier and shift
+    of the input's and of the hidden state's sums."""
 
     name = "lstm"
     arguments = ("input", "hidden", "cell", "weights", "recurrent_weights", "bias", "scales", "points")
@@ -383,13 +395,13 @@ def _batch(data: TensorInfo, attrs: LstmAttrs) -> int:
 
 
 def _folded(bias: Array, weights: Array, zero_point: int) -> Array:
-    """The bias with what the zero point takes from every sum, wrapped as the sums are."""
+    """The bias less zero_point * sum(weights of the row), so that kernels skip the zero point; it wraps as sums do."""
     wide = bias.astype(np.int64) - zero_point * weights.astype(np.int64).sum(axis=2)
     return np.asarray(wide.astype(bias.dtype))
 
 
 class _Steps:
-    """The exact meaning as loops: each step needs the state that the one before made."""
+    """Writes the exact meaning as loops: each step needs the state that the one before made."""
 
     def __init__(self, attrs: LstmAttrs, data: TensorInfo, bias: TensorInfo) -> None:
         self.attrs = attrs
@@ -400,8 +412,10 @@ class _Steps:
         self.step_stride = self.batch if attrs.time_major else 1
 
     def write(self, *arrays: Any) -> None:
-        """In vectors of the input and the output: the one of a step of a batch entry lies at batch * batch_stride +
-        step * step_stride."""
+        """Computes all gates of a step from the hidden state before it, then cell, hidden state and output.
+
+        The vector of a step lies at batch * batch_stride + step * step_stride in input and output.
+        """
         data, first_hidden, first_cell, weights, recurrent, bias, scales, points, output, hidden, cell = arrays
         gates = local_array(len(LSTM_GATES) * self.units, "int16")
         with count_to(self.batch * self.units) as i:
@@ -427,7 +441,7 @@ class _Steps:
                 output[vector * self.units + u] = hidden[at]
 
     def _sum(self, vector: Any, start: Any, zero: Any, matrix: Any, row: Any, depth: int, first: Any) -> Any:
-        """Of products of a vector with a row of a matrix."""
+        """The sum of products of a vector, less its zero point, with a row of a matrix; it begins with ``first``."""
         total = local_array(1, self.sum_dtype)
         total[0] = first
         with count_to(depth) as k:
@@ -436,7 +450,7 @@ class _Steps:
         return total[0]
 
     def _scaled(self, total: Any, scales: Any, gate: int, part: int) -> Any:
-        """In units of 2**-12, clamped to 16 bits."""
+        """A sum in units of 2**-12, clamped to 16 bits."""
         requantize = exact.requantize_wide if self.sum_dtype == "int64" else exact.requantize
         multiplier, shift = (te_let(scales[4 * gate + part + i]) for i in (0, 1))
         scaled = te_let(requantize(te_let(total), multiplier, shift))

@@ -1,4 +1,4 @@
-"""Reductions, running sums and orders along axes."""
+"""Defines reductions along axes: sums, means and extremes, running sums, positions of extremes, and the top k."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from uaccel.ops.operator import (
 from uaccel.tvm_api import te, tirx
 from uaccel.tvm_api.tir import count_to, local_array, te_extern_loops, te_let, where
 
-# Mean, sum, maximum and minimum along any axes.
+# Mean, sum, maximum and minimum along any axes, where mean and sum are requantised as accumulators are.
 
 
 @dataclass(frozen=True)
@@ -60,12 +60,16 @@ def infer_reduced(data: TensorInfo, attrs: ReduceAttrs, what: str) -> TensorInfo
 
 
 def reduced_elements(shape: Shape, axes: Sequence[int]) -> int:
-    """How many elements make one of the output."""
+    """How many input elements are reduced to one of the output."""
     return math.prod(shape[axis] for axis in axes)
 
 
 def loop_extents(shape: Shape, axes: Sequence[int]) -> list[int]:
-    """The axes joined to alternating runs, the first kept, the last kept: kept, reduced, kept, ..."""
+    """The extents of alternating runs of axes: kept, reduced, kept, ...; the first and the last are kept.
+
+    Neighbouring axes that are both kept, or both reduced, lie as one in memory and need one loop. Axes of one element
+    are left out. Where there is nothing to keep at an end, its run has one element.
+    """
     runs = [1]
     for axis, extent in enumerate(shape):
         reduced = axis in axes
@@ -78,11 +82,11 @@ def loop_extents(shape: Shape, axes: Sequence[int]) -> list[int]:
     return runs if len(runs) % 2 else [*runs, 1]
 
 
-LONGEST = 5  # runs that the kernels' loops have
+LONGEST = 5  # the runs that the kernels have loops for: three kept, two reduced between them
 
 
 def reduced(data: Any, attrs: ReduceAttrs, what: str, combine: Any, convert: Any) -> Any:
-    """``combine`` over the reduced axes, of each element ``convert``-ed."""
+    """Applies ``combine`` over the reduced axes to the elements, each of which is ``convert``-ed."""
     info = exact.info(data)
     shape = infer_reduced(info, attrs, what).shape
     taken = {axis: te.reduce_axis((0, info.shape[axis]), name=f"r{axis}") for axis in attrs.axes}
@@ -115,7 +119,7 @@ def _kernel(function: str, site: Site[Any], parameters: dict[str, int]) -> Kerne
 
 
 class _RequantisedSum(IntegerOperator[ReduceSumAttrs]):
-    """What mean and sum share: they differ in the factor alone."""
+    """Holds what mean and sum share: they differ in the factor alone."""
 
     arguments = ("input",)
 
@@ -157,21 +161,23 @@ class _RequantisedSum(IntegerOperator[ReduceSumAttrs]):
 
 @register
 class ReduceSum(_RequantisedSum):
-    """The sum, requantised."""
+    """Computes the sum, requantised."""
 
     name = "sum"
 
 
 @register
 class ReduceMean(_RequantisedSum):
-    """The mean: the sum, requantised by a multiplier that holds the division by the count."""
+    """Computes the mean: the sum, requantised by a multiplier that includes the division by the count."""
 
     name = "mean"
 
     def factor(self, attrs: ReduceSumAttrs, count: int) -> tuple[int, int]:
         """TFLite's quotient keeps as many bits as the reference keeps, and is cut off, not rounded.
 
-        With float32 rounding the attributes hold the whole factor, division and all, as a float32 can hold it.
+        The multiplier is raised before the division: by as many bits as the count has behind its first, so that the
+        quotient stays below 2**31; by 32 at most, so that the dividend fits 63; and so far only that the shift stays
+        above -32. With float32 rounding the attributes hold the whole factor, division included, as a float32.
         """
         if attrs.rounding == FLOAT32:
             return attrs.multiplier, attrs.shift
@@ -180,7 +186,7 @@ class ReduceMean(_RequantisedSum):
 
 
 class _Extreme(IntegerOperator[ReduceAttrs]):
-    """What maximum and minimum share."""
+    """Holds what maximum and minimum share."""
 
     arguments = ("input",)
     combine: Any
@@ -197,7 +203,7 @@ class _Extreme(IntegerOperator[ReduceAttrs]):
 
 @register
 class ReduceMax(_Extreme):
-    """The largest element; input and output share their quantisation."""
+    """Finds the largest element; input and output share their quantisation."""
 
     name = "reduce_max"
     combine = te.max
@@ -205,7 +211,7 @@ class ReduceMax(_Extreme):
 
 @register
 class ReduceMin(_Extreme):
-    """The smallest element; input and output share their quantisation."""
+    """Finds the smallest element; input and output share their quantisation."""
 
     name = "reduce_min"
     combine = te.min
@@ -213,19 +219,22 @@ class ReduceMin(_Extreme):
 
 # Sums and means along any axes whose real result is rounded once, half to even.
 
-BITS = 31  # of the multiplier: the sums have 32
+BITS = 31  # of the multiplier: a sum of 32 bits with its sign times that fits 64
 
 
 @dataclass(frozen=True)
 class ScaledSumAttrs(RoundedOnce, ReduceAttrs):
-    """``multiplier / 2**shift`` is input scale / output scale, for a mean divided by the count."""
+    """``multiplier / 2**shift`` is input scale / output scale, divided by the count for a mean."""
 
     input_zero_point: int
     multiplier: int
 
 
 def require_sum(count: int, dtype: str, what: str) -> None:
-    """A sum, less what the zero point adds up to, fits 32 bits."""
+    """Raises TypeError where a sum of so many elements, each less the zero point, could leave 32 bits.
+
+    An element and a zero point of one type differ by ``high - low`` at most.
+    """
     low, high = exact.limits(dtype)
     most = ((1 << 31) - 1) // (high - low)
     require(
@@ -235,7 +244,7 @@ def require_sum(count: int, dtype: str, what: str) -> None:
 
 @register
 class ScaledSum(IntegerOperator[ScaledSumAttrs]):
-    """The sum of input - input_zero_point times a ratio, rounded once, half to even."""
+    """Sums input - input_zero_point and multiplies by a ratio, rounded once, half to even."""
 
     name = "scaled_sum"
     arguments = ("input",)
@@ -280,7 +289,7 @@ def scaled_sum_attrs(
     mean: bool,
     clamp: tuple[int, int] | None = None,
 ) -> ScaledSumAttrs:
-    """The sum of ``data`` along ``axes``, which may count from the end, or its mean."""
+    """Attributes of the sum of ``data`` along ``axes``, which may count from the end, or of its mean."""
     ascending = _ascending(data.shape, axes)
     count = reduced_elements(data.shape, ascending)
     ratio = scale_fraction(given.scale) / scale_fraction(wanted.scale) / (count if mean else 1)
@@ -303,12 +312,12 @@ def _ascending(shape: Shape, axes: Sequence[int]) -> tuple[int, ...]:
     return tuple(sorted({axis + len(shape) if axis < 0 else axis for axis in axes}))
 
 
-# Sums of all elements so far along an axis, quantised.
+# Cumulative sums along an axis, quantised.
 
 
 @dataclass(frozen=True)
 class CumsumAttrs(Attributes):
-    """``exclusive``: without the element itself. ``reverse``: from the end. Both 0 or 1.
+    """``exclusive`` leaves out the element itself, ``reverse`` sums from the end. Both are 0 or 1.
 
     A sum is raised by ``left_shift`` bits, wraps to 32, and is brought to the output's scale.
     """
@@ -327,7 +336,7 @@ class CumsumAttrs(Attributes):
 
 @register
 class Cumsum(IntegerOperator[CumsumAttrs]):
-    """Each sum begins with minus the input's zero point, as the reference's does."""
+    """Sums all elements so far; each sum begins with minus the input's zero point, as the reference's does."""
 
     name = "cumsum"
     arguments = ("input",)
@@ -344,7 +353,7 @@ class Cumsum(IntegerOperator[CumsumAttrs]):
         k = te.reduce_axis((0, info.shape[axis]), name="k")
 
         def total(*index: Any) -> Any:
-            """Of those that are not behind the element."""
+            """The sum of the elements up to this one; ``counts`` selects them, since a reduction runs over all."""
             position = index[axis]
             before = (k.var > position) if attrs.reverse else (k.var < position)
             counts = before if attrs.exclusive else tirx.any(before, tirx.all(k.var <= position, k.var >= position))
@@ -372,7 +381,7 @@ class Cumsum(IntegerOperator[CumsumAttrs]):
         return [portable("uaccel_cumsum_s8", "uaccel_cumsum", parameters, (Input(0), Output(0)), inplace=(0,))]
 
 
-# Where along an axis the largest or smallest element is; of equal ones the first.
+# Positions of the largest or smallest element along an axis; of equal ones the first counts.
 
 
 @dataclass(frozen=True)
@@ -405,7 +414,7 @@ class _ArgExtreme(IntegerOperator[ArgExtremeAttrs]):
         extreme = te.compute(shape, lambda *i: type(self).combine(at(i, ks[0]), axis=ks[0]), name="extreme")
 
         def first(*index: Any) -> Any:
-            """Positions that do not hold the extreme count as the one behind the last."""
+            """The least position that holds the extreme; others count as the one behind the last."""
             missing = const(info.shape[axis], attrs.output_dtype)
             is_extreme = at(index, ks[1]) == extreme(*index)
             return te.min(tirx.Select(is_extreme, ks[1].var.astype(attrs.output_dtype), missing), axis=ks[1])
@@ -426,7 +435,7 @@ class _ArgExtreme(IntegerOperator[ArgExtremeAttrs]):
 
 @register
 class ArgMax(_ArgExtreme):
-    """The position of the first largest element along an axis."""
+    """Finds the position of the first largest element along an axis."""
 
     name = "arg_max"
     hides_differences = True
@@ -435,19 +444,19 @@ class ArgMax(_ArgExtreme):
 
 @register
 class ArgMin(_ArgExtreme):
-    """The position of the first smallest element along an axis."""
+    """Finds the position of the first smallest element along an axis."""
 
     name = "arg_min"
     hides_differences = True
     combine = te.min
 
 
-# The largest or smallest elements along an axis in their order, and where they were.
+# The k largest or smallest elements along an axis in their order, and where they were.
 
 
 @dataclass(frozen=True)
 class TopKAttrs(Attributes):
-    """``axis`` counts from the front; ``largest``: or else the smallest; positions are int32 or int64."""
+    """``axis`` counts from the front; ``largest`` 0 asks for the smallest; positions are int32 or int64."""
 
     axis: int
     count: int
@@ -457,7 +466,11 @@ class TopKAttrs(Attributes):
 
 @register
 class TopK(IntegerOperator[TopKAttrs]):
-    """Of equal elements the first comes first. An element takes its place among the best so far."""
+    """Sorts the best elements by insertion: each element takes its place among the best so far.
+
+    The first of equal elements comes first, since an element passes those that are strictly worse only. Most elements
+    do not precede the last of the best, and cost one comparison.
+    """
 
     name = "top_k"
     hides_differences = True
@@ -481,7 +494,7 @@ class TopK(IntegerOperator[TopKAttrs]):
             place = local_array(1, "int32")
 
             def precedes(value: Any, at: Any) -> Any:
-                """Whether it comes before what stands there; nothing stands where the position is below 0."""
+                """Whether the value comes before the entry there; an entry is free while its position is below 0."""
                 better = value > values[at] if attrs.largest else value < values[at]
                 return tirx.any(positions[at] < tirx.const(0, attrs.position_dtype), better)
 

@@ -1,4 +1,7 @@
-"""Images in other sizes, and windows that spread."""
+"""Defines the resizing of images, to the nearest pixel and bilinear, and windows that add up or look for a maximum.
+
+Tensors of images are NHWC, those of windows have channels first.
+"""
 
 from __future__ import annotations
 
@@ -35,7 +38,7 @@ from uaccel.ops.operator import (
 from uaccel.tvm_api import te, tirx
 from uaccel.tvm_api.tir import count_to, local_array, te_extern_loops, te_let, where
 
-# Resizing images, NHWC: to the nearest pixel, and bilinear in fixed point.
+# Resizing as TFLite's reference does it: to the nearest pixel, and bilinear in fixed point.
 
 ONE = 1 << 10  # positions and weights have 10 bits after the point
 HALF = ONE // 2
@@ -43,7 +46,7 @@ HALF = ONE // 2
 
 @dataclass(frozen=True)
 class ResizeNearestAttrs(Attributes):
-    """What the tables were made from."""
+    """The attributes say what the tables were made from; kernels need the tables alone."""
 
     align_corners: bool
     half_pixel_centers: bool
@@ -51,9 +54,10 @@ class ResizeNearestAttrs(Attributes):
 
 @register
 class ResizeNearest(IntegerOperator[ResizeNearestAttrs]):
-    """Output row y is input row ``rows[y]``, output column x is input column ``columns[x]``.
+    """Copies pixels: output row y is input row ``rows[y]``, output column x is input column ``columns[x]``.
 
-    Tables, since the reference finds the nearest pixel in single precision, whose rounding no integer formula has.
+    They are tables since the reference finds the nearest pixel in single precision, whose rounding no integer formula
+    has.
     """
 
     name = "resize_nearest"
@@ -97,7 +101,7 @@ class ResizeBilinearAttrs(Attributes):
     half_pixel_centers: bool
 
     def step(self, axis: int, extent: int) -> int:
-        """From one output pixel to the next, in the input's pixels; ``axis`` 0 is the height."""
+        """The step from one output pixel to the next in units of 1/1024 input pixel; ``axis`` 0 is the height."""
         out = self.size[axis]
         if self.align_corners and out > 1:
             return (ONE * (extent - 1) + (out - 1) // 2) // (out - 1)
@@ -114,7 +118,7 @@ class ResizeBilinearAttrs(Attributes):
 
 @dataclass(frozen=True)
 class ResizedRows(ResizeBilinearAttrs):
-    """Some of the rows, from some of the input's: the height begins at ``row_start`` and goes on by ``row_step``."""
+    """Describes some output rows, made of some input rows: the first lies at ``row_start``, others ``row_step`` on."""
 
     row_step: int
     row_start: int
@@ -128,9 +132,11 @@ class ResizedRows(ResizeBilinearAttrs):
 
 @register
 class ResizeBilinear(IntegerOperator[ResizeBilinearAttrs]):
-    """Each output pixel is the mean of four neighbours, weighted in fixed point, halves away from zero.
+    """Makes each output pixel the mean of four neighbours, weighted in fixed point, halves away from zero.
 
-    Positions beyond the last pixel show the last pixel. (There the reference reads what lies behind its input.)
+    Positions beyond the last pixel show the last pixel. (There the reference reads what lies behind its input.) A
+    position is less than two pixels beyond, so the magnitudes of an axis' two weights sum to less than 3 * ``ONE``. The
+    four products then sum to less than 9 * 2**27, which fits 32 bits.
     """
 
     name = "resize_bilinear"
@@ -149,7 +155,10 @@ class ResizeBilinear(IntegerOperator[ResizeBilinearAttrs]):
         info = exact.info(data)
 
         def neighbours(position: Any, axis: int) -> tuple[tuple[Any, Any], tuple[Any, Any]]:
-            """The pixels on both sides, each with its weight."""
+            """The pixels on both sides, each with its weight.
+
+            Beyond an end both are the same pixel. Its weights, of which one is then negative, still sum to ``ONE``.
+            """
             extent = info.shape[1 + axis]
             scaled = exact.i32(position) * attrs.step(axis, extent) + attrs.start(axis, extent)
             lower = exact.clamp(tirx.truncdiv(scaled, const(ONE, "int32")), 0, extent - 1)
@@ -185,16 +194,18 @@ class ResizeBilinear(IntegerOperator[ResizeBilinearAttrs]):
         return [portable(function, "uaccel_resize_bilinear", parameters, (Input(0), Output(0)))]
 
 
-# Bilinear resizing for models that are not TFLite: exact positions, the real result rounded once; NHWC.
+# Bilinear resizing for models that are not TFLite: exact positions, the real result rounded once.
+#
+# Every position is a fraction. With all denominators of an axis brought to one, ``parts``, weights are whole numbers.
 
-BITS = 31  # of the multiplier: the sums have 32
-LARGEST = (1 << 15) - 1  # Of what an axis divides a pixel into.
+BITS = 31  # of the multiplier: a sum of 32 bits with its sign times that fits 64
+LARGEST = (1 << 15) - 1  # parts of a pixel: tables of places are int16
 
 
 @dataclass(frozen=True)
 class ResizeOnceAttrs(RoundedOnce):
-    """``parts``: what a pixel's height and width are divided into. ``multiplier / 2**shift`` is input scale / output
-    scale / parts."""
+    """``parts`` says into how many parts a pixel's height and width are divided. ``multiplier / 2**shift`` is input
+    scale / output scale / (parts of the height * parts of the width)."""
 
     parts: tuple[int, ...]
     input_zero_point: int
@@ -203,7 +214,7 @@ class ResizeOnceAttrs(RoundedOnce):
 
 @register
 class ResizeOnce(IntegerOperator[ResizeOnceAttrs]):
-    """Each output pixel is the mean of four neighbours, weighted by exact positions, rounded once, half to even.
+    """Makes each output pixel the mean of four neighbours, weighted by exact positions, rounded once, half to even.
 
     ``rows[y]`` is the input row before output row y, and how many parts of a pixel lie between them; ``columns`` alike.
     """
@@ -262,7 +273,7 @@ class ResizeOnce(IntegerOperator[ResizeOnceAttrs]):
 
 
 def positions(mode: str, given: int, wanted: int) -> list[Fraction]:
-    """Where output pixels lie between the input's, by the names that ONNX has for it."""
+    """Where output pixels lie between the input's, in the coordinate mode that ONNX calls ``mode``."""
     last = Fraction(given - 1)
     if mode == "align_corners":
         step = last / (wanted - 1) if wanted > 1 else Fraction(0)
@@ -281,7 +292,11 @@ def positions(mode: str, given: int, wanted: int) -> list[Fraction]:
 def resize_once_operands(
     places: Sequence[Sequence[Fraction]], given: Quantisation, wanted: Quantisation, dtype: str, clamp: tuple[int, int]
 ) -> tuple[ResizeOnceAttrs, list[NDArray[np.int16]]]:
-    """Of the rows and the columns."""
+    """Attributes, and the tables for the places of rows and columns.
+
+    The weights of four neighbours sum to the product of both parts. While that times the input's range is below 2**31,
+    sums of 32 bits cannot overflow.
+    """
     parts = tuple(math.lcm(*(place.denominator for place in axis)) for axis in places)
     low, high = exact.limits(dtype)
     if max(parts) > LARGEST or math.prod(parts) * (high - low) >= 1 << 31:
@@ -305,13 +320,13 @@ def resize_once_operands(
     return attrs, tables
 
 
-# Windows over any number of axes: added up where they overlap, or searched for where their maximum lies.
+# Windows over any number of axes: added up where they overlap (col2im), or searched for their maximum's position.
 
 
 @dataclass(frozen=True)
 class SpreadAttrs(Attributes):
-    """Extents of the padded image without its padding, and of windows, an entry an axis; ``column_major``: positions
-    count along the first of two axes first."""
+    """Describes windows with an entry for each axis. ``image`` is without the padding ``before`` and ``after``;
+    ``column_major``: positions count along the first of two axes first."""
 
     image: tuple[int, ...]
     kernel: tuple[int, ...]
@@ -328,7 +343,7 @@ class SpreadAttrs(Attributes):
         return tuple(window_count(*axis) for axis in axes)
 
     def point(self, window: Any, element: Any) -> tuple[Any, list[Any]]:
-        """Where an element of a window lies, both by number: whether inside the image, and on each axis."""
+        """Whether an element of a window, both given by number, lies inside the image, and where on each axis."""
         places: list[Any] = []
         for axis in reversed(range(len(self.image))):
             at = window % self.windows[axis] * self.stride[axis] + element % self.kernel[axis] * self.dilation[axis]
@@ -338,7 +353,7 @@ class SpreadAttrs(Attributes):
         return tirx.all(*inside), places
 
     def number(self, places: Sequence[Any]) -> Any:
-        """Of a place in the image, rows before columns."""
+        """The number of a place in the image, counted along the last axis first."""
         total: Any = 0
         for at, extent in zip(places, self.image, strict=True):
             total = total * extent + at
@@ -347,7 +362,7 @@ class SpreadAttrs(Attributes):
 
 @register
 class Fold(IntegerOperator[SpreadAttrs]):
-    """[batch, channels * elements of a window, windows] becomes images: what windows share is added up."""
+    """Adds windows up to images where they overlap; its input is [batch, channels * elements of a window, windows]."""
 
     name = "fold"
     arguments = ("input",)
@@ -377,9 +392,9 @@ class Fold(IntegerOperator[SpreadAttrs]):
 
 @register
 class MaxPositions(IntegerOperator[SpreadAttrs]):
-    """The maximum of each window, and where in the whole tensor it lies; the first of equal ones.
+    """Finds the maximum of each window and where in the whole tensor it lies, the first of equal ones.
 
-    A window with nothing in it gives 0 and -1.
+    A window wholly outside the image gives 0 and -1.
     """
 
     name = "max_positions"

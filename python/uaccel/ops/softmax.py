@@ -1,4 +1,7 @@
-"""Softmax and its logarithm, in the ways to round that models ask for."""
+"""Defines softmax and its logarithm: as TFLite computes them for 8 and 16 bits, and rounded once for other models.
+
+All begin with the differences to a row's largest element, so that no exponential exceeds one.
+"""
 
 from __future__ import annotations
 
@@ -36,11 +39,13 @@ from uaccel.ops.operator import (
 )
 from uaccel.tvm_api import te, tirx
 
-# The steps that softmax and its logarithm share, as TE tensors: one value a row, one a stage.
+# The steps that softmax and its logarithm share, as TE tensors with one value a row or element.
 #
-# Each step is a stage of its own, since an expression would be copied into each of its uses.
+# Each step is a TE stage of its own, since an expression would be copied into each of its uses.
 
-SUM_BITS = 12  # integer bits of the sum of exponentials
+# Integer bits of the sum of exponentials. Each is one at most and has 31 - 12 = 19 bits after the point in the sum, so
+# fewer than 2**12 elements keep a row's sum below 2**31 for certain.
+SUM_BITS = 12
 LOWEST, HIGHEST = -(1 << 31), (1 << 31) - 1
 
 
@@ -48,7 +53,7 @@ A = TypeVar("A", bound=Attributes)
 
 
 class OfRows(IntegerOperator[A]):
-    """An operator on rows of int8, along the last axis, with a table of exponentials for all differences in a row."""
+    """Works on rows of int8, along the last axis, with a table of exponentials for all differences in a row."""
 
     hides_differences = True
     arguments = ("input", "exponentials")
@@ -68,7 +73,7 @@ def row_parameters(data: TensorInfo, table: Array) -> dict[str, int]:
 
 
 def used_part(table: NDArray[np.int32]) -> NDArray[np.int32]:
-    """The exponentials up to the last that counts: what a kernel needs to hold."""
+    """The exponentials up to the last that is not zero; kernels take those behind for zero."""
     return table[: 1 + np.flatnonzero(table)[-1]]
 
 
@@ -81,7 +86,7 @@ def differences(data: Any) -> Any:
 
 
 def exponential_sums(difference: Any, table: Any) -> Any:
-    """Each row's sum, 19 bits after the point."""
+    """Each row's sum of exponentials, 19 bits after the point."""
     k = te.reduce_axis((0, int(difference.shape[-1])), name="k")
 
     def total(*row: Any) -> Any:
@@ -92,7 +97,7 @@ def exponential_sums(difference: Any, table: Any) -> Any:
 
 
 def leading_zeros(value: Any) -> Any:
-    """Of a 32-bit number held in 64 bits."""
+    """The leading zeros of a 32-bit number that is held in 64 bits: how many powers 2**0 to 2**31 are larger."""
     return sum(
         (tirx.Select(value < const(1 << bit), const(1), const(0)) for bit in range(1, 32)),
         start=tirx.Select(value < const(1), const(1), const(0)),
@@ -100,12 +105,16 @@ def leading_zeros(value: Any) -> Any:
 
 
 def shift_left(value: Any, bits: int) -> Any:
-    """Saturated to 32 bits."""
+    """Shifts left and saturates to 32 bits."""
     return exact.clamp(value << const(bits), LOWEST, HIGHEST)
 
 
 def reciprocal_of(normal: Any) -> Any:
-    """2**62 / x for x from 2**31 to 2**32: three steps of Newton's division."""
+    """2**62 / x for x from 2**31 to 2**32: three steps of Newton's division.
+
+    ``_reciprocal_of_one_plus`` in ``fixedpoint`` explains them. The estimate, 2**32 / x with 29 bits after the point,
+    becomes 2**62 / x by one more bit.
+    """
     shape = normal.shape
     half = te.compute(shape, lambda *row: normal(*row) >> const(1), name="half")
 
@@ -120,6 +129,8 @@ def reciprocal_of(normal: Any) -> Any:
 
 
 def _newton_step(half: Any, estimate: Any, step: int) -> Any:
+    """estimate + estimate * (1 - half * estimate), 29 bits after the point."""
+
     def element(*row: Any) -> Any:
         error = const(1 << 29) - high_mul(half(*row), estimate(*row))
         return estimate(*row) + shift_left(high_mul(estimate(*row), error), 2)
@@ -141,10 +152,12 @@ class SoftmaxAttrs(Attributes):
 
 @register
 class Softmax(OfRows[SoftmaxAttrs]):
-    """Softmax of int8 along the last axis; the output covers 0..1 with the whole range of int8 or int16.
+    """Computes softmax of int8 along the last axis; the output covers 0..1 with the whole range of int8 or int16.
 
     ``exponentials[d]`` is exp(-d * beta * input scale) * 2**31 as the reference computes it in fixed point: there
-    are only 256 differences to the largest element of a row.
+    are only 256 differences to the largest element of a row. The sum, normalised to 2**31..2**32 by ``headroom`` bits,
+    is 2**(12 - headroom) times a number from one to two, whose inverse ``scale`` has 31 bits after the point. So a
+    share is shifted right by 12 - headroom for that power of two, and by 31 - bits to the output's bits.
     """
 
     name = "softmax"
@@ -172,7 +185,7 @@ class Softmax(OfRows[SoftmaxAttrs]):
         return te.compute(data.shape, output, name="softmax")
 
     def kernels(self, site: Site[SoftmaxAttrs]) -> Sequence[Kernel]:
-        """A table instead of fixed-point exponentials at run time.
+        """Looks exponentials up in a table instead of computing them in fixed point at run time.
 
         It takes at most 1 KB of flash and usually half of it; the code that it replaces takes as much and would
         run a dozen 64-bit multiplications for every element, twice.
@@ -185,7 +198,7 @@ class Softmax(OfRows[SoftmaxAttrs]):
         return [portable(function, "uaccel_softmax", parameters, arguments, inplace=inplace)]
 
 
-# Softmax along the last axis of 16-bit activations.
+# Softmax along the last axis of 16-bit activations, by two interpolated tables as in the reference.
 
 
 @dataclass(frozen=True)
@@ -197,7 +210,7 @@ class Softmax16Attrs(Attributes):
 
 
 def interpolated(table: Any, value: Any) -> Any:
-    """A table of 513 points read at a 16-bit value: 9 bits choose the segment, 7 the place in it."""
+    """Reads a table of 513 points at a 16-bit value: 9 bits choose the segment, 7 the place in it."""
     index = const(256, "int32") + (value >> const(7, "int32"))
     base = exact.i32(table(index))
     slope = exact.i32(table(index + const(1, "int32"))) - base
@@ -207,7 +220,7 @@ def interpolated(table: Any, value: Any) -> Any:
 
 @register
 class Softmax16(IntegerOperator[Softmax16Attrs]):
-    """Softmax of int16 along the last axis; 0..32767 stands for 0..1. Both tables hold 513 points."""
+    """Computes softmax of int16 along the last axis; 0..32767 stands for 0..1. Both tables hold 513 points."""
 
     name = "softmax16"
     hides_differences = True
@@ -237,7 +250,10 @@ class Softmax16(IntegerOperator[Softmax16Attrs]):
         headroom = te.compute(rows, lambda *row: leading_zeros(sums(*row)), name="headroom")
 
         def reciprocal(*row: Any) -> Any:
-            """1 / (1 + x) for the x in 0..1 that the sum's bits below its leading one make."""
+            """1 / (1 + x) for the x in 0..1 that the sum's bits below its leading one make.
+
+            The fraction is x plus one, with 16 bits after the point. Less 2**16 + 2**15, the table's index is centred.
+            """
             fraction = ((sums(*row) << (headroom(*row) - const(1))) + const(1 << 13)) >> const(14)
             centred = exact.clamp(fraction - const((1 << 15) + (1 << 16)), -32768, 32767)
             return exact.i64(interpolated(reciprocal_table, exact.i32(centred)))
@@ -266,11 +282,15 @@ class Softmax16(IntegerOperator[Softmax16Attrs]):
 
 
 # Softmax along the last axis whose real result is rounded once, half to even.
+#
+# No product leaves 63 bits. The largest element contributes exp(0) = 2**30, so a row's sum, shifted to 31 bits, lies in
+# 2**30..2**31. The dividend ``inverse * 2**31`` has 62 bits, so the quotient is below 2**32 and keeps 30 bits or more.
+# An exponential of at most 2**30 times that is below 2**62.
 
 ENTRIES = 256
 EXPONENTIAL_BITS = 30  # after the point; the largest is one
-RECIPROCAL_BITS = 31
-INVERSE_BITS = 31
+RECIPROCAL_BITS = 31  # by which the dividend is raised
+INVERSE_BITS = 31  # of 1 / output scale
 
 
 @dataclass(frozen=True)
@@ -285,11 +305,11 @@ class SoftmaxOnceAttrs(Attributes):
 
 @register
 class SoftmaxOnce(OfRows[SoftmaxOnceAttrs]):
-    """Softmax along the last axis; ``exponentials[d]`` is exp(-d * input scale) * 2**30, rounded.
+    """Computes softmax along the last axis; ``exponentials[d]`` is exp(-d * input scale) * 2**30, rounded.
 
-    Of int16 those of 256 * d come first, and behind them those of d.
+    For int16 a difference is 256 * upper + lower: the table begins with the exponentials of 256 * d, those of d follow.
 
-    The sum of a row is exact. One division a row gives its reciprocal, with 30 bits and more.
+    The sum of a row's exponentials is exact. One division a row gives its reciprocal, with 30 bits and more.
     """
 
     name = "softmax_once"
@@ -320,6 +340,7 @@ class SoftmaxOnce(OfRows[SoftmaxOnceAttrs]):
             shift = const(RECIPROCAL_BITS + attrs.shift) + excess(*index[:-1])
             share = exponential(*index) * reciprocals(*index[:-1])
             shortest = tirx.min(shift, const(LONGEST_SHIFT))
+            # A share is below 2**62: with a longer shift it is below one half, which is zero.
             rounded = tirx.Select(shift > shortest, const(0), exact.round_half_even(share, shortest))
             return exact.finish(rounded, attrs.output_zero_point, low, high, attrs.output_dtype)
 
@@ -341,6 +362,8 @@ class SoftmaxOnce(OfRows[SoftmaxOnceAttrs]):
 
 
 def _exponentials(difference: Any, table: Any, *, wide: bool) -> Any:
+    """Each exponential, 30 bits after the point; ``wide``: the rounded product of those of the upper and lower byte."""
+
     def element(*index: Any) -> Any:
         distance = difference(*index)
         if not wide:
@@ -352,7 +375,7 @@ def _exponentials(difference: Any, table: Any, *, wide: bool) -> Any:
 
 
 def _excess(total: Any) -> Any:
-    """By how many bits a sum is longer than 31; the largest exponential alone has that many."""
+    """How many bits a sum is longer than 31; the largest exponential alone, 2**30, has that many."""
     longer = (tirx.Select(total >= const(1 << bits), const(1), const(0)) for bits in range(31, LONGEST_SHIFT))
     return sum(longer, start=const(0))
 
@@ -369,10 +392,12 @@ def softmax_once_operands(
     return SoftmaxOnceAttrs(inverse.multipliers[0], inverse.shift, wanted.zero_point, output_dtype), table
 
 
-# The exponentials and reciprocals that the softmax kernels look up, computed as the reference computes them.
+# The tables that the softmax kernels read, computed as the reference computes the values at run time.
 
 DIFF_BITS = 26  # differences are scaled to 5 integer and 26 fraction bits
-NEGLIGIBLE = 1 << 11  # an exponential below 2**-20 rounds to zero in the sum and in every output
+# An exponential below 2**11 / 2**31 = 2**-20 is less than half a unit of the sum, whose last bit is 2**-19, and of an
+# output, whose last bit is 2**-16 at least. So it rounds to zero in both, and zero may stand in the table.
+NEGLIGIBLE = 1 << 11
 
 LOOKUP_STEPS = 512
 
@@ -380,7 +405,7 @@ Float32s = NDArray[np.float32]
 
 
 def input_radius(shift: int) -> int:
-    """Larger differences than this do not fit the scaled format; their exponential counts as zero."""
+    """The largest difference that fits the scaled format; the exponentials of larger ones count as zero."""
     return (31 << DIFF_BITS) >> shift
 
 
@@ -404,7 +429,11 @@ def reciprocal_lookup() -> NDArray[np.int16]:
 
 
 def _lookup(function: Callable[[Float32s], Float32s], low: float, high: float) -> NDArray[np.int16]:
-    """Points so placed that linear interpolation errs least at the middle; single precision, as the reference."""
+    """513 points of a function, in units of 2**-15, in the single precision of the reference.
+
+    At the middle of a segment the straight line misses the function. Each point is moved by half of that error, which
+    divides it between the middle and the ends.
+    """
     half, scale = np.float32(0.5), np.float32(65536) / np.float32(2)
     step = (np.float32(high) - np.float32(low)) / np.float32(LOOKUP_STEPS)
     start = np.float32(low) + np.arange(LOOKUP_STEPS, dtype=np.float32) * step
@@ -418,15 +447,17 @@ def _lookup(function: Callable[[Float32s], Float32s], low: float, high: float) -
 
 
 def _rounded(value: Float32s) -> Float32s:
-    """Halves away from zero."""
+    """Rounds halves away from zero."""
     return np.asarray(np.trunc(value + np.copysign(np.float32(0.5), value)), np.float32)
 
 
-# Logarithm of softmax along the last axis of 8-bit activations.
+# Logarithm of softmax along the last axis of 8-bit activations, as the reference computes it.
 
-LN_2 = 1488522236  # * 2**31, as are the next five
-ROOT_HALF = 1518500250
-CENTRE = 1805811301  # 2**-0.25, in the middle of the interval that the series serves
+# All of these are in units of 2**-31.
+LN_2 = 1488522236
+ROOT_HALF = 1518500250  # 2**-0.5
+CENTRE = 1805811301  # 2**-0.25, the geometric middle of 2**-0.5..1, where the fraction of polynomials serves
+# The reference's coefficients of that fraction: of the cube above, of the square, the constant and the offset below.
 NUMERATOR, DENOMINATOR = 117049297, 127690142
 CONSTANT, LINEAR = 1057819769, 638450708
 
@@ -441,7 +472,7 @@ class LogSoftmaxAttrs(Attributes):
 
 @register
 class LogSoftmax(OfRows[LogSoftmaxAttrs]):
-    """ln(softmax) of int8; the output's -128..127 stand for about -16..0. The table is softmax's."""
+    """Computes ln(softmax) of int8; the output's -128..127 stand for about -16..0. The table is softmax's."""
 
     name = "log_softmax"
 
@@ -476,9 +507,13 @@ def _radius(attrs: LogSoftmaxAttrs) -> int:
 
 
 def _logarithm(sums: Any) -> Any:
-    """ln(x) for sums x of 1 and more, 19 bits after the point; 26 bits after the point.
+    """ln(x) with 26 bits after the point, for sums x of 1 and more with 19.
 
-    x = r * 2**z with r near 2**-0.25; ln(r) is a fraction of two polynomials in r - 2**-0.25.
+    x = r / 2**-0.25 * 2**z with r in 2**-0.5..1, so ln(x) = z * ln(2) + ln(r / 2**-0.25). The last term is a fraction
+    of two polynomials in q = 2 * (r - 2**-0.25). Two candidates for r differ by the factor 2**0.5: ``up`` is x shifted
+    until x * 2**-0.5 lies in 1/2..1, ``down`` is x shifted until it lies there itself, times 2**0.5. The smaller is
+    below one and belongs to the larger z. z has a quarter behind the point, of 25 bits there, so the quarter is 2**23.
+    The numerator is shifted by 6 to have 25, too: one bit of headroom, which the last shift gives up.
     """
     shape = sums.shape
     zeros = te.compute(shape, lambda *row: leading_zeros(sums(*row)), name="zeros")

@@ -1,4 +1,8 @@
-"""How tensors lie: the order of axes, four-bit weights, how far writes lag behind reads."""
+"""Computes how tensors lie in memory: the order of axes, overwrite distances, weights of four bits.
+
+An overwrite distance says how many bytes before an input its output must begin, so that a kernel may write the one
+over the other: its writes then never reach what it has still to read.
+"""
 
 from __future__ import annotations
 
@@ -36,12 +40,15 @@ def inverse(layout: Sequence[int]) -> Layout:
 
 
 def bytes_order(shape: Sequence[int], layout: Layout) -> Layout:
-    """Layouts that agree in this hold the same bytes: axes of one element may lie anywhere."""
+    """The axes of more than one element in their order: layouts that agree in it hold the same bytes."""
     return tuple(axis for axis in layout if shape[axis] != 1)
 
 
 def reshape_groups(before: Sequence[int], after: Sequence[int]) -> list[tuple[Layout, Layout]]:
-    """The axes that a reshape keeps, splits or joins: neighbours with as many elements as those that come of them."""
+    """Groups of neighbouring axes before and after a reshape, each with as many elements as its counterpart.
+
+    A reshape keeps, splits or joins the axes of a group. Groups end where products of leading extents agree.
+    """
     olds, news = (list(itertools.accumulate(extents, operator.mul)) for extents in (before, after))
     cuts = sorted(set(olds) & set(news))
 
@@ -52,16 +59,16 @@ def reshape_groups(before: Sequence[int], after: Sequence[int]) -> list[tuple[La
 
 
 def layout_name(layout: Layout) -> str:
-    """Of a tensor that models call NCHW; any other by the numbers of its axes."""
+    """The name of a layout of an NCHW tensor; any other is named by the numbers of its axes."""
     return _NAMES.get(layout, "axes" + "".join(map(str, layout)))
 
 
-# How far behind its reading a kernel writes: what ``Kernel.behind`` states, from the order of its loops.
+# Overwrite distances: what ``Kernel.behind`` states, from the order of a kernel's loops.
 #
-# A kernel that goes through its output from the first byte to the last reads its input upwards, too, but for what
-# windows
-# have in common. Before it writes an output's end it has read some of the input for the last time: all below the first
-# byte of the windows that follow. The output may lie over that.
+# A kernel that writes its output upwards reads its input upwards, too, but for what windows have in common. Whenever it
+# has written up to some byte, all of the input below the first byte of the windows that follow was read for the last
+# time. The output may lie over that part and no more. So if the output begins ``distance`` bytes before the input, then
+# written - distance <= that first byte must hold after every write: the distance is the largest difference of the two.
 
 
 def windows_behind(
@@ -76,12 +83,17 @@ def windows_behind(
     back: bool = False,
     alone: bool = False,
 ) -> int:
-    """Bytes for a kernel that takes ``together`` output pixels of an image at a time, row by row, all their channels.
+    """The distance of a kernel that computes ``together`` output pixels of an image at a time, row by row.
 
-    ``copied``: it has read the windows of those before it writes any of them. ``run``: it begins anew after so many
-    pixels, of which an image is a multiple. ``back``: the last of an image are as many as the others, so that some are
-    computed again. ``alone``: of the last of an image, fewer than ``together``, each is computed by itself.
-    Tensors are NHWC; ``padding`` begins with the rows above and the columns before the input.
+    It writes all their channels. ``copied``: it reads the windows of these pixels before it writes any of them.
+    ``run``: groups begin anew after so many pixels, of which an image is a multiple. ``back``: the last group of a run
+    is moved back to be as large as the others, so that some pixels are computed again. ``alone``: the pixels of a last
+    group that is smaller than ``together`` are computed one by one. Tensors are NHWC; ``padding`` begins with the rows
+    above and the columns before the input.
+
+    ``first`` has the input pixel where each output pixel's window begins, cut to the image. Windows of a lower row may
+    begin before those of the row above end, so ``needed[i]`` is the least of ``first`` from output pixel i on: what
+    lies below it is not read again. While a group is written, its own windows are still needed unless they are copied.
     """
     (batch, in_height, in_width, in_channels), (_, height, width, channels) = data.shape, output.shape
     pixels, in_pixels = height * width, in_height * in_width
@@ -107,8 +119,11 @@ def windows_behind(
 def pairs_of_rows_behind(
     data: TensorInfo, output: TensorInfo, strides: Sequence[int], padding: Sequence[int], chunk: int
 ) -> int:
-    """The same for a kernel that takes two rows of the output at a time, ``chunk`` pixels of each: it has read their
-    windows before it writes any of them. The last row may be alone."""
+    """The same for a kernel that computes two rows of the output at a time, ``chunk`` pixels of each.
+
+    It reads the windows of both chunks before it writes any of them. The last row may be alone. What is written ends in
+    the lower row, and what is still needed begins at the next pair of chunks, hence ``needed[1:]``.
+    """
     (batch, in_height, in_width, in_channels), (_, height, width, channels) = data.shape, output.shape
     upper, starts = np.arange(0, height, 2), np.arange(0, width, chunk)
     tops = np.clip(upper * strides[0] - padding[0], 0, in_height)[:, np.newaxis]
@@ -125,7 +140,7 @@ def pairs_of_rows_behind(
 def row_overwrite_distance(
     rows: int, data: TensorInfo, output: TensorInfo, together: int = 1, *, run: int = 0, copied: bool = False
 ) -> int:
-    """The same for so many rows, or pixels, of which each gives one of the output."""
+    """The distance where each of so many rows, or pixels, of the input gives one of the output."""
     shapes = [replace(info, shape=(1, 1, rows, info.elements // rows)) for info in (data, output)]
     return windows_behind(shapes[0], shapes[1], (1, 1), (0, 0), together, run=run, copied=copied)
 
@@ -133,7 +148,7 @@ def row_overwrite_distance(
 def overwrite_distance(
     site: Site[Any], together: int = 1, *, run: int = 0, copied: bool = False, alone: bool = False
 ) -> dict[int, int]:
-    """The same for a layer with windows, or of rows, on its first input."""
+    """The distance of a layer with windows, or of one on rows, for its first input, as ``Kernel.behind`` has it."""
     data = site.operands[0].info
     if len(data.shape) == 2:
         return {0: row_overwrite_distance(data.shape[0], data, site.output, together, run=run, copied=copied)}
@@ -144,25 +159,25 @@ def overwrite_distance(
 
 # Weights of four bits, as the portable kernels read them: ``firmware/kernels/portable/uaccel_int4.h``.
 #
-# In a module they are int8 like any others. The attribute ``weight_bits`` of the operators with weights says that four
-# bits hold each of them, as the model file does.
+# In a Relax module they are int8 like any others. The attribute ``weight_bits`` of an operator says that four bits hold
+# each of its weights, as in the model file.
 
 HEADER: Final = "uaccel_int4.h"
 
 
 def is_int4(site: Site[Any]) -> bool:
-    """Whether its weights are worth packing: four bits hold each, and there are kernels for its type."""
+    """Whether a layer's weights can be packed: four bits hold each, and there are kernels for its type."""
     return getattr(site.attrs, "weight_bits", 8) == 4 and site.output.dtype == "int8"
 
 
 def nibbles(rows: Array) -> NDArray[np.uint8]:
-    """Each row from a byte of its own on, the first weight of two in the low half."""
+    """Packs two weights in a byte, the first in its low half; each row begins with a byte of its own."""
     low = np.pad(rows, [(0, 0), (0, rows.shape[1] % 2)]).astype(np.uint8) & 15
     return np.ascontiguousarray(low[:, 0::2] | low[:, 1::2] << 4)
 
 
 def pack_int4(kernel: Kernel, rows: Array) -> Kernel:
-    """A portable kernel, with weights in half the bytes: ``rows`` are what it reads one after the other."""
+    """The variant of a portable kernel with weights in half the bytes; ``rows`` are the weights in reading order."""
     (call,) = kernel.calls
     weights, function = Constant("weights", nibbles(rows)), call.function.replace("_s8", "_int4_s8")
     arguments = tuple(

@@ -1,4 +1,7 @@
-"""SVDF, of integers and of floats."""
+"""Defines SVDF, a layer of streaming networks, of integers and of floats.
+
+Each filter computes one feature of a frame; a second filter weighs the features of the last frames, which are state.
+"""
 
 from __future__ import annotations
 
@@ -27,12 +30,12 @@ from uaccel.ops.operator import (
 )
 from uaccel.tvm_api import te, tirx
 
-# SVDF, a layer of a streaming network: features of one frame, and a filter over those of the last frames.
+# SVDF of integers, as TFLite's reference computes it.
 
 
 @dataclass(frozen=True)
 class SvdfAttrs(Attributes):
-    """``feature_...``: from a frame's sum of products to what is remembered of it; ``rank`` filters make a unit."""
+    """``feature_...`` scales a frame's sum of products to the feature that is kept; ``rank`` filters make a unit."""
 
     rank: int
     input_zero_point: int
@@ -46,8 +49,8 @@ class SvdfAttrs(Attributes):
 
 @register
 class Svdf(IntegerOperator[SvdfAttrs]):
-    """Input [batch, depth], state [batch, filters * memory], the newest feature of a filter last; its second result is
-    the state afterwards."""
+    """Filters input [batch, depth] with state [batch, filters * memory], which has the newest feature of a filter last;
+    its second result is the state afterwards."""
 
     name = "svdf"
     arguments = ("input", "state", "feature_weights", "time_weights", "bias")
@@ -139,7 +142,7 @@ class Svdf(IntegerOperator[SvdfAttrs]):
 
 
 def _folded(bias: Array, weights: Array, zero_point: int) -> NDArray[np.int32]:
-    """The bias with what the zero point takes from every sum, wrapped as the sums are."""
+    """The bias less zero_point * sum(weights of the row), so that kernels skip the zero point; it wraps as sums do."""
     wide = bias.astype(np.int64) - zero_point * weights.astype(np.int64).sum(axis=1)
     return np.asarray(wide, np.int64).astype(np.int32)
 
@@ -149,7 +152,7 @@ def _folded(bias: Array, weights: Array, zero_point: int) -> NDArray[np.int32]:
 
 @dataclass(frozen=True)
 class SvdfFloatAttrs(Attributes):
-    """``rank`` filters make a unit; ``relu`` is 1 where negative results become zero."""
+    """``rank`` filters make a unit, and with ``relu`` 1 negative results become zero."""
 
     rank: int
     relu: int
@@ -157,7 +160,7 @@ class SvdfFloatAttrs(Attributes):
 
 @register
 class SvdfFloat(IntegerOperator[SvdfFloatAttrs]):
-    """As ``svdf``: the newest feature of a filter lies last, and the second result is the state afterwards."""
+    """Does as ``svdf``: the newest feature of a filter lies last, and the second result is the state afterwards."""
 
     name = "svdf_float"
     arguments = ("input", "state", "feature_weights", "time_weights", "bias")

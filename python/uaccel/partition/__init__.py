@@ -1,4 +1,4 @@
-"""Who computes what: accelerators claim, the user's wishes and costs decide, claims become regions of the module."""
+"""Decides who computes what: accelerators claim, constraints and costs decide, claims become regions of the module."""
 
 from uaccel.partition.claims import Subgraph, Wishes, read_wishes
 from uaccel.partition.partition import (

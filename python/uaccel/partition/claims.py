@@ -1,4 +1,4 @@
-"""Which engine could compute an operator, and which does."""
+"""Finds what each accelerator could compute of a model (claims), and takes claims by constraints or cost."""
 
 from __future__ import annotations
 
@@ -28,16 +28,16 @@ from uaccel.tvm_api import (
 from uaccel.util.files import parse_toml
 from uaccel.util.text import CPU, did_you_mean
 
-# The main function of a module as a graph of its bindings: who uses what.
+# The graph of ``main``: which binding uses which.
 
 RESULT = -1  # Stands for the function's result among the users of a binding.
 
 
 @dataclass(frozen=True)
 class BindingGraph:
-    """``uses[i]``: the bindings that binding i reads. ``users[i]``: those that read it, ``RESULT`` among them.
+    """Holds, for binding i, the bindings that it reads in ``uses[i]`` and those that read it in ``users[i]``.
 
-    ``names``: what layers are called, by the name of their binding.
+    ``RESULT`` among the users is the function's result. ``names``: what layers are called, by their binding's name.
     """
 
     parameters: Sequence[Any]
@@ -48,25 +48,25 @@ class BindingGraph:
     names: Mapping[str, str]
 
     def name(self, index: int) -> str:
-        """Of the layer; what is no layer has its binding's."""
+        """Returns the layer's name; what is no layer has its binding's."""
         binding = str(self.bindings[index][0].name)
         return self.names.get(binding, binding)
 
     def is_operator(self, index: int) -> bool:
-        """A call of an operator; not a tuple or a field of one, which are no work."""
+        """Says whether a binding calls an operator; a tuple or a field of one is no work."""
         return is_operator_call(self.bindings[index][1])
 
     def operators(self, members: Iterable[int]) -> list[int]:
-        """Those of the members that are work, in order."""
+        """Lists the members that call operators, in order."""
         return [index for index in sorted(members) if self.is_operator(index)]
 
     def region_name(self, members: Iterable[int]) -> str:
-        """The name of the layer that these become together."""
+        """Returns the name of the layer that these become together."""
         first, *_, last = (self.name(index) for index in self.operators(members) * 2)
         return first if first == last else f"{first}_to_{last}"
 
     def boundary(self, members: Iterable[int]) -> tuple[list[Any], list[Any]]:
-        """The variables that members read from outside, and those of their own that are read outside."""
+        """Returns the variables that members read from outside, and those of their own that are read outside."""
         inside = set(members)
         bound = {self.bindings[index][0] for index in inside}
         read = [var for index in sorted(inside) for var in variables(self.bindings[index][1])]
@@ -74,7 +74,7 @@ class BindingGraph:
         return inputs, [self.bindings[index][0] for index in sorted(inside) if not self.users[index] <= inside]
 
     def closed(self, members: Iterable[int]) -> frozenset[int]:
-        """The members with the fields that are taken of their tuples: those go where the tuple goes."""
+        """Adds the fields that are taken of the members' tuples: they go where the tuple goes."""
         found = set(members)
         for index, (_, expr) in enumerate(self.bindings):
             if is_tuple_get_item(expr) and self.uses[index] <= found and self.uses[index]:
@@ -83,7 +83,7 @@ class BindingGraph:
 
 
 def graph_of(module: Any, names: Mapping[str, str]) -> BindingGraph:
-    """Of ``main``."""
+    """Makes the graph of ``main``."""
     parameters, bindings = main_bindings(module)
     position = {var: index for index, (var, _) in enumerate(bindings)}
     uses = [frozenset(position[var] for var in variables(expr) if var in position) for _, expr in bindings]
@@ -98,12 +98,12 @@ def graph_of(module: Any, names: Mapping[str, str]) -> BindingGraph:
     return BindingGraph(parameters, bindings, result, uses, [frozenset(users[i]) for i in range(len(bindings))], names)
 
 
-# What each accelerator could compute of a model, and what not, for which reason.
+# Claims: what each accelerator could compute of a model, and why not the rest.
 
 
 @dataclass(frozen=True)
 class Rejection:
-    """Why an accelerator does not compute a layer; ``operation`` is empty where none of its patterns fits."""
+    """States why an accelerator does not compute a layer; ``operation`` is empty where none of its patterns fits."""
 
     accelerator: str
     operation: str
@@ -112,7 +112,7 @@ class Rejection:
 
 @dataclass(frozen=True, eq=False)
 class Claim:
-    """An accelerator can compute these bindings together; ``root`` gives their result."""
+    """States that an accelerator can compute these bindings together; ``root`` gives their result."""
 
     accelerator: Accelerator
     operation: Operation
@@ -124,7 +124,7 @@ class Claim:
 
 @dataclass(frozen=True)
 class Claims:
-    """All of a model; ``rejections`` by binding."""
+    """Holds all claims on a model; ``rejections`` by binding."""
 
     accelerators: Sequence[Accelerator]
     found: Sequence[Claim]
@@ -132,7 +132,7 @@ class Claims:
 
 
 def find_claims(graph: BindingGraph, accelerators: Sequence[Accelerator]) -> Claims:
-    """Ask every operation of every accelerator about every operator call."""
+    """Asks every operation of every accelerator about every operator call; claims may overlap."""
     found: list[Claim] = []
     rejections: dict[int, list[Rejection]] = {}
     bound = dict(graph.bindings)
@@ -180,7 +180,7 @@ def _ask(
 
 
 def _other_rounding(operation: Operation, region: Region) -> str | None:
-    """What the accelerator need not know of: models that round in another way than its output stage."""
+    """Returns a reason to decline where a model rounds in another way than the operation says its output stage does."""
     wanted = [rounding_of(call.attrs) for call in region.calls]
     return next((_MEANT[rounding] for rounding in wanted if rounding not in operation.roundings), None)
 
@@ -192,7 +192,7 @@ _MEANT = {
 
 
 def _checked(accelerator: Accelerator, operation: Operation, region: Region) -> str | None:
-    """The accelerator's own word."""
+    """Asks the operation's own check, for a reason to decline or None."""
     what = f"check of operation '{operation.name}'"
     with vendors(accelerator.folder, f"{what}, asked about {region.root},"):
         reason: Any = operation.check(region)
@@ -204,7 +204,7 @@ def _checked(accelerator: Accelerator, operation: Operation, region: Region) -> 
 
 
 def _cost(accelerator: Accelerator, operation: Operation, region: Region) -> float | None:
-    """In cycles, None where the accelerator states none."""
+    """Asks the operation's cost in cycles; None where it states none."""
     if operation.cost is None:
         return None
     what = f"cost of operation '{operation.name}'"
@@ -218,7 +218,7 @@ def _cost(accelerator: Accelerator, operation: Operation, region: Region) -> flo
 
 
 def _used_elsewhere(graph: BindingGraph, members: frozenset[int], root: int) -> str:
-    """What is inside of a match must not be wanted outside: nobody would compute it."""
+    """Returns a reason to decline where the inside of a match is used outside it: nothing would compute it there."""
     for index in sorted(members - {root}):
         outside = graph.users[index] - members
         if outside and root not in graph.uses[index]:
@@ -227,27 +227,25 @@ def _used_elsewhere(graph: BindingGraph, members: frozenset[int], root: int) -> 
 
 
 def _worker(graph: BindingGraph, user: int) -> str:
-    """The layer that a user of a tensor stands for: what is no work only hands it on."""
+    """Names the layer that a user of a tensor stands for; tuples only hand it on."""
     while user != RESULT and not graph.is_operator(user) and graph.users[user]:
         user = min(graph.users[user])
     return "the model's output" if user == RESULT else graph.name(user)
 
 
-# A rough idea of what a layer costs on the CPU, for choosing between engines and for the report.
+# A rough estimate of what a layer costs on the CPU, for choosing between engines and for the report.
 
 CYCLES_PER_MAC: Final = 3.0
-CYCLES_PER_BYTE: Final = 1.0  # Of the operands that change and the result: loading, requantising, storing.
+CYCLES_PER_BYTE: Final = 1.0  # For each byte of the non-constant operands and the result: load, requantise, store.
 
 
 def cpu_cycles(call: OpCall) -> float:
-    """Of a small microcontroller with portable kernels; wrong by a factor of two either way."""
+    """Estimates cycles of a small microcontroller with portable kernels; wrong by a factor of two either way."""
     moved = sum(operand.info.size for operand in call.operands if operand.constant is None)
     return call.macs * CYCLES_PER_MAC + (moved + sum(info.size for info in call.outputs)) * CYCLES_PER_BYTE
 
 
-# What the user wants of the partition: layers pinned to an engine or kept from one, and how to choose between claims.
-#
-# A file of wishes::
+# The user's constraints: layers pinned to an engine or kept from one, how to choose between claims. A file of them::
 #
 #     choose = "cost"                # or "preference": the accelerators in the order in which they are named
 #     [pin]
@@ -265,7 +263,7 @@ CHOICES: Final = ("preference", "cost")
 
 @dataclass(frozen=True)
 class Subgraph:
-    """All layers on the ways from one layer to another."""
+    """Pins all layers on the paths from one layer to another to an engine."""
 
     first: str
     last: str
@@ -274,9 +272,9 @@ class Subgraph:
 
 @dataclass(frozen=True)
 class Wishes:
-    """``pins`` and ``forbidden``: (layer or pattern of names, engine).
+    """Holds the user's constraints; ``pins`` and ``forbidden`` are pairs (layer or pattern of names, engine).
 
-    ``cuts``: layers after which a region ends, so that a wrong region is searched by halves.
+    ``cuts``: layers after which a region ends, so that a wrong region can be bisected.
     """
 
     choose: str = "preference"
@@ -286,7 +284,7 @@ class Wishes:
     cuts: tuple[str, ...] = ()
 
     def and_also(self, choose: str, pins: Iterable[str], forbidden: Iterable[str]) -> Wishes:
-        """With those of the command line, ``LAYER=ENGINE`` each, which come last and so win."""
+        """Adds those of the command line, ``LAYER=ENGINE`` each, which come last and so win."""
         return replace(
             self,
             choose=choose or self.choose,
@@ -303,7 +301,7 @@ def _pair(text: str, option: str) -> tuple[str, str]:
 
 
 def read_wishes(path: Path) -> Wishes:
-    """From a file, checked key by key."""
+    """Reads a file of constraints, checked key by key."""
     try:
         table = parse_toml(path.read_bytes().decode())
     except OSError as error:
@@ -353,7 +351,7 @@ def _subgraph(path: Path, entry: Any) -> Subgraph:
 
 
 def matching(name_or_pattern: str, names: Sequence[str], what: str) -> list[str]:
-    """The layers that a wish is about; it must be about one at least. A name in full is that layer's alone."""
+    """Returns the layers that a name or pattern fits, one at least. A name in full means that layer alone."""
     if name_or_pattern in names:
         return [name_or_pattern]
     found = [name for name in names if fnmatchcase(name, name_or_pattern)]
@@ -365,12 +363,12 @@ def matching(name_or_pattern: str, names: Sequence[str], what: str) -> list[str]
     return found
 
 
-# Which claims are taken: by the user's wishes first, then by preference or by cost.
+# The choice: claims are taken greedily, those that pins need first, then in order of preference or saving.
 
 
 @dataclass(frozen=True)
 class Constraints:
-    """By binding: the engine that it is pinned to, and those that it must not run on."""
+    """Holds, by binding, the engine that it is pinned to, and those that it must not run on."""
 
     pinned: Mapping[int, str]
     forbidden: Mapping[int, frozenset[str]]
@@ -384,7 +382,7 @@ class Constraints:
 
 
 def constraints_of(graph: BindingGraph, accelerators: Sequence[Accelerator], wishes: Wishes) -> Constraints:
-    """The wishes, layer by layer; one that is about no layer or no engine is an error."""
+    """Resolves the user's constraints to bindings; one that is about no layer or no engine is an error."""
     layers = {graph.name(i): i for i in range(len(graph.bindings)) if graph.is_operator(i)}
     engines = [CPU, *(accelerator.name for accelerator in accelerators)]
     pinned: dict[int, str] = {}
@@ -413,7 +411,8 @@ def _require_engine(engine: str, engines: Sequence[str], what: str) -> None:
 
 
 def _between(graph: BindingGraph, layers: Mapping[str, int], subgraph: Subgraph) -> set[int]:
-    """All bindings on the ways from one layer to the other, both included."""
+    """Returns all operators on the paths from one layer to the other, both included. They come after the first and
+    before the last one: what the first reaches forwards and the last backwards."""
     ends = []
     for name in (subgraph.first, subgraph.last):
         layer, *more = matching(name, list(layers), "subgraph")
@@ -438,15 +437,15 @@ def _between(graph: BindingGraph, layers: Mapping[str, int], subgraph: Subgraph)
 
 
 def choose(graph: BindingGraph, claims: Claims, constraints: Constraints, how: str) -> list[Claim]:
-    """Layer by layer: the larger saving, or the accelerators as the user named them."""
+    """Takes claims by the larger saving, or by the accelerators in the order in which the user named them."""
     if how == "cost":
         return take(graph, claims, constraints, lambda claim: saving(claim) > 0, lambda claim: -saving(claim))
     return in_order(graph, claims, constraints, [accelerator.name for accelerator in claims.accelerators])
 
 
 def in_order(graph: BindingGraph, claims: Claims, constraints: Constraints, engines: Sequence[str]) -> list[Claim]:
-    """What the first of these accelerators can do, then the next; of one the claim that covers most, then the first
-    listed. Others only where they must."""
+    """Takes what the first of these accelerators can do, then the next; others only where a pin needs them. Of one
+    accelerator's claims the larger comes first, then the one listed first, as sorting is stable."""
     place = {engine: position for position, engine in enumerate(engines)}
 
     def rank(claim: Claim) -> tuple[int, int]:
@@ -458,7 +457,7 @@ def in_order(graph: BindingGraph, claims: Claims, constraints: Constraints, engi
 def as_assigned(
     graph: BindingGraph, claims: Claims, constraints: Constraints, engines: Mapping[int, str]
 ) -> list[Claim]:
-    """Each operator where ``engines`` has it, as far as that engine takes it."""
+    """Takes claims so that each operator runs where ``engines`` has it, as far as that engine accepts it."""
 
     def asked(claim: Claim) -> bool:
         return all(engines.get(i) == claim.accelerator.name for i in claim.members if graph.is_operator(i))
@@ -473,7 +472,9 @@ def take(
     wanted: Callable[[Claim], bool],
     rank: Callable[[Claim], Any],
 ) -> list[Claim]:
-    """The claims that are taken, none of them sharing a binding; a pin that cannot hold is an error."""
+    """Takes claims in order of ``rank``, none of them sharing a binding; a pin that cannot hold is an error. ``held``
+    are the bindings that must not stay on the CPU: claims on them come first, whether ``wanted`` or not, so that no
+    other claim takes their neighbours away."""
     allowed = sorted((claim for claim in claims.found if constraints.allow(claim)), key=rank)
     held = {index for index, engine in constraints.pinned.items() if engine != CPU}
     held |= {index for index, engines in constraints.forbidden.items() if CPU in engines}
@@ -489,12 +490,12 @@ def take(
 
 
 def saving(claim: Claim) -> float:
-    """Cycles that the CPU would take more; an accelerator that states no cost is taken to cost none."""
+    """Returns the cycles that the CPU would take more; an accelerator that states no cost counts as 0."""
     return sum(cpu_cycles(call) for call in claim.region.calls) - (claim.cost or 0.0)
 
 
 def _unfulfilled(graph: BindingGraph, claims: Claims, index: int, engine: str | None) -> AcceleratorError:
-    """Why a layer cannot run where it is pinned to, or on any accelerator where it is kept from the CPU."""
+    """Explains why a layer cannot run where it is pinned, or on any accelerator where it is kept from the CPU."""
     refused = [entry for entry in claims.rejections.get(index, ()) if engine in (None, entry.accelerator)]
     reasons = dict.fromkeys(entry.reason if engine else f"{entry.accelerator}: {entry.reason}" for entry in refused)
     why = "; ".join(reasons) or "what it would be computed together with is pinned or kept elsewhere"

@@ -1,4 +1,4 @@
-"""The whole partition, and why each layer went where it did."""
+"""Partitions a model: claims, choice, regions, fusion and layouts; and reports why each layer went where it did."""
 
 from __future__ import annotations
 
@@ -54,15 +54,15 @@ from uaccel.partition.regions import (
 from uaccel.tvm_api import is_constant, is_operator_call, is_tuple_type, main_bindings
 from uaccel.util.text import CPU
 
-# For each operator of the model: who computes it and why, who does not and why not, and what it takes.
+# Decisions: for each operator of the model which engine computes it and why, why others do not, and what it costs.
 
-PLAN: Final = "plan"  # How claims were taken that belong to the cheapest of several plans.
+PLAN: Final = "plan"  # How claims were chosen: as the cheapest of several whole partitions.
 TURNED: Final = "no layer: those around it take its order of axes, or change the order themselves"
 
 
 @dataclass(frozen=True)
 class Decision:
-    """About one operator call. Costs are estimates in cycles, None where nobody states one."""
+    """Describes the decision about one operator call. Costs are estimates in cycles, None where none is stated."""
 
     layer: str
     op: str
@@ -103,7 +103,7 @@ def decisions_of(
     groups: Sequence[Group],
     how: str,
 ) -> list[Decision]:
-    """In the order of the model."""
+    """Makes the decisions, in the order of the model."""
     engine = {index: claim for claim in taken for index in claim.members}
     regions = {index: group for group in groups for index in group.members if group.claims}
     found = []
@@ -131,7 +131,7 @@ def decisions_of(
 
 
 def without_turns(decisions: Sequence[Decision], left: Collection[str]) -> list[Decision]:
-    """Transpositions of the model that are no layers any more move nothing; ``left`` are the names of layers."""
+    """Marks transpositions that are no layers any more, and so move nothing; ``left`` are the names of layers."""
     return [
         replace(decision, reason=TURNED, bytes_moved=0, cpu_cycles=0.0, rejections=())
         if decision.op == PERMUTE and decision.engine == CPU and decision.layer not in left
@@ -145,14 +145,14 @@ def _moved(call: OpCall) -> int:
 
 
 def _cycles(claim: Claim | None, index: int) -> float | None:
-    """Of a claim over several operators its root bears all."""
+    """Returns an operator's share of its claim's cost: the root bears all of it."""
     if claim is None or claim.cost is None:
         return None
     return claim.cost if claim.root == index else 0.0
 
 
 def _region_name(graph: BindingGraph, group: Group | None) -> str:
-    """Of a region of several layers."""
+    """Returns the name of a region of several layers, else nothing."""
     members = graph.operators(group.members) if group is not None else []
     return graph.region_name(members) if len(members) > 1 else ""
 
@@ -160,7 +160,7 @@ def _region_name(graph: BindingGraph, group: Group | None) -> str:
 def _passed_over(
     index: int, claims: Claims, taken: Claim | None, constraints: Constraints, how: str
 ) -> list[Rejection]:
-    """Claims that could have been taken, and why they were not."""
+    """Lists claims that could have been taken, and why they were not."""
     found = []
     for claim in claims.found:
         if index not in claim.members or claim is taken:
@@ -199,15 +199,16 @@ def _why(call: OpCall, claim: Claim | None, pinned: str | None, rejections: Sequ
     return "; ".join(dict.fromkeys(f"{r.accelerator}: {r.reason}" for r in rejections))
 
 
-# From a model and accelerators to a module with regions, and the report that says why.
+# The partition: from a model and accelerators to a module with regions.
 
 
 @dataclass(frozen=True)
 class Partitioned:
-    """``calls`` by the name of the function that ``main`` calls; ``layer_names`` by binding, ``origins`` by layer.
+    """Holds a partitioned model: ``calls`` by the name of the function that ``main`` calls, names and origins.
 
-    ``stands_for``: by (binding, output) of stage "partition", the (binding, output) of the one before with the same
-    value. Bindings of the module have those names, too, but for ``turned``, whose axes lie in another order.
+    ``layer_names`` is by binding, ``origins`` by layer. ``stands_for``: by (binding, output) of stage "partition", the
+    (binding, output) of the stage before with the same value. The module's bindings have those names, too, except for
+    ``turned``, whose axes lie in another order.
     """
 
     model: ImportedModel
@@ -223,7 +224,7 @@ class Partitioned:
 
 @dataclass(frozen=True)
 class PartitionRequest:
-    """Who shall compute what: everything that the answer depends on but does not change."""
+    """Holds all that a partition depends on, whichever claims are then taken."""
 
     model: ImportedModel
     accelerators: Sequence[Accelerator]
@@ -236,23 +237,23 @@ class PartitionRequest:
 
 
 def partition(model: ImportedModel, accelerators: Sequence[Accelerator], wishes: Wishes) -> Partitioned:
-    """Claims, choice layer by layer, regions. Without accelerators the model stays as it is."""
+    """Partitions a model layer by layer. Without accelerators only its float layers and layouts may change."""
     question = question_of(model, accelerators, wishes)
     return divided(question, preferred(question))
 
 
 def preferred(question: PartitionRequest) -> list[Claim]:
-    """What the wishes choose layer by layer."""
+    """Takes claims layer by layer, as the user's constraints say."""
     return choose(question.graph, question.claims, question.constraints, question.wishes.choose)
 
 
 def question_of(model: ImportedModel, accelerators: Sequence[Accelerator], wishes: Wishes) -> PartitionRequest:
-    """The vendors' passes over the model, then what each accelerator could compute of it."""
+    """Runs the vendors' passes over the model, then finds what each accelerator could compute of it."""
     stages: dict[str, Any] = {}
     for accelerator in accelerators:
         for change in accelerator.before_partition:
             model = replace(model, module=run_pass(accelerator, "before_partition", change, model.module))
-            model = replace(model, module=simplify(model.module))  # what the pass left unused nobody shall compute
+            model = replace(model, module=simplify(model.module))  # Drops what the pass left unused.
             stages[f"before {accelerator.name}"] = model.module
     names = layer_names(model)
     graph = graph_of(model.module, names)
@@ -262,7 +263,8 @@ def question_of(model: ImportedModel, accelerators: Sequence[Accelerator], wishe
 
 
 def divided(question: PartitionRequest, taken: Sequence[Claim], how: str = "") -> Partitioned:
-    """The model with the claims that are taken; ``how`` they were chosen, where that is not as the wishes say."""
+    """Cuts the taken claims out of the model; ``how``: how they were chosen, if not as the constraints say. Regions
+    come first, since float fusion and layouts are for what is left to the CPU."""
     model, names, graph = question.model, question.names, question.graph
     accelerators, stages = question.accelerators, dict(question.stages)
     groups = groups_of(graph, taken, question.wishes.cuts)
@@ -288,13 +290,13 @@ def divided(question: PartitionRequest, taken: Sequence[Claim], how: str = "") -
 
 
 def _as_it_is(module: Any, graph: BindingGraph) -> Rewritten:
-    """Where no accelerator takes anything."""
+    """Returns the module unchanged, where no accelerator takes anything."""
     same = {key: key for var, _ in graph.bindings for key in fields_of(var)}
     return Rewritten(module, layer_names=dict(graph.names), stands_for=same)
 
 
 def _joined(decisions: Sequence[Decision], fused: Fused, names: Mapping[str, str]) -> list[Decision]:
-    """About the layers that are left: of several that became one, what was decided about the first."""
+    """Keeps decisions about the layers that are left: of several fused to one, what was decided about the first."""
     by_layer = {decision.layer: decision for decision in decisions}
     last = {}
     for covers in fused.covers.values():
@@ -306,22 +308,20 @@ def _joined(decisions: Sequence[Decision], fused: Fused, names: Mapping[str, str
 
 
 def _origins(model: ImportedModel, parts: Mapping[str, str], turned: Mapping[str, str]) -> dict[str, Origin]:
-    """Where the bindings of the new module come from: those of the model, parts of claims, layout changes of either."""
+    """Finds the origins of the new module's bindings: the model's, parts of claims, layout changes of either."""
     stems = {**parts, **{name: parts.get(old, old) for name, old in turned.items()}}
     known = {name: model.origins[stem] for name, stem in stems.items() if stem in model.origins}
     return {**model.origins, **known}
 
 
-# What a model that computes in float32 is told: how much of it does, and what quantising would save.
+# Advice for models that compute in float: how much of the model does, and what quantising would save.
 
 SMALL = ("int8", "uint8", "int16", "uint16")
 
 
 def float_advice(model: ImportedModel) -> tuple[str, ...]:
-    """One sentence, or none: steps that quantise inputs and dequantise outputs do no work to speak of.
-
-    The module is one of operators, before any of them are a region.
-    """
+    """Returns one sentence, or none for a model that only quantises its inputs and dequantises its outputs. The module
+    must hold operators alone, before any of them are a region."""
     calls = [expr for _, expr in main_bindings(model.module)[1] if is_operator_call(expr)]
     macs = [(macs_of(call), _is_float(call)) for call in calls if not is_tuple_type(call)]
     total = sum(count for count, _ in macs)
@@ -343,7 +343,7 @@ def _is_float(call: Any) -> bool:
 
 
 def _is_quantised(call: Any) -> bool:
-    """Whether it takes or gives small integers, or multiplies by such: tables of trees are no quantised numbers."""
+    """Says whether it takes, gives or multiplies by small integers; constant tables of trees do not count."""
     if operator_of(call) is None:
         return False
     given = [argument for argument in tensor_arguments(call.args) if macs_of(call) or not is_constant(argument)]
@@ -351,7 +351,7 @@ def _is_quantised(call: Any) -> bool:
 
 
 def _float_weights(call: Any) -> Iterator[Any]:
-    """Constants of more than a number that are multiplied with; those of quantising are scales, which stay."""
+    """Yields float constants of more than one number that quantising would shrink; scales stay as they are."""
     own = operator_of(call) is not None and not (_is_float(call) and macs_of(call))
     if not own and name_of(call) not in (QUANTIZE, DEQUANTIZE):
         for argument in tensor_arguments(call.args):

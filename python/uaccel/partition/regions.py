@@ -1,4 +1,4 @@
-"""Regions cut out of the module for their engines."""
+"""Merges claims into regions, cuts each region out of ``main`` as a function for its engine, and names layers."""
 
 from __future__ import annotations
 
@@ -35,16 +35,20 @@ from uaccel.tvm_api import (
     variables,
 )
 
-# Claims become regions: adjacent ones of an accelerator that takes whole regions merge, as far as no cycle arises.
+# Groups: adjacent claims of an accelerator that takes whole regions merge, as far as no cycle arises.
+#
+# Two groups A -> B may merge if every path from A to B is a direct edge. If one led through a third group C, the merged
+# group would have to run before C and after it. The graph of groups has no cycle at first, and no merge makes one, so
+# groups can always be put in order.
 
 
 @dataclass(frozen=True, eq=False)
 class Group:
-    """Bindings that run together: an accelerator's, or a single one of the CPU's, without ``claims``."""
+    """Holds bindings that run together: an accelerator's, or a single one of the CPU's, without ``claims``."""
 
     members: frozenset[int]
     claims: tuple[Claim, ...] = ()
-    part: int = 0  # How many cuts lie before it: none reaches across a cut.
+    part: int = 0  # How many cuts lie before it; groups of different parts do not merge.
 
     @property
     def accelerator(self) -> Accelerator | None:
@@ -52,11 +56,11 @@ class Group:
 
     @property
     def operation(self) -> Operation | None:
-        """Of a region that is one claim; None of a merged one, and of the CPU's."""
+        """Returns the operation of a region that is one claim; None for a merged one and for the CPU's."""
         return self.claims[0].operation if len(self.claims) == 1 else None
 
     def merges_with(self, other: Group) -> bool:
-        """Whether one command stream may hold both."""
+        """Says whether one command stream may hold both."""
         return (
             self.accelerator is not None
             and self.accelerator is other.accelerator
@@ -66,7 +70,7 @@ class Group:
 
 
 def groups_of(graph: BindingGraph, claims: Sequence[Claim], cuts: Sequence[str] = ()) -> list[Group]:
-    """Every binding in one group, in an order in which they can run; no group goes on after a layer of ``cuts``."""
+    """Puts every binding in one group, in an order in which they can run; no group reaches across one of ``cuts``."""
     claimed = {index for claim in claims for index in claim.members}
     ends = [index for index in range(len(graph.bindings)) if graph.name(index) in cuts]
     groups = [Group(claim.members, (claim,), sum(end < claim.root for end in ends)) for claim in claims]
@@ -75,7 +79,7 @@ def groups_of(graph: BindingGraph, claims: Sequence[Claim], cuts: Sequence[str] 
 
 
 class _Contraction:
-    """The graph with its groups as nodes; ``successors`` by number of a group."""
+    """Holds the graph with its groups as nodes; ``successors`` by number of a group."""
 
     def __init__(self, graph: BindingGraph, groups: list[Group]) -> None:
         self.graph = graph
@@ -88,7 +92,7 @@ class _Contraction:
             after.discard(number)
 
     def merged(self) -> list[Group]:
-        """Merge along every edge that stays the only way between its ends, until none is left."""
+        """Merges along edges that are the only path between their ends, until no such edge is left."""
         changed = True
         while changed:
             changed = False
@@ -104,7 +108,7 @@ class _Contraction:
         return False
 
     def _other_way(self, start: int, end: int) -> bool:
-        """Whether a way leads from one to the other through a third: merged they would wait for each other."""
+        """Says whether a path leads from one group to the other through a third."""
         seen: set[int] = set()
         waiting = [number for number in self.successors[start] if number != end]
         while waiting:
@@ -131,7 +135,7 @@ class _Contraction:
         return min(self.groups[number].members)
 
     def _order(self) -> list[int]:
-        """A topological order, as near to the model's own as it can be."""
+        """Returns a topological order, near to the model's: of the groups that are ready, the one that begins first."""
         waiting = dict.fromkeys(self.groups, 0)
         for after in self.successors.values():
             for number in after:
@@ -149,11 +153,11 @@ class _Contraction:
         return order
 
 
-# Passes of an accelerator's designers over modules: run, and held to the type of what they change.
+# Vendors' passes over modules: each is run, and its result checked.
 
 
 def run_pass(accelerator: Accelerator, hook: str, change: Callable[[Any], Any], module: Any) -> Any:
-    """The module that the pass returns; ``main`` keeps its inputs and outputs and stays the only function."""
+    """Runs a pass and returns its module; ``main`` must keep its type and stay the only function."""
     what = f"{hook} pass '{pass_name(change)}'"
     with vendors(accelerator.folder, what):
         after = change(module)
@@ -174,20 +178,20 @@ def run_pass(accelerator: Accelerator, hook: str, change: Callable[[Any], Any], 
 
 
 def pass_name(change: Any) -> str:
-    """Of a function, a class with a name, or one without."""
+    """Returns the name of a pass: a function, an object with a name, or its class's name."""
     name = getattr(change, "name", getattr(change, "__name__", None))
     return name if isinstance(name, str) else type(change).__name__
 
 
-# The module with its regions cut out: a function each, called from ``main``, in which the CPU's part is left.
+# Rewriting: each region becomes a function that ``main`` calls; the CPU's part stays in ``main``.
 
 
 @dataclass(frozen=True)
 class EngineCall:
-    """What one accelerator computes at one place of the model.
+    """Describes what one accelerator computes at one place of the model, as the layer ``layer``.
 
     ``covers`` are the model's operator calls, none where an earlier call for the same claim has them; ``region`` is
-    what is left of them for the accelerator. ``layer`` names it. ``cost`` is what the operations state, in cycles.
+    what is left of them for the accelerator. ``cost`` is what the operations state, in cycles.
     """
 
     accelerator: Accelerator
@@ -200,9 +204,9 @@ class EngineCall:
 
 @dataclass
 class Rewritten:
-    """``calls`` by the name of the function; ``origins``: the binding of the model that a new binding stems from.
+    """Holds the new module; ``calls`` by the name of the function, ``origins`` by new binding the model's binding.
 
-    ``layer_names``: what the layer of a binding is called; those that are no layer of the model have no name there.
+    ``layer_names``: what the layer of a binding is called; bindings that are no layer of the model are missing.
     ``stands_for``: by (binding, output), the (binding, output) of the model whose value that must be.
     """
 
@@ -214,12 +218,12 @@ class Rewritten:
 
 
 def fields_of(var: Any) -> list[tuple[str, int]]:
-    """A variable's tensors, by name and number."""
+    """Lists a variable's tensors, by name and number."""
     return [(str(var.name), number) for number in range(len(getattr(var.ty, "fields", [var])))]
 
 
 def rewrite(graph: BindingGraph, groups: Sequence[Group]) -> Rewritten:
-    """A new module; every group becomes a call, an expansion, or stays the binding that it is."""
+    """Writes a new module; every group becomes a call, an expansion, or stays the binding that it is."""
     work = _Rewrite(graph)
     work.done.module = replace_main(list(graph.parameters), lambda block: work.body(block, groups))
     return work.done
@@ -252,7 +256,7 @@ class _Rewrite:
                 self.done.layer_names[copy.name] = self.graph.name(index)
 
     def _call(self, group: Group) -> None:
-        """The whole group as one function."""
+        """Emits a call of a function that computes the whole group."""
         bindings = [self.graph.bindings[index] for index in sorted(group.members)]
         inputs, outputs = self.graph.boundary(group.members)
         covers = region_of(bindings, inputs, outputs, self.graph.names).calls
@@ -278,13 +282,13 @@ class _Rewrite:
         self.env.update(zip(outputs, fields, strict=True))
 
     def given(self, inputs: Sequence[Any]) -> list[Any]:
-        """The variables of the new main function."""
+        """Returns the variables of the new main function for those of the old one."""
         return [self.env.get(var, var) for var in inputs]
 
     def call(
         self, group: Group, function: Any, arguments: list[Any], name: str, layer: str, covers: tuple[OpCall, ...]
     ) -> Any:
-        """Bind a call of an engine's function."""
+        """Binds a call of an engine's function."""
         accelerator = group.claims[0].accelerator
         global_var = add_function(self.block, function, f"{accelerator.name}_{layer}")
         parameters, bindings, result = bindings_of(function)
@@ -298,7 +302,7 @@ class _Rewrite:
 
 
 class _Expand:
-    """One claim in parts, some of them the CPU's."""
+    """Lets an operation expand its claim to parts, some of them the CPU's."""
 
     def __init__(
         self, work: _Rewrite, group: Group, operation: Operation, expand: Callable[[Expansion, Region, list[Any]], Any]
@@ -324,7 +328,7 @@ class _Expand:
         self.work.done.stands_for[result.name, 0] = (outputs[0].name, 0)
 
     def _require(self, result: Any, accelerator: Accelerator, what: str) -> None:
-        """The result is the claim's, and the accelerator has a part in it."""
+        """Checks that the result has the claim's type, and that the accelerator has a part in it."""
         if not is_var(result) or is_tuple_type(result):
             raise AcceleratorError(f"{accelerator.folder}: {what} returned no tensor; wanted the claim's result")
         if info_of(result) != self.region.output:
@@ -351,27 +355,25 @@ class _Expand:
 
 
 def engine_function(group: Group, name: str, parameters: list[Any], body: Callable[[FunctionBlock], Any]) -> Any:
-    """The function of an accelerator's region, after the vendor's own passes over it.
-
-    The layer's name is part of it: TVM would take two regions that compute alike for one.
-    """
+    """Makes the function of an accelerator's region, and runs the vendor's own passes over it. The layer's name is an
+    attribute of it, since TVM would merge two equal functions."""
     accelerator = group.claims[0].accelerator
     what = group.operation.name if group.operation is not None else "region"
     attributes = {"Codegen": accelerator.name, "Composite": f"{accelerator.name}.{what}", "layer": name}
     function = function_of_bindings(name, parameters, attributes, body)
     if not accelerator.on_region:
         return function
-    module = module_of(function)  # which is what a pass works on
+    module = module_of(function)  # Passes work on modules.
     for change in accelerator.on_region:
         module = run_pass(accelerator, "on_region", change, module)
     return module["main"].without_attr("global_symbol")
 
 
-# What a model's layers are called, in wishes, reports and C alike.
+# Names of layers, as constraints, reports and C have them.
 
 
 def layer_names(model: ImportedModel) -> Mapping[str, str]:
-    """By binding, each name once."""
+    """Names the layers of a model by binding, each name once."""
     unique = UniqueNames()
     return {
         var.name: unique.take(wanted_name(model, var.name, expr))
@@ -381,7 +383,7 @@ def layer_names(model: ImportedModel) -> Mapping[str, str]:
 
 
 def turned_names(before: Any, turned: LayoutsChanged, names: Mapping[str, str]) -> Mapping[str, str]:
-    """The same layers where they hold their results in other layouts; what only changes a layout is not the layer."""
+    """Names layers after the choice of layouts; a binding that only permutes a result is not the layer."""
     operators = {var.name: expr.op for var, expr in main_bindings(before)[1] if is_call(expr)}
     found = {}
     for var, expr in main_bindings(turned.module)[1]:
@@ -392,14 +394,14 @@ def turned_names(before: Any, turned: LayoutsChanged, names: Mapping[str, str]) 
 
 
 def fused_names(fused: Fused, names: Mapping[str, str]) -> Mapping[str, str]:
-    """By binding once float layers are joined; what only gives such a one in the model's layout is not the layer."""
+    """Names layers after float fusion; a binding that only permutes a fused layer's result is not the layer."""
     moved = set(fused.origins.values())
     found = {name: names[old] for name, old in fused.origins.items() if old in names}
     return found | {name: layer for name, layer in names.items() if name not in moved}
 
 
 def wanted_name(model: ImportedModel, binding: str, call: Any) -> str:
-    """The binding's name; one of TVM's making is called after its operator and where it comes from."""
+    """Returns the binding's name; one that no tensor of the model has is called after its operator and its origin."""
     origin = model.origins.get(binding)
     if origin is not None and binding not in model.tensors:
         return part_name(call, origin.index)
@@ -407,5 +409,5 @@ def wanted_name(model: ImportedModel, binding: str, call: Any) -> str:
 
 
 def part_name(call: Any, operator: int) -> str:
-    """Of a call that is not the whole of a model's operator."""
+    """Names a call that is not the whole of a model's operator."""
     return c_identifier(f"{call.op.name.rpartition('.')[2]}_{operator}")

@@ -1,1 +1,1 @@
-"""A float model made a quantised one, and how good it is."""
+"""Quantises float models with ONNX Runtime or PyTorch, and measures how far the result is from the float model."""

@@ -1,7 +1,4 @@
-"""Samples to calibrate with, and the float model.
-
-A float model to a quantised one, by ONNX Runtime's quantiser or PyTorch's; ours is the looking after.
-"""
+"""Reads what quantising takes: the float ONNX model, checked and in a new enough opset, and calibration samples."""
 
 from __future__ import annotations
 
@@ -24,11 +21,11 @@ from uaccel.model import LARGEST, Array
 from uaccel.session.tensors import TensorType, read_arrays, samples_of
 from uaccel.util.files import quiet
 
-# onnx and ONNX Runtime, which are an extra, and whose complaints become one line.
+# The packages onnx and ONNX Runtime, which are an optional extra; their exceptions become one line.
 
 
 def package(name: str) -> Any:
-    """A module of theirs, imported when it is needed."""
+    """Imports one of their modules when it is needed."""
     try:
         with quiet():
             return importlib.import_module(name)
@@ -41,7 +38,7 @@ def package(name: str) -> Any:
 
 @contextmanager
 def complaints(what: str, advice: str) -> Iterator[None]:
-    """In silence; whatever they raise as a ModelError: ``what`` with their reason, and what to do."""
+    """Runs a block without its output; whatever it raises becomes a ModelError: ``what``, the reason, what to do."""
     try:
         with quiet():
             yield
@@ -52,7 +49,7 @@ def complaints(what: str, advice: str) -> Iterator[None]:
         raise ModelError(f"{what}: {lines[0].rstrip('.;')}; {advice}") from error
 
 
-# The model to quantise: read, checked, and its inputs as calibration data must have them.
+# The model to quantise, and its inputs, which calibration data must match.
 
 SUFFIXES = (".onnx", ".pt2")
 OTHERS: Mapping[str, str] = {
@@ -60,12 +57,12 @@ OTHERS: Mapping[str, str] = {
     ".pt": "export it: torch.export.save(torch.export.export(module, inputs), 'model.pt2')",
 }
 _QUANTISED = ("QuantizeLinear", "DequantizeLinear", "DynamicQuantizeLinear", "QLinear", "ConvInteger", "MatMulInteger")
-_OLDEST_OPSET = 13  # the first whose DequantizeLinear takes a scale for each channel
+_OLDEST_OPSET = 13  # The first whose DequantizeLinear takes a scale for each channel.
 
 
 @dataclass(frozen=True)
 class ModelInput:
-    """``shape``: None for extents that the file leaves open, None instead of all where it says nothing."""
+    """Describes an input; ``shape`` has None for extents that the file leaves open, and is None where it has none."""
 
     name: str
     dtype: str
@@ -74,14 +71,16 @@ class ModelInput:
 
 @dataclass(frozen=True)
 class FloatModel:
+    """Holds a float ONNX model, the bytes of its file, and its inputs."""
+
     path: Path
     proto: Any
     size: int
     inputs: tuple[ModelInput, ...]
 
 
-def read(path: Path) -> FloatModel:
-    """ModelError for what cannot be quantised here, with what to do instead."""
+def read_float_model(path: Path) -> FloatModel:
+    """Reads a float model; raises ModelError for what cannot be quantised here, with what to do instead."""
     onnx = package("onnx")
     try:
         size = path.stat().st_size
@@ -97,13 +96,13 @@ def read(path: Path) -> FloatModel:
 
 
 def weights_size(proto: Any) -> int:
-    """Bytes of all constants of a model."""
+    """Counts the bytes of all constants of a model."""
     onnx = package("onnx")
     return sum(onnx.numpy_helper.to_array(tensor).nbytes for tensor in proto.graph.initializer)
 
 
 def check_path(path: Path) -> None:
-    """ModelError for what is no file of a kind that is quantised here."""
+    """Raises ModelError for what is no file of a kind that is quantised here."""
     suffix = path.suffix.lower()
     if not path.exists():
         raise ModelError(f"no model file {path}; check the path")
@@ -121,7 +120,7 @@ def _check_float(path: Path, proto: Any) -> None:
 
 
 def _renewed(onnx: Any, path: Path, proto: Any) -> Any:
-    """The model in an opset that can say what quantising needs."""
+    """Converts the model to an opset that can express what quantising needs."""
     opset = max((entry.version for entry in proto.opset_import if entry.domain in ("", "ai.onnx")), default=0)
     if opset >= _OLDEST_OPSET:
         return proto
@@ -150,19 +149,19 @@ def _input(onnx: Any, path: Path, value: Any) -> ModelInput:
     return ModelInput(value.name, dtype, tuple(extents))
 
 
-# Calibration data from a file or a folder: arrays, or images, by the model's inputs.
+# Arrays of samples from a file or a folder: arrays or images, by the model's inputs.
 
 IMAGES: Final = frozenset({".png", ".jpg", ".jpeg", ".bmp", ".ppm", ".pgm", ".gif", ".webp", ".tif", ".tiff"})
-# Whatever a file's name says: Pillow also knows PostScript, which it gives to an interpreter.
+# Pillow goes by content, whatever a file's name says, and would give PostScript to an interpreter: nothing but these.
 FORMATS: Final = ("PNG", "JPEG", "BMP", "PPM", "GIF", "WEBP", "TIFF")
 ARRAY: Final = ".npy"
-MOST: Final = 100_000  # Files of a folder.
+MOST: Final = 100_000  # Files that a folder may have.
 CHANNELS: Final = {1: "L", 3: "RGB", 4: "RGBA"}
 
 
 @dataclass(frozen=True)
 class Pixels:
-    """What a float input is given of an image: (pixel / 255 - mean) / std, for each channel or one for all."""
+    """States how pixels become floats: (pixel / 255 - mean) / std, with numbers for each channel or one for all."""
 
     mean: tuple[float, ...] = (0.0,)
     std: tuple[float, ...] = (1.0,)
@@ -170,14 +169,14 @@ class Pixels:
 
 @dataclass(frozen=True)
 class Given:
-    """Arrays by input, samples along the first axis; ``labels`` where a folder has one for each class."""
+    """Holds arrays by input, samples along the first axis; ``labels`` where a folder has a folder for each class."""
 
     arrays: dict[str, Array]
     labels: Array | None = None
 
 
 def given(path: Path, inputs: Sequence[ModelInput], pixels: Pixels) -> Given:
-    """Of a folder, an ``.npy`` file of the one input, or an ``.npz`` file."""
+    """Reads a folder, an ``.npy`` file of the one input, or an ``.npz`` file."""
     if path.is_dir():
         return _folder(path, inputs, pixels)
     if path.suffix.lower() == ARRAY:
@@ -186,7 +185,7 @@ def given(path: Path, inputs: Sequence[ModelInput], pixels: Pixels) -> Given:
 
 
 def read_array(path: Path) -> Array:
-    """Of an ``.npy`` file."""
+    """Reads an ``.npy`` file."""
     if path.exists() and not path.is_file():
         raise InputError(f"{path} is not a readable .npy file: it is no regular file; write it with numpy.save")
     try:
@@ -207,7 +206,7 @@ def _only(path: Path, inputs: Sequence[ModelInput]) -> ModelInput:
 
 
 def _folder(path: Path, inputs: Sequence[ModelInput], pixels: Pixels) -> Given:
-    """Files of the one input; or a folder for each input; or one for each class, in the order of their names."""
+    """Reads files of the one input, or a folder for each input, or one for each class in the order of their names."""
     folders = sorted(entry for entry in path.iterdir() if entry.is_dir() and not entry.name.startswith("."))
     by_name = {entry.name: entry for entry in inputs}
     if folders and {folder.name for folder in folders} == set(by_name):
@@ -231,7 +230,7 @@ def _files(folder: Path) -> list[Path]:
 
 
 def _stack(files: Sequence[Path], entry: ModelInput, pixels: Pixels) -> Array:
-    """A sample for each file."""
+    """Stacks the samples of files, one each."""
     rows: list[Array] = []
     for file in files:
         row = read_array(file) if file.suffix.lower() == ARRAY else _image(file, entry, pixels)
@@ -247,12 +246,12 @@ def _stack(files: Sequence[Path], entry: ModelInput, pixels: Pixels) -> Array:
 
 
 def _image(path: Path, entry: ModelInput, pixels: Pixels) -> Array:
-    """Scaled so that it covers the input, and cut in the middle; with its channels where the input has them."""
+    """Reads an image, scaled so that it covers the input and cropped to its middle; channels first or last as there."""
     height, width, channels, first = _wanted(path, entry)
     image, ops = _pillow(path)
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # of what is odd in a file
+            warnings.simplefilter("ignore")  # Oddities of a file are none of the user's business.
             warnings.simplefilter("error", image.DecompressionBombWarning)
             with image.open(path, formats=FORMATS) as opened:
                 fitted = ops.fit(ops.exif_transpose(opened).convert(CHANNELS[channels]), (width, height))
@@ -266,7 +265,7 @@ def _image(path: Path, entry: ModelInput, pixels: Pixels) -> Array:
 
 
 def _wanted(path: Path, entry: ModelInput) -> tuple[int, int, int, bool]:
-    """Height, width, channels, and whether these come first."""
+    """Returns height, width, channels, and whether these come first."""
     shape = [extent for extent in (entry.shape or ())[-3:] if extent is not None]
     if len(shape) == 3 and entry.dtype in ("float32", "uint8"):
         if shape[0] in CHANNELS:
@@ -303,18 +302,18 @@ def _pillow(path: Path) -> tuple[Any, Any]:
 
 
 def classes_of(path: Path) -> Mapping[str, Array]:
-    """Labels of a file, by array."""
+    """Reads the arrays of a file of labels, by name."""
     return {"labels": read_array(path)} if path.suffix.lower() == ARRAY else read_arrays(path)
 
 
-# Calibration data: samples of what the model will see, and where they have them their labels.
+# Calibration data: samples of what the model will see, with labels where there are any.
 
 LABELS = "labels"
 
 
 @dataclass(frozen=True)
 class Calibration:
-    """Each sample by input name; ``labels``: the right class of each, or None."""
+    """Holds samples, each by input name; ``labels``: the right class of each, or None."""
 
     samples: tuple[Mapping[str, Array], ...]
     labels: NDArray[np.int64] | None
@@ -323,7 +322,7 @@ class Calibration:
 def read_calibration(
     path: Path, inputs: Sequence[ModelInput], labels: Path | None, pixels: Pixels | None = None
 ) -> Calibration:
-    """InputError for data that does not fit the model, or that no number could be learnt from."""
+    """Reads calibration data; raises InputError where it does not fit the model or holds NaN or infinite values."""
     found = given(path, inputs, pixels or Pixels())
     arrays = found.arrays
     own = {entry.name for entry in inputs}
@@ -348,7 +347,7 @@ def _check_numbers(path: Path, name: str, array: Array) -> None:
 
 
 def _type(entry: ModelInput, array: Array | None) -> TensorType:
-    """One sample. Extents that the file leaves open are those of the data, but for the first: a batch of one."""
+    """Returns the type of one sample. Extents that the file leaves open are the data's, but the batch is one."""
     if entry.shape is None:
         shape = (1,) if array is None else (1, *array.shape[1:])
         return TensorType(entry.name, shape, entry.dtype)

@@ -1,4 +1,4 @@
-"""Quantised ONNX models by ONNX Runtime's quantiser: prepared, calibrated once, made as often as a search asks."""
+"""Quantises ONNX models by ONNX Runtime's quantiser: prepared and calibrated once, made as often as a search asks."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ WIDE = "int16"
 
 @dataclass(frozen=True)
 class Options:
-    """Keys of the tables above."""
+    """Holds what a user asks of the quantiser, as keys of the tables above."""
 
     format: str = "qdq"
     activations: str = "int8"
@@ -32,7 +32,7 @@ class Options:
 
 
 class OnnxMaker:
-    """In a folder of its own."""
+    """Makes quantised models of one float model, with all files in a folder of its own."""
 
     def __init__(
         self, model: FloatModel, calibration: Calibration, options: Options, folder: Path, step: Progress
@@ -47,7 +47,7 @@ class OnnxMaker:
         step(f"calibrate with {len(calibration.samples)} samples")
 
     def layers(self) -> list[QuantLayer]:
-        """A layer and the clamp behind it are one."""
+        """Lists the layers; a layer and the clamp behind it are one."""
         made = {name for node in self._graph.node for name in node.output}
         nodes = [node for node in self._graph.node if node.op_type not in CLAMPS or node.input[0] not in made]
         return [QuantLayer(node.name, node.op_type) for node in nodes]
@@ -83,7 +83,7 @@ class OnnxMaker:
         return execute(self._source, self._calibration)
 
     def _prepare(self) -> Path:
-        """With batch normalisation folded, the shape of every tensor, and a name for each node."""
+        """Writes the float model with batch normalisation folded, the shape of every tensor, and names of all nodes."""
         preparing = package("onnxruntime.quantization.shape_inference")
         path = self._folder / "prepared.onnx"
         with complaints(f"ONNX Runtime cannot prepare {self._model.path}", "check the model with onnx.checker"):
@@ -124,8 +124,8 @@ class OnnxMaker:
             )
 
     def _extra(self, types: Any, choice: Choice) -> dict[str, Any]:
-        """Numbers of 16 bits lie on both sides of zero: their kernels have no zero point to take off. So ranges do
-        not do what clamps do."""
+        """Returns options for results of 16 bits, whose ranges are symmetric: their kernels have no zero points. A
+        symmetric range does not clamp as a Relu does, so clamps must stay (``QDQKeepRemovableActivations``)."""
         extra: dict[str, Any] = {"ActivationSymmetric": True} if self._options.activations == WIDE else {}
         if choice.sixteen:
             extra["QDQKeepRemovableActivations"] = True
@@ -153,7 +153,7 @@ def _name_nodes(graph: Any) -> None:
 
 
 def _join_clamps(graph: Any) -> None:
-    """No step of quantisation between a layer and its clamp: what is behind the clamp is quantised."""
+    """Removes quantisation between a layer and its clamp: the clamp's result alone is quantised."""
     makers = {name: node for node in graph.node for name in node.output}
     readers: dict[str, list[Any]] = {output.name: [output] for output in graph.output}
     for node in graph.node:
@@ -171,7 +171,7 @@ def _join_clamps(graph: Any) -> None:
 
 
 class _Reader:
-    """What ONNX Runtime's quantiser asks for samples."""
+    """Gives samples to ONNX Runtime's quantiser, in the way it asks for them."""
 
     def __init__(self, calibration: Calibration) -> None:
         self._samples = iter(calibration.samples)

@@ -1,4 +1,4 @@
-"""How far a quantised model is from its float model, as a whole and by layer."""
+"""Measures how far a quantised model is from its float model, as a whole and by layer."""
 
 from __future__ import annotations
 
@@ -16,13 +16,16 @@ from uaccel.errors import InputError
 from uaccel.model import Array
 from uaccel.quantize.calibration import Calibration, complaints, package
 
-# How far the quantised model is from the float one, on the calibration data, as ONNX Runtime executes both.
+# The whole model: outputs on the calibration data, as ONNX Runtime executes both models.
 
 
 @dataclass(frozen=True)
 class OutputQuality:
-    """``snr``: signal to noise in dB, None where there is no difference (or no signal). ``agreement``: the share of
-    samples with the largest element in the same place, None for an output that does not look like classes."""
+    """Compares one output. ``snr``: signal to noise in dB, None where there is no difference (or no signal).
+
+    ``agreement``: the share of samples with the largest element in the same place, None for an output that does not
+    look like classes.
+    """
 
     snr: float | None
     largest_difference: float
@@ -31,14 +34,14 @@ class OutputQuality:
 
 @dataclass(frozen=True)
 class Quality:
-    """``top1``: the share of right classes before and after, where there are labels."""
+    """Compares all outputs; ``top1``: the share of right classes before and after, where there are labels."""
 
     outputs: Mapping[str, OutputQuality]
     top1: tuple[float, float] | None
 
 
 def execute(model: Path, calibration: Calibration) -> dict[str, list[Array]]:
-    """Every output of every sample, without ONNX Runtime's optimiser: what the file says."""
+    """Computes every output of every sample, without ONNX Runtime's optimiser: just what the file says."""
     with complaints(f"ONNX Runtime cannot execute {model.name}", "check the model with onnx.checker, and its inputs"):
         session = session_of(model)
         names = [output.name for output in session.get_outputs()]
@@ -47,7 +50,7 @@ def execute(model: Path, calibration: Calibration) -> dict[str, list[Array]]:
 
 
 def session_of(model: Path) -> Any:
-    """Of ONNX Runtime, without its optimiser."""
+    """Opens a session of ONNX Runtime without its optimiser."""
     runtime = package("onnxruntime")
     options = runtime.SessionOptions()
     options.graph_optimization_level = runtime.GraphOptimizationLevel.ORT_DISABLE_ALL
@@ -56,12 +59,12 @@ def session_of(model: Path) -> Any:
 
 
 def signal_to_noise(signal: float, noise: float) -> float | None:
-    """In dB, of sums of squares; None where there is no difference, or no signal."""
+    """Returns the ratio of two sums of squares in dB; None where there is no difference, or no signal."""
     return 10 * math.log10(signal / noise) if noise and signal else None
 
 
 def compare(before: Mapping[str, Sequence[Array]], after: Mapping[str, Sequence[Array]], labels: Any) -> Quality:
-    """The first output that looks like classes is the one that labels are about."""
+    """Compares outputs before and after; labels are about the first output that looks like classes."""
     outputs = {name: _output(values, after[name]) for name, values in before.items()}
     if labels is None:
         return Quality(outputs, None)
@@ -87,7 +90,7 @@ def _output(before: Sequence[Array], after: Sequence[Array]) -> OutputQuality:
 
 
 def _is_classes(values: Sequence[Array]) -> bool:
-    """A row of several floats for a sample."""
+    """Says whether a sample's output is a row of several floats."""
     first = values[0]
     return first.dtype.kind == "f" and first.ndim > 0 and first.size > 1 and max(first.shape) == first.size
 
@@ -96,16 +99,17 @@ def _classes(values: Sequence[Array]) -> NDArray[np.int64]:
     return np.array([int(np.argmax(value)) for value in values], np.int64)
 
 
-# How far each layer of the quantised model is from the float one: tensors of both, sample by sample.
+# Layer by layer: tensors of both models, sample by sample. ONNX Runtime's quantiser keeps or extends names, so that the
+# tensor of the quantised model that stands for one of the float model can be found.
 
-CLAMPS: Final = frozenset({"Relu", "Clip"})  # What the range of a quantised result does as well.
+CLAMPS: Final = frozenset({"Relu", "Clip"})  # The range of a quantised result may do what these do.
 
 INTEGERS: Final = "_quantized"  # Ends the names of integer operators' results.
 
 
 @dataclass(frozen=True)
 class LayerQuality:
-    """``tensor`` of the float model's node; ``snr`` in dB, None where there is no difference (or no signal)."""
+    """Compares a layer by the float model's ``tensor``; ``snr`` in dB as in `OutputQuality`."""
 
     name: str
     op: str
@@ -116,7 +120,7 @@ class LayerQuality:
 
 @dataclass(frozen=True)
 class _Pair:
-    """A tensor of the float model, and what stands for it in the quantised one."""
+    """Joins a tensor of the float model with the one that stands for it in the quantised model."""
 
     node: Any
     exact: str
@@ -124,7 +128,7 @@ class _Pair:
 
 
 class Sums:
-    """Of one tensor over all samples."""
+    """Adds up signal and noise of one tensor over all samples."""
 
     def __init__(self) -> None:
         self.signal = self.noise = self.largest = 0.0
@@ -137,8 +141,8 @@ class Sums:
 
 
 def compare_layers(before: Path, after: Path, calibration: Calibration) -> tuple[LayerQuality, ...]:
-    """In the order of the float model ``before``, as it was prepared for the quantiser. A layer whose result the
-    quantised model has nowhere is left out."""
+    """Compares layers in the order of the float model ``before``, as it was prepared for the quantiser. A layer whose
+    result the quantised model has nowhere is left out."""
     onnx = package("onnx")
     exact, got = onnx.load(str(before)), onnx.load(str(after))
     pairs = list(_Quantised(onnx, got).pairs(exact.graph))
@@ -164,7 +168,7 @@ def _names(session: Any) -> list[str]:
 
 
 def _shown(onnx: Any, model: Any, tensors: list[str], path: Path) -> Path:
-    """The model with these among its outputs."""
+    """Writes the model with these tensors among its outputs."""
     there = {output.name for output in model.graph.output}
     model.graph.output.extend(onnx.ValueInfoProto(name=name) for name in dict.fromkeys(tensors) if name not in there)
     onnx.save(model, str(path))
@@ -172,7 +176,7 @@ def _shown(onnx: Any, model: Any, tensors: list[str], path: Path) -> Path:
 
 
 class _Quantised:
-    """The quantised model, asked for what stands for tensors of the float one."""
+    """Finds the tensors of a quantised model that stand for those of the float one."""
 
     def __init__(self, onnx: Any, model: Any) -> None:
         self._onnx = onnx
@@ -182,7 +186,8 @@ class _Quantised:
         self._constants = {tensor.name for tensor in model.graph.initializer}
 
     def pairs(self, exact: Any) -> Iterator[_Pair]:
-        """Of floats that depend on the inputs. A layer and its clamp are one where only one of them is there."""
+        """Yields pairs of float tensors that depend on the inputs. A layer and its clamp are one where the quantised
+        model has the result of only one of them."""
         alive = {value.name for value in exact.input} - {tensor.name for tensor in exact.initializer}
         types, told = self._types(exact), set[str]()
         for node in exact.node:
@@ -203,7 +208,7 @@ class _Quantised:
         return {value.name: value.type.tensor_type.elem_type for value in values}
 
     def _clamp(self, exact: Any, name: str) -> str:
-        """The clamped tensor, where nothing else reads this one."""
+        """Returns the clamped tensor, where nothing else reads this one; else nothing."""
         readers = [node for node in exact.node if name in node.input]
         return str(readers[0].output[0]) if len(readers) == 1 and readers[0].op_type in CLAMPS else ""
 
@@ -211,7 +216,7 @@ class _Quantised:
         return name in self._passed or f"{name}{INTEGERS}" in self._made
 
     def _got(self, name: str) -> str | None:
-        """As floats."""
+        """Returns the name of the tensor's float values in the quantised model; None where it has none."""
         if name in self._passed:
             return self._passed[name]
         integers = f"{name}{INTEGERS}"
@@ -221,13 +226,13 @@ class _Quantised:
 
     @cached_property
     def _passed(self) -> dict[str, str]:
-        """What comes out where a tensor is quantised and dequantised again."""
+        """Maps each tensor that is quantised and dequantised again to the result of that."""
         floats = {node.input[0]: node.output[0] for node in self._graph.node if node.op_type == "DequantizeLinear"}
         quantised = [node for node in self._graph.node if node.op_type == "QuantizeLinear"]
         return {node.input[0]: floats[node.output[0]] for node in quantised if node.output[0] in floats}
 
     def _dequantised(self, integers: str, name: str) -> str | None:
-        """Of the result of an integer operator, which gets a reader of its own."""
+        """Adds a dequantisation of an integer operator's result, and returns its name."""
         result, scaled = f"{name}_uaccel_shown", self._scaled(integers)
         if scaled is None:
             return None
@@ -238,7 +243,7 @@ class _Quantised:
         return result
 
     def _scaled(self, integers: str) -> str | None:
-        """Whose scale it has: its own, or that of what it was moved from."""
+        """Returns the name of the tensor whose scale it has: its own, or that of what it was moved from."""
         while integers.endswith(INTEGERS):
             name = integers.removesuffix(INTEGERS)
             if f"{name}_scale" in self._constants:

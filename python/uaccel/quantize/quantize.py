@@ -1,4 +1,4 @@
-"""A float model made a quantised one."""
+"""Quantises a float model: as requested or as a search finds, compared with the float model, and written to a file."""
 
 from __future__ import annotations
 
@@ -9,37 +9,36 @@ from functools import partial
 from pathlib import Path
 from typing import IO
 
-from uaccel.quantize import calibration as float_model
-from uaccel.quantize.calibration import Calibration, Pixels, read_calibration
+from uaccel.quantize.calibration import Calibration, Pixels, check_path, read_calibration, read_float_model
 from uaccel.quantize.onnx import OnnxMaker, Options
 from uaccel.quantize.quality import LayerQuality, Quality
 from uaccel.quantize.search import Choice, Goal, Maker, Progress, chosen, search
 from uaccel.quantize.torch import TorchMaker, read_torch
 from uaccel.util.files import write_atomically
 
-# Who quantises a file: by what its name ends with.
+# The maker for a file, by what its name ends with.
 
 
 def maker_of(
     model: Path, data: Path, labels: Path | None, pixels: Pixels, options: Options, folder: Path, step: Progress
 ) -> tuple[Maker, Calibration]:
-    """The float model read, and the samples; ``folder`` is for files in between."""
-    float_model.check_path(model)
+    """Reads the float model and the samples; ``folder`` is for intermediate files."""
+    check_path(model)
     if model.suffix.lower() == ".pt2":
         program = read_torch(model, options)
         calibration = read_calibration(data, program.inputs, labels, pixels)
         return TorchMaker(program, calibration, options, folder, step), calibration
-    source = float_model.read(model)
+    source = read_float_model(model)
     calibration = read_calibration(data, source.inputs, labels, pixels)
     return OnnxMaker(source, calibration, options, folder, step), calibration
 
 
-# A quantised model of a float one: made as wished or as a search finds, compared, and written if all goes well.
+# One quantised model: made, compared, and written if all goes well.
 
 
 @dataclass(frozen=True)
 class QuantOptions:
-    """Layers by name or pattern; ``goal``: what a search must reach by more of them."""
+    """States which layers stay float or give 16 bits, by name or pattern; with ``goal`` a search adds more."""
 
     floats: tuple[str, ...] = ()
     sixteen: tuple[str, ...] = ()
@@ -48,7 +47,10 @@ class QuantOptions:
 
 @dataclass(frozen=True)
 class Quantised:
-    """Bytes of the file and of its constants, before and after; ``gains``: of layers that the search chose, in dB."""
+    """Holds bytes of the file and of its constants, before and after, and the quality.
+
+    ``gains``: what each layer that the search chose gains, in dB.
+    """
 
     size: tuple[int, int]
     weights: tuple[int, int]
@@ -60,7 +62,7 @@ class Quantised:
 
 
 def quantise(maker: Maker, wishes: QuantOptions, output: Path, step: Progress) -> Quantised:
-    """Write the quantised model, if all goes well."""
+    """Makes, compares and writes the quantised model; nothing is written where a step fails."""
     choice, gains = chosen(maker.layers(), wishes.floats, wishes.sixteen), {}
     if wishes.goal is not None:
         found = search(maker, choice, wishes.goal, step)

@@ -1,4 +1,9 @@
-"""Which layers are quantised as all are, which stay float, and which give 16 bits; and what makes models of that."""
+"""Searches which layers must stay float or give 16 bits, so that a quantised model reaches a goal.
+
+`search` measures what each layer gains alone, adds layers from the largest gain down until the goal holds, and then
+takes back each that the goal does not need. It makes about two models a layer, and finds a set of which no layer can
+be left out alone; a smaller set of other layers may exist.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +24,7 @@ Progress = Callable[[str], None]
 
 @dataclass(frozen=True)
 class Choice:
-    """Names of layers."""
+    """Holds the names of layers that stay float, and of those that give 16 bits."""
 
     floats: frozenset[str] = frozenset()
     sixteen: frozenset[str] = frozenset()
@@ -39,15 +44,17 @@ class Choice:
 
 @dataclass(frozen=True)
 class QuantLayer:
+    """Names a layer that may be chosen, and its operator."""
+
     name: str
     op: str
 
 
 class Maker(Protocol):
-    """Of quantised models, from one float model and its samples."""
+    """Makes quantised models of one float model and its samples, and compares them with it."""
 
     def layers(self) -> Sequence[QuantLayer]:
-        """Those that may be chosen."""
+        """Lists the layers that may be chosen."""
 
     def make(self, choice: Choice) -> Path: ...
 
@@ -56,14 +63,14 @@ class Maker(Protocol):
     def compared(self, made: Path) -> tuple[LayerQuality, ...]: ...
 
     def sizes(self) -> tuple[int, int]:
-        """Bytes of the float model's file, and of its constants."""
+        """Counts the bytes of the float model's file, and of its constants."""
 
     def weights(self, made: Path) -> int:
-        """Bytes of a model's constants."""
+        """Counts the bytes of a model's constants."""
 
 
 def chosen(layers: Sequence[QuantLayer], floats: Sequence[str], sixteen: Sequence[str]) -> Choice:
-    """By names or patterns of names, as shells have them."""
+    """Makes a choice of names or patterns of names, as shells have them."""
     return Choice(_named(layers, floats, "--leave-out"), _named(layers, sixteen, "--sixteen"))
 
 
@@ -81,8 +88,10 @@ def _named(layers: Sequence[QuantLayer], patterns: Sequence[str], option: str) -
 
 @dataclass(frozen=True)
 class Goal:
-    """What must hold, and what those layers become that lose most. ``snr`` in dB of every output, ``loss`` of top-1 in
-    points of a hundred; None where nothing is asked."""
+    """States what a quantised model must reach, and as ``trade`` what the layers that lose most become.
+
+    ``snr`` is in dB, for every output; ``loss`` of top-1 is in percentage points. None where nothing is asked.
+    """
 
     snr: float | None = None
     loss: float | None = None
@@ -103,21 +112,24 @@ class Goal:
 
 
 def noise(quality: Quality) -> float:
-    """Signal to noise of the worst output."""
+    """Returns the signal to noise of the worst output, in dB."""
     return min((math.inf if each.snr is None else each.snr for each in quality.outputs.values()), default=math.inf)
 
 
 @dataclass(frozen=True)
 class Found:
+    """Holds the result of a search."""
+
     choice: Choice
-    gains: Mapping[str, float]  # What the outputs gain, in dB, by each layer that was chosen, where it alone is.
+    gains: Mapping[str, float]  # Gain of the worst output, in dB, by chosen layer, if that alone is chosen.
 
 
-NEAR: Final = 1e-6
+NEAR: Final = 1e-6  # A gain in dB that is nearer to 0 changes nothing.
 
 
 def search(maker: Maker, start: Choice, goal: Goal, step: Progress) -> Found:
-    """The fewest layers that can be found: none of them can go back without losing the goal."""
+    """Searches few layers to choose: none of those that the search added can go back without losing the goal. They are
+    taken back from the least gain up. The one added last is not tried: the goal did not hold without it."""
     first = maker.quality(maker.make(start))
     if goal.holds(first):
         return Found(start, {})
@@ -140,7 +152,7 @@ def search(maker: Maker, start: Choice, goal: Goal, step: Progress) -> Found:
 
 
 def _gains(maker: Maker, start: Choice, goal: Goal, first: float, step: Progress) -> dict[str, float]:
-    """Of each layer that is left."""
+    """Measures the gain of each layer that is left; layers that change nothing are left out, unless none does."""
     left = [layer.name for layer in maker.layers() if layer.name not in start.kinds]
     gains: dict[str, float] = {}
     for number, name in enumerate(left):

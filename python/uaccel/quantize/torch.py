@@ -1,4 +1,4 @@
-"""Quantising with PT2E."""
+"""Quantises PyTorch programs by PT2E: annotates the graph, calibrates, converts and exports it."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ from uaccel.quantize.quality import LayerQuality, Quality, Sums, compare, qualit
 from uaccel.quantize.search import Choice, Progress, QuantLayer
 from uaccel.util.files import quiet
 
-# What PT2E is told to quantise: every operator of floats, for integers from one end to the other.
+# The annotations for PT2E: every float operator is quantised, so that integers go from one end to the other.
 
-# Where the weights' output channels lie.
+# Operators with weights, by the axis of their output channels.
 WEIGHTED: Final[Mapping[str, int]] = {
     "conv1d": 0,
     "conv2d": 0,
@@ -31,10 +31,10 @@ WEIGHTED: Final[Mapping[str, int]] = {
     "conv_transpose1d": 1,
     "conv_transpose2d": 1,
 }
-# The range of a quantised result does the same, so that it is quantised behind them.
+# Clamps, which the range of a quantised result does as well: the result is quantised behind them.
 CLAMPS: Final = frozenset({"relu", "relu_", "relu6", "hardtanh", "hardtanh_", "clamp", "clamp_"})
 CLAMPED: Final = frozenset({*WEIGHTED, "add", "add_", "sub", "batch_norm"})
-# Their results have the scale of what they move.
+# Operators that move elements, whose results share the scale of their input.
 MOVES: Final = frozenset(
     {
         *("reshape", "view", "flatten", "permute", "transpose", "squeeze", "unsqueeze", "select", "slice", "expand"),
@@ -43,15 +43,15 @@ MOVES: Final = frozenset(
         *("chunk", "split", "split_with_sizes", "unflatten", "alias", "detach", "t", "numpy_T"),
     }
 )
-# Of them the first operand alone is quantised.
+# Operators of which the first operand alone is quantised.
 NORMS: Final = frozenset({"layer_norm", "batch_norm", "group_norm", "instance_norm", "embedding"})
 
-SMALLEST: Final = 2.0**-24  # Scale.
+SMALLEST: Final = 2.0**-24  # The least scale.
 NOTE: Final = "quantization_annotation"
 
 
 def operator(node: Any) -> str:
-    """Its name in ATen; empty for what computes nothing."""
+    """Returns a node's name in ATen; empty for what computes nothing."""
     packet = getattr(node.target, "overloadpacket", None)
     if node.op != "call_function":
         return ""
@@ -64,27 +64,27 @@ def is_float(node: Any) -> bool:
 
 
 def clamp_behind(node: Any) -> Any | None:
-    """The clamp that alone reads a result."""
+    """Returns the clamp that alone reads a node's result; None where there is no such."""
     readers = list(node.users)
     fits = len(readers) == 1 and operator(node) in CLAMPED and operator(readers[0]) in CLAMPS
     return readers[0] if fits else None
 
 
 def folded_into(node: Any) -> Any | None:
-    """The layer whose weights a batch normalisation goes into: it alone reads that one's result."""
+    """Returns the layer into whose weights a batch normalisation is folded, as it alone reads the layer's result."""
     before = node.args[0] if operator(node) == "batch_norm" else None
     return before if before is not None and operator(before) in WEIGHTED and len(before.users) == 1 else None
 
 
 def source(node: Any) -> Any:
-    """What a tensor was moved from."""
+    """Returns the node from which a tensor was moved."""
     while node.args and (operator(node) in MOVES or operator(node) == "getitem"):
         node = node.args[0]
     return node
 
 
 def quantiser(choice: Choice, activations: str, *, per_channel: bool, outliers: bool) -> Any:
-    """For ``prepare_pt2e``; ``outliers``: ranges reach to the largest that occurs."""
+    """Makes the quantiser for ``prepare_pt2e``; ``outliers``: ranges reach to the largest value that occurs."""
     from torchao.quantization.pt2e.quantizer import Quantizer
 
     annotator = _Annotator(choice, _Steps(activations, per_channel, outliers))
@@ -96,13 +96,13 @@ def quantiser(choice: Choice, activations: str, *, per_channel: bool, outliers: 
         return model
 
     def validate(_: Any, model: Any) -> None:
-        """Any graph is good."""
+        """Accepts any graph."""
 
     return type("Every", (Quantizer,), {"annotate": annotate, "validate": validate})()
 
 
 class _Steps:
-    """Of quantisation, as PT2E has them."""
+    """Makes PT2E's specifications of how a tensor is quantised."""
 
     def __init__(self, activations: str, per_channel: bool, outliers: bool) -> None:
         from torchao.quantization.pt2e import HistogramObserver, MinMaxObserver, quantizer
@@ -153,7 +153,7 @@ class _Annotator:
         node.meta[NOTE] = self._steps.annotation(given, result)
 
     def _given(self, node: Any) -> Iterator[tuple[Any, Any]]:
-        """What it reads, each with how that is quantised."""
+        """Yields the nodes that it reads, each with how that is quantised."""
         name = operator(node)
         for place, each in enumerate(node.all_input_nodes):
             if not is_float(each) or (name in NORMS and place):
@@ -164,14 +164,14 @@ class _Annotator:
                 yield each, self._steps.weights(WEIGHTED[name])
 
     def _of(self, node: Any) -> Any:
-        """How a result is quantised."""
+        """Returns how a result is quantised: with 16 bits if its layer, or the layer before its clamp, is so chosen."""
         node = source(node)
         before = node.args[0] if operator(node) in CLAMPS and node.args else node
         sixteen = self._choice.sixteen & {node.name, *([before.name] if clamp_behind(before) is node else [])}
         return self._steps.wide if sixteen else self._steps.usual
 
 
-# Quantised PyTorch programs by PT2E: the file read by our own reader, calibrated, converted, exported again.
+# The maker: reads the file by our own reader, calibrates, converts, and exports again.
 
 QUANTISE: Final = "quantize_per_tensor"
 DEQUANTISE: Final = "dequantize_per_tensor"
@@ -180,13 +180,15 @@ ADVICE: Final = "try --leave-out with the layer that it names"
 
 @dataclass(frozen=True)
 class TorchModel:
+    """Holds an exported program and its inputs."""
+
     path: Path
-    program: Any  # As PyTorch has exported programs.
+    program: Any  # A ``TorchProgram``.
     inputs: tuple[ModelInput, ...]
 
 
 def read_torch(path: Path, options: Options) -> TorchModel:
-    """ModelError for what cannot be read, or is quantised already."""
+    """Reads an exported program; raises ModelError for what cannot be read, or is quantised already."""
     from uaccel.frontend.checks import read_file
     from uaccel.frontend.torch.importer import read_program
     from uaccel.frontend.torch.program import torch_package
@@ -203,7 +205,7 @@ def read_torch(path: Path, options: Options) -> TorchModel:
 
 
 class TorchMaker:
-    """``folder`` holds what is made."""
+    """Makes quantised programs of one float program; ``folder`` holds what is made."""
 
     def __init__(
         self, model: TorchModel, calibration: Calibration, options: Options, folder: Path, step: Progress
@@ -218,7 +220,7 @@ class TorchMaker:
         step(f"calibrate with {len(calibration.samples)} samples")
 
     def layers(self) -> list[QuantLayer]:
-        """A layer, the normalisation that is folded into it and the clamp behind it are one."""
+        """Lists the layers; a layer, the normalisation that is folded into it and the clamp behind it are one."""
         graph = self._model.program.exported.graph
         last = {behind.name for node in graph.nodes if (behind := clamp_behind(node)) is not None}
         nodes = [node for node in graph.nodes if operator(node) and is_float(node) and node.name not in last]
@@ -247,7 +249,7 @@ class TorchMaker:
             return compare(self._exact, self._outputs(self._made), self._labels)
 
     def compared(self, made: Path) -> tuple[LayerQuality, ...]:
-        """In the order of the float program."""
+        """Compares layers in the order of the float program."""
         pairs = list(self._pairs())
         sums = [Sums() for _ in pairs]
         with self._complaining():
@@ -270,7 +272,7 @@ class TorchMaker:
         return self._outputs(self._module())
 
     def _module(self) -> Any:
-        """Anew, since PT2E changes it; its constants as parameters, which is where PT2E folds normalisations."""
+        """Makes a fresh module, as PT2E changes it, with constants as parameters, where PT2E folds normalisations."""
         with self._complaining():
             module = self._model.program.exported.module()
         for name, value in list(module.named_buffers()):
@@ -289,7 +291,7 @@ class TorchMaker:
         return {name: [row[place] for row in rows] for place, name in enumerate(names)}
 
     def _pairs(self) -> Iterator[tuple[Any, str, str]]:
-        """Layers of the float program: the node, the tensor that is quantised, and its numbers in the other one."""
+        """Yields layers of the float program: the node, the tensor that is quantised, its name in the other one."""
         numbers = {node.args[0].name: name for node, name in _quantised(self._made)}
         for node in self._model.program.exported.graph.nodes:
             if not operator(node) or not is_float(node):
@@ -313,7 +315,7 @@ class TorchMaker:
 
 
 def _quantised(module: Any) -> Iterator[tuple[Any, str]]:
-    """Steps of quantisation, each with the name of what it gives as floats again."""
+    """Yields quantising nodes, each with the name of the node that dequantises its result."""
     for node in module.graph.nodes:
         if operator(node) == QUANTISE:
             again = next((user for user in node.users if operator(user) == DEQUANTISE), None)
@@ -322,7 +324,7 @@ def _quantised(module: Any) -> Iterator[tuple[Any, str]]:
 
 
 def _values(torch: Any, module: Any, sample: list[Any]) -> Mapping[str, Array]:
-    """Of every node."""
+    """Returns the value of every node for a sample."""
     found: dict[str, Array] = {}
 
     def run_node(interpreter: Any, node: Any) -> Any:

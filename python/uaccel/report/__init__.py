@@ -1,5 +1,4 @@
-"""A run, or a sweep of them, as a page to look at: one HTML file, made of what ``uaccel run --json`` tells
-(``docs/report.md``)."""
+"""Makes pages of runs and sweeps: each is one HTML file, made of the JSON of ``uaccel run`` (``docs/report.md``)."""
 
 from uaccel.report.page import page, page_of, page_of_files
 from uaccel.report.stored_run import Run, read_run, require_quantised, with_quantised

@@ -1,4 +1,4 @@
-"""What a compilation tells, as plain data: who computes what and why, the graph, the memory plan."""
+"""Describes a compilation as plain data: who computes what and why, the graph, the memory plan."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ from uaccel.report.run_json import (
 from uaccel.util.text import BOUNDED, CPU
 from uaccel.version import __version__
 
-# What a compilation tells: the JSON of section "report" in docs/cli.md.
+# The report of a compilation: the JSON of section "report" in docs/cli.md.
 
 
 def compile_report(compiled: Compiled) -> dict[str, Any]:
-    """What is known without building: sizes that only a linker knows are null."""
+    """The report without a build: sizes that only a linker knows are null."""
     program, signature = compiled.program, compiled.model.signature
     layers = facts_of(program)
     state = {"state": state_facts(program)} if program.state else {}
@@ -68,7 +68,7 @@ def ram_report(compiled: Compiled, taken: Footprint | None, *, stack: int | None
     return pools | memory_report(placement.arena, bound, BOUNDED, io, taken, stack=stack, state=state, copied=copied)
 
 
-# What ``uaccel explain`` tells of a compilation: who computes what, why, what it costs, where layouts change.
+# The JSON of ``uaccel explain``: who computes what, why, what it costs, where layouts change.
 
 LAYOUT_CHANGE: Final = "permute_dims"
 
@@ -124,15 +124,14 @@ def _region(layer: Layer) -> dict[str, Any]:
     }
 
 
-# What a report page shows beside figures: where a run comes from, its graph, its memory plan and who decided what.
-#
-# All of it is plain data, a part of the JSON of ``uaccel run`` (``docs/cli.md``).
+# Structure, for report pages: where a run comes from, its graph, its memory plan and who decided what. It is part of
+# the JSON of ``uaccel run`` (``docs/cli.md``).
 
-LONGEST_SOURCE: Final = 60_000  # Characters of one layer's C that are told; constants are not among them.
+LONGEST_SOURCE: Final = 60_000  # Characters of one layer's C that are kept; constants are not among them.
 
 
 def structure(compiled: Compiled, board: Board, file: Path, command: str) -> dict[str, Any]:
-    """``command`` is what to type for the same run."""
+    """The structure of a compilation. ``command`` is what a user types for the same run."""
     return {
         "schema": SCHEMA,
         "uaccel": __version__,
@@ -171,7 +170,7 @@ def _target(board: Board) -> dict[str, Any]:
 
 
 def _engine(accelerator: Any) -> dict[str, Any]:
-    """``macs_per_cycle`` and ``bytes_per_cycle`` are null where its description does not state them."""
+    """An accelerator; ``macs_per_cycle`` and ``bytes_per_cycle`` are null if its description does not state them."""
     return {
         "name": accelerator.name,
         "description": accelerator.description,
@@ -183,7 +182,7 @@ def _engine(accelerator: Any) -> dict[str, Any]:
 
 
 def values_report(compiled: Compiled) -> dict[str, dict[str, Any]]:
-    """Every tensor of the program: what it is, where it lies, and from which layer to which it is needed."""
+    """Every tensor of the program: its type, where it lies, and from which layer to which it is needed."""
     program, placement = compiled.program, compiled.placement
     lives = lifetimes(program, workspace_io=compiled.options.workspace_io)
     every = [*program.inputs, *program.outputs]
@@ -205,7 +204,7 @@ def values_report(compiled: Compiled) -> dict[str, dict[str, Any]]:
 
 
 def plan_report(compiled: Compiled) -> dict[str, Any]:
-    """The memory plan: blocks of bytes from a first to a last layer, and how near it is to what must be."""
+    """The memory plan: blocks of bytes from a first to a last layer, and how near it is to the lower bound."""
     placement = compiled.placement
     plan = placement.plan
     ahead = compiled.generated.ahead.blocks(compiled.program)
@@ -268,8 +267,8 @@ def _layers(compiled: Compiled) -> list[dict[str, Any]]:
 
 
 def _inner(covers: list[tuple[str, list[Any], list[str]]]) -> list[dict[str, Any]]:
-    """Operators that are computed in one go, by name, sources and results: which of them each reads, and what values
-    from outside."""
+    """For operators that are computed together, given by name, sources and results: which others each reads, and which
+    values from outside."""
     maker = {result: name for name, _, results in covers for result in results}
     return [
         {
@@ -303,7 +302,7 @@ def _layer(layer: Layer, estimator: Estimator) -> dict[str, Any]:
 
 
 def sources_report(compiled: Compiled) -> dict[str, str]:
-    """The C of each layer that has a function: what it shares with others as well."""
+    """The C of each layer that has a function, including functions that it shares with other layers."""
     program = compiled.program
     generated = compiled.generated
     functions = LayerFunctions(program, ConstantPool(program, generated.names), generated.ahead)

@@ -1,4 +1,4 @@
-"""What ``compile --dump DIR`` writes: the module after each stage, the plan, and every region with its artefacts."""
+"""Writes the files of ``compile --dump DIR``: the module after each stage, the plan, every region with artefacts."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ REGION, CONSTANTS, SOURCE = OWN_FILES
 
 
 def write_dump(compiled: Compiled, folder: Path) -> None:
-    """The folder is made; files of an earlier dump are overwritten."""
+    """Writes a dump into a folder, which is made; files of an earlier dump are overwritten."""
     for name, content in dump_files(compiled).items():
         target = folder / name
         try:
@@ -40,7 +40,7 @@ def _put(data: bytes, stream: IO[bytes]) -> None:
 
 
 def dump_files(compiled: Compiled) -> dict[str, str | bytes]:
-    """By path in the folder; stages are numbered in their order."""
+    """The files of a dump by path in its folder; stages are numbered in their order."""
     files: dict[str, str | bytes] = {}
     for number, (stage, module) in enumerate(compiled.stages.items()):
         files[f"{number}_{c_identifier(stage)}.relax"] = module.script(show_meta=False)
@@ -53,7 +53,7 @@ def dump_files(compiled: Compiled) -> dict[str, str | bytes]:
 
 
 def save_region(layer: Layer) -> dict[str, str | bytes]:
-    """What an accelerator was asked for in one layer; ``load_region`` makes the same of it again."""
+    """The files of one accelerated layer, from which ``load_region`` restores what the accelerator made of it."""
     constants: dict[str, NDArray[Any]] = {}
     artefacts = dict(sorted(layer.artefacts.items()))
     calls = []
@@ -85,7 +85,7 @@ def save_region(layer: Layer) -> dict[str, str | bytes]:
 
 
 def load_region(folder: Path) -> Lowered:
-    """What the accelerator made of a layer, as ``compile --dump`` wrote it: calls, constants, source, artefacts."""
+    """Reads what an accelerator made of a layer from a dump: calls, constants, source, artefacts."""
     try:
         document = parse_json((folder / REGION).read_text(encoding="utf-8"))
         constants = read_npz(folder / CONSTANTS)

@@ -1,4 +1,4 @@
-"""The page: one HTML file with its style, its script and its data, which asks nothing of anybody."""
+"""Puts a page together: one HTML file with its style, its script and its data, which loads nothing from elsewhere."""
 
 from __future__ import annotations
 
@@ -14,44 +14,38 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
 from uaccel.errors import InputError
-from uaccel.report import page_graph as graph
-from uaccel.report import page_memory as flash
-from uaccel.report import page_memory as memory
-from uaccel.report import page_summary as compare
-from uaccel.report import page_summary as header
-from uaccel.report import page_summary as precision
-from uaccel.report import page_time as offload
-from uaccel.report import page_time as roofline
-from uaccel.report import page_time as timeline
-from uaccel.report import page_time as times
+from uaccel.report.page_graph import graph_section
+from uaccel.report.page_memory import flash_section, memory_section
+from uaccel.report.page_summary import comparison_sections, header_section, precision_section
+from uaccel.report.page_time import layer_times_section, offload_section, roofline_section, timeline_section
 from uaccel.report.stored_run import HINT, Run, read_run, with_quantised
 from uaccel.report.svg import Section
 
 TEMPLATES: Final = Path(__file__).parent / "templates"
-# In the order of the page; a module with ``section(run)`` each.
+# Functions that make a section of a run, in the order of the page.
 SECTIONS: Final = (
-    header.header_section,
-    graph.section,
-    memory.section,
-    times.section,
-    roofline.roofline_section,
-    flash.flash_section,
-    timeline.timeline_section,
-    offload.offload_section,
-    precision.section,
+    header_section,
+    graph_section,
+    memory_section,
+    layer_times_section,
+    roofline_section,
+    flash_section,
+    timeline_section,
+    offload_section,
+    precision_section,
 )
 LARGEST_TRACE: Final = 1_000_000  # Characters of a trace that the page carries; larger ones are drawn only.
 _UNSAFE: Final = {ord("<"): "\\u003c", ord(">"): "\\u003e", ord("&"): "\\u0026", 0x2028: "\\u2028", 0x2029: "\\u2029"}
 
 
 def page(runs: Sequence[Mapping[str, Any]]) -> str:
-    """Of one run's JSON, or of several beside each other."""
+    """Makes the page of one run's JSON, or of several side by side."""
     return page_of([Run(data, str(data["model"])) for data in runs])
 
 
 def page_of_files(paths: Sequence[Path], quantised: Path | None = None) -> tuple[str, list[Run]]:
-    """Of stored runs, and the runs; what is wrong with a file is said in one line. ``quantised``: what ``uaccel
-    quantize`` told of the first one's model."""
+    """Makes the page of stored runs, and returns it with the runs; what is wrong with a file is said in one line.
+    ``quantised`` is what ``uaccel quantize --json`` wrote about the first one's model."""
     runs = [read_run(path) for path in paths]
     if quantised is not None:
         runs[0] = replace(runs[0], data=with_quantised(runs[0].data, quantised))
@@ -70,7 +64,7 @@ def page_of_files(paths: Sequence[Path], quantised: Path | None = None) -> tuple
 
 def page_of(runs: Sequence[Run]) -> str:
     runs = _labelled(runs)
-    sections = compare.sections(runs) if len(runs) > 1 else [section(runs[0]) for section in SECTIONS]
+    sections = comparison_sections(runs) if len(runs) > 1 else [section(runs[0]) for section in SECTIONS]
     first = runs[0].data
     title = " and ".join(run.label for run in runs[:3]) if len(runs) > 1 else f"{first['model']} on {first['board']}"
     return rendered(title, sections, [_carried(run.data) for run in runs])
@@ -79,7 +73,7 @@ def page_of(runs: Sequence[Run]) -> str:
 def rendered(
     title: str, sections: Sequence[Section], data: Any, script: str = "page.js", styles: Sequence[str] = ("style.css",)
 ) -> str:
-    """``data`` is what the script finds; it and the styles lie in ``templates/``."""
+    """Renders a page. ``data`` is what the script works on; script and styles lie in ``templates/``."""
     text: str = (
         _environment()
         .get_template("page.html")
@@ -95,7 +89,7 @@ def rendered(
 
 
 def _labelled(runs: Sequence[Run]) -> list[Run]:
-    """Of several runs each gets a name of its own."""
+    """Numbers the runs of equal labels, so that each has a label of its own."""
     seen = Counter(run.label for run in runs)
     alike = [f"{run.label} {i}" if seen[run.label] > 1 else run.label for i, run in enumerate(runs, 1)]
     return [replace(run, label=label) for run, label in zip(runs, alike, strict=True)]
@@ -109,13 +103,13 @@ def _body(section: Section) -> Markup:
 
 
 def embedded(value: Any) -> Markup:
-    """JSON inside a script element: nothing in it can end that element or begin a comment."""
+    """JSON for a script element. The characters that could end the element or begin a comment are escaped."""
     text = json.dumps(value, separators=(",", ":")).translate(_UNSAFE)
     return Markup(text)
 
 
 def _carried(data: Mapping[str, Any]) -> dict[str, Any]:
-    """What the page keeps of a run: all but the outputs' elements, the code that templates hold, and a huge trace."""
+    """The part of a run that the page keeps: all but the outputs' elements, code that templates hold, a huge trace."""
     kept = {key: value for key, value in data.items() if key not in ("sources", "hot")}
     outputs = data.get("outputs", {})
     kept["outputs"] = {name: {k: v for k, v in spec.items() if k != "data"} for name, spec in outputs.items()}

@@ -1,4 +1,4 @@
-"""The network drawn."""
+"""Draws the network as a graph, with repeated blocks folded, and lists the details of each layer."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from markupsafe import Markup
 from uaccel.report.stored_run import LayerRow, Run
 from uaccel.report.svg import DETAILS, Section, count, drawing, ellipsize, percent, shape, size, tag, text, title
 
-# Repeated blocks of a network: runs of steps that come again right behind themselves, alike in all that is shown.
+# Folds: blocks of steps that are repeated right behind each other, and look alike in the drawing.
 
-LONGEST_FOLDED_NAME = 64  # Steps of a block.
-FEWEST = 4  # Steps that must vanish into a fold.
+LONGEST_PERIOD = 64  # Steps of a block, at most.
+FEWEST = 4  # Steps that a fold stands for, at least.
 
 
 @dataclass(frozen=True)
 class Fold:
-    """``times`` blocks of ``period`` steps from step ``first`` on."""
+    """States that from step ``first`` on a block of ``period`` steps comes ``times`` times."""
 
     first: int
     period: int
@@ -34,7 +34,8 @@ class Fold:
 
 
 def folds(signatures: Sequence[Hashable]) -> list[Fold]:
-    """Those that do not overlap; at each place the one that covers most, of equal ones that with the shortest block."""
+    """Finds folds that do not overlap. Greedy from the first step on: at each place it takes the fold that covers the
+    most steps, and of equal ones the one with the shortest block, since periods are tried in rising order."""
     found: list[Fold] = []
     at = 0
     while at < len(signatures):
@@ -49,7 +50,7 @@ def folds(signatures: Sequence[Hashable]) -> list[Fold]:
 
 def _best(signatures: Sequence[Hashable], at: int) -> Fold | None:
     best: Fold | None = None
-    for period in range(1, min(LONGEST_FOLDED_NAME, (len(signatures) - at) // 2) + 1):
+    for period in range(1, min(LONGEST_PERIOD, (len(signatures) - at) // 2) + 1):
         times = 1
         block = signatures[at : at + period]
         while signatures[at + times * period : at + (times + 1) * period] == block:
@@ -60,25 +61,31 @@ def _best(signatures: Sequence[Hashable], at: int) -> Fold | None:
     return best
 
 
-# A drawing of a graph in layers: who reads a tensor stands below who makes it.
+# Layered drawing of a graph (Sugiyama's method): who reads a tensor stands below who makes it.
 #
-# Nodes have ranks by their longest path; edges over several ranks get a bend in each; bends and nodes of a rank are put
-# in an order with few crossings and then as straight above each other as their widths allow.
+# 1. A node's rank is the length of the longest path to it, so that every edge leads downwards.
+# 2. An edge over several ranks gets a bend in each rank between. Then every edge joins neighbouring ranks, and bends
+#    take part in steps 3 and 4 like narrow nodes, which keeps lines off the boxes.
+# 3. The order within each rank is chosen for few crossings.
+# 4. Nodes are moved under their neighbours as far as the order and their widths allow, so that lines become straight.
 
 GAP, RANK_GAP, BEND = 24.0, 30.0, 10.0
-SWEEPS = 8
-MOST_BENDS = 20_000  # Beyond, long edges are drawn straight.
+SWEEPS = 8  # Passes over all ranks, down and up by turns, to order them; twice as many place them.
+MOST_BENDS = 20_000  # With more, long edges are drawn straight, since the search takes time for each bend.
 
 
 @dataclass(frozen=True)
 class Size:
+    """Holds the extent of a box."""
+
     width: float
     height: float
 
 
 @dataclass(frozen=True)
 class Drawn:
-    """``nodes``: the middle of the upper side of each. ``edges``: the points that each passes, from top to bottom."""
+    """Holds a drawing: ``nodes`` has the middle of each box's upper side, ``edges`` the points of each line from top to
+    bottom."""
 
     width: float
     height: float
@@ -92,14 +99,14 @@ class _Graph:
 
     widths: list[float]
     rank: list[int]
-    chains: list[list[int]]  # Of each edge: its beginning, its bends, its end.
+    chains: list[list[int]]  # For each edge: its beginning, its bends, its end.
     above: dict[int, list[int]] = field(default_factory=lambda: defaultdict(list))
     below: dict[int, list[int]] = field(default_factory=lambda: defaultdict(list))
     bends_from: int = 0
 
 
 def layered(sizes: Sequence[Size], edges: Sequence[tuple[int, int]]) -> Drawn:
-    """Every edge leads from a lower number to a higher one."""
+    """Draws a graph whose edges all lead from a lower number to a higher one."""
     if not sizes:
         return Drawn(0, 0, [], [])
     graph = _with_bends(sizes, edges)
@@ -123,7 +130,7 @@ def layered(sizes: Sequence[Size], edges: Sequence[tuple[int, int]]) -> Drawn:
 
 
 def _ranks(sizes: Sequence[Size], rank: Sequence[int]) -> tuple[list[float], list[float], float]:
-    """Of each rank its top and its height; of all of them the height."""
+    """The top and the height of each rank, and the height of the whole drawing."""
     heights = [0.0] * (max(rank) + 1)
     for box, row in zip(sizes, rank, strict=True):
         heights[row] = max(heights[row], box.height)
@@ -135,7 +142,11 @@ def _ranks(sizes: Sequence[Size], rank: Sequence[int]) -> tuple[list[float], lis
 
 
 def rank_of(nodes: int, edges: Sequence[tuple[int, int]]) -> list[int]:
-    """By the longest path to a node; what nothing leads to stands right above who needs it first."""
+    """Ranks of nodes by the longest path to each. A node that nothing leads to stands right above its first reader.
+
+    Edges are visited by their end. All edges into a node come from lower numbers, so its own rank is final before it is
+    used. To lower a source afterwards keeps every edge leading downwards.
+    """
     rank, entered = [0] * nodes, [False] * nodes
     for begin, end in sorted(edges, key=lambda edge: edge[1]):
         rank[end], entered[end] = max(rank[end], rank[begin] + 1), True
@@ -165,7 +176,12 @@ def _with_bends(sizes: Sequence[Size], edges: Sequence[tuple[int, int]]) -> _Gra
 
 
 def _ordered(graph: _Graph) -> list[list[int]]:
-    """The nodes of each rank from left to right: sweeps down and up by the mean place of neighbours, the best kept."""
+    """Orders each rank from left to right for few crossings, by the barycentre heuristic.
+
+    The exact problem is NP-hard. Each sweep sorts every rank by the mean place of the neighbours in the rank that the
+    sweep has just passed. Sorting is stable, so ties stay as they are. A sweep may also add crossings: so the best
+    order seen is returned, and the search ends at once when it has no crossing.
+    """
     rows: list[list[int]] = [[] for _ in range(max(graph.rank) + 1)]
     for node, rank in enumerate(graph.rank):
         rows[rank].append(node)
@@ -187,7 +203,8 @@ def _ordered(graph: _Graph) -> list[list[int]]:
 
 
 def crossings(below: dict[int, list[int]], rows: Sequence[Sequence[int]]) -> int:
-    """Pairs of edges between neighbouring ranks that cross."""
+    """Counts the pairs of edges between neighbouring ranks that cross. With edges sorted by their upper ends, those are
+    the pairs whose lower ends are in the opposite order (inversions)."""
     place = {node: i for row in rows for i, node in enumerate(row)}
     total = 0
     for row in rows:
@@ -197,7 +214,11 @@ def crossings(below: dict[int, list[int]], rows: Sequence[Sequence[int]]) -> int
 
 
 def _placed(graph: _Graph, rows: Sequence[Sequence[int]]) -> list[float]:
-    """Each as near to the middle of its neighbours as its row allows; bends pull bends most: lines become straight."""
+    """Finds the horizontal middle of each node: as near to the mean of its neighbours as its row allows.
+
+    It begins packed from the left. Then each sweep, down or up, moves the nodes of a rank towards those of the rank
+    before it. Bends pull bends four times as strongly as nodes do, so that long edges become straight.
+    """
     x = [0.0] * len(graph.widths)
     for row in rows:
         at = 0.0
@@ -215,7 +236,7 @@ def _placed(graph: _Graph, rows: Sequence[Sequence[int]]) -> list[float]:
 
 
 def _wanted(graph: _Graph, x: Sequence[float], node: int, near: dict[int, list[int]]) -> tuple[float, float]:
-    """Where it should stand, and how much that counts."""
+    """The place that a node should have, and the weight of that wish."""
     others = near[node] or graph.above[node] or graph.below[node]
     if not others:
         return x[node], 0.5
@@ -228,7 +249,12 @@ def _wanted(graph: _Graph, x: Sequence[float], node: int, near: dict[int, list[i
 def spread(
     places: Sequence[float], wanted: Sequence[tuple[float, float]], graph: _Graph, row: Sequence[int]
 ) -> list[float]:
-    """The nearest places, by the sum of squares, at which nodes of a row keep their distance."""
+    """Places the nodes of a row near the wanted ``places``, with at least their widths and ``GAP`` between them.
+
+    Minimises the weighted sum of squared distances. Less its offset in the packed row, a node's place must not be less
+    than its left neighbour's: that is isotonic regression, which pooling of adjacent violators solves exactly.
+    ``blocks`` holds (mean, weight, nodes) of groups that stand packed; their means never fall from left to right.
+    """
     offsets, at = [], 0.0
     for i, node in enumerate(row):
         at += (graph.widths[row[i - 1]] + graph.widths[node]) / 2 + GAP if i else 0.0
@@ -243,11 +269,11 @@ def spread(
     return [mean + offset for mean, offset in zip(means, offsets, strict=True)]
 
 
-# The network as a drawing: a box for each layer, tinted by who computes it and as high as what it takes.
+# The section: a box for each layer, coloured by its engine and higher the more the layer takes.
 
 WIDTH, LOW, HIGH, MARGIN = 216.0, 42.0, 96.0, 10.0
 LETTERS: Final = 26
-# Letters of a tensor's name in a table: those that converters make of fused operators have hundreds.
+# Letters of a tensor's name in a table: names that converters give fused operators have hundreds.
 LONGEST: Final = 48
 FIGURES: Final = (
     ("CPU cycles, estimated", "cycles_estimated"),
@@ -259,8 +285,8 @@ FOLDED_FROM: Final = 30  # Nodes from which on repeated blocks are folded as the
 
 @dataclass(frozen=True)
 class Node:
-    """``target`` names the template that tells of it; ``cost`` is what it takes, in whatever unit. Nodes of equal
-    ``signature`` look alike."""
+    """Describes a box. ``target`` names the part of the page with its details; ``cost`` is what it takes, in the run's
+    unit. Nodes of equal ``signature`` look alike."""
 
     target: str
     name: str
@@ -273,14 +299,14 @@ class Node:
 
 @dataclass(frozen=True)
 class Network:
-    """The model's inputs are the first nodes; an edge leads from a lower number to a higher one."""
+    """Holds a graph whose first nodes are the model's inputs; an edge leads from a lower number to a higher one."""
 
     nodes: list[Node]
     edges: list[tuple[int, int]]
     inputs: int
 
 
-def section(run: Run) -> Section:
+def graph_section(run: Run) -> Section:
     if not run.section("graph"):
         missing = f"This result does not hold the model's graph; {DETAILS}."
         return Section("graph", "Graph", missing=missing)
@@ -301,7 +327,11 @@ def section(run: Run) -> Section:
 
 
 def network_of(run: Run) -> Network:
-    """The model's inputs, then its layers, of regions each operator; and who reads what of whom."""
+    """Builds the graph: the model's inputs, then its layers, each operator of a region on its own, and who reads whom.
+
+    An input of a region leads to the operators that read it from outside. If they are not known, it leads to all that
+    read anything from outside, or to the region's first operator.
+    """
     maker = {value: step for step in run.steps for value in step.outputs}
     read = dict.fromkeys(value for step in run.steps for value in step.inputs if value not in maker)
     nodes = [_input(run, name) for name in read]
@@ -326,7 +356,7 @@ def network_of(run: Run) -> Network:
 
 
 def _inner(step: LayerRow) -> Sequence[Mapping[str, Any]]:
-    """The operators that a step computes; a step of one is its own."""
+    """The operators that a step computes; a step of one operator stands for itself."""
     alone = {"name": step.name, "reads": [], "outside": step.inputs, "results": step.outputs}
     found: Sequence[Mapping[str, Any]] = step.facts.get("inner") or [alone]
     return found
@@ -339,7 +369,8 @@ def _input(run: Run, name: str) -> Node:
 
 
 def _nodes(run: Run, step: LayerRow) -> list[Node]:
-    """Of a region one for each operator: what the region takes is divided by their products, which is a guess."""
+    """The nodes of a step, one for each operator. A region's cost is divided in proportion to their products, which is
+    an estimate."""
     class_ = run.engine_class(step.engine) + (" view" if step.facts.get("view") else "")
     target, rows = f"layer-{step.number}", {row["name"]: row for row in step.rows}
     names = [entry["name"] for entry in _inner(step)]
@@ -357,7 +388,7 @@ def _nodes(run: Run, step: LayerRow) -> list[Node]:
 
 
 def folded(network: Network, run: Run, found: Sequence[Fold]) -> Network:
-    """The same graph with a node for each fold."""
+    """The graph with one node in place of each fold. Edges inside a fold vanish, and equal ones become one."""
     place: dict[int, int] = {}
     kept: list[Node] = []
     begins = {network.inputs + fold.first: (number, fold) for number, fold in enumerate(found)}
@@ -398,6 +429,8 @@ def _fold(network: Network, number: int, fold: Fold) -> dict[str, Any]:
 
 
 def picture(network: Network, what: str) -> Markup:
+    """Draws a network. Heights grow with the square root of the cost: linearly, one large layer would make all others
+    equally low."""
     nodes = network.nodes
     most = max((node.cost for node in nodes), default=0) or 1
     sizes = [Size(WIDTH, LOW + (HIGH - LOW) * math.sqrt(node.cost / most)) for node in nodes]
@@ -411,6 +444,8 @@ def picture(network: Network, what: str) -> Markup:
 
 
 def _path(points: Sequence[tuple[float, float]]) -> str:
+    """A line's SVG path. A bend has two points, at the top and the bottom of its rank: odd steps are straight lines
+    through a rank, even ones are curves from rank to rank."""
     (x, y), *rest = points
     words = [f"M{x:.0f} {y:.0f}"]
     for i, (to_x, to_y) in enumerate(rest):
@@ -440,7 +475,7 @@ def _box(node: Node, box: Size, at: tuple[float, float]) -> Markup:
 
 
 def details(run: Run, step: LayerRow) -> dict[str, Any]:
-    """What the page tells of one layer."""
+    """The details that the page shows of one layer."""
     facts = step.facts
     return {
         "id": f"layer-{step.number}",
@@ -509,7 +544,7 @@ def _rejections(decision: Mapping[str, Any]) -> list[tuple[str, str]]:
 
 
 def _spot(spot: Mapping[str, Any]) -> dict[str, Any]:
-    """A loop, or what a function does outside of its loops."""
+    """Describes a hot spot: a loop, or a function's code outside of its loops."""
     where = f"loop at +{spot['offset']:#x} in" if spot["loop"] else "outside of loops in"
     times = f", {count(spot['times'])} {'rounds' if spot['loop'] else 'times'}" if spot["times"] > 1 else ""
     words = f"{count(spot['cycles'])} cycles, {count(spot['instructions'])} instructions{times}"
@@ -518,7 +553,7 @@ def _spot(spot: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _functions(run: Run, step: LayerRow) -> list[tuple[str, str]]:
-    """What it calls, with the size where the linker's map is in the result."""
+    """The functions that a layer calls, with their sizes if the result has the linker's symbols."""
     sizes = {symbol["name"]: symbol["bytes"] for symbol in run.symbols() if symbol["part"] == "code"}
     names = [] if step.facts.get("view") else [f"layer_{step.name}", *step.facts.get("functions", ())]
     return [(name, size(sizes[name]) if name in sizes else "in its caller") for name in names] if sizes else []

@@ -1,4 +1,4 @@
-"""RAM over time, and flash by rectangles."""
+"""Makes the sections on memory: the arena over time, and flash as a treemap."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from markupsafe import Markup
 from uaccel.report.stored_run import Run
 from uaccel.report.svg import DETAILS, Section, drawing, ellipsize, join_words, percent, size, tag, text, ticks, title
 
-# The arena over time: which bytes are whose while which layer runs.
+# The arena over time: which tensor or scratch has which bytes while each layer runs.
 
 HEIGHT, LEFT, BOTTOM, TOP, RIGHT = 340.0, 78.0, 34.0, 14.0, 12.0
-NARROWEST, WIDEST, WHOLE = 14.0, 240.0, 900.0
-LETTERS: Final = 48  # Of a name within a sentence: those that converters make of fused operators have hundreds.
+NARROWEST, WIDEST, WHOLE = 14.0, 240.0, 900.0  # Pixels of a column, and of all together as far as those allow.
+LETTERS: Final = 48  # Letters of a name in a sentence: names that converters give fused operators have hundreds.
 
 
 @dataclass(frozen=True)
 class Held:
-    """Bytes that something holds from a first to a last step, both included."""
+    """States which bytes something holds from a first to a last step, both included."""
 
     name: str
     kind: str
@@ -31,7 +31,7 @@ class Held:
     pool: str = ""
 
 
-def section(run: Run) -> Section:
+def memory_section(run: Run) -> Section:
     plan = run.section("plan")
     if not plan:
         return Section("memory", "Memory over time", missing=f"This result holds no memory plan; {DETAILS}.")
@@ -54,7 +54,7 @@ def section(run: Run) -> Section:
 
 
 def holders(run: Run) -> list[Held]:
-    """Tensors in the arena and layers' scratch; views have no bytes of their own."""
+    """All that lies in the arena: tensors, scratch and prefetched constants; views have no bytes of their own."""
     found = []
     for name, value in run.values.items():
         placed = value.get("memory") == "arena" and value.get("first") is not None
@@ -77,13 +77,14 @@ def holders(run: Run) -> list[Held]:
 
 
 def _apart(entry: Mapping[str, Any], kind: str, first: int, last: int) -> Held:
-    """What a layer has beside its tensors, from step to step."""
+    """The bytes that a layer holds beside its tensors, from a first to a last step."""
     words, place = f"{kind} of {entry['layer']}", (entry["bytes"], entry["offset"])
     return Held(words, "scratch", *place, first, last, entry.get("pool", ""))
 
 
 def live(plan: Mapping[str, Any]) -> list[int]:
-    """Bytes that must be intact at each step; outputs that lie over what is read of their inputs count once."""
+    """Bytes that must be intact at each step. An output that overwrites parts of an input which are read already counts
+    once with it. An older result does not state them; then the sizes of all blocks that are alive are added up."""
     if any(plan.get("live") or ()):
         return list(plan["live"])
     steps = max(1, plan["steps"])
@@ -91,14 +92,14 @@ def live(plan: Mapping[str, Any]) -> list[int]:
 
 
 def peak(plan: Mapping[str, Any]) -> tuple[int, int]:
-    """The first step with the most live bytes, and how many."""
+    """The first step with the most live bytes, and their number."""
     sums = live(plan)
     most = max(sums)
     return sums.index(most), most
 
 
 def _peak(run: Run, held: list[Held], step: int, most: int) -> str:
-    """In words."""
+    """The peak in words: its layer, its bytes, and who holds most of them."""
     there = sorted((one for one in held if one.first <= step <= one.last), key=lambda one: -one.bytes)
     names = [f"{ellipsize(one.name, LETTERS)} ({size(one.bytes)})" for one in there[:4]]
     more = [f"{len(there) - 4} more"] if len(there) > 4 else []
@@ -121,7 +122,7 @@ def _name(run: Run, number: int) -> str:
 
 
 def _memories(run: Run) -> list[dict[str, Any]]:
-    """Each memory of the board, and what the plan has put there where it says so."""
+    """Each memory of the board, and what the plan has put there if it states that."""
     uses: dict[str, int] = {}
     for pool in run.section("plan").get("pools", ()):
         uses[pool.get("memory") or pool.get("name", "")] = pool.get("bytes") or pool.get("size") or 0
@@ -139,7 +140,7 @@ def _memories(run: Run) -> list[dict[str, Any]]:
 
 
 def _charts(run: Run, plan: Mapping[str, Any], held: list[Held], step: int) -> Iterator[tuple[str, Markup]]:
-    """Of the arena, or of each pool that it is divided among."""
+    """Yields the chart of the arena, or one of each pool that it is divided among."""
     pools = [pool for pool in plan.get("pools", ()) if pool["bytes"]]
     if len(pools) > 1:
         for pool in pools:
@@ -153,7 +154,7 @@ def _charts(run: Run, plan: Mapping[str, Any], held: list[Held], step: int) -> I
 
 
 def _chart(run: Run, plan: Mapping[str, Any], held: list[Held], peak_step: int, *, whole: bool) -> Markup:
-    """``whole``: of all bytes, so that what is alive and the bound can be drawn."""
+    """Draws one chart. ``whole``: it is of the whole arena, so that live bytes and the lower bound can be drawn."""
     steps = max(1, plan["steps"])
     column = min(WIDEST, max(NARROWEST, WHOLE / steps))
     unit = 1024 if plan["arena"] >= 10 * 1024 else 1
@@ -200,11 +201,13 @@ def _rectangle(run: Run, one: Held, column: float, steps: int, y: Any) -> Markup
     return tag("g", *parts, class_=f"held {class_}", data_tip=tip)
 
 
-# Rectangles whose areas are as given, as square as can be.
+# Treemap: rectangles of given areas, as square as possible, since areas of long thin ones are hard to compare.
 
 
 @dataclass(frozen=True)
 class Box:
+    """Holds the place and extent of a rectangle."""
+
     x: float
     y: float
     width: float
@@ -216,7 +219,12 @@ class Box:
 
 
 def treemap(sizes: Sequence[float], box: Box) -> list[Box]:
-    """A box for each size, in their order; the largest first gives the best ones. Sizes are above 0."""
+    """Divides a box into one for each size, in their order. Sizes are above 0; the largest first give the best boxes.
+
+    The squarified treemap of Bruls, Huizing and van Wijk: boxes are laid in a row along the shorter side of what is
+    left. A row takes the next size as long as its least square box does not become worse; then it is fixed, and the
+    rest of the box is divided in the same way.
+    """
     total = sum(sizes)
     if not sizes or total <= 0:
         return []
@@ -235,7 +243,11 @@ def treemap(sizes: Sequence[float], box: Box) -> list[Box]:
 
 
 def _worst(row: Sequence[float], side: float) -> float:
-    """How far from a square the worst one is, where the row lies along a side."""
+    """The largest ratio of a longer to a shorter edge in a row along a side.
+
+    The row is total / side deep. A box of area a has edges total / side and a * side / total, with ratio
+    a * side**2 / total**2 or its inverse. The largest area has the largest ratio, the smallest the largest inverse.
+    """
     total = sum(row)
     if not side or not total:
         return float("inf")
@@ -243,7 +255,7 @@ def _worst(row: Sequence[float], side: float) -> float:
 
 
 def _row(row: Sequence[float], box: Box) -> tuple[list[Box], Box]:
-    """The row along the shorter side, and what it leaves."""
+    """The boxes of a row along the shorter side, and the rest of the box."""
     total = sum(row)
     if box.width >= box.height:
         depth = total / box.height if box.height else 0.0
@@ -262,10 +274,10 @@ def _row(row: Sequence[float], box: Box) -> tuple[list[Box], Box]:
     return found, Box(box.x, box.y + depth, box.width, max(0.0, box.height - depth))
 
 
-# What lies in flash: a rectangle for each constant and each piece of code, those of a layer together.
+# Flash: a rectangle for each constant and each piece of code, those of a layer together.
 
 WIDTH, FLASH_HEIGHT, HEAD = 960.0, 460.0, 17.0
-MOST = 60  # Rectangles of a group; the rest is one.
+MOST = 60  # Rectangles of a group; one more stands for the rest.
 SHARED, STARTUP, SESSION = "code that layers share", "start-up of the port", "test application"
 PARTS = {
     "code": SHARED,
@@ -278,6 +290,8 @@ PARTS = {
 
 @dataclass(frozen=True)
 class Piece:
+    """Describes a constant or a piece of code, and the layer or other group that it belongs to."""
+
     group: str
     name: str
     part: str
@@ -285,7 +299,7 @@ class Piece:
 
     @property
     def short(self) -> str:
-        """Without the model's name and the layer's, which stand above it."""
+        """The name without the model's and the layer's, which stand above it."""
         rest = self.name.partition(f"_{self.group}_")[2] if self.name.startswith("tvmgen_") else ""
         return rest or self.name.removeprefix("layer_")
 
@@ -312,13 +326,13 @@ def flash_section(run: Run) -> Section:
 
 
 def _hint(run: Run) -> str:
-    """How to see every symbol."""
+    """The advice on how to see every symbol."""
     asked = "symbols" in run.section("flash")
     return "This board's build tells no symbols; an emulated board's does." if asked else f"For every symbol {DETAILS}."
 
 
 def pieces_of(run: Run) -> list[Piece]:
-    """By the linker's map where the result has it; else constants, and the code of layers as far as it is known."""
+    """The pieces by the linker's map if the result has it; else constants, and code of layers as far as it is known."""
     owner = {constant["symbol"]: (constant["layers"] or [SHARED])[0] for constant in run.data.get("constants", ())}
     symbols = list(run.symbols())
     layers = {f"layer_{step.name}": step.name for step in run.steps}

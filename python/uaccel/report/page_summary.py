@@ -1,4 +1,4 @@
-"""Sections on what ran, whether it is right, and runs side by side."""
+"""Makes the sections that summarise runs: what ran and whether it is right, its precision, and several side by side."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any, Final
 from uaccel.report.stored_run import QUANTIZED, Run
 from uaccel.report.svg import Section, count, join_words, percent, seconds, shape, size
 
-# What ran where, whether it is right, and what it takes.
+# Summary: what ran where, whether it is right, and what it takes.
 
 FLASH_KINDS, RAM_KINDS = ("flash",), ("ram", "tcm")
 
@@ -18,7 +18,7 @@ def header_section(run: Run) -> Section:
 
 
 def summary(run: Run) -> dict[str, Any]:
-    """What the header shows, which comparisons show of every run."""
+    """The values that the summary shows; a comparison shows them for every run."""
     data, source, target = run.data, run.section("source"), run.section("target")
     verdict, good = verdict_words(data.get("verify"))
     return {
@@ -52,7 +52,7 @@ def _engine(run: Run, name: str) -> dict[str, Any]:
 
 
 def verdict_words(verify: Mapping[str, Any] | None) -> tuple[str, bool | None]:
-    """In words, and whether it is good; None where nothing was compared."""
+    """The verdict in words, and whether it is good; None if nothing was compared."""
     if not verify:
         return "Not verified: this run was not compared with anything (--verify does).", None
     elements, samples = count(verify.get("compared")), verify.get("samples", 1)
@@ -85,7 +85,7 @@ def _wrong(verify: Mapping[str, Any]) -> str:
 
 
 def times(run: Run) -> list[tuple[str, str]]:
-    """Of one inference, as far as each is known."""
+    """Times of one inference, as far as each is known."""
     data = run.data
     device = data.get("accelerator_cycles") or 0
     by = run.section("cycles_estimated_by")
@@ -129,7 +129,7 @@ def _gauge(
     beside: list[tuple[str, Any]],
     kinds: tuple[str, ...],
 ) -> dict[str, Any]:
-    """``total`` against all memories of these kinds; parts that are not known are left away."""
+    """Compares ``total`` with the size of all memories of these kinds; parts that are not known are left out."""
     memories = [memory for memory in run.section("target").get("memories", ()) if memory["kind"] in kinds]
     available = sum(memory["bytes"] for memory in memories) or None
     known = [(part, size(bytes_)) for part, bytes_ in parts if bytes_ is not None]
@@ -147,13 +147,13 @@ def _gauge(
     }
 
 
-# How far tensors are from what they should be: a histogram for each that was compared.
+# Precision: how far each compared tensor is from what it should be, as a histogram.
 
 TITLE: Final = "Precision"
 NOTHING: Final = "Nothing was compared; --verify compares outputs, --verify layers each layer."
 
 
-def section(run: Run) -> Section:
+def precision_section(run: Run) -> Section:
     verify, noise = run.section("verify"), _noise(run)
     found = verify.get("differences") or []
     words = "" if found else _words(verify)
@@ -171,7 +171,7 @@ def section(run: Run) -> Section:
 
 
 def _words(verify: Mapping[str, Any]) -> str:
-    """Instead of histograms."""
+    """The sentence in place of histograms, if there are none."""
     if not verify:
         return NOTHING
     exact = verify.get("bit_exact") and not verify.get("first_wrong_layer")
@@ -180,7 +180,7 @@ def _words(verify: Mapping[str, Any]) -> str:
 
 
 def _noise(run: Run) -> dict[str, Any] | None:
-    """Of each layer against the float model, where it is known of the model."""
+    """The noise of each layer against the float model, if that is known of the model."""
     told = run.section(QUANTIZED)
     if not told:
         return None
@@ -201,7 +201,7 @@ def _noise(run: Run) -> dict[str, Any] | None:
 
 
 def _histogram(entry: Mapping[str, Any]) -> dict[str, Any]:
-    """``counts`` by difference in steps; the outermost stand for all beyond."""
+    """The rows of a histogram. ``counts`` are by difference in steps; the outermost stand for all beyond."""
     bins = sorted(((int(step), number) for step, number in entry["counts"].items()), key=lambda pair: pair[0])
     whole = sum(number for _, number in bins) or 1
     most = max((number for _, number in bins), default=1)
@@ -211,9 +211,9 @@ def _histogram(entry: Mapping[str, Any]) -> dict[str, Any]:
     return named | {"rows": rows, "same": percent(same, whole), "whole": count(whole)}
 
 
-# Several runs side by side: what differs first, then layer by layer.
+# Comparison: several runs side by side, first the figures that differ, then layer by layer.
 
-MOST_LAYERS: Final = 400
+MOST_LAYERS: Final = 400  # Rows of layers that the table shows.
 Number = Callable[[Run], "float | None"]
 
 
@@ -228,7 +228,7 @@ def _of(*keys: str) -> Number:
 
 
 def _measured(run: Run) -> float | None:
-    """An emulator's own seconds mean nothing."""
+    """Measured seconds; None for an emulator, whose own time says nothing about a board's."""
     return None if run.section("target").get("emulated") else run.data.get("seconds")
 
 
@@ -251,8 +251,8 @@ FIGURES: Final[tuple[tuple[str, Number, Callable[[float | None], str]], ...]] = 
 )
 
 
-def sections(runs: Sequence[Run]) -> list[Section]:
-    """``runs`` have labels of their own; all are held against the first."""
+def comparison_sections(runs: Sequence[Run]) -> list[Section]:
+    """Makes the sections of several runs, which have different labels; all are compared with the first."""
     figures = [_figure(name, [number(run) for run in runs], words) for name, number, words in FIGURES]
     known = [figure for figure in figures if figure["known"]]
     differing = sorted((f for f in known if f["differs"]), key=lambda figure: -abs(figure["largest"]))
@@ -320,7 +320,8 @@ def _settings(runs: Sequence[Run]) -> list[tuple[str, list[str]]]:
 
 
 def _layers(runs: Sequence[Run]) -> list[dict[str, Any]]:
-    """By name; those whose times differ most first. Several in one region stand together with its first."""
+    """Rows of layers by name, those whose times differ most first. A region's cost stands in its first operator's row,
+    and the others refer to it."""
     tables = [{row["name"]: (step, row) for step in run.steps for row in step.rows} for run in runs]
     names = list(dict.fromkeys(name for table in tables for name in table))
     colours = list(dict.fromkeys(engine for run in runs for engine in run.engines))

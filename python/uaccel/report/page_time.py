@@ -1,4 +1,4 @@
-"""Sections on time: of layers, of engines, against what the machine could do."""
+"""Makes the sections on time: a timeline of engines, times of layers, a roofline, and what was not offloaded."""
 
 from __future__ import annotations
 
@@ -13,14 +13,16 @@ from uaccel.report.stored_run import LayerRow, Run
 from uaccel.report.svg import DETAILS, Section, count, drawing, ellipsize, percent, seconds, tag, text, ticks, title
 from uaccel.util.text import CPU
 
-# When the CPU and each engine of each accelerator worked in one inference, and when they waited.
+# Timeline: when the CPU and each engine of each accelerator worked in one inference.
 
 WIDTH, LEFT, ROW, BAR, FOOT, RIGHT = 1300.0, 10.0, 44.0, 22.0, 26.0, 50.0
-FINEST: Final = 1.2  # Pixels below which neighbours become one.
+FINEST: Final = 1.2  # Pixels of a gap below which narrow neighbours are drawn as one.
 
 
 @dataclass(frozen=True)
 class DrawnSpan:
+    """Holds one bar of a track, in the trace's units of time."""
+
     name: str
     layer: str
     begin: float
@@ -47,7 +49,7 @@ def timeline_section(run: Run) -> Section:
 
 
 def tracks_of(trace: Any) -> dict[str, list[DrawnSpan]]:
-    """By their names, in the trace's order."""
+    """Spans by the names of their tracks, in the trace's order."""
     events = trace.get("traceEvents", ())
     names = {e["tid"]: e["args"]["name"] for e in events if e.get("ph") == "M" and e["name"] == "thread_name"}
     found: dict[str, list[DrawnSpan]] = {name: [] for name in names.values()}
@@ -60,7 +62,8 @@ def tracks_of(trace: Any) -> dict[str, list[DrawnSpan]]:
 
 
 def _busy(spans: Sequence[DrawnSpan]) -> float:
-    """Cycles in which at least one runs."""
+    """Cycles in which at least one span runs. Sorted by begin, each adds only what lies behind all before it, so that
+    spans that overlap count once."""
     total, until = 0.0, 0.0
     for span in sorted(spans, key=lambda span: span.begin):
         total += max(0.0, span.end - max(span.begin, until))
@@ -69,7 +72,12 @@ def _busy(spans: Sequence[DrawnSpan]) -> float:
 
 
 def merged(spans: Sequence[DrawnSpan], finest: float) -> list[tuple[DrawnSpan, int]]:
-    """Neighbours of the same layer that are too narrow to be seen apart as one, and how many each stands for."""
+    """Joins neighbours of one layer that are too narrow to be told apart; returns bars and how many spans each stands
+    for.
+
+    Thousands of bars would make a page slow. Two are joined if the gap is narrower than ``finest`` and one of them
+    narrower than twice that: gaps that can be seen are kept, and wide bars stay apart.
+    """
     found: list[tuple[DrawnSpan, int]] = []
     for span in sorted(spans, key=lambda span: span.begin):
         if found:
@@ -103,7 +111,8 @@ def _chart(run: Run, tracks: dict[str, list[DrawnSpan]], end: float) -> Markup:
 
 
 def _class(run: Run, track: str) -> str:
-    """Of the engine whose track it is: its name, or its name and one of its parts."""
+    """The style of a track's engine. A track has an engine's name, or that and a part's; the longest name that fits
+    wins, since one engine's name may begin another's."""
     owners = [name for name in run.engines if track == name or track.startswith(f"{name} ")]
     return run.engine_class(max(owners, key=len, default="cpu"))
 
@@ -119,10 +128,10 @@ def _bar(span: DrawnSpan, many: int, left: float, scale: float, top: float, clas
     return tag("g", *parts, class_=f"span {class_}", data_tip=tip)
 
 
-# What each layer takes: bars by engine, a product's price, and the estimate beside the measurement.
+# Times: what each layer takes on each engine, its cost for each product, and the estimate beside the measurement.
 
 
-def section(run: Run) -> Section:
+def layer_times_section(run: Run) -> Section:
     if not run.total:
         missing = (
             "Layers were not measured: this board counts no instructions. Run on an emulated board, or with --profile."
@@ -169,7 +178,7 @@ def _row(run: Run, step: LayerRow) -> dict[str, Any]:
 
 
 def _parts(run: Run, step: LayerRow) -> str:
-    """Of what an accelerator computes: its own cycles, and the driver's part."""
+    """The parts of an accelerated layer in words: the driver's on the CPU, and the accelerator's cycles."""
     return f"{_amount(run, step.cpu or 0)} of the CPU, {count(step.device)} of {step.engine}" if step.device else ""
 
 
@@ -177,17 +186,20 @@ def _amount(run: Run, number: float) -> str:
     return seconds(number) if run.unit == "seconds" else count(number)
 
 
-# How near layers come to what the CPU and each accelerator can do at most.
+# Roofline: how near layers come to the most that the CPU and each accelerator can do.
+#
+# A layer with i products for each byte that it moves cannot be faster than the engine's products a cycle, nor than its
+# bytes a cycle times i. Both axes are logarithmic, on which the second limit is a straight line.
 
 ROOFLINE_WIDTH, HEIGHT, ROOFLINE_LEFT, BOTTOM, TOP, ROOFLINE_RIGHT = 720.0, 360.0, 64.0, 42.0, 12.0, 16.0
+# Peaks by a CPU's feature: int8 products a cycle of its widest multiply-accumulate, and bytes a cycle that it loads.
 FEATURES: Final = {"helium": (8.0, 8.0), "rvv": (8.0, 8.0), "dsp": (2.0, 4.0)}
-# int8 products a cycle by the widest multiply-accumulate, and bytes a cycle that a load brings.
-SCALAR: Final = (1.0, 4.0)
+SCALAR: Final = (1.0, 4.0)  # The same for a CPU without any of them.
 
 
 @dataclass(frozen=True)
 class Point:
-    """A layer: products for each byte that it reads or writes, and products a cycle."""
+    """Places a layer: its products for each byte that it reads or writes, and its products a cycle."""
 
     name: str
     engine: str
@@ -198,11 +210,14 @@ class Point:
 
 @dataclass(frozen=True)
 class Roof:
+    """States the most products and bytes a cycle of an engine."""
+
     engine: str
     products: float
     bytes: float
 
     def at(self, intensity: float) -> float:
+        """The most products a cycle of a layer with so many products for each byte."""
         return min(self.products, self.bytes * intensity)
 
 
@@ -231,7 +246,7 @@ def roofline_section(run: Run) -> Section:
 
 
 def points_of(run: Run) -> list[Point]:
-    """Of the layers that multiply; of an accelerator by its own cycles."""
+    """The points of layers that multiply; those of accelerators by the accelerator's own cycles."""
     found = []
     for step in run.steps:
         moved = sum(run.values.get(name, {}).get("bytes") or 0 for name in (*step.inputs, *step.outputs))
@@ -243,7 +258,7 @@ def points_of(run: Run) -> list[Point]:
 
 
 def roofs_of(run: Run) -> list[Roof]:
-    """Of the CPU by its instructions, of accelerators as their descriptions state them."""
+    """The CPU's roof by its instruction set, and those of accelerators whose descriptions state one."""
     target = run.section("target")
     found = []
     if target:
@@ -267,6 +282,9 @@ def _roofline_row(point: Point, roofs: list[Roof]) -> dict[str, Any]:
 
 
 def _roofline_chart(run: Run, points: list[Point], roofs: list[Roof]) -> Markup:
+    """Draws points and roofs. The axes end at powers of ten. The factor 1.01 keeps the ends apart if all values are the
+    same power of ten. A roof is a line through three points: at the left or lower edge, its ridge, the right edge.
+    """
     left = 10 ** math.floor(math.log10(min(point.intensity for point in points)))
     right = 10 ** math.ceil(math.log10(max(point.intensity for point in points) * 1.01))
     highest = max([point.speed for point in points] + [roof.products for roof in roofs])
@@ -312,12 +330,13 @@ def _decades(first: float, last: float) -> list[float]:
     return found
 
 
-# What the CPU computes though accelerators were asked: why, and what it would save if one took it.
+# Not offloaded: what the CPU computes although accelerators were asked, why, and what offloading could save.
 
 
 @dataclass(frozen=True)
 class Refusal:
-    """``cost`` is what the CPU takes, ``saves`` at most what is left of it where the accelerator computed the layer."""
+    """States why an accelerator does not compute a layer. ``cost`` is what the CPU takes; ``saves`` is the most that
+    could be saved, if the accelerator were as fast as its description says."""
 
     step: LayerRow
     accelerator: str
@@ -346,7 +365,7 @@ def offload_section(run: Run) -> Section:
 
 
 def refusals_of(run: Run) -> Iterator[Refusal]:
-    """One for each layer of the CPU and each accelerator that does not take it: its last word."""
+    """Yields one refusal for each layer of the CPU and each accelerator, with all its reasons in one sentence."""
     for step in run.steps:
         if step.engine != CPU or step.facts.get("view"):
             continue
@@ -362,7 +381,7 @@ def refusals_of(run: Run) -> Iterator[Refusal]:
 
 
 def _least(run: Run, step: LayerRow, accelerator: str) -> float:
-    """What the accelerator would take at best, as far as its description says; 0 where it does not."""
+    """Cycles that the accelerator would take at best, by its roofline; 0 as far as its description states none."""
     if run.unit not in ("cycles", "instructions"):
         return 0.0
     engine: dict[str, Any] = next((e for e in run.data.get("engines", ()) if e["name"] == accelerator), {})
@@ -382,7 +401,7 @@ def _offload_row(run: Run, refusal: Refusal) -> dict[str, Any]:
 
 
 def _reasons(run: Run, refusals: list[Refusal]) -> list[tuple[str, str, int, str]]:
-    """Each sentence once, with what the layers that it keeps would save together, the largest first."""
+    """Each reason once, with the number of its layers and what they would save together, the largest first."""
     found: dict[tuple[str, str], list[Refusal]] = {}
     for refusal in refusals:
         found.setdefault((refusal.accelerator, refusal.reason), []).append(refusal)

@@ -1,4 +1,4 @@
-"""Figures of a run as plain data: rows of layers, memories, tensors. The JSON of docs/cli.md is made of them."""
+"""Makes the figures of a run as plain data: rows of layers, memories, tensors. They are the JSON of docs/cli.md."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from uaccel.util.text import CPU
 
 
 class Accounted(Protocol):
-    """What accelerators did for a layer in one inference."""
+    """States what accelerators did for a layer in one inference."""
 
     @property
     def calls(self) -> int: ...
@@ -26,13 +26,13 @@ class Accounted(Protocol):
 
 
 class Waiting(Protocol):
-    """Cycles that a simulated core waited, by what for."""
+    """Counts the cycles that a simulated core waited, by what it waited for."""
 
     def to_json(self) -> dict[str, int]: ...
 
 
 class LayerCost(Protocol):
-    """What a layer took on the board; None where that could not be measured."""
+    """States what a layer took on the board; None for what could not be measured."""
 
     @property
     def seconds(self) -> float | None: ...
@@ -46,20 +46,21 @@ class LayerCost(Protocol):
     def waited(self) -> Waiting | None: ...
 
 
-SCHEMA: Final = 1  # Of the JSON of a run: counts up when a field changes its meaning.
+SCHEMA: Final = 1  # Version of a run's JSON; it rises when a field changes its meaning.
 VIEW_FAMILY, TIR_FAMILY = "view", "tir"
-VIEWS: Final = frozenset({"reshape", "expand_dims", "squeeze", "flatten"})  # What is no work, wherever it runs.
+VIEWS: Final = frozenset({"reshape", "expand_dims", "squeeze", "flatten"})  # Operators that are no work anywhere.
+# Figures of a whole region, which stand in its first row.
 _OF_ALL_TOGETHER: Final = ("instructions", "cycles_estimated", "core_cycles", "waited", "cycles", "seconds")
-Facts = Mapping[str, Any]  # Of a layer, as ``metadata.json`` has them.
+Facts = Mapping[str, Any]  # Facts about a layer, as ``metadata.json`` has them.
 
 
 def layer_reports(
     layers: Sequence[Facts], runs: int | None, times: Mapping[int, LayerCost], accounts: Mapping[int, Accounted]
 ) -> list[dict[str, Any]]:
-    """A row for each operator of the model, and for each layer that the compiler added.
+    """Makes a row for each operator of the model, and for each layer that the compiler added.
 
-    What an accelerator computes together has one row for each operator. The calls that its driver counted are theirs
-    in equal parts; what all of them took stands in the first row. ``runs``: None where nothing ran.
+    A region that an accelerator computes as a whole has one row for each operator. They share the driver's calls in
+    equal parts; the region's time and cycles stand in the first row. ``runs`` is None if nothing ran.
     """
     return [
         row
@@ -71,7 +72,7 @@ def layer_reports(
 def _layer_rows(
     layer: Facts, runs: int | None, taken: LayerCost | None, account: Accounted | None
 ) -> list[dict[str, Any]]:
-    """One row, or those of a region."""
+    """The row of a layer, or the rows of a region."""
     row = _layer_row(layer, runs, taken, account)
     covers = layer["covers"]
     if len(covers) < 2:
@@ -111,20 +112,20 @@ def _layer_row(layer: Facts, runs: int | None, taken: LayerCost | None, account:
 
 
 def _calls(layer: Facts, account: Accounted | None) -> int:
-    """How often the engine was called in one inference, by accelerators' drivers as they say; a view never is."""
+    """Calls of the engine in one inference, for accelerators as their drivers count them; a view has none."""
     if account is not None:
         return account.calls
     return int(layer["engine"] == CPU and layer["variant"] != VIEW_FAMILY)
 
 
 class EstimatedCycles(Protocol):
-    """Cycles of one inference, and whose timings they are by."""
+    """States the estimated cycles of one inference, and whose timings they are based on."""
 
     def to_json(self) -> dict[str, Any]: ...
 
 
 def cycles_report(estimated: EstimatedCycles | None) -> dict[str, Any]:
-    """Beside instructions; null where none were counted by an emulated board."""
+    """The estimated cycles; null if no emulated board counted instructions."""
     return {"cycles_estimated": None, "cycles_estimated_by": None} if estimated is None else estimated.to_json()
 
 
@@ -139,7 +140,7 @@ def offloaded_report(layers: Sequence[Facts]) -> list[dict[str, str]]:
 
 
 def fallback_report(layers: Sequence[Facts]) -> list[dict[str, str]]:
-    """What no kernel of ours computes; and, where accelerators were asked, what none of them takes."""
+    """The layers without a kernel, which TIR computes; and the layers that no accelerator takes, if any was asked."""
     return [
         {
             "layer": layer["name"],
@@ -152,7 +153,7 @@ def fallback_report(layers: Sequence[Facts]) -> list[dict[str, str]]:
 
 
 def stood_in(rows: Sequence[Mapping[str, Any]], runs: int) -> list[str]:
-    """A sentence for each accelerator whose layers the CPU computed in its place: never to be overlooked."""
+    """A sentence for each accelerator that failed, so that the CPU computed its layers: a user must not overlook it."""
     sentences = []
     for engine in dict.fromkeys(row["engine"] for row in rows if row["fallbacks"]):
         failed = [row for row in rows if row["engine"] == engine and row["fallbacks"]]
@@ -173,11 +174,11 @@ def memory_report(
     state: int | None = None,
     copied: int = 0,
 ) -> dict[str, Any]:
-    """``stack``: as it was measured; what nothing runs may exceed is known beside it where the call graph tells.
+    """The RAM that a model takes, by parts.
 
-    ``bounds``: which execution the lower bound is about, in words.
-    ``state``: the part of the static data that lasts between inferences, of a model that has such.
-    ``copied``: constants that start-up copies into RAM.
+    ``stack`` is as measured; the call graph's bound for it stands beside, if there is one. ``bounds`` says in words
+    which execution the lower bound is about. ``state`` is the part of a stateful model that lasts between inferences,
+    ``copied`` the constants that start-up copies into RAM.
     """
     static = taken.static if taken else None
     lasting = {} if state is None else {"state": state}
@@ -196,7 +197,7 @@ def memory_report(
 
 
 def ram_with(compiled: Mapping[str, Any], taken: Footprint | None, *, stack: int | None) -> dict[str, Any]:
-    """What a compilation told of the RAM, with what a run adds to it."""
+    """The RAM as a compilation reported it, with what a run adds to it."""
     pools = {"pools": compiled["pools"]} if "pools" in compiled else {}
     arena, bound, bounds = (compiled[name] for name in ("arena", "arena_lower_bound", "arena_bounds"))
     state, copied = compiled.get("state"), compiled.get("constants", 0)
@@ -205,7 +206,7 @@ def ram_with(compiled: Mapping[str, Any], taken: Footprint | None, *, stack: int
 
 
 def flash_report(weights: int, taken: Footprint | None, pools: Mapping[str, int] | None = None) -> dict[str, Any]:
-    """``pools``: bytes of constants in each memory that they are divided among."""
+    """The flash that a model takes. ``pools``: bytes of constants in each memory that they are divided among."""
     code = taken.code if taken else None
     divided: dict[str, Any] = {"pools": dict(pools)} if pools else {}
     return divided | {
@@ -218,7 +219,7 @@ def flash_report(weights: int, taken: Footprint | None, pools: Mapping[str, int]
 
 
 def symbols_report(taken: Footprint | None) -> dict[str, list[dict[str, Any]] | None]:
-    """Of flash and RAM, the largest first; None where no linker's map tells."""
+    """Symbols in flash and RAM, the largest first; None if there is no linker's map."""
     linked = taken.linked if taken else None
     return {
         memory: None if linked is None else [asdict(row) for row in rows]
@@ -227,7 +228,7 @@ def symbols_report(taken: Footprint | None) -> dict[str, list[dict[str, Any]] | 
 
 
 def with_code(rows: list[dict[str, Any]], taken: Footprint | None) -> list[dict[str, Any]]:
-    """Each layer's own code; of a region with the first of its rows."""
+    """The rows with the size of each layer's own code; a region's stands in its first row."""
     sizes = dict(taken.layers) if taken else {}
     return [row | {"code": sizes.pop(row["region"] or row["name"], None)} for row in rows]
 
@@ -238,7 +239,7 @@ def _sum(*parts: int | None) -> int | None:
 
 
 def tensors_report(arrays: Mapping[str, NDArray[Any]]) -> dict[str, Any]:
-    """``data`` is flat, in C order."""
+    """Tensors as plain data; ``data`` is flat, in C order."""
     return {
         name: {"shape": list(array.shape), "dtype": str(array.dtype), "data": _numbers(array)}
         for name, array in arrays.items()
@@ -252,12 +253,12 @@ def _numbers(array: NDArray[Any]) -> list[Any]:
 
 
 def json_number(value: float | int) -> float | int | str:
-    """JSON has no word for infinities and what is not a number: those become text."""
+    """A number for JSON, which has no infinities and no NaN: those become text."""
     return value if math.isfinite(value) else str(value)
 
 
 def batched(samples: Sequence[NDArray[Any]]) -> NDArray[Any]:
-    """Several runs' values of one tensor: along the batch axis where that is 1, else along a new one."""
+    """Several runs' values of one tensor: joined along the batch axis if that is 1, else along a new one."""
     if len(samples) == 1:
         return samples[0]
     if samples[0].ndim and samples[0].shape[0] == 1:

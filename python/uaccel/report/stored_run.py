@@ -1,4 +1,4 @@
-"""A stored run as the sections of a page read it, and what quantising its model told."""
+"""Reads stored runs for the sections of a page, and the results of quantising their models."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from uaccel.errors import InputError
 from uaccel.util.files import parse_json
 from uaccel.util.text import CPU
 
-# A stored run as the sections of a page read it: what ``uaccel run --json`` wrote, however much of it there is.
+# Runs: what ``uaccel run --json`` wrote. Parts may be missing, depending on the options and the version.
 
 SCHEMA: Final = 1
 LARGEST: Final = 1 << 28  # Bytes of a stored run.
@@ -23,8 +23,8 @@ UNITS: Final = ("cycles", "instructions", "seconds")
 
 @dataclass(frozen=True)
 class LayerRow:
-    """A layer as it runs, with all operators of the model that it computes. ``cpu`` and ``device`` are what it took of
-    each, in the run's unit; None where nobody knows."""
+    """Holds a layer as it runs, with all operators of the model that it computes. ``cpu`` and ``device`` are what it
+    took on each, in the run's unit; None if it is not known."""
 
     number: int
     name: str
@@ -52,14 +52,14 @@ class LayerRow:
 
 @dataclass(frozen=True)
 class Run:
-    """``label`` is what a page calls it."""
+    """Holds a stored run; ``label`` is how a page calls it."""
 
     data: Mapping[str, Any]
     label: str = ""
 
     @cached_property
     def unit(self) -> str:
-        """What layers' times are told in; empty where they were not measured."""
+        """The unit of layers' times; empty if they were not measured."""
         rows = self.data["layers"]
         keys = {"cycles": "cycles_estimated", "instructions": "instructions", "seconds": "seconds"}
         return next((unit for unit in UNITS if any(row.get(keys[unit]) is not None for row in rows)), "")
@@ -96,7 +96,7 @@ class Run:
 
     @cached_property
     def constants(self) -> dict[str, int]:
-        """Bytes of each step's constants; what several read counts for the first."""
+        """Bytes of each step's constants; a constant that several read counts for the first."""
         found: dict[str, int] = {}
         for constant in self.data.get("constants", ()):
             for name in constant["layers"][:1]:
@@ -113,21 +113,21 @@ class Run:
         return found
 
     def section(self, name: str) -> Mapping[str, Any]:
-        """A part of the data that older or other results lack."""
+        """A part of the data; empty in a result that lacks it."""
         found: Mapping[str, Any] = self.data.get(name) or {}
         return found
 
     def symbols(self) -> Iterator[Mapping[str, Any]]:
-        """Of flash, where they were asked for."""
+        """Symbols in flash, if they were asked for."""
         yield from self.section("flash").get("symbols") or ()
 
     def engine_class(self, engine: str) -> str:
-        """Of the style sheet: a colour for each engine."""
+        """The class of an engine in the style sheet, which gives each its colour."""
         return f"e{self.engines.index(engine) % 8}" if engine in self.engines else "e0"
 
 
 def read_run(path: Path) -> Run:
-    """A file that ``uaccel run --json`` wrote; what is wrong with another is said in one line."""
+    """Reads a file that ``uaccel run --json`` wrote; what is wrong with any other is said in one line."""
     try:
         if path.stat().st_size > LARGEST:
             raise InputError(f"{path} has {path.stat().st_size} bytes, more than any run; {HINT}")
@@ -143,7 +143,7 @@ def read_run(path: Path) -> Run:
 
 
 def wrong_with(data: Any) -> str:
-    """Why this is no run that a page can show; empty where it is one."""
+    """Says why the data is no run that a page can show; empty if it is one."""
     if not isinstance(data, dict):
         return "is no JSON object"
     if "error" in data:
@@ -160,7 +160,7 @@ def wrong_with(data: Any) -> str:
 
 
 def _malformed(data: Mapping[str, Any]) -> str:
-    """Fields that every section relies on."""
+    """Says which of the fields that every section relies on is missing; empty if none is."""
     kinds: dict[str, type] = {"model": str, "board": str, "layers": list, "ram": dict, "flash": dict, "inputs": dict}
     for key, kind in kinds.items():
         if not isinstance(data.get(key), kind):
@@ -172,7 +172,7 @@ def _malformed(data: Mapping[str, Any]) -> str:
     return ""
 
 
-# What ``uaccel quantize --json`` wrote of the model that a run is about.
+# Quantisation: what ``uaccel quantize --json`` wrote about the model of a run.
 
 QUANTIZED: Final = "quantized"  # The key of a run's data that holds it.
 LARGEST_QUALITY_FILE: Final = 1 << 26
@@ -180,14 +180,14 @@ WANTED: Final = "wanted what 'uaccel quantize MODEL --json' writes"
 
 
 def with_quantised(run: Mapping[str, Any], path: Path) -> dict[str, Any]:
-    """The run, and how far each layer of its model is from the float one; InputError if that is of another model."""
+    """The run with the difference of each layer from the float model; InputError if that is of another model."""
     told, source = _read(path), run.get("source") or {}
     _require_same(path, told, source.get("sha256"), str(source.get("file", run["model"])))
     return {**run, QUANTIZED: {"samples": told["samples"], "layers": told["layers"]}}
 
 
 def require_quantised(path: Path, model: Path) -> None:
-    """The same before there is a run: InputError if it is of another model than this file."""
+    """Checks before a run that the results of quantising are about this model file; InputError if not."""
     told = _read(path)
     if model.is_file():
         _require_same(path, told, hashlib.sha256(model.read_bytes()).hexdigest(), str(model))

@@ -1,4 +1,4 @@
-"""What sections are made of: SVG, numbers as a page says them, and what a section is."""
+"""Provides what sections are made of: SVG elements, numbers as text, and the section itself."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from typing import Any
 
 from markupsafe import Markup, escape
 
-# SVG elements as text, everything in them escaped.
+# SVG elements as text; everything inside is escaped.
 
 Value = str | float | int | None
 
 
 def tag(name: str, /, *inside: Markup | str, **attributes: Value) -> Markup:
-    """``class_`` is ``class``; underscores become hyphens; what is None is left away; text is escaped."""
+    """Makes an element. ``class_`` stands for ``class``, underscores become hyphens, attributes of None are omitted."""
     words = "".join(
         f' {key.rstrip("_").replace("_", "-")}="{escape(_text(value))}"'
         for key, value in attributes.items()
@@ -33,7 +33,7 @@ def title(words: str) -> Markup:
 
 
 def drawing(width: float, height: float, label: str, parts: Iterable[Markup], class_: str = "") -> Markup:
-    """An image for screen readers, which is called ``label``; a table beside it tells its numbers."""
+    """Makes a drawing that screen readers call ``label``; a table beside it holds its numbers."""
     box = f"0 0 {_text(width)} {_text(height)}"
     inside = Markup("").join(parts)
     return tag(
@@ -45,12 +45,12 @@ def _text(value: Value) -> str:
     return f"{value:.2f}".rstrip("0").rstrip(".") if isinstance(value, float) else str(value)
 
 
-# What a section of a page is.
+# Sections of a page.
 
 
 @dataclass(frozen=True)
 class Section:
-    """``template`` lies in ``templates/``. ``missing`` says why there is nothing to show."""
+    """Holds a section of a page; ``template`` lies in ``templates/``, ``missing`` says why there is nothing to show."""
 
     id: str
     title: str
@@ -59,23 +59,23 @@ class Section:
     missing: str = ""
 
 
-# What to do where a stored run lacks something.
+# The advice where a stored run lacks something.
 DETAILS = "run the model with 'uaccel run MODEL --details --json', or with '--report FILE'"
 
 
-# Numbers as a page says them.
+# Numbers as text.
 
 UNKNOWN = "not known"
 _TIMES = ((1.0, "s"), (1e3, "ms"), (1e6, "µs"))
 
 
 def count(number: float | None) -> str:
-    """12,345; of what is not known, that it is not."""
+    """A count such as 12,345; None is not known."""
     return UNKNOWN if number is None else f"{number:,.0f}"
 
 
 def size(number: float | None) -> str:
-    """Bytes, in the unit that leaves one to four digits before the point."""
+    """Bytes in a unit that leaves one to five digits before the point."""
     if number is None:
         return UNKNOWN
     for unit, scale in (("MiB", 1 << 20), ("KiB", 1 << 10)):
@@ -105,13 +105,13 @@ def shape(extents: Sequence[int]) -> str:
 
 
 def join_words(words: Iterable[str]) -> str:
-    """a, b and c."""
+    """Joins words as in "a, b and c"."""
     *most, last = list(words) or [""]
     return f"{', '.join(most)} and {last}" if most else last
 
 
 def ellipsize(text: str, characters: int) -> str:
-    """With an ellipsis in its middle, since names differ at their ends."""
+    """Cuts a text with an ellipsis in its middle, since names differ at their ends."""
     if len(text) <= characters:
         return text
     left = (characters - 1) // 2
@@ -119,7 +119,7 @@ def ellipsize(text: str, characters: int) -> str:
 
 
 def ticks(largest: float, about: int = 5) -> list[float]:
-    """Round numbers from 0 to at least the largest."""
+    """Round numbers from 0 to at least the largest: multiples of 1, 2 or 5 times a power of ten, ``about`` so many."""
     if largest <= 0:
         return [0.0, 1.0]
     rough, step = largest / about, 1.0

@@ -1,4 +1,4 @@
-"""The page of a sweep and its sections."""
+"""Makes the page of a sweep: failures, matrix, design space, history, and the table of all rows."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from uaccel.report.svg import Section, seconds
 from uaccel.util.files import parse_json
 from uaccel.util.text import CPU
 
-# Results of a sweep as the sections of a page read them: what ``uaccel sweep`` wrote, a line for each row.
+# Results: what ``uaccel sweep`` wrote, a line for each row.
 
 GOOD: Final = ("right", "ran")
 LARGEST: Final = 1 << 30  # Bytes of a file of results.
@@ -24,7 +24,8 @@ HINT: Final = "wanted what 'uaccel sweep' writes"
 
 @dataclass(frozen=True)
 class SweptRow:
-    """``number``: its place in the sweep. ``options`` without the design space's numbers, which are ``tags``."""
+    """Holds a row of a sweep. ``number`` is its place in the sweep; ``options`` are without the numbers of a design
+    space, which are ``tags``."""
 
     number: int
     title: str
@@ -46,13 +47,13 @@ class SweptRow:
 
     @property
     def numbers(self) -> tuple[str, ...]:
-        """Of a design space, in words."""
+        """The numbers of a design space in words."""
         return tuple(f"{name}={value}" for name, value in self.tags.items())
 
 
 @dataclass(frozen=True)
 class Sweep:
-    """A file of results. ``label`` is what its sweep was told, else the file's name."""
+    """Holds a file of results; ``label`` is the sweep's own, else the file's name."""
 
     path: Path
     label: str
@@ -60,7 +61,8 @@ class Sweep:
 
 
 def read_sweep(path: Path) -> Sweep:
-    """Of rows with the same title the last counts; a line that was cut off is left out."""
+    """Reads a file of results. Of rows with the same title the last counts. A line that is cut off, since its writer
+    was killed, is left out; a bad line before any result means another kind of file."""
     try:
         if path.stat().st_size > LARGEST:
             raise InputError(f"{path} has {path.stat().st_size} bytes, more than any sweep; {HINT}")
@@ -76,7 +78,7 @@ def read_sweep(path: Path) -> Sweep:
         except (ValueError, LookupError, TypeError, AttributeError, ArithmeticError) as error:
             if number < len(lines) and not rows:
                 raise InputError(f"{path}:{number} is no result; {HINT}") from error
-            continue  # cut off when its writer was killed
+            continue
         rows[row.title] = row
         label = str(data.get("label") or label)
     if not rows:
@@ -89,7 +91,7 @@ def _row(data: Mapping[str, Any], before: Mapping[str, SweptRow]) -> SweptRow:
     engines = "+".join(PurePath(str(name)).name for name in said["accelerators"]) or CPU
     figures = {str(name): float(value) for name, value in data["figures"].items() if _is_number(value)}
     if (data["report"].get("target") or {}).get("emulated"):
-        figures.pop("seconds", None)  # an emulator's own mean nothing
+        figures.pop("seconds", None)  # an emulator's time says nothing about a board's
     options = [f"{key}={_word(value)}" for key, value in said["options"].items()]
     number = before[title].number if title in before else len(before)
     names = (title, PurePath(str(said["model"])).stem, str(said["board"]), engines, " ".join(options))
@@ -106,11 +108,11 @@ def _word(value: Any) -> str:
     return ",".join(map(str, value)) if isinstance(value, list) else str(value)
 
 
-# What a sweep came to, and first of all what went wrong: each row's line of error, and its log.
+# Verdict: how many rows are good, and for each failure its line of error and its log.
 
 
 def failures_section(sweeps: Sequence[Sweep]) -> Section:
-    """Of the last sweep; wrong bytes before what failed to run."""
+    """Makes the section on the last sweep's failures, wrong results before those that did not run."""
     rows = sweeps[-1].rows
     bad = sorted((row for row in rows if not row.good), key=lambda row: row.status != "wrong")
     counts = Counter(row.status for row in rows)
@@ -136,14 +138,14 @@ def _verdict(rows: Sequence[SweptRow], bad: Sequence[SweptRow]) -> str:
     return f"Of {len(rows)} rows {' and '.join(words)}."
 
 
-# Figures that rows of a sweep are compared by: what a page calls them, how it says them, and which are better.
+# Figures by which rows are compared: their labels, their kinds of numbers, and whether more is better.
 
 COUNT, SIZE, SHARE, SECONDS = "count", "size", "share", "seconds"
 
 
 @dataclass(frozen=True)
 class Figure:
-    """``more``: a larger one is better."""
+    """Describes a figure; ``more``: a larger one is better."""
 
     name: str
     label: str
@@ -175,7 +177,7 @@ FIGURES: Final = (
 
 
 def known_figures(rows: Iterable[SweptRow]) -> list[Figure]:
-    """Those that any row has; what a later uaccel adds goes by its own name."""
+    """The figures that any row has; one that this version does not know goes by its own name."""
     seen = dict.fromkeys(name for row in rows for name in row.figures)
     named = {figure.name for figure in FIGURES}
     return [
@@ -184,13 +186,13 @@ def known_figures(rows: Iterable[SweptRow]) -> list[Figure]:
     ]
 
 
-# A sweep's matrix as a map: models down, boards and accelerators across; the script fills in the chosen figure.
+# Matrix: models down, boards and accelerators across; the script fills in the chosen figure.
 
 Column = tuple[str, str, tuple[str, ...]]  # Board, accelerators, numbers of a design space.
 
 
 def heat_section(sweeps: Sequence[Sweep]) -> Section:
-    """Of the last sweep."""
+    """Makes the matrix of the last sweep."""
     rows = sweeps[-1].rows
     figures = known_figures(rows)
     if not figures:
@@ -219,7 +221,7 @@ def _column(row: SweptRow) -> Column:
 
 
 def _columns(rows: Sequence[SweptRow]) -> list[Column]:
-    """Those of a board beside each other, the CPU alone first, numbers of a design space in their order."""
+    """The columns: those of a board side by side, the CPU alone first, numbers of a design space in their order."""
     boards = list(dict.fromkeys(row.board for row in rows))
 
     def place(row: SweptRow) -> tuple[Any, ...]:
@@ -229,13 +231,13 @@ def _columns(rows: Sequence[SweptRow]) -> list[Column]:
     return list(dict.fromkeys(_column(row) for row in sorted(rows, key=place)))
 
 
-# A figure over several sweeps, in the order in which their files were given.
+# History: a figure over several sweeps, in the order in which their files were given.
 
 History = Mapping[str, Sequence[Mapping[str, float] | None]]
 
 
 def history_section(sweeps: Sequence[Sweep]) -> Section:
-    """The script draws it."""
+    """Makes the section that the script draws the history into."""
     if len(sweeps) < 2:
         missing = "It takes several files: uaccel report MONDAY.jsonl TUESDAY.jsonl -o page.html"
         return Section("history", "History", missing=missing)
@@ -246,22 +248,22 @@ def history_section(sweeps: Sequence[Sweep]) -> Section:
 
 
 def history_of(sweeps: Sequence[Sweep]) -> History:
-    """Of each row by its title: its figures in each sweep; None where it is not there, or failed."""
+    """Each row's figures in each sweep, by the row's title; None where it is missing or failed."""
     tables = [{row.title: row.figures for row in sweep.rows if row.good} for sweep in sweeps]
     titles = dict.fromkeys(row.title for sweep in sweeps for row in sweep.rows)
     return {title: [table.get(title) for table in tables] for title in titles}
 
 
-# A design space: two figures against each other, the front marked, with the numbers that each point stands for.
+# Design space: two figures against each other, the Pareto front marked, with the numbers that each point stands for.
 
 TITLE: Final = "Design space"
+# Figures of the two axes before the user chooses any: the first known one of each.
 FIRST: Final = ("accelerator_cycles", "cycles_estimated", "instructions", "seconds")
-# What is drawn before somebody chooses: the first that is known.
 SECOND: Final = ("utilisation", "bytes_moved", "ram.total", "flash.total")
 
 
 def section(sweeps: Sequence[Sweep]) -> Section:
-    """Of the last sweep: a group for each model, board, accelerator and set of options that has points."""
+    """Makes the design space of the last sweep: a group for each model, board, accelerator and set of options."""
     rows = [row for row in sweeps[-1].rows if row.tags]
     if not rows:
         missing = "No row varies an accelerator's numbers. A [[space]] in the matrix file does."
@@ -292,11 +294,11 @@ def _chosen(figures: Sequence[Figure], names: Sequence[str], otherwise: Figure) 
     return next((name for name in names if name in known), otherwise.name)
 
 
-# The page of a sweep, or of several in their order: the last one's rows, and how figures went.
+# The page of one sweep, or of several in their order: the rows of the last one, and the history of figures.
 
 
 def page_of_results(paths: Sequence[Path]) -> tuple[str, list[Sweep]]:
-    """Of files that ``uaccel sweep`` wrote, and what they hold."""
+    """Makes the page of files that ``uaccel sweep`` wrote, and returns it with what they hold."""
     sweeps = [read_sweep(path) for path in paths]
     return page_of_sweeps(sweeps), sweeps
 
@@ -312,7 +314,7 @@ def page_of_sweeps(sweeps: Sequence[Sweep]) -> str:
 
 
 def _labelled(sweeps: Sequence[Sweep]) -> list[Sweep]:
-    """Each of several gets a label of its own."""
+    """Gives each sweep a label of its own: with its file's name, and a number if that is not enough."""
     seen = Counter(sweep.label for sweep in sweeps)
     labels = [sweep.label if seen[sweep.label] == 1 else f"{sweep.label} {sweep.path.stem}" for sweep in sweeps]
     again = Counter(labels)
@@ -321,7 +323,7 @@ def _labelled(sweeps: Sequence[Sweep]) -> list[Sweep]:
 
 
 def _all_rows(sweep: Sweep) -> Section:
-    """The table of everything; the script sorts it."""
+    """Makes the table of all rows, which the script sorts."""
     context = {
         "rows": sweep.rows,
         "figures": known_figures(sweep.rows),
@@ -332,7 +334,7 @@ def _all_rows(sweep: Sweep) -> Section:
 
 
 def _carried(sweeps: Sequence[Sweep]) -> dict[str, Any]:
-    """What the script draws from."""
+    """The data from which the script draws."""
     every = [row for sweep in sweeps for row in sweep.rows]
     return {
         "figures": [figure.to_json() for figure in known_figures(every)],

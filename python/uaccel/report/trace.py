@@ -1,7 +1,7 @@
-"""A run as a trace that Perfetto and chrome://tracing show: the CPU, and each engine of each accelerator, side by side.
+"""Makes a trace of a run for Perfetto and chrome://tracing: the CPU and each accelerator's engines side by side.
 
 One microsecond of the trace is one cycle of an accelerator, or one instruction of the CPU. The CPU waits while an
-accelerator works; what it does for a layer of one, before and after, is drawn before.
+accelerator works. All that it does for an accelerated layer, before and after, is drawn before the accelerator's work.
 """
 
 from __future__ import annotations
@@ -26,7 +26,8 @@ def trace_of(
     accounts: Mapping[int, Accounted],
     jobs: Sequence[Job],
 ) -> dict[str, Any]:
-    """The trace of the first inference. ``jobs`` of all of them, in order; none where no device model took part."""
+    """Makes the trace of the first inference. ``jobs`` are those of all inferences, in order; none without a device
+    model. Each device's jobs are a queue, from which each layer takes its own."""
     trace = _Trace()
     queues: dict[str, deque[Job]] = {}
     for job in jobs:
@@ -44,12 +45,13 @@ def trace_of(
 
 
 def _lasted(job: Job) -> dict[str, Any]:
-    """``from`` and ``to`` are where the waveform of its RTL has it, at a nanosecond a cycle."""
+    """Details of a job; ``from`` and ``to`` are its place in the waveform of its RTL, a nanosecond for each cycle."""
     return {"cycles": job.cycles, "from": job.begin, "to": job.end}
 
 
 def _jobs_of(layer: Facts, account: Accounted, queue: deque[Job]) -> Iterator[Job]:
-    """The next ones, until they took what the driver says that the layer took; else one as long as that."""
+    """Takes jobs until they have lasted as long as the driver says that the layer took. Without any, it makes up one
+    job of that length."""
     left = account.cycles
     if not queue:
         yield Job(layer["engine"], 0, left, ())
@@ -61,6 +63,8 @@ def _jobs_of(layer: Facts, account: Accounted, queue: deque[Job]) -> Iterator[Jo
 
 
 class _Trace:
+    """Collects events; ``now`` is the end of all that was added."""
+
     def __init__(self) -> None:
         self.now = 0
         self.tracks: dict[str, int] = {CPU_TRACK: 0}

@@ -1,1 +1,1 @@
-"""One run from model to verdict."""
+"""Runs models: compile, build, flash, run, measure, and compare with what the model means."""

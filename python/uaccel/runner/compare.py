@@ -1,4 +1,4 @@
-"""Arrays compared element by element."""
+"""Compares arrays element by element and collects the differences over all samples of a run."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from numpy.typing import NDArray
 from uaccel.model import Array
 from uaccel.report.run_json import json_number
 
-# Tensors that a device computed, against what they should be: element by element, over all samples.
+# Tensors that a device computed, compared with what they should be.
 
-FLOAT_TOLERANCE: Final = 1e-5  # Of floats that the CPU computes, relative: two compilers may differ in the last bits.
-FARTHEST: Final = 16  # Steps, from which on differences are counted together.
+FLOAT_TOLERANCE: Final = 1e-5  # Relative, for floats of the CPU: code of two compilers may differ in the last bits.
+FARTHEST: Final = 16  # Steps; larger differences are counted as this many.
 STEPS, RELATIVE = "steps", "relative"
 
 
 @dataclass(frozen=True)
 class Mismatch:
-    """The first element of a tensor that is not as it should be, and how many more there are."""
+    """Tells of one tensor the first element that is wrong, and how many are."""
 
     index: tuple[int, ...]
     expected: float | int
@@ -40,7 +40,7 @@ class Mismatch:
 
 @dataclass(frozen=True)
 class Difference:
-    """An element that differs, and where it is."""
+    """Tells where an element of a run differs: in which sample, tensor and place."""
 
     sample: int
     output: str
@@ -70,8 +70,11 @@ class Difference:
 
 
 def differing(expected: Array, got: Array, tolerance: float = 0) -> NDArray[np.bool_]:
-    """Element by element. ``tolerance``: in steps of an integer type; of floats, which have one at least, relative to
-    the largest of the tensor: what sums cancel leaves the errors of their parts."""
+    """Says of each element whether it is off by more than ``tolerance``.
+
+    For integers that is in steps. For floats it is relative to the element plus the tensor's maximum, and at least
+    ``FLOAT_TOLERANCE``. The maximum is used since a small sum may be the difference of large terms: its error
+    is as large as that of the terms."""
     if got.dtype.kind == "f":
         near = max(FLOAT_TOLERANCE, tolerance)
         size = float(np.abs(expected, where=np.isfinite(expected), out=np.zeros(expected.shape)).max(initial=0.0))
@@ -82,7 +85,7 @@ def differing(expected: Array, got: Array, tolerance: float = 0) -> NDArray[np.b
 
 
 def compare(got: Array, expected: Array, tolerance: float = 0) -> Mismatch | None:
-    """The first element that differs, and how many do."""
+    """Returns the first element that differs, and how many do; None if all agree."""
     expected = np.asarray(expected).reshape(got.shape)
     where = np.argwhere(differing(expected, got, tolerance))
     if not len(where):
@@ -92,7 +95,7 @@ def compare(got: Array, expected: Array, tolerance: float = 0) -> Mismatch | Non
 
 
 def steps_between(got: Array, expected: Array) -> Counter[int]:
-    """How many elements differ by how many steps of an integer type, far ones as ``FARTHEST``; none of floats."""
+    """Counts how many elements differ by how many steps, far ones as ``FARTHEST``; floats are not counted."""
     if got.dtype.kind not in "iu":
         return Counter()
     apart = got.astype(np.int64).ravel() - np.asarray(expected).astype(np.int64).ravel()
@@ -101,29 +104,28 @@ def steps_between(got: Array, expected: Array) -> Counter[int]:
 
 
 def histogram(tensor: str, what: str, counts: Mapping[int, int]) -> dict[str, Any]:
-    """As the JSON has it."""
+    """Returns counts of differences in the form that the JSON has."""
     return {"tensor": tensor, "what": what, "counts": {str(step): counts[step] for step in sorted(counts)}}
 
 
 @dataclass
 class Comparison:
-    """Of many tensors. ``tolerance`` is what accelerators that are not exact may differ by."""
+    """Sums up how many tensors compare. ``tolerance``: how far accelerators that are not exact may be off."""
 
     tolerance: float = 0
     compared: int = 0  # Elements.
     unequal: int = 0  # Elements whose bits differ.
     at_limits: int = 0  # Elements that are the smallest or the largest of their type, where much saturates.
     tensors: list[str] = field(default_factory=list)  # Compared besides the outputs, by name.
-    # Difference, in steps of integers, and of floats relative to the largest of their tensor.
+    # The largest difference: in steps for integers, and for floats relative to the largest value of the tensor.
     largest: dict[str, float] = field(default_factory=dict)
     first: Difference | None = None
     beyond: Difference | None = None  # The first that is not within the tolerance.
-    power: float = 0.0
-    noise: float = 0.0
-    classes: int = 0
-    agreeing: int = 0
+    power: float = 0.0  # Sum of squares of what was expected.
+    noise: float = 0.0  # Sum of squares of the differences.
+    classes: int = 0  # Tensors of more than one element, one for each sample: their largest may be a class.
+    agreeing: int = 0  # How many of them have their largest element where it should be.
     # How far elements of integer tensors are off, by (name, kind).
-    # Samples whose largest element stands where it should, of those that have classes.
     steps: dict[tuple[str, str], Counter[int]] = field(default_factory=dict)
 
     def add(self, sample: int, name: str, expected: Array, got: Array, kind: str = "output") -> None:
@@ -159,12 +161,12 @@ class Comparison:
 
     @property
     def proves_little(self) -> bool:
-        """Whatever is compared is saturated."""
+        """Whether every compared element is saturated: then a wrong sum would show nowhere."""
         return 0 < self.compared == self.at_limits
 
     @property
     def snr_db(self) -> float | None:
-        """Of the signal to the differences; None where nothing differs."""
+        """The ratio of signal to differences in dB; None where nothing differs."""
         if not self.noise or not self.power:
             return None
         return 10 * math.log10(self.power / self.noise)
@@ -200,11 +202,12 @@ def _difference(
 
 
 def _bits(array: Array) -> Array:
-    """Floats as the integers that their bits are: 0 and -0 differ, and a NaN equals itself."""
+    """Returns floats as the integers of their bits: then 0 and -0 differ, and a NaN equals itself."""
     return array.view(f"u{array.itemsize}") if array.dtype.kind == "f" else array
 
 
 def _at_limits(array: Array) -> int:
+    """Counts elements at the ends of their type, for integers of 8 and 16 bits."""
     if array.dtype.kind not in "iu" or array.itemsize > 2:
         return 0
     info = np.iinfo(array.dtype)
@@ -218,18 +221,18 @@ def _sum_of_squares(values: NDArray[np.float64]) -> float:
 
 @dataclass(frozen=True)
 class Verdict:
-    """``complaint`` is what is wrong, in words; empty where nothing is."""
+    """Holds what verification found. ``complaint`` says in words what is wrong; it is empty if nothing is."""
 
     report: dict[str, Any]
     complaint: str = ""
     sample: int = 0  # The one that the complaint is about.
 
 
-# Tensors by content.
+# A digest of tensors, for keys of the cache.
 
 
 def arrays_digest(samples: Iterable[Sequence[Array]]) -> str:
-    """Of types, shapes and bytes."""
+    """Returns a digest of the types, shapes and bytes of all arrays."""
     digest = hashlib.sha256()
     for arrays in samples:
         for array in arrays:

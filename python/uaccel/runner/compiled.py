@@ -1,4 +1,4 @@
-"""From a compiled model to plain data: what is run, what the archive states, what is exported."""
+"""Turns a compiled model into plain data: what is run, what the archive states of its layers, what is exported."""
 
 from __future__ import annotations
 
@@ -42,9 +42,8 @@ from uaccel.tvm_api.executor import Executor
 
 # What an archive states of its layers, so that its firmware can be verified by the archive alone.
 #
-# It names tensors of the model: the ones that layers of the device have the values of. What is computed between two
-# such
-# layers is judged together.
+# For each layer it names the tensors of the model that the layer computes. Some layers compute values that the model
+# does not have, for instance between fused operators. They are judged together with the next layer that does.
 
 NO_TENSORS: Final = (
     "the archive does not tell which tensors of the model layers compute, so that outputs alone were compared: "
@@ -54,7 +53,10 @@ GOLDEN: Final = "{} not judged: the vendor's own arithmetic is not in the archiv
 
 
 def reference_of_archive(compiled: Compiled) -> list[dict[str, Any]]:
-    """A row for each layer that can be judged, and for each of an accelerator's: section "meanings" of the metadata."""
+    """Makes section "meanings" of the metadata: a row for each layer that can be judged, and each offloaded one.
+
+    A layer can be judged if it is no view and every output of it is a tensor of the imported model. ``with`` lists the
+    layers before it that cannot: a wrong result of it may be their fault."""
     tensors, hidden = every_layer(compiled).tensors, before_what_hides(compiled).tensors
     engines, layers = layers_of_engines(compiled), compiled.program.layers
     known = {
@@ -84,7 +86,7 @@ def reference_of_archive(compiled: Compiled) -> list[dict[str, Any]]:
 
 
 def _unknown_before(layer: Layer, producers: Mapping[str, Layer], known: Set[int]) -> list[int]:
-    """The layers between it and those that are known, views left away."""
+    """Walks back from a layer and returns the layers up to the nearest ``known`` ones, without views."""
     found: dict[int, Layer] = {}
     waiting = [layer]
     while waiting:
@@ -98,7 +100,7 @@ def _unknown_before(layer: Layer, producers: Mapping[str, Layer], known: Set[int
 
 @dataclass(frozen=True)
 class ArchiveLayers:
-    """The rows of an archive, which anybody may have written: numbers of layers are checked as they are read."""
+    """Reads the rows of an archive. Anybody may have written them, so numbers of layers are checked."""
 
     rows: Sequence[Mapping[str, Any]]
     layers: Sequence[Mapping[str, Any]]
@@ -124,23 +126,23 @@ class ArchiveLayers:
 
     @property
     def tolerance(self) -> float:
-        """What any of the layers may differ by."""
+        """The most that any of the layers may be off."""
         return max((row["tolerance"] for row in self.rows), default=self.engines_tolerance)
 
     def to_read(self, *, every_layer: bool) -> list[int]:
-        """The layers that verification wants to see."""
+        """Returns the layers whose outputs verification reads."""
         whole = every_layer or not self.exact
         return [row["layer"] for row in self.rows if row["tensors"] and (whole or row["watched"])]
 
 
 class ArchiveSubject:
-    """Firmware of which its archive alone is known."""
+    """Describes to verification firmware of which only the archive is known."""
 
     def __init__(self, model: ImportedModel, metadata: Metadata) -> None:
         self.reference = Reference(model)
         self.stated = ArchiveLayers.read(metadata)
         self._model = model
-        self.differences: list[dict[str, Any]] = []  # of layers nothing is told
+        self.differences: list[dict[str, Any]] = []  # stays empty: layers are not counted here
 
     @property
     def exact(self) -> bool:
@@ -161,11 +163,11 @@ class ArchiveSubject:
 
     @cached_property
     def tensors(self) -> dict[Key, tuple[str, int]]:
-        """By output of a layer, the model's tensor that it computes."""
+        """The tensor of the model that each output of a layer is."""
         return {(row["layer"], i): self._place(row, i) for row in self.stated.rows for i in range(len(row["tensors"]))}
 
     def _place(self, row: Mapping[str, Any], output: int) -> tuple[str, int]:
-        """The binding of the model, and which of its results; of the form that the layer has."""
+        """Returns the binding and the result that an output is stated to be, if shape and type agree."""
         name, result = row["tensors"][output]["name"], row["tensors"][output]["result"]
         fields = types_of(self._variables[name]) if name in self._variables else []
         told = self.stated.layers[row["layer"]]["outputs"][output]
@@ -174,18 +176,22 @@ class ArchiveSubject:
         return name, result
 
     def unjudged(self) -> str:
-        """In words, what cannot be compared whatever the device shows."""
+        """Says what cannot be compared whatever the device shows."""
         golden = [self.stated.layers[row["layer"]]["name"] for row in self.stated.rows if row["golden"]]
         if golden:
             return GOLDEN.format(", ".join(golden))
         return "" if any(row["tensors"] for row in self.stated.rows) else NO_TENSORS
 
     def changed(self, _samples: Samples) -> str:
-        """Passes of vendors are in the firmware, which is held to the model as a whole."""
+        """Says nothing: the archive does not have the modules before and after a pass."""
         return ""
 
     def first_wrong(self, samples: Samples, computed: Computed) -> WrongLayer | None:
-        """The model is cut at every tensor that a layer is known to compute; each part gets what the device had."""
+        """Finds the first wrong layer, in the order of layers.
+
+        The model is cut at every tensor that a layer is known to compute, and each part gets the values that the device
+        had there. A binding is cut only if all its results were read. If several layers have the value of one tensor,
+        the first of them stands for it."""
         rows = {row["layer"]: row for row in self.stated.rows}
         keys: dict[tuple[str, int], Key] = {}
         for key, place in self.tensors.items():
@@ -206,7 +212,9 @@ class ArchiveSubject:
     def _judged(
         self, rows: Mapping[int, Mapping[str, Any]], key: Key, got: Array, expected: Array, sample: int
     ) -> WrongLayer | None:
-        """A layer, and those before it whose own results are no tensors of the model."""
+        """Judges a layer together with those before it whose results are no tensors of the model.
+
+        The largest tolerance of them holds for all. If one has arithmetic of its vendor's, nothing can be said."""
         together = rows[key[0]]["with"]
         parts = [rows[index] for index in (key[0], *together) if index in rows]
         if any(part["golden"] for part in parts):
@@ -232,16 +240,16 @@ def _wrong(what: str) -> UaccelError:
     return UaccelError(f"{METADATA} of the archive: {what}; compile the model with this uaccel")
 
 
-# From what was compiled to what is run: the archive, and what its firmware says it is.
+# What is run: the archive, and the identity that its firmware reports.
 
 
 def archive_of(compiled: Compiled) -> dict[str, bytes]:
-    """The files of the model's archive, with what verification must know of its layers."""
+    """Returns the files of the model's archive, with what verification must know of its layers."""
     return archive(compiled.generated, {"meanings": reference_of_archive(compiled), "warnings": compiled.warnings})
 
 
 def digest_of(files: Mapping[str, bytes]) -> str:
-    """Of an archive's files: the same for the same content, however they are packed."""
+    """Returns the digest of an archive's files; it depends on their content, not on how they are packed."""
     digest = hashlib.sha256()
     for name in sorted(files):
         digest.update(f"{name}\0{len(files[name])}\0".encode())
@@ -250,7 +258,7 @@ def digest_of(files: Mapping[str, bytes]) -> str:
 
 
 def identity(compiled: Compiled) -> Identity:
-    """What firmware that was built from this says it is."""
+    """Returns what firmware that was built from this reports of itself."""
     signature = compiled.model.signature
     layers = tuple(_kinds(layer.outputs) for layer in compiled.program.layers)
     tensors = (_kinds(signature.inputs), _kinds(signature.outputs), layers)
@@ -258,7 +266,7 @@ def identity(compiled: Compiled) -> Identity:
 
 
 def pack_compiled(compiled: Compiled) -> Firmware:
-    """With its archive's files."""
+    """Packs what running the model takes, with its archive's files, as plain data."""
     signature, fed = compiled.model.signature, compiled.program.fed
     held = resident_inputs(compiled.program, signature.inputs)
     files = archive_of(compiled)
@@ -283,17 +291,19 @@ def _kinds(values: Iterable[TensorSpec | Value]) -> Kinds:
 def run_compiled(
     compiled: Compiled, board: Board, samples: list[list[Array]], folder: Path, progress: Progress, **how: Any
 ) -> RunResult:
-    """:func:`~uaccel.running.execute.run_on_board` with what was just compiled; the project is made in ``folder``."""
+    """Runs what was just compiled; the project is made in ``folder``.
+
+    ``how``: arguments of :func:`~uaccel.runner.execute.run_on_board`."""
     firmware = pack_compiled(compiled)
     maker = Maker(firmware, board, folder, progress, None)
     return run_on_board(firmware, board, samples, maker, progress, **how)
 
 
-# What an export is made of: the compiled model, and a sample with what the model makes of it.
+# What an export consists of: the compiled model, and a sample with its outputs.
 
 
 def exported(compiled: Compiled, board: Board, inputs: Sequence[Array], command: str) -> Export:
-    """``inputs``: the example's sample; its outputs are those of the model as it was imported."""
+    """Makes an export. ``inputs``: the example's sample; its outputs are those of the model as it was imported."""
     options = compiled.options
     if options.pools or options.workspace_io or options.feed:
         raise ModelError("exports hold the plain interface; leave away pools, --workspace-io and --feed")

@@ -1,4 +1,10 @@
-"""Cycles of a run, counted by a core or estimated."""
+"""Assigns cycles to an inference and to its layers: estimated from executed blocks, or counted by a core of RTL.
+
+Firmware reads an instruction counter at fixed points. At each reading the emulator's counting plugin, or the simulator
+of a core, writes down which blocks were executed since the reading before. The order of readings is a contract. First
+come two for each piece of a fed input, before and after it. Firmware without a hook then has one pair for an inference.
+Firmware with a hook has, for each layer, one before it and one at each of its outputs.
+"""
 
 from __future__ import annotations
 
@@ -15,12 +21,12 @@ from uaccel.cycles.estimate import Timing
 from uaccel.session.description import LayerTime, Waited
 from uaccel.session.qemu import Blocks
 
-# Estimated cycles beside the instructions that an emulated board counted.
+# Estimated cycles, of boards that QEMU emulates.
 
 
 @dataclass(frozen=True)
 class CyclesEstimated:
-    """Of one inference; ``missing`` says in words why there is no estimate, ``source`` whose timings it is by."""
+    """Holds the estimate for one inference. ``source``: whose timings it uses; ``missing``: why there is none."""
 
     total: int | None
     core: str
@@ -28,34 +34,34 @@ class CyclesEstimated:
     missing: str | None = None
 
     def to_json(self) -> dict[str, Any]:
-        """For the report."""
+        """Returns its part of the report."""
         by = {"core": self.core, "source": self.source, "missing": self.missing}
         return {"cycles_estimated": self.total, "cycles_estimated_by": by}
 
 
 @contextmanager
 def count_blocks(marks: int) -> Iterator[Blocks]:
-    """A file for what the counting plugin tells of so many readings of its counter."""
+    """Provides a temporary file for what the counting plugin writes at so many readings of the counter."""
     with tempfile.TemporaryDirectory(prefix="uaccel-") as folder:
         yield Blocks(Path(folder) / "blocks.txt", marks)
 
 
-FIRST_INFERENCE = 2  # Readings of the counter: before and after it.
-WRITTEN_AT_ONCE = 508  # Bytes of an input that a session sends in one piece to firmware as it is built here.
+FIRST_INFERENCE = 2  # Readings: before and after it.
+WRITTEN_AT_ONCE = 508  # Bytes of an input in one frame: the firmware's usual body of 512, less the offset of 4.
 
 
 def readings_of_feeding(fed: int) -> int:
-    """Before and after each piece of an input of so many bytes that the firmware computes with as it comes."""
+    """Counts the readings before and after each piece of an input of ``fed`` bytes, computed with as it comes."""
     return 2 * -(-fed // WRITTEN_AT_ONCE)
 
 
 def readings_of_layers(outputs: Sequence[int]) -> int:
-    """Of firmware that shows its layers, with so many outputs each: before a layer, and at each of its outputs."""
+    """Counts the readings of one inference with a hook: before each layer, and at each of its outputs."""
     return sum(1 + count for count in outputs)
 
 
 def inference_cycles(timing: Timing, elf: Path, blocks: Blocks, instructions: int) -> CyclesEstimated:
-    """Of the first inference of a session."""
+    """Estimates the cycles of the first inference of a session."""
     core = core_of(timing.core)
     estimator, missing = estimator_for(timing.core, elf, timing.objdump, timing.slow)
     if estimator is None:
@@ -68,9 +74,11 @@ def inference_cycles(timing: Timing, elf: Path, blocks: Blocks, instructions: in
 def layer_cycles(
     timing: Timing, elf: Path, blocks: Blocks, times: Sequence[LayerTime], outputs: Sequence[int], fed: int = 0
 ) -> list[LayerTime]:
-    """With what each layer of the first run of a session is estimated to take, and where, as far as that is known.
+    """Adds to each layer of the first run its estimated cycles and its hot spots, as far as they are known.
 
-    ``fed``: bytes of the input that the first layer computes with as they come; what that takes is added to it.
+    A layer lies between the reading before it and that at its first output, which is number ``position``. Work
+    at further outputs is the hook's own. ``fed``: bytes of an input that the first layer computes with as they come;
+    what that takes is added to it.
     """
     estimator, _ = estimator_for(timing.core, elf, timing.objdump, timing.slow)
     if estimator is None:
@@ -86,7 +94,10 @@ def layer_cycles(
 
 
 def _between(estimator: Estimator, marks: Sequence[Mark], position: int, instructions: int | None) -> int | None:
-    """From the reading before ``position``; None where so many instructions are not what was executed there."""
+    """Estimates the cycles from the reading before ``position`` to it.
+
+    Three counts must agree, else it gives None: the counter's, the sum over executed blocks, and what the firmware
+    reported. If they do not, the readings are not those of this layer."""
     if position >= len(marks):
         return None
     counted = marks[position].count - marks[position - 1].count
@@ -96,8 +107,10 @@ def _between(estimator: Estimator, marks: Sequence[Mark], position: int, instruc
 
 
 def _in_pairs(estimator: Estimator, marks: Sequence[Mark], instructions: int) -> int | None:
-    """Of the least number of pairs of readings, from the first on, between which so many instructions were counted: the
-    pieces of an input that is fed, and the inference; None where no number of them gives that."""
+    """Estimates the cycles inside the first pairs of readings, as many pairs as ``instructions`` fill.
+
+    The pairs are the pieces of a fed input, whose number depends on how the session cut it, and the inference. None if
+    no number of pairs has exactly so many instructions."""
     between: list[Mark] = []
     left = instructions
     for before, after in zip(marks[::2], marks[1::2], strict=False):
@@ -111,7 +124,7 @@ def _in_pairs(estimator: Estimator, marks: Sequence[Mark], instructions: int) ->
 
 
 def _with_feeding(estimator: Estimator, feeding: Sequence[Mark], times: Sequence[LayerTime]) -> list[LayerTime]:
-    """The first layer with what it took while its input came."""
+    """Adds to the first layer what it took while its input came in."""
     cycles, first = estimator.of(feeding), times[0]
     if cycles is None or first.cycles_estimated is None or first.instructions is None:
         return list(times)
@@ -119,30 +132,30 @@ def _with_feeding(estimator: Estimator, feeding: Sequence[Mark], times: Sequence
     return [replace(first, instructions=instructions, cycles_estimated=first.cycles_estimated + cycles), *times[1:]]
 
 
-# A core's own cycles, of boards that tell them: measured, where others are estimated.
+# Cycles that a core counted itself, on simulated boards whose timer is the core's cycle counter.
 
-_TOLD: Final = 1 + len(Waited._fields)
+_TOLD: Final = 1 + len(Waited._fields)  # Numbers behind the count of a reading: cycles, and what the core waited for.
 
 
 @dataclass(frozen=True)
 class CoreCycles:
-    """Of one inference; ``waited`` are those among them in which the core waited."""
+    """Holds the core's cycles of one inference; ``waited``: those among them in which it waited, by reason."""
 
     total: int | None = None
     waited: Waited | None = None
 
     def to_json(self) -> dict[str, Any]:
-        """For the report."""
+        """Returns its part of the report."""
         return {"cycles": self.total, "waited": self.waited.to_json() if self.waited else None}
 
 
 def tells_cycles(board: Board) -> bool:
-    """Whether the board's clock is its core's, and each of its ticks a cycle."""
+    """Says whether each tick of the board's timer is one cycle of its core."""
     return isinstance(board.runs[0], RtlRun) and board.timer.kind == "mcycle"
 
 
 def core_cycles(board: Board, seconds: float | None, blocks: Blocks) -> CoreCycles | None:
-    """Of the first inference of a session."""
+    """Returns the core's cycles of the first inference of a session; None where the board does not count them."""
     if not tells_cycles(board):
         return None
     marks = read_marks(blocks.file)
@@ -152,7 +165,7 @@ def core_cycles(board: Board, seconds: float | None, blocks: Blocks) -> CoreCycl
 def with_core_cycles(
     board: Board, blocks: Blocks, times: Sequence[LayerTime], outputs: Sequence[int], fed: int = 0
 ) -> list[LayerTime]:
-    """With what each layer of the first run of a session took; arguments as those of :func:`layer_cycles`."""
+    """Adds to each layer of the first run what the core counted; arguments as those of :func:`layer_cycles`."""
     if not tells_cycles(board):
         return list(times)
     marks, found, position = read_marks(blocks.file), [], readings_of_feeding(fed) + 1
@@ -167,7 +180,7 @@ def _cycles(board: Board, seconds: float | None) -> int | None:
 
 
 def _counted_between(marks: Sequence[Mark], position: int) -> int | None:
-    """The core's clock from the reading before ``position``: a layer's ticks would hold the readings themselves."""
+    """Returns the core's cycles from the reading before ``position``; a layer's ticks would hold the readings too."""
     told = _differences(marks, position)
     return told[0] if told else None
 
@@ -178,7 +191,7 @@ def _waited(marks: Sequence[Mark], position: int) -> Waited | None:
 
 
 def _differences(marks: Sequence[Mark], position: int) -> list[int]:
-    """Of all that stands behind the counts, from the reading before ``position``; empty where that is missing."""
+    """Returns how much each number behind the count grew since the reading before ``position``; empty if missing."""
     if position >= len(marks) or len(marks[position].told) != _TOLD:
         return []
     return [later - earlier for earlier, later in zip(marks[position - 1].told, marks[position].told, strict=True)]

@@ -1,4 +1,4 @@
-"""Accuracy over a set of samples."""
+"""Measures the accuracy of a model on a device over samples with labels, and goes on after an interruption."""
 
 from __future__ import annotations
 
@@ -24,17 +24,18 @@ from uaccel.runner.samples import Grid, Labelled, grid_of, read_labelled
 from uaccel.util.cache import Cache
 from uaccel.util.files import parse_json, write_atomically
 
-# How good a model is over a set: how often its largest output is the label, and the area under the ROC curve.
+# Measures of accuracy: how often the largest output is the label, and the area under the ROC curve.
 
 
 def correct(scores: Array, labels: Array) -> int | None:
-    """How many samples have their label as the largest output; the first of equal ones. None of a single score."""
+    """Counts samples whose largest output, the first of equal ones, is the label; None if there is one output."""
     return int((scores.argmax(axis=1) == labels).sum()) if scores.shape[1] > 1 else None
 
 
 def area(scores: Array, labels: Array) -> float | None:
-    """Under the ROC curve. Of several classes: each against the rest, their mean. None where a class has no sample, or
-    all of them."""
+    """Returns the area under the ROC curve; of several classes the mean of each against the rest.
+
+    It is None where a class has no sample, or all of them."""
     if scores.shape[1] == 1:
         return _area(scores[:, 0], labels == 1)
     if scores.shape[1] == 2:
@@ -45,7 +46,11 @@ def area(scores: Array, labels: Array) -> float | None:
 
 
 def _area(scores: Array, positive: Array) -> float | None:
-    """How often a positive sample has the greater score of two; half for a tie."""
+    """Returns how often a positive sample has a greater score than another one, where a tie counts half.
+
+    That equals the area (Mann-Whitney). With all n scores ranked from 1, a sample of rank r exceeds r - 1 others. The
+    sum of r - 1 over the p positives, less the p * (p - 1) / 2 pairs of two positives, counts the pairs that are won:
+    the sum of their ranks less p * (p + 1) / 2. Equal scores share the mean of their ranks."""
     many, others = int(positive.sum()), int((~positive).sum())
     if not many or not others:
         return None
@@ -55,7 +60,7 @@ def _area(scores: Array, positive: Array) -> float | None:
     return float((ranks[positive].sum() - many * (many + 1) / 2) / (many * others))
 
 
-# How good a model is on the device, over a set of samples with labels: one by one, kept as they come.
+# The evaluation on a device: samples run one by one, and each result is kept as it comes.
 
 RECONSTRUCTION: Final = "reconstruction"
 CLASSES: Final = "classes"
@@ -63,7 +68,7 @@ CLASSES: Final = "classes"
 
 @dataclass(frozen=True)
 class Evaluation:
-    """``request`` is of a run; its inputs are these. ``kept``: where each result lies as soon as it is there."""
+    """Says what is evaluated. ``request`` is that of a run without inputs; ``kept``: the file of results."""
 
     request: RunRequest
     data: Path
@@ -74,7 +79,7 @@ class Evaluation:
 
 @dataclass(frozen=True)
 class Judge:
-    """Scores of one sample: an element for each class; of a model that gives its input back how far that is off."""
+    """Turns outputs into scores: one for each class, or for a model that reconstructs its input the mean error."""
 
     kind: str
     given: Grid
@@ -93,7 +98,7 @@ def _real(values: Array, grid: Grid) -> Array:
 
 
 def evaluate(wanted: Evaluation, step: Steps, cache: Cache | None) -> dict[str, Any]:
-    """The report. What an earlier evaluation of the same left behind is not run again."""
+    """Evaluates and returns the report. Samples that an earlier evaluation of the same finished are not run again."""
     prepared = prepared_to_run(wanted.request, step, cache)
     told, firmware = prepared.told["report"], prepared.firmware
     given, made = (list(told[side].values()) for side in ("inputs", "outputs"))
@@ -129,7 +134,7 @@ def evaluate(wanted: Evaluation, step: Steps, cache: Cache | None) -> dict[str, 
 
 @dataclass(frozen=True)
 class Work:
-    """What is left to be run: samples by their number, of so many."""
+    """Says which samples, by number, are left to be run of ``count``."""
 
     labelled: Labelled
     rest: list[int]
@@ -160,7 +165,7 @@ def _run(
 
 
 def _identity(prepared: Prepared, wanted: Evaluation, labelled: Labelled) -> str:
-    """Of all that results depend on but for labels, which may be corrected."""
+    """Returns a digest of all that results depend on. Labels are left out: they may be corrected afterwards."""
     digest = hashlib.sha256(json.dumps(prepared.firmware.to_json(), sort_keys=True).encode())
     digest.update(wanted.request.board.name.encode())
     for sample in labelled.samples:
@@ -170,7 +175,10 @@ def _identity(prepared: Prepared, wanted: Evaluation, labelled: Labelled) -> str
 
 
 class ResultsFile:
-    """A file that begins with what it is of, and has a line for each sample; entered, it is open for more."""
+    """Keeps results in a file of JSON lines: first the identity of the evaluation, then a line for each sample.
+
+    On entering, the lines that are whole are written anew, so that a last line that was cut off is gone before more is
+    appended."""
 
     def __init__(self, path: Path, identity: str) -> None:
         self.scores: dict[int, list[float]] = {}
@@ -185,7 +193,7 @@ class ResultsFile:
                     f"{self._path} has results of another model, board or data; remove it, or name another with -o"
                 )
             self.scores = {int(line["sample"]): list(line["scores"]) for line in lines[1:]}
-            write_atomically(self._path, self._write_all, "-o")  # what was cut off goes
+            write_atomically(self._path, self._write_all, "-o")  # without a line that was cut off
             self._stream = self._path.open("a", encoding="utf-8")
         except OSError as error:
             raise UaccelError(f"cannot write {self._path}: {error.strerror}; choose another place with -o") from error
@@ -196,7 +204,7 @@ class ResultsFile:
             self._stream.close()
 
     def add(self, sample: int, scores: list[float]) -> None:
-        """It is with the operating system before the next one begins."""
+        """Appends a result and flushes, so that a process that is killed loses no finished sample."""
         assert self._stream is not None
         self.scores[sample] = scores
         try:

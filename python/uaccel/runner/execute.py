@@ -1,4 +1,4 @@
-"""Firmware built, flashed and run."""
+"""Builds firmware or takes it from the cache, flashes it and runs it on a board."""
 
 from __future__ import annotations
 
@@ -44,16 +44,16 @@ from uaccel.session.simulated import SIMULATED_TIMEOUTS, SimulatedTransport, rtl
 from uaccel.util.cache import Cache, Entry, Key, file_digest, folder_digest, programs_digest
 from uaccel.util.files import data_dir
 
-# Firmware of an archive for a board: built in a folder, or taken from the cache, where the same was built before.
+# Firmware of an archive for a board, built in a folder or taken from the cache.
 
 KIND: Final = "firmware"
 FOOTPRINT: Final = "footprint.json"
 
 
 class Source(Protocol):
-    """Where firmware comes from."""
+    """Gives firmware to those who run it: built here, from the cache, or brought from elsewhere."""
 
-    footprint: Footprint | None  # Of what was made without a hook after every layer.
+    footprint: Footprint | None  # That of the firmware without a hook after every layer.
 
     def firmware(self, *, observe: bool = False) -> Path: ...
 
@@ -61,8 +61,10 @@ class Source(Protocol):
 
 
 class Maker:
-    """``folder`` becomes the project where something must be built. Without a cache all is built; a project that its
-    user keeps wants none, so that everything is in it."""
+    """Builds the firmware of one archive for one board, in at most two forms, or takes it from the cache.
+
+    ``folder`` becomes the project when something must be built. Give no cache for a project that its user keeps: then
+    all is built, and everything is in it."""
 
     def __init__(
         self, firmware: Firmware, board: Board, folder: Path, progress: Callable[[str], None], cache: Cache | None
@@ -77,7 +79,7 @@ class Maker:
         self.footprint: Footprint | None = None
 
     def firmware(self, *, observe: bool = False) -> Path:
-        """The program, or the ELF file. With ``observe`` its layers can be read."""
+        """Returns the program or the ELF file. With ``observe`` its layers can be read."""
         kept = self.kept(observe=observe)
         if kept is not None:
             return kept
@@ -97,13 +99,13 @@ class Maker:
         return firmware_of(build)
 
     def kept(self, *, observe: bool = False) -> Path | None:
-        """The same from the cache; None where it was not built before."""
+        """Returns the same from the cache; None if it was not built before."""
         key = self._key(observe) if self._cache is not None else None
         entry = self._cache.find(key) if self._cache is not None and key is not None else None
         return None if entry is None else self._from(entry)
 
     def close(self) -> None:
-        """What was taken from the cache may be removed from now on."""
+        """Releases what was taken from the cache, which may be removed from now on."""
         for entry in self._entries:
             entry.close()
 
@@ -132,7 +134,7 @@ class Maker:
             self._entries.append(entry)
 
     def _key(self, observe: bool) -> Key | None:
-        """None where a tool is missing: then building says what to install."""
+        """Returns a key of all that firmware is made of; None if a tool is missing: building says what to install."""
         board, toolchain = self._board, self._board.cpu.toolchain
         compilers = ["cc", "gcc", "clang"] if toolchain == NATIVE else [f"{toolchain}-{tool}" for tool in _TOOLS]
         try:
@@ -154,14 +156,14 @@ _TOOLS: Final = ("gcc", "objcopy", "objdump", "ld")
 
 
 def _footprint_of(data: dict[str, Any]) -> Footprint:
-    """From what :func:`dataclasses.asdict` made of it."""
+    """Restores a footprint from what :func:`dataclasses.asdict` made of it."""
     linked = data["linked"]
     if linked is not None:
         linked = Linked(*(tuple(Row(**row) for row in linked[memory]) for memory in ("flash", "ram")))
     return Footprint(**data | {"session": Sizes(**data["session"]), "linked": linked})
 
 
-# Build firmware and run it on a board: its outputs, what it took, and what its layers gave.
+# Runs on a board: outputs, what the run took, and what the layers gave.
 
 Array = NDArray[Any]
 Progress = Callable[[str], None]
@@ -171,30 +173,31 @@ DEFAULT_BAUD: Final = 115200
 
 @dataclass(frozen=True)
 class RunResult:
-    """``samples``: the inputs of every run, those of verification last."""
+    """Holds what a board gave. ``samples``: the inputs of every run, those of verification last."""
 
     samples: list[list[Array]]
     run: BatchRun
     footprint: Footprint
     layers: list[LayerTime]
-    extra: BatchRun | None = None  # Of samples that only verification wanted: figures are those of the user's own.
+    extra: BatchRun | None = None  # The run of samples that only verification wanted; it counts for no figure.
     # What layers gave for each sample, by (layer, output), where it was asked for.
     computed: list[dict[tuple[int, int], Array]] = field(default_factory=list)
-    unread: str = ""  # Why it is missing though it was asked for, in words.
-    cycles: CyclesEstimated | None = None  # Of one inference, where an emulated board counted its instructions.
-    core: CoreCycles | None = None  # Of one inference, on a board that tells its core's own count.
-    firmware: str = ""  # SHA-256 of what ran: of the program, or of the ELF file.
+    unread: str = ""  # Why ``computed`` is missing though it was asked for.
+    cycles: CyclesEstimated | None = None  # For one inference, where an emulated board counted its instructions.
+    core: CoreCycles | None = None  # For one inference, on a board that tells its core's own count.
+    firmware: str = ""  # SHA-256 of the program or ELF file that ran.
 
     @property
     def outputs(self) -> list[list[Array]]:
-        """Of every sample, those of verification last."""
+        """The outputs of every sample, those of verification last."""
         return self.run.outputs + (self.extra.outputs if self.extra is not None else [])
 
 
 @dataclass(frozen=True)
 class Looks:
-    """What else than outputs is wanted. ``extra`` are samples of verification, which count for no figure; ``read`` are
-    the layers whose outputs it wants."""
+    """Says what is wanted besides outputs of the user's samples.
+
+    ``extra`` are samples of verification, which count for no figure; ``read`` are the layers whose outputs it wants."""
 
     extra: Sequence[list[Array]] = ()
     profile: bool = False
@@ -215,12 +218,12 @@ def run_on_board(
     count: Callable[[int, int], None] = lambda done, total: None,
     on_log: Callable[[LogLine], None] | None = None,
 ) -> RunResult:
-    """Run firmware that ``maker`` builds, finds or was brought, once for each sample; ``count`` is told how many are
-    done, ``on_log`` what the device's log says.
+    """Runs firmware that ``maker`` gives, once for each sample.
 
-    A second build, which calls an observer after every layer, tells what layers take and give, where that is asked for
-    or instructions can be counted. With ``port`` the board is one at a line; its firmware is written to it where the
-    board file says how, but not without ``flashes``: then it must run there already.
+    ``count`` is called with how many are done, ``on_log`` with lines of the device's log. A second build, with a hook
+    after every layer, is run if layers shall be read or profiled, or if instructions can be counted. With ``port`` the
+    board is one at a line: firmware is flashed if the board file says how, but without ``flashes`` it must run there
+    already.
     """
     bench = Bench(firmware, board, maker, progress, port, flashes)
     looks = looks or Looks()
@@ -230,7 +233,11 @@ def run_on_board(
 
 
 class Bench:
-    """One board, and the firmware of one compiled model."""
+    """Brings one board and the firmware of one compiled model together.
+
+    Figures are taken from plain firmware, as a hook after every layer costs time and flash. Layers are read from a
+    second firmware with that hook, if other firmware can be loaded (``exchanges``). On a board that keeps its firmware
+    they are read from what runs there, if it has the hook."""
 
     def __init__(
         self, firmware: Firmware, board: Board, maker: Source, progress: Progress, port: str, flashes: bool
@@ -241,8 +248,7 @@ class Bench:
         self.progress = progress
         self.line = find_port(board, port) if port or board.runs[0].kind == "serial" else ""
         self.flashes = flashes and bool(self.line) and board.flash is not None
-        self.exchanges = self.flashes or not self.line
-        """Whether other firmware can be run just to look into it."""
+        self.exchanges = self.flashes or not self.line  # Whether other firmware can be run just to look into it.
         self.timing = Timing.of(board)
         self.feeding = readings_of_feeding(firmware.fed)
 
@@ -278,7 +284,7 @@ class Bench:
         return RunResult(every, run, taken, seen.layers, more, seen.computed, unread, cycles, core, ran)
 
     def look_inside(self, samples: list[list[Array]], looks: Looks, cycles: CyclesEstimated | None) -> _Seen:
-        """By firmware with a hook after every layer."""
+        """Runs firmware with a hook after every layer, for the costs of layers and the outputs that are wanted."""
         observed = self.maker.firmware(observe=True)
         self.progress("read the layers" if looks.read else "profile the layers")
         outputs, fed = self.firmware.layers, self.firmware.fed
@@ -300,14 +306,14 @@ class Bench:
 
 @dataclass(frozen=True)
 class _Seen:
-    """What layers take, and what those that are wanted gave for each sample."""
+    """Holds what layers take, and what those that are wanted gave for each sample."""
 
     layers: list[LayerTime] = field(default_factory=list)
     computed: list[dict[tuple[int, int], Array]] = field(default_factory=list)
 
 
 def _look(session: Session, samples: list[list[Array]], looks: Looks) -> _Seen:
-    """Into a sequence at its first frame."""
+    """Reads costs and outputs of layers; of a sequence only for the first frame, whose state is the initial one."""
     layers = layer_times(session, samples[0]) if looks.profile else []
     looked_at = samples[:1] if looks.sequence else samples
     return _Seen(layers, [layers_of(session, sample, looks.read) for sample in looked_at] if looks.read else [])
@@ -323,12 +329,10 @@ def connect(
     progress: Progress = lambda _step: None,
     **options: Any,
 ) -> Session:
-    """A session with the firmware: a process, an emulated board, a simulated one, or what is at the other end of
-    ``port``.
+    """Opens a session with firmware: a process, an emulated or simulated board, or what is at ``port``.
 
-    ``blocks``: where an emulated board tells which instructions it executed.
-
-    ``options`` as :class:`Session` takes them.
+    ``blocks``: where an emulated board writes which instructions it executed. ``options`` as :class:`Session` takes
+    them.
     """
     kind = "serial" if port else board.runs[0].kind
     simulated = None if port else rtl_run(board)

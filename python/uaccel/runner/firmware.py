@@ -1,4 +1,4 @@
-"""What running a compiled model takes, as plain data: its archive, what its firmware says it is, its memory."""
+"""Holds what running a compiled model takes, as plain data: its archive, its firmware's identity, its memory."""
 
 from __future__ import annotations
 
@@ -13,9 +13,11 @@ from uaccel.session.tensors import TensorType
 
 @dataclass(frozen=True)
 class Firmware:
-    """``files`` gives the archive's, by path; ``archive`` is a digest of them. ``layers``: how many outputs each layer
-    has. ``io``: the memory of inputs and outputs in the application; ``fed``: bytes of an input that is handed over in
-    pieces."""
+    """Describes a compiled model to those who build and run its firmware.
+
+    ``files`` gives the archive's files by path, ``archive`` is their digest. ``layers``: how many outputs each layer
+    has. ``arena``, ``io``: bytes of the arena, and of inputs and outputs in the application. ``fed``: bytes of an input
+    that is handed over in pieces."""
 
     name: str
     files: Callable[[], Mapping[str, bytes]]
@@ -29,7 +31,7 @@ class Firmware:
     fed: int = 0
 
     def to_json(self) -> dict[str, Any]:
-        """All but the files."""
+        """Returns all but the files."""
         return {
             "name": self.name,
             "archive": self.archive,
@@ -63,7 +65,7 @@ class Firmware:
 
 
 def tensor_types(specs: Iterable[TensorSpec]) -> list[TensorType]:
-    """What a session reads or writes of them."""
+    """Returns name, shape and type of each tensor, as sessions use them."""
     return [TensorType(spec.name, spec.info.shape, spec.info.dtype) for spec in specs]
 
 

@@ -1,4 +1,4 @@
-"""What to compile, and what less RAM costs."""
+"""Describes a compilation as one object, and lists what less RAM costs in time and flash."""
 
 from __future__ import annotations
 
@@ -23,12 +23,14 @@ from uaccel.partition import Wishes
 from uaccel.pipeline import Compiled, Progress, compile_model
 from uaccel.util.favour import Favour, favour_of
 
-# What to compile, as one object: a model, a board, and who computes what. It can say which command does the same.
+# What to compile: a model, a board, and who computes what.
 
 
 @dataclass(frozen=True)
 class Job:
-    """``board_word`` is what a user calls the board: its name, or the name of a file of theirs. ``engine_words`` are
+    """Holds all that a compilation depends on, and says which command does the same.
+
+    ``board_word`` is what a user calls the board: its name, or the name of a file of theirs. ``engine_words`` are
     the options about ``accelerators``, ``wishes`` and ``cpu_fallback``, as one types them. ``records``: measurements to
     choose kernels by. ``input_shapes``: of inputs that the model leaves open. ``favour``: what to save.
     """
@@ -62,7 +64,7 @@ class Job:
         input_shapes: Mapping[str, Shape] | None = None,
         favour: str = "balanced",
     ) -> Job:
-        """By names and paths, as on the command line."""
+        """Makes a job of names and paths, as on the command line."""
         target = board if isinstance(board, Board) else load_board(str(board))
         return cls(
             Path(model),
@@ -80,7 +82,7 @@ class Job:
         )
 
     def compiled(self, progress: Progress = lambda _step: None, selection: Selection | None = None) -> Compiled:
-        """``selection`` picks kernels otherwise than by the records."""
+        """Compiles the model; a ``selection`` picks kernels in place of the records."""
         return compile_model(
             self.model,
             board=self.board.name,
@@ -99,7 +101,7 @@ class Job:
         )
 
     def command(self, verb: str = "compile") -> str:
-        """The line to type for the same; files by their paths."""
+        """Returns the command line for the same, with files by their paths."""
         words = ["uaccel", verb, str(self.model), "--board", self.board_word or self.board.name]
         words += ["--name", self.name] if self.name else []
         words += self.options.words
@@ -114,7 +116,7 @@ class Job:
 
 
 def _words(accelerators: Sequence[str | Path], objective: str, wishes: Wishes, cpu_fallback: bool) -> tuple[str, ...]:
-    """What to type for the same, as far as options can say it: subgraphs need a file."""
+    """Returns the options that say the same; subgraphs have none, they need a file."""
     given = {
         "--accelerator": [str(name) for name in accelerators],
         "--choose": [wishes.choose] if wishes.choose != Wishes().choose else [],
@@ -126,11 +128,14 @@ def _words(accelerators: Sequence[str | Path], objective: str, wishes: Wishes, c
     return tuple(word for option, values in given.items() for value in values for word in (option, value))
 
 
-# What less RAM costs: the ways to run a model by rows of which none is better than another in everything.
+# The trade of RAM against time: the Pareto front of the ways to compute chains of layers some rows at a time.
 
 
 def frontier_report(job: Job, step: Callable[[str], None] = lambda _step: None) -> dict[str, Any]:
-    """``points`` from the most RAM to the least; nothing in them is measured."""
+    """Reports the ways to run a model, from the most RAM to the least; their costs are estimates.
+
+    Each way that the search offers is lowered and placed, which tells its RAM; those that are no gain then are left
+    out."""
     feed = job.options.feed
     whole = replace(job, options=replace(job.options, feed=False, ram=None), favour=Favour.balanced).compiled(step)
     step("compare rows")
@@ -166,7 +171,7 @@ def _point(whole: Compiled, search: Search, cut: ChainPlan, *, feed: bool) -> di
 
 
 def _best(points: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Without those that another one beats in RAM and is no slower than."""
+    """Keeps the Pareto front: points for which no other has as little RAM, is as fast, and better in one of both."""
     return [
         point
         for point in points

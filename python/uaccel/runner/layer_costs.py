@@ -1,4 +1,4 @@
-"""What the layers of one firmware take, measured; of an emulated board it is exact, and kept."""
+"""Measures what the layers of one firmware take; figures of emulated boards are exact, and kept in the cache."""
 
 from __future__ import annotations
 
@@ -37,9 +37,10 @@ Progress = Callable[[str], None]
 
 @dataclass(frozen=True)
 class Spent:
-    """What a layer took, each figure None where the board does not tell it: of the CPU, and cycles of accelerators.
+    """Holds what a layer took on the CPU, each figure None where the board does not tell it.
 
-    ``own``: the cycles are the core's own count, which holds those that it waits for accelerators.
+    ``device``: cycles of accelerators. ``own``: ``cycles`` are the core's own count, which includes the cycles that it
+    waits for accelerators.
     """
 
     layer: int
@@ -53,14 +54,14 @@ class Spent:
 
 @dataclass(frozen=True)
 class LayerCosts:
-    """``layers``: those that the firmware tells of. ``outputs``: a digest of what the model gave."""
+    """Holds the costs of the ``layers`` that the firmware tells of; ``outputs`` is a digest of what the model gave."""
 
     layers: tuple[Spent, ...]
     outputs: str
 
     @property
     def exact(self) -> bool:
-        """Whether the same firmware takes the same each time."""
+        """Whether the same firmware takes the same each time: instructions were counted for every layer."""
         return all(spent.instructions is not None for spent in self.layers)
 
     def to_json(self) -> dict[str, Any]:
@@ -72,19 +73,21 @@ class LayerCosts:
 
 
 def at_line(board: Board, port: str) -> bool:
-    """Whether a real board measures, or what stands in for one."""
+    """Says whether a real board measures, or something at a port that stands in for one."""
     return bool(port) or board.runs[0].kind == "serial"
 
 
 def emulated(board: Board, port: str) -> bool:
-    """Whether what is measured does not depend on what else this computer does."""
+    """Says whether figures do not depend on what else this computer does."""
     return not at_line(board, port) and isinstance(board.runs[0], QemuRun | RtlRun)
 
 
 def measure(
     firmware: Firmware, board: Board, progress: Progress, port: str = "", cache: Cache | None = None
 ) -> LayerCosts:
-    """With a hook after every layer, for one sample; a board at a line is flashed."""
+    """Measures one sample, with a hook after every layer; a board at a line is flashed.
+
+    Only figures of emulated boards are taken from the cache or put into it."""
     with tempfile.TemporaryDirectory(prefix="uaccel-tune-") as folder:
         maker = Maker(firmware, board, Path(folder) / "project", progress, cache)
         with closing(maker):
@@ -106,7 +109,7 @@ def measure(
 
 
 def measured_before(firmware: Firmware, board: Board, cache: Cache | None) -> LayerCosts | None:
-    """What is kept of it, where the firmware is kept, too."""
+    """Returns figures from the cache; None unless the firmware is in the cache too, whose bytes are part of the key."""
     if cache is None:
         return None
     with closing(Maker(firmware, board, Path(), lambda _step: None, cache)) as maker:
@@ -142,7 +145,7 @@ def _on_this_computer(firmware: Firmware, board: Board, built: Path) -> LayerCos
 
 
 def _on_a_real_board(firmware: Firmware, board: Board, built: Path, line: str, progress: Progress) -> LayerCosts:
-    """A real board's time holds all that the CPU waited for."""
+    """Measures times at a line. They include all that the CPU waits for, so that no device cycles are added."""
     progress("flash")
     flash(board, built, line)
     progress("measure")
@@ -164,7 +167,7 @@ def _spent(time: LayerTime, device: int = 0) -> Spent:
 
 
 def _key(firmware: Firmware, board: Board, built: Path) -> Key:
-    """Of what was executed, by what, on which inputs, and of what tells its cycles."""
+    """Returns the key of figures: what was executed, by what, on which inputs, and what counts its cycles."""
     devices = built.parent.parent / DEVICES
     programs, counting = _counters(board, project_unit(built.parent.parent))
     return (
@@ -180,7 +183,9 @@ def _key(firmware: Firmware, board: Board, built: Path) -> Key:
 
 
 def _counters(board: Board, unit: Path | None) -> tuple[Sequence[str], str]:
-    """The programs that run the firmware, and a digest of what counts for them. ``unit``: of custom instructions."""
+    """Returns the programs that run the firmware, and a digest of what counts its cycles.
+
+    ``unit``: the RTL of custom instructions."""
     simulated = rtl_run(board)
     if simulated is not None:
         return [], file_digest(simulator(simulated, unit=unit))

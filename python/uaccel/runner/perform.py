@@ -1,4 +1,8 @@
-"""One run from model to verdict, also in a process of its own."""
+"""Performs one run of a model from compilation to verdict, in one go or in three stages on different computers.
+
+The command line, sweeps, tuning and workers all call it. What the board does is measured each time. What follows from
+content alone comes from the cache where there is one: the compiled model, its firmware, and the verdict.
+"""
 
 from __future__ import annotations
 
@@ -28,13 +32,14 @@ from uaccel.runner.execute import Looks, Maker, RunResult, Source, run_on_board
 from uaccel.runner.firmware import Firmware
 from uaccel.runner.prepare import Prepared, prepare, require_offload
 from uaccel.runner.request import MODEL, Quiet, RunRequest, Steps, devices_in_place
-from uaccel.session import monitor as timeline
+from uaccel.session import monitor
 from uaccel.util.cache import Cache, Key
 from uaccel.util.text import CPU
 
-# The verdict on a run; kept by what was run, what went in and what came out, it need not be found twice.
+# Verdicts, kept in the cache by what was run, what went in and what came out.
 
 if TYPE_CHECKING:
+    from uaccel.pipeline import Compiled
     from uaccel.runner.verify import WrongLayer
 
 KIND: Final = "verdict"
@@ -50,7 +55,11 @@ def cached_verdict(
     *,
     cuts: bool = True,
 ) -> Verdict:
-    """Of the same bytes the same; what is wrong is looked into each time, with ``cuts`` by running it in pieces."""
+    """Judges a run, or takes the verdict from the cache: the same bytes give the same verdict.
+
+    Only verdicts without a complaint are kept: a fault is looked into each time, with ``cuts`` by running a wrong
+    region in pieces. The seed is no part of the key, since the samples are; so it is added after the cache.
+    """
     key = _key(request, prepared, measured) if cache is not None and prepared.key is not None else None
     entry = cache.find(key) if cache is not None and key is not None else None
     wishes = request.wishes
@@ -100,22 +109,14 @@ def _in_order(row: Mapping[tuple[int, int], Array]) -> list[Array]:
     return [row[key] for key in sorted(row)]
 
 
-# One run from model to verdict: what the command line, sweeps, tuning and workers of a lab all call.
-#
-# Measured is what the board does, each time. What follows from content alone is kept where there is a cache: the
-# compiled
-# model, its firmware, and the verdict on these outputs for these inputs.
-
-if TYPE_CHECKING:
-    from uaccel.pipeline import Compiled
+# One run on this computer, from model to verdict.
 
 NO_STATE: Final = "--sequence is for models that keep a state between runs, and {} keeps none; leave it away"
 
 
 @dataclass(frozen=True)
 class Performed:
-    """A run that is done. ``report`` is the JSON of ``uaccel run``; ``complaint`` says in words what its verdict holds
-    for wrong."""
+    """Holds a run that is done. ``report`` is the JSON of ``uaccel run``; ``complaint`` says what is wrong, if so."""
 
     request: RunRequest
     prepared: Prepared
@@ -125,23 +126,27 @@ class Performed:
 
     @property
     def compiled(self) -> Compiled:
-        """Made anew where the cache had what a run needs of it."""
+        """The compilation; it is made now if the run took its results from the cache."""
         return self.prepared.compiled
 
     @property
     def outputs(self) -> dict[str, Array]:
-        """By name, of the user's own samples."""
+        """The outputs of the user's own samples, by name."""
         return _batches(self.prepared, self.measured, self.request.wishes.repeat)
 
     @property
     def trace(self) -> dict[str, Any]:
-        """For Perfetto."""
+        """The trace for Perfetto."""
         found: dict[str, Any] = self.report["trace"]
         return found
 
 
 def perform(request: RunRequest, step: Steps | None = None, cache: Cache | None = None) -> Performed:
-    """Compile, build, flash where a board is flashed, run, and where it is wished verify."""
+    """Compile, build, flash where a board is flashed, run, and verify if that is asked for.
+
+    A project that the user keeps is always built in full; only then everything of it lies in its folder. Devices are
+    in place only while the board runs and a wrong region may be run again.
+    """
     wishes, step = request.wishes, step or Quiet()
     with tempfile.TemporaryDirectory(prefix="uaccel-") as temporary:
         prepared = prepared_to_run(request, step, cache)
@@ -150,18 +155,18 @@ def perform(request: RunRequest, step: Steps | None = None, cache: Cache | None 
         maker = Maker(prepared.firmware, request.board, folder, step, kept)
         engines = request.engines.load()[0] if request.devices.kind != MODEL else []
         with devices_in_place(request.devices, engines, step, _offloaded(prepared)):
-            with timeline.recorded(wishes.trace is not None or wishes.details) as jobs:
+            with monitor.recorded(wishes.trace is not None or wishes.details) as jobs:
                 measured = measure(prepared, request, maker, step)
             return finish(request, prepared, measured, step, cache, jobs)
 
 
 def _offloaded(prepared: Prepared) -> dict[str, int]:
-    """The layers that accelerators compute, and their numbers."""
+    """Returns the numbers of the layers that accelerators compute, by name."""
     return {fact["name"]: fact["index"] for fact in prepared.told["facts"] if fact["engine"] != CPU}
 
 
 def prepared_to_run(request: RunRequest, step: Steps, cache: Cache | None) -> Prepared:
-    """Compiled, and such as it was wished."""
+    """Compiles the model, or takes it from the cache, and refuses what the request does not allow."""
     prepared = prepare(request, step, cache)
     if request.wishes.sequence and not prepared.told["state"]:
         raise InputError(NO_STATE.format(request.model.name))
@@ -175,11 +180,11 @@ def finish(
     measured: RunResult,
     step: Steps,
     cache: Cache | None,
-    jobs: list[timeline.Job] | None = None,
+    jobs: list[monitor.Job] | None = None,
     *,
     cuts: bool = True,
 ) -> Performed:
-    """What was measured, judged and told. Without ``cuts`` a wrong region is named, not looked into on the board."""
+    """Judges what was measured and makes the report. Without ``cuts`` a wrong region is named, not searched."""
     verdict = cached_verdict(request, prepared, measured, step, cache, cuts=cuts) if request.wishes.verify else None
     if cache is not None and cache.problem:
         step(cache.problem)
@@ -190,7 +195,7 @@ def finish(
 
 
 def measure(prepared: Prepared, request: RunRequest, maker: Source, step: Steps) -> RunResult:
-    """On the board, by firmware from ``maker``: nothing is compiled here."""
+    """Runs firmware from ``maker`` on the board; nothing is compiled here."""
     wishes, types = request.wishes, prepared.firmware.inputs
     reads = prepared.told["reads"]["layers" if wishes.every_layer else "outputs"]
     return run_on_board(
@@ -212,12 +217,12 @@ def measure(prepared: Prepared, request: RunRequest, maker: Source, step: Steps)
     )
 
 
-def _report(request: RunRequest, prepared: Prepared, measured: RunResult, jobs: list[timeline.Job]) -> dict[str, Any]:
+def _report(request: RunRequest, prepared: Prepared, measured: RunResult, jobs: list[monitor.Job]) -> dict[str, Any]:
     wishes, taken, told = request.wishes, measured.footprint, prepared.told["report"]
     runs = len(measured.run.outputs)
     times, accounts = {time.layer: time for time in measured.layers}, measured.run.accounts
     rows = layer_reports(prepared.told["facts"], runs, times, accounts)
-    timed = wishes.profile or wishes.details or request.at_line  # else two runs would not be alike
+    timed = wishes.profile or wishes.details or request.at_line  # emulated: seconds would make equal runs differ
     report: dict[str, Any] = told | {
         "warnings": told["warnings"] + stood_in(rows, runs),
         "outputs": tensors_report(_batches(prepared, measured, wishes.repeat)),
@@ -246,7 +251,7 @@ def _report(request: RunRequest, prepared: Prepared, measured: RunResult, jobs: 
 
 
 def _structure(request: RunRequest, prepared: Prepared) -> Mapping[str, Any]:
-    """What pages show besides, with the line that repeats this run."""
+    """Returns what pages show besides, with the command that repeats this run."""
     structure = prepared.told["structure"]
     command = f"{structure['source']['command']} {request.words}".rstrip()
     return {**structure, "source": structure["source"] | {"command": command}}
@@ -258,15 +263,17 @@ def _batches(prepared: Prepared, measured: RunResult, repeat: int) -> dict[str, 
     return {name: batched([values[i] for values in per_sample]) for i, name in enumerate(names)}
 
 
-# A run in three parts: built where compilers are, run where the board is, judged where TVM is.
+# The same run in three stages: built where compilers are, run where the board is, judged where TVM is.
 #
-# What goes from one part to the next is plain data.
+# Plain data goes from one stage to the next, so that each may be in another process or on another computer.
 
 
 @dataclass(frozen=True)
 class FirmwareBytes:
-    """Firmware as bytes: ``plain``, and ``observed`` with a hook after every layer, where the board can be given other
-    firmware just to look into it. ``told``: what running needs to know of the compilation."""
+    """Holds firmware as bytes: ``plain``, and ``observed`` with a hook after every layer.
+
+    There is an ``observed`` one only for boards that may be flashed for it. ``told``: what running needs to know of the
+    compilation."""
 
     firmware: Mapping[str, Any]
     told: Mapping[str, Any]
@@ -277,7 +284,7 @@ class FirmwareBytes:
 
 @dataclass(frozen=True)
 class RemoteRun:
-    """What the board did with the firmware of an ``archive``."""
+    """Holds what the board did with the firmware of an ``archive``, which is named by its digest."""
 
     archive: str
     measured: RunResult
@@ -301,7 +308,7 @@ def build_apart(request: RunRequest, cache: Cache | None) -> FirmwareBytes:
 
 
 def run_apart(built: FirmwareBytes, request: RunRequest) -> RemoteRun:
-    """Flash and run it. Neither a compiler nor TVM is needed."""
+    """Flash the firmware and run it. Neither a compiler nor TVM is needed."""
     firmware = Firmware.from_json(built.firmware, _no_compiler)
     prepared = Prepared(firmware, built.told, None, _no_compiler)
     with tempfile.TemporaryDirectory(prefix="uaccel-") as temporary:
@@ -310,7 +317,9 @@ def run_apart(built: FirmwareBytes, request: RunRequest) -> RemoteRun:
 
 
 def judge_apart(ran: RemoteRun, request: RunRequest, cache: Cache | None) -> Performed:
-    """The verdict and the report."""
+    """Compile the model again, or take it from the cache, and give verdict and report.
+
+    The archives must be equal: another compilation would judge other firmware than the one that ran."""
     prepared = prepared_to_run(request, Quiet(), cache)
     if prepared.firmware.archive != ran.archive:
         raise ToolError(
@@ -321,7 +330,7 @@ def judge_apart(ran: RemoteRun, request: RunRequest, cache: Cache | None) -> Per
 
 
 class _Brought:
-    """Firmware that was built elsewhere."""
+    """Gives firmware that was built elsewhere, in place of a ``Maker``."""
 
     def __init__(self, built: FirmwareBytes, folder: Path) -> None:
         self._built = built
@@ -330,14 +339,14 @@ class _Brought:
 
     def firmware(self, *, observe: bool = False) -> Path:
         content = self._built.observed if observe else self._built.plain
-        assert content is not None  # it is asked for where the board is flashed
+        assert content is not None  # it is only asked for where the board is flashed
         path = self._folder / ("observed" if observe else "plain") / "firmware.elf"
         path.parent.mkdir(exist_ok=True)
         path.write_bytes(content)
         return path
 
     def close(self) -> None:
-        """The folder's owner removes it."""
+        """Does nothing: the folder's owner removes it."""
 
 
 def _no_compiler() -> NoReturn:

@@ -1,4 +1,8 @@
-"""All that a run needs of its model, as plain data: compiled now, or taken from the cache without a compiler."""
+"""Prepares all that a run needs of its model, as plain data: compiled now, or from the cache without a compiler.
+
+Two entries are kept: what the compilation tells, by all its inputs, and the archive, by its digest. Accelerators that
+others build on are known only after loading them. So an entry also lists their folders, and is valid while these stand.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +34,9 @@ ACCELERATORS: Final = "uaccel.accelerators"  # The entry points of installed one
 
 @dataclass(frozen=True)
 class Prepared:
-    """``told``: what a compilation says of itself (:func:`told_of`). ``key`` is None where nothing may be kept."""
+    """Holds firmware, and in ``told`` what its compilation tells (:func:`told_of`).
+
+    ``key`` is None where nothing may be kept."""
 
     firmware: Firmware
     told: Mapping[str, Any]
@@ -39,12 +45,12 @@ class Prepared:
 
     @cached_property
     def compiled(self) -> Compiled:
-        """The compilation itself, made anew where the cache had what it told."""
+        """The compilation itself; it is made now if only what it tells came from the cache."""
         return self.compile()
 
 
 def prepare(request: RunRequest, step: Callable[[str], None], cache: Cache | None) -> Prepared:
-    """From the cache, else compiled and kept."""
+    """Takes the model from the cache, else compiles and keeps it."""
     key = key_of(request) if cache is not None else None
     if cache is not None and key is not None:
         entry = cache.find(key)
@@ -57,7 +63,7 @@ def prepare(request: RunRequest, step: Callable[[str], None], cache: Cache | Non
 
 
 def require_offload(request: RunRequest, prepared: Prepared) -> None:
-    """Accelerators that compute nothing at all are an error, unless they may."""
+    """Raises an error if accelerators compute nothing at all, unless that is allowed."""
     if prepared.told["missing_offload"] and not request.engines.allow_none:
         raise AcceleratorError(prepared.told["missing_offload"])
 
@@ -68,6 +74,7 @@ def _made(request: RunRequest, step: Callable[[str], None], cache: Cache | None,
     job = request.what()
     compiled = job.compiled(step)
     firmware, told = pack_compiled(compiled), told_of(compiled, request)
+    # nothing is kept of a file that changes meanwhile
     may_keep = key is not None and compiled.model.digest == file_digest(request.model)
     prepared = Prepared(firmware, told, key if may_keep else None, lambda: compiled)
     if cache is not None and prepared.key is not None:
@@ -99,7 +106,7 @@ def _from(entry: Entry, key: Key, cache: Cache, request: RunRequest, step: Calla
 
 
 def told_of(compiled: Compiled, request: RunRequest) -> dict[str, Any]:
-    """What runs and pages tell of a compilation, as JSON holds it."""
+    """Returns what runs and pages tell of a compilation, as data for JSON."""
     from uaccel.report.compile_json import compile_report, facts_of, sources_report, structure
     from uaccel.runner.verdict import layers_to_read
 
@@ -120,7 +127,9 @@ def told_of(compiled: Compiled, request: RunRequest) -> dict[str, Any]:
 
 
 def key_of(request: RunRequest) -> Key | None:
-    """Of everything that a compilation depends on; None where a file cannot be read, which the compilation tells."""
+    """Returns a key of all that a compilation depends on; None where a file cannot be read.
+
+    In that case the compilation itself says what is wrong."""
     try:
         return (
             Key(KIND)
@@ -147,7 +156,7 @@ def key_of(request: RunRequest) -> Key | None:
 
 
 def _accelerator(name: str) -> list[str]:
-    """Where its sources lie and what they are; bundled ones are part of uaccel."""
+    """Returns where an accelerator's sources lie and what they hold; bundled ones are part of uaccel."""
     if "/" in name or name.endswith(".py") or name in (".", ".."):
         path = Path(name).resolve()
         folder = path.parent if path.suffix == ".py" else path
@@ -162,7 +171,7 @@ def _accelerator(name: str) -> list[str]:
 
 
 def _depends(request: RunRequest) -> dict[str, str]:
-    """The folders of its accelerators, and of those that they build on."""
+    """Returns the digests of the folders of its accelerators, and of those that they build on."""
     from uaccel.accelerator.discovery import foundations
 
     return {

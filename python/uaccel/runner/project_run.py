@@ -1,4 +1,8 @@
-"""Run the firmware of a project, of any template, through its Project API server."""
+"""Runs the firmware of a project, of any template, through its Project API server.
+
+A project of uaccel's own template says what its board is, so that it is built, emulated and counted like a model that
+is run directly. Of another template only what its server offers is used: firmware runs as it is.
+"""
 
 from __future__ import annotations
 
@@ -47,7 +51,7 @@ Samples = list[list[Array]]
 
 @dataclass(frozen=True)
 class ProjectRun:
-    """``board`` and ``footprint`` are None where another template knows the board and built the firmware."""
+    """Holds what a project's firmware gave; ``board`` and ``footprint`` are None for another template than our own."""
 
     board: str | None
     archive: Path
@@ -57,21 +61,21 @@ class ProjectRun:
     run: BatchRun
     layers: list[LayerTime]
     footprint: Footprint | None
-    extra: BatchRun | None = None  # Of samples that only verification wanted; they stand last in ``samples``.
+    extra: BatchRun | None = None  # The run of samples that only verification wanted, the last of ``samples``.
     # What layers gave for each sample, by (layer, output), where it was asked for.
     computed: list[dict[tuple[int, int], Array]] = field(default_factory=list)
-    real: bool = False  # On a board at a line, as far as that is known.
-    unread: str = ""  # Why it is missing though it was asked for, in words.
+    real: bool = False  # Whether it ran on a board at a line, as far as that is known.
+    unread: str = ""  # Why ``computed`` is missing though it was asked for.
     cycles: CyclesEstimated | None = None
 
     @property
     def outputs(self) -> Samples:
-        """Of every sample."""
+        """The outputs of every sample."""
         return self.run.outputs + (self.extra.outputs if self.extra is not None else [])
 
     @contextmanager
     def meaning(self) -> Iterator[tuple[ImportedModel, Path]]:
-        """The model, as the archive holds it, and its file."""
+        """Imports the model that the archive holds, and gives it with its file until the end of the block."""
         from uaccel.frontend import import_model
 
         file = read_model(self.archive, self.metadata)
@@ -96,8 +100,10 @@ def run_project(
     count: Callable[[int, int], None] = lambda done, total: None,
     on_log: Callable[[LogLine], None] | None = None,
 ) -> ProjectRun:
-    """``load`` gives the samples for the model's inputs, and ``more`` those that only verification wants; ``read`` the
-    layers whose outputs it wants to see; ``board``, where given, must be the project's.
+    """Runs a project's firmware, and firmware that shows its layers if those are wanted and can be loaded.
+
+    ``load`` gives the samples for the model's inputs, and ``more`` those that only verification wants; ``read`` gives
+    the layers whose outputs it wants to see; ``board``, if given, must be the project's.
 
     A project of uaccel's own template is built before it runs; with ``port`` it is on a board there already.
     """
@@ -132,7 +138,7 @@ def run_project(
 
 @dataclass(frozen=True)
 class _Wish:
-    """What is to be run, and which layers are wanted."""
+    """Says what is to be run, and which layers are wanted."""
 
     load: Callable[[tuple[TensorType, ...]], Samples]
     more: Callable[[tuple[TensorType, ...]], Samples]
@@ -141,13 +147,13 @@ class _Wish:
     sequence: bool
 
     def shown(self, samples: Samples) -> Samples:
-        """Those that layers are looked at for: of a sequence the first."""
+        """Returns the samples for which layers are read: of a sequence only the first."""
         return samples[:1] if self.sequence else samples
 
 
 @dataclass(frozen=True)
 class _Seen:
-    """What layers took and gave, and the cycles of an inference."""
+    """Holds what layers took and gave, and the cycles of an inference."""
 
     layers: list[LayerTime] = field(default_factory=list)
     computed: list[dict[tuple[int, int], Array]] = field(default_factory=list)
@@ -156,7 +162,7 @@ class _Seen:
 
 @dataclass(frozen=True)
 class _Done:
-    """What the firmware gave that its user runs; ``samples``: those of verification last."""
+    """Holds what the firmware gave that its user runs; ``samples``: those of verification last."""
 
     model: ModelInfo
     samples: Samples
@@ -172,7 +178,7 @@ def _first_session(
     count: Callable[[int, int], None],
     on_log: Callable[[LogLine], None] | None,
 ) -> _Done:
-    """With the firmware as it is; it shows its layers where no other can be run in its place."""
+    """Runs the firmware as it is, and reads its layers too if no other firmware can be run in its place."""
     with (
         hold_if_known(project.line()),
         count_blocks(FIRST_INFERENCE) as blocks,
@@ -199,7 +205,7 @@ def _first_session(
 def _batches(
     session: Session, samples: Samples, further: Samples, told: BatchProgress, sequence: bool
 ) -> tuple[BatchRun, BatchRun | None]:
-    """Of the user's samples, and of those that only verification wants."""
+    """Runs the user's samples, and then those that only verification wants."""
     told.begin()
     run = run_batch(session, samples, sequence=sequence, count=told.done)
     if not further:
@@ -210,7 +216,7 @@ def _batches(
 def _seen_inside(
     project: _Project, model: ModelInfo, shown: Samples, wanted: Sequence[int], cycles: CyclesEstimated | None
 ) -> _Seen:
-    """By firmware with a hook after every layer."""
+    """Runs firmware with a hook after every layer, for costs and outputs of layers."""
     outputs = [len(layer.outputs) for layer in model.layers]
     with count_blocks(readings_of_layers(outputs)) as blocks, project.session(observe=True, blocks=blocks) as session:
         layers = layer_times(session, shown[0])
@@ -221,7 +227,7 @@ def _seen_inside(
 
 
 class _Project:
-    """What is special about a project of our own template: it is built when needed, and says what its board is."""
+    """Knows what is special about a project of our own template: it is built when needed and describes its board."""
 
     def __init__(self, server: ProjectServer, folder: Path, port: str, progress: Callable[[str], None]) -> None:
         self._server = server
@@ -234,14 +240,14 @@ class _Project:
         self._arguments = server.given("run_arguments")
         self._port = port
         self._can_build = server.is_ours and not port
+        # Whether only the user can exchange the firmware that runs for another.
         self.is_there = self._run is None or self._run["kind"] == "serial"
-        """Whether the firmware that runs is one that only its user can exchange for another."""
         self.at_line = self._run is not None and self._run["kind"] == "serial"
         self.archive = _archive(server)
         self.metadata = read_metadata(self.archive)
 
     def require_board(self, board: str | None) -> None:
-        """And that its firmware serves sessions."""
+        """Raises an error if the project is for another board, or its firmware serves no sessions."""
         if (self._folder / "board" / BENCHMARK_HEADER).is_file():
             raise UaccelError(
                 f"{self._folder} speaks MLPerf Tiny's protocol and serves no session; "
@@ -252,7 +258,7 @@ class _Project:
 
     @property
     def timing(self) -> Timing | None:
-        """Of an emulated board that counts as we say."""
+        """The timings to estimate by, of an emulated board; None if the user's own arguments start QEMU."""
         emulated = self._run is not None and self._run["kind"] == "qemu" and self._arguments is None
         return self._timing if emulated else None
 
@@ -286,13 +292,13 @@ class _Project:
         return Session(line, expect=_identity(self.metadata), timeouts=self._timeouts, on_log=on_log)
 
     def _ring_port(self) -> str:
-        """Of a debugger or a probe, which the project's server does not know; empty where QEMU is one."""
+        """Returns the port of a debugger or probe, which the project's server does not know; empty if QEMU is one."""
         assert self._run is not None
         port = self._port or self._run.get("port") or ""
         return str(port) if port.startswith(RTT) else ""
 
     def line(self) -> str | None:
-        """The serial port, as far as it is known; None for firmware that everybody can run for himself."""
+        """Returns the serial port, as far as it is known; None for firmware that needs no board of its own."""
         if self._run is None:
             return self._port or None
         return port_of_project(self._folder, self._port) if self._run["kind"] == "serial" else None
@@ -316,14 +322,14 @@ class _Project:
         return self._folder / ("build-observe" if observe else "build")
 
     def _qemu_words(self, qemu: str, observe: bool, blocks: Blocks) -> list[str]:
-        """The user's; else those that make QEMU count instructions."""
+        """Returns the user's arguments, else those that make QEMU count instructions."""
         if self._arguments is not None:
             return shlex.split(str(self._arguments))
         found = find_command(qemu, "running emulated boards")
         return counting_options("auto", found, self.firmware(observe=observe), blocks)
 
     def _devices(self, qemu: str, ram: dict[str, int] | None, observe: bool) -> DeviceOptions:
-        """Models of the accelerators' devices, behind the emulated board."""
+        """Returns what puts models of the accelerators' devices behind the emulated board."""
         models = project_devices(self._folder)
         if not models or ram is None:
             return DeviceOptions()
@@ -335,7 +341,7 @@ class _Project:
 
 
 def _chosen_run(server: ProjectServer, runs: list[dict[str, Any]]) -> dict[str, Any]:
-    """How the server will run the firmware."""
+    """Returns the way in which the server will run the firmware: the one that was asked for, else the first."""
     kind = server.given("run") or ("serial" if server.given("port") else None)
     return next((run for run in runs if kind in (None, run["kind"])), runs[0])
 
@@ -348,7 +354,7 @@ def _archive(server: ProjectServer) -> Path:
 
 
 def _identity(metadata: Metadata) -> Identity:
-    """What firmware that was built from the archive says it is."""
+    """Returns what firmware that was built from the archive reports of itself."""
     model, build = metadata.at("uaccel", "model", "sha256"), metadata.at("uaccel", "build")
     inputs, outputs = (_kinds(metadata.at("uaccel", side).values()) for side in ("inputs", "outputs"))
     layers = tuple(_kinds(layer["outputs"]) for layer in metadata.at("uaccel", "layers"))

@@ -1,4 +1,8 @@
-"""What others compute: ONNX Runtime, the real meaning, a second opinion."""
+"""Compares a run with references that do not use the compiler's integer arithmetic.
+
+These are the runtime of the model's own format (ONNX Runtime, PyTorch, TensorFlow Lite Micro) and the quantised program
+in float64. They find faults of the import that the integer meaning, made by that import, cannot show.
+"""
 
 from __future__ import annotations
 
@@ -29,16 +33,16 @@ from uaccel.tvm_api import (
 )
 from uaccel.tvm_api.executor import Executor
 
-# ONNX Runtime as the file says: operator by operator, with sums that are right on every processor.
+# ONNX Runtime, operator by operator as the file says, with sums that are right on every processor.
 #
-# Where a processor lacks VNNI, ONNX Runtime adds products of uint8 and int8 up in pairs of 16 bits, and saturates them.
-# So a signed operand beside an unsigned one is made unsigned here: 128 more, and 128 more in its zero point. The sum is
-# the same.
+# On x86 without VNNI, ONNX Runtime adds products of uint8 and int8 in pairs to 16 bits, and saturates: two products may
+# be 2 * 255 * 127 = 64770, above 32767. So a signed operand beside an unsigned one is made unsigned here: 128 is added
+# to it and to its zero point. As (x + 128) - (z + 128) = x - z, the sum is the same. An int8 plus 128 fits uint8.
 
 Array = NDArray[Any]
 Samples = Sequence[Sequence[Array]]
 _LINEAR, _INTEGER = ((0, 2), (3, 5)), ((0, 2), (1, 3))
-# Operators that add products of integers up: where their two operands are, and the zero point of each.
+# Operators that sum products of integers: the input numbers of each operand and of its zero point.
 _SUMS = {
     "QLinearConv": _LINEAR,
     "QLinearMatMul": _LINEAR,
@@ -49,7 +53,7 @@ _SUMS = {
 
 
 def onnx_runtime(path: Path, samples: Samples) -> tuple[str, list[list[Array]]] | None:
-    """Its name, and outputs by sample; None where it is not installed, or lacks an operator of the model."""
+    """Returns its name and the outputs of each sample; None where it is not installed or lacks an operator."""
     try:
         runtime = importlib.import_module("onnxruntime")
     except ImportError:
@@ -63,7 +67,7 @@ def onnx_runtime(path: Path, samples: Samples) -> tuple[str, list[list[Array]]] 
 
 
 def session_of(model: Any | Path) -> Any:
-    """Of a file, or of a model, with no graph optimisation."""
+    """Opens a session for a file or a model, without graph optimisation, which may change roundings."""
     onnx, runtime = importlib.import_module("onnx"), importlib.import_module("onnxruntime")
     options = runtime.SessionOptions()
     options.graph_optimization_level = runtime.GraphOptimizationLevel.ORT_DISABLE_ALL
@@ -75,7 +79,7 @@ def session_of(model: Any | Path) -> Any:
 
 
 def unsigned_sums(model: Any) -> Any:
-    """A copy of the model: no sum of it has a signed and an unsigned operand."""
+    """Returns a copy of the model in which no sum of products has a signed and an unsigned operand."""
     onnx = importlib.import_module("onnx")
     copied = onnx.shape_inference.infer_shapes(model)
     _Unsigned(onnx).rewrite(copied.graph, {})
@@ -87,7 +91,7 @@ class _Unsigned:
         self._onnx = onnx
 
     def rewrite(self, graph: Any, outer: dict[str, int]) -> None:
-        """The graph and those inside it, with what they see of ``outer`` types."""
+        """Rewrites the graph and its subgraphs, which also see the types of ``outer`` values."""
         values = [*graph.input, *graph.value_info, *graph.output]
         types = outer | {value.name: value.type.tensor_type.elem_type for value in values}
         types |= {constant.name: constant.data_type for constant in graph.initializer}
@@ -106,12 +110,14 @@ class _Unsigned:
 
     @staticmethod
     def _kind(node: Any, places: tuple[int, int], types: dict[str, int]) -> int:
-        """Of an operand, or of its zero point where the operand's own is not known."""
+        """Returns the type of an operand, or of its zero point where the operand's own is not known."""
         names = [node.input[place] for place in places if place < len(node.input)]
         return next((kind for name in names if (kind := types.get(name))), 0)
 
     def _unsigned(self, node: Any, operand: int, zero: int) -> list[Any]:
-        """What has to stand before the node, whose inputs become those that it gives."""
+        """Returns the nodes that add 128 to the operand and to its zero point, and makes the node read their results.
+
+        A zero point that is left away is 0, and so becomes 128."""
         onnx, names = self._onnx, list(node.input)
         names += [""] * (zero + 1 - len(names))
         made = []
@@ -136,32 +142,33 @@ def _operators(graph: Any) -> set[str]:
 
 
 def _given(inputs: Sequence[Any], sample: Sequence[Array]) -> dict[str, Array]:
-    """By name; what is half precision in the file is float32 in firmware."""
+    """Returns the inputs by name, in half precision where the file has that: firmware has float32 in its place."""
     halves = [entry.type == "tensor(float16)" for entry in inputs]
     values = [value.astype(np.float16) if half else value for half, value in zip(halves, sample, strict=True)]
     return {entry.name: value for entry, value in zip(inputs, values, strict=True)}
 
 
 def _as_array(value: Any) -> Array:
-    """Of maps from labels to scores, one a row, the scores."""
+    """Turns an output into an array; of rows that map labels to scores it keeps the scores."""
     maps = isinstance(value, list) and value and all(isinstance(row, dict) for row in value)
     return np.asarray([list(row.values()) for row in value] if maps else value)
 
 
-# What a model's own runtime computes, where it is installed: a second opinion beside the exact meaning.
+# The model's own runtime, where it is installed: a second opinion beside the exact meaning.
 #
-# ONNX and PyTorch say quantised models in floats, and the order in which a runtime adds floats up decides some
-# roundings.
-# So a run is compared in steps of the outputs' scales, and elements one step apart are counted.
+# ONNX and PyTorch express quantised models in floats, and the order in which a runtime adds floats decides some
+# roundings. So outputs are compared in steps of their scales, and elements one step apart are counted, not refused.
 
-_ARENA = 1 << 20  # More than any model has that is tried on it.
+_ARENA = 1 << 20  # Bytes of TensorFlow Lite Micro's arena: more than the models need that it is used for.
 Runtime = Callable[[ImportedModel, Path, Samples], "tuple[str, list[list[Array]]] | None"]
 
 
 @dataclass(frozen=True)
 class Opinion:
-    """How elements compare; ``largest`` difference is of outputs that lie on no grid, relative to the largest value.
-    ``no_number``: of so many samples nothing is compared, since what they mean is no number."""
+    """Counts how elements compare with a reference.
+
+    ``largest``: the largest difference of outputs without a scale, as a share of the largest value. ``no_number``: how
+    many samples are not compared, because the program quantises a NaN for them."""
 
     runtime: str
     elements: int
@@ -186,7 +193,7 @@ class Opinion:
 def second_opinion(
     model: ImportedModel, path: Path, samples: Samples, outputs: Samples, runtime: Runtime | None = None
 ) -> Opinion | None:
-    """The comparison; None where the format has no such runtime, or it is not installed."""
+    """Compares with the model's own runtime; None where the format has none, or it is not installed."""
     runtime = runtime or RUNTIMES.get(model.source_format)
     found = runtime(model, path, samples) if runtime is not None else None
     if found is None:
@@ -196,13 +203,13 @@ def second_opinion(
 
 
 def compared(model: ImportedModel, name: str, outputs: Samples, wanted: Samples) -> Opinion:
-    """Outputs with what ``name`` gives for the same samples."""
+    """Compares outputs with those that reference ``name`` gives for the same samples."""
     scales = _scales(model)
     steps: list[Array] = [np.zeros(0)]
     floats: list[float] = []
     for given, expected in zip(outputs, wanted, strict=True):
         for whole, other, scale in zip(given, expected, scales, strict=True):
-            value = whole[tuple(map(slice, other.shape))]  # behind the rows that depend on data there may be room
+            value = whole[tuple(map(slice, other.shape))]  # firmware has room for the most rows there can be
             if scale is None:
                 floats.append(_relative(value, other))
             else:
@@ -213,7 +220,7 @@ def compared(model: ImportedModel, name: str, outputs: Samples, wanted: Samples)
 
 
 def _relative(value: Array, other: Array) -> float:
-    """The largest difference, as a share of the largest value."""
+    """Returns the largest difference, as a share of the reference's largest value."""
     wide, other = value.astype(np.float64), other.astype(np.float64)
     size = float(np.abs(other).max(initial=0.0))
     difference = float(np.abs(wide - other).max(initial=0.0))
@@ -221,7 +228,7 @@ def _relative(value: Array, other: Array) -> float:
 
 
 def _scales(model: ImportedModel) -> list[float | None]:
-    """For each output its step; None for one that lies on no grid."""
+    """Returns the step of each output: the scale of a dequantised one, 1 for integers, None for other floats."""
     _, bindings, result = bindings_of(model.module["main"])
     definitions = dict(bindings)
     results = list(result.fields) if is_tuple(result) else [result]
@@ -242,8 +249,10 @@ def _onnx(_model: ImportedModel, path: Path, samples: Samples) -> tuple[str, lis
 
 
 def tflite_micro(model: ImportedModel, path: Path, samples: Samples) -> tuple[str, list[list[Array]]] | None:
-    """TensorFlow Lite Micro's reference kernels, for models without a state. No entry of :data:`RUNTIMES`: its
-    arithmetic is the exact meaning, so that it says nothing new but to those who have yet to believe it."""
+    """Runs TensorFlow Lite Micro's reference kernels, for models without a state.
+
+    It is no entry of :data:`RUNTIMES`, as the exact meaning of TFLite models is the same arithmetic. ``uaccel demo``
+    uses it to show that a program without common code agrees."""
     try:
         package = importlib.import_module("tflite_micro")
     except ImportError:
@@ -259,7 +268,7 @@ def tflite_micro(model: ImportedModel, path: Path, samples: Samples) -> tuple[st
 
 
 def _torch_program(_model: ImportedModel, path: Path, samples: Samples) -> tuple[str, list[list[Array]]]:
-    """The exported program itself; whoever could import it has PyTorch."""
+    """Executes the exported program; importing it took PyTorch, so that is installed."""
     from uaccel.frontend.torch.isolated import execute_isolated
 
     version, rows = execute_isolated(path, samples)
@@ -269,10 +278,10 @@ def _torch_program(_model: ImportedModel, path: Path, samples: Samples) -> tuple
 RUNTIMES: dict[str, Runtime] = {"onnx": _onnx, "torch.export": _torch_program}
 
 
-# What a quantised ONNX or PyTorch program means: real numbers, in float64, rounded where it says that it quantises.
+# The quantised ONNX or PyTorch program in float64, rounded only where the program itself quantises.
 #
-# The integers that are compiled are made of the same program. So a bias or a scale that they lost shows here, where the
-# meaning of the integers shows nothing.
+# The import turns the same program into integers. A bias or a scale that was lost there shows here, while the integer
+# meaning has lost it as well.
 
 NAME: Final = "its real meaning in float64"
 LAYER_NORM, GROUP_NORM = "relax.nn.layer_norm", "relax.nn.group_norm"
@@ -280,11 +289,15 @@ NORMS: Final = (LAYER_NORM, GROUP_NORM, "relax.nn.instance_norm")
 RESIZE: Final = "relax.image.resize2d"
 PLACES: Final = ("align_corners", "asymmetric", "half_pixel", "pytorch_half_pixel")
 FLOAT, WIDE = "float32", "float64"
-NEAR: Final = 2.0**-24  # Of a step: what lies as near to the middle between two is one of float64's inexact middles.
+# How near to the middle between two steps, in steps, counts as the middle. A value of up to 2**16 steps has a float64
+# rounding error of up to 2**-37 steps an operation, so that this allows for 2**13 of them.
+NEAR: Final = 2.0**-24
 
 
 def real_opinion(model: ImportedModel, samples: Samples, outputs: Samples) -> Opinion | None:
-    """How outputs compare with it; None for a model that was not quantised, or that float64 does not say."""
+    """Compares outputs with the program in float64; None without quantisation, or if an operator has no float64 form.
+
+    Samples for which the program quantises a NaN are left out and counted."""
     if model.real is None or model.state:
         return None
     try:
@@ -302,8 +315,8 @@ def _wide(value: NDArray[Any]) -> NDArray[Any]:
 
 
 def in_float64(module: Any) -> Any:
-    """A module of floats with quantisation steps, every float32 of it a float64. Its last result is how many values
-    that are no number it quantises: 0 / 0, say, of which no step is the nearest."""
+    """Turns every float32 of a module into float64. One more result, the last, counts the NaNs that it quantises (as
+    of 0 / 0): no step is the nearest to them."""
     parameters, bindings, result = bindings_of(module["main"])
     known = {var: relax.Var(var.name, _type(var)) for var in parameters}
 
@@ -328,7 +341,7 @@ def _is_bilinear(given: Any) -> bool:
 
 
 def _spread(mode: str, given: int, wanted: int) -> NDArray[np.float64]:
-    """What each pixel of the result takes of those of the input, along one axis."""
+    """Returns the matrix of linear interpolation along one axis: a row for each pixel of the result."""
     weights = np.zeros((wanted, given))
     for row, place in zip(weights, positions(mode, given, wanted), strict=True):
         rest = float(place - int(place))
@@ -338,6 +351,8 @@ def _spread(mode: str, given: int, wanted: int) -> NDArray[np.float64]:
 
 
 class _Writer:
+    """Writes expressions anew in float64; ``known`` maps variables of the old module to those of the new one."""
+
     def __init__(self, block: Any, known: dict[Any, Any]) -> None:
         self.block, self.known = block, known
         self.doubts: Any = _number(0)
@@ -356,7 +371,7 @@ class _Writer:
         return with_type(expr, [self.again(arg) for arg in expr.args], FLOAT, WIDE)
 
     def again(self, expr: Any) -> Any:
-        """The same of new variables and wide constants."""
+        """Returns the expression with new variables and float64 constants."""
         if is_constant(expr):
             return constant(_wide(np.asarray(expr.value.numpy())))
         if is_tuple(expr):
@@ -369,7 +384,10 @@ class _Writer:
         return self.block.emit(expr, "step")
 
     def _quantised(self, call: Any) -> Any:
-        """The nearest step, halves to even."""
+        """Rounds to the nearest step, halves to even, and adds the zero point.
+
+        It is written out, as plain rounding would take a half that float64 missed by one bit to the wrong side: what is
+        within ``NEAR`` of the middle goes up exactly if the step below is odd."""
         limits = np.iinfo(info_of(call).dtype)
         value, scale, zero = self._parts(call)
         doubtful = self._let(relax.op.astype(self._let(relax.op.isnan(value)), WIDE))
@@ -390,7 +408,9 @@ class _Writer:
         return relax.op.multiply(self._let(relax.op.subtract(value, zero)), scale)
 
     def _normalised(self, call: Any, args: list[Any], attrs: Any) -> Any:
-        """TVM has no layer normalisation of float64. Groups are normalised as rows; their factors are of channels."""
+        """Writes out a normalisation, as TVM has none of float64: (x - mean) / sqrt(variance + epsilon), then factors.
+
+        Groups are normalised as rows of a reshaped tensor. Factors belong to channels, but for layer normalisation."""
         (value, *factors), axes, shape = args, list(attrs.axes), info_of(call).shape
         if name_of(call) != LAYER_NORM:
             along = (-1, *(1,) * (len(shape) - 2))
@@ -404,14 +424,14 @@ class _Writer:
         return relax.op.add(self._let(relax.op.multiply(normal, factors[0])), factors[1])
 
     def _resized(self, call: Any) -> Any:
-        """TVM resizes in float32 whatever the type: by a matrix for the columns and one for the rows."""
+        """Writes a bilinear resize as two products of matrices, as TVM resizes in float32 whatever the type."""
         mode = str(plain_attributes(call).coordinate_transformation_mode)
         rows, columns = (_spread(mode, info_of(call.args[0]).shape[axis], info_of(call).shape[axis]) for axis in (2, 3))
         wide = self._let(relax.op.matmul(self.again(call.args[0]), constant(np.ascontiguousarray(columns.T))))
         return relax.op.matmul(constant(rows), wide)
 
     def _parts(self, call: Any) -> tuple[Any, Any, Any]:
-        """The value, its scale and its zero point, so that they go together."""
+        """Returns value, scale and zero point in float64; those of channels are reshaped to lie along their axis."""
         value, scale, zero = (self._let(relax.op.astype(self.again(arg), WIDE)) for arg in call.args)
         rank, axis = len(info_of(call).shape), int(call.attrs.axis)
         if info_of(scale).elements == 1 or rank == 0:

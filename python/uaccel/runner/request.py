@@ -1,4 +1,7 @@
-"""What is to be run, as plain data."""
+"""Says what is to be run and what is wanted of it, as plain data that needs no compiler.
+
+It holds the choice of devices and accelerators, the options of a run, and who is told of its progress.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +21,7 @@ from uaccel.util.favour import Favour
 from uaccel.util.files import page
 from uaccel.util.text import did_you_mean
 
-# Which devices stand behind drivers while something runs: their models, or their RTL.
+# Devices behind the drivers: their models in C, or their RTL. Environment variables tell processes and emulators.
 
 if TYPE_CHECKING:
     from uaccel.accelerator import Accelerator
@@ -35,8 +38,10 @@ _FORMATS: Final = (".fst", ".vcd")
 
 @dataclass(frozen=True)
 class Devices:
-    """``kind`` is ``model`` or ``rtl``. ``waves``: a file, of the first session alone; ``waves_layer``: of this layer
-    alone. ``coverage``: a folder that each process adds a file to. ``stalls``: a seed; the memory lets RTL wait."""
+    """Says what stands behind drivers: ``kind`` is ``model`` or ``rtl``.
+
+    ``waves``: a file for the waveform of the first session, or of ``waves_layer`` alone. ``coverage``: a folder; each
+    process adds a file to it. ``stalls``: a seed for wait states of the memory behind RTL."""
 
     kind: str = MODEL
     waves: Path | None = None
@@ -45,7 +50,7 @@ class Devices:
     stalls: int | None = None
 
     def require_sense(self, accelerators: Sequence[str]) -> None:
-        """Of options that mean nothing without the RTL of an accelerator."""
+        """Raises an error for options that mean nothing without the RTL of an accelerator."""
         given = {"--waves": self.waves, "--waves-layer": self.waves_layer, "--coverage": self.coverage}
         named = [option for option, value in given.items() if value]
         if self.kind != RTL and named:
@@ -61,7 +66,7 @@ class Devices:
 
     @property
     def words(self) -> list[str]:
-        """What to type for the same."""
+        """The options that say the same."""
         return ["--device", RTL] if self.kind == RTL else []
 
 
@@ -72,7 +77,7 @@ def devices_in_place(
     progress: Callable[[str], None] = lambda _step: None,
     layers: Mapping[str, int] | None = None,
 ) -> Iterator[None]:
-    """Until the end of the block, processes and emulators that are started take these devices."""
+    """Makes processes and emulators that are started in the block take these devices; afterwards checks waveforms."""
     if devices.kind == MODEL:
         yield
         return
@@ -86,7 +91,10 @@ def devices_in_place(
 
 
 def is_cut_short(path: Path) -> bool:
-    """Of a waveform as FST, whose writer looks at no error: blocks that say how long they are, up to the last byte."""
+    """Says whether an FST waveform lacks its end. Its writer ignores errors, so that a full disk would go unnoticed.
+
+    The file consists of blocks: a byte for the type, then the length in 8 bytes, which counts itself but not the type.
+    So a length is at least 8, and the last block must end with the file."""
     with path.open("rb") as stream:
         size, at = path.stat().st_size, 0
         while at < size:
@@ -140,7 +148,7 @@ def _joined(variable: str, values: Mapping[str, str]) -> str:
 
 
 def _fresh(path: Path, name: str) -> str:
-    """What is there already would be taken for that of an earlier session of this run."""
+    """Removes an old waveform, which would be taken for one of an earlier session of this run; returns its path."""
     path = path.with_suffix(f".{name}{path.suffix}") if name else path
     try:
         path.unlink(missing_ok=True)
@@ -162,7 +170,7 @@ def _layer(name: str, layers: Mapping[str, int]) -> int:
 
 @contextmanager
 def environment(settings: Mapping[str, str]) -> Iterator[None]:
-    """Until the end of the block."""
+    """Sets environment variables until the end of the block."""
     before = {name: os.environ.get(name) for name in settings}
     os.environ.update(settings)
     try:
@@ -175,7 +183,7 @@ def environment(settings: Mapping[str, str]) -> Iterator[None]:
                 os.environ[name] = value
 
 
-# Which accelerators are asked, and how they are chosen among: as one types it, loaded when a model is compiled.
+# The choice of accelerators, as the user types it; they are loaded when a model is compiled.
 
 if TYPE_CHECKING:
     from uaccel.accelerator import Accelerator
@@ -187,8 +195,10 @@ LATENCY: Final = "latency"
 
 @dataclass(frozen=True)
 class Engines:
-    """``accelerators``: names, or paths of folders, the preferred one first. ``file``: pins, prohibitions and
-    subgraphs. An empty ``choose`` is by preference, or as the file says."""
+    """Says which accelerators may compute layers, and how to choose between them.
+
+    ``accelerators``: names, or paths of folders, the preferred one first. ``file``: pins, prohibitions and subgraphs.
+    An empty ``choose`` means by preference, or as the file says."""
 
     accelerators: tuple[str, ...] = ()
     choose: str = ""
@@ -201,7 +211,7 @@ class Engines:
 
     @property
     def words(self) -> tuple[str, ...]:
-        """What to type for the same; files and folders by their names: where they lie is this computer's affair."""
+        """The options that say the same, with files and folders by name, as the command is for any computer."""
         given = {
             "--accelerator": [_shown(name) for name in self.accelerators],
             "--engines": [self.file.name] if self.file is not None else [],
@@ -214,13 +224,13 @@ class Engines:
         return tuple(word for option, values in given.items() for value in values for word in (option, value))
 
     def require_accelerators(self) -> None:
-        """For options that mean nothing without one."""
+        """Raises an error if there are options about accelerators, but no accelerator."""
         if self.words and not self.accelerators:
             words = self.words
             raise AcceleratorError(f"{words[0]} is about accelerators, and none is given; add --accelerator NAME|PATH")
 
     def load(self) -> tuple[list[Accelerator], Wishes]:
-        """As they are now; what is wrong with any of them is said."""
+        """Loads the accelerators as they are now, and reads the constraints; raises an error for a faulty one."""
         from uaccel.partition.claims import Wishes, read_wishes
 
         if not self.accelerators:
@@ -232,26 +242,27 @@ class Engines:
         return planning_for(self.objective, load_accelerators(list(self.accelerators))), wishes
 
     def arguments(self) -> tuple[list[Accelerator], Wishes, bool, tuple[str, ...]]:
-        """What a :class:`~uaccel.running.job.Job` has of it, in its order."""
+        """Returns the arguments of :class:`~uaccel.runner.job.Job` about accelerators, in its order."""
         accelerators, wishes = self.load()
         return accelerators, wishes, self.cpu_fallback, self.words
 
     def missing_offload(self, compiled: Compiled) -> str:
-        """Offloading nothing is never silent: what is wrong with that; empty where something is offloaded, or where
-        nothing is and that is the cheapest."""
+        """Says why nothing is offloaded; empty if something is, or if the CPU alone was found to be the cheapest.
+
+        Offloading nothing is never silent: without this, a run would seem to prove the accelerator."""
         if not self.accelerators or compiled.offloads or compiled.kept_on_cpu:
             return ""
         return nothing_offloaded(self.load()[0], compiled.partitioned.decisions)
 
     def require_offload(self, compiled: Compiled) -> None:
-        """Unless it may compute nothing."""
+        """Raises an error if nothing is offloaded, unless that is allowed."""
         missing = "" if self.allow_none else self.missing_offload(compiled)
         if missing:
             raise AcceleratorError(missing)
 
 
 def _shown(name: str) -> str:
-    """A name as it is; of a path the folder's name, as a path."""
+    """Returns a name as it is, and for a path the folder's name with a slash, so that it stays a path."""
     path = Path(name)
     if "/" not in name and path.suffix != ".py":
         return name
@@ -260,7 +271,7 @@ def _shown(name: str) -> str:
 
 
 def nothing_offloaded(accelerators: Sequence[Accelerator], decisions: Sequence[Decision]) -> str:
-    """With each reason once, the most frequent first, as many as fit a line."""
+    """Says that nothing is offloaded, with the three most frequent reasons."""
     counts = Counter(
         reason for decision in decisions for reason in {rejection.reason for rejection in decision.rejections}
     )
@@ -275,7 +286,7 @@ def nothing_offloaded(accelerators: Sequence[Accelerator], decisions: Sequence[D
     )
 
 
-# What is to be run, and what of it is wanted: as plain data, without a compiler.
+# The request for a run: a model or a project, and what is wanted of the run.
 
 if TYPE_CHECKING:
     from uaccel.build.project import Footprint
@@ -290,7 +301,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class ProjectRunOptions:
-    """The options of ``run`` that make sense for a project."""
+    """Holds the options of ``run`` that make sense for a project as well as for a model."""
 
     inputs: Path | None = None
     outputs: Path | None = None
@@ -302,7 +313,7 @@ class ProjectRunOptions:
     trace: Path | None = None
     options: Mapping[str, OptionValue] = field(default_factory=dict)
     symbols: bool = False
-    sequence: bool = False  # The samples are frames: the model's state goes on from each to the next.
+    sequence: bool = False  # The samples are frames: the model keeps its state from each to the next.
     verified_samples: int | None = None
     seed: int = 0
     details: bool = False  # All that a report page shows, in the JSON.
@@ -310,7 +321,7 @@ class ProjectRunOptions:
     flashes: bool = True  # Write a model's firmware to a board at a line, where its board file says how.
 
     def add_symbols(self, report: dict[str, Any], taken: Footprint | None) -> None:
-        """To the report's memory, where they were asked for."""
+        """Adds symbols to the report's memory if they were asked for."""
         from uaccel.report.run_json import symbols_report
 
         for memory, rows in symbols_report(taken).items() if self.symbols or self.details else ():
@@ -324,7 +335,7 @@ class ProjectRunOptions:
 
     @property
     def words(self) -> list[str]:
-        """What to type for the same, quoted for a shell."""
+        """The options that say the same, quoted for a shell."""
         found = ["--inputs", shlex.quote(str(self.inputs))] if self.inputs is not None else []
         found += ["--repeat", str(self.repeat)] if self.repeat > 1 else []
         found += ["--sequence"] if self.sequence else []
@@ -335,11 +346,11 @@ class ProjectRunOptions:
 
     @property
     def more_samples(self) -> bool:
-        """Whether verification adds some to the user's own: to the ramp alone."""
+        """Whether verification adds samples: it does if the user gives none."""
         return self.verify and self.inputs is None and not self.sequence
 
     def more(self, tensors: Sequence[TensorType]) -> Samples:
-        """Those that only verification wants."""
+        """Returns the samples that only verification wants."""
         from uaccel.runner.samples import SAMPLES, default_samples
 
         count = SAMPLES if self.verified_samples is None else self.verified_samples
@@ -348,10 +359,8 @@ class ProjectRunOptions:
 
 @dataclass(frozen=True)
 class RunRequest:
-    """A run of a model, as plain data: ``board_file`` is what the user calls the board. ``project``: a folder that
-    keeps the firmware.
-
-    ``workspace_io``: None where nothing was said; the firmware is ours then, and takes as little RAM as can be.
+    """Describes a run of a model. ``board_file`` is what the user calls the board. ``project``: a folder that keeps the
+    firmware. ``workspace_io``: None if the user did not say (see ``io_in_workspace``).
     """
 
     model: Path
@@ -373,12 +382,14 @@ class RunRequest:
 
     @property
     def io_in_workspace(self) -> bool:
-        """As it was said; else where the firmware is ours, and not one that was flashed already."""
+        """Whether inputs and outputs lie in the arena: as the user says, else if we make and load the firmware.
+
+        That takes the least RAM. Firmware that is on the board already may have been built otherwise."""
         ours = not self.at_line or (self.wishes.flashes and self.board.flash is not None)
         return ours if self.workspace_io is None else self.workspace_io
 
     def what(self) -> Job:
-        """What to compile."""
+        """Returns what to compile."""
         from uaccel.codegen.options import EmitOptions
         from uaccel.runner.job import Job
 
@@ -391,7 +402,7 @@ class RunRequest:
 
     @property
     def words(self) -> str:
-        """What to type after what the compilation says, for the same run with its proof."""
+        """What to type after the options of the compilation, for the same run and verification."""
         return " ".join(
             self.wishes.words + self.devices.words + (["--no-workspace-io"] if self.workspace_io is False else [])
         )
@@ -402,25 +413,25 @@ class RunRequest:
         return bool(self.wishes.port) or self.board.runs[0].kind == "serial"
 
 
-# Who is told how far a run is.
+# Progress of a run: whom to tell.
 
 if TYPE_CHECKING:
     from uaccel.session.session import LogLine
 
 
 class Steps(Protocol):
-    """Called with each step as it begins."""
+    """Is called with each step as it begins."""
 
     def __call__(self, description: str) -> None: ...
     def count(self, done: int, total: int) -> None:
-        """So many parts of the step are done, of how many."""
+        """Tells how many parts of the step are done."""
 
     def log(self, line: LogLine) -> None:
-        """The device's log says something."""
+        """Tells a line of the device's log."""
 
 
 class Quiet:
-    """Tells nobody."""
+    """Ignores all progress."""
 
     def __call__(self, description: str) -> None:
         pass
@@ -432,13 +443,13 @@ class Quiet:
         pass
 
 
-# How far a batch of inferences is, and what it will take.
+# Progress of a batch of inferences, with an estimate of its time after the first one.
 
-LONG: Final = 5.0  # Seconds, from which on a batch says what it will take.
+LONG: Final = 5.0  # Seconds; a batch that will take longer says so.
 
 
 class BatchProgress:
-    """Says how far a batch is, and once what it will take where that is long."""
+    """Tells how far a batch is, and after the first inference how long it will take, if that is long."""
 
     def __init__(self, total: int, progress: Callable[[str], None], count: Callable[[int, int], None]) -> None:
         self._text = f"run {total} inference{'s' if total > 1 else ''}"
@@ -448,11 +459,11 @@ class BatchProgress:
         self._begun = 0.0
 
     def begin(self) -> None:
-        """Now the first one runs."""
+        """Tells that the batch begins."""
         self._progress(self._text)
 
     def done(self, done: int, _total: int, before: int = 0) -> None:
-        """So many are done of those that this call is about; others were done ``before``."""
+        """Tells that ``done`` inferences are done, besides those ``before``."""
         done += before
         if not done:
             self._begun = time.monotonic()

@@ -1,4 +1,4 @@
-"""Inputs for a run, with labels or without."""
+"""Provides inputs for a run: made up where the user gives none, or read from files with labels."""
 
 from __future__ import annotations
 
@@ -14,15 +14,17 @@ from uaccel.errors import InputError
 from uaccel.model import Array
 from uaccel.session.tensors import TensorType, ramp, read_arrays, samples_of
 
-# Inputs for a run when the user gives none: a ramp, and for verification those that show what a ramp hides.
+# Inputs when the user gives none: a ramp, and for verification samples that show what a ramp hides.
 
-SAMPLES: Final = 8  # So many are verified with, where the user says nothing.
+SAMPLES: Final = 8  # How many samples verification takes if the user does not say.
 # The largest number in tensors of 32 and 64 bits, which often are indices; the ramp has no larger ones either.
 WIDE: Final = 127
 
 
 def default_samples(tensors: Sequence[TensorType], count: int, seed: int = 0) -> list[list[Array]]:
-    """The ramp first, then zeros, the extremes, one and the other by turns, and random numbers from ``seed``."""
+    """Makes a ramp, zeros, all least, all largest, least and largest in turn, then random numbers from ``seed``.
+
+    Extremes show sums that overflow, zeros what is added besides the products."""
     made = [
         [ramp(tensor) for tensor in tensors],
         [np.zeros(tensor.shape, tensor.dtype) for tensor in tensors],
@@ -62,21 +64,21 @@ def _random(tensor: TensorType, generator: np.random.Generator) -> Array:
     return generator.integers(int(low), int(high), tensor.shape, endpoint=True).astype(tensor.dtype)
 
 
-# Samples with labels: an .npz or .npy file or a folder of .npy files, and .npy, .csv or .txt.
+# Samples with labels. Samples are an .npz or .npy file or a folder of .npy files, labels .npy, .csv or .txt.
 
 LABEL_COLUMNS: Final = ("label", "class")
-DIGITS: Final = 9  # Of a label, at most.
+DIGITS: Final = 9  # The most digits of a label.
 
 
 @dataclass(frozen=True)
 class Grid:
-    """What an integer input stands for; ``scale`` is None where it stands for nothing else."""
+    """Holds the quantisation of a tensor; ``scale`` is None where its integers stand for themselves."""
 
     scale: float | None
     zero_point: int
 
     def integers(self, values: Array, dtype: str) -> Array:
-        """Of real numbers; halves are rounded away from zero."""
+        """Quantises real numbers; halves are rounded away from zero."""
         limits = np.iinfo(dtype)
         steps = values.astype(np.float64) / (self.scale or 1.0)
         rounded = np.sign(steps) * np.floor(np.abs(steps) + 0.5) + self.zero_point
@@ -86,14 +88,14 @@ class Grid:
 
 @dataclass(frozen=True)
 class Labelled:
-    """``samples``: an array for each input."""
+    """Holds samples, each an array for each input, and the label of each."""
 
     samples: list[list[Array]]
     labels: Array
 
 
 def read_labelled(data: Path, labels: Path, tensors: Sequence[TensorType], grids: Sequence[Grid]) -> Labelled:
-    """As many labels as samples; real numbers become the integers that stand for them."""
+    """Reads samples and as many labels; floats for an integer input are quantised by its grid."""
     arrays, names = _read_data(data, tensors)
     for tensor, grid in zip(tensors, grids, strict=True):
         array = arrays.get(tensor.name)
@@ -109,7 +111,7 @@ def read_labelled(data: Path, labels: Path, tensors: Sequence[TensorType], grids
 
 
 def _read_data(path: Path, tensors: Sequence[TensorType]) -> tuple[dict[str, Array], list[str]]:
-    """Batches by the inputs' names, and the names of files where each sample has one."""
+    """Returns a batch for each input by name, and the names of files where each sample has its own."""
     if path.suffix == ".npz":
         arrays = read_arrays(path)
         return ({tensors[0].name: next(iter(arrays.values()))} if len(arrays) == len(tensors) == 1 else arrays), []
@@ -163,7 +165,7 @@ def _read_labels(path: Path, names: list[str]) -> Array:
 
 
 def _from_csv(path: Path, text: str, names: list[str]) -> Array:
-    """The last column, or the one that is called after labels; beside a folder the first names the file."""
+    """Reads the column that is named after labels, else the last; with a folder the first column names the file."""
     rows = [(i, [cell.strip() for cell in row]) for i, row in enumerate(csv.reader(text.splitlines()), 1) if any(row)]
     column = -1
     if rows and not _is_number(rows[0][1][-1]):
@@ -194,6 +196,6 @@ def _label(path: Path, line: int, text: str) -> int:
 
 
 def grid_of(row: dict[str, Any]) -> Grid:
-    """From what a report says of a tensor."""
+    """Makes a grid of what a report says of a tensor."""
     scale = row.get("scale")
     return Grid(scale if isinstance(scale, float) else None, int(row.get("zero_point") or 0))

@@ -1,4 +1,4 @@
-"""Right or wrong, in words, and into a wrong region."""
+"""Judges a run as right or wrong, in numbers and in words, and looks for the wrong layer in a wrong region."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from uaccel.runner.verify import (
     verify,
 )
 
-# What verification says of a run on a board: the numbers, and in words what is wrong.
+# The verdict on a run on a board: numbers for the report, and one line that says what is wrong.
 
 FAILED: Final = "verification failed"
 # Compiles with regions that end after the named layers, runs that, and gives the first wrong layer.
@@ -38,11 +38,12 @@ Again = Callable[[tuple[str, ...]], "WrongLayer | None"]
 
 
 class Subject(Protocol):
-    """What verification must know of firmware: of one that was compiled here, or of which the archive alone is known.
+    """Tells verification what it must know of firmware that was compiled here, or of which only the archive is known.
 
-    ``tolerance``: what any of the engines that compute something may differ by. ``first_wrong``: by what each layer
-    really got. ``changed``: in words, where a pass makes another model of it. ``unjudged``: in words, what cannot be
-    compared whatever the device shows. ``differences``: how far layers are off, after ``first_wrong``.
+    ``exact``: whether all engines claim the model's own arithmetic. ``tolerance``: the largest of any engine that
+    computes something. ``watched``: the tensors before operators that hide differences. ``first_wrong`` judges each
+    layer by the inputs that it really got; after it, ``differences`` says how far layers are off. ``changed`` says in
+    words where a pass changed the meaning of the model, ``unjudged`` what cannot be compared at all.
     """
 
     @property
@@ -61,7 +62,7 @@ class Subject(Protocol):
 
 
 class CompiledSubject:
-    """Firmware that was compiled here."""
+    """Describes firmware that was compiled here, so that everything about it is known."""
 
     def __init__(self, compiled: Compiled, reference: Reference | None = None) -> None:
         self.compiled = compiled
@@ -91,15 +92,17 @@ class CompiledSubject:
 
 
 def layers_to_read(compiled: Compiled, *, every_layer: bool) -> Sequence[int]:
-    """Those before what hides differences; all of them where layers are asked for, or must be judged one by one
-    because an accelerator does not claim the model's own arithmetic."""
+    """Returns the layers whose outputs verification reads: those before operators that hide differences.
+
+    It reads all where layers are asked for, or where an accelerator does not claim the model's own arithmetic: then
+    layers must be judged one by one."""
     if every_layer or not is_exact(compiled):
         return range(len(compiled.program.layers))
     return before_what_hides(compiled).layers
 
 
 def judge(compiled: Compiled, measured: RunResult, *, every_layer: bool = False, again: Again | None = None) -> Verdict:
-    """``again`` finds the layer in a wrong region; without it the region is named."""
+    """Judges a run. ``again`` finds the layer in a wrong region; without it the region is named."""
     return judge_values(
         CompiledSubject(compiled),
         measured.samples,
@@ -123,7 +126,16 @@ def judge_values(
     again: Again | None = None,
     unread: str = "",
 ) -> Verdict:
-    """The same of values, wherever they come from. ``unread``: why the device showed no layers that were wanted."""
+    """Judges values, wherever they come from. ``unread``: why the device showed no layers that were wanted.
+
+    If all engines are exact, outputs and watched tensors must equal the model's meaning bit for bit. Otherwise watched
+    tensors are not compared, and each layer is held to its own tolerance. The deviation of the outputs then is reported
+    but is no fault, as small deviations add up on the way through the model and no bound for them is known. Only if the
+    device showed no layers, the outputs are held to the largest tolerance of any engine.
+
+    A wrong layer is the best complaint, as it says where the fault lies. Then comes a pass that changed the model, then
+    the first output that is off. A sequence is not asked for passes: those are compared from the initial state.
+    """
     exact, watched = subject.exact, subject.watched if subject.exact else None
     found = verify(
         subject.reference,
@@ -151,7 +163,7 @@ def judge_values(
 
 
 def largest_tolerance(compiled: Compiled) -> float:
-    """What any of the engines that compute something may differ by."""
+    """Returns the largest tolerance of the engines that compute something."""
     return max(map(tolerance_of, compiled.partitioned.calls.values()), default=0.0)
 
 
@@ -162,13 +174,13 @@ def _told(found: Comparison, samples: Samples) -> Verdict:
     return Verdict(report, f"{FAILED}: {found.beyond}", found.beyond.sample)
 
 
-# Into a wrong region: the model with its regions cut, compiled, run, and judged again.
+# Bisection of a wrong region: the model is compiled with its regions cut, run, and judged again.
 
 
 def bisect_region(
     job: Job, cuts: tuple[str, ...], samples: list[list[Array]], progress: Progress, *, port: str, flashes: bool
 ) -> WrongLayer | None:
-    """The first wrong layer where regions end after these layers."""
+    """Compiles and runs the model with regions that end after these layers, and returns the first wrong layer."""
     progress("cut the wrong region in two and run again")
     compiled = replace(job, wishes=replace(job.wishes, cuts=cuts)).compiled(progress)
     looks = Looks(samples[1:], read=range(len(compiled.program.layers)))

@@ -1,4 +1,8 @@
-"""What outputs and layers should be, and whether they are."""
+"""Compares a run with what the model means: its outputs, tensors that outputs hide, and every layer by itself.
+
+A layer is judged by the inputs that the device really gave it. So the first layer that is named is the one at fault,
+and a layer that is right for wrong inputs is not blamed.
+"""
 
 from __future__ import annotations
 
@@ -24,9 +28,7 @@ from uaccel.runner.reference import real_opinion, second_opinion
 from uaccel.tvm_api import each_by_itself, is_call, is_region_call, is_var, main_bindings
 from uaccel.tvm_api.executor import Executor
 
-# Every layer that a device computed, against what it should have made of the inputs that it really got.
-#
-# So blame falls on the layer that is wrong, and on none after it that is right for a wrong input.
+# Layers, each judged by the inputs that the device gave it.
 
 Key = tuple[int, int]  # A layer's number, and which of its outputs.
 Layers = Mapping[Key, Array]
@@ -34,9 +36,9 @@ Layers = Mapping[Key, Array]
 
 @dataclass(frozen=True)
 class WrongLayer:
-    """The first layer in order of execution whose output is wrong for the inputs that it got.
+    """Names the first layer in order of execution whose output is wrong for the inputs that it got.
 
-    ``part_of``: the region that was cut to find it.
+    ``part_of``: the region that was cut to find it. ``covers``: the layers of the model that it computes.
     """
 
     index: int
@@ -48,7 +50,7 @@ class WrongLayer:
     sample: int = 0
     part_of: str = ""
     covers: tuple[str, ...] = ()
-    together: tuple[str, ...] = ()  # Layers before it that were judged as one with it.
+    together: tuple[str, ...] = ()  # Layers before it that cannot be judged apart from it.
 
     def __str__(self) -> str:
         whole = f", found by cutting region {self.part_of}," if self.part_of else ","
@@ -57,7 +59,7 @@ class WrongLayer:
 
 
 def layers_verdict(compared: int, wrong: WrongLayer | None) -> dict[str, Any]:
-    """Of ``--verify layers``."""
+    """Gives what the JSON tells of ``--verify layers``."""
     if wrong is None:
         return {"layers_compared": compared, "first_wrong_layer": None}
     mismatch = wrong.mismatch
@@ -78,14 +80,16 @@ def layers_verdict(compared: int, wrong: WrongLayer | None) -> dict[str, Any]:
 
 
 def layers_of_bindings(module: Any) -> list[Any]:
-    """The variables of ``main`` that became layers: layer i is that of variable i. Layers that the compiler added at
-    the end, to copy an output, are not among them."""
+    """Lists the variables of ``main`` that calls are bound to. Operator i of the lowered program computes variable i.
+    Layers that the compiler added at the end, to copy an output, have no variable."""
     return [var for var, expression in main_bindings(module)[1] if is_call(expression)]
 
 
 def bindings_of_layers(compiled: Compiled) -> dict[Key, tuple[Any, int]]:
-    """By output of a layer the variable of ``main`` and which of its results it is. A layer that computes several
-    operators gives only what others read."""
+    """Maps each output of a layer to the variable of ``main`` with its value, and which of its results that is.
+
+    Operators and variables are paired by their order; the layers that copy outputs come last and find no partner. A
+    layer that computes several operators gives only what other layers read."""
     operators = [operator for layer in compiled.program.layers for operator in layer.operators]
     variables = layers_of_bindings(compiled.model.module)
     made = {
@@ -102,15 +106,22 @@ def bindings_of_layers(compiled: Compiled) -> dict[Key, tuple[Any, int]]:
 
 
 def exact_layers(compiled: Compiled, inputs: Sequence[Array]) -> dict[Key, Array]:
-    """What every layer computes where all of them are right."""
+    """Executes the whole model and returns what each layer computes if all layers are right."""
     _, named = Executor(compiled.model.module, state=compiled.model.state, intermediates=True).run_all(inputs)
     return {key: named[var.name][i] for key, (var, i) in bindings_of_layers(compiled).items()}
 
 
 class LayerMeanings:
-    """What each layer makes of given inputs, and whether a device made the same of them.
+    """Computes each layer from the inputs that a device gave it, and compares with what the device made of them.
 
-    ``readable``: what the device shows; the rest, views and the like, is computed from that.
+    All layers are computed in one run of a module in which the value of every judged layer is a parameter: a layer that
+    reads it gets the device's value, whatever the layer before should have computed. An error so never travels on.
+
+    ``readable``: the outputs that the device shows. Values between them, such as views, are computed from those. A
+    layer is judged only if all its outputs are shown, as one parameter stands for the whole result of its call.
+
+    A layer whose vendor states its arithmetic in Python (``golden``) is compared with that, without tolerance. For
+    those the module also returns the arguments of the call, which are the inputs that ``golden`` is given.
     """
 
     def __init__(self, compiled: Compiled, readable: Iterable[Key]) -> None:
@@ -127,7 +138,7 @@ class LayerMeanings:
         self._steps: dict[Key, Counter[int]] = {}
 
     def first_wrong(self, sample: int, inputs: Sequence[Array], computed: Layers) -> WrongLayer | None:
-        """Of one inference, by what each layer was given in it."""
+        """Finds the first wrong layer of one inference; ``computed`` is what the device's layers gave in it."""
         for key, (expected, tolerance) in self._expected(inputs, computed).items():
             self._steps.setdefault(key, Counter()).update(steps_between(computed[key], expected))
             mismatch = compare(computed[key], expected, tolerance)
@@ -138,7 +149,7 @@ class LayerMeanings:
         return None
 
     def differences(self) -> list[dict[str, Any]]:
-        """Of all samples so far, for each layer that is off anywhere: how many elements by how many steps."""
+        """Counts over all samples so far, for each layer that is off anywhere, how many elements by how many steps."""
         layers = self._program.layers
         told = [(layers[key[0]], counts) for key, counts in self._steps.items() if set(counts) - {0}]
         return [
@@ -146,7 +157,10 @@ class LayerMeanings:
         ]
 
     def _expected(self, inputs: Sequence[Array], computed: Layers) -> dict[Key, tuple[Array, float]]:
-        """With what a layer may differ by."""
+        """Returns the right value of each output and the tolerance for it, in the order of execution.
+
+        The results of the module come in that order: first the layers, then the arguments of the golden ones. Replacing
+        an entry of ``found`` does not move it, so golden layers keep their place."""
         results = iter(self._executor.run([*inputs, *self._initial, *(computed[key] for key in self._keys)]))
         found = {key: (next(results), tolerance_of(self._engines.get(key[0]))) for key in self._keys}
         for index in self._golden:
@@ -157,7 +171,7 @@ class LayerMeanings:
 
 
 def layers_of_engines(compiled: Compiled) -> dict[int, EngineCall]:
-    """By the number of the layer."""
+    """Maps the number of each offloaded layer to its call of an accelerator."""
     expressions = dict(main_bindings(compiled.model.module)[1])
     calls = compiled.partitioned.calls
     found = {index: expressions[var] for (index, _), (var, _) in bindings_of_layers(compiled).items()}
@@ -165,7 +179,7 @@ def layers_of_engines(compiled: Compiled) -> dict[int, EngineCall]:
 
 
 def tolerance_of(call: EngineCall | None) -> float:
-    """What a layer may differ by, in steps of its output."""
+    """Returns how many steps of its output a layer may be off: its operation's tolerance, else its accelerator's."""
     if call is None:
         return 0
     own = call.operation.tolerance if call.operation is not None else None
@@ -177,7 +191,7 @@ def golden_of(call: EngineCall | None) -> Golden | None:
 
 
 def _by_golden(call: EngineCall, inputs: list[Array]) -> list[Array]:
-    """What the vendor says that their arithmetic makes of it."""
+    """Calls the vendor's ``golden`` for a region's inputs, and checks the types of what it returns."""
     golden = golden_of(call)
     assert golden is not None
     assert call.operation is not None
@@ -195,10 +209,14 @@ def _by_golden(call: EngineCall, inputs: list[Array]) -> list[Array]:
     return outputs
 
 
-# Whether a run is what the model means: its outputs, the tensors that outputs hide, and where asked every layer.
+# Outputs of the model, and tensors before operators that hide differences.
+#
+# An argmax or a saturated sigmoid may give the right output for a wrong input. So the tensors before such operators are
+# compared as well, as far as a layer of the device computes them.
 
 Samples = Sequence[Sequence[Array]]
 Computed = Sequence[Mapping[Key, Array]]  # What layers gave, for each sample; empty where nothing was read.
+# Float operators of Relax for which many inputs have one output; integer ones say so in ``hides_differences``.
 RELAX_HIDES: Final = frozenset(
     f"relax.{name}"
     for name in ("nn.softmax", "nn.log_softmax", "argmax", "argmin", "sigmoid", "tanh", "erf", "clip", "sign")
@@ -206,7 +224,7 @@ RELAX_HIDES: Final = frozenset(
 
 
 class Reference:
-    """What a model means, executed on this computer; built when it is first asked."""
+    """Executes the exact meaning of a model on this computer; the module is built at the first run."""
 
     def __init__(self, model: ImportedModel, module: Any = None) -> None:
         self.model = model
@@ -214,7 +232,9 @@ class Reference:
         self._executor: Executor | None = None
 
     def run(self, inputs: Sequence[Array], *, continues: bool = False) -> tuple[list[Array], dict[str, list[Array]]]:
-        """The outputs, and the values of all bindings by name; with ``continues`` from the state of the run before."""
+        """Returns the outputs, and the values of all bindings by name.
+
+        With ``continues`` the model goes on from the state of the run before, else from its initial state."""
         if self._executor is None:
             self._executor = Executor(self._module, state=self.model.state, intermediates=True, keep=True)
         if not continues:
@@ -223,13 +243,13 @@ class Reference:
 
     @classmethod
     def of(cls, compiled: Compiled) -> Reference:
-        """The model as it was imported, before any pass."""
+        """Makes the reference of a compiled model: the model as it was imported, before any pass."""
         return cls(compiled.model, compiled.stages["import"])
 
 
 @dataclass(frozen=True)
 class ObservedLayers:
-    """Layers that are read, and the tensors of the model that they must give: (binding, output) by key."""
+    """Says which outputs of layers are read, and which tensor of the model, (binding, output), each must equal."""
 
     tensors: Mapping[Key, tuple[str, int]] = field(default_factory=dict)
 
@@ -239,13 +259,15 @@ class ObservedLayers:
 
 
 def is_exact(compiled: Compiled) -> bool:
-    """Whether every engine that computes something claims the model's own arithmetic."""
+    """Says whether every engine that computes something claims the model's own arithmetic."""
     used = compiled.partitioned.calls.values()
     return all(tolerance_of(call) == 0 and not (call.operation and call.operation.golden) for call in used)
 
 
 def before_what_hides(compiled: Compiled) -> ObservedLayers:
-    """The inputs of operators that hide differences, as far as a layer of the device gives them."""
+    """Selects the first inputs of operators that hide differences, as far as a layer of the device computes them.
+
+    Views are followed back to the layer that wrote the bytes."""
     places = _places(compiled)
     producers = {value.name: (layer, i) for layer in compiled.program.layers for i, value in enumerate(layer.outputs)}
     bindings = bindings_of_layers(compiled)
@@ -264,7 +286,7 @@ def before_what_hides(compiled: Compiled) -> ObservedLayers:
 
 
 def every_layer(compiled: Compiled) -> ObservedLayers:
-    """All that stand for a tensor of the model."""
+    """Selects all outputs of layers that are tensors of the imported model."""
     return ObservedLayers(_places(compiled))
 
 
@@ -275,7 +297,10 @@ def _hides(expr: Any) -> bool:
 
 
 def _places(compiled: Compiled) -> dict[Key, tuple[str, int]]:
-    """By output of a layer, the (binding, output) of the model as it was imported that has the same value."""
+    """Maps an output of a layer to the (binding, output) of the imported model with the same value.
+
+    Left out are tensors that passes made anew or whose axes they reordered (``turned``): their type or their order
+    differs, and elements could not be compared one by one."""
     kept, turned = _kept(compiled), compiled.partitioned.turned
     found = {}
     for key, (var, i) in bindings_of_layers(compiled).items():
@@ -286,8 +311,8 @@ def _places(compiled: Compiled) -> dict[Key, tuple[str, int]]:
 
 
 def _kept(compiled: Compiled) -> dict[tuple[str, int], Any]:
-    """The types of the imported model's tensors, by (binding, output); none after a vendor's pass over the module, who
-    may mean other things by the names."""
+    """Gives the types of the imported model's tensors by (binding, output). After a vendor's pass over the module it is
+    empty: the pass may use the same names for other values."""
     if any(accelerator.before_partition for accelerator in compiled.accelerators):
         return {}
     bindings = main_bindings(compiled.stages["import"])[1]
@@ -312,7 +337,7 @@ def verify(
     watched: ObservedLayers | None = None,
     computed: Computed = (),
 ) -> Comparison:
-    """Outputs of every sample, and the watched tensors, against the model's meaning."""
+    """Compares the outputs of every sample, and the watched tensors, with the model's meaning."""
     found = Comparison(tolerance)
     names = [spec.name for spec in reference.model.signature.outputs]
     hidden = watched.tensors if watched is not None else {}
@@ -330,7 +355,9 @@ def verify(
 def first_wrong_layer(
     compiled: Compiled, samples: Samples, computed: Computed, differences: list[dict[str, Any]] | None = None
 ) -> WrongLayer | None:
-    """Of all samples, by what each layer really got. ``differences`` is filled with how far layers are off."""
+    """Finds the first wrong layer of the first sample that has one, by what each layer really got.
+
+    ``differences`` is filled with how far layers are off."""
     if not computed or not computed[0]:
         return None
     meanings = LayerMeanings(compiled, computed[0])
@@ -346,9 +373,10 @@ def first_wrong_layer(
 
 
 def changed_meaning(compiled: Compiled, reference: Reference, samples: Samples, tolerance: float = 0) -> str:
-    """What a vendor's pass or ``expand`` makes of the model, where that is something else; empty where it is right.
+    """Says what a vendor's pass or ``expand`` changed in the meaning of the model; empty where nothing changed.
 
-    Modules before and after are executed, so that no device is needed to tell."""
+    The modules before and after are both executed here, without a device. Tensors that both have are compared
+    before the outputs: one that differs tells whose function made it, which an output would not."""
     passes = [a for a in compiled.accelerators if a.before_partition or a.on_region]
     if not passes and not any(call.operation and call.operation.expand for call in compiled.partitioned.calls.values()):
         return ""
@@ -376,7 +404,7 @@ def changed_meaning(compiled: Compiled, reference: Reference, samples: Samples, 
 
 
 def _whose(compiled: Compiled, origin: str) -> str:
-    """Whose doing the value is that stands for a binding of the model."""
+    """Says which vendor's function, and in which file, computes the value that stands for a binding of the model."""
     for call in compiled.partitioned.calls.values():
         if origin in {name for covered in call.covers for name in covered.results}:
             functions: Sequence[Any]
@@ -388,16 +416,23 @@ def _whose(compiled: Compiled, origin: str) -> str:
 
 
 def _home(functions: Sequence[Any], accelerator: Accelerator) -> str:
-    """The file of a vendor's functions; where they are somebody else's, the file that names them."""
+    """Returns the file of a vendor's functions; where they come from elsewhere, the file that names them."""
     files = [Path(function.__code__.co_filename) for function in functions if hasattr(function, "__code__")]
     own = [file for file in files if file.is_relative_to(accelerator.folder)]
     return str(next(iter(own), accelerator.folder / "accelerator.py"))
 
 
 def find_inside(wrong: WrongLayer, run: Callable[[tuple[str, ...]], WrongLayer | None]) -> WrongLayer:
-    """A region that is wrong, cut in two again and again: the layer of the model whose result is the first wrong one.
+    """Finds the layer of the model at fault in a wrong region, by bisection.
 
-    ``run`` compiles with regions that end after the named layers, runs that, and gives the first wrong layer."""
+    ``run`` compiles with regions that end after the named layers, runs that, and gives the first wrong layer.
+
+    ``layers`` always is a stretch of the region that holds the fault. Each round cuts before it, in its middle and at
+    its end, so that the halves are regions of their own. A half is again judged by the inputs that it really got;
+    therefore the first wrong piece holds the fault, and the piece is the next stretch. The search ends at one layer,
+    where a piece cannot be cut (one operation covers all of it), or where the pieces are right and only the whole is
+    wrong. Each round shortens the stretch. Where all cuts take effect it is halved, so that n layers take about log2(n)
+    compilations and runs."""
     layers, region = list(wrong.covers), wrong.name
     found = wrong
     while len(layers) > 1:
@@ -406,11 +441,11 @@ def find_inside(wrong: WrongLayer, run: Callable[[tuple[str, ...]], WrongLayer |
         cuts = (*before[-1:], layers[middle - 1], layers[-1])
         again = run(cuts)
         if again is None or not set(again.covers) & set(layers):
-            return found  # in pieces it is right: the region as a whole is at fault
+            return found  # in pieces it is right: the fault shows in the larger region alone
         found = _part_of(again, region)
         inside = [name for name in layers if name in again.covers]
         if len(inside) == len(layers):
-            return found
+            return found  # the cuts had no effect
         layers = inside
     return found
 
@@ -419,11 +454,11 @@ def _part_of(wrong: WrongLayer, region: str) -> WrongLayer:
     return replace(wrong, part_of=region)
 
 
-# What others than the compiler say of a run: the program's real meaning, and the model's own runtime.
+# Comparisons that do not use the compiler's own arithmetic: float64, and the runtime of the model's format.
 
 
 def opinions(model: ImportedModel, path: Path, samples: Samples, outputs: Samples) -> dict[str, Any]:
-    """For a report, by who has one."""
+    """Compares the outputs with each other reference there is, for a report."""
     found = {"real_meaning": real_opinion(model, samples, outputs)}
     found["runtime"] = second_opinion(model, path, samples, outputs)
     return {who: said.to_json() for who, said in found.items() if said is not None}

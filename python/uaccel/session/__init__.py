@@ -1,1 +1,1 @@
-"""Talking to running firmware."""
+"""Talks to running firmware: over serial ports, processes, emulators, simulated cores and debug probes."""

@@ -1,4 +1,4 @@
-"""Many inferences on a device, and the time of each layer."""
+"""Runs many inferences over one session, and reads times and outputs of single layers."""
 
 from __future__ import annotations
 
@@ -11,22 +11,22 @@ from uaccel.model import Array
 from uaccel.session.description import Account, LayerTime
 from uaccel.session.session import Session
 
-# Many inferences over one session, and what they measured together.
+# Batches: many inferences, and what they measured together.
 
 
 @dataclass(frozen=True)
 class BatchRun:
-    """``outputs`` of every run, in the model's order; the rest is the most, or the first run's, as each says."""
+    """Holds the ``outputs`` of every run, in the model's order, and what the runs took."""
 
     outputs: list[list[Array]]
     stack: int  # The most bytes that a run took.
-    instructions: int | None = None  # Of the first run; None where the device cannot count.
-    seconds: float | None = None  # Of the fastest run.
-    first_seconds: float | None = None  # Of the first one.
-    cycles: int = 0  # That accelerators took in the first run, as they count.
+    instructions: int | None = None  # The first run's; None if the device cannot count.
+    seconds: float | None = None  # The fastest run's.
+    first_seconds: float | None = None  # The first run's.
+    cycles: int = 0  # Accelerators' own count for the first run.
     # What accelerators did in one run, by layer; layers that called none are missing.
     accounts: dict[int, Account] = field(default_factory=dict)
-    # Of the last run, by (layer, output), where they were asked for.
+    # Layers' outputs of the last run by (layer, output), if they were asked for.
     layers: dict[tuple[int, int], Array] = field(default_factory=dict)
     sequence: bool = False  # The samples were the frames of one sequence.
 
@@ -39,7 +39,7 @@ def run_batch(
     sequence: bool = False,
     count: Callable[[int, int], None] = lambda done, total: None,
 ) -> BatchRun:
-    """One inference for each sample (an array for each input); ``count`` is told how many are done, of how many.
+    """Runs one inference for each sample (an array for each input); ``count`` gets how many are done, of how many.
 
     With ``sequence`` the samples are frames: the model's state goes on from each to the next.
     """
@@ -64,9 +64,9 @@ def run_batch(
     )
 
 
-# What each layer takes and gives, of firmware that shows its layers.
+# Layers: their times and outputs, from firmware that was built to show them.
 
-FEW: Final = 2  # Layers that are read in a run each; more of them in one run.
+FEW: Final = 2  # Up to so many layers are read in a run each; more of them all in one run.
 SHOWING: Final = "'uaccel build DIR --observe' and 'uaccel flash DIR --option observe=yes'"
 NOT_SHOWN: Final = (
     "the firmware that runs there does not show its layers, so that outputs alone were compared: make it anew with "
@@ -75,13 +75,13 @@ NOT_SHOWN: Final = (
 
 
 def layer_times(session: Session, sample: Sequence[Array]) -> list[LayerTime]:
-    """For one sample, an array for each input; an error where the firmware does not show its layers."""
+    """Times each layer for one sample, an array for each input; an error if the firmware does not show its layers."""
     require_layers(session)
     return session.layer_times(dict(zip((tensor.name for tensor in session.model.inputs), sample, strict=True)))
 
 
 def require_layers(session: Session) -> None:
-    """Before anything is run."""
+    """Refuses firmware that does not show its layers, before anything is run."""
     if not session.model.observable:
         raise UaccelError(
             "--profile: the firmware that runs there does not show its layers: it was built without UACCEL_OBSERVE; "
@@ -90,7 +90,7 @@ def require_layers(session: Session) -> None:
 
 
 def layers_of(session: Session, sample: list[Array], wanted: Sequence[int]) -> dict[tuple[int, int], Array]:
-    """What these layers give for a sample, by (layer, output)."""
+    """The outputs of these layers for a sample, by (layer, output)."""
     inputs = dict(zip([tensor.name for tensor in session.model.inputs], sample, strict=True))
     if len(wanted) > FEW:
         return {key: value for key, value in session.layers(inputs).items() if key[0] in set(wanted)}

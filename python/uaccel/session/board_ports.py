@@ -1,4 +1,4 @@
-"""Which board is at which port, who holds it, and flashing it."""
+"""Finds boards and debug probes at a computer's ports, lets one user at a time have a board, and flashes it."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ from uaccel.build.project_api import port_from_here
 from uaccel.errors import BoardError, DeviceError, ToolError
 from uaccel.session.connect import for_board
 
-# What is plugged in: serial ports and debug probes, each with the boards that it may be.
+# USB devices: serial ports and debug probes that are plugged in, each with the boards that it may be.
 
-USB_DEVICES: Final = Path("/sys/bus/usb/devices")  # Where Linux tells what is plugged in.
+USB_DEVICES: Final = Path("/sys/bus/usb/devices")  # Where Linux lists what is plugged in.
 PROBES: Final[dict[str, str]] = {
     "0483:3744": "ST-LINK/V1",
     "0483:3748": "ST-LINK/V2",
@@ -50,13 +50,13 @@ PROBES: Final[dict[str, str]] = {
     "1d50:6018": "Black Magic Probe",
     **dict.fromkeys(("0403:6010", "0403:6011", "0403:6014"), "FTDI (JTAG)"),
 }
-MAKERS: Final = {"1366": "J-Link"}  # Makers of nothing but probes.
-CMSIS_DAP: Final = "CMSIS-DAP"  # Whatever speaks that protocol has it in its product's name.
+MAKERS: Final = {"1366": "J-Link"}  # Vendors that make nothing but probes.
+CMSIS_DAP: Final = "CMSIS-DAP"  # Probes of that protocol have it in their product's name.
 
 
 @dataclass(frozen=True)
 class SerialPort:
-    """A serial port. ``boards``: those that come with uaccel and have its USB identity."""
+    """Describes a serial port; ``boards`` are the known boards that have its USB identity."""
 
     port: str
     usb: str | None
@@ -67,7 +67,7 @@ class SerialPort:
 
 @dataclass(frozen=True)
 class Probe:
-    """A debug probe at USB."""
+    """Describes a debug probe at USB; ``boards`` are the known boards that have its USB identity."""
 
     kind: str
     usb: str
@@ -77,7 +77,7 @@ class Probe:
 
 
 def usb_ports() -> list[ListPortInfo]:
-    """Plugs of USB only: a computer's own serial ports are there even when nothing is at them."""
+    """The serial ports at USB. A computer's own ports are left out, since they exist even with nothing at them."""
     return [info for info in list_ports.comports() if info.vid is not None]
 
 
@@ -87,12 +87,12 @@ def identity(info: ListPortInfo) -> str:
 
 
 def fits(run: SerialRun, usb: str | None, serial_number: str | None) -> bool:
-    """Whether a plug can be the one that a board file describes."""
+    """Whether a USB device can be the one that a board file describes."""
     return run.usb in (None, usb) and run.serial_number in (None, serial_number)
 
 
 def serial_ports(boards: Sequence[Board]) -> list[SerialPort]:
-    """All that this computer has, those of USB first."""
+    """All serial ports of the computer, those at USB first."""
     found = []
     for info in sorted(list_ports.comports(), key=lambda info: (info.vid is None, str(info.device))):
         usb = None if info.vid is None else identity(info)
@@ -103,7 +103,7 @@ def serial_ports(boards: Sequence[Board]) -> list[SerialPort]:
 
 
 def probes(boards: Sequence[Board], devices: Path = USB_DEVICES) -> list[Probe]:
-    """Those that this computer's system lists; ``devices`` is its folder of USB devices."""
+    """The debug probes that the operating system lists; ``devices`` is its folder of USB devices."""
     found = []
     for folder in sorted(devices.glob("*")):
         vendor, product = _word(folder / "idVendor"), _word(folder / "idProduct")
@@ -117,13 +117,13 @@ def probes(boards: Sequence[Board], devices: Path = USB_DEVICES) -> list[Probe]:
 
 
 def _kind_of_probe(vendor: str, product: str, about: str) -> str:
-    """Empty where it is something else."""
+    """The kind of a probe; empty for any other device."""
     known = PROBES.get(f"{vendor}:{product}") or MAKERS.get(vendor)
     return known or (CMSIS_DAP if CMSIS_DAP in about else "")
 
 
 def _guesses(boards: Iterable[Board], usb: str | None, serial_number: str | None) -> tuple[str, ...]:
-    """A board that says nothing of its USB identity is nobody's guess."""
+    """Names of the boards that a device may be; boards without a stated USB identity are left out."""
     return tuple(
         board.name
         for board in boards
@@ -139,18 +139,18 @@ def _word(file: Path) -> str:
         return ""
 
 
-# Which port a board is at: the one that is named, or the one whose USB identity is the board's.
+# The port of a board: the one that is named, or the one with the board's USB identity.
 
 AUTO: Final = "auto"
-PROBE: Final = "rtt://pyocd"  # The only debug probe that is plugged in.
+PROBE: Final = "rtt://pyocd"  # Whatever single debug probe is plugged in.
 
 
 class BoardAbsentError(DeviceError):
-    """No such board is plugged in."""
+    """The wanted board is not plugged in."""
 
 
 def find_port(board: Board, port: str | None = None) -> str:
-    """A device path or a URL. ``port`` overrides what the board file says; ``auto`` looks among the USB ports."""
+    """Finds a board's port as a device path or URL. ``port`` overrides the board file; ``auto`` searches USB ports."""
     if port and port != AUTO:
         return for_board(board, port)
     run = serial_run(board)
@@ -160,7 +160,7 @@ def find_port(board: Board, port: str | None = None) -> str:
 
 
 def only_port() -> str:
-    """The only USB port that there is, whatever board may be there."""
+    """The only USB port, whatever board is there; an error if there are none or several."""
     seen = usb_ports()
     if len(seen) == 1:
         return str(seen[0].device)
@@ -170,9 +170,9 @@ def only_port() -> str:
 
 
 def port_of_project(project: Path, port: str = "") -> str | None:
-    """The port by which a project's board is known to others; None where nothing tells one.
+    """The port by which other programs know a project's board; None if nothing states one.
 
-    What is flashed through a debug probe need not be at any port, so it is no error that there is none.
+    A board that is flashed through a debug probe need not be at any port, so that is no error.
     """
     runs = read_board_json(project).runs if (project / FILE).is_file() else []
     serial = next((run for run in runs if run["kind"] == "serial"), {})
@@ -186,7 +186,7 @@ def port_of_project(project: Path, port: str = "") -> str | None:
 
 
 def serial_run(board: Board) -> SerialRun:
-    """How the board file says that the board is reached."""
+    """The serial line by which the board file reaches the board."""
     for run in board.runs:
         if isinstance(run, SerialRun):
             return run
@@ -225,23 +225,23 @@ def _list(ports: Sequence[ListPortInfo]) -> str:
     )
 
 
-# One user of a board at a time, over all programs of this computer: a locked file for each port.
+# Locks: one user of a board at a time, over all programs of the computer, by a locked file for each port.
 
 POLL_SECONDS: Final = 0.1
-SHOWN: Final = 80
-FOR_ALL: Final = 0o666
+SHOWN: Final = 80  # Characters of the holder's command that messages show.
+FOR_ALL: Final = 0o666  # The file's mode: every user of the computer may lock it.
 
 
 class BoardBusyError(DeviceError):
-    """Somebody else has the board."""
+    """Another program has the board."""
 
 
 @contextmanager
 def hold(port: str, *, wait: float = 0.0, user: str = "") -> Iterator[None]:
-    """Keep the board at ``port`` to oneself; others may take up to ``wait`` seconds to let go of it.
+    """Locks the board at ``port`` for the block; waits up to ``wait`` seconds for others to release it.
 
-    ``user`` is what they are told who has it. The lock ends with the process, however that ends. A process that was
-    started by one that has the board has it too: a test that holds it may call ``uaccel run``.
+    ``user`` is the name that others are shown. The operating system ends the lock with the process, however that ends.
+    A process whose ancestor has the board may use it, too: a test that holds it may call ``uaccel run``.
     """
     file = lock_file(port)
     descriptor = _open(file)
@@ -260,12 +260,13 @@ def hold(port: str, *, wait: float = 0.0, user: str = "") -> Iterator[None]:
 
 
 def hold_if_known(port: str | None) -> AbstractContextManager[None]:
-    """The same for a board whose port may not be known: that one nobody can be kept off."""
+    """Locks a board as ``hold`` does; does nothing for a board whose port is not known."""
     return hold(port) if port else nullcontext()
 
 
 def lock_file(port: str) -> Path:
-    """The same one by whatever name the port is called. It stays when nobody holds it."""
+    """The lock file of a port, the same for all names (symbolic links) of it. It stays when nobody holds it: if it were
+    deleted, two programs could lock two files of the same name."""
     device = port.partition("?")[0] if "://" in port else os.path.realpath(port)
     name = "".join(char if char.isalnum() else "-" for char in device)[-40:]
     number = hashlib.sha256(device.encode()).hexdigest()[:12]
@@ -273,7 +274,11 @@ def lock_file(port: str) -> Path:
 
 
 def _open(file: Path) -> int:
-    """Made by whoever comes first, for all users of the computer."""
+    """Opens the lock file; the first user makes it, for all users of the computer.
+
+    It is opened without O_CREAT if it exists: in a folder that all may write to, Linux may refuse that for another
+    user's file. O_NOFOLLOW keeps a planted link from leading elsewhere. The loop repeats if two programs meet here.
+    """
     try:
         while True:
             with suppress(FileNotFoundError):
@@ -287,7 +292,7 @@ def _open(file: Path) -> int:
 
 
 def _lock(descriptor: int, port: str, wait: float) -> bool:
-    """False where a process has it that this one descends from."""
+    """Locks the file; False if an ancestor of this process has it already."""
     deadline = time.monotonic() + wait
     while True:
         try:
@@ -322,7 +327,7 @@ def _holding_process(descriptor: int) -> int | None:
 
 
 def _ancestors() -> Iterator[int]:
-    """The processes that this one was started by, as far as Linux tells."""
+    """The parent process, its parent and so on, as far as Linux tells."""
     process = os.getppid()
     while process > 0:
         yield process
@@ -343,14 +348,14 @@ def _holder(descriptor: int) -> str:
         return "another program"
 
 
-# Chips that pyOCD knows, where it is installed: their memories. It does not tell which core they have.
+# Chips that pyOCD knows: it states their memories, but not their core.
 
-LEAST: Final = 8 << 10  # Bytes; what is smaller are option bytes and the like.
-RAM_FROM, RAM_TO = 0x20000000, 0x30000000
+LEAST: Final = 8 << 10  # Bytes; smaller regions are option bytes and the like.
+RAM_FROM, RAM_TO = 0x20000000, 0x30000000  # Half of Cortex-M's SRAM addresses; with TrustZone the rest is an alias.
 
 
 def chip_of_pyocd(name: str, core: str) -> Chip:
-    """A chip by pyOCD's name for it: of a pack that is installed, which tells the core, or built in."""
+    """A chip by pyOCD's name: from an installed pack, which states the core, or one that is built into pyOCD."""
     installed = chip_in_installed_packs(name, core)
     if installed is not None:
         return installed
@@ -373,7 +378,7 @@ def chip_of_pyocd(name: str, core: str) -> Chip:
 
 
 def _joined(regions: list[Any]) -> list[tuple[int, int]]:
-    """Origins and lengths, where those that touch are one; in KiB, since board files have them so."""
+    """Origins and lengths of regions, adjacent ones joined. Lengths are cut to whole KiB, the unit of board files."""
     found: list[tuple[int, int]] = []
     for region in sorted(regions, key=lambda region: int(region.start)):
         if found and found[-1][0] + found[-1][1] == region.start:
@@ -383,12 +388,12 @@ def _joined(regions: list[Any]) -> list[tuple[int, int]]:
     return [(origin, length & ~0x3FF) for origin, length in found]
 
 
-# Firmware onto a board, by the tool that its board file names.
+# Flashing and resetting a board by the tool that its board file names.
 
 FLASH_SECONDS: Final = 300.0
 LOG: Final = "flash.log"
 SHOWN_LINES: Final = 3
-# Lines that say what went wrong; pyOCD marks them with C and E.
+# Lines of a tool's output that say what went wrong; pyOCD marks them with C and E.
 TELLING: Final = re.compile(
     r"\b(error|fail(ed|ure|s)?|cannot|can't|unable|denied|not found|timed? ?out)\b|^\d+ [CE] ", re.IGNORECASE
 )
@@ -396,14 +401,14 @@ TELLING: Final = re.compile(
 
 @dataclass(frozen=True)
 class Call:
-    """One call of a tool."""
+    """Describes one call of a tool, with all its words filled in."""
 
     command: tuple[str, ...]
-    folder: Path  # Where it runs.
+    folder: Path  # The folder in which it runs.
 
 
 def flash(board: Board, elf: Path, port: str | None = None, *, timeout: float = FLASH_SECONDS) -> None:
-    """Write firmware to the board and start it. ``port`` matters to tools whose command asks for it."""
+    """Writes firmware to the board and starts it. ``port`` matters to tools whose command asks for it."""
     tool = _tool_of(board)
     if not elf.is_file():
         raise ToolError(f"there is no firmware at {elf}: build it first")
@@ -415,7 +420,7 @@ def flash(board: Board, elf: Path, port: str | None = None, *, timeout: float = 
 
 
 def reset(board: Board, port: str | None = None, *, timeout: float = FLASH_SECONDS) -> None:
-    """Restart the board through its flash tool: for firmware that no longer answers."""
+    """Restarts the board through its flash tool, for firmware that no longer answers."""
     steps = reset_steps(_tool_of(board))
     if not steps:
         raise BoardError(f"{board.where('flash')}: board {board.name} cannot be reset: [flash] has no 'reset'")
@@ -431,7 +436,7 @@ def _tool_of(board: Board) -> Flash:
 
 
 def _filled(step: ToolCall, board: Board, elf: Path | None, port: str | None, beside_firmware: Path) -> Call:
-    """With what its words stand for. A port is looked for where one of them asks for it."""
+    """A tool's call with the values of its placeholders. A port is searched only if one of them asks for it."""
     if any("{port}" in word for word in step.command):
         port = find_port(board, port)
     folder = board.file.resolve().parent
@@ -457,7 +462,8 @@ def _run(call: Call, what: str, timeout: float, log: Path | None) -> None:
 
 
 def _execute(call: Call, what: str, timeout: float) -> tuple[int, str]:
-    """Exit status and output. In a session of its own: a tool's children end with it when time is up."""
+    """Runs a tool; returns exit status and output. It has a process group of its own, which ends as a whole when time
+    is up."""
     try:
         process = start(
             call.command,
@@ -487,7 +493,7 @@ def _execute(call: Call, what: str, timeout: float) -> tuple[int, str]:
 
 
 def _words(text: str) -> str:
-    """The tool's own, in one line."""
+    """The lines of a tool's output that say what went wrong, or else its last one, in one line."""
     lines = [line for line in (" ".join(line.split()) for line in text.splitlines()) if line]
     telling = [line for line in lines if TELLING.search(line)]
     return "; ".join(dict.fromkeys(telling[:SHOWN_LINES] or lines[-1:])) or "it said nothing"

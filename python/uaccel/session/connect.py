@@ -1,4 +1,4 @@
-"""Lines to serial ports, to processes, and through project servers."""
+"""Opens lines to devices: at serial ports and URLs, in processes, and through Project API servers."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from uaccel.session.message import describe_bytes
 from uaccel.session.transport import CHUNK as STREAM_CHUNK
 from uaccel.session.transport import WRITE_SECONDS, FairClock, StreamTransport, Transport, connect_tcp
 
-# Serial ports and URLs: what a user writes behind ``--port``.
+# Serial ports and URLs: the values of ``--port``.
 
 BITS_PER_BYTE: Final = 10  # One start bit, eight of data, one stop bit.
 RTT: Final = "rtt://"
@@ -30,7 +30,7 @@ NO_SUCH, IN_USE, FORBIDDEN = 2, 16, 13  # errno
 
 
 def open_port(port: str, baud: int = 115200) -> Transport:
-    """A device path (``/dev/ttyACM0``), ``socket://host:port``, or any other URL that pyserial knows."""
+    """Opens a device path (``/dev/ttyACM0``), ``socket://host:port``, ``rtt://...``, or any URL that pyserial knows."""
     if port.startswith("socket://"):
         return _open_socket(port)
     if port.startswith(RTT):
@@ -49,19 +49,19 @@ def open_port(port: str, baud: int = 115200) -> Transport:
 
 
 def require_port(port: str, baud: int) -> None:
-    """Complain about a port that cannot be opened before the work whose result would go there."""
+    """Refuses a port that cannot be opened, before the work whose result would go there."""
     open_port(port, baud).close()
 
 
 def for_board(board: Board, port: str) -> str:
-    """Who looks for rings in a board's RAM must know where that is, and a probe which chip it is."""
+    """The port of a board; to an ``rtt://`` port it adds where the board's RAM lies, and for probes the chip's name."""
     if not isinstance(board.console, RttConsole) or not port.startswith(RTT) or "?" in port:
         return port
     return f"{port}?{ram_words(board.ram_areas)}{_chip_words(board)}"
 
 
 def _chip_words(board: Board) -> str:
-    """For pyOCD: the target, and the pack that knows it."""
+    """The URL's words for pyOCD: the target, and the pack that describes it."""
     if not isinstance(board.flash, PyOcdFlash):
         return ""
     pack = "" if board.flash.pack is None else str(board.file.resolve().parent / board.flash.pack)
@@ -69,14 +69,16 @@ def _chip_words(board: Board) -> str:
 
 
 def ram_words(areas: Sequence[Sequence[int]]) -> str:
-    """How a URL says where RAM lies."""
+    """The words by which a URL states where RAM lies."""
     return "&".join(f"ram={origin:#x}:{length:#x}" for origin, length in areas)
 
 
 def open_rtt(url: str) -> Transport:
-    """``rtt://HOST:PORT`` of a debugger's server, ``rtt://pyocd`` or ``rtt://pyocd/SERIAL_NUMBER`` of a probe. Behind a
-    question mark ``ram=ORIGIN:LENGTH``, as often as there are areas, ``target``, as pyOCD calls the chip, and ``pack``,
-    the CMSIS-Pack that has it."""
+    """Opens ``rtt://HOST:PORT`` of a debugger's server, or ``rtt://pyocd`` or ``rtt://pyocd/SERIAL_NUMBER`` of a probe.
+
+    Behind a question mark follow ``ram=ORIGIN:LENGTH`` for each area of RAM, ``target`` with pyOCD's name of the chip,
+    and ``pack`` with the CMSIS-Pack that describes it.
+    """
     wrong = f"port {url} is no address; wanted rtt://HOST:NUMBER or rtt://pyocd, and a board whose file states its RAM"
     try:
         parts = urlsplit(url)
@@ -118,7 +120,7 @@ def _reason(error: Exception) -> str:
 
 
 class SerialTransport(Transport):
-    """What pyserial reaches and the operating system has no descriptor for, such as ``rfc2217://``."""
+    """Uses pyserial for lines without a file descriptor of the operating system, such as ``rfc2217://``."""
 
     def __init__(self, name: str, line: serial.SerialBase, bytes_per_second: float) -> None:
         self.name = name
@@ -126,7 +128,7 @@ class SerialTransport(Transport):
         self._line = line
 
     def write(self, data: bytes, timeout: float = WRITE_SECONDS) -> None:
-        """``timeout`` is that with which the port was opened: setting another would set up the port anew."""
+        """Ignores ``timeout`` for the one with which the port was opened: a change would configure the port again."""
         try:
             self._line.write(data)
         except serial.SerialTimeoutException as error:
@@ -149,22 +151,22 @@ class SerialTransport(Transport):
             self._line.close()
 
 
-# Firmware as a process of this computer: its standard input and output are the line.
+# Firmware as a process of the same computer: its standard input and output are the line.
 
-PATIENCE: Final = 2.0  # Seconds that a process has to end by itself after its input has.
-CLOSING: Final = 20.0  # Seconds that it has after SIGTERM, by which it ends at once, unless it has a waveform to close.
-LOOKED_AT: Final = 1 << 16
+PATIENCE: Final = 2.0  # Seconds that a process has to end by itself once its input has ended.
+CLOSING: Final = 20.0  # Seconds that it has after SIGTERM; it ends at once unless it has a waveform to close.
+LOOKED_AT: Final = 1 << 16  # Bytes of its messages that are searched for the first line.
 
 
 def first_words(file: IO[bytes]) -> str:
-    """The first line that a process wrote there; one of ornaments, as sanitizers begin with, says nothing."""
+    """The first line of words that a process wrote; lines of ornaments, with which sanitizers begin, are skipped."""
     file.seek(0)
     lines = file.read(LOOKED_AT).decode(errors="replace").splitlines()
     return next((describe_bytes(line.strip()) for line in lines if any(map(str.isalnum, line))), "it said nothing")
 
 
 class ProcessTransport(StreamTransport):
-    """Starts the process, and ends it with the session."""
+    """Starts a process for a session, and ends it with the session."""
 
     def __init__(self, command: Sequence[str], name: str = "the firmware") -> None:
         self._words = tempfile.TemporaryFile()  # noqa: SIM115 - closed with the transport
@@ -181,15 +183,15 @@ class ProcessTransport(StreamTransport):
 
     @property
     def pid(self) -> int:
-        """Of the process."""
+        """The number of the process."""
         return self._process.pid
 
     def clock(self) -> float:
-        """A process that a busy computer keeps waiting is no silent device."""
+        """The time without the process's waits for a processor: on a busy computer it must not count as silent."""
         return self._clock()
 
     def vanished(self, reason: str) -> DeviceError:
-        """With the process's own last words."""
+        """The error when the process ends, with its exit status and its own message."""
         try:
             status = self._process.wait(PATIENCE)
         except subprocess.TimeoutExpired:
@@ -212,14 +214,14 @@ class ProcessTransport(StreamTransport):
         self._words.close()
 
 
-# The line to firmware through a Project API server, uaccel's or any that speaks microTVM's protocol.
+# Firmware behind a Project API server, uaccel's or any other of microTVM's protocol.
 
 CHUNK: Final = 1 << 16
-SLICE: Final = 0.1  # Seconds of one call. Some servers wait for all the bytes they are asked for, until time is up.
+SLICE: Final = 0.1  # Seconds of one call. Some servers wait for as many bytes as they are asked for until time is up.
 
 
 class ProjectTransport(Transport):
-    """Opens the server's transport and closes it; the server itself goes on, for another one."""
+    """Opens the server's transport and closes it again; the server itself goes on."""
 
     def __init__(
         self,

@@ -1,4 +1,4 @@
-"""A device's memory as a line, by a debug probe."""
+"""Uses a device's memory as a line: two rings in RAM (RTT), which a debug probe or a debugger's server accesses."""
 
 from __future__ import annotations
 
@@ -12,10 +12,11 @@ from typing import Any, Final, Protocol
 from uaccel.errors import DeviceError, ToolError
 from uaccel.session.transport import WRITE_SECONDS, Transport
 
-# A line of two rings in the device's RAM (SEGGER's Real Time Transfer), through whatever reads and writes its memory.
+# Rings in the device's RAM (SEGGER's Real Time Transfer), through anything that reads and writes its memory.
 #
-# The control block: sixteen bytes that name it, how many rings lead up and down, then for each ring six words: the
-# address of its name, of its bytes, their number, where the writer is, where the reader is, flags.
+# The control block has sixteen bytes that name it, the numbers of rings up and down, then six words for each ring: the
+# addresses of its name and of its bytes, the number of bytes, the writer's place, the reader's place, flags. Each side
+# moves its own place only. One byte of a ring stays free, so that equal places mean an empty ring, never a full one.
 
 ID: Final = b"SEGGER RTT".ljust(16, b"\0")
 HEAD: Final = struct.Struct("<16s2i")
@@ -24,18 +25,18 @@ MOST_RINGS: Final = 16
 CHUNK: Final = 1 << 12  # Bytes that are searched at a time.
 SHORTEST_PAUSE, LONGEST_PAUSE = 0.0005, 0.01  # Seconds between two looks, while nothing comes.
 FIND_SECONDS: Final = 5.0
-# How much of each area is searched at first: megabytes take a probe seconds, and variables lie at the front.
+# Bytes of each area that are searched at first: megabytes take a probe seconds, and variables lie at the front.
 NEAR: Final = 1 << 16
-_WRITTEN, _READ = 12, 16
+_WRITTEN, _READ = 12, 16  # Offsets in a ring's words of the writer's and the reader's place.
 
 
 class UnreadableError(DeviceError):
-    """Nothing can be read there: it is off, or neither the CPU may touch it nor an emulator's debugger."""
+    """Memory cannot be read: it is switched off, or neither the CPU nor an emulator's debugger may touch it."""
 
 
 class Memory(Protocol):
-    """What a debug probe, or whoever stands for one, can do. ``access`` is around a few reads and writes that follow
-    each other: there a device that cannot be read while it runs is halted."""
+    """Reads and writes a device's memory, as a debug probe does. ``access`` encloses a few reads and writes in a row:
+    a device that cannot be read while it runs is halted meanwhile."""
 
     name: str
 
@@ -50,7 +51,7 @@ class Memory(Protocol):
 
 @dataclass(frozen=True)
 class Area:
-    """A range of RAM, where the block may lie."""
+    """States a range of RAM in which the control block may lie."""
 
     origin: int
     length: int
@@ -58,7 +59,7 @@ class Area:
 
 @dataclass(frozen=True)
 class Ring:
-    """One ring as it is now; ``at`` is the address of its six words."""
+    """Holds the state of one ring; ``at`` is the address of its six words."""
 
     at: int
     bytes: int
@@ -76,7 +77,7 @@ class Ring:
 
 
 class RttTransport(Transport):
-    """Ring 0 up and ring 0 down of the block that lies in one of the areas."""
+    """Carries bytes through ring 0 up and ring 0 down of the control block that lies in one of the areas."""
 
     def __init__(self, memory: Memory, areas: Sequence[Area]) -> None:
         self.name = memory.name
@@ -120,12 +121,13 @@ class RttTransport(Transport):
                 self._memory.close()
 
     def _wait(self, pause: float, moved: bool) -> float:
-        """The device works meanwhile; the next pause."""
+        """Lets the device work for a pause, and returns the next one; pauses grow while nothing moves."""
         time.sleep(SHORTEST_PAUSE if moved else pause)
         return SHORTEST_PAUSE if moved else min(pause * 1.5, LONGEST_PAUSE)
 
     def _take(self) -> int:
-        """What lies in the ring that leads up; how many bytes."""
+        """Takes all bytes out of the ring that leads up, and returns their number. The reader's place is written last:
+        until then the device does not use the room again."""
         rings = self._rings()
         if rings is None or not rings[0].filled:
             return 0
@@ -139,8 +141,8 @@ class RttTransport(Transport):
         return len(data)
 
     def _give(self, data: bytes) -> int:
-        """As much as the ring that leads down has room for. Where the writer is comes last: until then the device does
-        not look at the bytes."""
+        """Puts as many bytes as there is room for into the ring that leads down, and returns their number. The writer's
+        place is written last: until then the device does not look at the bytes."""
         rings = self._rings()
         if rings is None or not rings[1].room:
             return 0
@@ -154,7 +156,11 @@ class RttTransport(Transport):
         return len(piece)
 
     def _rings(self) -> tuple[Ring, Ring] | None:
-        """As they are now; None while there is no block, as between a reset and the start of the firmware."""
+        """The rings as they are now; None while there is no block, for example from a reset to the firmware's start.
+
+        A known block is checked at each look, since a reset may remove it. A search begins near and reaches four times
+        as far at each look. It is an error only if all of RAM was searched and the block has been away for some time.
+        """
         if self._block is not None:
             rings = self._rings_at(self._block)
             if rings is not None:
@@ -177,7 +183,8 @@ class RttTransport(Transport):
         return None
 
     def _search(self, area: Area) -> tuple[int, tuple[Ring, Ring]] | None:
-        """The first block that is sound; it may lie at any address but where nothing can be read."""
+        """The first sound block in an area. Chunks that cannot be read are skipped. The end of each chunk, one byte
+        shorter than the name, is searched with the next one, so that a name across their border is found."""
         before = b""
         for at in range(area.origin, area.origin + area.length, CHUNK):
             try:
@@ -196,7 +203,7 @@ class RttTransport(Transport):
         return None
 
     def _rings_at(self, block: int) -> tuple[Ring, Ring] | None:
-        """None where what lies there is no block, or is being made."""
+        """The rings of a block at an address; None if there is no block, or one that is not yet complete."""
         if not self._inside(block, HEAD.size):
             return None
         name, up, down = HEAD.unpack(self._memory.read(block, HEAD.size))
@@ -218,24 +225,25 @@ class RttTransport(Transport):
         return any(area.origin <= at and at + length <= area.origin + area.length for area in self._areas)
 
 
-# A device's memory through a debugger's server: OpenOCD, pyOCD, J-Link's or QEMU's, by GDB's remote protocol.
+# Memory through a debugger's server (OpenOCD, pyOCD, J-Link, QEMU), by GDB's remote protocol.
 
-MOST: Final = 1024  # Bytes of one packet; every server takes these.
+MOST: Final = 1024  # Bytes of memory in one packet; every server takes so many.
 ANSWER_SECONDS: Final = 5.0
-TRY_SECONDS: Final = 0.5
+TRY_SECONDS: Final = 0.5  # Until a server counts as one that does not answer while the device runs.
 STOPPED: Final = (b"T", b"S")
 INTERRUPT: Final = b"\x03"
 
 
 class GdbMemory:
-    """``line`` leads to the server. Some servers read while the device runs; for others it is halted meanwhile."""
+    """Reads and writes memory through the server at ``line``. Some servers do so while the device runs; for others it
+    is halted meanwhile. The first request finds out which kind it is."""
 
     def __init__(self, line: Transport) -> None:
         self.name = line.name
         self._line = line
         self._rest = b""
+        # Whether the device must be halted; None before the first try.
         self._halts: bool | None = None
-        """Whether the device must be halted; not known before it was tried."""
         self._running = False
         self._depth = 0
         self._begin()
@@ -285,7 +293,7 @@ class GdbMemory:
         self._line.close()
 
     def _begin(self) -> None:
-        """Servers halt the device when somebody connects."""
+        """Lets the device run, which servers halt when somebody connects."""
         self._send("?")
         told = self._receive(ANSWER_SECONDS)
         if told is None:
@@ -296,7 +304,8 @@ class GdbMemory:
         self._go_on()
 
     def _ask(self, words: str) -> bytes:
-        """The answer; where the device runs and the server does not serve meanwhile, with the device halted."""
+        """The answer to a request. If the first try shows that the server does not answer while the device runs, the
+        device is halted, and ``access`` lets it go on."""
         if self._running and self._halts is None:
             self._send(words)
             told = self._receive(TRY_SECONDS)
@@ -330,7 +339,7 @@ class GdbMemory:
         self._line.write(f"${words}#{sum(words.encode()) & 0xFF:02x}".encode())
 
     def _receive(self, seconds: float) -> bytes | None:
-        """The next packet; acknowledgements and what a program prints are left out."""
+        """The next packet; acknowledgements and the program's own output (``O``) are left out."""
         end = time.monotonic() + seconds
         while True:
             begin = self._rest.find(b"$")
@@ -348,7 +357,7 @@ class GdbMemory:
 
 
 def _expanded(packet: bytes) -> bytes:
-    """With what run-length encoding left out."""
+    """A packet without run-length encoding: behind a character, ``*`` and n repeat it n - 29 times more."""
     if b"*" not in packet:
         return packet
     found = bytearray()
@@ -363,12 +372,12 @@ def _expanded(packet: bytes) -> bytes:
     return bytes(found)
 
 
-# A device's memory through a debug probe at USB, by pyOCD, where that is installed.
+# Memory through a debug probe at USB, by pyOCD if that is installed.
 
 
 class ProbeMemory:
-    """Reads and writes while the device runs. ``target`` is pyOCD's name of the chip, ``pack`` the CMSIS-Pack that
-    has it."""
+    """Reads and writes memory while the device runs. ``target`` is pyOCD's name of the chip, ``pack`` the CMSIS-Pack
+    that describes it."""
 
     def __init__(self, serial_number: str | None, target: str | None, pack: str | None = None) -> None:
         try:
@@ -410,7 +419,7 @@ class ProbeMemory:
     def write(self, address: int, data: bytes) -> None:
         try:
             if len(data) == 4 and address % 4 == 0:
-                self._core.write32(address, int.from_bytes(data, "little"))  # in one go: the device may look meanwhile
+                self._core.write32(address, int.from_bytes(data, "little"))  # at once: the device may look meanwhile
             else:
                 self._core.write_memory_block8(address, list(data))
         except Exception as error:
@@ -421,5 +430,5 @@ class ProbeMemory:
             self._session.close()
 
     def _failed(self, what: str, error: Exception) -> DeviceError:
-        """pyOCD's errors have many kinds."""
+        """The error for one of pyOCD's many kinds of exceptions."""
         return DeviceError(f"{self.name} {what}: {' '.join(str(error).split()) or type(error).__name__}")

@@ -1,4 +1,4 @@
-"""What a device says of itself."""
+"""Reads what a device says of its model: the description, and the records of layers, times and accelerators."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ from uaccel.session.message import describe_bytes
 from uaccel.session.protocol_ids import Flag, HelloReply
 from uaccel.session.tensors import TensorType
 
-# What a device says of its model: the JSON that the generated description holds.
+# Description: the JSON that generated code holds of its model. Another program may run on the board, so that all of it
+# is checked before use.
 
 LARGEST_DESCRIPTION: Final = 1 << 22  # Bytes; a layer takes some 150 of them.
 DTYPES: Final = frozenset(
@@ -24,23 +25,23 @@ DTYPES: Final = frozenset(
 MOST_DIMENSIONS: Final = 32
 LONGEST_DIMENSION: Final = 1 << 32
 
-Kinds: TypeAlias = tuple[tuple[tuple[int, ...], str], ...]  # Shape and type of elements of each tensor.
-Tensors: TypeAlias = tuple[Kinds, Kinds, tuple[Kinds, ...]]  # Of inputs, outputs and every layer.
+Kinds: TypeAlias = tuple[tuple[tuple[int, ...], str], ...]  # Shape and element type of each tensor.
+Tensors: TypeAlias = tuple[Kinds, Kinds, tuple[Kinds, ...]]  # The same for inputs, outputs and every layer.
 
 
 @dataclass(frozen=True)
 class Identity:
-    """Of a model and its generated code: SHA-256 of the model file, and the first 8 bytes of that of the code."""
+    """Identifies a model and its generated code: SHA-256 of the model file, and the first 8 bytes of the code's."""
 
     model_hash: bytes
     build: bytes
-    # Where they are known beside: what a description must say.
+    # The tensors that a description must state, if the caller knows them.
     tensors: Tensors | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True)
 class LayerInfo:
-    """One layer; a ``view`` is another name for its input and is never executed."""
+    """Describes one layer; a ``view`` is another name for its input and is never executed."""
 
     name: str
     op: str
@@ -51,7 +52,7 @@ class LayerInfo:
 
 @dataclass(frozen=True)
 class ModelInfo:
-    """The model that the device runs, and what its firmware can do."""
+    """Describes the model that the device runs, and what its firmware can do."""
 
     name: str
     identity: Identity
@@ -70,7 +71,7 @@ class ModelInfo:
 
 
 def read_description(hello: HelloReply, text: bytes, device: str) -> ModelInfo:
-    """Refuses, with a :class:`DeviceError`, what does not fit together."""
+    """Reads a description, and raises a :class:`DeviceError` where it contradicts itself or ``hello``."""
     try:
         details = json.loads(text)
         info = ModelInfo(
@@ -126,17 +127,17 @@ def _kinds(tensors: tuple[TensorType, ...]) -> Kinds:
     return tuple((tensor.shape, tensor.dtype) for tensor in tensors)
 
 
-# The records that the objects ``layers`` and ``times`` consist of.
+# Records of the objects ``layers``, ``times`` and ``accounts``.
 
 LAYER: Final = struct.Struct("<HHI")  # layer, output, bytes; the data follows
 TIME: Final = struct.Struct("<HQQ")  # layer, ticks, instructions
 INFERENCES: Final = struct.Struct("<I")
 ACCOUNT: Final = struct.Struct("<HIQI")  # layer, calls, cycles, fallbacks
-NO_COUNT: Final = (1 << 64) - 1
+NO_COUNT: Final = (1 << 64) - 1  # All ones: the device cannot count instructions.
 
 
 class Waited(NamedTuple):
-    """Cycles in which a simulated core finished no instruction while a bus of it was busy."""
+    """Counts the cycles in which a simulated core finished no instruction while one of its buses was busy."""
 
     code: int
     data: int
@@ -148,7 +149,7 @@ class Waited(NamedTuple):
 
 @dataclass(frozen=True)
 class LayerTime:
-    """What one layer took; None where the device cannot measure it."""
+    """Holds what one layer took; None where the device cannot measure it."""
 
     layer: int
     name: str
@@ -157,14 +158,14 @@ class LayerTime:
     cycles_estimated: int | None = None
     core_cycles: int | None = None  # The core's own count.
     waited: Waited | None = None
-    hot: tuple[Spot, ...] = ()  # Where they go, as far as that is known.
+    hot: tuple[Spot, ...] = ()  # The loops that take most of them, as far as that is known.
 
 
 @dataclass(frozen=True)
 class Account:
-    """What accelerators did for one layer in one inference: the mean, as every inference does the same.
+    """Holds what accelerators did for one layer in one inference: the mean, since every inference does the same.
 
-    ``fallbacks``: in how many inferences of the session the CPU computed it in the accelerator's place.
+    ``fallbacks`` counts the inferences of the session in which the CPU took the accelerator's place.
     """
 
     calls: int
@@ -173,7 +174,7 @@ class Account:
 
 
 def accounts(data: bytes, model: ModelInfo) -> dict[int, Account]:
-    """By layer; those that called no accelerator are missing."""
+    """The accounts by layer; layers that called no accelerator are missing."""
     (inferences,) = _unpack(INFERENCES, data, 0)
     found = {}
     for position in range(INFERENCES.size, len(data), ACCOUNT.size):
@@ -189,7 +190,7 @@ def _unknown(layer: int) -> DeviceError:
 
 
 def layer_outputs(data: bytes, model: ModelInfo) -> dict[tuple[int, int], Array]:
-    """By (layer, output)."""
+    """The tensors of object ``layers`` by (layer, output)."""
     found, position = {}, 0
     while position < len(data):
         layer, output, size = _unpack(LAYER, data, position)
@@ -206,14 +207,14 @@ def _tensor(model: ModelInfo, layer: int, output: int, data: bytes) -> Array:
 
 
 def instructions_of(count: int, ticks: int, ticks_per_second: int, rate: float | None) -> int | None:
-    """As the device counted them, or by its clock where ``rate`` instructions make a second of that; else None."""
+    """Instructions as the device counted them; else by its clock, if ``rate`` instructions make a second; else None."""
     if count != NO_COUNT:
         return count
     return round(ticks * rate / ticks_per_second) if rate and ticks_per_second else None
 
 
 def layer_times(data: bytes, model: ModelInfo, rate: float | None = None) -> list[LayerTime]:
-    """In order of execution; ``rate`` as in :func:`instructions_of`."""
+    """The times of layers in order of execution; ``rate`` as in :func:`instructions_of`."""
     times = []
     for position in range(0, len(data), TIME.size):
         layer, ticks, instructions = _unpack(TIME, data, position)

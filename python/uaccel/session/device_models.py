@@ -1,4 +1,4 @@
-"""Plugins for QEMU, and the device models behind it."""
+"""Builds QEMU plugins, and runs models of accelerators' devices in them behind an emulated board."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from uaccel.errors import ToolError
 from uaccel.util.cache import cache_folder
 from uaccel.util.files import data_dir
 
-# Plugins for QEMU, which are sources of ours: built at first use for the QEMU that is there, and kept.
+# Plugins: they come as C sources, are built at first use for the installed QEMU, and kept in the cache.
 
 SECOND_INTERFACE: Final = (9, 0)  # The version of QEMU that dropped the first plugin interface.
 _FLAGS: Final = ("-std=c99", "-O2", "-fPIC", "-shared", "-fvisibility=hidden")
@@ -28,20 +28,21 @@ _THUMB_BIT: Final = 1
 
 @dataclass(frozen=True)
 class PluginSource:
-    """``includes`` are folders of headers; ``generated`` are further sources, as text by file name."""
+    """Describes a plugin to build. ``includes`` are folders of headers; ``generated`` are more sources, as text by file
+    name."""
 
     name: str
     about: str  # For messages: "the counting plugin".
     sources: Sequence[Path]
     includes: Sequence[Path] = ()
     generated: Mapping[str, str] = field(default_factory=dict)
-    remedy: str = ""  # Where QEMU takes no plugins: what to say of that beyond it.
+    remedy: str = ""  # End of the message for a QEMU without plugins.
     flags: Sequence[str] = ()
     libraries: Sequence[str] = ()
 
     @property
     def options(self) -> list[str]:
-        """Of the compiler; C++ beside C rules out a standard for C alone."""
+        """The compiler's options; with C++ among the sources, no standard that is for C alone."""
         mixed = any(path.suffix in CXX for path in self.sources)
         return [*(flag for flag in _FLAGS if not (mixed and flag.startswith("-std="))), *self.flags]
 
@@ -65,7 +66,7 @@ def build_plugin(plugin: PluginSource, qemu: FoundProgram) -> Path:
 
 
 def build_library(plugin: PluginSource, name: str, flags: Sequence[str] = ()) -> Path:
-    """The same for whoever opens it, built at first use."""
+    """The shared library of a plugin, built at first use. Its name has a digest of all that it is built from."""
     compiler = find_program("C compiler")
     fingerprint = _fingerprint(plugin, repr((compiler.command, compiler.version, plugin.options, plugin.linked)))
     target = cache_folder() / f"{name}-{fingerprint[:16]}.so"
@@ -76,13 +77,13 @@ def build_library(plugin: PluginSource, name: str, flags: Sequence[str] = ()) ->
 
 
 def plugin_words(plugin: Path, options: Mapping[str, int | str]) -> list[str]:
-    """For QEMU's command line."""
+    """The words for QEMU's command line; commas inside are doubled, since single ones divide options."""
     words = [str(plugin), *(f"{name}={_text(value)}" for name, value in options.items())]
     return ["-plugin", ",".join(word.replace(",", ",,") for word in words)]
 
 
 def code_address(symbol: int) -> int:
-    """Of a function's first instruction, whose symbol may carry Thumb's bit."""
+    """The address of a function's first instruction; its symbol may have the lowest bit set for Thumb."""
     return symbol & ~_THUMB_BIT
 
 
@@ -104,7 +105,7 @@ def _headers(folders: Iterable[Path]) -> list[Path]:
 
 
 def _build(command: list[str], plugin: PluginSource, target: Path) -> None:
-    """Under a name of its own first: another process may do the same."""
+    """Builds into a folder of its own, and moves the result: another process may build the same meanwhile."""
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=target.parent) as folder:
@@ -124,15 +125,15 @@ def _build(command: list[str], plugin: PluginSource, target: Path) -> None:
 
 
 def _reason(words: str) -> str:
-    """The first line that tells what is wrong, and not where."""
+    """The first line of a compiler's output with an error in it, or its first line."""
     lines = words.strip().splitlines() or ["no message"]
     told = (line for line in lines if " error: " in line or "undefined reference" in line)
     return next(told, lines[0])
 
 
-# Models of devices behind an emulated board: a plugin for QEMU that runs them, and a file that is the board's RAM.
+# Device models behind an emulated board: a plugin for QEMU runs them, and a file that both map is the board's RAM.
 
-_LAYER: Final = "uaccel_account_state"  # Begins with the number of the layer under way.
+_LAYER: Final = "uaccel_account_state"  # The symbol of a structure that begins with the current layer's number.
 _SYMBOLS: Final = {
     "rung": "uaccel_mailbox_rung",
     "mailbox": "uaccel_mailbox",
@@ -145,7 +146,7 @@ _SYMBOLS: Final = {
 
 @dataclass(frozen=True)
 class Ram:
-    """Of an emulated machine: what a shared file can stand behind."""
+    """States where an emulated machine has RAM that a shared file can back."""
 
     origin: int
     length: int
@@ -153,30 +154,32 @@ class Ram:
 
 @dataclass(frozen=True)
 class DeviceOptions:
-    """``words`` for QEMU's command line; ``ram`` is deleted by QEMU itself once it has it, and else by us."""
+    """Holds ``words`` for QEMU's command line, and the file behind the board's RAM. The plugin deletes the file once
+    QEMU has mapped it; ``remove`` does if QEMU never came so far."""
 
     words: list[str] = field(default_factory=list)
     ram: Path | None = None
 
     def remove(self) -> None:
-        """When QEMU has ended, or never begun."""
+        """Deletes the file, after QEMU has ended or if it never started."""
         if self.ram is not None:
             self.ram.unlink(missing_ok=True)
 
 
 def device_plugin(models: Sequence[DeviceModel], qemu: FoundProgram) -> Path:
-    """The plugin with these models in it, built where it is not there yet."""
+    """The plugin with these models in it, built at first use."""
     return build_plugin(_source(models, "device", "plugin", ["qemu_device", "qemu_plugin", "hal_qemu"]), qemu)
 
 
 def device_library(models: Sequence[DeviceModel]) -> Path:
-    """The same as a library for the machine around a simulated core."""
+    """These models as a library for the machine around a simulated core, built at first use."""
     source = _source(models, "machine", "library", ["machine_devices"])
     return build_library(source, source.name)
 
 
 def _source(models: Sequence[DeviceModel], kind: str, what: str, ports: Sequence[str]) -> PluginSource:
-    """The first of these ports has the source that serves the models, the others headers for it."""
+    """The sources of a plugin with models. The first of ``ports`` has the source that serves the models, the others
+    have headers for it."""
     folders = [ports_folder(name) for name in ("device_rack", "device_library")]
     sources = [source for folder in (ports_folder(ports[0]), *folders) for source in sorted(folder.glob("*.c"))]
     includes = [*map(ports_folder, ports), *folders, data_dir("firmware") / "include"]
@@ -194,7 +197,7 @@ def _source(models: Sequence[DeviceModel], kind: str, what: str, ports: Sequence
 
 
 def machine_devices(models: Sequence[DeviceModel], firmware: Path, base: int) -> list[str]:
-    """Words for the machine around a simulated core; none for firmware that looks for no devices."""
+    """The words for the machine around a simulated core; none for firmware that uses no devices."""
     at = symbols(firmware)
     reached = [_SYMBOLS[name] for name in ("shared", "shared_end", "constants", "constants_end")]
     if not models or not all(symbol in at for symbol in reached):
@@ -204,7 +207,7 @@ def machine_devices(models: Sequence[DeviceModel], firmware: Path, base: int) ->
 
 
 def device_options(models: Sequence[DeviceModel], qemu: FoundProgram, ram: Ram | None, firmware: Path) -> DeviceOptions:
-    """None for firmware that looks for no devices."""
+    """QEMU's options for these models; none for firmware that uses no devices."""
     if not models or ram is None:
         return DeviceOptions()
     at = symbols(firmware)
@@ -223,7 +226,7 @@ def device_options(models: Sequence[DeviceModel], qemu: FoundProgram, ram: Ram |
 
 
 def _ram_file(length: int) -> Path:
-    """Sparse: it takes what is written to it."""
+    """Makes the file behind the board's RAM; it is sparse and takes only what is written to it."""
     try:
         number, name = tempfile.mkstemp(prefix="uaccel-", suffix=".ram")
         os.close(number)

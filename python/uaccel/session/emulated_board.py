@@ -1,4 +1,8 @@
-"""An emulated board that stands in for one on a desk, and its command."""
+"""Sets up an emulated board that behaves like one on a desk, and has the command ``python -m uaccel.bench``.
+
+QEMU runs behind a pseudo-terminal. It is flashed, reset, plugged and unplugged like a board at a USB port, so that all
+code for boards can be tried without one.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +34,7 @@ from uaccel.errors import DeviceError, UaccelError
 from uaccel.session.qemu import EmulatedBoard, qemu_run
 from uaccel.util.files import write_atomically
 
-# What a stand-in's flash memory takes: firmware for its processor, within its memories.
+# Checks of an image: it must be firmware for the stand-in's processor, and lie within its flash.
 
 MACHINES: Final = {"arm": 40, "riscv": 243}
 _MAGIC: Final = b"\x7fELF\x01\x01"  # 32 bits, little endian.
@@ -40,14 +44,14 @@ _LOAD: Final = 1
 
 @dataclass(frozen=True)
 class _Part:
-    """Bytes of a file, and where they are loaded."""
+    """States how many bytes of a file are loaded, and where."""
 
     address: int
     size: int
 
 
 def check_image(board: Board, image: Path) -> None:
-    """Refuse, in a flash tool's place, what the board could not be flashed with."""
+    """Refuses, as a flash tool would, an image that does not fit the board."""
     try:
         data = image.read_bytes()
     except OSError as error:
@@ -78,13 +82,13 @@ def _parts(data: bytes) -> Iterator[_Part]:
             yield _Part(physical, in_file)
 
 
-# The cable between a board and this computer: a pseudo-terminal that stays while the board is flashed and reset.
+# Terminal: the cable between the board and the computer, which stays while the board is flashed and reset.
 
 CHUNK: Final = 1 << 12
 
 
 class Terminal:
-    """``path`` leads to it, under the same name each time it is plugged in."""
+    """Keeps a pseudo-terminal; ``path`` leads to it under the same name each time it is plugged in."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -103,7 +107,8 @@ class Terminal:
         return bool(self._waiting)
 
     def plug(self) -> None:
-        """As a USB plug goes in. The other end is kept open: it would forget that it is no keyboard and screen."""
+        """Makes the port, as a USB plug does. Its other end is kept open: when the last user closed it, it would lose
+        the raw mode."""
         if self._ends is None:
             board, computer = os.openpty()
             tty.setraw(computer)
@@ -113,7 +118,7 @@ class Terminal:
             self.path.symlink_to(os.ttyname(computer))
 
     def unplug(self) -> None:
-        """As a USB plug comes out: who has the port open sees it vanish."""
+        """Removes the port, as a pulled plug does: who has it open sees it vanish."""
         if self._ends is not None:
             for end in self._ends:
                 os.close(end)
@@ -121,7 +126,7 @@ class Terminal:
             self.path.unlink(missing_ok=True)
 
     def give(self, data: bytes = b"") -> None:
-        """The board has sent something; what finds no room waits, or is lost where nothing is plugged in."""
+        """Passes on what the board has sent. What finds no room waits; without a plug it is lost."""
         if self._ends is None:
             return
         self._waiting += data
@@ -130,11 +135,11 @@ class Terminal:
                 self._waiting = self._waiting[os.write(self._ends[0], self._waiting) :]
 
     def drop(self) -> None:
-        """Nobody reads: what waits is lost."""
+        """Drops what waits, since nobody reads it."""
         self._waiting = b""
 
     def take(self) -> bytes:
-        """What the computer has sent."""
+        """Takes what the computer has sent."""
         if self._ends is None:
             return b""
         try:
@@ -143,11 +148,11 @@ class Terminal:
             return b""
 
 
-# Plain data as TOML: what a board file can hold.
+# Board files: plain data written as TOML.
 
 
 def toml_text(data: Mapping[str, Any]) -> str:
-    """Tables get headers; what is in arrays of anything but tables stands in one line."""
+    """Writes data as TOML. Tables get headers; arrays of anything but tables stand in one line."""
     return "\n".join(_table(data, ())) + "\n"
 
 
@@ -180,16 +185,16 @@ def _key(name: str) -> str:
 
 
 def _value(value: Any) -> str:
-    """Strings, booleans and integers are written as JSON writes them."""
+    """A value in TOML, which writes strings, booleans and integers as JSON does."""
     if isinstance(value, list):
         return f"[{', '.join(map(_value, value))}]"
     return json.dumps(value, ensure_ascii=False)
 
 
-# A stand-in for a board on a desk: QEMU behind a terminal, which is flashed, reset, plugged and unplugged.
+# Desk: QEMU behind a terminal, with orders to flash, reset, plug and unplug it.
 #
-# Who uses it sees what a board at a USB port shows: a port that stays while the firmware changes, a flash tool that the
-# board file names, silence where there is no firmware or no power, a port that vanishes when the cable comes out.
+# Its user sees what a board at a USB port shows: a port that stays while the firmware changes, a flash tool that the
+# board file names, silence without firmware or power, a port that vanishes when the cable comes out.
 
 ADDRESS: Final = "desk.json"
 NAME: Final = "stand_in"
@@ -199,12 +204,12 @@ ORDERS: Final = ("look", "flash", "reset", "plug", "unplug", "on", "off", "stop"
 ORDER_SECONDS: Final = 30.0
 LONGEST_ORDER: Final = 1 << 16
 LOOK_SECONDS: Final = 0.5
-# Who has a port open reads it within this, and so does the board; what nobody reads is lost, as on any serial line.
+# Seconds until bytes that nobody reads are lost, in either direction, as on any serial line.
 UNREAD_SECONDS: Final = 0.5
 
 
 class Desk:
-    """One stand-in, in a folder of its own; a context manager.
+    """Runs one stand-in in a folder of its own; a context manager.
 
     ``board_file`` describes it like any board; ``port`` is where it is plugged in.
     """
@@ -223,7 +228,8 @@ class Desk:
         self._read_at = 0.0
         self._working = True
         self._write_files()
-        self._cleared = threading.Event()  # a thread that a signal has broken the wait for cannot be joined again
+        # An event instead of join(), which cannot be called again after a signal has interrupted it.
+        self._cleared = threading.Event()
         threading.Thread(target=self._work, name=f"desk {self.folder}", daemon=True).start()
 
     @property
@@ -232,17 +238,17 @@ class Desk:
         return str(self._terminal.path)
 
     def order(self, *words: str) -> None:
-        """One of :data:`ORDERS`, as the flash tool gives them."""
+        """Carries out one of :data:`ORDERS`, as the flash tool gives them."""
         give_order(self.folder, words)
 
     def close(self) -> None:
-        """Clear the desk: the port and the board are gone, the folder stays. May be called again."""
+        """Clears the desk: the port and the board are gone, the folder stays. May be called again."""
         with suppress(DeviceError):
             self.order("stop")
         self._cleared.wait()
 
     def wait(self) -> None:
-        """Until somebody gives the order to stop, or deletes the folder."""
+        """Waits until somebody gives the order to stop, or deletes the folder."""
         self._cleared.wait()
 
     def __enter__(self) -> Desk:
@@ -276,7 +282,8 @@ class Desk:
             self._cleared.set()
 
     def _step(self) -> None:
-        """Wait for whatever comes first, and pass it on."""
+        """Waits for bytes or an order, and passes it on. While the terminal is full, nothing is read from the board, so
+        that QEMU waits as well; after ``UNREAD_SECONDS`` without a reader the bytes are dropped."""
         descriptor, line = self._terminal.descriptor, self._line
         readers: list[Any] = [self._listener]
         readers += [] if descriptor is None else [descriptor]
@@ -319,7 +326,7 @@ class Desk:
             connection.sendall(self._answer(_receive(connection)) + b"\n")
 
     def _answer(self, text: bytes) -> bytes:
-        """Empty where all is well, else what is wrong."""
+        """Carries out an order; the answer is empty if all is well, else says what is wrong."""
         try:
             order = json.loads(text)
             if order["key"] != self._key:
@@ -364,7 +371,7 @@ class Desk:
         self._working = False
 
     def _power_on(self) -> None:
-        """An erased chip is as silent as one without power."""
+        """Starts QEMU if there is an image; a board without firmware stays silent, as an erased chip does."""
         image = self.folder / IMAGE
         if self._emulated is None and image.is_file():
             self._emulated = EmulatedBoard(self.board, image, counting="off")
@@ -382,7 +389,7 @@ class Desk:
 
 
 def stand_in(board: Board, folder: Path) -> dict[str, Any]:
-    """The board file's data, with the desk's port and flash tool instead of the board's own."""
+    """The data of the board's file with the desk's port and flash tool in place of its own."""
     tool = [sys.executable, "-m", "uaccel.bench"]
     own_port = {"port": str(board.port.folder)} if str(board.source.data["port"]).startswith(".") else {}
     return {
@@ -415,7 +422,7 @@ def is_set_up(folder: Path) -> bool:
 
 
 def give_order(folder: Path, words: Sequence[str]) -> None:
-    """Have the desk in a folder do something; :class:`DeviceError` where it will not."""
+    """Gives an order to the desk in a folder; :class:`DeviceError` if it fails."""
     try:
         address = json.loads((folder / ADDRESS).read_text(encoding="utf-8"))
         with socket.create_connection(("127.0.0.1", address["port"]), ORDER_SECONDS) as connection:
@@ -428,7 +435,7 @@ def give_order(folder: Path, words: Sequence[str]) -> None:
 
 
 def _receive(connection: socket.socket) -> bytes:
-    """One line; whoever sends it, it does not keep the desk from its work."""
+    """Receives one line. Its length and time are limited, so that no sender can stop the desk's work."""
     data, end = b"", time.monotonic() + ORDER_SECONDS
     while not data.endswith(b"\n"):
         piece = connection.recv(CHUNK)
@@ -438,7 +445,7 @@ def _receive(connection: socket.socket) -> bytes:
     return data[:-1]
 
 
-# Set up a stand-in for a board, and do to it what is done to boards: ``python -m uaccel.bench``.
+# The command ``python -m uaccel.bench``: sets up a stand-in, flashes it, resets it, plugs it in and out.
 
 START_SECONDS: Final = 30.0
 LOG: Final = "desk.log"
@@ -447,7 +454,7 @@ MARK: Final = "uaccel.bench: error: "
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Exit status 0, or that of the error."""
+    """Runs the command; returns exit status 0, or that of the error."""
     options = _parser().parse_args(arguments)
     try:
         with ending_signals():
@@ -499,7 +506,7 @@ def _obey(options: argparse.Namespace) -> None:
 
 
 def _start(folder: Path, board: str) -> None:
-    """In a process of its own, which outlives this one."""
+    """Starts a desk in a process of its own, which outlives the command, and waits until it answers."""
     folder.mkdir(parents=True, exist_ok=True)
     if is_set_up(folder):
         raise DeviceError(f"a desk is set up in {folder} already: python -m uaccel.bench stop {folder}")

@@ -1,4 +1,9 @@
-"""A reliable line: requests, retries, answers."""
+"""Carries requests over a line that may lose, double, change or invent bytes (docs/protocol.md).
+
+Each request is served once and answered, or the operation ends with an error within a bounded time. Requests have
+consecutive numbers. The device serves them in order; a repeated one gets its answer again and changes nothing. So the
+host may repeat whatever has no answer, whether the request or the answer was lost.
+"""
 
 from __future__ import annotations
 
@@ -28,19 +33,20 @@ from uaccel.session.protocol_ids import (
 )
 from uaccel.session.transport import OVERHEAD, Decoder, Packet, Transport, encode
 
-# One request on its way, and the pieces of an object that a ``read`` brings back.
+# Requests, and the pieces of an object that ``data`` packets bring.
 
-OnData = Callable[[int, bytes], int]  # Takes an offset and bytes; tells how many of them were new.
-# Bytes of what a device sends in answer to one request, unless its size is known from elsewhere.
+OnData = Callable[[int, bytes], int]  # Takes an offset and bytes, and returns how many of them were new.
+# Most bytes of an object whose size is not known from elsewhere.
 LARGEST_OBJECT: Final = 1 << 26
-MOST_GAPS: Final = 1024
+MOST_GAPS: Final = 1024  # Most separate pieces of an object, so that scattered data cannot fill the memory with spans.
 
 
 @dataclass
 class Request:
-    """``label`` is what messages call it; ``limit`` how many seconds it may run the model.
+    """Holds a request and what has come back for it.
 
-    ``unattended``: nobody waits for its answer, and a refusal ends the session.
+    ``label`` is how error messages call it; ``limit`` how many seconds it may run the model. ``unattended``: nobody
+    waits for its answer, and a refusal ends the session.
     """
 
     message: Message
@@ -50,8 +56,8 @@ class Request:
     unattended: bool = False
     sequence: int = 0
     frame: bytes = b""
-    ends: float | None = None  # When the model must be done, since the device has said that it runs.
-    repaired: bool = False  # Sent again because a later one was answered first.
+    ends: float | None = None  # When the model must be done; set when the device says that it has started.
+    repaired: bool = False  # It was sent again because a later one was answered first; that is done once.
     reply: bytes | None = None
     error: Error | None = None
 
@@ -61,21 +67,25 @@ class Request:
 
 
 class Pieces:
-    """An object as it arrives, in any order and more than once; ``size`` may become known only at the end.
+    """Collects an object whose pieces arrive in any order and more than once; ``size`` may become known at the end.
 
-    Until then it has ``most`` bytes at most. Whatever arrives, no more memory is taken than for that.
+    Until then it has at most ``most`` bytes. Whatever arrives, it takes no more memory than for that.
     """
 
     def __init__(self, size: int | None = None, *, most: int = LARGEST_OBJECT) -> None:
         self.size = size
         self._most = most if size is None else size
         self._data = bytearray()
+        # Begin and end of what has arrived. In order, and spans neither overlap nor touch: pieces that do are joined.
         self._there: list[tuple[int, int]] = []
-        """Where pieces that touch each other begin and end, in order."""
 
     def add(self, offset: int, data: bytes) -> int:
-        """How many bytes of the piece are new. What lies beyond the end is left out; so is what makes a gap too many,
-        which can be asked for again."""
+        """Adds a piece, and returns how many of its bytes are new.
+
+        What lies beyond the end is left out, and so is a piece that would make one span too many: both can be read
+        again. Since the spans are in order, two binary searches find those that the piece overlaps or touches; one
+        span takes their place. Only new bytes count as progress, so doubled ones cannot prolong an operation.
+        """
         begin, end = offset, min(offset + len(data), self._most)
         first = bisect_left(self._there, begin, key=lambda span: span[1])
         last = bisect_right(self._there, end, lo=first, key=lambda span: span[0])
@@ -99,31 +109,34 @@ class Pieces:
         return gaps
 
     def value(self) -> bytes:
-        """All of it; nothing must be missing."""
+        """The whole object; nothing must be missing."""
         return bytes(self._data[: self.size])
 
 
-# A reliable line over one that loses, doubles and damages bytes: requests in order, each served once, each answered.
+# The link. Several requests are under way at once, as many as the device's receive buffer holds. One is sent again for
+# three reasons: the device asks for it (``expect``), a later one is answered first, or time is up.
 #
-# Several requests are under way at once, as many as the device's receive buffer holds. What is lost is sent again: when
-# the device asks for it, when a later answer shows it, or when time is up. Whatever the line or the device does, every
-# operation ends by a deadline, which moves only with what is brought forward, and in proportion to that.
+# Deadlines. An operation ends ``Timeouts.operation`` seconds after it began. To this is added the time of the longest
+# inference, and for each new byte, sent or received, what a slow device needs for it. Objects have a largest size and
+# repeated bytes add nothing, so that an operation ends whatever the line or the device does.
 
-SEQUENCES: Final = 1 << 16
-LONGEST_PAUSE: Final = 2.0
-LONGEST_PAUSE_WHILE_RUNNING: Final = 8.0
+SEQUENCES: Final = 1 << 16  # A packet has 16 bits for the number.
+LONGEST_PAUSE: Final = 2.0  # Seconds between two repetitions, at most.
+LONGEST_PAUSE_WHILE_RUNNING: Final = 8.0  # The same while the device computes and cannot answer.
+# Most doublings of the pause. A long inference has any number of repetitions, and 2**1024 is no float any more; after
+# 16 doublings 0.25 s would be hours, which the longest pauses cut anyway.
 MOST_DOUBLINGS: Final = 16
-SHOWN_BYTES: Final = 12
-LONGEST_HELLO_REPLY: Final = 512
-LEAST_BODY: Final = 16  # The longest request that is not cut into pieces, rounded up.
-# While a session begins: opening a port resets some boards, and a line may hold what an earlier one said.
+SHOWN_BYTES: Final = 12  # Bytes that an error message shows of what is no frame.
+LONGEST_HELLO_REPLY: Final = 512  # The longest body before ``hello_reply`` has told the device's own limit.
+LEAST_BODY: Final = 16  # The longest request that is not cut into pieces, ``read`` with 15 bytes, rounded up.
+# Restarts while a session begins: opening a port resets some boards, and a line may hold an earlier ``boot``.
 MOST_BOOTS: Final = 8
-# How much longer than the line needs a byte may take: repetitions, answers, and a device that has other work.
+# How many times longer than the line needs a byte may take: repetitions, answers, and a device that has other work.
 SLOWNESS: Final = 4.0
 
 
 class DeviceResetError(DeviceError):
-    """The firmware has started anew."""
+    """The firmware has restarted, which ends the session."""
 
 
 class RefusedError(DeviceError):
@@ -136,11 +149,11 @@ class RefusedError(DeviceError):
 
 @dataclass(frozen=True)
 class Timeouts:
-    """Seconds. ``answer``: until a request is sent again, beside the time that the line takes; ``silence``: without
-    any progress, until the device counts as dead; ``run``: for one inference.
+    """Holds the time limits of a session, in seconds.
 
-    ``operation``: for all that a call does, whatever arrives; on top come the inferences, and what each new byte may
-    take.
+    ``answer``: until a request is sent again, on top of the time that the line needs. ``silence``: without any
+    progress, until the device counts as dead. ``run``: for one inference. ``operation``: for all that a call does,
+    whatever arrives; inferences and the time for each new byte are added to it.
     """
 
     answer: float = 0.25
@@ -148,13 +161,13 @@ class Timeouts:
     run: float = 60.0
     operation: float = 30.0
     write: float = 10.0  # Until the line takes what is sent.
-    retries: int = 12  # How often one request is sent again, whatever else arrives.
-    slowest: float = 500.0  # Bytes in a second, of a line whose speed is not known.
+    retries: int = 12  # Repetitions without progress until the device counts as dead.
+    slowest: float = 500.0  # Bytes a second that a line of unknown speed brings at least.
 
 
 @dataclass
 class Traffic:
-    """What the line has carried; ``repeated`` requests and ``damaged`` frames tell of a bad one."""
+    """Counts the bytes that a line has carried; many ``repeated`` requests or ``damaged`` frames mean a bad line."""
 
     sent: int = 0
     received: int = 0
@@ -163,7 +176,12 @@ class Traffic:
 
 
 class Link:
-    """One session with a device, as far as the line is concerned."""
+    """Keeps one session with a device: numbers requests, repeats them, matches answers and watches the time.
+
+    Invariants: ``_under_way`` holds sent requests without an answer, the oldest first, ``_waiting`` those that still
+    lack room in the device. Both are in the order of their numbers. The frames under way together fit into the
+    device's receive buffer, except that one request is always allowed.
+    """
 
     def __init__(
         self,
@@ -203,7 +221,7 @@ class Link:
 
     @property
     def name(self) -> str:
-        """What messages call the device."""
+        """How messages call the device."""
         return self._transport.name
 
     @property
@@ -213,7 +231,7 @@ class Link:
 
     @contextmanager
     def operation(self) -> Iterator[None]:
-        """What is done inside ends by one deadline. Inside another operation: by that one's."""
+        """Sets one deadline for all that is done inside. An operation inside another one shares its deadline."""
         if self._deadline is not None:
             yield
             return
@@ -226,7 +244,7 @@ class Link:
             self._deadline = None
 
     def hello(self) -> HelloReply:
-        """Begin a session, with any device that speaks this version."""
+        """Begins a session with any device that speaks this version of the protocol."""
         self._forget()
         self._token = self._new_token()
         self._greeting = True
@@ -260,7 +278,7 @@ class Link:
         on_data: OnData | None = None,
         unattended: bool = False,
     ) -> Request:
-        """Put a request into the line; it is sent as soon as there is room for it at the other end."""
+        """Queues a request; it is sent as soon as the device has room for it."""
         if self._failure is not None:
             raise self._failure
         request = Request(message, label, limit, on_data, unattended)
@@ -273,7 +291,7 @@ class Link:
         return request
 
     def wait(self, request: Request) -> bytes:
-        """The body of the answer."""
+        """Waits for the answer of a request, and returns its body."""
         with self.operation(), self._remembering_failure():
             while not request.done:
                 self._wait_and_act()
@@ -283,14 +301,14 @@ class Link:
         return request.reply
 
     def reset(self) -> HelloReply:
-        """Restart the firmware, and begin a new session."""
+        """Restarts the firmware, and begins a new session."""
         with suppress(DeviceResetError):
             self.wait(self.submit(Reset(), "reset"))
         return self.hello()
 
     @contextmanager
     def _remembering_failure(self) -> Iterator[None]:
-        """An error of the line ends the session for good."""
+        """Keeps an error of the line, so that it ends the session for good."""
         try:
             yield
         except DeviceError as error:
@@ -298,7 +316,7 @@ class Link:
             raise
 
     def _wait_and_act(self) -> None:
-        """Wait for whatever comes first: bytes, or the time to do something about their absence."""
+        """Waits for bytes or for the next repetition, whichever comes first, and acts on it."""
         data = self._transport.read(min(self._next_event() - self._transport.clock(), self._left()))
         if data:
             self.traffic.received += len(data)
@@ -325,7 +343,7 @@ class Link:
         return not under_way or under_way + len(request.frame) <= self._receive_bytes
 
     def _send(self, request: Request, *, alone: bool) -> None:
-        """``alone``: behind a zero, which ends whatever may stand on the line."""
+        """Sends a frame. ``alone``: behind a zero, which ends the rest of a frame that may be on the line."""
         frame = b"\0" + request.frame if alone else request.frame
         self.traffic.sent += len(frame)
         self._transport.write(frame, min(self.timeouts.write + len(frame) / self._pace, self._left()))
@@ -336,13 +354,13 @@ class Link:
             self._send(request, alone=number == 0)
 
     def _go_back(self) -> None:
-        """Send everything again that has no answer: the device takes what it has not had, and answers the rest."""
+        """Sends all that has no answer again. The device serves what is new to it, and answers the rest once more."""
         self._send_again(list(self._under_way))
 
     # ------------------------------------------------------------------------------------------------ time
 
     def _line_seconds(self) -> float:
-        """What the line itself needs for all that is under way, and an answer."""
+        """Seconds that the line itself needs for all requests under way and two answers of the largest size."""
         rate = self._transport.bytes_per_second
         if not rate:
             return 0.0
@@ -350,12 +368,12 @@ class Link:
 
     @property
     def _pace(self) -> float:
-        """Bytes in a second, as a slow device brings them forward."""
+        """Bytes a second that even a slow device manages."""
         rate = self._transport.bytes_per_second
         return rate / SLOWNESS if rate else self.timeouts.slowest
 
     def _left(self) -> float:
-        """Until the operation must be over: more than nothing, or it is an error."""
+        """Seconds until the operation must be over; an error when none are left."""
         assert self._deadline is not None
         left = self._deadline + self._line_seconds() - self._transport.clock()
         if left > 0:
@@ -368,13 +386,13 @@ class Link:
         )
 
     def _grant(self, run: float) -> None:
-        """Inferences take their time, once in an operation."""
+        """Adds the time of inferences to the deadline. Only the longest of an operation counts, however many start."""
         assert self._deadline is not None
         self._deadline += max(0.0, run - self._granted)
         self._granted = max(self._granted, run)
 
     def _brought(self, size: int) -> None:
-        """So many bytes that were wanted are there, or at the device."""
+        """Prolongs the operation by the time for new bytes: of data, or of a request and its answer."""
         assert self._deadline is not None
         self._deadline += size / self._pace
         self._progress()
@@ -401,6 +419,12 @@ class Link:
             self._time_is_up(now, head)
 
     def _time_is_up(self, now: float, head: Request) -> None:
+        """Repeats requests, after pauses that double.
+
+        While the oldest one runs the model, it is repeated alone, for the case that its answer was lost. The device
+        serves nothing else meanwhile, so copies of the others would be in vain. Then ``ends`` limits the wait, instead
+        of a number of repetitions.
+        """
         self._tries += 1
         longest = LONGEST_PAUSE if head.ends is None else LONGEST_PAUSE_WHILE_RUNNING
         pause = min(self.timeouts.answer * 2 ** min(self._tries, MOST_DOUBLINGS), longest)
@@ -461,7 +485,8 @@ class Link:
         self._go_back()  # it cannot have seen what was sent before
 
     def _lost(self, expected: int) -> None:
-        """The device misses something. It says so for each damaged frame: once is enough."""
+        """Handles ``expect``: the device misses a request. It says so for each damaged frame, and a burst of noise may
+        damage several. One repetition covers them all, so within its time the same number is acted on once."""
         now = self._transport.clock()
         pause = self.timeouts.answer / 2 + self._line_seconds()
         if self._under_way and (expected != self._missed or now - self._missed_at > pause):
@@ -509,21 +534,23 @@ class Link:
         return RefusedError(f"{self.name} refused to {request.label}: {_refusal(error)}", error)
 
     def _finish(self, request: Request) -> None:
+        """Takes an answered request off the line. Requests are served in order: if a later one is answered first, the
+        oldest was served, too, and only its answer is lost. It is sent again, alone, to get that answer."""
         head = self._under_way[0]
         self._under_way.remove(request)
         if request is not head and not head.repaired:
-            head.repaired = True  # it was served before this one, and its answer lost
+            head.repaired = True
             self._send_again([head])
         self._brought(len(request.frame) + len(request.reply or b""))
 
 
 def as_signed(word: int) -> int:
-    """A u32 that carries an i32."""
+    """The i32 that a u32 carries."""
     return word - (word >> 31 << 32)
 
 
 def _refusal(error: Error) -> str:
-    """In words; docs/protocol.md has the table."""
+    """An error code in words; docs/protocol.md has the table."""
     words = {
         ErrorCode.TYPE: f"it knows no request 0x{error.detail:02X}",
         ErrorCode.LENGTH: f"the request had only {error.detail} bytes",

@@ -1,4 +1,4 @@
-"""Messages of the protocol, and what an accelerator driver's codes mean."""
+"""Packs and unpacks messages of the session protocol, and explains the error codes of accelerator drivers."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import ClassVar, Final, TypeVar
 
 from uaccel.errors import DeviceError
 
-# What a message of the protocol is: fields of fixed size, and bytes that follow them in some.
+# A message of the protocol: fields of fixed size, and in some of them bytes that follow.
 
 M = TypeVar("M", bound="Message")
 LONGEST_WORDS: Final = 300
@@ -16,9 +16,10 @@ LONGEST_WORDS: Final = 300
 
 @dataclass(frozen=True)
 class Message:
-    """The classes of :mod:`uaccel.session.ids` are dataclasses whose fields come in the order of ``LAYOUT``.
+    """Packs a message into a packet's body and back.
 
-    With ``TAIL`` there is one field more: whatever bytes the body still holds.
+    The classes of :mod:`uaccel.session.protocol_ids` derive from it: dataclasses whose fields have the order of
+    ``LAYOUT``. With ``TAIL`` there is one field more, with the rest of the body's bytes.
     """
 
     TYPE: ClassVar[int]
@@ -29,14 +30,14 @@ class Message:
         cls.TYPE, cls.LAYOUT, cls.TAIL = type_, Struct(layout), tail
 
     def pack(self) -> bytes:
-        """The body of a packet."""
+        """The body of the message's packet."""
         values = [getattr(self, field.name) for field in fields(self)]
         known = len(values) - self.TAIL
         return self.LAYOUT.pack(*values[:known]) + b"".join(values[known:])
 
     @classmethod
     def unpack(cls: type[M], body: bytes) -> M:
-        """The other way; of a body longer than the layout, what a later device may have appended is left out."""
+        """The message of a body. A body may be longer than the layout: later devices may append fields."""
         if len(body) < cls.LAYOUT.size:
             raise DeviceError(
                 f"the device sent {cls.__name__} with {len(body)} bytes, {cls.LAYOUT.size} were wanted: "
@@ -48,15 +49,15 @@ class Message:
 
 
 def describe_bytes(words: bytes | str) -> str:
-    """What a device says of itself, for a person: one line, and no more of it than one reads."""
+    """A device's text for a person: one line without control characters, cut at a readable length."""
     text = words.decode(errors="replace") if isinstance(words, bytes) else words
     line = " ".join("".join(c if c.isprintable() else " " for c in text[: 4 * LONGEST_WORDS]).split())
     return line if len(line) <= LONGEST_WORDS else f"{line[:LONGEST_WORDS]} ..."
 
 
-# What an accelerator's driver returns, in words: the codes of firmware/include/uaccel_accelerator.h.
+# Error codes of accelerator drivers in words: those of firmware/include/uaccel_accelerator.h.
 
-# Where the driver says nothing more of it. Those that are missing here are a vendor's own.
+# For failures that the driver does not describe itself. Codes that are missing here are a vendor's own.
 CODES: Final = {
     1: "the device did not finish",
     2: "the device reports an error",

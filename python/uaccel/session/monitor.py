@@ -1,4 +1,4 @@
-"""Listening to a board, and when its engines worked."""
+"""Listens to a board's log, and records when the engines of device models worked."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from uaccel.session.message import Message, describe_bytes
 from uaccel.session.protocol_ids import Boot, Fault, Log, LogLevel, Type
 from uaccel.session.transport import Transport, decode
 
-# Listening to a board: its log, its faults, and what it says that is no frame.
+# Monitor: a board's log, its faults, and plain text that it sends besides frames.
 
-SLICE: Final = 0.2  # Seconds between two looks whether it is over.
-LONGEST: Final = 1 << 16
+SLICE: Final = 0.2  # Seconds that one read waits, at most.
+LONGEST: Final = 1 << 16  # Bytes of an unfinished line or frame that are kept.
 Kind = Literal["log", "fault", "boot", "text"]
 
 
 @dataclass(frozen=True)
 class Heard:
-    """A line. ``level`` is that of the log's; ``text`` of anything else."""
+    """Holds a line that a board sent; ``level`` is the level of a log line, and empty for plain text."""
 
     kind: Kind
     level: str
@@ -33,13 +33,16 @@ class Heard:
 
 
 class Monitor:
-    """Takes a stream apart that holds frames and plain text in any order; answers to other clients are left out."""
+    """Splits a stream of frames and plain text in any order; answers to other clients are left out.
+
+    A zero ends a frame. A newline ends a line only if all before it is text, since frames may contain newlines.
+    """
 
     def __init__(self) -> None:
         self._rest = bytearray()
 
     def feed(self, data: bytes) -> list[Heard]:
-        """What is complete now."""
+        """The lines that are complete now."""
         heard = []
         for byte in data:
             if byte == ord("\0"):
@@ -67,7 +70,7 @@ class Monitor:
 
 
 def is_text(data: bytes | bytearray) -> bool:
-    """Whether a person could have meant it. A frame holds a CRC and numbers, which hardly ever look so."""
+    """Whether the bytes are printable text. A frame holds a CRC and numbers, which hardly ever are."""
     try:
         text = data.decode()
     except UnicodeDecodeError:
@@ -93,7 +96,7 @@ def _told(kind: int, body: bytes) -> list[Heard]:
 
 
 def listen(transport: Transport, seconds: float | None) -> Iterator[Heard]:
-    """Each line as it comes; for so long, or until the line ends."""
+    """Yields each line as it comes, for so many seconds or until the transport ends."""
     monitor = Monitor()
     end = None if seconds is None else transport.clock() + seconds
     while end is None or transport.clock() < end:
@@ -101,15 +104,15 @@ def listen(transport: Transport, seconds: float | None) -> Iterator[Heard]:
         yield from monitor.feed(transport.read(left))
 
 
-# When the engines of accelerators' device models worked: what the models tell while a session runs.
+# Recorder: when the engines of accelerators' device models worked, as the models write it down during a session.
 
-# Names the file; processes and emulators that are started hand it on to the models.
+# The environment variable that names the file; processes and emulators that are started pass it on to the models.
 VARIABLE: Final = "UACCEL_DEVICE_TIMELINE"
 
 
 @dataclass(frozen=True)
 class CommandSpan:
-    """One command on an engine, in cycles since the device's reset."""
+    """Holds one command on an engine, in cycles since the device's reset."""
 
     engine: str
     command: int
@@ -119,7 +122,7 @@ class CommandSpan:
 
 @dataclass(frozen=True)
 class Job:
-    """What one start of a device set off; ``spans`` is empty where the model does not tell them."""
+    """Holds what one start of a device led to; ``spans`` is empty if the model does not state them."""
 
     device: str
     begin: int
@@ -132,7 +135,7 @@ class Job:
 
 
 class Recorder:
-    """While it is entered, device models that are started write down what they do; then ``jobs`` holds it."""
+    """Makes device models that start inside its block write down what they do; afterwards ``jobs`` holds it."""
 
     def __init__(self) -> None:
         self.jobs: list[Job] = []
@@ -160,7 +163,7 @@ class Recorder:
 
 @contextlib.contextmanager
 def recorded(wanted: bool) -> Iterator[list[Job]]:
-    """What device models tell until the end of the block, where that is wanted; the list is filled then."""
+    """Records device models until the end of the block if ``wanted``; then it fills the list."""
     jobs: list[Job] = []
     if not wanted:
         yield jobs
@@ -171,7 +174,7 @@ def recorded(wanted: bool) -> Iterator[list[Job]]:
 
 
 def read_jobs(lines: list[str]) -> list[Job]:
-    """In the order in which they were started."""
+    """Reads jobs in the order in which they were started. A model writes a job's spans first, then the job itself."""
     jobs: list[Job] = []
     spans: dict[str, list[CommandSpan]] = {}
     for line in lines:

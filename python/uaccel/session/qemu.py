@@ -1,4 +1,4 @@
-"""Boards that QEMU emulates, and instructions counted there."""
+"""Runs firmware on boards that QEMU emulates, and counts the instructions exactly."""
 
 from __future__ import annotations
 
@@ -35,11 +35,11 @@ from uaccel.session.device_models import (
 )
 from uaccel.session.transport import Transport
 
-# Exact instruction counts under QEMU: a plugin of ours, and its options.
+# Counting plugin: exact instruction counts under QEMU.
 
 
 class Blocks(NamedTuple):
-    """Where the plugin tells which instructions were executed: to ``file``, at the first ``marks`` readings."""
+    """States where the plugin writes which instructions were executed: to ``file``, at the first ``marks`` readings."""
 
     file: Path
     marks: int
@@ -52,7 +52,7 @@ def plugin_for(qemu: FoundProgram) -> Path:
 
 
 def plugin_options(plugin: Path, firmware: Path, blocks: Blocks | None = None) -> list[str]:
-    """For QEMU's command line; none where the firmware has not what the plugin looks for."""
+    """The plugin's words for QEMU's command line; none if the firmware lacks the symbols that the plugin needs."""
     at = symbols(firmware)
     wanted = {
         "function": "uaccel_port_instructions",
@@ -67,20 +67,20 @@ def plugin_options(plugin: Path, firmware: Path, blocks: Blocks | None = None) -
     return plugin_words(plugin, values | {"function": code_address(values["function"])} | more)
 
 
-# Emulated boards: QEMU's command line for a board, a transport to it, and a stand-in for a board on the bench.
+# Emulated boards: QEMU's command line for a board, a transport to it, and a board with a port for other programs.
 
 # How instructions are counted. ``plugin``: exactly. ``time``: by QEMU's clock, which then advances by a nanosecond
-# for each; exact to the tick of the board's timer and what interrupts took, and slow. ``auto``: by the plugin where
-# it can be had, else by the clock. ``off`` is fastest.
+# for each; exact but for a tick of the board's timer and what interrupts take, and slow. ``auto``: by the plugin if it
+# can be built, else by the clock. ``off`` is fastest.
 Counting = Literal["auto", "plugin", "time", "off"]
-INSTRUCTIONS_PER_SECOND: Final = 1e9  # By QEMU's clock.
+INSTRUCTIONS_PER_SECOND: Final = 1e9  # With -icount shift=0 an instruction takes 2**0 nanoseconds of QEMU's clock.
 _BY_THE_CLOCK: Final = ("-icount", "shift=0")
 START_SECONDS: Final = 10.0
 STOP_SECONDS: Final = 5.0
 
 
 def qemu_run(board: Board) -> QemuRun:
-    """How the board file says that QEMU runs it."""
+    """The board file's settings for QEMU."""
     for run in board.runs:
         if isinstance(run, QemuRun):
             return run
@@ -90,7 +90,8 @@ def qemu_run(board: Board) -> QemuRun:
 def qemu_command(
     board: Board, firmware: Path, *, chardev: str, counting: Counting = "auto", blocks: Blocks | None = None
 ) -> list[str]:
-    """QEMU running ``firmware``; ``chardev`` is the host's side of the console, without an id: ``stdio,signal=off``."""
+    """The command that runs ``firmware``; ``chardev`` is the host's side of the console without an id, for example
+    ``stdio,signal=off``."""
     run = qemu_run(board)
     qemu = find_command(f"qemu-system-{run.system}", "running emulated boards")
     words = qemu_words(run, chardev, str(firmware), board.console)
@@ -98,7 +99,7 @@ def qemu_command(
 
 
 def devices_behind(board: Board, firmware: Path, models: Sequence[DeviceModel]) -> DeviceOptions:
-    """QEMU's further options for running these models behind the board."""
+    """QEMU's options that run these device models behind the board."""
     run = qemu_run(board)
     qemu = find_command(f"qemu-system-{run.system}", "running emulated boards")
     shared = run.ram_origin is not None and run.ram_length is not None
@@ -107,7 +108,7 @@ def devices_behind(board: Board, firmware: Path, models: Sequence[DeviceModel]) 
 
 
 def counting_options(counting: Counting, qemu: FoundProgram, firmware: Path, blocks: Blocks | None = None) -> list[str]:
-    """QEMU's options; :func:`counted_per_second` tells how what they count is to be read."""
+    """QEMU's options for a way of counting; :func:`counted_per_second` says how to read the board's clock then."""
     if counting == "off":
         return []
     if counting != "time":
@@ -120,12 +121,12 @@ def counting_options(counting: Counting, qemu: FoundProgram, firmware: Path, blo
 
 
 def counted_per_second(command: Sequence[str]) -> float | None:
-    """The rate of a clock that advances with instructions alone; None where there is none such."""
+    """The rate of a clock that advances with instructions alone; None if the command gives no such clock."""
     return INSTRUCTIONS_PER_SECOND if _BY_THE_CLOCK[0] in command else None
 
 
 class QemuTransport(ProcessTransport):
-    """An emulated board for one session: QEMU starts and ends with it, its console is a pipe."""
+    """Emulates a board for one session: QEMU starts and ends with it, and its console is a pipe."""
 
     def __init__(
         self,
@@ -142,7 +143,7 @@ class QemuTransport(ProcessTransport):
         self.instructions_per_second = counted_per_second(command)
 
     def _end(self) -> None:
-        self._process.terminate()  # it does not mind that its input ends
+        self._process.terminate()  # QEMU does not end when its input does
         super()._end()
         self._devices.remove()
 
@@ -150,13 +151,14 @@ class QemuTransport(ProcessTransport):
 def emulated(
     board: Board, firmware: Path, *, devices: Sequence[DeviceModel] = (), blocks: Blocks | None = None
 ) -> Transport:
-    """An emulated board for one session, by whatever console it has."""
+    """Emulates a board for one session, through its UART or its rings in RAM."""
     transport = QemuTransport(board, firmware, devices=devices, blocks=blocks)
     return through_rings(transport, board.ram_areas) if isinstance(board.console, RttConsole) else transport
 
 
 def through_rings(transport: Transport, areas: Sequence[Sequence[int]]) -> Transport:
-    """The rings in RAM, by origins and lengths of that, where ``transport`` leads to QEMU's debugger stub."""
+    """A line through the rings in RAM. ``transport`` leads to QEMU's debugger stub; ``areas`` are origins and lengths
+    of RAM."""
     try:
         line = RttTransport(GdbMemory(transport), [Area(*area) for area in areas])
     except BaseException:
@@ -167,9 +169,9 @@ def through_rings(transport: Transport, areas: Sequence[Sequence[int]]) -> Trans
 
 
 class EmulatedBoard:
-    """A board on the bench that is QEMU: its console is a TCP port or a terminal. A context manager.
+    """Emulates a board with a port: its console is a TCP port or a terminal. A context manager.
 
-    ``port`` is what to open it with, by :meth:`uaccel.Session.open` or any serial program.
+    ``port`` can be opened by :meth:`uaccel.Session.open` or any serial program.
     """
 
     def __init__(
@@ -204,15 +206,15 @@ class EmulatedBoard:
 
     @property
     def pid(self) -> int:
-        """QEMU's."""
+        """QEMU's process number."""
         return self._process.pid
 
     def reset(self) -> None:
-        """Press the board's reset button. QEMU may answer before it resets the board: this waits until it has."""
+        """Presses the board's reset button. QEMU may answer before it resets the board: this waits until it has."""
         self._control.call("system_reset", until="RESET")
 
     def stop(self) -> None:
-        """Switch it off. May be called again."""
+        """Switches the board off. May be called again."""
         self._stop()
 
     def __enter__(self) -> EmulatedBoard:
@@ -260,20 +262,21 @@ def _stop(process: subprocess.Popen[bytes], control: socket.socket, words: Any, 
 
 
 class _Control:
-    """QEMU's control channel (QMP): JSON objects, one a line."""
+    """Speaks on QEMU's control channel (QMP): JSON objects, one a line."""
 
     def __init__(self, line: socket.socket, last_words: Any) -> None:
         self._line = line
         self._last_words = last_words
         self._buffer = b""
+        # Events since the last call began.
         self._seen: set[str] = set()
-        """Events since the last call began."""
         self._deadline = time.monotonic() + START_SECONDS
         self._receive("QMP")
         self.call("qmp_capabilities")
 
     def call(self, command: str, *, until: str | None = None) -> Any:
-        """What the command returns; ``until``: the event that tells that its work is done, before or after that."""
+        """Calls a command, and returns its result. ``until`` names the event that ends its work, which may come before
+        or after the result."""
         self._seen.clear()
         self._deadline = time.monotonic() + START_SECONDS
         try:
@@ -286,13 +289,13 @@ class _Control:
         return value
 
     def _receive(self, key: str) -> Any:
-        """The next value of that key; events are noted."""
+        """The value of the next message with a key; events that come before are noted."""
         while True:
             while b"\n" not in self._buffer:
                 self._buffer += self._take()
             line, self._buffer = self._buffer.split(b"\n", 1)
             message = json.loads(line)
-            if "event" in message and not message.get("data", {}).get("guest"):  # not what the firmware did itself
+            if "event" in message and not message.get("data", {}).get("guest"):  # not one that the firmware caused
                 self._seen.add(message["event"])
             if "error" in message:
                 raise DeviceError(f"QEMU refuses: {message['error'].get('desc', message['error'])}")

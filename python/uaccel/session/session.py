@@ -1,4 +1,7 @@
-"""A conversation with running firmware: run its model, time it, look into it."""
+"""Talks to running firmware in a session: runs its model, times it, and reads its layers.
+
+``Link`` repeats what the line loses; this module knows what the objects mean, and asks for missing pieces of them.
+"""
 
 from __future__ import annotations
 
@@ -49,17 +52,17 @@ from uaccel.session.protocol_ids import (
 from uaccel.session.tensors import ramp
 from uaccel.session.transport import Transport
 
-EVERY_LAYER: Final = 0xFFFF
-TO_THE_END: Final = 0xFFFFFFFF
-# Of a model's status below -65536: the driver's code, which has a sign, below the layer's number.
+EVERY_LAYER: Final = 0xFFFF  # The index that stands for all layers.
+TO_THE_END: Final = 0xFFFFFFFF  # A length beyond any object's end.
+# Parts of a model's status below -65536: the layer's number in 15 bits, and below it the driver's signed code in 16.
 CODE_BITS, CODE_MASK, CODE_SIGN, LAYER_MASK = 16, 0xFFFF, 0x8000, 0x7FFF
-ATTEMPTS: Final = 10  # How often what is missing of an object is asked for.
-AHEAD: Final = 4  # How many inferences are under way at most.
+ATTEMPTS: Final = 10  # How often missing pieces of an object are asked for.
+AHEAD: Final = 4  # Inferences that are under way at most.
 KEPT_LOG_LINES: Final = 1000
-SLACK: Final = 10.0  # How much longer than the first of many runs each of the others may take.
-# Of layers, where instructions are counted by a clock that now and then is off by a tick: the middle one holds.
+SLACK: Final = 10.0  # How many times as long as the first run each of the others may take.
+# Readings of layers' instructions by a clock that now and then is off by a tick: the median counts.
 CLOCK_READINGS: Final = 5
-# Seconds that such a clock goes on by itself before a measurement: its ticks then begin with it.
+# Seconds that such a clock runs idle before a measurement, so that its ticks begin with the measurement.
 CLOCK_PAUSE: Final = 0.005
 ACCOUNTS_LABEL: Final = "read what accelerators did"
 WRITE_LABEL: Final = "write the inputs"
@@ -70,30 +73,30 @@ Inputs = Mapping[str, Array]
 
 @dataclass(frozen=True)
 class Result:
-    """Of one inference. ``seconds`` and ``instructions`` are None where the device cannot measure them."""
+    """Holds the outputs of one inference, and what it took; None for what the device cannot measure."""
 
     outputs: dict[str, Array]
     seconds: float | None
     instructions: int | None
     stack: int
-    calls: int = 0  # Of accelerators.
-    cycles: int = 0  # That accelerators took, as they count.
+    calls: int = 0  # Calls of accelerators.
+    cycles: int = 0  # Cycles of accelerators, by their own count.
 
 
 @dataclass(frozen=True)
 class Timing:
-    """Of several inferences in a row: the mean, the fastest, and the instructions of one."""
+    """Holds what several inferences in a row took: the mean and the fastest time, and the mean of the instructions."""
 
     runs: int
     seconds: float | None
     least_seconds: float | None
     instructions: float | None
-    cycles: float = 0.0  # That accelerators took, as they count.
+    cycles: float = 0.0  # Mean cycles of accelerators, by their own count.
 
 
 @dataclass(frozen=True)
 class LogLine:
-    """A line of the log of ``device``; ``lost`` lines were sent before it and never arrived."""
+    """Holds a line of the log of ``device``; ``lost`` lines before it never arrived."""
 
     device: str
     level: LogLevel
@@ -102,12 +105,12 @@ class LogLine:
 
 
 class _TooLateError(Exception):
-    """What is missing of a run's outputs cannot be had any more."""
+    """Missing outputs of a run cannot be read any more, since a later run has replaced them."""
 
 
 @dataclass(frozen=True)
 class _Sample:
-    """One inference under way."""
+    """Holds one inference that is under way."""
 
     inputs: bytes
     run: int
@@ -116,7 +119,7 @@ class _Sample:
 
 
 class Session:
-    """One session with a device; a context manager.
+    """Keeps one session with a device; a context manager.
 
     >>> with Session.open("/dev/ttyACM0") as device:        # doctest: +SKIP
     ...     outputs = device.run({"input": array})
@@ -132,17 +135,17 @@ class Session:
         **link_options: Any,
     ) -> None:
         """Greets the device. With ``expect`` it must run that very model, else :class:`DeviceError`."""
+        # The last lines that came.
         self.log: list[LogLine] = []
-        """The last lines that came."""
         self._on_log = on_log
         self._log_lines = 0
         self._expect = expect
         self._transport = transport
         self._link = Link(transport, timeouts or Timeouts(), self._take_log, **link_options)
         self._runs = 0
-        self._run_seconds = 0.0  # of one
-        self._given: bytes | None = None  # by the user, last
-        self._inputs: bytes | None = None  # on the device
+        self._run_seconds = 0.0  # what one inference took
+        self._given: bytes | None = None  # the user's last inputs
+        self._inputs: bytes | None = None  # the inputs that are on the device
         try:
             with self._link.operation():
                 self.model = self._meet(self._link.hello())
@@ -152,12 +155,13 @@ class Session:
 
     @classmethod
     def open(cls, port: str, *, baud: int = 115200, **options: Any) -> Session:
-        """Over a serial port or a URL such as ``socket://localhost:3333``; ``options`` as in the constructor."""
+        """Opens a session over a serial port or a URL such as ``socket://localhost:3333``; ``options`` as in the
+        constructor."""
         return cls(open_port(port, baud), **options)
 
     @classmethod
     def start(cls, command: Sequence[str], **options: Any) -> Session:
-        """With firmware of board ``host``, as a process that lives as long as the session."""
+        """Starts firmware of board ``host`` as a process that lives as long as the session."""
         return cls(ProcessTransport(command), **options)
 
     def __enter__(self) -> Session:
@@ -169,18 +173,18 @@ class Session:
         self.close()
 
     def close(self) -> None:
-        """Let go of the line; the device goes on waiting for the next session."""
+        """Releases the line; the device waits for the next session."""
         self._transport.close()
 
     @property
     def traffic(self) -> Traffic:
-        """What the line has carried so far."""
+        """Counts of what the line has carried so far."""
         return self._link.traffic
 
     # ------------------------------------------------------------------------------------------------ running
 
     def run(self, inputs: Inputs, *, continues: bool = False) -> dict[str, Array]:
-        """The outputs of one inference, by name.
+        """Runs one inference, and returns its outputs by name.
 
         A model with a state begins anew; with ``continues`` it goes on from the state that the last run left.
         """
@@ -190,13 +194,14 @@ class Session:
         return result.outputs
 
     def sequence(self, frames: Iterable[Inputs]) -> Generator[Result, None, None]:
-        """One inference for each frame, in order: the first begins anew, each other goes on from the state that the
-        one before left."""
+        """Runs one inference for each frame, in order. The first begins anew; each other goes on from the state that
+        the one before left."""
         for number, inputs in enumerate(frames):
             yield self._frame(inputs, continues=number > 0)
 
     def _frame(self, inputs: Inputs, *, continues: bool) -> Result:
-        """Nothing else is under way meanwhile: no inference can be repeated that others follow."""
+        """Runs one inference with nothing else under way: a later one would change the state, and then this one could
+        not be repeated."""
         if not self.model.has_state:
             raise InputError(f"the model {self.model.name} keeps no state between runs; nothing continues")
         self._given = self._packed(inputs)
@@ -209,15 +214,15 @@ class Session:
                 raise DeviceError(f"{self._link.name} lost the outputs of a frame: run the sequence again") from None
 
     def stream(self, samples: Iterable[Inputs]) -> Generator[Result, None, None]:
-        """One inference for each sample; each result comes as soon as it is there. A model with a state begins anew
-        with each of them.
+        """Runs one inference for each sample; each result comes as soon as it is there. A model with a state begins
+        anew with each of them.
 
         While the device computes one sample and sends its outputs, the inputs of the next ones are already under way.
+        Outputs that are still incomplete when a later run has begun are lost; ``_collect`` runs such a sample again.
         """
         under_way: deque[_Sample] = deque()
-        ahead = (
-            1 if self._by_the_clock else AHEAD
-        )  # what arrives during a run takes instructions: the clock counts them
+        # Bytes that arrive during a run take instructions, which a clock of instructions would count.
+        ahead = 1 if self._by_the_clock else AHEAD
         for inputs in samples:
             if len(under_way) == ahead:
                 yield self._collect(under_way.popleft())
@@ -228,11 +233,11 @@ class Session:
             yield self._collect(under_way.popleft())
 
     def time(self, runs: int = 1, inputs: Inputs | None = None) -> Timing:
-        """Run so many times in a row on the device, without a word on the line between. The first run goes alone: it
-        tells how long the others may take.
+        """Times runs in a row on the device, with nothing on the line between them. The first run goes alone: it shows
+        how long the others may take.
 
-        Without ``inputs`` those of the last run serve, or the ramp where there was none. A model whose inputs lie in
-        the workspace gets them anew before each run; the times are of the inferences alone all the same.
+        Without ``inputs`` it takes those of the last run, or the ramp if there was none. A model whose inputs lie in
+        the workspace gets them again before each run; the times are of the inferences alone all the same.
         """
         if runs < 1:
             raise InputError(f"cannot time {runs} runs; wanted at least 1")
@@ -260,19 +265,19 @@ class Session:
         return reply
 
     def reset(self) -> None:
-        """Restart the firmware, and greet it again."""
+        """Restarts the firmware, and begins a new session with it."""
         with self._link.operation():
             self.model = self._meet(self._link.reset())
         self._given = self._inputs = None
 
     def set_verbosity(self, level: LogLevel) -> None:
-        """Which lines of the device's log are sent from now on: those of this level and graver ones."""
+        """Sets which lines of its log the device sends from now on: those of this level and graver ones."""
         self._link.wait(self._link.submit(Verbosity(level), "set the log level"))
 
     # ------------------------------------------------------------------------------------------------ looking inside
 
     def layer(self, layer: int | str, inputs: Inputs | None = None) -> list[Array]:
-        """What one layer computed, by its number or its name. Runs the model; firmware with observation only."""
+        """Reads what one layer computes, by its number or its name. Runs the model; firmware with observation only."""
         index = self._layer_index(layer)
         self._write_or_keep(inputs)
         data = self._read_layers(ObjectKind.LAYERS, index, f"read layer {self.model.layers[index].name}")
@@ -280,7 +285,7 @@ class Session:
         return [found[key] for key in sorted(found)]
 
     def layers(self, inputs: Inputs | None = None) -> dict[tuple[int, int], Array]:
-        """Every layer's outputs by (layer, output), of one run; of a run each where they are too large together."""
+        """Reads every layer's outputs by (layer, output): in one run, or one run a layer if they are too large."""
         self._write_or_keep(inputs)
         every = range(len(self.model.layers))
         at_once = [EVERY_LAYER] if self._layer_bytes(EVERY_LAYER) <= LARGEST_OBJECT else every
@@ -288,7 +293,7 @@ class Session:
         return layer_outputs(b"".join(data), self.model)
 
     def layer_times(self, inputs: Inputs | None = None) -> list[LayerTime]:
-        """Time and instructions of each layer that was executed, of one run."""
+        """Reads time and instructions of each executed layer, from one run; by a clock, the median of several runs."""
         self._write_or_keep(inputs)
         rate = self._transport.instructions_per_second
         readings = [
@@ -303,7 +308,8 @@ class Session:
         ]
 
     def accounts(self) -> dict[int, Account]:
-        """What accelerators did in each layer that called one, in one inference: the mean since the session began."""
+        """Reads what accelerators did in each layer that called one, in one inference: the mean since the session
+        began."""
         most = INFERENCES.size + ACCOUNT.size * len(self.model.layers)
         pieces, read = Pieces(most=most), Read(ObjectKind.ACCOUNTS, 0, 0, 0, TO_THE_END)
         with self._link.operation():
@@ -315,6 +321,8 @@ class Session:
     # ------------------------------------------------------------------------------------------------ the parts
 
     def _meet(self, hello: HelloReply) -> ModelInfo:
+        """Checks that the device is the expected one, and reads its description. Every size that the device states is
+        checked before memory is taken for it."""
         seen, wanted = Identity(hello.model_hash, hello.build), self._expect
         name = describe_bytes(hello.name)
         if wanted is not None and seen != wanted:
@@ -375,7 +383,8 @@ class Session:
             self._link.submit(Write(offset, inputs[offset : offset + room]), WRITE_LABEL, unattended=True)
 
     def _write_or_keep(self, inputs: Inputs | None) -> None:
-        """Those of the last run serve where none are given, and the ramp where nothing has run."""
+        """Writes the inputs, or the last ones again if none are given, or the ramp if nothing has run. Nothing is
+        written if the device has them already, or if ``_renew`` writes them before each run."""
         if inputs is None and self._given is None:
             inputs = {tensor.name: ramp(tensor) for tensor in self.model.inputs}
         if inputs is not None:
@@ -385,11 +394,14 @@ class Session:
             self._write(self._given)
 
     def _renew(self) -> None:
-        """Before each run of a model that uses its inputs up."""
+        """Writes the inputs again before a run, if the model overwrites them."""
         if self.model.workspace_io and self._given is not None:
             self._write(self._given)
 
     def _submit_run(self, count: int, outputs: Pieces | None = None, *, continues: bool = False) -> Request:
+        """Submits ``count`` runs. Each request has its own name, from 1 to 2**32 - 1, by which outputs are read: the
+        device refuses those of another run. The CRC keeps it from running on inputs that were not written completely.
+        """
         assert self._inputs is not None  # written just before
         self._runs = self._runs % 0xFFFFFFFF + 1
         self._pause_for_the_clock()
@@ -406,7 +418,7 @@ class Session:
         return reply
 
     def _failed(self, status: int, said: bytes) -> DeviceError:
-        """What the model returned, in words."""
+        """The error for what the model returned. The driver's code is extended by its sign bit: (c ^ s) - s."""
         layer, code = status >> CODE_BITS & LAYER_MASK, (status & CODE_MASK ^ CODE_SIGN) - CODE_SIGN
         if status >= -CODE_MASK - 1 or layer >= len(self.model.layers):
             return DeviceError(f"{self._link.name}: the model returned {status} instead of 0")
@@ -416,13 +428,15 @@ class Session:
         return LayerError(f"{self._link.name}: layer {layer} ({info.name}): {words}", layer, code, text)
 
     def _begin(self, *, continues: bool = False) -> _Sample:
-        """Run, and have the outputs sent."""
+        """Begins a run whose outputs the device sends by itself."""
         assert self._inputs is not None
         outputs = Pieces(sum(tensor.size for tensor in self.model.outputs))
         request = self._submit_run(1, outputs, continues=continues)
         return _Sample(self._inputs, self._runs, request, outputs)
 
     def _collect(self, sample: _Sample) -> Result:
+        """The result of a sample. If its outputs were lost, it runs again, now as the last run, which nothing replaces
+        before its pieces are read."""
         with self._link.operation():
             for _ in range(ATTEMPTS):
                 with suppress(_TooLateError):
@@ -432,7 +446,11 @@ class Session:
         raise self._incomplete("run")
 
     def _result(self, sample: _Sample) -> Result:
-        """``_TooLateError`` where something was lost that a later run has taken the place of."""
+        """The result of a run; ``_TooLateError`` if outputs were lost and a later run was submitted.
+
+        The device may not have begun that later run, but a read would be queued behind it. The CRC covers all outputs,
+        since pieces may come from several answers.
+        """
         try:
             reply = self._run_reply(sample.request)
         except RefusedError as error:
@@ -469,7 +487,7 @@ class Session:
         return pieces.value()
 
     def _fill(self, kind: ObjectKind, pieces: Pieces, label: str, *, run: int = 0) -> None:
-        """Ask for what is missing until nothing is."""
+        """Reads what is missing of an object, a request for each gap, until nothing is."""
         for _ in range(ATTEMPTS):
             gaps = pieces.missing()
             if not gaps:
@@ -488,7 +506,8 @@ class Session:
             time.sleep(CLOCK_PAUSE)
 
     def _read_layers(self, kind: ObjectKind, index: int, label: str) -> bytes:
-        """Each request runs the model: what is missing is asked for in one."""
+        """Reads objects for which the device runs the model. Each request is another run, so that one request asks for
+        all gaps at once: from the first byte that is missing to the last."""
         self._pause_for_the_clock()
         if not self.model.observable:
             raise DeviceError(f"{self._link.name} cannot {label}: build its firmware with -DOBSERVE=ON")
@@ -507,7 +526,7 @@ class Session:
         raise self._incomplete(label)
 
     def _layer_bytes(self, index: int) -> int:
-        """Of the records of what a layer computes, or all of them do."""
+        """Bytes of the records with the outputs of a layer, or of all layers."""
         layers = self.model.layers if index == EVERY_LAYER else self.model.layers[index : index + 1]
         return sum(LAYER.size + tensor.size for layer in layers for tensor in layer.outputs)
 

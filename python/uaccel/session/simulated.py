@@ -1,4 +1,4 @@
-"""Boards whose core is RTL: the simulator's words for a board, and a transport to it."""
+"""Runs firmware on boards whose core is simulated RTL: the simulator's command line, and a transport to it."""
 
 from __future__ import annotations
 
@@ -24,17 +24,17 @@ from uaccel.session.transport import WRITE_SECONDS
 
 # A simulated core is a thousand times slower than a real one.
 SIMULATED_TIMEOUTS: Final = Timeouts(answer=20, silence=600, run=36000, operation=3600, write=600)
-TOLD_EVERY: Final = 5.0  # Seconds between two lines of progress.
+TOLD_EVERY: Final = 5.0  # Seconds between two reports of progress.
 
 
 def rtl_run(board: Board) -> RtlRun | None:
-    """How the board's core is simulated, where that is how it runs."""
+    """How the board's core is simulated; None for a board that runs in another way."""
     run = board.runs[0]
     return run if isinstance(run, RtlRun) else None
 
 
 def machine_words(board: Board, run: RtlRun, firmware: Path) -> list[str]:
-    """The firmware and the machine around the core, as the simulator takes them."""
+    """The simulator's words for the firmware and the machine around the core."""
     console, at = board.console, symbols(firmware)
     bases = [board.settings.get(name) for name in ("reset_base", "counter_base")]
     if not isinstance(console, UartConsole) or not all(bases):
@@ -51,7 +51,7 @@ def machine_words(board: Board, run: RtlRun, firmware: Path) -> list[str]:
 
 
 class SimulatedTransport(ProcessTransport):
-    """A core as RTL for one session: its UART is a pipe."""
+    """Simulates a core for one session; its UART is a pipe."""
 
     def __init__(
         self,
@@ -88,7 +88,7 @@ class SimulatedTransport(ProcessTransport):
         super().write(data, timeout)
 
     def _tell(self) -> None:
-        """How far the core is, now and then."""
+        """Reports how far the core is, at most once in ``TOLD_EVERY`` seconds."""
         now = time.monotonic()
         if now - self._told < TOLD_EVERY:
             return
@@ -103,7 +103,7 @@ class SimulatedTransport(ProcessTransport):
 
 
 def main(words: Sequence[str]) -> None:
-    """In a board's place, for the Project API's server: ``python3 -m uaccel.session.simulated BOARD FIRMWARE.elf``."""
+    """Becomes the simulator; Project API servers run ``python3 -m uaccel.session.simulated BOARD FIRMWARE.elf``."""
     name, firmware = words
     board = load_board(name)
     run = rtl_run(board)

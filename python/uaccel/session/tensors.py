@@ -1,4 +1,4 @@
-"""Tensors that go in and come out."""
+"""Packs tensors for a device, and reads samples from files or makes them up."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ import numpy as np
 from uaccel.errors import DeviceError, InputError
 from uaccel.model import Array, read_npz
 
-# A tensor that goes to a device or comes from it.
+# Tensors as a device holds them.
 
 
 @dataclass(frozen=True)
 class TensorType:
-    """What the device reads or writes: dense, in C order, little endian."""
+    """Describes a tensor that a device reads or writes: dense, in C order, little endian."""
 
     name: str
     shape: tuple[int, ...]
@@ -38,19 +38,22 @@ class TensorType:
         return np.ascontiguousarray(array, np.dtype(self.dtype).newbyteorder("<")).tobytes()
 
     def unpack(self, data: bytes) -> Array:
-        """The other way."""
+        """The array of a device's bytes."""
         if len(data) != self.size:
             raise DeviceError(f'tensor "{self.name}" came with {len(data)} bytes, {self.size} were expected')
         little = np.frombuffer(data, np.dtype(self.dtype).newbyteorder("<"))
         return little.astype(self.dtype).reshape(self.shape)
 
 
-# Input tensors: from an .npz file, or the ramp that makes two runs comparable.
+# Input tensors: from an .npz file, or a ramp, which is always the same and makes two runs comparable.
 
 
 def ramp(tensor: TensorType) -> Array:
-    """((7 i + 3) mod 256) - 128 over the flat index; other types hold the same numbers as far as they can."""
-    values: Array = ((7 * np.arange(256) + 3) % 256) - 128  # and so on: they come again
+    """Makes ((7 i + 3) mod 256) - 128 over the flat index; other types hold the same numbers as far as they can.
+
+    7 and 256 have no common factor, so that every int8 value comes once in 256 elements.
+    """
+    values: Array = ((7 * np.arange(256) + 3) % 256) - 128
     kind = np.dtype(tensor.dtype).kind
     if kind == "f":
         values = values / 128
@@ -62,14 +65,14 @@ def ramp(tensor: TensorType) -> Array:
 
 
 def load_inputs(path: Path, tensors: Sequence[TensorType]) -> list[list[Array]]:
-    """The samples of an .npz file: arrays keyed by input name, of the input's shape or a batch of such."""
+    """Reads the samples of an .npz file: arrays keyed by input name, of the input's shape or a batch of such."""
     return samples_of(read_arrays(path), tensors, str(path))
 
 
 def samples_of(
     arrays: Mapping[str, Array], tensors: Sequence[TensorType], source: str, kind: str = "input"
 ) -> list[list[Array]]:
-    """The same of arrays that are here already; messages call them ``source``, and each array a ``kind``."""
+    """Divides arrays into samples as ``load_inputs`` does; messages call them ``source``, and each array a ``kind``."""
     by_name = {tensor.name: tensor for tensor in tensors}
     unknown = sorted(set(arrays) - set(by_name))
     missing = [name for name in by_name if name not in arrays]
@@ -87,7 +90,7 @@ def samples_of(
 
 
 def read_arrays(path: Path) -> dict[str, Array]:
-    """All of an .npz file."""
+    """Reads all arrays of an .npz file."""
     try:
         return read_npz(path)
     except OSError as error:

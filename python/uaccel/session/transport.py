@@ -1,4 +1,4 @@
-"""Bytes and frames to and fro."""
+"""Carries bytes to a device and back, and packs messages into frames that damage cannot pass through unnoticed."""
 
 from __future__ import annotations
 
@@ -20,15 +20,17 @@ from cobs import cobs
 from uaccel.errors import DeviceError
 from uaccel.session.protocol_ids import HEADER
 
-# What carries bytes to a device and back: this is all that a session asks of it.
+# Transport: all that a session needs of whatever carries its bytes.
 
 WRITE_SECONDS: Final = 10.0
 
 
 class Transport(ABC):
-    """``name`` is how messages call the device; ``bytes_per_second`` the line's speed, None where it is no matter.
+    """Carries bytes to a device and back.
 
-    ``instructions_per_second``: where the device's clock advances with its instructions alone, as an emulator's can.
+    ``name`` is how messages call the device; ``bytes_per_second`` the line's speed, None where it does not matter.
+    ``instructions_per_second`` is the rate of a device's clock that advances with its instructions alone, as an
+    emulator's can; None for any other clock.
 
     Every method may raise :class:`~uaccel.errors.DeviceError`, for example where the port has vanished.
     """
@@ -39,16 +41,19 @@ class Transport(ABC):
 
     @abstractmethod
     def write(self, data: bytes, timeout: float = WRITE_SECONDS) -> None:
-        """Send all of it, within so many seconds; may return before it has left. Takes in meanwhile, in memory that is
-        bounded, what arrives, or the two ends could wait for each other."""
+        """Sends all of it within so many seconds; may return before it has left.
+
+        Meanwhile it takes in what arrives, into bounded memory. Otherwise both ends could wait for each other: each
+        with a full buffer that the other does not read.
+        """
 
     @abstractmethod
     def read(self, timeout: float) -> bytes:
-        """What has arrived, at least a byte; empty where nothing does within so many seconds."""
+        """Returns what has arrived, at least a byte; nothing if none does within so many seconds."""
 
     @abstractmethod
     def close(self) -> None:
-        """Let go of the line. Never raises, and may be called again."""
+        """Releases the line. Never raises, and may be called again."""
 
     def clock(self) -> float:
         """The time in seconds by which timeouts are measured."""
@@ -58,11 +63,11 @@ class Transport(ABC):
 # Transports over file descriptors: pipes of a process, sockets, terminals.
 
 CHUNK: Final = 1 << 16
-MOST_ARRIVED: Final = 1 << 24  # Bytes that are taken in while the other end takes none.
+MOST_ARRIVED: Final = 1 << 24  # Bytes that are taken in, at most, while the other end takes none.
 
 
 class StreamTransport(Transport):
-    """Reads one descriptor and writes another, or the same; ``release`` closes them."""
+    """Reads one file descriptor and writes another, or the same; ``release`` closes them."""
 
     def __init__(
         self,
@@ -110,7 +115,7 @@ class StreamTransport(Transport):
             release()
 
     def vanished(self, reason: str) -> DeviceError:
-        """What to raise when the line ends."""
+        """The error to raise when the line ends."""
         return DeviceError(f"{self.name} vanished: {reason}")
 
     def _check_open(self) -> None:
@@ -118,8 +123,11 @@ class StreamTransport(Transport):
             raise DeviceError(f"{self.name} is closed")
 
     def _wait(self, timeout: float, *, to_read: bool, to_write: bool) -> tuple[bool, bool]:
-        """Until there are bytes to take in, or room for some where that is asked; by poll, which knows any number of
-        open files. A line that has ended counts as both: to use it tells the reason."""
+        """Waits for bytes to read or for room to write, as far as asked; says which is there.
+
+        ``poll`` works with descriptors of any number, ``select`` only below 1024. A line that has ended counts as both
+        readable and writable: using it then gives the reason.
+        """
         wanted = {self._reading: select.POLLIN} if to_read else {}
         if to_write:
             wanted[self._writing] = wanted.get(self._writing, 0) | select.POLLOUT
@@ -151,7 +159,7 @@ class StreamTransport(Transport):
 
 
 def connect_tcp(host: str, port: int, *, name: str = "", timeout: float = 5.0) -> StreamTransport:
-    """A device behind a TCP port."""
+    """Connects to a device behind a TCP port."""
     name = name or f"{host}:{port}"
     try:
         connection = socket.create_connection((host, port), timeout)
@@ -161,13 +169,17 @@ def connect_tcp(host: str, port: int, *, name: str = "", timeout: float = 5.0) -
     return StreamTransport(name, connection.fileno(), connection.fileno(), connection.close)
 
 
-# Time as a process has it: what it waited for a processor, on a busy computer, does not count.
+# Fair clock: time in which a process waited for a processor, on a busy computer, does not count.
 
-LOOK_SECONDS: Final = 0.05  # Until it is asked again how long the process has waited.
+LOOK_SECONDS: Final = 0.05  # Between two looks at how long the process has waited.
 
 
 class FairClock:
-    """Runs no faster than the clock of the wall, and never back."""
+    """Tells the time without a process's waits for a processor; never faster than the wall clock, and never back.
+
+    Of several threads the one that waited most counts. The system's figures are read now and then; between two looks
+    a wait that ends late could put the clock back, which the last time told prevents.
+    """
 
     def __init__(self, pid: int) -> None:
         self._pid = pid
@@ -183,23 +195,25 @@ class FairClock:
 
 
 def _waits(pid: int) -> Iterator[float]:
-    """Seconds, of each thread; 0 alone where the system does not tell."""
+    """Seconds that each thread of a process waited for a processor; 0 alone where the system does not tell."""
     yield 0.0
     for file in Path(f"/proc/{pid}/task").glob("*/schedstat"):
         with suppress(OSError, ValueError, IndexError):  # the thread has ended meanwhile
             yield int(file.read_text().split()[1]) / 1e9
 
 
-# Packets on the line: a CRC-32 behind each, zeros taken out by COBS, a zero as the end of a frame.
+# Frames: a packet and its CRC-32, from which COBS takes all zeros out, and one zero as the end.
 
 CRC_BYTES: Final = 4
 OVERHEAD: Final = HEADER.size + CRC_BYTES  # Bytes of a packet beside its body.
-LONGEST_FRAME: Final = 1 << 17  # Longer than any device may send: what goes on without a zero beyond this is noise.
+# Bytes without a zero beyond which it is noise. A body has 65535 bytes at most, since a u16 states its limit; with
+# header, CRC and COBS, which adds one for each 254, a frame is shorter than 66000.
+LONGEST_FRAME: Final = 1 << 17
 
 
 @dataclass(frozen=True)
 class Packet:
-    """One message, unread."""
+    """Holds one message whose body is not yet unpacked."""
 
     type: int
     sequence: int
@@ -208,14 +222,14 @@ class Packet:
 
 
 def encode(packet: Packet) -> bytes:
-    """The frame, with the zero that ends it."""
+    """Encodes a packet as a frame with the zero that ends it."""
     data = HEADER.pack(packet.type, packet.sequence, packet.token) + packet.body
     crc = zlib.crc32(data).to_bytes(CRC_BYTES, "little")
     return bytes(cobs.encode(data + crc)) + b"\0"
 
 
 def decode(frame: bytes) -> Packet | None:
-    """A frame without its zero; nothing where it is damaged."""
+    """Decodes a frame without its zero; None if it is damaged."""
     try:
         data = cobs.decode(frame)
     except cobs.DecodeError:
@@ -227,7 +241,11 @@ def decode(frame: bytes) -> Packet | None:
 
 
 class Decoder:
-    """Takes a stream apart, in whatever pieces it comes."""
+    """Splits a stream of bytes into packets, in whatever pieces it comes.
+
+    A damaged frame costs itself alone: the next zero begins a new one. Noise without a zero is forgotten but for one
+    byte, which the next zero turns into one damaged frame, so that it is counted.
+    """
 
     def __init__(self) -> None:
         self._rest = bytearray()

@@ -1,4 +1,9 @@
-"""An accelerator's meaning, model and RTL held against each other."""
+"""Checks that an accelerator's model and RTL compute what its layers mean, byte for byte, on random layers.
+
+Compiling and building takes far longer than running. So many independent layers become one model, each with its own
+inputs and output, and one firmware runs on each device. A layer that is wrong is then made as small as possible: a few
+smaller layers, again as one firmware, are tried at once, and the smallest wrong one is taken on.
+"""
 
 from __future__ import annotations
 
@@ -36,14 +41,14 @@ from uaccel.testing.random_case import Case, call_of, drawn
 from uaccel.tvm_api import ModuleBuilder, main_bindings, main_result, relax
 from uaccel.tvm_api.executor import Executor
 
-# Many layers as one model: compiled and built once, run on the accelerator's model and on its RTL.
-
-BatchProgress = Callable[[str], None]
+# A batch: many layers as one model, compiled and built once, run on each device.
 
 
 @dataclass(frozen=True)
 class LayerOutcome:
-    """One layer on one device. ``failed``: why the driver gave up; the output is the CPU's then."""
+    """Holds what one layer gave on one device. ``failed``: why the driver gave up; the output then is the CPU's.
+
+    ``begin``, ``end``: the device's cycles of its first and last command."""
 
     output: Array
     cycles: int
@@ -54,7 +59,7 @@ class LayerOutcome:
 
 
 def region_for(case: Case) -> Region | None:
-    """What an accelerator's check is asked about; None where the numbers are no layer."""
+    """Makes the region of one layer, which an operation's check is asked about; None if the numbers are no layer."""
     if not case.is_layer:
         return None
     module = _module([case])
@@ -64,9 +69,11 @@ def region_for(case: Case) -> Region | None:
 
 
 class Batch:
-    """In a folder of its own, until it is closed."""
+    """Compiles and builds layers as one firmware, in a folder of its own that exists until it is closed.
 
-    def __init__(self, accelerator: Accelerator, cases: Sequence[Case], board: str, progress: BatchProgress) -> None:
+    ``meaning``: what each layer should give, executed on this computer."""
+
+    def __init__(self, accelerator: Accelerator, cases: Sequence[Case], board: str, progress: Progress) -> None:
         self.cases = list(cases)
         self._accelerator = accelerator
         self._board = load_board(board)
@@ -88,11 +95,14 @@ class Batch:
 
     @property
     def predicted(self) -> list[float]:
-        """Cycles of each layer, by the accelerator's description."""
+        """The cycles of each layer that the accelerator's description predicts."""
         return [self._compiled.program.layers[self._of[_name(i)]].cycles for i in range(len(self.cases))]
 
     def run(self, devices: Devices) -> list[LayerOutcome]:
-        """Each layer; raises :class:`DeviceError` where nothing came back at all."""
+        """Runs all layers; raises :class:`DeviceError` if nothing came back at all.
+
+        Jobs of the device come in the order in which layers run, as many for each as its driver counted calls.
+        Warnings come in that order too, one for each layer whose driver gave up."""
         self._progress(f"run {len(self.cases)} layers on the {devices.kind}")
         words: list[str] = []
         layers = {_name(i): self._of[_name(i)] for i in range(len(self.cases))}
@@ -152,7 +162,7 @@ def _module(cases: Sequence[Case]) -> Any:
 
 
 def _compiled(module: Any, accelerator: Accelerator, board: str) -> Compiled:
-    """With the CPU in reserve: a layer that the device fails at does not end the run."""
+    """Compiles the layers with the CPU as fallback, so that a failure of the device does not end the run."""
     fields = main_result(module).ty.fields
     inputs = tuple(TensorSpec(var.name, type_info(var.ty)) for var in main_bindings(module)[0])
     outputs = tuple(TensorSpec(f"y{i}", type_info(entry)) for i, entry in enumerate(fields))
@@ -163,23 +173,24 @@ def _compiled(module: Any, accelerator: Accelerator, board: str) -> Compiled:
     return Compiled(generate(program, place(program), EmitOptions(), board), {"import": module}, partitioned)
 
 
-# Random layers of each operation on the accelerator's model and on its RTL, held to what they mean; the first that is
-# wrong is made as small as can be and told with all that is known of it.
+# The check: random layers of each operation, and the first wrong one made as small as possible.
 
-# The operators that layers are drawn of.
+# The operators of which layers can be drawn.
 FAMILIES: Final = ("conv2d", "depthwise_conv2d", "fully_connected", "add", "sub", "average_pool2d", "max_pool2d")
-AT_ONCE: Final = 25  # Layers of one firmware.
-TRIES: Final = 400  # Draws for one layer that the description takes.
-ROUNDS: Final = 5
-CANDIDATES: Final = 8
+AT_ONCE: Final = 25  # Layers in one firmware.
+TRIES: Final = 400  # How many layers are drawn at most for one that the description takes.
+ROUNDS: Final = 5  # How often a wrong layer is made smaller, with a build each.
+CANDIDATES: Final = 8  # Smaller layers that are tried at once.
 
 Progress = Callable[[str], None]
 
 
 @dataclass(frozen=True)
 class Wrong:
-    """``element`` is None where the driver gave up, which ``failed`` tells. ``begin`` and ``end`` are in cycles of the
-    device, of the run that ``waves`` shows, if it is RTL."""
+    """Describes the first wrong layer: as it was drawn, and the smallest ``case`` of it that was found.
+
+    ``element`` is None if the driver gave up, which ``failed`` tells. ``begin`` and ``end`` are cycles of the device in
+    the run that ``waves`` shows, if it is RTL. ``command``: the number of its last command."""
 
     operation: str
     case: Case
@@ -225,8 +236,10 @@ class Wrong:
 
 @dataclass
 class Checked:
-    """One operation. Cycles are sums over its layers; ``unlike`` is the most that model and RTL differ on one, and
-    ``missed`` the most that the prediction misses the last device that ran."""
+    """Sums up the layers of one operation and operator. Cycles are sums over its layers.
+
+    ``unlike``: the most that model and RTL differ on one layer, as a share. ``missed``: the most that the prediction
+    is off from the last device that ran: the RTL if it ran, else the model."""
 
     operation: str
     operator: str
@@ -266,7 +279,8 @@ class Checked:
 
 @dataclass(frozen=True)
 class Report:
-    """``left`` are operations of which no layers can be drawn, ``instructions`` how many were compared."""
+    """Holds what a check found. ``left``: operations of which no layers can be drawn; ``instructions``: how many were
+    compared."""
 
     accelerator: str
     device: str
@@ -297,7 +311,7 @@ class Report:
 
 @dataclass(frozen=True)
 class CheckRequest:
-    """What is checked. ``waves``: where the waveform of a layer that is wrong goes."""
+    """Says what is checked. ``waves``: where the waveform of a wrong layer goes."""
 
     accelerator: Accelerator
     device: str = MODEL
@@ -309,7 +323,7 @@ class CheckRequest:
 
     @property
     def devices(self) -> list[Devices]:
-        """Of layers. Instructions are the core's: their RTL stands behind none but a core's."""
+        """The devices that run layers. The RTL of custom instructions is part of a core, so it runs no layers here."""
         both = self.device == RTL and not self.accelerator.instructions
         return [Devices(), Devices(RTL, stalls=self.stalls)] if both else [Devices()]
 
@@ -323,7 +337,9 @@ class CheckRequest:
 
 
 def check(question: CheckRequest, progress: Progress = lambda _step: None) -> Report:
-    """``question.layers`` layers in all, in turn of each operation."""
+    """Checks ``question.layers`` layers, taken in turn from each operation, after the custom instructions.
+
+    It ends at the first batch with a fault, as further faults may have the same cause."""
     accelerator = question.accelerator
     left = [operation.name for operation in accelerator.operations if not _families(operation)]
     report: dict[tuple[str, str], Checked] = {}
@@ -341,7 +357,9 @@ def check(question: CheckRequest, progress: Progress = lambda _step: None) -> Re
 def draw_layers(
     accelerator: Accelerator, count: int, seed: int, report: dict[tuple[str, str], Checked]
 ) -> list[tuple[Operation, Case]]:
-    """So many, in turn of each operation and operator, each of which gets a place in the report."""
+    """Draws ``count`` layers, in turn of each operation and operator, each of which gets an entry in ``report``.
+
+    All are drawn before any runs, so that one seed always gives the same layers."""
     known = [(operation, op) for operation in accelerator.operations for op in _families(operation)]
     if not known:
         raise AcceleratorError(
@@ -359,7 +377,7 @@ def draw_layers(
 
 
 def _families(operation: Operation) -> list[str]:
-    """Those that the pattern is a call of, whatever its operands are."""
+    """Returns the operators that an operation's pattern matches by one call with any operands."""
     names = [name.removeprefix(NAMESPACE) for name in operation.operators]
     plain = not any(_is_stated(argument) for argument in getattr(operation.pattern, "args", ()) or ())
     return [name for name in names if name in FAMILIES and plain]
@@ -372,7 +390,7 @@ def _is_stated(argument: Any) -> bool:
 def _drawn(
     operation: Operation, op: str, random: np.random.Generator, told: Checked, accelerator: Accelerator
 ) -> Case | None:
-    """One that the description takes."""
+    """Draws until the description takes a layer; None after ``TRIES`` draws."""
     for _ in range(TRIES):
         case = drawn(op, random, str(random.choice(list(operation.roundings))))
         region = region_for(case)
@@ -414,7 +432,7 @@ def _run(
 
 
 def _ran(batch: Batch, devices: Devices) -> list[LayerOutcome]:
-    """A firmware that breaks off is the fault of its first layer, as far as one can tell."""
+    """Runs a batch. If the firmware breaks off, all its layers count as failed, so that the first one is blamed."""
     try:
         return batch.run(devices)
     except DeviceError as error:
@@ -451,7 +469,11 @@ def _told(question: CheckRequest, operation: Operation, case: Case, device: str,
 
 
 def _shrunk(question: CheckRequest, operation: Operation, case: Case, device: str, progress: Progress) -> Case:
-    """A smaller layer that is wrong, too, as long as there is one: several are tried at once."""
+    """Makes a wrong layer smaller, greedily: the smallest wrong one of the candidates is taken on, round by round.
+
+    The layer at hand is always one that was seen to be wrong. Each round makes it strictly smaller. It ends when no
+    candidate is wrong, or after ``ROUNDS`` builds. If the driver gave up at a candidate, later ones in the same run may
+    fail only because of the state that this left in the device; then the first wrong one alone counts."""
     for _ in range(ROUNDS):
         candidates = _candidates(question.accelerator, operation, case)
         if not candidates:
@@ -462,12 +484,15 @@ def _shrunk(question: CheckRequest, operation: Operation, case: Case, device: st
         if not wrong:
             break
         if ran[device][wrong[0]].failed:
-            wrong = wrong[:1]  # it may be what the others fail of
+            wrong = wrong[:1]  # the others may fail because of it
         case = min((candidates[number] for number in wrong), key=lambda candidate: candidate.size)
     return case
 
 
 def _candidates(accelerator: Accelerator, operation: Operation, case: Case) -> list[Case]:
+    """Returns up to ``CANDIDATES`` smaller layers that the description takes, the smallest first.
+
+    At most four times as many are looked at, each of which costs a call of the vendor's check."""
     found = []
     for candidate in sorted(case.smaller(), key=lambda one: one.size)[: 4 * CANDIDATES]:
         region = region_for(candidate)
@@ -478,7 +503,7 @@ def _candidates(accelerator: Accelerator, operation: Operation, case: Case) -> l
     return found
 
 
-# ``uaccel check`` as a line of a test.
+# The same check as ``uaccel check``, as one line of a test.
 
 
 def check_accelerator(
@@ -491,8 +516,9 @@ def check_accelerator(
     stalls: int | None = None,
     waves: Path | None = None,
 ) -> Report:
-    """Random layers of each operation, on the model and with ``device="rtl"`` on the RTL, too; raises
-    :class:`~uaccel.errors.VerificationError` where a byte is not what the layer means. With ``stalls``, a seed, the
+    """Checks random layers of each operation on the model, and with ``device="rtl"`` on the RTL too.
+
+    Raises :class:`~uaccel.errors.VerificationError` if a byte is not what the layer means. With ``stalls``, a seed, the
     memory lets the RTL wait."""
     found = load_accelerator(str(accelerator.resolve()) if isinstance(accelerator, Path) else accelerator)
     report = check(CheckRequest(found, device, layers, seed, board, waves, stalls))

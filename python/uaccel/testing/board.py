@@ -1,4 +1,4 @@
-"""What a test holds in its hands: one board, and everything that is done to it."""
+"""Provides the fixture ``uaccel_board``: one board, and all that a test can do with it."""
 
 from __future__ import annotations
 
@@ -22,14 +22,13 @@ Report = Callable[[str, object], None]
 
 
 class BoardUnderTest:
-    """A board, and nobody else's as long as the test runs."""
+    """Is one board, which belongs to this test alone while it runs."""
 
     def __init__(
         self, board: Board, port: str, workshop: Workshop, folders: tuple[Path, ...], timeouts: Timeouts, report: Report
     ) -> None:
         self.board = board
-        self.port = port
-        """Where it is; empty for a board that runs as a process of this computer."""
+        self.port = port  # Where it is; empty for a board that runs as a process of this computer.
         self._workshop = workshop
         self._folders = folders
         self._timeouts = timeouts
@@ -37,7 +36,7 @@ class BoardUnderTest:
 
     @property
     def name(self) -> str:
-        """The board's."""
+        """The board's name."""
         return self.board.name
 
     def __repr__(self) -> str:
@@ -89,7 +88,7 @@ class BoardUnderTest:
             yield session
 
     def _do(self, check: Check) -> Outcome:
-        """The same, of a model at its place."""
+        """Does a check whose model is given by its full path."""
         from uaccel.testing.check import check_product  # what it imports takes seconds
 
         product = self._made(check.model, check.accelerators, check.objective)
@@ -134,11 +133,11 @@ class BoardUnderTest:
             yield session
 
     def _show_log(self, line: LogLine) -> None:
-        """Pytest shows it where the test fails."""
+        """Prints a line of the device's log; pytest shows it if the test fails."""
         lost = f" ({line.lost} lines before it were lost)" if line.lost else ""
         print(escape_terminal(f"{self.name}: {line.level.name.lower()}: {line.text}{lost}"))
 
     def _path(self, model: str | Path) -> Path:
-        """Relative to the test's own folder, else to where pytest was started."""
+        """Finds a model in the test's own folder, else where pytest was started."""
         places = [folder / model for folder in self._folders]
         return next((place for place in places if place.exists()), places[0])

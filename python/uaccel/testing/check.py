@@ -1,4 +1,4 @@
-"""A model on a board against what it should compute, and where it went wrong if it did."""
+"""Checks a model on a board against what it should compute, and finds the first wrong layer if it is wrong."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def check_product(
     seed: int = 0,
     look_inside: bool = True,
 ) -> Outcome:
-    """Raises :class:`VerificationError` where an output differs; ``model`` and ``board`` are what it calls them.
+    """Runs a model and raises :class:`VerificationError`, which names ``model`` and ``board``, if an output differs.
 
     With ``sequence`` the samples are frames: the model's state goes on from each to the next. ``samples`` and ``seed``
     are for a check without inputs. With ``look_inside`` what outputs hide is compared as well.
@@ -80,7 +80,7 @@ def check_product(
 def _computed(
     product: Product, samples: Sequence[Sample], read: Sequence[int], open_session: Open
 ) -> list[dict[tuple[int, int], Array]]:
-    """What layers gave, of firmware that shows them."""
+    """Reads what layers give, from firmware that shows them."""
     if not read:
         return []
     with open_session(product, True) as session:
@@ -95,7 +95,9 @@ def _fault(
     computed: Computed,
     sequence: bool,
 ) -> tuple[int, str] | None:
-    """The number of the first wrong sample, and what is wrong there."""
+    """Returns the number of the first wrong sample and what is wrong there; None if all is right.
+
+    Outputs are compared with ``wanted``, else with the model's meaning by the same rules as ``uaccel run --verify``."""
     compiled = product.compiled
     if wanted is not None:
         for number, (values, expected) in enumerate(zip(outputs, wanted, strict=True)):
@@ -112,7 +114,7 @@ def _fault(
 def _samples(
     values: Values | None, tensors: Sequence[TensorType], count: int, seed: int
 ) -> tuple[list[Sample], list[Sample]]:
-    """Those that outcomes tell of, and those that are only compared."""
+    """Returns the samples that the outcome tells of, and those that are only compared."""
     if values is None:
         first, *others = default_samples(tensors, count, seed)
         return [first], others
@@ -145,7 +147,10 @@ def _named(values: Any, tensors: Sequence[TensorType], kind: str) -> dict[str, A
 
 
 def _tell(product: Product, samples: Sequence[Sample], outputs: Sample, open_session: Open, cut: Cut) -> str:
-    """Where it went wrong: firmware that shows its layers runs the same samples again."""
+    """Says where it went wrong.
+
+    If the outputs are the model's meaning, what the test expects is at fault. Otherwise firmware that shows its layers
+    runs the same samples again, and a wrong region is searched by bisection."""
     compiled = product.compiled
     meaning = product.reference.run(samples[-1])[0]
     tolerance = largest_tolerance(compiled)

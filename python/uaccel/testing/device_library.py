@@ -1,4 +1,7 @@
-"""A device model as a library in this process: registers by offset, memory by address, spans of its engines."""
+"""Loads a device model or RTL as a library in this process: registers by offset, memory by address, engine spans.
+
+The structures and callbacks below mirror ``uaccel_device.h``, field by field and in its order.
+"""
 
 from __future__ import annotations
 
@@ -65,6 +68,8 @@ class _Model(ctypes.Structure):
 
 @dataclass(frozen=True)
 class EngineSpan:
+    """Says from which cycle to which an engine of the device worked on a command."""
+
     engine: str
     command: int
     begin: int
@@ -73,7 +78,7 @@ class EngineSpan:
 
 @dataclass
 class Memory:
-    """What the bus reaches: pieces by the address of their first byte, and which of them are device constants."""
+    """Is the memory that the device's bus reaches: pieces by first address; ``constants``: those of the device."""
 
     pieces: dict[int, bytearray] = field(default_factory=dict)
     constants: set[int] = field(default_factory=set)
@@ -86,15 +91,16 @@ class Memory:
 
 
 class DeviceLibrary:
-    """``sources``: the model's C files and headers; later ones take the place of earlier ones of their name. With
-    :meth:`of_rtl` it is an accelerator's RTL."""
+    """Builds and loads a device model; a test is its CPU and its bus. With :meth:`of_rtl` it is an accelerator's RTL.
+
+    ``sources``: the model's C files and headers; later ones replace earlier ones of the same name."""
 
     def __init__(self, name: str, sources: Sequence[Path], folder: Path) -> None:
         self._begin(name, _built(name, sources, folder))
 
     @classmethod
     def of_rtl(cls, name: str, folder: Path) -> DeviceLibrary:
-        """``folder`` holds ``rtl/``."""
+        """Loads the RTL of an accelerator, whose ``folder`` holds ``rtl/``."""
         made = cls.__new__(cls)
         made._begin(name, device_library(name, folder))
         return made
@@ -122,7 +128,7 @@ class DeviceLibrary:
         self.model.write(self.model.state, offset, value & 0xFFFFFFFF)
 
     def tick(self, cycles: int) -> None:
-        """Time passes."""
+        """Lets so many cycles pass."""
         self.model.tick(self.model.state, cycles)
 
     @property

@@ -1,4 +1,4 @@
-"""An accelerator's driver and the model of its device in the test's own process, called from Python with numpy arrays.
+"""Loads an accelerator's driver and the model of its device into the test's process, to be called with numpy arrays.
 
     driver = DriverUnderTest(load_accelerator("path/of/the/folder"))
     assert driver.activate() == 0
@@ -33,10 +33,10 @@ STRICT: Final = ("-std=c99", "-Wall", "-Wextra", "-pedantic", "-Wconversion", "-
 SANITIZE: Final = ("-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-fno-omit-frame-pointer", "-g")
 _TRAP: Final = ("-fsanitize=undefined", "-fsanitize-undefined-trap-on-error")
 _HARNESS: Final = Path(__file__).with_name("driver_harness.c")
-_GUARD: Final = 64
-_FILLING: Final = 0xA5
+_GUARD: Final = 64  # Bytes before, between and behind arrays, which must stay as they are.
+_FILLING: Final = 0xA5  # What all bytes outside of arrays hold.
 
-# Compilers that a driver should be clean with, and what makes them compile for a microcontroller.
+# Compilers that a driver should compile with without a warning, and their options for a microcontroller.
 TARGETS: Final = {
     "gcc": (),
     "clang": (),
@@ -46,9 +46,10 @@ TARGETS: Final = {
 
 
 class DriverUnderTest:
-    """``memory``: bytes that the device reaches, once for what it may write to and once for constants. ``device``: its
-    ``model``, or its ``rtl``. With ``stalls``, a seed, the memory of RTL has wait states and takes and gives data as it
-    pleases."""
+    """Calls a driver whose device is a ``model`` or, with ``device="rtl"``, its RTL.
+
+    ``memory``: how many bytes the device reaches, once for what it may write to and once for constants. With
+    ``stalls``, a seed, the memory of RTL has wait states at random."""
 
     def __init__(
         self, accelerator: Accelerator, *, memory: int = 1 << 20, device: str = MODEL, stalls: int | None = None
@@ -69,7 +70,7 @@ class DriverUnderTest:
             self._device = ctypes.c_void_p(self._library.uaccel_hal_device(accelerator.name.encode()))
 
     def activate(self) -> int:
-        """What the driver's hook returns; so for the other three."""
+        """Calls the driver's hook and returns its status, as do the other three."""
         return self._hook("Activate")
 
     def open(self) -> int:
@@ -82,9 +83,9 @@ class DriverUnderTest:
         return self._hook("Deactivate")
 
     def call(self, function: str, *arguments: Array | int | float | ctypes.c_void_p) -> int:
-        """What the function returns; arrays that can be written to then hold what it made of them.
+        """Calls a function and returns its status; writeable arrays then hold what it made of them.
 
-        Arrays lie in memory that the device reaches, between guards that must stand, and those that are read-only in
+        Arrays lie in memory that the device reaches, between guards that must not change. Read-only arrays lie in
         memory that it cannot write to. A ``c_void_p`` is handed on as it is: an address that no device reaches.
         """
         placed = _Placed(self._library, self._memory, self.accelerator.alignment)
@@ -93,18 +94,18 @@ class DriverUnderTest:
         return status
 
     def let_fail(self, fault: str) -> None:
-        """The device anew, and failing: ``hang``, ``error``, ``vanish``, ``version`` or ``dma``, with ``@N`` behind."""
+        """Resets the device and lets it fail: ``hang``, ``error``, ``vanish``, ``version`` or ``dma``, then ``@N``."""
         wrong = self._library.harness_let_fail(f"{self.accelerator.name}:{fault}".encode() if fault else b"")
         if wrong is not None:
             raise AcceleratorError(f"fault '{fault}' of {self.accelerator.name}: {wrong.decode()}")
 
     def reset(self) -> None:
-        """The device anew, as after power-on; nothing is accounted yet."""
+        """Resets the device as after power-on, and the driver's accounts."""
         self.let_fail("")
 
     @property
     def calls(self) -> int:
-        """What the driver accounted since the reset; so is ``cycles``."""
+        """The calls that the driver accounted since the reset, as ``cycles`` are the cycles."""
         return int(self._library.harness_calls())
 
     @property
@@ -113,12 +114,12 @@ class DriverUnderTest:
 
     @property
     def busy(self) -> int:
-        """Cycles since the reset as the device's model has them."""
+        """The cycles since the reset as the device itself counts them."""
         return int(self._library.harness_busy())
 
     @property
     def failure(self) -> str:
-        """What the driver said last of a failure."""
+        """The last failure that the driver reported."""
         return str(self._library.harness_failure().decode())
 
     @property
@@ -151,7 +152,10 @@ class DriverUnderTest:
 
 
 class _Placed:
-    """Arrays in the memory that a device reaches."""
+    """Places arrays in the memory that a device reaches, and checks after the call that nothing else was written.
+
+    All memory is filled with one value first. A byte outside of arrays that differs afterwards was written by mistake;
+    only a write of just that value goes unnoticed. An array that is given twice lies there once, as in C."""
 
     def __init__(self, library: Any, memory: int, alignment: int) -> None:
         self._alignment = max(alignment, 16)
@@ -187,7 +191,7 @@ class _Placed:
         return int(memory.ctypes.data) + begin
 
     def fetch(self, function: str) -> None:
-        """Copy back what may have been written, and look whether anything else was."""
+        """Copy back the writeable arrays, and fail if a constant or a byte beside the arrays was changed."""
         for writable, memory in self._memories.items():
             outside = np.ones(memory.size, np.bool_)
             for array, begin in self._arrays:
@@ -204,20 +208,20 @@ class _Placed:
 
 
 def host_hal() -> tuple[list[Path], list[Path]]:
-    """What brings drivers to the models of their devices on this computer: folders of headers, and C files."""
+    """Returns the HAL of the host, with which drivers reach models of their devices: header folders and C files."""
     folders = hal_folders(load_board("host"))
     sources = [path for folder in folders for path in sorted(folder.glob("*.c"))]
     return [data_dir("firmware") / "include", *folders], sources
 
 
 def c_files(accelerator: Accelerator) -> list[Path]:
-    """The sources of its driver and of its device's model, or that of its instructions."""
+    """Returns the C sources of its driver, and of the model of its device or of its instructions."""
     files = (*accelerator.drivers, *accelerator.devices, *accelerator.units)
     return [path for path in files if path.suffix == ".c"]
 
 
 def compile_cxx(accelerator: Accelerator, folder: Path) -> list[Path]:
-    """The C++ of its device's model, as objects."""
+    """Compiles the C++ of its device's model to objects."""
     merged = in_one_folder(accelerator, folder / f"{accelerator.name}_files")
     sources = [merged[path] for path in accelerator.devices if path.suffix in CXX]
     build, device = accelerator.device_build, folder / f"{accelerator.name}_files" / "device"
@@ -233,7 +237,9 @@ def compile_cxx(accelerator: Accelerator, folder: Path) -> list[Path]:
 
 
 def in_one_folder(accelerator: Accelerator, folder: Path) -> dict[Path, Path]:
-    """Each C file to where it lies beside all others, as in a project; an accelerator may share another one's."""
+    """Copies all files into one folder, as in a project, and returns the new place of each.
+
+    An accelerator may use files of another one, which lie elsewhere."""
     places = {path: folder / name for name, path in accelerator.files.items()}
     for path, place in places.items():
         place.parent.mkdir(parents=True, exist_ok=True)
@@ -250,7 +256,7 @@ def compile_c(
     compiler: str = "C compiler",
     flags: Sequence[str] = (),
 ) -> None:
-    """C that sees the accelerator's own headers and uaccel's; a warning is an error, and that one fails the test."""
+    """Compiles C with the accelerator's own headers and uaccel's; a warning is an error, which fails the test."""
     merged = in_one_folder(accelerator, output.parent / f"{accelerator.name}_files")
     sources = [merged.get(source, source) for source in sources]
     folders = [*{path.parent for path in merged.values()}, data_dir("firmware") / "include"]
@@ -261,7 +267,7 @@ def compile_c(
 
 
 def compile_with_each(accelerator: Accelerator, folder: Path) -> list[str]:
-    """Driver and model through each compiler that is there, told of a session server and not; returns which."""
+    """Compiles driver and model with each compiler that is installed, with accounting and without; returns which."""
     there = [compiler for compiler in TARGETS if shutil.which(compiler)]
     for compiler in there:
         for source in c_files(accelerator):
@@ -272,7 +278,7 @@ def compile_with_each(accelerator: Accelerator, folder: Path) -> list[str]:
 
 
 def run_sanitized(accelerator: Accelerator, program: Path, folder: Path, *arguments: object) -> str:
-    """What a C program of the test's own prints, linked with the device's model, under the sanitizers."""
+    """Runs a C program of the test with the device's model under the sanitizers, and returns what it prints."""
     output = folder / program.stem
     devices = [path for path in accelerator.devices if path.suffix == ".c"]
     compile_c(accelerator, [program, *devices], output, flags=["-O1", *SANITIZE])

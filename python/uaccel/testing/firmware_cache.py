@@ -1,4 +1,4 @@
-"""Compiled models and their firmware, made once in a run of pytest, however many tests ask for them."""
+"""Compiles models and builds their firmware once in a pytest run, however many tests ask for them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Product:
-    """A model for a board, what it means on any, and the project that builds its firmware."""
+    """Holds a compiled model for a board, its meaning, and the project that builds its firmware."""
 
     job: Job
     compiled: Compiled
@@ -29,7 +29,7 @@ class Product:
     _built: dict[bool, Path] = field(default_factory=dict)
 
     def firmware(self, *, observe: bool = False) -> Path:
-        """Built when it is first asked for. With ``observe`` its layers can be read."""
+        """Returns the firmware, built at the first call. With ``observe`` its layers can be read."""
         from uaccel.build.project import build_project, firmware_of
 
         if observe not in self._built:
@@ -38,7 +38,7 @@ class Product:
 
 
 class Workshop:
-    """Works in ``folder``, which nobody else may use."""
+    """Makes products in ``folder``, which nobody else may use, and keeps them until the run ends."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -49,7 +49,9 @@ class Workshop:
     def product(
         self, model: Path, board: Board, accelerators: Sequence[str | Path] = (), objective: str = "latency"
     ) -> Product:
-        """The same as long as the file's content is. ``accelerators`` by name, or by the path of their folders."""
+        """Returns the product of a model, the same one while the file's content is the same.
+
+        ``accelerators``: names, or paths of their folders."""
         try:
             digest = hashlib.sha256(model.read_bytes()).digest()
         except OSError as error:
@@ -71,7 +73,7 @@ class Workshop:
         return Product(job, compiled, reference, self._project(compiled, board))
 
     def cut(self, product: Product, cuts: tuple[str, ...]) -> Product:
-        """The same model with regions that end after these layers."""
+        """Makes a product of the same model with regions that end after these layers, for bisection."""
         job = replace(product.job, wishes=replace(product.job.wishes, cuts=cuts))
         compiled = job.compiled()
         return Product(job, compiled, product.reference, self._project(compiled, job.board))
@@ -87,7 +89,7 @@ class Workshop:
 
 
 def _require_offload(compiled: Compiled, accelerators: Sequence[Accelerator]) -> None:
-    """A test of an accelerator that computes nothing would hold anything for right."""
+    """Raises an error if the accelerators compute nothing: such a test would pass whatever they do."""
     layers = compiled.partitioned.decisions
     if accelerators and all(layer.engine == "cpu" for layer in layers):
         names = ", ".join(accelerator.name for accelerator in accelerators)

@@ -1,4 +1,7 @@
-"""Custom instructions on random numbers: programs of them through what they mean, their model in C and their RTL."""
+"""Checks custom instructions: random programs of them through their meaning, their model in C and their RTL.
+
+Instructions may keep a state, so that a program is a sequence of steps after a reset. A wrong one is made shorter.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +24,7 @@ from uaccel.runner.request import MODEL, RTL, WAVES, environment
 from uaccel.session.device_models import PluginSource, build_library
 from uaccel.util.files import data_dir
 
-STEPS: Final = 64  # Of a program.
+STEPS: Final = 64  # Instructions of a program.
 WORD: Final = 1 << 32
 
 Progress = Callable[[str], None]
@@ -29,6 +32,8 @@ Progress = Callable[[str], None]
 
 @dataclass(frozen=True)
 class Step:
+    """Is one instruction of a program: which of its variants, and its two operands."""
+
     instruction: Instruction
     which: int
     left: int
@@ -41,7 +46,7 @@ class Step:
 
 @dataclass(frozen=True)
 class InstructionProgram:
-    """It begins after a reset. ``stalls``, but for 0, seeds cycles in which no step comes, or no answer is taken."""
+    """Holds the steps after a reset. ``stalls``, unless 0, seeds cycles in which no step comes, or no answer goes."""
 
     steps: tuple[Step, ...]
     stalls: int = 0
@@ -52,7 +57,7 @@ class InstructionProgram:
 
 @dataclass(frozen=True)
 class WrongInstruction:
-    """Step ``number`` of ``program``."""
+    """Describes a wrong answer: that of step ``number`` of ``program``."""
 
     program: InstructionProgram
     number: int
@@ -85,7 +90,7 @@ class WrongInstruction:
 
 @dataclass(frozen=True)
 class Asked:
-    """``programs`` of so many random steps; ``waves``: where the waveform of a wrong one goes."""
+    """Says what is checked: how many random ``programs``; ``waves``: where the waveform of a wrong one goes."""
 
     accelerator: Accelerator
     devices: Sequence[str]
@@ -95,7 +100,9 @@ class Asked:
 
 
 def check_instructions(asked: Asked, progress: Progress) -> WrongInstruction | None:
-    """The first that is wrong, in a program as short as can be."""
+    """Returns the first wrong instruction, in a shortened program; None if all are right.
+
+    Every other program has back pressure."""
     random = np.random.default_rng(asked.seed)
     programs = [drawn(asked.accelerator.instructions, random, number % 2 == 1) for number in range(asked.programs)]
     for device in asked.devices:
@@ -117,7 +124,7 @@ def drawn(instructions: Sequence[Instruction], random: np.random.Generator, stal
 
 
 def _number(random: np.random.Generator) -> int:
-    """Of any size, powers of two and what is beside them, four bytes at the ends of their range, or anything."""
+    """Draws an operand: of any magnitude, a power of two and its neighbours, four extreme bytes, or any number."""
     kind, sign = random.integers(4), 1 - 2 * int(random.integers(2))
     if kind == 0:
         return sign * int(2.0 ** random.uniform(0, 31))
@@ -129,7 +136,7 @@ def _number(random: np.random.Generator) -> int:
 
 
 def meant(accelerator: Accelerator, program: Sequence[Step]) -> Iterator[int]:
-    """What each step gives, by the description."""
+    """Yields what each step should give, by the accelerator's description."""
     with vendors(accelerator.folder, "unit"):
         state = accelerator.unit()
     for step in program:
@@ -143,7 +150,10 @@ def _signed(word: int) -> int:
 
 
 class _Unit:
-    """A model or RTL, fresh for each program; in libraries of this process's own, as each keeps a state."""
+    """Runs programs on a model or on RTL, each from a reset.
+
+    A model in C has its state in static variables. So each program gets a copy of the library under a new name, as the
+    loader would give the same file's variables again. RTL has a reset, and is loaded once."""
 
     def __init__(
         self, asked: Asked, device: str, folder: Path, progress: Progress, variant: Variant | None = None
@@ -184,7 +194,7 @@ class _Unit:
 
 
 def _model(accelerator: Accelerator) -> Path:
-    """The unit's C as a library."""
+    """Builds the unit's model in C as a library."""
     files = accelerator.files
     headers = {path.parent for name, path in files.items() if name.startswith(("driver/", "unit/"))}
     source = PluginSource(
@@ -197,7 +207,7 @@ def _model(accelerator: Accelerator) -> Path:
 
 
 def _first_wrong(accelerator: Accelerator, unit: _Unit, program: InstructionProgram) -> tuple[int, int, int] | None:
-    """Its number, what it gives, and what it should."""
+    """Returns number, answer and right answer of the first wrong step; None if all are right."""
     pairs = zip(unit.run(program), meant(accelerator, program.steps), strict=True)
     return next(((number, got, wanted) for number, (got, wanted) in enumerate(pairs) if got != wanted), None)
 
@@ -221,7 +231,9 @@ def _told(asked: Asked, unit: _Unit, program: InstructionProgram, progress: Prog
 
 
 def _shrunk(accelerator: Accelerator, unit: _Unit, program: InstructionProgram) -> InstructionProgram:
-    """Without back pressure and each step that it needs not to be wrong."""
+    """Leaves away back pressure, and each step without which the program is still wrong.
+
+    The steps are tried from the last to the first, as those after the wrong one hardly ever matter."""
     shorter = replace(program, stalls=0)
     if _first_wrong(accelerator, unit, shorter) is not None:
         program = shorter
@@ -233,5 +245,5 @@ def _shrunk(accelerator: Accelerator, unit: _Unit, program: InstructionProgram) 
 
 
 def devices_of(accelerator: Accelerator, device: str) -> list[str]:
-    """What is held to the meanings."""
+    """Returns the devices whose instructions are compared with their meaning."""
     return [MODEL, RTL] if device == RTL and has_rtl(accelerator.folder) else [MODEL]

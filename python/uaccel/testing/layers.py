@@ -1,4 +1,4 @@
-"""Random layers and regions for tests."""
+"""Makes random layers, and regions of a few calls, for tests of accelerators without a model file."""
 
 from __future__ import annotations
 
@@ -30,29 +30,29 @@ from uaccel.ops.reduce import ReduceMean, ReduceSumAttrs, ScaledSum, scaled_sum_
 from uaccel.tvm_api import ModuleBuilder, main_bindings, relax
 from uaccel.tvm_api.executor import Executor
 
-# Random layers for tests of accelerators: any parameters that the operators allow, extreme ones among them.
+# Random layers with any parameters that the operators allow, extreme ones among them.
 #
-# Multipliers and shifts are mostly such that results spread over 8 bits, and now and then those at which rounding ends.
+# Multipliers and shifts mostly spread results over 8 bits; now and then they are at the ends of their ranges.
 
 
 class Layers:
-    """Each method takes a variable and returns a call."""
+    """Makes random calls of operators: each method takes a variable and returns a call."""
 
     def __init__(self, seed: int, rounding: str = TFLITE) -> None:
         """``rounding`` is that of layers with weights, and of means."""
         self.random = np.random.default_rng(seed)
         self.rounding = rounding
-        self.rests = False
+        self.rests = False  # Whether multipliers may carry a rest that is added to the sum (float32 rounding).
 
     def integer(self, low: int, high: int) -> int:
-        """Both included."""
+        """Draws an integer from ``low`` to ``high``, both included."""
         return int(self.random.integers(low, high + 1))
 
     def int8(self, *shape: int) -> Array:
         return self.random.integers(-128, 128, shape).astype(np.int8)
 
     def conv2d(self, x: Any, *, groups: int = 1, channels: int = 0, zero_point: int | None = None) -> Any:
-        """``zero_point``: of the input, where it must be a certain one."""
+        """Makes a convolution; ``zero_point`` is that of the input, if it must have a certain value."""
         attrs, depth = self._conv_attrs(x, groups), shape_of(x)[3] // groups
         attrs = attrs if zero_point is None else replace(attrs, input_zero_point=zero_point)
         count = channels or groups * self.integer(1, 5)
@@ -62,7 +62,7 @@ class Layers:
         )
 
     def same(self, x: Any, channels: int, kernel: int = 3) -> Any:
-        """A convolution whose output is as large as its input."""
+        """Makes a convolution whose output has the height and width of its input."""
         border = (kernel // 2,) * 4
         points = (self._zero_point(), self._zero_point())
         attrs = Conv2dAttrs((1, 1), border, (1, 1), 1, *points, *self._range(), self.rounding)
@@ -82,7 +82,7 @@ class Layers:
         return get(FullyConnected)(x, *self._weights(units, (units, depth), depth), attrs=attrs)
 
     def batch_matmul(self, x: Any, y: Any, *, adj_x: bool, adj_y: bool) -> Any:
-        """One of them may be an array."""
+        """Makes a product of two tensors, one of which may be an array."""
         sides = [constant(value) if isinstance(value, np.ndarray) else value for value in (x, y)]
         (multiplier,), (shift,) = self._scales(1, shape_of(sides[0])[-2 if adj_x else -1])
         left, right = (int(self.random.choice([-128, 0, 127, self._zero_point()])) for _ in range(2))
@@ -90,7 +90,7 @@ class Layers:
         return get(BatchMatmul)(*sides, attrs=BatchMatmulAttrs(adj_x, adj_y, left, right, *finish))
 
     def add(self, x: Any, y: Any, operator: type[Add] | type[Sub] = Add) -> Any:
-        """One of them may be an array."""
+        """Makes an addition or subtraction; one operand may be an array."""
         multipliers, shifts = self._scales(3, 1)
         zero1, zero2, zero3 = (self._zero_point() for _ in range(3))
         scales = [(int(m), int(s)) for m, s in zip(multipliers, shifts, strict=True)]
@@ -99,7 +99,9 @@ class Layers:
         return get(operator)(*operands, attrs=attrs)
 
     def weighted_sum(self, x: Any, y: Any) -> Any:
-        """Of real results, rounded once; one of them may be an array. Halves are common in every other one."""
+        """Makes a sum that is rounded once; one operand may be an array.
+
+        Every other one has powers of two as scales, so that results in the middle of two integers are common."""
         halves = self.integer(0, 1)
         scales = [2.0 ** self.integer(-3, 0) if halves else self._scale() for _ in range(3)]
         first, second, output = (Quantisation((scale,), (self._zero_point(),)) for scale in scales)
@@ -109,13 +111,13 @@ class Layers:
         return get(WeightedSum)(*operands, attrs=attrs)
 
     def real_mean(self, x: Any, axes: tuple[int, ...] = (1, 2)) -> Any:
-        """Of rows and columns, rounded once."""
+        """Makes a mean over rows and columns that is rounded once."""
         data, keep, clamp = TensorInfo(shape_of(x), "int8"), bool(self.integer(0, 1)), self._range()
         attrs = scaled_sum_attrs(data, *self._quantisations(), axes, keep_dims=keep, mean=True, clamp=clamp)
         return get(ScaledSum)(x, attrs=attrs)
 
     def window_mean(self, x: Any) -> Any:
-        """Rounded once; what lies in the padding counts, or there is none."""
+        """Makes an average pooling that is rounded once; elements of the padding count."""
         windows = self._windows(x)
         shape = TensorInfo(shape_of(x), "int8")
         attrs, multipliers = window_mean_operands(shape, *self._quantisations(), windows, windows.padding)
@@ -136,7 +138,7 @@ class Layers:
         return WindowAttrs(window, (self.integer(1, 3), self.integer(1, 3)), padding, dilation, *self._range())
 
     def _quantisations(self) -> tuple[Quantisation, Quantisation]:
-        """Of an input and an output, in every other one with the same scale."""
+        """Draws the quantisation of an input and an output, every other time with the same scale."""
         scale = self._scale()
         given = Quantisation((scale,), (self._zero_point(),))
         return given, Quantisation((scale if self.integer(0, 1) else self._scale(),), (self._zero_point(),))
@@ -153,13 +155,13 @@ class Layers:
         return get(AveragePool2d if average else MaxPool2d)(x, attrs=attrs)
 
     def mean(self, x: Any, axes: tuple[int, ...] = (1, 2)) -> Any:
-        """Of rows and columns."""
+        """Makes a mean over rows and columns."""
         (multiplier,), (shift,) = self._scales(1, 1)
         scale = (self._zero_point(), self._zero_point(), int(multiplier), min(30, int(shift) + 7))
         return get(ReduceMean)(x, attrs=ReduceSumAttrs(axes, bool(self.integer(0, 1)), *scale, self.rounding))
 
     def pad(self, x: Any, value: int) -> Any:
-        """A border of rows and columns."""
+        """Makes a padding of rows and columns."""
         widths = [self.integer(0, 3) for _ in range(4)]
         return relax.op.nn.pad(x, pad_width=[0, 0, *widths, 0, 0], pad_value=value)
 
@@ -175,12 +177,16 @@ class Layers:
         return Conv2dAttrs(strides, padding, dilation, groups, *points, *self._range(), self.rounding)
 
     def _kernel(self, x: Any, attrs: Conv2dAttrs) -> tuple[int, int]:
-        """One that fits into the padded input."""
+        """Draws a kernel that fits into the padded input."""
         room = [shape_of(x)[1 + axis] + attrs.padding[axis] + attrs.padding[axis + 2] for axis in (0, 1)]
         largest = [(extent - 1) // dilation + 1 for extent, dilation in zip(room, attrs.dilation, strict=True)]
         return self.integer(1, min(4, largest[0])), self.integer(1, min(4, largest[1]))
 
     def _weights(self, channels: int, shape: tuple[int, ...], terms: int) -> list[Any]:
+        """Makes weights, bias, multipliers and shifts.
+
+        A rest in the multiplier is only allowed for sums within 2**24, where float32 is exact to the last bit. A bias
+        below 2**23 leaves half of that for the products."""
         bias = self._bias(channels, terms)
         self.rests = bool(np.abs(bias).max() < 1 << 23)
         arrays = [self.int8(*shape), bias, *self._scales(channels, terms)]
@@ -188,21 +194,24 @@ class Layers:
         return [constant(array) for array in arrays]
 
     def _bias(self, channels: int, terms: int) -> Array:
-        """As large as sums of so many products, and now and then at the ends of its range."""
+        """Draws a bias as large as sums of so many products, and now and then at the ends of its range."""
         bias = self.random.integers(-terms * 4000, terms * 4000 + 1, channels).astype(np.int32)
         if self.integer(0, 9) == 0:
             bias[0] = self.random.choice([-(2**31), 2**31 - 1])
         return bias
 
     def _scales(self, count: int, terms: int) -> tuple[Array, Array]:
-        """Multipliers and shifts, such as float32 has them where that is the rounding, those of biases with a rest."""
+        """Draws multipliers and shifts. For float32 rounding a multiplier of 24 bits is at least 2**30; its low 7 bits
+        are 0 or, if allowed, a rest."""
         multiplier, shift = self._any_scales(count, terms)
         if self.rounding == FLOAT32:
             multiplier = (np.maximum(multiplier, 1 << 30) & (-1 if self.rests else ~127)).astype(np.int32)
         return multiplier, shift
 
     def _any_scales(self, count: int, terms: int) -> tuple[Array, Array]:
-        """Mostly such that results spread over 8 bits; now and then as far off as there is."""
+        """Draws multipliers and shifts that spread results over 8 bits, and one in eight times extreme ones.
+
+        A sum of n random products is sqrt(n) times as large as one; hence half the logarithm of ``terms``."""
         if self.integer(0, 7) == 0:
             multiplier = self.random.choice([0, 1, 2**30, 2**31 - 1], count)
             return multiplier.astype(np.int32), self.random.integers(-31, 31, count).astype(np.int32)
@@ -224,12 +233,12 @@ def shape_of(x: Any) -> tuple[int, ...]:
     return tuple(int(extent) for extent in x.ty.shape.values)
 
 
-# Regions made of a few Relax calls, as an accelerator is given them, for tests without a model file.
+# Regions of a few Relax calls, as an accelerator gets them.
 
 
 @dataclass(frozen=True)
 class Example:
-    """A region and the module that says what it means."""
+    """Holds a region and the module that says what it means."""
 
     region: Region
     module: Any
@@ -239,7 +248,7 @@ class Example:
 
 
 def example(shapes: Sequence[tuple[int, ...]], build: Callable[..., Any], dtype: str = "int8") -> Example:
-    """``build(block, x0, x1, ...)`` binds calls by ``block.emit(call, name)`` and returns the results."""
+    """Makes a region. ``build(block, x0, x1, ...)`` binds calls with ``block.emit(call, name)`` and returns results."""
     builder = ModuleBuilder()
     parameters = [relax.Var(f"x{i}", relax.TensorType(shape, dtype)) for i, shape in enumerate(shapes)]
     with builder.function(parameters) as block:

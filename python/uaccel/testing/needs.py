@@ -1,4 +1,4 @@
-"""Which boards a run of pytest is for, and what a test needs of one."""
+"""Finds the boards of a pytest run and their ports, and says whether one meets the needs of a test."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from uaccel.errors import ToolError, UaccelError
 from uaccel.session.board_ports import AUTO, BoardAbsentError, find_port
 from uaccel.util.text import did_you_mean
 
-# Which boards a run of pytest is for, and where they are.
+# The boards of a pytest run, and where they are.
 
 VARIABLE: Final = "UACCEL_PORT"
 USUAL: Final = "host"
 
 
 def ports_of(boards: Sequence[Board], options: Sequence[str]) -> dict[str, str]:
-    """The port of each board that runs over a serial line, by the board's name.
+    """Returns the port of each board that runs over a serial line, by the board's name.
 
     Each option is ``PORT`` or ``BOARD=PORT``, which may be for a board that only a test itself names; without options
     the variable UACCEL_PORT holds them, apart by blanks.
@@ -46,12 +46,12 @@ def ports_of(boards: Sequence[Board], options: Sequence[str]) -> dict[str, str]:
 
 
 def over_line(board: Board, port: str) -> bool:
-    """Whether the board runs over a serial line: its only way, or the one that a port was given for."""
+    """Says whether the board runs over a serial line: by itself, or because a port was given."""
     return bool(port) or isinstance(board.runs[0], SerialRun)
 
 
 def absence(board: Board, port: str) -> str | None:
-    """Why nothing can be run on the board here, if so."""
+    """Says why nothing can be run on the board here; None if it can."""
     try:
         _find_tools(board, port)
         if over_line(board, port):
@@ -62,7 +62,7 @@ def absence(board: Board, port: str) -> str | None:
 
 
 def _find_tools(board: Board, port: str) -> None:
-    """What builds, flashes and runs; a :class:`ToolError` names what is not there."""
+    """Looks for all that builds, flashes and runs; a :class:`ToolError` names what is missing."""
     for program in programs_of(board, emulated=not over_line(board, port)):
         find_command(program, f"board {board.name}")
     if not over_line(board, port):
@@ -85,7 +85,7 @@ def _missing_port(board: Board, port: str) -> str | None:
     return f"board {board.name}: there is no port {found}; plug the board in, or name its port with --uaccel-port"
 
 
-# What a test needs of a board: the arguments of the marker ``uaccel_needs``.
+# The needs of a test: the arguments of the marker ``uaccel_needs``.
 
 KINDS: Final = ("host", "qemu", "rtl", "serial")
 _RAM: Final = ("ram", "tcm", "external")
@@ -93,9 +93,9 @@ _UNITS: Final = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
 
 
 def lacks(board: Board, port: str, need: str) -> str | None:
-    """Why the board does not meet the need, if so; :class:`UaccelError` for a need that nobody knows.
+    """Says why the board does not meet a need; None if it does. An unknown need raises :class:`UaccelError`.
 
-    A computer as a board has all the memory that is asked for, and can be any accelerator.
+    The host has all the memory that is asked for, and may have any accelerator.
     """
     word, equals, amount = need.partition("=")
     check = _AMOUNTS.get(word) if equals else None
@@ -122,7 +122,7 @@ def _bytes(need: str, text: str) -> int:
 
 
 def _memory(kinds: tuple[str, ...], what: str) -> Callable[[Board, int], str | None]:
-    """In one piece: an arena, as anything, lies in one memory."""
+    """Makes a check for so many bytes in one memory, as an arena cannot be divided."""
 
     def check(board: Board, wanted: int) -> str | None:
         largest = max((memory.length for memory in board.memories if memory.kind in kinds), default=0)

@@ -1,4 +1,4 @@
-"""What a check is given, and what comes of it."""
+"""Defines what a check of a test is given, and what it returns."""
 
 from __future__ import annotations
 
@@ -10,14 +10,13 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-# Arrays by name, of one sample or of several along a first axis; the array alone where there is one name; or an .npz
-# file with them.
+# Arrays by name, of one sample or of several along a first axis; one array where there is one tensor; or an .npz file.
 Values: TypeAlias = "Mapping[str, Any] | NDArray[Any] | str | Path"
 
 
 @dataclass(frozen=True)
 class Check:
-    """What a test asks for, as :meth:`~uaccel.testing.BoardUnderTest.check` takes it."""
+    """Holds what a test asks for, as :meth:`~uaccel.testing.BoardUnderTest.check` takes it."""
 
     model: Path
     inputs: Values | None = None
@@ -31,7 +30,7 @@ class Check:
 
 @dataclass(frozen=True)
 class Outcome:
-    """Of a check: ``outputs`` of all samples, as ``uaccel run --outputs`` would write them.
+    """Holds what a check returns: ``outputs`` of all samples, as ``uaccel run --outputs`` would write them.
 
     ``seconds`` of the fastest inference and ``instructions`` of the first are None where the board cannot measure them.
     """

@@ -1,4 +1,4 @@
-"""The pytest plugin: options, the marker ``uaccel_needs`` and the fixture ``uaccel_board``.
+"""Adds to pytest the options of uaccel, the marker ``uaccel_needs`` and the fixture ``uaccel_board``.
 
 Pytest loads this module in every run, so it imports nothing of weight before a test asks for a board.
 """
@@ -29,7 +29,7 @@ RUN_SECONDS: Final = 120.0
 
 @dataclass
 class _State:
-    """Of one run of pytest."""
+    """Holds what tests of one pytest run share."""
 
     workshop: Workshop | None = None
     farm: Farm | None = None
@@ -102,7 +102,7 @@ def pytest_unconfigure(config: pytest.Config) -> None:
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """Every test that asks for a board runs on each, unless it says itself on which."""
+    """Runs every test that asks for a board on each board, unless the test says itself on which."""
     if FIXTURE in metafunc.fixturenames and not _says_itself(metafunc.definition):
         names = _names(metafunc.config)
         metafunc.parametrize(FIXTURE, names, ids=[Path(name).stem for name in names], indirect=True)
@@ -152,7 +152,7 @@ def _ports(config: pytest.Config, boards: Sequence[Board]) -> dict[str, str]:
 
 
 def _chosen(request: pytest.FixtureRequest) -> tuple[Board, str]:
-    """The board, and its port where it has one."""
+    """Returns the board of this test, and its port if it has one."""
     from uaccel.board import load_board
 
     boards = _boards(request.config)
@@ -181,7 +181,7 @@ def _skip_where_absent(config: pytest.Config, board: Board, port: str) -> None:
 
 
 def _hold(stack: ExitStack, request: pytest.FixtureRequest, board: Board, port: str) -> str:
-    """Where the board is, now that nobody else has it; empty where everybody can have one."""
+    """Locks a board at a line for this test and returns its port; returns nothing for an emulated one."""
     from uaccel.bench import find_port, hold
     from uaccel.testing.needs import over_line
 
@@ -226,5 +226,5 @@ def _in_lab(request: pytest.FixtureRequest, board: Board, port: str) -> BoardUnd
 
 
 def _record(item: Any, name: str, value: object) -> None:
-    """For JUnit's XML and other reports."""
+    """Records a figure for JUnit's XML and other reports."""
     item.user_properties.append((name, value))

@@ -1,6 +1,7 @@
-"""Random layers that shrink where they fail.
+"""Draws random layers as a few numbers each, from which a layer is made again and made smaller.
 
-Whether an accelerator's descriptions agree: random layers through meaning, through model, through RTL.
+All arrays of a layer follow from its numbers and its seed. So a report that prints these is enough to repeat it, and a
+smaller layer is the same case with smaller numbers.
 """
 
 from __future__ import annotations
@@ -20,15 +21,17 @@ from uaccel.ops.matmul import FullyConnected, FullyConnectedAttrs
 from uaccel.ops.operator import NAMESPACE, REGISTRY, constant, get
 from uaccel.ops.pool import PoolAttrs
 
-# A random layer as a few numbers: what makes it, and what makes it smaller.
+# A layer as numbers: its shapes, its inputs, its call, and the cases that are smaller.
 
 Draw = Callable[[np.random.Generator], "Case"]
 
 
 @dataclass(frozen=True)
 class Case:
-    """``numbers`` by name; each can be made smaller down to the family's least. ``seed`` fills tensors; ``fill`` says
-    with what: 0 anything, 1 the ends of the range, 2 all the most negative, 3 small numbers."""
+    """Describes a layer by numbers, each of which can be made smaller down to its least (``LEAST``, else 1).
+
+    ``seed`` fills tensors; number ``fill`` says with what: 0 anything, 1 the ends of the range, 2 only the most
+    negative value, 3 small values. ``clamped``, ``biased`` and ``shifted`` are 0 or 1."""
 
     op: str
     numbers: Mapping[str, int]
@@ -46,12 +49,15 @@ class Case:
 
     @property
     def size(self) -> int:
-        """What shrinking makes less."""
+        """The sum of all numbers, which shrinking makes less; zero points count without their sign."""
         return sum(value if name not in SIGNED else abs(value) for name, value in self.numbers.items())
 
     def smaller(self) -> Iterator[Case]:
-        """Several numbers at their least at once, then each of them, half way there, and one less; those that are no
-        layer come too."""
+        """Yields cases with smaller numbers; not all of them are layers.
+
+        First several numbers go to their least together, which takes off what has nothing to do with a fault in one
+        step. A window's numbers must go together, as one alone often leaves no layer. Then each number goes to its
+        least, half the way there, and one down: large steps save rounds, the small one finds an exact bound."""
         for names in TOGETHER:
             yield replace(self, numbers={**self.numbers, **{n: LEAST.get(n, 1) for n in names if n in self.numbers}})
         for name, value in self.numbers.items():
@@ -62,7 +68,9 @@ class Case:
 
     @property
     def is_layer(self) -> bool:
-        """Whether there is one with these numbers: groups of the same size, a window that fits and meets an element."""
+        """Whether the numbers are a layer: groups are of equal size, and the window fits into the padded input.
+
+        A window of a pooling must also meet an element, so that its padding is smaller than it."""
         if "kernel_height" not in self.numbers:
             return True
         groups = self.numbers.get("groups", 1)
@@ -76,7 +84,7 @@ class Case:
         return self[axis] + self[before] + self[after] >= window
 
     def inputs(self) -> list[Array]:
-        """One array for each input of the layer."""
+        """Makes an array for each input of the layer."""
         random = np.random.default_rng([self.seed, 1])
         count = 2 if self.op in ("add", "sub") else 1
         return [_filled(random, self.input_shape, self["fill"]) for _ in range(count)]
@@ -90,7 +98,7 @@ SIGNED: Final = ("zero_in", "zero_out")
 LEAST: Final = dict.fromkeys(
     ("top", "left", "bottom", "right", "zero_in", "zero_out", "fill", "clamped", "biased", "shifted"), 0
 )
-# What may have nothing to do with a fault.
+# Numbers that are made least together: those that often have nothing to do with a fault, then each axis of a window.
 TOGETHER: Final = (
     ("batch", "channels", "filters", "depth", "groups", "fill", "clamped", "biased", "shifted", "zero_in", "zero_out"),
     ("batch", "fill", "clamped", "biased", "shifted", "zero_out"),
@@ -110,7 +118,7 @@ def _filled(random: np.random.Generator, shape: tuple[int, ...], fill: int) -> A
 
 
 def call_of(case: Case, *inputs: Any) -> Any:
-    """The layer as a call of its operator."""
+    """Makes the layer as a call of its operator; the same case always has the same constants."""
     random = np.random.default_rng([case.seed, 2])
     if case.op in WINDOWED:
         return _window(case, random, inputs[0])
@@ -153,8 +161,15 @@ def _window(case: Case, random: np.random.Generator, x: Any) -> Any:
 
 
 def _weights(case: Case, random: np.random.Generator, shape: tuple[int, ...], channels: int, terms: int) -> list[Any]:
-    """Weights, bias, multipliers and shifts, such that results spread over the type, and with ``shifted`` ones at which
-    many results lie in the middle between two numbers."""
+    """Makes weights, bias, multipliers and shifts such that results spread over the type.
+
+    The product of two random int8 has a standard deviation of about 128**2 / 3 = 2**12.4, and a sum of n such products
+    sqrt(n) times that. A factor of 2**-7 / sqrt(n) so gives results with a deviation of about 2**5.4 = 43: they fill
+    -128..127, and some saturate. It is varied by up to a factor of two. The bias is at most 4000 a term, about the mean
+    size of a product, 64 * 64.
+
+    With ``shifted``, rounding is tested: weights and bias are multiples of 64 and the multiplier is exactly a half, so
+    that a sum of few digits is divided by a power of two. Many results then lie in the middle between two integers."""
     weights = _filled(random, shape, case["fill"])
     spread = terms * 4000 if case["biased"] else 0
     bias = random.integers(-spread, spread + 1, channels).astype(np.int32)
@@ -162,13 +177,16 @@ def _weights(case: Case, random: np.random.Generator, shape: tuple[int, ...], ch
     scales = [quantize_multiplier(typical * float(random.uniform(0.5, 2.0))) for _ in range(channels)]
     multiplier = np.array([scale[0] for scale in scales], np.int32)
     shift = np.array([scale[1] for scale in scales], np.int32)
-    if case["shifted"]:  # sums of few digits, divided by a power of two
+    if case["shifted"]:
         multiplier[:] = 1 << 30
         weights, bias = weights & np.int8(-64), bias & np.int32(-64)
     return [constant(array) for array in (weights, bias, multiplier, shift)]
 
 
 def _sum(case: Case, random: np.random.Generator, inputs: tuple[Any, ...]) -> Any:
+    """Makes an addition or subtraction, whose operands are made 2**20 times finer, scaled below 1, and added.
+
+    An operand less its zero point has at most 256 steps, so that the sum stays below 2 * 2**8 * 2**20 = 2**29."""
     scales = [quantize_multiplier(float(random.uniform(0.25, 0.99))) for _ in range(2)]
     result = quantize_multiplier(2.0**-20 * float(random.uniform(0.5, 2.0)))
     zeros = (case["zero_in"], -case["zero_in"], case["zero_out"])
@@ -182,11 +200,11 @@ def _clamps(case: Case, random: np.random.Generator) -> tuple[int, int]:
     return low, int(random.integers(1, 128)) if case["clamped"] else 127
 
 
-# -- drawing ----------------------------------------------------------------------------------------------------------
+# Drawing: layers such as networks have them, and unusual ones.
 
 
 def drawn(op: str, random: np.random.Generator, rounding: str = TFLITE) -> Case:
-    """Any layer of this operator, such as networks have them and such as they have not."""
+    """Draws a case of this operator; it need not be a layer (``Case.is_layer``)."""
     numbers = {"batch": 1 if random.random() < 0.8 else int(random.integers(2, 4))}
     if op == "fully_connected":
         numbers |= {"depth": _extent(random, 200), "filters": _extent(random, 40)}
@@ -205,7 +223,7 @@ def drawn(op: str, random: np.random.Generator, rounding: str = TFLITE) -> Case:
 
 
 def _extent(random: np.random.Generator, most: int) -> int:
-    """Small ones as often as large ones, and powers of two more often than others."""
+    """Draws an extent from 1 to ``most``: 1 to 2 is as likely as 16 to 32, and powers of two are more likely."""
     value = round(float(most ** random.random()))
     return 1 << (value.bit_length() - 1) if random.random() < 0.25 else value
 

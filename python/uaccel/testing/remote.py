@@ -1,4 +1,4 @@
-"""A board of a lab under test: what a test checks is compiled, run and compared by a worker of a Dask scheduler."""
+"""Lets a test check a model on a board of a lab: a worker of a Dask scheduler compiles, runs and compares it."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from uaccel.testing.outcome import Check, Outcome, Values
 
 @dataclass(frozen=True)
 class _Given:
-    """What a worker is told of a check, but the files, which its row names."""
+    """Holds what a worker must know of a check besides the files, which its row names."""
 
     check: Check
     timeouts: Timeouts
@@ -33,14 +33,14 @@ class _Given:
 
 @dataclass(frozen=True)
 class _Checked:
-    """What it tells of one that is right; ``reports`` are for JUnit's XML."""
+    """Holds what it returns of a check that passed; ``reports`` are for JUnit's XML."""
 
     outcome: Outcome
     reports: dict[str, object] = field(default_factory=dict)
 
 
 class BoardInLab(BoardUnderTest):
-    """It is wherever a worker has it; ``port`` is for one that could be emulated as well."""
+    """Is a board at some worker; ``port`` is for a board that could be emulated as well."""
 
     def __init__(
         self, board: Board, port: str, farm: Farm, folders: tuple[Path, ...], timeouts: Timeouts, report: Report
@@ -49,7 +49,7 @@ class BoardInLab(BoardUnderTest):
         self._farm = farm
 
     def _made(self, model: Path, accelerators: Sequence[str | Path], objective: str) -> Product:
-        """What a session would need: a line to a board does not go through a scheduler."""
+        """Raises an error: a session needs a line to the board, and no line goes through a scheduler."""
         raise InputError(
             f"a session with board {self.name} goes over a line, and --uaccel-scheduler gives none; "
             "run this test at the board with --uaccel-port, or use check()"
@@ -86,14 +86,14 @@ def _word(accelerator: str | Path) -> str:
 
 
 def _arrays(values: Values | None) -> Values | None:
-    """Those of a file are read where it is."""
+    """Reads the arrays of a file here, as the worker does not have it."""
     from uaccel.session.tensors import read_arrays
 
     return read_arrays(Path(values)) if isinstance(values, (str, Path)) else values
 
 
 def check_here(job: Job) -> Any:
-    """What the process of a worker does; a failure is JSON, so that its paths are told as the test knows them."""
+    """Does a check in a worker's process. A failure is returned as JSON, in which paths become those of the test."""
     row, given = Row.from_json(job.row), job.before
     assert isinstance(given, _Given)
     reports: dict[str, object] = {}
@@ -119,14 +119,16 @@ def check_here(job: Job) -> Any:
 
 @lru_cache(maxsize=1)
 def _workshop() -> Workshop:
-    """Of this process, as long as it lives."""
+    """Returns the firmware cache of this process; its folder is removed at exit."""
     folder = tempfile.mkdtemp(prefix="uaccel-checks-")
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     return Workshop(Path(folder))
 
 
 def farm_of(address: str, files: Mapping[str, str | None], wait: float) -> Farm:
-    """A lab in which checks run; ``files``: of TLS, as :func:`~uaccel.lab.connect.tls_of` names them."""
+    """Connects to a lab in which checks run.
+
+    ``files``: the TLS files, as :func:`~uaccel.runner.sweep.farm.tls_of` names them."""
     from uaccel.runner.sweep.farm import tls_of
 
     paths = {name: Path(path) if path else None for name, path in files.items()}

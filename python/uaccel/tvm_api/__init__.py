@@ -1,4 +1,4 @@
-"""The one package that touches TVM's unstable names. Here is Relax; converters, TIR and loops have files of their own.
+"""Wraps TVM: this is the one package that touches its unstable names. Relax is here, other parts have own modules.
 
 TVM moves names in every release (``tir`` became ``tirx``, FFI helpers wander). Everything else in uaccel imports
 what it needs from here, so that a new TVM release is a change to this folder and to the version pin.
@@ -101,7 +101,7 @@ def is_tuple_get_item(expr: Any) -> bool:
 
 
 def variables(expr: Any) -> Iterator[Any]:
-    """Those that an expression of a normalised module reads, in order."""
+    """The variables that an expression of a normalised module reads, in order."""
     if is_var(expr):
         yield expr
     elif is_tuple_get_item(expr):
@@ -112,7 +112,7 @@ def variables(expr: Any) -> Iterator[Any]:
 
 
 def is_operator_call(expr: Any) -> bool:
-    """A call of an operator with a name; not of a function or of a variable."""
+    """Whether it calls an operator with a name; not a function or a variable."""
     return is_call(expr) and isinstance(expr.op, Op)
 
 
@@ -121,12 +121,12 @@ def is_module(value: Any) -> bool:
 
 
 def is_expression(value: Any) -> bool:
-    """What a variable can be bound to."""
+    """Whether a variable can be bound to it."""
     return isinstance(value, relax.Expr)
 
 
 def is_region_call(expr: Any) -> bool:
-    """A call of a function of the module, rather than of an operator."""
+    """Whether it calls a function of the module, rather than an operator."""
     return is_call(expr) and isinstance(expr.op, tvm.ir.GlobalVar)
 
 
@@ -148,7 +148,7 @@ def _plain(value: Any) -> Any:
 
 
 def with_type(call: Any, args: list[Any], old: str, new: str) -> Any:
-    """The same call of other arguments; where its attributes name the type ``old``, they name ``new``."""
+    """The same call with other arguments; attributes that name the type ``old`` name ``new`` instead."""
     attrs = call.attrs
     if attrs is not None:
         info = type(attrs).__tvm_ffi_type_info__
@@ -158,7 +158,8 @@ def with_type(call: Any, args: list[Any], old: str, new: str) -> Any:
     return relax.Call(call.op, args, attrs)
 
 
-# TVM's matcher takes the operands of these patterns for granted: it would see products in quotients.
+# Operators whose patterns need explicit operands. TVM's matcher rearranges products and quotients and takes the
+# operands of such patterns for granted; without them it would see products in quotients.
 _LOOKED_INTO = ("relax.multiply", "relax.divide")
 
 
@@ -203,7 +204,7 @@ def function_of_bindings(
 
 
 def _emit_body(builder: Any, body: Callable[[FunctionBlock], Any]) -> None:
-    """The body of an open function; where making it fails the function is closed first, or TVM complains on stderr."""
+    """Emit the body of an open function; if that fails, the function is closed first, or TVM complains on stderr."""
     failure: Exception | None = None
     with builder.dataflow():
         try:
@@ -225,7 +226,7 @@ def replace_main(parameters: list[Any], body: Callable[[FunctionBlock], Any]) ->
 
 
 def add_function(block: FunctionBlock, function: Any, name: str) -> Any:
-    """Its global variable; the name gets a number where it is taken."""
+    """Add a function to the module and return its global variable; the name gets a number where it is taken."""
     return block.builder.add_func(function, name)
 
 
@@ -235,12 +236,15 @@ def module_of(function: Any) -> Any:
 
 
 def same_type(one: Any, other: Any) -> bool:
-    """Of two functions: parameters and result."""
+    """Whether two functions have the same types of parameters and result."""
     return bool(structural_equal(one.ty, other.ty))
 
 
 def bindings_of(function: Any) -> tuple[list[Any], list[tuple[Any, Any]], Any]:
-    """Parameters, (variable, expression) bindings in order, and the result of a function; other names left out."""
+    """Parameters, (variable, expression) bindings in order, and the result of a function.
+
+    Bindings that only give a variable a second name are left out, and the first name is used throughout.
+    """
     meant: dict[Any, Any] = {}
     pairs = []
     for block in function.body.blocks:
@@ -255,7 +259,7 @@ def bindings_of(function: Any) -> tuple[list[Any], list[tuple[Any, Any]], Any]:
                 pairs.append((binding.var, value))
     result = relax_substitute(function.body.body, meant)
     if pairs and is_tuple(pairs[-1][1]) and result.same_as(pairs[-1][0]):
-        result = pairs.pop()[1]  # the variable that a block gives out stands for several
+        result = pairs.pop()[1]  # the block gives out a variable that is bound to a tuple: several results
     return list(function.params), pairs, result
 
 
@@ -279,7 +283,7 @@ def main_result(module: Any) -> Any:
     return module["main"].body.body
 
 
-# What TVM's type rules raise where an operator's operands do not go together.
+# The errors that TVM's type rules raise where operands do not fit together.
 TYPE_ERRORS = (TypeError, ValueError, tvm.error.InternalError)
 
 
@@ -302,7 +306,7 @@ class ModuleBuilder:
 
 
 class FunctionBlock:
-    """The open dataflow block of a function under construction."""
+    """Holds the open dataflow block of a function under construction."""
 
     def __init__(self, builder: Any) -> None:
         self.builder = builder
@@ -342,8 +346,8 @@ Emit = Callable[[Any, str], Any]
 
 
 def rewrite_main(module: Any, write: Callable[[Emit, Any, Any], Any], *, all_bindings: bool = False) -> Any:
-    """The same, where ``write`` binds what it likes by a function that it is given, and gives what then stands for the
-    binding."""
+    """``main`` bound anew as in :func:`rebuild_main`, by ``write``: it may emit any number of bindings for one, and
+    returns the value that stands for it."""
     function = module["main"]
     builder = relax.BlockBuilder()
     bound: dict[Any, Any] = {}
@@ -362,9 +366,12 @@ def rewrite_main(module: Any, write: Callable[[Emit, Any, Any], Any], *, all_bin
 
 
 def each_by_itself(module: Any, given: Sequence[Any], shown: Sequence[Any] = ()) -> Any:
-    """A ``main`` in which every binding of ``given`` is computed from parameters: of the rest of the model, and one
-    more for each value that such a binding had. It returns those bindings' values, then the arguments of the calls
-    that ``shown`` bind."""
+    """A ``main`` in which the bindings of ``given`` no longer depend on each other.
+
+    Each of them gets a further parameter, which takes its place wherever its value was used (several for a tuple). So
+    every binding is computed from values that the caller gives. The results are the values of ``given``, then the
+    arguments of the calls that ``shown`` bind.
+    """
     function = module["main"]
     fresh = {var: [relax.Var(f"{var.name}_given", type_) for type_ in _fields_of(var)] for var in given}
     builder = relax.BlockBuilder()
@@ -390,7 +397,7 @@ def _fields_of(var: Any) -> list[Any]:
 
 
 def _with_functions_of(module: Any, rebuilt: Any) -> Any:
-    """With all functions that the other module has besides ``main``."""
+    """The rebuilt module with all functions that the other one has besides ``main``."""
     for name, other in module.functions.items():
         if name.name_hint != "main":
             rebuilt[name] = other
@@ -412,7 +419,8 @@ def with_names(module: Any, names: Mapping[Any, str]) -> Any:
 
 
 def _within_bounds(expr: Any) -> Any:
-    """Wrong indices give the nearest element; TVM's own way, to read whatever lies there, it warns of itself."""
+    """A ``take`` that clips its indices, so that wrong ones give the nearest element. TVM's default reads whatever lies
+    there."""
     if is_operator_call(expr) and expr.op.name == "relax.take" and expr.attrs.mode == "fast":
         data, indices = expr.args
         return relax.op.take(data, indices, expr.attrs.axis, mode="clip")

@@ -1,4 +1,4 @@
-"""Importing a package as if another, which it would load just in case, were not installed."""
+"""Imports a package as if another one, which it would load just in case, were not installed."""
 
 from __future__ import annotations
 

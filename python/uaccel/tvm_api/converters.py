@@ -1,4 +1,4 @@
-"""TVM's own converters of model formats, driven one operator at a time."""
+"""Drives TVM's own converters of model formats one operator at a time: TFLite, PyTorch, ONNX."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from uaccel.tvm_api.extremes import refusals
 
 
 class TvmConversionError(Exception):
-    """One of TVM's converters refused an operator; the text is its last line."""
+    """Is raised when one of TVM's converters refuses an operator; the text is the last line of its message."""
 
 
 def _refusals() -> contextlib.AbstractContextManager[None]:
@@ -18,7 +18,7 @@ def _refusals() -> contextlib.AbstractContextManager[None]:
 
 
 class TfliteConverter:
-    """TVM's own operator converter, driven one operator at a time."""
+    """Converts operators of TFLite by TVM's own converter, one at a time."""
 
     def __init__(self, model: Any, subgraph: Any, builder: Any) -> None:
         from tvm.relax.frontend.tflite import tflite_frontend
@@ -51,7 +51,7 @@ class TfliteConverter:
 
 
 class TorchConverter:
-    """TVM's converter of PyTorch's exported programs, driven one node at a time."""
+    """Converts nodes of PyTorch's exported programs by TVM's own converter, one at a time."""
 
     def __init__(self, builder: Any) -> None:
         from tvm.relax.frontend.torch.exported_program_translator import ExportedProgramImporter
@@ -60,7 +60,7 @@ class TorchConverter:
         self._importer.block_builder = builder
 
     def knows(self, operator: str) -> bool:
-        """Named with its overload: ``conv2d.default``."""
+        """Whether it converts an operator, which is named with its overload: ``conv2d.default``."""
         return operator in self._importer.convert_map
 
     def operators(self) -> list[str]:
@@ -71,7 +71,7 @@ class TorchConverter:
         self._importer.env[node] = expr
 
     def convert(self, operator: str, node: Any) -> Any:
-        """The node's value, several ones as a list or as a variable of a tuple's type."""
+        """The node's value; several values are a list, or a variable whose type is a tuple."""
         with _refusals():
             return self._importer.convert_map[operator](node)
 
@@ -90,7 +90,7 @@ def knows_onnx_operator(operator: str) -> bool:
 def convert_onnx_node(
     builder: Any, operator: str, inputs: list[Any], attributes: Any, opset: int, outputs: int, name: str
 ) -> list[Any]:
-    """What TVM's own converter makes of an ONNX node: the expressions of its outputs, with their types."""
+    """Convert an ONNX node by TVM's own converter: the expressions of its outputs, with their types."""
     from tvm.relax.frontend.onnx import onnx_frontend
 
     importer = onnx_frontend.ONNXGraphImporter({}, "float32")

@@ -1,4 +1,4 @@
-"""Executing a module, and calling a function of it."""
+"""Executes Relax modules on this computer, and lets them call functions of Python."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ import numpy as np
 from uaccel.model import Array, StateSpec
 from uaccel.tvm_api import main_bindings, relax, structural_equal, structural_hash, te, tirx, tvm, with_all_bindings
 
-# The exact meaning of a module, executed by TVM on this machine: what ``--verify`` compares with.
+# The exact meaning of a module, executed by TVM on this computer: what ``--verify`` compares with.
 
-KEPT: Final = 4  # How many built modules a process keeps: rows of a sweep that differ in the board alone mean the same.
+KEPT: Final = 4  # Built modules that a process keeps: rows of a sweep that differ only in the board share one.
 _kept: OrderedDict[tuple[int, bool], tuple[Any, Any]] = OrderedDict()
 
 
 class Executor:
-    """A Relax module built for the host; ``main`` takes and returns numpy arrays.
+    """Runs a Relax module, built for this computer; ``main`` takes and returns numpy arrays.
 
-    Of a model with ``state`` it keeps that from run to run; ``reset`` goes back to the beginning. With ``keep`` a
-    module that equals one built before is not built again.
+    The ``state`` of a model is kept from run to run; ``reset`` goes back to the beginning. With ``keep`` a module that
+    equals one built before is not built again.
     """
 
     def __init__(
@@ -35,7 +35,7 @@ class Executor:
         self.reset()
 
     def reset(self) -> None:
-        """The state is as before the first run."""
+        """Set the state to what it is before the first run."""
         self._state = list(self._initial)
 
     def run(self, inputs: Sequence[Array]) -> list[Array]:
@@ -76,7 +76,8 @@ def _machine(module: Any, intermediates: bool) -> Any:
 
 
 def _built(legal: Any) -> Any:
-    """LLVM's vectoriser writes code for a few loops that LLVM itself then finds invalid: these are built without it."""
+    """The module built by LLVM. For a few loops LLVM's vectoriser makes code that LLVM itself then finds invalid: a
+    module with such a loop is built again without it."""
     try:
         return relax.build(legal, target="llvm")
     except tvm.error.InternalError as error:
@@ -91,7 +92,7 @@ def _arrays(result: Any) -> list[Array]:
     return [array for entry in result for array in _arrays(entry)]
 
 
-# Functions of Python that an executed module calls; modules told apart.
+# Functions of Python that an executed module calls, and digests that tell modules apart.
 
 Computed = Callable[[Sequence[Array]], Sequence[Array]]
 
@@ -99,7 +100,8 @@ Computed = Callable[[Sequence[Array]], Sequence[Array]]
 def calling(
     function: Computed, name: str, inputs: list[Any], outputs: Sequence[tuple[tuple[int, ...], str]]
 ) -> list[Any]:
-    """TE tensors that ``function`` computes when the module runs on this computer; ``name`` tells it from others."""
+    """TE tensors that ``function`` computes when the module runs on this computer; each function needs its own
+    ``name``."""
     symbol = f"uaccel.called.{name}"
 
     def packed(*tensors: Any) -> None:
@@ -116,5 +118,5 @@ def calling(
 
 
 def digest_of(module: Any) -> str:
-    """Of what a module is, whatever its variables are called."""
+    """A digest of a module's structure, which is the same whatever its variables are called."""
     return f"{structural_hash(module) & (1 << 64) - 1:016x}"

@@ -1,4 +1,4 @@
-"""Repairs of TVM: extremes that are right for infinities, and its refusals told in a line."""
+"""Repairs TVM in two places: maxima and minima of floats with infinities, and its error messages, cut to one line."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ from typing import Any, Final
 from tvm import te, tirx, topi
 from tvm.ir import Op
 
-# Maxima and minima of floats, right for infinities too: TVM's begin with the largest finite number.
+# Maxima and minima of floats. TVM's reductions begin with the finite number of largest magnitude, so that a maximum
+# over minus infinities alone is wrong; these begin with an infinity.
 
 PICKS: Final = {"max": (topi.max, tirx.max, -math.inf), "min": (topi.min, tirx.min, math.inf)}
 
@@ -45,15 +46,15 @@ def register_extremes() -> None:
         Op.get(f"relax.{name}").set_attr("FLegalize", _legalised(name), plevel=11)  # TVM's own is at 10
 
 
-# What TVM refuses, told in one line.
+# Refusals of TVM, in one line.
 
 
 class TvmRefusalError(Exception):
-    """TVM refused to lower something; the text is the last line of its message, where people can read it."""
+    """Is raised when TVM refuses to lower something; the text is the last line of its message, if that is readable."""
 
 
 UNKNOWN: Final = "TVM cannot express it for these types, shapes and options"
-# What only somebody who knows TVM's code can read.
+# Parts of messages that only somebody who knows TVM's code can read.
 _INTERNALS: Final = re.compile(
     r"#|::|->|==|0x|__|<class|\b[TR]\.|\b(?:tvm|tirx?|relax|numpy|self|assert\w*|NoneType|InternalError|Metadata)\b|"
     r"Check failed|has no attribute|(?:positional|keyword) argument|object is not|bytes-like|int\(\)|\w+Expr\b|\bPrim"
@@ -61,13 +62,13 @@ _INTERNALS: Final = re.compile(
 
 
 def plain(text: str) -> str:
-    """A reason in words as it is; of TVM's internals nothing but that it refuses."""
+    """The text, if it is a reason in words; else a sentence that hides TVM's internals."""
     return UNKNOWN if " " not in text.strip() or _INTERNALS.search(text) else text
 
 
 @contextlib.contextmanager
 def refusals(kind: type[Exception] = TvmRefusalError) -> Iterator[None]:
-    """Whatever TVM raises inside as one kind of error: it has a dozen unrelated types, assertions among them."""
+    """Turn whatever TVM raises inside into one kind of error: it raises a dozen unrelated types, even assertions."""
     try:
         yield
     except Exception as error:

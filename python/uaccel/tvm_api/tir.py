@@ -1,4 +1,4 @@
-"""TIR as the printer of C needs it, and loops that fill tensors."""
+"""Wraps TIR: what the C printer needs to walk and prepare functions, and loops that fill tensors."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tvm_ffi.structural import structural_walk
 from uaccel.tvm_api import Op, relax, te, tirx, tvm
 from uaccel.tvm_api.extremes import refusals
 
-# TIR: what the printer of plain C (``cprinter/``) needs to walk it and to prepare it.
+# TIR for the printer of plain C (``lower/tir/``): types, walking, and preparing functions.
 
 Call = tvm.ir.Call
 TensorLoad = tvm.ir.TensorLoad
@@ -43,7 +43,7 @@ def walk(root: Any, kind: type, visit: Callable[[Any], object]) -> None:
 
 
 def lower_intrinsic(call: Any) -> Any | None:
-    """What TVM's rule makes of an intrinsic for a target without one of its own; None without a rule."""
+    """An intrinsic lowered by TVM's rule for targets that have no rule of their own; None without such a rule."""
     for key in ("default.FLowerIntrinsic", "default.FLegalize"):
         rule = call.op.get_attr(key) if isinstance(call.op, Op) else None
         lowered = rule(call) if rule is not None else None
@@ -109,14 +109,14 @@ def with_plain_buffers(func: Any) -> Any:
     return func.specialize(plain) if plain else func
 
 
-# Loops that fill tensors: meanings of operators that depend on their own earlier results.
+# Loops that fill tensors: for the meanings of operators whose results depend on earlier ones.
 
 
 def te_extern_loops(
     outputs: list[tuple[tuple[int, ...], str]], inputs: list[Any], write: Callable[..., None], name: str
 ) -> list[Any]:
-    """TE tensors of these shapes and types that ``write`` fills: it is given inputs and outputs as arrays, indexed
-    as they lie in memory, and loops with ``count_to``. For what depends on its own earlier results."""
+    """TE tensors of these shapes and types that ``write`` fills. It gets inputs and outputs as arrays, indexed as they
+    lie in memory, and loops with ``count_to``. This is for results that depend on earlier ones."""
 
     def statement(sources: Any, targets: Any) -> Any:
         with IRBuilder() as builder:
@@ -130,29 +130,29 @@ def te_extern_loops(
 
 
 def count_to(extent: int) -> Any:
-    """A loop of ``written_by_loops``: ``with count_to(4) as i``."""
+    """A loop inside ``te_extern_loops``: ``with count_to(4) as i``."""
     return script.serial(0, extent)
 
 
 @contextlib.contextmanager
 def where(condition: Any) -> Iterator[None]:
-    """What happens where it holds, inside ``written_by_loops``: ``with where(a[i] > 0)``."""
+    """A condition inside ``te_extern_loops``: ``with where(a[i] > 0)``."""
     with script.If(condition), script.Then():
         yield
 
 
 def while_holds(condition: Any) -> Any:
-    """A loop inside ``written_by_loops`` that goes on while the condition holds."""
+    """A loop inside ``te_extern_loops`` that goes on while the condition holds."""
     return script.While(condition)
 
 
 def local_array(count: int, dtype: str) -> Any:
-    """An array inside ``written_by_loops``."""
+    """An array inside ``te_extern_loops``."""
     return script.buffer_proxy(script.decl_buffer([count], dtype, scope="local"))
 
 
 def te_let(value: Any) -> Any:
-    """A value inside ``written_by_loops`` that expressions may use often without growing by it."""
+    """A value inside ``te_extern_loops`` that is computed once, however often expressions use it."""
     array = local_array(1, str(value.ty.dtype))
     array[0] = value
     return array[0]

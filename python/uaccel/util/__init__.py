@@ -1,1 +1,1 @@
-"""What every stage may use and what knows no stage."""
+"""Holds helpers that every stage may use, and that know no stage."""

@@ -1,7 +1,4 @@
-"""C as text: types, literals, layout, arrays.
-
-C as text: types, literals, arrays, and lines that fit, for all of uaccel that writes C.
-"""
+"""Writes pieces of C as text, for all code generators: types, literals, arrays, and lines that fit."""
 
 from __future__ import annotations
 
@@ -19,15 +16,15 @@ from uaccel.util.text import c_character, comment_safe
 
 # Lines that fit: comments, heads of functions, calls, lists.
 
-WIDTH: Final = 110
+WIDTH: Final = 110  # Columns of a line, at most.
 INDENT: Final = "    "
 LONGEST_NAME: Final = 90
-UNBROKEN: Final = "\0"  # A space at which ``filled`` breaks no line.
-_BREAK: Final = "\1"  # Before a space that is not there unless a line is broken at it.
+UNBROKEN: Final = "\0"  # Stands for a space at which ``filled`` breaks no line.
+_BREAK: Final = "\1"  # Marks the space behind it as a place to break a line; both vanish where it is not broken.
 
 
 def quote_comment(name: str) -> str:
-    """A tensor's name for a comment; what converters fuse can have names of several hundred characters."""
+    """A tensor's name for a comment, cut short: converters give what they fuse names of several hundred characters."""
     shown = name if len(name) <= LONGEST_NAME else f"{name[: LONGEST_NAME - 3]}..."
     return f'"{comment_safe(shown)}"'
 
@@ -38,7 +35,7 @@ def block_comment(lines: Iterable[str]) -> str:
 
 
 def wrapped_comment(lines: Iterable[str], indent: int = 0) -> str:
-    """A block comment whose lines fit; what does not goes on below, indented."""
+    """A block comment whose lines fit; the rest of a long one goes on below, indented."""
     shape = _wrapper("", " " * indent)
     return block_comment(part for line in lines for part in shape.wrap(line))
 
@@ -58,9 +55,10 @@ def wrap_call(head: str, arguments: Iterable[str]) -> str:
 
 
 def filled(line: str) -> str:
-    """A long line, broken at spaces, if it can be outside of indices; or behind parentheses where it has too few.
+    """A long line of C, broken at spaces. The line must hold no string, which this could change.
 
-    There is no string in it that this could change.
+    Three ways are tried, and the first that makes all lines fit is taken: break outside of indices only, break at any
+    space, and break behind opening parentheses too.
     """
     indent, text = line[: len(line) - len(line.lstrip(" "))], line.strip(" ")
     shape = _wrapper(indent, indent + 2 * INDENT)
@@ -79,14 +77,14 @@ def _wrapper(first: str, others: str) -> textwrap.TextWrapper:
 
 
 def columns(items: Sequence[str], indent: str = INDENT) -> str:
-    """As many items a line as fit, counted by the longest, so that columns line up."""
+    """A list with as many items a line as fit, all as wide as the longest, so that columns line up."""
     longest = max((len(item) for item in items), default=1)
     per_line = max(1, (WIDTH - len(indent)) // (longest + 2))
     rows = (items[i : i + per_line] for i in range(0, len(items), per_line))
     return ",\n".join(indent + ", ".join(f"{item:>{longest}}" for item in row) for row in rows)
 
 
-# C's types for element types by their TVM names ("int8", "float32", "bool"), and what they hold.
+# Types of C for element types by their TVM names ("int8", "float32", "bool"), and the values that they hold.
 
 FLOATS: Final = {"float32": "float", "float64": "double"}
 C_TYPES: Final = {
@@ -103,7 +101,7 @@ def c_type(dtype: str) -> str:
 
 
 def storage_type(dtype: str) -> str:
-    """Of an element in memory: a bool is a byte that is 0 or 1."""
+    """The type of an element in memory: a bool is a byte that is 0 or 1."""
     return "uint8_t" if dtype == "bool" else c_type(dtype)
 
 
@@ -129,11 +127,12 @@ def fits(low: float, high: float, dtype: str) -> bool:
     return bottom <= low and high <= top
 
 
-# Numbers as C writes them.
+# Literals of C.
 
 
 def int_literal(value: int) -> str:
-    """Plain decimal wherever int holds it; the most negative values have no literal of their own in C."""
+    """An integer as plain decimal wherever an int of 32 bits holds it. The most negative values have names instead,
+    since C has no literal for them: -2147483648 negates a number that is no int."""
     if value == limits("int32")[0]:
         return "INT32_MIN"
     if fits(value, value, "int32"):
@@ -142,14 +141,14 @@ def int_literal(value: int) -> str:
 
 
 def sized_literal(value: int, dtype: str) -> str:
-    """Of one of the types that have a suffix: int64, uint32, uint64."""
+    """A literal of a type that has a macro for it: int64, uint32, uint64."""
     if is_signed(dtype) and value == limits(dtype)[0]:
         return f"{dtype.upper()}_MIN"
     return f"{'-' if value < 0 else ''}{dtype.upper()}_C({abs(value)})"
 
 
 def float_literal(value: float, dtype: str) -> str:
-    """The shortest decimal that reads back as the same number."""
+    """The shortest decimal that reads back as the same number; NAN and INFINITY for what is none."""
     suffix, promoted = ("f", "") if dtype == "float32" else ("", "(double)")
     if math.isnan(value):
         return f"{promoted}NAN"
@@ -158,8 +157,8 @@ def float_literal(value: float, dtype: str) -> str:
 
 
 def string_literals(text: str, width: int) -> list[str]:
-    """One string as literals of up to ``width`` columns between the quotes, which the compiler joins: each ends
-    behind a comma if there is one."""
+    """One string as literals of up to ``width`` columns between the quotes, which the compiler joins. Each ends behind
+    a comma, unless the text between two commas is too long for a line."""
     lines = [""]
     for part in re.findall("[^,]*,|[^,]+", text):
         characters = [c_character(byte) for byte in part.encode()]
@@ -177,12 +176,12 @@ def literal(value: float, dtype: str) -> str:
     return float_literal(value, dtype) if dtype in FLOATS else int_literal(int(value))
 
 
-# Arrays as C text. Those of bytes are made by numpy: networks of the field have a hundred million of them.
+# Arrays as C text. Arrays of bytes are formatted by numpy: large networks have a hundred million of these.
 
 # Bytes of constants from which a model's longer arrays of bytes become strings.
 #
 # A compiler keeps each number of a list as a node of a tree, which takes a hundred bytes and a microsecond: minutes
-# and gigabytes for a network of the field. Of a string it keeps the bytes.
+# and gigabytes for a large network. Of a string it keeps the bytes.
 COMPACT_FROM: Final = 1 << 20
 SHORTEST: Final = 4096  # An array that is shorter stays a list of numbers in any model.
 
@@ -197,7 +196,7 @@ SUPPRESSED: Final = """\
 """
 
 _IN_A_STRING: Final = 26  # Bytes in a line of a literal.
-_AT_ONCE: Final = 1 << 16  # Lines that are made together: the pieces that numpy makes on the way stay small.
+_AT_ONCE: Final = 1 << 16  # Lines that are made together, so that numpy's intermediate arrays stay small.
 
 
 def array_body(array: NDArray[Any]) -> str:
@@ -212,7 +211,7 @@ def is_bytes(array: NDArray[Any]) -> bool:
 
 
 def is_long(array: NDArray[Any]) -> bool:
-    """Whether it is a string where the model is large."""
+    """Whether it becomes a string in a large model."""
     return is_bytes(array) and array.size >= SHORTEST
 
 
@@ -234,7 +233,8 @@ def as_string(array: NDArray[Any]) -> str:
 
 
 def _lines(flat: NDArray[Any], each: list[str], count: int, before: str, after: str) -> str:
-    """``count`` words a line, the word of every byte as ``each`` tells by its number without a sign."""
+    """The text of an array with ``count`` words a line. ``each`` has the word of every byte, by its value without sign;
+    all words are equally long, so that whole lines come from one lookup by numpy."""
     words = np.array([list(word.encode()) for word in each], np.uint8)
     numbers = flat.view(np.uint8)
     whole = len(numbers) // count

@@ -1,7 +1,4 @@
-"""Results that are kept by the content of what they were made of.
-
-What was made once and is kept: by content of all that it was made of, in the user's cache folder.
-"""
+"""Keeps results in the user's cache folder, by the content of everything that they were made of."""
 
 from __future__ import annotations
 
@@ -22,9 +19,9 @@ from typing import IO, Any, Final
 
 from uaccel.util.files import data_dir
 
-# What a result depends on, as one digest: files by their content, programs by what lies in PATH.
+# Keys: all that a result depends on as one digest, files by their content, programs by what lies in PATH.
 
-# Whose versions may change what is compiled; those that are not installed count as such.
+# Packages whose versions may change what is compiled; "none" is the version of one that is not installed.
 PACKAGES: Final = ("apache-tvm", "apache-tvm-ffi", "numpy", "onnx", "torch", "ortools")
 _NO_SOURCES: Final = (".pyc", ".pyo", ".orig", ".swp")
 _VARIABLES: Final = ("ASM", "ASMFLAGS", "CC", "CFLAGS", "CPATH", "CPPFLAGS", "CXX", "CXXFLAGS", "LDFLAGS")
@@ -32,14 +29,14 @@ _PREFIXES: Final = ("CMAKE_", "COMPILER_", "CPLUS_INCLUDE_", "C_INCLUDE_", "GCC_
 
 
 class Key:
-    """A digest that grows by named parts; equal parts in the same order give the same."""
+    """Is a digest that grows by named parts; equal parts in the same order give the same digest."""
 
     def __init__(self, kind: str) -> None:
         self.kind = kind
         self._digest = hashlib.sha256(kind.encode())
 
     def add(self, name: str, value: Any) -> Key:
-        """``value``: plain data, as JSON can say it; bytes by their digest."""
+        """Add a part: plain data that JSON can express; bytes count by their digest."""
         if isinstance(value, (bytes, bytearray, memoryview)):
             value = {"sha256": hashlib.sha256(value).hexdigest()}
         self._digest.update(json.dumps([name, value], sort_keys=True, default=str).encode() + b"\n")
@@ -51,7 +48,7 @@ class Key:
 
 
 def file_digest(path: Path) -> str:
-    """Of a file's content."""
+    """The digest of a file's content."""
     digest = hashlib.sha256()
     with path.open("rb") as stream:
         while block := stream.read(1 << 20):
@@ -60,7 +57,7 @@ def file_digest(path: Path) -> str:
 
 
 def folder_digest(folder: Path) -> str:
-    """Of the content of all files below it that somebody may have written, and of their paths."""
+    """The digest of all source files below a folder, with their paths; what tools leave behind does not count."""
     digest = hashlib.sha256()
     for above, folders, files in os.walk(folder):
         folders[:] = sorted(name for name in folders if name != "__pycache__" and not name.startswith("."))
@@ -74,7 +71,7 @@ def folder_digest(folder: Path) -> str:
 
 @lru_cache(maxsize=1)
 def own_sources() -> str:
-    """Of uaccel itself, with boards, firmware, template and accelerators, and of the packages it compiles by."""
+    """The digest of uaccel itself, with boards, firmware, template and accelerators, and of the packages it uses."""
     digest = hashlib.sha256(folder_digest(Path(__file__).resolve().parent.parent).encode())
     for name in ("boards", "firmware", "project_template", "accelerators"):
         digest.update(folder_digest(data_dir(name)).encode())
@@ -91,7 +88,8 @@ def _version(package: str) -> str:
 
 
 def programs_digest(names: Iterable[str]) -> list[Any]:
-    """Which program each name means, by the file's place, size and time; and the variables that builds look at."""
+    """The program that each name means, by the file's place, size and time, since reading compilers would take long;
+    and the environment variables that builds look at."""
     found: list[Any] = []
     for name in names:
         path = shutil.which(name)
@@ -102,25 +100,26 @@ def programs_digest(names: Iterable[str]) -> list[Any]:
     return [*found, *([name, value] for name, value in every if name in _VARIABLES or name.startswith(_PREFIXES))]
 
 
-# The folder where results are kept: an entry is a folder of files and a manifest with their digests.
+# The cache folder: an entry is a folder of files and a manifest with their digests.
 #
-# Many processes may use it at once. An entry appears as a whole, by a rename. Whoever uses one holds a lock on its
-# manifest, and what is locked is not removed. An entry whose files are not what its manifest says counts as missing.
+# Many processes may use it at once. An entry appears as a whole, by a rename, and disappears as a whole, by a rename to
+# a folder that nobody reads. Whoever uses one holds a shared lock on its manifest; removing one needs an exclusive
+# lock, and so never hits an entry in use. An entry whose files are not what its manifest says counts as missing.
 
 VARIABLE: Final = "UACCEL_CACHE"
 OBJECTS: Final = "UACCEL_OBJECTS"
 OFF: Final = "off"
-LIMIT: Final = 4 << 30  # Bytes, beyond which what was used longest ago is removed.
+LIMIT: Final = 4 << 30  # Bytes; beyond these, what was used longest ago is removed.
 MANIFEST: Final = "manifest.json"
-_PENDING: Final = "new"
-_PARTS: Final = 6  # Binary digits: a limit may be exceeded by this part of it, by each process.
-# Bytes that this process added since it looked at all entries, by folder and limit.
+_PENDING: Final = "new"  # The folder of entries that are being written or removed.
+_PARTS: Final = 6  # Each process may exceed the limit by 1 / 2**6 of it before it looks at all entries again.
+# Bytes that this process has added since it last looked at all entries, by folder and limit.
 _GROWN: Final[dict[tuple[Path, int], int]] = {}
-_STALE: Final = 24 * 60 * 60  # Seconds, after which what somebody began to write counts as left behind.
+_STALE: Final = 24 * 60 * 60  # Seconds after which a pending entry counts as left behind.
 
 
 def cache_folder() -> Path:
-    """Where what is made once is kept; a user's cache may be deleted at any time."""
+    """The folder of the user's cache, which may be deleted at any time."""
     chosen = os.environ.get(VARIABLE, "")
     if chosen and chosen != OFF:
         return Path(chosen).absolute()
@@ -129,19 +128,19 @@ def cache_folder() -> Path:
 
 
 def cache_of_user() -> Cache | None:
-    """The one that commands use; None where the user wants none."""
+    """The cache that commands use; None where the user wants none."""
     return None if os.environ.get(VARIABLE) == OFF else Cache(cache_folder() / "kept")
 
 
 def cache_of_objects() -> Cache | None:
-    """For what compilers of C make, and nothing else: in a folder that is named for it."""
+    """The cache for compiled objects alone, in the folder that ``UACCEL_OBJECTS`` names; None without it."""
     chosen = os.environ.get(OBJECTS, "")
     return Cache(Path(chosen).absolute()) if chosen else None
 
 
 @dataclass(frozen=True)
 class CacheRow:
-    """What lists show of an entry; ``used``: seconds since 1970."""
+    """Holds what lists show of an entry; ``used``: seconds since 1970."""
 
     kind: str
     digest: str
@@ -151,7 +150,7 @@ class CacheRow:
 
 
 class Entry:
-    """An entry that is held: nobody removes it before it is closed, or forgotten."""
+    """Holds an entry of the cache: nobody removes it before it is closed, or collected as garbage."""
 
     def __init__(self, folder: Path, manifest: Mapping[str, Any], held: IO[bytes]) -> None:
         self.folder = folder
@@ -159,7 +158,7 @@ class Entry:
         self._held = held
 
     def path(self, name: str) -> Path:
-        """Of a file, which has been checked."""
+        """The path of a file, whose content has been checked."""
         return self.folder / name
 
     def read(self, name: str) -> bytes:
@@ -169,7 +168,7 @@ class Entry:
         return name in self.manifest["files"]
 
     def json(self, name: str) -> Any:
-        """Of a file that holds it."""
+        """The content of a JSON file."""
         return json.loads(self.read(name))
 
     def close(self) -> None:
@@ -177,7 +176,8 @@ class Entry:
 
 
 class Cache:
-    """``limit``: bytes. Where the folder cannot be used ``problem`` says why, and nothing is kept."""
+    """Keeps entries in a folder, up to ``limit`` bytes. Where the folder cannot be used ``problem`` says why, and
+    nothing is kept."""
 
     def __init__(self, folder: Path, limit: int = LIMIT) -> None:
         self.folder = folder
@@ -185,7 +185,11 @@ class Cache:
         self.problem = ""
 
     def find(self, key: Key) -> Entry | None:
-        """What is kept under the key, whole and unchanged."""
+        """The entry under the key, whole and unchanged, or None. It counts as used now.
+
+        The entry may be removed, and made anew, between opening its manifest and locking it. So it is checked after
+        locking that the locked file is the one that lies there.
+        """
         folder = self._place(key)
         try:
             held = (folder / MANIFEST).open("rb")
@@ -204,7 +208,7 @@ class Cache:
         return None
 
     def add(self, key: Key, files: Mapping[str, bytes | Path], about: str) -> Entry | None:
-        """Keep these under the key; what lies there already, and is whole, stays. None where nothing can be kept."""
+        """Keep files under the key; an intact entry that is there stays. None where nothing can be kept."""
         try:
             pending = self.folder / _PENDING
             pending.mkdir(parents=True, exist_ok=True)
@@ -220,7 +224,7 @@ class Cache:
         return entry
 
     def drop(self, key: Key) -> None:
-        """What is kept under the key is of no use any more."""
+        """Remove the entry under the key, which is of no use any more."""
         self._remove(self._place(key))
 
     def kept(self) -> list[CacheRow]:
@@ -236,7 +240,8 @@ class Cache:
         return sorted(found, key=lambda entry: -entry.used)
 
     def _prune_after(self, added: int) -> None:
-        """To look at all entries takes long: at first, and after each part of the limit."""
+        """Prune at this process's first addition, and then after each 1 / 2**6 of the limit that it added: looking at
+        all entries takes long."""
         place = (self.folder, self.limit)
         grown = _GROWN.get(place, self.limit) + added
         _GROWN[place] = 0 if grown > self.limit >> _PARTS else grown
@@ -244,7 +249,7 @@ class Cache:
             self.prune(self.limit)
 
     def prune(self, limit: int) -> int:
-        """Remove what was used longest ago until no more bytes are kept; gives how many were freed."""
+        """Remove what was used longest ago until at most ``limit`` bytes are kept; returns the bytes freed."""
         entries, freed = self.kept(), 0
         total = sum(entry.bytes for entry in entries)
         for entry in reversed(entries):
@@ -265,7 +270,8 @@ class Cache:
                 yield from sorted(entry for entry in kind.iterdir() if entry.is_dir())
 
     def _publish(self, made: Path, key: Key) -> None:
-        """Whoever was first has the same; what is damaged makes room."""
+        """Move a finished entry to its place. If an intact one is there, another process was first, and its content is
+        the same; a damaged one is removed."""
         place = self._place(key)
         place.parent.mkdir(parents=True, exist_ok=True)
         for _ in range(2):
@@ -282,7 +288,7 @@ class Cache:
                 self._remove(place)
 
     def _remove(self, folder: Path) -> bool:
-        """Unless somebody uses it."""
+        """Remove an entry, unless somebody uses it."""
         try:
             with (folder / MANIFEST).open("rb") as held:
                 fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -297,7 +303,7 @@ class Cache:
         return not folder.exists()
 
     def _discard(self, folder: Path) -> None:
-        """Out of sight first: nobody shall find a part of it."""
+        """Delete an entry; it is moved away first, so that nobody finds a part of it."""
         pending = self.folder / _PENDING
         pending.mkdir(parents=True, exist_ok=True)
         away = Path(tempfile.mkdtemp(dir=pending))
@@ -307,7 +313,7 @@ class Cache:
             shutil.rmtree(away, ignore_errors=True)
 
     def _sweep(self) -> None:
-        """What processes that were killed left behind."""
+        """Delete what processes that were killed left behind."""
         with contextlib.suppress(OSError):
             for folder in (self.folder / _PENDING).iterdir():
                 if time.time() - folder.stat().st_mtime > _STALE:
@@ -329,7 +335,7 @@ def _fill(folder: Path, files: Mapping[str, bytes | Path], about: str) -> None:
 
 
 def _is_there(held: IO[bytes], folder: Path) -> bool:
-    """Whether what was locked is the entry still: it may have been removed meanwhile, and made anew."""
+    """Whether the locked manifest is still the entry's: it may have been removed meanwhile, and made anew."""
     return os.path.samestat(os.fstat(held.fileno()), (folder / MANIFEST).stat())
 
 

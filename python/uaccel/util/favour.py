@@ -1,4 +1,4 @@
-"""What a compilation saves where one thing costs another."""
+"""Names what a compilation optimises for, where speed, flash and RAM are at odds."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from uaccel.errors import UaccelError
 
 
 class Favour(str, Enum):
-    """``balanced``: speed that costs little. The others, only where a user asks: ``speed`` spends flash and RAM,
-    ``size`` (of flash) time, ``ram`` time and flash."""
+    """Names what is favoured. ``balanced``, the default, takes speed that costs little. The others spend more:
+    ``speed`` flash and RAM, ``size`` (to save flash) time, ``ram`` time and flash."""
 
     balanced = "balanced"
     speed = "speed"
@@ -18,12 +18,12 @@ class Favour(str, Enum):
 
     @property
     def words(self) -> tuple[str, ...]:
-        """What to type for it."""
+        """The words of a command line that ask for it."""
         return () if self is Favour.balanced else ("--favour", self.value)
 
 
 def favour_of(word: str) -> Favour:
-    """By its name; :class:`~uaccel.errors.UaccelError` says which there are."""
+    """The favour of that name; :class:`~uaccel.errors.UaccelError` lists them for an unknown one."""
     try:
         return Favour(word)
     except ValueError:

@@ -1,4 +1,7 @@
-"""Files: written whole or not at all, read as documents, packed as archives; the package's own data."""
+"""Writes files whole or not at all, reads JSON and TOML, packs archives, and finds the package's own data.
+
+It also silences libraries that write to stdout and stderr.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +23,7 @@ from typing import IO, Any, Final, Literal
 
 from uaccel.errors import UaccelError
 
-# Writing files so that a failure leaves nothing half-written.
+# Atomic writing: a failure leaves nothing half-written.
 
 
 def require_writable(path: Path, option: str) -> None:
@@ -81,7 +84,7 @@ def require_new_folder(path: Path, option: str) -> None:
 
 
 def write_folder(path: Path, files: Mapping[str, bytes], option: str) -> None:
-    """All of the files or none: they are written beside the folder, which then takes its place."""
+    """Write all of the files or none: they are written to a folder beside, which is then renamed."""
     require_new_folder(path, option)
     try:
         target = path.resolve()
@@ -100,7 +103,7 @@ def write_folder(path: Path, files: Mapping[str, bytes], option: str) -> None:
 
 
 def write_zip(stream: IO[bytes], files: Mapping[str, bytes]) -> None:
-    """The same bytes for the same files: in order of their names, without a date."""
+    """Write a zip that has the same bytes for the same files: in order of their names, without a date."""
     with zipfile.ZipFile(stream, "w", zipfile.ZIP_DEFLATED) as archive:
         for name in sorted(files):
             entry = zipfile.ZipInfo(name, (1980, 1, 1, 0, 0, 0))
@@ -108,29 +111,30 @@ def write_zip(stream: IO[bytes], files: Mapping[str, bytes]) -> None:
             archive.writestr(entry, files[name])
 
 
-# JSON and TOML that anybody may have written: what Python's readers raise beside their own errors is a ValueError too.
+# JSON and TOML that anybody may have written: whatever is wrong with them is a ValueError.
 #
-# An integer has 64 bits at most, as TOML wants it and as every reader can hold; a float is a number.
+# An integer has 64 bits at most, as TOML wants it and as every reader can hold; a float is a finite number. Depth is
+# limited, so that code which walks a document need not fear Python's limit of recursion.
 
 if sys.version_info >= (3, 11):
     import tomllib
 else:
     import tomli as tomllib
 
-TomlError = tomllib.TOMLDecodeError  # A ValueError with the place of a mistake in the syntax.
-DEEPEST: Final = 64
+TomlError = tomllib.TOMLDecodeError  # A ValueError that has the place of a mistake in the syntax.
+DEEPEST: Final = 64  # Levels of nesting, at most.
 _LIMIT: Final = 1 << 64
 _DEEP: Final = "values are nested too deeply"
 _LONG: Final = "an integer has more than 64 bits"
 
 
 def parse_json(text: str | bytes) -> Any:
-    """ValueError, with a reason in words, for what is no JSON or no data that anything here writes."""
+    """Read JSON; ValueError, with a reason in words, for what is no JSON or exceeds the limits above."""
     return _checked(_read(json.loads, text))
 
 
 def parse_toml(text: str) -> dict[str, Any]:
-    """The same for TOML; ``TomlError`` where a place can be told."""
+    """Read TOML in the same way; ``TomlError`` where the place of a mistake is known."""
     data: dict[str, Any] = _checked(_read(tomllib.loads, text))
     return data
 
@@ -159,13 +163,12 @@ def _checked(value: Any, depth: int = 0) -> Any:
     return value
 
 
-# The Model Library Format archive as a file: its folders, and a tar of it that is the same for the same files.
+# The Model Library Format archive: its folders, and a tar that has the same bytes for the same files.
 
 CODE: Final = "codegen/host"
-PROJECT: Final = "templates/project"
-# What a firmware project takes over as it stands, by path in it: what its board needs.
-ACCELERATORS: Final = "project/accelerators"
-# They are there even when nothing is in them.
+PROJECT: Final = "templates/project"  # Files that a project copies to the same paths: what a board adds to it.
+ACCELERATORS: Final = "project/accelerators"  # Drivers and device models, which a project takes over as they are.
+# Folders that are there even when they are empty.
 FOLDERS: Final = (
     f"{CODE}/src",
     f"{CODE}/include",
@@ -178,7 +181,7 @@ FOLDERS: Final = (
 
 
 def write_tar(stream: IO[bytes], files: Mapping[str, bytes]) -> None:
-    """Nobody's files, without a date; folders first."""
+    """Write a tar without owners and dates, folders first, all in order of their names."""
     inner = (*(PurePosixPath(folder) / "file" for folder in FOLDERS), *map(PurePosixPath, files))
     folders = {str(parent) for path in inner for parent in path.parents} - {"."}
     with tarfile.open(fileobj=stream, mode="w", format=tarfile.PAX_FORMAT) as tar:
@@ -193,14 +196,14 @@ def write_tar(stream: IO[bytes], files: Mapping[str, bytes]) -> None:
 
 
 def read_tar(stream: IO[bytes]) -> dict[str, bytes]:
-    """The files of what :func:`write_tar` wrote; for archives of others there is ``project.archive_reader``."""
+    """The files of what :func:`write_tar` wrote; archives from elsewhere are read by ``build.archive_reader``."""
     with tarfile.open(fileobj=stream, mode="r:") as tar:
         members = {entry.name.removeprefix("./"): tar.extractfile(entry) for entry in tar if entry.isfile()}
         return {name: content.read() for name, content in members.items() if content is not None}
 
 
 def write_archive(path: Path, files: Mapping[str, bytes], option: str = "-o", *, folder: bool = False) -> None:
-    """The archive as its name says: a folder, a zip or a tar; ``option`` is where a user chooses its place."""
+    """Write an archive as a folder, or as a zip or a tar by its name; errors name the ``option`` that chooses it."""
     if folder:
         write_folder(path, files, option)
     elif path.suffix.lower() == ".zip":
@@ -209,14 +212,14 @@ def write_archive(path: Path, files: Mapping[str, bytes], option: str = "-o", *,
         write_atomically(path, lambda stream: write_tar(stream, files), option)
 
 
-# Silence for other people's libraries: what they say on the way is for their authors, not for our users.
+# Silencing other people's libraries: what they print is for their authors, not for our users.
 
 _STREAMS = (1, 2)
 
 
 @contextlib.contextmanager
 def quiet() -> Iterator[None]:
-    """Warnings, logs, and whatever Python or C writes to stdout and stderr, go nowhere."""
+    """Discard warnings, logs, and whatever Python or C writes to stdout and stderr."""
     before = logging.root.manager.disable
     logging.disable(logging.CRITICAL)
     try:
@@ -234,7 +237,7 @@ def quiet() -> Iterator[None]:
 
 @contextlib.contextmanager
 def _closed_streams() -> Iterator[None]:
-    """Of what C writes, too; a stream that is closed stays so."""
+    """Redirect file descriptors 1 and 2, so that what C writes is discarded too; one that is closed stays closed."""
     for stream in (sys.stdout, sys.stderr):
         if stream is not None:
             stream.flush()
@@ -253,9 +256,9 @@ def _closed_streams() -> Iterator[None]:
         os.close(nowhere)
 
 
-# Where uaccel's own data lies: boards, firmware sources, templates, accelerators, models to try, pages.
+# The package's own data: boards, firmware sources, templates, accelerators, models to try, pages.
 #
-# In a checkout these are folders beside ``python/``; a wheel carries them inside the package as ``_data``.
+# In a checkout these are folders beside ``python/``; a wheel has them inside the package as ``_data``.
 
 DataFolder = Literal["boards", "firmware", "project_template", "accelerators", "accelerator_template", "models", "docs"]
 
@@ -275,17 +278,17 @@ def data_dir(name: DataFolder) -> Path:
     return folder
 
 
-ACCELERATOR_GROUP: Final = "uaccel.accelerators"  # Of entry points, by which other packages bring accelerators.
+ACCELERATOR_GROUP: Final = "uaccel.accelerators"  # The group of entry points by which other packages add accelerators.
 ACCELERATOR_FILE: Final = "accelerator.py"
 
 
 def accelerator_folders() -> dict[str, Path]:
-    """Of uaccel's own accelerators, by name."""
+    """The folders of uaccel's own accelerators, by name."""
     return {path.parent.name: path.parent for path in sorted(data_dir("accelerators").glob(f"*/{ACCELERATOR_FILE}"))}
 
 
 def accelerator_entries() -> dict[str, list[EntryPoint]]:
-    """What other packages install, by name; a name that several of them take can be used for none."""
+    """The accelerators that other packages install, by name; one name may have several, and is then ambiguous."""
     found: dict[str, list[EntryPoint]] = {}
     for entry in entry_points(group=ACCELERATOR_GROUP):
         others = found.setdefault(entry.name, [])
@@ -300,5 +303,5 @@ def models() -> dict[str, Path]:
 
 
 def page(name: str) -> Path:
-    """A page of the documentation, as whoever reads a message can open it."""
+    """The path of a page of the documentation, for messages."""
     return data_dir("docs") / name

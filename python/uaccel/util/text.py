@@ -1,4 +1,4 @@
-"""Words and names: shared vocabulary, spelling, numbers, what is safe to show."""
+"""Handles words and names: shared vocabulary, spelling, whole numbers, and escaping for wherever names are written."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from typing import Final
 
 from uaccel.errors import escape_terminal, one_line
 
-# Words that reports and archives share: readers of either compare them.
+# Vocabulary that reports and archives share: readers of either compare these words.
 
 CPU: Final = "cpu"  # The engine that computes what no accelerator does.
-# The way to compute that an arena's lower bound is about; another one may take less.
+# The way to compute for which an arena's lower bound holds; another way may take less.
 BOUNDED: Final = "layer by layer, outputs over what is read of their inputs"
-BOUNDED_ONCE: Final = "layer by layer, outputs beside their inputs"  # That of archives that say nothing of it.
-# In a project's ``board``: its firmware speaks the benchmark's protocol, and serves no session.
+BOUNDED_ONCE: Final = "layer by layer, outputs beside their inputs"  # Holds for archives that name no way.
+# A file in a project's ``board``: with it firmware speaks the benchmark's protocol, and serves no session.
 BENCHMARK_HEADER: Final = "uaccel_mlperf_tiny.h"
 
 
-# The nearest known word to a mistyped one, for error messages.
+# Spelling: the nearest known word to a mistyped one, for error messages.
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:
@@ -30,7 +30,7 @@ def did_you_mean(word: str, known: Iterable[str]) -> str:
     return f"; did you mean '{near[0]}'?" if near else ""
 
 
-# Whole numbers of pieces.
+# Whole numbers: division and rounding upwards.
 
 
 def pieces(whole: int, size: int) -> int:
@@ -43,21 +43,21 @@ def round_up(value: int, unit: int) -> int:
     return -(-value // unit) * unit
 
 
-# Names from elsewhere, made safe for where they go.
+# Escaping: names from elsewhere, made safe for the place where they are written.
 #
 # A name from a model file, a board file, an archive or a device may hold any character. For each kind of place there is
-# a function here, and a row of hostile names in tests/unit/test_sinks.py: who writes names somewhere new adds both.
+# a function here, and a row of hostile names in tests/unit/test_sinks.py: whoever writes names somewhere new adds both.
 
 _OTHER: Final = re.compile(r"[^ -~]")
 
 
 def shown_json(text: str) -> str:
-    """A JSON document for a terminal: escaped as JSON escapes, so it means what it meant."""
+    """A JSON document for a terminal: escapes are those of JSON, so that its meaning stays."""
     return _OTHER.sub(lambda match: match[0] if match[0].isprintable() else json.dumps(match[0])[1:-1], text)
 
 
 def code_span(text: str) -> str:
-    """In Markdown, as code: between more backticks than it has in a row."""
+    """Text as code in Markdown: between more backticks than it has in a row."""
     line = one_line(text)
     fence = "`" * (1 + max((len(run) for run in re.findall("`+", line)), default=0))
     space = " " if line[:1] in ("`", " ") or line[-1:] in ("`", " ") else ""
@@ -65,18 +65,19 @@ def code_span(text: str) -> str:
 
 
 def comment_safe(text: str) -> str:
-    """In a comment of C or of a linker script: it must not end it, start one or continue a line."""
+    """Text for a comment of C or of a linker script: it cannot end the comment, start one, or continue a line."""
     printable = "".join(c if c.isprintable() else "?" for c in text).replace("\\", "|")
     return re.sub(r"\*(?=/)|/(?=\*)|\?(?=\?)", r"\g<0> ", printable)
 
 
 def c_string(text: str) -> str:
-    """A C string literal; octal escapes end by themselves, and no question mark can begin a trigraph."""
+    """A C string literal. Bytes are escaped as three octal digits, since a hexadecimal escape would go on into the next
+    character; question marks too, so that no trigraph begins."""
     return '"' + "".join(map(c_character, text.encode("utf-8", "replace"))) + '"'
 
 
 def c_character(byte: int) -> str:
-    """A byte of such a literal."""
+    """A byte of a C string literal."""
     short = {ord('"'): '\\"', ord("\\"): "\\\\", ord("\n"): "\\n"}
     plain = 32 <= byte < 127 and byte != ord("?")
     return short.get(byte) or (chr(byte) if plain else f"\\{byte:03o}")
@@ -88,11 +89,11 @@ def cmake_string(text: str) -> str:
 
 
 def cmake_list(words: Iterable[str]) -> str:
-    """Several that make a list, whose elements CMake divides by semicolons."""
+    """Arguments that make a list, whose elements CMake separates by semicolons."""
     return " ".join(cmake_string(word).replace(";", "\\;") for word in words)
 
 
-# Of C99 to C23 and of C++, since headers are for both; and macros that are defined nearly everywhere.
+# Keywords of C99 to C23 and of C++, since headers are for both; and macros that are defined nearly everywhere.
 _WORDS: Final = """
     alignas alignof and and_eq asm auto bitand bitor bool break case catch char char16_t char32_t char8_t class
     co_await co_return co_yield compl concept const const_cast consteval constexpr constinit continue decltype
@@ -106,7 +107,7 @@ _WORDS: Final = """
     i386 linux mips powerpc sparc sun unix PPC
     ATOMIC_UNGETC FALLTHROUGH FAST_STRCMP POSIX_IO PREFER_SIZE_OVER_SPEED TINY_STDIO"""
 _RESERVED: Final = frozenset(_WORDS.split())
-# Of the headers that generated code includes, and of itself.
+# Macros of the headers that generated code includes, and of generated code itself.
 _MACROS: Final = re.compile(
     r"U?INT\w*_(C|MAX|MIN|WIDTH)|(SIZE|PTRDIFF|WCHAR|WINT|SIG_ATOMIC)_(MAX|MIN|WIDTH)|HUGE_VAL[FL]?"
     r"|(TVMGEN|UACCEL|FP|FLT|DBL|LDBL|EXT|HAVE|MATH|NEWLIB|PICOLIBC)_\w+|M_(?=\w*[A-Z])\w+"
@@ -118,11 +119,11 @@ def is_reserved(name: str) -> bool:
     return name in _RESERVED or _MACROS.fullmatch(name) is not None
 
 
-# What an object shows of itself in a notebook: a small table, and lines below it.
+# HTML for notebooks: a small table, and lines below it.
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[object]], below: Iterable[str] = ()) -> str:
-    """HTML that shows all of it as text, whatever it contains."""
+    """A table in HTML that shows every cell as text, whatever it contains."""
     lines = [_row("th", head), *(_row("td", row) for row in rows)]
     return f"<table>{''.join(lines)}</table>" + "".join(f"<div>{_text(line)}</div>" for line in below)
 

@@ -147,7 +147,7 @@ def test_bytes_moved_are_known_where_every_layer_tells(layers: Any, moved: float
     assert figure({"graph": {"layers": layers}}, "bytes_moved") == moved
 
 
-NPU = json.loads((Path(__file__).parents[2] / "benchmarks" / "npu.json").read_text())
+NPU = json.loads((Path(__file__).parents[3] / "benchmarks" / "npu.json").read_text())
 
 
 @pytest.mark.slow

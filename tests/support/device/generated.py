@@ -10,6 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from support.device.hostlib import STRICT
+from support.models.networks import OWN
+from uaccel.board import load_board
+from uaccel.build.project import archive_overlay
 from uaccel.cli.options import CONSTANT_POOL, read_pools
 from uaccel.codegen.options import EmitOptions
 from uaccel.pipeline import Compiled, compile_model
@@ -37,6 +40,13 @@ def compiled(
 def archive(path: Path, **options: Any) -> dict[str, bytes]:
     """The archive's files by path."""
     return archive_of(compiled(path, **options))
+
+
+@functools.cache
+def gesture_files() -> dict[str, bytes]:
+    """What ``uaccel compile gesture.tflite --board host`` writes."""
+    files = archive(OWN / "gesture.tflite")
+    return files | archive_overlay(load_board("host"), files)
 
 
 class Unpacked:

@@ -1,1 +1,1 @@
-"""Machines that read streams of commands."""
+"""Plans layers as command streams for machines that have queues of commands."""

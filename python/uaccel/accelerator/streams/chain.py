@@ -1,4 +1,8 @@
-"""Layers that pass rows on through the memories of the chip."""
+"""Plans chains: successive layers that pass rows to each other on chip, so that tensors between them stay there.
+
+The module describes a chain, emits its commands, places its tensors and weights on chip, and searches which layers
+cost less as chains (:func:`with_chains`).
+"""
 
 from __future__ import annotations
 
@@ -17,33 +21,34 @@ from uaccel.errors import InternalError
 from uaccel.memory import Block, lowest_free
 from uaccel.util.text import pieces, round_up
 
-# Successive layers that pass some rows at a time through the chip: what lies between them never leaves it.
+# What a chain is.
 #
-# A chain computes a band of its last output's rows after the other. For each of them every layer computes the rows that
-# the layers behind it read. What two neighbouring bands both read is computed for each of them.
+# A chain computes its last output in bands of rows, one after the other. For each band every layer computes the rows
+# that the layers behind it read. Nothing between the layers lasts from one band to the next, so rows that two
+# neighbouring bands read are computed for each of them.
 
-Rows = dict[str, range]  # Of tensors: what a band computes or reads.
+Rows = dict[str, range]  # The rows of each tensor that a band computes or reads.
 
 
 @dataclass(frozen=True)
 class Links:
-    """The layers of a chain. Only the last one's output is read by others."""
+    """Holds the layers of a chain. Only the last one's output is read by others."""
 
     layers: tuple[Layer, ...]
 
     @property
     def output(self) -> Layer:
-        """Whose rows are cut into bands."""
+        """The layer whose rows are cut into bands."""
         return self.layers[-1]
 
     @cached_property
     def inner(self) -> frozenset[str]:
-        """What never leaves the chip."""
+        """The tensors that never leave the chip."""
         return frozenset(layer.output for layer in self.layers[:-1])
 
     @cached_property
     def shapes(self) -> dict[str, Shape]:
-        """Of inputs, as their first readers see them, and of what is made."""
+        """The shapes of the inputs, as their first readers see them, and of all outputs."""
         seen: dict[str, Shape] = {}
         for layer in self.layers:
             for name, shape in zip(layer.inputs, layer.shapes, strict=True):
@@ -53,7 +58,7 @@ class Links:
 
     @cached_property
     def spans(self) -> dict[str, tuple[int, int]]:
-        """From which layer to which one a band has rows of a tensor on chip."""
+        """The first and the last layer that uses each tensor: a band's rows of it are on chip between them."""
         spans: dict[str, tuple[int, int]] = {}
         for number, layer in enumerate(self.layers):
             for name in (*layer.inputs, layer.output):
@@ -61,7 +66,7 @@ class Links:
         return spans
 
     def rows(self, band: range) -> Rows:
-        """What a band of the last output needs of every tensor."""
+        """The rows of every tensor that a band of the last output needs, found from the last layer to the first."""
         needed = {self.output.output: band}
         for layer in reversed(self.layers):
             part = whole_width(layer, needed[layer.output])
@@ -71,14 +76,14 @@ class Links:
         return needed
 
     def bands(self, height: int) -> Iterator[Rows]:
-        """One after the other."""
+        """The rows of each band, one band after the other."""
         whole = self.output.shape.rows
         for begin in range(0, whole, height):
             yield self.rows(range(begin, min(begin + height, whole)))
 
 
 def whole_width(layer: Layer, rows: range, blocks: range | None = None) -> Part:
-    """All columns of these rows."""
+    """The part that has all columns and steps of these rows."""
     return Part(0, rows, range(layer.shape.columns), blocks or range(layer.blocks), range(layer.steps))
 
 
@@ -106,7 +111,10 @@ def _hull(one: range, other: range) -> range:
 
 @dataclass(frozen=True)
 class Weights:
-    """Of a layer of a chain: so many blocks at a time, in these slots. What is still there is not loaded again."""
+    """States how a layer of a chain has its weights on chip: so many blocks at a time, in these slots.
+
+    Blocks that are still in their slot are not loaded again.
+    """
 
     blocks: int
     slots: Slots
@@ -114,7 +122,11 @@ class Weights:
 
 @dataclass(frozen=True)
 class Chain:
-    """With everything that has been decided of it: rows of a band, and where tensors and each layer's weights lie."""
+    """Holds everything that has been decided of a chain.
+
+    ``height``: the rows of a band of the last output; ``places`` and ``weights``: where tensors and each layer's
+    weights lie.
+    """
 
     links: Links
     height: int
@@ -126,6 +138,7 @@ class Chain:
 
 
 def emit_chain(emitter: Emitter, chain: Chain) -> None:
+    """Emits all bands of a chain. It allocates the weight memory itself, so what the emitter had there is gone."""
     run = _Run(emitter, chain)
     emitter.weights.forget()
     for number, rows in enumerate(chain.links.bands(chain.height)):
@@ -135,7 +148,7 @@ def emit_chain(emitter: Emitter, chain: Chain) -> None:
 
 
 class _Run:
-    """``loaded``: which blocks of which layer lie at an address of the weight memory."""
+    """Emits bands. ``loaded``: the layer and blocks whose weights lie at an address of the weight memory."""
 
     def __init__(self, emitter: Emitter, chain: Chain) -> None:
         self.emitter = emitter
@@ -144,8 +157,9 @@ class _Run:
         self.loads = 0
 
     def layer(self, layer: Layer, weights: Weights, rows: Rows, origins: dict[str, int], backwards: bool) -> None:
-        """``origins``: where row 0 of a tensor would lie, if all of its rows were there. ``backwards``: begin with the
-        blocks that the band before ended with."""
+        """Emits one layer of a band. ``origins``: the address that row 0 of a tensor would have if all of its rows were
+        there; so parts address their rows as in a whole tensor. It may be negative. ``backwards``: begin with the
+        blocks that the band before ended with, since their weights are still there."""
         emitter, whole = self.emitter, whole_width(layer, rows[layer.output])
         for name, shape in zip(layer.inputs, layer.shapes, strict=True):
             if name not in origins:
@@ -198,7 +212,7 @@ def _rows(origin: int, shape: Shape, rows: range) -> Placed:
 
 # Where the tensors and the weights of a chain lie on chip while its bands pass.
 
-WAYS: Final = 3  # To share the weight memory that are compared.
+WAYS: Final = 3  # Ways to share the weight memory that are tried with each height of a band.
 
 
 def placed(
@@ -210,7 +224,12 @@ def placed(
     residents: Mapping[str, int],
     taken: Taken,
 ) -> Chain | None:
-    """Bands of this height, if they fit beside what stays. ``buffered``: what comes and goes has two slots."""
+    """Places bands of this height; None where they do not fit beside what stays.
+
+    A tensor inside the chain is live only from the layer that makes it to its last reader, and others may use its
+    bytes in the same band. With ``buffered``, what comes and goes has two slots for the whole chain: the next band's
+    rows are loaded, and the last band's are stored, while this band is computed.
+    """
     most = _most_rows(links, height)
     wanted = []
     for name, (first, last) in links.spans.items():
@@ -232,15 +251,17 @@ def placed(
 
 
 def weight_places(machine: Machine, layers: Sequence[Layer]) -> list[tuple[Weights, ...]]:
-    """Ways to share the weight memory between those that stay for all bands, each in a place of its own, and the others
-    in what is left: the few that load least for every band."""
+    """The ways to share the weight memory that load least for every band. Each way chooses the layers whose weights
+    stay for all bands, in places of their own; the others share the rest. All subsets of the layers are compared,
+    2**MOST (64) at most."""
     found = [weights for staying in _subsets(len(layers)) if (weights := _staying(machine, layers, staying))]
     return sorted(found, key=lambda some: again(machine, layers, some))[:WAYS]
 
 
 def again(machine: Machine, layers: Sequence[Layer], weights: Sequence[Weights]) -> int:
-    """Cycles that each band's weights take to come. Blocks come forwards and backwards in turn, so the last ones are
-    still there if nobody else has the same slots."""
+    """The cycles that the weights of each band take to come. Bands go through the blocks forwards and backwards in
+    turn. So the blocks with which a band ended, one a slot, are still there for the next band, if no other layer uses
+    the same slots."""
     cycles, slots = 0, [some.slots for some in weights]
     for layer, some in zip(layers, weights, strict=True):
         blocks, steps = range(some.blocks), range(layer.steps)
@@ -256,6 +277,8 @@ def _subsets(count: int) -> Iterator[tuple[int, ...]]:
 
 
 def _staying(machine: Machine, layers: Sequence[Layer], staying: tuple[int, ...]) -> tuple[Weights, ...] | None:
+    """Places the weights of the staying layers one behind the other, and splits the rest into a slot for each bank. The
+    other layers have the most blocks at a time that fit a slot; None where not even one fits."""
     memory, end = machine.weights, 0
     found: dict[int, Weights] = {}
     for number in staying:
@@ -284,7 +307,7 @@ def _most_rows(links: Links, height: int) -> dict[str, int]:
 
 
 def _fitted(memory: Memory, wanted: Sequence[Block], taken: Taken) -> Mapping[str, int] | None:
-    """Large ones first, each as low as it can lie."""
+    """Places blocks, the largest first, each at the lowest address that is free while it is live; None if one fails."""
     addresses: dict[str, int] = {}
     there: list[Block] = []
     for block in sorted(wanted, key=lambda block: -block.size):
@@ -298,19 +321,25 @@ def _fitted(memory: Memory, wanted: Sequence[Block], taken: Taken) -> Mapping[st
     return addresses
 
 
-# Which successive layers pay as chains, and how high their bands are.
+# Which successive layers cost less as chains, and how high their bands are.
+#
+# For each stretch of layers that can be a chain, the best-looking bands are simulated and compared with the layers one
+# by one. Dynamic programming then picks the stretches, and the whole result must beat the layers without chains.
 
-MOST: Final = 6  # Layers of a chain.
-TRIED: Final = 4  # Chains of the same layers that are played through.
-SLACK: Final = 1.1  # By how much estimates may be wrong.
-LONGEST: Final = 400  # Bands times layers of a chain that is still tried.
+MOST: Final = 6  # Layers of a chain; it bounds the stretches, and the subsets in weight_places.
+TRIED: Final = 4  # Chains of the same layers that are simulated.
+SLACK: Final = 1.1  # A chain whose estimate exceeds the layers one by one by more than this factor is not simulated.
+LONGEST: Final = 400  # Bands times layers of a chain that is still simulated, to bound the time.
 
-Step = LayerPlan | Chain  # Of a region, in order: a layer on its own, or some of them that pass rows to each other.
+Step = LayerPlan | Chain  # A step of a region: a layer on its own, or layers that pass rows to each other.
 
 
 @dataclass(frozen=True)
 class StreamRegion:
-    """``inside``: tensors that only layers of the region see, and that have to go to memory and come back."""
+    """Holds a region of layers that is planned for chains.
+
+    ``inside``: tensors that only layers of the region see, and that go to memory and come back without chains.
+    """
 
     machine: Machine
     layers: tuple[Layer, ...]
@@ -323,6 +352,7 @@ class StreamRegion:
 def emitted(
     machine: Machine, steps: Sequence[Step], homes: Mapping[str, Home], constants: Constants | None = None
 ) -> Emitter:
+    """Emits the commands of steps, one after the other."""
     emitter = Emitter(machine, homes, constants)
     for step in steps:
         if isinstance(step, Chain):
@@ -333,15 +363,16 @@ def emitted(
 
 
 def spans(steps: Sequence[Step]) -> list[tuple[int, int]]:
-    """Of the layers of each chain, from and to."""
+    """The numbers of the layers of each chain, from the first up to the one behind the last."""
     counts = [len(step.links.layers) if isinstance(step, Chain) else 1 for step in steps]
     ends = list(accumulate(counts))
     return [(end - count, end) for end, count in zip(ends, counts, strict=True) if count > 1]
 
 
 def with_chains(region: StreamRegion, decided: Sequence[LayerPlan]) -> list[Step]:
-    """The layers with chains where those cost less: the least sum of what all steps cost on their own, if it holds for
-    all of them together."""
+    """The layers with chains where those cost less. The steps are those with the least sum of costs, each step
+    simulated on its own. This ignores that a step's loads overlap with the step before, so the layers as they were stay
+    if all steps together are not better."""
     if not region.inside:
         return list(decided)
     steps = _least(region, decided)
@@ -349,6 +380,9 @@ def with_chains(region: StreamRegion, decided: Sequence[LayerPlan]) -> list[Step
 
 
 def _least(region: StreamRegion, decided: Sequence[LayerPlan]) -> list[Step]:
+    """The steps with the least sum of costs, by dynamic programming. ``best[end]`` has the best steps for the layers
+    before ``end``: their last step is a single layer or a chain that ends there, and what comes before that is itself
+    best."""
     alone = [_cost(region, [one]) for one in decided]
     best: list[tuple[Key, list[Step]]] = [((0, 0), [])]
     found = _chains(region, decided)
@@ -363,7 +397,7 @@ def _least(region: StreamRegion, decided: Sequence[LayerPlan]) -> list[Step]:
 
 
 def _chains(region: StreamRegion, decided: Sequence[LayerPlan]) -> dict[tuple[int, int], tuple[Key, Chain]]:
-    """The best one of each stretch of layers, where it costs less than they do one by one."""
+    """The best chain of each stretch of layers, where it costs less than they do one by one."""
     found = {}
     for begin, end in stretches(region):
         one_by_one = _cost(region, decided[begin:end])
@@ -379,6 +413,7 @@ def _chains(region: StreamRegion, decided: Sequence[LayerPlan]) -> dict[tuple[in
 
 
 def stretches(region: StreamRegion) -> Iterator[tuple[int, int]]:
+    """The stretches of layers, from and up to, that can be chains and save a tensor the way through memory."""
     layers = region.layers
     for begin in range(len(layers)):
         for end in range(begin + 2, min(begin + MOST, len(layers)) + 1):
@@ -389,7 +424,9 @@ def stretches(region: StreamRegion) -> Iterator[tuple[int, int]]:
 
 
 def chains_of(region: StreamRegion, begin: int, end: int) -> Iterator[tuple[Key, Chain]]:
-    """Those of a stretch that fit on chip, with estimates of what they cost; the best ones first."""
+    """The chains of a stretch that fit on chip, with estimates of their costs, the best ones first. There are none if
+    two tensors that stay share bytes because different layers use them: a chain runs its layers side by side, so that
+    both would be live at once."""
     machine, links = region.machine, Links(region.layers[begin:end])
     taken = region.residents.taken(begin, end)
     if any(one[1] > other[0] for one, other in pairwise(sorted(taken))):
@@ -410,7 +447,8 @@ def chains_of(region: StreamRegion, begin: int, end: int) -> Iterator[tuple[Key,
 
 
 def _estimate(region: StreamRegion, links: Links, height: int, buffered: bool, weights: int) -> Cost:
-    """As if all bands were alike; ``weights``: cycles that those of each band take to come."""
+    """Estimates a chain as if all bands were like the one in the middle. ``weights``: the cycles that each band's
+    weights take to come. Without a second slot engines do not overlap."""
     machine, whole = region.machine, links.output.shape.rows
     count = pieces(whole, height)
     begin = (count - 1) // 2 * height

@@ -1,4 +1,7 @@
-"""Commands as words, and which of them wait for which."""
+"""Packs commands into words, and derives from what they touch which of them wait for which.
+
+Engines run side by side and tell their neighbours by tokens what is done. :func:`synchronise` finds the tokens.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +25,7 @@ _FIRST_FLAG: Final = 16
 
 
 class Field(NamedTuple):
-    """``bits`` from ``shift`` on of word ``word``; in two's complement where ``signed``."""
+    """Describes a field: ``bits`` from ``shift`` on of word ``word``; in two's complement where ``signed``."""
 
     name: str
     word: int
@@ -38,7 +41,10 @@ class Field(NamedTuple):
 
 @dataclass(frozen=True)
 class Format:
-    """``flags``: names of the bits from 16 on of the first word; empty for one that means nothing."""
+    """Describes the words of one kind of command.
+
+    ``flags``: names of the bits from 16 on of the first word; an empty name for a bit that means nothing.
+    """
 
     opcode: int
     engine: str
@@ -52,21 +58,21 @@ class Format:
 
 
 def halves(word: int, low: str, high: str = "", signed: bool = False) -> tuple[Field, ...]:
-    """Two fields of 16 bits, the lower one first."""
+    """Makes two fields of 16 bits, the lower one first; none without a name."""
     names = ((low, 0), (high, 16))
     return tuple(Field(name, word, shift, 16, signed) for name, shift in names if name)
 
 
 def octets(word: int, *names: str, signed: bool = False) -> tuple[Field, ...]:
-    """Fields of 8 bits, the lowest first; without a name there is none."""
+    """Makes fields of 8 bits, the lowest first; none without a name."""
     return tuple(Field(name, word, 8 * at, 8, signed) for at, name in enumerate(names) if name)
 
 
-Formats = Mapping[str, Format]  # By the kind of command.
+Formats = Mapping[str, Format]  # The format of each kind of command.
 
 
 def pack(layout: Format, values: Mapping[str, int], tokens: Tokens) -> bytes:
-    """``values`` of fields and flags; what is not there is 0."""
+    """Packs a command. ``values`` are those of its fields and flags; what is missing is 0."""
     words = [0] * layout.words
     words[0] = layout.opcode
     for bit, name in enumerate(TOKENS, _FIRST_TOKEN):
@@ -82,7 +88,7 @@ def pack(layout: Format, values: Mapping[str, int], tokens: Tokens) -> bytes:
 
 
 def unpack(formats: Formats, data: bytes) -> Iterator[tuple[str, dict[str, int], Tokens]]:
-    """Kind, values and tokens of one command after the other."""
+    """Reads kind, values and tokens of one command after the other."""
     kinds = {layout.opcode: kind for kind, layout in formats.items()}
     words = struct.unpack(f"<{len(data) // WORD}I", data)
     at = 0
@@ -103,19 +109,25 @@ def _value(field: Field, word: int) -> int:
 
 # Who waits for whom: derived from what commands touch, expressed in tokens between neighbouring engines.
 #
-# Commands come in an order in which they could run one by one. Each engine keeps the order of its own; across engines a
-# command waits for every earlier one that touches the same bytes, if one of the two writes. A token is pushed by the
-# last command that is waited for, and popped by the first that waits: within a pair of engines both are in order, so
-# the
-# nth push is the nth pop's. Load and store are no neighbours: between them the compute engine passes the word on.
+# Commands come in an order in which they could run one by one. Each engine runs its own in this order. Across engines a
+# command waits for every earlier one that touches the same bytes, if one of the two writes. Since an engine works in
+# order, it is enough to wait for its last such command, and nothing if an earlier command of the own queue has waited
+# for that one or a later one. So along a pair of engines both the awaited commands and the waiting ones rise strictly:
+#
+# - each command pushes at most one token to a neighbour and takes at most one from it, so a bit for each is enough;
+# - the nth push belongs to the nth pop, so tokens need no names, only a counter for each direction;
+# - waits point backwards in the given order, so no cycle of them can block the machine.
+#
+# Load and store are no neighbours. Where one waits for the other, it waits for a computation instead that has itself
+# waited for the far command; if there is none, a command that does nothing (a relay) is put in for it.
 
-PAGE: Final = 1 << 12
+PAGE: Final = 1 << 12  # Bytes of a page of the index below; it decides how long a search takes, not what it finds.
 NEIGHBOURS: Final = frozenset({("load", "compute"), ("compute", "load"), ("compute", "store"), ("store", "compute")})
 
 
 @dataclass(frozen=True)
 class Synchronised:
-    """``waits[i]``: the commands that command i takes tokens of."""
+    """Holds commands with their tokens; ``waits[i]``: the commands whose tokens command i takes."""
 
     commands: tuple[Command, ...]
     tokens: tuple[Tokens, ...]
@@ -124,12 +136,13 @@ class Synchronised:
 
 @dataclass
 class _Pair:
-    """Along the queue of one engine: which command of another one was waited for last, and by whom. Both rise."""
+    """Lists for two engines which commands of the one are awaited, and by which of the other. Both lists rise."""
 
     awaited: list[int] = field(default_factory=list)
     waiting: list[int] = field(default_factory=list)
 
     def knows(self, command: int) -> bool:
+        """Whether the waiting engine has waited for this command or a later one already."""
         return bool(self.awaited) and self.awaited[-1] >= command
 
     def add(self, awaited: int, waiting: int) -> None:
@@ -137,13 +150,14 @@ class _Pair:
         self.waiting.append(waiting)
 
     def first_to_know(self, command: int) -> int | None:
-        """The first that waited for this command or a later one of its engine."""
+        """The first command that waited for this one or a later one of its engine; None if none did."""
         at = bisect_left(self.awaited, command)
         return self.waiting[at] if at < len(self.waiting) else None
 
 
 def synchronise(commands: Sequence[Command], relay: Callable[[Command], Command]) -> Synchronised:
-    """``relay`` makes a command of the compute engine that does nothing, for the sake of the one given."""
+    """Finds the tokens of commands in order. ``relay`` makes a command of the compute engine that does nothing. The
+    commands may come back with relays among them; all numbers count these."""
     pairs = {pair: _Pair() for pair in NEIGHBOURS}
     memory = _Memory()
     ordered: list[Command] = []
@@ -168,7 +182,8 @@ def _through_compute(
     ordered: list[Command],
     relay: Callable[[Command], Command],
 ) -> None:
-    """Instead of an engine that is no neighbour, wait for a computation that has waited for it."""
+    """Replaces a wait for an engine that is no neighbour by one for a computation that has waited for it. The first
+    such computation is taken, since it is done earliest."""
     far = "store" if command.engine == "load" else "load"
     number = awaited.pop(far, None)
     if number is None:
@@ -203,15 +218,15 @@ class _Touch(NamedTuple):
 
 
 class _Memory:
-    """Who touched which bytes, as far as it matters: what was written over since can be forgotten.
-
-    By pages, each with whoever touched some byte of it: a large tensor is touched by thousands of commands."""
+    """Remembers who touched which bytes, as long as somebody may have to wait for it (see ``_replaces``). Touches are
+    kept by page, each in all pages that it reaches into: a large tensor is touched by thousands of commands, and only
+    those nearby are compared."""
 
     def __init__(self) -> None:
         self.pages: dict[tuple[str, int], list[_Touch]] = {}
 
     def conflicts(self, command: Command) -> dict[str, int]:
-        """By engine the last command that this one must come after."""
+        """The last command of each engine that this one must come after."""
         last: dict[str, int] = {}
         for access in command.accesses:
             for page in _pages(access):
@@ -233,6 +248,11 @@ def _pages(access: Access) -> Iterator[tuple[str, int]]:
 
 
 def _replaces(access: Access, engine: str, old: _Touch) -> bool:
-    """Whether whoever would have to wait for the old one has to wait for the new one, which is later anyway."""
+    """Whether a new access makes an old one needless: whoever had to wait for the old one waits for the new one.
+
+    The new one must cover the old one's bytes. If it writes, it conflicts with all later accesses to them, and has
+    itself waited for the old one. If both read and are of one engine, later writes wait for the new one, which comes
+    after the old one in its engine's order.
+    """
     covers = access.begin <= old.begin and old.end <= access.end
     return covers and (access.writes or (engine == old.engine and not old.writes))

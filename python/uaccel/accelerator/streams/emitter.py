@@ -1,4 +1,7 @@
-"""The commands of a layer, and its best tiling."""
+"""Emits the commands of a layer, and searches its best tiling.
+
+The search estimates every sensible tiling, and simulates the few that look best (:func:`best`).
+"""
 
 from __future__ import annotations
 
@@ -48,13 +51,14 @@ from uaccel.util.text import pieces, round_up
 
 @dataclass
 class Constants:
-    """What loads read that is known ahead of time; the same bytes are there once."""
+    """Collects the bytes that loads read and that are known ahead of time, equal chunks once."""
 
     data: bytearray = field(default_factory=bytearray)
     offsets: dict[bytes, int] = field(default_factory=dict)
     alignment: int = 16
 
     def offset(self, layer: Layer, part: Part, coded: bool) -> int:
+        """Where the weights of a part lie; ``coded``: compressed."""
         weights = layer.weights(part.blocks, part.steps)
         return self.add(packed(weights) if coded else weights)
 
@@ -67,9 +71,12 @@ class Constants:
 
 
 class WeightMemory:
-    """Chunks lie one behind the other and begin anew at the end; what is still there need not be loaded again.
+    """Allocates the weight memory as a ring: chunks lie one behind the other, and begin at 0 again at the end.
 
-    Without a second bank every layer begins at the beginning, and a chunk that is too much takes the place of all."""
+    ``there`` holds the chunks that nothing has overwritten, so that they need not be loaded again. A load
+    overwrites what was loaded longest ago, so it rarely has to wait for a computation that still reads it.
+    A layer whose weights all fit begins where it need not wrap. Without a second bank every layer begins at 0.
+    """
 
     def __init__(self, machine: Machine) -> None:
         self.memory = machine.weights
@@ -77,12 +84,12 @@ class WeightMemory:
         self.there: dict[tuple[str, range, range], tuple[int, int]] = {}
 
     def begin(self, total: int) -> None:
-        """A layer with so many bytes of weights follows."""
+        """Prepares for a layer with so many bytes of weights."""
         if self.memory.banks == 1 or self.next + total > self.memory.bytes >= total:
             self.next = 0
 
     def forget(self) -> None:
-        """Others have used it since."""
+        """Drops all chunks, since others use the memory."""
         self.next = 0
         self.there.clear()
 
@@ -91,7 +98,7 @@ class WeightMemory:
         return None if found is None else found[0]
 
     def take(self, key: tuple[str, range, range], size: int) -> int:
-        """Its address, which others lose."""
+        """Allocates a chunk: the result is its address. Chunks that it overlaps are there no more."""
         size = round_up(size, self.memory.alignment)
         begin = self.next if self.next + size <= self.memory.bytes else 0
         end = begin + size
@@ -102,9 +109,11 @@ class WeightMemory:
 
 
 class Emitter:
-    """Collects commands. ``homes`` of tensors that are in memory at some time; ``constants`` are place 0.
+    """Collects the commands of layers. ``homes``: where tensors lie in memory; ``constants`` are place 0.
 
-    Without constants nothing is packed, and commands are good for their times alone."""
+    ``held``: the tensor and box that each slot on chip holds. ``turns``: how often the slots of a tensor were used.
+    Without constants the offsets of weights are wrong, and the commands only serve to compute their time.
+    """
 
     def __init__(self, machine: Machine, homes: Mapping[str, Home], constants: Constants | None = None) -> None:
         self.machine = machine
@@ -116,6 +125,7 @@ class Emitter:
         self.turns: dict[tuple[int, ...], int] = {}
 
     def layer(self, decided: LayerPlan) -> None:
+        """Emits a layer: each part's loads, its computations, and its store after the last step of the sums."""
         layer, tiling = decided.layer, decided.tiling
         self.weights.begin(total_weights(layer, tiling, self.machine.weights.alignment))
         self.held.clear()
@@ -133,7 +143,7 @@ class Emitter:
         return synchronise(self.commands, lambda command: relay(self.machine, command))
 
     def cost(self) -> Cost:
-        """Of all commands so far."""
+        """What all commands so far cost."""
         times = timeline(self.machine, self.synchronised())
         return Cost(times.total, sum(command.moved for command in self.commands))
 
@@ -160,6 +170,7 @@ class Emitter:
         return _fitting(decided.output, address, box)
 
     def turn(self, slots: Slots) -> int:
+        """The address of the next slot; slots are used one after the other."""
         number = self.turns.get(slots.addresses, -1) + 1
         self.turns[slots.addresses] = number
         return slots.addresses[number % len(slots.addresses)]
@@ -248,13 +259,13 @@ def _fitting(slots: Slots, address: int, box: Box) -> Placed:
 
 
 def relay(machine: Machine, command: Command) -> Command:
-    """What passes on the word between engines that are no neighbours."""
+    """Makes a command that does nothing: it takes a token of one transfer engine and gives one to the other."""
     label = f"{command.label}: wait for the other transfer"
     return Command("sync", "compute", {}, (), machine.sync_cycles, machine.sync_size, command.layer, label)
 
 
 def _where(layer: Layer, part: Part) -> str:
-    """The loops that a command stands in, and how far they are."""
+    """The layer's name and, for each loop that is cut, the range of the part: a label for readers."""
     loops = [("image", layer.shape.images, range(part.image, part.image + 1))]
     loops += [("rows", layer.shape.rows, part.rows), ("columns", layer.shape.columns, part.columns)]
     loops += [("blocks", layer.blocks, part.blocks), ("steps", layer.steps, part.steps)]
@@ -262,14 +273,14 @@ def _where(layer: Layer, part: Part) -> str:
     return layer.name + "".join(inner)
 
 
-# The best tiling of a layer: all sensible ones estimated, the most promising ones played through.
+# The best tiling of a layer: all sensible ones are estimated, and the most promising ones are simulated.
 
-LONGEST: Final = 400  # Parts of a layer that is still played through; beyond, the estimate decides.
+LONGEST: Final = 400  # Parts of a layer that is still simulated; beyond, the estimate decides, to bound the time.
 
 
 @dataclass(frozen=True)
 class Effort:
-    """How hard to look: so many tilings of a layer are ``played`` through, of ``every`` size or of some."""
+    """States how hard to search: ``played`` tilings are simulated; ``every`` size is tried, or only some."""
 
     played: int = 5
     every: bool = False
@@ -280,9 +291,11 @@ USUAL: Final = Effort()
 
 @dataclass(frozen=True)
 class TilingProblem:
-    """A layer with what is decided of its tensors: their address where they stay on chip, None where they stream.
+    """Holds a layer with what is decided of its tensors: the address where one stays on chip, None where it streams.
 
-    ``homes`` of those that stream, and of an output that has to reach memory as well."""
+    ``taken``: memory on chip that others use. ``homes``: where the tensors lie in memory that stream, and an output
+    that must reach memory as well.
+    """
 
     layer: Layer
     inputs: tuple[int | None, ...]
@@ -293,7 +306,7 @@ class TilingProblem:
 
 
 def best(machine: Machine, question: TilingProblem, objective: str) -> list[LayerPlan]:
-    """The most promising ones, best first; none where not even the smallest part fits."""
+    """The most promising tilings, best first; none where not even the smallest part fits."""
     played = [
         (_played(machine, question, decided, objective) or estimated, decided)
         for estimated, decided in islice(feasible(machine, question, objective), question.effort.played)
@@ -313,7 +326,9 @@ def feasible(machine: Machine, question: TilingProblem, objective: str) -> Itera
 
 
 def candidates(machine: Machine, layer: Layer, *, whole: bool, sparsely: bool) -> Iterator[Tiling]:
-    """Those whose weights and sums fit. ``whole``: there is nothing to gain from cutting the image."""
+    """The tilings whose weights and sums fit. ``whole``: there is nothing to gain from cutting the image. The two
+    orders of the loops differ only if both channels and pixels are cut. With several steps of a sum the weights change
+    within each piece of the image, so they cannot stay."""
     buffering = (True, False) if machine.activations.banks > 1 else (False,)
     extent = (layer.shape.rows, layer.shape.columns)
     for blocks, steps in _chunks(machine, layer, sparsely):
@@ -329,13 +344,15 @@ def candidates(machine: Machine, layer: Layer, *, whole: bool, sparsely: bool) -
 
 
 def _pieces(rows: int, columns: int, sparsely: bool) -> Iterator[tuple[int, int]]:
-    """Whole rows as long as one fits."""
+    """Rows and columns of a piece: whole rows, and parts of one row."""
     yield from ((some, columns) for some in extents(rows, sparsely=sparsely))
     yield from ((1, some) for some in extents(columns, sparsely=sparsely) if some < columns)
 
 
 def _chunks(machine: Machine, layer: Layer, sparsely: bool) -> Iterator[tuple[int, int]]:
-    """Blocks and steps of one chunk of weights: fewer steps only where one block is too much."""
+    """Blocks and steps of one chunk of weights: fewer steps only where one block is too much. A chunk fits a bank, so
+    that the next one loads beside it; if there is one chunk alone, it may fill the memory. Of the numbers of steps that
+    fit, the two largest are tried: smaller ones only mean more commands."""
     memory = machine.weights
     for blocks in extents(layer.blocks, sparsely=sparsely):
         most = memory.bytes if blocks == layer.blocks else memory.bank_bytes
@@ -347,7 +364,7 @@ def _chunks(machine: Machine, layer: Layer, sparsely: bool) -> Iterator[tuple[in
 
 
 def _last_fits(layer: Layer, steps: int, most: int) -> bool:
-    """A sum's last steps bring the output's parameters as well."""
+    """Whether chunks of so many steps fit: the last one of a sum brings the output's parameters as well."""
     first = (layer.steps - 1) // steps * steps
     usual, last = range(steps), range(first, layer.steps)
     return max(layer.weight_bytes(range(1), usual), layer.weight_bytes(range(1), last)) <= most
@@ -358,7 +375,8 @@ def _sums_fit(machine: Machine, layer: Layer, tiling: Tiling) -> bool:
 
 
 def decide(machine: Machine, question: TilingProblem, tiling: Tiling) -> LayerPlan | None:
-    """Places for whatever streams beside what is there; largest first."""
+    """Places slots for all tensors that stream, beside what is taken; None where they do not fit. The largest come
+    first, each at the lowest free address: small ones then fill the gaps."""
     layer = question.layer
     wanted: list[tuple[int, int]] = []
     for index, address in enumerate(question.inputs):
@@ -384,7 +402,9 @@ def decide(machine: Machine, question: TilingProblem, tiling: Tiling) -> LayerPl
 
 
 def estimate(machine: Machine, question: TilingProblem, tiling: Tiling) -> Cost:
-    """As if all parts were alike; the engines side by side but for the first part's load and the last one's store."""
+    """Estimates a layer as if all parts were like the typical one. With two slots the engines work side by side: the
+    busiest one decides, and the first part's load and the last one's store have nothing beside them. With one slot
+    load, computation and store follow each other."""
     rounds = count(question.layer, tiling)
     loads, stores = _loads(machine, question, tiling), _stores(question, tiling)
     load = sum(times * dma.cycles(size) for dma, size, times in loads)
@@ -399,7 +419,9 @@ def estimate(machine: Machine, question: TilingProblem, tiling: Tiling) -> Cost:
 
 
 def _loads(machine: Machine, question: TilingProblem, tiling: Tiling) -> list[tuple[Dma, int, int]]:
-    """What brings it, bytes of a load, and how often there is one like it."""
+    """For the weights and each input that streams: the DMA, the bytes of a load, and the number of loads. Weights come
+    once for each chunk if they stay or all fit. An input comes again for each chunk of blocks if the chunks read
+    different channels of it, or if another piece of the image has taken its slot meanwhile."""
     layer, part = question.layer, typical_part(question.layer, tiling)
     rounds = count(layer, tiling)
     chunks, steps = pieces(layer.blocks, tiling.blocks), pieces(layer.steps, tiling.steps)
@@ -423,7 +445,7 @@ def _stores(question: TilingProblem, tiling: Tiling) -> list[tuple[int, int]]:
 
 
 def _played(machine: Machine, question: TilingProblem, decided: LayerPlan, objective: str) -> Key | None:
-    """What the layer takes on its own; None where it is too long."""
+    """What the layer takes on its own, simulated; None where it has too many parts."""
     if count(question.layer, decided.tiling) > LONGEST:
         return None
     emitter = Emitter(machine, question.homes)

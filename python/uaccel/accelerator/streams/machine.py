@@ -52,10 +52,7 @@ def inside(address: int, shape: Shape, box: Box) -> Placed:
 
 @dataclass(frozen=True)
 class Move:
-    """Describes a DMA transfer: ``planes`` times ``runs`` runs of ``run`` consecutive bytes.
-
-    ``strides`` are distances in memory and ``pitches`` on chip: from run to run, and from plane to plane.
-    """
+    """Describes a DMA transfer: ``planes`` times ``runs`` runs of ``run`` bytes; strides in memory, pitches on chip."""
 
     run: int
     runs: int = 1
@@ -162,11 +159,8 @@ class Code:
         return self.ends[words - 1] if words else 0
 
     def before(self, word: int) -> int:
-        """How many bytes must have been given before ``word`` is taken.
-
-        The decompressor holds two words, so the word two before this one must be used up. This includes the byte that
-        begins in that word and ends in the next.
-        """
+        """How many bytes must have been given before ``word`` is taken. Two words are held, so the one two before it
+        must be used up, with the byte that ends in the next word."""
         return self.ends[word - 2] + 1 if word > 1 else 0
 
 
@@ -390,8 +384,7 @@ class Layer(ABC):
 class Unpacker:
     """Describes the decompressor: up to ``bytes_per_cycle``, the first ones ``behind`` cycles after their word.
 
-    ``word``: bytes of a word of the bus. ``known`` keeps the codes by layer, blocks and steps; the layer stands beside
-    its code so that its ``id`` is not given to another one.
+    ``word``: bytes of a word of the bus. ``known`` keeps the codes by layer (held, so that its ``id`` stays its own).
     """
 
     bytes_per_cycle: int
@@ -578,15 +571,15 @@ class Machine(machine.Machine):
 
     @property
     def constants(self) -> Dma:
-        """What brings weights."""
+        """The DMA that brings weights."""
         return self.load if self.bus is None else self.bus.constants_by(self.load)
 
     def brought(self, cycles: int) -> int:
-        """Bytes of weights that come in so many cycles, at most."""
+        """The most bytes of weights that come in so many cycles."""
         return cycles * self.load.bytes_per_cycle // (1 if self.bus is None else 1 + self.bus.constants.further)
 
     def unpacked_cycles(self, size: int, coded: int) -> int:
-        """How long a load of ``size`` bytes takes that come as ``coded`` compressed ones: bus or decompressor decide."""
+        """How long a load of ``size`` bytes takes that come as ``coded`` compressed ones."""
         if self.unpacker is None:
             return self.constants.cycles(coded)
         first = 0 if self.bus is None else self.bus.constants.first

@@ -1,4 +1,8 @@
-"""The planner that vendors call, and the listing of its commands."""
+"""Plans a region on a machine with command streams, and lists the resulting commands for readers.
+
+:func:`plan_network` is what vendors call. It decides in this order: which tensors stay on chip, how each layer is cut,
+which layers form chains, and where the other tensors lie in scratch memory. Then the stream is emitted.
+"""
 
 from __future__ import annotations
 
@@ -33,21 +37,25 @@ from uaccel.memory import Block, plan
 
 # A region on a machine: which tensors stay on chip, how layers are cut, and the stream of commands that follows.
 
-ALIGNMENT = 16  # Of tensors in scratch memory.
-FEW = 40  # Layers of a region in which all are neighbours of each other.
-BEFORE, BEHIND = 2, 3  # In larger ones so many are, before and behind.
-LONGEST = 400  # Parts of all of them that are still tried.
+ALIGNMENT = 16  # Bytes to which tensors in scratch memory are aligned.
+# A tiling is tried among its neighbours: all layers of a region with up to FEW, in larger ones so many before and
+# behind. So the time grows with the number of layers, and not with its square.
+FEW = 40
+BEFORE, BEHIND = 2, 3
+LONGEST = 400  # Parts of a layer and its neighbours together that are still simulated.
 
 
-# The best tilings by layer and by what they depend on: of large tensors, which never stay, it is the same every time.
+# The best tilings by layer and all that they depend on. Residents differ only in some tensors from one try to the next,
+# so most layers ask the same again.
 Answers = dict[tuple[object, ...], list[LayerPlan]]
 
 
 @dataclass(frozen=True)
 class Network:
-    """The layers of a region in order of execution, and the tensors at its border, in the order of the region's.
+    """Holds the layers of a region in order of execution, and its inputs and outputs in the region's order.
 
-    ``known``: tensors whose bytes are known ahead of time."""
+    ``known``: tensors whose bytes are known ahead of time.
+    """
 
     layers: tuple[Layer, ...]
     inputs: tuple[str, ...]
@@ -57,9 +65,10 @@ class Network:
 
 @dataclass(frozen=True)
 class Planned:
-    """``places`` of the stream: constants, then the inputs and outputs, then scratch; their sizes are the tensors'.
+    """Holds a planned region. The places of its stream are constants, the inputs, the outputs, and scratch memory.
 
-    ``residents``: tensors that never leave the chip, unless they are outputs as well, with their addresses."""
+    ``residents``: the addresses of tensors that stay on chip; they reach memory only if they are outputs as well.
+    """
 
     steps: tuple[Step, ...]
     residents: Mapping[str, int]
@@ -78,7 +87,9 @@ class Planned:
 
 
 def plan_network(machine: Machine, network: Network, objective: str = LATENCY, effort: Effort = USUAL) -> Planned:
-    """The best of some ways to share the activation memory between what stays and what passes through."""
+    """Plans a region: the best of some ways to share the activation memory between what stays and what passes through.
+    Room that is kept for pieces gives larger tiles, but lets fewer tensors stay. Nothing, an eighth, a quarter and a
+    half of the memory are tried as the ``reserve``, and ways that lead to the same residents are planned once."""
     alive = lives(network.layers)
     smallest = [smallest_pieces(machine, layer) for layer in network.layers]
     size = machine.activations.bytes
@@ -97,7 +108,7 @@ def plan_network(machine: Machine, network: Network, objective: str = LATENCY, e
 
 
 def why_not(machine: Machine, layer: Layer) -> str | None:
-    """Why not even the smallest part of a layer fits, in words."""
+    """Says why not even the smallest part of a layer fits; None where it does."""
     homes = {name: Home(1, 0) for name in (*layer.inputs, layer.output)}
     alone = TilingProblem(layer, (None,) * len(layer.inputs), None, (), homes)
     if next(feasible(machine, alone, LATENCY), None) is not None:
@@ -118,6 +129,9 @@ def _planned(
     answers: Answers,
     effort: Effort,
 ) -> Planned | None:
+    """Plans a region with these residents; None where a layer does not fit beside them. Homes are laid out twice: first
+    to know which tensors have one, then for good, since chains make some tensors vanish from memory and others live
+    longer."""
     homes, _ = _homes(network, alive, residents, Constants())
     border = {*network.known, *network.inputs, *network.outputs}
     addresses = residents.addresses
@@ -150,8 +164,9 @@ def _planned(
 def refined(
     machine: Machine, choices: Sequence[Sequence[LayerPlan]], homes: Mapping[str, Home], objective: str
 ) -> list[LayerPlan]:
-    """What is best alone need not be best among others, since what comes next loads already: try the next best ones,
-    each among its neighbours. Large regions are planned in time by their number of layers."""
+    """Chooses each layer's tiling among its neighbours, from the best ones of the layer alone. The best alone need not
+    be the best among others, since the next layer's loads run beside it. Layers are refined in order, each with the
+    neighbours before it as refined. The result counts only if it is no worse for the whole region."""
     first = [some[0] for some in choices]
     if len(choices) == 1:
         return first
@@ -182,7 +197,9 @@ def _best_among(
 def _homes(
     network: Network, alive: Sequence[ResidentRange], residents: Residents, constants: Constants
 ) -> tuple[dict[str, Home], int]:
-    """Of tensors at the border, of known ones, and of those inside that do not stay; and the bytes of scratch."""
+    """Lays out the tensors in memory; the result is their homes and the bytes of scratch memory. Known tensors are
+    constants, those at the border have a place each, and those inside that do not stay on chip share scratch memory by
+    their live ranges."""
     homes = {name: Home(0, constants.add(data)) for name, data in network.known.items()}
     homes |= {name: Home(number, 0) for number, name in enumerate((*network.inputs, *network.outputs), 1)}
     spilled = [life for life in alive if life.name not in residents.addresses and life.name not in homes]
@@ -193,7 +210,7 @@ def _homes(
 
 
 def _smallest(machine: Machine, layer: Layer, memory: str) -> int:
-    """What the smallest part needs of a memory."""
+    """The bytes that the smallest part needs of a memory."""
     if memory == "weights":
         return min(layer.weight_bytes(range(1), range(steps)) for steps in (1, layer.steps))
     tiling = Tiling(1, 1, 1, 1, False, False)
@@ -202,14 +219,14 @@ def _smallest(machine: Machine, layer: Layer, memory: str) -> int:
     return sum(input_bytes(layer, index, tiling) for index in range(len(layer.inputs))) + output_bytes(layer, tiling)
 
 
-# Streams for people: what is where, how each layer is cut, and every command with its loops, tokens and time.
+# The listing of a stream: what is where, how each layer is cut, and every command with its loops, tokens and time.
 
 LETTERS: Final = {"load": "L", "compute": "C", "store": "S"}
 MEMORIES: Final = ("activations", "weights")
 
 
 def listing(planned: Planned, machine: str, region: Region) -> str:
-    """The whole disassembly; ``machine`` says in a line what it is for."""
+    """Writes the whole listing; ``machine`` names the machine in a line."""
     lines = [f"; {machine}", *_summary(planned), "", *_places(planned, region), "", *_layers(planned), ""]
     layer = ""
     times = zip(planned.stream.commands, planned.stream.tokens, planned.timeline.spans, strict=True)

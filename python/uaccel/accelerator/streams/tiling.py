@@ -1,4 +1,4 @@
-"""How a layer is cut, and what stays on the chip."""
+"""Cuts a layer into parts, and chooses the tensors that stay on chip between layers."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from uaccel.util.text import pieces, round_up
 
 
 def parts(layer: Layer, tiling: Tiling) -> Iterator[Part]:
-    """In the order of execution; steps of one sum follow each other."""
+    """The parts of a layer in the order of execution; steps of one sum follow each other."""
     places = [
         (image, rows, columns)
         for image in range(layer.shape.images)
@@ -32,14 +32,15 @@ def parts(layer: Layer, tiling: Tiling) -> Iterator[Part]:
 
 
 def typical_part(layer: Layer, tiling: Tiling) -> Part:
-    """One in the middle: the largest there are, but for borders."""
+    """A part in the middle of the layer, which no border makes smaller."""
     blocks, steps = range(min(tiling.blocks, layer.blocks)), range(min(tiling.steps, layer.steps))
     rows, columns = (_middle(*sizes) for sizes in _extents(layer, tiling))
     return Part(0, rows, columns, blocks, steps)
 
 
 def input_bytes(layer: Layer, index: int, tiling: Tiling) -> int:
-    """The most that a part needs of an input."""
+    """The most bytes that a part needs of an input. Rows, columns and channels of the needed box do not depend on each
+    other, so the largest of each are multiplied."""
     part = typical_part(layer, tiling)
     rows, columns = (_cut(*sizes) for sizes in _extents(layer, tiling))
     image, blocks, steps = part.image, part.blocks, part.steps
@@ -49,13 +50,13 @@ def input_bytes(layer: Layer, index: int, tiling: Tiling) -> int:
 
 
 def output_bytes(layer: Layer, tiling: Tiling) -> int:
-    """The most that a part gives."""
+    """The most bytes of the output that a part gives."""
     chunks = _cut(layer.blocks, tiling.blocks)
     return tiling.rows * tiling.columns * max(len(layer.channels(chunk)) for chunk in chunks)
 
 
 def total_weights(layer: Layer, tiling: Tiling, alignment: int) -> int:
-    """Bytes of all chunks side by side."""
+    """The bytes of all chunks of weights, one behind the other."""
     chunks, steps = _cut(layer.blocks, tiling.blocks), _cut(layer.steps, tiling.steps)
     sizes = [layer.weight_bytes(chunk, some) for chunk in chunks for some in steps]
     return sum(round_up(size, alignment) for size in sizes)
@@ -82,7 +83,7 @@ def _cut(whole: int, size: int) -> list[range]:
 
 
 def _middle(whole: int, size: int) -> range:
-    """Of the pieces of a cut."""
+    """The piece in the middle of a cut."""
     begin = (pieces(whole, size) - 1) // 2 * size
     return range(begin, min(begin + size, whole))
 
@@ -92,7 +93,7 @@ def _middle(whole: int, size: int) -> range:
 
 @dataclass(frozen=True)
 class Home:
-    """Where a tensor lies in memory: ``offset`` bytes into a place."""
+    """Holds where a tensor lies in memory: ``offset`` bytes into a place."""
 
     place: int
     offset: int
@@ -100,18 +101,18 @@ class Home:
 
 @dataclass(frozen=True)
 class Slots:
-    """Memory on chip for pieces of a tensor, which take turns; each has room for so many bytes."""
+    """Holds memory on chip for pieces of a tensor, which take turns; each slot has room for so many bytes."""
 
     addresses: tuple[int, ...]
     room: int
 
 
-Where = int | Slots  # A tensor that is on chip as a whole, by its address, or passes through in pieces.
+Where = int | Slots  # The address of a tensor that is on chip as a whole, or the slots that its pieces pass through.
 
 
 @dataclass(frozen=True)
 class LayerPlan:
-    """A layer with everything that has been decided of it: one ``where`` for each input, and the output's."""
+    """Holds everything that has been decided of a layer: its tiling, and where each input and the output lie."""
 
     layer: Layer
     tiling: Tiling
@@ -121,13 +122,13 @@ class LayerPlan:
 
 # Which tensors stay on chip between layers, and where.
 
-Taken = tuple[tuple[int, int], ...]  # Memory on chip that is not free, from and to.
-Pieces = list[tuple[str, int]]  # Tensors of a layer, and bytes of each.
+Taken = tuple[tuple[int, int], ...]  # Ranges of memory on chip that are not free, each from an address up to another.
+Pieces = list[tuple[str, int]]  # The tensors of a layer, and the bytes of each one's smallest piece.
 
 
 @dataclass(frozen=True)
 class ResidentRange:
-    """A tensor inside of a region: from the layer that makes it to the last one that reads it."""
+    """Holds the live range of a tensor inside a region: from the layer that makes it to the last that reads it."""
 
     name: str
     bytes: int
@@ -136,7 +137,7 @@ class ResidentRange:
 
 
 def lives(layers: Sequence[Layer]) -> list[ResidentRange]:
-    """Of everything that one layer gives another."""
+    """The live ranges of all tensors that one layer gives another."""
     made = {layer.output: number for number, layer in enumerate(layers)}
     last = {name: number for number, layer in enumerate(layers) for name in layer.inputs if name in made}
     sizes = {layer.output: layer.shape.bytes for layer in layers}
@@ -144,8 +145,8 @@ def lives(layers: Sequence[Layer]) -> list[ResidentRange]:
 
 
 def lives_beside(alive: Sequence[ResidentRange], spans: Sequence[tuple[int, int]]) -> list[ResidentRange]:
-    """Where the layers of each span, from and to, run side by side: what one of them reads or makes is there as long as
-    all of them, and what only they see is nowhere."""
+    """The live ranges if the layers of each span run side by side, as in a chain. What one of them reads or makes is
+    live as long as all of them. What only they see is left out: it never reaches memory."""
     lives = []
     for life in alive:
         inner = any(begin <= life.first and life.last < end for begin, end in spans)
@@ -158,13 +159,13 @@ def lives_beside(alive: Sequence[ResidentRange], spans: Sequence[tuple[int, int]
 
 @dataclass(frozen=True)
 class Residents:
-    """Addresses of the tensors that stay, and when they are there."""
+    """Holds the addresses of the tensors that stay on chip, and their live ranges."""
 
     addresses: Mapping[str, int]
     lives: Mapping[str, ResidentRange]
 
     def taken(self, begin: int, end: int) -> Taken:
-        """What of the memory is not free while these layers run: from and to."""
+        """The memory that is not free while the layers from ``begin`` up to ``end`` run."""
         there = [life for life in self.lives.values() if life.first < end and begin <= life.last]
         return tuple((self.addresses[life.name], self.addresses[life.name] + life.bytes) for life in there)
 
@@ -172,13 +173,18 @@ class Residents:
 def choose_residents(
     machine: Machine, smallest: Sequence[Pieces], alive: Sequence[ResidentRange], reserve: int
 ) -> Residents:
-    """Small ones first, as long as ``reserve`` bytes are left for layers some tensor of which passes through in pieces,
-    or as many as their smallest pieces need, which ``smallest`` tells for every layer."""
+    """Chooses the tensors that stay: all if they fit, else greedily, small ones first, each that still fits.
+
+    Each one that stays saves its store and its loads, and small ones leave most room for others. A layer with a tensor
+    that does not stay keeps room for pieces: ``reserve`` bytes, or as many as its ``smallest`` pieces take if that is
+    more, so that it can still be cut to fit.
+    """
     size, alignment = machine.activations.bytes, machine.activations.alignment
     ordered = sorted(alive, key=lambda life: (life.bytes, life.first))
 
     def placed(lives: Sequence[ResidentRange]) -> Mapping[str, int] | None:
-        """Addresses, where they fit with all pieces of what does not stay."""
+        """Addresses of these tensors; None where they do not fit beside the pieces of what does not stay. The most
+        bytes that are live at once are a lower bound, which saves most calls of the planner."""
         names = {life.name for life in lives}
         blocks = [Block(life.name, life.bytes, life.first, life.last, alignment) for life in lives]
         for number, sizes in enumerate(smallest):
@@ -201,7 +207,7 @@ def choose_residents(
 
 
 def smallest_pieces(machine: Machine, layer: Layer) -> Pieces:
-    """Each tensor of a layer, and what the smallest piece of it takes."""
+    """Each tensor of a layer, and the bytes of the smallest piece of it."""
     tiling = Tiling(1, 1, 1, layer.steps, False, False)
     alignment = machine.activations.alignment
     sizes = [(name, input_bytes(layer, index, tiling)) for index, name in enumerate(layer.inputs)]
@@ -210,6 +216,7 @@ def smallest_pieces(machine: Machine, layer: Layer) -> Pieces:
 
 
 def _peak(blocks: Sequence[Block], steps: int) -> int:
+    """The most bytes that are live at one step: a running sum of what begins and ends there."""
     changes = [0] * (steps + 1)
     for block in blocks:
         changes[block.first] += block.size

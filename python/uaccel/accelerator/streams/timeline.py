@@ -1,4 +1,8 @@
-"""When commands run, and what they cost."""
+"""Computes when the commands of a stream run, and what they cost.
+
+Without a shared bus one pass in the commands' order is enough (:func:`timeline`). With a bus, fetching and loading
+compete for its words, and :func:`shared` simulates the machine from event to event.
+"""
 
 from __future__ import annotations
 
@@ -17,34 +21,36 @@ from uaccel.accelerator.streams.machine import CONSTANTS, FIRST_COMMAND, RAM, Bu
 from uaccel.errors import InternalError
 from uaccel.util.text import pieces
 
-# What a stream costs, and what it shall cost least of.
+# What a stream costs, and by which objective costs are compared.
 
-# Cycles, or bytes moved between memory and chip; of two that are equal in it the better one in the other.
+# The objective is cycles (latency) or bytes moved between memory and chip (energy); the other one breaks ties.
 LATENCY, ENERGY = OBJECTIVES
 
 
-Key = tuple[int, int]  # Of costs for an objective: less is better.
+Key = tuple[int, int]  # A cost in the order that the objective wants: the smaller one is better.
 
 
 @dataclass(frozen=True)
 class Cost:
+    """Holds the cycles of a stream, and the bytes that it moves between memory and chip."""
+
     cycles: int
     bytes: int
 
     def key(self, objective: str) -> Key:
-        """For comparing."""
+        """The cost as a key for comparisons."""
         return (self.cycles, self.bytes) if objective == LATENCY else (self.bytes, self.cycles)
 
 
-# The words that come: bursts that fetching and loads ask for, one in a cycle, and that come in this order.
+# The words on the bus: fetching and loads ask for bursts, one in a cycle, and these come in the order of the requests.
 
-Take = Callable[[int], int]  # When a word is taken that is offered from a cycle on.
+Take = Callable[[int], int]  # The cycle in which a word is taken that is offered from the given one on.
 NEVER: Final = -inf
 
 
 @dataclass(frozen=True)
 class Burst:
-    """Its first word is taken in cycle ``begin``, each further one ``step`` cycles later; or at ``times``."""
+    """Holds when the words of a burst are taken: from ``begin`` on one every ``step`` cycles; or else at ``times``."""
 
     begin: int
     step: int
@@ -60,7 +66,10 @@ class Burst:
 
 
 class Reads:
-    """``free``: from when on the next word may come."""
+    """Answers when the words of a burst come. ``free``: the first cycle in which the bus has no word yet.
+
+    For each memory it keeps the word behind its last burst, and the cycle in which it gave its last word.
+    """
 
     def __init__(self, bus: Bus) -> None:
         self.memories: dict[int, Outside] = {RAM: bus.ram, CONSTANTS: bus.constants}
@@ -69,7 +78,9 @@ class Reads:
         self._gave = {RAM: NEVER, CONSTANTS: NEVER}
 
     def ask(self, memory: int, word: int, words: int, now: int, take: Take | None = None) -> Burst:
-        """When ``words`` from ``word`` on come that are asked for ``now``."""
+        """When ``words`` from ``word`` on come that are asked for ``now``. A memory that takes addresses ahead needs
+        its first wait from the request on. Any other begins to wait when it was asked, the bus has taken the word
+        before, and the memory has given its own last word."""
         outside = self.memories[memory]
         if outside.ahead:
             begin = max(now + outside.first, self.free)
@@ -85,7 +96,9 @@ class Reads:
         return burst
 
     def _taken(self, burst: Burst, memory: int, take: Take) -> Burst:
-        """A memory that waits has its next word ready while one is offered."""
+        """The burst with the cycles in which ``take`` accepts its words. A memory prepares its next word while one is
+        offered: the next comes ``step`` cycles after that one was offered, or right after it was taken if that is
+        later."""
         times, given = [], burst.begin
         for _ in range(burst.words):
             times.append(take(given))
@@ -95,14 +108,15 @@ class Reads:
 
 
 class OutstandingReads:
-    """Words that were asked for and did not come: a user asks for more while they are fewer than ``most``."""
+    """Counts the words that were asked for and have not come: more may be asked for while they are below ``most``."""
 
     def __init__(self, most: int) -> None:
         self._most = most
         self._bursts: deque[Burst] = deque()
 
     def asked(self, burst: Burst, now: int) -> int:
-        """From when on the next burst may be asked for."""
+        """From when on the next burst may be asked for: the cycle behind the one that brings the outstanding words
+        below ``most``, which is the coming of word number ``outstanding - most`` (from 0)."""
         while self._bursts and self._bursts[0].last < now:
             self._bursts.popleft()
         self._bursts.append(burst)
@@ -114,17 +128,19 @@ class OutstandingReads:
         return now + 1
 
 
-# How commands come: words of the bus wait in a small memory, ahead of the command that is put together of them.
+# How commands come: words of the bus wait in a small buffer until a command is put together of them.
 
 
 class Fetching:
-    """``sizes`` of the commands in bytes. ``asks``: when it asks for words next; ``whole``: when the command is that
-    comes next. Both are infinite while they depend on what has not happened."""
+    """Simulates the fetching of commands with these ``sizes`` in bytes.
+
+    ``asks``: when it asks for words next; ``whole``: when the next command is complete. Both are infinite while they
+    depend on what has not happened. Commands are put together in units of ``_step`` bytes, one a cycle.
+    """
 
     def __init__(self, bus: Bus, sizes: Sequence[int], start: int) -> None:
         self._bus = bus
-        self._step = min(WORD, bus.word)
-        """Bytes of a command that are put together in a cycle, at most."""
+        self._step = min(WORD, bus.word)  # Bytes of a command that are put together in a cycle, at most.
         self._ends = list(accumulate(size // self._step for size in sizes))
         self._words = pieces(sum(sizes), bus.word)
         self._came: list[int] = []
@@ -143,13 +159,14 @@ class Fetching:
         self._advance()
 
     def take(self, now: int) -> None:
-        """The next command is put together from the next cycle on."""
+        """Takes the complete command: the next one is put together from the next cycle on."""
         self._command += 1
         self._next = now + 1
         self.whole = inf
         self._advance()
 
     def _advance(self) -> None:
+        """Puts the next command together as far as its words have been asked for, and notes which words are used up."""
         if self._command < len(self._ends) and self.whole == inf:
             end, per_word = self._ends[self._command], self._bus.word // self._step
             while self._at < end and self._at // per_word < len(self._came):
@@ -163,7 +180,7 @@ class Fetching:
         self.asks = self._when()
 
     def _when(self) -> float:
-        """There has to be room for a whole burst."""
+        """When the next burst is asked for: one a cycle at most, and once the buffer has room for all of it."""
         asked = len(self._came)
         if asked == self._words:
             return inf
@@ -173,14 +190,18 @@ class Fetching:
         return max(self._last, self._used[needed - 1] if needed > 0 else 0) + 1
 
 
-# When a load's words go to a memory on chip: as vectors, between what the compute engine writes.
+# When a load's words are written on chip: gathered to vectors, between the compute engine's writes.
 
-Free = Callable[[int], int]  # The next cycle from one on in which nothing else is written.
+Free = Callable[[int], int]  # The first cycle, not before the given one, in which nothing else is written.
 
 
 class Gather:
-    """A vector has so many ``words``, or fewer where a run ends. It is written in the cycle behind its last word, or as
-    soon as that can be; one vector may wait while the next one's words come. ``left``: words of the run."""
+    """Simulates how a load gathers ``words`` words to a vector, fewer where a run ends, and writes it on chip.
+
+    A vector is written in the cycle behind its last word, or as soon after as the memory is free. One vector may wait
+    while the words of the next one come, so a vector's first word needs the last vector but one to be written
+    (``_before``). ``left``: words of the run that have not come.
+    """
 
     def __init__(self, words: int) -> None:
         self._words = words
@@ -189,11 +210,11 @@ class Gather:
         self.left = 0
 
     def is_late(self, now: int) -> bool:
-        """Whether what came is written only later."""
+        """Whether the last vector is written only after this cycle."""
         return self._written > now
 
     def take(self, offered: int, free: Free) -> int:
-        """When a word is taken."""
+        """When a word is taken that is offered from this cycle on."""
         taken = offered if self._there else max(offered, self._before)
         self._there += 1
         self.left -= 1
@@ -203,7 +224,7 @@ class Gather:
         return taken
 
     def take_all(self, words: int, last: int) -> None:
-        """So many words, the last one in this cycle; nothing else is written."""
+        """Takes so many words at once, the last one in cycle ``last``, where nothing else is written."""
         self.left -= words
         self._there = (self._there + words) % self._words if self.left else 0
         self._before, self._written = last, last + 1
@@ -213,14 +234,14 @@ class Gather:
         return self._written + 1
 
 
-# When the commands of a stream run whose fetching, loading and storing share a bus: from one event to the next.
+# When the commands of a stream run whose fetching, loading and storing share a bus: simulated from event to event.
 
 LOAD, COMPUTE, STORE = range(len(ENGINES))
 
 
 class _Loading:
-    """What the load engine asks for: words from ``word`` on, then further runs. ``asks``: when it does; ``end``: when
-    its command ends."""
+    """Simulates the load engine: it asks for the words of a run, then of the next one. ``asks``: when it asks next;
+    ``end``: when its command ends. Both are infinite while that is not known."""
 
     def __init__(self, bus: Bus) -> None:
         self._bus = bus
@@ -236,8 +257,13 @@ class _Loading:
         self.asks, self.end = now, inf
 
     def ask(self, reads: Reads, now: int, until: float, free: Free | None) -> None:
-        """While nobody else asks, and nothing else happens ``until`` then, for as much as it can. ``free``: when the
-        memory on chip can be written, where that is not always."""
+        """Asks for a burst. ``free``: when the memory on chip can be written, None if always.
+
+        Full bursts that follow each other without a gap count as one, which saves events and changes no time. There is
+        no gap where the next burst is asked for in time: with ``first`` words outstanding where the memory takes
+        addresses ahead, with one word outstanding elsewhere, since the burst goes on. Only so many are joined
+        that all are asked for before ``until``, when something else may happen.
+        """
         take, most = self._taking(reads.free, free), self._bus.burst
         words = min(self._left, most)
         memory = reads.memories[self._memory]
@@ -260,7 +286,7 @@ class _Loading:
             self.end = self._gather.end if self._unpacking is None else self._unpacking.end(burst.last)
 
     def _taking(self, offered: int, free: Free | None) -> Take | None:
-        """When it takes words, of which none is offered before; None: at once."""
+        """How it takes words, of which none is offered before cycle ``offered``; None: each at once."""
         if self._unpacking is not None:
             return self._unpacking.take if self._unpacking.is_slow else None
         if free is None and not self._gather.is_late(offered):
@@ -269,6 +295,10 @@ class _Loading:
 
 
 class _Play:
+    """Simulates the machine: fetching, dispatch, queues, engines and the bus. The state at a time: ``following`` is the
+    next command to enter a queue, ``judged`` when it will have been checked (None: it is not complete), ``current`` the
+    running command of each engine. Times that are not known are infinite."""
+
     def __init__(self, machine: Machine, stream: Synchronised, bus: Bus) -> None:
         self.machine, self.stream, self.bus = machine, stream, bus
         self.reads, self.loading = Reads(bus), _Loading(bus)
@@ -283,6 +313,7 @@ class _Play:
         self.engines = [ENGINES.index(command.engine) for command in stream.commands]
 
     def play(self) -> Timeline:
+        """Lets happen all that can in a cycle, in a fixed order, and goes on with the cycle of the next event."""
         now = 0
         while True:
             self._end(now)
@@ -294,7 +325,7 @@ class _Play:
             now = int(event)
 
     def _ask(self, now: int) -> float:
-        """One burst in a cycle, for fetching first. When something happens next."""
+        """Asks for one burst at most, fetching before loading. The result is when something happens next."""
         fetching, loading = self.fetching, self.loading
         judged = inf if self.judged is None or self.judged <= now else self.judged
         whole = fetching.whole if fetching.whole > now else inf
@@ -308,7 +339,7 @@ class _Play:
         return min(self.computed, self.stored, judged, whole, fetching.asks, loading.asks, loading.end)
 
     def _free(self) -> Free | None:
-        """Results go before what a load brings for the same memory."""
+        """When a load may write on chip: results of the running computation go first; None where there are none."""
         load, compute = self.current[LOAD], self.current[COMPUTE]
         if load is None or compute is None:
             return None
@@ -340,7 +371,8 @@ class _Play:
                     self.stored = inf
 
     def _dispatch(self, now: int) -> bool:
-        """A command into its queue, if it is checked and there is room; the one behind it comes meanwhile."""
+        """Puts a command into its queue, once it is checked and there is room; the one behind it comes meanwhile.
+        The result is whether something happened."""
         if self.following == len(self.stream.commands):
             return False
         if self.judged is None:
@@ -358,6 +390,7 @@ class _Play:
         return True
 
     def _start(self, engine: int, now: int) -> bool:
+        """Starts the first command of an idle engine's queue, once all that it waits for has ended."""
         queue = self.queues[engine]
         if self.current[engine] is not None or not queue:
             return False
@@ -384,12 +417,13 @@ class _Play:
         self.loading.start(memory, self.bus.runs(command.fields), now, unpacking)
 
     def _store(self, command: Command, now: int) -> int:
-        """Stores have the words that go to themselves."""
+        """When a store ends: it has the channel for writing to itself, so nothing delays its words."""
         words = sum(count for _, count in self.bus.runs(command.fields))
         return now + self.bus.ram.first + words * (1 + self.bus.ram.further) + self.machine.answering
 
 
 def shared(machine: Machine, stream: Synchronised, bus: Bus) -> Timeline:
+    """Computes when the commands run if fetching, loading and storing share a bus."""
     return _Play(machine, stream, bus).play()
 
 
@@ -397,8 +431,12 @@ def shared(machine: Machine, stream: Synchronised, bus: Bus) -> Timeline:
 
 
 def timeline(machine: Machine, stream: Synchronised) -> Timeline:
-    """Without a bus that is shared, waiting points backwards only: one pass in the commands' order sees everything in
-    time."""
+    """Computes when the commands of a stream run.
+
+    Without a shared bus a command depends on earlier ones only: on its engine, on the tokens of ``waits``, on the
+    fetching of all before it, and on room in its queue, which the command ``machine.queue`` places before it in the
+    queue leaves when it begins. So one pass in the commands' order knows everything in time.
+    """
     if machine.bus is not None:
         return shared(machine, stream, machine.bus)
     engines = Engines()

@@ -1,11 +1,11 @@
-"""Route 3: a vendor states a matrix unit, its memories and its DMA; uaccel tiles layers, schedules them and writes C.
+"""Compiles layers for a matrix unit that a vendor states with its memories and DMA: tiles, schedules and writes C.
 
     MACHINE = tensor.Machine("matrix8", columns=8, depth=8, activations=tensor.Memory(16384, banks=2), ...)
     Operation("conv2d", "conv2d", tensor.convolution(MACHINE), tensor.fits(MACHINE), tensor.cycles(MACHINE))
 
-One file per idea: ``machine`` (what there is), ``layer`` (what is wanted), ``tiling`` and ``search`` (which pieces),
-``pack`` (constants as the machine reads them), ``schedule`` (the loops), ``timing`` (how long they take), ``c_text``
-(the loops as C). What other machines with memories have as well is in :mod:`uaccel.machines`.
+``machine`` has the machine, a layer and its tiling; ``schedule`` the loops of a tiled layer; ``lowering`` the time of
+these loops, the search for the best tiling, the packed constants and the C. What other machines with memories have as
+well is in :mod:`uaccel.accelerator.machine`.
 """
 
 from uaccel.accelerator.machine import Dma, Memory

@@ -1,4 +1,4 @@
-"""The best tiling of a layer, its time, and its C."""
+"""Lowers a layer for a tensor machine: finds its best tiling, computes its time, packs its constants, writes its C."""
 
 from __future__ import annotations
 
@@ -48,18 +48,19 @@ from uaccel.util.c_text import wrap_call, wrapped_comment
 from uaccel.util.text import pieces, round_up
 
 # How long a schedule takes: the three engines, each with its commands in order, and the banks that they share.
+# Commands are given in order, and each depends on earlier ones only, so one pass computes all times.
 
 ENGINES: Final = {"load": "load", "fill": "load", "multiply": "compute", "store": "store"}
 
 
 def cost(machine: Machine, time: Timeline) -> int:
-    """The total, and the CPU's part in it: a piece too small costs it more than the engines save."""
+    """The cycles of the engines plus those of the CPU for its commands: these make very small pieces dear."""
     return time.total + time.commands * machine.issue
 
 
 @dataclass(frozen=True)
 class Use:
-    """Bytes of an on-chip memory that a command reads or writes."""
+    """Names bytes of an on-chip memory that a command reads or writes."""
 
     memory: str
     offset: int
@@ -67,7 +68,8 @@ class Use:
 
 
 def time_of(machine: Machine, statements: Sequence[Statement]) -> Timeline:
-    """What the machine would take if commands came without delay."""
+    """The times of all commands if the CPU gave them without delay. A command begins when its engine is free and all
+    earlier commands that use one of its banks have ended."""
     engines = Engines()
     banks: dict[tuple[str, int], int] = {}
     window: dict[str, int] = {}
@@ -90,7 +92,7 @@ def is_empty(issued: Issued) -> bool:
 
 
 def cycles_of(machine: Machine, issued: Issued, window: dict[str, int]) -> int:
-    """Of one command alone."""
+    """The cycles of one command alone."""
     numbers = issued.numbers
     if issued.intrinsic == "load":
         return machine.load.cycles(numbers["bytes"], numbers["rows"])
@@ -140,8 +142,8 @@ def banks_of(machine: Machine, use: Use) -> list[tuple[str, int]]:
 
 # The search for the best tiling: an estimate for each that fits, the schedule's exact time for the few best.
 
-FINALISTS = 6
-MOST_COMMANDS = 4000  # Beyond these the estimate decides: start and end matter little there.
+FINALISTS = 6  # Tilings whose schedules are run.
+MOST_COMMANDS = 4000  # Pieces beyond which the estimate decides: there start and end matter little, and runs take long.
 
 
 @functools.lru_cache(maxsize=1024)
@@ -158,7 +160,8 @@ def _as_it_is(tiled: Tiled) -> Tiled:
 
 
 def candidates(machine: Machine, layer: TensorLayer) -> Iterator[Tiled]:
-    """All that fit, the pieces of each extent being as equal as can be."""
+    """All tilings that fit, the pieces of each extent as equal as can be. Footprints grow with every extent, so sizes
+    that do not fit with the smallest inner ones are skipped early."""
     for steps in extents(pieces(layer.in_channels, machine.step)):
         for blocks in extents(pieces(layer.out_channels, machine.columns)):
             if Tiled(machine, layer, Tiling(1, 1, blocks, steps, True)).lacking:
@@ -174,12 +177,13 @@ def candidates(machine: Machine, layer: TensorLayer) -> Iterator[Tiled]:
 
 
 def smallest(machine: Machine, layer: TensorLayer) -> Tiled:
-    """One pixel of the fewest channels at a time."""
+    """The smallest tiling: one pixel of the fewest channels at a time."""
     return Tiled(machine, layer, Tiling(1, 1, 1, 1, True))
 
 
 def estimate(tiled: Tiled) -> float:
-    """Cycles: of the busiest engine, or of the array and of the transfers that it cannot go on beside."""
+    """Estimates the cycles of a tiling. They are those of the busiest engine, or of the array and the slowest transfer
+    that cannot run beside it for want of a second bank. The first load and the last store have nothing beside them."""
     loads, compute, store = _loading(tiled), _computing(tiled), _storing(tiled)
     load = sum(loads.values())
     alone = sum(time for memory, time in loads.items() if not tiled.is_double_buffered(memory))
@@ -203,7 +207,7 @@ def _comes_whole(tiled: Tiled) -> bool:
 
 
 def _loading(tiled: Tiled) -> dict[str, float]:
-    """For each memory."""
+    """The cycles of all loads into each memory."""
     dma, layer, tiling = tiled.machine.load, tiled.layer, tiled.tiling
     rows, pixels = _average(layer, 0, tiling.rows), _average(layer, 1, tiling.columns)
     usual, last = tiled.depths
@@ -222,7 +226,7 @@ def _loading(tiled: Tiled) -> dict[str, float]:
 
 
 def _average(layer: TensorLayer, axis: int, outputs: int) -> float:
-    """Rows (axis 0) or columns (1) of the input that a piece needs, the last and smaller one included."""
+    """The average rows (axis 0) or columns (1) of the input that a piece needs; the last one may be smaller."""
     extent = (layer.output.rows, layer.output.columns)[axis]
     return layer.window.extent(axis, 1) + (extent / pieces(extent, outputs) - 1) * layer.window.strides[axis]
 
@@ -242,14 +246,12 @@ def _storing(tiled: Tiled) -> float:
     return commands * dma.start_up + layer.groups * tiled.channel_pieces * pixels * beats
 
 
-# Weights and output parameters in the order and the units in which the machine reads them: made ahead of time.
+# Weights and output parameters are packed ahead of time, in the order and the units in which the machine reads them.
 
 
 def packed_weights(tiled: Tiled, region: Region) -> NDArray[np.int8]:
-    """Pieces in the order of the loops, of each its blocks, of each the runs of the kernel, of each the array's steps.
-
-    A step holds ``columns`` x ``depth`` values; channels and lanes beyond the layer's weigh nothing.
-    """
+    """Packs the weights: pieces in the order of the loops, each by blocks, runs of the kernel, and the array's steps. A
+    step holds ``columns`` x ``depth`` values; those beyond the layer's channels are 0."""
     layer = tiled.layer
     kernel = layer.window.kernel
     weights = filters(region).reshape(layer.groups, layer.out_channels, *kernel, layer.in_channels)
@@ -263,7 +265,7 @@ def packed_weights(tiled: Tiled, region: Region) -> NDArray[np.int8]:
 
 
 def _blocks(tiled: Tiled, weights: Array) -> Array:
-    """A piece [channels, kernel rows, kernel columns, depth], flat."""
+    """Packs one piece [channels, kernel rows, kernel columns, depth]."""
     columns, lanes = tiled.machine.columns, tiled.machine.depth
     runs = weights.reshape(weights.shape[0], weights.shape[1], tiled.kernel_columns, -1)
     channels, kernel_rows, kernel_columns, run = runs.shape
@@ -274,7 +276,7 @@ def _blocks(tiled: Tiled, weights: Array) -> Array:
 
 
 def packed_parameters(tiled: Tiled, region: Region) -> NDArray[np.int32]:
-    """Per block of channels: biases, multipliers, shifts. Biases hold what the input's zero point adds."""
+    """Packs biases, multipliers and shifts by block of channels; the input's zero point is folded into the biases."""
     layer, columns = tiled.layer, tiled.machine.columns
     bias, multiplier, shift = (operand.value.astype(np.int64) for operand in region.operands[2:5])
     weights = filters(region).astype(np.int64)
@@ -298,7 +300,7 @@ PARAMETER_LIST = (
 
 
 def function_text(name: str, tiled: Tiled, comment: Sequence[str]) -> str:
-    """The function: it returns 0, or the driver's error."""
+    """Writes the C function, which returns 0 or the driver's error."""
     machine, layer = tiled.machine, tiled.layer
     weight_bytes, parameter_bytes = constants_bytes(tiled)
     shared = {INPUT: layer.input.bytes, WEIGHTS: weight_bytes, PARAMETERS: parameter_bytes}
@@ -340,10 +342,10 @@ def _argument(machine: Machine, name: str, value: Value | str) -> str:
     return f"{machine.name}_{value}".upper() if name == "memory" else str(value)
 
 
-# What an operation's description takes of this package: a check, a cost and a lowering for a machine.
+# What an operation's description needs: a check, a cost and a lowering for a machine.
 
 OPERATORS = ("uaccel.conv2d", FULLY_CONNECTED)
-# Of the CPU: for a layer, and for a command that it writes into registers; measured on a Cortex-M4.
+# The CPU's instructions for a layer, and for a command that it writes into registers; measured on a Cortex-M4.
 CALL_INSTRUCTIONS, COMMAND_INSTRUCTIONS = 500, 220
 
 
@@ -368,7 +370,7 @@ def fits(machine: Machine) -> Callable[[Region], str | None]:
 
 
 def does_not_fit(machine: Machine, layer: TensorLayer) -> str | None:
-    """The memory that even the smallest piece is too large for."""
+    """Says which memory even the smallest piece is too large for; None where it fits."""
     least = smallest(machine, layer)
     memory = least.lacking
     if memory is None:
@@ -378,7 +380,7 @@ def does_not_fit(machine: Machine, layer: TensorLayer) -> str | None:
 
 
 def cycles(machine: Machine) -> Callable[[Region], float]:
-    """The cost: what the chosen schedule takes."""
+    """The cost: the cycles of the chosen schedule."""
     return lambda region: float(cost(machine, timed(machine, region)))
 
 

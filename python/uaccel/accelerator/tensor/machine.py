@@ -1,4 +1,4 @@
-"""What is stated of a tensor machine and of a layer, and how the layer is cut."""
+"""Describes a tensor machine, a layer that it computes, and how the layer is cut into pieces."""
 
 from __future__ import annotations
 
@@ -21,35 +21,29 @@ from uaccel.util.text import pieces, round_up
 # Each cycle the array multiplies ``depth`` int8 values of one pixel with the weights of ``columns`` output channels and
 # adds to int32 accumulators. Three engines work side by side, each in the order of its commands: one loads (and fills),
 # one multiplies, one stores. A command waits until all earlier commands that use one of the same banks of on-chip
-# memory
-# are done, whether by interlocks or because whoever takes the commands adds what they wait for.
+# memory are done, by interlocks in hardware or by waits that the driver adds.
 #
-# The intrinsics are C functions of the driver, called after the machine (``matrix8_load``). Offsets, pitches and
-# strides
+# The intrinsics are C functions of the driver, named by the machine (``matrix8_load``). Offsets, pitches and strides
 # count bytes:
 #
 #     void X_begin(void)                                          commands follow; forget earlier errors
 #     void X_share(const void *memory, int32_t bytes)             the device will read or write this memory
-#     void X_output(zero_point, clamp_min, clamp_max)             how later stores end; a machine with ``single`` has it
-#                                                                 as a fourth argument: 1 for single precision's
-#                                                                 rounding
+#     void X_output(zero_point, clamp_min, clamp_max)             how later stores end; with ``single`` the machine has
+#                                                                 a fourth argument: 1 for single precision's rounding
 #     void X_window(kernel_rows, kernel_columns, run, kernel_row_pitch, kernel_column_pitch, row_pitch, column_pitch)
 #                                                                 what later multiplications read for one output pixel:
 #                                                                 kernel_rows x kernel_columns runs of `run` bytes
 #     void X_fill(memory, offset, bytes, value)                   bytes of on-chip memory, all alike
 #     void X_load(memory, offset, pitch, const void *from, at, stride, rows, bytes)
-#                                                                 2-D DMA: `bytes` from each of `rows`; none does
-#                                                                 nothing
+#                                                                 2-D DMA: `bytes` from each of `rows`; 0 does nothing
 #     void X_multiply(accumulators, activations, weights, rows, columns, blocks, add)
 #                                                                 rows x columns pixels times `blocks` x `columns of the
 #                                                                 array` channels; adds to the accumulators if `add`
 #     void X_store(void *to, at, stride, accumulators, parameters, pixels, channels)
 #                                                                 output stage: bias, multiplier and shift per channel
-#                                                                 in
-#                                                                 TFLite's rounding, zero point, clamp; then 2-D DMA
+#                                                                 in TFLite's rounding, zero point, clamp; then 2-D DMA
 #     int32_t X_finish(void *memory, int32_t bytes)               wait for all; 0, or the first error since X_begin;
-#     this
-#                                                                 memory was written
+#                                                                 this memory was written
 #
 # The memories are X_ACTIVATIONS, X_WEIGHTS and X_PARAMETERS in capitals. After an error commands do nothing.
 
@@ -60,10 +54,11 @@ MEMORIES: Final = ("activations", "weights", "accumulators", "parameters")
 
 @dataclass(frozen=True)
 class Machine(machine.Machine):
-    """``parameters`` holds bias, multiplier and shift of output channels; ``start_up`` is of a multiplication.
+    """Describes the machine. ``parameters`` holds bias, multiplier and shift of output channels.
 
-    ``issue``: cycles of the CPU to give one command. ``single``: the output stage also rounds as single precision does,
-    where a multiplier's low 7 bits are added to the sum in 128ths (:mod:`uaccel.ops.rounding`).
+    ``start_up``: cycles that each multiplication takes in addition. ``issue``: cycles of the CPU to give one command.
+    ``single``: the output stage also rounds as single precision does, where a multiplier's low 7 bits are added to the
+    sum in 128ths (:mod:`uaccel.ops.exact`).
     """
 
     name: str
@@ -91,7 +86,7 @@ class Machine(machine.Machine):
 
     @cached_property
     def step(self) -> int:
-        """The input channels that come together: as many as the array takes at once, and pixels that are aligned."""
+        """Input channels in a step: as many as the array takes at once, rounded up so that pixels are aligned."""
         return round_up(self.depth, self.activations.alignment)
 
     @property
@@ -114,11 +109,11 @@ class Machine(machine.Machine):
 
     @property
     def memories(self) -> dict[str, int]:
-        """For :class:`uaccel.accelerator.Accelerator`."""
+        """The bytes of each memory, as :class:`uaccel.accelerator.Accelerator` takes them."""
         return {name: self.memory(name).bytes for name in MEMORIES}
 
 
-# What is wanted of the machine: a convolution over NHWC tensors, which a fully connected layer is as well.
+# A layer for the machine: a convolution over NHWC tensors, which includes fully connected layers.
 
 FULLY_CONNECTED: Final = "uaccel.fully_connected"
 DEPTHWISE: Final = "uaccel.depthwise_conv2d"
@@ -126,7 +121,7 @@ DEPTHWISE: Final = "uaccel.depthwise_conv2d"
 
 @dataclass(frozen=True)
 class TensorLayer:
-    """The window slides over each of ``groups`` of the channels by itself."""
+    """Describes a convolution; its window slides over each of ``groups`` of the channels separately."""
 
     input: Shape
     output: Shape
@@ -140,24 +135,24 @@ class TensorLayer:
 
     @cached_property
     def in_channels(self) -> int:
-        """Of a group."""
+        """Input channels of a group."""
         return self.input.channels // self.groups
 
     @cached_property
     def out_channels(self) -> int:
-        """Of a group."""
+        """Output channels of a group."""
         return self.output.channels // self.groups
 
     def is_padded(self, axis: int) -> bool:
-        """Whether windows reach over the input's edges."""
+        """Whether windows reach beyond the input's edges along an axis."""
         inside = (self.input.rows, self.input.columns)[axis]
         outputs = (self.output.rows, self.output.columns)[axis]
         return self.window.padding[axis] > 0 or self.window.extent(axis, outputs) > inside
 
 
 def layer_of(region: Region) -> TensorLayer:
-    """A convolution, depthwise with one channel, or a fully connected layer; where pixels do not see their neighbours,
-    in one long row."""
+    """The layer of a convolution (depthwise only with one channel) or a fully connected region. If each output pixel
+    reads one input pixel, all pixels become one long row, which is easier to cut."""
     attrs, data, output = region.attrs, region.operands[0].info.shape, region.output.shape
     finish = (
         attrs.input_zero_point,
@@ -179,13 +174,13 @@ def layer_of(region: Region) -> TensorLayer:
 
 
 def filters(region: Region) -> Array:
-    """The weights by output channel: a depthwise convolution has them last."""
+    """The weights with the output channel first; a depthwise convolution has it last."""
     weights = region.operands[1].value
     return weights.transpose(2, 0, 1)[..., None] if region.root.op == DEPTHWISE else weights
 
 
 def _pair(values: Sequence[int]) -> tuple[int, int]:
-    """The first two: of height and width, or of padding above and to the left."""
+    """The first two values: height and width, or the padding above and to the left."""
     return int(values[0]), int(values[1])
 
 
@@ -194,7 +189,7 @@ def _pair(values: Sequence[int]) -> tuple[int, int]:
 
 @dataclass(frozen=True)
 class Tiled:
-    """A layer on a machine in pieces: blocks are of the array's columns, steps of :attr:`Machine.step` channels."""
+    """Describes a layer in pieces: a block has as many channels as the array columns, a step :attr:`Machine.step`."""
 
     machine: Machine
     layer: TensorLayer
@@ -202,12 +197,12 @@ class Tiled:
 
     @functools.cached_property
     def channels(self) -> int:
-        """Of the output, in a piece."""
+        """Output channels in a piece."""
         return min(self.layer.out_channels, self.tiling.blocks * self.machine.columns)
 
     @functools.cached_property
     def depth(self) -> int:
-        """Channels of the input in a piece."""
+        """Input channels in a piece."""
         return min(self.layer.in_channels, self.tiling.steps * self.machine.step)
 
     @property
@@ -221,7 +216,7 @@ class Tiled:
 
     @property
     def depths(self) -> tuple[int, int]:
-        """Of the pieces of the input channels: all but the last are alike."""
+        """The input channels of all pieces but the last, and of the last one."""
         return self.depth, self.layer.in_channels - (self.depth_pieces - 1) * self.depth
 
     @functools.cached_property
@@ -232,7 +227,7 @@ class Tiled:
 
     @property
     def kernel_columns(self) -> int:
-        """Runs a row of the kernel."""
+        """The runs of adjacent bytes that a row of the kernel reads."""
         return 1 if self.runs_whole_rows else self.layer.window.kernel[1]
 
     @property
@@ -245,12 +240,12 @@ class Tiled:
         return pieces(self.run_pixels * depth, self.machine.depth)
 
     def weight_bytes(self, depth: int) -> int:
-        """Of ``machine.columns`` output channels."""
+        """Bytes of the weights of a block, for ``depth`` input channels."""
         return self.layer.window.kernel[0] * self.kernel_columns * self.steps(depth) * self.machine.block_bytes
 
     @property
     def channel_weight_bytes(self) -> int:
-        """Of ``machine.columns`` output channels, and all input channels."""
+        """Bytes of the weights of a block, for all input channels."""
         usual, last = self.depths
         return (self.depth_pieces - 1) * self.weight_bytes(usual) + self.weight_bytes(last)
 

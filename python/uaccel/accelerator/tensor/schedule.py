@@ -1,4 +1,8 @@
-"""The loops of a layer on a tensor machine."""
+"""Builds the loops of a tiled layer on a tensor machine: which piece is loaded, multiplied and stored when, and where.
+
+Bounds and addresses are expressions over loop variables. So one schedule can be written as C, and can be run here to
+find its time.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +13,7 @@ from typing import Final, Union
 
 from uaccel.accelerator.tensor.machine import MEMORIES, PARAMETERS_PER_CHANNEL, WORD, Tiled
 
-# Integer expressions over loop variables: written as C, evaluated here. What is known folds to a plain int.
+# Integer expressions over loop variables: written as C, evaluated here. Constant ones fold to a plain int.
 
 Value = Union[int, "Term"]
 
@@ -17,7 +21,7 @@ OPERATIONS: Final[dict[str, Callable[[int, int], int]]] = {
     "+": operator.add,
     "-": operator.sub,
     "*": operator.mul,
-    "/": operator.floordiv,  # of what is not negative, where C agrees
+    "/": operator.floordiv,  # operands are never negative, so that C rounds alike
     "<": operator.lt,
     "min": min,
     "max": max,
@@ -28,7 +32,7 @@ ATOM: Final = 9
 
 @dataclass(frozen=True)
 class Term:
-    """``left operation right``, or a variable: then ``operation`` is its name and both sides are 0."""
+    """Holds ``left operation right``, or a variable: then ``operation`` is its name and both sides are 0."""
 
     operation: str
     left: Value = 0
@@ -60,7 +64,7 @@ class Term:
     __rmul__ = __mul__
 
     def _moved(self, by: int) -> Value:
-        """With a number added, together with one that was added before."""
+        """This term with a number added; one that was added before is joined with it."""
         base: Value = self
         if self.operation in ("+", "-") and isinstance(self.right, int):
             base, by = self.left, by + (self.right if self.operation == "+" else -self.right)
@@ -85,7 +89,7 @@ class Term:
 
 
 def within(value: Value, precedence: int) -> str:
-    """In brackets where it binds less."""
+    """The text of a value, in parentheses where it binds less tightly than ``precedence``."""
     text = str(value)
     binds = value.precedence if isinstance(value, Term) else ATOM if value >= 0 else PRECEDENCE["-"]
     return text if binds >= precedence else f"({text})"
@@ -110,12 +114,12 @@ def divided(left: Value, right: Value) -> Value:
 
 
 def less(left: Value, right: Value) -> Value:
-    """1 or 0."""
+    """1 if the left value is smaller, else 0."""
     return _made("<", left, right)
 
 
 def units(value: Value, unit: int) -> Value:
-    """How many of ``unit`` it takes to hold so many."""
+    """The value divided by ``unit``, rounded up."""
     return divided(value + unit - 1, unit)
 
 
@@ -128,12 +132,12 @@ def evaluate(value: Value, variables: Mapping[str, int]) -> int:
     return int(made)
 
 
-# Loops over commands: what a schedule is. It can be written as C, or run here to see each command.
+# The statements of a schedule: loops over commands. They can be written as C, or run here to see each command.
 
 
 @dataclass(frozen=True)
 class Let:
-    """A name for a value; ``variable``: one that is set again later."""
+    """Declares a name for a value; ``variable``: it is assigned again later."""
 
     name: str
     value: Value
@@ -142,7 +146,7 @@ class Let:
 
 @dataclass(frozen=True)
 class Assign:
-    """Another value for a variable; ``why`` is for the reader."""
+    """Assigns another value to a variable; ``why`` is for the reader."""
 
     name: str
     value: Value
@@ -151,7 +155,7 @@ class Assign:
 
 @dataclass(frozen=True)
 class Loop:
-    """``name`` from 0 to below ``stop``."""
+    """Runs ``body`` with ``name`` from 0 to below ``stop``."""
 
     name: str
     stop: Value
@@ -161,13 +165,15 @@ class Loop:
 
 @dataclass(frozen=True)
 class When:
+    """Runs ``body`` if ``condition`` is not 0."""
+
     condition: Value
     body: tuple[Statement, ...]
 
 
 @dataclass(frozen=True)
 class Command:
-    """An intrinsic with its arguments in order; text stands for a pointer or a memory."""
+    """Calls an intrinsic with its arguments in order; text stands for a pointer or a memory."""
 
     intrinsic: str
     arguments: Mapping[str, Value | str]
@@ -178,7 +184,7 @@ Statement = Let | Assign | Loop | When | Command
 
 @dataclass(frozen=True)
 class Issued:
-    """A command that is given to the machine, with its numbers."""
+    """Holds a command that is given to the machine, with its arguments evaluated."""
 
     intrinsic: str
     numbers: Mapping[str, int]
@@ -206,20 +212,20 @@ def run(statements: Sequence[Statement], variables: dict[str, int] | None = None
 
 # The loops of a tiled layer: which piece is loaded, multiplied and stored when, and where it lies on chip.
 #
-# Commands stand in the order of their data: load, multiply, store. The engines overlap them where pieces alternate
-# between the two banks of a memory.
+# Commands are given in the order in which data depend on them: load, multiply, store. Each engine runs ahead as far as
+# the banks allow, so pieces that alternate between the two banks of a memory make the engines overlap.
 
 Body = list[Statement]
 INPUT, WEIGHTS, PARAMETERS, OUTPUT = "input", "weights", "parameters", "output"
 
 
 def schedule(tiled: Tiled) -> Body:
-    """All between the driver's ``begin`` and its ``finish``."""
+    """The statements between the driver's ``begin`` and its ``finish``."""
     return _Schedule(tiled).statements()
 
 
 def loop(name: str, stop: Value, step: int, body: Callable[[Value], Body]) -> Body:
-    """A loop, or its body alone where it runs once, or nothing."""
+    """Makes a loop, or its body alone where it runs once, or nothing."""
     if isinstance(stop, int) and stop <= step:
         return body(0) if stop > 0 else []
     return [Loop(name, stop, step, tuple(body(Term(name))))]
@@ -232,7 +238,7 @@ def when(condition: Value, body: Body) -> Body:
 
 
 def named(name: str, value: Value, into: Body) -> Value:
-    """A value by its name, where it is more than a number or another name."""
+    """Gives a value a name, declared in ``into``, unless it is a number or a name already."""
     if isinstance(value, int) or value.is_variable:
         return value
     into.append(Let(name, value))
@@ -240,14 +246,15 @@ def named(name: str, value: Value, into: Body) -> Value:
 
 
 def piece(name: str, start: Value, step: int, stop: int, into: Body) -> Value:
-    """How much of an extent is in the piece that begins at ``start``: the last one may be smaller."""
+    """The size of the piece that begins at ``start``: a constant unless the last piece is smaller."""
     if stop <= step or stop % step == 0:
         return min(step, stop)
     return named(name, smaller(step, stop - start), into)
 
 
 class _Schedule:
-    """``at`` holds where the current piece begins, and how large it is."""
+    """Builds the statements. ``at`` holds where the current piece begins, and how large it is. ``places``: the offset
+    of the current piece in each memory, a variable where pieces alternate between banks."""
 
     def __init__(self, tiled: Tiled) -> None:
         self.tiled, self.layer, self.tiling, self.machine = tiled, tiled.layer, tiled.tiling, tiled.machine
@@ -278,7 +285,7 @@ class _Schedule:
         return self.pixels(lambda: self.channels(self.sums))
 
     def channels(self, inner: Callable[[], Body]) -> Body:
-        """For each piece of the output channels."""
+        """Loops over the pieces of the output channels."""
 
         def body(channel: Value) -> Body:
             made: Body = []
@@ -293,7 +300,7 @@ class _Schedule:
         return loop("channel", self.layer.out_channels, self.tiled.channels, body)
 
     def pixels(self, inner: Callable[[], Body]) -> Body:
-        """For each piece of the output's rows and columns."""
+        """Loops over the images, and the pieces of the output's rows and columns."""
         layer, tiling = self.layer, self.tiling
 
         def image(number: Value) -> Body:
@@ -317,7 +324,9 @@ class _Schedule:
         return loop("image", layer.output.images, 1, image)
 
     def window_of(self, axis: int, edge: str, count: str, first: Value, outputs: Value, into: Body) -> None:
-        """Where the input of a piece begins, and how much of it is there: the rest is padding."""
+        """Sets where the input of a piece begins along an axis, and how much of it exists: the rest is padding.
+        ``edge`` is the first row or column, ``skip_...`` the padding before it, ``count`` those that exist, and
+        ``all_...`` those that the tile has with padding."""
         layer = self.layer
         window = layer.window
         stride, dilation, kernel = window.strides[axis], window.dilation[axis], window.kernel[axis]
@@ -334,14 +343,14 @@ class _Schedule:
         self.at[count] = named(count, larger(end - inside, 0), into)
 
     def turn(self, memory: str) -> Body:
-        """The next piece goes to the other bank."""
+        """Switches to the other bank for the next piece: the offset becomes ``bank_bytes`` less itself."""
         place = self.places[memory]
         if isinstance(place, int):
             return []
         return [Assign(str(place), self.machine.memory(memory).bank_bytes - place, "the other bank")]
 
     def load(self, memory: str, offset: Value, pitch: Value, rest: dict[str, Value | str]) -> Command:
-        """``rest``: source, where in it, stride, rows, bytes."""
+        """Loads into the current piece's place; ``rest``: source, offset in it, stride, rows, bytes."""
         place = self.places[memory] + offset
         return Command("load", {"memory": memory, "offset": place, "pitch": pitch, **rest})
 
@@ -357,7 +366,8 @@ class _Schedule:
         return self.load(memory, 0, size, source)
 
     def load_weights(self, first: Value) -> Body:
-        """Packed in the order in which the loops take them: group, channels, depth."""
+        """Loads a piece of the weights, which are packed in the order of the loops: group, channels, depth. All pieces
+        before this one in its group and channels are whole, so its offset follows from its first channels."""
         tiled, machine = self.tiled, self.machine
         made, blocks = self.turn("weights"), self.at["blocks"]
         depth = self.depth(first)
@@ -373,7 +383,7 @@ class _Schedule:
         return piece("depth", first, self.tiled.depth, self.layer.in_channels, [])
 
     def weight_bytes(self, depth: Value) -> Value:
-        """Of one block of channels."""
+        """Bytes of the weights of one block of channels."""
         return self.steps(depth) * (self.layer.window.kernel[0] * self.tiled.kernel_columns * self.machine.block_bytes)
 
     def steps(self, depth: Value) -> Value:
@@ -410,7 +420,7 @@ class _Schedule:
         return made + loop("line", at["in_rows"], 1, one_row)
 
     def sums(self) -> Body:
-        """One piece of the output: all that it depends on, then the output stage."""
+        """Computes one piece of the output: all that it depends on, then the output stage."""
         made = self.turn("accumulators")
         made += loop("first", self.layer.in_channels, self.tiled.depth, self.part_of_sums)
         return made + self.store()
@@ -467,6 +477,6 @@ class _Schedule:
 
 
 def constants_bytes(tiled: Tiled) -> tuple[int, int]:
-    """Of the packed weights, and of the packed parameters."""
+    """The bytes of the packed weights, and of the packed parameters."""
     groups, blocks = tiled.layer.groups, tiled.blocks(tiled.layer.out_channels)
     return groups * tiled.group_weight_bytes, groups * blocks * tiled.machine.parameter_bytes

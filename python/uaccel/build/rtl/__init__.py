@@ -1,1 +1,1 @@
-"""An accelerator's own Verilog as its device."""
+"""Makes devices of accelerators' own Verilog: simulated by Verilator, or synthesised for an FPGA."""

@@ -1,6 +1,6 @@
-"""A module verilated and built for its simulator.
+"""Verilates RTL and compiles it: an accelerator's as a device library, a core's as a simulator program.
 
-An accelerator's own Verilog as its device: described, verilated, and a library that stands in for the model.
+Both are made at first use and kept in the cache by the content of all that they are made of.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from uaccel.errors import ToolError
 from uaccel.util.cache import Entry, Key, cache_of_user, file_digest, folder_digest
 from uaccel.util.files import data_dir
 
-# From an ``rtl/`` folder to a shared library that is the device: verilated, compiled in parallel, kept by content.
+# A device library: the ``rtl/`` folder of an accelerator as a shared library that stands in for the device's C model.
 
 LIBRARY: Final = "device.so"
 DEVICES: Final = "rtl"
@@ -40,18 +40,18 @@ _VERILATOR_OPTIONS: Final = (
     "unique",
     "-Wno-fatal",
 )
-# What the RTL prints, since standard output may be the line of a session.
+# What the RTL prints goes to stderr, since standard output may be the line of a session.
 PRINT: Final = "-DVL_PRINTF(...)=std::fprintf(stderr, __VA_ARGS__)"
-# The glue says how the simulation ends; Verilator would end the process.
+# The C++ around the module handles $finish, $stop and fatal errors; Verilator's own handlers would end the process.
 _ENDS: Final = [f"-DVL_USER_{how}" for how in ("FINISH", "STOP", "FATAL")]
-_HELD: Final[list[Entry]] = []  # Libraries that this process uses: nobody removes them from the cache meanwhile.
-# Those that it built without a cache; their folders live as long as the process.
+_HELD: Final[list[Entry]] = []  # Libraries that this process uses, held so that nobody removes them from the cache.
+# Libraries that it built without a cache; their folders live as long as the process.
 _MADE_HERE: Final[dict[str, Path]] = {}
 
 
 @dataclass(frozen=True)
 class Variant:
-    """What is built into it besides: ``waves`` is empty, ``vcd`` or ``fst``."""
+    """Says what is built into a library besides the device: ``waves`` is empty, ``vcd`` or ``fst``."""
 
     waves: str = ""
     coverage: bool = False
@@ -69,7 +69,7 @@ class Variant:
 
     @property
     def runtime(self) -> list[str]:
-        """Verilator's own sources that it takes."""
+        """Verilator's own sources that are compiled with it."""
         traced = {"": [], "vcd": ["verilated_vcd_c.cpp"], "fst": ["verilated_fst_c.cpp"]}[self.waves]
         return ["verilated.cpp", "verilated_threads.cpp", *traced, *(["verilated_cov.cpp"] if self.coverage else [])]
 
@@ -77,7 +77,7 @@ class Variant:
 def device_library(
     name: str, folder: Path, variant: Variant = Variant(), progress: Callable[[str], None] = lambda _step: None
 ) -> Path:
-    """The device of accelerator ``name``, whose ``folder`` holds ``rtl/``; built where it is not there yet."""
+    """The device library of accelerator ``name``, whose ``folder`` holds ``rtl/``; it is built if it is not there."""
     rtl = read_rtl(folder)
     verilator, compiler = find_program("verilator"), find_program("C++ compiler")
     tools = [[*program.command, program.version] for program in (verilator, compiler)]
@@ -107,7 +107,7 @@ _TEXT_OF_GLUE: Final = folder_digest(Path(__file__).parent)
 
 
 class _Verilation:
-    """In a folder of its own, which lives as long as the process: without a cache the library stays there."""
+    """Builds a device library in a folder that lives as long as the process; without a cache it stays there."""
 
     def __init__(
         self,
@@ -184,13 +184,13 @@ class _Verilation:
             raise ToolError(f"the RTL of {self._name} in {self._rtl.folder}: {what} failed: {reason(done.stdout)}")
 
 
-# A core as RTL in a machine of ours: verilated and compiled at first use, kept by content.
+# A simulator: a core as RTL in a machine of ours, compiled to a program.
 
 PROGRAM: Final = "machine"
 KIND: Final = "rtl"
 TOP: Final = "uaccel_machine"
 UNIT: Final = "uaccel_unit"  # The module in it that answers custom instructions.
-_VERILOG: Final = {"vexriscv": Path("verilog", "VexRiscv_FullCfu.v")}  # In the package that brings the core.
+_VERILOG: Final = {"vexriscv": Path("verilog", "VexRiscv_FullCfu.v")}  # Paths in the package that brings the core.
 _FLAGS: Final = ("-std=c++17", "-O2", "-w")
 _MACROS: Final = ("VM_COVERAGE=0", "VM_SC=0", "VM_TRACE=0", "VM_TRACE_FST=0", "VM_TRACE_VCD=0", "VERILATOR=1")
 _VERILATOR: Final = ("--cc", "--no-timing", "-O3", "--x-assign", "fast", "--x-initial", "fast", "--noassert")
@@ -199,7 +199,7 @@ _RUNTIME: Final = ("verilated.cpp", "verilated_threads.cpp")
 
 
 class _Made(NamedTuple):
-    """``entry`` is held: nobody removes it from the cache while this process uses the program."""
+    """Names a program; ``entry`` is held, so that nobody removes it from the cache while this process uses it."""
 
     program: Path
     entry: Entry | None
@@ -209,8 +209,8 @@ _MADE: Final[dict[str, _Made]] = {}
 
 
 def simulator(run: RtlRun, progress: Callable[[str], None] = lambda _step: None, unit: Path | None = None) -> Path:
-    """The program that simulates this core; built where it is not there yet. ``unit``: of the accelerator whose custom
-    instructions it has, the folder that holds ``rtl/``."""
+    """The program that simulates a core; it is built if it is not there. ``unit`` is the folder with ``rtl/`` of the
+    accelerator whose custom instructions the core has."""
     core = require_package(CORES[run.core]) / _VERILOG[run.core]
     verilator, compiler = find_program("verilator"), find_program("C++ compiler")
     folders = _own_folders()
@@ -235,13 +235,13 @@ def simulator(run: RtlRun, progress: Callable[[str], None] = lambda _step: None,
 
 
 def _own_folders() -> list[Path]:
-    """The machine's sources, and headers that it shares."""
+    """The folders of the machine's sources, and of headers that it shares."""
     firmware = data_dir("firmware")
     return [firmware / "simulator", firmware / "ports" / "machine_devices", firmware / "include"]
 
 
 class _Build:
-    """In a folder of its own, which lives as long as the process: without a cache the program stays there."""
+    """Builds a simulator in a folder that lives as long as the process: without a cache the program stays there."""
 
     def __init__(
         self,

@@ -1,4 +1,4 @@
-"""What rtl.toml says of the Verilog of an accelerator."""
+"""Reads ``rtl.toml``, which describes an accelerator's Verilog, and finds or generates its sources."""
 
 from __future__ import annotations
 
@@ -16,20 +16,23 @@ from uaccel.util.cache import Key, cache_of_user, folder_digest
 from uaccel.util.files import page, parse_toml
 from uaccel.util.text import did_you_mean
 
-# The buses that the bench speaks: which signals each has, and the C++ class that plays the other side.
+# Buses that the simulation speaks: the signals of each, and the C++ class that is the other side.
 
 
 @dataclass(frozen=True)
 class Adapter:
-    """``optional``: signals that a module may leave out, and what they count as then. ``data``: the signal whose width
-    is the bus's; of registers, all are 32 bits wide."""
+    """Describes the other side of a bus: a C++ template, and the signals that it needs.
+
+    ``optional`` are signals that a module may leave out, with the values that they have then. ``data`` is the signal
+    whose width is the bus's; buses without one are 32 bits wide.
+    """
 
     header: str
     template: str
     signals: tuple[str, ...]
     optional: Mapping[str, str] = field(default_factory=dict)
     data: str = ""
-    # Of the template behind the ports: ``bytes``, ``latency``, ``shift``, or ``first`` and ``next`` of a flash.
+    # Further arguments of the template: ``bytes``, ``latency``, ``shift``, or ``first`` and ``next`` of a flash.
     arguments: tuple[str, ...] = ()
 
     @property
@@ -87,7 +90,7 @@ REGISTERS: Final[Mapping[str, Adapter]] = {
     ),
 }
 INSTRUCTIONS: Final = "instructions"
-# Custom instructions, as the port of a core gives and takes them.
+# The bus of custom instructions: a core's port for commands and responses.
 UNIT: Final = Adapter(
     "uaccel_rtl_unit.h",
     "UnitRegisters",
@@ -130,7 +133,7 @@ MEMORY: Final[Mapping[str, Adapter]] = {
 }
 
 
-# ``rtl/rtl.toml``: what an accelerator's Verilog consists of, and what its ports are.
+# ``rtl/rtl.toml``: an accelerator's Verilog files, its ports, and how it is built.
 
 FILE: Final = "rtl.toml"
 MOST_LATENCY: Final = 1000
@@ -138,20 +141,20 @@ MOST_LATENCY: Final = 1000
 
 @dataclass(frozen=True)
 class Bus:
-    """A port of the module: a bus, the prefix of its signals, and the names of those that are called otherwise."""
+    """Describes a bus of the module: the prefix of its signals, and the names of those that are called otherwise."""
 
     bus: str
     prefix: str
     ports: Mapping[str, str] = field(default_factory=dict)
     latency: int = 0
-    # Where device constants lie: cycles that a first word takes longer, and each further one; 0: in no flash.
+    # If device constants lie in flash: cycles that a first word takes longer, and each further one. 0: no flash.
     flash: tuple[int, int] = (0, 0)
     words: bool = False  # Whether addresses count words of the bus, as Wishbone's do.
 
 
 @dataclass(frozen=True)
 class Rtl:
-    """``folder`` holds the file. ``clocks``: cycles of the device, and how many the CPU has meanwhile."""
+    """Holds what ``rtl.toml`` in ``folder`` says. ``clocks``: cycles of the device, and of the CPU in the same time."""
 
     folder: Path
     top: str
@@ -169,8 +172,8 @@ class Rtl:
     memories: tuple[Bus, ...]
     parameters: Mapping[str, int | str]
     generate: tuple[str, ...]
-    packages: tuple[str, ...]  # Of Python, that the generator needs, as pip takes them.
-    base: Path | None  # The ``rtl/`` of another accelerator, whose files this one's lie upon when the generator runs.
+    packages: tuple[str, ...]  # Python packages that the generator needs, as pip takes them.
+    base: Path | None  # The ``rtl/`` of another accelerator, below whose files this one's are laid for the generator.
     cpp: tuple[str, ...]
     flags: tuple[str, ...]
     libraries: tuple[str, ...]
@@ -178,22 +181,22 @@ class Rtl:
 
     @property
     def folders(self) -> list[Path]:
-        """Where the RTL comes from; what lies in a later one takes the place of what lies in an earlier one."""
+        """The folders that the RTL comes from; files of a later one replace those of an earlier one."""
         return [self.folder] if self.base is None else [self.base, self.folder]
 
     @property
     def is_unit(self) -> bool:
-        """Whether it is a core's, for custom instructions."""
+        """Whether it is a unit of a core, for custom instructions."""
         return self.registers is not None and self.registers.bus == INSTRUCTIONS
 
 
 def has_rtl(folder: Path) -> bool:
-    """Of an accelerator: whether it brings RTL."""
+    """Whether the accelerator in a folder brings RTL."""
     return (folder / "rtl" / FILE).is_file()
 
 
 def read_rtl(folder: Path) -> Rtl:
-    """From an accelerator's ``folder``; :class:`AcceleratorError` names the file, the key and what was wanted."""
+    """Read the description of an accelerator; :class:`AcceleratorError` names the file, the key and what was wanted."""
     path = folder / "rtl" / FILE
     try:
         table = parse_toml(path.read_text(encoding="utf-8"))
@@ -207,7 +210,7 @@ def read_rtl(folder: Path) -> Rtl:
 
 
 class _Reader:
-    """One file, checked key by key."""
+    """Checks one file key by key."""
 
     _KNOWN = ("top", "sources", "clock", "reset", "reset_active", "interrupt", "busy", "clocks", "registers", "memory")
     _UNIT = ("prefix", "ports")
@@ -353,11 +356,11 @@ def _is_number(value: Any, low: int, high: int) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and low <= value <= high
 
 
-# What a tool of hardware says, in one line.
+# Messages of hardware tools, cut to one line.
 
 
 def reason(words: str) -> str:
-    """The first line that tells what is wrong."""
+    """The first line that tells what is wrong, else the last one."""
     lines = [line.strip() for line in words.strip().splitlines() if line.strip()] or ["no message"]
     return _first(lines, ("%Error", " error: ", "undefined reference", "Error: ", "ERROR: ")) or lines[-1]
 
@@ -366,13 +369,13 @@ def _first(lines: Iterable[str], marks: tuple[str, ...]) -> str:
     return next((line for line in lines if any(mark in line for mark in marks)), "")
 
 
-# The Verilog of an ``rtl/`` folder: what lies there, or what its generator writes, kept by content.
+# Verilog sources: those of the ``rtl/`` folder, or what its generator writes, kept by content.
 
 KIND: Final = "verilog"
 
 
 def sources_of(rtl: Rtl, name: str, folder: Path, progress: Callable[[str], None]) -> list[Path]:
-    """Of accelerator ``name``; what a generator writes goes below ``folder``."""
+    """The Verilog of accelerator ``name``; what a generator writes goes below ``folder``."""
     if not rtl.generate:
         return _found(rtl, rtl.folder)
     packages = [PythonPackage(text, "", f"the RTL of {name}") for text in rtl.packages]

@@ -1,4 +1,4 @@
-"""Area and clock of a module by synthesis."""
+"""Measures area and clock of an accelerator's RTL by yosys and nextpnr, and can make a bitstream."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from uaccel.util.cache import Entry, Key, cache_of_user, folder_digest
 from uaccel.util.files import write_atomically
 from uaccel.util.text import did_you_mean
 
-# FPGAs that open tools know: what is in them, and how the tools are asked.
+# FPGAs that open tools know: their resources, and the options of the tools for them.
 
 KINDS: Final = ("lut", "ff", "bram", "dsp")
 DEFAULT: Final = "ecp5-85k"
@@ -36,14 +36,17 @@ DEFAULT: Final = "ecp5-85k"
 
 @dataclass(frozen=True)
 class Family:
-    """``cells``: what each type of a netlist counts as; ``format`` is the option that takes a placed design."""
+    """Describes the tools of a family of FPGAs.
+
+    ``cells`` says what each type of cell in a netlist takes; ``format`` is the router's option for the placed design.
+    """
 
     synthesis: str
     router: str
     packer: str
     format: str
-    loose: tuple[str, ...]  # Options without pins, for figures alone.
-    pinned: tuple[str, ...]  # With pins, which the tool chooses.
+    loose: tuple[str, ...]  # Options of the router for a design without pins, of which figures alone are wanted.
+    pinned: tuple[str, ...]  # Options for one with pins, which the tool chooses.
     cells: Mapping[str, Mapping[str, int]]
 
 
@@ -82,7 +85,7 @@ ICE40: Final = Family(
 
 @dataclass(frozen=True)
 class FpgaPart:
-    """``available`` in the order of :data:`KINDS`."""
+    """Describes an FPGA; ``available`` are its resources in the order of :data:`KINDS`."""
 
     family: Family
     flags: tuple[str, ...]
@@ -104,14 +107,15 @@ PARTS: Final[Mapping[str, FpgaPart]] = {
 
 
 def part_of(name: str) -> FpgaPart:
-    """By its name; :class:`UaccelError` for one that nobody knows."""
+    """The part of that name; :class:`UaccelError` for an unknown one."""
     if name not in PARTS:
         raise UaccelError(f"--part: there is no part '{name}'{did_you_mean(name, PARTS)}; known: {', '.join(PARTS)}")
     return PARTS[name]
 
 
 def counted(family: Family, types: Mapping[str, int]) -> dict[str, int]:
-    """What a netlist takes, by the number of its cells of each type. Flip-flops of iCE40 have many types."""
+    """The resources that a netlist takes, from the number of its cells of each type. iCE40 has a type of flip-flop for
+    each combination of reset, enable and edge, all called ``SB_DFF...``."""
     taken = dict.fromkeys(KINDS, 0)
     for cell, number in types.items():
         known = "SB_DFF" if cell.startswith("SB_DFF") else cell
@@ -120,22 +124,22 @@ def counted(family: Family, types: Mapping[str, int]) -> dict[str, int]:
     return taken
 
 
-# A tool that takes minutes: it says now and then what it is at, and does not run longer than it may.
+# A tool that takes minutes: its progress is reported, and it is stopped when its time is over.
 
-OFTEN: Final = 15.0  # Seconds between two lines.
-KEPT: Final = 1 << 22  # Bytes at most of what it wrote: the last.
+OFTEN: Final = 15.0  # Seconds between two reports.
+KEPT: Final = 1 << 22  # Bytes of its output that are kept, the last.
 _PASS: Final = re.compile(r"^[\d.]+\. Executing (\w+)")
 _ROUTER: Final = re.compile(r"^Info: (\w[\w ]+?)(?:\.\.\.|:|\.)")
 
 
 class OutOfTimeError(ToolError):
-    """The tool was stopped."""
+    """Is raised when a tool was stopped because its time was over."""
 
 
 def watched(
     command: Sequence[str], folder: Path, step: str, limit: float, progress: Callable[[str], None]
 ) -> tuple[int, str]:
-    """Its exit status, and what it wrote. ``limit`` in seconds, after which it is stopped."""
+    """Run a tool; its exit status, and what it wrote. After ``limit`` seconds it is stopped."""
     progress(step)
     begun = told = time.monotonic()
     stage = "begins"
@@ -176,25 +180,27 @@ def _out_of_time(step: str, program: str, limit: float) -> OutOfTimeError:
 
 
 def at(output: bytes | bytearray) -> str:
-    """What a tool was at when it wrote the last of this; empty where that says nothing."""
+    """The pass that a tool was in when it wrote the end of this output; empty where that does not tell."""
     lines = bytes(output[-20000:]).decode(errors="replace").splitlines()
     found = (match[1] for line in reversed(lines) if (match := _PASS.match(line) or _ROUTER.match(line)))
     return next(found, "").lower()
 
 
-# Area and clock of an accelerator's RTL, by yosys and nextpnr. Both are kept by content.
+# Synthesis and placement of an accelerator's RTL, by yosys and nextpnr. The results of both are kept by content.
 
 Progress = Callable[[str], None]
-TARGET_MHZ: Final = 100  # What the router tries to reach.
+TARGET_MHZ: Final = 100  # The clock that the router tries to reach.
 NETLIST: Final = "netlist.json"
 _TYPES, _REPORT, _PLACED, _BITSTREAM = "types.json", "report.json", "placed", "bitstream"
-# Names of cells for people may take longer than all the rest, and placement goes by them.
+# The end of the script for figures of area alone. It leaves out the pass that names cells for readers, which may take
+# longer than all the rest. Placement depends on these names, so netlists for it are made with them.
 WITHOUT_NAMES: Final = f"-run :check; blackbox =A:whitebox; write_json {NETLIST}"
 
 
 @dataclass(frozen=True)
 class SynthesisRequest:
-    """``limit``: seconds for each tool. With ``pins`` the design gets them, and can become a bitstream."""
+    """States what is asked of synthesis; ``limit`` are seconds for each tool. A design for a ``bitstream`` gets
+    pins."""
 
     name: str
     folder: Path
@@ -207,8 +213,10 @@ class SynthesisRequest:
 
 @dataclass
 class Answer:
-    """``clock`` in MHz by its net, empty where nothing was placed, which ``not_placed`` explains. ``tools``: versions
-    of the programs that were called."""
+    """Holds area, clock and the versions of the tools that were called.
+
+    ``clock`` is in MHz by the net's name, and empty where nothing was placed, which ``not_placed`` explains.
+    """
 
     accelerator: str
     part: str
@@ -221,7 +229,7 @@ class Answer:
 
     @property
     def excess(self) -> list[str]:
-        """What the part has too little of."""
+        """The kinds of resources that the part has too few of."""
         return [kind for kind, taken in self.area.items() if taken > self.available[kind]]
 
     def to_json(self) -> dict[str, Any]:
@@ -239,14 +247,14 @@ class Answer:
 
 
 def synthesise(question: SynthesisRequest, progress: Progress) -> Answer:
-    """:class:`ToolError` says which tool is missing, or failed."""
+    """Synthesise, and place if that is asked for; :class:`ToolError` says which tool is missing, or failed."""
     rtl = read_rtl(question.folder)
     with tempfile.TemporaryDirectory(prefix="uaccel-synth-") as folder:
         return _Flow(question, rtl, Path(folder), progress).answer()
 
 
 def packer_of(part: FpgaPart) -> Path:
-    """What makes a bitstream; it tells no version, so that it is looked for by name alone."""
+    """The program that makes a bitstream; it tells no version, so that it is looked for by name alone."""
     name = part.family.packer
     beside = str(Path(sys.executable).parent)
     found = shutil.which(name) or shutil.which(f"yowasp-{name}") or shutil.which(f"yowasp-{name}", path=beside)
@@ -257,7 +265,7 @@ def packer_of(part: FpgaPart) -> Path:
 
 
 class _Flow:
-    """In a folder of its own, by names without folders: tools that run as WebAssembly see no others."""
+    """Runs the tools in a folder of its own. Files have names without folders: tools as WebAssembly see no others."""
 
     def __init__(self, question: SynthesisRequest, rtl: Rtl, folder: Path, progress: Progress) -> None:
         self._question, self._rtl, self._folder, self._progress = question, rtl, folder, progress
@@ -331,7 +339,7 @@ class _Flow:
         self._do(router.command, words, f"place and route {self._name}")
 
     def _kept(self, key: Key, make: Callable[[FoundProgram], None], tool: FoundProgram, files: tuple[str, ...]) -> Path:
-        """The first of the files that a tool makes in the folder, or made before."""
+        """Make ``files`` in the folder by a tool, or copy them from the cache; gives the first of them."""
         cache = cache_of_user()
         entry: Entry | None = cache.find(key) if cache is not None else None
         if entry is not None:
@@ -359,12 +367,12 @@ def clocks(report: Mapping[str, Any]) -> dict[str, float]:
 
 
 def _told(tool: FoundProgram) -> dict[str, str]:
-    """By the name it was found by: as WebAssembly the same version gives other figures."""
+    """The version of a tool by the name it was found by: as WebAssembly the same version gives other figures."""
     return {tool.path.name: show_version(tool.version)}
 
 
 def _port(net: str) -> str:
-    """Of ``$glbnet$clk`` and of ``clk$SB_IO_IN_$glb_clk``: ``clk``."""
+    """The clock's own name, ``clk``, from nets such as ``$glbnet$clk`` and ``clk$SB_IO_IN_$glb_clk``."""
     return net.removeprefix("$glbnet$").partition("$")[0] or net
 
 

@@ -1,4 +1,7 @@
-"""C++ and Verilog around a module."""
+"""Writes the C++ and the Verilog around an accelerator's module.
+
+C++ makes a simulated device of it; Verilog puts it beside a core, as a unit for custom instructions or on buses.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +14,7 @@ from uaccel.build.rtl.description import FILE, INSTRUCTIONS, MEMORY, REGISTERS, 
 from uaccel.errors import AcceleratorError, UaccelError
 from uaccel.util.text import did_you_mean
 
-# The C++ that makes a device of a verilated module: its ports by the names of the buses, and adapters put to them.
+# C++ that makes a device of a verilated module: structs give its ports the names of the buses, for the bus adapters.
 
 _PORT = re.compile(r"VL_(?:IN|OUT|INOUT)(?:8|16|64|W|)\(&?(\w+),(\d+),(\d+)")
 
@@ -22,7 +25,7 @@ def ports_of(header: str) -> dict[str, int]:
 
 
 def glue(rtl: Rtl, name: str, prefix: str, ports: Mapping[str, int]) -> str:
-    """``name`` is the accelerator's, ``prefix`` that of the verilated class."""
+    """The C++ around a module: ``name`` is the accelerator's, ``prefix`` that of the verilated class."""
     assert rtl.registers is not None  # else the vendor's own C++ does all of it
     adapter = {**REGISTERS, INSTRUCTIONS: UNIT}[rtl.registers.bus]
     registers = _Side(rtl, rtl.registers, adapter, "registers", ports)
@@ -61,7 +64,7 @@ def glue(rtl: Rtl, name: str, prefix: str, ports: Mapping[str, int]) -> str:
 
 
 def unit_module(rtl: Rtl, name: str) -> str:
-    """Verilog: module ``name`` around the vendor's unit, with the ports as a core has them."""
+    """The text of a Verilog module ``name`` around the vendor's unit, with the ports as a core has them."""
     assert rtl.registers is not None
     wires = {signal: rtl.registers.ports.get(signal, rtl.registers.prefix + signal) for signal in UNIT.signals}
     ports = {rtl.clock: "clk", rtl.reset: "reset" if rtl.reset_active else "~reset"}
@@ -84,7 +87,7 @@ def _direction(signal: str) -> str:
 
 
 class _Side:
-    """One bus, and the struct of C++ that knows its ports."""
+    """Connects one bus: finds the module's ports for its signals, and writes the C++ struct that has them."""
 
     def __init__(self, rtl: Rtl, bus: Bus, adapter: Adapter, name: str, ports: Mapping[str, int]) -> None:
         self.name = name
@@ -135,6 +138,8 @@ def _no_port(rtl: Rtl, name: str, why: str, ports: Mapping[str, int]) -> Acceler
 
 
 def _accessor(owner: str, name: str, port: str, default: str) -> str:
+    """A C++ member by which an adapter reads or writes a signal. Of a port that the module does not have it is set to
+    its default at each access, so that what is written to it has no effect."""
     if port:
         return f"    auto &{name}() {{ return {owner}->{port}; }}\n"
     return f"    uint64_t &{name}() {{ static uint64_t unused; unused = {default}; return unused; }}\n"
@@ -232,7 +237,8 @@ __attribute__((visibility("default"))) int32_t uaccel_unit_answer(void)
 """
 
 
-# Verilog that puts an accelerator's RTL beside a core (examples/ulx3s): APB registers, and an AXI4 master in words.
+# Verilog that puts an accelerator's RTL beside a core (examples/ulx3s): registers on APB, and an AXI4 master that a
+# bridge turns into accesses of single words.
 
 MODULE: Final = "uaccel_device"
 WORDS: Final = ("asks", "we", "adr", "given", "sel", "ack", "refused", "word")  # Ports of the module that reach memory.
@@ -240,13 +246,13 @@ _PORT_OF_MODULE: Final = r"\b(?:input|output)(?:\s+(?:wire|reg|logic))?\s*(?:\[(
 
 
 def width_of(text: str, port: str) -> int:
-    """Bits of a port that this Verilog declares on its own; 0 where there is none."""
+    """Bits of a port, which must have a declaration of its own in this Verilog; 0 where there is none."""
     found = re.search(_PORT_OF_MODULE.format(port), text)
     return int(found[1] or 0) + 1 if found else 0
 
 
 def device_module(rtl: Rtl, sources: Sequence[Path]) -> str:
-    """The module's text, around the top module, which one of the sources holds."""
+    """The text of the module around the top module, which one of the sources holds."""
     text = next(text for text in map(Path.read_text, sources) if re.search(rf"\bmodule\s+{rtl.top}\b", text))
     buses = [*([] if rtl.registers is None else [rtl.registers]), *rtl.memories]
     if [bus.bus for bus in buses] != ["apb", "axi4"]:
@@ -278,7 +284,7 @@ def device_module(rtl: Rtl, sources: Sequence[Path]) -> str:
 
 
 def _ports(rtl: Rtl, text: str, bus: Bus, adapter: Adapter) -> dict[str, str]:
-    """Those of the bus that the module has, by the bus's own names."""
+    """The ports of a bus that the module has, by the bus's own names."""
     ports = {signal: bus.ports.get(signal, bus.prefix + signal) for signal in adapter.all}
     there = {signal: port for signal, port in ports.items() if width_of(text, port)}
     for signal in adapter.signals:
@@ -291,7 +297,7 @@ def _ports(rtl: Rtl, text: str, bus: Bus, adapter: Adapter) -> dict[str, str]:
 
 
 def _missing(memory: dict[str, str], width: int) -> dict[str, str]:
-    """What the other side is told in place of signals that the master does not have."""
+    """Values that the bridge gets in place of signals that the master does not have."""
     values = {"arid": "8'd0", "awid": "8'd0", "wstrb": f"{{{width // 8}{{1'b1}}}}"}
     return {signal: value for signal, value in values.items() if signal not in memory}
 

@@ -1,1 +1,1 @@
-"""Formats in which a model is exported for somebody else's build: a file each."""
+"""Exports a model for other build systems; each format is a module."""

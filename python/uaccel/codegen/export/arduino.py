@@ -1,4 +1,4 @@
-"""Format ``arduino``: a library that the Arduino IDE takes, with sketches for inference, sessions, MLPerf Tiny."""
+"""Exports format ``arduino``: a library for the Arduino IDE with sketches for inference, sessions and MLPerf Tiny."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ SESSION: Final = "examples/Session"
 BENCHMARK: Final = "examples/MLPerfTiny"
 LONGEST_NAME: Final = 63
 HOME: Final = "https://github.com/uaccel/uaccel"
-# Of the server's headers, for the 64 bytes that a core's Serial keeps, of which one is never used.
+# Smaller buffers in the server's headers. A core's Serial keeps 64 bytes, one of which it never uses: 63 may wait.
 SMALLER: Final = {
     "uaccel_frame.h": ("#define UACCEL_BODY_BYTES 512", "#define UACCEL_BODY_BYTES 96"),
     "uaccel_port.h": ("#define UACCEL_PORT_RECEIVE_BYTES 4096", "#define UACCEL_PORT_RECEIVE_BYTES 63"),
@@ -35,7 +35,7 @@ SMALLER: Final = {
 
 
 def arduino(export: Export) -> dict[str, str]:
-    """A library's ``src`` is one folder on the path of includes."""
+    """The files of the library. All of ``src`` is one folder, since Arduino searches no other for headers."""
     files = {
         "library.properties": _properties(export),
         "keywords.txt": _keywords(export),
@@ -62,7 +62,7 @@ def _tensors(export: Export) -> tuple[dict[str, Any], dict[str, Any]]:
 
 
 def _benchmark(export: Export) -> dict[str, str]:
-    """MLPerf Tiny's protocol, on the port that sessions have."""
+    """The sources of MLPerf Tiny's protocol, on the same serial port as sessions."""
     source = data_dir("firmware") / "runtime" / "mlperf_tiny" / "uaccel_mlperf_tiny.c"
     server = _server()
     files = {name: server[name] for name in server if not name.endswith(".c") and name != "uaccel_account.h"}
@@ -70,7 +70,7 @@ def _benchmark(export: Export) -> dict[str, str]:
 
 
 def _server() -> dict[str, str]:
-    """The session server and the port, for a CPU with little memory."""
+    """The sources of the session server and its port, for a CPU with little memory."""
     firmware = data_dir("firmware")
     sources = [path for path in sorted((firmware / "runtime").glob("*.[ch]")) if path.name != "uaccel_main.c"]
     sources += sorted((firmware / "ports" / "arduino").glob("*.cpp"))
@@ -108,7 +108,7 @@ def _properties(export: Export) -> str:
 
 
 def _keywords(export: Export) -> str:
-    """Words that the IDE colours: a tab divides a word from what it is."""
+    """The words that the IDE colours, each with its kind behind a tab."""
     name, signature = export.name, export.program.signature
     functions = [f"{name}_run", *([f"{name}_reset"] if export.program.state else [])]
     named = (

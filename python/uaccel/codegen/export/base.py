@@ -1,4 +1,4 @@
-"""What the formats share: the model to be exported, trees of files, the README, the drivers' devices."""
+"""Holds what the export formats share: the model to be exported, trees of files, the README, the drivers' devices."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ from uaccel.util.files import data_dir
 from uaccel.util.text import code_span
 from uaccel.version import __version__
 
-# What formats are given: generated code, a sample with the outputs that the model means, and what the board says.
+# The input of every format: generated code, a sample with its expected outputs, and the board.
 
-# Of what is exported, as every manifest takes it: three numbers.
+# The version of what is exported: three numbers, as every manifest takes them.
 VERSION: Final = ".".join([*re.findall(r"\d+", __version__), "0", "0"][:3])
 
 
 @dataclass(frozen=True)
 class Sample:
-    """Inputs, and what the model makes of them. ``tolerance``: in steps of integers; of floats relative."""
+    """Holds inputs and their expected outputs. ``tolerance`` counts steps of integers; for floats it is relative."""
 
     inputs: tuple[Array, ...]
     outputs: tuple[Array, ...]
@@ -40,7 +40,7 @@ class Sample:
 
 @dataclass(frozen=True)
 class Export:
-    """``command`` makes the same again."""
+    """Holds all that a format needs to export a model. ``command`` is what a user types to make it again."""
 
     generated: Generated
     sample: Sample
@@ -57,7 +57,7 @@ class Export:
 
     @property
     def name(self) -> str:
-        """Of the library: ``tvmgen_<model>``."""
+        """The library's name: ``tvmgen_<model>``."""
         return self.names.prefix
 
     @property
@@ -66,17 +66,17 @@ class Export:
 
     @property
     def engines(self) -> tuple[Engine, ...]:
-        """Those with a device: drivers that compute by themselves need nothing but to be compiled."""
+        """The accelerators with a device; drivers that compute by themselves only need to be compiled."""
         return self.program.devices
 
     @cached_property
     def sources(self) -> dict[str, str]:
-        """What an application links: the model, and the drivers of its accelerators."""
+        """The sources that an application links: the model, and the drivers of its accelerators."""
         return self.generated.sources | {name: text for name, text in self._drivers.items() if name.endswith(".c")}
 
     @cached_property
     def private_headers(self) -> dict[str, str]:
-        """What these include beside the public headers."""
+        """The headers that these sources include in addition to the public ones."""
         drivers = {name: text for name, text in self._drivers.items() if not name.endswith(".c")}
         found = self.generated.private_headers | self.generated.firmware_headers | drivers
         wanted = [name for text in self._drivers.values() for name in INCLUDE.findall(text)]
@@ -84,7 +84,7 @@ class Export:
 
     @property
     def public_headers(self) -> dict[str, str]:
-        """What an application includes."""
+        """The headers that an application includes."""
         return self.generated.public_headers
 
     @property
@@ -93,7 +93,7 @@ class Export:
 
     @cached_property
     def _drivers(self) -> dict[str, str]:
-        """By file name: their folders are on one path of includes."""
+        """The drivers' files by their names alone, which must differ: all their folders are on one include path."""
         found: dict[str, str] = {}
         for engine in self.program.engines:
             for name, text in (folder_of(engine, "driver") | folder_of(engine, "unit")).items():
@@ -112,7 +112,7 @@ class Export:
 
 
 def folder_of(engine: Engine, folder: str) -> dict[str, str]:
-    """C files of an accelerator's folder, by their place in it."""
+    """The files of an accelerator's folder, by their path in it."""
     files: list[tuple[str, Path]] = [(name, path) for name, path in engine.files if name.startswith(f"{folder}/")]
     return {name.removeprefix(f"{folder}/"): path.read_text(encoding="utf-8") for name, path in files}
 
@@ -121,11 +121,11 @@ Packager = Callable[[Export], dict[str, str]]  # Path in the folder -> text.
 
 
 def below(folder: str, files: Mapping[str, str]) -> dict[str, str]:
-    """The files, in a folder."""
+    """The files with their paths moved into a folder."""
     return {f"{folder}/{name}": text for name, text in files.items()}
 
 
-# How drivers reach their devices: on the hardware, and on a desk where models stand in for it.
+# Device access for drivers: registers on the hardware, or a desk, where models of the devices run in the same process.
 
 HARDWARE: Final = ("hal_common", "hal_plain", "hal_board", "hal_mmio")
 DESK: Final = ("hal_common", "hal_plain", "hal_host", "device_rack")
@@ -134,12 +134,12 @@ TABLE: Final = "uaccel_devices.c"
 
 
 def hardware(export: Export) -> dict[str, str]:
-    """Sources that bring drivers to registers in the CPU's address space; nothing without accelerators."""
+    """Sources by which drivers reach registers in the CPU's address space; nothing without accelerators."""
     return _ports(HARDWARE) | include_closure(["uaccel_hal.h"]) if export.engines else {}
 
 
 def device_table(export: Export) -> dict[str, str]:
-    """The application's: where its devices lie. The board file's addresses, or macros that one must define."""
+    """The application's table of its devices: addresses from the board file, or macros that the user must define."""
     if not export.engines:
         return {}
     names = [engine.name for engine in export.engines]
@@ -156,7 +156,7 @@ def device_table(export: Export) -> dict[str, str]:
 
 
 def desk(export: Export) -> dict[str, str]:
-    """What stands in for the hardware in a process: models of the devices, by the accelerators' names."""
+    """The files that replace the hardware on a computer: models of the devices, a folder for each accelerator."""
     if not export.engines:
         return {}
     files = _ports(DESK) | include_closure(
@@ -170,7 +170,7 @@ def desk(export: Export) -> dict[str, str]:
 
 
 def _require_c(engine: Engine) -> None:
-    """An export's build files know C alone."""
+    """Refuses devices that are more than C, since an export's build files compile C only."""
     other = [name for name, _ in engine.files if name.endswith(CXX)]
     if other or engine.device_build:
         raise AcceleratorError(
@@ -180,7 +180,7 @@ def _require_c(engine: Engine) -> None:
 
 
 def desk_folders(export: Export) -> list[str]:
-    """Where sources and headers of the desk lie, below its folder; '' is itself."""
+    """The folders with sources and headers of the desk, relative to its own; '' is the desk itself."""
     folders = {name.rpartition("/")[0] for name in desk(export)}
     return sorted(folders)
 
@@ -203,9 +203,9 @@ DESK_PLACES: Final = """\
 """
 
 
-# The folders that formats with a build file share: ``include`` for applications, ``src`` for the library itself.
+# Layout of formats with a build file: ``include`` for applications, ``src`` for the library itself.
 
-# Of a README.
+# Rows of the README's table.
 ROWS: Final = [
     ("include/", "the interface"),
     ("src/", "the model, its constants, and kernels that it is compiled from"),
@@ -213,7 +213,7 @@ ROWS: Final = [
 
 
 def library(export: Export) -> dict[str, str]:
-    """Without what reaches devices."""
+    """The library's files without access to devices."""
     return {
         **below("include", export.public_headers),
         **below("src", {**export.private_headers, **export.sources}),
@@ -221,30 +221,30 @@ def library(export: Export) -> dict[str, str]:
 
 
 def embedded_library(export: Export) -> dict[str, str]:
-    """With what reaches devices in the CPU's address space."""
+    """The library's files with access to devices in the CPU's address space."""
     return library(export) | below("src", hardware(export))
 
 
 def sources_of(files: dict[str, str], folder: str = "") -> list[str]:
-    """The C files of a folder and those below it, by path."""
+    """Paths of the C files in a folder and below it."""
     return sorted(name for name in files if name.startswith(folder) and name.endswith(".c"))
 
 
 def embedded_notes(export: Export) -> list[str]:
-    """Where an application says where its accelerators lie."""
+    """The README's note on how an application states the addresses of its accelerators."""
     if not export.engines:
         return []
     macros = " and ".join(f"`UACCEL_{engine.name.upper()}_BASE`" for engine in export.engines)
     return [f"The model uses accelerators: `uaccel_devices.c` beside the example says where they lie ({macros})."]
 
 
-# The README of an export: one screen, whose command works in the folder as it is.
+# The README of an export: one screen; its commands work in the folder as it is.
 
 COLUMNS: Final = 110
 
 
 def readme(export: Export, commands: Sequence[str], contents: Sequence[tuple[str, str]], notes: Sequence[str]) -> str:
-    """``commands`` build and try it; ``contents`` says what lies where."""
+    """The README's text. ``commands`` build the export and try it; ``contents`` describes its files."""
     rows = [f"| `{path}` | {what} |" for path, what in contents]
     lines = [
         f"# {export.name}",
@@ -286,6 +286,6 @@ def _use(export: Export) -> str:
 
 
 def sized(export: Export) -> str:
-    """What it takes, for a description of one line."""
+    """The memory that the model takes, for a description of one line."""
     placement, generated = export.generated.placement, export.generated
     return f"{generated.weight_bytes:,} bytes of constants, {placement.arena:,} bytes of workspace"

@@ -1,4 +1,4 @@
-"""Format ``cmake``: a library target that other projects add, install and find."""
+"""Exports format ``cmake``: a library target that other projects add, install and find."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from uaccel.codegen.export.flat import apart_contents
 
 
 def cmake(export: Export) -> dict[str, str]:
-    """``add_subdirectory`` or ``find_package``: either gives the target ``uaccel::<name>``."""
+    """The files of the format; ``add_subdirectory`` and ``find_package`` both give the target ``uaccel::<name>``."""
     files = library(export) | below("example", example(export)) | below("desk", desk(export))
     files |= below("hardware", hardware(export) | device_table(export))
     files["CMakeLists.txt"] = _lists(export)
@@ -82,7 +82,7 @@ install(EXPORT {name}Config NAMESPACE uaccel:: DESTINATION ${{CMAKE_INSTALL_LIBD
 
 
 def _accelerators(export: Export) -> str:
-    """Models of the devices or the devices themselves."""
+    """The CMake option that chooses between models of the devices and the devices themselves."""
     if not export.engines:
         return ""
     name = export.name

@@ -1,4 +1,4 @@
-"""Format ``cmsis-pack``: a pack with one component and an example, for tools that take CMSIS-Packs."""
+"""Exports format ``cmsis-pack``: a pack with one component and an example, for tools that take CMSIS-Packs."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ DATE: Final = "2026-01-01"  # The schema wants one; the same model must give the
 
 
 def cmsis_pack(export: Export) -> dict[str, str]:
-    """The folder is the pack's content; zipped under the pack's name it is the pack."""
+    """The content of the pack; zipped under the pack's name, the folder is the pack."""
     pack = f"{VENDOR}.{export.name}"
     files = embedded_library(export) | below("example", embedded_example(export))
     files["LICENSE.txt"] = LICENSE

@@ -1,4 +1,4 @@
-"""Format ``esp-idf``: a component, in a project whose ``main`` uses it."""
+"""Exports format ``esp-idf``: a component, in a project whose ``main`` uses it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from uaccel.errors import one_line
 
 
 def esp_idf(export: Export) -> dict[str, str]:
-    """``components/<name>`` can be published or copied alone."""
+    """The files of the project; ``components/<name>`` can be published or copied alone."""
     component = f"components/{export.name}"
     library, application = embedded_library(export), embedded_example(export, APP_MAIN)
     includes = ["include", *(["src"] if export.engines else [])]
@@ -65,6 +65,6 @@ def _component(
 
 
 def _manifest(export: Export) -> str:
-    """Strings as JSON writes them, which YAML reads."""
+    """The component's manifest. Strings are quoted as in JSON, which is valid YAML."""
     description = one_line(f"{export.program.name}, a quantised neural network in C: {sized(export)}, no heap.")
     return f'version: "{VERSION}"\ndescription: {json.dumps(description)}\ndependencies:\n  idf: ">=4.4"\n'

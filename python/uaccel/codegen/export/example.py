@@ -1,4 +1,4 @@
-"""The example in an export, and the header of the MLPerf Tiny benchmark."""
+"""Prints the example application of an export, and the header by which firmware speaks MLPerf Tiny's protocol."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from uaccel.model import Array, TensorSpec
 from uaccel.util.c_text import FLOATS, array_body, float_literal, storage_type
 from uaccel.util.text import BENCHMARK_HEADER
 
-# The example of an export: an application that feeds a sample, and says how far the outputs are what is meant.
+# The example: an application that runs the model on a sample and counts the elements that differ from what is expected.
 
-# The head of the example's function, how it ends well, and how it gives up.
+# Forms of the example's function: its head, its end after success, and its end after an error.
 MAIN = "int main(void)", "    return 0;", "        return 1;"
 APP_MAIN = "void app_main(void)", "    return;", "        return;"
 
 
 def sample_header(export: Export) -> dict[str, str]:
-    """The sample and its outputs as arrays, and a function that compares."""
+    """The header with the sample, its expected outputs, and a function that compares."""
     names, signature, sample = export.names, export.program.signature, export.sample
     guard = f"{names.macro}_SAMPLE_H"
     parts = [
@@ -45,7 +45,7 @@ def sample_header(export: Export) -> dict[str, str]:
 
 
 def _places(export: Export) -> str:
-    """Accelerators reach inputs and outputs where the application puts them."""
+    """The macro that places inputs and outputs where accelerators can reach them."""
     if not export.engines:
         return ""
     return '#include "uaccel_kernel.h"\n\n#ifndef UACCEL_IO\n#define UACCEL_IO\n#endif\n'
@@ -86,7 +86,12 @@ def _comparison(export: Export) -> str:
 
 
 def _differs(spec: TensorSpec, tolerance: float, wanted: Array, expected: str) -> str:
-    """Floats as the verification of runs compares them: relative to themselves, and to the tensor's largest."""
+    """The C condition by which an element differs.
+
+    Verification allows a float ``near * |expected| + near * largest``. The example allows the most that this can be,
+    ``2 * near * largest``, in one constant for the whole tensor. ``1e-37`` keeps it above 0 and a normal float. Negated
+    comparisons let a NaN differ; where NaN or infinity is expected, equal bits pass first.
+    """
     if spec.info.dtype in FLOATS:
         largest = float(np.abs(wanted, where=np.isfinite(wanted), out=np.zeros(wanted.shape)).max(initial=0.0))
         near, base = max(tolerance, 1e-5), f"{expected}[i]"
@@ -101,7 +106,7 @@ def _differs(spec: TensorSpec, tolerance: float, wanted: Array, expected: str) -
 
 
 def main_source(export: Export, form: tuple[str, str, str] = MAIN) -> str:
-    """An application for a console."""
+    """The source of an application for a console."""
     names, (head, good, bad) = export.names, form
     lines = [
         f"/* Runs {export.program.name} on a sample; docs of the interface: {names.header}. */",
@@ -136,7 +141,7 @@ def output_rows(export: Export) -> list[tuple[str, str, TensorSpec]]:
 
 
 def output_arrays(export: Export) -> list[str]:
-    """Memory of the application's, where the outputs go."""
+    """The application's arrays for the outputs."""
     place = _place(export)
     return [
         *(
@@ -148,7 +153,7 @@ def output_arrays(export: Export) -> list[str]:
 
 
 def call_lines(export: Export) -> list[str]:
-    """One inference: ``status`` and ``outputs``."""
+    """The lines of one inference; they define ``status`` and ``outputs``."""
     names, prefix = export.names, export.name
     given = ", ".join(f"{prefix}_sample_{member}" for member in names.inputs) or "0"
     wanted = ", ".join(f"{prefix}_output_{member}" for member in names.outputs) or "0"
@@ -166,7 +171,7 @@ def call_lines(export: Export) -> list[str]:
 
 
 def largest_lines(export: Export, member: str, base: str) -> list[str]:
-    """Which element is the largest, as ``largest_<member>``."""
+    """The lines that find the largest element, as ``largest_<member>``."""
     return [
         f"    const {base}_TYPE *const values_{member} = {export.name}_output_{member};",
         f"    int32_t largest_{member} = 0;",
@@ -177,7 +182,7 @@ def largest_lines(export: Export, member: str, base: str) -> list[str]:
 
 
 def real_value(export: Export, member: str, spec: TensorSpec) -> str:
-    """The largest element as a real number, where it stands for one."""
+    """The C expression for the largest element, as a real number where there is a conversion."""
     element = f"values_{member}[largest_{member}]"
     return f"{export.name}_dequantize_{member}({element})" if is_converted(spec) else element
 
@@ -192,16 +197,16 @@ def _shown(export: Export, member: str, base: str, spec: TensorSpec) -> list[str
 
 
 def example(export: Export, form: tuple[str, str, str] = MAIN) -> dict[str, str]:
-    """The application's files for a console; where its accelerators lie is apart (``device_table``)."""
+    """The files of an application for a console, without the table of its devices (``device_table``)."""
     return {"main.c": main_source(export, form)} | sample_header(export)
 
 
 def embedded_example(export: Export, form: tuple[str, str, str] = MAIN) -> dict[str, str]:
-    """The same for hardware: with the table of its devices."""
+    """The files of an application for hardware, with the table of its devices."""
     return example(export, form) | device_table(export)
 
 
-# The header by which firmware speaks MLPerf Tiny's serial protocol: which model it is, and what its data mean.
+# MLPerf Tiny: the header that tells the benchmark's serial protocol which model runs and how its data are to be read.
 
 NAME: Final = "mlperf-tiny"
 HEADER: Final = BENCHMARK_HEADER
@@ -210,7 +215,7 @@ ENERGY: Final = """#define UACCEL_MLPERF_ENERGY
 /* The project's: drives the pin that the power monitor watches, low (0) or high (1). The first call is at the start. */
 void uaccel_mlperf_tiny_pin(unsigned high);
 """
-# The benchmark's, by the shape of their input. Other models have their own name, and data as they are.
+# The benchmark's models by the shape of their input: name and kind of data. Other models keep their name and raw data.
 MODELS: Final = {
     (1, 32, 32, 3): ("ic01", "IMAGES"),
     (1, 96, 96, 3): ("vww01", "IMAGES"),
@@ -218,7 +223,7 @@ MODELS: Final = {
     (1, 640): ("ad01", "REAL_NUMBERS"),
     (1, 30, 1, 40): ("sww01", "AS_THEY_ARE"),
 }
-TYPES: Final = {
+TYPES: Final = {  # C type, bytes, lowest and highest value.
     "int8": ("int8_t", 1, -128, 127),
     "uint8": ("uint8_t", 1, 0, 255),
     "int16": ("int16_t", 2, -32768, 32767),
@@ -228,7 +233,7 @@ TYPES: Final = {
 
 
 def why_not(inputs: Mapping[str, Any], outputs: Mapping[str, Any]) -> str:
-    """Why a model cannot be benchmarked; empty where it can. Tensors as JSON tells them."""
+    """Says why a model cannot be benchmarked; empty if it can. Tensors are as in the JSON of a compilation."""
     if len(inputs) != 1 or len(outputs) != 1:
         return f"is for models of one input and one output, not {len(inputs)} and {len(outputs)}"
     strange = [tensor["dtype"] for tensor in (*inputs.values(), *outputs.values()) if tensor["dtype"] not in TYPES]
@@ -236,7 +241,7 @@ def why_not(inputs: Mapping[str, Any], outputs: Mapping[str, Any]) -> str:
 
 
 def header(name: str, inputs: Mapping[str, Any], outputs: Mapping[str, Any]) -> str:
-    """Of a model that can be."""
+    """The header of a model that can be benchmarked."""
     (given,), (made,) = inputs.values(), outputs.values()
     model, data = MODELS.get(tuple(given["shape"]), (name, "AS_THEY_ARE"))
     if given["dtype"] != "int8" or (data == "REAL_NUMBERS" and made["shape"] != given["shape"]):
@@ -263,5 +268,5 @@ def header(name: str, inputs: Mapping[str, Any], outputs: Mapping[str, Any]) -> 
 
 
 def real(scale: Any) -> str:
-    """Of C's type float, and the same number."""
+    """A literal of C's type float for exactly the same number; 1 for a tensor without a scale."""
     return f"{float(np.float32(1.0 if scale is None else scale))!r}f"

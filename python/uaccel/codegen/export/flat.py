@@ -1,4 +1,4 @@
-"""Format ``c``: every file in one folder, for whoever adds them to a project of theirs."""
+"""Exports format ``c``: every file in one folder, to be added to a project by hand."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from uaccel.codegen.export.example import example
 
 
 def flat(export: Export) -> dict[str, str]:
-    """Sources and headers side by side; what reaches devices lies in two folders, of which one is taken."""
+    """The files, sources and headers side by side. Access to devices lies in two folders, of which a build uses one."""
     files = {**export.sources, **export.headers, **example(export), **apart(export)}
     contents = [
         (f"{export.name}.h", "the interface"),
@@ -25,7 +25,7 @@ def apart(export: Export) -> dict[str, str]:
 
 
 def desk_command(export: Export) -> list[str]:
-    """Compiles the example for this computer."""
+    """The shell command that compiles the example for the user's computer."""
     if not export.engines:
         return ["cc -std=c99 -O2 *.c -lm -o example"]
     folders = [f"desk/{folder}".rstrip("/") for folder in desk_folders(export)]
@@ -41,7 +41,7 @@ def has_sources(export: Export, folder: str) -> bool:
 
 
 def apart_contents(export: Export) -> list[tuple[str, str]]:
-    """Rows of the README."""
+    """The README's rows about these folders."""
     if not export.engines:
         return []
     return [

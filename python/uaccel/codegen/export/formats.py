@@ -1,4 +1,4 @@
-"""The formats that models are exported to: a row each."""
+"""Lists the formats that models are exported to, and exports to one of them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from uaccel.codegen.export.zephyr import zephyr
 
 @dataclass(frozen=True)
 class ExportFormat:
-    """``about``: what it gives, in a few words."""
+    """Describes a format; ``about`` says in a few words what it gives."""
 
     about: str
     package: Packager
@@ -40,6 +40,6 @@ FORMATS: Final[dict[str, ExportFormat]] = {
 
 
 def export_files(export: Export, name: str) -> dict[str, bytes]:
-    """Path in the folder -> content."""
+    """All files of an export, its bill of materials included, as path in the folder -> content."""
     files = {path: text.encode() for path, text in FORMATS[name].package(export).items()}
     return files | {FILE: sbom(export, files)}

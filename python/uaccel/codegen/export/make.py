@@ -1,4 +1,4 @@
-"""Format ``make``: a Makefile that builds a static library and the example."""
+"""Exports format ``make``: a Makefile that builds a static library and the example."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from uaccel.codegen.export.flat import apart_contents, has_sources
 
 
 def make(export: Export) -> dict[str, str]:
-    """Works with any compiler that ``CC`` names."""
+    """The files of the format; its Makefile works with any compiler that ``CC`` names."""
     files = library(export) | below("example", example(export)) | below("desk", desk(export))
     files |= below("hardware", hardware(export) | device_table(export))
     contents = [*ROWS, ("example/", "feeds a sample"), *apart_contents(export), ("Makefile", "`all`, `check`, `clean`")]
@@ -71,7 +71,7 @@ clean:
 
 
 def _accelerators(export: Export) -> str:
-    """Models of the devices or the devices themselves."""
+    """The Makefile's switch between models of the devices and the devices themselves."""
     if not export.engines:
         return ""
     folders = [f"desk/{folder}".rstrip("/") for folder in desk_folders(export)]

@@ -1,4 +1,4 @@
-"""Format ``platformio``: a project whose library PlatformIO finds in ``lib``."""
+"""Exports format ``platformio``: a project whose library PlatformIO finds in ``lib``."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from uaccel.errors import one_line
 
 
 def platformio(export: Export) -> dict[str, str]:
-    """``lib`` can be published or copied alone; the project around it runs the example."""
+    """The files of the project, which runs the example; ``lib`` can be published or copied alone."""
     name = export.name
     files = {
         "platformio.ini": INI.format(title=export.title),
@@ -48,7 +48,7 @@ framework = stm32cube
 
 
 def _manifest(export: Export) -> str:
-    """PlatformIO's schema of ``library.json``."""
+    """The library's manifest by PlatformIO's schema of ``library.json``."""
     manifest = {
         "name": export.name,
         "version": VERSION,

@@ -1,4 +1,4 @@
-"""The bill of materials of an export: every file with its digests, its licence and whom it comes from, as SPDX 2.3."""
+"""Writes the bill of materials of an export as SPDX 2.3: every file with its digests, its licence and its origin."""
 
 from __future__ import annotations
 
@@ -23,7 +23,8 @@ _TAG: Final = re.compile(r"SPDX-License-Identifier:\s*([\w.+-]+(?: (?:AND|OR|WIT
 
 
 def sbom(export: Export, files: Mapping[str, bytes]) -> bytes:
-    """``files``: all others of the export, by their path in it."""
+    """The bill as JSON. ``files`` are all other files of the export by path. SPDX defines the package's verification
+    code as the SHA-1 of all files' SHA-1 sums in order."""
     digests = {name: hashlib.sha1(data, usedforsecurity=False).hexdigest() for name, data in files.items()}
     drivers = {name: licence_of(engine) for engine in export.engines for name in _driver_files(engine)}
     rows = [_file(name, digests[name], data, drivers) for name, data in sorted(files.items())]
@@ -56,7 +57,7 @@ def sbom(export: Export, files: Mapping[str, bytes]) -> bytes:
 
 
 def licence_of(engine: Engine) -> str:
-    """As the first of its files says; of those that uaccel brings it is uaccel's."""
+    """The licence that the first tagged file of an accelerator states. Without a tag: uaccel's if it is bundled."""
     for _, path in engine.files:
         if found := _TAG.search(path.read_text(encoding="utf-8", errors="replace")):
             return found[1]
@@ -69,7 +70,7 @@ def _driver_files(engine: Engine) -> list[str]:
 
 
 def _licence(name: str, drivers: Mapping[str, str]) -> str:
-    """Kernels and headers are uaccel's; what is generated holds the model's constants, or its sample, as well."""
+    """A file's licence. Kernels and headers are uaccel's; generated files also hold the model's constants or sample."""
     last = name.rpartition("/")[2]
     return drivers.get(last) or (OWN if last.startswith("uaccel_") else BOTH)
 

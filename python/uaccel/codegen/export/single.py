@@ -1,4 +1,4 @@
-"""Format ``single``: the model as one C file and one header."""
+"""Exports format ``single``: the model as one C file and one header."""
 
 from __future__ import annotations
 
@@ -18,7 +18,8 @@ _GUARD: Final = re.compile(r"^#ifndef (\w+_H)\n#define \1\n", re.MULTILINE)
 
 
 def single(export: Export) -> dict[str, str]:
-    """The model's sources one after the other, headers in their places; drivers stay files of their own."""
+    """The files of the format: the model's sources one after the other, with headers in the places of their includes.
+    Drivers stay files of their own."""
     name = export.name
     joined = Joined(export.headers, keep={export.names.header})
     text = "\n".join(joined.expanded(source) for source in export.generated.sources.values())
@@ -49,7 +50,12 @@ def _drivers(export: Export) -> dict[str, str]:
 
 
 class Joined:
-    """Sources with their headers in place of ``#include``; a header with a guard once."""
+    """Replaces each ``#include`` by the header's text, as a preprocessor would.
+
+    A header with a guard is put in once; one without, each time. ``#include UACCEL_BODY`` includes the file that the
+    last ``#define UACCEL_BODY`` before it names, so definitions are followed in the order of the text. Headers in
+    ``keep`` stay includes.
+    """
 
     def __init__(self, headers: Mapping[str, str], keep: set[str]) -> None:
         self._headers = headers
@@ -58,7 +64,7 @@ class Joined:
         self._body = ""
 
     def expanded(self, text: str) -> str:
-        """With what it includes."""
+        """The text with all that it includes."""
         pieces, at = [], 0
         for match in _INCLUDE.finditer(text):
             before = text[at : match.start()]

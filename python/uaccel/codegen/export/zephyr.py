@@ -1,4 +1,4 @@
-"""Format ``zephyr``: a module with Kconfig, and an application that uses it."""
+"""Exports format ``zephyr``: a module with Kconfig, and an application that uses it."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from uaccel.codegen.export.example import embedded_example
 
 
 def zephyr(export: Export) -> dict[str, str]:
-    """The module's root is the folder; applications name it in ``ZEPHYR_EXTRA_MODULES`` or in a west manifest."""
+    """The files of the module. Its root is the folder, which applications name in ``ZEPHYR_EXTRA_MODULES`` or in a west
+    manifest."""
     library = embedded_library(export)
     application = embedded_example(export)
     files = {
@@ -65,5 +66,5 @@ target_sources(app PRIVATE{rows})
 
 
 def _configuration(export: Export) -> str:
-    """Of the application; its stack holds no tensors."""
+    """The application's configuration; a small stack is enough, since it holds no tensors."""
     return f"CONFIG_{export.names.macro}=y\nCONFIG_MAIN_STACK_SIZE=4096\nCONFIG_CBPRINTF_FP_SUPPORT=y\n"

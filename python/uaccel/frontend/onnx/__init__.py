@@ -1,1 +1,1 @@
-"""The front end for ONNX."""
+"""Imports ONNX models as Relax modules."""

@@ -1,4 +1,4 @@
-"""Models of ai.onnx.ml: classifiers, support vectors, trees."""
+"""Converts classical models of ``ai.onnx.ml``, as scikit-learn's are exported: linear ones, support vectors, trees."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from uaccel.ops.classical import LEAF, Distances, DistancesAttrs, Trees, TreesAt
 from uaccel.ops.operator import constant, get
 from uaccel.tvm_api import relax
 
-# Models of ``ai.onnx.ml``, as scikit-learn's are exported: what they do to features, and what to scores.
+# Labels and scores, linear models, and operators on features.
 
 TEXTS: Final = "its labels are texts; fit the model with numbers, and keep their names in the application"
 TRANSFORMS: Final = ("NONE", "SOFTMAX", "LOGISTIC")
@@ -50,7 +50,11 @@ def transformed(scores: Expr, how: str) -> Expr:
 
 
 def decided(context: Context, scores: Expr, labels: Array, how: str, *, likely: bool) -> list[Expr]:
-    """Labels and scores; of two classes with one score ``likely`` says that this is how likely the second is."""
+    """Labels and scores of rows.
+
+    Two classes may have one score. If it is ``likely``, it is the probability p of the second class: it wins above 0.5,
+    and the scores are 1 - p and p. Else it wins above 0, and the scores are transformed from -s and s.
+    """
     scores = context.block.builder.emit(scores)
     count = int(context.normal(scores).ty.shape[1])
     if count > 1:
@@ -71,7 +75,7 @@ def _both(first: Expr, second: Expr) -> Expr:
 
 
 def label(context: Context, number: Expr, labels: Array) -> Expr:
-    """Of the class of a number."""
+    """The label of the class with this number."""
     number = context.normal(relax.op.astype(number, "int64"))
     if np.array_equal(labels, np.arange(len(labels))):
         return number
@@ -112,7 +116,7 @@ def scaler(context: Context, node: Node) -> Expr:
 
 @converts(f"{LEARNING}.Normalizer")
 def normaliser(context: Context, node: Node) -> Expr:
-    """A row without any size stays as it is."""
+    """Divide each row by its norm; a row whose norm is 0 stays as it is."""
     data, how = context.block.builder.emit(float_rows(context, node)), node.attributes.get("norm", "MAX")
     need(how in ("MAX", "L1", "L2"), f"its norm is {how}; MAX, L1 and L2 can be compiled")
     if how == "MAX":
@@ -148,7 +152,7 @@ def binariser(context: Context, node: Node) -> Expr:
 
 @converts(f"{LEARNING}.ArrayFeatureExtractor")
 def extract(context: Context, node: Node) -> Expr:
-    """Along the last axis; of a list a row."""
+    """Pick features along the last axis; the result of a list is a row."""
     name = node.required_input(0)
     info = context.info(name)
     places = context.expr(node.required_input(1))
@@ -162,13 +166,13 @@ def extract(context: Context, node: Node) -> Expr:
 
 @converts(f"{LEARNING}.ZipMap")
 def zip_map(context: Context, node: Node) -> Expr:
-    """Maps from labels to scores, which are the scores in the order of the labels."""
+    """Maps from labels to scores stay tensors: the scores in the order of the labels."""
     return context.expr(node.required_input(0))
 
 
 @converts(f"{LEARNING}.LabelEncoder")
 def label_encoder(context: Context, node: Node) -> Expr:
-    """From numbers to numbers, by a comparison with each."""
+    """Map numbers to numbers by a comparison with every key; what matches none becomes the default."""
     given, info = node.attributes, context.info(node.required_input(0))
     from_texts = any(name.endswith("strings") and value for name, value in given.items())
     need(not from_texts, "it encodes texts; only numbers can be compiled")
@@ -196,7 +200,7 @@ def _numbers(given: Any, which: str) -> Array:
     return np.asarray(floats, np.float32) if floats else np.asarray(given.get(f"{which}_int64s", ()), np.int64)
 
 
-# Support vector machines of ``ai.onnx.ml``: products of a row's nearness to the vectors with constants.
+# Support vector machines: the kernel of a row with each support vector, times constants.
 
 
 def _floats(node: Node, name: str) -> Array:
@@ -204,7 +208,7 @@ def _floats(node: Node, name: str) -> Array:
 
 
 def _nearness(context: Context, node: Node) -> tuple[Expr, int]:
-    """What the kernel gives for each vector, and how many these are."""
+    """The kernel of each row with each support vector, and the number of vectors."""
     data = context.block.builder.emit(float_rows(context, node))
     columns, given = int(context.normal(data).ty.shape[1]), _floats(node, "support_vectors")
     count = given.size // columns
@@ -247,7 +251,13 @@ def svm_regressor(context: Context, node: Node) -> Expr:
 
 @converts(f"{LEARNING}.SVMClassifier")
 def svm_classifier(context: Context, node: Node) -> list[Expr]:
-    """Each pair of classes has a score and gives a vote."""
+    """Each pair of classes i < j has a score, whose sign gives one of them a vote. The label has the most votes.
+
+    The coefficients are in LIBSVM's layout: a row for each other class, a column for each vector, vectors sorted by
+    class. Of the vectors of class i, row j - 1 counts against class j; of those of class j, row i against class i.
+    The matrix brings them to a column for each pair. A score above 0 votes for i, any other for j: with won as 0 or 1
+    the votes are won * first + (1 - won) * second, which is won * (first - second) plus a constant.
+    """
     labels, per_class = labels_of(node, "classlabels_ints"), node.attributes.get("vectors_per_class", ())
     need(
         not node.attributes.get("prob_a", ()), "its probabilities are iterated; fit it without them (probability=False)"
@@ -273,18 +283,23 @@ def svm_classifier(context: Context, node: Node) -> list[Expr]:
 
 
 def _shown(scores: Expr, how: str, classes: int) -> Expr:
-    """Two classes have a score each."""
+    """The scores to output: those of pairs, but for two classes one each."""
     return transformed(relax.op.concat([relax.op.negative(scores), scores], 1) if classes == 2 else scores, how)
 
 
-# Trees of ``ai.onnx.ml`` as tables of nodes.
+# Trees, as tables of nodes in the layout that the operator Trees walks.
+#
+# There a node goes to its first branch, which stands right behind it, if value <= threshold, else to the second. All
+# modes are brought to this form. For float32, x < v is the same as x <= the next number below v. And x > v or x >= v is
+# the opposite of x <= v or x < v, so the branches change places. NaN compares false in all modes, and goes to the false
+# branch unless the node says otherwise: after a change of places that is the first one, so a flag says which.
 
 LEAF_MODE: Final = "LEAF"
-# Modes that leave out the threshold itself from what is below, and whose true branch takes what is above.
+# Modes that count the threshold itself as above; and modes whose true branch takes what is above.
 STRICT, TURNED = ("BRANCH_LT", "BRANCH_GTE"), ("BRANCH_GT", "BRANCH_GTE")
 MODES: Final = ("BRANCH_LEQ", "BRANCH_LT", "BRANCH_GT", "BRANCH_GTE")
 
-Key = tuple[int, int]  # Of a node: its tree and its number in it.
+Key = tuple[int, int]  # A node: its tree, and its number there.
 
 
 @converts(f"{LEARNING}.TreeEnsembleRegressor")
@@ -300,7 +315,10 @@ def regressor(context: Context, node: Node) -> Expr:
 
 @converts(f"{LEARNING}.TreeEnsembleClassifier")
 def classifier(context: Context, node: Node) -> list[Expr]:
-    """Labels, and scores of all classes. Two classes may share one score, which stands where the first's would."""
+    """Labels, and scores of all classes. Two classes may share one score, which stands where the first's would.
+
+    That score is taken for a probability if no weight is negative, as ONNX Runtime takes it.
+    """
     labels = labels_of(node, "classlabels_int64s")
     forest = _Forest.read(node, "class", len(labels))
     used = sorted({score for leaf in forest.leaves.values() for score, _ in leaf})
@@ -324,8 +342,11 @@ def _scores(context: Context, node: Node, forest: _Forest) -> Expr:
 
 @dataclass
 class _Forest:
-    """``leaves``: the scores that a leaf adds to, and what; ``nodes``: feature, threshold, the true and the false
-    branch, and whether what is not a number takes the true one."""
+    """Holds trees. ``leaves`` lists for each leaf the scores that it adds to, and what it adds.
+
+    ``nodes`` has feature, threshold, first and second branch, and whether NaN goes to the first. ``order`` is the order
+    of the tables.
+    """
 
     roots: list[Key]
     nodes: dict[Key, tuple[int, float, Key, Key, bool]]
@@ -373,7 +394,7 @@ class _Forest:
                 leaf.append((target, float(weight)))
 
     def _walk(self) -> None:
-        """In the order of the tables: a node, what its first branch leads to, what its second leads to."""
+        """Set the order of the tables: a node, then all below its first branch, then all below its second."""
         seen: set[Key] = set()
         left = self.roots[::-1]
         while left:
@@ -390,12 +411,15 @@ class _Forest:
         self.leaves = {key: [(score, weight * factor) for score, weight in leaf] for key, leaf in self.leaves.items()}
 
     def only(self) -> None:
-        """Two classes have one score."""
+        """Give all weights to one score, which two classes share."""
         self.leaves = {key: [(0, weight) for _, weight in leaf] for key, leaf in self.leaves.items()}
         self.base = self.base[:1]
 
     def tables(self, columns: int) -> tuple[list[Array], TreesAttrs]:
-        """What the operator takes."""
+        """The operands of the operator, where a leaf has its score and weight in the fields of branch and threshold.
+
+        If leaves add to several scores, the field of the branch is a row of a table of weights.
+        """
         place = {key: number for number, key in enumerate(self.order)}
         shared = any(len(leaf) != 1 for leaf in self.leaves.values())
         features, thresholds, others, missing = [], [], [], []

@@ -1,4 +1,4 @@
-"""If, Loop and Scan, and sequences of tensors."""
+"""Converts If, Loop and Scan to C of ``if`` and ``while``, and operators that reverse or update sequences."""
 
 from __future__ import annotations
 
@@ -20,20 +20,25 @@ from uaccel.ops.control import If, Kind, While, control_attrs
 from uaccel.ops.operator import constant, get, info_of
 from uaccel.tvm_api import relax
 
-# If, Loop and Scan: C of ``if`` and ``while`` over graphs that lie in the node.
+# If, Loop and Scan: each graph inside the node becomes a function.
 #
-# A graph inside becomes a function of what it is given and of what it reads of the graphs around it. What these know at
-# import, it knows as well.
+# The function takes the graph's inputs, and the tensors that it reads of the graphs around it. Those known at import
+# are constants inside, too.
+#
+# Loop and Scan become one While, whose two functions have the same parameters: what is carried from turn to turn, then
+# what is read from around. One function says whether another turn follows. The other gives the next parameters, and
+# passes on unchanged what is around. Carried are, in this order: the number of the turn, the loop's own tensors, its
+# condition if that may end it, and the rows collected so far.
 
 TURN, NEXT, MOST, LAST, PLACE = "(turn)", "(next turn)", "(most turns)", "(last)", "(place)"
 ONE, FIRST_AXIS, ONE_INDEX = "(one)", "(first axis)", "(one index)"
-# What the nodes of a loop need; names in parentheses are none of ONNX's.
+# Constants that nodes added to a loop read. Parentheses keep added names apart from those of files.
 NUMBERS: Final = {ONE: np.asarray(1), FIRST_AXIS: np.asarray([0]), ONE_INDEX: np.asarray([1, 1])}
 
 
 @converts("If")
 def branch(context: Context, node: Node) -> list[Expr]:
-    """The nodes of one branch where it is known which is taken."""
+    """If: the nodes of one branch where the condition is known, else a call with both as functions."""
     condition = context.known(node.required_input(0))
     if condition is not None:
         return taken(context, node, "then_branch" if bool(condition) else "else_branch")
@@ -50,6 +55,10 @@ def branch(context: Context, node: Node) -> list[Expr]:
 
 @converts("Loop")
 def loop(context: Context, node: Node) -> list[Expr]:
+    """Loop: turns up to a count, while a condition holds.
+
+    Where turns give rows of a result, its shape needs a known count, and a condition that holds in all turns.
+    """
     body = node.attributes["body"]
     taken_in, given = [value.name for value in body.input], [value.name for value in body.output]
     count, (most, begins) = len(node.inputs) - 2, (node.optional_input(place) for place in range(2))
@@ -71,7 +80,11 @@ def loop(context: Context, node: Node) -> list[Expr]:
 
 
 def _goes_on(context: Context, turns: _Turns, begins: str, taken_in: str, given: str) -> bool:
-    """Whether its condition holds in every turn, as all can see. Then the body knows that it does."""
+    """Whether the condition provably holds in every turn; then it stays a constant in the body.
+
+    The proof is by induction. The condition holds at first. The body is converted under the assumption that it holds.
+    If the body's condition for the next turn is then known to be true, it holds always; else the assumption is dropped.
+    """
     first = context.known(begins) if begins else np.asarray(True)
     if first is None or not first.all():
         return False
@@ -85,6 +98,7 @@ def _goes_on(context: Context, turns: _Turns, begins: str, taken_in: str, given:
 
 @converts("Scan")
 def scan(context: Context, node: Node) -> list[Expr]:
+    """Scan: a turn for each row of the scanned tensors, of which each may have its own axis and direction."""
     body, scanned = node.attributes["body"], node.attributes["num_scan_inputs"]
     states = len(node.inputs) - scanned
     taken_in, given = [value.name for value in body.input], [value.name for value in body.output]
@@ -121,7 +135,7 @@ def _each(node: Node, attribute: str, count: int) -> Sequence[int]:
 
 @dataclass(frozen=True)
 class _Around:
-    """What a graph inside reads of those around it: what is ``known``, and expressions with their types."""
+    """Holds what a graph inside reads of those around it: ``known`` values, and expressions with their types."""
 
     known: dict[str, Array]
     specs: tuple[TensorSpec, ...]
@@ -138,7 +152,11 @@ class _Around:
 
 @dataclass
 class _Turns:
-    """A loop under construction. ``turn`` names the tensor that holds a turn's number, ``read`` what it reads."""
+    """Builds a loop. ``turn`` names the tensor of a turn's number, ``read`` further tensors that the loop reads.
+
+    ``count``, ``carry``, ``take`` and ``collect`` add what is carried, and nodes before and after the body's;
+    ``run`` makes the While.
+    """
 
     context: Context
     node: Node
@@ -147,7 +165,7 @@ class _Turns:
     read: Iterable[str]
     constants: dict[str, Array] = field(init=False)
     around: _Around = field(init=False)
-    # What a turn takes, by which name it gives it to the next, and with what the first begins.
+    # Tensors that a turn takes, by which names it gives them to the next, and what the first turn begins with.
     carried: list[tuple[TensorSpec, str, Expr]] = field(default_factory=list)
     opening: list[Any] = field(default_factory=list)
     closing: list[Any] = field(default_factory=list)  # Nodes before and after those of the body.
@@ -157,26 +175,26 @@ class _Turns:
         self.constants = NUMBERS | self.around.known | _initialisers(self.body)
 
     def count(self, shape: tuple[int, ...]) -> None:
-        """The number of the turn, a tensor of one element."""
+        """Carry the number of the turn, a tensor of one element that begins with 0."""
         spec = TensorSpec(self.turn, TensorInfo(shape, "int64"))
         self.carried.append((spec, NEXT, constant(np.zeros(shape, np.int64))))
         self.closing.append(_node("Add", [self.turn, ONE], NEXT))
 
     def carry(self, name: str, after: str, first: str) -> None:
-        """What begins with a tensor around the loop, or with a truth."""
+        """Carry a tensor that begins with one from around the loop, or with true."""
         info = self.context.info(first) if first else TensorInfo((), "bool")
         begin = self.context.expr(first) if first else constant(np.asarray(True))
         self.carried.append((TensorSpec(name, info), after, begin))
 
     def take(self, names: Sequence[str], axes: Sequence[int], count: int, backwards: Sequence[int]) -> None:
-        """A row of each scanned tensor in each turn."""
+        """Take a row of each scanned tensor in each turn, from its end where it goes backwards."""
         sources = self.node.inputs[len(self.node.inputs) - len(names) :]
         for name, source, axis, back in zip(names, sources, axes, backwards, strict=True):
             place = self._place(count) if back else self.turn
             self.opening.append(_node("Gather", [source, place], name, axis=axis))
 
     def collect(self, names: Sequence[str], count: int, backwards: Sequence[int]) -> None:
-        """What each turn gives becomes a row of a result."""
+        """Carry results, zeros at first, into which each turn scatters a row. A trial conversion gives their types."""
         look = self.inside(names)[1]
         for number, (name, back) in enumerate(zip(names, backwards, strict=True)):
             info = look.info(name)
@@ -189,7 +207,7 @@ class _Turns:
             self.closing.append(_node("ScatterND", [rows, index, row], after))
 
     def _place(self, count: int) -> str:
-        """Of a row, counted from the last."""
+        """The name of the number of this turn's row, counted from the last."""
         if LAST not in self.constants:
             self.constants[LAST] = np.asarray(count - 1)
             self.opening.append(_node("Sub", [LAST, self.turn], PLACE))
@@ -200,13 +218,15 @@ class _Turns:
         return [*(spec for spec, _, _ in self.carried), *self.around.specs]
 
     def inside(self, outputs: Sequence[str]) -> tuple[Any, Context]:
-        """The module of a turn, and what can be told of its tensors."""
+        """The module of a turn that gives ``outputs``, and what is known of its tensors."""
         nodes = [*self.opening, *self.body.node, *self.closing]
         return _inside(self.context, nodes, self.constants, self.specs, outputs)
 
     def run(self, most: str, condition: str) -> list[Expr]:
-        """What is left of all that is carried but the number of the turn; at ``most`` so many turns, while
-        ``condition`` holds, each of them empty where nothing is said."""
+        """All that is carried after the last turn, but for the number of the turn.
+
+        There are turns while their number is below ``most`` and ``condition`` holds; an empty name leaves out one test.
+        """
         tests = [_node("Less", [self.turn, most], "(in time)")] if most else []
         if condition:
             tests.append(
@@ -239,6 +259,7 @@ def _node(op: str, inputs: Sequence[str], output: str, **attributes: Any) -> Any
 
 
 def _fields(context: Context, node: Node, call: Expr, count: int) -> list[Expr]:
+    """The results of a call, which is a tuple unless there is one."""
     if count == 1:
         return [call]
     whole = context.block.emit(call, node.layer_name)
@@ -251,7 +272,7 @@ def _initialisers(graph: Any) -> dict[str, Array]:
 
 
 def _read(nodes: Any, graph: Any) -> Iterator[str]:
-    """What a graph reads of those around it: its outputs may be such tensors, too."""
+    """The tensors that a graph reads of those around it. Its outputs may be such tensors, too."""
     made = {name for node in nodes for name in node.output} | {tensor.name for tensor in graph.initializer}
     made |= {value.name for value in graph.input}
     names = [name for node in nodes for name in node.input] + [value.name for value in graph.output]
@@ -261,11 +282,12 @@ def _read(nodes: Any, graph: Any) -> Iterator[str]:
 
 
 def _shape(value: Any) -> tuple[int, ...]:
-    """Of a number or a truth: exporters declare none, or one element."""
+    """The shape of a number or truth value, for which exporters declare no axis or one."""
     return (1,) * len(value.type.tensor_type.shape.dim)
 
 
 def _first_axis_to(context: Context, expr: Expr, axis: int) -> Expr:
+    """Move the first axis to another place, as rows are collected along the first."""
     rank = len(info_of(context.normal(expr)).shape)
     need(-rank <= axis < rank, f"its rows become axis {axis} of a tensor of rank {rank}")
     order = list(range(1, rank))
@@ -273,12 +295,12 @@ def _first_axis_to(context: Context, expr: Expr, axis: int) -> Expr:
     return expr if axis % rank == 0 else context.normal(relax.op.permute_dims(expr, order))
 
 
-# What is put into, or taken out of, a sequence at places that are computed.
+# Sequences that are reversed or updated at places that are computed.
 
 
 @converts("ReverseSequence")
 def reverse_sequence(context: Context, node: Node) -> Expr:
-    """The first steps of each sequence backwards, as many as its length says, and the others as they are."""
+    """Reverse the first steps of each sequence, as many as its length says, and leave the others as they are."""
     name, lengths = node.required_input(0), node.required_input(1)
     time, batch = node.attributes.get("time_axis", 0), node.attributes.get("batch_axis", 1)
     info = context.info(name)
@@ -290,7 +312,7 @@ def reverse_sequence(context: Context, node: Node) -> Expr:
 
 @converts("TensorScatter")
 def tensor_scatter(context: Context, node: Node) -> Expr:
-    """A cache of keys or values in which new ones take their places: ``circular`` begins anew behind the end."""
+    """Write new entries into a cache from a start for each batch; it wraps around or is clamped, so that they fit."""
     cache, update, starts = node.required_input(0), node.required_input(1), node.optional_input(2)
     whole, part = context.info(cache).shape, context.info(update).shape
     axis = need_axis(node.attributes.get("axis", -2), len(whole))

@@ -1,4 +1,4 @@
-"""Windows: what TVM's converters of convolutions leave out."""
+"""Converts convolutions, pools and other operators on windows where TVM's converters fall short."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from uaccel.tvm_api import relax
 
 @converts("AveragePool", "Conv", "LpPool", "MaxPool")
 def window(context: Context, node: Node) -> list[Expr]:
-    """With the padding in numbers: TVM would pad before a convolution, in TIR that no later stage sees through."""
+    """Put ``auto_pad`` into numbers: TVM would pad before a convolution, in TIR that later stages cannot analyse."""
     mode = node.attributes.get("auto_pad", "NOTSET")
     if mode == "NOTSET":
         return functions.convert(context, node) if len(node.outputs) == 1 else _with_positions(context, node)
@@ -33,14 +33,14 @@ def window(context: Context, node: Node) -> list[Expr]:
 
 @converts("GlobalAveragePool", "GlobalLpPool", "GlobalMaxPool")
 def of_an_image(context: Context, node: Node) -> list[Expr]:
-    """Over the axes behind the channels, of which TVM asks for one at least."""
+    """Pool over all axes behind the channels; TVM needs one at least."""
     rank = len(context.info(node.required_input(0)).shape)
     need(rank > 2, f"its input has rank {rank}, and only what lies behind batch and channels is pooled; wanted rank 3")
     return functions.convert(context, node)
 
 
 def _pads(mode: str, extents: tuple[int, ...], kernel: tuple[int, ...], attributes: dict[str, Any]) -> list[int]:
-    """Amounts before, then amounts behind, each axis; SAME makes as many outputs as strides begin in the input."""
+    """Padding before, then behind, each axis. SAME gives ceil(extent / stride) outputs, and pads what they need."""
     rank = len(extents)
     if mode == "VALID":
         return [0] * (2 * rank)
@@ -56,7 +56,7 @@ def _pads(mode: str, extents: tuple[int, ...], kernel: tuple[int, ...], attribut
 
 @converts("ConvTranspose")
 def conv_transpose(context: Context, node: Node) -> list[Expr]:
-    """The shape of the output, where it is given, decides the padding."""
+    """A given shape of the output decides the padding; beyond the full result ``output_padding`` adds elements."""
     wanted = node.attributes.get("output_shape")
     if not wanted:
         return functions.convert(context, node)
@@ -95,6 +95,7 @@ def _spread(attributes: Mapping[str, Any], image: tuple[int, ...], kernel: tuple
 
 
 def _with_positions(context: Context, node: Node) -> list[Expr]:
+    """MaxPool with the positions of the maxima as a second output."""
     need(not node.attributes.get("ceil_mode", 0), "ceil_mode with the positions of maxima; give pads in numbers")
     name, attributes = node.required_input(0), node.attributes
     order = int(bool(attributes.get("storage_order", 0)))
@@ -106,7 +107,7 @@ def _with_positions(context: Context, node: Node) -> list[Expr]:
 
 @converts("Col2Im")
 def fold(context: Context, node: Node) -> Expr:
-    """PyTorch's ``Fold``: windows are added up to images."""
+    """Add windows up to images where they overlap, as PyTorch's ``Fold`` does."""
     image, kernel = (
         tuple(int(extent) for extent in context.need_known(node.required_input(place), role).reshape(-1))
         for place, role in ((1, "image's shape"), (2, "window's shape"))
@@ -116,7 +117,7 @@ def fold(context: Context, node: Node) -> Expr:
 
 @converts("MaxUnpool")
 def unpool(context: Context, node: Node) -> list[Expr]:
-    """A shape that is given has more elements at the ends of axes alone."""
+    """A given shape may only be larger than the usual one: zeros are added at the ends of axes."""
     inputs = [context.expr(name) for name in node.inputs[:2]]
     if not node.optional_input(2):
         return functions.convert(context, node)

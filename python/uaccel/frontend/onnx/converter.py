@@ -1,4 +1,4 @@
-"""The frame of the converters from ONNX, and operators on integers."""
+"""Defines what converters of ONNX operators are given and how they are registered; converts exact integer operators."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from uaccel.model import Array, Quantisation, TensorInfo
 from uaccel.ops.operator import constant, info_of
 from uaccel.tvm_api import relax
 
-# The frame of the ONNX converters: one function an operator, registered by name.
+# Context and registration: each operator has a converter, registered by its name.
 
 Expr = Any
 Converter = Callable[["Context", Node], "Expr | Sequence[Expr]"]
@@ -24,7 +24,7 @@ Converter = Callable[["Context", Node], "Expr | Sequence[Expr]"]
 
 @dataclass(frozen=True, eq=False)
 class StoredReal:
-    """A constant of real numbers that the file stores as integers: real = (stored - zero point) * scale."""
+    """Holds a constant of real numbers stored as integers: real = (stored - zero point) * scale."""
 
     stored: Array
     scale: Array
@@ -42,11 +42,11 @@ class StoredReal:
 
 @dataclass
 class Context:
-    """What every tensor met so far is: known at import (``constants``) or computed at run time (``exprs``).
+    """Holds what each tensor so far is: known at import (``constants``) or computed at run time (``exprs``).
 
     ``otherwise`` converts nodes of operators that have no converter of ours. ``subgraph`` gives the module of a graph
-    inside of a node, and what is known of its tensors.
-    ``stored`` are those of ``exprs`` whose value is known all the same; ``quantisation`` says what integers mean.
+    inside a node, and what is known of its tensors. ``stored`` has dequantised constants, which are in ``exprs`` but
+    whose values are known; ``quantisation`` says what integers stand for.
     """
 
     graph: OnnxGraph
@@ -97,7 +97,7 @@ class Context:
         return number
 
     def compute(self, op: str, inputs: Sequence[Expr | None], **attributes: Any) -> list[Expr]:
-        """What another operator gives for these inputs: the converter that a node of it would have."""
+        """The results of another operator on these inputs, by the converter that a node of it would have."""
         names = []
         for expr in inputs:
             names.append(f"(inner {len(self.exprs)})" if expr is not None else "")
@@ -107,7 +107,7 @@ class Context:
         return expressions(self, Node(-1, op, "", "", tuple(names), ("(result)",), attributes, proto))
 
     def normal(self, expr: Expr) -> Expr:
-        """The expression with its type worked out."""
+        """The expression with its type inferred."""
         return self.block.builder.normalize(expr)
 
 
@@ -124,18 +124,18 @@ converts = CONVERTERS.converts
 
 
 def expressions(context: Context, node: Node) -> list[Expr]:
-    """The outputs of a node: by a converter of ours, or by what the context has for all others."""
+    """The outputs of a node, by a converter of ours or by ``otherwise`` of the context."""
     converter = CONVERTERS.find(node.full_name, node) or context.otherwise
     return as_list(converter(context, node))
 
 
-# Operators that give exact sums of integers, and the quantisation that goes with them.
+# Operators on integers: exact sums, and quantisation with a scale found at run time.
 
 STORED = ("int8", "uint8")
 
 
 def _difference(context: Context, name: str, point_name: str, point_shape: tuple[int, ...]) -> Expr:
-    """The tensor in 32 bits, less its zero point; ``point_shape`` is how a list of zero points broadcasts."""
+    """The tensor in 32 bits, less its zero point. A list of zero points gets ``point_shape``, so that it broadcasts."""
     dtype = context.info(name).dtype
     need(dtype in STORED, f'"{name}" is {dtype}, wanted {" or ".join(STORED)}')
     wide = relax.op.astype(context.expr(name), "int32")
@@ -154,7 +154,7 @@ def _difference(context: Context, name: str, point_name: str, point_shape: tuple
 
 @converts("ConvInteger")
 def conv_integer(context: Context, node: Node) -> Expr:
-    """Padding is with the zero point, so with 0 behind the difference."""
+    """A convolution of differences from zero points. Padding is with the zero point, so it is 0 in the difference."""
     data, weights = node.required_input(0), node.required_input(1)
     rank = len(context.info(weights).shape)
     inputs = [
@@ -166,7 +166,7 @@ def conv_integer(context: Context, node: Node) -> Expr:
 
 @converts("MatMulInteger")
 def matmul_integer(context: Context, node: Node) -> Expr:
-    """A list of zero points goes by row on the left and by column on the right."""
+    """A product of differences from zero points, which may differ by row on the left and by column on the right."""
     left = _difference(context, node.required_input(0), node.optional_input(2), (-1, 1))
     right = _difference(context, node.required_input(1), node.optional_input(3), (1, -1))
     return relax.op.matmul(left, right)
@@ -183,7 +183,7 @@ def real(number: float, context: Context, like: Expr) -> Expr:
 
 @converts("DynamicQuantizeLinear")
 def dynamic_quantize_linear(context: Context, node: Node) -> list[Expr]:
-    """To uint8, by the range of the data; where all of them are 0 the scale is 1, as ONNX Runtime has it."""
+    """Quantise to uint8 by the range of the data and 0; where all are 0 the scale is 1, as in ONNX Runtime."""
     data = context.expr(node.required_input(0))
     emit, zero = context.block.builder.emit, real(0.0, context, data)
     high = relax.op.maximum(relax.op.max(data), zero)

@@ -1,4 +1,4 @@
-"""Elementwise operators that TVM's converters get wrong, or write as TIR that no later stage could look into."""
+"""Converts elementwise operators that TVM's converters get wrong, or write as TIR that later stages cannot analyse."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from uaccel.tvm_api import relax
 
 @converts("Clip")
 def clip(context: Context, node: Node) -> Expr:
-    """Bounds that are left out, or not a number, bound nothing."""
+    """Clamp to bounds; one that is left out or NaN does not bound."""
     name = node.required_input(0)
     info, data = context.info(name), context.expr(name)
     low, high = (_bound(context, node.optional_input(position)) for position in (1, 2))
@@ -35,7 +35,7 @@ def clip(context: Context, node: Node) -> Expr:
 
 
 def _bound(context: Context, name: str) -> float | int | None:
-    """An infinity where there is none, None where it is known at run time only."""
+    """A bound: infinity where there is none, None where it is known at run time only."""
     if not name:
         return float("inf")
     known = context.known(name)
@@ -47,7 +47,7 @@ def _bound(context: Context, name: str) -> float | int | None:
 
 @converts("Max", "Min")
 def extreme(context: Context, node: Node) -> Expr:
-    """One after the other; TVM's converter copies all of them into one tensor first."""
+    """Extremes of operands one after the other; TVM's converter copies all of them into one tensor first."""
     choose = relax.op.maximum if node.op == "Max" else relax.op.minimum
     return functools.reduce(choose, (context.normal(context.expr(name)) for name in node.inputs))
 
@@ -82,7 +82,7 @@ def power(context: Context, node: Node) -> Expr:
 
 @converts("Dropout")
 def dropout(context: Context, node: Node) -> list[Expr]:
-    """At inference, and of no share, nothing is dropped, and the mask says so."""
+    """The input itself: nothing is dropped unless training mode is on and the ratio is not 0. The mask says so."""
     switches = [name for place in (2, 1) if (name := node.optional_input(place))] if node.optional_input(2) else []
     off = any((known := context.known(name)) is not None and not known.any() for name in switches)
     need(off or not switches, "training mode is random; export the model for inference")
@@ -113,7 +113,7 @@ def is_infinite(context: Context, node: Node) -> Expr:
 
 @converts("BitShift")
 def bit_shift(context: Context, node: Node) -> Expr:
-    """By as many bits as the type has, or by fewer than none, nothing is left but the sign: C leaves that open."""
+    """Shift by constants. Amounts below 0 or of all bits, undefined in C, leave 0, or the sign on the way right."""
     name = node.required_input(0)
     info = context.info(name)
     bits, signed = 8 * info.itemsize, info.dtype.startswith("int")
@@ -129,7 +129,7 @@ def bit_shift(context: Context, node: Node) -> Expr:
 
 @converts("Mod")
 def modulo(context: Context, node: Node) -> Expr:
-    """Of float the remainder of a quotient towards zero, which without ``fmod`` takes the divisor's sign."""
+    """The remainder. Without ``fmod`` it has the divisor's sign: for float the divisor is added where signs differ."""
     names = [node.required_input(place) for place in range(2)]
     left, right = map(context.expr, names)
     if not context.info(names[0]).dtype.startswith("float"):

@@ -1,4 +1,7 @@
-"""A node held against the rules, computed now, taken apart, or left to TVM."""
+"""Handles a node by general means: checks its types, computes it at import, or converts it without a converter of ours.
+
+Such a conversion is TVM's, or expands the node into the simpler ones by which ONNX defines its operator.
+"""
 
 from __future__ import annotations
 
@@ -36,14 +39,18 @@ from uaccel.frontend.onnx.schema import dtype_name
 from uaccel.model import Array, TensorInfo
 from uaccel.tvm_api.converters import TvmConversionError, convert_onnx_node, knows_onnx_operator
 
-# What it takes to compute a node of constants at import, told before it is computed: memory and time.
+# The cost of computing a node of constants, estimated before it is computed: memory and time.
 
-MOST_WORK: Final = 1 << 31  # Elementary steps of numpy for one node: seconds.
-SLOW: Final = 1 << 16  # Steps that an element takes where the evaluator may go from element to element in Python.
+MOST_WORK: Final = 1 << 31  # Elementary steps of numpy for one node, which take seconds.
+# Steps of an element where the evaluator may loop over elements in Python. So at most 2**15 of them pass.
+SLOW: Final = 1 << 16
 
 
 def spend(context: Context, node: Node, values: Mapping[str, Array], types: Mapping[str, TensorInfo]) -> None:
-    """ModelError where it is too much."""
+    """Charge the budget for a node's results; ModelError where memory or time is too much.
+
+    Sizes come from ONNX's rules. Those that depend on data are taken as NonZero's: an int64 for each element and axis.
+    """
     given = sum(value.size for value in values.values())
     if node.op in SMALLER:
         made, size = given, sum(8 * value.size * max(1, value.ndim) for value in values.values())
@@ -60,6 +67,7 @@ def spend(context: Context, node: Node, values: Mapping[str, Array], types: Mapp
 
 
 def _steps(node: Node, values: list[Array], given: int, made: int) -> int:
+    """An upper bound of elementary steps. Einsum has at most as many as the extents of all operands multiplied."""
     if node.op in AT_ONCE:
         return given + made
     if node.op in ("MatMul", "MatMulInteger", "Gemm"):
@@ -69,13 +77,13 @@ def _steps(node: Node, values: list[Array], given: int, made: int) -> int:
     return (given + made) * SLOW
 
 
-# What is known at import is computed at import: nodes of constants, and shapes.
+# Folding: nodes of constants are computed at import, as are those that look only at shapes.
 
 
 def fold_node(context: Context, node: Node, types: Mapping[str, TensorInfo]) -> list[Array] | None:
     """The values of the node's outputs where they are known; None where they are computed at run time.
 
-    ``types`` of the outputs are what ONNX's rules say.
+    ``types`` are those of the outputs by ONNX's rules.
     """
     if node.domain:
         return None
@@ -107,7 +115,7 @@ def _shape(context: Context, node: Node) -> Array:
 
 
 def _eye(context: Context, node: Node) -> Array:
-    """It looks at the shape of its input alone."""
+    """EyeLike, which uses only the shape of its input."""
     info = context.info(node.required_input(0))
     need(len(info.shape) == 2, f"the input has rank {len(info.shape)}, wanted 2")
     kind = node.attributes.get("dtype")
@@ -119,7 +127,7 @@ def _eye(context: Context, node: Node) -> Array:
 
 
 def evaluated(context: Context, node: Node, values: dict[str, Array]) -> list[Array]:
-    """By the evaluator that defines ONNX; what it prints and warns about is for nobody."""
+    """Run the node in ONNX's reference evaluator, without what it prints and warns about."""
     onnx = onnx_package()
     reference = onnx_package("onnx.reference")
     graph = onnx.helper.make_graph(
@@ -146,14 +154,14 @@ def _array(result: Any) -> Array:
     return array
 
 
-# ONNX's own rules for the types of operands, held against each node before anything computes or converts it.
+# Type checking by ONNX's own rules, before anything computes or converts a node.
 
-SEEN: Final = 1 << 12  # Bytes of a constant operand that the rules get to see: shapes and axes, no weights.
+SEEN: Final = 1 << 12  # Most bytes of a constant that the rules are given: they need shapes and axes, not weights.
 _NAMES: Final = {dtype: {"float32": "float", "float64": "double"}.get(dtype, dtype) for dtype in DTYPES}
 
 
 def checked_types(context: Context, node: Node) -> dict[str, TensorInfo]:
-    """The outputs' types as far as they follow from the inputs'; ModelError where the inputs cannot be the node's."""
+    """The outputs' types as far as they follow from the inputs'; ModelError where these do not fit the operator."""
     schema = _schema(context, node)
     if schema is None or any(type(value).__name__ == "GraphProto" for value in node.attributes.values()):
         return {}
@@ -171,7 +179,7 @@ def _schema(context: Context, node: Node) -> Any | None:
 
 
 def _check_kinds(node: Node, schema: Any, infos: dict[str, TensorInfo]) -> None:
-    """Each is of a type that the operator takes; those that the definition calls alike are of one type."""
+    """Check that inputs have types that the operator takes, and those of one type variable the same type."""
     alike: dict[str, tuple[str, str]] = {}
     for position, name in enumerate(node.inputs):
         formal = schema.inputs[min(position, len(schema.inputs) - 1)]
@@ -210,14 +218,14 @@ def _inferred(context: Context, node: Node, schema: Any, infos: dict[str, Tensor
 
 
 def _reason(error: Exception) -> str:
-    """What the rules say, without the place, which the caller knows."""
+    """The message of ONNX's rules, without the place, which the caller adds."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     text = re.sub(r"^\[\w+\]\s*(\(op_type:.*?\):?)?\s*", "", lines[0] if lines else type(error).__name__)
     return f"against ONNX's rules: {text.rstrip('.')}"
 
 
 def _static(onnx: Any, kind: Any) -> TensorInfo | None:
-    """None where something is left open."""
+    """Type and shape, or None where something is left open."""
     if not kind.HasField("tensor_type") or not kind.tensor_type.HasField("shape"):
         return None
     dims = kind.tensor_type.shape.dim
@@ -226,11 +234,17 @@ def _static(onnx: Any, kind: Any) -> TensorInfo | None:
     return TensorInfo(tuple(dim.dim_value for dim in dims), dtype_name(onnx, kind.tensor_type.elem_type))
 
 
-# Operators that ONNX itself defines by simpler ones, for those that nothing else here can convert.
+# Expansion of an operator into the nodes of its definition, and of an If into the branch that is known to be taken.
+#
+# Inner nodes are converted one after the other as if they stood in the graph. The tensors that they make get a prefix
+# of this call before their names. ``names`` maps inner names to outer ones, and grows node by node.
 
 
 def expand(context: Context, node: Node) -> list[Expr] | None:
-    """The outputs by the nodes of the operator's definition; None where it has none."""
+    """Convert a node by its operator's definition; None where there is none.
+
+    Attributes that inner nodes refer to are the node's, else the defaults of the function, else those of the schema.
+    """
     function = _function(context, node)
     if function is None:
         return None
@@ -245,7 +259,7 @@ def expand(context: Context, node: Node) -> list[Expr] | None:
 
 
 def taken(context: Context, node: Node, branch: str) -> list[Expr]:
-    """The nodes of the branch of an ``If`` that is known to be taken."""
+    """Convert the nodes of a branch of an ``If``. They may read tensors around it, whose names stay as they are."""
     graph = node.attributes[branch]
     prefix = _prefix(context)
     for tensor in graph.initializer:
@@ -255,13 +269,17 @@ def taken(context: Context, node: Node, branch: str) -> list[Expr]:
 
 
 def _prefix(context: Context) -> str:
-    """For the names of inner tensors; ONNX's own have no parentheses."""
+    """A prefix for names of inner tensors. Its count grows with each tensor; names of files have no parentheses."""
     return f"(inner {len(context.exprs) + len(context.constants)})/"
 
 
 def _run_all(
     context: Context, node: Node, inner: Any, outputs: Sequence[str], names: dict[str, str], given: dict[str, Any]
 ) -> list[Expr]:
+    """Convert inner nodes, and return what they make for ``node``'s outputs.
+
+    An output that no inner node reads is left unbound: the caller binds it under the name of the outer node's layer.
+    """
     context.budget.nodes(len(inner))
     prefix = _prefix(context)
     read = {name for proto in inner for name in proto.input}
@@ -273,7 +291,7 @@ def _run_all(
 
 
 def _function(context: Context, node: Node) -> Any | None:
-    """The definition for this opset."""
+    """The definition for this opset; ONNX builds those that depend on attributes and types of the node."""
     onnx = onnx_package()
     opset = context.graph.opset
     try:
@@ -299,7 +317,7 @@ def _function(context: Context, node: Node) -> Any | None:
 
 
 def _defaults(context: Context, node: Node) -> list[Any]:
-    """What holds for attributes that the node leaves out."""
+    """Default values of attributes, by the schema."""
     schema = onnx_package().defs.get_schema(node.op, context.graph.opset, node.domain)
     return [attribute.default_value for attribute in schema.attributes.values() if attribute.default_value.name]
 
@@ -314,7 +332,7 @@ def _type(context: Context, name: str) -> bytes:
 
 
 def _renamed(proto: Any, names: dict[str, str], prefix: str, given: dict[str, Any]) -> Any:
-    """The node with names of this call, and attributes of the call where it refers to them."""
+    """The node with the names and attributes of this call. ``names`` then has those of its outputs, too."""
     node = type(proto)()
     node.CopyFrom(proto)
     for i, name in enumerate(proto.input):
@@ -335,7 +353,7 @@ def _renamed(proto: Any, names: dict[str, str], prefix: str, given: dict[str, An
 
 
 def _rename_outer(graph: Any, names: dict[str, str]) -> None:
-    """In a branch, the names of tensors that are made outside of it."""
+    """Rename what a graph inside a node reads from outside. Tensors that it makes itself hide those of equal name."""
     made = {name for node in graph.node for name in node.output} | {tensor.name for tensor in graph.initializer}
     outer = {name: new for name, new in names.items() if name not in made}
     for node in graph.node:
@@ -349,7 +367,7 @@ def _rename_outer(graph: Any, names: dict[str, str]) -> None:
 
 
 def _run(context: Context, node: Node, last: set[str]) -> None:
-    """What the node computes is known by its outputs' names; ``last`` are those that the outer node will name."""
+    """Compute or convert an inner node, and keep its outputs by name. Those in ``last`` are left unbound."""
     try:
         values = fold_node(context, node, checked_types(context, node))
         results = [] if values is not None else expressions(context, node)
@@ -365,11 +383,11 @@ def _run(context: Context, node: Node, last: set[str]) -> None:
             context.info(name)  # refuses what has no static shape
 
 
-# TVM's own ONNX converters, one node at a time: all that is float.
+# Conversion of operators without a converter of ours: by TVM's, else by ONNX's definition.
 
 
 def convert(context: Context, node: Node) -> list[Expr]:
-    """The outputs' expressions; ModelError with TVM's own words where it refuses."""
+    """The outputs' expressions. If TVM's converter and the definition both fail, ModelError says why TVM's did."""
     need(
         node.op not in DATA_DEPENDENT,
         f"{SHAPE_OF_DATA}; cut the model before it and compute it in the application",
@@ -389,6 +407,7 @@ def convert(context: Context, node: Node) -> list[Expr]:
 
 
 def _by_tvm(context: Context, node: Node) -> list[Expr]:
+    """The outputs by TVM's converter, whose types must agree with ONNX's rules: some converters are wrong."""
     inputs = [context.optional(name) for name in node.inputs]
     opset = context.graph.opset if not node.domain else 1
     outputs = convert_onnx_node(
@@ -404,7 +423,7 @@ def _by_tvm(context: Context, node: Node) -> list[Expr]:
 
 
 def _check(name: str, declared: TensorInfo, expr: Expr) -> None:
-    """Against ONNX's own shape inference."""
+    """Compare a type with ONNX's own shape inference."""
     try:
         computed = static_info(expr, name)
     except ModelError as error:

@@ -1,4 +1,4 @@
-"""An ONNX graph as plain data, and which operators and package there are."""
+"""Defines an ONNX graph as plain data, and what is known of ONNX's operators by name; imports the onnx package."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any, Final
 from uaccel.errors import ModelError
 from uaccel.model import Array, TensorInfo, TensorSpec, layer_name
 
-# An ONNX graph as plain data: what the converters see of a file.
+# The graph as converters see it.
 
 MICROSOFT = "com.microsoft"
 STANDARD = ("", "ai.onnx")
@@ -19,12 +19,12 @@ DTYPES = (
     *("float32", "float16", "float64", "int8", "uint8", "int16", "uint16"),
     *("int32", "uint32", "int64", "uint64", "bool"),
 )
-FOUR_BITS = {"int4": "int8", "uint4": "uint8"}  # Types of constants alone, and what holds their numbers in a module.
+FOUR_BITS = {"int4": "int8", "uint4": "uint8"}  # Types of constants alone, and the types that a module holds them in.
 
 
 @dataclass(frozen=True, eq=False)
 class Node:
-    """``inputs`` and ``outputs`` are names of tensors, empty for an optional one that is left out.
+    """Holds a node. ``inputs`` and ``outputs`` are names of tensors, empty for an optional one that is left out.
 
     ``attributes`` holds Python values: strings as text, lists as tuples, tensors as arrays; ``proto`` is the file's.
     """
@@ -45,12 +45,12 @@ class Node:
         return name
 
     def optional_input(self, position: int) -> str:
-        """Empty where it is left out."""
+        """The name of the input at a position, empty where it is left out."""
         return self.inputs[position] if position < len(self.inputs) else ""
 
     @property
     def full_name(self) -> str:
-        """With its domain, where that is not ONNX's own."""
+        """The operator with its domain, where that is not ONNX's own."""
         return f"{self.domain}.{self.op}" if self.domain else self.op
 
     @property
@@ -59,14 +59,14 @@ class Node:
 
     @property
     def where(self) -> str:
-        """How errors and warnings call it."""
+        """The words by which errors and warnings call the node."""
         label = self.name or next((name for name in self.outputs if name), "no output")
         return f'node {self.index} {self.op} ("{label}")'
 
 
 @dataclass(frozen=True, eq=False)
 class OnnxGraph:
-    """``inferred`` is what ONNX's own shape inference says of the tensors, where that is one static shape."""
+    """Holds a graph. ``inferred`` has the types by ONNX's own shape inference, where they are static."""
 
     nodes: tuple[Node, ...]
     constants: Mapping[str, Array]
@@ -76,27 +76,27 @@ class OnnxGraph:
     opset: int
 
 
-# What is known of ONNX's operators, by name.
+# Groups of operators by name.
 
-LEARNING: Final = "ai.onnx.ml"  # The domain of models that are no networks.
-# Their result has the elements of their first input, each once.
+LEARNING: Final = "ai.onnx.ml"  # The domain of classical models, such as trees.
+# Operators whose result has each element of the first input once.
 MOVING: Final = ("Flatten", "Identity", "Reshape", "Squeeze", "Transpose", "Unsqueeze")
-# Their results are elements of their first input, so that integers keep their meaning.
+# Operators whose results are elements of the first input, so that integers keep their scale.
 SAME_VALUES: Final = (
     *MOVING,
     *("DepthToSpace", "Expand", "Gather", "MaxPool", "Slice", "SpaceToDepth", "Split", "Tile"),
 )
 RANDOM: Final = ("Bernoulli", "Multinomial", "RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike")
-# Their results' shapes depend on data, and hold at most a number for each element and axis of the input.
+# Operators whose results' shapes depend on data, with at most a number for each element and axis of the input.
 SMALLER: Final = ("Compress", "NonZero", "Unique")
-DATA_DEPENDENT: Final = (*SMALLER, "AllClassNMS")  # The shapes of their results depend on data.
-# Their inputs say how large their results are; of constants they are computed at import.
+DATA_DEPENDENT: Final = (*SMALLER, "AllClassNMS")  # All operators whose results' shapes depend on data.
+# Operators whose inputs give the size of the result. With constant inputs they are computed at import.
 SIZED: Final = ("BlackmanWindow", "ConstantOfShape", "HammingWindow", "HannWindow", "Range")
-# Stay although their inputs are constant: the integers must remain visible to later stages.
+# Operators that are not folded although their inputs are constant: later stages need the integers.
 KEPT: Final = ("DequantizeLinear",)
-# TVM has others of these names, or wrong ones; ONNX defines them by simpler operators.
+# Operators that are expanded, because TVM's converters of these names are wrong or mean others.
 DEFINED: Final = ("Attention", "RMSNormalization")
-# Numpy computes them in a pass or a few.
+# Operators that NumPy computes in a few passes, without a Python loop over elements.
 AT_ONCE: Final = frozenset(
     {
         *("Abs", "Add", "And", "Cast", "CastLike", "Ceil", "Clip", "Concat", "Constant", "ConstantOfShape", "Cos"),
@@ -110,7 +110,7 @@ AT_ONCE: Final = frozenset(
 )
 
 
-# The onnx package, which is an extra: whoever has no ONNX models needs none of it.
+# The onnx package, which is optional: only reading ONNX models needs it.
 
 
 def onnx_package(name: str = "onnx") -> Any:
@@ -125,6 +125,6 @@ def onnx_package(name: str = "onnx") -> Any:
 
 
 def refusals() -> tuple[type[Exception], ...]:
-    """What ONNX's native code raises where a model is wrong."""
+    """The exceptions that ONNX's native code raises where a model is wrong."""
     checker, inference = onnx_package("onnx.checker"), onnx_package("onnx.shape_inference")
     return (checker.ValidationError, inference.InferenceError, RuntimeError, ValueError, TypeError)

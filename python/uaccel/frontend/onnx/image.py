@@ -1,4 +1,4 @@
-"""Images in other sizes, grids of points, boxes."""
+"""Converts Resize, grids of points for GridSample, TopK, and the suppression of overlapping boxes."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from uaccel.ops.operator import constant, get
 from uaccel.ops.reduce import TopK, TopKAttrs
 from uaccel.tvm_api import relax
 
-# Resize: by TVM's operator where that means the same, else by picking and weighing elements axis by axis.
+# Resize: by TVM's operator where that means the same, else axis by axis, with constant indices and weights.
 
 CROP = "tf_crop_and_resize"
 COORDINATES = ("half_pixel", "half_pixel_symmetric", "pytorch_half_pixel", "align_corners", "asymmetric", CROP)
@@ -28,8 +28,8 @@ METHODS = {"nearest": "nearest_neighbor", "linear": "linear"}
 
 @dataclass(frozen=True)
 class Axis:
-    """``scale`` is the one that coordinates go by, which need not be the quotient of the extents; ``crop`` is from
-    where to where, as parts of the extent."""
+    """Describes how an axis is resized. ``scale`` is what coordinates are computed with, which need not be the quotient
+    of the extents. ``crop`` has the ends of the region of interest, as parts of the extent."""
 
     number: int
     extent: int
@@ -78,7 +78,7 @@ def resize(context: Context, node: Node) -> Expr:
 
 
 def _bordered(context: Context, node: Node, data: Expr, axis: Axis, positions: Array) -> Expr:
-    """With a number of its own for what lies outside of the input."""
+    """Put ``extrapolation_value`` where an element lies outside the input."""
     outside = (positions < 0) | (positions > axis.extent - 1)
     if not outside.any():
         return data
@@ -89,7 +89,7 @@ def _bordered(context: Context, node: Node, data: Expr, axis: Axis, positions: A
 
 
 def _axes(context: Context, node: Node, shape: tuple[int, ...]) -> list[Axis]:
-    """What the node resizes, by scales or by sizes."""
+    """The axes of the node with their new sizes, by scales or by sizes."""
     given = node.attributes.get("axes", tuple(range(len(shape))))
     numbers = [need_axis(int(axis), len(shape)) for axis in given]
     scales, sizes = (_numbers(context, node.optional_input(position)) for position in (2, 3))
@@ -126,8 +126,9 @@ def _numbers(context: Context, name: str) -> list[float]:
 
 
 def _has_operator(node: Node, mode: str, coordinates: str, wanted: list[int], axes: list[Axis]) -> bool:
-    """Whether TVM's operator, which knows sizes only, means the same; a line is an image of one row to it, which has
-    no two corners."""
+    """Whether TVM's operator, which is given only sizes, means the same.
+
+    A line is an image of one row to it, whose corners it cannot align."""
     exact = all(axis.scale * axis.extent == axis.size and axis.size > 1 for axis in axes)
     ranks = (3, 4) if mode == "linear" else (4,)
     spatial = len(wanted) in ranks and {axis.number for axis in axes} <= {2, 3}
@@ -142,7 +143,7 @@ def _smooths(node: Node, axes: list[Axis]) -> bool:
 
 
 def _positions(axis: Axis, coordinates: str) -> Array:
-    """Where in the input each output element lies."""
+    """The coordinate in the input of each output element, by ONNX's formula for each mode."""
     out = np.arange(axis.size, dtype=np.float64)
     if coordinates == CROP:
         first, last = ((axis.extent - 1) * end for end in axis.crop)
@@ -162,7 +163,7 @@ def _positions(axis: Axis, coordinates: str) -> Array:
 
 
 def _along(context: Context, node: Node, data: Expr, axis: Axis, mode: str, positions: Array) -> Expr:
-    """Resize one axis."""
+    """Resize one axis: pick the nearest elements, or add up the taps."""
     if mode == "nearest":
         picked = np.clip(_nearest(node, positions), 0, axis.extent - 1).astype(np.int64)
         return context.normal(relax.op.take(data, constant(picked), axis.number, mode="clip"))
@@ -191,7 +192,12 @@ def _nearest(node: Node, positions: Array) -> Array:
 
 
 def _taps(node: Node, axis: Axis, mode: str, positions: Array) -> list[tuple[Array, Array]]:
-    """For each tap an index and a weight of every output element; outside, the border is repeated."""
+    """For each tap an index and a weight for every output element.
+
+    The kernel reaches ``radius`` to both sides: 1 for linear, 2 for cubic, stretched by 1 / scale where it smooths. So
+    at most 2 * ceil(radius) taps lie in (p - radius, p + radius], and others weigh 0. Weights are normalised to a sum
+    of 1. Indices outside are clamped, which repeats the border.
+    """
     stretch = 1.0 / min(axis.scale, 1.0) if _smooths(node, [axis]) else 1.0
     radius = (1.0 if mode == "linear" else 2.0) * stretch
     first = np.floor(positions - radius).astype(np.int64) + 1
@@ -219,12 +225,12 @@ def _cubic(a: float) -> Callable[[Array], Array]:
     return kernel
 
 
-# Grids of points that an affine map makes, from which GridSample picks.
+# AffineGrid: the points from which GridSample picks.
 
 
 @converts("AffineGrid")
 def affine_grid(context: Context, node: Node) -> Expr:
-    """A product of the constant grid of all points, the last axis first in each, with the maps."""
+    """Multiply a constant grid of all points, whose coordinates begin with the last axis, by the affine maps."""
     name = node.required_input(0)
     info = context.info(name)
     size = [int(extent) for extent in context.need_known(node.required_input(1), "size").reshape(-1)]
@@ -240,7 +246,7 @@ def affine_grid(context: Context, node: Node) -> Expr:
 
 
 def _line(extent: int, corners: bool) -> Array:
-    """Middles of pixels from -1 to 1; or the first and the last lie there."""
+    """Coordinates of pixels: their middles if their edges lie at -1 and 1, or with the outermost middles there."""
     if corners:
         return np.linspace(-1.0, 1.0, extent)
     return (2 * np.arange(extent) + 1) / extent - 1
@@ -253,7 +259,7 @@ NO_MORE = "how many boxes it keeps depends on data; make it an output, and go on
 
 @converts("TopK")
 def top_k(context: Context, node: Node) -> list[Expr]:
-    """Sorted, also where the file does not ask for it."""
+    """The largest or smallest elements, sorted also where the file does not ask for it."""
     name = node.required_input(0)
     rank = len(context.info(name).shape)
     axis, largest = (node.attributes.get(key, default) for key, default in (("axis", -1), ("largest", 1)))
@@ -266,7 +272,7 @@ def top_k(context: Context, node: Node) -> list[Expr]:
 
 @converts("NonMaxSuppression")
 def non_max_suppression(context: Context, node: Node) -> Expr:
-    """What computes with its rows would take those for boxes that are none: they are for the application."""
+    """Suppress overlapping boxes. The last rows may be fillers, so the result must be an output of the model."""
     made = node.outputs[0]
     need(made in context.graph.outputs, f'"{made}" is no output of the model; {NO_MORE}')
     names = [node.required_input(place) for place in range(2)]

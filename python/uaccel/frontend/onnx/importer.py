@@ -1,4 +1,4 @@
-"""An ONNX file becomes a Relax module of float operators, with quantize and dequantize where the model has them."""
+"""Imports an ONNX file as a Relax module of float operators, with quantize and dequantize where the model has them."""
 
 from __future__ import annotations
 
@@ -19,12 +19,13 @@ from uaccel.frontend.qdq.rewrite import integers
 from uaccel.model import ImportedModel, ModelFile, Origin, Shape, Signature, TensorInfo, TensorSpec, unique_names
 from uaccel.tvm_api import is_constant, is_operator_call, is_shape_value, is_var, main_bindings
 
-DEEPEST = 8  # Graphs within each other.
+DEEPEST = 8  # Levels of graphs inside nodes.
+# Calls of Relax that only TVM's own run time executes.
 FOREIGN = ("relax.call_tir", "relax.call_dps_packed", "relax.call_pure_packed")
 
 
 def import_onnx(path: Path, input_shapes: Mapping[str, Shape]) -> ImportedModel:
-    """Read, check and convert."""
+    """Read, check and convert an ONNX file."""
     budget = Budget(path)
     graph, file = read(path, input_shapes, budget)
     walk = _Import(path=path, budget=budget, graph=graph, parameters=parameters_of(graph.inputs))
@@ -56,8 +57,9 @@ def _signature(graph: OnnxGraph, context: Context) -> Signature:
 
 @dataclass(kw_only=True)
 class _Import(Walk[Node]):
-    """``bound``: the variables of tensors; ``depth``: in how many nodes the graph lies. What is ``guessed`` comes from
-    a node that was refused, and its type is unknown."""
+    """Converts one graph, which may lie inside ``depth`` nodes. ``bound`` has the variables of tensors.
+
+    Tensors in ``guessed`` come from a refused node, so that their types are unknown."""
 
     graph: OnnxGraph
     parameters: list[Any]
@@ -74,7 +76,7 @@ class _Import(Walk[Node]):
         self.context = Context(self.graph, self.block, self.budget, functions.convert, self._subgraph, constants, exprs)
 
     def _subgraph(self, graph: OnnxGraph) -> tuple[Any, Context]:
-        """Its problems are told as those of the node that it lies in."""
+        """Convert a graph inside a node to integers. Its problems are reported as those of the node."""
         need(self.depth < DEEPEST, f"graphs lie more than {DEEPEST} deep in each other")
         walk = _Import(
             path=self.path,
@@ -108,7 +110,7 @@ class _Import(Walk[Node]):
             self.context.exprs[name] = self.block.stand_in(info.shape, info.dtype)
 
     def check(self, module: Any) -> None:
-        """TVM's converters may make what only TVM's own run time executes: TIR of their own, and shapes as values."""
+        """Refuse TIR and shapes as values, which only TVM's run time executes but TVM's converters may make."""
         for var, expr in main_bindings(module)[1]:
             origin = self.origins.get(var.name)
             foreign = is_shape_value(var) or (is_operator_call(expr) and expr.op.name in FOREIGN)
@@ -117,7 +119,7 @@ class _Import(Walk[Node]):
                 self.problems.append(f'node {origin.index} {origin.op} ("{origin.tensor}"): {reason}')
 
     def convert(self, node: Node) -> None:
-        """What is refused where an input is a guess has no reason of its own."""
+        """Convert a node. If an input's type is a guess, only a missing converter is a reliable reason to refuse it."""
         guessed = not self.guessed.isdisjoint(node.inputs)
         try:
             self._convert(node)
@@ -143,7 +145,7 @@ class _Import(Walk[Node]):
             self._bind_output(node, name, expr, f"{node.layer_name}_{number}" if len(wanted) > 1 else node.layer_name)
 
     def _bind_output(self, node: Node, name: str, expr: Expr, variable: str) -> None:
-        """Give an output its variable; what is a variable or a constant already needs none."""
+        """Bind an output to a variable, unless it is a bound variable or a constant already."""
         context = self.context
         if is_constant(expr):
             _checked(context, name, expr)
@@ -159,13 +161,14 @@ class _Import(Walk[Node]):
 
 
 def _keep_quantisation(context: Context, node: Node) -> None:
+    """Outputs that are elements of an input with a single scale have its scale."""
     known = context.quantisation.get(node.inputs[0]) if node.inputs else None
     if node.op in SAME_VALUES and known is not None and not known.per_channel:
         context.quantisation |= dict.fromkeys(node.outputs, known)
 
 
 def _checked(context: Context, name: str, var: Any) -> TensorInfo:
-    """What is computed must be static, and be what ONNX's rules say."""
+    """The type of a result, checked to be static and to agree with ONNX's rules."""
     info = static_info(var, name)
     need_type(info.dtype, DTYPES, f'"{name}"')
     need_elements(info, f'"{name}"')

@@ -1,4 +1,4 @@
-"""Norms, and reductions that TVM's converters take for something else."""
+"""Converts norms, and reductions that TVM's converters misread."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from uaccel.tvm_api import relax
 
 @converts("InstanceNormalization", "GroupNormalization")
 def of_each_image(context: Context, node: Node) -> Expr:
-    """Scale and shift are those of channels; before opset 21 those of groups."""
+    """Norms of each image. Scale and shift are by channel; those of group norms before opset 21 are by group."""
     names = [node.required_input(index) for index in range(3)]
     shape, factors = context.info(names[0]).shape, [context.expr(name) for name in names[1:]]
     epsilon, axes = float(node.attributes.get("epsilon", 1e-5)), list(range(2, len(shape)))
@@ -31,6 +31,7 @@ def of_each_image(context: Context, node: Node) -> Expr:
 
 @converts("BatchNormalization")
 def batch_normalization(context: Context, node: Node) -> list[Expr]:
+    """Constant statistics give a factor and a summand for each channel, computed in float64."""
     need(
         not node.attributes.get("training_mode", 0),
         "training_mode takes mean and variance from the data; export the model for inference",
@@ -51,7 +52,7 @@ def batch_normalization(context: Context, node: Node) -> list[Expr]:
 
 @converts("LpNormalization")
 def lp_normalization(context: Context, node: Node) -> Expr:
-    """Where the norm is 0, nothing is divided."""
+    """Divide by the norm, or by 1 where it is 0."""
     name = node.required_input(0)
     data = context.expr(name)
     axis = need_axis(node.attributes.get("axis", -1), len(context.info(name).shape))
@@ -67,6 +68,7 @@ def lp_normalization(context: Context, node: Node) -> Expr:
 
 @converts("ReduceMax", "ReduceMin")
 def extreme(context: Context, node: Node) -> list[Expr]:
+    """Extremes of truth values are computed in uint8."""
     name, axes = node.required_input(0), node.optional_input(1)
     if context.info(name).dtype != "bool":
         return functions.convert(context, node)

@@ -1,4 +1,4 @@
-"""QuantizeLinear and DequantizeLinear, and operators that carry their scales."""
+"""Converts QuantizeLinear and DequantizeLinear, and operators on integers with scales of their own (QLinear...)."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from uaccel.model import Array, Quantisation
 from uaccel.ops.operator import constant
 from uaccel.tvm_api import relax
 
-# QuantizeLinear and DequantizeLinear: where integers become real numbers and the other way round.
+# QuantizeLinear and DequantizeLinear.
 
 STORED = ("int8", "uint8", "int16", "uint16")
-ACCUMULATED = "int32"  # biases
+ACCUMULATED = "int32"  # The type of biases.
 
 
 def parameters(context: Context, scale_name: str, point_name: str, dtype: str) -> tuple[Array, Array]:
@@ -38,7 +38,7 @@ def parameters(context: Context, scale_name: str, point_name: str, dtype: str) -
 
 
 def _flat(values: Array) -> Array:
-    """A scalar, or a list: nodes may give one number as a list of one."""
+    """A scalar for one number, which nodes may give as a list, else a list."""
     return values.reshape(()) if values.size == 1 else values.reshape(-1)
 
 
@@ -93,7 +93,7 @@ def quantize_linear(context: Context, node: Node) -> Expr:
 
 
 def _stored(reals: Array, scale: Array, point: Array, axis: int) -> Array:
-    """What a constant is quantised to. Nodes of ONNX's own domain are computed before they come here."""
+    """The integers of a constant that is not folded before: dequantised, or quantised by Microsoft's operator."""
     shape = [-1 if place == axis and scale.ndim else 1 for place in range(reals.ndim)]
     scales, points = (part.reshape(shape) for part in (scale, point))
     limits = np.iinfo(point.dtype)
@@ -121,7 +121,7 @@ def dequantize_linear(context: Context, node: Node) -> Expr:
 
 
 def _of_blocks(context: Context, node: Node, stored: Array | None) -> Expr:
-    """Weights with a scale for some rows of each column are numbers like any: no sum of integers has one scale."""
+    """Dequantise constants with a scale for each block at import, because sums over blocks have no common scale."""
     need(stored is not None, "blocked quantisation is supported of constants alone; quantise per tensor or axis")
     assert stored is not None
     axis, size = need_axis(node.attributes.get("axis", 1), stored.ndim), node.attributes["block_size"]
@@ -135,7 +135,7 @@ def _of_blocks(context: Context, node: Node, stored: Array | None) -> Expr:
 
 
 def move_quantization(context: Context, node: Node) -> Expr | None:
-    """What only moves the elements of a stored constant is done to its integers; None for other nodes."""
+    """Move the integers of a dequantised constant, so that later stages still find them; None for other nodes."""
     source = context.stored.get(node.inputs[0]) if node.inputs else None
     if source is None or node.op not in MOVING or node.domain:
         return None
@@ -154,16 +154,16 @@ def move_quantization(context: Context, node: Node) -> Expr | None:
     return dequantised(constant(stored), source.scale, source.zero_point, axis)
 
 
-# Operators on integers that carry their scales: dequantise the inputs, compute in float, quantise the result.
+# Operators on integers with scales: dequantise the inputs, compute in float, quantise the result.
 #
-# So they look like QDQ graphs to later stages, which find exact integer arithmetic for both.
+# So they look like QDQ graphs, for which later stages find exact integer arithmetic.
 
 FloatOperator = Callable[[Context, Node, list[Expr]], Expr]
 
 
 @dataclass(frozen=True, eq=False)
 class Stored:
-    """An integer tensor of a node and what its integers mean."""
+    """Holds an integer tensor of a node with its scale and zero point."""
 
     expr: Expr
     shape: tuple[int, ...]
@@ -179,13 +179,13 @@ class Stored:
 
     @property
     def uniform(self) -> Stored:
-        """Itself, with one scale for all elements."""
+        """Itself, if it has one scale for all elements."""
         need(self.scale.ndim == 0, "a scale for each slice is possible for weights only")
         return self
 
 
 def stored(context: Context, node: Node, position: int) -> Stored:
-    """The input at a position, with scale and zero point behind it."""
+    """The input at a position; its scale and zero point are the two inputs behind it."""
     name = node.required_input(position)
     info = context.info(name)
     need(info.dtype in STORED, f'"{name}" is {info.dtype}, wanted {", ".join(STORED)}')
@@ -198,7 +198,7 @@ def stored(context: Context, node: Node, position: int) -> Stored:
 
 
 def result(context: Context, node: Node, real: Expr, position: int, dtype: str) -> Expr:
-    """The real result as the scale and zero point at this position say; without a zero point of type ``dtype``."""
+    """Quantise a result by the scale and zero point at this position; without a zero point to type ``dtype``."""
     scale, point = parameters(context, node.required_input(position), node.optional_input(position + 1), dtype)
     scale = scale.astype(np.float32)
     need(scale.ndim == 0, "a scale for each slice of the output is not supported")
@@ -209,7 +209,7 @@ def result(context: Context, node: Node, real: Expr, position: int, dtype: str) 
 @converts("QLinearConv")
 @converts(f"{MICROSOFT}.QLinearConv")
 def qlinear_conv(context: Context, node: Node) -> Expr:
-    """The bias is counted in units of the product of both scales."""
+    """A quantised convolution. The scale of its bias is the product of the scales of data and weights."""
     _need_channels_first(node)
     data, weights = stored(context, node, 0).uniform, stored(context, node, 3)
     inputs = [data.real(), weights.real(0), _bias(context, node.optional_input(8), data.scale * weights.scale)]
@@ -242,7 +242,7 @@ def qlinear_matmul(context: Context, node: Node) -> Expr:
 
 @converts(f"{MICROSOFT}.QGemm")
 def qgemm(context: Context, node: Node) -> Expr:
-    """Without a scale of the output the result stays float; the bias counts in units of all factors."""
+    """A quantised Gemm. The scale of its bias is the product of all factors; without an output scale it gives float."""
     left, right = stored(context, node, 0).uniform, stored(context, node, 3)
     alpha, transposed = node.attributes.get("alpha", 1.0), node.attributes.get("transB", 0)
     bias = _bias(context, node.optional_input(6), np.float32(alpha) * left.scale * right.scale)
@@ -265,7 +265,7 @@ for _operator in ("Add", "Mul"):
 
 
 def _of_one(operator: str, *passed: str, **defaults: Any) -> Converter:
-    """An operator of one input; ``passed`` are the attributes that it shares with the float operator."""
+    """The converter of an operator of one input. ``passed`` are attributes that it shares with the float operator."""
 
     def convert(context: Context, node: Node) -> Expr:
         _need_channels_first(node)
@@ -290,7 +290,7 @@ for _operator, _converter in _ONE.items():
 
 @converts(f"{MICROSOFT}.QLinearSoftmax")
 def qlinear_softmax(context: Context, node: Node) -> Expr:
-    """Until opset 13 an axis stood for itself and all behind it; the attribute says which rule holds."""
+    """A quantised softmax. Before opset 13 an axis meant itself and all behind it; an attribute gives the opset."""
     data = stored(context, node, 0).uniform
     old = node.attributes.get("opset", 13) < 13
     axis = need_axis(node.attributes.get("axis", 1 if old else -1), len(data.shape))
@@ -301,7 +301,7 @@ def qlinear_softmax(context: Context, node: Node) -> Expr:
 
 @converts(f"{MICROSOFT}.QLinearConcat")
 def qlinear_concat(context: Context, node: Node) -> Expr:
-    """The output's scale and zero point come first."""
+    """A quantised concatenation, whose first inputs are scale and zero point of the output."""
     need(len(node.inputs) >= 5 and len(node.inputs) % 3 == 2, f"{len(node.inputs)} inputs, wanted 2 and 3 a tensor")
     parts = [stored(context, node, position).uniform for position in range(2, len(node.inputs), 3)]
     axis = need_axis(node.attributes.get("axis", 0), len(parts[0].shape))

@@ -1,4 +1,4 @@
-"""An ONNX file as a checked protobuf, with its external data."""
+"""Reads an ONNX file and its external data, checks it, and gives its graph with static shapes as plain data."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ from uaccel.frontend.onnx.graph import DTYPES, MICROSOFT, STANDARD, Node, OnnxGr
 from uaccel.frontend.onnx.schema import AGAIN, all_graphs, check_structure, dtype_name, item_size, items, tensors_of
 from uaccel.model import Shape, TensorInfo, TensorSpec
 
-# Weights that a model keeps in files beside it, read into it: from its own folder, and no more than is allowed.
+# External data: weights in files beside the model, which are read only from its own folder and within limits.
 
-# As it stands in every file with such weights: most have none, and need no parser for that.
+# The bytes of the key ``location``, which each file with external data has. Most have none, and need not be parsed.
 _LOCATION: Final = b"\x0a\x08location\x12"
 
 
 def weight_files(path: Path) -> tuple[Path, ...]:
-    """Those that the model keeps weights in, where they are there. What is wrong with one is said when it is read."""
+    """The existing files with weights of the model. Errors in how it names them are left to the time of reading."""
     data = read_file(path)
     if _LOCATION not in data:
         return ()
@@ -54,7 +54,7 @@ def weight_files(path: Path) -> tuple[Path, ...]:
 
 
 def read_external(onnx: Any, model: Any, path: Path) -> bool:
-    """Whether there were any."""
+    """Read external data into the model; returns whether there was any."""
     total, found = 0, False
     for tensor in tensors_of(model):
         if tensor.data_location != onnx.TensorProto.EXTERNAL:
@@ -81,7 +81,7 @@ def read_external(onnx: Any, model: Any, path: Path) -> bool:
 
 
 def _content(tensor: Any, size: int, folder: Path) -> bytes:
-    """ValueError and OSError say in words what is wrong."""
+    """The bytes of a tensor in another file; ValueError or OSError says what is wrong."""
     entries = {entry.key: entry.value for entry in tensor.external_data}
     location = entries.get("location", "")
     file = _place(location, folder)
@@ -97,6 +97,7 @@ def _content(tensor: Any, size: int, folder: Path) -> bytes:
 
 
 def _place(location: str, folder: Path) -> Path:
+    """The file of a location, with links followed: only then it is sure to lie in the folder."""
     if not location or "\0" in location:
         raise ValueError(f"it names the file {location!r}")
     file = (folder / location).resolve()
@@ -112,17 +113,17 @@ def _number(entries: dict[str, str], key: str, default: int) -> int:
     return int(text)
 
 
-# Half precision: what a file holds in float16 becomes float32, which can hold every such number.
+# Half precision: float16 becomes float32, which holds each of its numbers exactly.
 #
 # The model then computes in float32 and rounds nothing to float16, whatever its nodes say of types.
 
-HALF, SINGLE = 10, 1  # As ``TensorProto.DataType`` numbers them.
+HALF, SINGLE = 10, 1  # The numbers of the types in ``TensorProto.DataType``.
 # Attributes whose number is a type.
 NAMING_TYPES: Final = ("to", "dtype", "output_dtype", "softmax_precision", "stash_type")
 
 
 def widened(onnx: Any, model: Any) -> None:
-    """Changes the model, whose functions are inlined."""
+    """Change a model's float16 to float32 in place. Its functions must be inlined already."""
     for graph in all_graphs(model.graph):
         for values in (graph.input, graph.output, graph.value_info):
             for value in values:
@@ -154,22 +155,22 @@ def _widen_tensor(onnx: Any, tensor: Any) -> None:
 
 
 def _widen_type(kind: Any) -> None:
-    """Of tensors, sequences and what may be missing."""
+    """Widen the type of a tensor, also within sequences and optional values."""
     while kind.WhichOneof("value") in ("sequence_type", "optional_type"):
         kind = getattr(kind, kind.WhichOneof("value")).elem_type
     if kind.HasField("tensor_type") and kind.tensor_type.elem_type == HALF:
         kind.tensor_type.elem_type = SINGLE
 
 
-# An ONNX file becomes a checked protobuf: everything that is wrong with the file itself is said here.
+# Loading: an ONNX file becomes a checked protobuf.
 
 OLDEST_OPSET = 13
-LARGEST_CHECKED = 1 << 12  # Bytes of an initialiser that ONNX's checks get to see; none of them needs the weights.
+LARGEST_CHECKED = 1 << 12  # Most bytes of an initialiser that ONNX's checks are given; they do not need the weights.
 
 
 @dataclass(frozen=True)
 class LoadedFile:
-    """``data`` is one file with everything in it, whether the model came as one or with its weights beside it."""
+    """Holds a loaded model. ``data`` is one file with all of it, even if its weights came in files beside it."""
 
     model: Any
     data: bytes
@@ -178,7 +179,11 @@ class LoadedFile:
 
 
 def load(path: Path, budget: Budget) -> LoadedFile:
-    """The model, with external data read in and functions of the file's own inlined."""
+    """The model, with external data read in and functions of the file's own inlined.
+
+    The structure is checked before native code gets the model, and again after inlining, which puts values in place of
+    references to attributes of functions. The first check has charged for inlined nodes; the second has a new budget.
+    """
     onnx = onnx_package()
     data = read_file(path)
     model = _parsed(onnx, data, path)
@@ -232,7 +237,7 @@ def _parsed(onnx: Any, data: bytes, path: Path) -> Any:
 
 
 def _checked_versions(onnx: Any, model: Any, path: Path) -> int:
-    """The version of the standard operators."""
+    """The version of the standard operators; ModelError for versions that cannot be read."""
     newest_ir, newest = onnx.IR_VERSION, onnx.defs.onnx_opset_version()
     upgrade = f"onnx {onnx.__version__} knows up to {{}}: pip install -U onnx, or export the model for an older one"
     if model.ir_version > newest_ir:
@@ -254,8 +259,10 @@ def _checked_versions(onnx: Any, model: Any, path: Path) -> int:
 
 
 def _sort(graph: Any) -> None:
-    """Each node behind those whose results it reads: converters to float16 append casts at the end. Where nodes read
-    from each other in a ring all stays as it is."""
+    """Sort nodes behind those whose results they read: converters to float16 append casts at the end.
+
+    A cycle leaves the order as it is, and the check of names that follows refuses it.
+    """
     made = {name: index for index, node in enumerate(graph.node) for name in node.output if name}
     wanted = {
         index: sorted({made[name] for name in node.input if name in made}) for index, node in enumerate(graph.node)
@@ -272,7 +279,7 @@ def _sort(graph: Any) -> None:
 
 
 def _check_graph(graph: Any, path: Path) -> None:
-    """Names: what each node reads is made before, and nothing is made twice."""
+    """Check that what each node reads is made before it, and that nothing is made twice."""
     _refuse_repeated(path, "initialiser", [tensor.name for tensor in graph.initializer])
     _refuse_repeated(path, "input", [value.name for value in graph.input])
     known = {tensor.name for tensor in graph.initializer} | {value.name for value in graph.input}
@@ -299,7 +306,7 @@ def _refuse_repeated(path: Path, what: str, names: list[str]) -> None:
 
 
 def without_weights(onnx: Any, model: Any) -> Any:
-    """The model with large initialisers as typed inputs: for checks that would copy them only to ignore them."""
+    """The model with large initialisers turned into typed inputs, for checks that would only copy the weights."""
     light = onnx.ModelProto()
     light.ir_version = model.ir_version
     light.opset_import.extend(model.opset_import)
@@ -333,7 +340,7 @@ def _run_checker(onnx: Any, model: Any, path: Path) -> None:
         raise ModelError(f"{path} is no valid ONNX model: {first_line(error)}; export it again") from error
 
 
-# A checked protobuf becomes a ``Graph`` of static shapes.
+# The graph with static shapes, from the checked protobuf.
 
 InputShapes = Mapping[str, Shape]
 
@@ -386,14 +393,14 @@ def _input(onnx: Any, value: Any, input_shapes: InputShapes, path: Path) -> Tens
 
 
 def _declared(kind: Any) -> list[int | str] | None:
-    """Extents as the file has them, names for those that may vary; None where not even the rank is known."""
+    """The extents in the file, with names for those that may vary; None where not even the rank is known."""
     if not kind.HasField("shape"):
         return None
     return [dim.dim_value if dim.WhichOneof("value") == "dim_value" else dim.dim_param or "?" for dim in kind.shape.dim]
 
 
 def _static(path: Path, name: str, declared: list[int | str] | None) -> Shape:
-    """The shape that the file fixes; else the option that does."""
+    """The shape in the file. If it is open, the error gives the option that fixes it."""
     wanted = "firmware needs every extent fixed: add --input-shape"
     if declared is None:
         raise ModelError(f'{path}: input "{name}" has no shape; {wanted} {name}:D0,D1,... with its extents')
@@ -448,7 +455,7 @@ def _attribute(onnx: Any, attribute: Any) -> Any:
 
 
 def _forget_shapes(model: Any) -> None:
-    """What a file notes of its tensors holds for the shapes that it was made with."""
+    """Remove shapes of intermediate tensors and outputs, which may not hold for the shapes that the user gives."""
     model.graph.ClearField("value_info")
     for value in model.graph.output:
         if value.type.HasField("tensor_type"):
@@ -456,7 +463,7 @@ def _forget_shapes(model: Any) -> None:
 
 
 def _inferred(onnx: Any, model: Any) -> dict[str, TensorInfo]:
-    """Static types by ONNX's rules."""
+    """The types of tensors by ONNX's shape inference, as far as they are static."""
     light = without_weights(onnx, model)
     try:
         inferred = onnx.shape_inference.infer_shapes(light, data_prop=True)

@@ -1,4 +1,4 @@
-"""Operators that move elements: with what TVM's converters write as TIR, as operators that later stages know."""
+"""Converts operators that move elements to those that later stages know, where TVM's converters write TIR."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ PAD_MODES = {"constant": "constant", "reflect": "reflect", "edge": "replicate", 
 
 @converts("Pad")
 def pad(context: Context, node: Node) -> Expr:
-    """Negative amounts cut off."""
+    """Pad; negative amounts cut elements off."""
     name = node.required_input(0)
     shape, data = context.info(name).shape, context.expr(name)
     mode = node.attributes.get("mode", "constant")
@@ -59,7 +59,7 @@ def tile(context: Context, node: Node) -> Expr:
 
 @converts("CumSum", "CumProd")
 def cumulative(context: Context, node: Node) -> Expr:
-    """What comes so far, or the rest from there on."""
+    """Sums or products up to each element, or from each element on."""
     operator = relax.op.cumsum if node.op == "CumSum" else relax.op.cumprod
     name = node.required_input(0)
     info, data = context.info(name), context.expr(name)
@@ -72,13 +72,13 @@ def cumulative(context: Context, node: Node) -> Expr:
 
 @converts("Gather")
 def gather(context: Context, node: Node) -> Expr:
-    """Negative indices count from the end; those that are known are counted here."""
+    """Pick slices along an axis; negative indices count from its end."""
     need(len(context.info(node.required_input(0)).shape) > 0, "the input is a scalar")
     return relax.op.take(context.expr(node.required_input(0)), *_along(context, node), mode="clip")
 
 
 def _counted(context: Context, name: str, extents: Array) -> Expr:
-    """Indices with the negative ones counted from the end; those that are known are counted here, and checked."""
+    """Indices with the negative ones counted from the end. Known ones are counted at import, and checked."""
     known, dtype = context.known(name), context.info(name).dtype
     if known is not None:
         inside = bool(np.all((known >= -extents) & (known < extents)))
@@ -127,7 +127,7 @@ def scatter_points(context: Context, node: Node) -> Expr:
 
 
 def _depth(context: Context, indices: str) -> int:
-    """How many axes each of the points counts along."""
+    """How many axes a point indexes."""
     shape = context.info(indices).shape
     need(len(shape) > 0, f'the indices "{indices}" are a scalar, wanted points')
     return shape[-1]
@@ -148,7 +148,7 @@ def einsum(context: Context, node: Node) -> Expr:
 
 @converts("Reshape")
 def reshape(context: Context, node: Node) -> Expr:
-    """0 stands for the input's extent, unless the node allows extents of 0; one -1 for what is left."""
+    """Reshape. An extent of 0 means the input's, unless the node allows zeros; one -1 means the rest."""
     name = node.required_input(0)
     info = context.info(name)
     shape = [int(extent) for extent in context.need_known(node.required_input(1), "shape").reshape(-1)]
@@ -183,7 +183,7 @@ def space_to_depth(context: Context, node: Node) -> list[Expr]:
 
 @converts("OneHot")
 def one_hot(context: Context, node: Node) -> Expr:
-    """An index outside of the depth, counted from the end where it is negative, is nowhere hot."""
+    """One-hot by two comparisons, as indices may be negative; an index out of range is hot nowhere."""
     name, values = node.required_input(0), context.expr(node.required_input(2))
     info = context.info(name)
     depth = int(context.need_number(node.required_input(1), "depth"))

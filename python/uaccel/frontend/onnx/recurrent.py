@@ -1,4 +1,4 @@
-"""LSTM, GRU and RNN: one operator for each direction, whose C loops over the steps."""
+"""Converts LSTM, GRU and RNN to an operator for each direction, whose C loops over the steps."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ from uaccel.ops.operator import constant, get
 from uaccel.ops.recurrent import SQUASHED, Cell, Recurrent, RecurrentAttrs
 from uaccel.tvm_api import relax
 
-# Where ONNX has the gates in the order of ``recurrent``.
+# ONNX's places of the gates in the order of ``ops.recurrent``.
 ORDERS: Final = {Cell.LSTM: (0, 2, 3, 1), Cell.GRU: (0, 1, 2), Cell.RNN: (0,)}
 FUNCTIONS: Final = {"sigmoid": "sigmoid", "tanh": "tanh", "relu": "relu", "hardsigmoid": "hard_sigmoid"}
-# Slope and offset of the HardSigmoid that is compiled, which are those that it has by default.
+# Slope and offset of the HardSigmoid that can be compiled, which are its defaults.
 HARD: Final = (0.2, 0.5)
 DIRECTIONS: Final = {"forward": (False,), "reverse": (True,), "bidirectional": (False, True)}
-WEIGHTS, BIAS, LENGTHS, STATES, PEEPHOLES = (1, 2), 3, 4, (5, 6), 7  # Where the inputs stand.
-SCALES: Final = {1: 8, 2: 10}  # Where the scales of integer weights stand; each one's zero point follows.
+WEIGHTS, BIAS, LENGTHS, STATES, PEEPHOLES = (1, 2), 3, 4, (5, 6), 7  # Positions of inputs.
+SCALES: Final = {1: 8, 2: 10}  # Positions of the scales of integer weights, each with its zero point behind it.
 
 
 @converts("LSTM", "GRU", "RNN", f"{MICROSOFT}.DynamicQuantizeLSTM")
 def recurrent(context: Context, node: Node) -> list[Expr]:
-    """Sequence and last states, each with an axis of directions."""
+    """The sequence and the last states, each with an axis of directions."""
     layer = _Layer(context, node, Cell(node.op.removeprefix("DynamicQuantize").lower()))
     layer.check()
     results = [layer.direction(number, reverse) for number, reverse in enumerate(layer.directions)]
@@ -42,13 +42,15 @@ def recurrent(context: Context, node: Node) -> list[Expr]:
 
 @dataclass(frozen=True)
 class _Layer:
+    """Converts one node, which is a layer with one or two directions."""
+
     context: Context
     node: Node
     cell: Cell
 
     @property
     def directions(self) -> tuple[bool, ...]:
-        """Whether each goes backwards."""
+        """For each direction whether it goes backwards."""
         name = self.node.attributes.get("direction", "forward")
         need(name in DIRECTIONS, f'direction "{name}" is unknown; wanted {", ".join(DIRECTIONS)}')
         return DIRECTIONS[name]
@@ -71,14 +73,14 @@ class _Layer:
         need(not node.attributes.get("input_forget", 0), "its gates are coupled (input_forget), which is not supported")
 
     def lengths(self) -> list[Expr]:
-        """How many steps each sequence has, unless all of them have all."""
+        """The operand with the lengths of sequences, none if all are known to have all steps."""
         context, name = self.context, self.node.optional_input(LENGTHS)
         steps = context.info(self.node.required_input(0)).shape[1 if self.batch_first else 0]
         known = context.known(name) if name else np.asarray([steps])
         return [] if known is not None and bool((known == steps).all()) else [context.expr(name)]
 
     def direction(self, number: int, reverse: bool) -> list[Expr]:
-        """Its sequence and its last states."""
+        """The sequence and the last states of one direction."""
         context, node, is_lstm = self.context, self.node, self.cell is Cell.LSTM
         reset_after = self.cell is Cell.GRU and node.attributes.get("linear_before_reset", 0) != 0
         peepholes = self._part(PEEPHOLES, number) if is_lstm else None
@@ -118,7 +120,7 @@ class _Layer:
         return " ".join(FUNCTIONS[name] for name in names)
 
     def _part(self, position: int, number: int) -> Array | None:
-        """What a direction has of an input that is known; None where that is left out."""
+        """A direction's part of an input that must be a constant; None where it is left out."""
         name = self.node.optional_input(position)
         if not name:
             return None
@@ -128,6 +130,7 @@ class _Layer:
         return value
 
     def _matrix(self, position: int, number: int) -> Matrix:
+        """A direction's weights: integers with scales where the node or a DequantizeLinear before it has them."""
         name = self.node.required_input(position)
         if self.node.domain == MICROSOFT:
             value, scale, zero = (self._part(at, number) for at in (position, SCALES[position], SCALES[position] + 1))
@@ -148,7 +151,7 @@ class _Layer:
         return Matrix(value)
 
     def _state(self, position: int, number: int) -> Any:
-        """What a direction begins with, zeros where nothing is said."""
+        """The initial state of a direction, zeros where it is left out."""
         context, name = self.context, self.node.optional_input(position)
         axis = int(self.batch_first)
         if not name:

@@ -1,4 +1,8 @@
-"""Nodes and graphs held against ONNX's definitions."""
+"""Checks a parsed ONNX file against the format and ONNX's operator definitions, before native code works on it.
+
+ONNX's checker, inliner and shape inference are native code that takes much for granted: a wrong node may crash them,
+keep them busy for good, or make them allocate without end. So what they rely on is checked here, in Python.
+"""
 
 from __future__ import annotations
 
@@ -16,14 +20,14 @@ from uaccel.errors import ModelError
 from uaccel.frontend.checks import MOST_RANK, Budget
 from uaccel.frontend.onnx.graph import FOUR_BITS, STANDARD
 
-# A node against the definition of its operator: what native code takes for granted is checked before.
+# Nodes, against the definitions of their operators.
 
-FunctionKey = tuple[str, str, str]  # Domain, name and overload of a function of the file's own.
+FunctionKey = tuple[str, str, str]  # Domain, name and overload of a function that the file defines.
 
 AGAIN: Final = "export the model again"
 MOST_OPERANDS: Final = 4096
-LARGEST_NUMBER: Final = (1 << 31) - 1
-# Attributes that operators divide by, or count with.
+LARGEST_NUMBER: Final = (1 << 31) - 1  # Native code keeps many numbers in 32 bits.
+# Attributes that operators divide by or count with, so that they must be 1 or more.
 POSITIVE: Final = ("blocksize", "dilations", "group", "kernel_shape", "num_groups", "num_outputs", "size", "strides")
 ANY_NUMBER: Final = ("Constant",)  # Operators whose integers are data.
 _BESIDE: Final = ("name", "doc_string", "type", "ref_attr_name")  # Fields of an attribute that are not its value.
@@ -31,18 +35,18 @@ _LISTS: Final = ("floats", "ints", "strings", "tensors", "graphs", "sparse_tenso
 _FIELDS: Final = ("f", "i", "s", "t", "g", *_LISTS[:5], "tp", "type_protos", "sparse_tensor", "sparse_tensors")
 _KINDS: Final = ("FLOAT", "INT", "STRING", "TENSOR", "GRAPH", "FLOATS", "INTS", "STRINGS", "TENSORS", "GRAPHS")
 _OTHER_KINDS: Final = ("TYPE_PROTO", "TYPE_PROTOS", "SPARSE_TENSOR", "SPARSE_TENSORS")
-# Where an attribute of a kind keeps its value.
+# The field in which an attribute of each kind has its value.
 FIELD_OF_KIND: Final = dict(zip((*_KINDS, *_OTHER_KINDS), _FIELDS, strict=True))
 
 
 _TERM: Final = r"[A-Za-z]*(\.\.\.[A-Za-z]*)?"
-# Of an Einsum, without its spaces. ONNX's own inference of shapes never ends on what is no letter.
+# The equation of an Einsum without spaces. ONNX's shape inference never returns if it has other characters.
 EQUATION: Final = re.compile(rf"{_TERM}(,{_TERM})*(->{_TERM})?")
 
 
 @dataclass(frozen=True)
 class Scope:
-    """What the nodes of a graph or of a function may use; ``parameters`` are the function's attributes."""
+    """Holds what nodes of a graph or function may use; ``parameters`` are attributes of the function."""
 
     onnx: Any
     opsets: Mapping[str, int]
@@ -51,17 +55,17 @@ class Scope:
 
 
 def key_of(node: Any) -> FunctionKey:
-    """Of the function that a node would call."""
+    """The key of the function that a node calls if the file defines it."""
     return standard(node.domain), node.op_type, node.overload
 
 
 def standard(domain: str) -> str:
-    """One name for the domain that has two."""
+    """The domain, with one name for the standard one, which has two."""
     return "" if domain in STANDARD else domain
 
 
 def check_node(node: Any, where: str, scope: Scope) -> None:
-    """ModelError where the node is none of its operator's; of operators that nobody defines only the attributes."""
+    """Check a node against its operator's definition, or its function; without either only its attributes."""
     if max(len(node.input), len(node.output), len(node.attribute)) > MOST_OPERANDS:
         raise ModelError(f"{where} has more than {MOST_OPERANDS} inputs, outputs or attributes; split it")
     repeated = [name for name, count in Counter(entry.name for entry in node.attribute).items() if count > 1]
@@ -97,7 +101,7 @@ def _schema(node: Any, scope: Scope) -> Any | None:
 
 
 def _check_operands(where: str, what: str, names: Sequence[str], formals: Any, fewest: int, most: int) -> None:
-    """Their number, and that none is left out but what is optional."""
+    """Check the number of inputs or outputs, and that only optional ones are left out."""
     if not fewest <= len(names) <= most:
         wanted = (
             str(fewest)
@@ -115,6 +119,7 @@ def _check_operands(where: str, what: str, names: Sequence[str], formals: Any, f
 
 
 def _check_kinds(node: Any, where: str, schema: Any, onnx: Any) -> None:
+    """Check that known attributes are of the defined kind, and that none is missing."""
     given = {attribute.name: attribute for attribute in node.attribute}
     for name, known in schema.attributes.items():
         if name in given:
@@ -126,7 +131,7 @@ def _check_kinds(node: Any, where: str, schema: Any, onnx: Any) -> None:
 
 
 def _check_attribute(attribute: Any, where: str, scope: Scope) -> None:
-    """One value, of the kind that it says; or a reference, in a function that has such an attribute."""
+    """Check that an attribute has one value of its kind, or that within a function it refers to one of the function."""
     seen = {descriptor.name for descriptor, _ in attribute.ListFields()} - set(_BESIDE)
     if attribute.ref_attr_name:
         if attribute.ref_attr_name not in scope.parameters:
@@ -151,7 +156,10 @@ def _check_equation(attribute: Any, where: str) -> None:
 
 
 def _check_numbers(attribute: Any, where: str) -> None:
-    """None of them makes native code divide by zero or overflow."""
+    """Check that no number makes native code divide by zero or overflow 32 bits.
+
+    The least is -(2**31 - 1), as the negative of -(2**31) overflows.
+    """
     least = 1 if attribute.name in POSITIVE else -LARGEST_NUMBER
     for number in (*attribute.ints, *([attribute.i] if attribute.HasField("i") else [])):
         if not least <= number <= LARGEST_NUMBER:
@@ -160,10 +168,10 @@ def _check_numbers(attribute: Any, where: str) -> None:
             )
 
 
-# A parsed file before any native code sees it: every graph, function, node and tensor is what its format says.
+# The whole file: graphs, functions and tensors.
 
-DEEPEST_CALL: Final = 32
-# Where a tensor that has no raw data keeps its elements.
+DEEPEST_CALL: Final = 32  # Functions that call each other in a row.
+# The field in which a tensor without raw data has its elements, for each type.
 _DATA: Final = {
     "float_data": ("float32",),
     "int32_data": ("int32", "int16", "int8", "uint16", "uint8", "bool", "float16", *FOUR_BITS),
@@ -175,7 +183,7 @@ FIELD_OF: Final = {dtype: name for name, dtypes in _DATA.items() for dtype in dt
 
 
 def check_structure(onnx: Any, model: Any, budget: Budget, path: Path) -> None:
-    """And what the model costs with its functions looked into."""
+    """Check all of a file, and charge the budget for the nodes and bytes that inlining its functions makes."""
     functions = _functions(model, path)
     opsets = _opsets(model.opset_import)
     scope = Scope(onnx, opsets, functions)
@@ -191,13 +199,13 @@ def check_structure(onnx: Any, model: Any, budget: Budget, path: Path) -> None:
 
 
 def dtype_name(onnx: Any, kind: int) -> str:
-    """numpy's name of an element type; ONNX's own where numpy has none."""
+    """NumPy's name of an element type; ONNX's own where NumPy has none."""
     name = str(onnx.TensorProto.DataType.Name(kind)).lower() if kind in onnx.TensorProto.DataType.values() else ""
     return {"float": "float32", "double": "float64"}.get(name, name or f"type {kind}")
 
 
 def tensors_of(model: Any) -> Iterator[Any]:
-    """Every tensor of a file, wherever it stands, but for sparse ones."""
+    """Every dense tensor of a file: initialisers and attributes, also in functions and inner graphs."""
     for function in model.functions:
         yield from _tensors_of_nodes(function.node)
     yield from _tensors_of_graph(model.graph)
@@ -236,6 +244,7 @@ def _opsets(entries: Any) -> dict[str, int]:
 
 
 def _functions(model: Any, path: Path) -> dict[FunctionKey, Any]:
+    """The file's own functions by their keys, which must differ."""
     found: dict[FunctionKey, Any] = {}
     for function in model.functions:
         where, names = f"{path}: a function: ", (function.domain, function.name, function.overload)
@@ -265,14 +274,14 @@ def _check_graph(graph: Any, where: str, scope: Scope) -> None:
 
 
 def _check_texts(where: str, texts: Iterable[Any]) -> None:
-    """protobuf gives bytes where a text is none."""
+    """Check that names are valid UTF-8: where they are not, protobuf gives bytes."""
     for text in texts:
         if not isinstance(text, str):
             raise ModelError(f"{where}name {text[:40]!r} is no UTF-8 text; {AGAIN}")
 
 
 def _check_nodes(nodes: Any, where: str, scope: Scope) -> None:
-    """And what stands in their attributes."""
+    """Check nodes, and tensors and graphs in their attributes."""
     for index, node in enumerate(nodes):
         _check_texts(where, (node.op_type, node.domain, node.name, node.overload, *node.input, *node.output))
         _check_texts(where, (text for entry in node.attribute for text in (entry.name, entry.ref_attr_name)))
@@ -288,7 +297,7 @@ def _check_nodes(nodes: Any, where: str, scope: Scope) -> None:
 
 
 def check_tensor(onnx: Any, tensor: Any, where: str) -> None:
-    """Its type can be compiled, and it holds the elements of its shape; those outside of the file come later."""
+    """Check type and shape of a tensor, and its number of elements; those in other files are checked when read."""
     dtype = dtype_name(onnx, tensor.data_type)
     if dtype not in FIELD_OF:
         raise ModelError(f"{where} has type {dtype}, which cannot be compiled")
@@ -313,7 +322,7 @@ def check_tensor(onnx: Any, tensor: Any, where: str) -> None:
 
 
 def items(tensor: Any, dtype: str) -> int:
-    """What a file holds one by one: two numbers of four bits share one."""
+    """How many items a file stores for a tensor: two numbers of four bits share one."""
     elements: int = math.prod(tensor.dims)
     return -(-elements // 2) if dtype in FOUR_BITS else elements
 
@@ -324,7 +333,7 @@ def item_size(dtype: str) -> int:
 
 @dataclass
 class _Cost:
-    """``copied``: bytes that looking into functions adds; ``depth``: of calls in calls."""
+    """Counts nodes and the bytes that inlining functions adds; ``depth`` is of calls within calls."""
 
     nodes: int = 0
     copied: int = 0
@@ -338,7 +347,13 @@ class _Cost:
 
 @dataclass
 class _Costs:
-    """Of functions, each worked out once; a call costs what the function does."""
+    """Computes what inlining costs without doing it.
+
+    Functions that call others twice, 30 deep, would make a billion nodes of a small file. Here the cost of each one is
+    computed once, so the work grows with the file alone. ``open`` has the functions whose cost is being computed: one
+    that comes up again calls itself. The depth is checked on the way down, to bound the recursion, and on the way up,
+    because a known function is not entered again.
+    """
 
     functions: Mapping[FunctionKey, Any]
     path: Path

@@ -1,4 +1,4 @@
-"""Fourier transforms: products with a constant matrix, where the length is known."""
+"""Converts Fourier transforms of known length to products with a constant matrix."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from uaccel.tvm_api import relax
 
 @converts("DFT")
 def fourier(context: Context, node: Node) -> Expr:
-    """Numbers have one part or two along the last axis; ``onesided`` leaves out what follows from the rest."""
+    """DFT of real or complex numbers, whose parts are the last axis; ``onesided`` is a real signal's half spectrum."""
     name, one_sided = node.required_input(0), bool(node.attributes.get("onesided", 0))
     info, inverse = context.info(name), bool(node.attributes.get("inverse", 0))
     rank = len(info.shape)
@@ -52,7 +52,10 @@ def _usual_axis(context: Context) -> int:
 
 
 def _matrix(points: int, length: int, count: int, inverse: bool) -> Array:
-    """[points, parts, count, parts]: what each part of an input adds to each part of a result."""
+    """[points, parts, count, parts]: the factor from each part of an input to each part of a result.
+
+    (a + b i)(cos + i sin) has the parts a cos - b sin and a sin + b cos. Points behind ``length`` are cut off.
+    """
     angle = _angles(points, length, count) * (1 if inverse else -1)
     cos, sin = np.cos(angle), np.sin(angle)
     whole = np.stack([np.stack([cos, sin], -1), np.stack([-sin, cos], -1)], 1)
@@ -61,7 +64,11 @@ def _matrix(points: int, length: int, count: int, inverse: bool) -> Array:
 
 
 def _inverse_real(points: int, length: int) -> Array:
-    """Half a spectrum, of which all but the ends stand for two numbers."""
+    """The matrix from half a spectrum to a real signal.
+
+    Each value also stands for its conjugate in the other half, so its weight is 2. The first, and the middle one of an
+    even length, are their own conjugates. Only the real part of each product is left.
+    """
     angle = _angles(points, length, length)
     weight = np.full((points, 1), 2.0)
     weight[0] = 1
@@ -72,12 +79,13 @@ def _inverse_real(points: int, length: int) -> Array:
 
 
 def _angles(points: int, length: int, count: int) -> Array:
+    """Angles of all pairs; products are reduced as integers first, so that large ones lose no precision."""
     return 2 * math.pi * (np.outer(np.arange(points), np.arange(count)) % length) / length
 
 
 @converts("STFT")
 def short_fourier(context: Context, node: Node) -> Expr:
-    """A convolution of the signal with the windowed matrix."""
+    """STFT as a convolution of the signal with the windowed matrix, with the frame step as its stride."""
     name, window = node.required_input(0), node.optional_input(2)
     info = context.info(name)
     need(len(info.shape) < 3 or info.shape[2] == 1, f"its signal is {info}; only real signals can be compiled")

@@ -1,1 +1,4 @@
-"""Quantised models of ONNX and PyTorch, rewritten in integer operators."""
+"""This package rewrites QDQ (quantise-dequantise) models of ONNX and PyTorch in integer operators.
+
+An *island* is float arithmetic between ``dequantize`` and ``quantize``; ``rewrite`` says how islands become integers.
+"""

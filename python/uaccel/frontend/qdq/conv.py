@@ -1,4 +1,4 @@
-"""Convolutions as integers, also transposed."""
+"""Holds the rules for convolutions of one and two dimensions, transposed ones too."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ CONVOLUTIONS = ("relax.nn.conv1d", "relax.nn.conv2d")
 
 @dataclass(frozen=True)
 class ConvAttrs2d:
-    """A convolution's attributes for two dimensions; one of one dimension has a height of 1."""
+    """Holds a convolution's attributes for two dimensions; one of one dimension has a height of 1."""
 
     strides: Shape
     padding: Shape
@@ -83,7 +83,7 @@ def _window(call: Any) -> ConvAttrs2d:
 
 
 def padded(graph: QdqGraph, call: Any) -> tuple[Any, ConvAttrs2d]:
-    """The input, and the window with the zeros of a pad before it, which need no work of their own."""
+    """The input and the window's attributes; a spatial pad with zeros before it joins the convolution's padding."""
     window = _window(call)
     pad = graph.call(call.args[0], "relax.nn.pad")
     if pad is None or pad.attrs.pad_mode != "constant" or float(pad.attrs.pad_value) != 0.0:
@@ -107,7 +107,7 @@ def convolved(
     weights: Weights,
     operands: Constants,
 ) -> Integers:
-    """The result of ``call``, of an image with its channels last."""
+    """Emits the convolution of an NHWC image: depthwise where each channel has filters of its own."""
     attrs = Conv2dAttrs(
         strides=window.strides,
         padding=window.padding,
@@ -132,7 +132,7 @@ def convolved(
 
 # Transposed convolutions of one and two dimensions.
 #
-# One in groups or with dilation is a convolution of its image with zeros between the pixels.
+# One with groups or dilation becomes an ordinary convolution of its input with zeros between the pixels.
 
 TRANSPOSED = ("relax.nn.conv1d_transpose", "relax.nn.conv2d_transpose")
 
@@ -173,12 +173,18 @@ def transposed(island: Island) -> Emit | None:
 
 
 def _of_image(numbers: Iterable[Any], above: int) -> tuple[int, int]:
-    """For rows and columns; a line has one row, for which there is ``above``."""
+    """Numbers for rows and columns; one dimension has no rows, and ``above`` stands for theirs."""
     *rows, columns = map(int, numbers)
     return (rows or [above])[0], columns
 
 
 def _spread_out(island: Island, call: Any, bias: Array | None, grid: QuantGrid) -> Emit:
+    """Plans a transposed convolution as an ordinary one with stride 1 and the kernel turned.
+
+    Pixel i of the input goes to i * stride of a zero-filled image. A kernel that spans ``reach`` + 1 pixels needs an
+    image of wanted + reach for ``wanted`` results. Padding of a transposed convolution cuts its result, so the image
+    begins with ``reach - padding`` zeros; the others follow the last pixel. A negative edge cuts pixels off.
+    """
     given, shape, known = attributes(call), shape_of(call), island.graph.integers(call.args[1])
     weights = weights_of(known and _turned(known, int(given.groups)), 0)
     operands = constants(island, grid, weights, 0, channel_bias(bias, 1, len(shape), shape[1]))
@@ -204,7 +210,7 @@ def _spread_out(island: Island, call: Any, bias: Array | None, grid: QuantGrid) 
 
 
 def _turned(known: KnownIntegers, groups: int) -> KnownIntegers:
-    """The weights of the convolution: output channels first, and the other way round in each window."""
+    """The weights with output channels first in each group, and each window turned by 180 degrees."""
     inputs, outputs, *kernel = known.shape
     apart = known.reshaped((groups, inputs // groups, outputs, *kernel))
     turned = apart.each(lambda part: np.flip(part.swapaxes(1, 2), tuple(range(3, part.ndim))))
@@ -212,7 +218,7 @@ def _turned(known: KnownIntegers, groups: int) -> KnownIntegers:
 
 
 def _zeros_between(emitter: Emitter, image: Any, strides: tuple[int, int], grid: QuantGrid) -> Any:
-    """And behind the last pixel as many."""
+    """Spreads pixels ``strides`` apart, with zero points between them and as many after the last."""
     if strides == (1, 1):
         return image
     batch, height, width, channels = shape_of(image)
@@ -224,7 +230,7 @@ def _zeros_between(emitter: Emitter, image: Any, strides: tuple[int, int], grid:
 
 
 def _cut(emitter: Emitter, image: Any, rows: tuple[int, int], columns: tuple[int, int], grid: QuantGrid) -> Any:
-    """Without what lies beyond edges that are below 0."""
+    """Cuts off what negative edges leave outside."""
     _, height, width, _ = shape_of(image)
     begin = [max(0, -rows[0]), max(0, -columns[0])]
     end = [height + min(0, rows[1]), width + min(0, columns[1])]

@@ -1,4 +1,8 @@
-"""Element by element as integers: two tensors, gates, slopes, factors of channels, joins."""
+"""Holds the rules for elementwise operators that no lookup table covers, and for concatenation.
+
+They cover sums, products, maxima and minima of two tensors, and gates such as x * sigmoid(y). PReLU with many slopes
+and a factor and summand for each channel are here, too. Each rounds the real result once.
+"""
 
 from __future__ import annotations
 
@@ -52,7 +56,7 @@ AVERAGES = ("relax.mean", "relax.nn.avg_pool1d", "relax.nn.avg_pool2d", "relax.n
 
 @dataclass(frozen=True)
 class _Operand:
-    """``values``: of a constant, as held. ``plan``: of a function that the model does not quantise by itself."""
+    """One side of a sum or product: a tensor, a constant (``values``), or a function with a ``plan`` of its own."""
 
     expr: Any
     grid: QuantGrid
@@ -84,8 +88,12 @@ def binary(island: Island) -> Emit | None:
 
 
 def _in_fine_steps(operand: _Operand) -> _Operand:
-    """A constant of a sum, counted in steps as fine as 16 bits have room for: beside coarse ones the other operand's
-    factor would have few bits (1 - x, where a step of x is 2^-16)."""
+    """Counts a 16-bit constant of a sum in the finest steps that fit; the value stays exact.
+
+    Both factors of a weighted sum share one power of two and the larger has the most bits. Beside a constant in coarse
+    steps (1 - x, where a step of x is 2**-16) the other factor would keep few bits. The steps become finer by the
+    largest power of two that leaves the constant an int16: such a power loses no bit of scale or value.
+    """
     if operand.values is None or operand.grid.dtype != "int16":
         return operand
     numbers = operand.values.astype(np.int64) - operand.grid.zero_point
@@ -98,6 +106,7 @@ def _in_fine_steps(operand: _Operand) -> _Operand:
 
 
 def _operand(island: Island, expr: Any) -> _Operand | None:
+    """One side of a sum or product as integers; in 16 bits a number, function or mean may be planned here."""
     grid = island.grid(expr)
     if grid is not None:
         return _Operand(expr, grid)
@@ -114,7 +123,10 @@ def _operand(island: Island, expr: Any) -> _Operand | None:
 
 
 def _function(island: Island, expr: Any) -> _Operand | None:
-    """A function of another tensor than the first operand's, in 16 bits, of which none is lost."""
+    """Plans a function of one tensor as a 16-bit operand, where operands depend on different tensors.
+
+    The grid spans exactly the function's range, and zero, so that no step of the 16 bits is wasted.
+    """
     alone = source_of(island.graph, island.core) is not None
     reals = None if alone else reals_of(island.graph, expr)
     lowest, highest = (0.0, 0.0) if reals is None else (min(float(reals.min()), 0.0), max(float(reals.max()), 0.0))
@@ -128,7 +140,7 @@ def _function(island: Island, expr: Any) -> _Operand | None:
 
 
 def _average(island: Island, expr: Any) -> _Operand | None:
-    """A mean that the model does not quantise by itself lies within its input's range: in 16 bits, in finer steps."""
+    """Plans an unquantised mean as a 16-bit operand: it lies within its input's range, on the input's wide grid."""
     base = expr
     while (step := movement_source(island.graph, base)) is not None:
         base = step[1]
@@ -139,7 +151,7 @@ def _average(island: Island, expr: Any) -> _Operand | None:
 
 
 def _number(island: Island, expr: Any) -> _Operand | None:
-    """One number for all elements is an integer times itself."""
+    """A float constant of one number c as the integer 1 or -1 on a grid of scale abs(c), which loses nothing."""
     value = island.graph.value(expr)
     if value is None or value.size != 1 or value.dtype != np.float32 or not value.all() or not np.isfinite(value).all():
         return None
@@ -165,7 +177,7 @@ def _held(emitter: Emitter, operand: _Operand) -> Integers | None:
 
 
 def layout_for(held: Sequence[Integers | None], rank: int) -> Layout:
-    """The layout of the largest operand that has all axes."""
+    """The layout of the largest operand that has all axes, which then need not be transposed."""
     full = [entry for entry in held if entry is not None and entry.rank == rank and entry.stored is not None]
     best = max(full, key=lambda entry: int(np.prod(entry.shape)), default=None)
     return best.layout if best is not None else identity(rank)
@@ -179,7 +191,7 @@ def _laid(emitter: Emitter, held: Integers | None, operand: _Operand, shape: Sha
 
 
 def stretched(emitter: Emitter, held: Integers, shape: Shape, layout: Layout) -> Any:
-    """With as many axes as ``shape`` has, in this order; those of one element are repeated by who reads it."""
+    """The tensor with as many axes as ``shape``, in this layout; the reader broadcasts axes of one element."""
     if held.rank == len(shape):
         return emitter.stored(held, layout)
     full = (1,) * (len(shape) - held.rank) + held.shape
@@ -193,16 +205,19 @@ def stretched(emitter: Emitter, held: Integers, shape: Shape, layout: Layout) ->
     return var
 
 
-# Products of functions of two tensors, which the model does not quantise by themselves: x * sigmoid(y), any gate.
+# Gates: products of functions of two tensors that the model does not quantise separately, such as x * sigmoid(y).
+#
+# The product is taken apart into factors, each a function of one tensor or a number. All factors of a tensor are
+# evaluated for its 256 integers and become one table; the kernel multiplies the entries of both tables and rounds once.
 
 PRODUCT, QUOTIENT = "relax.multiply", "relax.divide"
-# Moves that may as well come before a function of each element.
+# Moves that commute with functions of each element: tables are made of the tensor before them.
 AFTER_ALL: Final = frozenset({PERMUTE, *RESHAPING, "relax.split", "relax.strided_slice", "relax.take"})
 
 
 @dataclass(frozen=True)
 class Tensor:
-    """A quantised variable whose elements are moved by what these others are bound to, the last first."""
+    """Names a quantised variable, and the moves of its elements before the product, the last first."""
 
     source: Any
     moves: tuple[Any, ...] = ()
@@ -216,14 +231,14 @@ class Tensor:
 
 @dataclass(frozen=True)
 class Factor:
-    """A function of a tensor, or a number where there is none; divided by where ``power`` is -1."""
+    """Describes a factor: a function of a tensor, or a number where there is none. Power -1 makes it a divisor."""
 
     expr: Any
     power: int
     tensor: Tensor | None = None
 
     def values(self, graph: QdqGraph) -> NDArray[np.float64]:
-        """Of all 256 integers of the tensor, by their bits, in double precision."""
+        """The factor for all 256 integers of the tensor, indexed by their bits, in double precision."""
         if self.tensor is None:
             return np.asarray(graph.value(self.expr), np.float64).reshape(-1) ** self.power
         grid = moved_grid(graph, self.tensor.source)
@@ -234,6 +249,10 @@ class Factor:
 
 @rule(PRODUCT, QUOTIENT)
 def product_of_functions(island: Island) -> Emit | None:
+    """Plans a gate. A tensor that is a factor as it is comes first: it needs no table, and its scale joins the other's.
+
+    The second table also divides by the output's scale, so that the product counts steps of the output.
+    """
     graph, output = island.graph, island.output
     factors = _factors(graph, island.core)
     tensors = list(dict.fromkeys(factor.tensor for factor in factors or () if factor.tensor))
@@ -263,7 +282,7 @@ def product_of_functions(island: Island) -> Emit | None:
 
 
 def _multiplied(graph: QdqGraph, expr: Any, power: int = 1) -> list[tuple[Any, int]]:
-    """What is multiplied, through products of products, as far as each is no function of one tensor."""
+    """Takes a product apart into factors and their powers, down to functions of one tensor."""
     call = graph.call(expr, PRODUCT, QUOTIENT)
     if call is None or source_of(graph, expr) is not None:
         return [(expr, power)]
@@ -272,7 +291,7 @@ def _multiplied(graph: QdqGraph, expr: Any, power: int = 1) -> list[tuple[Any, i
 
 
 def _factors(graph: QdqGraph, expr: Any) -> list[Factor] | None:
-    """None where one of them is no function of one quantised tensor, nor a number."""
+    """The factors of a product; None where one is neither a function of one quantised tensor nor a number."""
     found = [_factor(graph, *part) for part in _multiplied(graph, expr)]
     known = [factor for factor in found if factor is not None]
     return known if len(known) == len(found) else None
@@ -293,7 +312,7 @@ def _factor(graph: QdqGraph, expr: Any, power: int) -> Factor | None:
 
 
 def _alone(factors: Iterable[Factor], tensor: Tensor) -> Factor | None:
-    """The one factor of a tensor that is this tensor itself."""
+    """The factor of a tensor, if there is one alone and it is the tensor itself."""
     its = [factor for factor in factors if factor.tensor == tensor]
     return its[0] if len(its) == 1 and its[0].expr.same_as(tensor.source) and its[0].power == 1 else None
 
@@ -334,7 +353,7 @@ def prelu(island: Island) -> Emit | None:
 
 
 def _sloped(graph: QdqGraph, var: Any) -> tuple[Any, Array] | None:
-    """The tensor and its slopes, in as many axes; None for a choice of another kind."""
+    """The tensor and its slopes, of the same rank; None for a ``where`` that is no PReLU."""
     call = graph.call(var, PRELU)
     if call is not None:
         slopes = graph.value(call.args[1])
@@ -354,14 +373,18 @@ def _sloped(graph: QdqGraph, var: Any) -> tuple[Any, Array] | None:
     return data, slopes.reshape((1,) * (len(shape_of(data)) - slopes.ndim) + slopes.shape)
 
 
-# A factor and a summand for each channel, as a batch normalisation is that stands behind no convolution.
+# A factor and a summand for each channel, such as a batch normalisation that follows no convolution.
+#
+# It is a depthwise convolution of one pixel. Every weight is 64 or -64, and each channel's real factor is in its scale.
 
-# Of every channel: a power of two, so that no scale loses a bit, and large, so that the summand keeps some.
+# The summand becomes a bias in units of input scale * factor / weight: a larger weight makes finer units. 64 is the
+# largest power of two that an int8 has with both signs, and dividing by a power of two costs a scale no bit.
 WEIGHT: Final = 64
 
 
 @rule("relax.add", "relax.subtract", "relax.multiply")
 def affine(island: Island) -> Emit | None:
+    """Plans a factor and a summand for each channel; parts of a concatenation before it are computed one by one."""
     source, summand = _one_constant(island.graph, island.core, "relax.add", "relax.subtract")
     data, factor = _one_constant(island.graph, source, "relax.multiply")
     shape = shape_of(island.core)
@@ -393,7 +416,7 @@ def affine(island: Island) -> Emit | None:
 
 
 def _joined(graph: QdqGraph, data: Any) -> list[Any]:
-    """What is joined along the channels before it: each part has a grid of its own."""
+    """The parts of an unquantised concatenation along the channels: each has a grid of its own."""
     call = graph.call(data, "relax.concat")
     if call is None or int(call.attrs.axis) != 1 or moved_grid(graph, data) is not None:
         return [data]
@@ -401,7 +424,7 @@ def _joined(graph: QdqGraph, data: Any) -> list[Any]:
 
 
 def _affine_part(island: Island, data: Any, gain: Array, summands: Array) -> Emit:
-    """A depthwise convolution of one pixel."""
+    """Plans a depthwise convolution of one pixel."""
     grid, shape, channels = island.need_grid(data), shape_of(data), len(gain)
     island.need_one_type(grid)
     signs = np.where(gain < 0, -WEIGHT, WEIGHT).astype(np.int8)
@@ -419,7 +442,7 @@ def _affine_part(island: Island, data: Any, gain: Array, summands: Array) -> Emi
 
 
 def _one_constant(graph: QdqGraph, var: Any, *operators: str) -> tuple[Any, Array | None]:
-    """The operand that is computed and the one that is known; the variable itself where it is none of these."""
+    """The computed and the constant operand of a call; the variable and None where it is no such call."""
     call = graph.call(var, *operators)
     if call is None:
         return var, None
@@ -431,7 +454,9 @@ def _one_constant(graph: QdqGraph, var: Any, *operators: str) -> tuple[Any, Arra
     return var, None
 
 
-# Concatenation and the larger or smaller of two: every input comes to the output's grid first. A constant is there.
+# Concatenation, and maximum or minimum of two tensors: every input is brought to the output's grid first.
+#
+# A constant is quantised to it at compile time.
 
 STACK: Final = "relax.stack"
 
@@ -449,7 +474,7 @@ CHOICES: Final[dict[str, Any]] = {"relax.maximum": Maximum, "relax.minimum": Min
 
 @rule(*CHOICES)
 def choice(island: Island) -> Emit | None:
-    """Rounding changes no order."""
+    """Plans a maximum or minimum of inputs on the output's grid: rounding first keeps their order."""
     if source_of(island.graph, island.core) is not None:
         return None  # a function of one tensor, which a table holds
     parts = [_part(island, expr) for expr in island.call.args]
@@ -468,7 +493,7 @@ Part = tuple[Any, "QuantGrid | Plan"]
 
 
 def _part(island: Island, expr: Any) -> Part:
-    """What the model does not quantise by itself comes to the output's grid at once."""
+    """An input and its grid; one that the model does not quantise gets a plan to the output's grid instead."""
     grid = island.grid(expr)
     if grid is not None:
         return expr, grid

@@ -1,4 +1,7 @@
-"""The writer of the new module, and operators that only move elements."""
+"""Writes the new module, and moves integers the way the float model moves the numbers that they stand for.
+
+``Emitter`` knows what each variable has become. ``MOVES`` lists the operators that copy elements without computing.
+"""
 
 from __future__ import annotations
 
@@ -44,13 +47,17 @@ from uaccel.ops.reduce import ReduceAttrs, ReduceMax, ReduceMin
 from uaccel.ops.storage import Layout, bytes_order, compose, identity, layout_name, reshape_groups
 from uaccel.tvm_api import is_call, is_constant, is_tuple, is_tuple_get_item, is_var, relax
 
-# Writes the new module: what each variable of the float model has become, as integers or as floats.
+# The emitter: what each variable of the float model has become, as integers or as floats.
 
 
 @dataclass
 class Emitter:
-    """``layer`` is the variable of the float model that is at work: new bindings are named after it. ``makers`` says
-    for each new variable which that was. ``planned`` has values that were computed before they are moved."""
+    """Emits bindings of the new module, each layout and each plan once however many readers there are.
+
+    ``layer``: the float model's variable that new bindings are named and reported after; ``makers`` has it for each new
+    variable. ``integers`` and ``reals``: what a variable has become. ``laid``: tensors in other layouts, splits and
+    flattened tensors. ``planned``: results of ``apply_rule``. ``wide``: 16-bit copies. ``trails``: see ``Trail``.
+    """
 
     graph: QdqGraph
     block: Any
@@ -67,7 +74,7 @@ class Emitter:
     trails: dict[Any, Trail] = field(default_factory=dict)
 
     def bind(self, expr: Any, *, quantisation: Quantisation | None = None, suffix: str = "", tensor: str = "") -> Any:
-        """A variable for an expression, with what reports say of it."""
+        """Binds an expression to a new variable and notes its origin and quantisation for reports."""
         origin = self.graph.origins.get(self.layer.name)
         name = self.names.take((layer_name(origin.op, origin.index) if origin else self.layer.name) + suffix)
         var = self.block.emit(expr, name)
@@ -80,11 +87,11 @@ class Emitter:
         return var
 
     def held(self, expr: Any, shape: Shape, grid: QuantGrid, layout: Layout) -> Integers:
-        """Integers newly computed; ``shape`` in the model's order of axes."""
+        """Binds newly computed integers; ``shape`` is in the model's order of axes."""
         return Integers(shape, grid, layout, self.bind(expr, quantisation=grid.quantisation))
 
     def stored(self, held: Integers, layout: Layout) -> Any:
-        """The integers with their axes in this order; permuted where they are wanted so for the first time."""
+        """The integers with their axes in this order; a transposition is emitted for the first reader alone."""
         if held.stored is None:
             return self._flat(held)
         if layout == held.layout:
@@ -95,6 +102,12 @@ class Emitter:
         return self.laid[key]
 
     def _permuted(self, held: Integers, layout: Layout, axes: Layout) -> Any:
+        """Emits the cheapest expression that brings ``held`` into ``layout``.
+
+        A constant is transposed now; where only axes of one element change place, a reshape does. Where the tensor
+        itself was moved, all moves since the base are composed into one transposition: the earlier ones die unless
+        somebody else reads them. The binding belongs to the layer that made the tensor, not to the reader.
+        """
         if is_constant(held.stored):
             return constant(np.asarray(held.stored.value.numpy()).transpose(axes))
         shape = compose(held.shape, layout)
@@ -113,11 +126,11 @@ class Emitter:
         return moved
 
     def trail(self, stored: Any) -> Trail:
-        """How a variable came of another one by moves."""
+        """Gives the moves that made a variable from an earlier one."""
         return self.trails[stored] if stored in self.trails else beginning(stored, shape_of(stored))
 
     def _at_once(self, held: Integers, trail: Trail) -> Any:
-        """What several moves come to."""
+        """The base seen as the trail's parts, in one transposition; the base itself if nothing moves."""
         if not trail.moves:
             return trail.base
         parts = relax.op.reshape(trail.base, trail.extents)
@@ -126,7 +139,7 @@ class Emitter:
         return self.bind(moved, quantisation=held.grid.quantisation, suffix="_moved")
 
     def _flat(self, held: Integers) -> Any:
-        """The reshape that was put off."""
+        """Emits the reshape that ``reshaped`` put off."""
         source = held.flat_of
         assert source is not None
         key = (source, held.shape)
@@ -138,14 +151,14 @@ class Emitter:
         return self.laid[key]
 
     def plain(self, held: Integers) -> Any:
-        """In the model's own order of axes."""
+        """The integers in the model's own order of axes."""
         return self.stored(held, identity(held.rank))
 
     def channels_last(self, held: Integers) -> Any:
         return self.stored(held, (0, *range(2, held.rank), 1))
 
     def quantized(self, real: Any, grid: QuantGrid) -> Integers:
-        """Floats on a grid."""
+        """Quantises floats to a grid."""
         attrs = QuantizeAttrs(grid.scale, grid.zero_point, grid.dtype, rounding=FLOAT32)
         shape = shape_of(real)
         if info_of(real).dtype != "float32":
@@ -158,21 +171,21 @@ class Emitter:
         return self.bind(get(Dequantize)(plain, attrs=attrs), suffix="_float")
 
     def as_declared(self, held: Integers, declared: str) -> Any:
-        """In the model's own type and order of axes."""
+        """The integers in the model's own type and order of axes."""
         plain = self.plain(held)
         if declared == held.grid.dtype:
             return plain
         return self.bind(shifted(plain, OFFSETS[declared], declared), suffix=f"_{declared}")
 
     def from_declared(self, expr: Any, grid: QuantGrid, declared: str) -> Integers:
-        """Integers that the model has as such: an input, or what integer operators gave."""
+        """Holds integers of the model itself: an input, or the result of an integer operator."""
         shape = shape_of(expr)
         if declared == grid.dtype:
             return Integers(shape, grid, identity(len(shape)), expr)
         return self.held(shifted(expr, -OFFSETS[declared], grid.dtype), shape, grid, identity(len(shape)))
 
     def widened(self, held: Integers, grid: QuantGrid) -> Integers:
-        """The same numbers in 16 bits."""
+        """The same real numbers in 16 bits: zero point 0, ``WIDER`` steps for each of 8 bits."""
         if held not in self.wide:
             multiplier, shift = float32_scale(WIDER)
             attrs = RequantizeAttrs(held.grid.zero_point, 0, multiplier, shift, *grid.limits, grid.dtype, FLOAT32)
@@ -183,12 +196,12 @@ class Emitter:
         return self.wide[held]
 
     def narrowed(self, held: Integers, grid: QuantGrid) -> Integers:
-        """Numbers that 8 bits have, in 8 bits."""
+        """Narrows 16-bit integers that lie within 8 bits, as a rule's clamp ensures."""
         stored = self.bind(shifted(held.stored, 0, grid.dtype), quantisation=grid.quantisation, suffix="_narrow")
         return Integers(held.shape, grid, held.layout, stored)
 
     def real(self, expr: Any) -> Any:
-        """What a variable of the float model is called now; a whole expression with its variables replaced."""
+        """A variable or tuple of the float model, with its variables replaced by the new ones."""
         if is_var(expr):
             return self.reals[expr]
         if is_tuple(expr):
@@ -196,7 +209,7 @@ class Emitter:
         return expr
 
     def again(self, expr: Any) -> Any:
-        """A call of the float model over what its arguments have become."""
+        """Repeats a call of the float model on the new variables."""
         if is_tuple_get_item(expr):
             return relax.TupleGetItem(self.real(expr.tuple_value), expr.index)
         if not is_call(expr):
@@ -205,13 +218,15 @@ class Emitter:
 
 
 def shifted(expr: Any, by: int, dtype: str) -> Any:
-    """The same numbers in another type of as many bits: what uint8 calls 128, int8 calls 0."""
+    """Converts to another type of as many bits without changing the numbers: uint8's 128 is int8's 0."""
     low, high = exact.limits(dtype)
     attrs = RequantizeAttrs(0, by, *UNITY, low, high, dtype)
     return get(Requantize)(expr, attrs=attrs)
 
 
-# Operators that only move elements: they do to integers what they do to the numbers that these stand for.
+# Operators that only move elements: they do to integers what they do to the real numbers.
+#
+# Maxima are among them, for a larger integer is a larger number. A move keeps the grid; the layout may change.
 
 Move = Callable[[Emitter, Any, Integers], Integers]
 Fits = Callable[[Any], bool]
@@ -220,7 +235,7 @@ MOVES: dict[str, tuple[Move, Fits]] = {}
 
 
 def moves(*names: str, when: Fits = lambda call: True) -> Callable[[Move], Move]:
-    """Register what an operator does to integers, for those calls where ``when`` holds."""
+    """Registers how operators move integers, for those calls where ``when`` holds."""
 
     def add(function: Move) -> Move:
         for name in names:
@@ -231,7 +246,7 @@ def moves(*names: str, when: Fits = lambda call: True) -> Callable[[Move], Move]
 
 
 def movement_source(graph: QdqGraph, expr: Any) -> tuple[Any, Any] | None:
-    """The call that moves a variable's elements and the variable it takes them from; None for what computes."""
+    """The call that moves a variable's elements, and where it takes them from; None for operators that compute."""
     bound = graph.definitions.get(expr) if is_var(expr) else None
     if bound is None:
         return None
@@ -244,7 +259,7 @@ def movement_source(graph: QdqGraph, expr: Any) -> tuple[Any, Any] | None:
 
 
 def moved_grid(graph: QdqGraph, expr: Any) -> QuantGrid | None:
-    """The grid on which a variable's numbers lie, where they are integers moved about and nothing else."""
+    """The grid of a variable that is a quantise or dequantise followed by moves alone; None for any other."""
     while (call := graph.call(expr, DEQUANTIZE, QUANTIZE)) is None:
         step = movement_source(graph, expr)
         if step is None:
@@ -254,7 +269,11 @@ def moved_grid(graph: QdqGraph, expr: Any) -> QuantGrid | None:
 
 
 def integers_of(emitter: Emitter, expr: Any, grid: QuantGrid) -> Integers:
-    """The integers of a variable that ``grid_of`` has a grid for."""
+    """The integers of a variable that ``moved_grid`` has a grid for, on this grid.
+
+    The walk goes back to the nearest variable that is integers already, or else to the model's own integers, and then
+    repeats the moves forwards; every variable on the way keeps its integers for later readers.
+    """
     chain = []
     while expr not in emitter.integers:
         chain.append(expr)
@@ -283,7 +302,7 @@ def _step(emitter: Emitter, var: Any, held: Integers) -> Integers:
 
 
 def move_integers(emitter: Emitter, var: Any, held: Integers) -> Integers:
-    """What the operator that a variable is bound to does to integers."""
+    """Applies to integers the move that a variable is bound to."""
     before, emitter.layer = emitter.layer, var
     bound = emitter.graph.definitions[var]
     move = _part if is_tuple_get_item(bound) else MOVES[name_of(bound)][0]
@@ -304,8 +323,12 @@ def _reshape(emitter: Emitter, call: Any, held: Integers) -> Integers:
 
 
 def reshaped(emitter: Emitter, held: Integers, shape: Shape) -> Integers:
-    """Axes that the reshape splits or joins lie side by side first; flattening is put off, since who reads it may read
-    any order."""
+    """Reshapes integers in the order in which they lie, as far as possible.
+
+    Axes that the reshape splits or joins as a group must lie side by side, in the model's order; the groups themselves
+    may lie in any order, and the new axes then lie in that order too. If a transposition is needed just to flatten an
+    image to rows, it is put off: a fully connected layer permutes its constant weights instead (``rows_of``).
+    """
     if shape == held.shape:
         return held
     held = in_place(emitter, held)
@@ -322,7 +345,7 @@ def reshaped(emitter: Emitter, held: Integers, shape: Shape) -> Integers:
 
 
 def _as_stored(held: Integers, shape: Shape) -> list[tuple[Layout, Layout]]:
-    """The axes that a reshape keeps, splits or joins, in the order in which the first of each lies."""
+    """The groups of axes that a reshape keeps, splits or joins, sorted by where the first axis of each lies."""
     if 0 in shape or () in (shape, held.shape):
         return [(identity(held.rank), identity(len(shape)))]
     order = bytes_order(held.shape, held.layout)
@@ -334,7 +357,7 @@ def _as_stored(held: Integers, shape: Shape) -> list[tuple[Layout, Layout]]:
 
 
 def in_place(emitter: Emitter, held: Integers) -> Integers:
-    """With bytes of its own, in whatever layout."""
+    """Computes a flattening that was put off; any other tensor keeps its layout."""
     if held.stored is not None:
         return held
     return Integers(held.shape, held.grid, identity(held.rank), emitter.plain(held))
@@ -352,7 +375,7 @@ def _slice(emitter: Emitter, call: Any, held: Integers) -> Integers:
 
 
 def _numbers(call: Any) -> list[list[int]] | None:
-    """Axes, begins, ends and strides of a slice, None where they are not all known."""
+    """Axes, begins, ends and strides of a slice; None where they are not all known."""
     lists = []
     for arg in call.args[1:5]:
         if not is_tuple(arg):
@@ -367,7 +390,7 @@ def _numbers(call: Any) -> list[list[int]] | None:
 
 
 def _part(emitter: Emitter, item: Any, held: Integers) -> Integers:
-    """One field of what split gives."""
+    """One result of a split; the split is emitted once for each layout."""
     held = in_place(emitter, held)
     call = emitter.graph.definitions[item.tuple_value]
     axis = int(call.attrs.axis) % held.rank
@@ -386,7 +409,7 @@ def shape_of_type(ty: Any) -> Shape:
     return tuple(int(extent) for extent in ty.shape.values)
 
 
-# Borders of the tensor's own elements, and numpy's names of them.
+# Pads that repeat the tensor's own elements, by numpy's names.
 MIRRORS: Final[Mapping[str, Literal["reflect", "edge"]]] = {"reflect": "reflect", "replicate": "edge"}
 
 
@@ -475,7 +498,7 @@ def _extreme(emitter: Emitter, call: Any, held: Integers) -> Integers:
 
 
 def without(layout: Layout, axes: Sequence[int]) -> Layout:
-    """The order of the axes that are left, as they are counted then."""
+    """The layout once ``axes`` are gone, with the axes that are left numbered anew."""
     left = [axis for axis in identity(len(layout)) if axis not in axes]
     return tuple(left.index(axis) for axis in layout if axis not in axes)
 
@@ -497,7 +520,7 @@ def _max_pool(emitter: Emitter, call: Any, held: Integers) -> Integers:
 
 
 def image_of(emitter: Emitter, held: Integers) -> Any:
-    """With channels last, and with a height of 1 where there is no height."""
+    """The tensor as NHWC, with a height (and width) of 1 where the model has none."""
     data = emitter.channels_last(held)
     if held.rank == 4:
         return data
@@ -507,15 +530,18 @@ def image_of(emitter: Emitter, held: Integers) -> Any:
 
 
 def of_image(emitter: Emitter, expr: Any, shape: Shape) -> Any:
-    """Such a result, with channels last, in as many axes as the model has."""
+    """Undoes ``image_of`` for a result: channels stay last, the axes are as many as the model's."""
     if len(shape) == 4:
         return expr
     return relax.op.reshape(emitter.bind(expr, suffix="_rows"), (shape[0], *shape[2:], shape[1]))
 
 
 def pool_windows(call: Any) -> tuple[Shape, Shape, Shape, tuple[int, int, int, int]]:
-    """Window, strides, dilation and padding: top, left, bottom, right, the latter two as far as the windows of the
-    result reach (ceil_mode). A pool of one axis has a height of 1."""
+    """Window, strides, dilation and padding (top, left, bottom, right) of a pool; one of one axis has a height of 1.
+
+    Bottom and right follow from the result's shape, not from the attribute: with ``ceil_mode`` the last window may
+    reach beyond the declared padding, and padding that no window reaches is left out.
+    """
     attrs = attributes(call)
     sides = [tuple(map(int, part)) for part in (attrs.pool_size, attrs.strides, attrs.dilation)]
     given, result = shape_of(call.args[0])[2:], shape_of(call)[2:]

@@ -1,4 +1,8 @@
-"""Quantised tensors, and the float model around them to be asked about."""
+"""Holds a float model with its quantisation steps, and the integers that its quantised tensors become.
+
+``QdqGraph`` answers questions about the model. ``Integers`` is a quantised tensor in the new module, with its grid
+(scale and zero point) and layout. ``Trail`` composes several reshapes and transpositions into one.
+"""
 
 from __future__ import annotations
 
@@ -16,19 +20,23 @@ from uaccel.ops.operator import DEQUANTIZE, PERMUTE, QUANTIZE, RESHAPING, info_o
 from uaccel.ops.storage import Layout, compose, identity
 from uaccel.tvm_api import bindings_of, is_call, is_constant, is_var, plain_attributes
 
-# Quantised tensors while a model is rewritten: integers, the grid of real numbers they stand for, and how they lie.
+# Quantised tensors while a model is rewritten: signed integers, their grid of real numbers, their order of axes.
+#
+# Unsigned types are held as signed ones, zero point and all, so that every later rule knows int8 and int16 alone.
 
-# What is taken from stored values of a type of the model to hold them as signed integers.
+# The offset that is subtracted from a declared type's stored values to make them signed.
 OFFSETS = {"int8": 0, "uint8": 128, "int16": 0, "uint16": 32768}
 
-WIDER = 128  # Steps of 16 bits in one of 8: a power of two, so that no scale loses a bit.
+# One step of 8 bits is this many of 16. A power of two divides a float32 scale exactly, and 128 is the largest that
+# fits: an int8 is at most 255 from its zero point, and 255 * 128 = 32,640 is an int16 with zero point 0.
+WIDER = 128
 
 HELD = {"int8": "int8", "uint8": "int8", "int16": "int16", "uint16": "int16"}
 
 
 @dataclass(frozen=True)
 class QuantGrid:
-    """real = scale * (held - zero_point), in single precision."""
+    """Maps held integers to real numbers: real = scale * (held - zero_point), in single precision."""
 
     scale: float
     zero_point: int
@@ -45,7 +53,7 @@ class QuantGrid:
 
     @property
     def wide(self) -> QuantGrid:
-        """One of 16 bits that has every number of this one."""
+        """A grid of 16 bits that contains every real number of this one."""
         return self if self.dtype == "int16" else QuantGrid(self.scale / WIDER, 0, "int16")
 
     def held(self, real: float) -> int:
@@ -56,15 +64,16 @@ class QuantGrid:
 
 
 def declared_grid(scale: float, zero_point: int, declared: str) -> QuantGrid:
-    """The grid of a tensor as the model declares it; KeyError for a type that is not held as integers."""
+    """Converts a grid as the model declares it to that of the held integers; KeyError for other types."""
     return QuantGrid(float(np.float32(scale)), zero_point - OFFSETS[declared], HELD[declared])
 
 
 @dataclass(frozen=True, eq=False)
 class Integers:
-    """``stored`` is the Relax expression of the held integers with their axes in the order ``layout``.
+    """Holds a quantised tensor: ``shape`` in the model's order of axes, ``stored`` with its axes ordered by ``layout``.
 
-    ``flat_of``: what this tensor is a reshape of, where nothing but a reshape was asked for yet and ``stored`` is None.
+    Moving axes is put off until somebody needs another order: a transposition only renames ``layout``. Where ``stored``
+    is None the tensor is a flattened ``flat_of`` that nobody has computed yet (see ``reshaped`` in ``emitter``).
     """
 
     shape: Shape
@@ -82,11 +91,11 @@ class Integers:
         return compose(self.shape, self.layout)
 
     def on(self, grid: QuantGrid) -> Integers:
-        """The same integers, standing for other numbers."""
+        """The same integers on another grid, where they mean other real numbers."""
         return self if grid == self.grid else replace(self, grid=grid)
 
     def permuted(self, axes: Layout) -> Integers:
-        """With its axes named in another order; nothing moves."""
+        """The tensor with its axes permuted, by renaming them: no byte moves."""
         shape = compose(self.shape, axes)
         return Integers(shape, self.grid, tuple(axes.index(axis) for axis in self.layout), self.stored)
 
@@ -94,12 +103,12 @@ class Integers:
 CHANNELS_LAST: dict[int, Layout] = {2: (0, 1), 3: (0, 2, 1), 4: (0, 2, 3, 1)}
 
 
-# What is known of a float model's constants: their values, and the integers that quantised ones are.
+# Constants of the float model: a quantised constant keeps its integers beside its scales and zero points.
 
 
 @dataclass(frozen=True)
 class KnownIntegers:
-    """value = scales * (integers - zero_points); the latter two broadcast against the former."""
+    """Holds a quantised constant: value = scales * (integers - zero_points), which broadcast."""
 
     integers: Array
     scales: NDArray[np.float32]
@@ -120,10 +129,11 @@ class KnownIntegers:
         return tuple(self.integers.shape)
 
     def each(self, change: Callable[[Array], Array]) -> KnownIntegers:
-        """The same change of axes for the integers and for what belongs to them."""
+        """Applies one change of axes to the integers, the scales and the zero points."""
         return KnownIntegers(change(self.integers), change(self.scales), change(self.zero_points))
 
     def reshaped(self, shape: tuple[int, ...]) -> KnownIntegers:
+        """Several scales become one for each element: a reshape may split or join the axis that they follow."""
         integers = self.integers.reshape(shape)
         if self.scales.size == 1 and self.zero_points.size == 1:
             ones = (1,) * len(shape)
@@ -145,18 +155,21 @@ def _along(array: Array, axis: int, shape: tuple[int, ...]) -> Array | None:
 
 
 def along_axis(array: Array, axis: int, rank: int) -> Array:
-    """One entry, or one for each slice along an axis, so that it broadcasts against a tensor of this rank."""
+    """Shapes one entry, or one for each slice along an axis, to broadcast against a tensor of this rank."""
     if array.size == 1:
         return array.reshape((1,) * rank)
     return array.reshape(tuple(-1 if i == axis % rank else 1 for i in range(rank)))
 
 
-# A float model with its quantisation steps, as the front ends give it, to be asked about.
+# The float model with its quantisation steps, as the front ends give it.
 
 
 @dataclass
 class QdqGraph:
-    """``definitions`` has every variable that is bound, in order; ``sources`` is what ``table.py`` found."""
+    """Answers questions about the float model; results are kept, for rules ask for the same variable many times.
+
+    ``definitions`` has every bound variable in order. ``sources`` is the memory of ``lookup_table.source_of``.
+    """
 
     parameters: list[Any]
     definitions: dict[Any, Any]
@@ -166,7 +179,7 @@ class QdqGraph:
     _known: dict[Any, KnownIntegers | Array | None] = field(default_factory=dict)
 
     def call(self, expr: Any, *names: str) -> Any | None:
-        """The call that a variable is bound to, if it is one of these operators."""
+        """The call that a variable is bound to, if its operator is one of ``names``; else None."""
         bound = self.definitions.get(expr) if is_var(expr) else None
         return bound if bound is not None and is_call(bound) and name_of(bound) in names else None
 
@@ -176,7 +189,7 @@ class QdqGraph:
         return name_of(bound) if bound is not None and is_call(bound) else ""
 
     def grid(self, call: Any) -> QuantGrid | None:
-        """What a call of quantize or dequantize states; None for scales along an axis, or types that are not held."""
+        """The grid of a quantize or dequantize; None for several scales, or a type outside ``HELD``."""
         scale, zero = (self.value(arg) for arg in call.args[1:3])
         declared = info_of(call if name_of(call) == QUANTIZE else call.args[0]).dtype
         if scale is None or zero is None or scale.size != 1 or zero.size != 1 or declared not in HELD:
@@ -184,12 +197,12 @@ class QdqGraph:
         return declared_grid(float(scale.reshape(-1)[0]), int(zero.reshape(-1)[0]), declared)
 
     def value(self, expr: Any) -> Array | None:
-        """The value of what depends on constants alone, as far as it can be told."""
+        """The value of an expression that depends on constants alone; None where it is not known."""
         known = self._find(expr)
         return known.values if isinstance(known, KnownIntegers) else known
 
     def integers(self, expr: Any) -> KnownIntegers | None:
-        """The integers of a quantised constant, whatever axes were changed since."""
+        """The integers of a quantised constant, also through transpositions and reshapes."""
         known = self._find(expr)
         return known if isinstance(known, KnownIntegers) else None
 
@@ -263,15 +276,20 @@ def attributes(call: Any) -> SimpleNamespace:
     return plain_attributes(call)
 
 
-# Several moves in a row as one: of which parts a tensor's elements are, and in which order these lie.
+# Several reshapes and transpositions in a row, composed into one.
+#
+# The base's elements are seen with axes ("parts") so fine that every tensor on the way is the parts in some order, some
+# of them joined. A transposition then only permutes ``order``; a reshape between two of them at most splits a part.
 
-MOST_PARTS: Final = 6  # Axes that a transposition has.
+MOST_PARTS: Final = 6  # Loops of the move kernel (UACCEL_MOVE_LOOPS): more parts may have no kernel.
 
 
 @dataclass(frozen=True)
 class Trail:
-    """A tensor that came of ``base`` by reshapes and transpositions: of ``base`` seen with ``extents`` the axes in this
-    ``order``, none of them of one element."""
+    """Describes how moves made a tensor from ``base``: base.reshape(extents).transpose(order), reshaped.
+
+    No extent is 1.
+    """
 
     base: Any
     extents: Shape
@@ -282,7 +300,12 @@ class Trail:
         return self.order != identity(len(self.order))
 
     def permuted(self, shape: Shape, axes: Layout) -> Trail | None:
-        """The tensor seen with this shape, with its axes permuted; None where an axis begins within a part."""
+        """The trail of this tensor reshaped to ``shape`` and transposed by ``axes``; None where parts do not fit.
+
+        Each axis of ``shape`` must be whole parts that follow each other. The walk fills axis after axis with the parts
+        from ``place`` on: ``wanted`` is what the axis still lacks. A part that is larger is split, its outer half fills
+        the axis and the inner one goes to the next. If neither divides the other, no finer parts can help.
+        """
         trail: Trail = self
         groups: list[list[int]] = []
         place = 0
@@ -299,7 +322,7 @@ class Trail:
         return Trail(self.base, trail.extents, tuple(trail.order[at] for axis in axes for at in groups[axis]))
 
     def _cut(self, part: int, outer: int) -> Trail:
-        """With a part in two."""
+        """Splits a part in two neighbours, the outer one first; later parts get the next number."""
         inner = self.extents[part] // outer
         extents = (*self.extents[:part], outer, inner, *self.extents[part + 1 :])
         order: list[int] = []
@@ -309,7 +332,7 @@ class Trail:
 
     @property
     def joined(self) -> Trail:
-        """Parts that follow each other before and after are one."""
+        """The same move with the fewest parts: those that follow each other before and after it are joined."""
         runs: list[list[int]] = []
         for number in self.order:
             if runs and runs[-1][-1] + 1 == number:
@@ -322,6 +345,6 @@ class Trail:
 
 
 def beginning(base: Any, shape: Sequence[int]) -> Trail:
-    """A tensor of no moves yet."""
+    """Gives the trail of a tensor that nothing has moved yet."""
     extents = tuple(int(extent) for extent in shape if extent != 1)
     return Trail(base, extents, identity(len(extents)))

@@ -1,4 +1,4 @@
-"""Bilinear resizing; what shows the nearest pixel only moves elements."""
+"""Holds the rule for bilinear resizing; nearest-neighbour resizing only moves elements (``emitter``)."""
 
 from __future__ import annotations
 

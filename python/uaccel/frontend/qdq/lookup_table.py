@@ -1,4 +1,9 @@
-"""Whatever depends on one quantised tensor, element by element, is a table of 256 entries."""
+"""Plans lookup tables for chains of elementwise functions that depend on one quantised tensor alone.
+
+Such a chain is a function of one integer, whatever float operators it has. For 8 bits the compiler evaluates it for all
+256 inputs, in float32 like the model. For 16 bits it evaluates all 65,536 in double precision and cuts the results into
+polynomial segments (``ops.lookup.segments_of``). Float32 tables serve functions whose results stay real.
+"""
 
 from __future__ import annotations
 
@@ -35,10 +40,10 @@ from uaccel.tvm_api import is_call, is_var
 
 Reals = NDArray[np.floating[Any]]
 
-DEEPEST = 40  # operators of one chain
+DEEPEST = 40  # Operators of one chain: it bounds the recursion of ``source_of``.
 
 NAMED_BY_TVM = ("nn.gelu", "nn.gelu_tanh", "nn.relu", "nn.silu", "nn.softplus")
-# By the names that Relax has for them.
+# Functions by the names that Relax has for them, without the prefix ``relax.``.
 UNARY = {name: FUNCTIONS[name] for name in FUNCTIONS if f"nn.{name}" not in NAMED_BY_TVM and name != "identity"} | {
     name: FUNCTIONS[name.removeprefix("nn.")] for name in NAMED_BY_TVM
 }
@@ -58,7 +63,7 @@ PRELU, WHERE = "nn.prelu", "where"
 
 
 def table_island(graph: QdqGraph, value: Any, output: QuantGrid, bounds: tuple[int, int]) -> Emit | None:
-    """What turns the one tensor that a value depends on into the quantised value; None where there is no such."""
+    """Plans a table from the one tensor that a value depends on to the quantised value; None if there is none."""
     source = source_of(graph, value)
     grid = moved_grid(graph, source) if source is not None else None
     if source is None or grid is None:
@@ -76,7 +81,7 @@ def table_island(graph: QdqGraph, value: Any, output: QuantGrid, bounds: tuple[i
 
 
 def _wide_steps(graph: QdqGraph, value: Any, source: Any, output: QuantGrid) -> NDArray[np.float64]:
-    """Of each value of 16 bits the real result, in double precision."""
+    """The real results for all 65,536 inputs, counted in steps of the output, in double precision."""
     reals = _wide_reals(graph, value, source)
     return np.asarray(reals / np.float64(output.scale) + output.zero_point)
 
@@ -91,13 +96,13 @@ def _wide_reals(graph: QdqGraph, value: Any, source: Any) -> NDArray[np.float64]
 
 
 def reals_of(graph: QdqGraph, value: Any) -> NDArray[np.float64] | None:
-    """All that a function of one quantised tensor gives, counted in 16 bits; None for what is no such function."""
+    """All results of a function of one quantised tensor on its 16-bit grid; None for any other value."""
     source = source_of(graph, value)
     return None if source is None or moved_grid(graph, source) is None else _wide_reals(graph, value, source)
 
 
 def real_table(graph: QdqGraph, value: Any) -> Callable[[Emitter], Any] | None:
-    """What looks up the real results of a function of one tensor of 8 bits; None where that is not worth its flash."""
+    """Plans a table of float32 results of one 8-bit tensor; None where it is not worth its flash."""
     source = source_of(graph, value)
     grid = moved_grid(graph, source) if source is not None else None
     if source is None or grid is None or grid.dtype != "int8" or source.same_as(value):
@@ -130,7 +135,7 @@ def _looked_up16(
 def requantize_by_table(
     emitter: Emitter, source: Any, grid: QuantGrid, output: QuantGrid, bounds: tuple[int, int]
 ) -> Integers:
-    """The same values on another grid."""
+    """The same numbers on another grid; a flattening that is put off stays so."""
     held = integers_of(emitter, source, grid)
     if grid == output and bounds == output.limits:
         return held
@@ -143,7 +148,7 @@ def requantize_by_table(
 
 
 def regridded(emitter: Emitter, stored: Any, grid: QuantGrid, output: QuantGrid, bounds: tuple[int, int]) -> Any:
-    """Integers of one grid as those of another, between two bounds; nothing to do where that changes nothing."""
+    """Moves integers to another grid, within bounds: a table from int8 to int8, else a multiplication."""
     if grid == output and bounds == output.limits:
         return stored
     if grid.dtype == output.dtype == "int8":
@@ -167,7 +172,11 @@ def _looked_up(emitter: Emitter, source: Any, grid: QuantGrid, output: QuantGrid
 
 
 def source_of(graph: QdqGraph, value: Any, depth: int = 0) -> Any | None:
-    """The one quantised variable that a value depends on through elementwise functions alone."""
+    """The one quantised variable that a value depends on through elementwise functions alone; None if there is none.
+
+    The nearest quantised variable counts, and results are kept in ``graph.sources``. Several operands must share one
+    source and have the result's shape: with broadcasting, one element would depend on several elements of the source.
+    """
     if not is_var(value) or depth > DEEPEST:
         return None
     if value not in graph.sources:
@@ -187,7 +196,7 @@ def _source_of_call(graph: QdqGraph, value: Any, depth: int) -> Any | None:
 
 
 def _operands(graph: QdqGraph, call: Any) -> list[Any] | None:
-    """The tensors that an elementwise operator reads, constants among them of one number; None for any other."""
+    """The operands of an elementwise operator whose constants are each one number; None for any other operator."""
     name = name_of(call).removeprefix("relax.")
     if name in UNARY or name in WITH_PARAMETERS:
         return [call.args[0]]
@@ -199,7 +208,7 @@ def _operands(graph: QdqGraph, call: Any) -> list[Any] | None:
 
 
 def evaluated(graph: QdqGraph, value: Any, source: Any, reals: Reals) -> Reals:
-    """A function of one tensor, for these numbers of it, in their precision."""
+    """Evaluates a chain for these numbers of its source, each operator in the precision of ``reals``."""
     if value.same_as(source):
         return reals
     known = graph.value(value)

@@ -1,4 +1,4 @@
-"""Matrix products as integers, and sums that stay real."""
+"""Holds the rules for matrix products, and integer sums with a float output stage for results that stay real."""
 
 from __future__ import annotations
 
@@ -81,7 +81,11 @@ def _emit(
 
 
 def rows_of(emitter: Emitter, held: Integers, weights: Weights) -> tuple[Any, Array]:
-    """The input as a matrix, and the weights as they read its rows."""
+    """The input as a matrix, and the weights in the order of its rows.
+
+    A flattened image whose transposition was put off is read as it lies, and the weights' columns are permuted instead:
+    that costs nothing at run time.
+    """
     values, rest, depth = weights.values, weights.rest, weights.values.shape[1]
     if held.flat_of is not None and held.stored is None:
         order = _order_of(held.flat_of)
@@ -97,14 +101,14 @@ def rows_of(emitter: Emitter, held: Integers, weights: Weights) -> tuple[Any, Ar
 
 
 def _order_of(source: Integers) -> Any:
-    """For each element of a row as it is stored its place in the row that the model means."""
+    """For each element of a stored row, its place in the row of the model."""
     places = np.arange(math.prod(source.shape[1:])).reshape(source.shape[1:])
     return places.transpose([axis - 1 for axis in source.layout[1:]]).reshape(-1)
 
 
 @dataclass(frozen=True)
 class _Factor:
-    """One of two tensors, with its integers if it is constant."""
+    """One side of a product, with its integers if it is constant."""
 
     expr: Any
     grid: QuantGrid
@@ -161,7 +165,7 @@ def _of_two(island: Island, call: Any) -> Emit:
 
 
 def _side(emitter: Emitter, held: Integers) -> tuple[Any, bool]:
-    """One side as it is stored, and whether its matrices lie transposed."""
+    """One side for ``BatchMatmul``, and whether its matrices are transposed: such a layout is read as it lies."""
     *batch, rows, columns = identity(held.rank)
     swapped = (*batch, columns, rows)
     if held.stored is not None and held.layout == swapped:
@@ -169,15 +173,19 @@ def _side(emitter: Emitter, held: Integers) -> tuple[Any, bool]:
     return emitter.plain(held), False
 
 
-# Convolutions and matrix products of integers whose results stay real: exact sums, and one float output stage.
+# Convolutions and matrix products whose results stay real: exact integer sums, then one float output stage.
+#
+# The bias is split: whole products are added to the int32 sum, what is left is added in float32 after scaling.
 
-MOST_UNITS: Final = 1 << 30  # Of a bias, in products; a larger one is added as a real number.
+# The largest integer part of a bias, in products: half of int32's range, the other half is for the zero point's share.
+# A larger bias is added as a real number.
+MOST_UNITS: Final = 1 << 30
 
 Real = Callable[[Emitter], Any]  # Gives the variable of the float result.
 
 
 def real_sums(graph: QdqGraph, var: Any) -> tuple[Any, Real] | None:
-    """The variable of the operator proper, and what computes the real value; None for what integers do not."""
+    """Finds a layer with quantised weights and a float result, and plans it; None for anything else."""
     found = add_bias(graph, var, *CONVOLUTIONS, MATMUL)
     if found is None or info_of(var).dtype != "float32":
         return None
@@ -192,7 +200,7 @@ def real_sums(graph: QdqGraph, var: Any) -> tuple[Any, Real] | None:
 
 @dataclass(frozen=True)
 class _Layer:
-    """``bias`` has a real number for each output channel."""
+    """A layer with integer weights; ``bias`` has a real number for each output channel."""
 
     grid: QuantGrid
     weights: Weights
@@ -203,7 +211,7 @@ class _Layer:
         return self.real(emitter, emitter.bind(expr, suffix="_sums"), values)
 
     def real(self, emitter: Emitter, sums: Any, values: Array) -> Any:
-        """Of sums of what is stored, whose zero point goes into the bias."""
+        """Emits the output stage of sums over stored inputs, whose zero point is taken off in the integer bias."""
         scales = np.float64(self.grid.scale) * self.weights.scales.astype(np.float64)
         units = np.rint(self.bias / scales)
         whole = np.where(np.abs(units) <= MOST_UNITS, units, 0)
@@ -257,12 +265,12 @@ def _convolution(graph: QdqGraph, call: Any, bias: Array | None) -> Real:
 
 
 def _filters(weights: Array) -> Array:
-    """Channels last, and with a height of 1 where there is no height."""
+    """Weights as OHWI, with a height of 1 where there is none."""
     return (weights if weights.ndim == 4 else weights[:, :, np.newaxis]).transpose(0, 2, 3, 1)
 
 
 def _convolved(emitter: Emitter, layer: _Layer, data: Any, values: Array, window: ConvAttrs2d) -> Any:
-    """Channels last. Windows of a pixel are rows of a matrix."""
+    """Emits the convolution of an NHWC image; windows of one pixel make it a matrix product."""
     batch, *extents, depth = shape_of(data)
     if values.shape[1:3] == window.strides == (1, 1) and not any(window.padding) and window.groups == 1:
         rows = emitter.bind(relax.op.reshape(data, (-1, depth)), suffix="_rows")

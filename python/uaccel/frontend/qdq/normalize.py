@@ -1,4 +1,4 @@
-"""Norms and softmax: each element over what it is compared with."""
+"""Holds the rules for layer, group and instance normalisation, and for softmax."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def normalisation(island: Island) -> Emit | None:
 
 
 def _pattern(name: str, given: SimpleNamespace, shape: Shape) -> tuple[int, int]:
-    """After how many rows the factors begin anew, and how many elements side by side have one of each."""
+    """How many rows have factors of their own, and how many neighbouring elements share a factor and a summand."""
     rank = len(shape)
     axes = [axis for axis in (int(axis) % rank for axis in given.axes) if axis or shape[0] > 1]
     if name == LAYER:

@@ -1,4 +1,4 @@
-"""What computes a quantised value with integers: a rule, a table, or either of them before what only moves elements."""
+"""Chooses what computes a quantised value with integers: a rule, a lookup table, or either of them before a move."""
 
 from __future__ import annotations
 
@@ -17,7 +17,14 @@ Plan = tuple[Any, Emit]  # The variable that the layer is named after, and what 
 
 
 def choose_rule(graph: QdqGraph, value: Any, grid: QuantGrid, bounds: Bounds | None = None) -> Plan | str:
-    """How a float value is computed on a grid, within bounds; or why it is not."""
+    """Plans how a float value is computed on a grid, within bounds; gives the reason in words where nothing can.
+
+    It tries, in this order:
+    1. the rules of the operator before the activations, which become the operator's clamp;
+    2. a clamp alone, or a table, which holds any chain of elementwise functions of one tensor;
+    3. for an operator that only moves elements, a plan for its input, whose result is then moved;
+    4. the rules again with 8-bit operands read as 16, if some rule knew the operator and refused.
+    """
     island = island_of(graph, value, grid, bounds)
     found = _ruled(island)
     if isinstance(found, tuple):
@@ -36,13 +43,13 @@ def choose_rule(graph: QdqGraph, value: Any, grid: QuantGrid, bounds: Bounds | N
 
 
 def _spoken(graph: QdqGraph, var: Any) -> str:
-    """As the model calls the operator, where it is one of the model's."""
+    """The name of an operator for messages: the model's own where it has one."""
     origin = graph.origins.get(var.name) if var in graph.definitions else None
     return origin.op if origin is not None else short_name(graph.name(var)) or "an input"
 
 
 def _ruled(island: Island) -> Plan | str:
-    """By the rules of its operator; or the first reason that one of them gives, if any does."""
+    """Asks the rules of the operator; gives the first plan, or else the first reason (empty if none speaks)."""
     reason = ""
     for ask in RULES.get(island.graph.name(island.core), ()):
         try:
@@ -56,7 +63,7 @@ def _ruled(island: Island) -> Plan | str:
 
 
 def _clamped(island: Island) -> Emit | None:
-    """A clamp alone, of what is too wide for a table."""
+    """Plans a clamp or change of grid alone, where 16 bits are too wide for a table of 256 entries."""
     grid = island.grid(island.core)
     if grid is None or grid.dtype == island.output.dtype == "int8":
         return None
@@ -64,7 +71,10 @@ def _clamped(island: Island) -> Emit | None:
 
 
 def _widened(island: Island) -> Plan | None:
-    """Where 8 and 16 bits meet: in 16, and the result in what it has."""
+    """Plans an operator where 8 and 16 bits meet: all of it in 16 bits, an 8-bit result narrowed at the end.
+
+    The grid of the output stays the same, and so does the clamp: the result fits the narrow type.
+    """
     wide = replace(island, output=replace(island.output, dtype="int16"), wide=True)
     plan = _ruled(wide)
     if isinstance(plan, str) or island.output.dtype == "int16":
@@ -74,7 +84,7 @@ def _widened(island: Island) -> Plan | None:
 
 
 def apply_rule(emitter: Emitter, value: Any, plan: Plan, grid: QuantGrid, bounds: Bounds) -> Integers:
-    """By a plan, once for all who want the same."""
+    """Carries a plan out once for all readers that want the same value, grid and bounds."""
     key = (value, grid, bounds)
     if key not in emitter.planned:
         before = emitter.layer
@@ -85,7 +95,11 @@ def apply_rule(emitter: Emitter, value: Any, plan: Plan, grid: QuantGrid, bounds
 
 
 def _through(island: Island) -> Plan | str:
-    """What comes before a move is quantised, and then moved: rounding changes no order, and so no maximum."""
+    """Plans a move of elements: its input is quantised, and the integers are moved.
+
+    Rounding keeps the order of numbers, so a maximum of rounded numbers is the rounded maximum. A pad inserts a number
+    of its own, which the input's clamp would miss: a pad whose result is clamped gets no such plan.
+    """
     step = movement_source(island.graph, island.core)
     bounds = island.low, island.high
     if step is None or (island.graph.name(island.core) == PAD and bounds != island.output.limits):

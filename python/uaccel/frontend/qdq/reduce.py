@@ -1,4 +1,4 @@
-"""Sums and means: over windows, and along axes."""
+"""Holds the rules for sums and means, over windows and along axes."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def pool(island: Island) -> Emit | None:
 
 @rule("relax.nn.adaptive_avg_pool2d")
 def adaptive(island: Island) -> Emit | None:
-    """Windows that lie side by side, where the output's extents divide the input's."""
+    """Plans windows side by side, where the output's extents divide the input's."""
     given, wanted = (shape_of(value)[2:] for value in (island.call.args[0], island.call))
     even = not any(extent % count for extent, count in zip(given, wanted, strict=True))
     need(even, f"windows of several sizes: {list(given)} elements for {list(wanted)}")

@@ -1,6 +1,8 @@
-"""The two walks that rewrite a quantised model in integer operators, and what falls back.
+"""Rewrites float models with quantisation steps, as ONNX and PyTorch have them, in integer operators.
 
-Float models with quantisation steps, as ONNX and PyTorch say them, to integer operators.
+The module is walked twice. Backwards, each quantised value gets a plan, and the variables that must exist as floats are
+found: whether one must depends on its readers, which come later. Forwards, plans emit integers and the rest is repeated
+in float. Quantised operators that stay in float are reported as warnings.
 """
 
 from __future__ import annotations
@@ -24,7 +26,7 @@ from uaccel.model import Array, ImportedModel, Signature, TensorSpec
 from uaccel.ops.operator import DEQUANTIZE, FLOATS, QUANTIZE, constant, info_of, name_of
 from uaccel.tvm_api import is_call, is_constant, is_tuple, is_tuple_get_item, is_var, relax, replace_main, variables
 
-# Which quantised operators are computed in float, and why: none of them may be so without a word.
+# Quantised operators that are computed in float: each is reported with a reason.
 
 RECURRENT = "uaccel.recurrent"
 WEIGHTED = (*CONVOLUTIONS, *TRANSPOSED, "relax.matmul")
@@ -34,10 +36,11 @@ READ_BY_FLOATS = "what reads it computes in float"
 
 
 def fallen(graph: QdqGraph, refused: Mapping[Any, str]) -> Iterator[tuple[Any, str]]:
-    """The variables of such operators, in the order of the model, each with a reason.
+    """Yields variables that seem quantised but are computed in float, in the model's order, each with a reason.
 
-    They read integers, by way of floats or not, and what is quantised in the end depends on them; ``refused`` has these
-    values and their reasons. One with quantised weights is meant even where its result is never quantised.
+    Such a variable reads integers, perhaps by way of other floats (the walk forwards), and a value that the model
+    quantises depends on it. ``refused`` has those values and why they have no plan; the walk backwards hands a reason
+    on to operands, unless float weights explain it better. Layers with quantised weights count without such a value.
     """
     floats = {var: bound for var, bound in graph.definitions.items() if _is_float(graph, var, bound)}
     reading: set[Any] = set()
@@ -84,11 +87,11 @@ def _has_float_weights(graph: QdqGraph, var: Any) -> bool:
     return weights is not None and graph.value(weights) is not None and graph.integers(weights) is None
 
 
-# Quantisation steps for which no integers are held, in floats: scales along an axis, int32.
+# Quantisation steps without a grid (scales along an axis, int32), written as float arithmetic.
 
 
 def quantize_in_float(emitter: Emitter, real: Any, scale: Array, zero_point: Array, axis: int, dtype: str) -> Any:
-    """round(real / scale) + zero_point, halves to even, saturated."""
+    """Emits round(real / scale) + zero_point, halves to even, saturated."""
     rank, limits = len(info_of(real).shape), np.iinfo(dtype)
     steps = _bound(emitter, relax.op.divide(real, _constant(scale, axis, rank, np.float32)))
     shifted = relax.op.add(_half_even(emitter, steps), _constant(zero_point, axis, rank, np.float32))
@@ -97,7 +100,7 @@ def quantize_in_float(emitter: Emitter, real: Any, scale: Array, zero_point: Arr
 
 
 def dequantized(emitter: Emitter, stored: Any, scale: Array, zero_point: Array, axis: int) -> Any:
-    """(stored - zero_point) * scale."""
+    """Emits (stored - zero_point) * scale."""
     rank = len(info_of(stored).shape)
     wide = _bound(emitter, relax.op.astype(stored, "int32"))
     if zero_point.any():
@@ -107,7 +110,7 @@ def dequantized(emitter: Emitter, stored: Any, scale: Array, zero_point: Array, 
 
 
 def _half_even(emitter: Emitter, value: Any) -> Any:
-    """Every step is exact."""
+    """Emits rounding half to even from floor and comparisons, so that no library's rounding mode matters."""
     below = _bound(emitter, relax.op.floor(value))
     rest = _bound(emitter, relax.op.subtract(value, below))
     half = _bound(emitter, relax.op.multiply(below, _number(0.5)))
@@ -130,9 +133,9 @@ def _constant(values: Array, axis: int, rank: int, dtype: Any) -> Any:
     return constant(along_axis(np.asarray(values), axis, rank).astype(dtype))
 
 
-# Two walks over a float model: backwards to see what is needed as floats, forwards to write it anew with integers.
+# The two walks: backwards to plan, forwards to write.
 
-# Importing them registers their rules.
+# Importing these modules registers their rules.
 RULE_MODULES = (conv, elementwise, image, matmul, normalize, reduce)
 FLOAT_NOTE = "its quantised form has no exact integer operator here and is computed in float"
 
@@ -149,6 +152,10 @@ def _is(expr: Any, *names: str) -> bool:
 
 
 class _Rewrite:
+    """One rewriting. ``plans``: of quantised variables. ``as_floats``: variables that readers need in the model's type.
+    ``reals``: how such floats come straight from integers. ``refused``: values without a plan, and why.
+    """
+
     def __init__(self, model: ImportedModel) -> None:
         self.model = model
         self.graph: QdqGraph = read(model.module, model.origins)
@@ -180,7 +187,11 @@ class _Rewrite:
         )
 
     def _plan(self) -> None:
-        """Backwards: how each quantised value is computed, and which variables must be there as floats."""
+        """Walks backwards: plans each quantised value and collects the variables that must exist as floats.
+
+        All readers of a variable come after it, so ``as_floats`` is final for a variable when the walk meets it. A
+        quantised value with a plan needs no floats; one without, and each result of the model, needs its operands.
+        """
         self.as_floats.update(variables(self.graph.result))
         for var, expr in reversed(self.graph.definitions.items()):
             if _is(expr, QUANTIZE):
@@ -191,7 +202,7 @@ class _Rewrite:
                 self._plan_real(var, expr)
 
     def _plan_real(self, var: Any, call: Any) -> None:
-        """From integers where they are all that it takes."""
+        """Plans a float from integers (a table, or sums of a layer with weights); else its operands stay floats."""
         table = real_table(self.graph, var)
         found = (var, table) if table is not None else real_sums(self.graph, var)
         if found is None:
@@ -200,7 +211,7 @@ class _Rewrite:
             self.reals[var] = found
 
     def _given_integers(self, call: Any) -> list[Any]:
-        """What the integers of a dequantize come from, where that is another operator than a quantize."""
+        """The variable whose integers a dequantize reads, where no quantize of the model makes them."""
         base = call.args[0]
         while (step := movement_source(self.graph, base)) is not None:
             base = step[1]
@@ -224,7 +235,7 @@ class _Rewrite:
         self.as_floats.add(value)
 
     def _warnings(self) -> list[str]:
-        """One for each operator of the model that is computed in float though it is quantised."""
+        """One warning for each operator of the model that is quantised but computed in float."""
         found: dict[str, str] = {}
         for var, reason in fallen(self.graph, self.refused):
             if var in self.as_floats and var not in self.reals:
@@ -261,14 +272,14 @@ class _Rewrite:
         emitter.layer = var
 
     def _named(self, emitter: Emitter, var: Any, held: Integers) -> None:
-        """Reports call the integers as the model calls the quantised tensor."""
+        """Gives the integers the name of the model's quantised tensor, for reports."""
         spec = self.model.tensors.get(var.name)
         if spec is not None and is_var(held.stored) and held.stored.name in emitter.tensors:
             known = emitter.tensors[held.stored.name]
             emitter.tensors[held.stored.name] = TensorSpec(spec.name, known.info, known.quantisation)
 
     def _real(self, emitter: Emitter, var: Any, expr: Any) -> Any:
-        """The variable in its own type: floats, or integers that the model gives out as such."""
+        """The variable in the model's own type: floats, or integers that are a result or an operand as such."""
         declared = "" if hasattr(var.ty, "fields") else info_of(var).dtype
         if var in emitter.integers and not declared.startswith("float"):
             return emitter.as_declared(emitter.integers[var], declared)
@@ -308,7 +319,7 @@ class _Rewrite:
         return result if is_constant(result) else emitter.reals[result]
 
     def _signature(self) -> Signature:
-        """With the grids of integer inputs and outputs, as the model's own types state them."""
+        """The signature with the quantisation of integer inputs and outputs, in the model's own types."""
         given = self.model.signature
         result = self.graph.result
         results = list(result.fields) if is_tuple(result) else [result]

@@ -1,4 +1,8 @@
-"""The frame of rules, and weights, biases and sums in integers."""
+"""Registers the rules that turn islands into integer operators, and computes weights, biases and factors for them.
+
+A rule plans one float operator between ``dequantize`` and ``quantize``: it returns what emits the integer operator,
+None if the island is not its topic, or raises a ModelError that says why integers cannot compute it.
+"""
 
 from __future__ import annotations
 
@@ -19,15 +23,15 @@ from uaccel.ops.fixedpoint import RESTS, Int32s
 from uaccel.ops.operator import constant, name_of
 from uaccel.tvm_api import is_call, is_var, relax
 
-# The frame of the rules: how an operator between dequantize and quantize is computed with integers.
+# Islands and the registry of rules.
 
 
 @dataclass(frozen=True)
 class Island:
-    """One float value that is quantised, seen from its end.
+    """Describes a float value that the model quantises, and the operator that a rule shall compute.
 
-    ``core`` is the variable of the operator proper, ``value`` that of the activations behind it. ``low`` and ``high``
-    are the integers between which the result lies. ``wide``: operands of 8 bits are taken as 16.
+    ``value`` is what is quantised to ``output``, ``core`` the operator before any activations that a clamp replaces.
+    The clamp is ``low`` to ``high``, in integers. ``wide``: operands of 8 bits are read on their 16-bit grid.
     """
 
     graph: QdqGraph
@@ -43,18 +47,19 @@ class Island:
         return self.graph.definitions[self.core]
 
     def grid(self, expr: Any) -> QuantGrid | None:
+        """The grid of an operand; None if it is not quantised."""
         grid = moved_grid(self.graph, expr)
         return grid.wide if self.wide and grid is not None else grid
 
     def need_grid(self, expr: Any, which: str = "its input") -> QuantGrid:
-        """Of an operand that must be quantised."""
+        """The grid of an operand; refuses one that is not quantised."""
         grid = self.grid(expr)
         if grid is None:
             raise ModelError(f"{which} is not quantised")
         return grid
 
     def need_one_type(self, grid: QuantGrid) -> None:
-        """Of the input and the output."""
+        """Refuses an input of another type than the output's."""
         mixed = f"its input has {grid.dtype}, its output {self.output.dtype}"
         need(grid.dtype == self.output.dtype, mixed)
 
@@ -63,14 +68,14 @@ class Island:
 
 
 Emit = Callable[[Emitter], Integers]
-# What computes the island; None where the rule is about something else; ModelError says why nothing does.
+# Gives what emits the island; None where the rule is about something else; a ModelError says why nothing can.
 Rule = Callable[[Island], "Emit | None"]
 
 RULES: dict[str, list[Rule]] = {}
 
 
 def rule(*names: str) -> Callable[[Rule], Rule]:
-    """Register a rule for islands around these operators; those registered first are asked first."""
+    """Registers a rule for islands around these operators; rules are asked in the order of registration."""
 
     def add(function: Rule) -> Rule:
         for name in names:
@@ -82,17 +87,23 @@ def rule(*names: str) -> Callable[[Rule], Rule]:
 
 @dataclass(frozen=True)
 class _Clamp:
+    """An activation that only cuts off: relu, clip, maximum or minimum with a number."""
+
     source: Any
     low: float | None = None
     high: float | None = None
 
 
 def island_of(graph: QdqGraph, value: Any, output: QuantGrid, bounds: tuple[int, int] | None = None) -> Island:
-    """The operator behind the activations that a clamp of the result, within ``bounds``, can stand for."""
+    """The island of a quantised value: activations that only cut off become a clamp, within ``bounds``, of integers.
+
+    Quantising rounds monotonically, so that clamping to quantised limits gives what quantising a clamped number gives.
+    The walk begins at the activation that comes last, whose limits hold whatever an earlier one says: each earlier
+    limit is first brought between those found so far.
+    """
     low, high = bounds or output.limits
     core = value
     while (clamp := _clamp(graph, core)) is not None and moved_grid(graph, core) is None:
-        # an activation that comes later holds whatever an earlier one says
         low, high = (
             low if clamp.low is None else min(max(low, output.held(clamp.low)), high),
             high if clamp.high is None else max(min(high, output.held(clamp.high)), low),
@@ -102,7 +113,7 @@ def island_of(graph: QdqGraph, value: Any, output: QuantGrid, bounds: tuple[int,
 
 
 def _clamp(graph: QdqGraph, var: Any) -> _Clamp | None:
-    """What a variable is bound to, if it is an activation that only cuts off."""
+    """The activation that a variable is bound to, if it only cuts off."""
     bound = graph.definitions.get(var)
     if bound is None or not is_call(bound):
         return None
@@ -128,7 +139,7 @@ def same_shape(one: Any, other: Any) -> bool:
 
 
 def number(expr: Any) -> float | None:
-    """A number that stands among a call's arguments."""
+    """A number among a call's arguments, in single precision; None for anything else."""
     value = getattr(getattr(expr, "value", expr), "value", getattr(expr, "value", None))
     try:
         return float(np.float32(value))
@@ -136,22 +147,33 @@ def number(expr: Any) -> float | None:
         return None
 
 
-# Biases that are no whole number of products: what the output stage adds, so that each result is the real one.
+# Biases that are no whole number of products.
+#
+# An accumulator counts products of input and weight steps. A bias of PyTorch or ONNX is a real number, in general
+# between two counts; rounding it moves some results by one step. A requantisation in float32 uses the upper 24 of a
+# multiplier's 31 bits, so the 7 low bits carry the rest of the bias in 128ths: the output stage computes
+# (float32(sum) + rest / 128) * scale. Where that still gives another step than the real result for some sum,
+# neighbouring biases and multipliers are tried.
 
 Reals = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
-NOISE: Final = 2.0**-22  # How far, relatively, what three roundings to float32 give may be from the real product.
-STEP: Final = 1 << 7  # From one multiplier that is a float32 to the next.
-# What is added to the bias, in 128ths, and to the multiplier: the nearest ones first.
+# The relative error of a bias that float32 made of a whole number of products: three roundings of at most 2**-24 each.
+# A bias this close to a whole number is taken for one.
+NOISE: Final = 2.0**-22
+STEP: Final = 1 << 7  # From one multiplier that is a float32 to the next: 31 bits, of which it has 24.
+# Candidates: what is added to the bias, in 128ths, and to the multiplier. The nearest come first, and ties keep them.
 TRIALS: Final = [(part, STEP * tilt) for tilt, part in product((0, 1, -1, 2, -2, 3, -3, 4, -4), (0, 1, -1))]
 
 
 @dataclass(frozen=True, eq=False)
 class Channels:
-    """Of each output channel: the bias in products, the real factor from a product to a step of the output, the same
-    as ``float32_scales`` has it, and how far from zero its sums can be. ``low`` and ``high``: the steps that results
-    have, the zero point taken off."""
+    """Holds the output stage of each output channel, as real numbers and as the kernel has it.
+
+    ``units``: the bias counted in products. ``factor``: the real factor from a product to a step of the output, and
+    ``multiplier`` and ``shift`` the same by ``float32_scales``. ``reach``: a bound of the sums' magnitude. ``low`` and
+    ``high``: the least and the largest result, without the zero point.
+    """
 
     units: Reals
     factor: Reals
@@ -173,15 +195,17 @@ class Channels:
 
     @property
     def apart(self) -> NDArray[np.bool_]:
-        """Those whose bias has a rest that is more than float32's noise, and whose sums can be added to one."""
+        """Which channels get a rest: it is more than float32's noise, and float32 holds every sum exactly."""
         real = np.abs(self.units - np.rint(self.units)) > NOISE * np.abs(self.units)
         return np.asarray(real & (self.reach + np.abs(self.units) < MOST_WITH_REST))
 
 
 def carried(channels: Channels) -> tuple[Int32s, Int32s]:
-    """Biases as whole numbers, and the multipliers with the rests.
+    """Whole biases, and multipliers that carry the rests (``with_rests``).
 
-    A rest has 7 bits. Where some sum would come out as another step than the real result, neighbours are tried.
+    Each channel begins with its rest rounded to 128ths and goes through ``TRIALS`` until no sum gives another step than
+    the real result. Channels that no candidate makes perfect keep the one with the fewest wrong steps, the nearest of
+    several. A multiplier stays between 2**30 and the last float32 below 2**31, where its 7 low bits are free.
     """
     parts = np.rint(channels.units).astype(np.int64) * RESTS
     multiplier = channels.multiplier.astype(np.int64)
@@ -204,7 +228,10 @@ def carried(channels: Channels) -> tuple[Int32s, Int32s]:
 
 
 def _around(channels: Channels) -> tuple[Ints, Ints, NDArray[np.bool_]]:
-    """Of each channel and each step but the last the first sum with a larger result, and whether there is one."""
+    """For each channel and step but the last: the first sum whose real result is larger, and whether it is in reach.
+
+    (sum + units) * factor exceeds step + 1/2 from the integer after (step + 1/2) / factor - units on.
+    """
     steps = np.arange(channels.low, channels.high, dtype=np.int64)[None, :]
     middles = (steps + 0.5) / channels.factor[:, None] - channels.units[:, None]
     counts = np.abs(middles) <= channels.reach[:, None]
@@ -213,7 +240,11 @@ def _around(channels: Channels) -> tuple[Ints, Ints, NDArray[np.bool_]]:
 
 
 def _wrong(channels: Channels, parts: Ints, multiplier: Ints, around: tuple[Ints, Ints, Any]) -> Ints:
-    """How many steps begin at another sum than they should."""
+    """Counts, for each channel, the steps that end at another sum than they should.
+
+    Results grow with the sum. If the first sum of each larger result and the one before it come out right, so does
+    every sum between: two evaluations a step prove all of a channel's sums.
+    """
     sums, steps, counts = around
     whole = (parts // RESTS)[:, None] + sums
     scale = with_rests(multiplier.astype(np.int32), parts % RESTS)[:, None], channels.shift[:, None]
@@ -222,14 +253,14 @@ def _wrong(channels: Channels, parts: Ints, multiplier: Ints, around: tuple[Ints
     return np.asarray((counts & ~(above & below)).sum(axis=1), np.int64)
 
 
-# What convolutions and matrix products share: weights, biases and factors of an accumulator in integers.
+# What convolutions and matrix products share: integer weights, biases, and the factors of the output stage.
 
 
 @dataclass(frozen=True)
 class Weights:
-    """``values`` with their zero points taken off, and one scale for each output channel.
+    """Holds integer weights without their zero points, and one scale for each output channel.
 
-    Where they need 9 bits, ``rest`` is what is missing: values + rest are the weights.
+    Where they need 9 bits, ``values`` saturate and ``rest`` is what is missing: values + rest are the weights.
     """
 
     values: NDArray[np.int8]
@@ -238,12 +269,15 @@ class Weights:
 
     @property
     def bits(self) -> int:
-        """4 where as many hold each of them, whatever the model's type for them."""
+        """4 where four bits hold each weight, whatever the model's type, else 8."""
         return 4 if self.rest is None and self.values.min() >= -8 and self.values.max() <= 7 else 8
 
 
 def weights_of(known: KnownIntegers | None, axis: int) -> Weights:
-    """The weights with output channels along ``axis``."""
+    """The weights with output channels along ``axis``.
+
+    A zero point can push them to 9 bits. The two int8 parts of ``Weights`` reach 127 + 127 = 254; more is refused.
+    """
     if known is None:
         raise ModelError("its weights are not quantised constants")
     scales = known.scales_along(axis)
@@ -257,7 +291,10 @@ def weights_of(known: KnownIntegers | None, axis: int) -> Weights:
 
 
 def read_twice(emitter: Emitter, data: Any, grid: QuantGrid, values: Array, rest: Array | None) -> tuple[Any, Array]:
-    """Input and weights where the latter need 9 bits: each element is read twice, and its weight is in two parts."""
+    """Input and weights for the kernel; where weights need 9 bits, each input element is read twice.
+
+    Both are doubled along the last axis: x * value + x * rest is x times the weight.
+    """
     if rest is None:
         return data, np.ascontiguousarray(values)
     axis = values.ndim - 1
@@ -266,7 +303,7 @@ def read_twice(emitter: Emitter, data: Any, grid: QuantGrid, values: Array, rest
 
 
 def add_bias(graph: QdqGraph, core: Any, *operators: str) -> tuple[Any, Array | None] | None:
-    """The variable of one of the operators and what is added to it for each channel; None for anything else."""
+    """Finds one of the operators, with or without a constant added to it; None for anything else."""
     if graph.call(core, *operators) is not None:
         return core, None
     added = graph.call(core, "relax.add")
@@ -278,7 +315,7 @@ def add_bias(graph: QdqGraph, core: Any, *operators: str) -> tuple[Any, Array | 
 
 
 def channel_bias(bias: Array | None, axis: int, rank: int, channels: int) -> Array:
-    """One number for each output channel."""
+    """The bias as one number for each output channel; refuses a summand of another shape."""
     if bias is None:
         return np.zeros(channels, np.float32)
     full = bias.reshape((1,) * (rank - bias.ndim) + bias.shape) if bias.ndim <= rank else bias
@@ -290,6 +327,8 @@ def channel_bias(bias: Array | None, axis: int, rank: int, channels: int) -> Arr
 
 @dataclass(frozen=True)
 class Constants:
+    """Holds the constant operands that follow the weights of an integer operator."""
+
     bias: Any
     multiplier: Any
     shift: Any
@@ -298,10 +337,11 @@ class Constants:
 def constants(
     island: Island, data: QuantGrid, weights: Weights, axis: int, bias: Array, *, narrow: bool = True
 ) -> Constants:
-    """The operands behind the weights: bias in units of the products, and the factor to the output's grid.
+    """The bias, counted in products, and the factor from products to the output's grid.
 
-    Output channels of the weights lie along ``axis``. What the bias has beyond whole units goes with the factor. Sums
-    of 16-bit activations take 64 bits, but with ``narrow`` 32 where these are enough.
+    Output channels of the weights lie along ``axis``. With 32-bit sums the multiplier carries the bias's rest
+    (``carried``). Sums of 16-bit activations take 64 bits and a rounded bias; with ``narrow`` they take 32 where no sum
+    with its bias can reach 2**31. A 64-bit bias stays within 2**53, up to which a double has every integer.
     """
     products = np.float32(data.scale) * weights.scales
     units = bias.astype(np.float64) / products.astype(np.float64)
@@ -320,7 +360,7 @@ def constants(
 
 
 def _reach(weights: Weights, axis: int, data: QuantGrid) -> NDArray[np.int64]:
-    """How far from zero a channel's sum can be, whatever the zero point."""
+    """A bound of each channel's sum: an input less its zero point is at most the type's whole range from 0."""
     values = weights.values.astype(np.int64) + (0 if weights.rest is None else weights.rest)
     rows = np.moveaxis(values, axis, 0).reshape(values.shape[axis], -1)
     low, high = data.limits
@@ -328,7 +368,7 @@ def _reach(weights: Weights, axis: int, data: QuantGrid) -> NDArray[np.int64]:
 
 
 def ends(island: Island, data: QuantGrid) -> dict[str, int]:
-    """The attributes that say where the numbers lie."""
+    """The attributes for zero points and clamp that operators with weights share."""
     return {
         "input_zero_point": data.zero_point,
         "output_zero_point": island.output.zero_point,

@@ -1,1 +1,1 @@
-"""The front end for TFLite."""
+"""This package is the front end for TFLite: files become Relax modules of integer operators."""

@@ -1,4 +1,4 @@
-"""Activations, softmax and the L2 norm."""
+"""Converts TFLite's activations, softmax and L2 normalisation, bit for bit as its reference kernels compute them."""
 
 from __future__ import annotations
 
@@ -39,8 +39,7 @@ from uaccel.ops.activation import (
 )
 from uaccel.ops.binary import broadcast_shape
 from uaccel.ops.fixedpoint import quantize_multiplier
-from uaccel.ops.lookup import HardSwishFactors, Lookup, LookupAttrs, by_bits
-from uaccel.ops.lookup import RealArray as Reals
+from uaccel.ops.lookup import HardSwishFactors, Lookup, LookupAttrs, RealArray, by_bits
 from uaccel.ops.normalize import L2Normalize, L2NormalizeAttrs
 from uaccel.ops.operator import constant, get
 from uaccel.ops.quantize import UNITY, Requantize, RequantizeAttrs
@@ -57,11 +56,11 @@ from uaccel.ops.softmax import (
     reciprocal_lookup,
 )
 
-# Operators of one input, element by element, on int8 and int16.
+# Elementwise operators of one input, on int8 and int16.
 
 BOUNDS = {"RELU": (0.0, None), "RELU_N1_TO_1": (-1.0, 1.0), "RELU_0_TO_1": (0.0, 1.0)}
 SCALE_TOLERANCE = 1e-3
-REAL_FUNCTIONS: Mapping[str, Callable[[Reals], Reals]] = {
+REAL_FUNCTIONS: Mapping[str, Callable[[RealArray], RealArray]] = {
     "NEG": np.negative,
     "EXP": np.exp,
     "LOG": np.log,
@@ -102,8 +101,8 @@ def relu(context: Context, operator: Operator) -> Expr:
 
 @converts("RELU6")
 def relu6(context: Context, operator: Operator) -> Expr:
-    """TensorFlow Lite Micro clamps what is stored by the input's quantisation and leaves the output's alone. LiteRT
-    does not, and it is the reference of unsigned ones."""
+    """TensorFlow Lite Micro clamps the stored values by the input's quantisation and ignores the output's. LiteRT
+    rescales; it is the reference for tensors that were uint8."""
     data, output = _tensors(operator)
     if was_unsigned(data):
         return rescaled(context, data, output, *bounded_range(output, 0.0, 6.0))
@@ -212,7 +211,7 @@ def _sigmoid16(
 
 
 def _scaled_argument(scale: float) -> Sigmoid16Attrs:
-    """As many bits of the factor as fit beside a 16-bit input."""
+    """Doubles the factor while it fits 15 bits, so that it keeps as many bits as the reference's."""
     factor, right_shift = scale * 4096.0 * 3.0, 0
     while factor <= 32767.0 / 2.0 and right_shift <= 30:
         factor, right_shift = factor * 2.0, right_shift + 1
@@ -221,7 +220,7 @@ def _scaled_argument(scale: float) -> Sigmoid16Attrs:
 
 
 def _log2(value: float) -> tuple[int, bool]:
-    """The nearest power of two, and whether the reference takes the value, in single precision, for it."""
+    """The nearest power of two, and whether the reference, in single precision, takes the value for it."""
     log2 = np.log(np.float32(value)) * (np.float32(1) / np.log(np.float32(2)))
     nearest = math.floor(float(log2) + 0.5)
     return nearest, bool(abs(log2 - np.float32(nearest)) < np.float32(1e-3))
@@ -245,7 +244,7 @@ def hard_swish(context: Context, operator: Operator) -> Expr:
 
 
 def _factor16(real: float) -> tuple[int, int]:
-    """Multiplier and shift with 15 bits instead of 31."""
+    """Rounds a multiplier to 15 bits, saturated; the shift stays."""
     multiplier, shift = quantize_multiplier(real)
     return min((multiplier + (1 << 15)) >> 16, (1 << 15) - 1), shift
 
@@ -267,7 +266,7 @@ def rsqrt(context: Context, operator: Operator) -> Expr:
     return _lookup(context, operator, data, values)
 
 
-def _of_reals(data: Tensor, output: Tensor, function: Callable[[Reals], Reals]) -> NDArray[np.int8]:
+def _of_reals(data: Tensor, output: Tensor, function: Callable[[RealArray], RealArray]) -> NDArray[np.int8]:
     return lookup.of_reals(data.required_quantisation, output.required_quantisation, function)
 
 
@@ -292,9 +291,9 @@ def gelu(context: Context, operator: Operator) -> Expr:
 
 # SOFTMAX on int8 and int16 activations, LOG_SOFTMAX on int8.
 
-LONGEST_ROW = 4095  # 12 integer bits of the sum of exponentials
-LARGEST_MULTIPLIER = 2.0**31 - 1  # beyond it only the largest element of a row counts
-LOOKUP_RANGE = 10.0 / 65535.0  # the 16-bit table's [-10, 0] covers all differences of two 16-bit numbers
+LONGEST_ROW = 4095  # Exponentials of at most 1 whose sum fits the reference's 12 integer bits.
+LARGEST_MULTIPLIER = 2.0**31 - 1  # Beyond it only the largest element of a row counts.
+LOOKUP_RANGE = 10.0 / 65535.0  # A step where [-10, 0] spans all 65,536 differences of 16 bits, as the table does.
 
 
 def _beta(operator: Operator) -> float:
@@ -302,7 +301,7 @@ def _beta(operator: Operator) -> float:
 
 
 def scaled_difference(product: float, what: str) -> tuple[int, int]:
-    """Multiplier and shift that bring differences to 26 fraction bits, where a step of them is ``product``."""
+    """Multiplier and shift that bring differences, in steps of ``product``, to 26 fraction bits."""
     real = min(product * (1 << DIFF_BITS), LARGEST_MULTIPLIER)
     need(real > 1.0, f"{what} is {product:.3g}, too small for the reference's fixed-point format")
     mantissa, shift = math.frexp(real)
@@ -354,7 +353,7 @@ def log_softmax(context: Context, operator: Operator) -> Expr:
 
 # L2_NORMALIZATION on int8 activations.
 
-LONGEST_NORM = (2**31 - 1) // 255**2  # of squares of 9-bit differences that a 32-bit sum holds
+LONGEST_NORM = (2**31 - 1) // 255**2  # An int8 less its zero point is at most 255; so many squares fit 32 bits.
 
 
 @converts("L2_NORMALIZATION")

@@ -1,4 +1,4 @@
-"""Layers with weights, products of matrices, and windows."""
+"""Converts TFLite's convolutions, fully connected layers, matrix products and pools."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ Kind = type[IntegerOperator[Any]]
 Pair = tuple[int, int]
 
 
-# What computes the same with weights that are no constant.
+# Operators that compute the same with weights that are no constant.
 GIVEN: Mapping[Kind, Kind] = {
     Conv2d: GivenConv2d,
     DepthwiseConv2d: GivenDepthwiseConv2d,
@@ -59,12 +59,12 @@ GIVEN: Mapping[Kind, Kind] = {
 
 
 def _need_type(weights: Tensor) -> None:
-    """int8, but for those that were uint8 (``legacy.py``)."""
+    """Refuses weights that are not int8; those that were uint8 may be int16 (see ``signed`` in ``importer``)."""
     need_dtype(weights, ("int16",) if weights.bits == WIDE_WEIGHTS else ("int8",), "weights")
 
 
 def _check(data: Tensor, weights: Tensor, output: Tensor) -> None:
-    """Of a convolution. The reference ignores a zero point of its weights."""
+    """Checks types and ranks of a convolution; a zero point of its weights is ignored, as in the reference."""
     need_dtype(output, (data.info.dtype,), "output")
     _need_type(weights)
     need(len(data.info.shape) == 4, f"input has rank {len(data.info.shape)}, wanted 4 (NHWC)")
@@ -74,7 +74,10 @@ def _check(data: Tensor, weights: Tensor, output: Tensor) -> None:
 def _call(
     kind: Kind, source: Expr, tensors: tuple[Tensor, Tensor, Tensor], weights: Expr, bias: Array, attrs: Any
 ) -> Expr:
-    """``tensors``: input, weights and output; ``weights`` and ``bias`` as the operator takes them."""
+    """Calls the operator, or its twin in ``GIVEN`` for run-time or 9-bit weights.
+
+    ``tensors`` are input, weights and output as the file has them.
+    """
     scales = channel_multipliers(*tensors, len(bias), single=tensors[0].index < 0)
     fitting = kind if is_constant(weights) and tensors[1].bits <= 8 else GIVEN.get(kind, kind)
     return get(fitting)(source, weights, *map(constant, (bias, *scales)), attrs=attrs)
@@ -116,7 +119,7 @@ def depthwise_conv_2d(context: Context, operator: Operator) -> Expr:
 
 
 def _third_fits(operator: Operator) -> bool:
-    """The operator's first input is a shape; the activation comes third."""
+    """Whether the activation fits: it comes third, after a shape and the weights."""
     data = operator.optional_input(2)
     return data is not None and data.info.dtype in (*INTEGER_ACTIVATIONS, "float32")
 
@@ -146,7 +149,7 @@ def _transpose_conv_float(context: Context, operator: Operator) -> Expr:
 
 
 def _transposed_window(operator: Operator, output: Tensor, kernel: Shape) -> tuple[Shape, Shape, Shape]:
-    """Size, strides and padding."""
+    """Output size, strides and padding (top, left) of a transposed convolution."""
     options = operator.options
     strides = (options.StrideH(), options.StrideW())
     need(min(strides) > 0, f"strides {strides} must be positive")
@@ -160,7 +163,7 @@ def _transposed_window(operator: Operator, output: Tensor, kernel: Shape) -> tup
 
 @converts("FULLY_CONNECTED")
 def fully_connected(context: Context, operator: Operator) -> Expr:
-    """Any input rank."""
+    """Converts an input of any rank: its rows are as long as the weights'."""
     data, weights, output = operator.required_input(0), operator.required_input(1), operator.outputs[0]
     need_dtype(output, (data.info.dtype,), "output")
     _need_type(weights)
@@ -184,7 +187,7 @@ def fully_connected(context: Context, operator: Operator) -> Expr:
 
 # AVERAGE_POOL_2D and MAX_POOL_2D on int8 and int16 activations.
 
-SCALE_TOLERANCE = 1e-6  # the reference's: below it a difference of scales is ignored, not rescaled
+SCALE_TOLERANCE = 1e-6  # The reference ignores a difference of scales below it.
 
 
 def pool_attrs(operator: Operator) -> PoolAttrs:

@@ -1,4 +1,4 @@
-"""The frame of the converters from TFLite: constants, shapes, checks."""
+"""Provides the context, registry and checks of the TFLite converters, and converts operators on shapes."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from uaccel.ops.fixedpoint import quantize_multiplier, quantize_multipliers
 from uaccel.ops.operator import constant, same_padding
 from uaccel.tvm_api import is_constant, relax
 
-# The frame of the TFLite converters: one function an operator, registered by name.
+# The context that converters get, and their registry: one function for each operator, by name.
 
 INTEGER_ACTIVATIONS = ("int8", "int16")
 
@@ -30,7 +30,7 @@ VariableKey = int | tuple[str, str]  # A variable tensor's index; a resource's c
 
 @dataclass
 class Variable:
-    """What lasts from one inference to the next; ``expr`` is its value at this point, None before the walk."""
+    """Holds state that lasts between inferences; ``expr`` is its value at this point of the walk, None before."""
 
     spec: TensorSpec
     initial: Array
@@ -39,8 +39,10 @@ class Variable:
 
 @dataclass(frozen=True)
 class Update:
-    """An operator that changes variables: its call gives its outputs, and then their new values; or, of a tensor that
-    is both, this alone."""
+    """Is the result of an operator that changes variables: the call gives its outputs, then the new values.
+
+    If the output itself is the variable, the call gives it alone.
+    """
 
     call: Expr
     variables: tuple[Tensor | VariableKey, ...]
@@ -48,7 +50,7 @@ class Update:
 
 @dataclass(frozen=True)
 class Several:
-    """A call that gives several outputs."""
+    """Is the result of an operator with several outputs: the call gives them as a tuple."""
 
     call: Expr
 
@@ -59,12 +61,12 @@ def _no_subgraph(_number: int) -> Any:
 
 @dataclass
 class Context:
-    """The Relax expression of every tensor met so far, and of every variable as it is at this point."""
+    """Holds the Relax expression of every tensor met so far, and of every variable as it is at this point."""
 
     budget: Budget
     exprs: dict[int, Expr] = field(default_factory=dict)
     variables: dict[VariableKey, Variable] = field(default_factory=dict)
-    # Of tensors that are no data but stand for a variable.
+    # Variables by the indices of the tensors that are handles to them.
     handles: dict[int, VariableKey] = field(default_factory=dict)
     subgraph: Callable[[int], Any] = _no_subgraph  # Gives the module of another subgraph of the file.
     inside: tuple[int, ...] = (0,)  # The subgraphs that are being read, the innermost last.
@@ -79,17 +81,17 @@ class Context:
         return constant(tensor.data)
 
 
-WIDE_WEIGHTS = 16  # Bits of weights that lost a zero point, beside activations of 8 bits; no file holds such.
+WIDE_WEIGHTS = 16  # Bits of uint8 weights that need 9 without their zero point; no file holds such.
 
 
 def is_quantised(operator: Operator) -> bool:
-    """Works on 8 or 16 bit integers: uaccel's own operators; the rest goes through TVM's converter."""
+    """Whether the first input is int8 or int16; other types go through TVM's converter by default."""
     first = operator.inputs[0] if operator.inputs else None
     return first is not None and first.info.dtype in INTEGER_ACTIVATIONS
 
 
 def is_number(operator: Operator) -> bool:
-    """Works on integers of 8 or 16 bits, or on floats."""
+    """Whether the first input is int8, int16 or float32."""
     first = operator.inputs[0] if operator.inputs else None
     return first is not None and first.info.dtype in (*INTEGER_ACTIVATIONS, "float32")
 
@@ -110,7 +112,7 @@ def need_dtype(tensor: Tensor, allowed: Sequence[str], role: str) -> None:
 
 
 def round_half_away(value: np.float32) -> int:
-    """The reference's rounding of a single-precision quotient."""
+    """Rounds halves away from zero, as the reference rounds a single-precision quotient."""
     return math.floor(float(value) + 0.5) if value >= 0 else math.ceil(float(value) - 0.5)
 
 
@@ -121,7 +123,7 @@ def quantize_value(tensor: Tensor, real: float) -> int:
 
 
 def factor(what: str, real: float) -> dict[str, int]:
-    """The attributes ``what_multiplier`` and ``what_shift``."""
+    """A real factor as the attributes ``<what>_multiplier`` and ``<what>_shift``."""
     multiplier, shift = quantize_multiplier(real)
     return {f"{what}_multiplier": multiplier, f"{what}_shift": shift}
 
@@ -140,7 +142,7 @@ def activation_range(operator: Operator, output: Tensor) -> tuple[int, int]:
 
 
 def activated(operator: Operator, value: Expr) -> Expr:
-    """A float with the fused activation."""
+    """Applies the fused activation to a float."""
     low, high = _bounds(operator)
     return value if low is None else relax.op.clip(value, low, math.inf if high is None else high)
 
@@ -181,8 +183,10 @@ def window_padding(
 def channel_multipliers(
     data: Tensor, weights: Tensor, output: Tensor, channels: int, *, single: bool = False
 ) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
-    """Multiplier and shift per output channel: input scale * weight scale / output scale, in double precision;
-    ``single``: but for the product."""
+    """Multiplier and shift of each output channel: input scale * weight scale / output scale, in double precision.
+
+    ``single``: the product is rounded to single precision, as LiteRT does for uint8.
+    """
     scales = np.asarray(weights.required_quantisation.scales, np.float64)
     need(len(scales) in (1, channels), f"{len(scales)} weight scales for {channels} output channels")
     products = np.float64(data.scale) * scales
@@ -195,16 +199,13 @@ def channel_multipliers(
 
 
 def need_possible_shift(data: Tensor, shift: int) -> None:
-    """The form for 64-bit sums of 16-bit activations shifts right by 15 - shift bits, at least 8 of them."""
+    """Refuses shifts above 7: the reference's form for 64-bit sums shifts right by 15 - shift, at least 8 bits."""
     possible = data.info.dtype != "int16" or shift <= 7
     need(possible, f"the output's scale is finer than the products' by 2**{shift}; 16-bit activations allow 2**7")
 
 
 def bias_values(bias: Tensor | None, channels: int, data: Tensor, wide: Sequence[str] = ("int32", "int64")) -> Array:
-    """The bias, zeros where the model has none; its type is the accumulator's.
-
-    ``wide``: the types that it may have beside 16-bit activations.
-    """
+    """The bias, or zeros of the accumulator's type; ``wide``: the types it may have beside 16-bit activations."""
     is_wide = data.info.dtype == "int16"
     if bias is None:
         return np.zeros(channels, np.int64 if is_wide else np.int32)
@@ -214,11 +215,14 @@ def bias_values(bias: Tensor | None, channels: int, data: Tensor, wide: Sequence
     return values
 
 
-# Conditions that several operators share.
+# Checks that several operators share.
 
 
 def need_sum_in_32_bits(data: Tensor, count: int) -> None:
-    """The reference sums in 32 bits and adds half the count to round; beyond that its result means nothing."""
+    """Refuses sums that may overflow the reference's 32 bits: each element is at most 128 (or 32,768) from 0.
+
+    Half the count, which it adds to round, is covered by the 1 more that the bound allows each element.
+    """
     limit = (2**31 - 1) // (1 - int(np.iinfo(data.info.dtype).min))
     need(
         count <= limit,
@@ -227,7 +231,7 @@ def need_sum_in_32_bits(data: Tensor, count: int) -> None:
 
 
 def need_equal_quantisation(data: Tensor, output: Tensor, tolerance: float = 0.0) -> None:
-    """For operators that pass elements on as they are stored."""
+    """Refuses different quantisations, for operators that copy the stored elements."""
     equal = abs(data.scale - output.scale) <= tolerance and data.zero_point == output.zero_point
     given, wanted = output.required_quantisation, data.required_quantisation
     need(
@@ -237,7 +241,7 @@ def need_equal_quantisation(data: Tensor, output: Tensor, tolerance: float = 0.0
 
 
 def need_quantisation(output: Tensor, scale: float, zero_point: int, tolerance: float = 0.0) -> None:
-    """For operators that compute one quantisation alone; ``tolerance`` is a share of the scale."""
+    """Refuses any but one output quantisation; ``tolerance`` is a fraction of the scale."""
     fits = abs(output.scale - scale) <= tolerance * scale and output.zero_point == zero_point
     wanted = f"scale 1/{round(1 / scale)}, zero point {zero_point}"
     need(fits, f"the output's quantisation is {output.required_quantisation}, wanted {wanted}")
@@ -253,11 +257,11 @@ def axis_numbers(axes: Tensor, data: Tensor) -> list[int]:
     return [axis % rank for axis in values]
 
 
-# What is known at compile time: constants of the file, and what operators compute from nothing else.
+# Constant folding: constants of the file, and results that depend on nothing else.
 
 
 def constant_value(context: Context, tensor: Tensor) -> Array | None:
-    """The tensor's value, None where it is computed or given at run time."""
+    """The tensor's value; None where it is computed or given at run time."""
     expr = context.exprs.get(tensor.index)
     if expr is None:
         return tensor.data
@@ -280,7 +284,7 @@ def need_numbers(context: Context, tensor: Tensor, role: str, count: int) -> lis
 
 
 def need_shape(output: Tensor, shape: Sequence[int]) -> None:
-    """The file must say of the output what follows from the inputs."""
+    """Refuses an output whose declared shape does not follow from the inputs."""
     need(
         output.info.shape == tuple(shape),
         f'output "{output.name}" has shape {shape_text(output.info.shape)}, the inputs give {shape_text(shape)}',
@@ -301,14 +305,14 @@ def apply(
     symbolic: Callable[..., Expr],
     folded: Callable[..., Array],
 ) -> Expr:
-    """``symbolic`` over the tensors' expressions, or at once the value where all of them are known."""
+    """Applies ``symbolic`` to the tensors' expressions, or ``folded`` to their values if all are known."""
     values = [constant_value(context, tensor) for tensor in tensors]
     if all(value is not None for value in values):
         return constant(folded(*values))
     return symbolic(*[context.expr(tensor) for tensor in tensors])
 
 
-# Operators that only look at the same bytes under another shape, and those that ask for shapes.
+# Operators that only change a shape, and those that return shapes.
 
 
 def reshaped(expr: Expr, old: Shape, new: Shape) -> Expr:
@@ -345,7 +349,7 @@ def rank(_context: Context, operator: Operator) -> Expr:
 
 @converts("BROADCAST_ARGS", when=always)
 def broadcast_args(context: Context, operator: Operator) -> Expr:
-    """The common shape of two; both must be known, for every shape is fixed."""
+    """Folds the common shape of two; both must be known, since every shape is fixed."""
     first, second = (need_known(context, operator.required_input(i), "shape") for i in (0, 1))
     output = operator.outputs[0]
     try:

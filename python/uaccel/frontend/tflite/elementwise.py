@@ -1,4 +1,4 @@
-"""Two inputs, element by element."""
+"""Converts TFLite's elementwise operators of two inputs: arithmetic, comparisons, choices."""
 
 from __future__ import annotations
 
@@ -29,7 +29,10 @@ from uaccel.tvm_api import relax
 
 SUMS: Mapping[str, type[binary.BinaryOperator[Any]]] = {"ADD": binary.Add, "SUB": binary.Sub}
 EXTREMES: Mapping[str, type[binary.BinaryOperator[Any]]] = {"MINIMUM": binary.Minimum, "MAXIMUM": binary.Maximum}
+# The reference's shifts. An int8 less its zero point is below 2**8 (raised: 2**28), an int16 at most 2**15 (2**30).
+# Scaling to twice the coarser scale at least halves both, so that their sum fits int32.
 SUM_LEFT_SHIFT = {"int8": 20, "int16": 15}
+# Scaled operands are at most 2**14 here, their difference 2**15 and its square 2**30.
 DIFFERENCE_LEFT_SHIFT = {"int8": 7, "int16": 0}
 
 Tensors = tuple[Tensor, Tensor, Tensor]
@@ -60,14 +63,14 @@ def _binary(context: Context, op: type[binary.BinaryOperator[Any]], tensors: Ten
 
 
 def fraction(real: float, what: str) -> tuple[int, int]:
-    """The multiplier and shift of a real factor that the reference takes only below one."""
+    """Multiplier and shift of a real factor; refuses one that is not below 1, as the reference does."""
     multiplier, shift = quantize_multiplier(float(real))
     need(0 < real < 1 and shift <= 0, f"{what} {real:.6g} is not between 0 and 1: the output's scale is too small")
     return multiplier, shift
 
 
 def _on_a_common_scale(first: Tensor, second: Tensor, left_shift: int) -> dict[str, int]:
-    """What AddAttrs says of the inputs: they meet at twice the coarser scale, ``left_shift`` bits finer."""
+    """The attributes that bring both inputs to twice the coarser scale, ``left_shift`` bits finer."""
     twice = 2.0 * max(first.scale, second.scale)
     multiplier1, shift1 = fraction(first.scale / twice, "relative scale of input 1")
     multiplier2, shift2 = fraction(second.scale / twice, "relative scale of input 2")
@@ -153,12 +156,14 @@ def squared_difference(context: Context, operator: Operator) -> Expr:
 
 # Comparisons and DIV on int8, and choices between tensors.
 
-LEFT_SHIFT = 8
-MOST_SHIFT = 22  # Of a quotient: the reference shifts it to the right by this less than its own bits.
+LEFT_SHIFT = 8  # Bits by which the reference raises both sides of a comparison before it scales them.
+# A quotient is shifted right by 31 - zeros + room - shift bits, which must not be negative. The divisor has at most 32
+# leading zeros, and a dividend of 8 bits leaves room for at least 23 bits: 31 - 32 + 23 = 22.
+MOST_SHIFT = 22
 
 
 def _is_int8(operator: Operator) -> bool:
-    """With a scale: stored integers are compared as they are, by TVM's converter."""
+    """Whether the first input is int8 with a scale; plain int8 is compared by TVM's converter."""
     first = operator.required_input(0)
     return first.info.dtype == "int8" and first.quantisation is not None
 
@@ -204,7 +209,7 @@ def div(context: Context, operator: Operator) -> Expr:
 
 @converts("SELECT_V2", when=always)
 def select_v2(context: Context, operator: Operator) -> Expr:
-    """The stored values, whatever the scales: as the reference does."""
+    """Picks stored values whatever the scales, as the reference does."""
     condition, first, second = (operator.required_input(number) for number in range(3))
     output = operator.outputs[0]
     need_dtype(condition, ("bool",), "condition")
@@ -221,6 +226,6 @@ def _is_no_bool(operator: Operator) -> bool:
 
 @converts("LOGICAL_AND", "LOGICAL_OR", "LOGICAL_NOT", when=_is_no_bool)
 def logic_of_numbers(_context: Context, operator: Operator) -> Expr:
-    """The reference takes any element for a bool and reads its first bytes."""
+    """Refuses types other than bool: the reference would read the first bytes of such a tensor as bools."""
     for tensor in (operator.required_input(0), operator.outputs[0]):
         need_dtype(tensor, ("bool",), "operand")

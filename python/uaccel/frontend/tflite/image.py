@@ -1,4 +1,4 @@
-"""Images in other sizes, and boxes."""
+"""Converts TFLite's resizing, TOPK_V2 and the detection operator at the end of detectors."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from uaccel.ops.resize import ResizeBilinear, ResizeBilinearAttrs, ResizeNearest
 
 # RESIZE_NEAREST_NEIGHBOR and RESIZE_BILINEAR to a constant size.
 
-LARGEST_EXTENT = 1 << 15  # the tables' 16 bits
+LARGEST_EXTENT = 1 << 15  # Pixels that the tables' int16 can number.
 
 
 def _size(operator: Operator, allowed: tuple[str, ...]) -> tuple[int, int]:
@@ -81,7 +81,7 @@ def top_k(context: Context, operator: Operator) -> Several:
 
 @converts("CUSTOM:TFLite_Detection_PostProcess", when=always)
 def detections(context: Context, operator: Operator) -> Several:
-    """The fast form keeps the best class of each box, the regular one goes from class to class."""
+    """Converts non-maximum suppression: over the best class of each box (fast), or class by class (regular)."""
     options = custom_options(operator)
     regular = bool(options.get("use_regular_nms", False))
     each = whole_number(options, "detections_per_class", 100) if regular else 0

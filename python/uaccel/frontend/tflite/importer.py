@@ -1,4 +1,7 @@
-"""The walk over a TFLite graph, its subgraphs, and what is left to TVM."""
+"""Imports TFLite files: walks the graph and its subgraphs with uaccel's converters, or else TVM's.
+
+Operators on uint8 become int8 here; IF and WHILE import other subgraphs of the file.
+"""
 
 from __future__ import annotations
 
@@ -49,7 +52,7 @@ from uaccel.ops.pool import UnsignedAveragePool2d
 from uaccel.tvm_api import is_constant, relax
 from uaccel.tvm_api.converters import TfliteConverter
 
-# TVM's own TFLite converter, one operator at a time: float operators, and what it lowers in float.
+# TVM's own TFLite converter, called for one operator at a time: it computes in float.
 
 OR_INT8 = ", or quantise the model to int8"
 VELA = "CUSTOM:ethos-u"
@@ -57,7 +60,7 @@ USE_THE_ORIGINAL = "Vela compiled this file for an Ethos-U; give the .tflite fil
 
 
 def convert(graph: TfliteGraph, operator: Operator, context: Context, block: Any) -> list[Expr]:
-    """The outputs' expressions; ModelError with TVM's own words where it refuses."""
+    """Converts an operator by TVM; a refusal is a ModelError with TVM's words."""
     converter = TfliteConverter(graph.file, graph.subgraph, block.builder)
     need(operator.name != VELA, USE_THE_ORIGINAL)
     advice = ADVICE if any(tensor.quantisation is not None for tensor in graph.tensors) else ADVICE + OR_INT8
@@ -69,21 +72,22 @@ def convert(graph: TfliteGraph, operator: Operator, context: Context, block: Any
         return converter.convert(operator.name, operator.table, len(operator.outputs))
 
 
-# Operators on uint8, as TensorFlow quantised before 2019: int8 with all numbers 128 less, exactly what LiteRT gives.
+# Operators on uint8, as TensorFlow quantised before 2019, become int8 with all stored numbers and zero points 128 less.
 #
-# Weights lose their zero point here. Where int8 does not hold what is left, they are int16.
+# The differences from zero points are the same, so the results are LiteRT's, 128 less. Weights lose their zero point
+# here, since convolutions have none for weights; where int8 does not hold what is left, they are int16.
 
 WEIGHTED: Final = ("CONV_2D", "DEPTHWISE_CONV_2D", "FULLY_CONNECTED")
-# They give on int8 what they give on uint8, 128 less.
+# On int8 these give what they give on uint8, 128 less.
 COMPUTING: Final = (*WEIGHTED, "ADD", "MUL", "MAX_POOL_2D", "SOFTMAX", "RELU", "RELU6")
-# So do these, but on uint8 as well: they follow what they are given.
+# So do these, which have converters for uint8 as well: they become int8 if an input already is.
 MOVING: Final = ("RESHAPE", "SQUEEZE", "EXPAND_DIMS", "TRANSPOSE", "PAD", "CONCATENATION")
 MIDDLE: Final = 128
-LARGEST: Final = 127  # Weight of int8, from its zero point.
+LARGEST: Final = 127  # The largest weight, its zero point taken off, that stays int8.
 
 
 def is_legacy(context: Context, operator: Operator) -> bool:
-    """Whether it becomes int8, or is a mean of windows. A concatenation of other scales rounds in a way of its own."""
+    """Whether an operator on uint8 is handled here. A concatenation that rescales is not: it rounds differently."""
     tensors = [tensor for tensor in (*operator.inputs, *operator.outputs) if tensor and tensor.info.dtype == "uint8"]
     grids = {(tensor.quantisation.scales, tensor.quantisation.zero_points) for tensor in tensors if tensor.quantisation}
     whole = all(tensor.quantisation and not tensor.quantisation.per_channel for tensor in tensors)
@@ -94,7 +98,7 @@ def is_legacy(context: Context, operator: Operator) -> bool:
 
 
 def signed(operator: Operator) -> Operator:
-    """The same on int8."""
+    """The same operator on int8."""
     inputs = [tensor and _signed(tensor) for tensor in operator.inputs]
     if operator.name in WEIGHTED:
         inputs[1] = _weights(operator.required_input(1))
@@ -102,11 +106,12 @@ def signed(operator: Operator) -> Operator:
 
 
 def was_unsigned(tensor: Tensor) -> bool:
+    """Whether the tensor is the int8 form of a uint8 tensor: such have negative indices (see ``_signed``)."""
     return tensor.index < 0
 
 
 def _signed(tensor: Tensor) -> Tensor:
-    """Its number is below 0, and no other tensor's."""
+    """The int8 form of a uint8 tensor; its index is ~index, which is negative and so no other tensor's."""
     if tensor.info.dtype != "uint8":
         return tensor
     grid = tensor.required_quantisation
@@ -131,17 +136,17 @@ def _weights(tensor: Tensor) -> Tensor:
 
 
 def average_pool(context: Context, operator: Operator) -> Expr:
-    """Halves are rounded up, which of int8 is another rule: it stays uint8."""
+    """Converts a mean of windows, which stays uint8: the reference rounds halves up, on int8 away from zero."""
     return get(UnsignedAveragePool2d)(context.expr(operator.required_input(0)), attrs=pool_attrs(operator))
 
 
-# A TFLite file becomes a Relax module of integer operators, with TVM's converter for everything that is float.
+# The import: a TFLite file becomes a Relax module of integer operators, and of float operators by TVM.
 
 FLOAT_NOTE = "its quantised form has no exact integer operator here and is computed in float"
 
 
 def import_tflite(path: Path, input_shapes: Mapping[str, Shape]) -> ImportedModel:
-    """Read, check and convert."""
+    """Reads, checks and converts a TFLite file."""
     budget = Budget(path)
     graph, data = read(path, budget)
     digest = hashlib.sha256(data).hexdigest()
@@ -165,13 +170,13 @@ def import_tflite(path: Path, input_shapes: Mapping[str, Shape]) -> ImportedMode
 
 
 def _specs(tensors: tuple[Tensor, ...]) -> tuple[TensorSpec, ...]:
-    """With names that differ, even where a file lists one tensor twice: reports and files go by them."""
+    """Inputs or outputs with unique names, even where a file lists a tensor twice: files are named after them."""
     names = unique_names(tensor.name for tensor in tensors)
     return tuple(replace(tensor.spec, name=name) for tensor, name in zip(tensors, names, strict=True))
 
 
 def _state_specs(context: Context) -> tuple[StateSpec, ...]:
-    """In the order of the parameters, with names that differ."""
+    """The states in the order of the parameters, with unique names."""
     variables = list(context.variables.values())
     names = unique_names(variable.spec.name for variable in variables)
     return tuple(StateSpec(replace(v.spec, name=name), v.initial) for v, name in zip(variables, names, strict=True))
@@ -195,7 +200,7 @@ def _check_tensors(graph: TfliteGraph, path: Path) -> None:
 
 
 def _refuse_dynamic(path: Path, tensor: Tensor, shape: Shape) -> None:
-    """A free batch (axis 0) is taken at the size that the file gives, as TFLite Micro does; others are not."""
+    """Refuses a free extent; only a free batch (axis 0) is read, with the file's size, as TFLite Micro does."""
     extents = ",".join("?" if extent < 0 else str(extent) for extent in shape)
     raise ModelError(
         f'{path}: tensor "{tensor.name}" has the dynamic shape [{extents}]; firmware needs every extent fixed: '
@@ -205,6 +210,8 @@ def _refuse_dynamic(path: Path, tensor: Tensor, shape: Shape) -> None:
 
 @dataclass(kw_only=True)
 class _Import(Walk[Operator]):
+    """The walk over one subgraph."""
+
     graph: TfliteGraph
     context: Context
 
@@ -212,7 +219,7 @@ class _Import(Walk[Operator]):
         self.context.subgraph = self._subgraph
 
     def _subgraph(self, number: int) -> Any:
-        """The module of another subgraph, which has no variables; its problems are told with its number."""
+        """Imports another subgraph, which may have no variables; its problems are reported with its number."""
         graph = self.graph.other(number)
         inside = Context(self.context.budget, inside=(*self.context.inside, number))
         walk = _Import(path=self.path, budget=self.budget, graph=graph, context=inside)
@@ -229,7 +236,7 @@ class _Import(Walk[Operator]):
         return module
 
     def parameters(self) -> list[Any]:
-        """The inputs, and behind them what lasts from one inference to the next."""
+        """Makes the parameters of ``main``: the inputs, then the variables."""
         graph, context = self.graph, self.context
         context.variables = find_variables(graph, context.budget)
         specs = [tensor.spec for tensor in graph.inputs]
@@ -279,7 +286,10 @@ class _Import(Walk[Operator]):
             self.context.exprs[tensor.index] = var
 
     def _legacy(self, operator: Operator) -> None:
-        """Bind what it gives as int8, and as uint8 for whoever needs that."""
+        """Converts an operator on uint8 in its int8 form, and binds its result in both types.
+
+        Inputs that have no int8 form yet get one by subtracting 128. A form that nobody reads is dropped later.
+        """
         (output,) = operator.outputs
         if operator.name == "AVERAGE_POOL_2D":
             self.context.exprs[output.index] = self._bound(operator, output, average_pool(self.context, operator))
@@ -297,7 +307,7 @@ class _Import(Walk[Operator]):
         self.context.exprs[output.index] = self._bound(operator, output, again, "unsigned")
 
     def _each(self, operator: Operator, call: Expr) -> list[Expr]:
-        """The fields of what a call gives."""
+        """Binds a call of several outputs and gives its fields."""
         whole = self.block.emit(call, layer_name(operator.name, operator.index))
         self.origins[whole.name] = Origin(operator.index, operator.name, operator.outputs[0].name)
         return [relax.TupleGetItem(whole, number) for number in range(len(operator.outputs))]
@@ -308,7 +318,7 @@ class _Import(Walk[Operator]):
         return self.bind(expr, name, Origin(operator.index, operator.name, tensor.name), tensor.spec)
 
     def _update(self, operator: Operator, update: Update) -> None:
-        """Bind the call, its outputs, and what it makes of variables."""
+        """Binds a call that changes variables, with its outputs and the new values."""
         outputs = operator.outputs
         keys = [each.index if isinstance(each, Tensor) else each for each in update.variables]
         if outputs[0].index in keys:
@@ -328,7 +338,7 @@ class _Import(Walk[Operator]):
             need(same, f'"{variable.spec.name}" is {variable.spec.info}, and becomes {info_of(variable.expr)}')
 
     def _part(self, whole: Any, number: int, name: str, spec: TensorSpec) -> Any:
-        """A field of what a call gives, bound."""
+        """Binds one field of a call's result."""
         var = self.block.emit(relax.TupleGetItem(whole, number), f"{whole.name}_{name}")
         self.tensors[var.name] = spec
         self.origins[var.name] = self.origins[whole.name]
@@ -348,7 +358,7 @@ class _Import(Walk[Operator]):
 
 
 def _check_operator(operator: Operator) -> None:
-    """What every converter relies on."""
+    """Checks what every converter relies on: outputs, and known types."""
     need(len(operator.outputs) > 0, "it has no outputs; nothing to compute")
     for tensor in (*operator.inputs, *operator.outputs):
         if tensor is not None:
@@ -356,7 +366,7 @@ def _check_operator(operator: Operator) -> None:
 
 
 def _check_declared(tensor: Tensor, var: Expr) -> None:
-    """The file's word on an output is what callers allocate, so it must be what the operator computes."""
+    """Refuses a result that differs from the output's declared type and shape, by which callers allocate memory."""
     need(has_static_shape(var), SHAPE_OF_DATA)
     computed = info_of(var)
     same = computed.dtype == tensor.info.dtype and computed.shape == tensor.info.shape

@@ -1,4 +1,4 @@
-"""QUANTIZE (also from one integer quantisation to another), DEQUANTIZE, and CAST between integers."""
+"""Converts QUANTIZE (also between integer quantisations), DEQUANTIZE, and CAST between plain numbers."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def quantize(context: Context, operator: Operator) -> Expr:
 
 
 def rescaled(context: Context, data: Tensor, output: Tensor, low: int, high: int) -> Expr:
-    """From the input's quantisation to the output's, clamped to the stored values low..high."""
+    """Rescales from the input's quantisation to the output's, clamped to the stored values low..high."""
     multiplier, shift = quantize_multiplier(data.scale / output.scale)
     attrs = RequantizeAttrs(
         input_zero_point=data.zero_point,
@@ -81,7 +81,9 @@ def dequantize(context: Context, operator: Operator) -> Expr:
 
 @converts("CAST", when=_between_numbers)
 def cast(context: Context, operator: Operator) -> Expr:
-    """The stored numbers, whatever the scales; too large ones lose their upper bits. The tensors' types count: the
-    reference does not read the options, and some files' contradict them."""
+    """Casts stored numbers, whatever the scales; too large ones lose their upper bits.
+
+    The tensors' types count: the reference does not read the options, which contradict them in some files.
+    """
     data, output = _tensors(operator)
     return relax.op.astype(context.expr(data), output.info.dtype)

@@ -1,4 +1,4 @@
-"""A TFLite flatbuffer as plain data."""
+"""Reads TFLite flatbuffers as plain, checked data, and can give a file another batch size."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from uaccel.errors import ModelError
 from uaccel.frontend.checks import MOST_RANK, Budget, read_file
 from uaccel.model import Array, Quantisation, Shape, TensorInfo, TensorSpec, unique_names
 
-# A TFLite file as plain data, checked once, so that the converters never meet a broken flatbuffer.
+# The file is checked once, so that the converters never meet a broken flatbuffer.
 
 DTYPES = {
     tflite.TensorType.FLOAT32: "float32",
@@ -35,7 +35,7 @@ DTYPES = {
 
 
 class _Names(dict[int, str]):
-    """The names of an enumeration's values; asking for another value is asking too much of the file."""
+    """Names an enumeration's values; a value that it lacks is a ModelError."""
 
     def __init__(self, enum: type) -> None:
         super().__init__((value, name) for name, value in vars(enum).items() if isinstance(value, int))
@@ -51,7 +51,7 @@ TYPE_NAMES = _Names(tflite.TensorType)
 ACTIVATIONS = _Names(tflite.ActivationFunctionType)
 PADDINGS = _Names(tflite.Padding)
 
-# What the flatbuffer reader raises where the bytes make no sense.
+# Errors that the flatbuffer reader raises where the bytes make no sense.
 DAMAGE = (
     struct.error,
     IndexError,
@@ -62,11 +62,11 @@ DAMAGE = (
 )
 
 
-NUMBER = 64  # Bytes that Python takes for one, about.
+NUMBER = 64  # Bytes of one number in a Python tuple, with room to spare.
 
 
 class Options:
-    """An operator's option table, read when asked for: ``options.StrideH()``."""
+    """Reads an operator's option table on demand, such as ``options.StrideH()``."""
 
     def __init__(self, table: Any) -> None:
         self._table = table
@@ -87,7 +87,7 @@ class Options:
 
 @dataclass(frozen=True, eq=False)
 class Tensor:
-    """``data`` holds the value of a constant, None for what is computed or given at run time.
+    """Describes a tensor; ``data`` is a constant's value, None where it is computed or given at run time.
 
     ``signature`` is the shape as the author declared it, with -1 for extents that may vary. A constant of int4 is int8
     here, and ``bits`` 4 says how the file holds it.
@@ -123,8 +123,10 @@ class Tensor:
 
 @dataclass(frozen=True, eq=False)
 class Operator:
-    """``given_options`` is None where the operator has none; ``table`` is the flatbuffer's own, for TVM. ``custom`` are
-    the bytes that a custom operator has instead of options."""
+    """Describes an operator; ``given_options`` is None where it has none.
+
+    ``custom`` has the option bytes of a custom operator. ``table`` is the flatbuffer's own, for TVM.
+    """
 
     index: int
     name: str
@@ -147,7 +149,7 @@ class Operator:
         return self.given_options
 
     def option(self, name: str) -> int:
-        """0 where the operator has no options."""
+        """An option as a number, 0 where the operator has no options."""
         return int(getattr(self.given_options, name)()) if self.given_options else 0
 
     def optional_input(self, position: int) -> Tensor | None:
@@ -156,7 +158,7 @@ class Operator:
 
 @dataclass(frozen=True, eq=False)
 class TfliteGraph:
-    """A subgraph; ``file`` and ``subgraph`` are the flatbuffer tables, for TVM's own converter.
+    """Holds a subgraph; ``file`` and ``subgraph`` are the flatbuffer tables, for TVM's own converter.
 
     ``other`` reads another subgraph of the file, by its number.
     """
@@ -171,13 +173,13 @@ class TfliteGraph:
 
 
 def read(path: Path, budget: Budget) -> tuple[TfliteGraph, bytes]:
-    """The graph and the file's bytes."""
+    """Reads a file; gives its graph and its bytes."""
     data = read_file(path)
     return parse(data, str(path), budget), data
 
 
 def parse(data: bytes, where: str, budget: Budget) -> TfliteGraph:
-    """Check and read the bytes of a file; ``where`` names it in errors."""
+    """Checks and reads the bytes of a file; ``where`` names it in errors."""
     if len(data) < 8 or data[4:8] != b"TFL3":
         raise ModelError(
             f"{where} is not a TFLite file: bytes 4 to 8 are {data[4:8]!r}, wanted b'TFL3'; "
@@ -188,6 +190,8 @@ def parse(data: bytes, where: str, budget: Budget) -> TfliteGraph:
 
 
 class _Reader:
+    """Reads subgraphs, and counts every vector against the budget before it becomes Python data."""
+
     def __init__(self, data: bytes, where: str, budget: Budget) -> None:
         self.data = data
         self.where = where
@@ -226,7 +230,7 @@ class _Reader:
         return TfliteGraph(self.model, subgraph, tensors, operators, inputs, outputs, self.graph)
 
     def _length(self, count: int) -> int:
-        """A vector cannot have more entries than the file has bytes; many tables may point to the same one."""
+        """Checks a vector's length against the file's, and counts it: many tables may point to one vector."""
         if not 0 <= count <= len(self.data):
             raise ValueError(f"a vector claims {count} entries")
         self.budget.bytes(count)
@@ -243,7 +247,7 @@ class _Reader:
         return tensors[index]
 
     def _name(self, subgraph: Any, index: int) -> str:
-        """Files may call several tensors alike, or not at all; a reader of our reports needs to tell them apart."""
+        """A tensor's name, or its number where it has none; duplicates are renamed later, for reports."""
         name = subgraph.Tensors(index).Name() or b""
         self._length(len(name))
         return name.decode() or f"tensor_{index}"
@@ -262,7 +266,7 @@ class _Reader:
         return Tensor(index, name, info, self._quantisation(table), data, signature, bool(table.IsVariable()), bits)
 
     def _halves(self, raw: Array, shape: Shape, name: str) -> Array:
-        """Numbers of four bits, the first of two in the low half of a byte."""
+        """Unpacks int4 numbers, of which a byte has the first in its low half; shifting right extends the sign."""
         count = math.prod(shape)
         self.budget.bytes(2 * len(raw))
         if len(raw) != -(-count // 2):
@@ -327,13 +331,13 @@ def _options(table: Any) -> Options | None:
     return Options(options)
 
 
-# The options of TFLite Micro's own custom operators: a map of names, written as a FlexBuffer.
+# Options of TFLite Micro's custom operators: a map by name, written as a FlexBuffer.
 
-MOST_BYTES = 1 << 16  # Of options; what is larger is no operator of TFLite Micro's.
+MOST_BYTES = 1 << 16  # Bytes of options; no operator of TFLite Micro has as many.
 
 
 def custom_options(operator: Operator) -> Mapping[str, Any]:
-    """By name; empty where the operator has none."""
+    """The options of a custom operator by name; empty where it has none."""
     if not operator.custom:
         return {}
     try:
@@ -352,7 +356,7 @@ def whole_number(options: Mapping[str, Any], name: str, default: int | None = No
     return int(value)
 
 
-# Another batch than the file's own: the one extent that TFLite files leave open and that may be changed afterwards.
+# Another batch size: the one extent that TFLite files leave open and that may be changed afterwards.
 
 WRITE_SHAPES_ANEW = "set the shape before converting the model to TFLite"
 
@@ -360,7 +364,7 @@ WRITE_SHAPES_ANEW = "set the shape before converting the model to TFLite"
 def with_input_shapes(
     graph: TfliteGraph, data: bytes, where: str, shapes: Mapping[str, Shape], budget: Budget
 ) -> tuple[TfliteGraph, bytes]:
-    """The model with these shapes of its inputs, as a graph and as the bytes of a file."""
+    """Changes the batch to that of these input shapes; gives the graph and the bytes of the changed file."""
     batch = _batch(graph, where, shapes)
     if batch is None:
         return graph, data
@@ -398,7 +402,7 @@ def _check(where: str, tensor: Tensor, shape: Shape) -> None:
 
 
 def _patched(data: bytes, batch: int) -> bytes:
-    """The file with the batch in every shape that its author left open there."""
+    """The file with the batch written into every shape whose signature leaves it open; no offset moves."""
     changed = bytearray(data)
     subgraph: Any = tflite.Model.GetRootAs(data, 0).Subgraphs(0)
     for index in range(subgraph.TensorsLength()):
@@ -409,4 +413,4 @@ def _patched(data: bytes, batch: int) -> bytes:
     return bytes(changed)
 
 
-_SHAPE = 4  # Where a tensor's table notes its shape: the schema's first field.
+_SHAPE = 4  # Offset of a tensor's shape in its vtable: the schema's first field, after two 16-bit sizes.

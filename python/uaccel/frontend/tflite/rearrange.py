@@ -1,4 +1,4 @@
-"""The same elements elsewhere: transposed, joined, padded, repeated."""
+"""Converts TFLite's operators that move or repeat elements: blocks, transposes, joins, pads, tiles."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ from uaccel.model import Array, Shape
 from uaccel.ops.operator import constant
 from uaccel.tvm_api import relax
 
-# Blocks of an image moved into channels or into the batch and back: views around one transpose.
+# SPACE_TO_DEPTH, SPACE_TO_BATCH_ND and their inverses: one transposition between two reshapes.
 
 
 def _permuted(expr: Expr, blocks: Shape, order: tuple[int, ...], shape: Shape) -> Expr:
-    """Seen as ``blocks``, in another order, seen as ``shape``."""
+    """Reshapes to ``blocks``, transposes by ``order`` and reshapes to ``shape``."""
     return relax.op.reshape(relax.op.permute_dims(relax.op.reshape(expr, blocks), order), shape)
 
 
@@ -93,7 +93,7 @@ def _without_width(shape: Shape, rank: int) -> Shape:
 
 @converts("SPACE_TO_BATCH_ND", when=always)
 def space_to_batch(context: Context, operator: Operator) -> Expr:
-    """Padding has the value zero: the zero point, which LiteRT takes and TFLite Micro leaves to chance."""
+    """Pads with the zero point, as LiteRT does; TFLite Micro leaves the value undefined."""
     data, output = operator.required_input(0), operator.outputs[0]
     (rows, columns), margins = _blocks(context, operator, "paddings")
     n, h, w, c = _with_width(data.info.shape)
@@ -231,7 +231,7 @@ def pack(context: Context, operator: Operator) -> Expr:
     )
 
 
-# PAD, PADV2 and MIRROR_PAD: the value around the tensor is the zero point, a given constant, or the tensor itself.
+# PAD, PADV2 and MIRROR_PAD: the border holds the zero point, a given constant, or mirrored elements.
 
 Widths = list[tuple[int, int]]
 
@@ -265,7 +265,7 @@ def _widths(context: Context, operator: Operator) -> Widths:
 
 
 def _value(operator: Operator, output: Tensor) -> Array:
-    """The element that stands for zero, or the one that is given."""
+    """The stored value of the border: the given constant, or the one that stands for zero."""
     given = operator.optional_input(2)
     if given is None:
         stored = output.quantisation.zero_point if output.quantisation and output.info.dtype in ("int8", "uint8") else 0
@@ -293,7 +293,7 @@ def _stored(value: int, output: Tensor) -> Array:
 
 @converts("MIRROR_PAD", when=always)
 def mirror_pad(context: Context, operator: Operator) -> Expr:
-    """Along each axis the mirrored indices are picked."""
+    """Converts MIRROR_PAD by picking the mirrored indices of each axis."""
     data = operator.required_input(0)
     widths = _widths(context, operator)
     mode = MODES.get(operator.option("Mode"), "unknown")
@@ -352,7 +352,7 @@ def broadcast_to(context: Context, operator: Operator) -> Expr:
 
 
 def _need_named_shape(context: Context, operator: Operator, position: int) -> None:
-    """The file gives the output's shape twice, unless the shape is computed at run time."""
+    """Checks a shape operand against the output's shape, unless it is computed at run time."""
     value = constant_value(context, operator.required_input(position))
     if value is not None:
         need_shape(operator.outputs[0], [int(extent) for extent in value.reshape(-1)])
@@ -377,7 +377,7 @@ def fill(context: Context, operator: Operator) -> Expr:
 
 @converts("ZEROS_LIKE", when=always)
 def zeros_like(context: Context, operator: Operator) -> Expr:
-    """The stored zero, as the reference writes it, whatever the zero point."""
+    """Gives stored zeros whatever the zero point, as the reference does."""
     data, output = operator.required_input(0), operator.outputs[0]
     need_same_dtype(data, output)
     need_shape(output, data.info.shape)

@@ -1,4 +1,4 @@
-"""Layers with state: LSTM and SVDF."""
+"""Converts TFLite's layers with state: SVDF and UNIDIRECTIONAL_SEQUENCE_LSTM."""
 
 from __future__ import annotations
 
@@ -25,8 +25,7 @@ from uaccel.model import Array
 from uaccel.ops.activation import sigmoid_points
 from uaccel.ops.fixedpoint import quantize_multiplier
 from uaccel.ops.operator import constant, get
-from uaccel.ops.recurrent import LSTM_GATES as GATES
-from uaccel.ops.recurrent import SQUASHED, Cell, Lstm, LstmAttrs, Recurrent, RecurrentAttrs
+from uaccel.ops.recurrent import LSTM_GATES, SQUASHED, Cell, Lstm, LstmAttrs, Recurrent, RecurrentAttrs
 from uaccel.ops.svdf import Svdf, SvdfAttrs, SvdfFloat, SvdfFloatAttrs
 
 # SVDF on int8 frames with a state of int8 or int16, and in float.
@@ -37,7 +36,7 @@ def need_variable(context: Context, tensor: Tensor, role: str) -> None:
 
 
 def need_zero_points(*tensors: Tensor) -> None:
-    """In the range of what is stored; of 16 bits it is 0."""
+    """Refuses zero points outside the stored type, and any but 0 for int16."""
     for tensor in tensors:
         limits, point = np.iinfo(tensor.info.dtype), tensor.zero_point
         fits = point == 0 if tensor.info.dtype == "int16" else limits.min <= point <= limits.max
@@ -46,7 +45,7 @@ def need_zero_points(*tensors: Tensor) -> None:
 
 @converts("SVDF", when=is_number)
 def svdf(context: Context, operator: Operator) -> Update:
-    """The fused activation of integers means nothing to the reference: the output's quantisation holds it."""
+    """Converts SVDF; on integers the reference ignores the fused activation, which the output's range implies."""
     data, features, times = (operator.required_input(i) for i in range(3))
     state, output = operator.required_input(4), operator.outputs[0]
     for tensor in (data, features, times):
@@ -93,11 +92,13 @@ def _svdf_float(context: Context, operator: Operator) -> Update:
 
 # UNIDIRECTIONAL_SEQUENCE_LSTM on int8 and int16 vectors, with a cell state of 16 bits, and in float.
 
-# Where the inputs stand; of each kind those of the four gates in a row, of peepholes three.
+# Positions of the inputs: each kind has one for each of the four gates in a row, peepholes have three.
 WEIGHTS, RECURRENT, PEEPHOLES, BIASES, PROJECTION, HIDDEN, CELL, NORMS = 1, 5, 9, 12, 16, 18, 19, 20
-GATE_UNIT = 2.0**-12
-FRACTION = 2.0**-15
-FINEST, COARSEST = -27, 1  # Powers of two that the scale of the cell state may be.
+GATE_UNIT = 2.0**-12  # A step of the sums before a gate's sigmoid or tanh.
+FRACTION = 2.0**-15  # A step of a gate's result.
+# Powers of two that the cell state's scale may be: tanh's factor 3 << (12 + power) is below 2**15, and its right shift
+# -12 - power at most 15.
+FINEST, COARSEST = -27, 1
 
 
 @converts("UNIDIRECTIONAL_SEQUENCE_LSTM", when=is_number)
@@ -158,8 +159,8 @@ def _refuse_extras(operator: Operator) -> None:
 
 
 def _gates(operator: Operator, first: int, dtypes: Sequence[str], role: str) -> list[Tensor]:
-    """The four tensors of a kind."""
-    tensors = [operator.required_input(first + i) for i in range(len(GATES))]
+    """The four gates' tensors of one kind, checked."""
+    tensors = [operator.required_input(first + i) for i in range(len(LSTM_GATES))]
     for tensor in tensors:
         need_dtype(tensor, dtypes, role)
         need(not tensor.quantisation or not tensor.quantisation.per_channel, f'"{tensor.name}" has a scale per channel')
@@ -174,7 +175,7 @@ def _stacked(tensors: Sequence[Tensor], role: str) -> Array:
 
 
 def _scales(data: Tensor, weights: Sequence[Tensor], hidden: Tensor, recurrent: Sequence[Tensor]) -> NDArray[np.int32]:
-    """For each gate multiplier and shift of what comes from the input, and from the hidden state."""
+    """For each gate, multiplier and shift of the input's products and of the hidden state's."""
     rows = []
     for gate, back in zip(weights, recurrent, strict=True):
         given = quantize_multiplier(data.scale * gate.scale / GATE_UNIT)

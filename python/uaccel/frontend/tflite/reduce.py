@@ -1,4 +1,4 @@
-"""Sums, means and extremes: along axes, up to each element, of several tensors."""
+"""Converts TFLite's reductions along axes, ARG_MAX and ARG_MIN, ADD_N and CUMSUM."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ from uaccel.tvm_api import relax
 
 
 def _axes(operator: Operator) -> tuple[int, ...]:
-    """Ascending and each once, as the reference resolves them."""
+    """The axes in ascending order without duplicates, as the reference resolves them."""
     data, output = operator.required_input(0), operator.outputs[0]
     need_dtype(output, (data.info.dtype,), "output")
     axes = tuple(sorted(set(axis_numbers(operator.required_input(1), data))))
@@ -99,9 +99,9 @@ def arg_extreme(context: Context, operator: Operator) -> Expr:
     return get(ArgMax if operator.name == "ARG_MAX" else ArgMin)(context.expr(data), attrs=attrs)
 
 
-# ADD_N and CUMSUM: sums of several tensors, and of all elements so far.
+# ADD_N and CUMSUM: sums of several tensors, and running sums.
 
-# Bits by which the reference raises what it adds up: an input's scale is half of twice itself.
+# The reference adds as ADD does, at twice the inputs' common scale and 20 bits finer: a raise by 20 - 1 bits in all.
 HALVED = SUM_LEFT_SHIFT["int8"] - 1
 
 
@@ -110,14 +110,14 @@ def _is_int8(operator: Operator) -> bool:
 
 
 def _to_output(data: Tensor, output: Tensor) -> tuple[int, int]:
-    """The multiplier and shift of a raised sum."""
+    """Multiplier and shift from a raised sum to the output."""
     real = 2.0 * data.scale / ((1 << SUM_LEFT_SHIFT["int8"]) * output.scale)
     return fraction(real, "relative scale of the sum")
 
 
 @converts("ADD_N", when=_is_int8)
 def add_n(context: Context, operator: Operator) -> Expr:
-    """The sum begins with minus the inputs' zero point, as the reference's does."""
+    """Converts ADD_N; like the reference's, the sum takes the inputs' zero point off once more than it has inputs."""
     output = operator.outputs[0]
     tensors = [operator.required_input(number) for number in range(len(operator.inputs))]
     for tensor in (*tensors, output):

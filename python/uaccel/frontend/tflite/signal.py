@@ -1,4 +1,4 @@
-"""The signal operators of TensorFlow Lite Micro's audio front end, from samples to logarithms of channels."""
+"""Converts the signal operators of TensorFlow Lite Micro's audio front end, from windows to log energies."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from uaccel.frontend.tflite.state import SUBTRACTION, own_state
 from uaccel.ops import audio_features, audio_fft
 from uaccel.ops.operator import IntegerOperator, constant, get
 
-LARGEST_FFT = 1 << 14
+LARGEST_FFT = 1 << 14  # Samples.
 
 
 def _exprs(context: Context, operator: Operator, count: int) -> list[Expr]:
@@ -33,7 +33,7 @@ def fft_auto_scale(context: Context, operator: Operator) -> Several:
 
 @converts("CUSTOM:SignalRfft", "CUSTOM:SignalIrfft", when=always)
 def rfft(context: Context, operator: Operator) -> Expr:
-    """And the way back."""
+    """Converts the real FFT and its inverse."""
     length = whole_number(custom_options(operator), "fft_length")
     need(4 <= length <= LARGEST_FFT, f"its FFT has {length} samples; 4 to {LARGEST_FFT} can be compiled")
     need(length & (length - 1) == 0, f"its FFT has {length} samples; powers of two can be compiled")
@@ -52,7 +52,7 @@ def energy(context: Context, operator: Operator) -> Expr:
 
 @converts("CUSTOM:SignalFilterBank", when=always)
 def filter_bank(context: Context, operator: Operator) -> Expr:
-    """Its tables are constants, and lie inside what they point to."""
+    """Converts the filter bank; checks that its constant tables point inside energies and weights."""
     channels = whole_number(custom_options(operator), "num_channels")
     exprs = _exprs(context, operator, 6)
     weights, _, frequencies, starts, widths = (need_constant(operator.required_input(i), "tables") for i in range(1, 6))
@@ -71,7 +71,7 @@ def filter_bank_square_root(context: Context, operator: Operator) -> Expr:
 
 @converts(SUBTRACTION, when=always)
 def spectral_subtraction(context: Context, operator: Operator) -> Update:
-    """Its estimate of the noise lasts from one inference to the next."""
+    """Converts spectral subtraction, whose estimate of the noise is a state."""
     options = custom_options(operator)
     even, odd, alternate, rest = (
         whole_number(options, name)
@@ -122,7 +122,7 @@ def stacker(context: Context, operator: Operator) -> Update:
 
 
 def _remembering(context: Context, operator: Operator, kind: type[IntegerOperator[Any]], attrs: Any) -> Update:
-    """Of one input, and a state that no tensor of the file holds."""
+    """Calls an operator of one input and a state that no tensor of the file holds."""
     key = own_state(operator)
     need(key in context.variables, "its options or shapes leave it nothing to remember")
     return Update(get(kind)(*_exprs(context, operator, 1), context.variables[key].expr, attrs=attrs), (key,))

@@ -1,4 +1,4 @@
-"""Parts of tensors: slices, gathers, splits, and what depends on data."""
+"""Converts TFLite's operators that take parts of tensors: slices, gathers and splits, also by run-time indices."""
 
 from __future__ import annotations
 
@@ -32,15 +32,15 @@ from uaccel.ops.operator import constant, get
 from uaccel.ops.quantize import Dequantize, DequantizeAttrs
 from uaccel.tvm_api import relax
 
-# Parts that begin where a run says: SLICE with a begin that is computed, DYNAMIC_UPDATE_SLICE, EMBEDDING_LOOKUP.
+# Run-time positions: SLICE with a begin that is computed, DYNAMIC_UPDATE_SLICE, EMBEDDING_LOOKUP.
 #
-# A begin beyond the last that fits counts as that one.
+# A begin is clamped, so that the part always lies inside the tensor.
 
 BEGIN_TYPES = ("int32", "int64")
 
 
 def begins_of(context: Context, begin: Tensor, shape: Shape, sizes: Sequence[int]) -> list[Expr]:
-    """For each axis where a part begins, [1] of int32, so that the part lies inside."""
+    """The clamped begin of each axis, as an int32 tensor of shape [1]."""
     need_dtype(begin, BEGIN_TYPES, "begin")
     need(begin.info.elements == len(shape), f'begin "{begin.name}" is {begin.info}, wanted {len(shape)} entries')
     flat = relax.op.astype(relax.op.reshape(context.expr(begin), (len(shape),)), "int32")
@@ -52,7 +52,7 @@ def begins_of(context: Context, begin: Tensor, shape: Shape, sizes: Sequence[int
 
 
 def _between(value: Expr, high: int) -> Expr:
-    """0..high, of int32."""
+    """Clamps to 0..high, as int32."""
     return relax.op.minimum(relax.op.maximum(value, _number(0)), _number(high))
 
 
@@ -65,7 +65,7 @@ def _count(extent: int) -> Expr:
 
 
 def sliced_at_run_time(context: Context, data: Tensor, begin: Tensor, sizes: Sequence[int]) -> Expr:
-    """``sizes`` elements of each axis."""
+    """Takes ``sizes`` elements of each axis from a run-time begin on."""
     shape, expr = data.info.shape, context.expr(data)
     for axis, (size, extent) in enumerate(zip(sizes, shape, strict=True)):
         need(0 < size <= extent, f"size {size} does not fit the {extent} elements of axis {axis}")
@@ -77,6 +77,7 @@ def sliced_at_run_time(context: Context, data: Tensor, begin: Tensor, sizes: Seq
 
 @converts("DYNAMIC_UPDATE_SLICE", when=always)
 def dynamic_update_slice(context: Context, operator: Operator) -> Expr:
+    """Spreads the update over the whole shape (each element takes the nearest) and selects it where it lies inside."""
     data, update, begin = (operator.required_input(number) for number in range(3))
     output, shape, sizes = operator.outputs[0], data.info.shape, update.info.shape
     need_same_dtype(data, output)
@@ -99,7 +100,7 @@ def dynamic_update_slice(context: Context, operator: Operator) -> Expr:
 
 @converts("EMBEDDING_LOOKUP", when=always)
 def embedding_lookup(context: Context, operator: Operator) -> Expr:
-    """Rows of a table; quantised ones become float where the output is. A wrong index takes the nearest row."""
+    """Takes rows of a table, dequantised where the output is float; a wrong index takes the nearest row."""
     indices, table, output = operator.required_input(0), operator.required_input(1), operator.outputs[0]
     need_dtype(indices, ("int32",), "indices")
     need_shape(output, [*indices.info.shape, *table.info.shape[1:]])
@@ -112,12 +113,12 @@ def embedding_lookup(context: Context, operator: Operator) -> Expr:
     return rows
 
 
-# SLICE and STRIDED_SLICE: a part of a tensor, every so many elements, forwards or backwards.
+# SLICE and STRIDED_SLICE: elements of each axis at a fixed step, forwards or backwards.
 
 
 @dataclass(frozen=True)
 class AxisSlice:
-    """``count`` elements of one axis, from ``start`` on, ``step`` apart."""
+    """Selects ``count`` elements of one axis, from ``start`` on, ``step`` apart."""
 
     start: int
     step: int
@@ -125,7 +126,7 @@ class AxisSlice:
 
     @property
     def end(self) -> int:
-        """One step's direction behind the last element; negative where that is in front of the axis."""
+        """The index after the last element, in the step's direction; -1 if that lies before the axis."""
         last = self.start + (self.count - 1) * self.step
         return last + 1 if self.step > 0 else last - 1
 
@@ -155,7 +156,7 @@ def slice_part(context: Context, operator: Operator) -> Expr:
 
 
 def sliced(expr: Expr, parts: Sequence[AxisSlice], shape: Sequence[int]) -> Expr:
-    """Relax counts a negative end from the back, and clamps what lies in front of the axis to just before it."""
+    """Emits a slice; an end before the axis is -extent - 1, since Relax counts negative ends from the back."""
     ends = [part.end if part.end >= 0 else -extent - 1 for part, extent in zip(parts, shape, strict=True)]
     return relax.op.strided_slice(
         expr,
@@ -172,7 +173,7 @@ def picked(array: Array, parts: Sequence[AxisSlice]) -> Array:
 
 @dataclass(frozen=True)
 class Entry:
-    """One position of STRIDED_SLICE's begin, end and strides, with its bits of the masks."""
+    """Holds one position of STRIDED_SLICE's begin, end and strides, with its bits of the masks."""
 
     begin: int | None
     end: int | None
@@ -236,7 +237,7 @@ def _dense(context: Context, operator: Operator) -> list[Entry | None]:
 
 
 def _part(entry: Entry, axis: int, extent: int) -> AxisSlice:
-    """A bound that is left out is the axis's own; others count from the end if negative, and are clamped."""
+    """Resolves one axis: a missing bound is the axis's own, a negative one counts from the end; both are clamped."""
     step = entry.step
     if step == 0 or (entry.shrinks and step < 0):
         raise ModelError(f"stride {step} of axis {axis} is not possible")
@@ -259,12 +260,12 @@ def _clamped(index: int, extent: int, low: int, high: int) -> int:
 # GATHER and GATHER_ND: slices picked by constant or run-time indices.
 
 INDEX_TYPES = ("int32", "int64")
-MOST_AXES = 5
+MOST_AXES = 5  # Axes that the gather kernel takes (UACCEL_GATHER_AXES).
 
 
 @converts("GATHER", when=always)
 def gather(context: Context, operator: Operator) -> Expr:
-    """An index that is known must exist; at run time a wrong one takes the nearest slice."""
+    """Converts GATHER: a constant index must exist, at run time a wrong one takes the nearest slice."""
     data, indices, output = operator.required_input(0), operator.required_input(1), operator.outputs[0]
     shape = data.info.shape
     axis = need_axis(operator.option("Axis"), len(shape))
@@ -288,7 +289,7 @@ def gather(context: Context, operator: Operator) -> Expr:
 
 
 def _batched(context: Context, data: Tensor, indices: Tensor, axis: int, batch: int) -> Expr:
-    """Each batch picks from its own slices: of all slices side by side those behind the batch's first."""
+    """Gathers in batches from all slices side by side: each index is counted from its batch's first slice."""
     shape = data.info.shape
     batches, outer, extent = math.prod(shape[:batch]), math.prod(shape[batch:axis]), shape[axis]
     count = math.prod(indices.info.shape[batch:])
@@ -331,7 +332,7 @@ def gather_nd(context: Context, operator: Operator) -> Expr:
 
 
 def _flat_indices(indices: Array | None, picked: Shape) -> Array | None:
-    """Index vectors that are known, each as the number of the slice that it means."""
+    """Constant index vectors as flat slice numbers; None for run-time ones."""
     if indices is None:
         return None
     for axis, extent in enumerate(picked):
@@ -387,7 +388,7 @@ def _parts(context: Context, operator: Operator, data: Tensor, axis: int, sizes:
 
 @converts("UNPACK", when=always)
 def unpack(context: Context, operator: Operator) -> list[Expr]:
-    """A slice of one element along the axis, of which the shape then forgets the axis."""
+    """Splits along the axis into slices of one element, and reshapes the axis away."""
     data = operator.required_input(0)
     shape = data.info.shape
     axis = need_axis(operator.option("Axis"), len(shape))

@@ -1,4 +1,4 @@
-"""What lasts between inferences: variables and circular buffers."""
+"""Finds the state that lasts between inferences, and converts the operators that read and write it."""
 
 from __future__ import annotations
 
@@ -24,27 +24,27 @@ from uaccel.frontend.tflite.reader import DTYPES, Operator, Tensor, TfliteGraph,
 from uaccel.model import TensorInfo, TensorSpec
 from uaccel.tvm_api import relax
 
-# What lasts between inferences: tensors that the file marks as variable, and resource variables, which have names.
+# State: variable tensors, named resource variables, and what some operators remember by themselves.
 #
-# A resource is met through handles: VAR_HANDLE makes one, READ_VARIABLE and ASSIGN_VARIABLE take it. CALL_ONCE runs a
-# subgraph before the first inference, which assigns what variables hold at first.
+# A resource is used through handles: VAR_HANDLE makes one, READ_VARIABLE and ASSIGN_VARIABLE take it. CALL_ONCE runs a
+# subgraph before the first inference, which assigns the variables' first values.
 
 CIRCULAR_BUFFER = "CUSTOM:CIRCULAR_BUFFER"  # Its output is a variable tensor.
 SUBTRACTION = "CUSTOM:SignalFilterBankSpectralSubtraction"
 
 
 def find_variables(graph: TfliteGraph, budget: Budget) -> dict[VariableKey, Variable]:
-    """All of the graph, as they are before the first inference; what cannot be told is left to the walk to refuse."""
+    """All variables with their first values; one that cannot be understood is left for the walk to refuse."""
     return {**_variable_tensors(graph, budget), **_resources(graph, budget), **_own_states(graph, budget)}
 
 
 def own_state(operator: Operator) -> VariableKey:
-    """Of an operator that remembers something which no tensor of the file holds."""
+    """The key of a state that an operator keeps and no tensor of the file holds."""
     return "", f"{operator.name}_{operator.index}"
 
 
 def _own_states(graph: TfliteGraph, budget: Budget) -> dict[VariableKey, Variable]:
-    """They begin with zero."""
+    """The states of operators in ``OWN_STATES``; they begin with zero."""
     found: dict[VariableKey, Variable] = {}
     for operator in graph.operators:
         info = OWN_STATES[operator.name](operator) if operator.name in OWN_STATES and operator.outputs else None
@@ -60,14 +60,14 @@ def _own_states(graph: TfliteGraph, budget: Budget) -> dict[VariableKey, Variabl
 
 
 def _of_delay(operator: Operator) -> TensorInfo:
-    """Its length, behind each other axis of the input."""
+    """The last samples that SignalDelay keeps, for each of the input's other axes."""
     info = operator.outputs[0].info
     length = custom_options(operator).get("delay_length", 0)
     return TensorInfo((*info.shape[:-1], length if isinstance(length, int) else 0), info.dtype)
 
 
 def _of_framer(operator: Operator) -> TensorInfo:
-    """What a frame has of the ones before."""
+    """The overlap of two frames that SignalFramer keeps."""
     info, options = operator.required_input(0).info, custom_options(operator)
     size, step = (options.get(name) for name in ("frame_size", "frame_step"))
     overlap = size - step if isinstance(size, int) and isinstance(step, int) else 0
@@ -75,18 +75,18 @@ def _of_framer(operator: Operator) -> TensorInfo:
 
 
 def _of_overlap(operator: Operator) -> TensorInfo:
-    """One frame."""
+    """The frame that SignalOverlapAdd keeps."""
     info = operator.required_input(0).info
     return TensorInfo((*info.shape[:-2], info.shape[-1]) if len(info.shape) > 1 else (), info.dtype)
 
 
 def _of_stacker(operator: Operator) -> TensorInfo:
-    """How many frames there are, and a row of them."""
+    """SignalStacker's count of frames, and one row of them."""
     info = operator.outputs[0].info
     return TensorInfo((info.elements + 1,), info.dtype)
 
 
-# What operators remember that no tensor of the file holds.
+# Type and shape of what operators remember and no tensor of the file holds.
 OWN_STATES: Mapping[str, Callable[[Operator], TensorInfo]] = {
     SUBTRACTION: lambda operator: operator.outputs[-1].info,
     "CUSTOM:SignalDelay": _of_delay,
@@ -94,10 +94,11 @@ OWN_STATES: Mapping[str, Callable[[Operator], TensorInfo]] = {
     "CUSTOM:SignalOverlapAdd": _of_overlap,
     "CUSTOM:SignalStacker": _of_stacker,
 }
-MOST_SAMPLES = 1 << 20
+MOST_SAMPLES = 1 << 20  # Of one axis; an operator whose options ask for more is refused.
 
 
 def _variable_tensors(graph: TfliteGraph, budget: Budget) -> dict[VariableKey, Variable]:
+    """Tensors marked as variable that are read and not computed; a circular buffer reads its own output."""
     read = {tensor.index for operator in graph.operators for tensor in operator.inputs if tensor is not None}
     given = {tensor.index for tensor in graph.inputs}
     given |= {tensor.index for op in graph.operators if op.name != CIRCULAR_BUFFER for tensor in op.outputs}
@@ -116,14 +117,16 @@ def _first_value(tensor: Tensor, budget: Budget) -> NDArray[np.generic]:
 
 
 def _filled(tensor: Tensor, number: int, budget: Budget) -> NDArray[np.generic]:
-    """Each byte the lowest of the number."""
+    """Fills every byte with the number's lowest one, as the reference's memset does."""
     budget.bytes(tensor.info.size)
     return np.full(tensor.info.size, number & 0xFF, np.uint8).view(tensor.info.dtype).reshape(tensor.info.shape)
 
 
 def _resources(graph: TfliteGraph, budget: Budget) -> dict[VariableKey, Variable]:
-    """Those that something assigns. What nothing assigns first begins as the reference has it: each byte the zero
-    point of the first value that the graph assigns."""
+    """Resource variables that something assigns, with CALL_ONCE's constant as the first value.
+
+    Without one, every byte is the zero point of the first value that the graph assigns, as in the reference.
+    """
     found: dict[VariableKey, Variable] = {}
     starts = [_init_graph(graph, operator) for operator in graph.operators if operator.name == "CALL_ONCE"]
     for part in (graph, *starts):
@@ -143,7 +146,7 @@ def _init_graph(graph: TfliteGraph, operator: Operator) -> TfliteGraph:
 
 
 def _assignments(graph: TfliteGraph) -> Iterator[tuple[VariableKey, Tensor]]:
-    """The variable and the value of every ASSIGN_VARIABLE."""
+    """Yields variable and value of every ASSIGN_VARIABLE."""
     handles = {
         tensor.index: _key(operator)
         for operator in graph.operators
@@ -196,7 +199,7 @@ def _variable(context: Context, operator: Operator) -> Variable:
 
 
 def call_once(context: Context, graph: TfliteGraph, operator: Operator) -> None:
-    """What it assigns is known already; here it is checked that it does nothing else."""
+    """Checks that CALL_ONCE assigns nothing but constants, which ``_resources`` has read already."""
     number = operator.option("InitSubgraphIndex")
     need(number != 0, "it calls the subgraph that it stands in")
     early = [other for other in graph.operators[: operator.index] if other.name in ("READ_VARIABLE", "ASSIGN_VARIABLE")]
@@ -209,7 +212,7 @@ def call_once(context: Context, graph: TfliteGraph, operator: Operator) -> None:
         )
 
 
-# Each only changes what is known of tensors and variables; none computes.
+# Converters that only update the context: these operators compute nothing.
 VARIABLE_OPERATORS: Mapping[str, Callable[[Context, TfliteGraph, Operator], None]] = {
     "VAR_HANDLE": var_handle,
     "READ_VARIABLE": read_variable,
@@ -220,13 +223,13 @@ VARIABLE_OPERATORS: Mapping[str, Callable[[Context, TfliteGraph, Operator], None
 
 # CIRCULAR_BUFFER: the last frames of a stream, the newest last.
 
-# Numbers of frames that the reference takes for a buffer of every frame, where the options say nothing.
+# Buffer lengths for which the reference assumes a period of one frame if the options state none.
 EVERY_FRAME = (5, 13, 25)
 
 
 @converts(CIRCULAR_BUFFER, when=always)
 def circular_buffer(context: Context, operator: Operator) -> Update:
-    """Its output is a variable tensor, which it moves up by one frame."""
+    """Shifts the output, which is a variable tensor, by one frame and appends the new one."""
     data, output = operator.required_input(0), operator.outputs[0]
     need_dtype(data, ("int8",), "input")
     need_dtype(output, ("int8",), "output")

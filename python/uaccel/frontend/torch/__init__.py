@@ -1,1 +1,1 @@
-"""The front end for PyTorch."""
+"""Imports exported PyTorch programs (``.pt2``) as Relax modules."""

@@ -1,4 +1,4 @@
-"""Scaled dot-product attention in the operators that it is made of."""
+"""Converts scaled dot-product attention into products, a mask and a softmax."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from uaccel.tvm_api import relax
 
 @converts("aten.scaled_dot_product_attention.default")
 def attention(context: Context, node: Any) -> Expr:
-    """softmax(query key^T scale + mask) value."""
+    """softmax(query key^T scale + mask) value, where the masked scores are minus infinity."""
     given = arguments(node)
     query, key, value = (context.expr(given[name]) for name in ("query", "key", "value"))
     need(given["dropout_p"] == 0, "it drops out at random; call model.eval() before exporting")
@@ -50,7 +50,7 @@ def _masked(context: Context, given: Any, scores: Expr, extents: tuple[int, int]
 
 
 def _nothing_where_all_is_masked(context: Context, scores: Expr, weights: Expr) -> Expr:
-    """PyTorch gives zeros there, and not the quotient of zeros."""
+    """Zeros for rows whose keys are all masked, as PyTorch gives. Their maximum is minus infinity, or TVM's lowest."""
     largest = context.emit(relax.op.max(scores, axis=-1, keepdims=True))
     lowest = constant(np.array(np.finfo(np.float32).min, np.float32))  # where TVM begins to look for the largest
     nothing = context.emit(relax.op.less_equal(largest, lowest))

@@ -1,4 +1,4 @@
-"""Convolutions and windows."""
+"""Converts convolutions and pools of PyTorch that TVM's converter lacks or gets wrong."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from uaccel.frontend.torch.converter import Context, Expr, arguments, converts
 from uaccel.ops.operator import constant
 from uaccel.tvm_api import relax
 
-# Convolutions of one image or line, without a batch: TVM's converter wants one.
+# Convolutions of a single image or line: TVM's converter wants an axis for the batch.
 
 CONVOLUTIONS: Final = {"aten.conv1d.default": relax.op.nn.conv1d, "aten.conv2d.default": relax.op.nn.conv2d}
 
@@ -37,12 +37,12 @@ def convolution(context: Context, node: Any) -> Expr:
     return relax.op.squeeze(value, [0])
 
 
-# Pools that TVM's converter does not have.
+# Pools that TVM's converter does not have, or not with these arguments.
 
 
 @converts("aten.adaptive_max_pool2d.default")
 def adaptive_max_pool(context: Context, node: Any) -> Expr:
-    """Values alone."""
+    """The maxima without their positions: by a plain pool where extents divide evenly, else axis by axis."""
     source = node.args[0]
     before, after = source.meta["val"].shape[-2:], node.meta["val"][0].shape[-2:]
     rank = len(source.meta["val"].shape)
@@ -67,7 +67,7 @@ def _leaves_strides_out(node: Any) -> bool:
 
 @converts(*MAX_POOLS, when=_leaves_strides_out)
 def max_pool(context: Context, node: Any) -> Expr:
-    """With windows side by side, which TVM's converter reads as none where options follow."""
+    """A pool whose strides are left out, which means those of the window. TVM's converter misreads an empty list."""
     given, made = arguments(node), MAX_POOLS[str(node.target)]
     rank = 1 if "1d" in str(node.target) else 2
     window, padding, dilation = (_extents(given[name], rank) for name in ("kernel_size", "padding", "dilation"))
@@ -83,7 +83,7 @@ def _is_divided(node: Any) -> bool:
 
 @converts("aten.avg_pool2d.default", when=_is_divided)
 def divided_pool(context: Context, node: Any) -> Expr:
-    """The mean of whole windows, padding included, times what they have and over the divisor."""
+    """A pool with its own divisor: the mean of whole windows, padding included, times their size over the divisor."""
     given = arguments(node)
     need(not given["ceil_mode"], "divisor_override with ceil_mode is not supported; leave one of them out")
     window, padding = (_extents(given[name], 2) for name in ("kernel_size", "padding"))
@@ -100,13 +100,13 @@ def _extents(given: Any, rank: int) -> list[int]:
 
 
 def _images(source: Any) -> list[int]:
-    """With a batch."""
+    """The shape of the source with an axis for the batch."""
     shape = list(map(int, source.meta["val"].shape))
     return shape if len(shape) == 4 else [1, *shape]
 
 
 def _greatest(context: Context, value: Expr, axis: int, old: int, new: int) -> Expr:
-    """Of windows of several sizes along an axis, the i-th from floor(i * old / new) to ceil((i + 1) * old / new)."""
+    """Maxima of windows along an axis; the i-th is from floor(i * old / new) to ceil((i + 1) * old / new)."""
     parts = []
     for number in range(new):
         begin, end = number * old // new, -(-(number + 1) * old // new)

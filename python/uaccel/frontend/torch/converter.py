@@ -1,4 +1,4 @@
-"""The frame of the converters from PyTorch, and what they refuse."""
+"""Defines what converters of PyTorch operators are given, how they are registered, and what is refused before them."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from uaccel.frontend.torch.program import DTYPES, EVAL, MEASURING, info_of_value
 from uaccel.model import Array, Quantisation
 from uaccel.ops.operator import constant
 
-# What the converters of single operators are given, and how they are found.
+# Context and registration of the converters of single operators.
 
 Expr = Any
 
 
 @dataclass
 class Context:
-    """What is known so far. ``values`` holds PyTorch tensors for constants, Relax expressions for all else.
+    """Holds what is known so far. ``values`` has PyTorch tensors for constants, Relax expressions for all else.
 
-    ``quantised``: what the integers of a node stand for, where the program says so.
+    ``quantised`` says what the integers of a node stand for, where the program does.
     """
 
     torch: Any
@@ -50,7 +50,7 @@ class Context:
         return np.ascontiguousarray((dense.to_dense() if dense.layout != self.torch.strided else dense).numpy())
 
     def emit(self, expr: Expr) -> Expr:
-        """Bound under a name that nobody sees: the walk names what a node computes."""
+        """Bind an expression to a variable with a provisional name: the walk renames the one of the node's result."""
         return self.block.emit(expr, "lv")
 
 
@@ -60,18 +60,18 @@ converts = CONVERTERS.converts
 
 
 def arguments(node: Any) -> Mapping[str, Any]:
-    """By their names in the operator's schema, with its defaults."""
+    """A node's arguments by their names in the operator's schema, with its defaults."""
     declared = node.target._schema.arguments
     given = {entry.name: value for entry, value in zip(declared, node.args, strict=False)}
     defaults = {entry.name: entry.default_value for entry in declared if entry.has_default_value()}
     return defaults | given | dict(node.kwargs)
 
 
-# What is refused in words, because TVM's converter would compute something else without a word.
+# Refusals: operators and arguments for which TVM's converter would silently compute something else.
 
 
 def check_operator(node: Any, *, ours: bool) -> None:
-    """Operators that are no computation of fixed shape; ``ours``: whether a converter of ours takes it."""
+    """Refuse what is no computation of fixed shape. ``ours``: whether a converter of ours takes the operator."""
     operator = name_of(node.target)
     need(namespace_of(node.target) != "higher_order", "control flow cannot be compiled; export without it")
     need(
@@ -98,7 +98,7 @@ def _check_value(value: Any, *, one_of_several: bool) -> None:
 
 
 def check_extents(value: Any, what: str) -> None:
-    """That they are known."""
+    """Refuse a tensor whose extents depend on data."""
     extents = ",".join(map(str, value.shape))
     need(
         all(isinstance(extent, int) for extent in value.shape),
@@ -107,7 +107,7 @@ def check_extents(value: Any, what: str) -> None:
 
 
 def check_arguments(node: Any) -> None:
-    """Of an operator that TVM's converter gets."""
+    """Refuse arguments that TVM's converter ignores."""
     operator, given = name_of(node.target), arguments(node)
     divisor = given.get("divisor_override")
     need(divisor is None, f"divisor_override={divisor} is not supported; scale the result of a plain average pool")

@@ -1,4 +1,4 @@
-"""Arithmetic element by element, with truth values and pairs."""
+"""Converts arithmetic, reductions and norms, operators on truth values, and operators on all pairs of rows."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from uaccel.frontend.torch.program import info_of_value
 from uaccel.ops.operator import constant
 from uaccel.tvm_api import relax
 
-# Operators whose arguments TVM's converter leaves out, or that it does not have.
+# Arithmetic, reductions and norms whose arguments TVM's converter ignores, or that it lacks.
 
 REDUCTIONS = {
     "aten.amax.default": relax.op.max,
@@ -29,7 +29,7 @@ EXTREMES = {
 
 
 def _operand(context: Context, node: Any, value: Any) -> Expr:
-    """A node or a number, in the type of the result."""
+    """An operand, a node or a number, in the type of the result: PyTorch promotes operands to it."""
     made = node.meta["val"]
     dtype = info_of_value(made[0] if isinstance(made, (list, tuple)) else made).dtype
     if not hasattr(value, "op"):
@@ -40,7 +40,7 @@ def _operand(context: Context, node: Any, value: Any) -> Expr:
 
 
 def _scaled(context: Context, node: Any, value: Any) -> Expr:
-    """Times ``alpha``."""
+    """An operand times the factor ``alpha`` of addition and subtraction."""
     alpha = arguments(node).get("alpha", 1)
     operand = _operand(context, node, value)
     if alpha == 1:
@@ -69,7 +69,7 @@ def divide(context: Context, node: Any) -> Expr:
 
 
 def _between_integers(node: Any) -> bool:
-    """TVM's converter has infinities where there is no bound."""
+    """Whether it clamps integers, for which TVM's converter would need infinite bounds where one is left out."""
     return not node.args[0].meta["val"].dtype.is_floating_point
 
 
@@ -84,7 +84,7 @@ def clamp(context: Context, node: Any) -> Expr:
 
 @converts("aten.where.self", when=lambda node: len({arg.meta["val"].dtype for arg in node.args[1:3]}) > 1)
 def either(context: Context, node: Any) -> Expr:
-    """Of two types: both in that of the result."""
+    """A choice between tensors of two types, both brought to the type of the result."""
     one, other = (_operand(context, node, arg) for arg in node.args[1:3])
     return relax.op.where(context.expr(node.args[0]), one, other)
 
@@ -107,7 +107,7 @@ def elu(context: Context, node: Any) -> Expr:
 
 @converts("aten.pow.Tensor_Scalar")
 def power(context: Context, node: Any) -> Expr:
-    """Small whole powers are products, which every processor has."""
+    """Small whole powers as products: each bit of the exponent behind its first squares, and a 1 also multiplies."""
     base, exponent = node.args
     value = _operand(context, node, base)
     if exponent == 0.5:
@@ -128,7 +128,7 @@ def reduction(context: Context, node: Any) -> Expr:
 
 @converts(*EXTREMES)
 def extreme_along(context: Context, node: Any) -> Expr:
-    """Values and indices."""
+    """Extremes along an axis, and their indices."""
     axes, keep = _axes(node)
     value = context.expr(node.args[0])
     of_values, of_places = EXTREMES[str(node.target)]
@@ -138,7 +138,7 @@ def extreme_along(context: Context, node: Any) -> Expr:
 
 @converts("aten.mean.dim")
 def mean(context: Context, node: Any) -> Expr:
-    """TVM's converter takes no dimensions for none of them."""
+    """The mean. Without dimensions it is over all of them, which TVM's converter takes for over none."""
     return relax.op.mean(_operand(context, node, node.args[0]), *_axes(node))
 
 
@@ -164,6 +164,7 @@ def hypotenuse(context: Context, node: Any) -> Expr:
 
 @converts("aten.linalg_vector_norm.default")
 def norm(context: Context, node: Any) -> Expr:
+    """A vector norm. Order 0 counts what is not 0; infinite orders take the largest or the smallest magnitude."""
     order, (axes, keep) = float(arguments(node)["ord"]), _axes(node)
     value = _operand(context, node, node.args[0])
     if order == 2:
@@ -182,7 +183,7 @@ def norm(context: Context, node: Any) -> Expr:
 
 @converts("aten.var.dim", "aten.var.correction")
 def variance(context: Context, node: Any) -> Expr:
-    """Sum of squared distances from the mean, by their number less a correction."""
+    """The variance with a divisor of ``count - correction``, by a factor on Relax's, which divides by ``count``."""
     given = arguments(node)
     axes, keep = _axes(node)
     shape = node.args[0].meta["val"].shape
@@ -195,7 +196,7 @@ def variance(context: Context, node: Any) -> Expr:
 
 
 def _axes(node: Any) -> tuple[list[int] | None, bool]:
-    """Dimensions, None for all, and whether they stay with extent one."""
+    """The dimensions to reduce, None for all, and whether they stay with extent 1."""
     given = arguments(node)
     dim, keep = given.get("dim"), bool(given.get("keepdim", False))
     if dim is None or dim == []:
@@ -214,7 +215,7 @@ def layer_norm(context: Context, node: Any) -> Expr:
 
 @converts("aten.group_norm.default")
 def group_norm(context: Context, node: Any) -> Expr:
-    """Channels alone have an image of one pixel each."""
+    """A group norm. Where there are channels alone, each gets an axis of one pixel for the time of the norm."""
     given, shape = arguments(node), [int(extent) for extent in node.meta["val"].shape]
     data, factors = context.expr(node.args[0]), _factors(context, given, shape[1:2])
     if len(shape) == 2:
@@ -225,7 +226,7 @@ def group_norm(context: Context, node: Any) -> Expr:
 
 
 def _factors(context: Context, given: Mapping[str, Any], shape: list[int]) -> tuple[Expr, Expr]:
-    """What a norm multiplies by and adds; 1 and 0 where the program says nothing."""
+    """The scale and shift of a norm; 1 and 0 where the program has none."""
     missing = {"weight": np.ones(shape, np.float32), "bias": np.zeros(shape, np.float32)}
     scale, shift = (
         constant(value) if given[name] is None else context.expr(given[name]) for name, value in missing.items()
@@ -233,7 +234,7 @@ def _factors(context: Context, given: Mapping[str, Any], shape: list[int]) -> tu
     return scale, shift
 
 
-# Operators on tensors of truths that TVM's converter takes for numbers.
+# Operators on truth values, which TVM's converter takes for numbers.
 
 COMPARISONS: Final = {"eq": relax.op.equal, "ne": relax.op.not_equal}
 
@@ -254,6 +255,7 @@ def _as_number(context: Context, value: Any) -> Expr:
 
 @converts("aten.mul.Tensor", when=lambda node: str(node.meta["val"].dtype) == "torch.bool")
 def both(context: Context, node: Any) -> Expr:
+    """A product of truth values, which is 1 where both are."""
     one, other = (_as_number(context, value) for value in node.args[:2])
     return relax.op.astype(context.emit(relax.op.multiply(one, other)), "bool")
 
@@ -264,12 +266,12 @@ def compared(context: Context, node: Any) -> Expr:
     return COMPARISONS[str(node.target).split(".")[1]](one, other)
 
 
-# Operators that bring each element of one tensor together with those of another.
+# Operators on pairs: sums of products, and distances of all rows from each other. Leaky ReLU with a drawn slope.
 
 
 @converts("aten._trilinear.default")
 def trilinear(context: Context, node: Any) -> Expr:
-    """The sum of products of three, each with further dimensions: what nn.Bilinear is."""
+    """A sum of products of three tensors, broadcast along further dimensions, as ``nn.Bilinear`` computes."""
     given = arguments(node)
     total: Any = None
     for name, expand in (("i1", "expand1"), ("i2", "expand2"), ("i3", "expand3")):
@@ -282,7 +284,7 @@ def trilinear(context: Context, node: Any) -> Expr:
 
 @converts("aten._cdist_forward.default")
 def distances(context: Context, node: Any) -> Expr:
-    """Of each row of the first from each row of the second, by the norm of order ``p``."""
+    """The distance of each row of the first from each row of the second, by the norm of order ``p``."""
     given = arguments(node)
     order = float(given["p"])
     need(order in (1.0, 2.0, math.inf), f"p={order:g} is not supported; 1, 2 and infinity are")
@@ -298,7 +300,7 @@ def distances(context: Context, node: Any) -> Expr:
 
 @converts("aten.rrelu_with_noise_functional.default", "aten.rrelu_with_noise.default")
 def leaky(context: Context, node: Any) -> Expr:
-    """With the mean slope; only training draws one."""
+    """Randomised leaky ReLU, which in inference has the mean of its slopes; only training draws one."""
     given = arguments(node)
     need(not given["training"], "it draws random numbers; call model.eval() before exporting")
     value = context.expr(node.args[0])

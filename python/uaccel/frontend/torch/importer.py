@@ -1,4 +1,8 @@
-"""The walk over PyTorch's program."""
+"""Imports a PyTorch program as a Relax module of float operators, quantised where the program is.
+
+Batch normalisation is folded into the layer before it. This runs PyTorch on what the file says, so files of unknown
+origin belong into the process that ``isolated`` starts.
+"""
 
 from __future__ import annotations
 
@@ -52,15 +56,17 @@ from uaccel.tvm_api import is_constant, is_tuple_type, is_var, main_bindings, re
 from uaccel.tvm_api.converters import TorchConverter
 from uaccel.util.files import quiet
 
-# Batch normalisation with fixed statistics is a factor and a summand; behind a convolution its weights take both.
+# Batch normalisation with fixed statistics: f * y + s in each channel, with f = weight / sqrt(variance + eps) and
+# s = bias - mean * f. Behind a convolution y = W * x + b this is (f * W) * x + (f * b + s): weights and bias take it.
 
 _NORM = "_native_batch_norm_legit_no_training.default"
+# Layers that normalisation is folded into.
 _BEFORE = ("conv1d.default", "conv2d.default", "linear.default")
 
 
 @dataclass(frozen=True)
 class Affine:
-    """For each channel."""
+    """Holds a factor and a summand for each channel."""
 
     factor: Array
     summand: Array
@@ -68,7 +74,7 @@ class Affine:
 
 @converts(f"aten.{_NORM}")
 def batch_norm(context: Context, node: Any) -> Expr:
-    """The first of three results, which is the only one that programs use."""
+    """The first of its three results, the only one that programs use. Folded, it is the convolution's result."""
     source = node.args[0]
     value = context.expr(source)
     if following(context, source) is not None:
@@ -80,7 +86,11 @@ def batch_norm(context: Context, node: Any) -> Expr:
 
 
 def following(context: Context, node: Any) -> Affine | None:
-    """What normalises the result of a convolution with constant weights, and nothing else reads it."""
+    """The normalisation to fold into this layer, None where there is none.
+
+    The layer's weights must be constants, and nothing else may read its result. A linear layer must have one row of
+    features for each sample: with more axes its channels are last, while normalisation has them on axis 1.
+    """
     target = str(getattr(node.target, "__name__", ""))
     if target not in _BEFORE or len(node.users) != 1:
         return None
@@ -95,7 +105,7 @@ def following(context: Context, node: Any) -> Affine | None:
 
 
 def fold(context: Context, node: Any, meaning: Affine) -> tuple[Any, Any]:
-    """New weights and bias of the convolution, as PyTorch tensors."""
+    """The layer's new weights and bias, as PyTorch tensors."""
     given = arguments(node)
     weight = context.array(given["weight"]).astype(np.float64)
     bias = np.zeros(len(weight)) if given["bias"] is None else context.array(given["bias"]).astype(np.float64)
@@ -117,12 +127,12 @@ def _affine(context: Context, node: Any) -> Affine:
     return Affine(factor.astype(np.float32), (bias - mean * factor).astype(np.float32))
 
 
-# One node of a program after the other, each by a converter of ours or by TVM's.
+# The walk from node to node. Nodes of constants are computed by PyTorch, others are converted by ours or by TVM's.
 
 
 @dataclass(frozen=True)
 class Made:
-    """What a variable of the module is."""
+    """Says what a variable of the module is: its name to be, its origin, and type and meaning of its value."""
 
     name: str
     origin: Origin
@@ -131,12 +141,13 @@ class Made:
 
 @dataclass(kw_only=True)
 class TorchWalk(Walk[Any]):
-    """``numbers``: of the nodes of the user's own program, by name. ``context`` knows inputs and weights.
+    """Converts one program. ``context`` knows inputs and weights.
 
-    ``made``: what the variables of the module are, which get their names when all is bound.
+    ``numbers`` has the places of the operators of the user's own program, by name. ``made`` describes the variables,
+    which get their final names when all are bound.
     """
 
-    refusals: ClassVar = (Exception,)  # of arguments that make no sense, converters and TVM's type rules raise anything
+    refusals: ClassVar = (Exception,)  # converters and TVM's type rules raise anything for arguments of no sense
 
     context: Context
     numbers: Mapping[str, int]
@@ -165,14 +176,14 @@ class TorchWalk(Walk[Any]):
             self.context.values[node] = self._bound(node, self._converted(node), self._origin(node))
 
     def _origin(self, node: Any) -> Origin:
-        """The node of the user's program that this one is, or is a part of."""
+        """The operator of the file that a node is or is made from: the latest in ``from_node`` that the file has."""
         names = [node.name, *(source.name for source in reversed(node.meta.get("from_node", ())))]
         name = next((name for name in names if name in self.numbers), node.name)
         operator = name_of(node.target).partition(".")[0].strip("_")
         return Origin(self.numbers.get(name, len(self.numbers)), operator, name)
 
     def _is_known(self, node: Any) -> bool:
-        """Whether it can be computed here and now. Weights stay the integers that they are in the file."""
+        """Whether a node is computed now. Dequantised weights are not, as later stages need their integers."""
         if name_of(node.target).startswith("dequantize") and len(node.meta["val"].shape) > 0:
             return False
         return all(self._is_constant(self.context.values.get(entry)) for entry in node.all_input_nodes)
@@ -205,6 +216,10 @@ class TorchWalk(Walk[Any]):
         return self._by_tvm(operator, node)
 
     def _by_tvm(self, operator: str, node: Any) -> Expr:
+        """Convert a node by TVM's converter, with normalisation behind it folded into its weights and bias.
+
+        A layer without a bias has no node that could get one, so it is added behind the layer.
+        """
         meaning = following(self.context, node)
         for entry in node.all_input_nodes:
             value = self.context.values[entry]
@@ -226,7 +241,7 @@ class TorchWalk(Walk[Any]):
         return relax.op.add(value, constant(late.numpy().reshape(spread)))
 
     def _bound(self, node: Any, value: Any, origin: Origin) -> Any:
-        """Variables for what a node computes: one, or a list."""
+        """Bind results to variables, and check their types. Constants and existing variables get no new variable."""
         if isinstance(value, (list, tuple)):
             return [self._bound(node, entry, origin) for entry in value]
         if is_constant(value):
@@ -256,7 +271,7 @@ class TorchWalk(Walk[Any]):
 
 
 def _shown(node: Any) -> str:
-    """An operator with its namespace, a Python function by its name alone."""
+    """The name in messages: of an operator with its namespace, of a Python function alone."""
     return str(node.target) if hasattr(node.target, "_schema") else name_of(node.target)
 
 
@@ -269,12 +284,13 @@ def _is_ours(node: Any) -> bool:
 
 
 def known_operators() -> Callable[[Any], bool]:
-    """Whether a converter takes an operator, ours or TVM's."""
+    """A function that says whether a converter, ours or TVM's, takes an operator."""
     by_tvm = frozenset(TorchConverter(None).operators())
     return lambda target: name_of(target) in by_tvm or _full_name(target) in CONVERTERS.names
 
 
 def _item(context: Context, node: Any) -> Expr:
+    """A result of a node with several. A converter that gives a single one has left out the others."""
     source, number = node.args
     values = context.values[source]
     if isinstance(values, (list, tuple)):
@@ -286,16 +302,16 @@ def _item(context: Context, node: Any) -> Expr:
     return values
 
 
-# An exported PyTorch program becomes a Relax module of float operators, quantised where the program is.
+# The import as a whole.
 
 
 def import_torch(path: Path, input_shapes: InputShapes | None = None) -> ImportedModel:
-    """Read, check and convert, in this process; files that nobody vouches for belong into ``isolated``'s."""
+    """Import a trusted file in this process; ``isolated.import_isolated`` is for all others."""
     return import_bytes(path, read_file(path, LARGEST_FILE), input_shapes or {})
 
 
 def import_bytes(path: Path, data: bytes, input_shapes: InputShapes) -> ImportedModel:
-    """``data`` is what the file at ``path`` holds. Every operator that cannot be converted is named in one error."""
+    """Import the file at ``path`` with content ``data``. One error names all operators that cannot be converted."""
     torch = torch_package()
     program = read_program(torch, path, data, input_shapes)
     flat = decomposed(torch, path, program.exported)
@@ -323,7 +339,7 @@ def read_program(torch: Any, path: Path, data: bytes, input_shapes: InputShapes)
 
 
 def rehearse() -> None:
-    """Have PyTorch load what it loads when it is first needed: afterwards this process may lose the right to."""
+    """Import a tiny program, so that PyTorch loads now what a confined process could not; ``relu_`` is decomposed."""
     torch = torch_package()
     tensor = TensorMeta(7, (1,), (1,), 0)
     own = FileNode(
@@ -338,7 +354,7 @@ def rehearse() -> None:
 
 
 def execute(path: Path, data: bytes, samples: Sequence[Sequence[Array]]) -> list[list[Array]]:
-    """What PyTorch computes of the file's program, for samples of one shape."""
+    """Run the file's program in PyTorch, for samples of one shape, and return the results of each."""
     torch = torch_package()
     program = reader.read(path, data).program
     names = [entry.name for entry in program.inputs if entry.stored is None and entry.name]
@@ -354,7 +370,7 @@ def execute(path: Path, data: bytes, samples: Sequence[Sequence[Array]]) -> list
 
 @dataclass
 class _Import:
-    """``flat`` is the program in operators that can be converted."""
+    """Imports one program. ``flat`` is the decomposed program."""
 
     path: Path
     program: TorchProgram
@@ -364,7 +380,7 @@ class _Import:
     signature: Signature = field(default_factory=lambda: Signature((), ()))
 
     def convert(self, torch: Any) -> Any:
-        """The module; it fills the other members."""
+        """The module. This fills ``tensors``, ``origins`` and ``signature`` as well."""
         nodes = user_inputs(self.flat)
         parameters = parameters_of(self.program.inputs)
         context = Context(torch, values=dict(zip(nodes, parameters, strict=True)) | self._weights())
@@ -375,7 +391,7 @@ class _Import:
         return self._named(module, walk)
 
     def _weights(self) -> dict[Any, Any]:
-        """The placeholders of parameters, buffers and constants, and attributes of the graph: PyTorch's tensors."""
+        """PyTorch's tensors of parameters, buffers and constants, by the nodes that stand for them."""
         stores: list[Mapping[str, Any]] = [self.flat.state_dict, self.flat.constants]
         targets = {spec.arg.name: str(spec.target) for spec in self.flat.graph_signature.input_specs if spec.target}
         found: dict[Any, Any] = {}
@@ -391,7 +407,7 @@ class _Import:
         return list(output.args[0])
 
     def _describe(self, context: Context, parameters: Mapping[Any, Any]) -> None:
-        """The signature, with what the integers of inputs and outputs stand for."""
+        """Set the signature, with the quantisation of inputs and outputs."""
         inputs = [
             replace(spec, quantisation=context.quantised.get(node))
             for node, spec in zip(parameters, self.program.inputs, strict=True)
@@ -405,7 +421,7 @@ class _Import:
         self.tensors.update(zip(names, inputs, strict=True))
 
     def _named(self, module: Any, walk: TorchWalk) -> Any:
-        """What each node computes is called ``conv2d_3``, and where every binding comes from is noted."""
+        """Name results, such as ``conv2d_3``. Bindings before one, back to the previous result's, share its origin."""
         unique, names = UniqueNames(), {}
         parameters, bindings = main_bindings(module)
         for var in parameters:

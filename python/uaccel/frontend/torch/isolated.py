@@ -1,4 +1,7 @@
-"""The process that reads with PyTorch, started here, and its model as plain data."""
+"""Starts the confined process that reads a ``.pt2`` file, and carries its model over as plain data.
+
+The process that starts it needs no PyTorch, and does not parse the file.
+"""
 
 from __future__ import annotations
 
@@ -42,22 +45,22 @@ from uaccel.tvm_api import (
     tvm,
 )
 
-# An imported model as plain data and back: all that comes out of the process that reads a file.
+# The wire format: an imported model as JSON and arrays, and back. It is all that leaves the process that reads a file.
 #
-# The data can say nothing but operators of Relax and two of ours by name, with numbers, text and tensors: no function,
-# no
-# code.
+# A file might have taken that process over, so the format is narrow. It can name operators of Relax and a few of ours,
+# with numbers, text and tensors as operands. It has no way to say a function or code, not even for operators of Relax
+# that would call one.
 
 _ATTRIBUTES: Final = "relax.attrs."
 _OPERATORS: Final = "relax."
-# Operators of ours that programs become before their integers are made.
+# Operators of ours that the converters of PyTorch emit; all other ones come later, when integers are made.
 _OWN: Final[dict[str, IntegerOperator[Any]]] = {
     operator.full_name: operator for operator in (get(Recurrent), get(TopK))
 }
 
 
 def packed(model: ImportedModel) -> tuple[dict[str, Any], list[Array]]:
-    """What JSON can say of a model that lies in one file, and the tensors that it speaks of."""
+    """A model as a JSON object, and the constant tensors that the object refers to by number."""
     sender = _Sender()
     module = sender.module(model.module)
     document = {
@@ -74,6 +77,7 @@ def packed(model: ImportedModel) -> tuple[dict[str, Any], list[Array]]:
 
 
 def unpacked(document: dict[str, Any], tensors: list[Array], file: ModelFile) -> ImportedModel:
+    """The model that ``packed`` made these of."""
     return ImportedModel(
         name=str(document["name"]),
         source_format=str(document["source_format"]),
@@ -103,6 +107,11 @@ def _read_spec(entry: list[Any]) -> TensorSpec:
 
 @dataclass
 class _Sender:
+    """Writes a module as JSON, and keeps its constants in ``tensors``.
+
+    Expressions refer to variables by numbers in the order of binding, parameters first, so only to what is before them.
+    """
+
     tensors: list[Array] = field(default_factory=list)
     numbers: dict[Any, int] = field(default_factory=dict)
 
@@ -121,7 +130,7 @@ class _Sender:
         return {"parameters": shown, "bindings": bound, "result": self.expr(result)}
 
     def expr(self, expr: Any) -> list[Any]:
-        """What kind it is, and what it is made of."""
+        """A list of the expression's kind and its parts; ``_READERS`` has one reader for each kind."""
         if is_var(expr):
             return ["variable", self.numbers[expr]]
         if is_constant(expr):
@@ -152,7 +161,7 @@ class _Sender:
         return [info.type_key, fields]
 
     def _value(self, value: Any) -> Any:
-        """Plain values as they are, all others as a list that begins with their kind."""
+        """A value of an attribute: plain ones as they are, all others as a list that begins with their kind."""
         if value is None or isinstance(value, (bool, int, float)):
             return value
         if isinstance(value, str):
@@ -168,6 +177,8 @@ class _Sender:
 
 @dataclass
 class _Receiver:
+    """Builds the module again. ``known`` holds the variables bound so far, at the numbers that the sender gave them."""
+
     tensors: list[Array]
     known: list[Any] = field(default_factory=list)
     operators: frozenset[str] = field(default_factory=lambda: frozenset(operator_names()))
@@ -228,25 +239,25 @@ _READERS: Final[dict[str, Callable[..., Any]]] = {
 _DTYPE: Final = type(tirx.IntImm("int64", 0).ty.dtype)
 
 
-# Files are read in a process of their own that can do nothing but compute; what comes back is plain data.
+# The worker process: how it is started, limited and waited for.
 #
-# Reading one takes PyTorch's operators and TVM's converters: native code, which a file that was made for it might
-# crash,
-# or keep busy for good. There that costs an error message.
+# Reading a file takes PyTorch's operators and TVM's converters. They are native code, which a malicious file might
+# crash, keep busy for good, or make allocate without end. In a process of its own that costs an error message.
 
 Samples = Sequence[Sequence[Array]]
 
-_MEMORY: Final = (1 << 30, 8)  # Bytes beside what PyTorch and TVM themselves take, and for each byte of the file.
-_SECONDS: Final = (40, 1 << 18)  # Of a processor, and bytes of the file for which there is one more.
-_PATIENCE: Final = 10  # Seconds on the clock for each of a processor's: other programs want it too.
-_DYING: Final = 2  # Seconds in which a process ends that says no more.
-WORKER: Final = "uaccel.frontend.torch.sandbox_worker"  # the module whose `main` the process runs
+_MEMORY: Final = (1 << 30, 8)  # Bytes beyond what PyTorch and TVM take, plus so many for each byte of the file.
+_SECONDS: Final = (40, 1 << 18)  # CPU seconds, plus one for each so many bytes of the file.
+_PATIENCE: Final = 10  # Wall-clock seconds for each CPU second, as other programs want the processor, too.
+_DYING: Final = 2  # Seconds that a process has to end by itself once its answer broke off.
+WORKER: Final = "uaccel.frontend.torch.sandbox_worker"  # The module whose ``main`` the process runs.
 _START: Final = f"import sys; sys.path[:] = sys.argv[1:]; from {WORKER} import main; main()"
+# Environment variables that the process gets.
 _KEPT: Final = ("PATH", "HOME", "TMPDIR", "LANG", "LC_ALL", "LD_LIBRARY_PATH")
 
 
 def import_isolated(path: Path, input_shapes: InputShapes) -> ImportedModel:
-    """The model in a ``.pt2`` file."""
+    """The model in a ``.pt2`` file, imported by a confined process."""
     data = read_file(path, LARGEST_FILE)
     shapes = {name: list(shape) for name, shape in input_shapes.items()}
     answer, tensors = _answer(path, data, {"task": "import", "shapes": shapes}, [])
@@ -254,7 +265,7 @@ def import_isolated(path: Path, input_shapes: InputShapes) -> ImportedModel:
 
 
 def execute_isolated(path: Path, samples: Samples) -> tuple[str, list[list[Array]]]:
-    """PyTorch's version, and for each sample what the program in the file computes of it."""
+    """PyTorch's version, and for each sample the results of the program in the file."""
     values = [np.asarray(value) for sample in samples for value in sample]
     data = read_file(path, LARGEST_FILE)
     answer, results = _answer(path, data, {"task": "execute", "inputs": len(samples[0])}, values)
@@ -265,6 +276,10 @@ def execute_isolated(path: Path, samples: Samples) -> tuple[str, list[list[Array
 def _answer(
     path: Path, data: bytes, request: dict[str, Any], values: list[Array]
 ) -> tuple[dict[str, Any], list[Array]]:
+    """Send one request to a new process, and raise its errors here.
+
+    The request is in a file, not in a pipe, so that neither process can block while it writes to the other.
+    """
     memory = limits.asked.memory or _MEMORY[0] + _MEMORY[1] * len(data)
     seconds = math.ceil(limits.asked.seconds or _SECONDS[0] + len(data) // _SECONDS[1])
     request |= {"path": str(path), "memory": memory, "seconds": seconds}
@@ -283,7 +298,11 @@ def _answer(
 
 
 def _run(asked: int, memory: int, seconds: int) -> tuple[int, dict[str, Any] | None, list[Array]]:
-    """Its status, and what it said where that makes sense."""
+    """The exit status, and the answer, None where there is no complete one.
+
+    ``-I`` keeps environment variables and the current folder from adding modules; the search path is this process's.
+    After a broken answer the process may be dying of a signal that says why. Killing it at once would hide that signal.
+    """
     command = [sys.executable, "-I", "-B", "-c", _START, *(entry for entry in sys.path if Path(entry).is_absolute())]
     environment = {name: os.environ[name] for name in _KEPT if name in os.environ} | {"OMP_NUM_THREADS": "1"}
     nowhere = subprocess.DEVNULL
@@ -307,7 +326,7 @@ def _run(asked: int, memory: int, seconds: int) -> tuple[int, dict[str, Any] | N
 
 
 def _cause(status: int, memory: int, seconds: int) -> str:
-    """Of an end without an answer."""
+    """Explains, for the user, why a process ended without an answer."""
     if status in (-signal.SIGXCPU, -signal.SIGKILL):
         return (
             f"takes more than {memory >> 20} MB or {seconds} seconds of a processor to read; no model for a "

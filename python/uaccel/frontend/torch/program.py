@@ -1,4 +1,7 @@
-"""What a program may hold, and how it is decomposed; loads no TVM."""
+"""Decides which operators and states a PyTorch program may have, and decomposes the others into simpler operators.
+
+It also imports PyTorch and torchao when they are first needed. Loads no TVM.
+"""
 
 from __future__ import annotations
 
@@ -16,9 +19,9 @@ from uaccel.frontend.checks import first_line, need_elements, need_type
 from uaccel.model import TensorInfo, TensorSpec, unique_names
 from uaccel.util.files import quiet
 
-# Which of PyTorch's operators are converted as they are, and which are first taken apart into simpler ones.
+# Decomposition: which operators are converted as they are, and which are first taken apart into simpler ones.
 
-# Kept whole where PyTorch would take them apart: they are what engines and integer operators are made for.
+# Kept whole where PyTorch would take them apart: accelerators and integer operators are made for these layers.
 WHOLE: Final = frozenset(
     {
         *("conv1d.default", "conv2d.default", "conv_transpose1d.default", "conv_transpose2d.input"),
@@ -35,7 +38,7 @@ WHOLE: Final = frozenset(
     }
 )
 
-# Taken apart though PyTorch would leave them whole: nothing converts them as they are.
+# Taken apart though PyTorch would leave them whole, because there is no converter for them.
 FURTHER: Final = frozenset(
     {
         *("addmv.default", "any.default", "col2im.default", "dist.default", "grid_sampler_2d.default"),
@@ -43,11 +46,12 @@ FURTHER: Final = frozenset(
     }
 )
 
+# Namespaces whose operators are never taken apart: quantisation must remain visible, and Python's are arithmetic.
 _BY_NAMESPACE: Final = frozenset({"quantized_decomposed", "torchao", "_operator"})
 
 
 def name_of(target: Any) -> str:
-    """``conv2d.default``: the operator and its overload; of a Python function its name."""
+    """The name of an operator with its overload, such as ``conv2d.default``, or of a Python function."""
     return str(getattr(target, "__name__", target))
 
 
@@ -56,7 +60,10 @@ def namespace_of(target: Any) -> str:
 
 
 def decomposed(torch: Any, path: Path, exported: Any) -> Any:
-    """The program in operators that only compute, the same ones where it is in such already."""
+    """Take operators apart until each is one that a converter might take, and none changes a tensor in place.
+
+    PyTorch's table says how, less ``WHOLE`` and with ``FURTHER``. A program that needs none of it stays as it is.
+    """
     if all(_has_converter(torch, node.target) for node in exported.graph.nodes if node.op == "call_function"):
         return exported
     try:
@@ -75,7 +82,7 @@ def decomposed(torch: Any, path: Path, exported: Any) -> Any:
 
 
 def _has_converter(torch: Any, target: Any) -> bool:
-    """Whether it changes nothing in place, and would come out of a decomposition as it is."""
+    """Whether an operator changes nothing in place, and a decomposition would leave it as it is."""
     if namespace_of(target) in _BY_NAMESPACE:
         return True
     if not isinstance(target, torch._ops.OpOverload) or target._schema.is_mutable:
@@ -83,22 +90,22 @@ def _has_converter(torch: Any, target: Any) -> bool:
     return name_of(target) not in FURTHER and (name_of(target) in WHOLE or torch.Tag.core in target.tags)
 
 
-# Which operators a file may name: those that are converted, and those that PyTorch takes apart into such.
+# Allowed operators: those that are converted, and those that PyTorch takes apart into such.
 #
-# PyTorch's own loader looks a name up wherever it leads. Here it leads to an operator of three libraries, or to
-# arithmetic.
+# PyTorch's own loader resolves a name wherever it leads, also to functions that do not compute. Here a name leads only
+# to an operator of three libraries on tensors and numbers, or to arithmetic on extents.
 
 _OPERATOR: Final = re.compile(
     r"torch\.ops\.(aten|quantized_decomposed|torchao)\.([A-Za-z0-9_]{1,80})\.([A-Za-z0-9_]{1,80})"
 )
-# They compute nothing. What they check of shapes is checked by giving operators the shapes.
+# Operators that compute nothing. What they check of shapes is checked when operators run on fake tensors.
 _CHECKS: Final = frozenset(
     {
         *("_assert_tensor_metadata.default", "_assert_scalar.default", "_assert_async.msg"),
         *("sym_constrain_range.default", "sym_constrain_range_for_size.default"),
     }
 )
-# PyTorch takes these away or apart as well.
+# Operators that PyTorch removes or takes apart, too, though ``_is_allowed`` could not tell otherwise.
 _BESIDES: Final = frozenset(
     {
         *(
@@ -112,12 +119,14 @@ _BESIDES: Final = frozenset(
         *("_upsample_nearest_exact1d.vec", "_upsample_nearest_exact2d.vec", "_upsample_nearest_exact3d.vec"),
     }
 )
-MEASURING: Final = ("choose_qparams",)  # They find scales at run time, and are refused in words of their own.
+# Operators that find scales at run time begin so. ``check_operator`` says which of them are refused.
+MEASURING: Final = ("choose_qparams",)
+# The types that arguments and results of an allowed operator may be made of.
 _TYPES: Final = re.compile(r"(Optional\[|List\[|\]|Tensor|int|float|bool|str|number|Device|Generator)+")
 
 _COMPARING: Final = ("eq", "ne", "le", "ge", "lt", "gt")
 _COMPUTING: Final = ("neg", "pos", "mul", "add", "sub", "floordiv", "mod", "truediv")
-# What programs do with extents.
+# Functions that programs apply to extents.
 ARITHMETIC: Final[dict[str, Callable[..., Any]]] = (
     {f"_operator.{name}": getattr(operator, name) for name in _COMPARING + _COMPUTING}
     | {"math.ceil": math.ceil, "math.floor": math.floor, "math.trunc": math.trunc, "torch.sym_not": operator.not_}
@@ -126,9 +135,9 @@ ARITHMETIC: Final[dict[str, Callable[..., Any]]] = (
 
 
 def resolved(torch: Any, target: str, table: Any, known: Callable[[Any], bool]) -> Any:
-    """The operator, or None for one that no program may call.
+    """The operator of this name, or None for one that no program may call.
 
-    ``table``: what PyTorch takes apart; ``known``: whether there is a converter.
+    ``table`` has the operators that PyTorch takes apart; ``known`` says whether an operator has a converter.
     """
     match = _OPERATOR.fullmatch(target)
     if match is None:
@@ -146,13 +155,19 @@ def resolved(torch: Any, target: str, table: Any, known: Callable[[Any], bool]) 
 
 
 def _is_plain(found: Any) -> bool:
-    """Whether it takes tensors and numbers, and gives what is new."""
+    """Whether an operator takes and gives only values of ``_TYPES``, and writes to no ``out`` argument."""
     types = [str(entry.type) for entry in (*found._schema.arguments, *found._schema.returns)]
     out = any(entry.is_out for entry in found._schema.arguments)
     return not out and all(_TYPES.fullmatch(text) for text in types)
 
 
 def _is_allowed(torch: Any, found: Any, table: Any, known: Callable[[Any], bool]) -> bool:
+    """Whether an ATen operator can be converted, or be taken apart into such as can.
+
+    Allowed are, besides the listed ones: core operators, which decompositions end in; random ones, which
+    ``check_operator`` refuses with a better reason; those that PyTorch itself defines by other operators, unless they
+    are private; those in the table; and an in-place one, such as ``relu_``, if its functional twin is allowed.
+    """
     name = found.__name__
     if name in _CHECKS or name in _BESIDES or name in WHOLE or name in FURTHER or known(found):
         return True
@@ -169,7 +184,7 @@ def _is_allowed(torch: Any, found: Any, table: Any, known: Callable[[Any], bool]
     )
 
 
-# PyTorch and torchao: optional, heavy and talkative; imported when a model needs them, and in silence.
+# PyTorch and torchao, which are optional: imported when a model needs them, with their output suppressed.
 
 ADVICE = (
     "install its build for CPUs: pip install torch --index-url https://download.pytorch.org/whl/cpu "
@@ -178,7 +193,7 @@ ADVICE = (
 
 
 def torch_package() -> Any:
-    """PyTorch, with the operators of quantised programs (``torch.ops.quantized_decomposed``) known to it."""
+    """Import PyTorch, and register the operators ``torch.ops.quantized_decomposed`` of quantised programs."""
     try:
         with quiet():
             import torch
@@ -190,7 +205,7 @@ def torch_package() -> Any:
 
 
 def register_torchao() -> None:
-    """Make the operators ``torch.ops.torchao`` known."""
+    """Register the operators ``torch.ops.torchao``."""
     try:
         with quiet():
             importlib.import_module("torchao.quantization.pt2e")
@@ -200,7 +215,7 @@ def register_torchao() -> None:
         ) from error
 
 
-# What a program must be before it can be converted: of fixed shapes, and without state.
+# Requirements on the whole program: fixed shapes, no state, and outputs that are tensors.
 
 DTYPES = ("float16", "float32", "float64", "int8", "uint8", "int16", "int32", "int64", "bool")
 EVAL = "call model.eval() before exporting"
@@ -208,9 +223,10 @@ EVAL = "call model.eval() before exporting"
 
 @dataclass(frozen=True)
 class TorchProgram:
-    """An exported program of fixed shapes; ``nodes`` maps the names of the file's own operators to their numbers.
+    """Holds an exported program of fixed shapes.
 
-    ``stored``: what the file calls its tensors, by what the program calls them.
+    ``nodes`` has the places in the file of its operators, by the names of the program's nodes. ``stored`` has the
+    file's names of stored tensors, by the program's names.
     """
 
     exported: Any
@@ -227,12 +243,12 @@ def user_inputs(exported: Any) -> list[Any]:
 
 
 def info_of_value(value: Any) -> TensorInfo:
-    """Of a tensor of PyTorch's, a real one or one that only has a shape."""
+    """Type and shape of a tensor of PyTorch's, a real or a fake one."""
     return TensorInfo(tuple(int(extent) for extent in value.shape), str(value.dtype).removeprefix("torch."))
 
 
 def check_pure(path: Path, exported: Any, stored: Mapping[str, str]) -> None:
-    """That it only computes, which a program shows when it has been taken apart."""
+    """Check that a program writes to none of its inputs. The signature shows that once it is decomposed."""
     signature = exported.graph_signature
     changed = [*signature.buffers_to_mutate.values(), *getattr(signature, "parameters_to_mutate", {}).values()]
     inputs = [f"input {name}" for name in signature.user_inputs_to_mutate.values()]
@@ -240,6 +256,7 @@ def check_pure(path: Path, exported: Any, stored: Mapping[str, str]) -> None:
 
 
 def check_unchanged(path: Path, changed: list[str]) -> None:
+    """Raise ModelError if there is any tensor that the program writes to. Advice depends on what it seems to be."""
     if changed:
         statistics = any(name.endswith(("running_mean", "running_var", "num_batches_tracked")) for name in changed)
         advice = EVAL if statistics else "give state to the model as an input, and back as an output"

@@ -1,4 +1,4 @@
-"""Programs that PT2E and torchao quantised."""
+"""Converts quantise and dequantise operators of PT2E and torchao, with scales that are fixed or found at run time."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from uaccel.model import Array, Quantisation
 from uaccel.ops.operator import constant
 from uaccel.tvm_api import relax
 
-# Dynamic quantisation: a scale and a zero point for the numbers of one inference, which are measured at run time.
+# Dynamic quantisation: scale and zero point of a whole tensor, found at run time from the range of its numbers.
 #
-# All of it computes in float, in PyTorch's own order, so that what is stored are PyTorch's integers.
+# All of it is float arithmetic in PyTorch's own order of operations, so that the integers are PyTorch's bit for bit.
 
 LIBRARY: Final = "quantized_decomposed"
 
 
 def is_measured(context: Context, node: Any) -> bool:
-    """Whether a quantise or dequantise operator for whole tensors has a scale that is computed."""
+    """Whether the operator quantises or dequantises a whole tensor by a scale that is computed at run time."""
     scale = arguments(node).get("scale")
     one = "per_tensor" in str(node.target)
     return one and hasattr(scale, "op") and not context.is_constant(scale)
@@ -35,7 +35,11 @@ def _real(value: float) -> Expr:
 
 @converts(f"{LIBRARY}.choose_qparams.tensor", f"{LIBRARY}.choose_qparams_symmetric.tensor")
 def measure(context: Context, node: Any) -> list[Expr]:
-    """The range of the numbers, and of 0, over that of the integers."""
+    """Scale and zero point: the range of the numbers, widened to hold 0, divided by the range of the integers.
+
+    The symmetric scheme takes the largest magnitude, and half the range of the integers. The zero point of the other
+    is rounded half to even and clamped, so that 0 has an integer of its own.
+    """
     given, emit = arguments(node), context.emit
     low, high = int(given["quant_min"]), int(given["quant_max"])
     need(low < high, f"it keeps integers from {low} to {high}, of which there are too few")
@@ -69,7 +73,7 @@ def _parts(context: Context, node: Any) -> tuple[Expr, Expr]:
 
 
 def quantize_measured(context: Context, node: Any, dtype: str) -> Expr:
-    """Times one over the scale, as PyTorch has it."""
+    """Multiply by one over the scale, as PyTorch does; a division would round differently."""
     given, emit = arguments(node), context.emit
     scale, point = _parts(context, node)
     steps = emit(relax.op.multiply(context.expr(given["input"]), emit(relax.op.divide(_real(1), scale))))
@@ -85,7 +89,7 @@ def dequantize_measured(context: Context, node: Any) -> Expr:
     return relax.op.multiply(emit(relax.op.subtract(wide, point)), scale)
 
 
-# PyTorch's quantise and dequantise operators, as PT2E writes them and as torchao does: ``relax.quantize`` and back.
+# Static quantisation, as PT2E and torchao write it: it becomes ``relax.quantize`` and ``relax.dequantize``.
 
 _PT2E = "quantized_decomposed"
 _STORED = ("int8", "uint8", "int16", "int32")
@@ -112,7 +116,7 @@ def quantize(context: Context, node: Any) -> Expr:
 
 
 def _clamped(context: Context, stored: Expr, given: Mapping[str, Any], dtype: str) -> Expr:
-    """Within quant_min and quant_max, where these are narrower than the type."""
+    """Clamp to quant_min and quant_max, where these are narrower than the type."""
     low, high = (_number(context, given.get(name)) for name in ("quant_min", "quant_max"))
     widest = np.iinfo(dtype)
     low, high = (widest.min if low is None else low), (widest.max if high is None else high)
@@ -152,7 +156,7 @@ def _dtype(torch_dtype: Any) -> str:
 
 
 def _constants(meaning: Quantisation) -> tuple[Expr, Expr]:
-    """Scalars, or one number for each slice along the axis."""
+    """Scale and zero point as scalars, or as lists of one number for each slice along the axis."""
     scales, zero_points = np.array(meaning.scales, np.float32), np.array(meaning.zero_points, np.int32)
     if meaning.per_channel:
         return constant(scales), constant(zero_points)
@@ -160,7 +164,7 @@ def _constants(meaning: Quantisation) -> tuple[Expr, Expr]:
 
 
 def _meaning(context: Context, node: Any, given: Mapping[str, Any], dtype: str) -> Quantisation:
-    """Scales, zero points and axis, with one of each for every slice; checked."""
+    """The checked quantisation: scales, zero points and the axis whose slices each have one of both."""
     shape = tuple(node.meta["val"].shape)
     axis = _axis(given, shape)
     scales = _numbers(context, given["scale"] if "scale" in given else given["scales"]).astype(np.float32)
@@ -180,7 +184,10 @@ def _meaning(context: Context, node: Any, given: Mapping[str, Any], dtype: str) 
 
 
 def _axis(given: Mapping[str, Any], shape: tuple[int, ...]) -> int | None:
-    """The axis along which scales differ; None where there is one scale."""
+    """The axis along which scales differ; None where there is one scale.
+
+    torchao gives the block that shares a scale. It must span all axes but one, of which it has a single slice.
+    """
     if "axis" in given:
         return int(given["axis"]) % len(shape)
     if "block_size" not in given:
@@ -200,7 +207,7 @@ def _number(context: Context, value: Any) -> int | None:
 
 
 def _numbers(context: Context, value: Any) -> Array:
-    """Numbers, or those of a constant tensor."""
+    """The numbers of an argument, which is one number or a constant tensor."""
     if hasattr(value, "op"):
         need(
             context.is_constant(value),

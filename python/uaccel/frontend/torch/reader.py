@@ -1,4 +1,8 @@
-"""The zip of a .pt2 file, and the program in it as plain data."""
+"""Reads a ``.pt2`` file, which is a zip archive with weights and a program in JSON, as checked plain data.
+
+PyTorch's own loader is not used, because it unpickles, evaluates and compiles what the file says. Nothing of PyTorch's
+is used here. What ``torch.export.save`` does not write is refused.
+"""
 
 from __future__ import annotations
 
@@ -35,29 +39,33 @@ from uaccel.frontend.torch.serialised import (
 )
 from uaccel.model import Shape
 
-# The records of a ``.pt2`` file: a zip archive in the one form in which PyTorch writes it.
+# The zip archive: its records, in the one form in which PyTorch writes them.
 #
-# Everything that two readers of zip archives could understand differently is refused.
+# A zip archive describes each record twice, in the directory at its end and in a header before the record. Readers
+# differ in which they believe, and in what they make of gaps, overlaps and repeated names. So both must agree, and the
+# records must fill the file from its first byte to the directory. Then all readers see the same records.
 
-LARGEST_FILE: Final = 1 << 30  # Bytes. What firmware can hold is a thousandth of it.
+LARGEST_FILE: Final = 1 << 30  # Bytes, about a thousand times what firmware can hold.
 MOST_RECORDS: Final = 65_536
 
 _LOCAL: Final = struct.Struct("<4s5H3I2H")
 _LONGEST_NAME: Final = 500
-_SIZES_FOLLOW, _UTF8 = 0x8, 0x800
-# What a local header says of sizes that stand behind the record, or in its extra field.
+_SIZES_FOLLOW, _UTF8 = 0x8, 0x800  # Flags of a record: its sizes stand behind it; its name is UTF-8.
+# Sizes in a local header that are to be found elsewhere: behind the record (0), or in its extra field (Zip64).
 _ELSEWHERE: Final = (0, 0xFFFFFFFF)
 
-_BETWEEN: Final = (0, 12, 16, 20, 24)  # Bytes from a record to the next header: none, or checksum and sizes once more.
+# Bytes from a record to the next header: none, or a data descriptor, which is a checksum of 4 bytes and two sizes of 4
+# or 8 bytes, perhaps with a mark of 4 bytes before them.
+_BETWEEN: Final = (0, 12, 16, 20, 24)
 
 
 class RecordsError(Exception):
-    """What is wrong with the archive, in words."""
+    """Says what is wrong with the archive."""
 
 
 @dataclass(frozen=True)
 class _Span:
-    """Where a record lies in the file: its header begins, its bytes begin, its bytes end."""
+    """Says where a record lies in the file: where its header begins, and where its bytes begin and end."""
 
     name: str
     header: int
@@ -66,13 +74,13 @@ class _Span:
 
 
 def names(data: bytes) -> list[str]:
-    """Of the records, below the folder that holds them all; of any zip archive."""
+    """The names of the records below the folder that holds them all, in any zip archive."""
     found = [entry.filename for entry in _directory(data)[0]]
     return [name[_root(found) :] for name in found]
 
 
 def records(data: bytes) -> dict[str, memoryview]:
-    """The bytes of each record by its name below the folder; RecordsError says what PyTorch does not write."""
+    """The bytes of each record by its name below the folder; RecordsError for what PyTorch does not write."""
     entries, directory = _directory(data)
     if len(entries) > MOST_RECORDS:
         raise RecordsError(f"it has {len(entries)} records, more than {MOST_RECORDS}")
@@ -86,7 +94,7 @@ def records(data: bytes) -> dict[str, memoryview]:
 
 
 def _directory(data: bytes) -> tuple[list[zipfile.ZipInfo], int]:
-    """What the archive says of its records, and where it says it."""
+    """The entries of the directory at the archive's end, and where the directory begins."""
     try:
         with zipfile.ZipFile(io.BytesIO(data)) as archive:
             if archive.comment:
@@ -99,13 +107,13 @@ def _directory(data: bytes) -> tuple[list[zipfile.ZipInfo], int]:
 
 
 def _root(found: list[str]) -> int:
-    """How many characters of all names are the folder."""
+    """How many characters of each name are the common folder with its slash; 0 without one."""
     roots = {name.partition("/")[0] for name in found if "/" in name}
     return len(roots.pop()) + 1 if len(roots) == 1 and all("/" in name for name in found) else 0
 
 
 def _span(data: bytes, entry: zipfile.ZipInfo) -> _Span:
-    """Of a record whose two headers say the same, and whose bytes are what they say."""
+    """Check a record, and say where it lies: directory and header must agree, and the checksum be right."""
     name = entry.orig_filename
     plain = name.isprintable() and "\\" not in name and ".." not in name.split("/") and not name.startswith("/")
     if not plain or name != entry.filename or len(name) > _LONGEST_NAME:
@@ -135,7 +143,7 @@ def _span(data: bytes, entry: zipfile.ZipInfo) -> _Span:
 
 
 def _check_order(spans: list[_Span], directory: int) -> None:
-    """From the first byte on, one behind the other, the directory last."""
+    """Check that the records fill the file from its first byte to the directory, without gap or overlap."""
     if not spans or spans[0].header != 0:
         raise RecordsError("something precedes the archive")
     ends = [*(span.header for span in spans[1:]), directory]
@@ -144,11 +152,12 @@ def _check_order(spans: list[_Span], directory: int) -> None:
             raise RecordsError(f"{span.name} overlaps what follows it, or leaves a gap")
 
 
-# The serialised program of a ``.pt2`` file as plain data: who computes what of what, with no type of PyTorch's.
+# The program: operators with the names of their operands and results, in types of our own.
 
 MOST_NODES: Final = 50_000
-_SCHEMA: Final = 8
-_DEEPEST: Final = 8
+_SCHEMA: Final = 8  # The major version of the JSON's schema that this reads.
+_DEEPEST: Final = 8  # Levels of graphs within operators.
+# Kinds of inputs that are tensors of the file, and of outputs that write to something, with the entry that names it.
 _TENSORS: Final = {"parameter": "parameter_name", "buffer": "buffer_name", "tensor_constant": "tensor_constant_name"}
 _CHANGES: Final = {
     "buffer_mutation": "buffer_name",
@@ -156,12 +165,12 @@ _CHANGES: Final = {
     "user_input_mutation": "user_input_name",
 }
 
-Value = tuple[str, Any]  # What an argument is, ``as_tensor``, and what it says, not yet checked.
+Value = tuple[str, Any]  # The kind of an argument, such as ``as_tensor``, and its content, not yet checked.
 
 
 @dataclass(frozen=True)
 class Argument:
-    """``kind``: 1 for one by its place, 2 for one by its name, 0 where the file does not say."""
+    """Holds an operand. ``kind`` is 1 for one given by its place, 2 by its name, 0 where the file does not say."""
 
     name: str
     kind: int
@@ -170,7 +179,7 @@ class Argument:
 
 @dataclass(frozen=True)
 class FileNode:
-    """``results``: their names, None for one that nobody wants; ``several``: whether they stand in a list."""
+    """Describes an operator. ``results`` has None for an unused one; ``several`` says whether they stand in a list."""
 
     target: str
     inputs: tuple[Argument, ...]
@@ -180,13 +189,13 @@ class FileNode:
 
     @property
     def lines(self) -> int:
-        """How many operators PyTorch shows for it: taking a result out of a list is one more."""
+        """How many operators PyTorch's listing has for it: taking each result out of a list is one more."""
         return 1 + (len(self.results) if self.several else 0)
 
 
 @dataclass(frozen=True)
 class FileGraph:
-    """``tensors``: what the file says of each, which may be wrong. ``numbers``: names of extents."""
+    """Describes a graph. ``tensors`` is what the file says of them, which may be wrong; ``numbers`` names extents."""
 
     inputs: tuple[Value, ...]
     outputs: tuple[Value, ...]
@@ -195,6 +204,7 @@ class FileGraph:
     numbers: frozenset[str]
 
     def uses(self, prefix: str) -> bool:
+        """Whether any operator, also of graphs inside, has a name that begins so."""
         inner = (argument.value for node in self.nodes for argument in node.inputs)
         return any(node.target.startswith(prefix) for node in self.nodes) or any(
             tag == "as_graph" and graph.uses(prefix) for tag, graph in inner
@@ -203,7 +213,7 @@ class FileGraph:
 
 @dataclass(frozen=True)
 class FileInput:
-    """``name`` of the node; ``stored``: the tensor in the file that it is, None where the caller gives it."""
+    """Describes an input. ``stored`` names the tensor of the file that it is, None where the caller gives it."""
 
     name: str
     stored: str | None
@@ -212,7 +222,7 @@ class FileInput:
 
 @dataclass(frozen=True)
 class FileProgram:
-    """``changed``: the names of what the program writes to. ``ranges``: from, to, None where that is open."""
+    """Holds the program. ``changed`` names what it writes to; ``ranges`` bounds each symbol, None for an open bound."""
 
     graph: FileGraph
     inputs: tuple[FileInput, ...]
@@ -227,7 +237,7 @@ class FileProgram:
 
 
 def program_file(content: bytes | memoryview) -> FileProgram:
-    """Checked; MisfitError says what is wrong with it."""
+    """Read the program's JSON; MisfitError says what is wrong with it."""
     whole = parsed(content, "program")
     module, ranges, version, conditions = fields(
         whole,
@@ -267,7 +277,7 @@ def _input(value: Any, what: str) -> FileInput:
 
 
 def _output(value: Any, what: str) -> tuple[str, Value]:
-    """What it is written to, empty for a result."""
+    """The name of what an output is written to, empty for a result; and the result."""
     kind, content = tagged(value, what)
     if kind in _CHANGES:
         _, target = fields(content, what, "arg", _CHANGES[kind])
@@ -327,7 +337,7 @@ def _node(value: Any, what: str, depth: int) -> FileNode:
 
 
 def _results(value: Value, what: str) -> list[str | None]:
-    """The names of what an operator makes."""
+    """The names in one entry of an operator's results: of a tensor, a list of tensors, or a number."""
     tag, content = value
     if tag == "as_none":
         return [None]
@@ -349,18 +359,19 @@ def _argument(value: Any, what: str, depth: int) -> Argument:
     return Argument(text(called, what), kind, (tag, inner))
 
 
-# A ``.pt2`` file as plain data. PyTorch's own loader never sees it: that one unpickles, evaluates and compiles.
+# The whole file: which records it may have, and its tensors.
 #
-# Every record is of a name and form that this page lists, or the file is refused.
+# A record whose name is not listed here could hold a pickle, so the file is refused.
 
 WANTED: Final = "give what torch.export.save(torch.export.export(model.eval(), inputs), path) writes"
 
 _PROGRAM: Final = "models/model.json"
+# For each folder of tensors its name, the record that says where each tensor's bytes lie, and how the names of records
+# of plain tensors begin.
 _WEIGHTS: Final = ("data/weights/", "model_weights_config.json", "weight_")
-# A folder, what in it says where each tensor's bytes lie, and how the records of plain tensors begin.
 _CONSTANTS: Final = ("data/constants/", "model_constants_config.json", "tensor_")
 _CONFIGS: Final = (_WEIGHTS[0] + _WEIGHTS[1], _CONSTANTS[0] + _CONSTANTS[1])
-# Small records, and what each may say.
+# Small records, and patterns of what each may say.
 _SAYS: Final = {
     "archive_format": rb"pt2",
     "archive_version": rb"0",
@@ -368,15 +379,17 @@ _SAYS: Final = {
     ".data/serialization_id": rb"[0-9]{1,64}",
     **dict.fromkeys(("version", ".data/version", ".format_version", ".storage_alignment"), rb"[0-9]{1,8}\n?"),
 }
-_IGNORED: Final = ("data/sample_inputs/model.pt",)  # A pickle that every file has. Nobody opens it.
-_EXTRA: Final = "extra/"  # Whatever the author put in beside the model. Nobody opens that either.
+_IGNORED: Final = ("data/sample_inputs/model.pt",)  # A pickle that every file has, and that is never opened.
+_EXTRA: Final = "extra/"  # Files that the author added, which are never opened either.
 
-_EXPANDED: Final = 1 << 24  # Bytes that a tensor may have whose elements share places in the file.
+# Bytes that a tensor may have whose elements share places in the file. With strides of 0 a few bytes of a file could
+# otherwise become a tensor that fills the memory.
+_EXPANDED: Final = 1 << 24
 
 
 @dataclass(frozen=True)
 class StoredTensor:
-    """``meta`` holds numbers alone, and no element lies outside ``content``."""
+    """Holds a tensor of the file. ``meta`` has numbers alone, and no element lies outside ``content``."""
 
     meta: TensorMeta
     content: memoryview
@@ -384,14 +397,14 @@ class StoredTensor:
 
 @dataclass(frozen=True)
 class Stored:
-    """All that a ``.pt2`` file says."""
+    """Holds all that is read of a ``.pt2`` file."""
 
     program: FileProgram
     tensors: Mapping[str, StoredTensor]
 
 
 def read(where: Path, data: bytes) -> Stored:
-    """What the file at ``where``, which holds ``data``, says; ModelError for whatever it should not."""
+    """Read the file at ``where``, whose content is ``data``; ModelError for all that it should not hold."""
     if not data:
         raise ModelError(f"{where} is empty; {WANTED}")
     try:
@@ -412,6 +425,7 @@ def read(where: Path, data: bytes) -> Stored:
 
 
 def _check_kind(where: Path, found: list[str]) -> None:
+    """Recognise other files of PyTorch's by their records, so that the error can name them."""
     if {_PROGRAM, "archive_format", *_CONFIGS} <= set(found):
         return
     others = {
@@ -425,7 +439,7 @@ def _check_kind(where: Path, found: list[str]) -> None:
 
 
 def _check_names(where: Path, found: Mapping[str, memoryview]) -> None:
-    """That each record is one of those that an exported program of plain tensors has."""
+    """Check that each record is one that an exported program of plain tensors has."""
     plain = [re.compile(re.escape(folder + prefix) + r"[0-9]{1,9}") for folder, _, prefix in (_WEIGHTS, _CONSTANTS)]
     for name, content in found.items():
         if name in _SAYS:
@@ -445,7 +459,7 @@ def _check_names(where: Path, found: Mapping[str, memoryview]) -> None:
 def _tensors(
     where: Path, found: Mapping[str, memoryview], folder: str, config: str, prefix: str
 ) -> dict[str, StoredTensor]:
-    """Those of a folder by their names in the program."""
+    """The tensors of a folder by their names in the program."""
     (listing,) = fields(parsed(found[folder + config], config), config, "config")
     need(isinstance(listing, dict), f"{config} lists nothing")
     tensors = {}
@@ -466,7 +480,7 @@ def _tensors(
 
 
 def _stored(meta: TensorMeta, content: memoryview, name: str) -> StoredTensor:
-    """A view of the record's bytes that stays inside them."""
+    """Check that all elements lie in the record. No stride is negative, so the one of largest indices lies last."""
     numbers: list[Any] = [*meta.shape, *meta.strides, meta.offset]
     need(all(type(value) is int and value >= 0 for value in numbers), f"weight {name!r} has no fixed place")
     shape, strides = numbers[: len(meta.shape)], numbers[len(meta.shape) : -1]
@@ -480,13 +494,14 @@ def _stored(meta: TensorMeta, content: memoryview, name: str) -> StoredTensor:
 
 
 def _check_used(where: Path, found: Mapping[str, memoryview], tensors: Mapping[str, StoredTensor]) -> None:
+    """Check that each record of a tensor belongs to one that the program names."""
     used = {id(tensor.content) for tensor in tensors.values()}
     for name, content in found.items():
         if name.startswith((_WEIGHTS[0], _CONSTANTS[0])) and name not in _CONFIGS and id(content) not in used:
             raise ModelError(f"{where}: its record {name} belongs to no weight; {WANTED}")
 
 
-# Bytes of an element, by PyTorch's number of its type.
+# Bytes of an element, by PyTorch's number for its type.
 SIZES: Final = {1: 1, 2: 1, 3: 2, 4: 4, 5: 8, 6: 2, 7: 4, 8: 8, 9: 4, 10: 8, 11: 16, 12: 1, 13: 2, 28: 2} | {
     **dict.fromkeys(range(29, 34), 1),
     34: 4,
@@ -494,13 +509,13 @@ SIZES: Final = {1: 1, 2: 1, 3: 2, 4: 4, 5: 8, 6: 2, 7: 4, 8: 8, 9: 4, 10: 8, 11:
 }
 
 
-# The shapes of a program's inputs: those of the file, and what the user gives where the file leaves them open.
+# Shapes of inputs: the file's, with the extents that the user gives where the file leaves them open.
 
 InputShapes = Mapping[str, Shape]
 
 
 def fixed_shapes(path: Path, file: FileProgram, given: InputShapes) -> tuple[dict[str, Shape], dict[str, int]]:
-    """The shape of each input that a caller gives, and what each symbol is."""
+    """The shape of each input that a caller gives, and the number that each symbol stands for."""
     names = [entry.name for entry in file.inputs if _is_given(entry)]
     for name in given:
         if name not in names:
@@ -523,7 +538,7 @@ def _is_given(entry: FileInput) -> bool:
 
 
 def _shape(path: Path, name: str, declared: tuple[Extent, ...], given: Shape | None) -> Shape:
-    """The input's shape, where need be as the user gave it."""
+    """The input's shape, from the file or as the user gave it. Fixed extents of the file cannot be changed."""
     loose = [axis for axis, extent in enumerate(declared) if isinstance(extent, str)]
     shown = ["?" if isinstance(extent, Expression) else str(extent) for extent in declared]
     text = f"[{','.join(shown)}]"
@@ -552,7 +567,7 @@ def _shape(path: Path, name: str, declared: tuple[Extent, ...], given: Shape | N
 def _bind(
     path: Path, name: str, declared: tuple[Extent, ...], shape: Shape, file: FileProgram, symbols: dict[str, int]
 ) -> None:
-    """Note what each symbol is; one that stands twice is the same, and within its range."""
+    """Note the number that each symbol stands for: the same wherever it stands, and within its range."""
     for axis, (extent, value) in enumerate(zip(declared, shape, strict=True)):
         if isinstance(extent, (int, Expression)):
             continue

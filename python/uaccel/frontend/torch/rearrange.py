@@ -1,4 +1,7 @@
-"""Elements moved, picked, placed and sorted."""
+"""Converts operators of PyTorch that move, pick, place and sort elements.
+
+Most become a ``take`` or a ``scatter`` on a flat tensor, by the numbers of its elements in C order.
+"""
 
 from __future__ import annotations
 
@@ -14,11 +17,15 @@ from uaccel.ops.operator import constant, get
 from uaccel.ops.reduce import TopK, TopKAttrs
 from uaccel.tvm_api import relax
 
-# Operators that put values into a tensor at places, known ones and computed ones.
+# Placing values: indices, known or computed, become numbers of elements.
 
 
 def chosen_shape(source: Any, places: Sequence[Any]) -> tuple[list[int], int, int]:
-    """Of what is indexed so: its shape, and of the dimensions of the places the first one and their number."""
+    """The shape of ``source[places]``, and the first and the number of its axes that come from the indices.
+
+    The rule is NumPy's: index tensors broadcast to a common shape. It stands where the first indexed axis was if the
+    indexed axes are neighbours, else at the front.
+    """
     along = [axis for axis, place in enumerate(places) if place is not None]
     shapes = [tuple(map(int, places[axis].meta["val"].shape)) for axis in along]
     common = list(np.broadcast_shapes(*shapes))
@@ -28,7 +35,11 @@ def chosen_shape(source: Any, places: Sequence[Any]) -> tuple[list[int], int, in
 
 
 def numbers_of(context: Context, source: Any, places: Sequence[Any]) -> Expr:
-    """The numbers of the elements at these places in C order, which the places' dimensions are parts of."""
+    """The numbers in C order of the elements that ``source[places]`` picks, in the shape of the result.
+
+    The number of an element is the sum over all axes of its index times the axis's step. An indexed axis takes its
+    indices from ``places``; any other one counts from 0 along its own axis of the result.
+    """
     result, first, rank = chosen_shape(source, places)
     shape = list(map(int, source.meta["val"].shape))
     others = [number for number in range(len(result)) if not first <= number < first + rank]
@@ -51,7 +62,7 @@ def numbers_of(context: Context, source: Any, places: Sequence[Any]) -> Expr:
 
 
 def _place(context: Context, place: Any, extent: int) -> Expr:
-    """Those below 0 count from the end."""
+    """The indices of one axis, with negative ones counted from its end."""
     need(str(place.meta["val"].dtype) != "torch.bool", f'mask "{place.name}" must be a constant, and is computed')
     value = context.emit(relax.op.astype(context.expr(place), "int32"))
     below = context.emit(relax.op.less(value, constant(np.array(0, np.int32))))
@@ -61,7 +72,7 @@ def _place(context: Context, place: Any, extent: int) -> Expr:
 
 @converts("aten.index_put.default")
 def index_put(context: Context, node: Any) -> Expr:
-    """One number where a mask holds is chosen, element by element; all else goes to the numbers of its elements."""
+    """Put one number where a mask holds, or values at places; these are clamped, to write inside the tensor only."""
     source, places, values, *further = node.args
     adds, data = bool(further and further[0]), context.expr(source)
     masks = [place for place in places if place is not None and str(place.meta["val"].dtype) == "torch.bool"]
@@ -87,7 +98,7 @@ def index_put(context: Context, node: Any) -> Expr:
 
 @converts("aten.scatter_add.default")
 def scatter_add(context: Context, node: Any) -> Expr:
-    """Indices as large as what is added, and not below 0."""
+    """Add values at indices along an axis; the indices must have the shape of the values."""
     source, axis, places, values = node.args
     rank = len(source.meta["val"].shape)
     fits = places.meta["val"].shape == values.meta["val"].shape
@@ -96,12 +107,12 @@ def scatter_add(context: Context, node: Any) -> Expr:
     return relax.op.scatter_elements(*operands, axis % rank if rank else 0, "add")
 
 
-# Operators that only pick and rearrange elements, where TVM's converter does not get them right.
+# Picking and resizing, where TVM's converter does not get it right.
 
 
 @converts("aten.select.int")
 def select(context: Context, node: Any) -> Expr:
-    """One slice of a dimension, which goes away."""
+    """A slice of one index along an axis, which is removed."""
     source, axis, index = node.args
     shape = source.meta["val"].shape
     axis, index = axis % len(shape), index % shape[axis]
@@ -112,7 +123,7 @@ def select(context: Context, node: Any) -> Expr:
 
 @converts("aten.unfold.default", "aten.as_strided.default")
 def pick(context: Context, node: Any) -> Expr:
-    """Each element of the result is a known one of the operand: PyTorch itself tells which, of a tensor of numbers."""
+    """Pick fixed elements: applied to a tensor of the elements' numbers, the operator itself returns which."""
     source = node.args[0]
     shape = tuple(source.meta["val"].shape)
     numbers = context.torch.arange(math.prod(shape)).reshape(shape)
@@ -122,7 +133,7 @@ def pick(context: Context, node: Any) -> Expr:
 
 @converts("aten.index.Tensor")
 def index(context: Context, node: Any) -> Expr:
-    """Along one dimension where that is all, else element by element."""
+    """Indexing by computed indices, by known ones along one axis, or by any constants, also masks, as in ``pick``."""
     source, places = node.args
     if not all(place is None or context.is_constant(place) for place in places):
         flat = context.emit(relax.op.reshape(context.expr(source), [-1]))
@@ -139,7 +150,7 @@ def index(context: Context, node: Any) -> Expr:
 
 
 def _taken(context: Context, source: Any, which: Any) -> Expr:
-    """Elements by their numbers in C order."""
+    """The elements of a tensor by their numbers in C order."""
     need(which.size > 0, "its result holds no elements; nothing to compute")
     flat = context.emit(relax.op.reshape(context.expr(source), [-1]))
     return relax.op.take(flat, constant(which.astype(np.int32)), axis=0, mode="clip")
@@ -147,7 +158,7 @@ def _taken(context: Context, source: Any, which: Any) -> Expr:
 
 @converts("aten.upsample_nearest2d.vec")
 def nearest(context: Context, node: Any) -> Expr:
-    """Element i of a dimension is element floor(i / scale) of the source."""
+    """Nearest neighbours: element i is element floor(i / scale) of the source, as PyTorch itself rounds that."""
     given = arguments(node)
     source = given["input"]
     before, after = source.meta["val"].shape[2:], node.meta["val"].shape[2:]
@@ -174,8 +185,12 @@ def nearest(context: Context, node: Any) -> Expr:
 
 @converts("aten.upsample_linear1d.vec")
 def linear(context: Context, node: Any) -> Expr:
-    """A line is an image of one row, which has no two corners. Where those are to meet, or sizes are not what the
-    scale says, PyTorch itself tells the places."""
+    """Linear resizing of lines, by TVM's operator for images of one row where that means the same.
+
+    It cannot align corners, as one row has no two, nor take a factor that the sizes do not have. Then PyTorch resizes
+    the line 0, 1, 2..., in float64, and each result is the place that it was interpolated at: its whole part is the
+    element before, and its fraction the weight of the element behind.
+    """
     given = arguments(node)
     source, value = given["input"], context.expr(given["input"])
     (old,), (new,) = source.meta["val"].shape[2:], node.meta["val"].shape[2:]
@@ -214,18 +229,18 @@ def pixel_shuffle(context: Context, node: Any) -> Expr:
     return relax.op.reshape(value, list(node.meta["val"].shape))
 
 
-# Operators that find elements by their order: the largest ones, all of them sorted, the middle one.
+# Order: the largest elements, all of them sorted, and the one of a given rank, all by the operator TopK.
 
 
 def _ordered(context: Context, value: Expr, axis: int, count: int, largest: bool) -> list[Expr]:
-    """The first of them in their order, and where they were."""
+    """The first ``count`` elements in order, and their indices."""
     attrs = TopKAttrs(axis, count, int(largest), "int64")
     whole = context.emit(get(TopK)(value, attrs=attrs))
     return [context.emit(relax.TupleGetItem(whole, number)) for number in range(2)]
 
 
 def _axis(node: Any) -> tuple[int, int]:
-    """Of the operand, and its extent."""
+    """The axis that the operator works along, and its extent."""
     shape = node.args[0].meta["val"].shape
     need(len(shape) > 0, "its operand is one number")
     axis = int(arguments(node).get("dim", -1)) % len(shape)
@@ -256,7 +271,7 @@ def kth(context: Context, node: Any) -> Expr:
 
 @converts("aten.median.dim")
 def median(context: Context, node: Any) -> Expr:
-    """Of an even number of elements the lower one of the two in the middle."""
+    """The middle element; of an even number the lower of the two in the middle."""
     axis, extent = _axis(node)
     return _one(context, node, axis, (extent + 1) // 2)
 
@@ -269,7 +284,7 @@ def median_of_all(context: Context, node: Any) -> Expr:
 
 
 def _one(context: Context, node: Any, axis: int, rank: int) -> Expr:
-    """The value of a rank, counted from 1, and where it was."""
+    """The value of a rank, counted from 1, and its index."""
     found = _last(context, context.expr(node.args[0]), axis, rank)
     if arguments(node)["keepdim"]:
         return found
@@ -277,5 +292,6 @@ def _one(context: Context, node: Any, axis: int, rank: int) -> Expr:
 
 
 def _last(context: Context, value: Expr, axis: int, rank: int) -> list[Expr]:
+    """The last of the ``rank`` smallest elements, and its index."""
     ordered = _ordered(context, value, axis, rank, False)
     return [context.emit(relax.op.strided_slice(one, [axis], [rank - 1], [rank])) for one in ordered]

@@ -1,4 +1,8 @@
-"""PyTorch's program, built again of the serialised one."""
+"""Rebuilds PyTorch's ``ExportedProgram`` from the plain data that ``reader`` gives, for inputs of fixed shapes.
+
+``Arguments`` reads operands, ``Builder`` makes the graph operator by operator, and ``exported_program`` adds weights
+and signature. Of PyTorch's operators only those that ``program.resolved`` allows are called.
+"""
 
 from __future__ import annotations
 
@@ -41,24 +45,23 @@ from uaccel.frontend.torch.serialised import (
 from uaccel.model import Shape
 from uaccel.util.files import quiet
 
-# An operator's arguments as a file gives them, each one of the few kinds that operators on tensors take.
+# Operands: the few kinds of arguments that operators on tensors take.
 
-# The types of stored elements, by the numbers that files give them.
+# The types of stored elements, by PyTorch's numbers for them.
 STORED: Final = (
     dict(enumerate(("uint8", "int8", "int16", "int32", "int64", "float16", "float32", "float64"), 1))
     | dict(enumerate(("complex32", "complex64", "complex128", "bool", "bfloat16"), 9))
     | {28: "uint16", 34: "uint32", 35: "uint64"}
     | dict(enumerate(("float8_e4m3fn", "float8_e5m2", "float8_e4m3fnuz", "float8_e5m2fnuz", "float8_e8m0fnu"), 29))
 )
-# Those that programs compute with: what is half precision in a file is held in float32.
-# PyTorch's numbers of types.
+# The types that the rebuilt program computes with: half precision becomes float32.
 DTYPES: Final = {number: "float32" if name == "float16" else name for number, name in STORED.items()}
 _FORMATS: Final = {1: "contiguous_format", 2: "channels_last", 3: "channels_last_3d", 4: "preserve_format"}
 _STRIDED: Final = 7
 
 
 class Arguments:
-    """``values`` holds what earlier operators made, by name."""
+    """Reads operands of operators. ``values`` holds the results of earlier operators, by name."""
 
     def __init__(self, torch: Any, values: Mapping[str, Any]) -> None:
         self._torch = torch
@@ -93,7 +96,7 @@ class Arguments:
         return self._read[tag](content, what)
 
     def call(self, schema: Any, given: tuple[Argument, ...]) -> tuple[list[Any], dict[str, Any]]:
-        """By place and by name, in the order of the operator's schema."""
+        """Arguments by place and by name, in the order of the schema; by place only while all before them are."""
         left = {argument.name: argument for argument in given}
         args: list[Any] = []
         kwargs: dict[str, Any] = {}
@@ -139,12 +142,11 @@ def dtype(torch: Any, value: Any, what: str) -> Any:
     return getattr(torch, DTYPES[value])
 
 
-# A file's program as one of PyTorch's, made operator by operator, for inputs of fixed shapes.
+# The graph, built operator by operator.
 #
-# Nothing that the file says of results is believed: each operator says what it makes of what it is given. So there are
-# no
-# symbols in the program, numbers that were worked out of extents are numbers, and a file that says otherwise is
-# refused.
+# Each operator runs on fake tensors, which have types and shapes but no elements. Their types and shapes are believed;
+# what the file says of results is only compared with them. As all inputs have fixed shapes, the graph has no symbols,
+# and arithmetic on extents is done here, with numbers.
 
 _INTEGERS: Final = range(-(1 << 63), 1 << 63)
 _HIGHER: Final = "torch.ops.higher_order."
@@ -155,9 +157,9 @@ Problem = tuple[int, FileNode, str]
 
 
 class Builder:
-    """``symbols``: what each symbol of the file is; ``known``: whether an operator has a converter.
+    """Builds a graph. ``symbols`` has the number of each symbol; ``known`` says whether an operator has a converter.
 
-    ``numbers``: the place in the file of the operator that each node is, or is a part of.
+    ``numbers`` gives, by the name of a node, the place in the file of the operator that it is, or is a part of.
     """
 
     def __init__(self, torch: Any, symbols: Mapping[str, int], known: Callable[[Any], bool]) -> None:
@@ -190,7 +192,7 @@ class Builder:
         return node
 
     def run(self, file: FileGraph, values: dict[str, Any], outputs: tuple[Value, ...]) -> list[Any]:
-        """All operators of the file, and then the nodes that ``outputs`` name. ``values``: the inputs' nodes."""
+        """Add all operators of the file, and return the nodes that ``outputs`` name. ``values``: the inputs' nodes."""
         self._reserved = {found for node in file.nodes for found in (node.name, *node.results) if found}
         problems = [f"{_shown(number, node)}: {text}" for number, node, text in self._unknown(file)]
         if problems:
@@ -198,7 +200,7 @@ class Builder:
         return self._graph(file, values, outputs, None)
 
     def _unknown(self, file: FileGraph) -> Iterator[Problem]:
-        """Operators that no program may have."""
+        """Operators that no program may have, also inside regions. Graphs of other operators are control flow."""
         number = 0
         for node in file.nodes:
             inner = [argument.value[1] for argument in node.inputs if argument.value[0] == "as_graph"]
@@ -216,7 +218,7 @@ class Builder:
     def _graph(
         self, file: FileGraph, values: dict[str, Any], outputs: tuple[Value, ...], inside: int | None
     ) -> list[Any]:
-        """``inside``: the place of the operator that this graph is a part of."""
+        """Add a graph's operators. ``inside``: the place of the region that it belongs to, None for the outermost."""
         number = 0
         for node in file.nodes:
             place = number if inside is None else inside
@@ -261,7 +263,11 @@ class Builder:
         values[str(node.results[0])] = result
 
     def _region(self, node: FileNode, values: dict[str, Any], place: int) -> list[Any]:
-        """What a mode makes of a program of its own: the same, where the mode is about gradients."""
+        """The results of a graph that runs in a mode, which becomes a part of the program.
+
+        The graph stands behind the arguments that set the mode, and its operands follow it. A mode of gradients changes
+        no result. Nor does autocast where it is off: of its four arguments the third says so.
+        """
         read = Arguments(self._torch, values)
         where = next(place for place, one in enumerate(node.inputs) if one.value[0] == "as_graph")
         modes = [read.value(one.value, "a mode") for one in node.inputs[:where]]
@@ -276,7 +282,7 @@ class Builder:
         return self._graph(inner, dict(zip(named, given, strict=True)), inner.outputs, place)
 
     def _called(self, node: FileNode, values: dict[str, Any], place: int, *, outer: bool) -> dict[str, Any]:
-        """The results that have names."""
+        """Run an operator, and add its node unless it only checks operands; returns the results that have names."""
         operator, nodes = self._operator(node), self._torch.fx.Node
         args, kwargs = Arguments(self._torch, values).call(operator._schema, node.inputs)
         given = self._torch.utils._pytree.tree_map_only(nodes, self._tensors.__getitem__, (args, kwargs))
@@ -320,7 +326,7 @@ class Builder:
         return node
 
     def _fresh(self, name: str) -> str:
-        """A name that nobody has nor will have."""
+        """A name that no node has, and that no operator of the file's outermost graph needs."""
         found, count = name, 0
         while found in self._names or found in self._reserved:
             count += 1
@@ -328,12 +334,12 @@ class Builder:
         return found
 
     def _name(self, node: Any, name: str) -> None:
-        """The file's, where PyTorch would choose another."""
+        """Give a node this name, where PyTorch would choose another."""
         self._names.add(name)
         node.name = name
 
     def _keep(self, node: Any, value: Any) -> None:
-        """What a node makes, and what it is at that time: later operators may change it in place."""
+        """Keep a node's fake tensor, and a snapshot as the node's value: later operators may change it in place."""
         self._tensors[node] = value
         with self._mode, self._torch.no_grad():
             node.meta["val"] = self._torch.utils._pytree.tree_map_only(
@@ -341,7 +347,7 @@ class Builder:
             )
 
     def _check(self, node: Any, declared: TensorMeta | None) -> None:
-        """That the file says of a result what is so."""
+        """Compare a result with what the file says of it. Sizes that are expressions are not compared."""
         if declared is None or not isinstance(node, self._torch.fx.Node):
             return
         value = node.meta["val"]
@@ -363,7 +369,7 @@ class Builder:
 
 
 class UnsupportedError(Exception):
-    """Operators that cannot be compiled, each in words."""
+    """Lists operators that cannot be compiled, with the reason for each."""
 
     def __init__(self, problems: list[str]) -> None:
         super().__init__("; ".join(problems))
@@ -375,13 +381,13 @@ def _shown(number: int, node: FileNode) -> str:
     return f'operator {number} {target[:120]} ("{node.name}")'
 
 
-# The program of a ``.pt2`` file as PyTorch's ``ExportedProgram``, made by us of plain data.
+# The exported program: the graph, its weights, and what else PyTorch wants to know.
 
 
 def exported_program(
     torch: Any, path: Path, stored: Stored, input_shapes: InputShapes, known: Callable[[Any], bool]
 ) -> TorchProgram:
-    """For inputs of these shapes; ``known``: whether an operator has a converter."""
+    """The program for inputs of these shapes; ``known`` says whether an operator has a converter."""
     check_unchanged(path, list(stored.program.changed))
     try:
         with quiet():
@@ -393,7 +399,7 @@ def exported_program(
 
 
 class _Exported:
-    """The nodes, and what PyTorch wants to know beside them."""
+    """Makes an ``ExportedProgram`` whose placeholders are the file's tensors, all as buffers, and then the inputs."""
 
     def __init__(
         self, torch: Any, path: Path, stored: Stored, input_shapes: InputShapes, known: Callable[[Any], bool]
@@ -421,7 +427,7 @@ class _Exported:
         return TorchProgram(exported, inputs, outputs, self._builder.numbers, self._stored)
 
     def _constant(self, entry: FileInput) -> Any:
-        """Under a name that is ours, and so means nothing to PyTorch."""
+        """The placeholder of a stored tensor, under a name of ours: the file's might mean something to PyTorch."""
         tensor = self._tensors.get(str(entry.stored))
         if tensor is None:
             raise MisfitError(f"weight {entry.stored!r} is missing")
@@ -436,7 +442,7 @@ class _Exported:
         return self._builder.placeholder(name, shape, None, meta.dtype)
 
     def _loaded(self, stored: StoredTensor) -> Any:
-        """A copy, of bytes that the archive has checked to be enough."""
+        """A copy of a stored tensor, whose bounds the reader has checked. Native code needs truth values of 0 or 1."""
         kind = getattr(self._torch, STORED[stored.meta.dtype])
         content = bytearray(stored.content)
         need(DTYPES[stored.meta.dtype] != "bool" or max(content, default=0) < 2, "weights hold truths beside 0 and 1")

@@ -1,4 +1,4 @@
-"""nn.LSTM, nn.GRU and nn.RNN: one operator for each layer and direction, whose C loops over the steps."""
+"""Converts nn.LSTM, nn.GRU and nn.RNN to an operator for each layer and direction, whose C loops over the steps."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from uaccel.ops.operator import constant, get, info_of
 from uaccel.ops.recurrent import SQUASHED, Cell, Recurrent, RecurrentAttrs
 from uaccel.tvm_api import relax
 
-# For each operator its cell, where PyTorch has the gates in the order of ``recurrent``, and functions.
+# For each operator its cell, PyTorch's places of the gates in the order of ``ops.recurrent``, and its functions.
 CELLS: Final = {
     "lstm": (Cell.LSTM, (0, 1, 2, 3), " ".join(SQUASHED[Cell.LSTM])),
     "gru": (Cell.GRU, (1, 0, 2), " ".join(SQUASHED[Cell.GRU])),
@@ -48,7 +48,7 @@ def recurrent(context: Context, node: Any) -> list[Expr]:
 def _one(
     context: Context, node: Any, data: Expr, states: Sequence[Expr], params: Sequence[Any], reverse: bool
 ) -> list[Expr]:
-    """One layer in one direction."""
+    """One layer in one direction: two matrices, perhaps two biases; if the number is odd, the last is a projection."""
     cell, order, functions = CELLS[node.target.__name__.partition(".")[0]]
     arrays = [context.array(param) for param in params]
     projections = [arrays.pop()] if len(arrays) in (3, 5) else []

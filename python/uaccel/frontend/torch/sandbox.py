@@ -1,4 +1,9 @@
-"""What the two processes of an import may do and say; loads no TVM."""
+"""Confines the process that reads a ``.pt2`` file, and defines how it talks with the one that started it.
+
+Reading runs native code of PyTorch and TVM on data that somebody else made. So a worker process reads the file, after
+it has given up all that computing does not need. What it answers is plain data, and its reader checks every size.
+Loads no TVM.
+"""
 
 from __future__ import annotations
 
@@ -18,11 +23,14 @@ import numpy as np
 
 from uaccel.model import Array
 
-# What a process gives up before it looks at a file: from here on it computes, and does nothing else.
+# Confinement: what a process gives up before it looks at a file. From then on it can compute, and read other files, but
+# can neither write, start nor contact anything. So all that it learns can leave only in its answer.
 #
-# The reader of files needs none of it. This stands behind the reader, for the day on which it errs.
+# The reader already refuses files that could run code. This is a second line of defence, should the reader have a bug.
+# Two mechanisms complement each other. The kernel's limits hold for native code, too, and cannot be raised again
+# without privileges. An audit hook, which Python cannot remove, refuses actions of Python code, but not of native code.
 
-# Beginnings of what Python calls these events.
+# Audit events of Python that are refused, by the beginnings of their names.
 _REFUSED: Final = (
     *("socket.", "subprocess.", "pty.", "shutil.", "ftplib.", "http.", "urllib.", "smtplib.", "sqlite3."),
     *("os.chflags", "os.chmod", "os.chown", "os.exec", "os.fork", "os.kill", "os.link", "os.lockf", "os.mkdir"),
@@ -33,9 +41,11 @@ _WRITING: Final = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEN
 
 
 def confine(memory: int, seconds: int) -> None:
-    """No writing, no network, no other process, no unpickling; so many more bytes and so many seconds of a processor.
+    """Forbid writing, network, other processes and unpickling; allow so many more bytes and CPU seconds.
 
-    What goes over a limit ends the process; what is forbidden raises PermissionError.
+    Too much CPU time ends the process by a signal, too much memory fails as an allocation, and what is forbidden raises
+    PermissionError. Both allowances count from now, because loading PyTorch and TVM has taken its share already. Call
+    this after all imports: loading a module later may take what is no longer allowed.
     """
     _limit(resource.RLIMIT_CORE, 0)
     _limit(resource.RLIMIT_FSIZE, 0)
@@ -45,7 +55,11 @@ def confine(memory: int, seconds: int) -> None:
 
 
 def _limit(what: int, most: int, kill_after: int = 0) -> None:
-    """Or what is less already; some systems do not know all limits."""
+    """Lower a limit, unless it is lower already. Systems that lack this limit are left alone.
+
+    The hard limit goes down with the soft one, so that the process cannot raise it. ``kill_after`` leaves a gap between
+    them: at the soft limit of CPU time the kernel sends SIGXCPU, at the hard one SIGKILL.
+    """
     _, hard = resource.getrlimit(what)
     hardest = most + kill_after if hard == resource.RLIM_INFINITY else min(most + kill_after, hard)
     with contextlib.suppress(ValueError, OSError):
@@ -53,7 +67,7 @@ def _limit(what: int, most: int, kill_after: int = 0) -> None:
 
 
 def _used() -> int:
-    """Bytes of address space."""
+    """Bytes of address space that the process has now, which is what RLIMIT_AS counts."""
     try:
         return int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
     except OSError:
@@ -70,7 +84,10 @@ def _refuse(event: str, arguments: tuple[Any, ...]) -> None:
         raise PermissionError(f"this may not be done here: {event}")
 
 
-# What two processes say to each other: a JSON object, and arrays as the bytes that they are.
+# Frames: a message between the two processes, which is a JSON object and arrays.
+#
+# A frame is the length of its head in 8 bytes, the head in JSON (the object, and type and shape of each array), and
+# then the elements of all arrays. Unlike a pickle it cannot name code.
 
 _LENGTH: Final = struct.Struct("<Q")
 _TYPES: Final = frozenset(
@@ -84,7 +101,7 @@ _TYPES: Final = frozenset(
 
 
 class FrameError(Exception):
-    """The stream ended, or said what makes no sense, or more than it may."""
+    """Says that a stream ended early, holds no valid frame, or holds more bytes than are allowed."""
 
 
 def write_frame(stream: IO[bytes], document: dict[str, Any], arrays: Sequence[Array]) -> None:
@@ -98,7 +115,10 @@ def write_frame(stream: IO[bytes], document: dict[str, Any], arrays: Sequence[Ar
 
 
 def read_frame(stream: IO[bytes], most: int) -> tuple[dict[str, Any], list[Array]]:
-    """``most``: the bytes that it may have."""
+    """The object and the arrays of a frame of at most ``most`` bytes.
+
+    Each part is measured against what is left of these before memory for it is allocated.
+    """
     (length,) = _LENGTH.unpack(_read(stream, _LENGTH.size, most))
     try:
         head = json.loads(_read(stream, length, most))

@@ -1,4 +1,7 @@
-"""The process in which a file is read: a request comes in, an answer goes out, nothing else leaves it."""
+"""Runs in the process that reads a ``.pt2`` file: it takes one request, confines itself, reads, and answers.
+
+Standard input holds the request and standard output takes the answer. Nothing else leaves the process.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +16,7 @@ from uaccel.frontend.torch.reader import LARGEST_FILE
 from uaccel.frontend.torch.sandbox import read_frame, write_frame
 from uaccel.model import Array
 
-MOST: Final = 2 * LARGEST_FILE  # Bytes of a request: a file, and samples to run it on.
+MOST: Final = 2 * LARGEST_FILE  # Most bytes of a request, which holds a file and samples to run it on.
 
 
 def main() -> None:
@@ -28,12 +31,14 @@ def main() -> None:
 
 
 def _silence() -> None:
+    """Send what libraries print to nowhere: on standard output it would break the frame of the answer."""
     nowhere = os.open(os.devnull, os.O_RDWR)
     for number in (1, 2):
         os.dup2(nowhere, number)
 
 
 def _answered(request: dict[str, Any], arrays: list[Array]) -> tuple[dict[str, Any], list[Array]]:
+    """The answer: a result, an ``error`` of the file or of its user, or the traceback of a ``bug`` of ours."""
     path, data = Path(request["path"]), arrays[0].tobytes()
     try:
         _prepare(data, request["memory"], request["seconds"])
@@ -51,7 +56,10 @@ def _answered(request: dict[str, Any], arrays: list[Array]) -> tuple[dict[str, A
 
 
 def _prepare(data: bytes, memory: int, seconds: int) -> None:
-    """Have all at hand that the work takes, and then give up what it does not take."""
+    """Load everything that the work needs, then confine the process.
+
+    Nothing has parsed the file yet: whether it needs torchao is found by searching its bytes.
+    """
     from uaccel.frontend.torch import importer
     from uaccel.frontend.torch.program import register_torchao, torch_package
     from uaccel.frontend.torch.sandbox import confine
@@ -76,7 +84,7 @@ def _imported(path: Path, data: bytes, shapes: dict[str, list[int]]) -> tuple[di
 
 
 def _executed(path: Path, data: bytes, values: list[Array], inputs: int) -> tuple[dict[str, Any], list[Array]]:
-    """``values``: those of all samples, of which each has so many inputs."""
+    """Run the file's program. ``values`` holds the inputs of all samples, ``inputs`` for each sample."""
     from uaccel.frontend.torch.importer import execute
     from uaccel.frontend.torch.program import torch_package
 

@@ -1,4 +1,8 @@
-"""The JSON of a serialised program, with each value checked."""
+"""Reads the JSON of a serialised program, and checks the type and the range of each value before anything uses it.
+
+Functions take a value and ``what``, the words that an error calls it by. They return the value in its Python type, or
+raise MisfitError. The conditions on input shapes, which a file states in Python, are parsed here too, not executed.
+"""
 
 from __future__ import annotations
 
@@ -15,15 +19,16 @@ from typing import Any, Final, TypeVar
 from uaccel.errors import ModelError
 from uaccel.model import Shape
 
-# Plain data out of a serialised program's JSON, each value checked for its type before anything uses it.
+# Values of the JSON, each with its check.
 
 T = TypeVar("T")
 
-LARGEST_JSON: Final = 1 << 26  # Bytes; what Python makes of them takes twenty times as many.
+LARGEST_JSON: Final = 1 << 26  # Bytes; the Python objects that they become take about twenty times as many.
 MOST_DIMENSIONS: Final = 16
-_STRIDED: Final = 7
+_STRIDED: Final = 7  # PyTorch's number for the layout of dense tensors.
 _INTEGERS: Final = range(-(1 << 63), 1 << 63)
 _NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,499}", re.ASCII)
+# Symbolic sizes as SymPy prints them: a symbol with its assumptions, and what expressions of symbols consist of.
 _SYMBOL: Final = re.compile(r"Symbol\('([a-z]{1,3}[0-9]{1,9})'(?:, [a-z_]{1,20}=(?:True|False))*\)", re.ASCII)
 _FLOAT: Final = r"Float\('-?[0-9]{1,20}(?:\.[0-9]{0,20})?(?:e[+-]?[0-9]{1,3})?', precision=[0-9]{1,3}\)"
 _FUNCTIONS: Final = (
@@ -39,14 +44,14 @@ _LONGEST_EXPRESSION: Final = 2000
 
 
 class MisfitError(Exception):
-    """What makes no sense in the JSON, in words that follow "its"."""
+    """Says what makes no sense in the JSON, in words that follow "its"."""
 
 
 class Expression(str):
-    """A size that a program works out of others. Nobody evaluates it: operators give their results' sizes."""
+    """Holds a size that depends on others. It is never evaluated: operators run on shapes give their results' sizes."""
 
 
-Extent = int | str  # A number, or the name of a symbol, or an Expression.
+Extent = int | str  # A number, the name of a symbol, or an Expression.
 
 
 def need(condition: object, problem: str) -> None:
@@ -55,7 +60,11 @@ def need(condition: object, problem: str) -> None:
 
 
 def parsed(content: bytes | memoryview, what: str) -> Any:
-    """JSON in which no key stands twice, and of numbers that JSON has."""
+    """Parse JSON that all readers understand alike: no key stands twice, and there is no NaN or infinity.
+
+    An integer may have 20 characters, enough for any of 64 bits with its sign. Longer ones are refused before Python
+    converts them, which takes a time that grows with the square of their length.
+    """
     need(len(content) <= LARGEST_JSON, f"{what} has {len(content)} bytes, more than {LARGEST_JSON}")
 
     def fail(token: str) -> Any:
@@ -75,7 +84,7 @@ def parsed(content: bytes | memoryview, what: str) -> Any:
 
 
 def fields(value: Any, what: str, *wanted: str) -> list[Any]:
-    """Of an object, those that are wanted, None for a missing one whose name ends in ``?``."""
+    """The wanted entries of an object, None for a missing one marked by ``?``. Unknown ones must be empty."""
     need(isinstance(value, dict), f"{what} is no object")
     names = [name.rstrip("?") for name in wanted]
     for name in wanted:
@@ -86,7 +95,7 @@ def fields(value: Any, what: str, *wanted: str) -> list[Any]:
 
 
 def tagged(value: Any, what: str) -> tuple[str, Any]:
-    """The one entry of a union."""
+    """Tag and content of a union, which JSON has as an object of one entry."""
     need(isinstance(value, dict) and len(value) == 1, f"{what} is no union")
     ((tag, content),) = value.items()
     return str(tag), content
@@ -98,7 +107,7 @@ def integer(value: Any, what: str) -> int:
 
 
 def number(value: Any, what: str) -> float:
-    """PyTorch writes those that JSON does not have as text."""
+    """A float. PyTorch writes infinities and NaN, which JSON does not have, as text."""
     if value in ("Infinity", "-Infinity", "NaN"):
         return float(value)
     need(type(value) in (int, float), f"{what} is no number")
@@ -116,14 +125,14 @@ def text(value: Any, what: str) -> str:
 
 
 def identifier(value: Any, what: str) -> str:
-    """Of a tensor or a node: a name that Python has too, because PyTorch writes programs with it."""
+    """The name of a tensor or a node. It must be a name in Python, because PyTorch generates Python code with it."""
     found = text(value, what)
     need(_NAME.fullmatch(found) and not keyword.iskeyword(found), f"{what} {found[:40]!r} is no name")
     return found
 
 
 def path(value: Any, what: str) -> str:
-    """Of a parameter in its module: ``parts.0.weight``."""
+    """The name of a parameter in its module, such as ``parts.0.weight``."""
     found = text(value, what)
     need(re.fullmatch(r"[\w.\-]{1,500}", found, re.ASCII), f"{what} {found[:40]!r} is no name")
     return found
@@ -140,13 +149,13 @@ def entries(value: Any, what: str, read: Callable[[Any, str], T]) -> dict[str, T
 
 
 def extent(value: Any, what: str) -> Extent:
-    """An integer, a symbol, or an expression of both: nothing that means more to anybody."""
+    """A size: an integer, a symbol, or an expression of both."""
     tag, content = tagged(value, what)
     return integer(content, what) if tag == "as_int" else symbolic(tag, content, what)
 
 
 def symbolic(tag: str, content: Any, what: str) -> str:
-    """A symbol or an Expression."""
+    """The name of a symbol, or an Expression, whose text must consist of known tokens."""
     need(tag == "as_expr", f"{what} is {tag[:40]!r}, neither a number nor a symbol")
     said, hint = fields(content, what, "expr_str", "hint?")
     if hint is not None:
@@ -161,7 +170,7 @@ def symbolic(tag: str, content: Any, what: str) -> str:
 
 @dataclass(frozen=True)
 class TensorMeta:
-    """``dtype`` is PyTorch's number for it."""
+    """Holds type and layout of a tensor as the file says them; ``dtype`` is PyTorch's number for the type."""
 
     dtype: int
     shape: tuple[Extent, ...]
@@ -191,13 +200,13 @@ def device(value: Any, what: str) -> str:
     return "cpu"
 
 
-# The conditions under which a program is what it is: comparisons of the extents of its inputs.
+# Conditions on the extents of a program's inputs, under which the exported program is valid.
 #
-# The file says them in Python, and PyTorch has Python run them. Here they are read, by rules for the few forms that
-# there
-# are.
+# The file states them in Python, and PyTorch executes this text. Here the text is parsed, and its syntax tree is
+# evaluated by rules for the few forms that occur; any other form is refused. There is no power and no shift among them,
+# so a condition of limited length cannot compute huge numbers.
 
-_LONGEST: Final = 2000
+_LONGEST: Final = 2000  # Characters of a condition.
 _OF_TWO: Final[dict[type[ast.AST], Callable[[Any, Any], Any]]] = {
     ast.Add: operator.add,
     ast.Sub: operator.sub,
@@ -215,7 +224,7 @@ _OF_ONE: Final[dict[type[ast.AST], Callable[[Any], Any]]] = {ast.Not: operator.n
 
 
 def check_conditions(path: Path, conditions: tuple[str, ...], shapes: Mapping[str, Shape]) -> None:
-    """That all of them hold for inputs of these shapes."""
+    """Raise ModelError unless all conditions hold for inputs of these shapes."""
     for text in conditions:
         try:
             holds = len(text) < _LONGEST and _value(ast.parse(text, mode="eval").body, shapes)
@@ -227,7 +236,7 @@ def check_conditions(path: Path, conditions: tuple[str, ...], shapes: Mapping[st
 
 
 def _value(node: ast.expr, shapes: Mapping[str, Shape]) -> Any:
-    """A number or a truth; ValueError for any other form."""
+    """Evaluate a syntax tree to a number or a truth value; ValueError for any form without a rule."""
     if isinstance(node, ast.Constant) and type(node.value) is int:
         return node.value
     if isinstance(node, ast.BinOp) and type(node.op) in _OF_TWO:
@@ -246,7 +255,7 @@ def _value(node: ast.expr, shapes: Mapping[str, Shape]) -> Any:
 
 
 def _extent(node: ast.Subscript, shapes: Mapping[str, Shape]) -> int:
-    """``L['x'][0].size()[1]``: of the input ``x_0``."""
+    """The extent that a text such as ``L['x'][0].size()[1]`` means: here of axis 1 of the input ``x_0``."""
     call = node.value
     if not isinstance(call, ast.Call) or call.args or call.keywords:
         raise ValueError("no extent")

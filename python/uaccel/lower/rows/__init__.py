@@ -1,1 +1,1 @@
-"""Chains of layers that run some rows at a time, so that no tensor between them is ever whole."""
+"""Computes chains of layers some rows at a time, so that no tensor between them is ever whole."""

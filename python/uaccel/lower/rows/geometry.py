@@ -1,6 +1,6 @@
-"""Which rows of which layers a chain computes together.
+"""Computes which rows of its inputs a layer needs for some rows of its output, and the operator of these rows alone.
 
-Chains of layers that run some rows at a time, so that no tensor between them is ever whole.
+With this, chains of layers run some rows at a time, so that no tensor between them is ever whole.
 """
 
 from __future__ import annotations
@@ -21,18 +21,20 @@ from uaccel.ops.pool import AveragePool2d, MaxPool2d, WindowMax
 from uaccel.ops.resize import ONE, ResizeBilinear, ResizeBilinearAttrs, ResizedRows, ResizeNearest, ResizeNearestAttrs
 from uaccel.util.text import CPU
 
-# Which rows of its inputs an operator needs for some rows of its output, and the operator of these rows alone.
-
 RANK: Final = 4  # Batch, rows, columns, channels.
 # The axis of the weights along which a window's rows lie.
 WEIGHT_ROWS: Final = {NAMESPACE + Conv2d.name: 1, NAMESPACE + DepthwiseConv2d.name: 0}
-MOST_KINDS: Final = 8  # Of rows that a layer computes: each is a function of its own.
+# Kinds of rows that a resized or transposed layer may have: each becomes a C function of its own, so more cost flash.
+MOST_KINDS: Final = 8
 POOLS: Final = frozenset(NAMESPACE + pool.name for pool in (AveragePool2d, MaxPool2d, WindowMax))
 
 
 @dataclass(frozen=True)
 class RowReach:
-    """Rows that one row of the output reads: ``extent`` of them, ``stride`` apart, the first ``before`` above row 0."""
+    """States the input rows of a sliding window: ``extent`` rows for an output row, ``stride`` further for the next.
+
+    The window of output row 0 begins ``before`` rows above row 0 of the input, which has ``height`` rows.
+    """
 
     height: int
     extent: int = 1
@@ -41,20 +43,22 @@ class RowReach:
 
     @property
     def scale(self) -> Fraction:
-        """Rows of the input for a row of the output."""
+        """Rows of the input for each row of the output."""
         return Fraction(self.stride)
 
     @property
     def kept(self) -> int:
-        """Rows that are read again by the next row of the output, at least."""
+        """How many rows the next row of the output reads again, at least."""
         return max(0, min(self.extent, self.height) - self.stride)
 
     def begin(self, row: int) -> int:
-        """The first row that this row of the output reads, or one behind it."""
+        """The first input row that this row of the output reads; rows before it are needed no more."""
         return max(0, row * self.stride - self.before)
 
     def rows(self, first: int, last: int) -> RowRange:
-        """For the rows from ``first`` up to ``last`` of the output."""
+        """The input rows for the output rows from ``first`` up to ``last``. The window spans ``low`` to ``high``. Its
+        part outside the input is padding above and below; either may be all of it, so ``begin`` and ``end`` are held
+        within the input and ``top`` within the window."""
         low = first * self.stride - self.before
         high = (last - 1) * self.stride - self.before + self.extent
         begin = min(max(0, low), self.height)
@@ -65,8 +69,10 @@ class RowReach:
 
 @dataclass(frozen=True)
 class Listed:
-    """Rows that each row of the output reads, one by one: from ``begins`` up to ``ends``, both rising. ``places`` says
-    where a row of the output lies, as ``unit`` times rows of the input."""
+    """Lists the input rows of each output row: from ``begins`` up to ``ends``, both rising.
+
+    ``places``: where each output row lies between the input's rows, in ``unit``ths of a row.
+    """
 
     height: int
     begins: tuple[int, ...]
@@ -93,18 +99,20 @@ class Listed:
 
     @property
     def kinds(self) -> int:
-        """How many functions it takes to compute a row at a time."""
+        """How many different functions it takes to compute one row at a time."""
         spans = (self.rows(row, row + 1) for row in range(len(self.begins)))
         return len({(span.count, span.places) for span in spans})
 
 
-Reach = RowReach | Listed  # Which rows of an input rows of the output read.
+Reach = RowReach | Listed  # Which rows of an input the rows of the output read.
 
 
 @dataclass(frozen=True)
 class RowRange:
-    """Rows ``begin`` up to ``end`` of an input, and how many rows of padding a window sees above and below them;
-    ``places`` of the output's rows, counted from there, if they are listed."""
+    """Names the rows ``begin`` up to ``end`` of an input, and the rows of padding that a window sees around them.
+
+    ``places``: those of the output's rows, counted from ``begin``, where they are listed.
+    """
 
     begin: int
     end: int
@@ -118,10 +126,8 @@ class RowRange:
 
 
 def windows_of(layer: Layer) -> tuple[Reach | None, ...] | None:
-    """For each input of a layer the rows that it reads, None for one that it reads as a whole at any row.
-
-    None where the layer cannot be computed by rows.
-    """
+    """The rows of each input that a layer reads; None for an input that any row reads as a whole. The result is None
+    where the layer cannot be computed by rows."""
     if layer.applied is None or layer.engine != CPU or layer.is_view or layer.definition or layer.kernel.updates:
         return None
     infos = [value.info for value in (*layer.inputs, *layer.outputs)]
@@ -173,6 +179,7 @@ def _nearest(site: Site[Any], height: int, _: range) -> Listed:
 
 
 def _bilinear(site: Site[Any], height: int, rows: range) -> Listed:
+    """Each output row lies at ``start + row * step`` in fixed point, and reads the rows around, held in the input."""
     step, start = site.attrs.step(0, height), site.attrs.start(0, height)
     places = tuple(start + row * step for row in rows)
     begins = tuple(min(max(place, 0) // ONE, height - 1) for place in places)
@@ -181,7 +188,8 @@ def _bilinear(site: Site[Any], height: int, rows: range) -> Listed:
 
 
 def _transposed(site: Site[Any], height: int, rows: range) -> Listed:
-    """Rows that no window reaches read one all the same."""
+    """Input row i is added to the output rows (padding included) from i * stride up to i * stride + size. Solved for i,
+    this gives the rows that an output row reads. If no window reaches it, it reads one all the same."""
     stride, size = site.attrs.strides[0], site.operands[1].info.shape[1]
     places = tuple(row + site.attrs.padding[0] for row in rows)
     ends = tuple(min(place // stride + 1, height) for place in places)
@@ -211,7 +219,7 @@ def _of_each(site: Site[Any]) -> tuple[Reach | None, ...] | None:
 
 
 def part_of(site: Site[Any], windows: Sequence[Reach | None], spans: Sequence[RowRange], rows: int) -> Site[Any]:
-    """The call that computes ``rows`` rows of the output from the rows that ``spans`` tell of each input."""
+    """The call that computes ``rows`` rows of the output from the rows ``spans`` of each input."""
     indices = site.input_indices()
     operands = tuple(
         operand if index is None or windows[index] is None else Operand(with_rows(operand.info, spans[index].count))

@@ -1,4 +1,4 @@
-"""One layer made of several that compute some rows at a time."""
+"""Makes one layer of several that compute some rows at a time: its functions, buffers and the order of its calls."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ Key = tuple[object, ...]
 
 @dataclass(frozen=True, eq=False)
 class BandFunction:
-    """A layer's function for some rows, and what a call of it is expected to take."""
+    """Holds a layer's function for some rows, and what a call of it is expected to take."""
 
     site: Site[Any]
     kernel: Kernel
@@ -62,7 +62,7 @@ class BandFunction:
 
 
 class Parts:
-    """Those of a program's layers, each made once."""
+    """Makes the functions for rows of a program's layers, each once."""
 
     def __init__(self, selection: Selection) -> None:
         self.selection = selection
@@ -72,7 +72,7 @@ class Parts:
     def of(
         self, layer: Layer, windows: tuple[Reach | None, ...], spans: tuple[RowRange, ...], rows: int
     ) -> tuple[Key, BandFunction | None]:
-        """With its key: parts of a layer with the same key are the same."""
+        """The function for these rows, with its key: a layer's functions with the same key are the same."""
         key = (layer.index, rows, *((span.count, span.top, span.bottom, span.places) for span in spans))
         if key not in self._known:
             self._known[key] = self._made(layer, windows, spans, rows)
@@ -95,7 +95,7 @@ class Parts:
 
 
 def function_of(layer: Layer, part: BandFunction, name: str, what: str) -> Layer:
-    """The part as a layer of its own, which the whole one calls."""
+    """Makes a part a layer of its own, which the whole one calls."""
     runtime = [operand.info for operand in part.site.operands if operand.constant is None]
     inputs = [_of(value, info) for value, info in zip(layer.inputs, runtime, strict=True)]
     why = f"; {part.choice.why}" if part.choice.why else ""
@@ -125,7 +125,7 @@ ALIGNMENT = 8
 
 @dataclass(frozen=True, eq=False)
 class Sketch:
-    """A chain as it would run: what it needs of memory and of time, with no code made yet."""
+    """Holds a chain as it would run: what it needs of memory and of time, with no code made yet."""
 
     chain: Chain
     band: int
@@ -138,7 +138,8 @@ class Sketch:
 
 
 def sketch(chain: Chain, band: int, parts: Parts) -> Sketch | None:
-    """None where some part has no kernel, or none that works in place where it must."""
+    """Schedules a chain, lays out its buffers and adds up its cost. The result is None where some part has no kernel,
+    or none that works in place where it must."""
     planned = schedule(chain, bands_of(chain, band))
     used: dict[Key, BandFunction] = {}
     scratch = dict.fromkeys((scratch_name(layer) for layer in chain.layers), 0)
@@ -174,7 +175,8 @@ def _in_place(chain: Chain, layer: Layer, kernel: Kernel) -> bool:
 
 
 def laid_out(sizes: Mapping[str, int], beside: Mapping[str, set[str]]) -> dict[str, int]:
-    """An offset for each block: first fit in a few orders, the one that ends first."""
+    """An offset for each block, such that those that hold something at once share no byte. First fit in four orders (by
+    size, by conflicts, by both, as they come); the layout that ends first is taken."""
     orders = (
         sorted(sizes, key=lambda name: (-sizes[name], name)),
         sorted(sizes, key=lambda name: (-len(beside.get(name, ())), -sizes[name], name)),
@@ -198,7 +200,7 @@ def _first_fit(order: Sequence[str], sizes: Mapping[str, int], beside: Mapping[s
 
 
 def check_layout(drawn: Sketch) -> None:
-    """That what holds something at the same time shares no byte."""
+    """Raises InternalError where two blocks share bytes while both hold something."""
     for name, offset in drawn.offsets.items():
         for other in drawn.schedule.beside.get(name, ()):
             if other in drawn.offsets and name < other:
@@ -240,7 +242,12 @@ def grouped(drawn: Sketch, parts: Parts, index: int) -> Layer:
 
 
 def distance_behind(drawn: Sketch, source: Value, target: Value) -> int:
-    """How many bytes before an input an output begins at least, to write no row over one that is read later."""
+    """How many bytes before an input an output must begin at least, to write no row over one that is still read.
+
+    A call writes up to byte ``last * row_out`` of the output. Rows from ``needed`` on of the input are read by this
+    call or later ones, and begin at byte ``needed * row_in``. The distance is the largest difference of the two over
+    all calls; the calls are visited backwards, so that ``needed`` is known.
+    """
     chain = drawn.chain
     events = [event for step in drawn.schedule.steps for event in step if isinstance(event, ComputeRows)]
     row_in, row_out = row_bytes(source.info), row_bytes(target.info)
@@ -256,7 +263,9 @@ def distance_behind(drawn: Sketch, source: Value, target: Value) -> int:
 
 
 class _Writer:
-    """Turns rows into bytes and places into functions."""
+    """Turns a schedule into the steps of generated code: rows become bytes, and parts become functions. Rows in buffers
+    have fixed offsets. Rows of whole tensors are found by cursors, which advance after each use, so that steps which do
+    the same elsewhere in a tensor are equal and become one piece of code."""
 
     def __init__(self, drawn: Sketch, parts: Parts, inputs: Sequence[Value], outputs: Sequence[Value]) -> None:
         self.drawn, self.parts = drawn, parts
@@ -305,7 +314,7 @@ class _Writer:
         return next(i for i, layer in enumerate(self.chain.layers) if layer.index == key[0])
 
     def _next_places(self, events: Sequence[Event]) -> None:
-        """For each cursor where each of its uses begins, to know how far it goes on after each."""
+        """Finds how far each cursor advances after each use: to where its next use begins."""
         following: dict[str, tuple[int, int]] = {}
         self.advances: dict[tuple[int, int], int] = {}
         for number, event in enumerate(events):
@@ -323,8 +332,8 @@ class _Writer:
                 self.advances[number, slot] = self._onwards(event, slot, row) * self.row[name]
 
     def _onwards(self, event: ComputeRows, slot: int, row: int) -> int:
-        """How far a cursor would go on if there were more rows, but not beyond the tensor: so that the last step is
-        as those before it wherever it can be."""
+        """How far a cursor advances after its last use: as if more rows came, but not beyond the tensor. So the last
+        step equals those before it wherever it can."""
         rows, windows = event.last - event.first, self.chain.windows[event.layer]
         owner = self.chain.layers[event.layer]
         height = (*owner.inputs, *owner.outputs)[slot].info.shape[1]
@@ -391,7 +400,7 @@ def renumbered(layers: Sequence[Layer]) -> tuple[Layer, ...]:
 
 @dataclass(frozen=True, order=True)
 class Group:
-    """The layers ``first`` to ``last`` of a program, at most ``band`` rows of each at a time."""
+    """Names the layers ``first`` to ``last`` of a program, which compute at most ``band`` rows at a time."""
 
     first: int
     last: int
@@ -399,7 +408,7 @@ class Group:
 
 
 def apply(program: Program, groups: Iterable[Group], parts: Parts, *, feed: bool = False) -> Program:
-    """With ``feed`` the first group, which must begin with the first layer, is given an input's rows."""
+    """Replaces each group by one layer. With ``feed`` the group at the first layer is given an input's rows."""
     chains = Chains(program)
     by_first = {group.first: group for group in groups}
     layers: list[Layer] = []

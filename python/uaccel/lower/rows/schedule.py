@@ -1,4 +1,7 @@
-"""In which order the rows of a chain are computed, and what that costs."""
+"""Plans in which order a chain of layers computes its rows, and how large its row buffers are.
+
+It also tells which layers of a program can form a chain, and what their kernels and moves are expected to take.
+"""
 
 from __future__ import annotations
 
@@ -17,18 +20,20 @@ from uaccel.ops.operator import Elementwise, Kernel
 
 # In which order a chain of layers computes its rows: every layer as late as the next one allows.
 #
-# The last layer asks for some rows, and whoever cannot give them yet asks in turn. What a row buffer must hold, and
-# which buffers hold something at the same time, follows from doing it once with numbers in place of rows.
+# The last layer asks for some rows, and a layer that cannot give them yet asks its own inputs in turn. So each buffer
+# holds as little as possible. The order depends on no data: it is simulated once, with numbers in place of rows. This
+# shows what each row buffer must hold, and which buffers hold something at the same time.
 
-WHOLE: Final = RowRange(0, 0)  # Of an input that is read as a whole.
-NEVER: Final = 1 << 30
+WHOLE: Final = RowRange(0, 0)  # Stands for an input that is read as a whole.
+NEVER: Final = 1 << 30  # A row that no reader ever asks for.
 
 
 @dataclass(frozen=True)
 class Chain:
-    """Layers that run together: ``windows`` of each; ``inside`` are the values that nobody else reads.
+    """Holds layers that run together, with the ``windows`` of each; ``inside``: values that nobody else reads.
 
-    ``merged`` has values that an elementwise layer overwrites with its result: they lie in that one's rows.
+    ``merged``: values that an elementwise layer overwrites with its result, which lie in the result's buffer.
+    ``fed``: the input whose rows the caller hands over.
     """
 
     layers: tuple[Layer, ...]
@@ -38,6 +43,7 @@ class Chain:
     fed: Value | None = None
 
     def home(self, name: str) -> str:
+        """The value in whose buffer or tensor a value lies."""
         while name in self.merged:
             name = self.merged[name]
         return name
@@ -58,8 +64,11 @@ class Chain:
 
 @dataclass(frozen=True)
 class ComputeRows:
-    """Rows ``first`` up to ``last`` of a layer's output; ``at`` says for each input and the output at which row of its
-    memory the rows begin: of a buffer as it stands then, or of a whole tensor."""
+    """Computes the rows ``first`` up to ``last`` of a layer's output.
+
+    ``at``: the row at which each input's rows and the output's begin, in the buffer as it stands then or in the whole
+    tensor.
+    """
 
     layer: int
     first: int
@@ -70,7 +79,7 @@ class ComputeRows:
 
 @dataclass(frozen=True)
 class MoveRows:
-    """Rows of a buffer that move to its front."""
+    """Moves rows of a buffer, from ``row`` on, to its front."""
 
     name: str
     row: int
@@ -79,7 +88,7 @@ class MoveRows:
 
 @dataclass(frozen=True)
 class ReceiveRows:
-    """Rows of the fed input are to come, behind ``row`` rows of its buffer; -1: nobody reads them."""
+    """Receives rows of the fed input, behind ``row`` rows of its buffer; -1: nobody reads them."""
 
     row: int
     rows: int
@@ -90,6 +99,8 @@ Event = ComputeRows | MoveRows | ReceiveRows
 
 @dataclass
 class _Buffer:
+    """Holds the rows ``low`` up to ``high`` of a value; ``capacity`` is the most rows that it ever held."""
+
     low: int = 0
     high: int = 0
     capacity: int = 0
@@ -97,9 +108,11 @@ class _Buffer:
 
 @dataclass
 class Schedule:
-    """``steps`` are the events for each band of the last layer, of a fed chain between rows that come. ``capacity`` is
-    what each buffer must hold in rows; ``beside`` has for each buffer and each layer's scratch the others that hold
-    something at the same time."""
+    """Holds the order of a chain. ``steps``: the events of each band of the last layer.
+
+    A step of a fed chain ends where rows are to come. ``capacity``: the rows that each buffer must hold. ``beside``:
+    for each buffer and each layer's scratch memory, the others that hold something at the same time.
+    """
 
     steps: list[list[Event]]
     capacity: dict[str, int]
@@ -111,11 +124,15 @@ def scratch_name(layer: Layer) -> str:
 
 
 def schedule(chain: Chain, bands: Sequence[int]) -> Schedule:
-    """``bands``: how many rows each layer computes at most at once."""
+    """Plans the order of a chain. ``bands``: how many rows each layer computes at most at once."""
     return _Simulation(chain, bands).run()
 
 
 class _Simulation:
+    """Runs a chain with numbers in place of rows. Layer i has computed its rows before ``done[i]``. ``needed`` has for
+    each buffer the first row that some reader still reads. A buffer always holds its rows from there up to ``high``,
+    and gives up earlier ones only when it needs room for new rows."""
+
     def __init__(self, chain: Chain, bands: Sequence[int]) -> None:
         self.chain, self.bands = chain, bands
         self.layers = chain.layers
@@ -147,7 +164,7 @@ class _Simulation:
         return Schedule(steps, {name: b.capacity for name, b in self.buffers.items()}, self._beside())
 
     def _rest_of_fed(self) -> None:
-        """Rows at the end that no window reaches."""
+        """Receives the rows at the end that no window reaches."""
         fed = self.chain.fed
         if fed is None:
             return
@@ -161,6 +178,7 @@ class _Simulation:
             self.steps.append([])
 
     def _compute(self, i: int, rows: int) -> None:
+        """Computes the next rows of a layer, after all that they read, and notes what of its inputs is still needed."""
         layer, windows = self.layers[i], self.chain.windows[i]
         first = self.done[i]
         last = first + rows
@@ -185,6 +203,7 @@ class _Simulation:
         return row - self.buffers[home].low if home in self.buffers else row
 
     def _ensure(self, name: str, row: int) -> None:
+        """Computes or receives the rows of a value before ``row`` that are missing."""
         if name not in self.producer:
             if self.chain.fed is not None and name == self.chain.fed.name:
                 self._receive(row)
@@ -203,7 +222,7 @@ class _Simulation:
             self._note(None)
 
     def _room(self, name: str, rows: int) -> int:
-        """Behind the rows that somebody still reads, which move to the front."""
+        """Makes room for new rows behind those that somebody still reads, which move to the front and are counted."""
         buffer = self.buffers[name]
         low = max(buffer.low, min(buffer.high, self.needed[name]))
         held = buffer.high - low
@@ -215,14 +234,14 @@ class _Simulation:
         return held
 
     def _next(self, i: int, j: int) -> int:
-        """The first row that a layer reads again."""
+        """The first row of its input j that layer i will still read."""
         window = self.chain.windows[i][j]
         if window is None or self.done[i] >= self.heights[i]:
             return NEVER
         return window.begin(self.done[i])
 
     def _note(self, layer: Layer | None) -> None:
-        """What holds something while the layer computes."""
+        """Notes which buffers hold something while the layer computes: its own, and those with readers to come."""
         used = {self.chain.home(v.name) for v in (*layer.inputs, *layer.outputs)} if layer else {self._fed_name}
         holding = {name for name, buffer in self.buffers.items() if self.needed[name] < buffer.high}
         living = (used & self.buffers.keys()) | holding
@@ -243,7 +262,7 @@ Windows = tuple[Reach | None, ...]
 
 
 class Chains:
-    """The chains of a program: of consecutive layers."""
+    """Finds the chains of consecutive layers of a program."""
 
     def __init__(self, program: Program) -> None:
         self.program = program
@@ -259,7 +278,9 @@ class Chains:
         self.reads = Counter(value.name for layer in program.layers for value in layer.inputs)
 
     def of(self, first: int, last: int, fed: Value | None = None) -> Chain | None:
-        """Of the layers ``first`` to ``last``, where they can run together."""
+        """The chain of the layers ``first`` to ``last``; None where they cannot run together. All must be computable by
+        rows, nothing made in the chain may be read as a whole there, and each layer but the last must give something to
+        another."""
         layers = self.program.layers[first : last + 1]
         windows = [self.windows[layer.index] for layer in layers]
         if any(window is None for window in windows):
@@ -279,7 +300,7 @@ class Chains:
 
     @cached_property
     def feedable(self) -> Value | None:
-        """The first of the inputs that can come by rows, to the first layer."""
+        """The first input that can come by rows, to a chain that begins with the first layer."""
         count = len(self.program.layers)
         of_each = ((value, (self.of(0, last, value) for last in range(count))) for value in self.program.inputs)
         return next((value for value, chains in of_each if any(chains)), None)
@@ -308,7 +329,7 @@ def _joined(layers: Sequence[Layer]) -> bool:
 
 
 def bands_of(chain: Chain, band: int) -> tuple[int, ...]:
-    """How many rows each layer computes at once: those with the most rows ``band``, the others in proportion."""
+    """How many rows each layer computes at once: ``band`` for the layer with the most rows, others in proportion."""
     rows = {chain.layers[-1].outputs[0].name: Fraction(1)}
     for layer, windows in zip(reversed(chain.layers), reversed(chain.windows), strict=True):
         own = rows.setdefault(layer.outputs[0].name, Fraction(1))
@@ -320,16 +341,18 @@ def bands_of(chain: Chain, band: int) -> tuple[int, ...]:
     return tuple(min(max(1, int(band * rows[value.name] / most)), value.info.shape[1]) for value in made)
 
 
-# What rows are expected to take: the kernels' calls, the rows that move, and the order of both.
+# What rows are expected to take: the kernels' calls, the rows that move, and the dispatch of both.
 
-# Of kernels that were never measured.
+# The cost of kernels that were never measured: for a multiply-accumulate, an output element and a call.
 UNKNOWN: Final[Mapping[str, float]] = {"mac": 6.0, "output": 12.0, "call": 300.0}
-MOVED: Final = 0.75  # For each byte that moves within a buffer or comes in.
-DISPATCH: Final = 30.0  # For each call, and each step.
+MOVED: Final = 0.75  # The cost of each byte that moves within a buffer or comes in.
+DISPATCH: Final = 30.0  # The cost of each event of a schedule.
 
 
 @dataclass(frozen=True)
 class Costs:
+    """Estimates what a kernel takes for some work, also where it was never measured."""
+
     estimated: Estimated
 
     @classmethod

@@ -1,4 +1,4 @@
-"""Which chains of layers pay."""
+"""Searches which layers run together by rows, and how many rows at a time: least RAM, or least time within some RAM."""
 
 from __future__ import annotations
 
@@ -19,22 +19,20 @@ from uaccel.lower.rows.schedule import Chain, Chains
 from uaccel.util.favour import Favour
 from uaccel.util.text import round_up
 
-# Which layers run together by rows, and how many rows at a time: least RAM for a time, or least time in some RAM.
-#
-# For one limit of RAM the layers are cut into chains and single layers, each of which stays below it, such that the
-# estimated time is least: what the layers before take does not depend on how those behind are cut, so the best cut up
-# to
-# each layer is kept (dynamic programming). Least RAM is found by bisection of the limit.
+# For one limit of RAM the layers are cut into chains and single layers, each of which stays within it, such that the
+# estimated time is least. A chain's time and bytes do not depend on how the layers before and behind it are cut, since
+# values between chains are whole. So the best cut up to each layer is kept (dynamic programming). A lower limit allows
+# fewer cuts and so costs time: least RAM for a time is found by bisection of the limit.
 
 BANDS: Final = (16, 8, 4, 2, 1)  # Rows at once, from what is fast to what is small.
-ANY: Final = 1 << 62  # A limit that is none.
-MOST_POINTS: Final = 40  # Of a frontier.
+ANY: Final = 1 << 62  # A limit above any size: no limit.
+MOST_POINTS: Final = 40  # Points of a frontier.
 LONGEST: Final = 40  # Layers of a chain.
 
 
 @dataclass(frozen=True)
 class ChainPlan:
-    """Some chains, the most bytes that are needed at once, and the estimated time."""
+    """Holds the chains of a cut, the most bytes that are needed at once, and the estimated time."""
 
     groups: tuple[Group, ...]
     bytes: int
@@ -43,7 +41,7 @@ class ChainPlan:
 
 @dataclass(frozen=True)
 class _Block:
-    """The bytes of a value and its views, and the layers from the first to the last that needs them."""
+    """Holds the bytes of a value and its views, and the first and the last layer that needs them."""
 
     size: int
     first: int
@@ -51,7 +49,10 @@ class _Block:
 
 
 class Search:
-    """Over the cuts of one program. ``feed``: an input of it comes by rows."""
+    """Searches the cuts of one program. ``feed``: the caller hands over an input's rows.
+
+    ``alone``: the bytes that are needed while each layer runs as a whole; ``costs``: its estimated time.
+    """
 
     def __init__(
         self, program: Program, selection: Selection, *, workspace_io: bool = False, feed: bool = False
@@ -75,11 +76,13 @@ class Search:
 
     @cached_property
     def whole(self) -> ChainPlan:
-        """Every layer as a whole."""
+        """The cut without chains: every layer as a whole."""
         return ChainPlan((), max(self.alone, default=0), sum(self.costs))
 
     def within(self, limit: int) -> ChainPlan | None:
-        """The fastest of those that need no more; None where there is none."""
+        """The fastest cut that needs no more bytes than ``limit``; None where there is none. ``best[n]`` is the fastest
+        cut of the first n layers (of equally fast ones the smallest); it is final when the loop comes to n, since all
+        its last steps begin before."""
         count = len(self.program.layers)
         best: list[ChainPlan | None] = [ChainPlan((), 0, 0.0)] + [None] * count
         for first in range(count):
@@ -104,7 +107,12 @@ class Search:
             best[at] = cut
 
     def _chains_from(self, first: int, limit: int) -> Iterator[tuple[Group, int, float]]:
-        """Those that begin with a layer and stay below the limit, each with the fastest band that does."""
+        """The chains that begin with a layer and stay within the limit, each with the most rows at once that do.
+
+        A chain is worth trying only if one of its layers exceeds the limit alone (or must be fed): elsewhere whole
+        layers are faster. Cheap tests come before the sketch, which is dear: rows that must be kept in buffers, which
+        only grow with the chain, and the best that overlapping input and output could save.
+        """
         needed = self.feed and first == 0
         shortest = first if needed else first + 1
         for last in range(first, min(len(self.program.layers), first + LONGEST)):
@@ -127,7 +135,8 @@ class Search:
                 yield from self._fastest(Group(first, last), around, limit)
 
     def _fastest(self, group: Group, around: int, limit: int) -> Iterator[tuple[Group, int, float]]:
-        """With the most rows at once that stay below the limit, if one row does."""
+        """The chain with the most rows at once that stays within the limit; none if one row at a time exceeds it. One
+        row is sketched first, as a test, and is chosen only at the end, when all larger bands were too large."""
         sizes = {}
         for band in (1, *BANDS):
             drawn = self._sketch(replace(group, band=band))
@@ -142,7 +151,7 @@ class Search:
 
     @staticmethod
     def _kept(chain: Chain) -> int:
-        """Bytes of rows that lie in buffers from one row to the next, at least."""
+        """A lower bound of the buffers: bytes of the rows that stay in them from one row to the next."""
         kept: dict[str, int] = {}
         buffered = {value.name: row_bytes(value.info) for value in chain.buffered}
         for layer, windows in zip(chain.layers, chain.windows, strict=True):
@@ -165,7 +174,7 @@ class Search:
         return self.parts.costs.of(layer.kernel, Work(layer.macs, sum(v.info.elements for v in layer.outputs)))
 
     def _around(self, first: int, last: int, inside: frozenset[str]) -> int:
-        """Bytes of the values that are needed while these layers run, but for those inside."""
+        """Bytes of the values that are needed while these layers run, except for those inside the chain."""
         return sum(
             block.size
             for name, block in self.blocks.items()
@@ -173,7 +182,7 @@ class Search:
         )
 
     def _ending(self, chain: Chain) -> list[tuple[Value, _Block, _Block]]:
-        """Inputs that nobody needs after the chain, with their blocks, and the output's that may lie over them."""
+        """Inputs that nobody needs after the chain, with their blocks, and the block of the output that may overlap."""
         target, last = chain.made[0], chain.layers[-1].index
         output = self.blocks.get(target.name)
         read = {value.name: value for layer in chain.layers for value in layer.inputs}
@@ -190,7 +199,7 @@ class Search:
         return max((min(block.size, output.size) for _, block, output in self._ending(chain)), default=0)
 
     def _saved(self, drawn: Sketch) -> int:
-        """Bytes of the first output that lie over an input which is read no more."""
+        """The most bytes that the first output can share with an input that it overwrites row by row."""
         target = drawn.chain.made[0]
         saved = [
             block.size + output.size - max(block.size + distance_behind(drawn, value, target), output.size)
@@ -200,7 +209,7 @@ class Search:
 
 
 def _blocks(program: Program, *, workspace_io: bool, fed: Value | None) -> dict[str, _Block]:
-    """Those of the arena."""
+    """The blocks of the arena, by the name of the value whose bytes they hold."""
     roots = view_roots(program.layers)
     found: dict[str, _Block] = {}
 
@@ -226,7 +235,9 @@ def _blocks(program: Program, *, workspace_io: bool, fed: Value | None) -> dict[
 
 
 def least(search: Search, slower: float) -> ChainPlan:
-    """The least RAM at no more than ``slower`` times the time of whole layers; as it was where nothing is gained."""
+    """The least RAM at no more than ``slower`` times the time of whole layers; these if nothing is gained. Bisection:
+    ``best`` needs no more than ``high``, and at ``low`` nothing is fast enough. It ends at a 512th of the RAM of whole
+    layers."""
     whole = search.whole
     low, high = 0, whole.bytes
     best = search.within(high) or whole
@@ -242,7 +253,7 @@ def least(search: Search, slower: float) -> ChainPlan:
 
 
 def frontier(search: Search) -> Sequence[ChainPlan]:
-    """From the fastest to the least RAM, each with less RAM than the one before."""
+    """The cuts from the fastest to the least RAM, each (but the last) a 32nd smaller at least than the one before."""
     cut = search.within(ANY)
     found: list[ChainPlan] = []
     while cut is not None and len(found) < MOST_POINTS:
@@ -252,16 +263,18 @@ def frontier(search: Search) -> Sequence[ChainPlan]:
     return [*found, smallest] if found and smallest.bytes < found[-1].bytes else found
 
 
-# What a user wishes about RAM, as a program: which of its layers run by rows.
+# What the user asks of RAM, as a program: which of its layers run by rows.
 
 SLOWER: Final = 1.13  # How much more estimated time ``--favour ram`` may cost: what is measured stays below 15 %.
-TRIES: Final = 6  # Plans of memory are a little larger than what is needed at once; the limit is lowered by that.
+TRIES: Final = 6  # An arena may exceed what is needed at once: so many times the limit is lowered by the excess.
 
 
 @dataclass(frozen=True)
 class RamWish:
-    """``limit``: bytes that inputs, outputs, state and the arena may take; None where none was said. ``apart``: what of
-    these is not in the arena. ``feed``: the caller hands over an input's rows."""
+    """Holds what the user asks of RAM. ``limit``: bytes for inputs, outputs, state and the arena; None without one.
+
+    ``apart``: the bytes of these outside the arena. ``feed``: the caller hands over an input's rows.
+    """
 
     limit: int | None = None
     apart: int = 0
@@ -270,7 +283,7 @@ class RamWish:
 
 
 def by_rows(program: Program, selection: Selection, wish: RamWish) -> Program:
-    """The program as it was where nobody wishes less RAM."""
+    """The program with some layers by rows, as the user asks; unchanged if nothing asks for less RAM."""
     if wish.limit is None and not wish.feed and selection.favour is not Favour.ram:
         return program
     search = Search(program, selection, workspace_io=wish.workspace_io, feed=wish.feed)
@@ -294,6 +307,7 @@ def _applied(search: Search, cut: ChainPlan, wish: RamWish) -> Program:
 
 
 def _within(search: Search, wish: RamWish, ram: int) -> Program:
+    """The fastest program found whose arena fits; ModelError with the least RAM reached if none does."""
     limit = ram - wish.apart
     for _ in range(TRIES):
         cut = search.within(limit)
@@ -315,7 +329,7 @@ def _within(search: Search, wish: RamWish, ram: int) -> Program:
 
 
 def require_feedable(search: Search) -> None:
-    """ModelError where no input can come by rows."""
+    """Raises ModelError where no input can come by rows."""
     program = search.program
     if search.fed is not None and search.within(ANY) is not None:
         return

@@ -1,1 +1,1 @@
-"""TIR as C, for operators that have no kernel."""
+"""Writes TIR as C, for operators that have no kernel."""

@@ -1,4 +1,4 @@
-"""Expressions of TIR as C."""
+"""Writes expressions of TIR as C, and names as C identifiers."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from uaccel.errors import ModelError
-from uaccel.lower.tir import value as integer
+from uaccel.lower.tir import value as integers
 from uaccel.lower.tir.value import (
     INTEGERS,
     Helpers,
@@ -33,8 +33,7 @@ from uaccel.tvm_api.tir import Call, TensorLoad, dtype_of, lower_intrinsic
 from uaccel.util.c_text import FLOATS, bits, c_type, fits, limits
 from uaccel.util.text import is_reserved
 
-# TIR expressions as C expressions.
-
+# Functions whose bounds are those of their argument's ends.
 MONOTONE: dict[str, Callable[[float], float]] = {
     "floor": math.floor, "ceil": math.ceil, "trunc": math.trunc, "round": round, "nearbyint": round, "rint": round,
 }  # fmt: skip
@@ -47,7 +46,7 @@ RUN_TIME_ONLY = "it calls into a run time that plain C does not have"
 
 @dataclass(frozen=True)
 class Storage:
-    """Where a buffer lives: an array, or one variable; ``low`` and ``high`` where more is known than the type."""
+    """Holds where a buffer lies: an array, or one variable; ``low`` and ``high`` if tighter than the type's bounds."""
 
     name: str
     dtype: str
@@ -62,7 +61,7 @@ class Storage:
 
 @dataclass
 class Scope:
-    """What the names in a piece of TIR stand for."""
+    """Holds what the names in a piece of TIR stand for."""
 
     variables: dict[Any, Value] = field(default_factory=dict)
     storage: dict[Any, Storage] = field(default_factory=dict)
@@ -70,12 +69,12 @@ class Scope:
 
 
 class ExpressionPrinter:
-    """``printer(node)`` is the C expression of a TIR expression."""
+    """Writes TIR expressions: ``printer(node)`` is the C expression of a node."""
 
     def __init__(self, scope: Scope) -> None:
         self.scope = scope
+        # Calls of functions, and casts of such, that read no array: they may be computed ahead of a statement.
         self.calls: dict[str, Value] = {}
-        """Calls of functions, and casts of such, that read no array: what may be computed ahead of a statement."""
 
     def __call__(self, node: Any) -> Value:
         method = _PRINTERS.get(type(node))
@@ -119,10 +118,10 @@ class ExpressionPrinter:
         if dtype in FLOATS:
             return float_binary(name, left, right, dtype, self.scope.helpers)
         if name in _ARITHMETIC:
-            return integer.arithmetic(_ARITHMETIC[name], left, right, dtype)
+            return integers.arithmetic(_ARITHMETIC[name], left, right, dtype)
         if name in _DIVISIONS:
-            return integer.division(_DIVISIONS[name], left, right, dtype, self.scope.helpers)
-        return integer.extremum(name.lower(), left, right, dtype, self.scope.helpers)
+            return integers.division(_DIVISIONS[name], left, right, dtype, self.scope.helpers)
+        return integers.extremum(name.lower(), left, right, dtype, self.scope.helpers)
 
     def comparison(self, node: Any) -> Value:
         left, right = self(node.a), self(node.b)
@@ -137,7 +136,7 @@ class ExpressionPrinter:
         return Value(text, Level.COMPARE, "bool", 0, 1)
 
     def conjunction(self, node: Any) -> Value:
-        """``&&`` and ``||``; the other one inside goes in parentheses."""
+        """``&&`` and ``||``; one within the other is put in parentheses."""
         sign, level = ("&&", Level.AND) if isinstance(node, tirx.And) else ("||", Level.OR)
         parts = [self(node.a), self(node.b)]
         absorbing = sign == "||"
@@ -232,11 +231,11 @@ class ExpressionPrinter:
         """Shifts and bit operations that arrive as calls or nodes."""
         name, dtype = type(node).__name__, supported(dtype_of(node))
         if isinstance(node, tirx.BitwiseNot):
-            return integer.complement(self(node.a), dtype)
+            return integers.complement(self(node.a), dtype)
         left, right = self(node.a), self(node.b)
         if name in _SHIFTS:
-            return integer.shift(_SHIFTS[name], left, right, dtype)
-        return integer.bitwise(_BITS[name], left, right, dtype)
+            return integers.shift(_SHIFTS[name], left, right, dtype)
+        return integers.bitwise(_BITS[name], left, right, dtype)
 
     def same_bits(self, node: Any) -> Value:
         value, dtype = self(node.args[0]), supported(dtype_of(node))
@@ -361,12 +360,12 @@ def _float_join(sign: str, left: Value, right: Value, dtype: str) -> Value:
             "*": lambda a, b: a * b,
             "/": lambda a, b: a / b,
         }
-        bounds = _rounded_outwards(integer.bounds_of(exact[sign], left, right), dtype)
-    return integer.join(left, sign, right, dtype, bounds)
+        bounds = _rounded_outwards(integers.bounds_of(exact[sign], left, right), dtype)
+    return integers.join(left, sign, right, dtype, bounds)
 
 
 def _rounded_outwards(bounds: tuple[float, float], dtype: str) -> tuple[float, float]:
-    """One step of ``dtype`` more on each side: what rounding can add."""
+    """The bounds one step of ``dtype`` wider on each side, which is more than rounding can add."""
     number = np.dtype(dtype).type
     with np.errstate(over="ignore"):
         low = np.nextafter(number(bounds[0]), number(-np.inf))
@@ -375,7 +374,7 @@ def _rounded_outwards(bounds: tuple[float, float], dtype: str) -> tuple[float, f
 
 
 def _extremum_bounds(name: str, left: Value, right: Value) -> tuple[float, float]:
-    """NaN on the left yields the right operand, NaN on the right yields NaN."""
+    """The bounds of min or max: NaN on the left yields the right operand, and NaN on the right yields NaN."""
     if not (math.isfinite(right.low) and math.isfinite(right.high)):
         return -math.inf, math.inf
     pick = min if name == "Min" else max
@@ -384,7 +383,7 @@ def _extremum_bounds(name: str, left: Value, right: Value) -> tuple[float, float
 
 
 def library_call(name: str, base: str, arguments: list[Value], dtype: str) -> Value:
-    """A call of a C function; ``base`` without the suffix of its type tells what is known of its result."""
+    """A call of a C function; ``base``, its name without the suffix of its type, gives the bounds of its result."""
     bounds = limits(supported(dtype))
     first = arguments[0] if arguments else None
     if base in MONOTONE and first is not None and math.isfinite(first.low) and math.isfinite(first.high):
@@ -400,7 +399,7 @@ LIBRARY_FUNCTIONS = frozenset(name + suffix for name in _LIBRARY.split() for suf
 
 
 def identifier(name: str) -> str:
-    """``name`` as a C identifier that says nothing of the tool it comes from."""
+    """``name`` as a C identifier, without traces of the tool that made it."""
     cleaned = re.sub(r"\W", "_", name, flags=re.ASCII).strip("_")
     cleaned = re.sub("tvm", "ir", cleaned, flags=re.IGNORECASE)
     cleaned = re.sub(r"^cse_v(\d+)", r"common\1", cleaned)
@@ -409,7 +408,7 @@ def identifier(name: str) -> str:
 
 
 class Names:
-    """Hands out names; those of a block are free again after it."""
+    """Gives unique names; those of a block are free again after it."""
 
     def __init__(self, taken: frozenset[str]) -> None:
         self._scopes: list[set[str]] = [set(taken | LIBRARY_FUNCTIONS)]

@@ -1,4 +1,8 @@
-"""An operator that has no kernel as a plain C function."""
+"""Compiles an operator that has no kernel to a plain C function.
+
+TVM legalises the operator to TIR functions. These are tidied, lowered to loops and written as C; :func:`compile_call`
+is the entry.
+"""
 
 from __future__ import annotations
 
@@ -48,7 +52,7 @@ Place = tuple[str, int]  # Which tensor: ("in", i), ("out", i), ("temporary", i)
 
 @dataclass(frozen=True)
 class TirStep:
-    """``places`` stand for the parameters of ``func``."""
+    """Holds a TIR function, and the tensor that stands for each of its parameters."""
 
     func: Any
     places: tuple[Place, ...]
@@ -56,6 +60,8 @@ class TirStep:
 
 @dataclass(frozen=True)
 class Steps:
+    """Holds the TIR functions that compute an operator call, in order, with all tensors that they use."""
+
     inputs: tuple[TensorInfo, ...]
     outputs: tuple[TensorInfo, ...]
     steps: tuple[TirStep, ...]
@@ -87,7 +93,7 @@ def tensor_infos(kind: Any) -> list[TensorInfo]:
 
 
 class Arguments:
-    """A call's arguments with fresh variables for its tensors; constants stay, so that TVM can specialise."""
+    """Replaces a call's tensors by fresh variables; constants stay, so that TVM can specialise."""
 
     def __init__(self, arguments: Sequence[Any]) -> None:
         self.infos: list[TensorInfo] = []
@@ -166,7 +172,7 @@ def flattened(result: Any) -> Iterator[Place]:
 
 
 def within_bounds(call: Any) -> Any:
-    """The call, where it gathers elements with indices taken to the nearest valid one rather than trusted."""
+    """The call; if it gathers elements, indices are clipped to the nearest valid one rather than trusted."""
     if operator_name(call) != "relax.take" or call.attrs.mode != "fast":
         return call
     return relax.op.take(*call.args, axis=call.attrs.axis, mode="clip")
@@ -188,7 +194,7 @@ def steps_of(call: Any) -> Steps:
 def with_outputs(
     reader: Reader, inputs: tuple[TensorInfo, ...], infos: tuple[TensorInfo, ...], outputs: Sequence[Place]
 ) -> Steps:
-    """Temporaries that are outputs become outputs; what is an output twice, or is an input, is copied."""
+    """The steps with temporaries replaced by the outputs that they are; an output given twice or an input is copied."""
     renamed: dict[Place, Place] = {}
     copies = []
     for index, (place, info) in enumerate(zip(outputs, infos, strict=True)):
@@ -205,8 +211,7 @@ def with_outputs(
 # Tidies blocks before they become loops.
 #
 # Elementwise steps merge, which saves their intermediate tensors, and reductions split into start and update, which
-# saves
-# the test for the first round. What the scheduler refuses stays as it is: the function means the same either way.
+# saves the test for the first round. Blocks that the scheduler refuses stay: the function means the same either way.
 
 _SPATIAL = tirx.IterVar.DataPar
 
@@ -229,7 +234,7 @@ def tidy(func: Any) -> Any:
 
 
 def attempt(primitive: Callable[..., object], *arguments: Any) -> bool:
-    """Whether the scheduler agreed."""
+    """Applies a primitive of the scheduler; the result is whether it agreed."""
     try:
         primitive(*arguments)
     except ScheduleError:
@@ -246,7 +251,9 @@ def extent(block: Any) -> int:
 
 
 def worth_inlining(state: Any, reference: Any) -> bool:
-    """Whether computing an element where it is read costs no more than keeping it."""
+    """Whether computing an element where it is read costs no more than keeping it. Copies always pay, unless their
+    divisions would come into a reduction's loop. Others need a single consumer with no more elements, which reads them
+    twice at most, or once if they call a function."""
     block = state.get(reference)
     consumers = [state.get(consumer) for consumer in state.get_consumers(reference)]
     if not consumers or not is_elementwise(block):
@@ -261,7 +268,7 @@ def worth_inlining(state: Any, reference: Any) -> bool:
 
 
 def is_copy(block: Any) -> bool:
-    """Elements of one tensor, moved or converted."""
+    """Whether a block only moves or converts the elements of one tensor."""
     value = block.body.value if isinstance(block.body, tirx.BufferStore) else None
     while isinstance(value, tirx.Cast):
         value = value.value
@@ -269,7 +276,7 @@ def is_copy(block: Any) -> bool:
 
 
 def merge_with_consumer(state: Any, reference: Any) -> None:
-    """Finish each element of a reduction where it is reduced, so that no tensor of sums is kept."""
+    """Finishes each element of a reduction where it is reduced, so that no tensor of sums is kept."""
     block, consumers = state.get(reference), state.get_consumers(reference)
     if first_reduction_loop(state, reference) is None or len(consumers) != 1:
         return
@@ -290,7 +297,7 @@ def first_reduction_loop(state: Any, reference: Any) -> Any | None:
     return loops[spatial] if all(kinds[:spatial]) and spatial < len(loops) else None
 
 
-# Places for intermediate buffers: offsets into the scratch memory, by the planner of ``memory/``.
+# Places for intermediate buffers: offsets into the scratch memory, planned by :mod:`uaccel.memory`.
 
 ALIGNMENT = 8
 LARGEST_LOCAL = 64  # Bytes up to which a buffer may live on the stack.
@@ -298,7 +305,7 @@ LARGEST_LOCAL = 64  # Bytes up to which a buffer may live on the stack.
 
 @dataclass(frozen=True)
 class Demand:
-    """A buffer that is live from statement ``first`` to statement ``last``."""
+    """Describes a buffer that is live from statement ``first`` to statement ``last``."""
 
     key: Any
     size: int
@@ -325,7 +332,7 @@ HEADERS = {
 
 @dataclass(frozen=True)
 class CFunction:
-    """``source`` defines ``static void name(inputs, outputs[, scratch])`` and the helpers that it calls.
+    """Holds a C function: ``source`` defines ``static void name(inputs, outputs[, scratch])`` and its helpers.
 
     Every input is a pointer to const, every output a pointer; ``scratch`` is ``uint8_t *``, aligned to 8 bytes, and
     a parameter only if ``scratch_bytes`` is not 0. An input that is not in ``used_inputs`` is there for the order
@@ -343,7 +350,7 @@ class CFunction:
 
 @dataclass(frozen=True)
 class LoweredStep:
-    """Statements over flat buffers; ``places`` says what the parameters are."""
+    """Holds statements over flat buffers, and the tensor that stands for each parameter."""
 
     statements: tuple[Any, ...]
     places: dict[Any, Place]
@@ -391,7 +398,7 @@ def parameter_storage(steps: Steps, where: Place) -> Storage:
 
 
 def demands(parts: Sequence[LoweredStep], temporary: Sequence[TensorInfo]) -> list[Demand]:
-    """What lives in scratch memory: tensors between steps, and allocations that are too large for the stack."""
+    """The buffers in scratch memory: tensors between steps, and allocations that are too large for the stack."""
     sizes: dict[Any, int] = {("temporary", i): info.size for i, info in enumerate(temporary)}
     uses: dict[Any, list[int]] = {}
     time = 0
@@ -473,11 +480,11 @@ def assemble(steps: Steps, name: str, printer: StatementPrinter, scratch_bytes: 
     return CFunction(name, source, headers, steps.inputs, steps.outputs, scratch_bytes, used)
 
 
-# The fallback that knows every operator: whatever TVM can legalise becomes a plain C99 function.
+# The fallback for every operator: whatever TVM can legalise becomes a plain C99 function.
 #
 # TVM's own printer of C is not used: it writes float constants with seven digits, leaves out the conversions that C
-# needs to compute as TIR does, and keeps intermediate tensors on the stack. This one is exact, warns nowhere, has no
-# undefined behaviour in its integer arithmetic and reads like C.
+# needs to compute as TIR does, and keeps intermediate tensors on the stack. This one is exact, causes no warnings, has
+# no undefined behaviour in its integer arithmetic and reads like C.
 
 
 def compile_call(call: relax.Call, name: str) -> CFunction:
@@ -493,7 +500,7 @@ def compile_call(call: relax.Call, name: str) -> CFunction:
 
 @contextmanager
 def reported(what: str, advice: str) -> Iterator[None]:
-    """A refusal inside as one line: what could not become C, why, what to do."""
+    """Reports a refusal inside as one line: what could not become C, why, and what to do."""
     try:
         yield
     except ModelError as error:

@@ -1,4 +1,4 @@
-"""Statements and reductions of TIR as C."""
+"""Writes statements and reductions of TIR as C."""
 
 from __future__ import annotations
 
@@ -16,14 +16,17 @@ from uaccel.tvm_api import structural_equal, tirx
 from uaccel.tvm_api.tir import Call, TensorLoad, buffer_dtype, dtype_of, walk
 from uaccel.util.c_text import FLOATS, INDENT, c_type, fits, limits
 
-# Reductions: elements of a buffer that a loop accumulates into, so that a variable can hold them meanwhile.
+# Reductions: elements of a buffer that a loop accumulates into are held in variables meanwhile.
 #
-# A compiler cannot do this by itself, since for all it knows the inputs overlap the output.
+# A compiler cannot do this by itself, since it must assume that the inputs overlap the output.
 
 
 @dataclass(frozen=True)
 class Accumulation:
-    """``start`` initialises the element; ``updates`` are the stores to it in the loop, with how often each runs."""
+    """Describes a reduction: ``start`` initialises the element, and ``updates`` are the loop's stores to it.
+
+    Each update comes with the number of times that it runs at most.
+    """
 
     start: Any
     updates: tuple[tuple[Any, float], ...]
@@ -34,7 +37,7 @@ class Accumulation:
 
 
 def is_start(statement: Any) -> bool:
-    """A store that reads nothing: it commutes with its like."""
+    """Whether a statement is a store that reads no tensor, and so may change places with others like it."""
     return isinstance(statement, tirx.BufferStore) and not nodes(statement.value, TensorLoad)
 
 
@@ -45,7 +48,7 @@ def nodes(root: Any, kind: type) -> list[Any]:
 
 
 def accumulations(starts: Sequence[Any], loop: Any, scope: Scope) -> list[Accumulation]:
-    """Those of ``starts`` whose element the loop updates, touching no other element of that buffer."""
+    """The reductions among ``starts``: the loop updates the element, and touches no other of that buffer."""
     if nodes(loop, tirx.DeclBuffer):
         return []
     accesses = [(load.source, load.indices) for load in nodes(loop, TensorLoad)]
@@ -94,7 +97,7 @@ def addend(store: Any) -> Any | None:
 
 
 class StatementPrinter:
-    """Collects the lines of one function body."""
+    """Writes the lines of one function body. ``addends`` has the bounds of what each store adds to its element."""
 
     def __init__(self, scope: Scope, names: Names) -> None:
         self.scope = scope
@@ -109,7 +112,7 @@ class StatementPrinter:
 
     @contextmanager
     def braces(self, head: str) -> Iterator[None]:
-        """``head {`` ... ``}``; what is declared inside and not used goes."""
+        """Writes ``head {`` ... ``}``; names that are declared inside and not used are removed."""
         self.line(f"{head} {{" if head else "{")
         start = len(self.lines)
         self.depth += 1
@@ -149,7 +152,7 @@ class StatementPrinter:
         method(self, statement)
 
     def reduction(self, starts: Sequence[Any], loop: Any) -> None:
-        """Keep in variables what the loop accumulates into fixed elements."""
+        """Writes a loop that keeps in variables what it accumulates into fixed elements."""
         found = accumulations(starts, loop, self.scope)
         self.each([start for start in starts if not any(start is a.start for a in found)])
         outer = [self.scope.storage[a.buffer] for a in found]
@@ -163,7 +166,7 @@ class StatementPrinter:
             self.scope.storage[accumulation.buffer] = place
 
     def start(self, accumulation: Accumulation) -> None:
-        """A variable with the start value, unless the buffer is one already."""
+        """Declares a variable with the start value, unless the buffer is a variable already."""
         place = self.scope.storage[accumulation.buffer]
         if place.scalar:
             self.single(accumulation.start)
@@ -174,7 +177,8 @@ class StatementPrinter:
         self.scope.storage[accumulation.buffer] = Storage(name, place.dtype, scalar=True)
 
     def accumulate(self, found: Sequence[Accumulation], loop: Any) -> None:
-        """The loop; once more where the first time shows that a sum of integers cannot overflow."""
+        """Writes the loop, and writes it anew if it turns out that a sum of integers cannot overflow. The first time
+        shows the bounds of the addends. With the bounds of the sum, additions need no unsigned casts."""
         mark = len(self.lines)
         self.single(loop)
         bounded = False
@@ -189,7 +193,9 @@ class StatementPrinter:
             self.single(loop)
 
     def sum_bounds(self, accumulation: Accumulation) -> tuple[float, float]:
-        """Of the accumulated element, if all updates are sums; otherwise infinite."""
+        """The bounds of the accumulated element at any time; infinite unless all updates are sums. An update runs
+        ``count`` times at most, and may run less often: so a positive addend raises only the upper bound, and a
+        negative one lowers only the lower bound."""
         start = self.express(accumulation.start.value)
         low, high = start.low, start.high
         for store, count in accumulation.updates:
@@ -348,7 +354,7 @@ def tidied(lines: list[str]) -> list[str]:
 
 
 def without_unused(lines: list[str]) -> list[str]:
-    """Repeated, since an unused name frees those in its value."""
+    """The lines without unused declarations; repeated, since a removed line may have been the last to use a name."""
     for number, line in enumerate(lines):
         match = _DECLARATION.match(line)
         if match and not re.search(rf"\b{match[2]}\b", "\n".join(lines[number + 1 :])):

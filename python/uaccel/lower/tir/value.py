@@ -1,4 +1,4 @@
-"""Integer arithmetic of TIR as C, and the helper functions it needs."""
+"""Writes integer arithmetic of TIR as C without undefined behaviour, and the helper functions that it needs."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from uaccel.util.c_text import C_TYPES, FLOATS, bits, c_type, fits, is_signed, l
 
 # C expressions that know their type and the range of their value.
 #
-# TIR gives every expression a type, C promotes and converts behind one's back. So every expression that is printed
-# carries the type that C gives it and the bounds of its value: whoever uses it sees whether a cast is needed, whether
-# 32 bits are enough and whether an operation can overflow. Types go by their TVM names ("int8", "float32", "bool").
+# TIR gives every expression a type, whereas C promotes and converts implicitly. So every printed expression carries the
+# type that C gives it and the bounds of its value. They show whether a cast is needed, whether 32 bits are enough and
+# whether an operation can overflow. Types have their TVM names ("int8", "float32", "bool").
 
 INTEGERS = tuple(dtype for dtype in C_TYPES if dtype not in FLOATS)
-PROMOTED = ("bool", "int8", "uint8", "int16", "uint16", "int32")  # What C turns into int before it computes.
+PROMOTED = ("bool", "int8", "uint8", "int16", "uint16", "int32")  # Types that C promotes to int before it computes.
 
 
 class Level(IntEnum):
-    """How tightly an expression binds, loosest first."""
+    """Ranks expressions by how tightly they bind, loosest first."""
 
     CONDITIONAL = 1
     OR = 2
@@ -41,9 +41,10 @@ class Level(IntEnum):
 
 @dataclass(frozen=True)
 class Value:
-    """``low`` and ``high`` bound the value; a float may be NaN unless both are finite.
+    """Holds a C expression. ``low`` and ``high`` bound its value; a float may be NaN unless both are finite.
 
-    ``wrapping`` is the same number modulo 2**bits as an unsigned expression, where it was computed as one.
+    ``wrapping``: the unsigned expression that was cast to this one. An operation that wraps as well uses it without
+    the cast, since both are the same number modulo 2**bits.
     """
 
     text: str
@@ -63,7 +64,7 @@ class Value:
 
 
 def name_of(text: str, dtype: str, low: float | None = None, high: float | None = None) -> Value:
-    """A variable or an array element."""
+    """A variable or an array element as a value."""
     bottom, top = limits(dtype)
     return Value(text, Level.PRIMARY, dtype, bottom if low is None else low, top if high is None else high)
 
@@ -134,13 +135,13 @@ def retyped(value: Value, low: float, high: float) -> Value:
     return replace(value, low=low, high=high)
 
 
-# The small C functions that expressions call where C has no operator with the meaning of TIR's.
+# The small C functions that expressions call where no C operator means the same as TIR's.
 #
 # Each stands in an include guard, so that functions which were generated apart can share a translation unit.
 
 
 def min_max(name: str, sign: str, dtype: str) -> str:
-    """The second operand wins where the comparison is false, so with NaN, as in TVM's own code generators."""
+    """The minimum or maximum: with NaN the second operand, as in TVM's own code generators."""
     kind = c_type(dtype)
     return f"static inline {kind} {name}({kind} a, {kind} b)\n{{\n    return a {sign} b ? a : b;\n}}\n"
 
@@ -151,7 +152,7 @@ def short(dtype: str) -> str:
 
 
 def quotient(name: str, dtype: str, *, floor: bool) -> str:
-    """Towards zero or minus infinity, and defined for every operand: x / 0 is 0, the minimum / -1 wraps."""
+    """A quotient towards zero or minus infinity, defined for every operand: x / 0 is 0, the minimum / -1 wraps."""
     kind = c_type(dtype)
     guard = "    if (b == 0) {\n        return 0;\n    }\n"
     if dtype.startswith("int"):
@@ -161,14 +162,14 @@ def quotient(name: str, dtype: str, *, floor: bool) -> str:
 
 
 def remainder(name: str, dtype: str) -> str:
-    """Of the quotient towards zero; x % 0 and x % -1 are 0."""
+    """The remainder of the quotient towards zero; x % 0 and x % -1 are 0."""
     kind = c_type(dtype)
     condition = "b == 0 || b == -1" if dtype.startswith("int") else "b == 0"
     return f"static inline {kind} {name}({kind} a, {kind} b)\n{{\n    return {condition} ? 0 : a % b;\n}}\n"
 
 
 def floor_remainder(name: str, dtype: str) -> str:
-    """With the sign of the divisor; x % 0 and x % -1 are 0."""
+    """The remainder with the sign of the divisor; x % 0 and x % -1 are 0."""
     kind = c_type(dtype)
     return (
         f"static inline {kind} {name}({kind} a, {kind} b)\n{{\n"
@@ -178,7 +179,8 @@ def floor_remainder(name: str, dtype: str) -> str:
 
 
 def float_to_int(name: str, source: str, target: str) -> str:
-    """Towards zero, saturating, NaN to 0: a plain cast is undefined outside the range of the target."""
+    """A conversion towards zero that saturates, NaN to 0: a plain cast is undefined outside the range of the target.
+    The upper limit is compared as maximum + 1, a power of two, since floats cannot hold every maximum exactly."""
     kind, suffix = c_type(target), "f" if source == "float32" else ""
     low, high = limits(target)
     top = f"{float(int(high) + 1)!r}{suffix}"
@@ -213,7 +215,7 @@ _FAMILIES: dict[str, Callable[[str, str], str]] = {
 
 
 class Helpers:
-    """Names of helpers on request; remembers which, to define them in front of the function."""
+    """Gives the names of helpers, and remembers which were asked for, to define them in front of the function."""
 
     def __init__(self) -> None:
         self._sources: dict[str, str] = {}
@@ -248,8 +250,8 @@ class Helpers:
 # Integer arithmetic of TIR as C without undefined behaviour.
 #
 # TIR computes modulo 2**bits in the type that an expression has. Here an operation runs in int where its bounds show
-# that
-# nothing is lost, in 64 bits where the type has them, and otherwise in unsigned arithmetic, which wraps by definition.
+# that it cannot overflow, in int64 where the type is that and the bounds allow it, and otherwise in unsigned
+# arithmetic, which wraps by definition.
 
 Bounds = tuple[float, float]
 
@@ -267,7 +269,7 @@ _LEVELS = {"+": Level.SUM, "-": Level.SUM, "*": Level.PRODUCT, "/": Level.PRODUC
 
 
 def bounds_of(function: Callable[[float, float], float], left: Value, right: Value) -> Bounds:
-    """Over all pairs of ends: right for what is monotone in each operand."""
+    """The bounds over all pairs of ends: right for a function that is monotone in each operand."""
     ends = [function(a, b) for a, b in product((left.low, left.high), (right.low, right.high))]
     return min(ends), max(ends)
 
@@ -285,7 +287,7 @@ def wrapped(value: Value, dtype: str) -> Value:
 
 
 def convert(left: Value, right: Value, dtype: str) -> tuple[Value, Value]:
-    """The operands such that C computes in ``dtype``: one cast does, since the other operand follows."""
+    """The operands such that C computes in ``dtype``; if signed, one cast is enough, since C converts the other."""
     if dtype == "int32":
         return as_type(left, dtype), as_type(right, dtype)
     if is_signed(dtype):
@@ -313,14 +315,16 @@ def _infix(left: Value, sign: str, right: Value, dtype: str) -> tuple[Value, str
 
 
 def _to_type(value: Value, dtype: str) -> Value:
-    """An unsigned result as ``dtype``, whose bits it holds."""
+    """The unsigned result cast to ``dtype``, which keeps its low bits."""
     if value.dtype == dtype:
         return value
     return replace(cast(retyped(value, *limits(value.dtype)), dtype), wrapping=value)
 
 
 def division(kind: str, left: Value, right: Value, dtype: str, helpers: Helpers) -> Value:
-    """``kind`` is div or mod (towards zero), floordiv or floormod (towards minus infinity)."""
+    """A division of ``kind`` div or mod (towards zero), floordiv or floormod (towards minus infinity). C's own operator
+    is used where the bounds exclude a zero divisor and the minimum by -1, and floor and truncation agree; elsewhere a
+    helper."""
     machine = common_int(left, right, dtype)
     if _overflows(left, right, machine) and bits(dtype) > bits(machine):
         machine = dtype
@@ -336,7 +340,7 @@ def division(kind: str, left: Value, right: Value, dtype: str, helpers: Helpers)
 
 
 def _overflows(left: Value, right: Value, machine: str) -> bool:
-    """The minimum divided by -1 can occur."""
+    """Whether the minimum divided by -1 can occur, whose quotient does not fit."""
     return left.low <= limits(machine)[0] < 0 and right.low <= -1 <= right.high
 
 
@@ -357,7 +361,7 @@ def _division_bounds(kind: str, left: Value, right: Value, machine: str) -> Boun
 
 
 def bitwise(sign: str, left: Value, right: Value, dtype: str) -> Value:
-    """``&``, ``|`` or ``^``."""
+    """``&``, ``|`` or ``^``; of non-negative operands the result has no more bits than the longer one."""
     machine = common_int(left, right, dtype)
     first, second = as_type(left, machine), as_type(right, machine)
     text = f"{operand(first, Level.UNARY)} {sign} {operand(second, Level.UNARY)}"
@@ -372,7 +376,7 @@ def bitwise(sign: str, left: Value, right: Value, dtype: str) -> Value:
 
 
 def complement(value: Value, dtype: str) -> Value:
-    """``~``; for what C would promote to a signed type, the distance from the largest value."""
+    """``~``; for small unsigned types, which C promotes to int, the largest value minus this one instead."""
     if not is_signed(dtype) and bits(dtype) < 32:
         return arithmetic("-", int_literal(int(limits(dtype)[1])), value, dtype)
     machine = common_int(value, value, dtype) if is_signed(dtype) else dtype
@@ -382,7 +386,7 @@ def complement(value: Value, dtype: str) -> Value:
 
 
 def shift(sign: str, left: Value, right: Value, dtype: str) -> Value:
-    """``<<`` or ``>>``, arithmetic for signed types; distances count modulo the width, at least 32."""
+    """``<<`` or ``>>``, arithmetic for signed types; distances are taken modulo the width (32 for smaller types)."""
     width = max(bits(dtype), 32)
     if right.low < 0 or right.high >= width:
         right = bitwise("&", right, int_literal(width - 1), dtype)
@@ -411,7 +415,7 @@ def _shifted(value: Value, sign: str, distance: Value, machine: str, bounds: Bou
 
 
 def extremum(family: str, left: Value, right: Value, dtype: str, helpers: Helpers) -> Value:
-    """``min`` or ``max``; the one operand where the bounds decide."""
+    """``min`` or ``max``; one operand alone where the bounds decide."""
     pick = min if family == "min" else max
     low, high = pick(left.low, right.low), pick(left.high, right.high)
     for winner, loser in ((left, right), (right, left)):

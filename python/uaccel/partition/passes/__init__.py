@@ -1,1 +1,1 @@
-"""Passes over the imported module: simplified, float layers joined, layouts moved."""
+"""Holds passes over the imported module: simplification, fusion of float layers, choice of layouts."""

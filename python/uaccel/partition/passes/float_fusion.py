@@ -1,8 +1,8 @@
-"""Float layers of the CPU that are joined.
+"""Fuses float layers of the CPU: products, bias, batch normalisation, a sum with another tensor, activation.
 
-Float layers that the CPU computes, joined: products, bias, normalisation, a sum with another tensor, activation.
-
-What front ends write as three operators or more becomes one with a kernel of its own. It wants images as NHWC.
+What front ends write as three operators or more becomes one operator with a kernel of its own, which takes images as
+NHWC. Pools, means, resizes and transposed convolutions become such operators as well. Constants are folded into weights
+and biases in double precision and rounded once, so results may differ from the separate layers' by float rounding.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ from uaccel.tvm_api import (
     variables,
 )
 
-# What looks at images of floats and is no sum that grows: pools, means, resizes, transposed convolutions.
+# Image layers: pools, means, resizes, transposed convolutions. Nothing is fused to them.
 
 POOLS: Final[dict[str, type[IntegerOperator[Any]]]] = {
     "relax.nn.max_pool2d": MaxPool2dFloat,
@@ -67,8 +67,11 @@ NHWC, NCHW = LAYOUTS.values()
 
 @dataclass(frozen=True)
 class ImageLayer:
-    """``call`` makes ours of the input in NHWC; ``layout`` is how the model's lies. ``covers``: the binding's name.
-    ``gains``: it is worth while in this layout wherever it stands."""
+    """Describes an image layer; ``call`` makes our operator of the input in NHWC.
+
+    ``layout`` is how the model's tensor lies, and ``covers`` has the binding's name. ``gains``: our operator is worth a
+    change of layout even without a convolution in the model.
+    """
 
     data: Any
     layout: Layout
@@ -85,7 +88,7 @@ def image_layer_of(var: Any, call: Any) -> ImageLayer | None:
 
 
 def _laid(call: Any, given: str = "layout") -> Layout | None:
-    """How the images of a call lie, None where its result lies in another way."""
+    """Returns how the images of a call lie; None where its result lies in another way."""
     name, out = str(getattr(call.attrs, given)), getattr(call.attrs, "out_layout", None)
     return LAYOUTS.get(name) if str(out or name) == name else None
 
@@ -100,12 +103,12 @@ def _pool(var: Any, call: Any) -> ImageLayer | None:
     made = PoolFloatAttrs(window, strides, padding, dilation, int(bool(attrs.count_include_pad)))
     data, wanted = (_turned(info_of(each), layout) for each in (call.args[0], var))
     if operator.infer([data], made) != wanted:
-        return None  # windows overhang
+        return None  # Its windows reach beyond the padding.
     return ImageLayer(call.args[0], layout, lambda data: operator(data, attrs=made), (var.name,))
 
 
 def _mean(var: Any, call: Any) -> ImageLayer | None:
-    """Over height and width: those are told by which axes are left."""
+    """Describes a mean over height and width; which axes these are shows the layout."""
     axes = sorted(int(axis) % 4 for axis in call.attrs.axis or ())
     layout = {(1, 2): NHWC, (2, 3): NCHW}.get((axes[0], axes[-1])) if len(axes) == 2 else None
     if layout is None:
@@ -114,7 +117,7 @@ def _mean(var: Any, call: Any) -> ImageLayer | None:
 
 
 def _parts(var: Any, call: Any) -> ImageLayer | None:
-    """Means over as many parts of the image, all of one size."""
+    """Describes an adaptive average pool whose windows all have one size."""
     layout = _laid(call)
     if layout is None:
         return None
@@ -147,7 +150,7 @@ def _resized(var: Any, call: Any) -> ImageLayer | None:
 
 
 def _transposed(var: Any, call: Any) -> ImageLayer | None:
-    """A transposed convolution by constant weights, of one group and no dilation."""
+    """Describes a transposed convolution by constant weights, of one group and no dilation."""
     attrs, weights, layout = call.attrs, call.args[1], _laid(call, "data_layout")
     plain = int(attrs.groups) == 1 and all(int(step) == 1 for step in attrs.dilation)
     if layout is None or not plain or not is_constant(weights) or info_of(weights).dtype != FLOAT:
@@ -178,7 +181,8 @@ _MAKERS: Final[Mapping[str, Callable[[Any, Any], ImageLayer | None]]] = {
 }
 
 
-# A layer of floats with constant weights, and what of the operators behind it can become part of it.
+# Sums: float layers with constant weights, and the operators behind them that can become part of them. The kernel adds
+# up products and bias, then another tensor, then applies the activation; so operators are taken in that order only.
 
 Floats = NDArray[np.float32]
 CONVOLUTIONS: Final = ("relax.nn.conv2d", "relax.nn.conv1d")
@@ -186,10 +190,10 @@ CONVOLUTIONS: Final = ("relax.nn.conv2d", "relax.nn.conv1d")
 
 @dataclass(frozen=True)
 class Sums:
-    """``data`` times ``weights`` (OHWI, of a matrix product OI), and what follows: ``covers`` are the names of all
-    bindings that it stands for.
+    """Describes ``data`` times ``weights`` (OHWI; OI of a matrix product), and what was fused to it.
 
-    ``layout``: how the model's tensors lie, by the axes of ours: (0, 2, 3, 1) where they are NCHW.
+    ``covers`` are the names of all bindings that it stands for. ``layout``: how the model's tensors lie, by the axes of
+    ours: (0, 2, 3, 1) where they are NCHW.
     """
 
     data: Any
@@ -208,7 +212,7 @@ class Sums:
 
 
 def sums_of(var: Any, call: Any) -> Sums | None:
-    """The layer that begins with a call; None where it is none of ours."""
+    """Returns the layer that begins with a call; None where it begins none."""
     name = name_of(call)
     if name not in (*CONVOLUTIONS, "relax.matmul") or info_of(var).dtype != FLOAT:
         return None
@@ -220,7 +224,7 @@ def sums_of(var: Any, call: Any) -> Sums | None:
 
 
 def _product(var: Any, data: Any, values: Floats) -> Sums | None:
-    """Of any number of rows by one matrix."""
+    """Describes the product of any number of rows by one matrix."""
     rank = len(info_of(data).shape)
     if values.ndim != 2 or rank < 2:
         return None
@@ -260,7 +264,7 @@ def _numbers(values: Any) -> tuple[int, ...]:
 
 
 def padded(sums: Sums, pad: Any) -> Sums:
-    """With a frame of zeros that was put around its input; the same where it is no frame of an image."""
+    """Returns the layer with the padding of a pad before it; the same layer where that does not pad images with 0."""
     widths = moved_widths(pad, sums.layout)
     ends = [(widths[2 * axis], widths[2 * axis + 1]) for axis in range(len(sums.layout))]
     if not sums.window or any(map(any, (ends[0], ends[-1]))) or min(widths) < 0 or float(pad.attrs.pad_value) != 0.0:
@@ -271,7 +275,8 @@ def padded(sums: Sums, pad: Any) -> Sums:
 
 
 def grown(sums: Sums, var: Any, call: Any, before: Any) -> Sums | None:
-    """The layer with a call behind it, one of whose arguments is ``before``; None where it cannot be a part of it."""
+    """Fuses a call to the layer whose result ``before`` is one of its arguments; None where that is impossible. Nothing
+    follows an activation. Constants are folded only before a tensor is added: later they concern that as well."""
     if info_of(var) != info_of(before) or sums.activation != NONE:
         return None
     name = name_of(call).removeprefix("relax.")
@@ -283,7 +288,7 @@ def grown(sums: Sums, var: Any, call: Any, before: Any) -> Sums | None:
 
 
 def _bounded(sums: Sums, name: str, call: Any) -> Sums | None:
-    """With an activation that only cuts off."""
+    """Fuses an activation that only clamps; None for any other call."""
     if name == "nn.relu":
         return replace(sums, activation=LOWER)
     bounds: tuple[float | None, ...] = (0.0, 6.0) if name == "nn.relu6" else ()
@@ -320,19 +325,20 @@ _FOLDED: Final[Mapping[str, Fold]] = {
 
 
 def _with_other(sums: Sums, name: str, other: Any, before: Any, *, first: bool) -> Sums | None:
-    """With a constant for each channel, or a tensor of the same shape that is added."""
+    """Fuses a constant for each channel, or adds a tensor of the same shape; None for anything else. A layer's own
+    input is not added, as its kernel reads that to the end: the output could not take its place."""
     shape = info_of(before).shape
     if is_constant(other):
         values = _by_channel(np.asarray(other.value.numpy()), shape, sums.channel_axis)
         return None if values is None or (name == "subtract" and not first) else _FOLDED[name](sums, values)
-    own_input = is_var(sums.data) and other.same_as(sums.data)  # its bytes are read to the end, so nothing replaces it
+    own_input = is_var(sums.data) and other.same_as(sums.data)
     if name != "add" or not is_var(other) or own_input or info_of(other) != info_of(before):
         return None
     return replace(sums, added=other)
 
 
 def _by_channel(values: Floats, shape: tuple[int, ...], axis: int) -> Floats | None:
-    """The constant for each channel, where it is one for all else."""
+    """Returns a number for each channel; None where the constant varies along another axis."""
     if values.ndim > len(shape) or values.dtype != np.float32:
         return None
     full = values.reshape((1,) * (len(shape) - values.ndim) + values.shape)
@@ -341,13 +347,15 @@ def _by_channel(values: Floats, shape: tuple[int, ...], axis: int) -> Floats | N
     return np.broadcast_to(full.reshape(-1), (shape[axis],))
 
 
-# ``main`` with its float layers joined; every result that is still there has its old name.
+# The pass over ``main``: every result that is still there keeps its name.
 
 
 @dataclass(frozen=True)
 class Fused:
-    """``origins``: for a binding in another layout the name of the old one with that value. ``covers``: for a binding
-    the names of all old ones that it stands for, itself last."""
+    """Holds the new module; ``origins`` has the old binding's name for a binding in another layout.
+
+    ``covers``: for a binding the names of all old ones that it stands for, itself last.
+    """
 
     module: Any
     origins: Mapping[str, str]
@@ -355,7 +363,7 @@ class Fused:
 
 
 def fuse_floats(module: Any) -> Fused:
-    """Nothing changes where there are no such layers."""
+    """Fuses the float layers of a module, which stays as it is where there are none."""
     found, gone = _layers(module)
     if not found:
         return Fused(module, {}, {})
@@ -363,7 +371,9 @@ def fuse_floats(module: Any) -> Fused:
 
 
 def _layers(module: Any) -> tuple[dict[Any, Sums | ImageLayer], set[Any]]:
-    """By the variable that each ends with; and the variables inside of layers, which nobody else reads."""
+    """Finds layers by the variable that each ends with, and the variables inside them, which nothing else reads. One
+    pass in order of execution: a layer grows by a binding that alone reads its result so far. The fused operator takes
+    the place of its last binding, where all that it reads has been computed."""
     _, bindings = main_bindings(module)
     uses = Counter(used for _, expr in bindings for used in variables(expr))
     uses.update(variables(main_result(module)))
@@ -389,7 +399,7 @@ def _layers(module: Any) -> tuple[dict[Any, Sums | ImageLayer], set[Any]]:
 def _with_more(
     found: dict[Any, Sums | ImageLayer], uses: Counter[Any], gone: set[Any], var: Any, call: Any
 ) -> Sums | None:
-    """The layer that a call continues, which it alone reads; it is found no more where it was."""
+    """Returns the layer that a call continues, which it alone reads, and takes it from where it ended before."""
     for begun in reversed(call.args):
         layer = found.get(begun) if is_var(begun) and uses[begun] == 1 else None
         more = grown(layer, var, call, begun) if isinstance(layer, Sums) else None
@@ -401,14 +411,14 @@ def _with_more(
 
 
 def _worth_while(found: dict[Any, Sums | ImageLayer]) -> dict[Any, Sums | ImageLayer]:
-    """A pool in NCHW stays as it is where no convolution wants another layout."""
+    """Leaves image layers in NCHW as they are unless some layer that gains by NHWC changes layouts anyway."""
     if any(layer.layout != identity(len(layer.layout)) and _gains(layer) for layer in found.values()):
         return found
     return {var: layer for var, layer in found.items() if not (isinstance(layer, ImageLayer) and layer.layout == NCHW)}
 
 
 def _is_split(var: Any, value: Any) -> bool:
-    """One of floats, which would hold its input in the order in which the model has the axes."""
+    """Says whether a binding splits float tensors. As a tuple, a split would fix its input in the model's layout."""
     return (
         is_operator_call(value)
         and name_of(value) == "relax.split"
@@ -417,7 +427,7 @@ def _is_split(var: Any, value: Any) -> bool:
 
 
 def _split_parts(emit: Emit, var: Any, split: Any) -> Any:
-    """Its fields, each cut out by itself."""
+    """Emits the fields of a split as slices, each of which may take any layout."""
     infos, axis = infos_of(var), int(split.attrs.axis)
     ends = np.cumsum([info.shape[axis] for info in infos]).tolist()
     begins = [0, *ends[:-1]]
@@ -458,7 +468,7 @@ class _Writer:
         return made
 
     def _old(self, expr: Any) -> Any:
-        """A variable of the old module in the new one."""
+        """Returns an expression of the old module with the variables of the new one."""
         return relax_substitute(expr, self.bound)
 
     def _image(self, var: Any, layer: ImageLayer) -> Any:
@@ -505,7 +515,7 @@ class _Writer:
         return self.emit(relax.op.permute_dims(value, layout), name)
 
     def _named(self, var: Any, call: Any, layout: Layout) -> Any:
-        """Ours, and the model's tensor in its own layout."""
+        """Emits our call, and a permute of it that is the model's tensor in its own layout."""
         if layout == identity(len(layout)):
             return self.emit(call, var.name)
         return self.emit(relax.op.permute_dims(self._own(var, call, layout=layout), inverse(layout)), var.name)

@@ -1,4 +1,9 @@
-"""Changes of layout: which are needed, and which cancel."""
+"""Chooses in which order of axes each tensor lies, so that few bytes are permuted when the model runs.
+
+Accelerators that want other layouts than the model's are surrounded by permutes. Between two of them there are often
+only operators that do not mind the order of axes. `CancelTransposes` reads the module into nodes without permutes,
+`choose_layouts` gives each node a layout, and `_Writer` writes the module again with the permutes that are left.
+"""
 
 from __future__ import annotations
 
@@ -34,25 +39,25 @@ from uaccel.tvm_api import (
     tvm,
 )
 
-# Which tensor lies in which layout, so that as few bytes as possible are permuted when the model runs.
+# The choice of layouts. Permutes are no nodes: a tensor that a permute gives is its source, seen in another order. What
+# remains are nodes that hold a tensor, and readers that want it in some order; each order that is wanted and not held
+# costs a permute. Nodes that are ``free`` may hold their result in any layout, and then want their inputs in the
+# corresponding one.
 #
-# Permutes are no nodes here: a tensor that a permute gives is its source, seen in another order. What remains are nodes
-# that hold a tensor, and readers that want it in some order; each order that is wanted and not held costs a permute.
-# Nodes that are ``free`` may hold their result in any layout, and then want their inputs in the corresponding one.
-#
-# One node alone rarely gains: its permute merely moves from its input to its result. So a change grows from one node to
-# its neighbours, step by step, always to where it costs least, and is kept as far as it paid.
+# It is a local search. One node alone rarely gains: its permute merely moves from its input to its result. So a change
+# grows from one node to its neighbours, always to where it costs least, even if that is dearer for a while; in the end
+# it is cut back to the point at which the total was least. A change is kept only where it lowers the total cost, so the
+# search ends. It need not find the best layouts of all.
 
-# Nodes that a change grows by without having become better: on a large graph it would else visit all of it from
-# everywhere.
+# Nodes by which a change grows without having become better. Without the limit each start would visit a whole graph.
 PATIENCE = 64
 
-Cost = tuple[int, int]  # Bytes moved, and the number of permutes; those that move no bytes are counted as well.
+Cost = tuple[int, int]  # Bytes moved, then the number of permutes, also of those that move no bytes: compared in turn.
 
 
 @dataclass(frozen=True)
 class Use:
-    """A node's tensor, in its own order of axes, permuted."""
+    """Describes a reading of a node's tensor: with the axes of the original module permuted by ``order``."""
 
     node: Node
     order: Layout
@@ -60,9 +65,10 @@ class Use:
 
 @dataclass(eq=False)
 class Node:
-    """A tensor that is computed or given; ``expr`` is what a free node or any other is bound to, None for a parameter.
+    """Represents a tensor that is computed or given; ``expr`` is what it is bound to, None for a parameter.
 
-    ``info`` is its type, in the order of axes of the module as it came; None for a tuple.
+    ``info`` is its type, in the original module's order of axes; None for a tuple. ``layout`` is the order in which it
+    is held. ``readers`` are pairs (free node, order); in place of a reader that is not free there is None.
     """
 
     name: str
@@ -77,11 +83,12 @@ class Node:
         self.layout = identity(len(self.info.shape) if self.info else 0)
 
     def bytes_order(self, layout: Layout) -> Layout:
-        """What layouts with the same bytes have in common."""
+        """Returns what layouts with the same bytes have in common: axes of one element may lie anywhere."""
         return bytes_order(self.info.shape if self.info else (), layout)
 
     def wanted(self) -> set[Layout]:
-        """The layouts in which it is read."""
+        """Returns the layouts in which the tensor is read. A free reader that sees it in ``order`` and holds its own
+        result in layout L reads ``compose(order, L)``."""
         return {compose(order, reader.layout) if reader else order for reader, order in self.readers}
 
     def cost(self) -> Cost:
@@ -94,10 +101,10 @@ class Node:
 
 
 def choose_layouts(nodes: Sequence[Node]) -> None:
-    """Change the nodes' layouts wherever that moves fewer bytes, or as many with fewer permutes."""
+    """Changes the nodes' layouts wherever that moves fewer bytes, or as many with fewer permutes."""
     free = [node for node in nodes if node.free]
     gained = True
-    while gained:  # again, as one change may let another one pay
+    while gained:  # Again, as one change may let another one pay.
         gained = sum(_grow(node, layout) for node in free for layout in _candidates(node)) > 0
 
 
@@ -107,13 +114,13 @@ def total_cost(nodes: Iterable[Node]) -> Cost:
 
 
 def _candidates(node: Node) -> list[Layout]:
-    """Layouts in which a permute before or after the node would not be needed."""
+    """Lists the layouts in which a permute before or after the node would not be needed."""
     before = [compose(inverse(use.order), use.node.layout) for use in node.inputs]
     return [layout for layout in dict.fromkeys([*before, *sorted(node.wanted())]) if layout != node.layout]
 
 
 def _neighbours(node: Node) -> Iterator[tuple[Node, Layout]]:
-    """The free nodes around one, each with the layout that goes without a permute between the two."""
+    """Yields the free nodes around one, each with the layout that needs no permute between the two."""
     for use in node.inputs:
         if use.node.free:
             yield use.node, compose(use.order, node.layout)
@@ -123,7 +130,9 @@ def _neighbours(node: Node) -> Iterator[tuple[Node, Layout]]:
 
 
 def _grow(seed: Node, layout: Layout) -> bool:
-    """Whether the change paid; where it did not, everything is as it was."""
+    """Changes a node and then its neighbours; returns whether that paid. Where it did not, everything is as it was.
+    ``before`` holds the old layouts in order of change, and ``kept`` how many of the changes gave the least total: the
+    others are undone."""
     before: dict[Node, Layout] = {}
     around: dict[Node, Layout] = {seed: layout}
     best, total, kept = (0, 0), (0, 0), 0
@@ -142,7 +151,7 @@ def _grow(seed: Node, layout: Layout) -> bool:
 
 
 def _cheapest(around: dict[Node, Layout]) -> Node:
-    """The node whose change costs least; one that costs nothing will do."""
+    """Returns the node whose change costs least, or the first found that costs nothing."""
     prices = {}
     for node, layout in around.items():
         prices[node] = _price(node, layout)
@@ -159,7 +168,7 @@ def _price(node: Node, layout: Layout) -> Cost:
 
 
 def _change(node: Node, layout: Layout) -> Cost:
-    """Set a node's layout; what the whole costs more than before."""
+    """Sets a node's layout and returns what the whole costs more than before: the node's own and its inputs' costs."""
     touched = {node, *(use.node for use in node.inputs)}
     moved, count = total_cost(touched)
     node.layout = layout
@@ -170,23 +179,26 @@ def _sum(first: Cost, second: Cost) -> Cost:
     return first[0] + second[0], first[1] + second[1]
 
 
-# Operators that do the same work whatever order the axes come in, and how each is said for another order.
+# Rules: operators that do the same work in any order of axes, and how the call is written for another order.
 
 SLICE: Final = "relax.strided_slice"
-MOST_AXES = 6  # what operators that broadcast take in any order
+MOST_AXES = 6  # The axes that kernels of broadcasting operators have loops for.
 
 
 @dataclass(frozen=True)
 class Rule:
-    """``carried`` are the arguments that have the result's axes, or are tuples of such; ``rebuilt`` gives the call for
-    them in a layout."""
+    """States how a call takes another order of axes.
+
+    ``carried`` gives the arguments that have the result's axes, or are tuples of such. ``rebuilt`` writes the call for
+    arguments in a layout.
+    """
 
     carried: Callable[[Any], tuple[int, ...]]
     rebuilt: Callable[[Any, list[Any], Layout], Any]
 
 
 def rule_of(call: Any) -> Rule | None:
-    """How the call is said for another order of axes, None where the order matters to it."""
+    """Returns the rule of a call; None where the order of axes matters to it."""
     elementwise, operator = elementwise_of(call), operator_of(call)
     if elementwise is not None:
         return Rule(_tensors if elementwise is Elementwise.EACH else _first, _same_call)
@@ -199,7 +211,7 @@ def rule_of(call: Any) -> Rule | None:
 
 
 def _keeps_axes(call: Any) -> bool:
-    """Whether a sum or the like leaves its axes, with one element each, and the places of a slice are known."""
+    """Says whether a reduction keeps its axes, with one element each, or the places of a slice are known."""
     known = name_of(call) != SLICE or all(map(is_tuple, call.args[1:]))
     return known and bool(getattr(call.attrs, "keepdims", True))
 
@@ -246,7 +258,7 @@ def _prelu(call: Any, args: list[Any], layout: Layout) -> Any:
 
 
 def _reduced(call: Any, args: list[Any], layout: Layout) -> Any:
-    """Over the same axes, in the order in which the model names them."""
+    """Rebuilds a reduction over the same axes, in the order in which the model names them."""
     given = call.attrs.axis
     axes = range(len(layout)) if given is None else given
     make = getattr(relax.op, name_of(call).removeprefix("relax."))
@@ -264,7 +276,7 @@ def _moved(axis: Any, layout: Layout) -> int:
     return layout.index(int(axis) % len(layout))
 
 
-# Operators of Relax that name axes.
+# Operators of Relax that name axes, which become their places in the layout.
 _ALONG_AXES: Final[Mapping[str, Callable[[Any, list[Any], Layout], Any]]] = {
     "relax.concat": _concat,
     SLICE: _slice,
@@ -276,7 +288,7 @@ _ALONG_AXES: Final[Mapping[str, Callable[[Any, list[Any], Layout], Any]]] = {
 
 
 def constant_in(value: Any, layout: Layout) -> Any:
-    """A constant operand for a result in a layout; it may lack leading axes, as broadcasting allows."""
+    """Transposes a constant operand for a result in a layout; it may lack leading axes, as broadcasting allows."""
     array = np.asarray(value.value.numpy())
     if array.size == 1:
         return value
@@ -284,18 +296,15 @@ def constant_in(value: Any, layout: Layout) -> Any:
     return constant(full.transpose(layout))
 
 
-# Layout changes that meet their opposite vanish, across whatever does not mind the order of axes.
-#
-# Accelerators that want other layouts than the model's are surrounded by permutes. Adjacent ones become one, those that
-# change nothing go, and those with only elementwise operators and pads between them are moved together.
+# The pass: the module is read into nodes, and written again with the layouts that were chosen.
 
 
 @dataclass(frozen=True)
 class LayoutsChanged:
-    """``origins``: for a binding that holds in another layout what one of the old module held, the latter's name.
+    """Holds the new module; ``origins`` has the old binding's name for a binding that holds its tensor permuted.
 
-    Bindings that have a name of the old module hold what it held there. Such a name is among the keys where another
-    operator gives the value now: what a permute of the old module gave, and is computed in that layout at once.
+    A binding with a name of the old module holds what that held. It is among the keys, too, where the old binding was a
+    permute, and an operator now computes its value in that layout at once.
     """
 
     module: Any
@@ -304,7 +313,7 @@ class LayoutsChanged:
 
 @dataclass(frozen=True)
 class CancelTransposes:
-    """Before: any module. After: one that means the same and permutes no more bytes when it runs."""
+    """Removes permutes. The module afterwards means the same and permutes no more bytes than before."""
 
     name: str = "cancel_transposes"
 
@@ -312,7 +321,7 @@ class CancelTransposes:
         return self.run(module).module
 
     def run(self, module: Any) -> LayoutsChanged:
-        """The module, and what became of its bindings' names."""
+        """Returns the module, and what became of its bindings' names."""
         if not any(is_permute(expr) for _, expr in main_bindings(module)[1]):
             return LayoutsChanged(module, {})
         graph = _read(module)
@@ -324,20 +333,20 @@ def is_permute(expr: Any) -> bool:
     return is_call(expr) and name_of(expr) == PERMUTE
 
 
-# What an expression stands for: a ``Use``, a tuple of such, or the expression itself where it has no variables.
+# The value of an expression: a ``Use``, a tuple of such, or the expression itself where it has no variables.
 Known = Any
 
 
 @dataclass
 class _Graph:
-    """``names``: what the module calls a node's tensor in an order."""
+    """Holds the nodes, the values of variables, and the module's names of a node's tensor in an order."""
 
     nodes: list[Node] = field(default_factory=list)
     known: dict[Any, Known] = field(default_factory=dict)
     names: dict[tuple[Node, Layout], str] = field(default_factory=dict)
 
     def of(self, expr: Any) -> Known:
-        """Variables replaced by what they stand for."""
+        """Returns the value of an expression."""
         if is_var(expr):
             return self.known[expr]
         return tuple(self.of(entry) for entry in expr.fields) if is_tuple(expr) else expr
@@ -395,7 +404,7 @@ def _each(argument: Known) -> tuple[Known, ...]:
 
 
 def _carried(var: Any, expr: Any, arguments: list[Known]) -> tuple[Use, ...]:
-    """The operands that take the layout of the result; none where it cannot be chosen."""
+    """Returns the operands that take the layout of the result; none where it cannot be chosen."""
     rule = rule_of(expr) if is_call(expr) else None
     rank = len(var.ty.shape.values) if rule else 0
     if rule is None or rank > MOST_AXES:
@@ -415,7 +424,7 @@ def _read_as_it_is(value: Known) -> None:
 
 
 class _Writer:
-    """The module bound anew, every node in the layout that was chosen for it."""
+    """Binds the module anew, every node in the layout that was chosen for it."""
 
     def __init__(self, module: Any, graph: _Graph) -> None:
         self.module = module
@@ -474,7 +483,8 @@ class _Writer:
         return self._tensor(value.node, value.order) if isinstance(value, Use) else value
 
     def _tensor(self, node: Node, layout: Layout) -> Any:
-        """The variable that holds a node's tensor in a layout; permuted where it is wanted for the first time."""
+        """Returns the variable with a node's tensor in a layout, permuted where that is wanted for the first time. One
+        with the same bytes is the source if there is any: such a permute moves nothing."""
         bound = self.bound[node]
         if layout not in bound:
             same_bytes = (held for held in bound if node.bytes_order(held) == node.bytes_order(layout))
@@ -487,13 +497,13 @@ class _Writer:
         return bound[layout]
 
     def _name(self, node: Node, layout: Layout) -> str:
-        """What the module calls these values in this layout; where it did not have them, a name made of the node's."""
+        """Returns the module's name of these values in this layout, or one made of the node's where it had none."""
         known = self.graph.names.get((node, layout))
         return known if known is not None else self.taken.take(f"{node.name}_{layout_name(layout)}")
 
 
 def _with_main(module: Any, main: Any) -> Any:
-    """The module with another ``main``; its other functions stay as they are."""
+    """Returns the module with another ``main``; its other functions stay as they are."""
     changed = tvm.IRModule(dict(module.functions.items()), attrs=module.attrs)
     changed.update_func(module.get_global_var("main"), main)
     return changed

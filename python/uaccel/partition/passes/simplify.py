@@ -1,4 +1,12 @@
-"""Passes over the imported module that keep its meaning."""
+"""Simplifies the imported module without changing what it computes: dead code, constants, spare channels.
+
+Dropping channels takes most of this module. Three steps find what can go, all on the exact integers of the model:
+
+1. `known_channels` goes forwards from the inputs and finds channels that hold one number whatever the input.
+2. `needed_channels` goes backwards from the outputs and finds the fewest channels that readers can do with. A reader
+   needs no channel with weights of zero alone, and none of step 1 whose share of every sum its bias can take in.
+3. `DropChannels` cuts the others out of weights, and adds the shares of dropped channels to biases.
+"""
 
 from __future__ import annotations
 
@@ -41,7 +49,7 @@ from uaccel.tvm_api import (
 )
 from uaccel.tvm_api.executor import Executor
 
-# What the operators of ``main`` do with channels, the last axis of their tensors: mix them, or keep them apart.
+# What the bindings of ``main`` do with channels, the last axis of their tensors: mix them, or keep them apart.
 
 Mask: TypeAlias = NDArray[np.bool_]
 Integers: TypeAlias = NDArray[np.int64]
@@ -49,7 +57,7 @@ Integers: TypeAlias = NDArray[np.int64]
 
 @dataclass(frozen=True, eq=False)
 class MixingLayer:
-    """A convolution or fully connected layer of known weights: it alone can make fewer channels than it reads."""
+    """Describes a layer with constant weights. Where it mixes channels, it can make fewer than it reads."""
 
     var: Any
     source: Any
@@ -62,17 +70,17 @@ class MixingLayer:
 
     @property
     def mixes(self) -> bool:
-        """Whether every output channel reads every input channel; else each reads its own."""
+        """Says whether every output channel reads every input channel; else each reads its own."""
         return self.operator.channels is Channels.MIXED
 
     @property
     def bordered(self) -> bool:
-        """Whether some windows see zero points around the input."""
+        """Says whether some windows see zero points around the input."""
         return any(getattr(self.attrs, "padding", ()))
 
     @cached_property
     def taps(self) -> Integers:
-        """The weights as (output channel, tap, input channel); as (tap, channel) where channels do not mix."""
+        """Returns weights as (output channel, tap, input channel); as (tap, channel) where channels do not mix."""
         wide = self.weights.astype(np.int64)
         outputs, inputs = self.weights.shape[0], self.weights.shape[-1]
         return wide.reshape(outputs, -1, inputs) if self.mixes else wide.reshape(-1, inputs)
@@ -80,7 +88,7 @@ class MixingLayer:
 
 @dataclass(frozen=True, eq=False)
 class ElementwiseChannels:
-    """An operator whose output channel c depends on channel c of its sources and on no other."""
+    """Describes an operator whose output channel c depends on channel c of its sources and on no other."""
 
     var: Any
     sources: tuple[Any, ...]
@@ -96,13 +104,13 @@ Steps: TypeAlias = dict[Any, Step]  # By variable, in order of execution.
 
 
 def steps_of(module: Any) -> Steps:
-    """Those bindings of ``main`` that treat channels in a way that is known here."""
+    """Collects the bindings of ``main`` that treat channels in one of these ways."""
     found = ((var, _step_of(var, expr)) for var, expr in main_bindings(module)[1])
     return {var: step for var, step in found if step is not None}
 
 
 def _step_of(var: Any, expr: Any) -> Step | None:
-    """What a binding does with channels; None for what reads them in a way of its own."""
+    """Describes what a binding does with channels; None where it reads them in a way of its own."""
     if not is_operator_call(expr):
         return None
     operator = operator_of(expr)
@@ -128,7 +136,8 @@ def _weighted(var: Any, call: Any, operator: IntegerOperator[Any]) -> MixingLaye
 
 
 def _elementwise(var: Any, call: Any) -> ElementwiseChannels | None:
-    """One tensor and tables, or tensors of one shape: a broadcast one has other channels; nothing of floats."""
+    """Describes an elementwise call of one tensor and tables, or of tensors of one shape; None for others. A broadcast
+    tensor has other channels. Floats are left out, since channels are known as integers."""
     sources = tuple(arg for arg in call.args if is_var(arg))
     tables = [arg for arg in call.args[1:] if is_constant(arg)] if elementwise_of(call) is Elementwise.FIRST else []
     complete = bool(sources) and len(sources) + len(tables) == len(call.args)
@@ -139,7 +148,7 @@ def _elementwise(var: Any, call: Any) -> ElementwiseChannels | None:
 
 
 def channels_of(value: Any) -> int:
-    """The extent of the last axis; 1 for a tensor of no dimensions."""
+    """Returns the extent of the last axis; 1 for a tensor of no dimensions."""
     return info_of(value).shape[-1] if info_of(value).shape else 1
 
 
@@ -147,18 +156,20 @@ def sources_of(step: Step) -> tuple[Any, ...]:
     return (step.source,) if isinstance(step, MixingLayer) else step.sources
 
 
-# Calls whose arguments are all constants are computed now, by their exact meaning, and become constants.
+# Constant folding: calls whose arguments are all constants are executed by TVM and become constants.
+#
+# A small file may ask for much, so what folding may take is bounded: bytes of results, steps of a call, seconds.
 
-MOST_BYTES: Final = 1 << 28
-# Each call costs as much as compiling it, some 50 ms, however small it is; a sound model has one a convolution.
+MOST_BYTES: Final = 1 << 28  # Bytes of all results of a round.
+# CPU seconds. A call takes as long as compiling it, some 50 ms, however small; sensible models have one a convolution.
 MOST_SECONDS: Final = 30.0
-# Elements of a result by those of its largest operand, which no operator goes through more often.
+# Elements of a result times those of its largest operand: no operator goes through an operand more often than that.
 MOST_STEPS: Final = 1 << 42
 
 
 @dataclass(frozen=True)
 class FoldConstants:
-    """Before: any module. After: no call has constants alone for arguments, but where its result is a tuple."""
+    """Folds constants. Afterwards no call has constants alone for arguments, unless its result is a tuple."""
 
     name: str = "fold_constants"
 
@@ -167,7 +178,7 @@ class FoldConstants:
 
 
 def _folded(module: Any, end: float) -> Any:
-    """``end``: of the time that there is, by the processor's clock."""
+    """Folds in rounds, as results make more calls foldable, until none is left or the CPU clock reads ``end``."""
     while True:
         foldable = {var: expr for var, expr in main_bindings(module)[1] if _is_foldable(var, expr)}
         if not foldable:
@@ -188,7 +199,7 @@ def _folded(module: Any, end: float) -> Any:
 
 
 def _check_effort(calls: Mapping[Any, Any]) -> None:
-    """A file of few bytes may ask for much: memory for the results, and steps to get there."""
+    """Refuses calls whose results take too much memory, or too many steps."""
     made = 0
     for var, expr in calls.items():
         info = info_of(var)
@@ -210,7 +221,7 @@ def _arguments(expr: Any) -> list[Any]:
 
 
 def _is_foldable(var: Any, expr: Any) -> bool:
-    """A call on tensors that are all known, with one tensor as its result."""
+    """Says whether a call has constants alone for arguments, and one tensor as its result."""
     if not is_call(expr) or hasattr(var.ty, "fields"):
         return False
     operator = operator_of(expr)
@@ -221,7 +232,7 @@ def _is_foldable(var: Any, expr: Any) -> bool:
 
 
 def evaluate(call: Any) -> Any:
-    """The value of a call whose arguments are constants."""
+    """Executes a call whose arguments are constants."""
     builder = relax.BlockBuilder()
     with builder.function("main", []):
         with builder.dataflow():
@@ -230,12 +241,13 @@ def evaluate(call: Any) -> Any:
     return np.asarray(Executor(builder.get()).run([])[0])
 
 
-# Which channels hold one number in every element, whatever the model's inputs: found from its inputs onwards.
+# Known channels: those that hold one number in every element, whatever the model's inputs. One pass forwards finds
+# them, as bindings stand in order of execution.
 
 
 @dataclass(frozen=True, eq=False)
 class ConstantChannels:
-    """For each channel of a value whether it is known, and its number: anything where it is not."""
+    """Says of each channel of a value whether it is known, and its number, which means nothing where it is not."""
 
     mask: Mask
     number: Integers
@@ -246,7 +258,7 @@ def nothing_known(channels: int) -> ConstantChannels:
 
 
 def known_channels(steps: Steps) -> Mapping[Any, ConstantChannels]:
-    """By variable; a value that is not there has no known channel."""
+    """Finds the known channels by variable; a value that is missing has none."""
     known: dict[Any, ConstantChannels] = {}
     for var, step in steps.items():
         found = _of_weighted(step, known) if isinstance(step, MixingLayer) else _of_linked(step, known)
@@ -256,17 +268,17 @@ def known_channels(steps: Steps) -> Mapping[Any, ConstantChannels]:
 
 
 def offsets(step: MixingLayer, known: Mapping[Any, ConstantChannels]) -> ConstantChannels:
-    """The input channels that add the same to every output element, and what they hold above the zero point.
-
-    A channel that is not the zero point adds less where the window sees the border.
-    """
+    """Returns the input channels that add the same to every output element, and what they hold above the zero point.
+    With padding only channels that hold the zero point do: others add less where the window sees the border."""
     source = known.get(step.source) or nothing_known(channels_of(step.source))
     offset = source.number - step.attrs.input_zero_point
     return ConstantChannels(source.mask & ((offset == 0) | (not step.bordered)), np.where(source.mask, offset, 0))
 
 
 def _of_weighted(step: MixingLayer, known: Mapping[Any, ConstantChannels]) -> ConstantChannels:
-    """An output channel is known where each channel that it reads is, or has weights of zero."""
+    """Finds the output channels whose input channels are all known, or have weights of zero. Their sum is the bias and,
+    over all taps, the weights times (number - zero point); the output stage makes the number of it. A channel whose sum
+    leaves 32 bits is taken to be unknown."""
     if step.bias.dtype != np.int32:
         return nothing_known(len(step.bias))
     source = offsets(step, known)
@@ -284,7 +296,7 @@ def _of_weighted(step: MixingLayer, known: Mapping[Any, ConstantChannels]) -> Co
 
 
 def _of_linked(step: ElementwiseChannels, known: Mapping[Any, ConstantChannels]) -> ConstantChannels:
-    """Known where all sources are: the operator is executed on one element a channel."""
+    """Finds the channels that all sources know, and executes the operator on one element of each."""
     sources = [known.get(source) for source in step.sources]
     present = [source for source in sources if source is not None]
     if len(present) < len(sources):
@@ -311,18 +323,22 @@ def _executed(step: ElementwiseChannels, mask: Mask, present: list[ConstantChann
     return np.asarray(result, np.int64).reshape(-1)
 
 
-# Which channels of each value stay: those that something reads and that no bias can stand in for.
+# Needed channels: the least sets of channels that let every reader compute what it did.
+#
+# Values that keep channels apart from each other (by elementwise operators, depthwise layers, reshapes) must lose the
+# same channels, so they share one mask: a union-find structure groups them. Masks begin empty but for fixed values, and
+# channels are only ever added, until no reader asks for more. That ends, and is the least solution but for fillers.
 
 
 @dataclass(frozen=True, eq=False)
 class NeededChannels:
-    """The channels that stay, by variable: values that keep their channels apart from each other share one mask."""
+    """Holds the channels that stay: a mask for each group, and the group of each value."""
 
     masks: Mapping[Any, Mask]
     groups: Mapping[Any, Any]
 
     def stay(self, value: Any) -> Mask:
-        """All of them where the value is none of a step's."""
+        """Returns the channels of a value that stay; all of them where no step reads or makes it."""
         group = self.groups.get(value)
         return np.ones(channels_of(value), np.bool_) if group is None else self.masks[group]
 
@@ -330,10 +346,8 @@ class NeededChannels:
 def needed_channels(
     steps: Steps, fixed: Iterable[Any], known: Mapping[Any, ConstantChannels], multiple: int
 ) -> NeededChannels:
-    """The fewest channels that every reader can do with, filled up to ``multiple``; all of the ``fixed`` values.
-
-    At first nothing is needed but what is fixed; then what a reader of something needed needs, until that is all.
-    """
+    """Finds the fewest channels that every reader can do with, filled up to ``multiple``; all of the ``fixed`` values.
+    Filling up may make a reader need more, so both steps repeat until neither adds a channel."""
     groups = _groups(steps)
     masks = {group: np.zeros(channels_of(group), np.bool_) for group in groups.values()}
     needs = NeededChannels(masks, groups)
@@ -346,7 +360,9 @@ def needed_channels(
 
 
 def foldable(step: MixingLayer, known: Mapping[Any, ConstantChannels]) -> Mask:
-    """The input channels whose share can go into the bias: known ones, if no sum can leave 32 bits."""
+    """Returns the input channels whose share can go into the bias: all known ones, or none. Bias and the shares of all
+    known channels, each by its magnitude, must fit 32 bits: then any of them may be dropped, whichever the search
+    decides on, and no bias overflows."""
     source = offsets(step, known)
     none = np.zeros(len(source.mask), np.bool_)
     if not step.mixes or step.bias.dtype != np.int32 or not source.mask.any():
@@ -357,7 +373,7 @@ def foldable(step: MixingLayer, known: Mapping[Any, ConstantChannels]) -> Mask:
 
 
 def _groups(steps: Steps) -> dict[Any, Any]:
-    """For each value that a step reads or makes, one that stands for all that are linked to it."""
+    """Returns, for each value that a step reads or makes, the value that stands for its group."""
     parent: dict[Any, Any] = {}
 
     def find(value: Any) -> Any:
@@ -379,7 +395,8 @@ def _links(step: Step) -> bool:
 
 
 def _read(steps: Steps, needs: NeededChannels, folded: Mapping[Any, Mask]) -> bool:
-    """Readers say what they need; whether that is more than before."""
+    """Adds what the layers that mix channels need of their sources; returns whether that was more than before. It goes
+    backwards, so that what a reader needs is settled, as a rule, before its source's maker is asked."""
     changed = False
     for step in reversed(steps.values()):
         if isinstance(step, ElementwiseChannels) or not step.mixes:
@@ -392,7 +409,7 @@ def _read(steps: Steps, needs: NeededChannels, folded: Mapping[Any, Mask]) -> bo
 
 
 def _filled_up(masks: Iterable[Mask], multiple: int) -> bool:
-    """Spare channels stay, the first ones, until there are a multiple of some number; whether any did."""
+    """Keeps the first spare channels until counts are multiples, and not 0; returns whether any was added."""
     changed = False
     for mask in masks:
         count = max(1, int(mask.sum()))
@@ -402,15 +419,15 @@ def _filled_up(masks: Iterable[Mask], multiple: int) -> bool:
     return changed
 
 
-# Channels that are known at compile time, or that nobody reads, are cut out of weights and tensors.
+# Spare channels are cut out of weights and tensors.
 
 
 @dataclass(frozen=True)
 class DropChannels:
-    """Before: any module. After: no channel inside it is spare, but those that make counts a multiple.
+    """Drops spare channels. Afterwards none is left inside the module, but those that make counts a multiple.
 
     A channel is spare when it holds one number that its readers' biases can take in, or when nothing needed depends
-    on it. What stays computes what it did: every tensor is the one it was, with channels left out.
+    on it. Every tensor holds what it did, with channels left out; inputs and outputs keep theirs.
     """
 
     name: str = "drop_channels"
@@ -433,7 +450,7 @@ class DropChannels:
 
 
 def _fixed(module: Any, steps: Steps) -> list[Any]:
-    """The values that keep all of their channels: inputs and outputs, and what other operators read or make."""
+    """Lists the values that keep all of their channels: inputs and outputs, and what other operators read or make."""
     parameters, bindings = main_bindings(module)
     outside = [*parameters, *variables(main_result(module))]
     for var, expr in bindings:
@@ -444,7 +461,7 @@ def _fixed(module: Any, steps: Steps) -> list[Any]:
 
 
 def _cut(step: MixingLayer, call: Any, needs: NeededChannels, known: Mapping[Any, ConstantChannels]) -> Any:
-    """The layer with the output channels that stay, of the input channels that stay."""
+    """Makes the layer with the output channels that stay, of the input channels that stay."""
     outputs, inputs = needs.stay(step.var), needs.stay(step.source)
     if outputs.all() and inputs.all():
         return call
@@ -456,7 +473,7 @@ def _cut(step: MixingLayer, call: Any, needs: NeededChannels, known: Mapping[Any
 
 
 def _with_dropped(step: MixingLayer, inputs: NDArray[np.bool_], known: Mapping[Any, ConstantChannels]) -> Array:
-    """The bias with what dropped input channels added to every sum."""
+    """Returns the bias with what dropped input channels added to every sum."""
     dropped = foldable(step, known) & ~inputs
     if not dropped.any():
         return step.bias
@@ -465,19 +482,19 @@ def _with_dropped(step: MixingLayer, inputs: NDArray[np.bool_], known: Mapping[A
 
 
 def _cut_shape(step: ElementwiseChannels, call: Any, needs: NeededChannels) -> Any:
-    """The same call: types are inferred anew. A reshape alone states its shape."""
+    """Keeps the call, whose type is inferred anew; a reshape states its shape, and gets another one."""
     stay = needs.stay(step.var)
     if not step.is_reshape or stay.all():
         return call
     return relax.op.reshape(call.args[0], (*info_of(step.var).shape[:-1], int(stay.sum())))
 
 
-# Bindings whose value nobody reads are dropped, so that no layer computes for nothing.
+# Dead code.
 
 
 @dataclass(frozen=True)
 class RemoveDeadCode:
-    """Before: any module. After: every binding is read by another one or by the result."""
+    """Removes bindings that nothing reads. Afterwards every binding is read by another one or by the result."""
 
     name: str = "remove_dead_code"
 
@@ -485,11 +502,12 @@ class RemoveDeadCode:
         return relax.transform.DeadCodeElimination(["main"])(module)
 
 
-# Passes over the imported module that keep its meaning: one a file, a frozen dataclass with its options as fields.
+# The passes and their order: constants that dead code computed are not folded, and channels are dropped last, when all
+# weights are constants.
 
 
 class Pass(Protocol):
-    """Takes a normalised module, gives a normalised module that computes the same."""
+    """Takes a normalised module and returns a normalised module that computes the same."""
 
     @property
     def name(self) -> str: ...
@@ -500,7 +518,7 @@ PASSES: Sequence[Pass] = (RemoveDeadCode(), FoldConstants(), DropChannels())
 
 
 def simplify(module: Any) -> Any:
-    """All passes in order."""
+    """Runs all passes in order."""
     for step in PASSES:
         module = step(module)
     return module

@@ -1,1 +1,1 @@
-"""Many runs: which there are (a matrix), who does them (processes, or workers elsewhere), and what is kept of them."""
+"""Performs many runs: a matrix says which, processes or workers elsewhere do them, and results are kept in a file."""

@@ -1,4 +1,8 @@
-"""Rows given to the workers of a Dask scheduler."""
+"""Gives rows of a sweep to the workers of a Dask scheduler, and lets this process be such a worker.
+
+A row for a board at a line goes in three stages, built, run and judged, each where its computer can do it. Other rows
+go as a whole. Dask hands on results of stages, and repeats stages whose worker died.
+"""
 
 from __future__ import annotations
 
@@ -38,7 +42,7 @@ from uaccel.runner.sweep.worker import (
     take_over,
 )
 
-# To a Dask scheduler: its address, the keys, and what Dask says of itself.
+# The connection to a Dask scheduler: its address and the TLS files.
 
 SECONDS: Final = 10.0  # How long a scheduler may take to answer.
 _ADDRESS: Final = re.compile(r"(tcp|tls)://\S+:\d{1,5}")
@@ -46,7 +50,7 @@ _ADDRESS: Final = re.compile(r"(tcp|tls)://\S+:\d{1,5}")
 
 @dataclass(frozen=True)
 class Tls:
-    """Files in PEM: the certificate of who signs, one's own, and its key."""
+    """Names the files in PEM: the certificate of who signs, one's own, and its key."""
 
     ca: Path
     cert: Path
@@ -54,7 +58,7 @@ class Tls:
 
 
 def tls_of(address: str, ca: Path | None, cert: Path | None, key: Path | None) -> Tls | None:
-    """None for ``tcp://``; ``tls://`` takes all three."""
+    """Checks the TLS options: ``tcp://`` takes none of them, ``tls://`` all three."""
     given = {"--tls-ca": ca, "--tls-cert": cert, "--tls-key": key}
     missing = [name for name, path in given.items() if path is None]
     if not address.startswith("tls://"):
@@ -70,7 +74,7 @@ def tls_of(address: str, ca: Path | None, cert: Path | None, key: Path | None) -
 
 
 def distributed() -> Any:
-    """Dask's package, which says nothing by itself."""
+    """Imports Dask's package and silences its logs."""
     try:
         import distributed as package
     except ImportError as error:
@@ -85,14 +89,14 @@ def distributed() -> Any:
 
 
 def checked(address: str) -> str:
-    """An address as a scheduler has one."""
+    """Returns an address if a scheduler can have it."""
     if not _ADDRESS.fullmatch(address):
         raise InputError(f"{address!r} is no address of a scheduler; wanted one such as tcp://192.168.1.10:8786")
     return address
 
 
 def security(tls: Tls | None) -> Any:
-    """Dask's own; with it both ends show a certificate of the same signer."""
+    """Makes Dask's security settings, with which both ends must show a certificate of the same signer."""
     if tls is None:
         return None
     files = {"tls_ca_file": str(tls.ca)}
@@ -102,7 +106,7 @@ def security(tls: Tls | None) -> Any:
 
 
 def connect(address: str, tls: Tls | None) -> Any:
-    """A client; one line where nobody answers."""
+    """Connects a client; raises a one-line error if nobody answers."""
     package = distributed()
     try:
         return package.Client(
@@ -113,7 +117,7 @@ def connect(address: str, tls: Tls | None) -> Any:
 
 
 def no_scheduler(address: str, error: BaseException) -> UaccelError:
-    """What to say where nobody answers."""
+    """Makes the error for a scheduler that does not answer."""
     cause = error.__cause__ or error
     said = re.sub(r"^in <[^>]*>: \w+: ", "", " ".join(str(cause).split()))  # which of Dask's objects it was
     words = said[:120] or type(cause).__name__
@@ -123,14 +127,13 @@ def no_scheduler(address: str, error: BaseException) -> UaccelError:
     )
 
 
-# Workers of a Dask scheduler that work through rows: each is sent whole, and runs where what it needs is.
+# Rows out to workers, results back in.
 #
-# A row for a board at a line goes in three parts: built, run, judged. Dask hands the parts on, and does those again
-# whose
-# worker died. A board that fails three times in a row is left alone until the next sweep.
+# There are two counts of failures. A row whose board failed is tried up to three times, behind the first tries of other
+# rows. A board that failed three times in a row, whichever rows these were, is left alone until the next sweep.
 
 BUILDS: Final = "build"  # The resource of workers that have compilers and TVM.
-WINDOW: Final = 400  # Rows that the scheduler knows of at a time.
+WINDOW: Final = 400  # Rows that the scheduler knows of at a time, however large the matrix is.
 WAIT_SECONDS: Final = 60.0  # How long rows wait for a worker that can run them.
 _LOOK_SECONDS: Final = 1.0
 _GATHER_SECONDS: Final = 30.0
@@ -138,13 +141,13 @@ Item = tuple[str, Mapping[str, Any]]
 
 
 def board_resource(name: str) -> str:
-    """What a worker that has the board says it has."""
+    """Returns the name of the resource that workers with the board offer."""
     return f"board:{name}"
 
 
 @dataclass
 class _Piece:
-    """A row on its way: ``board`` where it needs one at a line, ``futures`` by part."""
+    """Follows a row on its way: ``board`` if it needs one at a line, ``futures`` by stage."""
 
     item: Item
     packed: Packed
@@ -158,7 +161,13 @@ class _Piece:
 
 
 class Farm:
-    """``wait``: seconds after which rows fail that no worker can run. ``function``: as in :class:`Task`; one of the
+    """Works through items with the workers of a scheduler.
+
+    Each item ends as exactly one outcome. It is in ``_running`` by the future of its last stage, until that settles; a
+    row that is tried again gets new futures, but keeps that of its build. A row whose last future was lost without an
+    error, as after a worker's death, is submitted again.
+
+    ``wait``: seconds after which rows fail that no worker can run. ``function``: as in :class:`Task`; a function of the
     caller's own gets rows for boards at lines as a whole, where both the board and compilers are."""
 
     def __init__(
@@ -190,7 +199,7 @@ class Farm:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """What waits is cancelled; what runs ends by itself."""
+        """Cancels what waits; what runs ends by itself."""
         self._client.cancel(
             [future for piece in self._running.values() for future in piece.futures.values()], force=True
         )
@@ -199,7 +208,7 @@ class Farm:
         self._client.close(timeout=5)
 
     def run(self, items: Sequence[Item], given: Mapping[str, Any] | None = None) -> Iterator[Outcome]:
-        """Outcomes as they come; every item has one. ``given``: what jobs get besides, by the items' digests."""
+        """Yields outcomes as they come; every item has one. ``given``: what jobs get besides, by the items' digests."""
         waiting = deque(items)
         self._given = given or {}
         while waiting or self._running:
@@ -228,7 +237,7 @@ class Farm:
         self._submit(piece)
 
     def _submit(self, piece: _Piece) -> None:
-        """A board's later tries come after the first ones of other rows."""
+        """Submits the stages of a row; further tries have a lower priority than the first tries of other rows."""
         piece.attempts += 1
         parcels = [self._content(parcel) for parcel in piece.packed.parcels]
         if not (piece.board and self._parts):
@@ -251,7 +260,7 @@ class Farm:
         )
 
     def _content(self, parcel: Parcel) -> Any:
-        """Sent once, and held by Dask as long as this sweep lasts."""
+        """Returns the future of a parcel, which is sent once and held by Dask as long as this sweep lasts."""
         if parcel.digest not in self._contents:
             key = f"uaccel-{parcel.digest}"
             self._contents[parcel.digest] = self._client.submit(as_it_is, parcel, key=key)
@@ -260,7 +269,7 @@ class Farm:
     # ------------------------------------------------------------------------------------------------ results in
 
     def _finished(self) -> list[Any]:
-        """Those that are done by now, after a while of waiting for one."""
+        """Waits a while for a future, and returns all that are done by then."""
         found = []
         try:
             found.append(self._done.get(timeout=_LOOK_SECONDS))
@@ -283,7 +292,9 @@ class Farm:
                 self._submit(piece)
 
     def _gathered(self, futures: list[Any]) -> dict[Any, Any]:
-        """Those that are still there: a worker may have died with what it was to give."""
+        """Returns the values that are still there: a worker may have died with its results.
+
+        If fetching them together fails, each is fetched by itself, so that one loss does not cost the others."""
         try:
             return dict(zip(futures, self._client.gather(futures), strict=True))
         except Exception:  # whatever Dask calls it, it is one of them
@@ -330,7 +341,9 @@ class Farm:
     # ------------------------------------------------------------------------------------------------ who is there
 
     def _look(self) -> Iterator[Outcome]:
-        """Nothing came for a while: is anybody there to do it?"""
+        """Gives up rows for which no worker has been there for ``wait`` seconds; called when nothing came for a while.
+
+        The time counts from when a resource was last offered, or first looked for."""
         self._require_scheduler()
         workers = self._client.scheduler_info()["workers"].values()
         there = {name for worker in workers for name, count in worker.get("resources", {}).items() if count}
@@ -360,7 +373,7 @@ def _command(need: str, address: str) -> str:
 
 
 def _words(error: BaseException) -> str:
-    """Dask's own errors are several lines long."""
+    """Returns an error in one line; Dask's own have several."""
     if type(error).__name__ == "KilledWorker":
         return (
             f"its worker died, and so did those that tried it again ({getattr(error, 'allowed_failures', 3)} at least)"
@@ -368,14 +381,14 @@ def _words(error: BaseException) -> str:
     return f"{type(error).__name__}: {error}"
 
 
-# A worker of a lab in this process: what it has to offer, and its life at a scheduler.
+# This process as a worker: what it offers, and its time at a scheduler.
 
 AUTO: Final = "auto"
 
 
 @dataclass(frozen=True)
 class WorkerCapacity:
-    """``jobs`` are builds at a time, none where there is no compiler; ``boards``: ports by the boards' names."""
+    """Says what a worker offers. ``jobs``: builds at a time, 0 without a compiler; ``boards``: ports by board names."""
 
     name: str
     jobs: int
@@ -390,12 +403,12 @@ class WorkerCapacity:
 
 
 def can_build() -> bool:
-    """Whether TVM is installed here."""
+    """Says whether TVM is installed here."""
     return find_spec("tvm") is not None
 
 
 def found_boards() -> dict[str, str]:
-    """Those that come with uaccel and are at a USB port of this computer."""
+    """Finds the boards that come with uaccel and are at a USB port of this computer."""
     found = {}
     for board in available_boards():
         if any(isinstance(run, SerialRun) and run.usb and run.port == AUTO for run in board.runs):
@@ -408,7 +421,7 @@ def found_boards() -> dict[str, str]:
 
 
 def stated_boards(words: list[str]) -> dict[str, str]:
-    """Of ``NAME=PORT``."""
+    """Reads ``NAME=PORT`` words."""
     found = {}
     for word in words:
         name, equals, port = word.partition("=")
@@ -419,7 +432,7 @@ def stated_boards(words: list[str]) -> dict[str, str]:
 
 
 def work_at(address: str, offer: WorkerCapacity, tls: Tls | None, ready: Callable[[str], None]) -> None:
-    """Until the scheduler goes, or a signal comes; ``ready`` is told this worker's address."""
+    """Works until the scheduler goes or a signal comes; ``ready`` is called with this worker's address."""
     if not offer.resources:
         raise InputError(
             "this worker has nothing to offer: no TVM to build with, no board; name one with --board NAME=PORT"
@@ -435,7 +448,9 @@ def work_at(address: str, offer: WorkerCapacity, tls: Tls | None, ready: Callabl
 
 
 async def _live(address: str, offer: WorkerCapacity, keys: Any, folder: str, ready: Callable[[str], None]) -> None:
-    """``memory_limit``: the jobs have processes of their own, with their own limits."""
+    """Runs Dask's worker without a memory limit, as jobs have processes of their own with their own limits.
+
+    It has a thread for each unit of its resources, so that builds and boards do not wait for each other."""
     worker = distributed().Worker(
         address,
         nthreads=sum(offer.resources.values()),

@@ -1,7 +1,4 @@
-"""Which runs a matrix file asks for.
-
-Many runs: which there are (a matrix), who does them (processes, or workers elsewhere), and what is kept of them.
-"""
+"""Reads which runs a matrix file asks for, and makes the accelerators of design spaces that it varies."""
 
 from __future__ import annotations
 
@@ -28,20 +25,20 @@ from uaccel.util.favour import favour_of
 from uaccel.util.files import data_dir, parse_toml
 from uaccel.util.text import did_you_mean
 
-# One row of a matrix: a model on a board with accelerators and options, as data that any process can be sent.
+# One row of a matrix: a model on a board with accelerators and options, as plain data that processes can be sent.
 
 CPU_ONLY: Final = "cpu"
 
 
 @dataclass(frozen=True)
 class Option:
-    """A key of a row's options: its type, and what it may be."""
+    """Says of a key of a row's options which type it has, and which values."""
 
     type: type
     values: tuple[str, ...] = ()
 
 
-# Those of ``uaccel run``, by their names on the command line, and ``area``: the part that RTL is synthesised for.
+# The options of ``uaccel run`` by their names there, and ``area``: the FPGA that the RTL is synthesised for.
 OPTIONS: Final[Mapping[str, Option]] = {
     "name": Option(str),
     "favour": Option(str, ("balanced", "speed", "size", "ram")),
@@ -68,11 +65,11 @@ OPTIONS: Final[Mapping[str, Option]] = {
     "area": Option(str, tuple(PARTS)),
 }
 _WANTED: Final = {str: "text", int: "a number", bool: "true or false", list: "a list"}
-FILES: Final = ("engines", "records", "inputs")  # Those that name one, from the matrix file's folder.
+FILES: Final = ("engines", "records", "inputs")  # Options that name a file, from the matrix file's folder.
 
 
 def problem_of(key: str, value: Any) -> tuple[str, str] | None:
-    """What is wrong with an option, in words: before and after where it was seen. None where nothing is."""
+    """Says what is wrong with an option: the words before and after its place. None if nothing is."""
     option = OPTIONS.get(key)
     if option is None:
         return f"unknown key '{key}'", f"{did_you_mean(key, list(OPTIONS))}; known: {', '.join(OPTIONS)}"
@@ -84,7 +81,9 @@ def problem_of(key: str, value: Any) -> tuple[str, str] | None:
 
 @dataclass(frozen=True)
 class Row:
-    """``model`` and ``accelerators`` as one types them; ``options`` by the names of :data:`OPTIONS`. ``tags``: what a
+    """Describes one run of a matrix.
+
+    ``model`` and ``accelerators`` are as one types them, ``options`` by the names of :data:`OPTIONS`. ``tags``: what a
     design space varies, by name. ``repetition`` tells apart rows that are alike otherwise."""
 
     model: str
@@ -96,14 +95,14 @@ class Row:
 
     @property
     def title(self) -> str:
-        """For people: what sets it apart."""
+        """Names the row for people, by what sets it apart; stored figures are found by it."""
         engines = "+".join(Path(name).name for name in self.accelerators) or CPU_ONLY
         said = [f"{key}={_word(value)}" for key, value in (*self.options.items(), *self.tags.items())]
         again = [f"#{self.repetition + 1}"] if self.repetition else []
         return " ".join([Path(self.model).stem, f"on {self.board}", f"with {engines}", *said, *again])
 
     def request(self) -> RunRequest:
-        """The run that it stands for; UaccelError where the board, a file or a value is none."""
+        """Returns the run that it stands for; raises UaccelError for a wrong board, file or value."""
         said = dict(self.options)
         verify = said.get("verify", "outputs")
         wishes = ProjectRunOptions(
@@ -147,7 +146,10 @@ class Row:
         )
 
     def digest(self) -> str:
-        """Of all that its result depends on, what the board does aside: a result with the same digest is this row's."""
+        """Returns a digest of all that its result depends on but the board itself.
+
+        A stored result with the same digest is this row's. The key of the compilation covers the model's content, the
+        accelerators and uaccel's own sources; the inputs are added, which no compilation reads."""
         key = key_of(self.request())
         said = [self.model, self.board, list(self.accelerators), dict(self.options), dict(self.tags), self.repetition]
         inputs = self.options.get("inputs")
@@ -232,7 +234,7 @@ MOST_ROWS: Final = 100_000
 
 @dataclass(frozen=True)
 class Space:
-    """An accelerator whose stated numbers vary: values by the name of the number."""
+    """Says which numbers of an accelerator vary: the values of each, by its name in the sources."""
 
     accelerator: str
     numbers: Mapping[str, tuple[int, ...]]
@@ -240,7 +242,9 @@ class Space:
 
 @dataclass(frozen=True)
 class Matrix:
-    """``rows`` in the order of the axes; rows of ``spaces`` name folders that are yet to be made (``lab.space``).
+    """Holds what a matrix file asks for: ``rows`` in the order of the axes.
+
+    Rows of ``spaces`` name folders that are yet to be made (:func:`all_rows`).
 
     ``figures``: by name, how many percent each may grow. ``expected``: the file with stored ones.
     """
@@ -253,7 +257,7 @@ class Matrix:
 
 
 def read_matrix(path: Path) -> Matrix:
-    """Checked key by key; that its files and boards are there is checked, too."""
+    """Reads a matrix file and checks it key by key, also whether its files and boards are there."""
     try:
         table = parse_toml(path.read_bytes().decode())
     except OSError as error:
@@ -336,7 +340,7 @@ class _Reader:
         return tuple(self._place(name) for name in names if name != CPU_ONLY)
 
     def _place(self, name: str) -> str:
-        """A path is from this file's folder, and stays one."""
+        """Returns a path as seen from the matrix file's folder, still with a slash, and a name as it is."""
         if "/" not in name:
             return name
         path = str(self.folder / name)
@@ -385,7 +389,7 @@ class _Reader:
 
 
 def _matches(row: Row, excluded: Mapping[str, Any]) -> bool:
-    """Patterns of names, and options by their values."""
+    """Says whether an exclusion matches a row: names by patterns, options by their values."""
     engines = [Path(name).name for name in row.accelerators] or [CPU_ONLY]
     names = {"model": [Path(row.model).stem, Path(row.model).name], "board": [row.board], "accelerator": engines}
     return all(
@@ -395,12 +399,14 @@ def _matches(row: Row, excluded: Mapping[str, Any]) -> bool:
 
 
 def combinations(space: Space) -> Iterator[dict[str, int]]:
-    """Every choice of the space's numbers."""
+    """Yields every choice of the space's numbers."""
     for values in product(*space.numbers.values()):
         yield dict(zip(space.numbers, values, strict=True))
 
 
-# Accelerators of a design space: copies of a folder in which stated numbers are others.
+# Accelerators of a design space: copies of a folder with other numbers in the sources.
+#
+# Each pattern matches a line that states a number, in C, Python or Verilog: group 1 is the name, group 2 the number.
 
 _C: Final = r"^[ \t]*#[ \t]*define[ \t]+({name})[ \t]+\(?(-?\d+)[uUlL]*\)?"
 _PYTHON: Final = r"^({name})(?:[ \t]*:[^=\n]+)?[ \t]*=[ \t]*(-?\d+)[ \t]*(?:#.*)?$"
@@ -409,8 +415,9 @@ _SUFFIXES: Final = {".h": _C, ".c": _C, ".py": _PYTHON, ".v": _VERILOG}
 
 
 def all_rows(matrix: Matrix, folder: Path | None = None) -> list[Row]:
-    """The rows, with those of spaces; their accelerators are made in ``folder``, else in the cache, where the next
-    sweep finds them."""
+    """Returns all rows with those of spaces, whose accelerators are made in ``folder``, else in the cache.
+
+    There the next sweep finds them, under the same path."""
     rows, folder = list(matrix.rows), folder or cache_folder() / "spaces"
     for row, space in matrix.spaces:
         for numbers in combinations(space):
@@ -420,7 +427,9 @@ def all_rows(matrix: Matrix, folder: Path | None = None) -> list[Row]:
 
 
 def variant(accelerator: str, numbers: Mapping[str, int], folder: Path) -> Path:
-    """A copy of the accelerator's folder with these numbers, below ``folder``; of equal numbers the same."""
+    """Makes a copy of the accelerator's folder with these numbers below ``folder``, or finds it there.
+
+    Its place is named by the source's digest and the numbers, so that a change of the source makes a new copy."""
     source = _source(accelerator)
     words = "_".join(f"{name}_{value}" for name, value in sorted(numbers.items())).lower()
     target = folder / folder_digest(source)[:12] / words / source.name
@@ -445,7 +454,7 @@ def _source(accelerator: str) -> Path:
 
 
 def _set(folder: Path, name: str, value: int) -> None:
-    """Where the number is stated: once in the folder's C, Python or Verilog."""
+    """Changes a number where it is stated, which must be once in the folder's C, Python or Verilog."""
     places = [(path, match) for path, match in _stated(folder, re.escape(name))]
     if len(places) != 1:
         known = sorted({match[1] for _, match in _stated(folder, r"\w+")})

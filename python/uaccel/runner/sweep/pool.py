@@ -1,7 +1,10 @@
-"""Processes of this computer that work through a list, each one warm after its first piece of work.
+"""Works through a list with processes of this computer, each of which stays warm after its first item.
 
-A process that dies, or works longer than it may, is replaced, and its piece is tried again; what fails three times is
-given up. What a process starts, emulators among it, ends with it.
+A process that dies is replaced, and its item is tried again, up to three times in all. A process that works longer than
+it may is replaced as well, but its item fails: it would take as long again. An item whose function raises fails at
+once. What a process starts, emulators among it, ends with it: each leads a process group, which is killed as a whole.
+
+Processes are spawned, not forked, since a fork of a process with threads may inherit a lock that nobody will release.
 """
 
 from __future__ import annotations
@@ -27,20 +30,20 @@ from typing import Any, Final
 from uaccel.errors import InternalError
 
 ATTEMPTS: Final = 3
-LOG_BYTES: Final = 8192  # Of what a process wrote to its streams: the end of it, where a piece fails.
+LOG_BYTES: Final = 8192  # How much of the end of a process's output is kept where an item fails.
 _FOREVER: Final = 365 * 24 * 3600.0
 
 
 @dataclass(frozen=True)
 class Limits:
-    """Of one piece of work: seconds, bytes of memory of its process, bytes of a file that it writes; None for any."""
+    """Limits one item: seconds, bytes of memory of its process, bytes of a file that it writes; None is no limit."""
 
     seconds: float | None = None
     memory: int | None = None
     output: int | None = None
 
     def within(self, other: Limits) -> Limits:
-        """The smaller of each."""
+        """Returns the smaller one of each limit."""
         pairs = ((self.seconds, other.seconds), (self.memory, other.memory), (self.output, other.output))
         seconds, memory, output = (min((v for v in pair if v is not None), default=None) for pair in pairs)
         return Limits(seconds, None if memory is None else int(memory), None if output is None else int(output))
@@ -48,8 +51,8 @@ class Limits:
 
 @dataclass(frozen=True)
 class Outcome:
-    """``result`` is what the function gave; None where it raised, died or took too long: then ``failure`` says what
-    happened, and ``log`` is the end of what the process wrote."""
+    """Holds what became of an item. ``result`` is what the function gave, or None where it raised, its process died or
+    it took too long: then ``failure`` says what happened, and ``log`` is the end of what the process wrote."""
 
     item: Any
     result: Any = None
@@ -79,7 +82,8 @@ class _Piece:
 
 
 class Pool:
-    """``function`` is a module's own, of one argument; both travel to the processes."""
+    """Calls a function of one argument in several processes. It must be defined at a module's top level, as it is sent
+    to the processes by name; the items are sent as data."""
 
     def __init__(self, function: Callable[[Any], Any], processes: int, limits: Limits | None = None) -> None:
         self._function = function
@@ -99,16 +103,17 @@ class Pool:
         self.close()
 
     def close(self) -> None:
-        """End the processes, busy ones too; who waits for an outcome in another thread gets an error."""
+        """End the processes, busy ones too. A thread that waits for an outcome gets an error."""
         self._closed = True
         for worker in list(self._workers):
             self._end(worker)
         self._folder.cleanup()
 
     def run(self, items: Iterable[Any], until: float | None = None) -> Iterator[Outcome]:
-        """Outcomes as they come. Every item has one; the next item is asked for when a process is free for it.
+        """Yields outcomes as they come. Every item has one; the next item is asked for when a process is free for it.
 
-        At ``until`` of the monotonic clock it ends: what is worked on then is given up, and has no outcome.
+        It ends at ``until`` of the monotonic clock; what is worked on then is given up and has no outcome. An item is
+        tried again only if its process is gone; while the process lives, a failure is that of the function.
         """
         coming, again = iter(items), deque[_Piece]()
         while until is None or time.monotonic() < until:
@@ -138,7 +143,10 @@ class Pool:
                 worker.pipe.send(piece.item)
 
     def _ready(self, until: float | None) -> list[_Worker]:
-        """Those with an answer, those that died, and those whose time is up."""
+        """Waits, and returns the processes with an answer, those that died, and those whose time is up.
+
+        A dead process closes its end of the pipe, which wakes up ``wait`` as an answer does. It sleeps until the first
+        deadline, but an hour at most, since the system's timeout in milliseconds has 32 bits."""
         busy = [worker for worker in self._workers if worker.piece is not None]
         limit = self._limits.seconds or _FOREVER
         ends = [worker.since + limit for worker in busy] + ([] if until is None else [until])
@@ -192,7 +200,7 @@ class Pool:
             raise InternalError("a pool that was closed was to start a process")
 
     def _end(self, worker: _Worker) -> None:
-        """With everything that it started."""
+        """Ends a process with everything that it started; an idle one gets two seconds to end by itself."""
         if worker in self._workers:
             self._workers.remove(worker)
         worker.pipe.close()
@@ -212,15 +220,17 @@ def _next_of(coming: Iterator[Any]) -> _Piece | None:
 
 
 def _may_try(outcome: Outcome) -> bool:
-    """Again: what took too long would do so again."""
+    """Says whether to try an item again; what took too long would do so again."""
     return outcome.attempts < ATTEMPTS and not outcome.failure.startswith("took longer")
 
 
 def _serve(pipe: Connection, function: Callable[[Any], Any], log: str, limits: Limits) -> None:
-    """The life of a process: what it writes goes to its log, what it is sent is worked on."""
+    """Is the main loop of a process: its output goes to its log, each item that it receives is worked on.
+
+    The log is emptied before each item, so that it tells of that item alone."""
     os.setpgid(0, 0)
     threading.Thread(target=_end_with_parent, daemon=True).start()
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # whoever sent the work tells when to stop
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent ends this process
     stream = os.open(log, os.O_WRONLY | os.O_APPEND)
     os.dup2(stream, 1)
     os.dup2(stream, 2)
@@ -247,7 +257,7 @@ def _serve(pipe: Connection, function: Callable[[Any], Any], log: str, limits: L
 
 
 def _end_with_parent() -> None:
-    """Nobody would hear what a process gives whose parent was killed; what it has started ends with it."""
+    """Kills the process group once the parent is gone, which nobody else would do if the parent was killed."""
     parent = multiprocessing.parent_process()
     if parent is not None:
         wait([parent.sentinel])

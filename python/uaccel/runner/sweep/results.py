@@ -1,4 +1,4 @@
-"""Results of a sweep: kept, held to what is expected, written for others."""
+"""Keeps results of a sweep in a file, compares them with stored figures, and writes them as JUnit XML and Parquet."""
 
 from __future__ import annotations
 
@@ -17,11 +17,13 @@ from uaccel.errors import InputError, UaccelError
 from uaccel.runner.sweep.row_result import FAILED, FIGURES, GOOD, WRONG, Result
 from uaccel.util.files import parse_json, write_atomically
 
-# Results as they come: one JSON object a line, so that what was done stays when the rest is cut off.
+# The file of results: one JSON object a line, appended as they come, so that a sweep can be interrupted at any time.
 
 
 class Results:
-    """A file that results are added to; entered, it is open for that."""
+    """Reads and appends results; it must be entered before results are added.
+
+    A line that was cut off when its writer was killed is ended with a line break, and skipped by readers."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -42,7 +44,7 @@ class Results:
         self._stream.close()
 
     def add(self, result: Result) -> None:
-        """It is on the disk before the next one begins."""
+        """Appends a result and waits until it is on the disk."""
         assert self._stream is not None
         try:
             self._stream.write(json.dumps(result.to_json(), ensure_ascii=False).encode() + b"\n")
@@ -52,11 +54,11 @@ class Results:
             raise UaccelError(f"cannot write {self.path}: {error.strerror}; choose another place with -o") from error
 
     def read(self) -> dict[str, Result]:
-        """By digest, the last of each; a last line that was cut off is none."""
+        """Returns the results by digest, the last one of each."""
         return {result.digest: result for result in read_results(self.path)} if self.path.exists() else {}
 
     def _end_line(self) -> None:
-        """After a line that was cut off."""
+        """Ends a line that was cut off, so that the next result has its own."""
         assert self._stream is not None
         if self._stream.tell():
             with self.path.open("rb") as stream:
@@ -66,7 +68,7 @@ class Results:
 
 
 def read_results(path: Path) -> Iterable[Result]:
-    """Of a file that a sweep wrote."""
+    """Yields the results of a file that a sweep wrote, without lines that were cut off."""
     try:
         lines = path.read_bytes().splitlines()
     except OSError as error:
@@ -80,14 +82,14 @@ def read_results(path: Path) -> Iterable[Result]:
             continue  # cut off when its writer was killed
 
 
-# Stored figures of a matrix: a row that falls behind them fails.
+# Stored figures of a matrix: a sweep fails if a row falls behind them.
 
-Stored = Mapping[str, Mapping[str, float]]  # Figures of each row, by its title.
+Stored = Mapping[str, Mapping[str, float]]  # The figures of each row, by the row's title.
 
 
 @dataclass(frozen=True)
 class Regression:
-    """A figure that is worse than the stored one by more than it may be."""
+    """Names a figure that is worse than the stored one by more than it may be."""
 
     title: str
     figure: str
@@ -103,7 +105,7 @@ class Regression:
 
 
 def read_expected(path: Path) -> Stored:
-    """Empty where nothing was stored yet."""
+    """Reads stored figures; none if the file is not there yet."""
     if not path.exists():
         return {}
     try:
@@ -116,7 +118,9 @@ def read_expected(path: Path) -> Stored:
 
 
 def behind(results: Iterable[Result], figures: Mapping[str, float], stored: Stored) -> list[Regression]:
-    """Of the results that are good. More is worse, but for utilisation and layers that are offloaded."""
+    """Finds the figures of good results that fell behind. More is worse, except for utilisation and offloaded layers.
+
+    ``figures``: by how many percent each may be worse."""
     found = []
     for result in results:
         before = stored.get(result.row.title, {})
@@ -136,7 +140,7 @@ def _worse(name: str, stored: float, now: float, percent: float) -> bool:
 
 
 def write_expected(path: Path, results: Iterable[Result], figures: Mapping[str, float]) -> None:
-    """Those of the good results, for review and the next sweep."""
+    """Stores the figures of good results, for review and for the next sweep."""
     rows = {
         result.row.title: {name: value for name, value in sorted(result.figures.items()) if name in figures}
         for result in results
@@ -150,15 +154,15 @@ def write_expected(path: Path, results: Iterable[Result], figures: Mapping[str, 
     write_atomically(path, write, "expected in the matrix file")
 
 
-# Results as JUnit XML, which servers of continuous integration read: a test case for each row.
+# Results as JUnit XML for continuous integration: a test case for each row.
 
 JUNIT_OPTION = "--junit"
-# What XML 1.0 cannot hold, however it is escaped.
+# Characters that XML 1.0 cannot hold, not even as escapes.
 _FORBIDDEN = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
 def write_junit(path: Path, name: str, results: Sequence[Result], worse: Sequence[Regression]) -> None:
-    """``name`` of the suite; a row that is wrong or behind is a failure, one that did not run is an error."""
+    """Writes a suite of this name; a row that is wrong or behind is a failure, one that did not run is an error."""
     text = ET.tostring(_suites(name, results, worse), encoding="utf-8", xml_declaration=True)
 
     def write(stream: IO[bytes]) -> None:
@@ -202,17 +206,17 @@ def _say(case: ET.Element, kind: str, type_: str, message: str, log: str) -> Non
 
 
 def _clean(text: str) -> str:
-    """With control characters as Python writes them."""
+    """Writes characters that XML cannot hold as Python's escapes."""
     return _FORBIDDEN.sub(lambda match: ascii(match[0])[1:-1], text)
 
 
-# Results as a Parquet table, for pandas, DuckDB and their like: a row for each row, a column for each figure.
+# Results as a Parquet table: a line for each row of the matrix, a column for each figure.
 
 OPTION = "--parquet"
 
 
 def pyarrow(name: str = "pyarrow") -> Any:
-    """A module of the package, which is an extra, imported when it is first needed."""
+    """Imports a module of pyarrow, an optional package, when it is first needed."""
     try:
         return importlib.import_module(name)
     except ImportError as error:
@@ -223,7 +227,7 @@ def pyarrow(name: str = "pyarrow") -> Any:
 
 
 def write_parquet(path: Path, results: Sequence[Result]) -> None:
-    """Figures that are not known are null; options and tags are JSON."""
+    """Writes a table in which unknown figures are null; options and tags are JSON."""
     table = pyarrow().table(_columns(results))
     parquet = pyarrow("pyarrow.parquet")
 

@@ -1,4 +1,4 @@
-"""A row's run and what it gives."""
+"""Runs a row of a sweep, as a whole or in stages, and gives its result as plain data."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from uaccel.runner.sweep.matrix import Row
 from uaccel.util.cache import cache_of_user
 from uaccel.util.text import CPU
 
-# What one row gives: run in whatever process, told as plain data.
+# The result of one row, whichever process ran it.
 
 if TYPE_CHECKING:
     from uaccel.runner.perform import Performed
 
 RIGHT, RAN, WRONG, FAILED = "right", "ran", "wrong", "failed"
 GOOD: Final = (RIGHT, RAN)
-# What rows are compared by: fields of the report, how many layers accelerators compute, how busy they are, what they
-# carry between memory and chip, and what their RTL takes of an FPGA.
+# The figures by which rows are compared: fields of the report, how many layers accelerators compute, how busy they are,
+# how many bytes they move between memory and chip, and what their RTL takes of an FPGA.
 FIGURES: Final = (
     "instructions",
     "cycles_estimated",
@@ -46,8 +46,10 @@ FIGURES: Final = (
 
 @dataclass(frozen=True)
 class Result:
-    """``status``: right (verified), ran (nothing was verified), wrong, failed. ``error``: the line that tells why, with
-    the exit status that a command would have. ``report`` is the JSON of ``uaccel run``."""
+    """Holds what a row gave. ``status``: right (verified), ran (nothing was verified), wrong, failed.
+
+    ``error``: the line that tells why, with the exit status that a command would have. ``report`` is the JSON of
+    ``uaccel run``."""
 
     digest: str
     row: Row
@@ -59,11 +61,11 @@ class Result:
     attempts: int = 1
     took: float = 0.0  # Seconds, compiling and building included.
     worker: str = ""
-    label: str = ""  # Of the sweep, for a history.
+    label: str = ""  # What a history calls the sweep.
 
     @property
     def figures(self) -> dict[str, float]:
-        """Those that are known, by name."""
+        """The figures that are known, by name."""
         found = {name: figure(self.report, name) for name in FIGURES}
         return {name: value for name, value in found.items() if value is not None}
 
@@ -102,7 +104,7 @@ class Result:
 
 
 def work(item: tuple[str, Mapping[str, Any]]) -> dict[str, Any]:
-    """Of a row's digest and its data; all that may go wrong with a row is part of its result."""
+    """Runs a row, given as digest and data; all that may go wrong with it is part of the result."""
     from uaccel.runner.perform import perform
 
     digest, data = item
@@ -118,7 +120,7 @@ def work(item: tuple[str, Mapping[str, Any]]) -> dict[str, Any]:
 
 
 def _area(accelerators: Sequence[str], part: str) -> dict[str, int]:
-    """What the RTL of all of them takes."""
+    """Returns what the RTL of all these accelerators takes of the FPGA together."""
     from uaccel.accelerator import load_accelerators
     from uaccel.build.rtl.synthesis import KINDS, SynthesisRequest, part_of, synthesise
 
@@ -131,7 +133,7 @@ def _area(accelerators: Sequence[str], part: str) -> dict[str, int]:
 
 
 def result_of(digest: str, row: Row, run: Callable[[], Performed]) -> dict[str, Any]:
-    """As JSON; an error of ``run`` is one, too."""
+    """Calls ``run`` and returns the result as JSON; an error of it is a result, too."""
     begun = time.monotonic()
     try:
         done = run()
@@ -145,7 +147,7 @@ def result_of(digest: str, row: Row, run: Callable[[], Performed]) -> dict[str, 
 
 
 def figure(report: Mapping[str, Any], name: str) -> float | None:
-    """One of a report's, by a path with dots."""
+    """Returns one figure of a report, by a path with dots; None where it is not known."""
     if not report:
         return None
     if name == "offloaded":
@@ -161,7 +163,7 @@ def figure(report: Mapping[str, Any], name: str) -> float | None:
 
 
 def _utilisation(report: Mapping[str, Any]) -> float | None:
-    """Of the products that the accelerators could have done in their cycles, those that they did."""
+    """Returns the share of MACs that accelerators did, of those that they could have done in their cycles."""
     known = {engine["name"]: engine["macs_per_cycle"] for engine in report.get("engines", ())}
     done = room = 0.0
     for layer in report.get("layers", ()):
@@ -174,22 +176,23 @@ def _utilisation(report: Mapping[str, Any]) -> float | None:
 
 
 def _bytes_moved(report: Mapping[str, Any]) -> float | None:
-    """Between memory and accelerators; None unless each of their layers tells it."""
+    """Returns the bytes moved between memory and accelerators; None unless each of their layers tells them."""
     graph = report.get("graph") or {}
     moved = [layer.get("moved") for layer in graph.get("layers", ()) if layer["engine"] != CPU]
     return float(sum(moved)) if moved and None not in moved else None
 
 
-# What a process of a worker does: a row as a whole, or that part of it which its computer can do.
+# Jobs of a worker's process: a row as a whole, or the stage of it that this computer can do.
 
-# Whole where nothing but one computer is needed; the others for a board at a line.
+# A row is done as a whole unless it needs a board at a line; then the other three follow one another.
 WHOLE, BUILD, BOARD, JUDGE = "whole", "build", "board", "judge"
 
 
 @dataclass(frozen=True)
 class Job:
-    """``row`` has this computer's paths; ``before`` is what the part before gave, or what was given besides the row;
-    ``port``: where the board is."""
+    """Holds what a process is asked to do. ``row`` has this computer's paths.
+
+    ``before`` is what the stage before gave, or what was given besides the row; ``port``: where the board is."""
 
     kind: str
     digest: str
@@ -200,7 +203,7 @@ class Job:
 
 @dataclass(frozen=True)
 class StageResult:
-    """What one part hands to the next, and the seconds until then."""
+    """Holds what one stage hands to the next, and the seconds taken until then."""
 
     value: Any
     took: float
@@ -208,14 +211,16 @@ class StageResult:
 
 @dataclass(frozen=True)
 class BoardFailed:
-    """The board, or the line to it, failed; the row may do on another try."""
+    """Says that the board or the line to it failed, so that another try may succeed."""
 
     error: str
     exit_status: int = DeviceError.exit_status
 
 
 def act(job: Job) -> Any:
-    """A result as JSON, a :class:`Part` or :class:`BoardFailed`."""
+    """Does a job and returns a result as JSON, a :class:`StageResult` or :class:`BoardFailed`.
+
+    Only a failure of the device while a board runs is worth another try; all others are the row's result."""
     if job.kind == WHOLE:
         return work((job.digest, job.row))
     row, begun = Row.from_json(job.row), time.monotonic()
@@ -252,16 +257,16 @@ def _judged(job: Job, row: Row) -> dict[str, Any]:
 
 
 def _at_line(row: Row, port: str = "auto") -> RunRequest:
-    """Its run at a port; which one it is there matters to the part that uses it alone."""
+    """Returns the row's run at a port; only the stage that runs the board needs the right one."""
     request = row.request()
     return replace(request, wishes=replace(request.wishes, port=port))
 
 
-# What a sweep is called in a history: the commit of the folder where its matrix file lies.
+# The label of a sweep in a history: the commit of the folder where its matrix file lies.
 
 
 def commit_of(folder: Path) -> str:
-    """Its first digits; empty where the folder is in no repository, or there is no git."""
+    """Returns the first ten digits of the commit; empty if the folder is in no repository, or there is no git."""
     command = ["git", "-C", str(folder), "rev-parse", "--short=10", "--verify", "--quiet", "HEAD"]
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=10, check=False)

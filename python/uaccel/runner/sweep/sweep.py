@@ -1,4 +1,4 @@
-"""A matrix, run: what was done before is taken over, the rest is worked on as workers are free."""
+"""Runs the rows of a matrix: good results from before are taken over, the rest is worked on as workers are free."""
 
 from __future__ import annotations
 
@@ -16,26 +16,26 @@ Item = tuple[str, Mapping[str, Any]]
 
 
 class Engine(Protocol):
-    """Who works: gives an outcome for each item, in whatever order they come."""
+    """Works through items and gives an outcome for each, in the order in which they come."""
 
     def run(self, items: Sequence[Item]) -> Iterator[Outcome]: ...
 
 
 @dataclass(frozen=True)
 class Swept:
-    """``results`` in the matrix's order; ``taken_over``: how many of them were there before."""
+    """Holds the results in the matrix's order; ``taken_over``: how many of them were there before."""
 
     results: tuple[Result, ...]
     taken_over: int
 
 
 def processes() -> int:
-    """One for each core that this process may use."""
+    """Returns how many processes to start: one for each core that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def local_pool(count: int, limits: Limits) -> Pool:
-    """Processes of this computer; the user's cache is theirs, too."""
+    """Makes a pool of processes on this computer, which use the user's cache."""
     return Pool(work, count, limits)
 
 
@@ -48,8 +48,11 @@ def sweep(
     label: str = "",
     told: Callable[[Result, int, int], None] = lambda result, done, total: None,
 ) -> Swept:
-    """Every row's result. ``again`` runs also what the file has; new results get the ``label``; ``told`` hears of each
-    result as it comes."""
+    """Returns every row's result. ``again`` also runs what the file has; new results get the ``label``; ``told`` hears
+    of each result as it comes.
+
+    A result is taken over if its digest, of all that it depends on, is that of a row and it was good. Rows with the
+    same digest are run once. Each result is on the disk before the next one is waited for."""
     digests = [row.digest() for row in rows]
     before = {} if again else {d: r for d, r in results.read().items() if r.status in GOOD and d in digests}
     wanted: dict[str, Row] = {d: row for d, row in zip(digests, rows, strict=True) if d not in before}

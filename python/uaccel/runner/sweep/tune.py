@@ -1,4 +1,10 @@
-"""Kernels measured against each other."""
+"""Tunes a model: measures the promising kernels of each layer on the board, and records what they take.
+
+A layer's cost hardly depends on which kernels the others have, and hooks tell the cost of each layer apart. So one
+firmware measures one candidate of every layer at once. Firmware number n has the kernel of rank n at each site, by
+estimate; where fewer are worth measuring it has the best. So there are as many
+firmwares as the layer with the most candidates has of them, and one more with the kernels that won.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +27,7 @@ from uaccel.runner.sweep.pool import Pool
 from uaccel.util.cache import Cache
 from uaccel.util.favour import Favour
 
-# Firmwares to measure, and who does it: this process one after the other, or several processes at once.
+# Who measures firmwares: this process one after the other, or several processes at once.
 
 _BY_STATUS: Final[dict[int, type[UaccelError]]] = {
     kind.exit_status: kind for kind in (VerificationError, DeviceError, InternalError)
@@ -30,7 +36,7 @@ _BY_STATUS: Final[dict[int, type[UaccelError]]] = {
 
 @dataclass(frozen=True)
 class Candidate:
-    """``number`` is the caller's; ``progress`` is told what this process does."""
+    """Holds a firmware to measure. ``number`` is the caller's; ``progress`` is told what this process does."""
 
     number: int
     firmware: Firmware
@@ -41,13 +47,14 @@ class Candidate:
 
 
 class Workers(Protocol):
-    """``exact``: what they measure does not depend on what else the computer does, and so may be kept."""
+    """Measures candidates. ``exact``: figures do not depend on what else the computer does, and may be kept."""
 
     exact: bool
 
     def run(self, candidates: Iterator[Candidate], until: float | None) -> Iterator[tuple[int, LayerCosts]]:
-        """By number, as they come; the next candidate is asked for when somebody is free. What is not measured by
-        then, on the monotonic clock, is left out."""
+        """Yields costs by number as they come; the next candidate is asked for when a worker is free.
+
+        What is not measured by ``until`` of the monotonic clock is left out."""
         ...
 
     def __enter__(self) -> Workers: ...
@@ -58,8 +65,9 @@ class Workers(Protocol):
 
 
 def workers(board: Board, port: str, jobs: int) -> Workers:
-    """Several for an emulated board. A real one is one user's at a time, and a time that was measured beside other
-    work is no time."""
+    """Returns several workers for an emulated board, else one.
+
+    A real board has one user at a time, and times of this computer are worth nothing beside other work."""
     exact = emulated(board, port)
     return _Several(jobs) if exact and jobs > 1 else _OneByOne(exact)
 
@@ -110,13 +118,13 @@ class _Several:
 
 
 def _item(one: Candidate) -> tuple[Any, ...]:
-    """As plain data."""
+    """Returns a candidate as plain data for another process."""
     one.progress("build and measure")
     return one.number, one.firmware.to_json(), dict(one.firmware.files()), one.board, one.port, one.cache
 
 
 def _work(item: tuple[Any, ...]) -> dict[str, Any]:
-    """In a process of its own, without a compiler of models."""
+    """Measures a candidate in a process of its own, which compiles no models; errors are returned as data."""
     _, data, files, board, port, cache = item
     firmware = Firmware.from_json(data, lambda: files)
     try:
@@ -130,7 +138,7 @@ def _last_line(log: str) -> str:
     return f"its last words: {lines[-1]}" if lines else "it said nothing; try it with --jobs 1"
 
 
-# One firmware, measured: what each layer took in the unit that records count.
+# The costs of one firmware, in the unit of the records.
 
 NANOSECONDS: Final = "nanoseconds"
 OWN_CYCLES: Final = "cycles"  # As the core counts them.
@@ -138,26 +146,29 @@ OWN_CYCLES: Final = "cycles"  # As the core counts them.
 
 @dataclass(frozen=True)
 class Round:
-    """What each layer took, by index, and all of them together."""
+    """Holds what each layer took, by index, in one unit."""
 
     costs: Mapping[int, int]
     unit: str
-    instructions: Mapping[int, int] = field(default_factory=dict)  # Beside the costs, where those count cycles.
+    instructions: Mapping[int, int] = field(default_factory=dict)  # Known in addition if the costs are cycles.
 
     @property
     def total(self) -> int:
         return sum(self.costs.values())
 
     def record(self, records: Records, choice: Choice, layer: int) -> Records:
-        """With what the picked option took in this layer."""
+        """Returns the records with what the picked option took in this layer."""
         label = choice.options[choice.picked]
         counted = {label: self.instructions[layer]} if layer in self.instructions else None
         return records.with_site(choice.site, {label: self.costs[layer]}, counted)
 
 
 def round_of(indices: Sequence[int], taken: LayerCosts, *, by_instructions: bool) -> Round:
-    """Of these layers: the core's cycles, or estimated ones, or instructions where the board counts those alone, else
-    time; accelerators included."""
+    """Returns the costs of these layers, in the best unit that is known for all of them.
+
+    That is the core's own cycles, else estimated ones, else instructions, else time. Cycles of accelerators are added,
+    one as an instruction or nanosecond, unless the core's own count includes them. ``by_instructions``: the
+    records count instructions. Layers that the firmware does not tell of, such as views, take nothing."""
     spent = {one.layer: one for one in taken.layers}
     nothing = Spent(-1, "", 0, 0, 0)
     layers = {index: spent.get(index, nothing) for index in indices}
@@ -176,20 +187,22 @@ def _nanoseconds(spent: Spent) -> int:
     return spent.nanoseconds
 
 
-# Measure the promising ways to compute each layer, several firmwares at once, and keep what was measured.
+# The search: which firmwares are measured, and the records that come of it.
 
-CANDIDATES: Final = 2  # Of each layer, the best by estimate.
+CANDIDATES: Final = 2  # How many kernels of each layer are measured: the best by estimate.
+# Numbers of firmwares: that of the first ranks, and that of the records, which comes after all ranks.
 AS_ESTIMATED: Final = 0
 AS_MEASURED: Final = -1
 
-# The model with everything that the user said about it, by whatever picks among kernels.
+# Compiles the model as the user described it, with kernels picked by a selection.
 Compile = Callable[[Selection], Compiled]
 
 
 @dataclass(frozen=True)
 class Search:
-    """``candidates``: None measures all. ``minutes``: after so many no further firmware is measured but the one that
-    is picked. ``jobs``: emulated boards at once."""
+    """Limits a search. ``candidates``: kernels of a layer, None for all. ``jobs``: emulated boards at once.
+
+    ``minutes``: after so many no further firmware is measured, but those as estimated and as picked."""
 
     candidates: int | None = CANDIDATES
     minutes: float | None = None
@@ -200,9 +213,10 @@ class Search:
 
 @dataclass(frozen=True)
 class Tuned:
-    """``layers``: those with a choice. ``before`` and ``after``: one inference, as picked without and with records.
-    ``left_out``: sites and their kernels that there was no time for. So many firmwares were ``measured``, and the
-    figures of so many ``kept`` from before."""
+    """Holds what tuning gave. ``layers``: those with a choice.
+
+    ``before`` and ``after``: one inference, as picked without and with records. ``left_out``: sites and kernels that
+    there was no time for. ``measured`` firmwares were run; the figures of ``kept`` ones were in the cache."""
 
     records: Records
     layers: tuple[Layer, ...]
@@ -221,7 +235,7 @@ def tune(
     search: Search | None = None,
     cache: Cache | None = None,
 ) -> Tuned:
-    """Measure what ``known`` does not tell yet, in its unit: by time at a line, else by cycles where they are known."""
+    """Measure what ``known`` does not tell yet, in its unit: time at a line, else cycles where they are known."""
     search = search or Search()
     with workers(board, search.port, search.jobs) as engine:
         return _Tuning(compile_with, board, known, progress, search, cache, engine).run()
@@ -229,7 +243,7 @@ def tune(
 
 @dataclass(frozen=True)
 class _Row:
-    """A layer of a compilation, and what was picked for it."""
+    """Names a layer of a compilation, and what was picked for it."""
 
     index: int
     name: str
@@ -238,7 +252,7 @@ class _Row:
 
     @property
     def same(self) -> tuple[object, ...]:
-        """What two compilations agree in where they are the same; in whose words it was picked counts for nothing."""
+        """What must be equal for two compilations to be the same; the words of the choice do not count."""
         choice = self.choice
         picked = (choice.site, choice.options[choice.picked]) if choice is not None else ()
         return self.index, self.name, self.engine, picked
@@ -246,6 +260,11 @@ class _Row:
 
 @dataclass
 class _Tuning:
+    """Runs one search. ``taken`` has the costs of firmwares by number; the records are made of it at the end.
+
+    All firmwares must give the same outputs, as kernels differ in speed only: else one is wrong, and nothing is
+    recorded."""
+
     compile_with: Compile
     board: Board
     known: Records
@@ -253,7 +272,7 @@ class _Tuning:
     search: Search
     cache: Cache | None
     engine: Workers
-    rows: dict[int, tuple[_Row, ...]] = field(default_factory=dict)  # Of the firmwares, by their rank.
+    rows: dict[int, tuple[_Row, ...]] = field(default_factory=dict)  # The layers of each firmware, by number.
     taken: dict[int, LayerCosts] = field(default_factory=dict)
     measured: int = 0
     kept: int = 0
@@ -292,7 +311,7 @@ class _Tuning:
     def _measure(
         self, selections: Mapping[int, Selection], made: Mapping[int, Compiled], until: float | None = None
     ) -> None:
-        """Those that are not measured yet. What is not ``made`` yet is compiled when somebody is free to build it."""
+        """Measures firmwares that are not measured yet; what is not ``made`` is compiled when a worker is free."""
         for number, taken in self.engine.run(self._candidates(selections, made), until):
             self.taken[number] = taken
             self.measured += 1
@@ -320,10 +339,11 @@ class _Tuning:
         return round_of(indices, self.taken[number], by_instructions=self.known.unit == INSTRUCTIONS)
 
     def _records(self) -> Records:
-        """With what each firmware tells that those of better rank did not, in whatever order they were measured.
+        """Adds to the known records what each firmware measured, in order of rank; the first figure of a kernel stays.
 
-        What a kernel takes depends a little on its neighbours, as C compilers inline what one layer alone calls: in
-        firmware of the better kernels these are more like those that will be picked.
+        A kernel may run in several firmwares, as where fewer are worth measuring than there are ranks. Its cost depends
+        a little on its neighbours: a C compiler inlines what only one layer calls. In firmware of better ranks the
+        neighbours are more like those that will be picked. The result does not depend on the order of measuring.
         """
         records = self.known
         for number in sorted(self.taken):
@@ -337,7 +357,7 @@ class _Tuning:
         return records
 
     def _after(self, chosen: Selection) -> Compiled:
-        """Measured, unless the same was measured already."""
+        """Compiles with the records, and measures that unless a firmware with the same kernels was measured."""
         compiled = self._compiled(AS_MEASURED, chosen)
         same = [number for number in sorted(self.taken) if self._same(number, AS_MEASURED)]
         if same:
@@ -365,7 +385,7 @@ def _is_known(records: Records, choice: Choice, ranked: RankedSelector) -> bool:
 
 
 def _require_alike(one: LayerCosts, other: LayerCosts, what: str) -> None:
-    """Kernels that disagree are a bug of ours, or of a vendor's; never something to choose from."""
+    """Raises an error if outputs differ: kernels that disagree are a bug of ours or a vendor's, not a choice."""
     if one.outputs != other.outputs:
         raise VerificationError(
             f"with {what} the model gives other outputs than before: some kernel or lowering is wrong; "

@@ -1,4 +1,4 @@
-"""What a worker does, and what is sent to it."""
+"""Packs rows with their files for workers elsewhere, and does the work that a worker is sent."""
 
 from __future__ import annotations
 
@@ -27,19 +27,21 @@ from uaccel.runner.sweep.row_result import BOARD, JUDGE, BoardFailed, Job, Stage
 from uaccel.util.cache import cache_folder
 from uaccel.version import __version__
 
-# Rows whole: the files and folders that a row names travel with it, by content, to where they are not.
+# Parcels: the files and folders that a row names travel with it, by content.
 #
-# In a row that is packed a path is a mark: ``parcel:DIGEST/NAME``. A worker has each content once, in its cache folder.
+# In a packed row each path is replaced by a mark, ``parcel:DIGEST/NAME``. The worker unpacks parcels in its cache
+# folder, each content once, and puts its own paths in place of the marks. In results it puts the marks back, and the
+# sender replaces them by its paths. So both see nothing but their own paths.
 
 MARK: Final = "parcel:"
-MOST_BYTES: Final = 1 << 30  # Of one parcel.
+MOST_BYTES: Final = 1 << 30  # The most bytes of one parcel.
 _KEPT_SECONDS: Final = 14 * 24 * 3600
 _LEFT_OUT: Final = (".pyc", ".pyo", ".orig", ".swp")
 
 
 @dataclass(frozen=True)
 class Parcel:
-    """A file, or a folder with all files below it: ``name`` is its own, ``files`` are by path from beside it."""
+    """Holds a file, or a folder with all files below it; ``files`` are by path from the folder that holds ``name``."""
 
     digest: str
     name: str
@@ -47,13 +49,13 @@ class Parcel:
 
     @property
     def mark(self) -> str:
-        """What stands for it in a row."""
+        """The text that stands for it in a row."""
         return f"{MARK}{self.digest}/{self.name}"
 
 
 @dataclass(frozen=True)
 class Packed:
-    """``row`` as JSON, with marks; ``paths``: what each mark stands for here."""
+    """Holds a row as JSON with marks; ``paths``: the path here that each mark stands for."""
 
     row: Mapping[str, Any]
     parcels: tuple[Parcel, ...]
@@ -94,12 +96,12 @@ def _is_file(board: str) -> bool:
 
 
 def _folder(name: str) -> str:
-    """Of an accelerator that is given by its path, or by its ``accelerator.py``."""
+    """Returns the folder of an accelerator that is given by its path, or by its ``accelerator.py``."""
     return str(Path(name).parent) if name.endswith(".py") else name
 
 
 def _read(path: Path, more: Iterator[Path] | None) -> Parcel:
-    """``more``: files beside it that belong to it."""
+    """Reads a file or folder as a parcel; ``more``: files beside it that belong to it."""
     place = path.resolve()
     members = [*(_below(place) if place.is_dir() else [place]), *(more or ())]
     try:
@@ -126,7 +128,7 @@ def _below(folder: Path) -> Iterator[Path]:
 
 
 def _of_board(file: Path) -> Iterator[Path]:
-    """What a board file names beside itself: its port's folder, and files of its flash tool."""
+    """Yields the files that a board file names beside itself: its port's folder, and files of its flash tool."""
     board, folder = load_board(file), file.resolve().parent
     if str(board.source.data["port"]).startswith((".", "/")):
         port = board.port.folder
@@ -141,14 +143,17 @@ def _of_board(file: Path) -> Iterator[Path]:
 
 
 def unpacked(row: Mapping[str, Any], parcels: Sequence[Parcel]) -> tuple[dict[str, Any], dict[str, str]]:
-    """The row with this computer's paths; and the mark of each such path."""
+    """Unpacks parcels; returns the row with this computer's paths, and the mark of each such path."""
     paths = {str(unpack(parcel)): parcel.mark for parcel in parcels}
     marks = {mark: path for path, mark in paths.items()}
     return substitute_paths(row, marks), paths
 
 
 def unpack(parcel: Parcel, folder: Path | None = None) -> Path:
-    """Where its file or folder is now. An unpacked parcel appears as a whole, by a rename."""
+    """Unpacks a parcel if it is not there yet, and returns where its file or folder is.
+
+    It is written beside its place and renamed, so that it appears as a whole. A parcel that is used gets a new time,
+    by which :func:`forget_old` knows it."""
     base = folder or _kept()
     target = base / parcel.digest
     if all((target / name).is_file() for name in parcel.files):
@@ -170,7 +175,7 @@ def unpack(parcel: Parcel, folder: Path | None = None) -> Path:
 
 
 def forget_old(folder: Path | None = None) -> None:
-    """Parcels that nobody has used for a while."""
+    """Removes parcels that nobody has used for two weeks."""
     for place in (folder or _kept()).glob("*"):
         with contextlib.suppress(OSError):
             if time.time() - place.stat().st_mtime > _KEPT_SECONDS:
@@ -182,22 +187,25 @@ def _kept() -> Path:
 
 
 def substitute_paths(data: Any, words: Mapping[str, str]) -> Any:
-    """JSON with other words wherever they occur in its text."""
+    """Replaces words of JSON data wherever they occur in its text, in messages too.
+
+    The longest go first, so that a path is not replaced by one that it begins with. Words are compared as JSON escapes
+    them, without the quotes around them."""
     text = json.dumps(data)
     for old in sorted(words, key=len, reverse=True):
         text = text.replace(json.dumps(old)[1:-1], json.dumps(words[old])[1:-1])
     return json.loads(text)
 
 
-# One worker of a lab: its boards, its limits, and the processes in which it does what it is sent.
+# One worker: its boards, its limits, and the processes in which it does its jobs.
 
-BUSY_SECONDS: Final = 600.0  # How long others of the computer may have a board that a job waits for.
+BUSY_SECONDS: Final = 600.0  # How long a job waits for a board that others on this computer use.
 _LOOK_SECONDS: Final = 0.2
 
 
 @dataclass(frozen=True)
 class Task:
-    """What a worker is sent. ``board``: the name of the one that it needs. ``function`` is given the :class:`Job`."""
+    """Holds what a worker is sent. ``board``: the board that it needs. ``function`` is given the :class:`Job`."""
 
     kind: str
     digest: str
@@ -210,7 +218,7 @@ class Task:
 
 @dataclass(frozen=True)
 class Lost:
-    """What a job raised, or how its process ended."""
+    """Says what a job raised, or how its process ended."""
 
     failure: str
     log: str = ""
@@ -218,7 +226,9 @@ class Lost:
 
 
 class Station:
-    """``ports``: where boards are, by their names; ``wait``: how many seconds one may be away when it is needed."""
+    """Does tasks, each in a process of its own that stays warm for the next.
+
+    ``ports``: where boards are, by their names; ``wait``: how many seconds a board may be away when it is needed."""
 
     def __init__(
         self, name: str = "", ports: Mapping[str, str] | None = None, limits: Limits | None = None, wait: float = 0.0
@@ -232,11 +242,11 @@ class Station:
         self._lock = threading.Lock()
 
     def do(self, task: Task, parcels: Sequence[Parcel], before: Any) -> Any:
-        """A result as JSON, a :class:`Part` for the next, :class:`BoardFailed` or :class:`Lost`."""
+        """Returns a result as JSON, :class:`StageResult` for the next stage, :class:`BoardFailed` or :class:`Lost`."""
         if task.version != __version__:
             return Lost(f"worker {self.name} has uaccel {__version__}, wanted {task.version}: install the same")
         if task.kind in (BOARD, JUDGE) and not isinstance(before, StageResult):
-            return before  # the part before has failed: that is the result
+            return before  # the stage before has failed: that is the result
         try:
             row, paths = unpacked(task.row, parcels)
         except OSError as error:
@@ -252,7 +262,7 @@ class Station:
             return Lost(str(error))
 
     def close(self) -> None:
-        """End its processes, in the middle of a job too."""
+        """End its processes, even in the middle of a job."""
         with self._lock:
             pools, self._pools = self._pools, []
         for pool in pools:
@@ -264,7 +274,7 @@ class Station:
         return self._told(outcome, paths)
 
     def _told(self, outcome: Outcome, paths: Mapping[str, str]) -> Any:
-        """With marks in place of this computer's paths."""
+        """Returns the outcome with marks in place of this computer's paths."""
         if outcome.result is None:
             failure, log = substitute_paths([outcome.failure, outcome.log], paths)
             return Lost(failure, log, outcome.attempts)
@@ -276,7 +286,9 @@ class Station:
 
     @contextmanager
     def _pool(self, function: Callable[[Job], Any], limits: Limits) -> Iterator[Pool]:
-        """A process that is warm, where one is idle; those for other work are ended."""
+        """Gives a pool of one process for a job: an idle one of the same function and limits, else a new one.
+
+        Idle ones for other work are ended: limits of a process cannot be raised again, and it would hold memory."""
         kind = (function, limits)
         with self._lock:
             fitting = [entry for entry in self._idle if entry[0] == kind]
@@ -296,13 +308,13 @@ class Station:
 
     @contextmanager
     def _held(self, name: str, row: Mapping[str, Any]) -> Iterator[str]:
-        """The board's port, when it is there and nobody else uses it."""
+        """Gives the board's port once it is there and nobody else uses it."""
         port = self._port(name, row)
         with hold(port, wait=BUSY_SECONDS, user=f"uaccel worker {self.name}"):
             yield port
 
     def _port(self, name: str, row: Mapping[str, Any]) -> str:
-        """It may have another number after the cable was out."""
+        """Waits for the board and returns its port, which may have another number after the cable was out."""
         board, until = load_board(row["board"]), time.monotonic() + self.wait
         while True:
             try:
@@ -321,17 +333,17 @@ _HERE: list[Station] = []
 
 
 def take_over(station: Station) -> None:
-    """From now on this process works as that worker."""
+    """Makes this process work as that worker."""
     _HERE[:] = [station]
 
 
 def do_task(task: Task, parcels: Sequence[Parcel], before: Any) -> Any:
-    """What workers are sent, as a module's own function."""
+    """Does a task in this process; Dask sends a function of a module by its name."""
     if not _HERE:
         take_over(Station())
     return _HERE[0].do(task, parcels, before)
 
 
 def as_it_is(parcel: Parcel) -> Parcel:
-    """Content as a task: who loses it can make it again."""
+    """Returns a parcel: as the result of a task, it can be made again by Dask after a worker lost it."""
     return parcel
