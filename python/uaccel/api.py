@@ -22,7 +22,7 @@ from uaccel.runner.firmware import tensor_types
 from uaccel.runner.job import Job
 from uaccel.runner.perform import perform
 from uaccel.runner.samples import SAMPLES, default_samples
-from uaccel.runner.sweep.matrix import Row, problem_of
+from uaccel.runner.sweep.matrix import SweepRow, problem_of
 from uaccel.runner.verdict import bisect_region, judge, layers_to_read
 from uaccel.session.tensors import load_inputs, samples_of
 from uaccel.util import text
@@ -139,7 +139,7 @@ def measure(
         problem = problem_of(key, value)
         if problem is not None:
             raise InputError("".join(problem))
-    row = Row(str(model), str(board), tuple(map(str, accelerators)), said)
+    row = SweepRow(str(model), str(board), tuple(map(str, accelerators)), said)
     return perform(row.request(), cache=kept).report
 
 

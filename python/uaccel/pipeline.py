@@ -18,7 +18,7 @@ from uaccel.lower.accelerator_layer import Known
 from uaccel.lower.from_relax import lower
 from uaccel.lower.kernel_swaps import place_small, place_with_less_scratch
 from uaccel.lower.placement import Placement, place
-from uaccel.lower.plan_search import Plan, cheapest, kept_on_cpu
+from uaccel.lower.plan_search import PartitionPlan, cheapest, kept_on_cpu
 from uaccel.lower.program import Program
 from uaccel.lower.rows.schedule import Chains
 from uaccel.lower.rows.search import RamWish, by_rows
@@ -53,7 +53,7 @@ class Compiled:
     stages: Mapping[str, Any]
     partitioned: Partitioned
     selection: Selection = ANY_CPU
-    plans: Sequence[Plan] = ()  # The plans that ``choose = "cost"`` compared.
+    plans: Sequence[PartitionPlan] = ()  # The plans that ``choose = "cost"`` compared.
 
     @property
     def model(self) -> ImportedModel:
@@ -220,7 +220,7 @@ def _stores_for(
 
 def _partitioned(
     question: PartitionRequest, selection: Selection, progress: Progress
-) -> tuple[Partitioned, tuple[Plan, ...], Known]:
+) -> tuple[Partitioned, tuple[PartitionPlan, ...], Known]:
     """Partition by preference in one step, or by cost as the best of some whole plans."""
     if not question.accelerators or question.wishes.choose != "cost":
         return divided(question, preferred(question)), (), {}

@@ -11,7 +11,7 @@ import pytest
 
 from support.device.boards import WARNINGS, board_with_tools
 from uaccel.build.programs import FoundProgram, find_command
-from uaccel.cycles import Block, Executed, Mark, read_marks
+from uaccel.cycles import Executed, ExecutedBlock, Mark, read_marks
 from uaccel.errors import ToolError
 from uaccel.session.qemu import plugin_for, plugin_options, qemu_command
 from uaccel.util.cache import cache_folder
@@ -66,7 +66,7 @@ def test_blocks_are_told_at_the_first_readings(
     assert done.stdout.split()[1:] == ["2", "f", "1c"], "what is counted does not change"
     assert file.read_text().splitlines() == ["mark 2", "1 1000 13 1", "mark 15", "1 1000 13 1 1 1"]
     first, second = read_marks(file)
-    block = Block(0x1000, 13)
+    block = ExecutedBlock(0x1000, 13)
     assert first == Mark(2, (Executed(block, 1),))
     assert second == Mark(15, (Executed(block, 1, {block: 1}),))
     assert second.count - first.count == second.instructions == 13

@@ -17,9 +17,9 @@ from support.device.boards import board_with_tools
 from support.run.command import process
 from uaccel.cycles import (
     AddressRange,
-    Block,
-    Estimator,
+    CycleEstimator,
     Executed,
+    ExecutedBlock,
     Mark,
     core_of,
     disassemble,
@@ -27,7 +27,7 @@ from uaccel.cycles import (
     read_marks,
 )
 from uaccel.cycles.estimate import FOLDER, cycles
-from uaccel.cycles.instructions import Instruction
+from uaccel.cycles.instructions import ExecutedInstruction
 from uaccel.session.qemu import Blocks, QemuTransport
 from uaccel.session.session import Session
 
@@ -148,13 +148,13 @@ def labels(elf: Path) -> dict[str, int]:
     }
 
 
-def mark_of(estimator: Estimator, at: dict[str, int], path: list[str]) -> Mark:
+def mark_of(estimator: CycleEstimator, at: dict[str, int], path: list[str]) -> Mark:
     """The path as blocks, each from its label to the next label; what comes first counts for nothing."""
     ends = [*at.values(), max(estimator.code) + 1]
 
-    def block(label: str) -> Block:
+    def block(label: str) -> ExecutedBlock:
         end = min(end for end in ends if end > at[label])
-        return Block(at[label], sum(at[label] <= address < end for address in estimator.code))
+        return ExecutedBlock(at[label], sum(at[label] <= address < end for address in estimator.code))
 
     pairs = Counter((block(one), block(other)) for one, other in pairwise(path))
     rows = {other: {one: times for (one, to), times in pairs.items() if to == other} for _, other in pairs}
@@ -175,7 +175,7 @@ def test_a_sequence_takes_what_the_manual_says(
         first = at.get("after", max(code) + 1)
         assert cycles(timings, [code[address] for address in sorted(code) if address < first]) == expected
         return
-    estimator = Estimator(timings, code)
+    estimator = CycleEstimator(timings, code)
     assert estimator.of([mark_of(estimator, at, path)]) == expected
 
 
@@ -192,19 +192,19 @@ def test_code_in_slow_memory_waits_at_jumps_and_constants() -> None:
     """Three words of code at 0x100: a constant from among it (2), a move (1), a jump there (2), and 5 of each wait."""
     core = core_of("cortex-m4")
     assert core is not None
-    row = [Instruction(0x100, 2, "ldr", "r0, [pc, #8]"), Instruction(0x102, 2, "movs", "r1, #0")]
-    block, far = Block(0x100, 2), Block(0x200, 1)
-    code = {instruction.address: instruction for instruction in [*row, Instruction(0x200, 2, "b", "100 <f>")]}
+    row = [ExecutedInstruction(0x100, 2, "ldr", "r0, [pc, #8]"), ExecutedInstruction(0x102, 2, "movs", "r1, #0")]
+    block, far = ExecutedBlock(0x100, 2), ExecutedBlock(0x200, 1)
+    code = {instruction.address: instruction for instruction in [*row, ExecutedInstruction(0x200, 2, "b", "100 <f>")]}
     mark = Mark(0, (Executed(block, 3, {far: 3}),))
-    assert Estimator(core, code).of([mark]) == 3 * (2 + 1 + 2)
-    assert Estimator(core, code, [AddressRange(0, 0x180, 5)]).of([mark]) == 3 * (2 + 1 + 2 + 5 + 5)
-    assert Estimator(core, code, [AddressRange(0x180, 0x300, 5)]).of([mark]) == 3 * (2 + 1 + 2)
+    assert CycleEstimator(core, code).of([mark]) == 3 * (2 + 1 + 2)
+    assert CycleEstimator(core, code, [AddressRange(0, 0x180, 5)]).of([mark]) == 3 * (2 + 1 + 2 + 5 + 5)
+    assert CycleEstimator(core, code, [AddressRange(0x180, 0x300, 5)]).of([mark]) == 3 * (2 + 1 + 2)
 
 
 def test_code_that_the_listing_lacks_is_not_estimated() -> None:
     core = core_of("cortex-m3")
     assert core is not None
-    assert Estimator(core, {}).of([Mark(0, (Executed(Block(0x100, 2), 1),))]) is None
+    assert CycleEstimator(core, {}).of([Mark(0, (Executed(ExecutedBlock(0x100, 2), 1),))]) is None
 
 
 def test_it_is_said_why_there_is_no_estimate(tmp_path: Path) -> None:
@@ -281,7 +281,7 @@ def test_it_agrees_with_a_tool_of_others(tmp_path: Path, monkeypatch: pytest.Mon
     assert estimator.of([mark]) == pytest.approx(m4_cycles.estimate(m4_cycles.disassemble(elf), theirs), rel=0.01)
 
 
-def addresses(estimator: Estimator, block: Block) -> list[int]:
+def addresses(estimator: CycleEstimator, block: ExecutedBlock) -> list[int]:
     found, address = [], block.address
     for _ in range(block.instructions):
         found.append(address)

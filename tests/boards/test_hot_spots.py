@@ -6,8 +6,8 @@ from itertools import pairwise
 
 import pytest
 
-from uaccel.cycles import Block, Estimator, Executed, Mark, core_of, hot_spots
-from uaccel.cycles.instructions import Instruction, functions_in
+from uaccel.cycles import CycleEstimator, Executed, ExecutedBlock, Mark, core_of, hot_spots
+from uaccel.cycles.instructions import ExecutedInstruction, functions_in
 
 Place = tuple[int, int]
 """A block: its address and how many instructions it has."""
@@ -39,15 +39,15 @@ ROWS: dict[str, tuple[list[Place], dict[tuple[str, int, bool], tuple[int, int, i
 }
 
 
-def estimator() -> Estimator:
+def estimator() -> CycleEstimator:
     core = core_of("cortex-m3")
     assert core is not None
-    return Estimator(core, {at: Instruction(at, 2, "nop") for at in range(0x100, 0x300, 2)}, (), FUNCTIONS)
+    return CycleEstimator(core, {at: ExecutedInstruction(at, 2, "nop") for at in range(0x100, 0x300, 2)}, (), FUNCTIONS)
 
 
 def mark_of(path: list[Place]) -> Mark:
-    blocks = [Block(*place) for place in path]
-    rows: dict[Block, dict[Block, int]] = {block: {} for block in blocks}
+    blocks = [ExecutedBlock(*place) for place in path]
+    rows: dict[ExecutedBlock, dict[ExecutedBlock, int]] = {block: {} for block in blocks}
     for before, block in pairwise(blocks):
         rows[block][before] = rows[block].get(before, 0) + 1
     return Mark(0, tuple(Executed(block, blocks.count(block), before) for block, before in rows.items()))

@@ -15,9 +15,9 @@ from support.run.raw_server import TEMPLATE, is_alive
 from uaccel.build import project_api
 from uaccel.build.project_api import (
     IoTimeoutError,
-    Limits,
     ProjectApiError,
     ProjectServer,
+    ServerLimits,
     TransportClosedError,
     UnsupportedTVMVersionError,
 )
@@ -26,7 +26,7 @@ from uaccel.util.files import data_dir
 
 SUPPORT = Path(__file__).parents[1] / "support"
 THIRD_PARTY = Path(__file__).with_name("original_template")
-QUICK = Limits(query=5, generate=60, build=60, flash=5, open=5, close=5, slack=5)
+QUICK = ServerLimits(query=5, generate=60, build=60, flash=5, open=5, close=5, slack=5)
 PRELUDE = """
 import base64, json, os, signal, sys, time
 read_fd, write_fd = (int(sys.argv[sys.argv.index(name) + 1]) for name in ("--read-fd", "--write-fd"))
@@ -218,7 +218,7 @@ def test_a_folder_without_a_server(tmp_path: Path) -> None:
 # ---------------------------------------------------------------------------------------- servers that misbehave
 
 
-def misbehaves(folder: Path, call: str = "build", limits: Limits = QUICK) -> str:
+def misbehaves(folder: Path, call: str = "build", limits: ServerLimits = QUICK) -> str:
     """What our client says of it; its process is gone afterwards."""
     pids: list[int] = []
     popen = subprocess.Popen
@@ -240,7 +240,7 @@ def misbehaves(folder: Path, call: str = "build", limits: Limits = QUICK) -> str
     return message.replace(str(folder), "DIR")
 
 
-SOON = Limits(query=5, build=0.5)
+SOON = ServerLimits(query=5, build=0.5)
 
 
 @pytest.mark.sample(2)
@@ -358,7 +358,7 @@ def test_a_server_for_another_tvm(tmp_path: Path) -> None:
 
 def test_a_server_that_takes_nothing(tmp_path: Path) -> None:
     """A request that is longer than the pipe."""
-    limits = Limits(query=5, slack=0.5)
+    limits = ServerLimits(query=5, slack=0.5)
     with ProjectServer(odd(tmp_path / "odd", "time.sleep(60)"), limits=limits) as server:
         with pytest.raises(ProjectApiError, match=r"did not answer write_transport within 0\.5 s"):
             server.write_transport(bytes(1 << 20), 0)

@@ -16,9 +16,9 @@ from uaccel.build import programs
 from uaccel.build.doctor import PYTHON_PACKAGES, PythonPackage, abilities, check_package, examine
 from uaccel.build.programs import (
     PROGRAMS,
-    Check,
     HostTool,
     Version,
+    VersionCheck,
     check_program,
     find_program,
     is_before,
@@ -262,12 +262,12 @@ def test_a_package_whose_library_is_lost_is_seen_without_importing_it(
     assert check_package(gadget).detail == f"{library} is not as it was installed"
 
 
-def ok(name: str) -> Check:
-    return Check(name, "ok", "1", None, False, "tests", None, None)
+def ok(name: str) -> VersionCheck:
+    return VersionCheck(name, "ok", "1", None, False, "tests", None, None)
 
 
-def missing(name: str) -> Check:
-    return Check(name, "missing", None, None, False, "tests", "not found", "get it")
+def missing(name: str) -> VersionCheck:
+    return VersionCheck(name, "missing", None, None, False, "tests", "not found", "get it")
 
 
 @pytest.mark.usefixtures("debian")

@@ -27,7 +27,7 @@ from uaccel.accelerator.discovery import from_folder
 from uaccel.board import load_board
 from uaccel.build.archive_reader import read_metadata
 from uaccel.build.project import create_project
-from uaccel.build.project_api import Limits, ProjectServer, option_values
+from uaccel.build.project_api import ProjectServer, ServerLimits, option_values
 from uaccel.cli import app
 from uaccel.errors import UaccelError
 from uaccel.pipeline import compile_model
@@ -197,7 +197,7 @@ class Silent:
 def take_options(path: Path) -> None:
     reply, given = json.loads(path.read_bytes())
     server = ProjectServer.__new__(ProjectServer)
-    vars(server).update(folder=path.parent, _process=Silent(reply), _given=given, _limits=Limits(), _next=1)
+    vars(server).update(folder=path.parent, _process=Silent(reply), _given=given, _limits=ServerLimits(), _next=1)
     option_values("the server", "build", server._query().project_options, given)
 
 

@@ -11,20 +11,20 @@ from markupsafe import Markup
 
 from uaccel.report import page_memory
 from uaccel.report.page import embedded
-from uaccel.report.page_graph import GAP, Fold, Size, folds, layered, network_of, rank_of
-from uaccel.report.page_memory import Box, treemap
-from uaccel.report.stored_run import Run
+from uaccel.report.page_graph import GAP, FoldedSteps, Size, folds, layered, network_of, rank_of
+from uaccel.report.page_memory import TreemapBox, treemap
+from uaccel.report.stored_run import StoredRun
 from uaccel.report.svg import ellipsize, join_words, percent, size, tag, ticks
 
 
 def test_repeated_blocks_are_folded() -> None:
     resnet = ["conv", "pool", *["conv3", "conv1", "add"] * 4, "dense", *["a", "b"], "c"]
-    assert folds(resnet) == [Fold(2, 3, 4)]
-    assert folds(["conv"] * 5 + ["x"] + ["conv"] * 3) == [Fold(0, 1, 5)], "three alike are no block"
+    assert folds(resnet) == [FoldedSteps(2, 3, 4)]
+    assert folds(["conv"] * 5 + ["x"] + ["conv"] * 3) == [FoldedSteps(0, 1, 5)], "three alike are no block"
     assert folds(list(range(50))) == []
     assert folds([]) == []
     inner = ["a", "a", "b"] * 3
-    assert folds(inner) == [Fold(0, 3, 3)], "the whole rather than its parts"
+    assert folds(inner) == [FoldedSteps(0, 3, 3)], "the whole rather than its parts"
 
 
 def test_folds_do_not_overlap_and_are_what_they_say() -> None:
@@ -76,7 +76,7 @@ def test_what_nothing_leads_to_stands_above_its_reader() -> None:
 
 @pytest.mark.parametrize("sizes", [[1], [6, 6, 4, 3, 2, 2, 1], [1000, 1], [1] * 30, [5, 1e-3]])
 def test_areas_are_as_given_and_fill_the_box(sizes: list[float]) -> None:
-    box = Box(10, 20, 300, 200)
+    box = TreemapBox(10, 20, 300, 200)
     found = treemap(sizes, box)
     for bytes_, at in zip(sizes, found, strict=True):
         assert at.area == pytest.approx(box.area * bytes_ / sum(sizes), rel=1e-6)
@@ -135,7 +135,7 @@ def test_the_operators_of_a_region_are_drawn_each() -> None:
     region = {"name": "a_to_c", "inputs": ["x", "y"], "outputs": ["vb", "vc"], "inner": inner}
     last = {"name": "d", "inputs": ["vb"], "outputs": ["vd"]}
     layers = [row("a", "a_to_c"), row("b", "a_to_c"), row("c", "a_to_c"), row("d")]
-    network = network_of(Run({"layers": layers, "graph": {"layers": [region, last], "values": {}}}))
+    network = network_of(StoredRun({"layers": layers, "graph": {"layers": [region, last], "values": {}}}))
     names = [node.name for node in network.nodes]
     assert names == ["x", "y", "a", "b", "c", "d"]
     edges = {(names[begin], names[end]) for begin, end in network.edges}
@@ -146,7 +146,9 @@ def test_the_operators_of_a_region_are_drawn_each() -> None:
 def test_a_page_says_how_to_see_every_symbol() -> None:
     row = {"name": "a", "op": "conv2d", "engine": "cpu", "reason": "r", "code": 64}
     data = {"layers": [row], "constants": [{"symbol": "w", "bytes": 10, "layers": ["a"]}]}
-    told = {what: page_memory.flash_section(Run(data | {"flash": has})).context["hint"] for what, has in FLASH.items()}
+    told = {
+        what: page_memory.flash_section(StoredRun(data | {"flash": has})).context["hint"] for what, has in FLASH.items()
+    }
     assert told["not asked"].startswith("For every symbol run the model with 'uaccel run MODEL --details --json'")
     assert told["not known"] == "This board's build tells no symbols; an emulated board's does."
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from uaccel.report.trace import UNCOUNTED, trace_of
-from uaccel.session.monitor import VARIABLE, CommandSpan, Job, Recorder, read_jobs
+from uaccel.session.monitor import VARIABLE, CommandSpan, EngineJob, Recorder, read_jobs
 
 
 @dataclass(frozen=True)
@@ -44,14 +44,14 @@ def spans(document: dict[str, Any], track: str) -> list[tuple[str, int, int]]:
 def test_jobs_come_with_their_spans() -> None:
     lines = ["a span load 0 5 9", "b job 0 7", "a span compute 1 9 12", "a job 0 12", "a job 12 20"]
     assert read_jobs(lines) == [
-        Job("b", 0, 7, ()),
-        Job("a", 0, 12, (CommandSpan("load", 0, 5, 9), CommandSpan("compute", 1, 9, 12))),
-        Job("a", 12, 20, ()),
+        EngineJob("b", 0, 7, ()),
+        EngineJob("a", 0, 12, (CommandSpan("load", 0, 5, 9), CommandSpan("compute", 1, 9, 12))),
+        EngineJob("a", 12, 20, ()),
     ]
 
 
 def test_cpu_and_engines_follow_each_other() -> None:
-    jobs = [Job("npu", 100, 130, (CommandSpan("load", 0, 103, 110), CommandSpan("compute", 1, 105, 130)))]
+    jobs = [EngineJob("npu", 100, 130, (CommandSpan("load", 0, 103, 110), CommandSpan("compute", 1, 105, 130)))]
     layers = [layer(0), layer(1, "npu", commands=["first: load", "first: compute"]), layer(2)]
     document = trace_of("t", layers, {0: Taken(50), 1: Taken(7), 2: Taken(20)}, {1: Account(30)}, jobs)
     assert spans(document, "cpu") == [("layer_0", 0, 50), ("layer_1: driver of npu", 50, 57), ("layer_2", 87, 107)]
@@ -61,7 +61,7 @@ def test_cpu_and_engines_follow_each_other() -> None:
 
 def test_a_layer_has_as_many_jobs_as_it_took_cycles() -> None:
     """Two jobs of the first layer, one of the second; those of further inferences are left out."""
-    jobs = [Job("x", begin, end, ()) for begin, end in ((0, 10), (10, 25), (25, 30), (30, 40), (40, 55))]
+    jobs = [EngineJob("x", begin, end, ()) for begin, end in ((0, 10), (10, 25), (25, 30), (30, 40), (40, 55))]
     layers = [layer(0, "x"), layer(1, "x")]
     document = trace_of("t", layers, {}, {0: Account(25), 1: Account(5)}, jobs)
     assert spans(document, "x work") == [("layer_0", 0, 10), ("layer_0", 10, 25), ("layer_1", 25, 30)]
@@ -78,7 +78,9 @@ def test_a_layer_that_the_cpu_stood_in_for_has_no_span() -> None:
 
 
 def test_a_command_without_a_label_has_its_number() -> None:
-    document = trace_of("t", [layer(0, "x")], {}, {0: Account(4)}, [Job("x", 0, 4, (CommandSpan("belt", 3, 0, 4),))])
+    document = trace_of(
+        "t", [layer(0, "x")], {}, {0: Account(4)}, [EngineJob("x", 0, 4, (CommandSpan("belt", 3, 0, 4),))]
+    )
     assert spans(document, "x belt") == [("layer_0: command 3", 0, 4)]
 
 
@@ -98,6 +100,6 @@ def test_a_recorder_leaves_the_environment_as_it_was(before: str | None, monkeyp
         path = os.environ[VARIABLE]
         with open(path, "a") as file:  # noqa: PTH123 - as a device model does
             file.write("a job 0 5\n")
-    assert recorder.jobs == [Job("a", 0, 5, ())]
+    assert recorder.jobs == [EngineJob("a", 0, 5, ())]
     assert os.environ.get(VARIABLE) == before
     assert not os.path.exists(path)  # noqa: PTH110

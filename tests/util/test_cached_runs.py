@@ -20,7 +20,7 @@ from uaccel.errors import DeviceError
 from uaccel.memory import Pool
 from uaccel.runner.perform import Performed, perform
 from uaccel.runner.prepare import key_of, prepare
-from uaccel.runner.request import Engines, ProjectRunOptions, RunRequest
+from uaccel.runner.request import EngineRequest, ProjectRunOptions, RunRequest
 from uaccel.util.cache import Cache
 from uaccel.util.favour import Favour
 from uaccel.util.files import data_dir
@@ -46,7 +46,7 @@ class Told:
 
 def request(model: Path = GESTURE, board: str = "host", **engines: Any) -> RunRequest:
     wishes = ProjectRunOptions(verify=True, verified_samples=3)
-    return RunRequest(model, load_board(board), board, wishes=wishes, engines=Engines(**engines))
+    return RunRequest(model, load_board(board), board, wishes=wishes, engines=EngineRequest(**engines))
 
 
 def run(wanted: RunRequest, cache: Cache) -> tuple[Performed, list[str]]:
@@ -170,7 +170,10 @@ def test_options_and_the_boards_file_are_part_of_the_key(tmp_path: Path) -> None
     shutil.copy(GESTURE, model)
     found += [digest(request(model)), digest(replace(own, name="other")), digest(replace(own, ram=100_000))]
     found += [digest(replace(own, workspace_io=False)), digest(replace(own, favour=Favour.size))]
-    found += [digest(replace(own, engines=Engines(("matrix8",)))), digest(replace(own, input_shapes={"x": (1, 2)}))]
+    found += [
+        digest(replace(own, engines=EngineRequest(("matrix8",)))),
+        digest(replace(own, input_shapes={"x": (1, 2)})),
+    ]
     found += [digest(replace(own, constant_pools=(Pool("qspi", size),))) for size in (None, 4096)]
     records = tmp_path / "records.json"
     for text in ("{}", "{ }"):

@@ -22,7 +22,7 @@ CLOCK_HZ: Final = 8_000_000  # A guess for chips whose clock after reset is unkn
 
 
 @dataclass(frozen=True)
-class Core:
+class ChipCore:
     """Describes a processor, and how code for it is compiled."""
 
     name: str
@@ -49,12 +49,12 @@ class Chip:
     guessed_clock: bool = False
 
 
-def _arm(cpu: str, arch: Arch, *flags: str, features: tuple[Feature, ...] = ()) -> Core:
-    return Core(cpu.partition("+")[0], arch, "arm-none-eabi", (f"-mcpu={cpu}", "-mthumb", *flags), features)
+def _arm(cpu: str, arch: Arch, *flags: str, features: tuple[Feature, ...] = ()) -> ChipCore:
+    return ChipCore(cpu.partition("+")[0], arch, "arm-none-eabi", (f"-mcpu={cpu}", "-mthumb", *flags), features)
 
 
 _HARD: Final = "-mfloat-abi=hard"
-CORES: Final[dict[str, Core]] = {
+CORES: Final[dict[str, ChipCore]] = {
     "cortex-m0": _arm("cortex-m0", "armv6m"),
     "cortex-m0plus": _arm("cortex-m0plus", "armv6m"),
     "cortex-m3": _arm("cortex-m3", "armv7m"),
@@ -67,7 +67,7 @@ CORES: Final[dict[str, Core]] = {
     "cortex-m33d": _arm("cortex-m33+nofp", "armv8m", features=("dsp",)),
     "cortex-m33f": _arm("cortex-m33", "armv8m", _HARD, features=("fpu", "dsp")),
     "cortex-m55": _arm("cortex-m55", "armv8.1m", _HARD, features=("fpu", "dsp", "helium")),
-    "rv32imac": Core(
+    "rv32imac": ChipCore(
         "rv32imac",
         "rv32",
         "riscv64-unknown-elf",
@@ -106,7 +106,7 @@ def _fits(one: str, other: str) -> bool:
     return one == other or "x" in (one, other)
 
 
-def core_named(name: str) -> Core:
+def core_named(name: str) -> ChipCore:
     """The core of that name among :data:`CORES`; an error for an unknown one."""
     if name not in CORES:
         raise BoardError(f"no core is called {name!r}{did_you_mean(name, CORES)} (known: {', '.join(CORES)})")

@@ -35,11 +35,11 @@ class PdscError(Exception):
 
 
 @dataclass
-class Device:
+class PackDevice:
     """Describes a device, a variant of one, or a family; ``parent`` is the level around it."""
 
     name: str
-    parent: Device | None = None
+    parent: PackDevice | None = None
     facts: list[tuple[str, Attributes]] = field(default_factory=list)
 
     def all_of(self, kind: str) -> Iterator[Attributes]:
@@ -49,7 +49,7 @@ class Device:
         yield from (attributes for fact, attributes in self.facts if fact == kind)
 
 
-def devices_of(description: bytes) -> dict[str, Device]:
+def devices_of(description: bytes) -> dict[str, PackDevice]:
     """Devices and variants by name; :class:`PdscError` where it cannot be read."""
     reader = _Reader()
     parser = expat.ParserCreate()
@@ -67,9 +67,9 @@ def devices_of(description: bytes) -> dict[str, Device]:
 
 class _Reader:
     def __init__(self) -> None:
-        self.devices: dict[str, Device] = {}
+        self.devices: dict[str, PackDevice] = {}
         self._path: list[str] = []
-        self._open: list[Device] = []
+        self._open: list[PackDevice] = []
         self._kept = 0
 
     def doctype(self, *_: object) -> None:
@@ -82,7 +82,7 @@ class _Reader:
             raise PdscError(f"its elements lie more than {DEEPEST} deep")
         if tag in LEVELS and above in ("devices", *LEVELS):
             self._keep()
-            self._open.append(Device(_name(tag, attributes), self._open[-1] if self._open else None))
+            self._open.append(PackDevice(_name(tag, attributes), self._open[-1] if self._open else None))
             if tag in ("device", "variant"):
                 self.devices.setdefault(self._open[-1].name, self._open[-1])
         elif tag in FACTS and above in LEVELS and self._open:
@@ -169,12 +169,12 @@ def target_name(name: str) -> str:
     return re.sub(r"[^a-z0-9_]+", "_", name.lower())
 
 
-def _some(devices: dict[str, Device]) -> str:
+def _some(devices: dict[str, PackDevice]) -> str:
     shown = ", ".join(list(devices)[:SHOWN])
     return f"{shown} and {len(devices) - SHOWN} more" if len(devices) > SHOWN else shown
 
 
-def _find(devices: dict[str, Device], name: str) -> Device | None:
+def _find(devices: dict[str, PackDevice], name: str) -> PackDevice | None:
     wanted = target_name(name)
     return next((device for known, device in devices.items() if target_name(known) == wanted), None)
 
@@ -195,7 +195,7 @@ def packs_folder() -> Path:
     return Path(os.environ.get("XDG_DATA_HOME") or home / ".local" / "share") / name
 
 
-def _devices(file: Path) -> dict[str, Device]:
+def _devices(file: Path) -> dict[str, PackDevice]:
     try:
         return devices_of(_description(file))
     except PdscError as error:
@@ -228,7 +228,7 @@ def _description(file: Path) -> bytes:
     return text
 
 
-def _chip(file: Path, device: Device, core: str) -> Chip:
+def _chip(file: Path, device: PackDevice, core: str) -> Chip:
     try:
         part, cpu = _processor(device, core)
         memories = [memory for memory in _memories(device) if memory.get("Pname") in (None, part)]
@@ -239,7 +239,7 @@ def _chip(file: Path, device: Device, core: str) -> Chip:
     return Chip(target, about.replace('"', "'"), cpu, CLOCK_HZ, code, tuple(ram), target, guessed_clock=True)
 
 
-def _processor(device: Device, core: str) -> tuple[str | None, str]:
+def _processor(device: PackDevice, core: str) -> tuple[str | None, str]:
     """The name of the device's processor, where it has one, and its core by our name. ``core`` chooses among several
     processors, and stands in for a single one that is unknown here."""
     parts: dict[str | None, Attributes] = {}
@@ -272,7 +272,7 @@ def _core(said: Attributes) -> str | None:
     return _PLAIN.get(name)
 
 
-def _memories(device: Device) -> list[Attributes]:
+def _memories(device: PackDevice) -> list[Attributes]:
     """The memories of a device, by name or, in old packs, by kind and number; the innermost level wins. Aliases, which
     are other memories at a second address, are left out."""
     found: dict[tuple[str, str | None], Attributes] = {}
@@ -286,7 +286,7 @@ def _access(said: Attributes) -> str:
     return said.get("access", "rx" if "ROM" in name else "rwx" if "RAM" in name else "")
 
 
-def _flash(device: Device, memories: list[Attributes]) -> Span:
+def _flash(device: PackDevice, memories: list[Attributes]) -> Span:
     """The flash for code: memory that an algorithm of the pack can write, joined where it touches.
 
     Of several areas the one is taken that the pack marks for start-up, else the default one, else the lowest.

@@ -20,9 +20,9 @@ from uaccel.build.board_json import (
     TEXT,
     WHOLE,
     Fields,
+    JsonRows,
     Maybe,
     Named,
-    Rows,
     complaint,
     digits,
 )
@@ -52,18 +52,18 @@ _LAYER: Final = Fields(
         **dict.fromkeys(("name", "op", "engine", "reason", "refused", "tensor", "variant"), TEXT),
         **dict.fromkeys(("index", "macs"), WHOLE),
         "operator": INDEX,
-        "covers": Rows(_COVERED),
-        "outputs": Rows(Fields({"shape": SHAPE, "dtype": TEXT})),
-        "commands": Rows(TEXT),
+        "covers": JsonRows(_COVERED),
+        "outputs": JsonRows(Fields({"shape": SHAPE, "dtype": TEXT})),
+        "commands": JsonRows(TEXT),
     },
     optional=("commands",),
 )
 _MEANING: Final = Fields(
     {
         "layer": WHOLE,
-        "tensors": Rows(Fields({"name": TEXT, "result": WHOLE})),
-        "watched": Rows(WHOLE),
-        "with": Rows(WHOLE),
+        "tensors": JsonRows(Fields({"name": TEXT, "result": WHOLE})),
+        "watched": JsonRows(WHOLE),
+        "with": JsonRows(WHOLE),
         "tolerance": NUMBER,
         "golden": FLAG,
     }
@@ -80,19 +80,19 @@ _OWN: Final = Fields(
         "inputs": _TENSORS,
         "outputs": _TENSORS,
         "arena": Fields({"lower_bound": WHOLE}),
-        "pools": Maybe(Rows(Fields({"name": TEXT, "bytes": WHOLE}))),
-        "constant_pools": Maybe(Rows(Fields({"name": TEXT, "bytes": WHOLE, "copied": FLAG}))),
-        "requires": Rows(TEXT),
+        "pools": Maybe(JsonRows(Fields({"name": TEXT, "bytes": WHOLE}))),
+        "constant_pools": Maybe(JsonRows(Fields({"name": TEXT, "bytes": WHOLE, "copied": FLAG}))),
+        "requires": JsonRows(TEXT),
         "device_constants": WHOLE,
-        "accelerators": Rows(Fields({"name": TEXT, "tolerance": NUMBER, "device": FLAG}, optional=("device",))),
-        "layers": Rows(_LAYER),
-        "meanings": Rows(_MEANING),
-        "warnings": Rows(TEXT),
+        "accelerators": JsonRows(Fields({"name": TEXT, "tolerance": NUMBER, "device": FLAG}, optional=("device",))),
+        "layers": JsonRows(_LAYER),
+        "meanings": JsonRows(_MEANING),
+        "warnings": JsonRows(TEXT),
         "state": Fields({"bytes": WHOLE, "tensors": _TENSORS}),
     },
     loose=True,  # whoever reads a key complains if it is missing
 )
-_MODULE: Final = Fields({"memory": Fields({"functions": Fields({"main": Rows(_MAIN)})})})
+_MODULE: Final = Fields({"memory": Fields({"functions": Fields({"main": JsonRows(_MAIN)})})})
 FOREIGN: Final = Fields({"modules": Named(OBJECT, in_c=True)}, loose=True)
 OWN: Final = Fields({"modules": Named(_MODULE, in_c=True), "uaccel": _OWN}, loose=True)
 

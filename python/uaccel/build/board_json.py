@@ -88,7 +88,7 @@ LONGEST_SHOWN: Final = 60  # Characters of a wrong value that a message shows.
 
 
 @dataclass(frozen=True)
-class Value:
+class JsonValue:
     """Accepts a single value for which ``holds`` is true; ``words`` say what is wanted."""
 
     words: str
@@ -96,7 +96,7 @@ class Value:
 
 
 @dataclass(frozen=True)
-class Rows:
+class JsonRows:
     """Accepts a list of ``least`` entries or more, all of one form."""
 
     each: Form
@@ -127,16 +127,18 @@ class Fields:
     loose: bool = False
 
 
-Form: TypeAlias = Value | Rows | Maybe | Named | Fields
+Form: TypeAlias = JsonValue | JsonRows | Maybe | Named | Fields
 
-TEXT: Final = Value("text", lambda value: isinstance(value, str))
-FLAG: Final = Value("true or false", lambda value: isinstance(value, bool))
-INDEX: Final = Value("a whole number", lambda value: type(value) is int and abs(value) <= LARGEST)
-WHOLE: Final = Value(f"a whole number from 0 to {LARGEST}", lambda value: type(value) is int and 0 <= value <= LARGEST)
-NUMBER: Final = Value(
+TEXT: Final = JsonValue("text", lambda value: isinstance(value, str))
+FLAG: Final = JsonValue("true or false", lambda value: isinstance(value, bool))
+INDEX: Final = JsonValue("a whole number", lambda value: type(value) is int and abs(value) <= LARGEST)
+WHOLE: Final = JsonValue(
+    f"a whole number from 0 to {LARGEST}", lambda value: type(value) is int and 0 <= value <= LARGEST
+)
+NUMBER: Final = JsonValue(
     "a number from 0", lambda value: isinstance(value, (int, float)) and type(value) is not bool and value >= 0
 )
-SHAPE: Final = Value(
+SHAPE: Final = JsonValue(
     f"at most {MOST_DIMENSIONS} whole numbers from 0 to {LARGEST}",
     lambda value: (
         isinstance(value, list)
@@ -144,12 +146,12 @@ SHAPE: Final = Value(
         and all(type(n) is int and 0 <= n <= LARGEST for n in value)
     ),
 )
-OBJECT: Final = Value("an object", lambda value: isinstance(value, dict))
+OBJECT: Final = JsonValue("an object", lambda value: isinstance(value, dict))
 
 
-def digits(count: int) -> Value:
+def digits(count: int) -> JsonValue:
     pattern = re.compile(f"[0-9a-f]{{{count}}}")
-    return Value(
+    return JsonValue(
         f"{count} hexadecimal digits", lambda value: isinstance(value, str) and pattern.fullmatch(value) is not None
     )
 
@@ -167,9 +169,9 @@ def _check(value: Any, form: Form, where: str) -> None:
     if isinstance(form, Maybe):
         if value is not None:
             _check(value, form.inner, where)
-    elif isinstance(form, Value):
+    elif isinstance(form, JsonValue):
         _need(form.holds(value), value, where, form.words)
-    elif isinstance(form, Rows):
+    elif isinstance(form, JsonRows):
         wanted = f"a list of {form.least} or more" if form.least else "a list"
         _need(isinstance(value, list) and len(value) >= form.least, value, where, wanted)
         for number, entry in enumerate(value):
@@ -218,11 +220,11 @@ BAUD: Final = 115200  # The baud rate of a line that states none.
 # Projects on a user's disk hold this name: whoever moves the module leaves one at this place.
 SIMULATED_BOARD: Final = "uaccel.session.simulated"
 
-_COMMAND: Final = Rows(TEXT, least=1)
-_AREA: Final = Value(
+_COMMAND: Final = JsonRows(TEXT, least=1)
+_AREA: Final = JsonValue(
     "an origin and a length", lambda value: isinstance(value, list) and len(value) == 2 and all(map(WHOLE.holds, value))
 )
-_AREAS: Final = Rows(_AREA, least=1)
+_AREAS: Final = JsonRows(_AREA, least=1)
 _RUNS: Final = {
     "host": Fields({"command": _COMMAND}),
     "qemu": Fields(
@@ -243,14 +245,14 @@ _RUNS: Final = {
         optional=("rtt",),
     ),
 }
-_KIND: Final = Value(f"one of {', '.join(_RUNS)}", lambda value: isinstance(value, str) and value in _RUNS)
+_KIND: Final = JsonValue(f"one of {', '.join(_RUNS)}", lambda value: isinstance(value, str) and value in _RUNS)
 _FORM: Final = Fields(
     {
         "board": TEXT,
         "firmware": TEXT,
-        "runs": Rows(Fields({"kind": _KIND}), least=1),
-        "flash": Rows(Fields({"in": TEXT, "command": _COMMAND})),
-        "timing": Fields({"core": TEXT, "objdump": TEXT, "slow": Rows(Rows(WHOLE, least=3))}),
+        "runs": JsonRows(Fields({"kind": _KIND}), least=1),
+        "flash": JsonRows(Fields({"in": TEXT, "command": _COMMAND})),
+        "timing": Fields({"core": TEXT, "objdump": TEXT, "slow": JsonRows(JsonRows(WHOLE, least=3))}),
     },
     optional=("timing",),
 )

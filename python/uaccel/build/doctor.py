@@ -16,9 +16,9 @@ from typing import Final, Literal
 from uaccel.board import Board, HostRun, OpenOcdFlash, PyOcdFlash, QemuRun, RtlRun
 from uaccel.build.programs import (
     PROGRAMS,
-    Check,
     Status,
     Version,
+    VersionCheck,
     apt_command,
     check_program,
     is_before,
@@ -104,11 +104,11 @@ PYTHON_PACKAGES: Final = (
 )
 
 
-def check_python() -> Check:
+def check_python() -> VersionCheck:
     """Check the version of the interpreter itself."""
     old = is_before(sys.version_info[:3], PYTHON_MINIMUM)
     wanted = f"{show_version(PYTHON_MINIMUM)} or later"
-    return Check(
+    return VersionCheck(
         name="python",
         status="too old" if old else "ok",
         version=show_version(sys.version_info[:3]),
@@ -120,20 +120,20 @@ def check_python() -> Check:
     )
 
 
-def check_uaccel() -> Check:
+def check_uaccel() -> VersionCheck:
     """Tell the version and the place of the uaccel that runs."""
     path = str(Path(__file__).resolve().parents[1])
-    return Check("uaccel", "ok", __version__, path, True, "everything", None, None)
+    return VersionCheck("uaccel", "ok", __version__, path, True, "everything", None, None)
 
 
-def check_package(package: PythonPackage, *, thorough: bool = False) -> Check:
+def check_package(package: PythonPackage, *, thorough: bool = False) -> VersionCheck:
     """Check one package; ``thorough`` imports what everyone needs, in a process of its own."""
     try:
         distribution = importlib.metadata.distribution(package.name)
     except importlib.metadata.PackageNotFoundError:
         distribution = None
     status, detail = _judge(package, distribution, thorough)
-    return Check(
+    return VersionCheck(
         name=package.name,
         status=status,
         version=distribution.version if distribution else None,
@@ -236,7 +236,7 @@ class Ability:
     fix: str | None
 
 
-def abilities(checks: Sequence[Check], boards: Sequence[Board]) -> list[Ability]:
+def abilities(checks: Sequence[VersionCheck], boards: Sequence[Board]) -> list[Ability]:
     """All abilities: first kinds of models, then boards, grouped by what they need, then RTL."""
     by_name = {check.name: check for check in checks}
     rows = [_ability(what, (*CORE, *names), by_name) for what, names in MODELS.items()]
@@ -256,12 +256,12 @@ def _how(board: Board) -> str:
     return "emulated boards: {}" if isinstance(board.runs[0], QemuRun) else "boards on a wire: {}"
 
 
-def _ability(what: str, names: Sequence[str], by_name: Mapping[str, Check]) -> Ability:
+def _ability(what: str, names: Sequence[str], by_name: Mapping[str, VersionCheck]) -> Ability:
     lacking = [by_name[name] for name in names if name in by_name and by_name[name].status != "ok"]
     return Ability(what, not lacking, tuple(check.name for check in lacking), _one_line(lacking) if lacking else None)
 
 
-def _one_line(lacking: Sequence[Check]) -> str:
+def _one_line(lacking: Sequence[VersionCheck]) -> str:
     """A command line for all that is missing: one command of pip a package, one of apt for all programs. Where
     something is there and wrong, the advice for that comes first and alone."""
     if any(check.status != "missing" for check in lacking):
@@ -279,7 +279,7 @@ def _one_line(lacking: Sequence[Check]) -> str:
 # All checks of everything that uaccel needs.
 
 
-def examine(*, everything: bool = False) -> list[Check]:
+def examine(*, everything: bool = False) -> list[VersionCheck]:
     """One check for each thing, in a fixed order; ``everything``: contributors' tools, too, and imports tried.
 
     Two run at a time: the checks mostly wait for processes that they start.

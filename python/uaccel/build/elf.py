@@ -204,7 +204,7 @@ RAM_SECTIONS: Final = (*DATA_SECTIONS, *ZERO_SECTIONS)
 
 
 @dataclass(frozen=True)
-class Row:
+class SizeRow:
     """Gives the bytes of a symbol, or of the rest of a section; ``part`` says whose it is."""
 
     name: str
@@ -216,8 +216,8 @@ class Row:
 class Linked:
     """Holds rows of flash and of RAM, the largest first. Variables with initial values are in both."""
 
-    flash: tuple[Row, ...]
-    ram: tuple[Row, ...]
+    flash: tuple[SizeRow, ...]
+    ram: tuple[SizeRow, ...]
 
     def flash_of(self, *parts: str) -> int:
         return sum(row.bytes for row in self.flash if row.part in parts)
@@ -241,7 +241,7 @@ def read_linked(build: Path) -> Linked:
     return Linked(_sorted(flash), _sorted(ram))
 
 
-def _sorted(rows: Iterable[Row]) -> tuple[Row, ...]:
+def _sorted(rows: Iterable[SizeRow]) -> tuple[SizeRow, ...]:
     return tuple(sorted(rows, key=lambda row: (-row.bytes, row.name)))
 
 
@@ -257,12 +257,12 @@ def _named(table: Sequence[Symbol], pieces: Sequence[Piece]) -> list[list[Symbol
     return [[symbols[address] for address in sorted(symbols)] for symbols in found]
 
 
-def _rows(piece: Piece, symbols: Sequence[Symbol], part: str) -> list[Row]:
+def _rows(piece: Piece, symbols: Sequence[Symbol], part: str) -> list[SizeRow]:
     """A row for each symbol of a piece. Bytes without a symbol, such as literals, are called after the section."""
-    rows = [Row(symbol.name, symbol.size, part) for symbol in symbols]
+    rows = [SizeRow(symbol.name, symbol.size, part) for symbol in symbols]
     rest = piece.size - sum(row.bytes for row in rows)
     name = f"{PurePosixPath(piece.member or piece.file).name}:{piece.section}"
-    return rows + ([Row(name, rest, part)] if rest > 0 else [])
+    return rows + ([SizeRow(name, rest, part)] if rest > 0 else [])
 
 
 def _is_model(piece: Piece) -> bool:

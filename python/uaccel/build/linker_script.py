@@ -56,7 +56,7 @@ class MemoryNeeds:
 
 
 @dataclass(frozen=True)
-class Stored:
+class StoredConstants:
     """Places a pool of constants: where it is read, and where it lies until start-up copies it (None: no copy)."""
 
     pool: str
@@ -78,7 +78,7 @@ class Layout:
     # Where these lie until the start-up code copies them; None where they are read in place.
     device_load: Memory | None = None
     pools: tuple[tuple[str, Memory], ...] = ()  # Where each part of a divided arena lies.
-    constants: tuple[Stored, ...] = ()
+    constants: tuple[StoredConstants, ...] = ()
 
 
 def needs_of(files: Mapping[str, bytes]) -> MemoryNeeds:
@@ -190,7 +190,7 @@ def _laid_out(board: Board, needs: MemoryNeeds) -> tuple[Layout, _Room]:
     return layout, room
 
 
-def _stored(board: Board, needs: MemoryNeeds, room: _Room, pool: str, size: int) -> Stored:
+def _stored(board: Board, needs: MemoryNeeds, room: _Room, pool: str, size: int) -> StoredConstants:
     """Place a pool of constants in the memory of its name; one in RAM also takes as much flash, to be copied from."""
     memory = next((memory for memory in board.memories if memory.name == pool), None)
     if memory is None:
@@ -207,8 +207,10 @@ def _stored(board: Board, needs: MemoryNeeds, room: _Room, pool: str, size: int)
         )
     room.reserve(memory, size)
     if memory.kind == "flash":
-        return Stored(pool, memory)
-    return Stored(pool, memory, room.take("constants", size, [one for one in board.memories if one.kind == "flash"]))
+        return StoredConstants(pool, memory)
+    return StoredConstants(
+        pool, memory, room.take("constants", size, [one for one in board.memories if one.kind == "flash"])
+    )
 
 
 def constant_rooms(board: Board) -> Rooms:

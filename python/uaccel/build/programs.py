@@ -22,7 +22,7 @@ Status = Literal["ok", "missing", "too old", "too new", "broken"]
 
 
 @dataclass(frozen=True)
-class Check:
+class VersionCheck:
     """Is one row of ``uaccel doctor``."""
 
     name: str
@@ -349,10 +349,10 @@ def _find(program: HostTool) -> FoundProgram:
     raise ToolError(f"{program.name} (needed for {program.needed_for}): {seen}; to get it: {_fix(program, status)}")
 
 
-def check_program(program: HostTool) -> Check:
+def check_program(program: HostTool) -> VersionCheck:
     """Check one program."""
     status, found, seen = _search(program)
-    return Check(
+    return VersionCheck(
         name=program.name,
         status=status,
         version=show_version(found.version) if found else None,

@@ -352,7 +352,7 @@ OUR_PLATFORM: Final = "uaccel"  # What our own server calls itself; its messages
 
 
 @dataclass(frozen=True)
-class Limits:
+class ServerLimits:
     """Sets the seconds that the server has for each call; ``slack`` is added to a transport call's own timeout."""
 
     query: float = 120.0  # Long, since a launcher may have to install something first.
@@ -386,12 +386,12 @@ class ProjectServer:
         folder: Path,
         options: Mapping[str, OptionValue] | None = None,
         *,
-        limits: Limits | None = None,
+        limits: ServerLimits | None = None,
         show: bool = False,
         debug: bool = False,
     ) -> None:
         self.folder = folder  # the template or the project
-        self._limits = limits or Limits()
+        self._limits = limits or ServerLimits()
         self._given = dict(options or {})
         self._process = ServerProcess(folder, show=show, debug=debug)
         self.is_ours = False

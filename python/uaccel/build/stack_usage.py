@@ -150,7 +150,7 @@ _REGISTER: Final = re.compile(r"([a-z]+)(\d+)")
 
 
 @dataclass(frozen=True)
-class Code:
+class FunctionCode:
     """Holds the instructions of each function, as (operator, line); none where there is no disassembler."""
 
     functions: dict[str, list[tuple[str, str]]]
@@ -169,14 +169,14 @@ class Code:
         return (27 if uses_floats else 9) * _WORD
 
 
-def disassemble(elf: Path, objdump: str) -> Code:
+def disassemble(elf: Path, objdump: str) -> FunctionCode:
     """The code of an ELF file by function, as objdump prints it."""
     try:
         done = subprocess.run(
             [objdump, "-d", "--no-show-raw-insn", str(elf)], capture_output=True, text=True, check=False
         )
     except OSError:
-        return Code({}, is_arm=False)
+        return FunctionCode({}, is_arm=False)
     functions: dict[str, list[tuple[str, str]]] = {}
     lines: list[tuple[str, str]] = []
     for line in done.stdout.splitlines():
@@ -184,10 +184,10 @@ def disassemble(elf: Path, objdump: str) -> Code:
             lines = functions.setdefault(match[1], [])
         elif match := _INSTRUCTION.match(line):
             lines.append((match[1], line.partition(":")[2]))
-    return Code(functions, is_arm="elf32-littlearm" in done.stdout)
+    return FunctionCode(functions, is_arm="elf32-littlearm" in done.stdout)
 
 
-def frames_of(code: Code) -> Callable[[str], int | None]:
+def frames_of(code: FunctionCode) -> Callable[[str], int | None]:
     """As ``library_frames``, but also for our kernels in assembly. These jump within themselves only, so that a
     computed jump is no call there: what they push is all that they take."""
     libraries = library_frames(code)
@@ -201,7 +201,7 @@ def frames_of(code: Code) -> Callable[[str], int | None]:
     return frame
 
 
-def library_frames(code: Code) -> Callable[[str], int | None]:
+def library_frames(code: FunctionCode) -> Callable[[str], int | None]:
     """The stack that a call of a function of the firmware takes, with the deepest of its callees; None where its code
     does not tell. Recursion is unknown, too."""
     functions = code.functions

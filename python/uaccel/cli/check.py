@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from uaccel.cli.options import BoardOption, Device
+from uaccel.cli.options import BoardOption, DeviceChoice
 from uaccel.cli.output import JsonFlag, emit, progress
 
 if TYPE_CHECKING:
@@ -15,7 +15,8 @@ if TYPE_CHECKING:
 
 AcceleratorArgument = Annotated[str, typer.Argument(metavar="NAME|PATH", help="The accelerator.")]
 CheckedOption = Annotated[
-    Device | None, typer.Option("--device", help="Check the model alone, or the RTL too; where there is RTL, both.")
+    DeviceChoice | None,
+    typer.Option("--device", help="Check the model alone, or the RTL too; where there is RTL, both."),
 ]
 LayersOption = Annotated[int, typer.Option("--layers", min=1, metavar="N", help="Random layers, of all operations.")]
 SeedOption = Annotated[int, typer.Option("--seed", min=0, metavar="S", help="Of the random layers.")]

@@ -9,7 +9,7 @@ import typer
 
 from uaccel.board import available_boards
 from uaccel.build.doctor import Ability, abilities, examine
-from uaccel.build.programs import Check
+from uaccel.build.programs import VersionCheck
 from uaccel.cli.output import JsonFlag, emit
 
 if TYPE_CHECKING:
@@ -40,12 +40,12 @@ def doctor(everything: AllFlag = False, as_json: JsonFlag = False) -> None:
         raise typer.Exit(1)
 
 
-def _troubles(checks: list[Check]) -> list[Check]:
+def _troubles(checks: list[VersionCheck]) -> list[VersionCheck]:
     """Selects checks of programs that are there but do not work, and of those without which nothing works."""
     return [check for check in checks if check.status != "ok" and (check.required or check.status != "missing")]
 
 
-def _show(console: Console, can: list[Ability], checks: list[Check], ok: bool) -> None:
+def _show(console: Console, can: list[Ability], checks: list[VersionCheck], ok: bool) -> None:
     from rich.text import Text
 
     for ability in can:
@@ -70,7 +70,7 @@ def _advice(can: list[Ability]) -> dict[str, list[str]]:
     return lines
 
 
-def _show_checks(console: Console, checks: list[Check]) -> None:
+def _show_checks(console: Console, checks: list[VersionCheck]) -> None:
     from rich.table import Table
 
     table = Table("", "What", "Version", "Needed for", box=None, padding=(0, 2, 0, 0), pad_edge=False)

@@ -18,7 +18,7 @@ from uaccel.cli.cache import read_size
 from uaccel.cli.output import JsonFlag
 from uaccel.errors import UaccelError
 from uaccel.frontend import SUFFIXES
-from uaccel.runner.request import Engines, RunRequest
+from uaccel.runner.request import EngineRequest, RunRequest
 from uaccel.util.favour import Favour
 from uaccel.util.files import accelerator_entries, accelerator_folders, data_dir
 
@@ -167,9 +167,9 @@ class EngineOptions:
     objective: ObjectiveOption = Objective.latency
     allow_none: AllowNoneFlag = False
 
-    def who(self) -> Engines:
+    def who(self) -> EngineRequest:
         """Returns what these options say; raises an error for those that mean nothing without an accelerator."""
-        found = Engines(
+        found = EngineRequest(
             tuple(self.accelerator or ()),
             self.choose.value if self.choose is not None else "",
             tuple(self.pin or ()),
@@ -421,7 +421,7 @@ class PlacedOptions(CompileOptions):
 # Options about the device behind an accelerator's driver.
 
 
-class Device(str, Enum):
+class DeviceChoice(str, Enum):
     """Says what stands behind drivers."""
 
     model = "model"
@@ -429,7 +429,8 @@ class Device(str, Enum):
 
 
 DeviceOption = Annotated[
-    Device, typer.Option("--device", help="Behind the drivers: models of the devices, or their Verilog, verilated.")
+    DeviceChoice,
+    typer.Option("--device", help="Behind the drivers: models of the devices, or their Verilog, verilated."),
 ]
 WavesOption = Annotated[
     Path | None, typer.Option("--waves", metavar="FILE.fst|FILE.vcd", help="Write the waveform of the RTL.")

@@ -125,7 +125,7 @@ def discard_stdout() -> None:
     os.close(nowhere)
 
 
-class Steps:
+class ShownSteps:
     """Shows how far a long command is: call it with each step as it begins.
 
     A terminal shows a spinner, a bar where a step is counted, and leaves a line with the time of each finished
@@ -149,7 +149,7 @@ def _log_words(line: LogLine) -> str:
     return f"{line.device}: {line.level.name.lower()}: {line.text}{lost}"
 
 
-class _ShownSteps(Steps):
+class _ShownSteps(ShownSteps):
     def __init__(self, screen: Console) -> None:
         self._screen = screen
         self._description = ""
@@ -206,10 +206,10 @@ def _bar(screen: Console) -> Progress:
 
 
 @contextmanager
-def progress() -> Iterator[Steps]:
+def progress() -> Iterator[ShownSteps]:
     """Shows the steps of a command on stderr."""
     if not sys.stderr.isatty():
-        yield Steps()
+        yield ShownSteps()
         return
     steps = _ShownSteps(console(sys.stderr))
     try:
@@ -405,13 +405,13 @@ def show_lines(console: Console, lines: Iterable[tuple[str, str]], style: str = 
 # Commands as classes: fields are the options, so that commands that share options share a base class.
 
 
-class Command(Protocol):
+class CliCommand(Protocol):
     """Is a dataclass whose fields are annotated like a Typer function's parameters."""
 
     def run(self) -> None: ...
 
 
-def add_command(app: typer.Typer, name: str, short_help: str, command: type[Command]) -> None:
+def add_command(app: typer.Typer, name: str, short_help: str, command: type[CliCommand]) -> None:
     """Adds a command class: Typer gets a function with the same parameters and the class's docstring as help.
 
     The command's own options come first, then those of its base classes, and ``--json`` last."""

@@ -16,7 +16,7 @@ from uaccel.util.files import require_writable
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from uaccel.quantize.onnx import Options
+    from uaccel.quantize.onnx import OnnxQuantOptions
     from uaccel.quantize.quantize import Quantised
     from uaccel.quantize.search import Goal
 
@@ -39,7 +39,7 @@ class Activations(str, Enum):
     int16 = "int16"
 
 
-class Weights(str, Enum):
+class WeightsChoice(str, Enum):
     """Says which type weights get."""
 
     int8 = "int8"
@@ -84,7 +84,7 @@ MeanOption = Annotated[str, typer.Option("--mean", metavar="R,G,B", help="Of ima
 StdOption = Annotated[str, typer.Option("--std", metavar="R,G,B", help="Of images: what is left is divided by it.")]
 FormatOption = Annotated[QuantStyle, typer.Option("--format", help="QDQ, or operators such as QLinearConv (ONNX).")]
 ActivationsOption = Annotated[Activations, typer.Option("--activations", help="What tensors become.")]
-WeightsOption = Annotated[Weights, typer.Option("--weights", help="What weights become.")]
+WeightsOption = Annotated[WeightsChoice, typer.Option("--weights", help="What weights become.")]
 PerChannelFlag = Annotated[bool, typer.Option("--per-channel/--per-tensor", help="Scales of weights.")]
 MethodOption = Annotated[Method, typer.Option("--method", help="How ranges are found from the samples.")]
 LeaveOutOption = Annotated[
@@ -116,7 +116,7 @@ def quantize_command(
     std: StdOption = "1",
     format_: FormatOption = QuantStyle.qdq,
     activations: ActivationsOption = Activations.int8,
-    weights: WeightsOption = Weights.int8,
+    weights: WeightsOption = WeightsChoice.int8,
     per_channel: PerChannelFlag = True,
     method: MethodOption = Method.minmax,
     leave_out: LeaveOutOption = None,
@@ -133,12 +133,12 @@ def quantize_command(
         raise UaccelError(f"-o {target} is the float model itself; choose another name")
     with progress() as step, tempfile.TemporaryDirectory(prefix="uaccel-") as folder:
         from uaccel.quantize.calibration import Pixels
-        from uaccel.quantize.onnx import Options
+        from uaccel.quantize.onnx import OnnxQuantOptions
         from uaccel.quantize.quantize import QuantOptions, maker_of, quantise
         from uaccel.quantize.search import Goal
 
         goal = None if min_snr is None and max_loss is None else Goal(min_snr, max_loss, trade.value)
-        options = Options(format_.value, activations.value, weights.value, per_channel, method.value)
+        options = OnnxQuantOptions(format_.value, activations.value, weights.value, per_channel, method.value)
         pixels = Pixels(_numbers("--mean", mean), _numbers("--std", std))
         step(f"read {model}")
         maker, samples = maker_of(model, calibration, labels, pixels, options, Path(folder), step)
@@ -167,7 +167,7 @@ def _goal(goal: Goal | None) -> dict[str, Any] | None:
     return None if goal is None else {"min_snr": goal.snr, "max_loss": goal.loss, "trade": goal.trade}
 
 
-def _report(model: Path, target: Path, options: Options, samples: int, done: Quantised) -> dict[str, Any]:
+def _report(model: Path, target: Path, options: OnnxQuantOptions, samples: int, done: Quantised) -> dict[str, Any]:
     quality = done.quality
     top1 = quality.top1
     return {

@@ -13,7 +13,7 @@ from uaccel.board import load_board
 from uaccel.cli.cache import NoCacheFlag, open_cache
 from uaccel.cli.options import (
     CoverageOption,
-    Device,
+    DeviceChoice,
     DeviceOption,
     NameOption,
     OptionOption,
@@ -168,7 +168,7 @@ class RunCommand(PlacedOptions):
     template: TemplateOption = None
     option: OptionOption = None
     verify_layers: VerifyLayersFlag = False
-    device: DeviceOption = Device.model
+    device: DeviceOption = DeviceChoice.model
     waves: WavesOption = None
     waves_layer: WavesLayerOption = ""
     coverage: CoverageOption = None

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from uaccel.bench import hold_if_known, port_of_project
-from uaccel.cli.output import OPTION, REPORT, Steps, emit, progress, write_page_where, write_trace
+from uaccel.cli.output import OPTION, REPORT, ShownSteps, emit, progress, write_page_where, write_trace
 from uaccel.cli.verdict import show_verified
 from uaccel.errors import VerificationError
 from uaccel.runner.request import ProjectRunOptions
@@ -63,7 +63,7 @@ def run_on_template(job: TemplateJob, wishes: ProjectRunOptions, as_json: bool) 
     _conclude(_report(done, wishes), verified, wishes, as_json)
 
 
-def _verified(done: ProjectRun, wishes: ProjectRunOptions, step: Steps) -> Verdict:
+def _verified(done: ProjectRun, wishes: ProjectRunOptions, step: ShownSteps) -> Verdict:
     from uaccel.runner.compiled import ArchiveSubject
     from uaccel.runner.verdict import judge_values
     from uaccel.runner.verify import opinions
@@ -93,7 +93,7 @@ def _conclude(report: dict[str, Any], verdict: Verdict | None, wishes: ProjectRu
         raise VerificationError(verdict.complaint)
 
 
-def _make_project(job: TemplateJob, wishes: ProjectRunOptions, step: Steps) -> None:
+def _make_project(job: TemplateJob, wishes: ProjectRunOptions, step: ShownSteps) -> None:
     from uaccel.build.project import build_any, create_from_archive, flash_any
     from uaccel.codegen.options import EmitOptions
     from uaccel.runner.compiled import archive_of
@@ -115,7 +115,7 @@ def _make_project(job: TemplateJob, wishes: ProjectRunOptions, step: Steps) -> N
         flash_any(job.project, wishes.options, port=wishes.port, verbose=False)
 
 
-def _run(folder: Path, wishes: ProjectRunOptions, step: Steps, board: str | None) -> ProjectRun:
+def _run(folder: Path, wishes: ProjectRunOptions, step: ShownSteps, board: str | None) -> ProjectRun:
     from uaccel.runner.project_run import run_project
 
     def read(metadata: Metadata) -> Sequence[int]:

@@ -22,7 +22,7 @@ from uaccel.cli.options import BoardOption, board_names, chip_names
 from uaccel.cli.output import JsonFlag, emit, progress
 from uaccel.cli.verdict import opinion, show_verified
 from uaccel.errors import BoardError, UaccelError, VerificationError
-from uaccel.runner.request import Engines, ProjectRunOptions, RunRequest
+from uaccel.runner.request import EngineRequest, ProjectRunOptions, RunRequest
 from uaccel.session.board_ports import chip_of_pyocd
 from uaccel.util.cache import cache_of_user
 from uaccel.util.files import models, page
@@ -194,7 +194,7 @@ def demo_command(board: BoardOption = "host", as_json: JsonFlag = False) -> None
     model = models()["gesture"]
     samples = model.with_name("gesture_samples.npz")
     wishes = ProjectRunOptions(samples, verify=True)
-    job = RunRequest(model, target, Path(board).name, "", None, wishes, Engines((ACCELERATOR,)), False)
+    job = RunRequest(model, target, Path(board).name, "", None, wishes, EngineRequest((ACCELERATOR,)), False)
     with progress() as step:
         from uaccel.runner.perform import perform
 

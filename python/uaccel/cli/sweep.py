@@ -13,7 +13,7 @@ import typer
 
 from uaccel.cli.cache import read_size
 from uaccel.cli.options import CaOption, CertOption, KeyOption, MemoryOption, SchedulerOption, SecondsOption, WaitOption
-from uaccel.cli.output import JsonFlag, Steps, emit, progress, say
+from uaccel.cli.output import JsonFlag, ShownSteps, emit, progress, say
 from uaccel.errors import InputError, UaccelError, VerificationError
 from uaccel.util.files import require_writable
 
@@ -23,11 +23,11 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from uaccel.runner.sweep.farm import Tls
-    from uaccel.runner.sweep.matrix import Matrix, Row
-    from uaccel.runner.sweep.pool import Limits
+    from uaccel.runner.sweep.matrix import SweepMatrix, SweepRow
+    from uaccel.runner.sweep.pool import PoolLimits
     from uaccel.runner.sweep.results import Regression, Stored
-    from uaccel.runner.sweep.row_result import Result
-    from uaccel.runner.sweep.sweep import Engine, Swept
+    from uaccel.runner.sweep.row_result import RowResult
+    from uaccel.runner.sweep.sweep import SweepEngine, Swept
 
 JunitOption = Annotated[
     Path | None, typer.Option("--junit", metavar="FILE.xml", help="Write JUnit XML for a CI server, a case per row.")
@@ -58,7 +58,7 @@ class Files:
             pyarrow()
             require_writable(self.parquet, "--parquet")
 
-    def write(self, name: str, results: Sequence[Result], worse: Sequence[Regression]) -> None:
+    def write(self, name: str, results: Sequence[RowResult], worse: Sequence[Regression]) -> None:
         """Writes the files; ``name`` is that of the matrix."""
         if self.junit is not None:
             from uaccel.runner.sweep.results import write_junit
@@ -116,7 +116,7 @@ def sweep_command(
     """
     from uaccel.runner.sweep.farm import tls_of
     from uaccel.runner.sweep.matrix import read_matrix
-    from uaccel.runner.sweep.pool import Limits
+    from uaccel.runner.sweep.pool import PoolLimits
     from uaccel.runner.sweep.results import read_expected
     from uaccel.runner.sweep.row_result import commit_of
 
@@ -128,7 +128,7 @@ def sweep_command(
     stored = read_expected(wanted.expected)
     if accept and not wanted.figures:
         raise InputError(f"{matrix} has no [figures], so that --accept would store nothing; say which must hold")
-    limits = Limits(limit_seconds, None if limit_memory is None else read_size(limit_memory, "--limit-memory"))
+    limits = PoolLimits(limit_seconds, None if limit_memory is None else read_size(limit_memory, "--limit-memory"))
     rows = _rows(wanted)
     engine = _here(jobs, len(rows), limits)
     if scheduler is not None:
@@ -143,7 +143,7 @@ def sweep_command(
     _complain(swept.results, worse, target)
 
 
-def _accepted(wanted: Matrix, swept: Swept) -> list[Regression]:
+def _accepted(wanted: SweepMatrix, swept: Swept) -> list[Regression]:
     """Stores the figures, so that none is behind."""
     from uaccel.runner.sweep.results import write_expected
 
@@ -151,13 +151,13 @@ def _accepted(wanted: Matrix, swept: Swept) -> list[Regression]:
     return []
 
 
-def _behind(wanted: Matrix, swept: Swept, stored: Stored) -> list[Regression]:
+def _behind(wanted: SweepMatrix, swept: Swept, stored: Stored) -> list[Regression]:
     from uaccel.runner.sweep.results import behind
 
     return behind(swept.results, wanted.figures, stored)
 
 
-def _rows(wanted: Matrix) -> list[Row]:
+def _rows(wanted: SweepMatrix) -> list[SweepRow]:
     from uaccel.runner.sweep.matrix import all_rows
 
     rows = all_rows(wanted)
@@ -171,18 +171,18 @@ def _rows(wanted: Matrix) -> list[Row]:
 class _Engine:
     """Opens the workers of a sweep; ``place`` says in words where rows are run."""
 
-    open: Callable[[], AbstractContextManager[Engine]]
+    open: Callable[[], AbstractContextManager[SweepEngine]]
     place: str
 
 
-def _here(jobs: int | None, rows: int, limits: Limits) -> _Engine:
+def _here(jobs: int | None, rows: int, limits: PoolLimits) -> _Engine:
     from uaccel.runner.sweep.sweep import local_pool, processes
 
     count = min(jobs or processes(), rows)
     return _Engine(lambda: local_pool(count, limits), f"{count} at once")
 
 
-def _in_the_lab(scheduler: str, jobs: int | None, limits: Limits, tls: Tls | None, wait: float) -> _Engine:
+def _in_the_lab(scheduler: str, jobs: int | None, limits: PoolLimits, tls: Tls | None, wait: float) -> _Engine:
     from uaccel.runner.sweep.farm import Farm
 
     if jobs is not None:
@@ -190,22 +190,22 @@ def _in_the_lab(scheduler: str, jobs: int | None, limits: Limits, tls: Tls | Non
     return _Engine(lambda: Farm(scheduler, limits, tls, wait), f"by the workers of {scheduler}")
 
 
-def _swept(rows: list[Row], target: Path, engine: _Engine, again: bool, step: Steps, label: str) -> Swept:
-    from uaccel.runner.sweep.results import Results
+def _swept(rows: list[SweepRow], target: Path, engine: _Engine, again: bool, step: ShownSteps, label: str) -> Swept:
+    from uaccel.runner.sweep.results import SweepResults
     from uaccel.runner.sweep.row_result import GOOD
     from uaccel.runner.sweep.sweep import sweep
 
-    def told(result: Result, done: int, total: int) -> None:
+    def told(result: RowResult, done: int, total: int) -> None:
         if result.status not in GOOD:
             say(f"{result.status}: {result.row.title}: {result.error}")
         step.count(done, total)
 
     step(f"run {len(rows)} row{'s' if len(rows) > 1 else ''}, {engine.place}")
     with engine.open() as workers:
-        return sweep(rows, Results(target), workers, again=again, label=label, told=told)
+        return sweep(rows, SweepResults(target), workers, again=again, label=label, told=told)
 
 
-def _report(wanted: Matrix, target: Path, swept: Swept, worse: Sequence[Regression]) -> dict[str, Any]:
+def _report(wanted: SweepMatrix, target: Path, swept: Swept, worse: Sequence[Regression]) -> dict[str, Any]:
     counts = Counter(result.status for result in swept.results)
     return {
         "matrix": str(wanted.path),
@@ -229,7 +229,7 @@ def _report(wanted: Matrix, target: Path, swept: Swept, worse: Sequence[Regressi
     }
 
 
-def _complain(results: Sequence[Result], worse: Sequence[Regression], target: Path) -> None:
+def _complain(results: Sequence[RowResult], worse: Sequence[Regression], target: Path) -> None:
     """Raises an error for the worst that happened: wrong rows, then failed ones, then figures that fell behind."""
     from uaccel.runner.sweep.row_result import FAILED, WRONG
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from uaccel.lower.program import Layer
-    from uaccel.runner.sweep.tune import Search, Tuned
+    from uaccel.runner.sweep.tune import Tuned, TuneSearch
 
 RecordsFile = Annotated[
     Path | None,
@@ -87,14 +87,14 @@ class TuneCommand(ModelOptions):
         report = _report(self.model, target.name, path, tuned)
         emit(report, self.as_json, lambda console: _show(console, report))
 
-    def _search(self) -> Search:
+    def _search(self) -> TuneSearch:
         from uaccel.runner.sweep.sweep import processes
-        from uaccel.runner.sweep.tune import CANDIDATES, Search
+        from uaccel.runner.sweep.tune import CANDIDATES, TuneSearch
 
         if self.every and self.candidates is not None:
             raise InputError("--all measures every kernel, and --candidates only some of them; leave one of them away")
         most = None if self.every else self.candidates or CANDIDATES
-        return Search(most, self.minutes, self.jobs or processes(), self.port, self.favour)
+        return TuneSearch(most, self.minutes, self.jobs or processes(), self.port, self.favour)
 
 
 def register(app: typer.Typer) -> None:

@@ -69,7 +69,7 @@ def worker_command(
         tls_of,
         work_at,
     )
-    from uaccel.runner.sweep.pool import Limits
+    from uaccel.runner.sweep.pool import PoolLimits
     from uaccel.runner.sweep.sweep import processes
 
     distributed()
@@ -82,7 +82,7 @@ def worker_command(
         name or f"{socket.gethostname()}-{os.getpid()}",
         builds,
         boards,
-        Limits(limit_seconds, memory, output),
+        PoolLimits(limit_seconds, memory, output),
         board_wait,
     )
 

@@ -1,15 +1,15 @@
 """Estimates the cycles of what an emulated board executed, by timings as they are published for its core."""
 
-from uaccel.cycles.estimate import AddressRange, Core, Estimator, Spot, core_of, estimator_for, hot_spots
-from uaccel.cycles.instructions import Block, Executed, Instruction, Mark, disassemble, read_marks
+from uaccel.cycles.estimate import AddressRange, Core, CycleEstimator, Spot, core_of, estimator_for, hot_spots
+from uaccel.cycles.instructions import Executed, ExecutedBlock, ExecutedInstruction, Mark, disassemble, read_marks
 
 __all__ = [
     "AddressRange",
-    "Block",
     "Core",
-    "Estimator",
+    "CycleEstimator",
     "Executed",
-    "Instruction",
+    "ExecutedBlock",
+    "ExecutedInstruction",
     "Mark",
     "Spot",
     "core_of",

@@ -16,7 +16,16 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from uaccel.board import Board
-from uaccel.cycles.instructions import Block, Code, Executed, Instruction, Mark, functions_in, listed, parse
+from uaccel.cycles.instructions import (
+    Code,
+    Executed,
+    ExecutedBlock,
+    ExecutedInstruction,
+    Mark,
+    functions_in,
+    listed,
+    parse,
+)
 from uaccel.util.files import parse_toml
 
 # Timings of cores: a file each in ``cores/``, named as a board file names the core. Each says whose figures it has.
@@ -26,7 +35,7 @@ CONDITION: Final = "(eq|ne|cs|cc|hs|lo|mi|pl|vs|vc|hi|ls|ge|lt|gt|le)?"  # Arm's
 
 
 @dataclass(frozen=True)
-class Kind:
+class InstructionKind:
     """Describes instructions that take the same: a row of a core's table.
 
     The fields from ``units`` on matter only for cores that are modelled as a pipeline.
@@ -49,11 +58,11 @@ class Kind:
     early: int = 0  # Cycles by which it needs its sources earlier than others do.
     late: int = 0  # Cycles by which it needs what it stores, or adds to, later than others do.
 
-    def fits(self, instruction: Instruction) -> bool:
+    def fits(self, instruction: ExecutedInstruction) -> bool:
         fits = _compiled(self.match).fullmatch(instruction.name) is not None
         return fits and (not self.operands or re.search(self.operands, instruction.operands) is not None)
 
-    def time(self, instruction: Instruction) -> int:
+    def time(self, instruction: ExecutedInstruction) -> int:
         """Cycles of an instruction by itself, jumps and waiting apart."""
         each = self.registers_each_cycle
         return self.cycles + (ceil(instruction.listed / each) if each else 0)
@@ -72,15 +81,15 @@ class Core:
     name: str
     source: str
     taken: int  # Cycles that a jump adds.
-    kinds: tuple[Kind, ...]
+    kinds: tuple[InstructionKind, ...]
     units: Mapping[str, int] = field(default_factory=dict)  # How many of each; without any: one instruction at a time.
     issue: int = 1  # Instructions that are issued in a cycle, at most.
     narrow_pairs: bool = False  # Only instructions of 16 bits are issued together.
     address_early: int = 0  # Cycles by which an address is needed earlier than other operands.
-    otherwise: Kind = Kind("")  # The kind of instructions that fit no row.
+    otherwise: InstructionKind = InstructionKind("")  # The kind of instructions that fit no row.
     objdump: tuple[str, ...] = ()  # Options of objdump for this core.
 
-    def kind(self, instruction: Instruction) -> Kind:
+    def kind(self, instruction: ExecutedInstruction) -> InstructionKind:
         """The first row that fits."""
         return next((kind for kind in self.kinds if kind.fits(instruction)), self.otherwise)
 
@@ -102,20 +111,20 @@ def core_of(name: str) -> Core | None:
     return Core(name=name, kinds=kinds, otherwise=otherwise, objdump=options, **content)
 
 
-def _kind(row: dict[str, Any]) -> Kind:
+def _kind(row: dict[str, Any]) -> InstructionKind:
     values: dict[str, Any] = {key: tuple(value) if isinstance(value, list) else value for key, value in row.items()}
-    return Kind(**values)
+    return InstructionKind(**values)
 
 
 # Cycles of a sequence of instructions on a core: one after the other, or through the units of a pipeline.
 
 
-def cycles(core: Core, instructions: Sequence[Instruction]) -> int:
+def cycles(core: Core, instructions: Sequence[ExecutedInstruction]) -> int:
     """Cycles of instructions in a row; jumps are not counted."""
     return _piped(core, instructions) if core.units else _in_turn(core, instructions)
 
 
-def _in_turn(core: Core, instructions: Iterable[Instruction]) -> int:
+def _in_turn(core: Core, instructions: Iterable[ExecutedInstruction]) -> int:
     """The sum of their own cycles, less one for each access that is pipelined with the one before."""
     total, before = 0, None
     for instruction in instructions:
@@ -125,14 +134,16 @@ def _in_turn(core: Core, instructions: Iterable[Instruction]) -> int:
     return total
 
 
-def _is_pipelined(core: Core, before: Instruction | None, instruction: Instruction, kind: Kind) -> bool:
+def _is_pipelined(
+    core: Core, before: ExecutedInstruction | None, instruction: ExecutedInstruction, kind: InstructionKind
+) -> bool:
     """Whether this is a load or store directly behind a load, with an address that does not come from that load."""
     if before is None or not kind.follows or core.kind(before).name not in kind.follows:
         return False
     return not before.writes & instruction.address_registers
 
 
-def _piped(core: Core, instructions: Iterable[Instruction]) -> int:
+def _piped(core: Core, instructions: Iterable[ExecutedInstruction]) -> int:
     """The cycle in which the next instruction could be issued, when the first one is issued in cycle 0."""
     pipeline = _Pipeline(core)
     for instruction in instructions:
@@ -149,7 +160,7 @@ class _Pipeline:
     def __init__(self, core: Core) -> None:
         self._core = core
         self._now, self._issued = -1, core.issue  # The cycle of the last issue, and how many were issued in it.
-        self._last: tuple[Instruction, Kind] | None = None
+        self._last: tuple[ExecutedInstruction, InstructionKind] | None = None
         self._free = {unit: [0] * count for unit, count in core.units.items()}  # When each unit is free.
         self._ready: dict[str, int] = {}  # When each register can be used.
         self._blocked = 0
@@ -158,7 +169,7 @@ class _Pipeline:
     def end(self) -> int:
         return max(self._now + 1, self._blocked)
 
-    def issue(self, instruction: Instruction) -> None:
+    def issue(self, instruction: ExecutedInstruction) -> None:
         """Find the cycle in which it starts; an instruction of 0 cycles (an ``le`` of a loop) takes no slot at all."""
         kind = self._core.kind(instruction)
         if kind.cycles == 0 and not kind.registers_each_cycle:
@@ -170,14 +181,14 @@ class _Pipeline:
         self._now, self._last = start, (instruction, kind)
         self._occupy(instruction, kind)
 
-    def _may_join(self, instruction: Instruction, kind: Kind) -> bool:
+    def _may_join(self, instruction: ExecutedInstruction, kind: InstructionKind) -> bool:
         """Whether it may be issued in the same cycle as the instruction before, units and sources apart."""
         if self._last is None or self._issued >= self._core.issue or kind.alone or kind.first or self._last[1].alone:
             return False
         narrow = instruction.size == self._last[0].size == 2
         return not self._core.narrow_pairs or (narrow and (kind.second or self._last[1].second))
 
-    def _sources(self, instruction: Instruction, kind: Kind) -> int:
+    def _sources(self, instruction: ExecutedInstruction, kind: InstructionKind) -> int:
         """The cycle in which all sources are there. A value to be stored, or an accumulator, may come ``late``; an
         address must be there early, by ``address_early`` cycles."""
         late = instruction.reads if instruction.is_store else instruction.reads & instruction.writes
@@ -186,7 +197,7 @@ class _Pipeline:
         early = self._core.address_early
         return max([0, *times, *(self._ready.get(name, -early) + early for name in instruction.address_registers)])
 
-    def _occupy(self, instruction: Instruction, kind: Kind) -> None:
+    def _occupy(self, instruction: ExecutedInstruction, kind: InstructionKind) -> None:
         """Keep its units busy, and its results unknown until its latency is over; a base register that the access
         updates is there in the next cycle."""
         taken = kind.time(instruction)
@@ -219,15 +230,15 @@ class _UnknownCodeError(Exception):
 
 
 @dataclass(frozen=True)
-class Estimator:
+class CycleEstimator:
     """Estimates cycles for one firmware on one core; costs are kept by block and predecessor."""
 
     core: Core
     code: Code
     slow: Sequence[AddressRange] = ()
     functions: Mapping[int, str] = field(default_factory=dict)  # By the address at which each begins.
-    _rows: dict[Block, list[Instruction]] = field(default_factory=dict)
-    _costs: dict[tuple[Block, Block | None], int] = field(default_factory=dict)
+    _rows: dict[ExecutedBlock, list[ExecutedInstruction]] = field(default_factory=dict)
+    _costs: dict[tuple[ExecutedBlock, ExecutedBlock | None], int] = field(default_factory=dict)
 
     def of(self, marks: Iterable[Mark]) -> int | None:
         """Cycles between the readings; None where code was executed that the listing does not have."""
@@ -248,7 +259,7 @@ class Estimator:
         known = sum(times * self._cost(row.block, before) for before, times in row.before.items())
         return known + (row.times - sum(row.before.values())) * self._cost(row.block, None)
 
-    def _cost(self, block: Block, before: Block | None) -> int:
+    def _cost(self, block: ExecutedBlock, before: ExecutedBlock | None) -> int:
         """Cycles of one execution directly behind another block; behind one that is unknown there was a jump.
 
         A jump that costs cycles refills the pipeline, and nothing of the predecessor matters any more. On a core
@@ -268,10 +279,10 @@ class Estimator:
             self._costs[key] = jump + literals + cycles(self.core, context + row) - cycles(self.core, context)
         return self._costs[key]
 
-    def _row(self, block: Block) -> list[Instruction]:
+    def _row(self, block: ExecutedBlock) -> list[ExecutedInstruction]:
         """The instructions of a block."""
         if block not in self._rows:
-            row: list[Instruction] = []
+            row: list[ExecutedInstruction] = []
             address = block.address
             for _ in range(block.instructions):
                 instruction = self.code.get(address)
@@ -282,25 +293,25 @@ class Estimator:
             self._rows[block] = row
         return self._rows[block]
 
-    def _jump(self, last: Instruction | None) -> int:
+    def _jump(self, last: ExecutedInstruction | None) -> int:
         """Cycles that a taken jump adds, by the instruction that jumped."""
         taken = self.core.kind(last).taken if last is not None else None
         return self.core.taken if taken is None else taken
 
-    def _wait(self, block: Block) -> int:
+    def _wait(self, block: ExecutedBlock) -> int:
         """Wait states of the memory that holds the block."""
         regions = (region.wait_states for region in self.slow if region.begin <= block.address < region.end)
         return next(regions, 0)
 
 
-def _is_literal(instruction: Instruction) -> bool:
+def _is_literal(instruction: ExecutedInstruction) -> bool:
     """Whether it loads a constant from among the code, which waits for the code's memory as a fetch does."""
     return instruction.name.startswith(("ldr", "vldr")) and "[pc" in instruction.operands
 
 
 def estimator_for(
     core_name: str, elf: Path, objdump: str, slow: Sequence[AddressRange] = ()
-) -> tuple[Estimator | None, str]:
+) -> tuple[CycleEstimator | None, str]:
     """An estimator for an ELF file, or the reason in words why there is none."""
     core = core_of(core_name)
     if core is None:
@@ -309,7 +320,7 @@ def estimator_for(
     code = parse(listing)
     if not code:
         return None, f"{objdump} is missing or does not read {elf.name}; install the binutils of the board's toolchain"
-    return Estimator(core, code, slow, functions_in(listing)), ""
+    return CycleEstimator(core, code, slow, functions_in(listing)), ""
 
 
 # What must be known of a board to estimate cycles on it; a project keeps this in its ``board/board.json``.
@@ -379,7 +390,7 @@ class _Range(NamedTuple):
         return self.begin <= address < self.end
 
 
-def hot_spots(estimator: Estimator, mark: Mark) -> tuple[Spot, ...]:
+def hot_spots(estimator: CycleEstimator, mark: Mark) -> tuple[Spot, ...]:
     """The hot spots of a layer, the hottest first; none where code was executed that the listing does not have."""
     costs = estimator.each(mark)
     return _Hot(estimator, mark.executed, costs).spots() if costs else ()
@@ -389,7 +400,7 @@ def hot_spots(estimator: Estimator, mark: Mark) -> tuple[Spot, ...]:
 class _Hot:
     """Finds the spots of one layer; ``costs`` are the cycles of each row of ``executed``."""
 
-    estimator: Estimator
+    estimator: CycleEstimator
     executed: Sequence[Executed]
     costs: Sequence[int]
 
@@ -419,12 +430,12 @@ class _Hot:
         return Spot(name, offset, is_loop, len(inside), times, cycles, share, tuple(words) if is_loop else ())
 
     @cached_property
-    def _addresses(self) -> dict[Block, list[int]]:
+    def _addresses(self) -> dict[ExecutedBlock, list[int]]:
         """The address of each instruction of every block."""
         blocks = dict.fromkeys(block for row in self.executed for block in (row.block, *row.before))
         return {block: self._walked(block) for block in blocks}
 
-    def _walked(self, block: Block) -> list[int]:
+    def _walked(self, block: ExecutedBlock) -> list[int]:
         found = [block.address]
         while len(found) < block.instructions:
             found.append(found[-1] + self.estimator.code[found[-1]].size)
@@ -466,14 +477,14 @@ class _Hot:
         return [_Range(begin, end) for begin, end in ends.items()]
 
     @cached_property
-    def _followers(self) -> Mapping[Block, Iterable[Block]]:
-        found: dict[Block, list[Block]] = {}
+    def _followers(self) -> Mapping[ExecutedBlock, Iterable[ExecutedBlock]]:
+        found: dict[ExecutedBlock, list[ExecutedBlock]] = {}
         for row in self.executed:
             for before in row.before:
                 found.setdefault(before, []).append(row.block)
         return found
 
-    def _leads(self, first: Block, last: Block, inside: _Range) -> bool:
+    def _leads(self, first: ExecutedBlock, last: ExecutedBlock, inside: _Range) -> bool:
         """Whether one block is executed behind the other without leaving these addresses, calls apart."""
         if last.address < first.address:
             return True  # the block before began above the loop and ran into it: that was the first round

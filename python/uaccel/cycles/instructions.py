@@ -17,7 +17,7 @@ from typing import Final
 
 
 @dataclass(frozen=True)
-class Block:
+class ExecutedBlock:
     """Names instructions in a row, of which all are executed or none."""
 
     address: int
@@ -31,9 +31,9 @@ class Executed:
     Not all predecessors need be known: the counts in ``before`` may add up to less than ``times``.
     """
 
-    block: Block
+    block: ExecutedBlock
     times: int
-    before: Mapping[Block, int] = field(default_factory=dict)
+    before: Mapping[ExecutedBlock, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,7 @@ class Mark:
 
 def read_marks(file: Path) -> list[Mark]:
     """All readings in the file; none where nothing was written, or not to its end."""
-    known: dict[int, Block] = {}
+    known: dict[int, ExecutedBlock] = {}
     marks: list[tuple[list[int], list[list[int]]]] = []
     try:
         for line in file.read_text(encoding="ascii").splitlines():
@@ -61,17 +61,17 @@ def read_marks(file: Path) -> list[Mark]:
                 marks.append(([int(word) for word in line.split()[1:]], []))
             else:
                 number, address, *numbers = line.split()
-                known[int(number)] = Block(int(address, 16), int(numbers[0]))
+                known[int(number)] = ExecutedBlock(int(address, 16), int(numbers[0]))
                 marks[-1][1].append([int(number), *map(int, numbers[1:])])
         return [Mark(head[0], tuple(_executed(row, known) for row in rows), tuple(head[1:])) for head, rows in marks]
     except (OSError, ValueError, LookupError):
         return []
 
 
-def _executed(row: list[int], known: Mapping[int, Block]) -> Executed:
+def _executed(row: list[int], known: Mapping[int, ExecutedBlock]) -> Executed:
     number, times, *before = row
     pairs = zip(before[::2], before[1::2], strict=True)
-    counts: dict[Block, int] = {}
+    counts: dict[ExecutedBlock, int] = {}
     for other, count in pairs:  # QEMU may have translated the same instructions more than once
         counts[known[other]] = counts.get(known[other], 0) + count
     return Executed(known[number], times, counts)
@@ -109,7 +109,7 @@ _ONE_SOURCE: Final = re.compile(
 
 
 @dataclass(frozen=True)
-class Instruction:
+class ExecutedInstruction:
     """Describes an instruction: its ``name`` as objdump writes it, without ``.w`` and ``.n``; its size in bytes."""
 
     address: int
@@ -132,7 +132,7 @@ class Instruction:
     def listed(self) -> int:
         """How many registers stand between braces."""
         text = self.operands[self.operands.find("{") :] if "{" in self.operands else ""
-        return len(Instruction(0, 0, "", text).registers)
+        return len(ExecutedInstruction(0, 0, "", text).registers)
 
     @cached_property
     def is_store(self) -> bool:
@@ -143,7 +143,7 @@ class Instruction:
         """The registers from which the address of an access is computed."""
         if "[" in self.operands:
             inside = self.operands[self.operands.index("[") : self.operands.index("]")]
-            return frozenset(Instruction(0, 0, "", inside).registers)
+            return frozenset(ExecutedInstruction(0, 0, "", inside).registers)
         if self.bare.startswith(("push", "pop", "vpush", "vpop")):
             return frozenset({"sp"})
         return frozenset(self.registers[:1]) if "{" in self.operands else frozenset()
@@ -163,7 +163,7 @@ class Instruction:
             return frozenset()
         if "{" in self.operands:
             text = self.operands[self.operands.index("{") : self.operands.index("}")]
-            return frozenset(Instruction(0, 0, "", text).registers)
+            return frozenset(ExecutedInstruction(0, 0, "", text).registers)
         return frozenset(self.registers[: 2 if _TWO_RESULTS.match(self.name) else 1])
 
     @cached_property
@@ -181,7 +181,7 @@ class Instruction:
         return frozenset(self.registers[0 if kept else results :])
 
 
-Code = Mapping[int, Instruction]  # By address.
+Code = Mapping[int, ExecutedInstruction]  # By address.
 
 
 def disassemble(elf: Path, objdump: str, options: Sequence[str] = ()) -> Code:
@@ -209,7 +209,7 @@ def parse_instructions(listing: str) -> Code:
         if match := _LINE.match(line):
             name = match[3].removesuffix(".w").removesuffix(".n")
             address, size = int(match[1], 16), 4 if " " in match[2] else 2
-            code[address] = Instruction(address, size, name, (match[4] or "").strip())
+            code[address] = ExecutedInstruction(address, size, name, (match[4] or "").strip())
     return code
 
 
@@ -227,7 +227,7 @@ _NO_RESULT: Final = re.compile(r"b\w+|j|jr|ret|csr[wsc]i?|fence.*|wfi|mret|ecall
 
 
 @dataclass(frozen=True)
-class RiscvInstruction(Instruction):
+class RiscvInstruction(ExecutedInstruction):
     """Describes an instruction of RISC-V; registers have the names of the calling convention: ``a0``, ``s1``."""
 
     @cached_property

@@ -33,6 +33,7 @@ LEAST_PIXELS: Final = 9  # Pixels of the output; for fewer it takes longer to ma
 OF_PAIR: Final = 41  # Cycles, about, for two output pixels of a channel,
 OF_PIXEL: Final = 33  # for one,
 OF_ROW: Final = 70  # and for a row besides its pixels, with its part of making the planes.
+QUAD: Final = 4  # Channels, outputs and taps at a time.
 QUAD_ROW: Final = 30  # Instructions, about, to make a row of four channels' planes,
 QUAD_WORD: Final = 17  # and for each of its words.
 SMALL: Final = 1024  # Bytes of scratch memory that hardly ever matter.
@@ -225,7 +226,6 @@ def _tap_words(taps: NDArray[np.int64]) -> NDArray[np.int64]:
 # words with its weights moved by one half, which makes taps // 2 + 1 words of either. The kernel widens weights to
 # both forms. Its code has ``STEPS`` steps, and is entered behind those that a shorter window does not need.
 
-QUAD: Final = 4  # Channels, outputs and taps at a time.
 STEPS: Final = 8  # Steps of two taps that the code has: for windows of 15 taps at most.
 LEAST_OUTPUTS: Final = 6  # Outputs of a line; for fewer it takes longer to make lines than to use them.
 

@@ -237,5 +237,5 @@ def _pack_pairs(rows: NDArray[np.int8]) -> NDArray[np.int32] | None:
 
 offer_dots(Dots("arm_dsp", "dsp", REQUIRES, 4, _pack, element=2, rank=220))
 _PAIRS: Final = Dots("arm_dsp", "pairs", REQUIRES, 4, _pack_pairs, element=2, rank=230)
+# With less code, which is worth it where units are few.
 offers(FullyConnected, REQUIRES, rank=_PAIRS.rank)(_PAIRS.fully_connected)
-"""With less code, which is worth it where units are few."""

@@ -102,7 +102,7 @@ def _one_row(site: Site[Any], weights: Array, stage: conv_forms.WideStage) -> Ke
     return _kernel("uaccel_fully_connected_dsp_s16", "uaccel_fully_connected_dsp16", parameters, arguments, scratch)
 
 
-def _convolution(site: Site[Any], weights: Array, stage: conv_forms.WideStage, pixels: conv_forms.Pixels) -> Kernel:
+def _convolution(site: Site[Any], weights: Array, stage: conv_forms.WideStage, pixels: conv_forms.ConvPixels) -> Kernel:
     stream = quad_stream(weights, stage)
     low, high = site.attrs.clamp_min, site.attrs.clamp_max
     parameters = pixels.parameters() | {

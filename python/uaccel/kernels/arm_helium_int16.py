@@ -94,7 +94,7 @@ def _one_row(site: Site[Any], weights: Array, stage: conv_forms.WideStage) -> Ke
     return _kernel(function, struct, parameters, arguments, ITEM * (length if length > depth else VECTOR))
 
 
-def _convolution(site: Site[Any], weights: Array, stage: conv_forms.WideStage, pixels: conv_forms.Pixels) -> Kernel:
+def _convolution(site: Site[Any], weights: Array, stage: conv_forms.WideStage, pixels: conv_forms.ConvPixels) -> Kernel:
     length = _whole(weights.shape[1])
     parameters = pixels.parameters() | {"length": length, **same(site.attrs, "clamp_min", "clamp_max")}
     arguments = (Input(0), Constant("stream", run_stream(weights, stage, 4)), Output(0), Scratch())

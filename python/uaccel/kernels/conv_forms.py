@@ -348,7 +348,7 @@ def wide_stage_of(site: Site[Any], weights: Array) -> WideStage | None:
 
 
 @dataclass(frozen=True)
-class Pixels:
+class ConvPixels:
     """Holds a convolution's shapes and steps; a fully connected layer's rows are the pixels of a pointwise one."""
 
     given: tuple[int, ...]
@@ -387,14 +387,14 @@ class Pixels:
         }
 
 
-def convolution_of(site: Site[Conv2dAttrs]) -> Pixels:
+def convolution_of(site: Site[Conv2dAttrs]) -> ConvPixels:
     attrs, kernel = site.attrs, site.operands[1].info.shape[1:3]
     image, windows = site.operands[0].info.shape, (kernel, attrs.strides, attrs.dilation, attrs.padding[:2])
-    return Pixels(image, site.output.shape, *windows, output_steps(site), input_step(site))
+    return ConvPixels(image, site.output.shape, *windows, output_steps(site), input_step(site))
 
 
-def rows_of(site: Site[FullyConnectedAttrs]) -> Pixels:
-    return Pixels((1, 1, *site.operands[0].info.shape), (1, 1, *site.output.shape))
+def rows_of(site: Site[FullyConnectedAttrs]) -> ConvPixels:
+    return ConvPixels((1, 1, *site.operands[0].info.shape), (1, 1, *site.output.shape))
 
 
 def is_one_row(site: Site[Conv2dAttrs]) -> bool:

@@ -31,7 +31,7 @@ Packer = Callable[[NDArray[np.int8], Ints, int, int], "Ints | None"]
 
 
 @dataclass(frozen=True)
-class Family:
+class LstmFamily:
     """Describes a family; ``suffix`` ends its functions.
 
     ``pack`` makes words of eights of gates over one vector, of rows of weights, biases, multiplier and shift.
@@ -75,11 +75,11 @@ def _helium(weights: NDArray[np.int8], bias: Ints, multiplier: int, shift: int) 
     return np.concatenate([bias[order].reshape(-1, ROWS), words, ends], axis=1)
 
 
-DSP: Final = Family("arm_dsp", "dsp", arm_dsp_conv.REQUIRES, 4, _dsp)
-HELIUM: Final = Family("arm_helium", "helium", arm_helium_conv.REQUIRES, VECTOR, _helium)
+DSP: Final = LstmFamily("arm_dsp", "dsp", arm_dsp_conv.REQUIRES, 4, _dsp)
+HELIUM: Final = LstmFamily("arm_helium", "helium", arm_helium_conv.REQUIRES, VECTOR, _helium)
 
 
-def lstm_dots(site: Site[LstmAttrs], family: Family) -> Kernel | None:
+def lstm_dots(site: Site[LstmAttrs], family: LstmFamily) -> Kernel | None:
     if site.output.dtype != "int8":
         return None
     (portable,) = Lstm().kernels(site)
@@ -104,7 +104,7 @@ def lstm_dots(site: Site[LstmAttrs], family: Family) -> Kernel | None:
     return replace(portable, family=family.name, calls=(own,), scratch=scratch, requires=family.requires)
 
 
-def _stream(constants: dict[str, Array], family: Family) -> NDArray[np.int32] | None:
+def _stream(constants: dict[str, Array], family: LstmFamily) -> NDArray[np.int32] | None:
     """Packs gate by gate, eight units by eight: the weights over the input, then those over the hidden state."""
     gates = []
     for gate, scales in enumerate(constants["scales"].tolist()):
@@ -148,7 +148,7 @@ def by_dsp(site: Site[LstmAttrs]) -> Kernel | None:
 Maker = Callable[[Site[FullyConnectedAttrs]], "Kernel | None"]
 
 
-def lstm16(site: Site[LstmAttrs], family: Family, row: Maker) -> Kernel | None:
+def lstm16(site: Site[LstmAttrs], family: LstmFamily, row: Maker) -> Kernel | None:
     """Makes the kernel of a family; ``row`` makes its fully connected layers."""
     if site.output.dtype != "int16":
         return None

@@ -19,7 +19,7 @@ from uaccel.kernels.conv_forms import (
     windows_of,
 )
 from uaccel.kernels.dot_products import ROWS, Dots, offer_dots
-from uaccel.kernels.lstm import Family, Ints, ends, lstm16, lstm_dots, sums_fit
+from uaccel.kernels.lstm import Ints, LstmFamily, ends, lstm16, lstm_dots, sums_fit
 from uaccel.kernels.output_stage import geometry, interleave_channels, output_stage_of, pad_axis
 from uaccel.kernels.registry import EMBEDDED, offers
 from uaccel.model import Array
@@ -176,7 +176,7 @@ def _gates(weights: NDArray[np.int8], bias: Ints, multiplier: int, shift: int) -
 
 
 offer_dots(Dots("blocked", "blocked", (), 1, _pack, element=2, rank=410, better=fully_connected))
-BLOCKED: Final = Family("blocked", "blocked", (), 1, _gates)
+BLOCKED: Final = LstmFamily("blocked", "blocked", (), 1, _gates)
 
 
 @offers(Lstm, EMBEDDED, rank=400)

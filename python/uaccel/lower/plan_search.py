@@ -169,7 +169,7 @@ WORTH: Final = 0.01  # The share of the whole that a change must promise to be l
 
 
 @dataclass(frozen=True)
-class Plan:
+class PartitionPlan:
     """Holds a plan that was compared. ``estimate`` is None where it was not lowered, for the reason in ``refused``.
 
     ``same``: other names whose plans assign alike.
@@ -194,7 +194,7 @@ class Plan:
         }
 
 
-def kept_on_cpu(plans: Sequence[Plan]) -> str:
+def kept_on_cpu(plans: Sequence[PartitionPlan]) -> str:
     """Says why the chosen plan offloads nothing; empty where no other plan was lowered that offloads."""
     chosen = next((plan.estimate for plan in plans if plan.chosen), None)
     if chosen is None:
@@ -215,7 +215,7 @@ class Plans:
     """Holds the best partition and all plans that were compared. ``known``: what regions were lowered to on the way."""
 
     best: Partitioned
-    compared: tuple[Plan, ...]
+    compared: tuple[PartitionPlan, ...]
     known: Known
 
 
@@ -224,7 +224,9 @@ def cheapest(question: PartitionRequest, selection: Selection) -> Plans:
     search = _Search(question, selection)
     best = search.run()
     plans = [
-        Plan(tried.name, None if tried.refused else tried.estimate, tried.refused, tried is best, tuple(tried.same))
+        PartitionPlan(
+            tried.name, None if tried.refused else tried.estimate, tried.refused, tried is best, tuple(tried.same)
+        )
         for tried in search.tried.values()
     ]
     return Plans(best.partitioned, tuple(plans), search.known)

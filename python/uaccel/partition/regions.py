@@ -312,8 +312,8 @@ class _Expand:
         self.operation = operation
         self.expand = expand
         self.region = group.claims[0].region
+        # The next call of the accelerator covers these: all of the claim, and nothing a second time.
         self.covers = self.region.calls
-        """What the next call of the accelerator covers: all of the claim, and nothing a second time."""
 
     def run(self) -> None:
         accelerator, root = self.group.claims[0].accelerator, self.region.root

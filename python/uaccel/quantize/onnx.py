@@ -12,7 +12,7 @@ from uaccel.errors import InputError, ModelError
 from uaccel.model import Array
 from uaccel.quantize.calibration import Calibration, FloatModel, complaints, package, weights_size
 from uaccel.quantize.quality import CLAMPS, LayerQuality, Quality, compare, compare_layers, execute
-from uaccel.quantize.search import Choice, Progress, QuantLayer
+from uaccel.quantize.search import Progress, QuantChoice, QuantLayer
 
 FORMATS = {"qdq": "QDQ", "qoperator": "QOperator"}
 METHODS = {"minmax": "MinMax", "entropy": "Entropy", "percentile": "Percentile"}
@@ -21,7 +21,7 @@ WIDE = "int16"
 
 
 @dataclass(frozen=True)
-class Options:
+class OnnxQuantOptions:
     """Holds what a user asks of the quantiser, as keys of the tables above."""
 
     format: str = "qdq"
@@ -35,7 +35,7 @@ class OnnxMaker:
     """Makes quantised models of one float model, with all files in a folder of its own."""
 
     def __init__(
-        self, model: FloatModel, calibration: Calibration, options: Options, folder: Path, step: Progress
+        self, model: FloatModel, calibration: Calibration, options: OnnxQuantOptions, folder: Path, step: Progress
     ) -> None:
         self._model, self._calibration, self._options, self._folder = model, calibration, options, folder
         self._onnx = package("onnx")
@@ -52,7 +52,7 @@ class OnnxMaker:
         nodes = [node for node in self._graph.node if node.op_type not in CLAMPS or node.input[0] not in made]
         return [QuantLayer(node.name, node.op_type) for node in nodes]
 
-    def make(self, choice: Choice) -> Path:
+    def make(self, choice: QuantChoice) -> Path:
         self._check(choice)
         result = self._folder / "quantised.onnx"
         self._quantise(choice, result)
@@ -93,14 +93,14 @@ class OnnxMaker:
             self._onnx.save(model, str(path))
         return path
 
-    def _wide(self, choice: Choice) -> bool:
+    def _wide(self, choice: QuantChoice) -> bool:
         return bool(choice.sixteen) or self._options.activations == WIDE
 
-    def _check(self, choice: Choice) -> None:
+    def _check(self, choice: QuantChoice) -> None:
         if self._wide(choice) and self._options.format == "qoperator":
             raise InputError("--format qoperator has no operators of 16 bits; leave it out, or keep to 8 bits")
 
-    def _quantise(self, choice: Choice, result: Path) -> None:
+    def _quantise(self, choice: QuantChoice, result: Path) -> None:
         quantiser, options = package("onnxruntime.quantization"), self._options
         types = quantiser.QuantType
         more: dict[str, Any] = {}
@@ -123,7 +123,7 @@ class OnnxMaker:
                 **more,
             )
 
-    def _extra(self, types: Any, choice: Choice) -> dict[str, Any]:
+    def _extra(self, types: Any, choice: QuantChoice) -> dict[str, Any]:
         """Returns options for results of 16 bits, whose ranges are symmetric: their kernels have no zero points. A
         symmetric range does not clamp as a Relu does, so clamps must stay (``QDQKeepRemovableActivations``)."""
         extra: dict[str, Any] = {"ActivationSymmetric": True} if self._options.activations == WIDE else {}

@@ -127,7 +127,7 @@ class _Pair:
     got: str
 
 
-class Sums:
+class QualitySums:
     """Adds up signal and noise of one tensor over all samples."""
 
     def __init__(self) -> None:
@@ -148,7 +148,7 @@ def compare_layers(before: Path, after: Path, calibration: Calibration) -> tuple
     pairs = list(_Quantised(onnx, got).pairs(exact.graph))
     one = _shown(onnx, exact, [pair.exact for pair in pairs], before.with_name("shown_float.onnx"))
     other = _shown(onnx, got, [pair.got for pair in pairs], after.with_name("shown_quantised.onnx"))
-    sums = [Sums() for _ in pairs]
+    sums = [QualitySums() for _ in pairs]
     with complaints(f"ONNX Runtime cannot execute {after.name} layer by layer", "try --format"):
         sessions = [session_of(path) for path in (one, other)]
         for sample in calibration.samples:
@@ -159,7 +159,7 @@ def compare_layers(before: Path, after: Path, calibration: Calibration) -> tuple
     return tuple(quality_of(pair.node.name, pair.node.op_type, pair.exact, sum_) for pair, sum_ in both)
 
 
-def quality_of(name: str, op: str, tensor: str, sums: Sums) -> LayerQuality:
+def quality_of(name: str, op: str, tensor: str, sums: QualitySums) -> LayerQuality:
     return LayerQuality(name, op, tensor, signal_to_noise(sums.signal, sums.noise), sums.largest)
 
 

@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import IO
 
 from uaccel.quantize.calibration import Calibration, Pixels, check_path, read_calibration, read_float_model
-from uaccel.quantize.onnx import OnnxMaker, Options
+from uaccel.quantize.onnx import OnnxMaker, OnnxQuantOptions
 from uaccel.quantize.quality import LayerQuality, Quality
-from uaccel.quantize.search import Choice, Goal, Maker, Progress, chosen, search
+from uaccel.quantize.search import Goal, Maker, Progress, QuantChoice, chosen, search
 from uaccel.quantize.torch import TorchMaker, read_torch
 from uaccel.util.files import write_atomically
 
@@ -20,7 +20,13 @@ from uaccel.util.files import write_atomically
 
 
 def maker_of(
-    model: Path, data: Path, labels: Path | None, pixels: Pixels, options: Options, folder: Path, step: Progress
+    model: Path,
+    data: Path,
+    labels: Path | None,
+    pixels: Pixels,
+    options: OnnxQuantOptions,
+    folder: Path,
+    step: Progress,
 ) -> tuple[Maker, Calibration]:
     """Reads the float model and the samples; ``folder`` is for intermediate files."""
     check_path(model)
@@ -57,7 +63,7 @@ class Quantised:
     quality: Quality
     layers: tuple[LayerQuality, ...]
     digest: str  # SHA-256 of the file.
-    choice: Choice
+    choice: QuantChoice
     gains: Mapping[str, float]
 
 

@@ -23,19 +23,19 @@ Progress = Callable[[str], None]
 
 
 @dataclass(frozen=True)
-class Choice:
+class QuantChoice:
     """Holds the names of layers that stay float, and of those that give 16 bits."""
 
     floats: frozenset[str] = frozenset()
     sixteen: frozenset[str] = frozenset()
 
-    def plus(self, name: str, kind: str) -> Choice:
+    def plus(self, name: str, kind: str) -> QuantChoice:
         if kind == FLOAT:
             return replace(self, floats=self.floats | {name})
         return replace(self, sixteen=self.sixteen | {name})
 
-    def without(self, name: str) -> Choice:
-        return Choice(self.floats - {name}, self.sixteen - {name})
+    def without(self, name: str) -> QuantChoice:
+        return QuantChoice(self.floats - {name}, self.sixteen - {name})
 
     @property
     def kinds(self) -> dict[str, str]:
@@ -56,7 +56,7 @@ class Maker(Protocol):
     def layers(self) -> Sequence[QuantLayer]:
         """Lists the layers that may be chosen."""
 
-    def make(self, choice: Choice) -> Path: ...
+    def make(self, choice: QuantChoice) -> Path: ...
 
     def quality(self, made: Path) -> Quality: ...
 
@@ -69,9 +69,9 @@ class Maker(Protocol):
         """Counts the bytes of a model's constants."""
 
 
-def chosen(layers: Sequence[QuantLayer], floats: Sequence[str], sixteen: Sequence[str]) -> Choice:
+def chosen(layers: Sequence[QuantLayer], floats: Sequence[str], sixteen: Sequence[str]) -> QuantChoice:
     """Makes a choice of names or patterns of names, as shells have them."""
-    return Choice(_named(layers, floats, "--leave-out"), _named(layers, sixteen, "--sixteen"))
+    return QuantChoice(_named(layers, floats, "--leave-out"), _named(layers, sixteen, "--sixteen"))
 
 
 def _named(layers: Sequence[QuantLayer], patterns: Sequence[str], option: str) -> frozenset[str]:
@@ -120,14 +120,14 @@ def noise(quality: Quality) -> float:
 class Found:
     """Holds the result of a search."""
 
-    choice: Choice
+    choice: QuantChoice
     gains: Mapping[str, float]  # Gain of the worst output, in dB, by chosen layer, if that alone is chosen.
 
 
 NEAR: Final = 1e-6  # A gain in dB that is nearer to 0 changes nothing.
 
 
-def search(maker: Maker, start: Choice, goal: Goal, step: Progress) -> Found:
+def search(maker: Maker, start: QuantChoice, goal: Goal, step: Progress) -> Found:
     """Searches few layers to choose: none of those that the search added can go back without losing the goal. They are
     taken back from the least gain up. The one added last is not tried: the goal did not hold without it."""
     first = maker.quality(maker.make(start))
@@ -151,7 +151,7 @@ def search(maker: Maker, start: Choice, goal: Goal, step: Progress) -> Found:
     return Found(choice, {name: gains[name] for name in names if name in choice.kinds})
 
 
-def _gains(maker: Maker, start: Choice, goal: Goal, first: float, step: Progress) -> dict[str, float]:
+def _gains(maker: Maker, start: QuantChoice, goal: Goal, first: float, step: Progress) -> dict[str, float]:
     """Measures the gain of each layer that is left; layers that change nothing are left out, unless none does."""
     left = [layer.name for layer in maker.layers() if layer.name not in start.kinds]
     gains: dict[str, float] = {}

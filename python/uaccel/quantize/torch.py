@@ -16,9 +16,9 @@ import numpy as np
 from uaccel.errors import ModelError
 from uaccel.model import Array
 from uaccel.quantize.calibration import Calibration, ModelInput, complaints
-from uaccel.quantize.onnx import Options
-from uaccel.quantize.quality import LayerQuality, Quality, Sums, compare, quality_of
-from uaccel.quantize.search import Choice, Progress, QuantLayer
+from uaccel.quantize.onnx import OnnxQuantOptions
+from uaccel.quantize.quality import LayerQuality, Quality, QualitySums, compare, quality_of
+from uaccel.quantize.search import Progress, QuantChoice, QuantLayer
 from uaccel.util.files import quiet
 
 # The annotations for PT2E: every float operator is quantised, so that integers go from one end to the other.
@@ -83,7 +83,7 @@ def source(node: Any) -> Any:
     return node
 
 
-def quantiser(choice: Choice, activations: str, *, per_channel: bool, outliers: bool) -> Any:
+def quantiser(choice: QuantChoice, activations: str, *, per_channel: bool, outliers: bool) -> Any:
     """Makes the quantiser for ``prepare_pt2e``; ``outliers``: ranges reach to the largest value that occurs."""
     from torchao.quantization.pt2e.quantizer import Quantizer
 
@@ -137,7 +137,7 @@ class _Steps:
 
 
 class _Annotator:
-    def __init__(self, choice: Choice, steps: _Steps) -> None:
+    def __init__(self, choice: QuantChoice, steps: _Steps) -> None:
         self._choice, self._steps = choice, steps
 
     def annotate(self, node: Any) -> None:
@@ -187,7 +187,7 @@ class TorchModel:
     inputs: tuple[ModelInput, ...]
 
 
-def read_torch(path: Path, options: Options) -> TorchModel:
+def read_torch(path: Path, options: OnnxQuantOptions) -> TorchModel:
     """Reads an exported program; raises ModelError for what cannot be read, or is quantised already."""
     from uaccel.frontend.checks import read_file
     from uaccel.frontend.torch.importer import read_program
@@ -208,7 +208,7 @@ class TorchMaker:
     """Makes quantised programs of one float program; ``folder`` holds what is made."""
 
     def __init__(
-        self, model: TorchModel, calibration: Calibration, options: Options, folder: Path, step: Progress
+        self, model: TorchModel, calibration: Calibration, options: OnnxQuantOptions, folder: Path, step: Progress
     ) -> None:
         import torch
 
@@ -226,7 +226,7 @@ class TorchMaker:
         nodes = [node for node in graph.nodes if operator(node) and is_float(node) and node.name not in last]
         return [QuantLayer(node.name, operator(node)) for node in nodes if folded_into(node) is None]
 
-    def make(self, choice: Choice) -> Path:
+    def make(self, choice: QuantChoice) -> Path:
         from torchao.quantization.pt2e.quantize_pt2e import convert_pt2e, prepare_pt2e
 
         options, path = self._options, self._folder / "quantised.pt2"
@@ -251,7 +251,7 @@ class TorchMaker:
     def compared(self, made: Path) -> tuple[LayerQuality, ...]:
         """Compares layers in the order of the float program."""
         pairs = list(self._pairs())
-        sums = [Sums() for _ in pairs]
+        sums = [QualitySums() for _ in pairs]
         with self._complaining():
             plain = self._module()
             for sample in self._samples:

@@ -18,7 +18,7 @@ from uaccel.report.page_graph import graph_section
 from uaccel.report.page_memory import flash_section, memory_section
 from uaccel.report.page_summary import comparison_sections, header_section, precision_section
 from uaccel.report.page_time import layer_times_section, offload_section, roofline_section, timeline_section
-from uaccel.report.stored_run import HINT, Run, read_run, with_quantised
+from uaccel.report.stored_run import HINT, StoredRun, read_run, with_quantised
 from uaccel.report.svg import Section
 
 TEMPLATES: Final = Path(__file__).parent / "templates"
@@ -40,10 +40,10 @@ _UNSAFE: Final = {ord("<"): "\\u003c", ord(">"): "\\u003e", ord("&"): "\\u0026",
 
 def page(runs: Sequence[Mapping[str, Any]]) -> str:
     """Makes the page of one run's JSON, or of several side by side."""
-    return page_of([Run(data, str(data["model"])) for data in runs])
+    return page_of([StoredRun(data, str(data["model"])) for data in runs])
 
 
-def page_of_files(paths: Sequence[Path], quantised: Path | None = None) -> tuple[str, list[Run]]:
+def page_of_files(paths: Sequence[Path], quantised: Path | None = None) -> tuple[str, list[StoredRun]]:
     """Makes the page of stored runs, and returns it with the runs; what is wrong with a file is said in one line.
     ``quantised`` is what ``uaccel quantize --json`` wrote about the first one's model."""
     runs = [read_run(path) for path in paths]
@@ -62,7 +62,7 @@ def page_of_files(paths: Sequence[Path], quantised: Path | None = None) -> tuple
         raise InputError(f"{names} has a field that no run has so: {error!r}; {HINT}") from error
 
 
-def page_of(runs: Sequence[Run]) -> str:
+def page_of(runs: Sequence[StoredRun]) -> str:
     runs = _labelled(runs)
     sections = comparison_sections(runs) if len(runs) > 1 else [section(runs[0]) for section in SECTIONS]
     first = runs[0].data
@@ -88,7 +88,7 @@ def rendered(
     return text
 
 
-def _labelled(runs: Sequence[Run]) -> list[Run]:
+def _labelled(runs: Sequence[StoredRun]) -> list[StoredRun]:
     """Numbers the runs of equal labels, so that each has a label of its own."""
     seen = Counter(run.label for run in runs)
     alike = [f"{run.label} {i}" if seen[run.label] > 1 else run.label for i, run in enumerate(runs, 1)]

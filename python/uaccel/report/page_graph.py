@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from markupsafe import Markup
 
-from uaccel.report.stored_run import LayerRow, Run
+from uaccel.report.stored_run import LayerRow, StoredRun
 from uaccel.report.svg import DETAILS, Section, count, drawing, ellipsize, percent, shape, size, tag, text, title
 
 # Folds: blocks of steps that are repeated right behind each other, and look alike in the drawing.
@@ -21,7 +21,7 @@ FEWEST = 4  # Steps that a fold stands for, at least.
 
 
 @dataclass(frozen=True)
-class Fold:
+class FoldedSteps:
     """States that from step ``first`` on a block of ``period`` steps comes ``times`` times."""
 
     first: int
@@ -33,10 +33,10 @@ class Fold:
         return self.first + self.period * self.times
 
 
-def folds(signatures: Sequence[Hashable]) -> list[Fold]:
+def folds(signatures: Sequence[Hashable]) -> list[FoldedSteps]:
     """Finds folds that do not overlap. Greedy from the first step on: at each place it takes the fold that covers the
     most steps, and of equal ones the one with the shortest block, since periods are tried in rising order."""
-    found: list[Fold] = []
+    found: list[FoldedSteps] = []
     at = 0
     while at < len(signatures):
         best = _best(signatures, at)
@@ -48,8 +48,8 @@ def folds(signatures: Sequence[Hashable]) -> list[Fold]:
     return found
 
 
-def _best(signatures: Sequence[Hashable], at: int) -> Fold | None:
-    best: Fold | None = None
+def _best(signatures: Sequence[Hashable], at: int) -> FoldedSteps | None:
+    best: FoldedSteps | None = None
     for period in range(1, min(LONGEST_PERIOD, (len(signatures) - at) // 2) + 1):
         times = 1
         block = signatures[at : at + period]
@@ -57,7 +57,7 @@ def _best(signatures: Sequence[Hashable], at: int) -> Fold | None:
             times += 1
         covered = period * times
         if times > 1 and covered >= FEWEST and (best is None or covered > best.end - best.first):
-            best = Fold(at, period, times)
+            best = FoldedSteps(at, period, times)
     return best
 
 
@@ -284,7 +284,7 @@ FOLDED_FROM: Final = 30  # Nodes from which on repeated blocks are folded as the
 
 
 @dataclass(frozen=True)
-class Node:
+class DrawnNode:
     """Describes a box. ``target`` names the part of the page with its details; ``cost`` is what it takes, in the run's
     unit. Nodes of equal ``signature`` look alike."""
 
@@ -298,15 +298,15 @@ class Node:
 
 
 @dataclass(frozen=True)
-class Network:
+class DrawnNetwork:
     """Holds a graph whose first nodes are the model's inputs; an edge leads from a lower number to a higher one."""
 
-    nodes: list[Node]
+    nodes: list[DrawnNode]
     edges: list[tuple[int, int]]
     inputs: int
 
 
-def graph_section(run: Run) -> Section:
+def graph_section(run: StoredRun) -> Section:
     if not run.section("graph"):
         missing = f"This result does not hold the model's graph; {DETAILS}."
         return Section("graph", "Graph", missing=missing)
@@ -326,7 +326,7 @@ def graph_section(run: Run) -> Section:
     return Section("graph", "Graph", "graph.html", context)
 
 
-def network_of(run: Run) -> Network:
+def network_of(run: StoredRun) -> DrawnNetwork:
     """Builds the graph: the model's inputs, then its layers, each operator of a region on its own, and who reads whom.
 
     An input of a region leads to the operators that read it from outside. If they are not known, it leads to all that
@@ -352,7 +352,7 @@ def network_of(run: Run) -> Network:
         last = place[inner[-1]["name"]]
         for value in step.outputs:
             source[value] = next((place[e["name"]] for e in inner if value in e["results"]), last)
-    return Network(nodes, [edge for edge in edges if edge[0] < edge[1]], len(read))
+    return DrawnNetwork(nodes, [edge for edge in edges if edge[0] < edge[1]], len(read))
 
 
 def _inner(step: LayerRow) -> Sequence[Mapping[str, Any]]:
@@ -362,13 +362,13 @@ def _inner(step: LayerRow) -> Sequence[Mapping[str, Any]]:
     return found
 
 
-def _input(run: Run, name: str) -> Node:
+def _input(run: StoredRun, name: str) -> DrawnNode:
     value = run.values.get(name, {})
     words = f"{value.get('dtype', '')} {shape(value.get('shape', ()))}"
-    return Node("", str(value.get("tensor") or name), words, "io")
+    return DrawnNode("", str(value.get("tensor") or name), words, "io")
 
 
-def _nodes(run: Run, step: LayerRow) -> list[Node]:
+def _nodes(run: StoredRun, step: LayerRow) -> list[DrawnNode]:
     """The nodes of a step, one for each operator. A region's cost is divided in proportion to their products, which is
     an estimate."""
     class_ = run.engine_class(step.engine) + (" view" if step.facts.get("view") else "")
@@ -383,14 +383,14 @@ def _nodes(run: Run, step: LayerRow) -> list[Node]:
         words = f"{percent(step.cost, run.total)} · " if run.total and alone else ""
         cost = whole if alone else whole * (row.get("macs") or 0) / step.macs if step.macs else 0
         signature = (row["op"], step.engine, tuple(shapes), row.get("macs"), alone)
-        found.append(Node(target, name, words + " ".join(shapes[:2]), class_, step.engine, cost, signature))
+        found.append(DrawnNode(target, name, words + " ".join(shapes[:2]), class_, step.engine, cost, signature))
     return found
 
 
-def folded(network: Network, run: Run, found: Sequence[Fold]) -> Network:
+def folded(network: DrawnNetwork, run: StoredRun, found: Sequence[FoldedSteps]) -> DrawnNetwork:
     """The graph with one node in place of each fold. Edges inside a fold vanish, and equal ones become one."""
     place: dict[int, int] = {}
-    kept: list[Node] = []
+    kept: list[DrawnNode] = []
     begins = {network.inputs + fold.first: (number, fold) for number, fold in enumerate(found)}
     for i, node in enumerate(network.nodes):
         if i in begins:
@@ -401,34 +401,34 @@ def folded(network: Network, run: Run, found: Sequence[Fold]) -> Network:
             place[i] = len(kept)
             kept.append(node)
     pairs = dict.fromkeys((place[begin], place[end]) for begin, end in network.edges if place[begin] != place[end])
-    return Network(kept, list(pairs), network.inputs)
+    return DrawnNetwork(kept, list(pairs), network.inputs)
 
 
-def _members(network: Network, fold: Fold) -> list[Node]:
+def _members(network: DrawnNetwork, fold: FoldedSteps) -> list[DrawnNode]:
     return network.nodes[network.inputs + fold.first : network.inputs + fold.end]
 
 
-def _folded_node(network: Network, run: Run, number: int, fold: Fold) -> Node:
+def _folded_node(network: DrawnNetwork, run: StoredRun, number: int, fold: FoldedSteps) -> DrawnNode:
     members = _members(network, fold)
     cost = sum(node.cost for node in members)
     share = f"{percent(cost, run.total)} · " if run.total else ""
     name, words = f"{fold.times} × {_block(network, fold)}", f"{share}{len(members)} layers"
-    return Node(f"fold-{number}", name, words, f"fold {run.engine_class(members[0].engine)}", "", cost)
+    return DrawnNode(f"fold-{number}", name, words, f"fold {run.engine_class(members[0].engine)}", "", cost)
 
 
-def _block(network: Network, fold: Fold) -> str:
+def _block(network: DrawnNetwork, fold: FoldedSteps) -> str:
     ops = [str(node.signature[0]) for node in _members(network, fold)[: fold.period] if "view" not in node.class_]
     names = list(dict.fromkeys(ops))
     return ", ".join(names[:3]) + (", …" if len(names) > 3 else "")
 
 
-def _fold(network: Network, number: int, fold: Fold) -> dict[str, Any]:
+def _fold(network: DrawnNetwork, number: int, fold: FoldedSteps) -> dict[str, Any]:
     nodes = _members(network, fold)
     blocks = [nodes[i : i + fold.period] for i in range(0, len(nodes), fold.period)]
     return {"number": number, "title": f"{fold.times} × {_block(network, fold)}", "blocks": blocks}
 
 
-def picture(network: Network, what: str) -> Markup:
+def picture(network: DrawnNetwork, what: str) -> Markup:
     """Draws a network. Heights grow with the square root of the cost: linearly, one large layer would make all others
     equally low."""
     nodes = network.nodes
@@ -457,7 +457,7 @@ def _path(points: Sequence[tuple[float, float]]) -> str:
     return "".join(words)
 
 
-def _box(node: Node, box: Size, at: tuple[float, float]) -> Markup:
+def _box(node: DrawnNode, box: Size, at: tuple[float, float]) -> Markup:
     x, y = at[0] - box.width / 2, at[1]
     middle = box.height / 2
     parts = [
@@ -474,7 +474,7 @@ def _box(node: Node, box: Size, at: tuple[float, float]) -> Markup:
     return tag("g", *parts, class_=f"node {node.class_}", transform=place, aria_label=label, **role)
 
 
-def details(run: Run, step: LayerRow) -> dict[str, Any]:
+def details(run: StoredRun, step: LayerRow) -> dict[str, Any]:
     """The details that the page shows of one layer."""
     facts = step.facts
     return {
@@ -494,7 +494,7 @@ def details(run: Run, step: LayerRow) -> dict[str, Any]:
     }
 
 
-def _value(run: Run, name: str) -> dict[str, Any]:
+def _value(run: StoredRun, name: str) -> dict[str, Any]:
     value = run.values.get(name, {})
     memory = value.get("memory")
     place = f"{value.get('pool') or memory} + {value.get('offset')}" if memory in ("arena", "state") else memory
@@ -516,7 +516,7 @@ def _scale(scale: Any) -> str:
     return "" if scale is None else f"{scale:.6g}"
 
 
-def _numbers(run: Run, step: LayerRow) -> list[tuple[str, str]]:
+def _numbers(run: StoredRun, step: LayerRow) -> list[tuple[str, str]]:
     found = [("Multiply-accumulates", count(step.macs))] if step.macs else []
     for name, key in FIGURES:
         known = [row[key] for row in step.rows if row.get(key) is not None]
@@ -552,7 +552,7 @@ def _spot(spot: Mapping[str, Any]) -> dict[str, Any]:
     return {"where": where, "function": spot["function"], "share": share, "words": words, "listing": spot["listing"]}
 
 
-def _functions(run: Run, step: LayerRow) -> list[tuple[str, str]]:
+def _functions(run: StoredRun, step: LayerRow) -> list[tuple[str, str]]:
     """The functions that a layer calls, with their sizes if the result has the linker's symbols."""
     sizes = {symbol["name"]: symbol["bytes"] for symbol in run.symbols() if symbol["part"] == "code"}
     names = [] if step.facts.get("view") else [f"layer_{step.name}", *step.facts.get("functions", ())]

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from markupsafe import Markup
 
-from uaccel.report.stored_run import Run
+from uaccel.report.stored_run import StoredRun
 from uaccel.report.svg import DETAILS, Section, drawing, ellipsize, join_words, percent, size, tag, text, ticks, title
 
 # The arena over time: which tensor or scratch has which bytes while each layer runs.
@@ -31,7 +31,7 @@ class Held:
     pool: str = ""
 
 
-def memory_section(run: Run) -> Section:
+def memory_section(run: StoredRun) -> Section:
     plan = run.section("plan")
     if not plan:
         return Section("memory", "Memory over time", missing=f"This result holds no memory plan; {DETAILS}.")
@@ -53,7 +53,7 @@ def memory_section(run: Run) -> Section:
     return Section("memory", "Memory over time", "memory.html", context)
 
 
-def holders(run: Run) -> list[Held]:
+def holders(run: StoredRun) -> list[Held]:
     """All that lies in the arena: tensors, scratch and prefetched constants; views have no bytes of their own."""
     found = []
     for name, value in run.values.items():
@@ -98,7 +98,7 @@ def peak(plan: Mapping[str, Any]) -> tuple[int, int]:
     return sums.index(most), most
 
 
-def _peak(run: Run, held: list[Held], step: int, most: int) -> str:
+def _peak(run: StoredRun, held: list[Held], step: int, most: int) -> str:
     """The peak in words: its layer, its bytes, and who holds most of them."""
     there = sorted((one for one in held if one.first <= step <= one.last), key=lambda one: -one.bytes)
     names = [f"{ellipsize(one.name, LETTERS)} ({size(one.bytes)})" for one in there[:4]]
@@ -115,13 +115,13 @@ def _bound(plan: Mapping[str, Any]) -> str:
     return f"At least {size(bound)} are alive at once; the plan takes {percent(arena - bound, bound)} more{proved}."
 
 
-def _name(run: Run, number: int) -> str:
+def _name(run: StoredRun, number: int) -> str:
     if number < 0:
         return "before the first layer"
     return run.steps[number].name if number < len(run.steps) else "after the last layer"
 
 
-def _memories(run: Run) -> list[dict[str, Any]]:
+def _memories(run: StoredRun) -> list[dict[str, Any]]:
     """Each memory of the board, and what the plan has put there if it states that."""
     uses: dict[str, int] = {}
     for pool in run.section("plan").get("pools", ()):
@@ -139,7 +139,7 @@ def _memories(run: Run) -> list[dict[str, Any]]:
     ]
 
 
-def _charts(run: Run, plan: Mapping[str, Any], held: list[Held], step: int) -> Iterator[tuple[str, Markup]]:
+def _charts(run: StoredRun, plan: Mapping[str, Any], held: list[Held], step: int) -> Iterator[tuple[str, Markup]]:
     """Yields the chart of the arena, or one of each pool that it is divided among."""
     pools = [pool for pool in plan.get("pools", ()) if pool["bytes"]]
     if len(pools) > 1:
@@ -153,7 +153,7 @@ def _charts(run: Run, plan: Mapping[str, Any], held: list[Held], step: int) -> I
         yield "", _chart(run, plan, held, step, whole=True)
 
 
-def _chart(run: Run, plan: Mapping[str, Any], held: list[Held], peak_step: int, *, whole: bool) -> Markup:
+def _chart(run: StoredRun, plan: Mapping[str, Any], held: list[Held], peak_step: int, *, whole: bool) -> Markup:
     """Draws one chart. ``whole``: it is of the whole arena, so that live bytes and the lower bound can be drawn."""
     steps = max(1, plan["steps"])
     column = min(WIDEST, max(NARROWEST, WHOLE / steps))
@@ -186,7 +186,7 @@ def _chart(run: Run, plan: Mapping[str, Any], held: list[Held], peak_step: int, 
     return drawing(round(width), round(height), label, parts, "memory")
 
 
-def _rectangle(run: Run, one: Held, column: float, steps: int, y: Any) -> Markup:
+def _rectangle(run: StoredRun, one: Held, column: float, steps: int, y: Any) -> Markup:
     first, last = max(0, one.first), min(steps - 1, one.last)
     x, width = LEFT + column * first, column * max(1, last - first + 1)
     upper, lower = y(one.offset + one.bytes), y(one.offset)
@@ -205,7 +205,7 @@ def _rectangle(run: Run, one: Held, column: float, steps: int, y: Any) -> Markup
 
 
 @dataclass(frozen=True)
-class Box:
+class TreemapBox:
     """Holds the place and extent of a rectangle."""
 
     x: float
@@ -218,7 +218,7 @@ class Box:
         return self.width * self.height
 
 
-def treemap(sizes: Sequence[float], box: Box) -> list[Box]:
+def treemap(sizes: Sequence[float], box: TreemapBox) -> list[TreemapBox]:
     """Divides a box into one for each size, in their order. Sizes are above 0; the largest first give the best boxes.
 
     The squarified treemap of Bruls, Huizing and van Wijk: boxes are laid in a row along the shorter side of what is
@@ -229,7 +229,7 @@ def treemap(sizes: Sequence[float], box: Box) -> list[Box]:
     if not sizes or total <= 0:
         return []
     scale = box.area / total
-    found: list[Box] = []
+    found: list[TreemapBox] = []
     rest, areas = box, [size * scale for size in sizes]
     while areas:
         side = min(rest.width, rest.height)
@@ -254,7 +254,7 @@ def _worst(row: Sequence[float], side: float) -> float:
     return max(side * side * max(row) / (total * total), total * total / (side * side * min(row)))
 
 
-def _row(row: Sequence[float], box: Box) -> tuple[list[Box], Box]:
+def _row(row: Sequence[float], box: TreemapBox) -> tuple[list[TreemapBox], TreemapBox]:
     """The boxes of a row along the shorter side, and the rest of the box."""
     total = sum(row)
     if box.width >= box.height:
@@ -262,16 +262,16 @@ def _row(row: Sequence[float], box: Box) -> tuple[list[Box], Box]:
         found, y = [], box.y
         for area in row:
             height = area / depth if depth else 0.0
-            found.append(Box(box.x, y, depth, height))
+            found.append(TreemapBox(box.x, y, depth, height))
             y += height
-        return found, Box(box.x + depth, box.y, max(0.0, box.width - depth), box.height)
+        return found, TreemapBox(box.x + depth, box.y, max(0.0, box.width - depth), box.height)
     depth = total / box.width
     found, x = [], box.x
     for area in row:
         width = area / depth
-        found.append(Box(x, box.y, width, depth))
+        found.append(TreemapBox(x, box.y, width, depth))
         x += width
-    return found, Box(box.x, box.y + depth, box.width, max(0.0, box.height - depth))
+    return found, TreemapBox(box.x, box.y + depth, box.width, max(0.0, box.height - depth))
 
 
 # Flash: a rectangle for each constant and each piece of code, those of a layer together.
@@ -289,7 +289,7 @@ PARTS = {
 
 
 @dataclass(frozen=True)
-class Piece:
+class DrawnPiece:
     """Describes a constant or a piece of code, and the layer or other group that it belongs to."""
 
     group: str
@@ -304,11 +304,11 @@ class Piece:
         return rest or self.name.removeprefix("layer_")
 
 
-def flash_section(run: Run) -> Section:
+def flash_section(run: StoredRun) -> Section:
     pieces = pieces_of(run)
     if not pieces:
         return Section("flash", "Flash", missing=f"This result tells no sizes of constants or symbols; {DETAILS}.")
-    groups: dict[str, list[Piece]] = {}
+    groups: dict[str, list[DrawnPiece]] = {}
     for piece in sorted(pieces, key=lambda piece: -piece.bytes):
         groups.setdefault(piece.group, []).append(piece)
     ranked = sorted(groups.items(), key=lambda group: -_sum(group[1]))
@@ -325,13 +325,13 @@ def flash_section(run: Run) -> Section:
     return Section("flash", "Flash", "flash.html", context)
 
 
-def _hint(run: Run) -> str:
+def _hint(run: StoredRun) -> str:
     """The advice on how to see every symbol."""
     asked = "symbols" in run.section("flash")
     return "This board's build tells no symbols; an emulated board's does." if asked else f"For every symbol {DETAILS}."
 
 
-def pieces_of(run: Run) -> list[Piece]:
+def pieces_of(run: StoredRun) -> list[DrawnPiece]:
     """The pieces by the linker's map if the result has it; else constants, and code of layers as far as it is known."""
     owner = {constant["symbol"]: (constant["layers"] or [SHARED])[0] for constant in run.data.get("constants", ())}
     symbols = list(run.symbols())
@@ -343,30 +343,30 @@ def pieces_of(run: Run) -> list[Piece]:
             if symbol["bytes"]
         ]
     found = [
-        Piece(owner[constant["symbol"]], constant["symbol"], "weights", constant["bytes"])
+        DrawnPiece(owner[constant["symbol"]], constant["symbol"], "weights", constant["bytes"])
         for constant in run.data.get("constants", ())
         if constant["bytes"]
     ]
-    return found + [Piece(step.name, f"layer_{step.name}", "code", step.code) for step in run.steps if step.code]
+    return found + [DrawnPiece(step.name, f"layer_{step.name}", "code", step.code) for step in run.steps if step.code]
 
 
-def _piece(name: str, part: str, bytes_: int, owner: dict[str, str], layers: dict[str, str]) -> Piece:
+def _piece(name: str, part: str, bytes_: int, owner: dict[str, str], layers: dict[str, str]) -> DrawnPiece:
     plain = name.partition(".")[0] if name not in owner and name.partition(".")[0] in layers else name
     group = owner.get(name) or layers.get(plain.removesuffix("_on_cpu")) or PARTS.get(part, part)
-    return Piece(group, name, part, bytes_)
+    return DrawnPiece(group, name, part, bytes_)
 
 
-def _flash_row(name: str, members: list[Piece], whole: int) -> tuple[str, str, str, list[Piece]]:
+def _flash_row(name: str, members: list[DrawnPiece], whole: int) -> tuple[str, str, str, list[DrawnPiece]]:
     return name, size(_sum(members)), percent(_sum(members), whole), members[:MOST]
 
 
-def _sum(pieces: list[Piece]) -> int:
+def _sum(pieces: list[DrawnPiece]) -> int:
     return sum(piece.bytes for piece in pieces)
 
 
-def _flash_chart(run: Run, groups: list[tuple[str, list[Piece]]]) -> Markup:
+def _flash_chart(run: StoredRun, groups: list[tuple[str, list[DrawnPiece]]]) -> Markup:
     engines = {step.name: step.engine for step in run.steps}
-    boxes = treemap([_sum(members) for _, members in groups], Box(0, 0, WIDTH, FLASH_HEIGHT))
+    boxes = treemap([_sum(members) for _, members in groups], TreemapBox(0, 0, WIDTH, FLASH_HEIGHT))
     parts = [
         _group(run, name, members, box, engines.get(name)) for (name, members), box in zip(groups, boxes, strict=True)
     ]
@@ -374,13 +374,13 @@ def _flash_chart(run: Run, groups: list[tuple[str, list[Piece]]]) -> Markup:
     return drawing(round(WIDTH), round(FLASH_HEIGHT), label, parts, "treemap")
 
 
-def _group(run: Run, name: str, members: list[Piece], box: Box, engine: str | None) -> Markup:
+def _group(run: StoredRun, name: str, members: list[DrawnPiece], box: TreemapBox, engine: str | None) -> Markup:
     class_ = run.engine_class(engine) if engine else "io"
     head = HEAD if box.height > 3 * HEAD and box.width > 40 else 0.0
-    inner = Box(box.x + 1.5, box.y + head, max(0.5, box.width - 3), max(0.5, box.height - head - 1.5))
+    inner = TreemapBox(box.x + 1.5, box.y + head, max(0.5, box.width - 3), max(0.5, box.height - head - 1.5))
     shown, rest = members[:MOST], members[MOST:]
     if rest:
-        shown = [*shown, Piece(name, f"{len(rest)} smaller ones", "", _sum(rest))]
+        shown = [*shown, DrawnPiece(name, f"{len(rest)} smaller ones", "", _sum(rest))]
     parts = [tag("rect", x=box.x + 0.5, y=box.y + 0.5, width=max(0.5, box.width - 1), height=max(0.5, box.height - 1))]
     letters = int((box.width - 8) / 7.9)
     if head and letters > 3:
@@ -390,7 +390,7 @@ def _group(run: Run, name: str, members: list[Piece], box: Box, engine: str | No
     return tag("g", *parts, class_=f"group {class_}")
 
 
-def _leaf(piece: Piece, at: Box) -> Markup:
+def _leaf(piece: DrawnPiece, at: TreemapBox) -> Markup:
     tip = f"{piece.name}: {size(piece.bytes)}" + (f" of {piece.part}" if piece.part else "")
     words = f"{tip}, {piece.group}" if piece.group not in piece.name else tip
     parts = [

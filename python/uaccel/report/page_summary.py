@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
-from uaccel.report.stored_run import QUANTIZED, Run
+from uaccel.report.stored_run import QUANTIZED, StoredRun
 from uaccel.report.svg import Section, count, join_words, percent, seconds, shape, size
 
 # Summary: what ran where, whether it is right, and what it takes.
@@ -13,11 +13,11 @@ from uaccel.report.svg import Section, count, join_words, percent, seconds, shap
 FLASH_KINDS, RAM_KINDS = ("flash",), ("ram", "tcm")
 
 
-def header_section(run: Run) -> Section:
+def header_section(run: StoredRun) -> Section:
     return Section("summary", "Summary", "summary.html", summary(run))
 
 
-def summary(run: Run) -> dict[str, Any]:
+def summary(run: StoredRun) -> dict[str, Any]:
     """The values that the summary shows; a comparison shows them for every run."""
     data, source, target = run.data, run.section("source"), run.section("target")
     verdict, good = verdict_words(data.get("verify"))
@@ -43,7 +43,7 @@ def _tensor(name: str, spec: Mapping[str, Any]) -> str:
     return f"{name}: {spec.get('dtype', '')} {shape(spec.get('shape', ()))}"
 
 
-def _engine(run: Run, name: str) -> dict[str, Any]:
+def _engine(run: StoredRun, name: str) -> dict[str, Any]:
     steps = [step for step in run.steps if step.engine == name]
     macs, every = sum(step.macs for step in steps), sum(step.macs for step in run.steps)
     layers = sum(len(step.rows) for step in steps)
@@ -84,7 +84,7 @@ def _wrong(verify: Mapping[str, Any]) -> str:
     return "outputs differ"
 
 
-def times(run: Run) -> list[tuple[str, str]]:
+def times(run: StoredRun) -> list[tuple[str, str]]:
     """Times of one inference, as far as each is known."""
     data = run.data
     device = data.get("accelerator_cycles") or 0
@@ -107,14 +107,14 @@ def times(run: Run) -> list[tuple[str, str]]:
     return found
 
 
-def _flash(run: Run) -> dict[str, Any]:
+def _flash(run: StoredRun) -> dict[str, Any]:
     flash = run.section("flash")
     parts = [(name, flash.get(key)) for name, key in (("weights", "weights"), ("code", "code"))]
     beside = [("start-up", flash.get("startup")), ("test application", flash.get("session"))]
     return _gauge(run, "Flash", flash.get("total"), parts, beside, FLASH_KINDS)
 
 
-def _ram(run: Run) -> dict[str, Any]:
+def _ram(run: StoredRun) -> dict[str, Any]:
     ram = run.section("ram")
     names = (("arena", "arena"), ("inputs and outputs", "io"), ("static data", "static"), ("stack", "stack"))
     parts = [(name, ram.get(key)) for name, key in names]
@@ -122,7 +122,7 @@ def _ram(run: Run) -> dict[str, Any]:
 
 
 def _gauge(
-    run: Run,
+    run: StoredRun,
     name: str,
     total: int | None,
     parts: list[tuple[str, Any]],
@@ -153,7 +153,7 @@ TITLE: Final = "Precision"
 NOTHING: Final = "Nothing was compared; --verify compares outputs, --verify layers each layer."
 
 
-def precision_section(run: Run) -> Section:
+def precision_section(run: StoredRun) -> Section:
     verify, noise = run.section("verify"), _noise(run)
     found = verify.get("differences") or []
     words = "" if found else _words(verify)
@@ -179,7 +179,7 @@ def _words(verify: Mapping[str, Any]) -> str:
     return f"No bit differs in {many} compared elements." if exact else "This result holds no histograms."
 
 
-def _noise(run: Run) -> dict[str, Any] | None:
+def _noise(run: StoredRun) -> dict[str, Any] | None:
     """The noise of each layer against the float model, if that is known of the model."""
     told = run.section(QUANTIZED)
     if not told:
@@ -214,11 +214,11 @@ def _histogram(entry: Mapping[str, Any]) -> dict[str, Any]:
 # Comparison: several runs side by side, first the figures that differ, then layer by layer.
 
 MOST_LAYERS: Final = 400  # Rows of layers that the table shows.
-Number = Callable[[Run], "float | None"]
+Number = Callable[[StoredRun], "float | None"]
 
 
 def _of(*keys: str) -> Number:
-    def found(run: Run) -> float | None:
+    def found(run: StoredRun) -> float | None:
         value: Any = run.data
         for key in keys:
             value = value.get(key) if isinstance(value, dict) else None
@@ -227,7 +227,7 @@ def _of(*keys: str) -> Number:
     return found
 
 
-def _measured(run: Run) -> float | None:
+def _measured(run: StoredRun) -> float | None:
     """Measured seconds; None for an emulator, whose own time says nothing about a board's."""
     return None if run.section("target").get("emulated") else run.data.get("seconds")
 
@@ -251,7 +251,7 @@ FIGURES: Final[tuple[tuple[str, Number, Callable[[float | None], str]], ...]] = 
 )
 
 
-def comparison_sections(runs: Sequence[Run]) -> list[Section]:
+def comparison_sections(runs: Sequence[StoredRun]) -> list[Section]:
     """Makes the sections of several runs, which have different labels; all are compared with the first."""
     figures = [_figure(name, [number(run) for run in runs], words) for name, number, words in FIGURES]
     known = [figure for figure in figures if figure["known"]]
@@ -304,8 +304,8 @@ def _change_words(change: float | None) -> str:
     return f"{100 * change:+.1f} %" if abs(change) < 10 else f"×{1 + change:.0f}"
 
 
-def _settings(runs: Sequence[Run]) -> list[tuple[str, list[str]]]:
-    def row(name: str, of: Callable[[Run], Any]) -> tuple[str, list[str]]:
+def _settings(runs: Sequence[StoredRun]) -> list[tuple[str, list[str]]]:
+    def row(name: str, of: Callable[[StoredRun], Any]) -> tuple[str, list[str]]:
         return name, [str(of(run)) for run in runs]
 
     return [
@@ -319,7 +319,7 @@ def _settings(runs: Sequence[Run]) -> list[tuple[str, list[str]]]:
     ]
 
 
-def _layers(runs: Sequence[Run]) -> list[dict[str, Any]]:
+def _layers(runs: Sequence[StoredRun]) -> list[dict[str, Any]]:
     """Rows of layers by name, those whose times differ most first. A region's cost stands in its first operator's row,
     and the others refer to it."""
     tables = [{row["name"]: (step, row) for step in run.steps for row in step.rows} for run in runs]
@@ -346,7 +346,7 @@ def _layers(runs: Sequence[Run]) -> list[dict[str, Any]]:
     return sorted(found, key=lambda row: -row["spread"])
 
 
-def _cost(run: Run, cost: float | None) -> str:
+def _cost(run: StoredRun, cost: float | None) -> str:
     if cost is None:
         return "none"
     return seconds(cost) if run.unit == "seconds" else count(cost)

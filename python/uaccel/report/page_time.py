@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from markupsafe import Markup
 
-from uaccel.report.stored_run import LayerRow, Run
+from uaccel.report.stored_run import LayerRow, StoredRun
 from uaccel.report.svg import DETAILS, Section, count, drawing, ellipsize, percent, seconds, tag, text, ticks, title
 from uaccel.util.text import CPU
 
@@ -29,7 +29,7 @@ class DrawnSpan:
     end: float
 
 
-def timeline_section(run: Run) -> Section:
+def timeline_section(run: StoredRun) -> Section:
     trace = run.section("trace")
     if not trace:
         return Section("timeline", "Timeline", missing=f"This result holds no trace; {DETAILS}.")
@@ -91,7 +91,7 @@ def merged(spans: Sequence[DrawnSpan], finest: float) -> list[tuple[DrawnSpan, i
     return found
 
 
-def _chart(run: Run, tracks: dict[str, list[DrawnSpan]], end: float) -> Markup:
+def _chart(run: StoredRun, tracks: dict[str, list[DrawnSpan]], end: float) -> Markup:
     scale = (WIDTH - LEFT - RIGHT) / end
     height = ROW * len(tracks) + FOOT
     parts = [Markup("")]
@@ -110,7 +110,7 @@ def _chart(run: Run, tracks: dict[str, list[DrawnSpan]], end: float) -> Markup:
     return drawing(round(WIDTH), round(height), label, parts, "timeline")
 
 
-def _class(run: Run, track: str) -> str:
+def _class(run: StoredRun, track: str) -> str:
     """The style of a track's engine. A track has an engine's name, or that and a part's; the longest name that fits
     wins, since one engine's name may begin another's."""
     owners = [name for name in run.engines if track == name or track.startswith(f"{name} ")]
@@ -131,7 +131,7 @@ def _bar(span: DrawnSpan, many: int, left: float, scale: float, top: float, clas
 # Times: what each layer takes on each engine, its cost for each product, and the estimate beside the measurement.
 
 
-def layer_times_section(run: Run) -> Section:
+def layer_times_section(run: StoredRun) -> Section:
     if not run.total:
         missing = (
             "Layers were not measured: this board counts no instructions. Run on an emulated board, or with --profile."
@@ -153,7 +153,7 @@ def layer_times_section(run: Run) -> Section:
     return Section("times", "Time per layer", "times.html", context)
 
 
-def _row(run: Run, step: LayerRow) -> dict[str, Any]:
+def _row(run: StoredRun, step: LayerRow) -> dict[str, Any]:
     estimated = step.facts.get("estimate") or {}
     estimate = estimated.get("instructions", 0) + estimated.get("cycles", 0)
     measured = sum(row.get("instructions") or 0 for row in step.rows) + step.device
@@ -177,12 +177,12 @@ def _row(run: Run, step: LayerRow) -> dict[str, Any]:
     }
 
 
-def _parts(run: Run, step: LayerRow) -> str:
+def _parts(run: StoredRun, step: LayerRow) -> str:
     """The parts of an accelerated layer in words: the driver's on the CPU, and the accelerator's cycles."""
     return f"{_amount(run, step.cpu or 0)} of the CPU, {count(step.device)} of {step.engine}" if step.device else ""
 
 
-def _amount(run: Run, number: float) -> str:
+def _amount(run: StoredRun, number: float) -> str:
     return seconds(number) if run.unit == "seconds" else count(number)
 
 
@@ -221,7 +221,7 @@ class Roof:
         return min(self.products, self.bytes * intensity)
 
 
-def roofline_section(run: Run) -> Section:
+def roofline_section(run: StoredRun) -> Section:
     missing = ""
     if run.unit not in ("cycles", "instructions"):
         missing = "It takes cycles of each layer: run on an emulated board."
@@ -245,7 +245,7 @@ def roofline_section(run: Run) -> Section:
     return Section("roofline", "Roofline", "roofline.html", context)
 
 
-def points_of(run: Run) -> list[Point]:
+def points_of(run: StoredRun) -> list[Point]:
     """The points of layers that multiply; those of accelerators by the accelerator's own cycles."""
     found = []
     for step in run.steps:
@@ -257,7 +257,7 @@ def points_of(run: Run) -> list[Point]:
     return found
 
 
-def roofs_of(run: Run) -> list[Roof]:
+def roofs_of(run: StoredRun) -> list[Roof]:
     """The CPU's roof by its instruction set, and those of accelerators whose descriptions state one."""
     target = run.section("target")
     found = []
@@ -281,7 +281,7 @@ def _roofline_row(point: Point, roofs: list[Roof]) -> dict[str, Any]:
     return {"point": point, "share": share, "bound": bound}
 
 
-def _roofline_chart(run: Run, points: list[Point], roofs: list[Roof]) -> Markup:
+def _roofline_chart(run: StoredRun, points: list[Point], roofs: list[Roof]) -> Markup:
     """Draws points and roofs. The axes end at powers of ten. The factor 1.01 keeps the ends apart if all values are the
     same power of ten. A roof is a line through three points: at the left or lower edge, its ridge, the right edge.
     """
@@ -345,7 +345,7 @@ class Refusal:
     saves: float
 
 
-def offload_section(run: Run) -> Section:
+def offload_section(run: StoredRun) -> Section:
     asked = run.data.get("accelerators") or ()
     title = "Not offloaded"
     if not asked:
@@ -364,7 +364,7 @@ def offload_section(run: Run) -> Section:
     return Section("offload", title, "offload.html", context)
 
 
-def refusals_of(run: Run) -> Iterator[Refusal]:
+def refusals_of(run: StoredRun) -> Iterator[Refusal]:
     """Yields one refusal for each layer of the CPU and each accelerator, with all its reasons in one sentence."""
     for step in run.steps:
         if step.engine != CPU or step.facts.get("view"):
@@ -380,7 +380,7 @@ def refusals_of(run: Run) -> Iterator[Refusal]:
             yield Refusal(step, accelerator, reason, cost, max(0.0, cost - _least(run, step, accelerator)))
 
 
-def _least(run: Run, step: LayerRow, accelerator: str) -> float:
+def _least(run: StoredRun, step: LayerRow, accelerator: str) -> float:
     """Cycles that the accelerator would take at best, by its roofline; 0 as far as its description states none."""
     if run.unit not in ("cycles", "instructions"):
         return 0.0
@@ -391,7 +391,7 @@ def _least(run: Run, step: LayerRow, accelerator: str) -> float:
     return max(step.macs / products if products else 0.0, moved / bandwidth if bandwidth else 0.0)
 
 
-def _offload_row(run: Run, refusal: Refusal) -> dict[str, Any]:
+def _offload_row(run: StoredRun, refusal: Refusal) -> dict[str, Any]:
     return {
         "refusal": refusal,
         "cost": count(refusal.cost),
@@ -400,7 +400,7 @@ def _offload_row(run: Run, refusal: Refusal) -> dict[str, Any]:
     }
 
 
-def _reasons(run: Run, refusals: list[Refusal]) -> list[tuple[str, str, int, str]]:
+def _reasons(run: StoredRun, refusals: list[Refusal]) -> list[tuple[str, str, int, str]]:
     """Each reason once, with the number of its layers and what they would save together, the largest first."""
     found: dict[tuple[str, str], list[Refusal]] = {}
     for refusal in refusals:

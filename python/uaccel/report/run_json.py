@@ -25,7 +25,7 @@ class Accounted(Protocol):
     def fallbacks(self) -> int: ...
 
 
-class Waiting(Protocol):
+class EngineWaiting(Protocol):
     """Counts the cycles that a simulated core waited, by what it waited for."""
 
     def to_json(self) -> dict[str, int]: ...
@@ -43,7 +43,7 @@ class LayerCost(Protocol):
     @property
     def core_cycles(self) -> int | None: ...
     @property
-    def waited(self) -> Waiting | None: ...
+    def waited(self) -> EngineWaiting | None: ...
 
 
 SCHEMA: Final = 1  # Version of a run's JSON; it rises when a field changes its meaning.

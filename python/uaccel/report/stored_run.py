@@ -51,7 +51,7 @@ class LayerRow:
 
 
 @dataclass(frozen=True)
-class Run:
+class StoredRun:
     """Holds a stored run; ``label`` is how a page calls it."""
 
     data: Mapping[str, Any]
@@ -126,7 +126,7 @@ class Run:
         return f"e{self.engines.index(engine) % 8}" if engine in self.engines else "e0"
 
 
-def read_run(path: Path) -> Run:
+def read_run(path: Path) -> StoredRun:
     """Reads a file that ``uaccel run --json`` wrote; what is wrong with any other is said in one line."""
     try:
         if path.stat().st_size > LARGEST:
@@ -139,7 +139,7 @@ def read_run(path: Path) -> Run:
     problem = wrong_with(data)
     if problem:
         raise InputError(f"{path} {problem}; {HINT}")
-    return Run(data, path.stem)
+    return StoredRun(data, path.stem)
 
 
 def wrong_with(data: Any) -> str:

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from uaccel.report.run_json import Accounted, Facts, LayerCost
-from uaccel.session.monitor import Job
+from uaccel.session.monitor import EngineJob
 
 CPU_TRACK: Final = "cpu"
 WHOLE: Final = "work"  # The track of a device whose model does not tell of engines.
@@ -24,12 +24,12 @@ def trace_of(
     layers: Sequence[Facts],
     times: Mapping[int, LayerCost],
     accounts: Mapping[int, Accounted],
-    jobs: Sequence[Job],
+    jobs: Sequence[EngineJob],
 ) -> dict[str, Any]:
     """Makes the trace of the first inference. ``jobs`` are those of all inferences, in order; none without a device
     model. Each device's jobs are a queue, from which each layer takes its own."""
     trace = _Trace()
-    queues: dict[str, deque[Job]] = {}
+    queues: dict[str, deque[EngineJob]] = {}
     for job in jobs:
         queues.setdefault(job.device, deque()).append(job)
     counted = False
@@ -44,17 +44,17 @@ def trace_of(
     return trace.document(title, SCALE if counted else f"{SCALE}; {UNCOUNTED}")
 
 
-def _lasted(job: Job) -> dict[str, Any]:
+def _lasted(job: EngineJob) -> dict[str, Any]:
     """Details of a job; ``from`` and ``to`` are its place in the waveform of its RTL, a nanosecond for each cycle."""
     return {"cycles": job.cycles, "from": job.begin, "to": job.end}
 
 
-def _jobs_of(layer: Facts, account: Accounted, queue: deque[Job]) -> Iterator[Job]:
+def _jobs_of(layer: Facts, account: Accounted, queue: deque[EngineJob]) -> Iterator[EngineJob]:
     """Takes jobs until they have lasted as long as the driver says that the layer took. Without any, it makes up one
     job of that length."""
     left = account.cycles
     if not queue:
-        yield Job(layer["engine"], 0, left, ())
+        yield EngineJob(layer["engine"], 0, left, ())
         return
     while queue and left > 0:
         job = queue.popleft()
@@ -76,7 +76,7 @@ class _Trace:
         self._event(CPU_TRACK, what, layer, self.now, instructions or 0, details)
         self.now += instructions or 0
 
-    def job(self, layer: Facts, job: Job) -> None:
+    def job(self, layer: Facts, job: EngineJob) -> None:
         if not job.spans:
             self._event(f"{job.device} {WHOLE}", layer["name"], layer, self.now, job.cycles, _lasted(job))
         labels = layer.get("commands") or []

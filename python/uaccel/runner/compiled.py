@@ -20,7 +20,7 @@ from uaccel.lower.program import Layer, Value
 from uaccel.model import Array, ImportedModel, TensorSpec
 from uaccel.pipeline import Compiled, Progress
 from uaccel.runner.compare import compare
-from uaccel.runner.execute import Maker, RunResult, run_on_board
+from uaccel.runner.execute import FirmwareMaker, RunResult, run_on_board
 from uaccel.runner.firmware import Firmware, tensor_types
 from uaccel.runner.verify import (
     Computed,
@@ -295,7 +295,7 @@ def run_compiled(
 
     ``how``: arguments of :func:`~uaccel.runner.execute.run_on_board`."""
     firmware = pack_compiled(compiled)
-    maker = Maker(firmware, board, folder, progress, None)
+    maker = FirmwareMaker(firmware, board, folder, progress, None)
     return run_on_board(firmware, board, samples, maker, progress, **how)
 
 

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from uaccel.board import Board, RtlRun
-from uaccel.cycles import Estimator, Mark, core_of, estimator_for, hot_spots, read_marks
+from uaccel.cycles import CycleEstimator, Mark, core_of, estimator_for, hot_spots, read_marks
 from uaccel.cycles.estimate import Timing
 from uaccel.session.description import LayerTime, Waited
 from uaccel.session.qemu import Blocks
@@ -93,7 +93,7 @@ def layer_cycles(
     return _with_feeding(estimator, marks[1:feeding:2], found) if fed else found
 
 
-def _between(estimator: Estimator, marks: Sequence[Mark], position: int, instructions: int | None) -> int | None:
+def _between(estimator: CycleEstimator, marks: Sequence[Mark], position: int, instructions: int | None) -> int | None:
     """Estimates the cycles from the reading before ``position`` to it.
 
     Three counts must agree, else it gives None: the counter's, the sum over executed blocks, and what the firmware
@@ -106,7 +106,7 @@ def _between(estimator: Estimator, marks: Sequence[Mark], position: int, instruc
     return estimator.of(marks[position : position + 1])
 
 
-def _in_pairs(estimator: Estimator, marks: Sequence[Mark], instructions: int) -> int | None:
+def _in_pairs(estimator: CycleEstimator, marks: Sequence[Mark], instructions: int) -> int | None:
     """Estimates the cycles inside the first pairs of readings, as many pairs as ``instructions`` fill.
 
     The pairs are the pieces of a fed input, whose number depends on how the session cut it, and the inference. None if
@@ -123,7 +123,7 @@ def _in_pairs(estimator: Estimator, marks: Sequence[Mark], instructions: int) ->
     return None
 
 
-def _with_feeding(estimator: Estimator, feeding: Sequence[Mark], times: Sequence[LayerTime]) -> list[LayerTime]:
+def _with_feeding(estimator: CycleEstimator, feeding: Sequence[Mark], times: Sequence[LayerTime]) -> list[LayerTime]:
     """Adds to the first layer what it took while its input came in."""
     cycles, first = estimator.of(feeding), times[0]
     if cycles is None or first.cycles_estimated is None or first.instructions is None:

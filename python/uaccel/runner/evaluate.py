@@ -16,7 +16,7 @@ import numpy as np
 from uaccel.bench import hold_if_known
 from uaccel.errors import InputError, UaccelError
 from uaccel.model import Array
-from uaccel.runner.execute import Bench, Maker
+from uaccel.runner.execute import Bench, FirmwareMaker
 from uaccel.runner.perform import prepared_to_run
 from uaccel.runner.prepare import Prepared
 from uaccel.runner.request import RunRequest, Steps
@@ -115,7 +115,7 @@ def evaluate(wanted: Evaluation, step: Steps, cache: Cache | None) -> dict[str, 
         before = sum(i < count for i in kept.scores)
         rest = [i for i in range(count) if i not in kept.scores]
         if rest:
-            _run(wanted, prepared, Work(labelled, rest, count, judge), kept, step, cache)
+            _run(wanted, prepared, EvaluationWork(labelled, rest, count, judge), kept, step, cache)
         scores = np.array([kept.scores[i] for i in range(count)], np.float64).reshape(count, -1)
     right = correct(scores, labels)
     return {
@@ -133,7 +133,7 @@ def evaluate(wanted: Evaluation, step: Steps, cache: Cache | None) -> dict[str, 
 
 
 @dataclass(frozen=True)
-class Work:
+class EvaluationWork:
     """Says which samples, by number, are left to be run of ``count``."""
 
     labelled: Labelled
@@ -143,12 +143,12 @@ class Work:
 
 
 def _run(
-    wanted: Evaluation, prepared: Prepared, work: Work, kept: ResultsFile, step: Steps, cache: Cache | None
+    wanted: Evaluation, prepared: Prepared, work: EvaluationWork, kept: ResultsFile, step: Steps, cache: Cache | None
 ) -> None:
     request, firmware = wanted.request, prepared.firmware
     names, results = [tensor.name for tensor in firmware.inputs], [tensor.name for tensor in firmware.outputs]
     with tempfile.TemporaryDirectory(prefix="uaccel-") as temporary:
-        maker = Maker(firmware, request.board, Path(temporary) / "project", step, cache)
+        maker = FirmwareMaker(firmware, request.board, Path(temporary) / "project", step, cache)
         bench = Bench(firmware, request.board, maker, step, request.wishes.port, request.wishes.flashes)
         with hold_if_known(bench.line), closing(maker):
             bench.build()

@@ -16,7 +16,7 @@ from uaccel.bench import find_port, flash, hold_if_known
 from uaccel.board import Board
 from uaccel.build.archive_reader import FOLDER as DEVICES
 from uaccel.build.archive_reader import project_devices
-from uaccel.build.elf import Linked, Row, Sizes
+from uaccel.build.elf import Linked, SizeRow, Sizes
 from uaccel.build.project import NATIVE, Footprint, build_project, create_project, firmware_of, footprint
 from uaccel.cycles.estimate import Timing
 from uaccel.errors import UaccelError
@@ -60,7 +60,7 @@ class Source(Protocol):
     def close(self) -> None: ...
 
 
-class Maker:
+class FirmwareMaker:
     """Builds the firmware of one archive for one board, in at most two forms, or takes it from the cache.
 
     ``folder`` becomes the project when something must be built. Give no cache for a project that its user keeps: then
@@ -159,7 +159,7 @@ def _footprint_of(data: dict[str, Any]) -> Footprint:
     """Restores a footprint from what :func:`dataclasses.asdict` made of it."""
     linked = data["linked"]
     if linked is not None:
-        linked = Linked(*(tuple(Row(**row) for row in linked[memory]) for memory in ("flash", "ram")))
+        linked = Linked(*(tuple(SizeRow(**row) for row in linked[memory]) for memory in ("flash", "ram")))
     return Footprint(**data | {"session": Sizes(**data["session"]), "linked": linked})
 
 

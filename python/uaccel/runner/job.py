@@ -17,7 +17,7 @@ from uaccel.codegen.options import EmitOptions
 from uaccel.kernels.choice import Selection, selection_for
 from uaccel.lower.placement import place
 from uaccel.lower.rows.layer import apply
-from uaccel.lower.rows.search import ChainPlan, Search, frontier, require_feedable
+from uaccel.lower.rows.search import ChainPlan, RowSearch, frontier, require_feedable
 from uaccel.model import Shape
 from uaccel.partition import Wishes
 from uaccel.pipeline import Compiled, Progress, compile_model
@@ -139,7 +139,7 @@ def frontier_report(job: Job, step: Callable[[str], None] = lambda _step: None) 
     feed = job.options.feed
     whole = replace(job, options=replace(job.options, feed=False, ram=None), favour=Favour.balanced).compiled(step)
     step("compare rows")
-    search = Search(whole.program, whole.selection, workspace_io=job.options.workspace_io, feed=feed)
+    search = RowSearch(whole.program, whole.selection, workspace_io=job.options.workspace_io, feed=feed)
     if feed:
         require_feedable(search)
     points = [_point(whole, search, cut, feed=feed) for cut in frontier(search)]
@@ -152,7 +152,7 @@ def frontier_report(job: Job, step: Callable[[str], None] = lambda _step: None) 
     }
 
 
-def _point(whole: Compiled, search: Search, cut: ChainPlan, *, feed: bool) -> dict[str, Any]:
+def _point(whole: Compiled, search: RowSearch, cut: ChainPlan, *, feed: bool) -> dict[str, Any]:
     program = apply(search.program, cut.groups, search.parts, feed=feed)
     options = replace(whole.options, feed=feed)
     placement = place(program, workspace_io=options.workspace_io)

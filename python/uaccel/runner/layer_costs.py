@@ -21,7 +21,7 @@ from uaccel.errors import ToolError
 from uaccel.model import Array
 from uaccel.runner.compare import arrays_digest
 from uaccel.runner.cycles import count_blocks, layer_cycles, readings_of_feeding, readings_of_layers, with_core_cycles
-from uaccel.runner.execute import Maker, connect
+from uaccel.runner.execute import FirmwareMaker, connect
 from uaccel.runner.firmware import Firmware
 from uaccel.session.batch import layer_times, run_batch
 from uaccel.session.description import LayerTime
@@ -89,7 +89,7 @@ def measure(
 
     Only figures of emulated boards are taken from the cache or put into it."""
     with tempfile.TemporaryDirectory(prefix="uaccel-tune-") as folder:
-        maker = Maker(firmware, board, Path(folder) / "project", progress, cache)
+        maker = FirmwareMaker(firmware, board, Path(folder) / "project", progress, cache)
         with closing(maker):
             if at_line(board, port):
                 line = find_port(board, port)
@@ -112,7 +112,7 @@ def measured_before(firmware: Firmware, board: Board, cache: Cache | None) -> La
     """Returns figures from the cache; None unless the firmware is in the cache too, whose bytes are part of the key."""
     if cache is None:
         return None
-    with closing(Maker(firmware, board, Path(), lambda _step: None, cache)) as maker:
+    with closing(FirmwareMaker(firmware, board, Path(), lambda _step: None, cache)) as maker:
         built = maker.kept(observe=True)
         return None if built is None else _found(cache, _key(firmware, board, built))
 

@@ -28,7 +28,7 @@ from uaccel.report.run_json import (
 )
 from uaccel.report.trace import trace_of
 from uaccel.runner.compare import Verdict, arrays_digest
-from uaccel.runner.execute import Looks, Maker, RunResult, Source, run_on_board
+from uaccel.runner.execute import FirmwareMaker, Looks, RunResult, Source, run_on_board
 from uaccel.runner.firmware import Firmware
 from uaccel.runner.prepare import Prepared, prepare, require_offload
 from uaccel.runner.request import MODEL, Quiet, RunRequest, Steps, devices_in_place
@@ -152,7 +152,7 @@ def perform(request: RunRequest, step: Steps | None = None, cache: Cache | None 
         prepared = prepared_to_run(request, step, cache)
         folder = request.project or Path(temporary) / "project"
         kept = None if request.project is not None else cache
-        maker = Maker(prepared.firmware, request.board, folder, step, kept)
+        maker = FirmwareMaker(prepared.firmware, request.board, folder, step, kept)
         engines = request.engines.load()[0] if request.devices.kind != MODEL else []
         with devices_in_place(request.devices, engines, step, _offloaded(prepared)):
             with monitor.recorded(wishes.trace is not None or wishes.details) as jobs:
@@ -180,7 +180,7 @@ def finish(
     measured: RunResult,
     step: Steps,
     cache: Cache | None,
-    jobs: list[monitor.Job] | None = None,
+    jobs: list[monitor.EngineJob] | None = None,
     *,
     cuts: bool = True,
 ) -> Performed:
@@ -217,7 +217,9 @@ def measure(prepared: Prepared, request: RunRequest, maker: Source, step: Steps)
     )
 
 
-def _report(request: RunRequest, prepared: Prepared, measured: RunResult, jobs: list[monitor.Job]) -> dict[str, Any]:
+def _report(
+    request: RunRequest, prepared: Prepared, measured: RunResult, jobs: list[monitor.EngineJob]
+) -> dict[str, Any]:
     wishes, taken, told = request.wishes, measured.footprint, prepared.told["report"]
     runs = len(measured.run.outputs)
     times, accounts = {time.layer: time for time in measured.layers}, measured.run.accounts
@@ -295,7 +297,7 @@ def build_apart(request: RunRequest, cache: Cache | None) -> FirmwareBytes:
     step = Quiet()
     prepared = prepared_to_run(request, step, cache)
     with tempfile.TemporaryDirectory(prefix="uaccel-") as temporary:
-        maker = Maker(prepared.firmware, request.board, Path(temporary) / "project", step, cache)
+        maker = FirmwareMaker(prepared.firmware, request.board, Path(temporary) / "project", step, cache)
         try:
             plain = maker.firmware().read_bytes()
             flashes = request.wishes.flashes and request.board.flash is not None

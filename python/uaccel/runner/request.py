@@ -194,7 +194,7 @@ LATENCY: Final = "latency"
 
 
 @dataclass(frozen=True)
-class Engines:
+class EngineRequest:
     """Says which accelerators may compute layers, and how to choose between them.
 
     ``accelerators``: names, or paths of folders, the preferred one first. ``file``: pins, prohibitions and subgraphs.
@@ -369,7 +369,7 @@ class RunRequest:
     name: str = ""
     project: Path | None = None
     wishes: ProjectRunOptions = field(default_factory=ProjectRunOptions)
-    engines: Engines = field(default_factory=Engines)
+    engines: EngineRequest = field(default_factory=EngineRequest)
     workspace_io: bool | None = None
     records: Path | None = None
     input_shapes: Mapping[str, tuple[int, ...]] = field(default_factory=dict)

@@ -34,7 +34,7 @@ class UnreadableError(DeviceError):
     """Memory cannot be read: it is switched off, or neither the CPU nor an emulator's debugger may touch it."""
 
 
-class Memory(Protocol):
+class DeviceMemory(Protocol):
     """Reads and writes a device's memory, as a debug probe does. ``access`` encloses a few reads and writes in a row:
     a device that cannot be read while it runs is halted meanwhile."""
 
@@ -79,7 +79,7 @@ class Ring:
 class RttTransport(Transport):
     """Carries bytes through ring 0 up and ring 0 down of the control block that lies in one of the areas."""
 
-    def __init__(self, memory: Memory, areas: Sequence[Area]) -> None:
+    def __init__(self, memory: DeviceMemory, areas: Sequence[Area]) -> None:
         self.name = memory.name
         self._memory = memory
         self._areas = tuple(areas)

@@ -121,7 +121,7 @@ class CommandSpan:
 
 
 @dataclass(frozen=True)
-class Job:
+class EngineJob:
     """Holds what one start of a device led to; ``spans`` is empty if the model does not state them."""
 
     device: str
@@ -138,7 +138,7 @@ class Recorder:
     """Makes device models that start inside its block write down what they do; afterwards ``jobs`` holds it."""
 
     def __init__(self) -> None:
-        self.jobs: list[Job] = []
+        self.jobs: list[EngineJob] = []
         self._before: str | None = None
         self._file = Path()
 
@@ -162,9 +162,9 @@ class Recorder:
 
 
 @contextlib.contextmanager
-def recorded(wanted: bool) -> Iterator[list[Job]]:
+def recorded(wanted: bool) -> Iterator[list[EngineJob]]:
     """Records device models until the end of the block if ``wanted``; then it fills the list."""
-    jobs: list[Job] = []
+    jobs: list[EngineJob] = []
     if not wanted:
         yield jobs
         return
@@ -173,9 +173,9 @@ def recorded(wanted: bool) -> Iterator[list[Job]]:
     jobs += recorder.jobs
 
 
-def read_jobs(lines: list[str]) -> list[Job]:
+def read_jobs(lines: list[str]) -> list[EngineJob]:
     """Reads jobs in the order in which they were started. A model writes a job's spans first, then the job itself."""
-    jobs: list[Job] = []
+    jobs: list[EngineJob] = []
     spans: dict[str, list[CommandSpan]] = {}
     for line in lines:
         device, what, *rest = line.split()
@@ -184,5 +184,5 @@ def read_jobs(lines: list[str]) -> list[Job]:
             spans.setdefault(device, []).append(CommandSpan(rest[0], command, begin, end))
         else:
             begin, end = map(int, rest)
-            jobs.append(Job(device, begin, end, tuple(spans.pop(device, ()))))
+            jobs.append(EngineJob(device, begin, end, tuple(spans.pop(device, ()))))
     return jobs

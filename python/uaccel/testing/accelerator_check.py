@@ -35,7 +35,7 @@ from uaccel.runner.compiled import archive_of, identity
 from uaccel.runner.execute import connect
 from uaccel.runner.request import MODEL, RTL, Devices, devices_in_place
 from uaccel.session.batch import run_batch
-from uaccel.session.monitor import Job, Recorder
+from uaccel.session.monitor import EngineJob, Recorder
 from uaccel.testing.instruction_check import STEPS, Asked, WrongInstruction, check_instructions, devices_of
 from uaccel.testing.random_case import Case, call_of, drawn
 from uaccel.tvm_api import ModuleBuilder, main_bindings, main_result, relax
@@ -137,7 +137,7 @@ class Batch:
 
 
 def _jobs(jobs: Any, count: int) -> tuple[int, int]:
-    taken: list[Job] = list(islice(jobs, count))
+    taken: list[EngineJob] = list(islice(jobs, count))
     return (taken[0].begin, taken[-1].end) if taken else (0, 0)
 
 

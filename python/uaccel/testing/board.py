@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from uaccel.board import Board
 from uaccel.errors import UaccelError, escape_terminal
-from uaccel.testing.firmware_cache import Product, Workshop
+from uaccel.testing.firmware_cache import CachedFirmware, Workshop
 from uaccel.testing.needs import over_line
 from uaccel.testing.outcome import Check, Outcome, Values
 
@@ -93,7 +93,7 @@ class BoardUnderTest:
 
         product = self._made(check.model, check.accelerators, check.objective)
 
-        def session(made: Product, observe: bool) -> AbstractContextManager[Session]:
+        def session(made: CachedFirmware, observe: bool) -> AbstractContextManager[Session]:
             return self._session(made, observe=observe)
 
         outcome = check_product(
@@ -114,11 +114,11 @@ class BoardUnderTest:
                 self._report(f"uaccel_{product.compiled.program.name}_{what}", value)
         return outcome
 
-    def _made(self, model: Path, accelerators: Sequence[str | Path], objective: str) -> Product:
+    def _made(self, model: Path, accelerators: Sequence[str | Path], objective: str) -> CachedFirmware:
         return self._workshop.product(model, self.board, accelerators, objective)
 
     @contextmanager
-    def _session(self, product: Product, *, observe: bool) -> Iterator[Session]:
+    def _session(self, product: CachedFirmware, *, observe: bool) -> Iterator[Session]:
         from uaccel.bench import flash
         from uaccel.runner.compiled import identity
         from uaccel.runner.execute import connect

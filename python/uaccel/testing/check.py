@@ -20,20 +20,22 @@ from uaccel.runner.verify import Computed, WrongLayer, find_inside, first_wrong_
 from uaccel.session.batch import layers_of, run_batch
 from uaccel.session.session import Session
 from uaccel.session.tensors import TensorType, load_inputs, read_arrays, samples_of
-from uaccel.testing.firmware_cache import Product
+from uaccel.testing.firmware_cache import CachedFirmware
 from uaccel.testing.outcome import Outcome, Values
 
 Array = NDArray[Any]
 Sample = list[Array]
 # Opens a session with a board that runs the product; with True one whose layers can be read.
-Open = Callable[[Product, bool], AbstractContextManager[Session]]
-Cut = Callable[[Product, tuple[str, ...]], Product]  # The same model with regions that end after the named layers.
+Open = Callable[[CachedFirmware, bool], AbstractContextManager[Session]]
+Cut = Callable[
+    [CachedFirmware, tuple[str, ...]], CachedFirmware
+]  # The same model with regions that end after the named layers.
 
 LATER_FRAME = "in which layer cannot be told: frames before it made the state; only a first frame is looked into"
 
 
 def check_product(
-    product: Product,
+    product: CachedFirmware,
     model: str,
     board: str,
     inputs: Values | None,
@@ -78,7 +80,7 @@ def check_product(
 
 
 def _computed(
-    product: Product, samples: Sequence[Sample], read: Sequence[int], open_session: Open
+    product: CachedFirmware, samples: Sequence[Sample], read: Sequence[int], open_session: Open
 ) -> list[dict[tuple[int, int], Array]]:
     """Reads what layers give, from firmware that shows them."""
     if not read:
@@ -88,7 +90,7 @@ def _computed(
 
 
 def _fault(
-    product: Product,
+    product: CachedFirmware,
     samples: Sequence[Sample],
     outputs: Sequence[Sample],
     wanted: Sequence[Sample] | None,
@@ -146,7 +148,7 @@ def _named(values: Any, tensors: Sequence[TensorType], kind: str) -> dict[str, A
     return {tensors[0].name: np.asarray(values)}
 
 
-def _tell(product: Product, samples: Sequence[Sample], outputs: Sample, open_session: Open, cut: Cut) -> str:
+def _tell(product: CachedFirmware, samples: Sequence[Sample], outputs: Sample, open_session: Open, cut: Cut) -> str:
     """Says where it went wrong.
 
     If the outputs are the model's meaning, what the test expects is at fault. Otherwise firmware that shows its layers
@@ -157,7 +159,7 @@ def _tell(product: Product, samples: Sequence[Sample], outputs: Sample, open_ses
     if all(compare(got, right, tolerance) is None for got, right in zip(outputs, meaning, strict=True)):
         return "every output is the exact meaning of the model: what was expected is not"
 
-    def first_wrong(product: Product) -> WrongLayer | None:
+    def first_wrong(product: CachedFirmware) -> WrongLayer | None:
         every = range(len(product.compiled.program.layers))
         return first_wrong_layer(product.compiled, samples, _computed(product, samples, every, open_session))
 

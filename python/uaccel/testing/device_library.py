@@ -77,7 +77,7 @@ class EngineSpan:
 
 
 @dataclass
-class Memory:
+class LibraryMemory:
     """Is the memory that the device's bus reaches: pieces by first address; ``constants``: those of the device."""
 
     pieces: dict[int, bytearray] = field(default_factory=dict)
@@ -107,7 +107,7 @@ class DeviceLibrary:
 
     def _begin(self, name: str, library: Path) -> None:
         self.model = _Model.in_dll(ctypes.CDLL(str(library)), f"{name}_device")
-        self.memory = Memory()
+        self.memory = LibraryMemory()
         self.spans: list[EngineSpan] = []
         self.interrupts: list[int] = []
         callbacks = (_READ(self._read), _READ(self._write), _INTERRUPT(self._interrupt), _SPAN(self._span))

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Product:
+class CachedFirmware:
     """Holds a compiled model for a board, its meaning, and the project that builds its firmware."""
 
     job: Job
@@ -42,13 +42,13 @@ class Workshop:
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
-        self._products: dict[tuple[object, ...], Product] = {}
+        self._products: dict[tuple[object, ...], CachedFirmware] = {}
         self._references: dict[bytes, Reference] = {}
         self._made = 0
 
     def product(
         self, model: Path, board: Board, accelerators: Sequence[str | Path] = (), objective: str = "latency"
-    ) -> Product:
+    ) -> CachedFirmware:
         """Returns the product of a model, the same one while the file's content is the same.
 
         ``accelerators``: names, or paths of their folders."""
@@ -62,7 +62,7 @@ class Workshop:
             self._products[key] = self._make(model, board, digest, names, objective)
         return self._products[key]
 
-    def _make(self, model: Path, board: Board, digest: bytes, names: Sequence[str], objective: str) -> Product:
+    def _make(self, model: Path, board: Board, digest: bytes, names: Sequence[str], objective: str) -> CachedFirmware:
         from uaccel.runner.job import Job
         from uaccel.runner.verify import Reference
 
@@ -70,13 +70,13 @@ class Workshop:
         compiled = job.compiled()
         _require_offload(compiled, job.accelerators)
         reference = self._references.setdefault(digest, Reference.of(compiled))
-        return Product(job, compiled, reference, self._project(compiled, board))
+        return CachedFirmware(job, compiled, reference, self._project(compiled, board))
 
-    def cut(self, product: Product, cuts: tuple[str, ...]) -> Product:
+    def cut(self, product: CachedFirmware, cuts: tuple[str, ...]) -> CachedFirmware:
         """Makes a product of the same model with regions that end after these layers, for bisection."""
         job = replace(product.job, wishes=replace(product.job.wishes, cuts=cuts))
         compiled = job.compiled()
-        return Product(job, compiled, product.reference, self._project(compiled, job.board))
+        return CachedFirmware(job, compiled, product.reference, self._project(compiled, job.board))
 
     def _project(self, compiled: Compiled, board: Board) -> Path:
         from uaccel.build.project import create_project

@@ -15,11 +15,11 @@ from uaccel import errors
 from uaccel.board import Board, load_board
 from uaccel.errors import DeviceError, InputError, UaccelError
 from uaccel.runner.sweep.farm import Farm
-from uaccel.runner.sweep.matrix import Row
-from uaccel.runner.sweep.row_result import Job
+from uaccel.runner.sweep.matrix import SweepRow
+from uaccel.runner.sweep.row_result import RowJob
 from uaccel.session.link import Timeouts
 from uaccel.testing.board import BoardUnderTest, Report
-from uaccel.testing.firmware_cache import Product, Workshop
+from uaccel.testing.firmware_cache import CachedFirmware, Workshop
 from uaccel.testing.outcome import Check, Outcome, Values
 
 
@@ -48,7 +48,7 @@ class BoardInLab(BoardUnderTest):
         super().__init__(board, port, Workshop(Path()), folders, timeouts, report)
         self._farm = farm
 
-    def _made(self, model: Path, accelerators: Sequence[str | Path], objective: str) -> Product:
+    def _made(self, model: Path, accelerators: Sequence[str | Path], objective: str) -> CachedFirmware:
         """Raises an error: a session needs a line to the board, and no line goes through a scheduler."""
         raise InputError(
             f"a session with board {self.name} goes over a line, and --uaccel-scheduler gives none; "
@@ -57,7 +57,7 @@ class BoardInLab(BoardUnderTest):
 
     def _do(self, check: Check) -> Outcome:
         options = {"port": self.port} if self.port else {}
-        row = Row(str(check.model), self._board_word(), tuple(map(_word, check.accelerators)), options)
+        row = SweepRow(str(check.model), self._board_word(), tuple(map(_word, check.accelerators)), options)
         here = replace(check, accelerators=(), inputs=_arrays(check.inputs), expected=_arrays(check.expected))
         item = ("check", row.to_json())
         (found,) = self._farm.run([item], {"check": _Given(here, self._timeouts)})
@@ -92,9 +92,9 @@ def _arrays(values: Values | None) -> Values | None:
     return read_arrays(Path(values)) if isinstance(values, (str, Path)) else values
 
 
-def check_here(job: Job) -> Any:
+def check_here(job: RowJob) -> Any:
     """Does a check in a worker's process. A failure is returned as JSON, in which paths become those of the test."""
-    row, given = Row.from_json(job.row), job.before
+    row, given = SweepRow.from_json(job.row), job.before
     assert isinstance(given, _Given)
     reports: dict[str, object] = {}
     board = load_board(row.board)

@@ -13,7 +13,7 @@ from accelerator.streams.drawn import chain, linked_networks, random_input
 from accelerator.streams.toy import BLOCK, MACHINE, Mix, expected, play, with_banks
 from uaccel.accelerator import OBJECTIVES
 from uaccel.accelerator.streams.chain import Chain, Links, StreamRegion, chains_of, emit_chain, linked, stretches
-from uaccel.accelerator.streams.emitter import Constants, Emitter
+from uaccel.accelerator.streams.emitter import CommandEmitter, StreamConstants
 from uaccel.accelerator.streams.machine import Machine
 from uaccel.accelerator.streams.planner import Planned
 from uaccel.accelerator.streams.tiling import Home, Residents, Slots
@@ -39,8 +39,8 @@ def chains(machine: Machine, network: Network) -> Iterator[Chain]:
 
 
 def planned(machine: Machine, network: Network, chain: Chain) -> Planned:
-    constants = Constants()
-    emitter = Emitter(machine, region_of(machine, network).homes, constants)
+    constants = StreamConstants()
+    emitter = CommandEmitter(machine, region_of(machine, network).homes, constants)
     emit_chain(emitter, chain)
     stream = emitter.synchronised()
     return Planned((chain,), {}, stream, timeline(machine, stream), bytes(constants.data), 0)

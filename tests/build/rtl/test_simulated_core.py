@@ -21,7 +21,7 @@ from uaccel.board import Board, RtlRun, load_board
 from uaccel.board.accelerator_devices import board_devices_source
 from uaccel.build.rtl import build
 from uaccel.build.rtl.build import simulator
-from uaccel.cycles import Block, Estimator, Executed, Mark, core_of, read_marks
+from uaccel.cycles import CycleEstimator, Executed, ExecutedBlock, Mark, core_of, read_marks
 from uaccel.cycles.instructions import parse
 from uaccel.errors import BoardError, ToolError
 from uaccel.runner.cycles import core_cycles, with_core_cycles
@@ -223,10 +223,10 @@ def test_a_loop_takes_what_the_stages_of_the_core_make_it_take() -> None:
     """A load and a product are there two cycles late; a jump empties two stages."""
     core, code = core_of("vexriscv"), parse(LISTING)
     assert core is not None
-    loop, end = Block(0x2000_0000, 5), Block(0x2000_0014, 2)
+    loop, end = ExecutedBlock(0x2000_0000, 5), ExecutedBlock(0x2000_0014, 2)
     once = 1 + 2 + 1 + 2 + 1 + 1 + 1
     executed = (Executed(loop, 10, {loop: 9}), Executed(end, 1, {loop: 1}))
-    estimated = Estimator(core, code).of([Mark(0, executed)])
+    estimated = CycleEstimator(core, code).of([Mark(0, executed)])
     assert estimated == 2 + 10 * once + 9 * 2 + 2, "something jumped to the loop"
     store, add = code[0x2000_0014], code[0x2000_0008]
     none: frozenset[str] = frozenset()
@@ -253,8 +253,8 @@ def test_custom_instructions_have_registers_and_are_late() -> None:
     assert (set(dot.reads), set(dot.writes)) == ({"a4", "a5"}, {"a4"})
     assert (set(silent.reads), set(silent.writes)) == ({"a4", "t6"}, set()), "its result goes nowhere"
     assert not flush.reads | flush.writes
-    whole = Executed(Block(0x2000_0000, 4), 1, {})
-    assert Estimator(core, code).of([Mark(0, (whole,))]) == 2 + 3 + 1 + 1 + 1, "something jumped there"
+    whole = Executed(ExecutedBlock(0x2000_0000, 4), 1, {})
+    assert CycleEstimator(core, code).of([Mark(0, (whole,))]) == 2 + 3 + 1 + 1 + 1, "something jumped there"
 
 
 def test_devices_lie_one_behind_the_other() -> None:

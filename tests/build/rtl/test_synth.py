@@ -27,8 +27,8 @@ from uaccel.build.rtl.synthesis import (
 )
 from uaccel.cli.synth import change, read_earlier
 from uaccel.errors import ToolError, UaccelError
-from uaccel.runner.sweep.matrix import Row, problem_of
-from uaccel.runner.sweep.row_result import Result, work
+from uaccel.runner.sweep.matrix import SweepRow, problem_of
+from uaccel.runner.sweep.row_result import RowResult, work
 from uaccel.util.files import data_dir, models
 
 PATH = os.environ.get("PATH", os.defpath)
@@ -234,8 +234,8 @@ def test_what_is_no_earlier_result(change: dict[str, Any], tools: Path, tmp_path
 def test_a_row_of_a_sweep_has_it(tools: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", f"{tools}:{PATH}")
     options = {"verify": "no", "area": "ecp5-45k"}
-    rows = [Row(str(models()["gesture"]), "host", engines, options) for engines in ((), ("nuc_fpga",))]
-    none, some = (Result.from_json(work((row.digest(), row.to_json()))) for row in rows)
+    rows = [SweepRow(str(models()["gesture"]), "host", engines, options) for engines in ((), ("nuc_fpga",))]
+    none, some = (RowResult.from_json(work((row.digest(), row.to_json()))) for row in rows)
     assert (none.error, some.error) == ("", "")
     assert {name: some.figures[name] for name in some.figures if name.startswith("area.")} == {
         f"area.{kind}": taken for kind, taken in TAKEN.items()

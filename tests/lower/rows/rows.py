@@ -13,7 +13,7 @@ from models.network import Network
 from models.seeded import Seeded
 from uaccel.codegen.generate import generate
 from uaccel.lower.placement import place
-from uaccel.lower.rows.layer import Group, Parts, apply
+from uaccel.lower.rows.layer import Parts, RowGroup, apply
 from uaccel.lower.rows.schedule import Chains
 from uaccel.pipeline import Compiled
 
@@ -160,7 +160,7 @@ def two_inputs(order: Sequence[int]) -> bytes:
     return net.build()
 
 
-def random_groups(compiled: Compiled, seed: int) -> list[Group]:
+def random_groups(compiled: Compiled, seed: int) -> list[RowGroup]:
     """Chains of all layers that can, cut at random."""
     random, chains = np.random.default_rng(seed), Chains(compiled.program)
     groups, first, count = [], 0, len(compiled.program.layers)
@@ -169,12 +169,12 @@ def random_groups(compiled: Compiled, seed: int) -> list[Group]:
         while last > first and chains.of(first, last) is None:
             last -= 1
         if last > first:
-            groups.append(Group(first, last, int(random.choice([1, 1, 2, 3, 4, 8]))))
+            groups.append(RowGroup(first, last, int(random.choice([1, 1, 2, 3, 4, 8]))))
         first = last + 1
     return groups
 
 
-def by_groups(compiled: Compiled, groups: Sequence[Group], *, feed: bool = False) -> Compiled:
+def by_groups(compiled: Compiled, groups: Sequence[RowGroup], *, feed: bool = False) -> Compiled:
     """The same with some layers by rows."""
     program = apply(compiled.program, groups, Parts(compiled.selection), feed=feed)
     options = replace(compiled.options, feed=feed)

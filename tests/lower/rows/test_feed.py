@@ -21,7 +21,7 @@ from support.oracle.sanitized import SANITIZE
 from uaccel.board import load_board
 from uaccel.codegen.options import EmitOptions
 from uaccel.errors import ModelError
-from uaccel.lower.rows.layer import Group
+from uaccel.lower.rows.layer import RowGroup
 from uaccel.lower.rows.schedule import Chains
 from uaccel.pipeline import Compiled, compile_model
 from uaccel.runner.compiled import run_compiled
@@ -85,7 +85,7 @@ def test_random_chains_are_exact(seed: int) -> None:
     compiled = _compiled(data)
     chains = Chains(compiled.program)
     last = max(last for last in range(len(compiled.program.layers)) if chains.of(0, last, compiled.program.inputs[0]))
-    _assert_exact(data, by_groups(compiled, [Group(0, last, seed % 3 + 1)], feed=True))
+    _assert_exact(data, by_groups(compiled, [RowGroup(0, last, seed % 3 + 1)], feed=True))
 
 
 def test_residual_network_by_rows() -> None:

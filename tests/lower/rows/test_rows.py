@@ -20,7 +20,7 @@ from uaccel.codegen.generate import generate
 from uaccel.errors import InternalError
 from uaccel.lower.program import Action, Band, Keep, Program
 from uaccel.lower.rows.geometry import RowRange, RowReach
-from uaccel.lower.rows.layer import Group, Parts, apply, check_layout, sketch
+from uaccel.lower.rows.layer import Parts, RowGroup, apply, check_layout, sketch
 from uaccel.lower.rows.schedule import Chains
 from uaccel.pipeline import Compiled, compile_model
 from uaccel.runner.verify import WrongLayer, first_wrong_layer
@@ -47,7 +47,7 @@ def test_random_chains_are_exact(seed: int) -> None:
 def test_rows_need_less(band: int) -> None:
     data = tall()
     compiled = compile_pooled(data)
-    rows = by_groups(compiled, [Group(0, 3, band)])
+    rows = by_groups(compiled, [RowGroup(0, 3, band)])
     assert rows.placement.arena < compiled.placement.arena / 2
     assert [len(layer.operators) for layer in rows.program.layers] == [4]
     _assert_exact(data, rows)
@@ -59,7 +59,7 @@ def test_rows_that_become_more(band: int) -> None:
     data = growing()
     compiled = compile_pooled(data)
     last = len(compiled.program.layers) - 1
-    rows = by_groups(compiled, [Group(0, last, band)])
+    rows = by_groups(compiled, [RowGroup(0, last, band)])
     (layer,) = rows.program.layers
     assert layer.streaming is not None
     assert {"resize_nearest", "resize_bilinear", "transpose_conv2d"} <= {
@@ -83,7 +83,7 @@ def test_every_row_is_computed_once() -> None:
     compiled = compile_pooled((OWN / "residual.tflite").read_bytes())
     chain = Chains(compiled.program).of(0, 3)
     assert chain is not None
-    layer = apply(compiled.program, [Group(0, 3, 1)], Parts(compiled.selection)).layers[0]
+    layer = apply(compiled.program, [RowGroup(0, 3, 1)], Parts(compiled.selection)).layers[0]
     assert layer.streaming is not None
     rows = dict.fromkeys((operator.name for operator in layer.operators), 0)
     for kind in layer.streaming.order:
@@ -114,7 +114,7 @@ def test_layers_that_do_not_go_by_rows_are_left_whole() -> None:
     assert chains.of(0, 1) is not None
     assert compiled.program.layers[1].name == "conv_2d_1"
     with pytest.raises(InternalError, match="layers 9 to 11 cannot run together"):
-        apply(compiled.program, [Group(9, 11)], Parts(compiled.selection))
+        apply(compiled.program, [RowGroup(9, 11)], Parts(compiled.selection))
 
 
 def _broken(compiled: Compiled, kind: str) -> Program:
@@ -139,7 +139,7 @@ def _wrong(action: Action, kind: str) -> Action:
 @pytest.mark.parametrize("kind", [pytest.param("kept", marks=pytest.mark.slow), "schedule"])
 def test_planted_bug_is_found_in_the_group(kind: str) -> None:
     path = network_named("residual").path
-    rows = by_groups(compile_model(path, board="host"), [Group(0, 3, 1)])
+    rows = by_groups(compile_model(path, board="host"), [RowGroup(0, 3, 1)])
     inputs = random_inputs(path.read_bytes(), 1, 1)[0]
     assert _first_wrong(rows, inputs) is None
     again = generate(_broken(rows, kind), rows.placement, rows.options, rows.board)

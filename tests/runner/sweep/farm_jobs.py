@@ -8,10 +8,10 @@ import time
 from pathlib import Path
 from typing import Any
 
-from uaccel.runner.sweep.row_result import Job
+from uaccel.runner.sweep.row_result import RowJob
 
 
-def act(job: Job) -> Any:
+def act(job: RowJob) -> Any:
     """Marks in a folder tell when a job began, and that it ended."""
     tags = job.row["tags"]
     if "folder" in tags:

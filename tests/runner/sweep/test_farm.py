@@ -27,8 +27,8 @@ from uaccel.errors import InputError, UaccelError
 from uaccel.frontend import import_model
 from uaccel.runner.sweep import farm as connect
 from uaccel.runner.sweep.farm import Farm, Item, WorkerCapacity, found_boards, stated_boards
-from uaccel.runner.sweep.matrix import Row
-from uaccel.runner.sweep.pool import Limits, Outcome
+from uaccel.runner.sweep.matrix import SweepRow
+from uaccel.runner.sweep.pool import PoolLimits, PoolOutcome
 from uaccel.runner.sweep.worker import Packer, Parcel, substitute_paths, unpack
 from uaccel.session.emulated_board import Desk
 
@@ -83,10 +83,12 @@ def alike(results: Any) -> dict[str, Any]:
 def rows(count: int, **tags: Any) -> list[Item]:
     """Synthetic ones, of one small model."""
     model = str(OWN / "gesture.tflite")
-    return [(f"d{number}", Row(model, "host", tags={"number": number, **tags}).to_json()) for number in range(count)]
+    return [
+        (f"d{number}", SweepRow(model, "host", tags={"number": number, **tags}).to_json()) for number in range(count)
+    ]
 
 
-def outcomes(address: str, items: list[Item], **options: Any) -> list[Outcome]:
+def outcomes(address: str, items: list[Item], **options: Any) -> list[PoolOutcome]:
     with Farm(address, function=act, **options) as workers:
         return sorted(workers.run(items), key=lambda outcome: items.index(outcome.item))
 
@@ -141,13 +143,13 @@ def test_a_killed_worker_loses_nothing(farm: Lab, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("tags", "limits", "failure"),
     [
-        pytest.param({"seconds": 60}, Limits(seconds=5), "took longer than 5 seconds", marks=pytest.mark.slow),
-        ({"eat": 1 << 33}, Limits(memory=1 << 32), "ran out of memory"),
-        ({"die": True}, Limits(), "its process ended by signal 9"),
-        ({"write": 1 << 20}, Limits(output=1 << 16), "OSError: [Errno 27] File too large"),
+        pytest.param({"seconds": 60}, PoolLimits(seconds=5), "took longer than 5 seconds", marks=pytest.mark.slow),
+        ({"eat": 1 << 33}, PoolLimits(memory=1 << 32), "ran out of memory"),
+        ({"die": True}, PoolLimits(), "its process ended by signal 9"),
+        ({"write": 1 << 20}, PoolLimits(output=1 << 16), "OSError: [Errno 27] File too large"),
     ],
 )
-def test_limits_hold_on_workers(farm: Lab, tmp_path: Path, tags: Any, limits: Limits, failure: str) -> None:
+def test_limits_hold_on_workers(farm: Lab, tmp_path: Path, tags: Any, limits: PoolLimits, failure: str) -> None:
     (found,) = outcomes(farm.address, rows(1, folder=str(tmp_path), **tags), limits=limits)
     assert (found.result, found.failure) == (None, failure)
     (good,) = outcomes(farm.address, rows(1), limits=limits)
@@ -181,7 +183,7 @@ def test_options_that_do_not_fit(folder: Path, words: list[str], complaint: str)
 
 
 def test_a_board_that_nobody_has(farm: Lab) -> None:
-    row = Row(str(OWN / "gesture.tflite"), "nucleo_f746zg", tags={"number": 0})
+    row = SweepRow(str(OWN / "gesture.tflite"), "nucleo_f746zg", tags={"number": 0})
     (found,) = outcomes(farm.address, [("d", row.to_json())], wait=1.0)
     wanted = f"no worker with board:nucleo_f746zg for 1 s; start one with 'uaccel worker {farm.address} "
     assert found.failure == f"{wanted}--board nucleo_f746zg=PORT'"
@@ -210,11 +212,11 @@ def test_parcels_hold_what_rows_name(tmp_path: Path) -> None:
     (tmp_path / "own" / "part").mkdir()
     (tmp_path / "own" / "part" / "a.c").write_text("int a;\n")
     shutil.copy(OWN / "gesture.tflite", tmp_path / "m.tflite")
-    row = Row(str(tmp_path / "m.tflite"), "host", (str(tmp_path / "own"), "matrix8"))
+    row = SweepRow(str(tmp_path / "m.tflite"), "host", (str(tmp_path / "own"), "matrix8"))
     packed = Packer().pack(row)
     names = {name for parcel in packed.parcels for name in parcel.files}
     assert names == {"m.tflite", "own/accelerator.py", "own/part/a.c"}
-    assert Row.from_json(substitute_paths(packed.row, packed.paths)) == row
+    assert SweepRow.from_json(substitute_paths(packed.row, packed.paths)) == row
     (own,) = (parcel for parcel in packed.parcels if parcel.name == "own")
     place = unpack(own, tmp_path / "kept")
     assert (place / "part" / "a.c").read_text() == "int a;\n"
@@ -239,7 +241,7 @@ def onnx_with_weights_beside(folder: Path, location: str) -> Path:
 
 def test_parcels_hold_the_weights_that_a_model_has_in_other_files(tmp_path: Path) -> None:
     path = onnx_with_weights_beside(tmp_path / "a" / "b", "parts/w.bin")
-    row = Row(str(path), "host")
+    row = SweepRow(str(path), "host")
     (parcel,) = Packer().pack(row).parcels
     assert set(parcel.files) == {"model.onnx", "parts/w.bin"}
     place = unpack(parcel, tmp_path / "kept")

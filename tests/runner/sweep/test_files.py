@@ -15,17 +15,17 @@ import pytest
 from support.models.networks import OWN
 from support.run.command import process
 from uaccel.errors import UaccelError
-from uaccel.runner.sweep.matrix import Row
-from uaccel.runner.sweep.pool import Outcome
-from uaccel.runner.sweep.results import Regression, Results, pyarrow, read_results, write_junit, write_parquet
-from uaccel.runner.sweep.row_result import FAILED, FIGURES, RAN, RIGHT, WRONG, Result, commit_of, figure
+from uaccel.runner.sweep.matrix import SweepRow
+from uaccel.runner.sweep.pool import PoolOutcome
+from uaccel.runner.sweep.results import Regression, SweepResults, pyarrow, read_results, write_junit, write_parquet
+from uaccel.runner.sweep.row_result import FAILED, FIGURES, RAN, RIGHT, WRONG, RowResult, commit_of, figure
 from uaccel.runner.sweep.sweep import sweep
 
 HOSTILE = "\x1b[31mred\x00 <b>&\"'\ufffe\ud800 ]]>"
-GOOD = Result("a", Row("m/kws.tflite", "mps2_an386"), RIGHT, {"instructions": 100}, took=1.25)
-SLOW = Result("b", Row("m/ic.tflite", "boards/my.board.toml", ("matrix8",)), RAN, {"ram": {"total": 7}}, took=2)
-BAD = Result("c", Row("m/ad.tflite", "host", options={"samples": 2}), WRONG, {}, "conv: 3 of 9 bytes differ", 3)
-DEAD = Result("d", Row("m/vww.tflite", "host"), FAILED, {}, f"died: {HOSTILE}", 1, f"log: {HOSTILE}")
+GOOD = RowResult("a", SweepRow("m/kws.tflite", "mps2_an386"), RIGHT, {"instructions": 100}, took=1.25)
+SLOW = RowResult("b", SweepRow("m/ic.tflite", "boards/my.board.toml", ("matrix8",)), RAN, {"ram": {"total": 7}}, took=2)
+BAD = RowResult("c", SweepRow("m/ad.tflite", "host", options={"samples": 2}), WRONG, {}, "conv: 3 of 9 bytes differ", 3)
+DEAD = RowResult("d", SweepRow("m/vww.tflite", "host"), FAILED, {}, f"died: {HOSTILE}", 1, f"log: {HOSTILE}")
 EVERY = (GOOD, SLOW, BAD, DEAD)
 
 
@@ -103,10 +103,10 @@ def test_new_results_get_the_label_and_those_from_before_keep_theirs(tmp_path: P
     class Ready:
         def run(self, items: Any) -> Any:
             for item in items:
-                yield Outcome(item, Result(item[0], Row.from_json(item[1]), RIGHT).to_json())
+                yield PoolOutcome(item, RowResult(item[0], SweepRow.from_json(item[1]), RIGHT).to_json())
 
-    rows = [Row("kws.tflite", "host"), Row("ic.tflite", "host")]
-    results = Results(tmp_path / "r.jsonl")
+    rows = [SweepRow("kws.tflite", "host"), SweepRow("ic.tflite", "host")]
+    results = SweepResults(tmp_path / "r.jsonl")
     sweep(rows[:1], results, Ready(), label="monday")
     swept = sweep(rows, results, Ready(), label="tuesday")
     assert [result.label for result in swept.results] == ["monday", "tuesday"]
@@ -116,7 +116,7 @@ def test_new_results_get_the_label_and_those_from_before_keep_theirs(tmp_path: P
 def test_results_without_a_label_can_be_read() -> None:
     data = GOOD.to_json()
     del data["label"]
-    assert Result.from_json(data).label == ""
+    assert RowResult.from_json(data).label == ""
 
 
 def test_the_label_is_the_commit_of_the_folder(tmp_path: Path) -> None:

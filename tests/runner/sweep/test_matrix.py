@@ -9,7 +9,7 @@ import pytest
 
 from support.models.networks import OWN
 from uaccel.errors import AcceleratorError, UaccelError
-from uaccel.runner.sweep.matrix import OPTIONS, Row, all_rows, read_matrix, variant
+from uaccel.runner.sweep.matrix import OPTIONS, SweepRow, all_rows, read_matrix, variant
 from uaccel.util.files import data_dir
 
 WHOLE = """
@@ -59,8 +59,8 @@ def test_rows_are_every_combination_but_what_is_excluded(tmp_path: Path) -> None
 
 def test_a_row_survives_the_way_to_another_process(tmp_path: Path) -> None:
     for row in read_matrix(matrix(tmp_path, WHOLE)).rows:
-        assert Row.from_json(row.to_json()) == row
-        assert Row.from_json(row.to_json()).digest() == row.digest()
+        assert SweepRow.from_json(row.to_json()) == row
+        assert SweepRow.from_json(row.to_json()).digest() == row.digest()
 
 
 def test_an_option_reaches_the_run(tmp_path: Path) -> None:
@@ -68,7 +68,7 @@ def test_an_option_reaches_the_run(tmp_path: Path) -> None:
     values = {"favour": "size", "ram": 5000, "feed": True, "verify": "layers", "samples": 4, "repeat": 2, "seed": 7}
     values |= {"inputs": str(tmp_path / "x.npz"), "name": "other", "workspace-io": False, "profile": True}
     values |= {"input-shape": ["x:1,2"], "pin": ["conv=cpu"], "fallback": "cpu", "objective": "energy"}
-    request = Row(str(OWN / "gesture.tflite"), "host", ("matrix8",), values).request()
+    request = SweepRow(str(OWN / "gesture.tflite"), "host", ("matrix8",), values).request()
     wishes, engines = request.wishes, request.engines
     assert (request.favour.value, request.ram, request.feed, request.workspace_io) == ("size", 5000, True, False)
     assert (wishes.verify, wishes.every_layer, wishes.verified_samples, wishes.repeat) == (True, True, 4, 2)
@@ -87,8 +87,8 @@ def test_every_option_makes_another_row(key: str, tmp_path: Path) -> None:
         value = option.values[-1]
     if key in ("engines", "records", "inputs"):
         value = str(tmp_path / "file")
-    plain = Row(str(OWN / "gesture.tflite"), "host", ("matrix8",))
-    assert Row(plain.model, "host", ("matrix8",), {key: value}).digest() != plain.digest()
+    plain = SweepRow(str(OWN / "gesture.tflite"), "host", ("matrix8",))
+    assert SweepRow(plain.model, "host", ("matrix8",), {key: value}).digest() != plain.digest()
 
 
 MISTAKES = {

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from runner.sweep.farm import children, command, soon
-from uaccel.runner.sweep.pool import Limits, Outcome, Pool
+from uaccel.runner.sweep.pool import PoolLimits, PoolOutcome, WorkerPool
 
 
 def act(item: tuple[str, Any]) -> Any:
@@ -45,8 +45,8 @@ def act(item: tuple[str, Any]) -> Any:
     return None
 
 
-def outcomes(items: list[tuple[str, Any]], processes: int = 2, limits: Limits | None = None) -> list[Outcome]:
-    with Pool(act, processes, limits) as pool:
+def outcomes(items: list[tuple[str, Any]], processes: int = 2, limits: PoolLimits | None = None) -> list[PoolOutcome]:
+    with WorkerPool(act, processes, limits) as pool:
         return sorted(pool.run(items), key=lambda outcome: items.index(outcome.item))
 
 
@@ -73,20 +73,20 @@ def test_a_process_that_dies_is_replaced_and_its_item_tried_three_times(tmp_path
 
 def test_what_takes_too_long_is_ended_and_not_tried_again() -> None:
     begun = time.monotonic()
-    slow, good = outcomes([("sleep", 60), ("give", 1)], limits=Limits(seconds=3))
+    slow, good = outcomes([("sleep", 60), ("give", 1)], limits=PoolLimits(seconds=3))
     assert (slow.failure, slow.attempts) == ("took longer than 3 seconds", 1)
     assert good.result == 1
     assert time.monotonic() - begun < 30
 
 
 def test_what_takes_too_much_memory_fails() -> None:
-    big, good = outcomes([("eat", 4 << 30), ("eat", 1000)], limits=Limits(memory=2 << 30))
+    big, good = outcomes([("eat", 4 << 30), ("eat", 1000)], limits=PoolLimits(memory=2 << 30))
     assert big.failure == "ran out of memory"
     assert good.result == 1000
 
 
 def test_what_a_process_started_ends_with_the_pool() -> None:
-    with Pool(act, 1) as pool:
+    with WorkerPool(act, 1) as pool:
         (outcome,) = pool.run([("child", 0)])
         os.kill(outcome.result, 0)
     for _ in range(50):
@@ -111,12 +111,12 @@ def test_what_is_done_for_one_who_was_killed_ends() -> None:
 @pytest.mark.parametrize(
     ("one", "other", "both"),
     [
-        (Limits(), Limits(), Limits()),
-        (Limits(1.5, 20, 300), Limits(), Limits(1.5, 20, 300)),
-        (Limits(1.5, 20, None), Limits(0.5, 30, 7), Limits(0.5, 20, 7)),
+        (PoolLimits(), PoolLimits(), PoolLimits()),
+        (PoolLimits(1.5, 20, 300), PoolLimits(), PoolLimits(1.5, 20, 300)),
+        (PoolLimits(1.5, 20, None), PoolLimits(0.5, 30, 7), PoolLimits(0.5, 20, 7)),
     ],
 )
-def test_of_two_limits_the_smaller_holds(one: Limits, other: Limits, both: Limits) -> None:
+def test_of_two_limits_the_smaller_holds(one: PoolLimits, other: PoolLimits, both: PoolLimits) -> None:
     assert one.within(other) == other.within(one) == both
 
 
@@ -127,7 +127,7 @@ def test_a_log_without_end_is_cut() -> None:
 
 
 def test_a_thousand_items_take_little_each() -> None:
-    with Pool(act, 2) as pool:
+    with WorkerPool(act, 2) as pool:
         list(pool.run([("give", 0), ("give", 1)]))  # now both are there
         begun = time.monotonic()
         assert len(list(pool.run([("give", number) for number in range(1000)]))) == 1000
@@ -142,7 +142,7 @@ def test_an_item_is_asked_for_when_a_process_is_free() -> None:
             asked.append(number)
             yield "give", number
 
-    with Pool(act, 2) as pool:
+    with WorkerPool(act, 2) as pool:
         for done, outcome in enumerate(pool.run(coming()), 1):
             assert outcome.result in range(6)
             assert len(asked) <= done + 2
@@ -152,7 +152,7 @@ def test_an_item_is_asked_for_when_a_process_is_free() -> None:
 @pytest.mark.slow
 def test_it_ends_when_the_time_is_up_and_goes_on_with_other_items() -> None:
     begun = time.monotonic()
-    with Pool(act, 2) as pool:
+    with WorkerPool(act, 2) as pool:
         pool_items = [("give", 1), ("sleep", 60), ("sleep", 60), ("give", 2)]
         first = [outcome.result for outcome in pool.run(pool_items, begun + 4)]
         assert first == [1]

@@ -16,9 +16,9 @@ import pytest
 
 from support.models.networks import OWN
 from support.run.command import process
-from uaccel.runner.sweep.matrix import Row
-from uaccel.runner.sweep.results import Regression, Results, behind, read_results
-from uaccel.runner.sweep.row_result import RIGHT, WRONG, Result, figure
+from uaccel.runner.sweep.matrix import SweepRow
+from uaccel.runner.sweep.results import Regression, SweepResults, behind, read_results
+from uaccel.runner.sweep.row_result import RIGHT, WRONG, RowResult, figure
 from uaccel.util.files import data_dir
 
 SMALL = """
@@ -153,7 +153,7 @@ def test_a_place_that_cannot_be_written_and_names_that_clash(folder: Path, tmp_p
     assert done.complaint.endswith("has no [figures], so that --accept would store nothing; say which must hold")
 
 
-ROW = Row("m.tflite", "host")
+ROW = SweepRow("m.tflite", "host")
 
 
 @pytest.mark.parametrize(
@@ -172,7 +172,7 @@ ROW = Row("m.tflite", "host")
     ],
 )
 def test_what_is_worse(name: str, percent: float, stored: float, now: float, worse: bool) -> None:
-    result = Result("d", ROW, RIGHT, REPORTS[name](now))
+    result = RowResult("d", ROW, RIGHT, REPORTS[name](now))
     found = behind([result], {name: percent}, {ROW.title: {name: stored}})
     assert found == ([Regression(ROW.title, name, stored, now)] if worse else [])
     assert all(str(entry).startswith(f"{ROW.title}: {name} is ") for entry in found)
@@ -198,12 +198,12 @@ def test_figures_of_reports_that_lack_them() -> None:
 
 def test_results_of_somebody_else_are_refused_and_a_cut_line_is_left_out(tmp_path: Path) -> None:
     path = tmp_path / "r.jsonl"
-    with Results(path) as results:
-        results.add(Result("a", ROW, RIGHT, {"instructions": 3}))
+    with SweepResults(path) as results:
+        results.add(RowResult("a", ROW, RIGHT, {"instructions": 3}))
     with path.open("ab") as stream:
         stream.write(b'{"digest": "b", "ro')
-    with Results(path) as results:
-        results.add(Result("c", ROW, RIGHT))
+    with SweepResults(path) as results:
+        results.add(RowResult("c", ROW, RIGHT))
     assert [result.digest for result in read_results(path)] == ["a", "c"]
     done = process("sweep", tmp_path / "none.toml")
     assert done.complaint.endswith("none.toml: No such file or directory; wanted a matrix file in TOML")

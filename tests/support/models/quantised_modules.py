@@ -13,7 +13,7 @@ from support.models.exported import exported, random, save, torch
 from support.models.torch_networks import xnnpack
 from uaccel.model import ImportedModel
 from uaccel.ops.operator import FLOATS, macs_of, type_info
-from uaccel.quantize.search import Choice
+from uaccel.quantize.search import QuantChoice
 from uaccel.quantize.torch import quantiser
 from uaccel.tvm_api import is_operator_call, is_tuple_type, main_bindings, variables
 from uaccel.util.files import quiet
@@ -55,7 +55,7 @@ def by_onnx_runtime(module: Any, shapes: Shapes, folder: Path, activations: str 
 
 def usual() -> Any:
     """What ``uaccel quantize`` tells PT2E."""
-    return quantiser(Choice(), "int8", per_channel=True, outliers=True)
+    return quantiser(QuantChoice(), "int8", per_channel=True, outliers=True)
 
 
 def by_pt2e(module: Any, shapes: Shapes, folder: Path, told: Callable[[], Any] = usual) -> Path:

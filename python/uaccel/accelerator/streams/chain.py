@@ -13,7 +13,7 @@ from itertools import accumulate, combinations, islice, pairwise
 from typing import Final
 
 from uaccel.accelerator.machine import Box, Memory, Shape, extents, promising
-from uaccel.accelerator.streams.emitter import Constants, Emitter
+from uaccel.accelerator.streams.emitter import CommandEmitter, StreamConstants
 from uaccel.accelerator.streams.machine import Layer, Machine, Part, Placed, Places, inside
 from uaccel.accelerator.streams.tiling import Home, LayerPlan, Residents, Slots, Taken, Where
 from uaccel.accelerator.streams.timeline import Cost, Key
@@ -137,7 +137,7 @@ class Chain:
 # The commands of a chain: band after band, in each of them layer after layer.
 
 
-def emit_chain(emitter: Emitter, chain: Chain) -> None:
+def emit_chain(emitter: CommandEmitter, chain: Chain) -> None:
     """Emits all bands of a chain. It allocates the weight memory itself, so what the emitter had there is gone."""
     run = _Run(emitter, chain)
     emitter.weights.forget()
@@ -150,7 +150,7 @@ def emit_chain(emitter: Emitter, chain: Chain) -> None:
 class _Run:
     """Emits bands. ``loaded``: the layer and blocks whose weights lie at an address of the weight memory."""
 
-    def __init__(self, emitter: Emitter, chain: Chain) -> None:
+    def __init__(self, emitter: CommandEmitter, chain: Chain) -> None:
         self.emitter = emitter
         self.chain = chain
         self.loaded: dict[int, tuple[str, range]] = {}
@@ -350,10 +350,10 @@ class StreamRegion:
 
 
 def emitted(
-    machine: Machine, steps: Sequence[Step], homes: Mapping[str, Home], constants: Constants | None = None
-) -> Emitter:
+    machine: Machine, steps: Sequence[Step], homes: Mapping[str, Home], constants: StreamConstants | None = None
+) -> CommandEmitter:
     """Emits the commands of steps, one after the other."""
-    emitter = Emitter(machine, homes, constants)
+    emitter = CommandEmitter(machine, homes, constants)
     for step in steps:
         if isinstance(step, Chain):
             emit_chain(emitter, step)

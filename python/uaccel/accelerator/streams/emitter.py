@@ -50,7 +50,7 @@ from uaccel.util.text import pieces, round_up
 
 
 @dataclass
-class Constants:
+class StreamConstants:
     """Collects the bytes that loads read and that are known ahead of time, equal chunks once."""
 
     data: bytearray = field(default_factory=bytearray)
@@ -108,14 +108,14 @@ class WeightMemory:
         return begin
 
 
-class Emitter:
+class CommandEmitter:
     """Collects the commands of layers. ``homes``: where tensors lie in memory; ``constants`` are place 0.
 
     ``held``: the tensor and box that each slot on chip holds. ``turns``: how often the slots of a tensor were used.
     Without constants the offsets of weights are wrong, and the commands only serve to compute their time.
     """
 
-    def __init__(self, machine: Machine, homes: Mapping[str, Home], constants: Constants | None = None) -> None:
+    def __init__(self, machine: Machine, homes: Mapping[str, Home], constants: StreamConstants | None = None) -> None:
         self.machine = machine
         self.homes = homes
         self.constants = constants
@@ -448,6 +448,6 @@ def _played(machine: Machine, question: TilingProblem, decided: LayerPlan, objec
     """What the layer takes on its own, simulated; None where it has too many parts."""
     if count(question.layer, decided.tiling) > LONGEST:
         return None
-    emitter = Emitter(machine, question.homes)
+    emitter = CommandEmitter(machine, question.homes)
     emitter.layer(decided)
     return emitter.cost().key(objective)

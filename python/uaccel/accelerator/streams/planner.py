@@ -15,7 +15,7 @@ from uaccel.accelerator.machine import Tiling, Timeline
 from uaccel.accelerator.region import Region
 from uaccel.accelerator.streams.chain import Chain, Step, StreamRegion, emitted, spans, with_chains
 from uaccel.accelerator.streams.commands import TOKENS, Synchronised
-from uaccel.accelerator.streams.emitter import USUAL, Constants, Effort, TilingProblem, best, feasible
+from uaccel.accelerator.streams.emitter import USUAL, Effort, StreamConstants, TilingProblem, best, feasible
 from uaccel.accelerator.streams.machine import Command, Layer, Machine, Tokens
 from uaccel.accelerator.streams.tiling import (
     Home,
@@ -132,7 +132,7 @@ def _planned(
     """Plans a region with these residents; None where a layer does not fit beside them. Homes are laid out twice: first
     to know which tensors have one, then for good, since chains make some tensors vanish from memory and others live
     longer."""
-    homes, _ = _homes(network, alive, residents, Constants())
+    homes, _ = _homes(network, alive, residents, StreamConstants())
     border = {*network.known, *network.inputs, *network.outputs}
     addresses = residents.addresses
     choices = []
@@ -155,7 +155,7 @@ def _planned(
     decided = refined(machine, choices, homes, objective)
     spilled = frozenset(name for name in homes if name not in border)
     steps = with_chains(StreamRegion(machine, network.layers, spilled, residents, homes, objective), decided)
-    constants = Constants(alignment=ALIGNMENT if machine.bus is None else machine.bus.word)
+    constants = StreamConstants(alignment=ALIGNMENT if machine.bus is None else machine.bus.word)
     homes, scratch = _homes(network, lives_beside(alive, spans(steps)), residents, constants)
     stream = emitted(machine, steps, homes, constants).synchronised()
     return Planned(tuple(steps), addresses, stream, timeline(machine, stream), bytes(constants.data), scratch)
@@ -195,7 +195,7 @@ def _best_among(
 
 
 def _homes(
-    network: Network, alive: Sequence[ResidentRange], residents: Residents, constants: Constants
+    network: Network, alive: Sequence[ResidentRange], residents: Residents, constants: StreamConstants
 ) -> tuple[dict[str, Home], int]:
     """Lays out the tensors in memory; the result is their homes and the bytes of scratch memory. Known tensors are
     constants, those at the border have a place each, and those inside that do not stay on chip share scratch memory by

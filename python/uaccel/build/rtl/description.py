@@ -140,7 +140,7 @@ MOST_LATENCY: Final = 1000
 
 
 @dataclass(frozen=True)
-class Bus:
+class RtlBus:
     """Describes a bus of the module: the prefix of its signals, and the names of those that are called otherwise."""
 
     bus: str
@@ -168,8 +168,8 @@ class Rtl:
     window: int
     start: int
     version: int
-    registers: Bus | None
-    memories: tuple[Bus, ...]
+    registers: RtlBus | None
+    memories: tuple[RtlBus, ...]
     parameters: Mapping[str, int | str]
     generate: tuple[str, ...]
     packages: tuple[str, ...]  # Python packages that the generator needs, as pip takes them.
@@ -260,7 +260,7 @@ class _Reader:
             verilator=self._words("verilator"),
         )
 
-    def _bus(self, table: Any, adapters: Mapping[str, Adapter], where: str) -> Bus:
+    def _bus(self, table: Any, adapters: Mapping[str, Adapter], where: str) -> RtlBus:
         if not isinstance(table, Mapping):
             raise self._wrong(where, table, 'a table, such as bus = "axi4" and prefix = "m_axi_"')
         if where == "memory":
@@ -270,7 +270,7 @@ class _Reader:
             raise self._wrong(f"{where}.bus", bus, f"one of {', '.join(adapters)}")
         prefix, ports = self._signals(table, adapters[bus], where)
         latency = self._number(table, "latency", 2, 0, MOST_LATENCY)
-        return Bus(bus, prefix, ports, latency, self._flash(table, adapters[bus]), bool(table.get("words", False)))
+        return RtlBus(bus, prefix, ports, latency, self._flash(table, adapters[bus]), bool(table.get("words", False)))
 
     def _flash(self, table: Mapping[str, Any], adapter: Adapter) -> tuple[int, int]:
         flash = table.get("flash")
@@ -283,7 +283,7 @@ class _Reader:
             )
         return pair[0], pair[1]
 
-    def _unit(self) -> Bus | None:
+    def _unit(self) -> RtlBus | None:
         if INSTRUCTIONS not in self._table:
             return None
         for key in ("registers", "memory"):
@@ -291,7 +291,7 @@ class _Reader:
                 raise self._wrong(key, self._table[key], f"nothing beside [{INSTRUCTIONS}]: the core has the buses")
         table = self._section(INSTRUCTIONS)
         self._only(table, self._UNIT, f"{INSTRUCTIONS}.")
-        return Bus(INSTRUCTIONS, *self._signals(table, UNIT, INSTRUCTIONS))
+        return RtlBus(INSTRUCTIONS, *self._signals(table, UNIT, INSTRUCTIONS))
 
     def _signals(self, table: Mapping[str, Any], adapter: Adapter, where: str) -> tuple[str, Mapping[str, str]]:
         prefix, ports = table.get("prefix", ""), table.get("ports", {})

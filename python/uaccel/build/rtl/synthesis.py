@@ -35,7 +35,7 @@ DEFAULT: Final = "ecp5-85k"
 
 
 @dataclass(frozen=True)
-class Family:
+class FpgaFamily:
     """Describes the tools of a family of FPGAs.
 
     ``cells`` says what each type of cell in a netlist takes; ``format`` is the router's option for the placed design.
@@ -50,7 +50,7 @@ class Family:
     cells: Mapping[str, Mapping[str, int]]
 
 
-ECP5: Final = Family(
+ECP5: Final = FpgaFamily(
     "synth_ecp5",
     "nextpnr-ecp5",
     "ecppack",
@@ -67,7 +67,7 @@ ECP5: Final = Family(
         "MULT18X18D": {"dsp": 1},
     },
 )
-ICE40: Final = Family(
+ICE40: Final = FpgaFamily(
     "synth_ice40",
     "nextpnr-ice40",
     "icepack",
@@ -87,7 +87,7 @@ ICE40: Final = Family(
 class FpgaPart:
     """Describes an FPGA; ``available`` are its resources in the order of :data:`KINDS`."""
 
-    family: Family
+    family: FpgaFamily
     flags: tuple[str, ...]
     available: tuple[int, int, int, int]
     synthesis: tuple[str, ...] = ()
@@ -113,7 +113,7 @@ def part_of(name: str) -> FpgaPart:
     return PARTS[name]
 
 
-def counted(family: Family, types: Mapping[str, int]) -> dict[str, int]:
+def counted(family: FpgaFamily, types: Mapping[str, int]) -> dict[str, int]:
     """The resources that a netlist takes, from the number of its cells of each type. iCE40 has a type of flip-flop for
     each combination of reset, enable and edge, all called ``SB_DFF...``."""
     taken = dict.fromkeys(KINDS, 0)

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
-from uaccel.build.rtl.description import FILE, INSTRUCTIONS, MEMORY, REGISTERS, UNIT, Adapter, Bus, Rtl
+from uaccel.build.rtl.description import FILE, INSTRUCTIONS, MEMORY, REGISTERS, UNIT, Adapter, Rtl, RtlBus
 from uaccel.errors import AcceleratorError, UaccelError
 from uaccel.util.text import did_you_mean
 
@@ -89,7 +89,7 @@ def _direction(signal: str) -> str:
 class _Side:
     """Connects one bus: finds the module's ports for its signals, and writes the C++ struct that has them."""
 
-    def __init__(self, rtl: Rtl, bus: Bus, adapter: Adapter, name: str, ports: Mapping[str, int]) -> None:
+    def __init__(self, rtl: Rtl, bus: RtlBus, adapter: Adapter, name: str, ports: Mapping[str, int]) -> None:
         self.name = name
         self.adapter = adapter
         self._found = {signal: _found(rtl, bus, signal, signal in adapter.signals, ports) for signal in adapter.all}
@@ -116,7 +116,7 @@ class _Side:
         return f"struct {self.name}_ports {{\n    {prefix} *top;\n{members}}};\n\n"
 
 
-def _found(rtl: Rtl, bus: Bus, signal: str, required: bool, ports: Mapping[str, int]) -> str:
+def _found(rtl: Rtl, bus: RtlBus, signal: str, required: bool, ports: Mapping[str, int]) -> str:
     """The module's name of a signal; empty where it has none and need not."""
     if signal in bus.ports:
         if bus.ports[signal] not in ports:
@@ -283,7 +283,7 @@ def device_module(rtl: Rtl, sources: Sequence[Path]) -> str:
     )
 
 
-def _ports(rtl: Rtl, text: str, bus: Bus, adapter: Adapter) -> dict[str, str]:
+def _ports(rtl: Rtl, text: str, bus: RtlBus, adapter: Adapter) -> dict[str, str]:
     """The ports of a bus that the module has, by the bus's own names."""
     ports = {signal: bus.ports.get(signal, bus.prefix + signal) for signal in adapter.all}
     there = {signal: port for signal, port in ports.items() if width_of(text, port)}

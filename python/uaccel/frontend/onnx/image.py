@@ -27,7 +27,7 @@ METHODS = {"nearest": "nearest_neighbor", "linear": "linear"}
 
 
 @dataclass(frozen=True)
-class Axis:
+class ResizeAxis:
     """Describes how an axis is resized. ``scale`` is what coordinates are computed with, which need not be the quotient
     of the extents. ``crop`` has the ends of the region of interest, as parts of the extent."""
 
@@ -77,7 +77,7 @@ def resize(context: Context, node: Node) -> Expr:
     return data
 
 
-def _bordered(context: Context, node: Node, data: Expr, axis: Axis, positions: Array) -> Expr:
+def _bordered(context: Context, node: Node, data: Expr, axis: ResizeAxis, positions: Array) -> Expr:
     """Put ``extrapolation_value`` where an element lies outside the input."""
     outside = (positions < 0) | (positions > axis.extent - 1)
     if not outside.any():
@@ -88,7 +88,7 @@ def _bordered(context: Context, node: Node, data: Expr, axis: Axis, positions: A
     return context.normal(relax.op.where(constant(outside.reshape(shape)), value, data))
 
 
-def _axes(context: Context, node: Node, shape: tuple[int, ...]) -> list[Axis]:
+def _axes(context: Context, node: Node, shape: tuple[int, ...]) -> list[ResizeAxis]:
     """The axes of the node with their new sizes, by scales or by sizes."""
     given = node.attributes.get("axes", tuple(range(len(shape))))
     numbers = [need_axis(int(axis), len(shape)) for axis in given]
@@ -96,7 +96,8 @@ def _axes(context: Context, node: Node, shape: tuple[int, ...]) -> list[Axis]:
     if scales:
         need(len(scales) == len(numbers), f"{len(scales)} scales for {len(numbers)} axes")
         found = [
-            Axis(n, shape[n], math.floor(shape[n] * scale), scale) for n, scale in zip(numbers, scales, strict=True)
+            ResizeAxis(n, shape[n], math.floor(shape[n] * scale), scale)
+            for n, scale in zip(numbers, scales, strict=True)
         ]
     else:
         need(len(sizes) == len(numbers), f"{len(sizes)} sizes for {len(numbers)} axes")
@@ -111,21 +112,21 @@ def _axes(context: Context, node: Node, shape: tuple[int, ...]) -> list[Axis]:
     return [replace(axis, crop=crop) for axis, crop in zip(found, pairs, strict=True)]
 
 
-def _by_sizes(node: Node, shape: tuple[int, ...], numbers: list[int], sizes: list[int]) -> list[Axis]:
+def _by_sizes(node: Node, shape: tuple[int, ...], numbers: list[int], sizes: list[int]) -> list[ResizeAxis]:
     policy = node.attributes.get("keep_aspect_ratio_policy", "stretch")
     pairs = list(zip(numbers, sizes, strict=True))
     if policy == "stretch":
-        return [Axis(number, shape[number], size, size / shape[number]) for number, size in pairs]
+        return [ResizeAxis(number, shape[number], size, size / shape[number]) for number, size in pairs]
     pick = min if policy == "not_larger" else max
     scale = pick(size / shape[number] for number, size in pairs)
-    return [Axis(n, shape[n], math.floor(shape[n] * scale + 0.5), scale) for n, _ in pairs]
+    return [ResizeAxis(n, shape[n], math.floor(shape[n] * scale + 0.5), scale) for n, _ in pairs]
 
 
 def _numbers(context: Context, name: str) -> list[float]:
     return [] if not name else [float(value) for value in context.need_known(name, "size").reshape(-1)]
 
 
-def _has_operator(node: Node, mode: str, coordinates: str, wanted: list[int], axes: list[Axis]) -> bool:
+def _has_operator(node: Node, mode: str, coordinates: str, wanted: list[int], axes: list[ResizeAxis]) -> bool:
     """Whether TVM's operator, which is given only sizes, means the same.
 
     A line is an image of one row to it, whose corners it cannot align."""
@@ -138,11 +139,11 @@ def _has_operator(node: Node, mode: str, coordinates: str, wanted: list[int], ax
     return spatial and exact and mode in METHODS and known and not _smooths(node, axes)
 
 
-def _smooths(node: Node, axes: list[Axis]) -> bool:
+def _smooths(node: Node, axes: list[ResizeAxis]) -> bool:
     return bool(node.attributes.get("antialias", 0)) and any(axis.scale < 1 for axis in axes)
 
 
-def _positions(axis: Axis, coordinates: str) -> Array:
+def _positions(axis: ResizeAxis, coordinates: str) -> Array:
     """The coordinate in the input of each output element, by ONNX's formula for each mode."""
     out = np.arange(axis.size, dtype=np.float64)
     if coordinates == CROP:
@@ -162,7 +163,7 @@ def _positions(axis: Axis, coordinates: str) -> Array:
     return (out + 0.5) / axis.scale - 0.5 + offset
 
 
-def _along(context: Context, node: Node, data: Expr, axis: Axis, mode: str, positions: Array) -> Expr:
+def _along(context: Context, node: Node, data: Expr, axis: ResizeAxis, mode: str, positions: Array) -> Expr:
     """Resize one axis: pick the nearest elements, or add up the taps."""
     if mode == "nearest":
         picked = np.clip(_nearest(node, positions), 0, axis.extent - 1).astype(np.int64)
@@ -191,7 +192,7 @@ def _nearest(node: Node, positions: Array) -> Array:
     raise ModelError(f"nearest_mode {mode} is not known")
 
 
-def _taps(node: Node, axis: Axis, mode: str, positions: Array) -> list[tuple[Array, Array]]:
+def _taps(node: Node, axis: ResizeAxis, mode: str, positions: Array) -> list[tuple[Array, Array]]:
     """For each tap an index and a weight for every output element.
 
     The kernel reaches ``radius`` to both sides: 1 for linear, 2 for cubic, stretched by 1 / scale where it smooths. So

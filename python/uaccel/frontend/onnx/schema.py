@@ -45,7 +45,7 @@ EQUATION: Final = re.compile(rf"{_TERM}(,{_TERM})*(->{_TERM})?")
 
 
 @dataclass(frozen=True)
-class Scope:
+class SchemaScope:
     """Holds what nodes of a graph or function may use; ``parameters`` are attributes of the function."""
 
     onnx: Any
@@ -64,7 +64,7 @@ def standard(domain: str) -> str:
     return "" if domain in STANDARD else domain
 
 
-def check_node(node: Any, where: str, scope: Scope) -> None:
+def check_node(node: Any, where: str, scope: SchemaScope) -> None:
     """Check a node against its operator's definition, or its function; without either only its attributes."""
     if max(len(node.input), len(node.output), len(node.attribute)) > MOST_OPERANDS:
         raise ModelError(f"{where} has more than {MOST_OPERANDS} inputs, outputs or attributes; split it")
@@ -90,7 +90,7 @@ def check_node(node: Any, where: str, scope: Scope) -> None:
         _check_kinds(node, where, schema, scope.onnx)
 
 
-def _schema(node: Any, scope: Scope) -> Any | None:
+def _schema(node: Any, scope: SchemaScope) -> Any | None:
     version = scope.opsets.get(standard(node.domain))
     if version is None or not 0 < version <= LARGEST_NUMBER:
         return None  # the file does not say which, or none that there is: ONNX's own check refuses it
@@ -130,7 +130,7 @@ def _check_kinds(node: Any, where: str, schema: Any, onnx: Any) -> None:
             raise ModelError(f'{where} lacks attribute "{name}", which it needs; {AGAIN}')
 
 
-def _check_attribute(attribute: Any, where: str, scope: Scope) -> None:
+def _check_attribute(attribute: Any, where: str, scope: SchemaScope) -> None:
     """Check that an attribute has one value of its kind, or that within a function it refers to one of the function."""
     seen = {descriptor.name for descriptor, _ in attribute.ListFields()} - set(_BESIDE)
     if attribute.ref_attr_name:
@@ -186,7 +186,7 @@ def check_structure(onnx: Any, model: Any, budget: Budget, path: Path) -> None:
     """Check all of a file, and charge the budget for the nodes and bytes that inlining its functions makes."""
     functions = _functions(model, path)
     opsets = _opsets(model.opset_import)
-    scope = Scope(onnx, opsets, functions)
+    scope = SchemaScope(onnx, opsets, functions)
     for name, function in functions.items():
         own = {**opsets, **_opsets(function.opset_import)}
         parameters = {*function.attribute, *(entry.name for entry in function.attribute_proto)}
@@ -257,7 +257,7 @@ def _functions(model: Any, path: Path) -> dict[FunctionKey, Any]:
     return found
 
 
-def _check_graph(graph: Any, where: str, scope: Scope) -> None:
+def _check_graph(graph: Any, where: str, scope: SchemaScope) -> None:
     values = (*graph.input, *graph.output, *graph.value_info)
     _check_texts(where, (entry.name for entry in (*graph.initializer, *values)))
     _check_texts(where, (dim.dim_param for value in values for dim in value.type.tensor_type.shape.dim))
@@ -280,7 +280,7 @@ def _check_texts(where: str, texts: Iterable[Any]) -> None:
             raise ModelError(f"{where}name {text[:40]!r} is no UTF-8 text; {AGAIN}")
 
 
-def _check_nodes(nodes: Any, where: str, scope: Scope) -> None:
+def _check_nodes(nodes: Any, where: str, scope: SchemaScope) -> None:
     """Check nodes, and tensors and graphs in their attributes."""
     for index, node in enumerate(nodes):
         _check_texts(where, (node.op_type, node.domain, node.name, node.overload, *node.input, *node.output))

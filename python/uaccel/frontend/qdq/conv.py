@@ -13,10 +13,10 @@ from uaccel.errors import need
 from uaccel.frontend.qdq.emitter import Emitter, image_of, integers_of, of_image
 from uaccel.frontend.qdq.graph import CHANNELS_LAST, Integers, KnownIntegers, QdqGraph, QuantGrid, attributes, shape_of
 from uaccel.frontend.qdq.rules import (
-    Constants,
     Emit,
     Island,
-    Weights,
+    QdqConstants,
+    QdqWeights,
     add_bias,
     channel_bias,
     constants,
@@ -104,8 +104,8 @@ def convolved(
     data: Any,
     grid: QuantGrid,
     window: ConvAttrs2d,
-    weights: Weights,
-    operands: Constants,
+    weights: QdqWeights,
+    operands: QdqConstants,
 ) -> Integers:
     """Emits the convolution of an NHWC image: depthwise where each channel has filters of its own."""
     attrs = Conv2dAttrs(

@@ -28,7 +28,7 @@ from uaccel.frontend.qdq.emitter import (
 from uaccel.frontend.qdq.graph import CHANNELS_LAST, Integers, QdqGraph, QuantGrid, along_axis, shape_of
 from uaccel.frontend.qdq.lookup_table import evaluated, functions, reals_of, requantize_by_table, source_of
 from uaccel.frontend.qdq.plan import Plan, apply_rule, choose_rule
-from uaccel.frontend.qdq.rules import Emit, Island, Weights, channel_bias, constants, ends, rule
+from uaccel.frontend.qdq.rules import Emit, Island, QdqWeights, channel_bias, constants, ends, rule
 from uaccel.model import Array, Shape
 from uaccel.ops.activation import FunctionProduct, PreluOnce, function_product_operands, prelu_once_operands
 from uaccel.ops.binary import (
@@ -216,7 +216,7 @@ AFTER_ALL: Final = frozenset({PERMUTE, *RESHAPING, "relax.split", "relax.strided
 
 
 @dataclass(frozen=True)
-class Tensor:
+class QdqTensor:
     """Names a quantised variable, and the moves of its elements before the product, the last first."""
 
     source: Any
@@ -235,7 +235,7 @@ class Factor:
 
     expr: Any
     power: int
-    tensor: Tensor | None = None
+    tensor: QdqTensor | None = None
 
     def values(self, graph: QdqGraph) -> NDArray[np.float64]:
         """The factor for all 256 integers of the tensor, indexed by their bits, in double precision."""
@@ -308,10 +308,10 @@ def _factor(graph: QdqGraph, expr: Any, power: int) -> Factor | None:
             return None
         moves.append(expr)
         expr = step[1]
-    return Factor(expr, power, Tensor(source, tuple(moves)))
+    return Factor(expr, power, QdqTensor(source, tuple(moves)))
 
 
-def _alone(factors: Iterable[Factor], tensor: Tensor) -> Factor | None:
+def _alone(factors: Iterable[Factor], tensor: QdqTensor) -> Factor | None:
     """The factor of a tensor, if there is one alone and it is the tensor itself."""
     its = [factor for factor in factors if factor.tensor == tensor]
     return its[0] if len(its) == 1 and its[0].expr.same_as(tensor.source) and its[0].power == 1 else None
@@ -428,7 +428,7 @@ def _affine_part(island: Island, data: Any, gain: Array, summands: Array) -> Emi
     grid, shape, channels = island.need_grid(data), shape_of(data), len(gain)
     island.need_one_type(grid)
     signs = np.where(gain < 0, -WEIGHT, WEIGHT).astype(np.int8)
-    weights = Weights(signs.reshape(channels, 1), (np.abs(gain) / WEIGHT).astype(np.float32))
+    weights = QdqWeights(signs.reshape(channels, 1), (np.abs(gain) / WEIGHT).astype(np.float32))
     operands = constants(island, grid, weights, 0, summands)
     attrs = Conv2dAttrs((1, 1), (0, 0, 0, 0), (1, 1), channels, **ends(island, grid), rounding=FLOAT32)
 

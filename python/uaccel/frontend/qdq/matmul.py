@@ -14,10 +14,10 @@ from uaccel.frontend.qdq.conv import CONVOLUTIONS, ConvAttrs2d, need_layout, pad
 from uaccel.frontend.qdq.emitter import Emitter, image_of, integers_of, moved_grid, of_image
 from uaccel.frontend.qdq.graph import OFFSETS, Integers, QdqGraph, QuantGrid, declared_grid, shape_of
 from uaccel.frontend.qdq.rules import (
-    Constants,
     Emit,
     Island,
-    Weights,
+    QdqConstants,
+    QdqWeights,
     add_bias,
     channel_bias,
     constants,
@@ -68,7 +68,7 @@ def product(island: Island) -> Emit | None:
 
 
 def _emit(
-    emitter: Emitter, island: Island, call: Any, grid: QuantGrid, weights: Weights, operands: Constants
+    emitter: Emitter, island: Island, call: Any, grid: QuantGrid, weights: QdqWeights, operands: QdqConstants
 ) -> Integers:
     data, values = rows_of(emitter, integers_of(emitter, call.args[0], grid), weights)
     shape = shape_of(call)
@@ -80,7 +80,7 @@ def _emit(
     return emitter.held(result, shape, island.output, identity(len(shape)))
 
 
-def rows_of(emitter: Emitter, held: Integers, weights: Weights) -> tuple[Any, Array]:
+def rows_of(emitter: Emitter, held: Integers, weights: QdqWeights) -> tuple[Any, Array]:
     """The input as a matrix, and the weights in the order of its rows.
 
     A flattened image whose transposition was put off is read as it lies, and the weights' columns are permuted instead:
@@ -203,7 +203,7 @@ class _Layer:
     """A layer with integer weights; ``bias`` has a real number for each output channel."""
 
     grid: QuantGrid
-    weights: Weights
+    weights: QdqWeights
     bias: Array
 
     def dense(self, emitter: Emitter, rows: Any, values: Array) -> Any:

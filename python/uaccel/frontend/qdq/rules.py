@@ -167,7 +167,7 @@ TRIALS: Final = [(part, STEP * tilt) for tilt, part in product((0, 1, -1, 2, -2,
 
 
 @dataclass(frozen=True, eq=False)
-class Channels:
+class QdqChannels:
     """Holds the output stage of each output channel, as real numbers and as the kernel has it.
 
     ``units``: the bias counted in products. ``factor``: the real factor from a product to a step of the output, and
@@ -183,7 +183,7 @@ class Channels:
     low: int
     high: int
 
-    def __getitem__(self, chosen: Any) -> Channels:
+    def __getitem__(self, chosen: Any) -> QdqChannels:
         return replace(
             self,
             units=self.units[chosen],
@@ -200,7 +200,7 @@ class Channels:
         return np.asarray(real & (self.reach + np.abs(self.units) < MOST_WITH_REST))
 
 
-def carried(channels: Channels) -> tuple[Int32s, Int32s]:
+def carried(channels: QdqChannels) -> tuple[Int32s, Int32s]:
     """Whole biases, and multipliers that carry the rests (``with_rests``).
 
     Each channel begins with its rest rounded to 128ths and goes through ``TRIALS`` until no sum gives another step than
@@ -227,7 +227,7 @@ def carried(channels: Channels) -> tuple[Int32s, Int32s]:
     return (parts // RESTS).astype(np.int32), with_rests(multiplier.astype(np.int32), parts % RESTS)
 
 
-def _around(channels: Channels) -> tuple[Ints, Ints, NDArray[np.bool_]]:
+def _around(channels: QdqChannels) -> tuple[Ints, Ints, NDArray[np.bool_]]:
     """For each channel and step but the last: the first sum whose real result is larger, and whether it is in reach.
 
     (sum + units) * factor exceeds step + 1/2 from the integer after (step + 1/2) / factor - units on.
@@ -239,7 +239,7 @@ def _around(channels: Channels) -> tuple[Ints, Ints, NDArray[np.bool_]]:
     return first, np.broadcast_to(steps, first.shape), counts
 
 
-def _wrong(channels: Channels, parts: Ints, multiplier: Ints, around: tuple[Ints, Ints, Any]) -> Ints:
+def _wrong(channels: QdqChannels, parts: Ints, multiplier: Ints, around: tuple[Ints, Ints, Any]) -> Ints:
     """Counts, for each channel, the steps that end at another sum than they should.
 
     Results grow with the sum. If the first sum of each larger result and the one before it come out right, so does
@@ -257,7 +257,7 @@ def _wrong(channels: Channels, parts: Ints, multiplier: Ints, around: tuple[Ints
 
 
 @dataclass(frozen=True)
-class Weights:
+class QdqWeights:
     """Holds integer weights without their zero points, and one scale for each output channel.
 
     Where they need 9 bits, ``values`` saturate and ``rest`` is what is missing: values + rest are the weights.
@@ -273,7 +273,7 @@ class Weights:
         return 4 if self.rest is None and self.values.min() >= -8 and self.values.max() <= 7 else 8
 
 
-def weights_of(known: KnownIntegers | None, axis: int) -> Weights:
+def weights_of(known: KnownIntegers | None, axis: int) -> QdqWeights:
     """The weights with output channels along ``axis``.
 
     A zero point can push them to 9 bits. The two int8 parts of ``Weights`` reach 127 + 127 = 254; more is refused.
@@ -287,7 +287,7 @@ def weights_of(known: KnownIntegers | None, axis: int) -> Weights:
     need(np.abs(centred).max(initial=0) <= 254, "its weights have more than 8 bits")
     values = np.clip(centred, -128, 127)
     rest = centred - values
-    return Weights(values.astype(np.int8), scales, rest.astype(np.int8) if rest.any() else None)
+    return QdqWeights(values.astype(np.int8), scales, rest.astype(np.int8) if rest.any() else None)
 
 
 def read_twice(emitter: Emitter, data: Any, grid: QuantGrid, values: Array, rest: Array | None) -> tuple[Any, Array]:
@@ -326,7 +326,7 @@ def channel_bias(bias: Array | None, axis: int, rank: int, channels: int) -> Arr
 
 
 @dataclass(frozen=True)
-class Constants:
+class QdqConstants:
     """Holds the constant operands that follow the weights of an integer operator."""
 
     bias: Any
@@ -335,8 +335,8 @@ class Constants:
 
 
 def constants(
-    island: Island, data: QuantGrid, weights: Weights, axis: int, bias: Array, *, narrow: bool = True
-) -> Constants:
+    island: Island, data: QuantGrid, weights: QdqWeights, axis: int, bias: Array, *, narrow: bool = True
+) -> QdqConstants:
     """The bias, counted in products, and the factor from products to the output's grid.
 
     Output channels of the weights lie along ``axis``. With 32-bit sums the multiplier carries the bias's rest
@@ -351,15 +351,15 @@ def constants(
     need(fits, "its bias does not fit 32 bits in units of the products")
     multiplier, shift = float32_scales(products / np.float32(island.output.scale), wide)
     if wide:
-        return Constants(constant(np.rint(units).astype(np.int64)), constant(multiplier), constant(shift))
+        return QdqConstants(constant(np.rint(units).astype(np.int64)), constant(multiplier), constant(shift))
     factor = np.float64(data.scale) * weights.scales.astype(np.float64) / np.float64(island.output.scale)
     zero = island.output.zero_point
     bounds = island.low - zero, island.high - zero
-    whole, with_rest = carried(Channels(units, factor, multiplier, shift, reach, *bounds))
-    return Constants(constant(whole), constant(with_rest), constant(shift))
+    whole, with_rest = carried(QdqChannels(units, factor, multiplier, shift, reach, *bounds))
+    return QdqConstants(constant(whole), constant(with_rest), constant(shift))
 
 
-def _reach(weights: Weights, axis: int, data: QuantGrid) -> NDArray[np.int64]:
+def _reach(weights: QdqWeights, axis: int, data: QuantGrid) -> NDArray[np.int64]:
     """A bound of each channel's sum: an input less its zero point is at most the type's whole range from 0."""
     values = weights.values.astype(np.int64) + (0 if weights.rest is None else weights.rest)
     rows = np.moveaxis(values, axis, 0).reshape(values.shape[axis], -1)

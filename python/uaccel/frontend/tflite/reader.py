@@ -65,7 +65,7 @@ DAMAGE = (
 NUMBER = 64  # Bytes of one number in a Python tuple, with room to spare.
 
 
-class Options:
+class OperatorOptions:
     """Reads an operator's option table on demand, such as ``options.StrideH()``."""
 
     def __init__(self, table: Any) -> None:
@@ -132,7 +132,7 @@ class Operator:
     name: str
     inputs: tuple[Tensor | None, ...]
     outputs: tuple[Tensor, ...]
-    given_options: Options | None
+    given_options: OperatorOptions | None
     table: Any
     custom: bytes = b""
 
@@ -143,7 +143,7 @@ class Operator:
         return tensor
 
     @property
-    def options(self) -> Options:
+    def options(self) -> OperatorOptions:
         if self.given_options is None:
             raise ModelError("the operator has no options table")
         return self.given_options
@@ -320,7 +320,7 @@ class _Reader:
         return tuple(int(getter(i)) for i in range(count))
 
 
-def _options(table: Any) -> Options | None:
+def _options(table: Any) -> OperatorOptions | None:
     kind = OPTION_NAMES.get(table.BuiltinOptionsType(), "NONE")
     raw = table.BuiltinOptions()
     cls = getattr(tflite, kind, None)
@@ -328,7 +328,7 @@ def _options(table: Any) -> Options | None:
         return None
     options = cls()
     options.Init(raw.Bytes, raw.Pos)
-    return Options(options)
+    return OperatorOptions(options)
 
 
 # Options of TFLite Micro's custom operators: a map by name, written as a FlexBuffer.

@@ -172,7 +172,7 @@ def picked(array: Array, parts: Sequence[AxisSlice]) -> Array:
 
 
 @dataclass(frozen=True)
-class Entry:
+class SliceEntry:
     """Holds one position of STRIDED_SLICE's begin, end and strides, with its bits of the masks."""
 
     begin: int | None
@@ -209,7 +209,7 @@ def strided_slice(context: Context, operator: Operator) -> Expr:
     )
 
 
-def _dense(context: Context, operator: Operator) -> list[Entry | None]:
+def _dense(context: Context, operator: Operator) -> list[SliceEntry | None]:
     """One entry for each axis of the input, in order, and None where the output has an axis of its own.
 
     The ellipsis, or else the end of the lists, stands for all axes that are not named.
@@ -222,8 +222,8 @@ def _dense(context: Context, operator: Operator) -> list[Entry | None]:
     named = sum(not (options.EllipsisMask() | options.NewAxisMask()) >> i & 1 for i in range(count))
     need((options.EllipsisMask() & (1 << count) - 1).bit_count() <= 1, "the mask has more than one ellipsis")
     need(named <= rank, f"begin names {named} axes of an input of rank {rank}")
-    whole = Entry(None, None, 1, False)
-    entries: list[Entry | None] = []
+    whole = SliceEntry(None, None, 1, False)
+    entries: list[SliceEntry | None] = []
     for i in range(count):
         if options.EllipsisMask() >> i & 1:
             entries += [whole] * (rank - named)
@@ -232,11 +232,11 @@ def _dense(context: Context, operator: Operator) -> list[Entry | None]:
         else:
             begin = None if options.BeginMask() >> i & 1 else int(begins[i])
             end = None if options.EndMask() >> i & 1 else ends[i]
-            entries.append(Entry(begin, end, steps[i], bool(options.ShrinkAxisMask() >> i & 1)))
+            entries.append(SliceEntry(begin, end, steps[i], bool(options.ShrinkAxisMask() >> i & 1)))
     return entries + [whole] * (rank - sum(entry is not None for entry in entries))
 
 
-def _part(entry: Entry, axis: int, extent: int) -> AxisSlice:
+def _part(entry: SliceEntry, axis: int, extent: int) -> AxisSlice:
     """Resolves one axis: a missing bound is the axis's own, a negative one counts from the end; both are clamped."""
     step = entry.step
     if step == 0 or (entry.shrinks and step < 0):

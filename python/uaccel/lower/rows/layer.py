@@ -29,13 +29,13 @@ from uaccel.lower.rows.geometry import Reach, RowRange, part_of, row_bytes
 from uaccel.lower.rows.schedule import (
     DISPATCH,
     MOVED,
-    Chain,
     Chains,
     ComputeRows,
     Costs,
     Event,
     MoveRows,
     ReceiveRows,
+    RowChain,
     Schedule,
     bands_of,
     schedule,
@@ -127,7 +127,7 @@ ALIGNMENT = 8
 class Sketch:
     """Holds a chain as it would run: what it needs of memory and of time, with no code made yet."""
 
-    chain: Chain
+    chain: RowChain
     band: int
     schedule: Schedule
     parts: Mapping[Key, BandFunction]
@@ -137,7 +137,7 @@ class Sketch:
     cost: float
 
 
-def sketch(chain: Chain, band: int, parts: Parts) -> Sketch | None:
+def sketch(chain: RowChain, band: int, parts: Parts) -> Sketch | None:
     """Schedules a chain, lays out its buffers and adds up its cost. The result is None where some part has no kernel,
     or none that works in place where it must."""
     planned = schedule(chain, bands_of(chain, band))
@@ -164,12 +164,12 @@ def sketch(chain: Chain, band: int, parts: Parts) -> Sketch | None:
     return Sketch(chain, band, planned, used, sizes, offsets, total, cost)
 
 
-def _row_of(chain: Chain, event: MoveRows | ReceiveRows) -> int:
+def _row_of(chain: RowChain, event: MoveRows | ReceiveRows) -> int:
     name = event.name if isinstance(event, MoveRows) else chain.fed.name if chain.fed is not None else ""
     return next(row_bytes(value.info) for value in chain.buffered if value.name == name)
 
 
-def _in_place(chain: Chain, layer: Layer, kernel: Kernel) -> bool:
+def _in_place(chain: RowChain, layer: Layer, kernel: Kernel) -> bool:
     merged = [i for i, value in enumerate(layer.inputs) if chain.merged.get(value.name) == layer.outputs[0].name]
     return all(i in kernel.inplace for i in merged)
 
@@ -399,7 +399,7 @@ def renumbered(layers: Sequence[Layer]) -> tuple[Layer, ...]:
 
 
 @dataclass(frozen=True, order=True)
-class Group:
+class RowGroup:
     """Names the layers ``first`` to ``last`` of a program, which compute at most ``band`` rows at a time."""
 
     first: int
@@ -407,7 +407,7 @@ class Group:
     band: int = 1
 
 
-def apply(program: Program, groups: Iterable[Group], parts: Parts, *, feed: bool = False) -> Program:
+def apply(program: Program, groups: Iterable[RowGroup], parts: Parts, *, feed: bool = False) -> Program:
     """Replaces each group by one layer. With ``feed`` the group at the first layer is given an input's rows."""
     chains = Chains(program)
     by_first = {group.first: group for group in groups}

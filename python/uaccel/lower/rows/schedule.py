@@ -29,7 +29,7 @@ NEVER: Final = 1 << 30  # A row that no reader ever asks for.
 
 
 @dataclass(frozen=True)
-class Chain:
+class RowChain:
     """Holds layers that run together, with the ``windows`` of each; ``inside``: values that nobody else reads.
 
     ``merged``: values that an elementwise layer overwrites with its result, which lie in the result's buffer.
@@ -123,7 +123,7 @@ def scratch_name(layer: Layer) -> str:
     return f"{layer.name} scratch"
 
 
-def schedule(chain: Chain, bands: Sequence[int]) -> Schedule:
+def schedule(chain: RowChain, bands: Sequence[int]) -> Schedule:
     """Plans the order of a chain. ``bands``: how many rows each layer computes at most at once."""
     return _Simulation(chain, bands).run()
 
@@ -133,7 +133,7 @@ class _Simulation:
     each buffer the first row that some reader still reads. A buffer always holds its rows from there up to ``high``,
     and gives up earlier ones only when it needs room for new rows."""
 
-    def __init__(self, chain: Chain, bands: Sequence[int]) -> None:
+    def __init__(self, chain: RowChain, bands: Sequence[int]) -> None:
         self.chain, self.bands = chain, bands
         self.layers = chain.layers
         self.producer = {layer.outputs[0].name: i for i, layer in enumerate(chain.layers)}
@@ -277,7 +277,7 @@ class Chains:
         }
         self.reads = Counter(value.name for layer in program.layers for value in layer.inputs)
 
-    def of(self, first: int, last: int, fed: Value | None = None) -> Chain | None:
+    def of(self, first: int, last: int, fed: Value | None = None) -> RowChain | None:
         """The chain of the layers ``first`` to ``last``; None where they cannot run together. All must be computable by
         rows, nothing made in the chain may be read as a whole there, and each layer but the last must give something to
         another."""
@@ -296,7 +296,7 @@ class Chains:
         inside = frozenset(name for name in made if self.last_read.get(name, last + 1) <= last)
         if layers[-1].outputs[0].name in inside or not _joined(layers):
             return None
-        return Chain(layers, known, inside, self._merged(layers, known, inside), fed)
+        return RowChain(layers, known, inside, self._merged(layers, known, inside), fed)
 
     @cached_property
     def feedable(self) -> Value | None:
@@ -328,7 +328,7 @@ def _joined(layers: Sequence[Layer]) -> bool:
     return all(layer.outputs[0].name in read for layer in layers[:-1])
 
 
-def bands_of(chain: Chain, band: int) -> tuple[int, ...]:
+def bands_of(chain: RowChain, band: int) -> tuple[int, ...]:
     """How many rows each layer computes at once: ``band`` for the layer with the most rows, others in proportion."""
     rows = {chain.layers[-1].outputs[0].name: Fraction(1)}
     for layer, windows in zip(reversed(chain.layers), reversed(chain.windows), strict=True):

@@ -14,8 +14,8 @@ from uaccel.lower.kernel_swaps import place_with_less_scratch
 from uaccel.lower.placement import ELEMENT_ALIGNMENT, needed_by_layer, place
 from uaccel.lower.program import Layer, Program, Value, view_roots
 from uaccel.lower.rows.geometry import row_bytes
-from uaccel.lower.rows.layer import Group, Parts, Sketch, apply, distance_behind, sketch
-from uaccel.lower.rows.schedule import Chain, Chains
+from uaccel.lower.rows.layer import Parts, RowGroup, Sketch, apply, distance_behind, sketch
+from uaccel.lower.rows.schedule import Chains, RowChain
 from uaccel.util.favour import Favour
 from uaccel.util.text import round_up
 
@@ -34,7 +34,7 @@ LONGEST: Final = 40  # Layers of a chain.
 class ChainPlan:
     """Holds the chains of a cut, the most bytes that are needed at once, and the estimated time."""
 
-    groups: tuple[Group, ...]
+    groups: tuple[RowGroup, ...]
     bytes: int
     cost: float
 
@@ -48,7 +48,7 @@ class _Block:
     last: int
 
 
-class Search:
+class RowSearch:
     """Searches the cuts of one program. ``feed``: the caller hands over an input's rows.
 
     ``alone``: the bytes that are needed while each layer runs as a whole; ``costs``: its estimated time.
@@ -72,7 +72,7 @@ class Search:
             needed[i] if i in needed else min(most, self._around(i, i, frozenset()) + round_up(layer.scratch, 8))
             for i, layer in enumerate(program.layers)
         ]
-        self._sketches: dict[Group, Sketch | None] = {}
+        self._sketches: dict[RowGroup, Sketch | None] = {}
 
     @cached_property
     def whole(self) -> ChainPlan:
@@ -106,7 +106,7 @@ class Search:
         if known is None or (cut.cost, cut.bytes) < (known.cost, known.bytes):
             best[at] = cut
 
-    def _chains_from(self, first: int, limit: int) -> Iterator[tuple[Group, int, float]]:
+    def _chains_from(self, first: int, limit: int) -> Iterator[tuple[RowGroup, int, float]]:
         """The chains that begin with a layer and stay within the limit, each with the most rows at once that do.
 
         A chain is worth trying only if one of its layers exceeds the limit alone (or must be fed): elsewhere whole
@@ -132,9 +132,9 @@ class Search:
                 return  # longer ones keep more
             around = self._around(first, last, chain.inside)
             if around + kept - self._most_saved(chain) <= limit:
-                yield from self._fastest(Group(first, last), around, limit)
+                yield from self._fastest(RowGroup(first, last), around, limit)
 
-    def _fastest(self, group: Group, around: int, limit: int) -> Iterator[tuple[Group, int, float]]:
+    def _fastest(self, group: RowGroup, around: int, limit: int) -> Iterator[tuple[RowGroup, int, float]]:
         """The chain with the most rows at once that stays within the limit; none if one row at a time exceeds it. One
         row is sketched first, as a test, and is chosen only at the end, when all larger bands were too large."""
         sizes = {}
@@ -150,7 +150,7 @@ class Search:
                 return
 
     @staticmethod
-    def _kept(chain: Chain) -> int:
+    def _kept(chain: RowChain) -> int:
         """A lower bound of the buffers: bytes of the rows that stay in them from one row to the next."""
         kept: dict[str, int] = {}
         buffered = {value.name: row_bytes(value.info) for value in chain.buffered}
@@ -161,7 +161,7 @@ class Search:
                     kept[name] = max(kept.get(name, 0), window.kept * buffered[name])
         return sum(kept.values())
 
-    def _sketch(self, group: Group) -> Sketch | None:
+    def _sketch(self, group: RowGroup) -> Sketch | None:
         if group not in self._sketches:
             fed = self.fed if group.first == 0 else None
             chain = self.chains.of(group.first, group.last, fed)
@@ -181,7 +181,7 @@ class Search:
             if block.first <= last and block.last >= first and name not in inside
         )
 
-    def _ending(self, chain: Chain) -> list[tuple[Value, _Block, _Block]]:
+    def _ending(self, chain: RowChain) -> list[tuple[Value, _Block, _Block]]:
         """Inputs that nobody needs after the chain, with their blocks, and the block of the output that may overlap."""
         target, last = chain.made[0], chain.layers[-1].index
         output = self.blocks.get(target.name)
@@ -195,7 +195,7 @@ class Search:
             if block.last <= last and value.name not in chain.inside and value.name != target.name
         ]
 
-    def _most_saved(self, chain: Chain) -> int:
+    def _most_saved(self, chain: RowChain) -> int:
         return max((min(block.size, output.size) for _, block, output in self._ending(chain)), default=0)
 
     def _saved(self, drawn: Sketch) -> int:
@@ -234,7 +234,7 @@ def _blocks(program: Program, *, workspace_io: bool, fed: Value | None) -> dict[
     return {name: block for name, block in found.items() if name not in homes}
 
 
-def least(search: Search, slower: float) -> ChainPlan:
+def least(search: RowSearch, slower: float) -> ChainPlan:
     """The least RAM at no more than ``slower`` times the time of whole layers; these if nothing is gained. Bisection:
     ``best`` needs no more than ``high``, and at ``low`` nothing is fast enough. It ends at a 512th of the RAM of whole
     layers."""
@@ -252,7 +252,7 @@ def least(search: Search, slower: float) -> ChainPlan:
     return best
 
 
-def frontier(search: Search) -> Sequence[ChainPlan]:
+def frontier(search: RowSearch) -> Sequence[ChainPlan]:
     """The cuts from the fastest to the least RAM, each (but the last) a 32nd smaller at least than the one before."""
     cut = search.within(ANY)
     found: list[ChainPlan] = []
@@ -286,7 +286,7 @@ def by_rows(program: Program, selection: Selection, wish: RamWish) -> Program:
     """The program with some layers by rows, as the user asks; unchanged if nothing asks for less RAM."""
     if wish.limit is None and not wish.feed and selection.favour is not Favour.ram:
         return program
-    search = Search(program, selection, workspace_io=wish.workspace_io, feed=wish.feed)
+    search = RowSearch(program, selection, workspace_io=wish.workspace_io, feed=wish.feed)
     if wish.feed:
         require_feedable(search)
     if wish.limit is not None:
@@ -302,11 +302,11 @@ def _arena(program: Program, selection: Selection, wish: RamWish) -> int:
     return place_with_less_scratch(program, selection.target, workspace_io=wish.workspace_io)[1].arena
 
 
-def _applied(search: Search, cut: ChainPlan, wish: RamWish) -> Program:
+def _applied(search: RowSearch, cut: ChainPlan, wish: RamWish) -> Program:
     return apply(search.program, cut.groups, search.parts, feed=wish.feed)
 
 
-def _within(search: Search, wish: RamWish, ram: int) -> Program:
+def _within(search: RowSearch, wish: RamWish, ram: int) -> Program:
     """The fastest program found whose arena fits; ModelError with the least RAM reached if none does."""
     limit = ram - wish.apart
     for _ in range(TRIES):
@@ -328,7 +328,7 @@ def _within(search: Search, wish: RamWish, ram: int) -> Program:
     )
 
 
-def require_feedable(search: Search) -> None:
+def require_feedable(search: RowSearch) -> None:
     """Raises ModelError where no input can come by rows."""
     program = search.program
     if search.fed is not None and search.within(ANY) is not None:

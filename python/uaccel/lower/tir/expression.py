@@ -15,9 +15,9 @@ from uaccel.errors import ModelError
 from uaccel.lower.tir import value as integers
 from uaccel.lower.tir.value import (
     INTEGERS,
+    CValue,
     Helpers,
     Level,
-    Value,
     as_type,
     bool_literal,
     cast,
@@ -54,7 +54,7 @@ class Storage:
     low: float | None = None
     high: float | None = None
 
-    def at(self, index: str) -> Value:
+    def at(self, index: str) -> CValue:
         text = self.name if self.scalar else f"{self.name}[{index}]"
         return name_of(text, self.dtype, self.low, self.high)
 
@@ -63,7 +63,7 @@ class Storage:
 class Scope:
     """Holds what the names in a piece of TIR stand for."""
 
-    variables: dict[Any, Value] = field(default_factory=dict)
+    variables: dict[Any, CValue] = field(default_factory=dict)
     storage: dict[Any, Storage] = field(default_factory=dict)
     helpers: Helpers = field(default_factory=Helpers)
 
@@ -74,9 +74,9 @@ class ExpressionPrinter:
     def __init__(self, scope: Scope) -> None:
         self.scope = scope
         # Calls of functions, and casts of such, that read no array: they may be computed ahead of a statement.
-        self.calls: dict[str, Value] = {}
+        self.calls: dict[str, CValue] = {}
 
-    def __call__(self, node: Any) -> Value:
+    def __call__(self, node: Any) -> CValue:
         method = _PRINTERS.get(type(node))
         if method is None:
             raise ModelError(f"no C for a {type(node).__name__} expression of the intermediate code: {one_line(node)}")
@@ -85,32 +85,32 @@ class ExpressionPrinter:
             self.calls[value.text] = value
         return value
 
-    def element(self, buffer: Any, indices: Any) -> Value:
+    def element(self, buffer: Any, indices: Any) -> CValue:
         """The element of a flattened buffer, as an lvalue."""
         storage = self.scope.storage.get(buffer)
         if storage is None or len(indices) != 1:
             raise ModelError(f"no C for an access to buffer {buffer.name}: it is not flat, or no parameter holds it")
         return storage.at(self(indices[0]).text)
 
-    def variable(self, node: Any) -> Value:
+    def variable(self, node: Any) -> CValue:
         if node not in self.scope.variables:
             raise ModelError(f"{node.name} is only known at run time")
         return self.scope.variables[node]
 
-    def load(self, node: Any) -> Value:
+    def load(self, node: Any) -> CValue:
         return self.element(node.source, node.indices)
 
-    def integer_constant(self, node: Any) -> Value:
+    def integer_constant(self, node: Any) -> CValue:
         return bool_literal(bool(node.value)) if dtype_of(node) == "bool" else int_literal(int(node.value))
 
-    def float_constant(self, node: Any) -> Value:
+    def float_constant(self, node: Any) -> CValue:
         return float_literal(float(node.value), supported(dtype_of(node)))
 
-    def let(self, node: Any) -> Value:
+    def let(self, node: Any) -> CValue:
         self.scope.variables[node.var] = self(node.value)
         return self(node.body)
 
-    def binary(self, node: Any) -> Value:
+    def binary(self, node: Any) -> CValue:
         """Arithmetic, bit operations, shifts, minimum and maximum."""
         dtype = supported(dtype_of(node))
         left, right = self(node.a), self(node.b)
@@ -123,7 +123,7 @@ class ExpressionPrinter:
             return integers.division(_DIVISIONS[name], left, right, dtype, self.scope.helpers)
         return integers.extremum(name.lower(), left, right, dtype, self.scope.helpers)
 
-    def comparison(self, node: Any) -> Value:
+    def comparison(self, node: Any) -> CValue:
         left, right = self(node.a), self(node.b)
         if not left.is_float:
             machine = common_int(left, right, supported(dtype_of(node.a)))
@@ -133,9 +133,9 @@ class ExpressionPrinter:
         if known is not None:
             return bool_literal(known)
         text = f"{operand(left, Level.SHIFT)} {sign} {operand(right, Level.SHIFT)}"
-        return Value(text, Level.COMPARE, "bool", 0, 1)
+        return CValue(text, Level.COMPARE, "bool", 0, 1)
 
-    def conjunction(self, node: Any) -> Value:
+    def conjunction(self, node: Any) -> CValue:
         """``&&`` and ``||``; one within the other is put in parentheses."""
         sign, level = ("&&", Level.AND) if isinstance(node, tirx.And) else ("||", Level.OR)
         parts = [self(node.a), self(node.b)]
@@ -144,15 +144,15 @@ class ExpressionPrinter:
             if part.literal:
                 return part if bool(part.low) == absorbing else other
         texts = [p.text if p.level == level else operand(p, Level.COMPARE) for p in parts]
-        return Value(f" {sign} ".join(texts), level, "bool", 0, 1)
+        return CValue(f" {sign} ".join(texts), level, "bool", 0, 1)
 
-    def negation(self, node: Any) -> Value:
+    def negation(self, node: Any) -> CValue:
         value = self(node.a)
         if value.literal:
             return bool_literal(not value.low)
-        return Value(f"!{operand(value, Level.UNARY)}", Level.UNARY, "bool", 0, 1)
+        return CValue(f"!{operand(value, Level.UNARY)}", Level.UNARY, "bool", 0, 1)
 
-    def choice(self, condition: Any, chosen: Any, otherwise: Any, dtype: str) -> Value:
+    def choice(self, condition: Any, chosen: Any, otherwise: Any, dtype: str) -> CValue:
         test, first, second = self(condition), self(chosen), self(otherwise)
         if test.literal:
             return first if test.low else second
@@ -162,16 +162,16 @@ class ExpressionPrinter:
             dtype = machine
         texts = [operand(v, Level.COMPARE) for v in (test, first, second)]
         low, high = min(first.low, second.low), max(first.high, second.high)
-        return Value(f"{texts[0]} ? {texts[1]} : {texts[2]}", Level.CONDITIONAL, dtype, low, high)
+        return CValue(f"{texts[0]} ? {texts[1]} : {texts[2]}", Level.CONDITIONAL, dtype, low, high)
 
-    def select(self, node: Any) -> Value:
+    def select(self, node: Any) -> CValue:
         return self.choice(node.condition, node.true_value, node.false_value, supported(dtype_of(node)))
 
-    def if_then_else(self, node: Any) -> Value:
+    def if_then_else(self, node: Any) -> CValue:
         condition, chosen, otherwise = node.args
         return self.choice(condition, chosen, otherwise, supported(dtype_of(node)))
 
-    def conversion(self, node: Any) -> Value:
+    def conversion(self, node: Any) -> CValue:
         dtype, value = supported(dtype_of(node)), self(node.value)
         if dtype == "bool":
             return self._truth(value)
@@ -181,13 +181,13 @@ class ExpressionPrinter:
             return self._truncation(value, dtype)
         return value if value.within(dtype) else cast(value, dtype)
 
-    def _truth(self, value: Value) -> Value:
+    def _truth(self, value: CValue) -> CValue:
         if value.dtype == "bool":
             return value
         zero = "0" if not value.is_float else float_literal(0, value.dtype).text
-        return Value(f"{operand(value, Level.SHIFT)} != {zero}", Level.COMPARE, "bool", 0, 1)
+        return CValue(f"{operand(value, Level.SHIFT)} != {zero}", Level.COMPARE, "bool", 0, 1)
 
-    def _truncation(self, value: Value, dtype: str) -> Value:
+    def _truncation(self, value: CValue, dtype: str) -> CValue:
         """Floating point to integer: a plain cast where the bounds allow it, saturating otherwise.
 
         The narrow types go through int32 and keep the low bits, which is what processors do.
@@ -199,10 +199,10 @@ class ExpressionPrinter:
                 return retyped(cast(retyped(value, *limits(value.dtype)), target), low, high)
         wide = {"uint32": "int64", "int64": "int64", "uint64": "uint64"}.get(dtype, "int32")
         text = f"{self.scope.helpers.conversion(value.dtype, wide)}({value.text})"
-        whole = Value(text, Level.PRIMARY, wide, *limits(wide))
+        whole = CValue(text, Level.PRIMARY, wide, *limits(wide))
         return whole if wide == dtype else cast(whole, dtype)
 
-    def call(self, node: Any) -> Value:
+    def call(self, node: Any) -> CValue:
         name = getattr(node.op, "name", "")
         special = _CALLS.get(name)
         if special is not None:
@@ -214,20 +214,20 @@ class ExpressionPrinter:
             raise ModelError(f"{RUN_TIME_ONLY} ({plain(name).removeprefix('tvm_')})")
         return self(lowered)
 
-    def library(self, function: str, arguments: Any, dtype: str) -> Value:
+    def library(self, function: str, arguments: Any, dtype: str) -> CValue:
         """A function of math.h, in its variant for the type."""
         values = [self(a) for a in arguments]
         name = function + ("f" if supported(dtype) == "float32" else "")
         return library_call(name, function, values, dtype)
 
-    def extern(self, node: Any) -> Value:
+    def extern(self, node: Any) -> CValue:
         """A C function by name; what TVM lowers intrinsics of mathematics to arrives here too."""
         name, dtype = plain(node.args[0].value), dtype_of(node)
         base = name[:-1] if dtype == "float32" else name
         values = [self(argument) for argument in node.args[1:]]
         return library_call(name, base, values, dtype)
 
-    def bits(self, node: Any) -> Value:
+    def bits(self, node: Any) -> CValue:
         """Shifts and bit operations that arrive as calls or nodes."""
         name, dtype = type(node).__name__, supported(dtype_of(node))
         if isinstance(node, tirx.BitwiseNot):
@@ -237,16 +237,16 @@ class ExpressionPrinter:
             return integers.shift(_SHIFTS[name], left, right, dtype)
         return integers.bitwise(_BITS[name], left, right, dtype)
 
-    def same_bits(self, node: Any) -> Value:
+    def same_bits(self, node: Any) -> CValue:
         value, dtype = self(node.args[0]), supported(dtype_of(node))
         if not (value.is_float or dtype in FLOATS):
             return cast(value, dtype)
         text = f"{self.scope.helpers.same_bits(value.dtype, dtype)}({value.text})"
-        return Value(text, Level.PRIMARY, dtype, *limits(dtype))
+        return CValue(text, Level.PRIMARY, dtype, *limits(dtype))
 
-    def not_a_number(self, node: Any) -> Value:
+    def not_a_number(self, node: Any) -> CValue:
         value = operand(self(node.args[0]), Level.SHIFT)
-        return Value(f"{value} != {value}", Level.COMPARE, "bool", 0, 1)
+        return CValue(f"{value} != {value}", Level.COMPARE, "bool", 0, 1)
 
 
 _ARITHMETIC = {"Add": "+", "Sub": "-", "Mul": "*"}
@@ -256,7 +256,7 @@ _BITS = {"BitwiseAnd": "&", "BitwiseOr": "|", "BitwiseXor": "^"}
 _SHIFTS = {"LShift": "<<", "RShift": ">>"}
 _BINARY = (tirx.Add, tirx.Sub, tirx.Mul, tirx.Div, tirx.Mod, tirx.FloorDiv, tirx.FloorMod, tirx.Min, tirx.Max)
 
-_PRINTERS: dict[type, Callable[[ExpressionPrinter, Any], Value]] = {
+_PRINTERS: dict[type, Callable[[ExpressionPrinter, Any], CValue]] = {
     tirx.Var: ExpressionPrinter.variable,
     tirx.IntImm: ExpressionPrinter.integer_constant,
     tirx.FloatImm: ExpressionPrinter.float_constant,
@@ -274,7 +274,7 @@ _PRINTERS: dict[type, Callable[[ExpressionPrinter, Any], Value]] = {
     **dict.fromkeys((tirx.LShift, tirx.RShift), ExpressionPrinter.bits),
 }
 
-_CALLS: dict[str, Callable[[ExpressionPrinter, Any], Value]] = {
+_CALLS: dict[str, Callable[[ExpressionPrinter, Any], CValue]] = {
     "prim.if_then_else": ExpressionPrinter.if_then_else,
     "prim.likely": lambda printer, node: printer(node.args[0]),
     "tirx.call_pure_extern": ExpressionPrinter.extern,
@@ -299,14 +299,14 @@ def one_line(node: Any, limit: int = 80) -> str:
     return text if len(text) <= limit else text[: limit - 3] + "..."
 
 
-def settled(value: Value) -> Value:
+def settled(value: CValue) -> CValue:
     """The constant where the bounds leave one integer."""
     if value.literal or value.low != value.high or value.dtype not in INTEGERS:
         return value
     return bool_literal(bool(value.low)) if value.dtype == "bool" else int_literal(int(value.low))
 
 
-def decided(sign: str, left: Value, right: Value) -> bool | None:
+def decided(sign: str, left: CValue, right: CValue) -> bool | None:
     """The comparison's result where the bounds of integers fix it."""
     if left.is_float or right.is_float:
         return None
@@ -324,33 +324,33 @@ def decided(sign: str, left: Value, right: Value) -> bool | None:
     return None
 
 
-def to_float(value: Value, dtype: str) -> Value:
+def to_float(value: CValue, dtype: str) -> CValue:
     if value.dtype == dtype:
         return value
     if value.literal:
         return float_literal(value.low, dtype)
     number = np.dtype(dtype).type
     low, high = float(number(value.low)), float(number(value.high))
-    return Value(f"({c_type(dtype)}){operand(value, Level.UNARY)}", Level.UNARY, dtype, low, high)
+    return CValue(f"({c_type(dtype)}){operand(value, Level.UNARY)}", Level.UNARY, dtype, low, high)
 
 
-def float_binary(name: str, left: Value, right: Value, dtype: str, helpers: Helpers) -> Value:
+def float_binary(name: str, left: CValue, right: CValue, dtype: str, helpers: Helpers) -> CValue:
     sign = {"Add": "+", "Sub": "-", "Mul": "*", "Div": "/"}.get(name)
     if sign is not None:
         return _float_join(sign, left, right, dtype)
     if name in ("Min", "Max"):
         text = f"{helpers.of(name.lower(), dtype)}({left.text}, {right.text})"
-        return Value(text, Level.PRIMARY, dtype, *_extremum_bounds(name, left, right))
+        return CValue(text, Level.PRIMARY, dtype, *_extremum_bounds(name, left, right))
     suffix = "f" if dtype == "float32" else ""
     unbounded = limits(dtype)
     if name == "Mod":
-        return Value(f"fmod{suffix}({left.text}, {right.text})", Level.PRIMARY, dtype, *unbounded)
+        return CValue(f"fmod{suffix}({left.text}, {right.text})", Level.PRIMARY, dtype, *unbounded)
     quotient = _float_join("/", left, right, dtype)
-    floored = Value(f"floor{suffix}({quotient.text})", Level.PRIMARY, dtype, *unbounded)
+    floored = CValue(f"floor{suffix}({quotient.text})", Level.PRIMARY, dtype, *unbounded)
     return floored if name == "FloorDiv" else _float_join("-", left, _float_join("*", floored, right, dtype), dtype)
 
 
-def _float_join(sign: str, left: Value, right: Value, dtype: str) -> Value:
+def _float_join(sign: str, left: CValue, right: CValue, dtype: str) -> CValue:
     finite = all(math.isfinite(end) for v in (left, right) for end in (v.low, v.high))
     bounds = limits(dtype)
     if finite and (sign != "/" or right.low > 0 or right.high < 0):
@@ -373,7 +373,7 @@ def _rounded_outwards(bounds: tuple[float, float], dtype: str) -> tuple[float, f
     return float(low), float(high)
 
 
-def _extremum_bounds(name: str, left: Value, right: Value) -> tuple[float, float]:
+def _extremum_bounds(name: str, left: CValue, right: CValue) -> tuple[float, float]:
     """The bounds of min or max: NaN on the left yields the right operand, and NaN on the right yields NaN."""
     if not (math.isfinite(right.low) and math.isfinite(right.high)):
         return -math.inf, math.inf
@@ -382,13 +382,13 @@ def _extremum_bounds(name: str, left: Value, right: Value) -> tuple[float, float
     return low, high
 
 
-def library_call(name: str, base: str, arguments: list[Value], dtype: str) -> Value:
+def library_call(name: str, base: str, arguments: list[CValue], dtype: str) -> CValue:
     """A call of a C function; ``base``, its name without the suffix of its type, gives the bounds of its result."""
     bounds = limits(supported(dtype))
     first = arguments[0] if arguments else None
     if base in MONOTONE and first is not None and math.isfinite(first.low) and math.isfinite(first.high):
         bounds = MONOTONE[base](first.low), MONOTONE[base](first.high)
-    return Value(f"{name}({', '.join(a.text for a in arguments)})", Level.PRIMARY, dtype, *bounds)
+    return CValue(f"{name}({', '.join(a.text for a in arguments)})", Level.PRIMARY, dtype, *bounds)
 
 
 # C names for what TIR names, unique within the block where they hold.

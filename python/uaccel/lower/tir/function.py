@@ -59,7 +59,7 @@ class TirStep:
 
 
 @dataclass(frozen=True)
-class Steps:
+class TirSteps:
     """Holds the TIR functions that compute an operator call, in order, with all tensors that they use."""
 
     inputs: tuple[TensorInfo, ...]
@@ -92,7 +92,7 @@ def tensor_infos(kind: Any) -> list[TensorInfo]:
     return [tensor_info(kind)]
 
 
-class Arguments:
+class TirArguments:
     """Replaces a call's tensors by fresh variables; constants stay, so that TVM can specialise."""
 
     def __init__(self, arguments: Sequence[Any]) -> None:
@@ -178,10 +178,10 @@ def within_bounds(call: Any) -> Any:
     return relax.op.take(*call.args, axis=call.attrs.axis, mode="clip")
 
 
-def steps_of(call: Any) -> Steps:
+def steps_of(call: Any) -> TirSteps:
     """The TIR functions that compute an operator call."""
     call = within_bounds(call)
-    arguments = Arguments(call.args)
+    arguments = TirArguments(call.args)
     module = legalise(relax.Call(call.op, arguments.replaced, call.attrs, call.ty_args), arguments.variables)
     parameters = dict(zip(main_bindings(module)[0], arguments.variables, strict=True))
     known = dict(arguments.places) | {new: arguments.places[old] for new, old in parameters.items()}
@@ -193,7 +193,7 @@ def steps_of(call: Any) -> Steps:
 
 def with_outputs(
     reader: Reader, inputs: tuple[TensorInfo, ...], infos: tuple[TensorInfo, ...], outputs: Sequence[Place]
-) -> Steps:
+) -> TirSteps:
     """The steps with temporaries replaced by the outputs that they are; an output given twice or an input is copied."""
     renamed: dict[Place, Place] = {}
     copies = []
@@ -205,7 +205,7 @@ def with_outputs(
                 TirStep(copying_function(info.shape, info.dtype), (renamed.get(place, place), ("out", index)))
             )
     steps = [TirStep(step.func, tuple(renamed.get(place, place) for place in step.places)) for step in reader.steps]
-    return Steps(inputs, infos, (*steps, *copies), tuple(reader.temporaries), tuple(reader.constants))
+    return TirSteps(inputs, infos, (*steps, *copies), tuple(reader.temporaries), tuple(reader.constants))
 
 
 # Tidies blocks before they become loops.
@@ -363,7 +363,7 @@ def lowered(step: TirStep) -> LoweredStep:
     return LoweredStep(tuple(flatten(func.body)), dict(zip(func.params, step.places, strict=True)))
 
 
-def function_of(steps: Steps, name: str) -> CFunction:
+def function_of(steps: TirSteps, name: str) -> CFunction:
     """The steps as one C function."""
     printer = StatementPrinter(Scope(), Names(frozenset(parameter_names(steps)) | {name}))
     for index, array in enumerate(steps.constants):
@@ -382,14 +382,14 @@ def function_of(steps: Steps, name: str) -> CFunction:
     return assemble(steps, name, printer, scratch_bytes)
 
 
-def parameter_names(steps: Steps) -> Iterator[str]:
+def parameter_names(steps: TirSteps) -> Iterator[str]:
     yield from (f"in{i}" for i in range(len(steps.inputs)))
     yield from (f"out{i}" for i in range(len(steps.outputs)))
     yield from (f"constant{i}" for i in range(len(steps.constants)))
     yield "scratch"
 
 
-def parameter_storage(steps: Steps, where: Place) -> Storage:
+def parameter_storage(steps: TirSteps, where: Place) -> Storage:
     kind, index = where
     if kind == "constant":
         return Storage(f"constant{index}", str(steps.constants[index].dtype))
@@ -464,7 +464,7 @@ def allocate(printer: StatementPrinter, number: int, part: LoweredStep, offsets:
                 printer.scope.storage[buffer] = storage
 
 
-def assemble(steps: Steps, name: str, printer: StatementPrinter, scratch_bytes: int) -> CFunction:
+def assemble(steps: TirSteps, name: str, printer: StatementPrinter, scratch_bytes: int) -> CFunction:
     lines = tidied(printer.lines)
     body = "\n".join(lines)
     parameters = [f"const {c_type(info.dtype)} *in{i}" for i, info in enumerate(steps.inputs)]

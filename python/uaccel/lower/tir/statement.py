@@ -11,7 +11,7 @@ from typing import Any
 
 from uaccel.errors import ModelError
 from uaccel.lower.tir.expression import ExpressionPrinter, Names, Scope, Storage, one_line, supported
-from uaccel.lower.tir.value import PROMOTED, Value, cast, name_of, retyped
+from uaccel.lower.tir.value import PROMOTED, CValue, cast, name_of, retyped
 from uaccel.tvm_api import structural_equal, tirx
 from uaccel.tvm_api.tir import Call, TensorLoad, buffer_dtype, dtype_of, walk
 from uaccel.util.c_text import FLOATS, INDENT, c_type, fits, limits
@@ -204,14 +204,14 @@ class StatementPrinter:
             high += most * count if most > 0 else 0
         return low, high
 
-    def assigned(self, value: Value, dtype: str) -> str:
+    def assigned(self, value: CValue, dtype: str) -> str:
         """The text on the right of an assignment to ``dtype``."""
         safe = value.dtype == dtype or value.literal or dtype == "bool"
         if not safe and not value.is_float and dtype not in FLOATS:
             safe = fits(*limits(value.dtype), dtype)
         return value.text if safe else cast(value, dtype).text
 
-    def shared(self, value: Value) -> Value:
+    def shared(self, value: CValue) -> CValue:
         """The value with names for the calls that occur in it more than once."""
         for call in sorted(self.express.calls.values(), key=lambda call: -len(call.text)):
             pattern = rf"(?<!\w){re.escape(call.text)}"

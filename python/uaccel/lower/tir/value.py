@@ -40,7 +40,7 @@ class Level(IntEnum):
 
 
 @dataclass(frozen=True)
-class Value:
+class CValue:
     """Holds a C expression. ``low`` and ``high`` bound its value; a float may be NaN unless both are finite.
 
     ``wrapping``: the unsigned expression that was cast to this one. An operation that wraps as well uses it without
@@ -53,7 +53,7 @@ class Value:
     low: float
     high: float
     literal: bool = False
-    wrapping: Value | None = None
+    wrapping: CValue | None = None
 
     @property
     def is_float(self) -> bool:
@@ -63,25 +63,25 @@ class Value:
         return fits(self.low, self.high, dtype)
 
 
-def name_of(text: str, dtype: str, low: float | None = None, high: float | None = None) -> Value:
+def name_of(text: str, dtype: str, low: float | None = None, high: float | None = None) -> CValue:
     """A variable or an array element as a value."""
     bottom, top = limits(dtype)
-    return Value(text, Level.PRIMARY, dtype, bottom if low is None else low, top if high is None else high)
+    return CValue(text, Level.PRIMARY, dtype, bottom if low is None else low, top if high is None else high)
 
 
-def operand(value: Value, loosest: Level) -> str:
+def operand(value: CValue, loosest: Level) -> str:
     """The text as an operand: in parentheses unless it binds at least as tightly as ``loosest``."""
     return value.text if value.level >= loosest else f"({value.text})"
 
 
-def cast(value: Value, dtype: str) -> Value:
+def cast(value: CValue, dtype: str) -> CValue:
     """The C cast; the bounds stay those of the value where it fits."""
     low, high = (value.low, value.high) if value.within(dtype) else limits(dtype)
     text = f"({c_type(dtype)}){operand(value, Level.UNARY)}"
-    return Value(text, Level.UNARY, dtype, low, high)
+    return CValue(text, Level.UNARY, dtype, low, high)
 
 
-def as_type(value: Value, dtype: str) -> Value:
+def as_type(value: CValue, dtype: str) -> CValue:
     """The value in C type ``dtype``, with a cast unless it has it or is promoted to it anyway."""
     if value.dtype == dtype or (dtype == "int32" and value.dtype in PROMOTED):
         return value
@@ -92,45 +92,45 @@ def as_type(value: Value, dtype: str) -> Value:
     return cast(value, dtype)
 
 
-def common_int(left: Value, right: Value, dtype: str) -> str:
+def common_int(left: CValue, right: CValue, dtype: str) -> str:
     """The type in which C shall combine two operands of TIR type ``dtype``: int where it holds both."""
     if left.within("int32") and right.within("int32"):
         return "int32"
     return dtype if bits(dtype) >= 32 else "uint32"
 
 
-def typed_literal(value: int, dtype: str) -> Value:
+def typed_literal(value: int, dtype: str) -> CValue:
     """A constant of one of the types that have a suffix: int64, uint32, uint64."""
     return _integer(sized_literal(value, dtype), value, dtype)
 
 
-def int_literal(value: int) -> Value:
+def int_literal(value: int) -> CValue:
     """A constant, as plain decimal wherever int holds it."""
     dtype = next(dtype for dtype in ("int32", "int64", "uint64") if fits(value, value, dtype))
     return _integer(c_text.int_literal(value), value, dtype)
 
 
-def _integer(text: str, value: int, dtype: str) -> Value:
-    return Value(text, _level(text), dtype, value, value, True)
+def _integer(text: str, value: int, dtype: str) -> CValue:
+    return CValue(text, _level(text), dtype, value, value, True)
 
 
 def _level(text: str) -> Level:
     return Level.UNARY if text.startswith(("-", "(")) else Level.PRIMARY
 
 
-def bool_literal(value: bool) -> Value:
-    return Value("true" if value else "false", Level.PRIMARY, "bool", value, value, True)
+def bool_literal(value: bool) -> CValue:
+    return CValue("true" if value else "false", Level.PRIMARY, "bool", value, value, True)
 
 
-def float_literal(value: float, dtype: str) -> Value:
+def float_literal(value: float, dtype: str) -> CValue:
     """The shortest decimal that reads back as the same number."""
     number = float(np.dtype(dtype).type(value))
     text = c_text.float_literal(number, dtype)
     low, high = limits(dtype) if math.isnan(number) else (number, number)
-    return Value(text, _level(text), dtype, low, high, math.isfinite(number))
+    return CValue(text, _level(text), dtype, low, high, math.isfinite(number))
 
 
-def retyped(value: Value, low: float, high: float) -> Value:
+def retyped(value: CValue, low: float, high: float) -> CValue:
     """The same text with other bounds."""
     return replace(value, low=low, high=high)
 
@@ -268,25 +268,25 @@ _BITWISE: dict[str, Callable[[int, int], int]] = {
 _LEVELS = {"+": Level.SUM, "-": Level.SUM, "*": Level.PRODUCT, "/": Level.PRODUCT, "%": Level.PRODUCT}
 
 
-def bounds_of(function: Callable[[float, float], float], left: Value, right: Value) -> Bounds:
+def bounds_of(function: Callable[[float, float], float], left: CValue, right: CValue) -> Bounds:
     """The bounds over all pairs of ends: right for a function that is monotone in each operand."""
     ends = [function(a, b) for a, b in product((left.low, left.high), (right.low, right.high))]
     return min(ends), max(ends)
 
 
-def join(left: Value, sign: str, right: Value, dtype: str, bounds: Bounds) -> Value:
+def join(left: CValue, sign: str, right: CValue, dtype: str, bounds: Bounds) -> CValue:
     """``left sign right`` of C type ``dtype``; equal levels associate to the left."""
     level = _LEVELS[sign]
     text = f"{operand(left, level)} {sign} {operand(right, Level(level + 1))}"
-    return Value(text, level, dtype, *bounds)
+    return CValue(text, level, dtype, *bounds)
 
 
-def wrapped(value: Value, dtype: str) -> Value:
+def wrapped(value: CValue, dtype: str) -> CValue:
     """``value`` modulo 2**bits of ``dtype``: nothing to do where its bounds fit."""
     return value if value.within(dtype) else cast(value, dtype)
 
 
-def convert(left: Value, right: Value, dtype: str) -> tuple[Value, Value]:
+def convert(left: CValue, right: CValue, dtype: str) -> tuple[CValue, CValue]:
     """The operands such that C computes in ``dtype``; if signed, one cast is enough, since C converts the other."""
     if dtype == "int32":
         return as_type(left, dtype), as_type(right, dtype)
@@ -297,7 +297,7 @@ def convert(left: Value, right: Value, dtype: str) -> tuple[Value, Value]:
     return as_type(left, dtype), as_type(right, dtype)
 
 
-def arithmetic(sign: str, left: Value, right: Value, dtype: str) -> Value:
+def arithmetic(sign: str, left: CValue, right: CValue, dtype: str) -> CValue:
     """``+``, ``-`` or ``*`` in TIR type ``dtype``."""
     bounds = bounds_of(_EXACT[sign], left, right)
     within_int = all(v.within("int32") for v in (left, right)) and fits(*bounds, "int32")
@@ -309,19 +309,19 @@ def arithmetic(sign: str, left: Value, right: Value, dtype: str) -> Value:
     return _to_type(join(*_infix(left, sign, right, machine), machine, bounds), dtype)
 
 
-def _infix(left: Value, sign: str, right: Value, dtype: str) -> tuple[Value, str, Value]:
+def _infix(left: CValue, sign: str, right: CValue, dtype: str) -> tuple[CValue, str, CValue]:
     first, second = convert(left, right, dtype)
     return first, sign, second
 
 
-def _to_type(value: Value, dtype: str) -> Value:
+def _to_type(value: CValue, dtype: str) -> CValue:
     """The unsigned result cast to ``dtype``, which keeps its low bits."""
     if value.dtype == dtype:
         return value
     return replace(cast(retyped(value, *limits(value.dtype)), dtype), wrapping=value)
 
 
-def division(kind: str, left: Value, right: Value, dtype: str, helpers: Helpers) -> Value:
+def division(kind: str, left: CValue, right: CValue, dtype: str, helpers: Helpers) -> CValue:
     """A division of ``kind`` div or mod (towards zero), floordiv or floormod (towards minus infinity). C's own operator
     is used where the bounds exclude a zero divisor and the minimum by -1, and floor and truncation agree; elsewhere a
     helper."""
@@ -336,15 +336,15 @@ def division(kind: str, left: Value, right: Value, dtype: str, helpers: Helpers)
         return wrapped(join(first, "/" if kind.endswith("div") else "%", second, machine, bounds), dtype)
     family = kind if is_signed(machine) else kind.removeprefix("floor")
     text = f"{helpers.of(family, machine)}({as_type(left, machine).text}, {as_type(right, machine).text})"
-    return wrapped(Value(text, Level.PRIMARY, machine, *bounds), dtype)
+    return wrapped(CValue(text, Level.PRIMARY, machine, *bounds), dtype)
 
 
-def _overflows(left: Value, right: Value, machine: str) -> bool:
+def _overflows(left: CValue, right: CValue, machine: str) -> bool:
     """Whether the minimum divided by -1 can occur, whose quotient does not fit."""
     return left.low <= limits(machine)[0] < 0 and right.low <= -1 <= right.high
 
 
-def _division_bounds(kind: str, left: Value, right: Value, machine: str) -> Bounds:
+def _division_bounds(kind: str, left: CValue, right: CValue, machine: str) -> Bounds:
     if right.low > 0 and kind.endswith("div"):
         floors = kind == "floordiv"
         return bounds_of(lambda a, b: a // b if floors or a >= 0 else -(-a // b), left, right)
@@ -360,7 +360,7 @@ def _division_bounds(kind: str, left: Value, right: Value, machine: str) -> Boun
     return max(-largest, bottom), min(largest, top)
 
 
-def bitwise(sign: str, left: Value, right: Value, dtype: str) -> Value:
+def bitwise(sign: str, left: CValue, right: CValue, dtype: str) -> CValue:
     """``&``, ``|`` or ``^``; of non-negative operands the result has no more bits than the longer one."""
     machine = common_int(left, right, dtype)
     first, second = as_type(left, machine), as_type(right, machine)
@@ -372,20 +372,20 @@ def bitwise(sign: str, left: Value, right: Value, dtype: str) -> Value:
         low, high = 0, min(v.high for v in (left, right) if v.low >= 0)
     elif min(left.low, right.low) >= 0:
         low, high = 0, (1 << int(max(left.high, right.high)).bit_length()) - 1
-    return Value(text, Level.BITS, machine, low, high)
+    return CValue(text, Level.BITS, machine, low, high)
 
 
-def complement(value: Value, dtype: str) -> Value:
+def complement(value: CValue, dtype: str) -> CValue:
     """``~``; for small unsigned types, which C promotes to int, the largest value minus this one instead."""
     if not is_signed(dtype) and bits(dtype) < 32:
         return arithmetic("-", int_literal(int(limits(dtype)[1])), value, dtype)
     machine = common_int(value, value, dtype) if is_signed(dtype) else dtype
     text = f"~{operand(as_type(value, machine), Level.UNARY)}"
     top = -1 if is_signed(dtype) else limits(dtype)[1]
-    return Value(text, Level.UNARY, machine, top - value.high, top - value.low)
+    return CValue(text, Level.UNARY, machine, top - value.high, top - value.low)
 
 
-def shift(sign: str, left: Value, right: Value, dtype: str) -> Value:
+def shift(sign: str, left: CValue, right: CValue, dtype: str) -> CValue:
     """``<<`` or ``>>``, arithmetic for signed types; distances are taken modulo the width (32 for smaller types)."""
     width = max(bits(dtype), 32)
     if right.low < 0 or right.high >= width:
@@ -393,7 +393,7 @@ def shift(sign: str, left: Value, right: Value, dtype: str) -> Value:
     return (_shift_left if sign == "<<" else _shift_right)(left, right, dtype)
 
 
-def _shift_left(value: Value, distance: Value, dtype: str) -> Value:
+def _shift_left(value: CValue, distance: CValue, dtype: str) -> CValue:
     wide = f"int{max(bits(dtype), 32)}" if is_signed(dtype) else f"uint{max(bits(dtype), 32)}"
     bounds = bounds_of(lambda a, b: int(a) << int(b), value, distance)
     if value.low >= 0 and fits(*bounds, wide):
@@ -403,18 +403,18 @@ def _shift_left(value: Value, distance: Value, dtype: str) -> Value:
     return _to_type(_shifted(value, "<<", distance, machine, limits(machine)), dtype)
 
 
-def _shift_right(value: Value, distance: Value, dtype: str) -> Value:
+def _shift_right(value: CValue, distance: CValue, dtype: str) -> CValue:
     machine = "int32" if value.within("int32") and distance.high < 32 else dtype
     bounds = bounds_of(lambda a, b: int(a) >> int(b), value, distance)
     return _shifted(value, ">>", distance, machine, bounds)
 
 
-def _shifted(value: Value, sign: str, distance: Value, machine: str, bounds: Bounds) -> Value:
+def _shifted(value: CValue, sign: str, distance: CValue, machine: str, bounds: Bounds) -> CValue:
     text = f"{operand(as_type(value, machine), Level.UNARY)} {sign} {operand(distance, Level.UNARY)}"
-    return Value(text, Level.SHIFT, machine, *bounds)
+    return CValue(text, Level.SHIFT, machine, *bounds)
 
 
-def extremum(family: str, left: Value, right: Value, dtype: str, helpers: Helpers) -> Value:
+def extremum(family: str, left: CValue, right: CValue, dtype: str, helpers: Helpers) -> CValue:
     """``min`` or ``max``; one operand alone where the bounds decide."""
     pick = min if family == "min" else max
     low, high = pick(left.low, right.low), pick(left.high, right.high)
@@ -423,4 +423,4 @@ def extremum(family: str, left: Value, right: Value, dtype: str, helpers: Helper
             return winner
     machine = common_int(left, right, dtype)
     text = f"{helpers.of(family, machine)}({as_type(left, machine).text}, {as_type(right, machine).text})"
-    return Value(text, Level.PRIMARY, machine, low, high)
+    return CValue(text, Level.PRIMARY, machine, low, high)

@@ -56,15 +56,15 @@ Cost = tuple[int, int]  # Bytes moved, then the number of permutes, also of thos
 
 
 @dataclass(frozen=True)
-class Use:
+class LayoutUse:
     """Describes a reading of a node's tensor: with the axes of the original module permuted by ``order``."""
 
-    node: Node
+    node: LayoutNode
     order: Layout
 
 
 @dataclass(eq=False)
-class Node:
+class LayoutNode:
     """Represents a tensor that is computed or given; ``expr`` is what it is bound to, None for a parameter.
 
     ``info`` is its type, in the original module's order of axes; None for a tuple. ``layout`` is the order in which it
@@ -75,8 +75,8 @@ class Node:
     info: TensorInfo | None
     expr: Any = None
     free: bool = False
-    inputs: tuple[Use, ...] = ()
-    readers: list[tuple[Node | None, Layout]] = field(default_factory=list)
+    inputs: tuple[LayoutUse, ...] = ()
+    readers: list[tuple[LayoutNode | None, Layout]] = field(default_factory=list)
     layout: Layout = ()
 
     def __post_init__(self) -> None:
@@ -96,11 +96,11 @@ class Node:
         moved = {self.bytes_order(layout) for layout in missing} - {self.bytes_order(self.layout)}
         return len(moved) * (self.info.size if self.info else 0), len(missing)
 
-    def read_by(self, reader: Node | None, order: Layout) -> None:
+    def read_by(self, reader: LayoutNode | None, order: Layout) -> None:
         self.readers.append((reader if reader is not None and reader.free else None, order))
 
 
-def choose_layouts(nodes: Sequence[Node]) -> None:
+def choose_layouts(nodes: Sequence[LayoutNode]) -> None:
     """Changes the nodes' layouts wherever that moves fewer bytes, or as many with fewer permutes."""
     free = [node for node in nodes if node.free]
     gained = True
@@ -108,18 +108,18 @@ def choose_layouts(nodes: Sequence[Node]) -> None:
         gained = sum(_grow(node, layout) for node in free for layout in _candidates(node)) > 0
 
 
-def total_cost(nodes: Iterable[Node]) -> Cost:
+def total_cost(nodes: Iterable[LayoutNode]) -> Cost:
     costs = [node.cost() for node in nodes]
     return sum(moved for moved, _ in costs), sum(count for _, count in costs)
 
 
-def _candidates(node: Node) -> list[Layout]:
+def _candidates(node: LayoutNode) -> list[Layout]:
     """Lists the layouts in which a permute before or after the node would not be needed."""
     before = [compose(inverse(use.order), use.node.layout) for use in node.inputs]
     return [layout for layout in dict.fromkeys([*before, *sorted(node.wanted())]) if layout != node.layout]
 
 
-def _neighbours(node: Node) -> Iterator[tuple[Node, Layout]]:
+def _neighbours(node: LayoutNode) -> Iterator[tuple[LayoutNode, Layout]]:
     """Yields the free nodes around one, each with the layout that needs no permute between the two."""
     for use in node.inputs:
         if use.node.free:
@@ -129,12 +129,12 @@ def _neighbours(node: Node) -> Iterator[tuple[Node, Layout]]:
             yield reader, compose(inverse(order), node.layout)
 
 
-def _grow(seed: Node, layout: Layout) -> bool:
+def _grow(seed: LayoutNode, layout: Layout) -> bool:
     """Changes a node and then its neighbours; returns whether that paid. Where it did not, everything is as it was.
     ``before`` holds the old layouts in order of change, and ``kept`` how many of the changes gave the least total: the
     others are undone."""
-    before: dict[Node, Layout] = {}
-    around: dict[Node, Layout] = {seed: layout}
+    before: dict[LayoutNode, Layout] = {}
+    around: dict[LayoutNode, Layout] = {seed: layout}
     best, total, kept = (0, 0), (0, 0), 0
     while around and len(before) - kept < PATIENCE:
         node = _cheapest(around)
@@ -150,7 +150,7 @@ def _grow(seed: Node, layout: Layout) -> bool:
     return kept > 0
 
 
-def _cheapest(around: dict[Node, Layout]) -> Node:
+def _cheapest(around: dict[LayoutNode, Layout]) -> LayoutNode:
     """Returns the node whose change costs least, or the first found that costs nothing."""
     prices = {}
     for node, layout in around.items():
@@ -160,14 +160,14 @@ def _cheapest(around: dict[Node, Layout]) -> Node:
     return min(prices, key=lambda node: prices[node])
 
 
-def _price(node: Node, layout: Layout) -> Cost:
+def _price(node: LayoutNode, layout: Layout) -> Cost:
     old = node.layout
     price = _change(node, layout)
     node.layout = old
     return price
 
 
-def _change(node: Node, layout: Layout) -> Cost:
+def _change(node: LayoutNode, layout: Layout) -> Cost:
     """Sets a node's layout and returns what the whole costs more than before: the node's own and its inputs' costs."""
     touched = {node, *(use.node for use in node.inputs)}
     moved, count = total_cost(touched)
@@ -341,9 +341,9 @@ Known = Any
 class _Graph:
     """Holds the nodes, the values of variables, and the module's names of a node's tensor in an order."""
 
-    nodes: list[Node] = field(default_factory=list)
+    nodes: list[LayoutNode] = field(default_factory=list)
     known: dict[Any, Known] = field(default_factory=dict)
-    names: dict[tuple[Node, Layout], str] = field(default_factory=dict)
+    names: dict[tuple[LayoutNode, Layout], str] = field(default_factory=dict)
 
     def of(self, expr: Any) -> Known:
         """Returns the value of an expression."""
@@ -351,10 +351,10 @@ class _Graph:
             return self.known[expr]
         return tuple(self.of(entry) for entry in expr.fields) if is_tuple(expr) else expr
 
-    def add(self, var: Any, node: Node) -> Use:
+    def add(self, var: Any, node: LayoutNode) -> LayoutUse:
         self.nodes.append(node)
         self.names[node, node.layout] = node.name
-        self.known[var] = use = Use(node, node.layout)
+        self.known[var] = use = LayoutUse(node, node.layout)
         return use
 
 
@@ -376,15 +376,15 @@ def _read(module: Any) -> _Graph:
     return graph
 
 
-def _node(var: Any, expr: Any, inputs: tuple[Use, ...] = ()) -> Node:
+def _node(var: Any, expr: Any, inputs: tuple[LayoutUse, ...] = ()) -> LayoutNode:
     info = None if hasattr(var.ty, "fields") else info_of(var)
-    return Node(var.name, info, expr, bool(inputs), inputs)
+    return LayoutNode(var.name, info, expr, bool(inputs), inputs)
 
 
 def _permuted(graph: _Graph, var: Any, source: Known, axes: Layout) -> Known:
-    if not isinstance(source, Use):
+    if not isinstance(source, LayoutUse):
         return constant(np.asarray(source.value.numpy()).transpose(axes))
-    use = Use(source.node, compose(source.order, axes))
+    use = LayoutUse(source.node, compose(source.order, axes))
     graph.names.setdefault((use.node, use.order), var.name)
     return use
 
@@ -403,20 +403,20 @@ def _each(argument: Known) -> tuple[Known, ...]:
     return argument if isinstance(argument, tuple) else (argument,)
 
 
-def _carried(var: Any, expr: Any, arguments: list[Known]) -> tuple[Use, ...]:
+def _carried(var: Any, expr: Any, arguments: list[Known]) -> tuple[LayoutUse, ...]:
     """Returns the operands that take the layout of the result; none where it cannot be chosen."""
     rule = rule_of(expr) if is_call(expr) else None
     rank = len(var.ty.shape.values) if rule else 0
     if rule is None or rank > MOST_AXES:
         return ()
     operands = [operand for i in rule.carried(expr) for operand in _each(arguments[i])]
-    uses = tuple(operand for operand in operands if isinstance(operand, Use))
-    known = all(isinstance(operand, Use) or is_constant(operand) for operand in operands)
+    uses = tuple(operand for operand in operands if isinstance(operand, LayoutUse))
+    known = all(isinstance(operand, LayoutUse) or is_constant(operand) for operand in operands)
     return uses if known and all(len(use.order) == rank for use in uses) else ()
 
 
 def _read_as_it_is(value: Known) -> None:
-    if isinstance(value, Use):
+    if isinstance(value, LayoutUse):
         value.node.read_by(None, value.order)
     elif isinstance(value, tuple):
         for entry in value:
@@ -432,7 +432,7 @@ class _Writer:
         self.builder = relax.BlockBuilder()
         self.taken = UniqueNames()
         self.origins: dict[str, str] = {}
-        self.bound: dict[Node, dict[Layout, Any]] = {}
+        self.bound: dict[LayoutNode, dict[Layout, Any]] = {}
 
     def run(self) -> LayoutsChanged:
         parameters, bindings = main_bindings(self.module)
@@ -448,13 +448,13 @@ class _Writer:
             self.builder.emit_func_output(result)
         return LayoutsChanged(_with_main(self.module, self.builder.get()["main"]), self.origins)
 
-    def _bind(self, node: Node) -> None:
+    def _bind(self, node: LayoutNode) -> None:
         name = self._name(node, node.layout)
         if node.layout != identity(len(node.layout)):
             self.origins[name] = node.name
         self.bound[node] = {node.layout: self.builder.emit(self._expr(node), name_hint=name)}
 
-    def _expr(self, node: Node) -> Any:
+    def _expr(self, node: LayoutNode) -> Any:
         expr = node.expr
         if is_tuple_get_item(expr):
             return relax.TupleGetItem(self._as_it_is(self.graph.of(expr.tuple_value)), expr.index)
@@ -473,16 +473,16 @@ class _Writer:
     def _in_layout(self, operand: Known, layout: Layout) -> Any:
         if isinstance(operand, tuple):
             return relax.Tuple([self._in_layout(each, layout) for each in operand])
-        if isinstance(operand, Use):
+        if isinstance(operand, LayoutUse):
             return self._tensor(operand.node, compose(operand.order, layout))
         return operand if layout == identity(len(layout)) else constant_in(operand, layout)
 
     def _as_it_is(self, value: Known) -> Any:
         if isinstance(value, tuple):
             return relax.Tuple([self._as_it_is(entry) for entry in value])
-        return self._tensor(value.node, value.order) if isinstance(value, Use) else value
+        return self._tensor(value.node, value.order) if isinstance(value, LayoutUse) else value
 
-    def _tensor(self, node: Node, layout: Layout) -> Any:
+    def _tensor(self, node: LayoutNode, layout: Layout) -> Any:
         """Returns the variable with a node's tensor in a layout, permuted where that is wanted for the first time. One
         with the same bytes is the source if there is any: such a permute moves nothing."""
         bound = self.bound[node]
@@ -496,7 +496,7 @@ class _Writer:
             bound[layout] = self.builder.emit(permute, name_hint=name)
         return bound[layout]
 
-    def _name(self, node: Node, layout: Layout) -> str:
+    def _name(self, node: LayoutNode, layout: Layout) -> str:
         """Returns the module's name of these values in this layout, or one made of the node's where it had none."""
         known = self.graph.names.get((node, layout))
         return known if known is not None else self.taken.take(f"{node.name}_{layout_name(layout)}")

@@ -25,9 +25,9 @@ from typing import Any, Final
 from uaccel.bench import find_port
 from uaccel.board import SerialRun, available_boards
 from uaccel.errors import DeviceError, InputError, ToolError, UaccelError
-from uaccel.runner.sweep.matrix import Row
-from uaccel.runner.sweep.pool import ATTEMPTS, Limits, Outcome
-from uaccel.runner.sweep.row_result import BOARD, BUILD, JUDGE, WHOLE, BoardFailed, Job, act
+from uaccel.runner.sweep.matrix import SweepRow
+from uaccel.runner.sweep.pool import ATTEMPTS, PoolLimits, PoolOutcome
+from uaccel.runner.sweep.row_result import BOARD, BUILD, JUDGE, WHOLE, BoardFailed, RowJob, act
 from uaccel.runner.sweep.worker import (
     Lost,
     Packed,
@@ -173,13 +173,13 @@ class Farm:
     def __init__(
         self,
         address: str,
-        limits: Limits | None = None,
+        limits: PoolLimits | None = None,
         tls: Tls | None = None,
         wait: float = WAIT_SECONDS,
-        function: Callable[[Job], Any] = act,
+        function: Callable[[RowJob], Any] = act,
     ) -> None:
         self._address = address
-        self._limits = limits or Limits()
+        self._limits = limits or PoolLimits()
         self._wait = wait
         self._function = function
         self._parts = function is act
@@ -207,7 +207,7 @@ class Farm:
         self._contents.clear()
         self._client.close(timeout=5)
 
-    def run(self, items: Sequence[Item], given: Mapping[str, Any] | None = None) -> Iterator[Outcome]:
+    def run(self, items: Sequence[Item], given: Mapping[str, Any] | None = None) -> Iterator[PoolOutcome]:
         """Yields outcomes as they come; every item has one. ``given``: what jobs get besides, by the items' digests."""
         waiting = deque(items)
         self._given = given or {}
@@ -222,17 +222,17 @@ class Farm:
 
     # ------------------------------------------------------------------------------------------------ rows out
 
-    def _begin(self, item: Item) -> Iterator[Outcome]:
-        row = Row.from_json(item[1])
+    def _begin(self, item: Item) -> Iterator[PoolOutcome]:
+        row = SweepRow.from_json(item[1])
         try:
             request = row.request()
             packed = self._packer.pack(row)
         except UaccelError as error:
-            yield Outcome(item, failure=str(error))
+            yield PoolOutcome(item, failure=str(error))
             return
         piece = _Piece(item, packed, request.board.name if request.at_line else "")
         if piece.board in self._quarantined:
-            yield Outcome(item, failure=self._quarantined[piece.board])
+            yield PoolOutcome(item, failure=self._quarantined[piece.board])
             return
         self._submit(piece)
 
@@ -304,7 +304,7 @@ class Farm:
                     found[future] = future.result(timeout=_GATHER_SECONDS)
             return found
 
-    def _settled(self, piece: _Piece, value: Any) -> Iterator[Outcome]:
+    def _settled(self, piece: _Piece, value: Any) -> Iterator[PoolOutcome]:
         if isinstance(value, BoardFailed):
             yield from self._board_failed(piece, substitute_paths(value.error, piece.packed.paths))
             return
@@ -312,35 +312,35 @@ class Farm:
         piece.futures.clear()
         if isinstance(value, Lost):
             failure, log = substitute_paths([value.failure, value.log], piece.packed.paths)
-            yield Outcome(piece.item, None, failure, log, max(value.attempts, piece.attempts))
+            yield PoolOutcome(piece.item, None, failure, log, max(value.attempts, piece.attempts))
         else:
             told = substitute_paths(value, piece.packed.paths) if isinstance(value, dict) else value
-            yield Outcome(piece.item, told, attempts=piece.attempts)
+            yield PoolOutcome(piece.item, told, attempts=piece.attempts)
 
-    def _board_failed(self, piece: _Piece, error: str) -> Iterator[Outcome]:
+    def _board_failed(self, piece: _Piece, error: str) -> Iterator[PoolOutcome]:
         board = piece.board
         self._failures[board] += 1
         if self._failures[board] >= ATTEMPTS and board not in self._quarantined:
             line = f"board {board} is left alone: it failed {ATTEMPTS} times in a row, last: {error}"
             self._quarantined[board] = f"{line}; look after it, then sweep again"
         if board in self._quarantined:
-            yield Outcome(piece.item, failure=self._quarantined[board], attempts=piece.attempts)
+            yield PoolOutcome(piece.item, failure=self._quarantined[board], attempts=piece.attempts)
             yield from self._given_up(lambda other: other.board == board, self._quarantined[board])
         elif piece.attempts < ATTEMPTS:
             self._submit(piece)
         else:
-            yield Outcome(piece.item, failure=error, attempts=piece.attempts)
+            yield PoolOutcome(piece.item, failure=error, attempts=piece.attempts)
 
-    def _given_up(self, which: Callable[[_Piece], bool], failure: str) -> Iterator[Outcome]:
+    def _given_up(self, which: Callable[[_Piece], bool], failure: str) -> Iterator[PoolOutcome]:
         for future, piece in list(self._running.items()):
             if which(piece):
                 del self._running[future]
                 self._client.cancel(list(piece.futures.values()), force=True)
-                yield Outcome(piece.item, failure=failure, attempts=piece.attempts)
+                yield PoolOutcome(piece.item, failure=failure, attempts=piece.attempts)
 
     # ------------------------------------------------------------------------------------------------ who is there
 
-    def _look(self) -> Iterator[Outcome]:
+    def _look(self) -> Iterator[PoolOutcome]:
         """Gives up rows for which no worker has been there for ``wait`` seconds; called when nothing came for a while.
 
         The time counts from when a resource was last offered, or first looked for."""
@@ -393,7 +393,7 @@ class WorkerCapacity:
     name: str
     jobs: int
     boards: Mapping[str, str] = field(default_factory=dict)
-    limits: Limits = field(default_factory=Limits)
+    limits: PoolLimits = field(default_factory=PoolLimits)
     board_wait: float = 20.0
 
     @property

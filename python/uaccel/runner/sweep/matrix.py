@@ -19,7 +19,7 @@ from uaccel.board import load_board
 from uaccel.build.rtl.synthesis import PARTS
 from uaccel.errors import AcceleratorError, InputError
 from uaccel.runner.prepare import key_of
-from uaccel.runner.request import LATENCY, Engines, ProjectRunOptions, RunRequest
+from uaccel.runner.request import LATENCY, EngineRequest, ProjectRunOptions, RunRequest
 from uaccel.util.cache import cache_folder, folder_digest
 from uaccel.util.favour import favour_of
 from uaccel.util.files import data_dir, parse_toml
@@ -31,7 +31,7 @@ CPU_ONLY: Final = "cpu"
 
 
 @dataclass(frozen=True)
-class Option:
+class MatrixOption:
     """Says of a key of a row's options which type it has, and which values."""
 
     type: type
@@ -39,30 +39,30 @@ class Option:
 
 
 # The options of ``uaccel run`` by their names there, and ``area``: the FPGA that the RTL is synthesised for.
-OPTIONS: Final[Mapping[str, Option]] = {
-    "name": Option(str),
-    "favour": Option(str, ("balanced", "speed", "size", "ram")),
-    "ram": Option(int),
-    "feed": Option(bool),
-    "workspace-io": Option(bool),
-    "choose": Option(str, ("preference", "cost")),
-    "pin": Option(list),
-    "forbid": Option(list),
-    "engines": Option(str),
-    "fallback": Option(str, ("none", "cpu")),
-    "objective": Option(str, ("latency", "energy")),
-    "allow-none": Option(bool),
-    "records": Option(str),
-    "input-shape": Option(list),
-    "inputs": Option(str),
-    "repeat": Option(int),
-    "sequence": Option(bool),
-    "verify": Option(str, ("no", "outputs", "layers")),
-    "samples": Option(int),
-    "seed": Option(int),
-    "profile": Option(bool),
-    "port": Option(str),
-    "area": Option(str, tuple(PARTS)),
+OPTIONS: Final[Mapping[str, MatrixOption]] = {
+    "name": MatrixOption(str),
+    "favour": MatrixOption(str, ("balanced", "speed", "size", "ram")),
+    "ram": MatrixOption(int),
+    "feed": MatrixOption(bool),
+    "workspace-io": MatrixOption(bool),
+    "choose": MatrixOption(str, ("preference", "cost")),
+    "pin": MatrixOption(list),
+    "forbid": MatrixOption(list),
+    "engines": MatrixOption(str),
+    "fallback": MatrixOption(str, ("none", "cpu")),
+    "objective": MatrixOption(str, ("latency", "energy")),
+    "allow-none": MatrixOption(bool),
+    "records": MatrixOption(str),
+    "input-shape": MatrixOption(list),
+    "inputs": MatrixOption(str),
+    "repeat": MatrixOption(int),
+    "sequence": MatrixOption(bool),
+    "verify": MatrixOption(str, ("no", "outputs", "layers")),
+    "samples": MatrixOption(int),
+    "seed": MatrixOption(int),
+    "profile": MatrixOption(bool),
+    "port": MatrixOption(str),
+    "area": MatrixOption(str, tuple(PARTS)),
 }
 _WANTED: Final = {str: "text", int: "a number", bool: "true or false", list: "a list"}
 FILES: Final = ("engines", "records", "inputs")  # Options that name a file, from the matrix file's folder.
@@ -80,7 +80,7 @@ def problem_of(key: str, value: Any) -> tuple[str, str] | None:
 
 
 @dataclass(frozen=True)
-class Row:
+class SweepRow:
     """Describes one run of a matrix.
 
     ``model`` and ``accelerators`` are as one types them, ``options`` by the names of :data:`OPTIONS`. ``tags``: what a
@@ -131,10 +131,10 @@ class Row:
             feed=said.get("feed", False),
         )
 
-    def _engines(self, said: Mapping[str, Any]) -> Engines:
+    def _engines(self, said: Mapping[str, Any]) -> EngineRequest:
         if not self.accelerators:
-            return Engines()
-        return Engines(
+            return EngineRequest()
+        return EngineRequest(
             self.accelerators,
             said.get("choose", ""),
             tuple(said.get("pin", ())),
@@ -168,7 +168,7 @@ class Row:
         }
 
     @classmethod
-    def from_json(cls, data: Mapping[str, Any]) -> Row:
+    def from_json(cls, data: Mapping[str, Any]) -> SweepRow:
         return replace(cls(**data), accelerators=tuple(data["accelerators"]))
 
 
@@ -241,7 +241,7 @@ class Space:
 
 
 @dataclass(frozen=True)
-class Matrix:
+class SweepMatrix:
     """Holds what a matrix file asks for: ``rows`` in the order of the axes.
 
     Rows of ``spaces`` name folders that are yet to be made (:func:`all_rows`).
@@ -250,13 +250,13 @@ class Matrix:
     """
 
     path: Path
-    rows: tuple[Row, ...]
-    spaces: tuple[tuple[Row, Space], ...] = ()
+    rows: tuple[SweepRow, ...]
+    spaces: tuple[tuple[SweepRow, Space], ...] = ()
     figures: Mapping[str, float] = field(default_factory=dict)
     expected: Path = Path()
 
 
-def read_matrix(path: Path) -> Matrix:
+def read_matrix(path: Path) -> SweepMatrix:
     """Reads a matrix file and checks it key by key, also whether its files and boards are there."""
     try:
         table = parse_toml(path.read_bytes().decode())
@@ -274,7 +274,7 @@ class _Reader:
         self.folder = path.parent
         self._known(table, KEYS, "")
 
-    def matrix(self) -> Matrix:
+    def matrix(self) -> SweepMatrix:
         models = [self._file(word, "models") for word in self._words("models")]
         boards = [self._board(word) for word in self._words("boards", ["host"])]
         engines = [self._engines(entry) for entry in self._list("accelerators", [[]])]
@@ -287,19 +287,19 @@ class _Reader:
         spaces = [self._space(entry) for entry in self._list("space", [])]
         again = range(repetitions)
         every = product(models, boards, engines, axis, again)
-        rows = [Row(m, b, e, common | own, {}, n) for m, b, e, own, n in every]
+        rows = [SweepRow(m, b, e, common | own, {}, n) for m, b, e, own, n in every]
         if len(rows) > MOST_ROWS:
             raise self._wrong(f"{len(rows):,} rows; wanted at most {MOST_ROWS:,}")
         kept = tuple(row for row in rows if not any(_matches(row, one) for one in excluded))
         varied = tuple(
-            (Row(m, b, (space.accelerator,), common | own, {}, n), space)
+            (SweepRow(m, b, (space.accelerator,), common | own, {}, n), space)
             for space in spaces
             for m, b, own, n in product(models, boards, axis, again)
         )
         varied = tuple(entry for entry in varied if not any(_matches(entry[0], one) for one in excluded))
         if not kept and not varied:
             raise self._wrong("every row is excluded; wanted one at least")
-        return Matrix(self.path, kept, varied, self._figures(), self._expected())
+        return SweepMatrix(self.path, kept, varied, self._figures(), self._expected())
 
     def _wrong(self, what: str) -> InputError:
         return InputError(f"{self.path}: {what}")
@@ -388,7 +388,7 @@ class _Reader:
         return self.folder / value
 
 
-def _matches(row: Row, excluded: Mapping[str, Any]) -> bool:
+def _matches(row: SweepRow, excluded: Mapping[str, Any]) -> bool:
     """Says whether an exclusion matches a row: names by patterns, options by their values."""
     engines = [Path(name).name for name in row.accelerators] or [CPU_ONLY]
     names = {"model": [Path(row.model).stem, Path(row.model).name], "board": [row.board], "accelerator": engines}
@@ -414,7 +414,7 @@ _VERILOG: Final = r"^[ \t]*(?:parameter|localparam)[ \t]+({name})[ \t]*=[ \t]*(-
 _SUFFIXES: Final = {".h": _C, ".c": _C, ".py": _PYTHON, ".v": _VERILOG}
 
 
-def all_rows(matrix: Matrix, folder: Path | None = None) -> list[Row]:
+def all_rows(matrix: SweepMatrix, folder: Path | None = None) -> list[SweepRow]:
     """Returns all rows with those of spaces, whose accelerators are made in ``folder``, else in the cache.
 
     There the next sweep finds them, under the same path."""

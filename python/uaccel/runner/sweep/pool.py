@@ -35,22 +35,22 @@ _FOREVER: Final = 365 * 24 * 3600.0
 
 
 @dataclass(frozen=True)
-class Limits:
+class PoolLimits:
     """Limits one item: seconds, bytes of memory of its process, bytes of a file that it writes; None is no limit."""
 
     seconds: float | None = None
     memory: int | None = None
     output: int | None = None
 
-    def within(self, other: Limits) -> Limits:
+    def within(self, other: PoolLimits) -> PoolLimits:
         """Returns the smaller one of each limit."""
         pairs = ((self.seconds, other.seconds), (self.memory, other.memory), (self.output, other.output))
         seconds, memory, output = (min((v for v in pair if v is not None), default=None) for pair in pairs)
-        return Limits(seconds, None if memory is None else int(memory), None if output is None else int(output))
+        return PoolLimits(seconds, None if memory is None else int(memory), None if output is None else int(output))
 
 
 @dataclass(frozen=True)
-class Outcome:
+class PoolOutcome:
     """Holds what became of an item. ``result`` is what the function gave, or None where it raised, its process died or
     it took too long: then ``failure`` says what happened, and ``log`` is the end of what the process wrote."""
 
@@ -81,20 +81,20 @@ class _Piece:
     attempts: int = field(default=0)
 
 
-class Pool:
+class WorkerPool:
     """Calls a function of one argument in several processes. It must be defined at a module's top level, as it is sent
     to the processes by name; the items are sent as data."""
 
-    def __init__(self, function: Callable[[Any], Any], processes: int, limits: Limits | None = None) -> None:
+    def __init__(self, function: Callable[[Any], Any], processes: int, limits: PoolLimits | None = None) -> None:
         self._function = function
         self._count = processes
-        self._limits = limits or Limits()
+        self._limits = limits or PoolLimits()
         self._workers: list[_Worker] = []
         self._closed = False
         self._context = multiprocessing.get_context("spawn")
         self._folder = tempfile.TemporaryDirectory(prefix="uaccel-pool-")
 
-    def __enter__(self) -> Pool:
+    def __enter__(self) -> WorkerPool:
         return self
 
     def __exit__(
@@ -109,7 +109,7 @@ class Pool:
             self._end(worker)
         self._folder.cleanup()
 
-    def run(self, items: Iterable[Any], until: float | None = None) -> Iterator[Outcome]:
+    def run(self, items: Iterable[Any], until: float | None = None) -> Iterator[PoolOutcome]:
         """Yields outcomes as they come. Every item has one; the next item is asked for when a process is free for it.
 
         It ends at ``until`` of the monotonic clock; what is worked on then is given up and has no outcome. An item is
@@ -155,7 +155,7 @@ class Pool:
         late = time.monotonic() - limit
         return [worker for worker in busy if worker.pipe in signalled or worker.since <= late]
 
-    def _received(self, worker: _Worker) -> Outcome:
+    def _received(self, worker: _Worker) -> PoolOutcome:
         piece = worker.piece
         assert piece is not None
         try:
@@ -167,12 +167,12 @@ class Pool:
             return self._lost(worker, piece, f"took longer than {self._limits.seconds:g} seconds")
         worker.piece = None
         result, failure = told
-        return Outcome(piece.item, result, failure, _end_of(worker.log) if failure else "", piece.attempts)
+        return PoolOutcome(piece.item, result, failure, _end_of(worker.log) if failure else "", piece.attempts)
 
-    def _lost(self, worker: _Worker, piece: _Piece, failure: str) -> Outcome:
+    def _lost(self, worker: _Worker, piece: _Piece, failure: str) -> PoolOutcome:
         log = _end_of(worker.log)
         self._end(worker)
-        return Outcome(piece.item, None, failure, log, piece.attempts)
+        return PoolOutcome(piece.item, None, failure, log, piece.attempts)
 
     def _death(self, worker: _Worker) -> str:
         worker.process.join(5)
@@ -219,12 +219,12 @@ def _next_of(coming: Iterator[Any]) -> _Piece | None:
     return None
 
 
-def _may_try(outcome: Outcome) -> bool:
+def _may_try(outcome: PoolOutcome) -> bool:
     """Says whether to try an item again; what took too long would do so again."""
     return outcome.attempts < ATTEMPTS and not outcome.failure.startswith("took longer")
 
 
-def _serve(pipe: Connection, function: Callable[[Any], Any], log: str, limits: Limits) -> None:
+def _serve(pipe: Connection, function: Callable[[Any], Any], log: str, limits: PoolLimits) -> None:
     """Is the main loop of a process: its output goes to its log, each item that it receives is worked on.
 
     The log is emptied before each item, so that it tells of that item alone."""

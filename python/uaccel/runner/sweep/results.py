@@ -14,13 +14,13 @@ from types import TracebackType
 from typing import IO, Any
 
 from uaccel.errors import InputError, UaccelError
-from uaccel.runner.sweep.row_result import FAILED, FIGURES, GOOD, WRONG, Result
+from uaccel.runner.sweep.row_result import FAILED, FIGURES, GOOD, WRONG, RowResult
 from uaccel.util.files import parse_json, write_atomically
 
 # The file of results: one JSON object a line, appended as they come, so that a sweep can be interrupted at any time.
 
 
-class Results:
+class SweepResults:
     """Reads and appends results; it must be entered before results are added.
 
     A line that was cut off when its writer was killed is ended with a line break, and skipped by readers."""
@@ -29,7 +29,7 @@ class Results:
         self.path = path
         self._stream: IO[bytes] | None = None
 
-    def __enter__(self) -> Results:
+    def __enter__(self) -> SweepResults:
         try:
             self._stream = self.path.open("ab")
             self._end_line()
@@ -43,7 +43,7 @@ class Results:
         assert self._stream is not None
         self._stream.close()
 
-    def add(self, result: Result) -> None:
+    def add(self, result: RowResult) -> None:
         """Appends a result and waits until it is on the disk."""
         assert self._stream is not None
         try:
@@ -53,7 +53,7 @@ class Results:
         except OSError as error:
             raise UaccelError(f"cannot write {self.path}: {error.strerror}; choose another place with -o") from error
 
-    def read(self) -> dict[str, Result]:
+    def read(self) -> dict[str, RowResult]:
         """Returns the results by digest, the last one of each."""
         return {result.digest: result for result in read_results(self.path)} if self.path.exists() else {}
 
@@ -67,7 +67,7 @@ class Results:
                     self._stream.write(b"\n")
 
 
-def read_results(path: Path) -> Iterable[Result]:
+def read_results(path: Path) -> Iterable[RowResult]:
     """Yields the results of a file that a sweep wrote, without lines that were cut off."""
     try:
         lines = path.read_bytes().splitlines()
@@ -75,7 +75,7 @@ def read_results(path: Path) -> Iterable[Result]:
         raise InputError(f"cannot read {path}: {error.strerror}; wanted what 'uaccel sweep' writes") from error
     for number, line in enumerate(lines, 1):
         try:
-            yield Result.from_json(parse_json(line))
+            yield RowResult.from_json(parse_json(line))
         except (ValueError, KeyError, TypeError) as error:
             if number == 1 and len(lines) > 1:
                 raise InputError(f"{path}:1 is no result; wanted what 'uaccel sweep' writes") from error
@@ -117,7 +117,7 @@ def read_expected(path: Path) -> Stored:
         raise InputError(f"{path} holds no figures; wanted what 'uaccel sweep --accept' writes") from error
 
 
-def behind(results: Iterable[Result], figures: Mapping[str, float], stored: Stored) -> list[Regression]:
+def behind(results: Iterable[RowResult], figures: Mapping[str, float], stored: Stored) -> list[Regression]:
     """Finds the figures of good results that fell behind. More is worse, except for utilisation and offloaded layers.
 
     ``figures``: by how many percent each may be worse."""
@@ -139,7 +139,7 @@ def _worse(name: str, stored: float, now: float, percent: float) -> bool:
     return now > stored * (1 + percent / 100)
 
 
-def write_expected(path: Path, results: Iterable[Result], figures: Mapping[str, float]) -> None:
+def write_expected(path: Path, results: Iterable[RowResult], figures: Mapping[str, float]) -> None:
     """Stores the figures of good results, for review and for the next sweep."""
     rows = {
         result.row.title: {name: value for name, value in sorted(result.figures.items()) if name in figures}
@@ -161,7 +161,7 @@ JUNIT_OPTION = "--junit"
 _FORBIDDEN = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
-def write_junit(path: Path, name: str, results: Sequence[Result], worse: Sequence[Regression]) -> None:
+def write_junit(path: Path, name: str, results: Sequence[RowResult], worse: Sequence[Regression]) -> None:
     """Writes a suite of this name; a row that is wrong or behind is a failure, one that did not run is an error."""
     text = ET.tostring(_suites(name, results, worse), encoding="utf-8", xml_declaration=True)
 
@@ -171,7 +171,7 @@ def write_junit(path: Path, name: str, results: Sequence[Result], worse: Sequenc
     write_atomically(path, write, JUNIT_OPTION)
 
 
-def _suites(name: str, results: Sequence[Result], worse: Sequence[Regression]) -> ET.Element:
+def _suites(name: str, results: Sequence[RowResult], worse: Sequence[Regression]) -> ET.Element:
     behind: dict[str, list[Regression]] = {}
     for entry in worse:
         behind.setdefault(entry.title, []).append(entry)
@@ -187,7 +187,7 @@ def _suites(name: str, results: Sequence[Result], worse: Sequence[Regression]) -
     return suites
 
 
-def _case(suite: str, result: Result, behind: Sequence[Regression]) -> ET.Element:
+def _case(suite: str, result: RowResult, behind: Sequence[Regression]) -> ET.Element:
     board = Path(result.row.board).stem.replace(".", "_")
     words = {"classname": f"{suite}.{board}", "name": result.row.title, "time": f"{result.took:.3f}"}
     case = ET.Element("testcase", {key: _clean(value) for key, value in words.items()})
@@ -226,7 +226,7 @@ def pyarrow(name: str = "pyarrow") -> Any:
         ) from error
 
 
-def write_parquet(path: Path, results: Sequence[Result]) -> None:
+def write_parquet(path: Path, results: Sequence[RowResult]) -> None:
     """Writes a table in which unknown figures are null; options and tags are JSON."""
     table = pyarrow().table(_columns(results))
     parquet = pyarrow("pyarrow.parquet")
@@ -237,7 +237,7 @@ def write_parquet(path: Path, results: Sequence[Result]) -> None:
     write_atomically(path, write, OPTION)
 
 
-def _columns(results: Sequence[Result]) -> dict[str, Any]:
+def _columns(results: Sequence[RowResult]) -> dict[str, Any]:
     arrow = pyarrow()
     rows, text = [result.row for result in results], arrow.string()
 

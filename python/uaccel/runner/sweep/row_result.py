@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from uaccel.errors import DeviceError, UaccelError
 from uaccel.runner.request import RunRequest
-from uaccel.runner.sweep.matrix import Row
+from uaccel.runner.sweep.matrix import SweepRow
 from uaccel.util.cache import cache_of_user
 from uaccel.util.text import CPU
 
@@ -45,14 +45,14 @@ FIGURES: Final = (
 
 
 @dataclass(frozen=True)
-class Result:
+class RowResult:
     """Holds what a row gave. ``status``: right (verified), ran (nothing was verified), wrong, failed.
 
     ``error``: the line that tells why, with the exit status that a command would have. ``report`` is the JSON of
     ``uaccel run``."""
 
     digest: str
-    row: Row
+    row: SweepRow
     status: str
     report: Mapping[str, Any] = field(default_factory=dict)
     error: str = ""
@@ -87,10 +87,10 @@ class Result:
         }
 
     @classmethod
-    def from_json(cls, data: Mapping[str, Any]) -> Result:
+    def from_json(cls, data: Mapping[str, Any]) -> RowResult:
         return cls(
             data["digest"],
-            Row.from_json(data["row"]),
+            SweepRow.from_json(data["row"]),
             data["status"],
             data["report"],
             data["error"],
@@ -108,7 +108,7 @@ def work(item: tuple[str, Mapping[str, Any]]) -> dict[str, Any]:
     from uaccel.runner.perform import perform
 
     digest, data = item
-    row = Row.from_json(data)
+    row = SweepRow.from_json(data)
 
     def run() -> Performed:
         done = perform(row.request(), cache=cache_of_user())
@@ -132,17 +132,17 @@ def _area(accelerators: Sequence[str], part: str) -> dict[str, int]:
     return {kind: sum(one[kind] for one in taken) for kind in KINDS}
 
 
-def result_of(digest: str, row: Row, run: Callable[[], Performed]) -> dict[str, Any]:
+def result_of(digest: str, row: SweepRow, run: Callable[[], Performed]) -> dict[str, Any]:
     """Calls ``run`` and returns the result as JSON; an error of it is a result, too."""
     begun = time.monotonic()
     try:
         done = run()
     except UaccelError as error:
-        result = Result(digest, row, FAILED, error=str(error), exit_status=error.exit_status)
+        result = RowResult(digest, row, FAILED, error=str(error), exit_status=error.exit_status)
     else:
         verified = done.request.wishes.verify
         status = WRONG if done.complaint else RIGHT if verified else RAN
-        result = Result(digest, row, status, done.report, done.complaint, 3 if done.complaint else 0)
+        result = RowResult(digest, row, status, done.report, done.complaint, 3 if done.complaint else 0)
     return result.to_json() | {"took": round(time.monotonic() - begun, 3)}
 
 
@@ -189,7 +189,7 @@ WHOLE, BUILD, BOARD, JUDGE = "whole", "build", "board", "judge"
 
 
 @dataclass(frozen=True)
-class Job:
+class RowJob:
     """Holds what a process is asked to do. ``row`` has this computer's paths.
 
     ``before`` is what the stage before gave, or what was given besides the row; ``port``: where the board is."""
@@ -217,13 +217,13 @@ class BoardFailed:
     exit_status: int = DeviceError.exit_status
 
 
-def act(job: Job) -> Any:
+def act(job: RowJob) -> Any:
     """Does a job and returns a result as JSON, a :class:`StageResult` or :class:`BoardFailed`.
 
     Only a failure of the device while a board runs is worth another try; all others are the row's result."""
     if job.kind == WHOLE:
         return work((job.digest, job.row))
-    row, begun = Row.from_json(job.row), time.monotonic()
+    row, begun = SweepRow.from_json(job.row), time.monotonic()
     before = job.before.took if job.before is not None else 0.0
     if job.kind == JUDGE:
         result = _judged(job, row)
@@ -233,30 +233,30 @@ def act(job: Job) -> Any:
     except UaccelError as error:
         if job.kind == BOARD and isinstance(error, DeviceError):
             return BoardFailed(str(error), error.exit_status)
-        failed = Result(job.digest, row, FAILED, error=str(error), exit_status=error.exit_status)
+        failed = RowResult(job.digest, row, FAILED, error=str(error), exit_status=error.exit_status)
         return failed.to_json() | {"took": round(before + time.monotonic() - begun, 3)}
     return StageResult(value, before + time.monotonic() - begun)
 
 
-def _built(row: Row) -> Any:
+def _built(row: SweepRow) -> Any:
     from uaccel.runner.perform import build_apart
 
     return build_apart(_at_line(row), cache_of_user())
 
 
-def _ran(job: Job, row: Row) -> Any:
+def _ran(job: RowJob, row: SweepRow) -> Any:
     from uaccel.runner.perform import run_apart
 
     return run_apart(job.before.value, _at_line(row, job.port))
 
 
-def _judged(job: Job, row: Row) -> dict[str, Any]:
+def _judged(job: RowJob, row: SweepRow) -> dict[str, Any]:
     from uaccel.runner.perform import judge_apart
 
     return result_of(job.digest, row, lambda: judge_apart(job.before.value, _at_line(row), cache_of_user()))
 
 
-def _at_line(row: Row, port: str = "auto") -> RunRequest:
+def _at_line(row: SweepRow, port: str = "auto") -> RunRequest:
     """Returns the row's run at a port; only the stage that runs the board needs the right one."""
     request = row.request()
     return replace(request, wishes=replace(request.wishes, port=port))

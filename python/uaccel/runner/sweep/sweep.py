@@ -7,25 +7,25 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
-from uaccel.runner.sweep.matrix import Row
-from uaccel.runner.sweep.pool import Limits, Outcome, Pool
-from uaccel.runner.sweep.results import Results
-from uaccel.runner.sweep.row_result import FAILED, GOOD, Result, work
+from uaccel.runner.sweep.matrix import SweepRow
+from uaccel.runner.sweep.pool import PoolLimits, PoolOutcome, WorkerPool
+from uaccel.runner.sweep.results import SweepResults
+from uaccel.runner.sweep.row_result import FAILED, GOOD, RowResult, work
 
 Item = tuple[str, Mapping[str, Any]]
 
 
-class Engine(Protocol):
+class SweepEngine(Protocol):
     """Works through items and gives an outcome for each, in the order in which they come."""
 
-    def run(self, items: Sequence[Item]) -> Iterator[Outcome]: ...
+    def run(self, items: Sequence[Item]) -> Iterator[PoolOutcome]: ...
 
 
 @dataclass(frozen=True)
 class Swept:
     """Holds the results in the matrix's order; ``taken_over``: how many of them were there before."""
 
-    results: tuple[Result, ...]
+    results: tuple[RowResult, ...]
     taken_over: int
 
 
@@ -34,19 +34,19 @@ def processes() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def local_pool(count: int, limits: Limits) -> Pool:
+def local_pool(count: int, limits: PoolLimits) -> WorkerPool:
     """Makes a pool of processes on this computer, which use the user's cache."""
-    return Pool(work, count, limits)
+    return WorkerPool(work, count, limits)
 
 
 def sweep(
-    rows: Sequence[Row],
-    results: Results,
-    engine: Engine,
+    rows: Sequence[SweepRow],
+    results: SweepResults,
+    engine: SweepEngine,
     *,
     again: bool = False,
     label: str = "",
-    told: Callable[[Result, int, int], None] = lambda result, done, total: None,
+    told: Callable[[RowResult, int, int], None] = lambda result, done, total: None,
 ) -> Swept:
     """Returns every row's result. ``again`` also runs what the file has; new results get the ``label``; ``told`` hears
     of each result as it comes.
@@ -55,7 +55,7 @@ def sweep(
     same digest are run once. Each result is on the disk before the next one is waited for."""
     digests = [row.digest() for row in rows]
     before = {} if again else {d: r for d, r in results.read().items() if r.status in GOOD and d in digests}
-    wanted: dict[str, Row] = {d: row for d, row in zip(digests, rows, strict=True) if d not in before}
+    wanted: dict[str, SweepRow] = {d: row for d, row in zip(digests, rows, strict=True) if d not in before}
     found = dict(before)
     with results:
         for outcome in _outcomes(engine, wanted):
@@ -66,11 +66,11 @@ def sweep(
     return Swept(tuple(found[digest] for digest in dict.fromkeys(digests)), len(before))
 
 
-def _outcomes(engine: Engine, wanted: Mapping[str, Row]) -> Iterable[Result]:
+def _outcomes(engine: SweepEngine, wanted: Mapping[str, SweepRow]) -> Iterable[RowResult]:
     items: list[Item] = [(digest, row.to_json()) for digest, row in wanted.items()]
     for outcome in engine.run(items):
         digest, _ = outcome.item
         if outcome.result is None:
-            yield Result(digest, wanted[digest], FAILED, {}, outcome.failure, 1, outcome.log, outcome.attempts)
+            yield RowResult(digest, wanted[digest], FAILED, {}, outcome.failure, 1, outcome.log, outcome.attempts)
         else:
-            yield Result.from_json(outcome.result | {"attempts": outcome.attempts})
+            yield RowResult.from_json(outcome.result | {"attempts": outcome.attempts})

@@ -23,7 +23,7 @@ from uaccel.pipeline import Compiled, Progress
 from uaccel.runner.compiled import pack_compiled
 from uaccel.runner.firmware import Firmware
 from uaccel.runner.layer_costs import LayerCosts, Spent, emulated, measure, measured_before
-from uaccel.runner.sweep.pool import Pool
+from uaccel.runner.sweep.pool import WorkerPool
 from uaccel.util.cache import Cache
 from uaccel.util.favour import Favour
 
@@ -96,7 +96,7 @@ class _Several:
     exact = True
 
     def __init__(self, jobs: int) -> None:
-        self._pool = Pool(_work, jobs)
+        self._pool = WorkerPool(_work, jobs)
 
     def __enter__(self) -> Workers:
         self._pool.__enter__()
@@ -199,7 +199,7 @@ Compile = Callable[[Selection], Compiled]
 
 
 @dataclass(frozen=True)
-class Search:
+class TuneSearch:
     """Limits a search. ``candidates``: kernels of a layer, None for all. ``jobs``: emulated boards at once.
 
     ``minutes``: after so many no further firmware is measured, but those as estimated and as picked."""
@@ -232,11 +232,11 @@ def tune(
     board: Board,
     known: Records,
     progress: Progress,
-    search: Search | None = None,
+    search: TuneSearch | None = None,
     cache: Cache | None = None,
 ) -> Tuned:
     """Measure what ``known`` does not tell yet, in its unit: time at a line, else cycles where they are known."""
-    search = search or Search()
+    search = search or TuneSearch()
     with workers(board, search.port, search.jobs) as engine:
         return _Tuning(compile_with, board, known, progress, search, cache, engine).run()
 
@@ -269,7 +269,7 @@ class _Tuning:
     board: Board
     known: Records
     progress: Progress
-    search: Search
+    search: TuneSearch
     cache: Cache | None
     engine: Workers
     rows: dict[int, tuple[_Row, ...]] = field(default_factory=dict)  # The layers of each firmware, by number.

@@ -21,9 +21,9 @@ from uaccel.board import load_board
 from uaccel.build.board_json import flash_steps, reset_steps
 from uaccel.errors import DeviceError, InputError, UaccelError
 from uaccel.frontend import files_beside
-from uaccel.runner.sweep.matrix import FILES, Row
-from uaccel.runner.sweep.pool import Limits, Outcome, Pool
-from uaccel.runner.sweep.row_result import BOARD, JUDGE, BoardFailed, Job, StageResult, act
+from uaccel.runner.sweep.matrix import FILES, SweepRow
+from uaccel.runner.sweep.pool import PoolLimits, PoolOutcome, WorkerPool
+from uaccel.runner.sweep.row_result import BOARD, JUDGE, BoardFailed, RowJob, StageResult, act
 from uaccel.util.cache import cache_folder
 from uaccel.version import __version__
 
@@ -68,7 +68,7 @@ class Packer:
     def __init__(self) -> None:
         self._made: dict[str, Parcel] = {}
 
-    def pack(self, row: Row) -> Packed:
+    def pack(self, row: SweepRow) -> Packed:
         parcels: dict[str, Parcel] = {}
         paths: dict[str, str] = {}
 
@@ -211,9 +211,9 @@ class Task:
     digest: str
     row: Mapping[str, Any]
     board: str = ""
-    limits: Limits = field(default_factory=Limits)
+    limits: PoolLimits = field(default_factory=PoolLimits)
     version: str = __version__
-    function: Callable[[Job], Any] = act
+    function: Callable[[RowJob], Any] = act
 
 
 @dataclass(frozen=True)
@@ -231,14 +231,18 @@ class Station:
     ``ports``: where boards are, by their names; ``wait``: how many seconds a board may be away when it is needed."""
 
     def __init__(
-        self, name: str = "", ports: Mapping[str, str] | None = None, limits: Limits | None = None, wait: float = 0.0
+        self,
+        name: str = "",
+        ports: Mapping[str, str] | None = None,
+        limits: PoolLimits | None = None,
+        wait: float = 0.0,
     ) -> None:
         self.name = name
         self.ports = dict(ports or {})
-        self.limits = limits or Limits()
+        self.limits = limits or PoolLimits()
         self.wait = wait
-        self._idle: list[tuple[Any, Pool]] = []
-        self._pools: list[Pool] = []
+        self._idle: list[tuple[Any, WorkerPool]] = []
+        self._pools: list[WorkerPool] = []
         self._lock = threading.Lock()
 
     def do(self, task: Task, parcels: Sequence[Parcel], before: Any) -> Any:
@@ -252,10 +256,10 @@ class Station:
         except OSError as error:
             return Lost(f"worker {self.name} cannot write {error.filename}: {error.strerror}")
         if not task.board:
-            return self._worked(task, Job(task.kind, task.digest, row, before), paths)
+            return self._worked(task, RowJob(task.kind, task.digest, row, before), paths)
         try:
             with self._held(task.board, row) as port:
-                return self._worked(task, Job(task.kind, task.digest, row, before, port), paths)
+                return self._worked(task, RowJob(task.kind, task.digest, row, before, port), paths)
         except DeviceError as error:
             return BoardFailed(str(error))
         except UaccelError as error:
@@ -268,12 +272,12 @@ class Station:
         for pool in pools:
             pool.close()
 
-    def _worked(self, task: Task, job: Job, paths: Mapping[str, str]) -> Any:
+    def _worked(self, task: Task, job: RowJob, paths: Mapping[str, str]) -> Any:
         with self._pool(task.function, task.limits.within(self.limits)) as pool:
             (outcome,) = pool.run([job])
         return self._told(outcome, paths)
 
-    def _told(self, outcome: Outcome, paths: Mapping[str, str]) -> Any:
+    def _told(self, outcome: PoolOutcome, paths: Mapping[str, str]) -> Any:
         """Returns the outcome with marks in place of this computer's paths."""
         if outcome.result is None:
             failure, log = substitute_paths([outcome.failure, outcome.log], paths)
@@ -285,7 +289,7 @@ class Station:
         return outcome.result
 
     @contextmanager
-    def _pool(self, function: Callable[[Job], Any], limits: Limits) -> Iterator[Pool]:
+    def _pool(self, function: Callable[[RowJob], Any], limits: PoolLimits) -> Iterator[WorkerPool]:
         """Gives a pool of one process for a job: an idle one of the same function and limits, else a new one.
 
         Idle ones for other work are ended: limits of a process cannot be raised again, and it would hold memory."""
@@ -296,7 +300,7 @@ class Station:
             self._idle = fitting[:-1]
             ended = [entry[1] for entry in others]
             self._pools = [other for other in self._pools if other not in ended]
-            pool = fitting[-1][1] if fitting else Pool(function, 1, limits)
+            pool = fitting[-1][1] if fitting else WorkerPool(function, 1, limits)
             self._pools += [] if fitting else [pool]
         for other in ended:
             other.close()
