@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import time
+from fnmatch import fnmatch
 from itertools import combinations, product
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -11,6 +13,7 @@ import pytest
 
 from support.run import tiers
 
+ROOT = Path(__file__).resolve().parents[2]
 FILES = ["accelerators/a.py", "tests/cli/b.py", "tests/networks/c.py", "tests/ops/d.py", "tests/unit/e.py"]
 
 
@@ -53,6 +56,15 @@ def test_what_comes_too_late_is_left_out(monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.setenv(tiers.UNTIL, str(time.time() - 1))
     with pytest.raises(pytest.skip.Exception, match="no time left for it"):
         tiers.leave_out_when_late()
+
+
+def test_no_folder_of_tests_is_passed_over(pytestconfig: pytest.Config) -> None:
+    """Pytest passes over folders by their names, without a word."""
+    folders = {part for path in ROOT.glob("tests/**/test_*.py") for part in path.relative_to(ROOT).parts[:-1]}
+    assert {"build", "cli"} <= folders
+    assert [
+        name for name in folders for pattern in pytestconfig.getini("norecursedirs") if fnmatch(name, pattern)
+    ] == []
 
 
 def test_it_is_counted_by_file() -> None:

@@ -97,7 +97,7 @@ def test_what_a_process_started_ends_with_the_pool() -> None:
     pytest.fail("it lives on")
 
 
-ALONE = "import time; from uaccel.runner.sweep.pool import Pool; list(Pool(time.sleep, 1).run([600]))"
+ALONE = "import time; from uaccel.runner.sweep.pool import WorkerPool; list(WorkerPool(time.sleep, 1).run([600]))"
 
 
 def test_what_is_done_for_one_who_was_killed_ends() -> None:
