@@ -1,4 +1,4 @@
-"""Checks the tables of a board file and makes a :class:`~uaccel.board.types.Board` of them; finds board files."""
+"""Checks the tables of a board file and makes a :class:`~uaccel.board.Board` of them; finds board files."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from typing import Any, Final, get_args
 
 from uaccel.board import types
 from uaccel.board.toml_table import Table, TomlSource, read_toml
+from uaccel.board.types import Board
 from uaccel.errors import BoardError
 from uaccel.util.files import data_dir
 from uaccel.util.text import did_you_mean
@@ -61,7 +62,7 @@ _RULES: Final[dict[types.Arch, _ArchRules]] = {
 }
 
 
-def board_from_source(source: TomlSource) -> types.Board:
+def board_from_source(source: TomlSource) -> Board:
     """Check a board file and give what it says; the first thing wrong is a :class:`BoardError`."""
     name = source.path.stem
     if not _NAME.fullmatch(name) or source.path.suffix != ".toml":
@@ -75,7 +76,7 @@ def board_from_source(source: TomlSource) -> types.Board:
     port = _port(file, cpu)
     memories = _memories(file, cpu)
     console = _console(file, cpu, port)
-    board = types.Board(
+    board = Board(
         name=name,
         description=file.string("description"),
         port=port,
@@ -371,7 +372,7 @@ def _at_least_one(table: Table, key: str) -> tuple[str, ...]:
     return values
 
 
-def _check_vectors(board: types.Board) -> None:
+def _check_vectors(board: Board) -> None:
     """On Cortex-M the vector table begins the first flash, aligned to its size, rounded up to a power of two."""
     if not board.cpu.arch.startswith("arm"):
         return
@@ -384,7 +385,7 @@ def _check_vectors(board: types.Board) -> None:
         )
 
 
-def _check_accelerator_memories(board: types.Board) -> None:
+def _check_accelerator_memories(board: Board) -> None:
     """Under QEMU a model of a device reaches only the RAM that is a shared file; devices of a real board reach what the
     board file says."""
     for run in board.runs:
@@ -403,7 +404,7 @@ def _check_accelerator_memories(board: types.Board) -> None:
 # Finding board files: those that come with uaccel by name, a user's own by path.
 
 
-def load_board(name_or_path: str | Path) -> types.Board:
+def load_board(name_or_path: str | Path) -> Board:
     """A board by its name, or by the path of its file (recognised by a separator or by ``.toml``)."""
     text = str(name_or_path)
     if isinstance(name_or_path, Path) or os.sep in text or text.endswith(".toml"):
@@ -417,7 +418,7 @@ def load_board(name_or_path: str | Path) -> types.Board:
     return board_from_source(read_toml(files[text]))
 
 
-def available_boards() -> list[types.Board]:
+def available_boards() -> list[Board]:
     """The boards that come with uaccel, by name."""
     return [board_from_source(read_toml(file)) for file in _bundled_files().values()]
 
