@@ -20,6 +20,7 @@ import re
 import subprocess
 import sys
 import tempfile
+import zipfile
 from collections.abc import Callable
 from functools import partial
 from itertools import product
@@ -52,20 +53,26 @@ def digest(data: bytes) -> str:
     return hashlib.sha256(data).hexdigest()[:16]
 
 
-def archive(model: str, board: str, accelerators: tuple[str, ...] = (), **options: Any) -> dict[str, str]:
-    """The digest of each folder of an archive: bytes that depend on uaccel and on nothing of this computer.
+def content(name: str, data: bytes) -> bytes:
+    """A file's bytes without the project's version; of an ``.npz`` its members, since Pythons write zips differently."""
+    from uaccel.version import __version__
 
-    The project's version stands in several files and is left out.
-    """
+    if name.endswith(".npz"):
+        with zipfile.ZipFile(io.BytesIO(data)) as arrays:
+            return b"\0".join(part for one in arrays.namelist() for part in (one.encode(), arrays.read(one)))
+    return data.replace(__version__.encode(), b"VERSION")
+
+
+def archive(model: str, board: str, accelerators: tuple[str, ...] = (), **options: Any) -> dict[str, str]:
+    """The digest of each folder of an archive: bytes that depend on uaccel and on nothing of this computer."""
     from uaccel.api import compile as compile_file
     from uaccel.runner.compiled import archive_of
-    from uaccel.version import __version__
 
     compiled = compile_file(MODELS / f"{model}.tflite", board, accelerators, name="net", **options)
     folders: dict[str, list[bytes]] = {}
     for name, data in sorted(archive_of(compiled).items()):
         folder = name.rpartition("/")[0] or name
-        folders.setdefault(folder, []).extend((name.encode(), data.replace(__version__.encode(), b"VERSION")))
+        folders.setdefault(folder, []).extend((name.encode(), content(name, data)))
     return {folder: digest(b"\0".join(parts)) for folder, parts in folders.items()}
 
 
