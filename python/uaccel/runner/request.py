@@ -21,10 +21,21 @@ from uaccel.util.favour import Favour
 from uaccel.util.files import page
 from uaccel.util.text import did_you_mean
 
-# Devices behind the drivers: their models in C, or their RTL. Environment variables tell processes and emulators.
-
 if TYPE_CHECKING:
     from uaccel.accelerator import Accelerator
+    from uaccel.build.project import Footprint
+    from uaccel.build.project_api import OptionValue
+    from uaccel.memory import Pool
+    from uaccel.model import Array
+    from uaccel.partition import Decision, Wishes
+    from uaccel.pipeline import Compiled
+    from uaccel.runner.job import Job
+    from uaccel.session.session import LogLine
+    from uaccel.session.tensors import TensorType
+
+    Samples = list[list[Array]]
+
+# Devices behind the drivers: their models in C, or their RTL. Environment variables tell processes and emulators.
 
 MODEL: Final = "model"
 RTL: Final = "rtl"
@@ -185,11 +196,6 @@ def environment(settings: Mapping[str, str]) -> Iterator[None]:
 
 # The choice of accelerators, as the user types it; they are loaded when a model is compiled.
 
-if TYPE_CHECKING:
-    from uaccel.accelerator import Accelerator
-    from uaccel.partition import Decision, Wishes
-    from uaccel.pipeline import Compiled
-
 LATENCY: Final = "latency"
 
 
@@ -287,16 +293,6 @@ def nothing_offloaded(accelerators: Sequence[Accelerator], decisions: Sequence[D
 
 
 # The request for a run: a model or a project, and what is wanted of the run.
-
-if TYPE_CHECKING:
-    from uaccel.build.project import Footprint
-    from uaccel.build.project_api import OptionValue
-    from uaccel.memory import Pool
-    from uaccel.model import Array
-    from uaccel.runner.job import Job
-    from uaccel.session.tensors import TensorType
-
-    Samples = list[list[Array]]
 
 
 @dataclass(frozen=True)
@@ -414,9 +410,6 @@ class RunRequest:
 
 
 # Progress of a run: whom to tell.
-
-if TYPE_CHECKING:
-    from uaccel.session.session import LogLine
 
 
 class Steps(Protocol):

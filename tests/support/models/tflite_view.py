@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -108,10 +109,17 @@ def _constant(raw: Any, shape: tuple[int, ...], dtype: str) -> Array | None:
     return np.frombuffer(raw.tobytes(), np.dtype(dtype).newbyteorder("<")).reshape(shape)
 
 
+def _code(code: Any) -> int:
+    """The larger of both fields, read from the bytes: the package's ``BuiltinCode`` prefers the old one."""
+    table = code._tab
+    slots = [(table.Offset(slot), form) for slot, form in ((4, "<b"), (10, "<i"))]
+    return max(struct.unpack_from(form, table.Bytes, table.Pos + slot)[0] if slot else 0 for slot, form in slots)
+
+
 def _operator(model: Any, operator: Any) -> OperatorInfo:
     code = model.OperatorCodes(operator.OpcodeIndex())
     return OperatorInfo(
-        opcode2name(max(code.BuiltinCode(), code.DeprecatedBuiltinCode())),
+        opcode2name(_code(code)),
         _integers(operator.InputsAsNumpy()),
         _integers(operator.OutputsAsNumpy()),
     )

@@ -13,6 +13,7 @@ The file is the same, byte for byte, for the same calls.
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -26,6 +27,7 @@ from support.models.tflite_options import OptionValue, write_options
 
 __all__ = ["ModelBuilder", "Operator", "OptionValue", "Tensor"]
 
+_PLACE_LATER = 1 << 62  # stands in a table until it is known where a constant lies
 _SCHEMA_VERSION = 3
 _BUFFER_ALIGNMENT = 16
 _INTEGERS = ("int4", "int8", "uint8", "int16", "uint32", "int32", "uint64", "int64")
@@ -199,19 +201,20 @@ class ModelBuilder:
         """Make the tensor the next output of the model."""
         self._outputs.append(tensor.index)
 
-    def build(self) -> bytes:
-        """The bytes of the .tflite file."""
+    def build(self, *, outside: bool = False) -> bytes:
+        """The bytes of the .tflite file; with ``outside`` constants stand behind the flatbuffer, as in large files."""
         writer = _Writer()
         graphs = [self, *self._others]
         constants = [tensor.data for graph in graphs for tensor in graph._tensors if tensor.data is not None]
-        buffers = writer.buffers([b"", *constants])
+        buffers = writer.buffers([b"", *constants], outside=outside)
         codes = list(dict.fromkeys(operator.code for graph in graphs for operator in graph._operators))
         numbers = iter(range(1, len(constants) + 1))
         subgraphs = [
             writer.subgraph(graph._tensors, graph._operators, codes, graph._inputs, graph._outputs, numbers)
             for graph in graphs
         ]
-        return writer.finish(buffers, codes, subgraphs, self._description)
+        data = writer.finish(buffers, codes, subgraphs, self._description)
+        return _with_constants_behind(data, constants) if outside else data
 
     def _add(self, name: str, shape: Sequence[int], dtype: str, **rest: Any) -> Tensor:
         if dtype not in _DTYPES:
@@ -227,19 +230,33 @@ def _nibbles(values: npt.NDArray[Any]) -> npt.NDArray[np.uint8]:
     return np.asarray(flat[0::2] | flat[1::2] << 4, np.uint8)
 
 
+def _with_constants_behind(data: bytes, constants: Sequence[bytes]) -> bytes:
+    """Each constant at a multiple of 16 behind the flatbuffer, and its place in its buffer's table."""
+    whole, model = bytearray(data), tflite.Model.GetRootAs(data, 0)
+    for number, content in enumerate(constants, 1):
+        whole += bytes(-len(whole) % 16)
+        table = model.Buffers(number)._tab
+        struct.pack_into("<Q", whole, table.Pos + table.Offset(6), len(whole))
+        whole += content
+    return bytes(whole)
+
+
 class _Writer:
     """The flatbuffer under construction; it grows from its end, so children come before their parents."""
 
     def __init__(self) -> None:
         self._builder: Any = flatbuffers.Builder(4096)
 
-    def buffers(self, contents: Sequence[bytes]) -> int:
+    def buffers(self, contents: Sequence[bytes], *, outside: bool = False) -> int:
         tables = []
         for content in contents:
-            data = self._bytes(content) if content else None
+            data = self._bytes(content) if content and not outside else None
             tflite.BufferStart(self._builder)
             if data is not None:
                 tflite.BufferAddData(self._builder, data)
+            elif content:
+                tflite.BufferAddOffset(self._builder, _PLACE_LATER)
+                tflite.BufferAddSize(self._builder, len(content))
             tables.append(tflite.BufferEnd(self._builder))
         return self._tables(tflite.ModelStartBuffersVector, tables)
 

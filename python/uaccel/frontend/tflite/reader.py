@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 import tflite
-from flatbuffers import flexbuffers
+from flatbuffers import flexbuffers, number_types
 
 from uaccel.errors import ModelError
 from uaccel.frontend.checks import MOST_RANK, Budget, read_file
@@ -63,6 +63,60 @@ DAMAGE = (
 
 
 NUMBER = 64  # Bytes of one number in a Python tuple, with room to spare.
+
+# Fields that the tflite package interprets for its callers are read raw here, and TVM's converters see them so as well.
+# A slot is a field's place in its table, as schema.fbs numbers them: 4 and two more for each field before it.
+_BUILTIN_CODE = 10
+
+
+class _Model(tflite.Model):  # type: ignore[misc] # the package has no types
+    """Gives the tables below in place of the package's own."""
+
+    def OperatorCodes(self, j: int) -> Any:  # noqa: N802 - the package's names
+        return _same_place(super().OperatorCodes(j), _OperatorCode())
+
+    def Buffers(self, j: int) -> Any:  # noqa: N802
+        return _same_place(super().Buffers(j), _Buffer())
+
+
+class _OperatorCode(tflite.OperatorCode):  # type: ignore[misc]
+    """Tells an operator by the larger of two fields, as TFLite does: files may leave the old one, of 8 bits, at 0.
+
+    The package gives the old field for all numbers below 127, so a file without it would have additions alone.
+    """
+
+    def BuiltinCode(self) -> int:  # noqa: N802
+        slot = self._tab.Offset(_BUILTIN_CODE)
+        code = self._tab.Get(number_types.Int32Flags, self._tab.Pos + slot) if slot else 0
+        return max(int(code), int(self.DeprecatedBuiltinCode()))
+
+
+class _Buffer(tflite.Buffer):  # type: ignore[misc]
+    """Finds its bytes inside the flatbuffer, or behind it: there ``Offset`` counts from the start of the file.
+
+    An offset of 0 or 1 means none. Files above 2 GB keep constants so, and whoever likes may.
+    """
+
+    def DataLength(self) -> int:  # noqa: N802
+        return int(self.Size() if self.Offset() > 1 else super().DataLength())
+
+    def DataAsNumpy(self) -> Any:  # noqa: N802
+        begin, size = int(self.Offset()), int(self.Size())
+        if begin <= 1:
+            return super().DataAsNumpy()
+        if begin + size > len(self._tab.Bytes):
+            raise ValueError(f"a buffer of {size} bytes at {begin} ends behind the file")
+        return np.frombuffer(self._tab.Bytes, np.uint8, size, begin)
+
+
+def _same_place(table: Any, own: Any) -> Any:
+    """``own`` as the reader of a table."""
+    own.Init(table._tab.Bytes, table._tab.Pos)
+    return own
+
+
+def _model_of(data: bytes) -> Any:
+    return _same_place(tflite.Model.GetRootAs(data, 0), _Model())
 
 
 class OperatorOptions:
@@ -207,7 +261,7 @@ class _Reader:
 
     def graph(self, number: int) -> TfliteGraph:
         try:
-            self.model = tflite.Model.GetRootAs(self.data, 0)
+            self.model = _model_of(self.data)
             return self._graph(number)
         except DAMAGE as error:
             raise ModelError(
@@ -305,7 +359,7 @@ class _Reader:
     def _operator(self, subgraph: Any, tensors: tuple[Tensor, ...], index: int) -> Operator:
         table = subgraph.Operators(index)
         code = self._entry(self.model.OperatorCodes, self.model.OperatorCodesLength(), table.OpcodeIndex())
-        number = max(code.BuiltinCode(), code.DeprecatedBuiltinCode())
+        number = code.BuiltinCode()
         name = OPERATOR_NAMES.get(number, f"operator {number}")
         if name == "CUSTOM":
             name = f"CUSTOM:{(code.CustomCode() or b'').decode()}"
