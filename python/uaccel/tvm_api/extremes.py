@@ -1,4 +1,4 @@
-"""Repairs TVM in two places: maxima and minima of floats with infinities, and its error messages, cut to one line."""
+"""Repairs TVM: extremes of floats with infinities, means of integers, and its error messages, cut to one line."""
 
 from __future__ import annotations
 
@@ -41,9 +41,37 @@ def _legalised(name: str) -> Any:
     )
 
 
+# Means of integers. TVM's lowering adds up in the integers' own type, where the sum may not fit, and gives int64
+# whatever its type rule says. These add up in 64 bits and cut the quotient off, as LiteRT and ONNX Runtime do.
+
+
+def _mean(usual: Any) -> Any:
+    def compute(data: Any, axes: Any, keep: bool) -> Any:
+        rank, dtype = len(data.shape), str(data.dtype)
+        reduced = sorted({int(axis) % rank for axis in (range(rank) if axes is None else axes)})
+        count = math.prod(int(data.shape[axis]) for axis in reduced)
+        wide = "uint64" if dtype.startswith("uint") else "int64"
+        total = topi.sum(topi.cast(data, wide), reduced, keep) if reduced else topi.cast(data, wide)
+
+        def element(*index: Any) -> Any:
+            return tirx.truncdiv(total(*index), tirx.const(count, wide)).astype(dtype)
+
+        return te.compute(total.shape, element, name="mean")
+
+    def legalise(builder: Any, call: Any) -> Any:
+        if "int" not in str(call.args[0].ty.dtype):
+            return usual(builder, call)
+        return builder.call_te(compute, call.args[0], call.attrs.axis, call.attrs.keepdims, primfunc_name_hint="mean")
+
+    return legalise
+
+
 def register_extremes() -> None:
+    """Puts these in the place of TVM's own, which are at level 10."""
     for name in PICKS:
-        Op.get(f"relax.{name}").set_attr("FLegalize", _legalised(name), plevel=11)  # TVM's own is at 10
+        Op.get(f"relax.{name}").set_attr("FLegalize", _legalised(name), plevel=11)
+    mean = Op.get("relax.mean")
+    mean.set_attr("FLegalize", _mean(mean.get_attr("FLegalize")), plevel=11)
 
 
 # Refusals of TVM, in one line.

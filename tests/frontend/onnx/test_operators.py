@@ -218,6 +218,7 @@ REDUCTIONS = {
 }
 LATER = {
     "mean axes": row("ReduceMean", SEQUENCE, _ints(1), keepdims=0),
+    "mean of integers": row("ReduceMean", Given((2, 5, 3), "int32"), _ints(1), keepdims=0),
     "split parts": row("Split", SEQUENCE, axis=1, num_outputs=3, outputs=3),
     "gelu": row("Gelu", ROWS),
     "gelu tanh": row("Gelu", ROWS, approximate="tanh"),

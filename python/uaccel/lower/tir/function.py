@@ -188,7 +188,20 @@ def steps_of(call: Any) -> TirSteps:
     reader = Reader(module, known)
     outputs = list(flattened(reader.read()))
     infos = tensor_infos(module["main"].ret_ty)
+    if isinstance(getattr(call, "ty", None), (relax.TensorType, relax.TupleType)):
+        require_types(infos, tensor_infos(call.ty))
     return with_outputs(reader, tuple(arguments.infos), tuple(infos), outputs)
+
+
+def require_types(given: Sequence[TensorInfo], wanted: Sequence[TensorInfo]) -> None:
+    """Refuses results of other types than the model's tensors have, which lie where a function of TVM's writes.
+
+    TVM's type rules and its lowering are separate code, and do not always agree: the mean of int32 is int32 by the one
+    and int64 by the other, and would be written over what lies behind its tensor.
+    """
+    for one, other in zip(given, wanted, strict=True):
+        if (one.dtype, one.elements) != (other.dtype, other.elements):
+            raise ModelError(f"TVM computes {one}, where the model has {other}")
 
 
 def with_outputs(
