@@ -19,7 +19,7 @@ from uaccel.frontend.converters import EXACT, FALLBACK, FOLDED, REFUSED, Coverag
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGE = ROOT / "docs" / "coverage.md"
-RECORD = ROOT / "tests" / "onnx" / "node_tests.json"
+RECORD = ROOT / "tests" / "frontend" / "onnx" / "node_tests.json"
 SMALL_MODEL = ROOT / "tests" / "models" / "gesture.tflite"
 NO_TENSORS = (
     "Sequence",
@@ -122,7 +122,7 @@ def _standard(name: str, entry: dict[str, Any] | None) -> Coverage:
         notes = [f"{passed} of {total} tests", *reasons]
         if name in CONTROL:
             return Coverage(name, EXACT, "; ".join(["C of `if` and `while`", *notes]))
-        return Coverage(name, *_how(name in _quantised("onnx_islands"), notes))
+        return Coverage(name, *_how(name in _quantised("support.models.onnx_islands"), notes))
     return Coverage(name, REFUSED, "; ".join(reasons))
 
 
@@ -134,7 +134,7 @@ def _how(quantised: bool, notes: list[str]) -> tuple[str, str]:
 def _quantised(module: str) -> set[str]:
     """The operators that the tests hold integers of uaccel's to."""
     sys.path.insert(0, str(ROOT / "tests"))
-    found: set[str] = importlib.import_module(f"support.{module}").operators_with_integers()
+    found: set[str] = importlib.import_module(module).operators_with_integers()
     return found
 
 
@@ -147,7 +147,7 @@ def torch() -> str:
     known = TorchConverter(relax.BlockBuilder())
     names = {name.removeprefix("aten.").partition(".")[0] for name in CONVERTERS.names if name.startswith("aten.")}
     names |= {name.partition(".")[0] for name in known.operators() if name.partition(".")[2]}
-    rows = [Coverage(name, *_how(name in _quantised("torch_islands"), [])) for name in names]
+    rows = [Coverage(name, *_how(name in _quantised("frontend.torch.torch_islands"), [])) for name in names]
     return f"## PyTorch\n\n{TORCH_HEAD}\n\n{table(rows)}\n"
 
 

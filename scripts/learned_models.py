@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-FOLDER = Path(__file__).resolve().parents[1] / "tests" / "onnx" / "learned"
+FOLDER = Path(__file__).resolve().parents[1] / "tests" / "frontend" / "onnx" / "learned"
 OPSETS = {"": 17, "ai.onnx.ml": 3}
 
 

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parents[1]
-RECORD = ROOT / "tests" / "onnx" / "node_tests.json"
+RECORD = ROOT / "tests" / "frontend" / "onnx" / "node_tests.json"
 
 
 def main() -> None:

@@ -292,18 +292,18 @@ def test_a_vendors_mistake_is_one_line(fields: str, tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_the_first_wrong_layer_is_named(tmp_path: Path, call: Call) -> None:
-    """An accelerator that computes wider convolutions with other weights than the model's."""
+    """An accelerator that computes convolutions to four channels with other weights than the model's."""
     wrong = tmp_path / "wrong"
     shutil.copytree(data_dir("accelerators") / "nuc_fpga", wrong)
     text = (wrong / "accelerator.py").read_text()
     right = 'Constant("kernel", weights.value)'
     assert right in text
-    spoilt = text.replace(right, 'Constant("kernel", weights.value ^ (weights.info.shape[0] == 16))')
+    spoilt = text.replace(right, 'Constant("kernel", weights.value ^ (weights.info.shape[0] == 4))')
     (wrong / "accelerator.py").write_text(spoilt)
     done = call("run", RESIDUAL, "-a", wrong, "--verify", "layers", "--json")
     assert done.status == 3
     told = done.report["verify"]["first_wrong_layer"]
-    first = next(row["name"] for row in done.report["layers"] if row["op"] == "conv2d" and row["outputs"][0][1] == 16)
+    first = next(row["name"] for row in done.report["layers"] if row["op"] == "conv2d" and row["outputs"][0][1] == 4)
     assert (told["layer"], told["engine"], told["op"]) == (first, "nuc_fpga", "conv2d")
     assert told["expected"] != told["got"]
     assert 0 < told["differing"] <= told["size"]

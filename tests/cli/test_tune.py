@@ -130,7 +130,8 @@ def test_all_kernels_are_measured_where_that_is_wished(
     assert done.status == 0
     for layer, few in zip(done.report["layers"], tuned.report["layers"], strict=True):
         assert all(candidate["cost"] for candidate in layer["candidates"])
-        assert layer["picked"] == few["picked"], "what was not measured before would not have been picked"
+        costs = {candidate["kernel"]: candidate["cost"] for candidate in layer["candidates"]}
+        assert costs[few["picked"]] * 0.8 <= costs[layer["picked"]], "what promised little would not have saved much"
 
 
 @pytest.mark.slow

@@ -54,7 +54,7 @@ def digest(data: bytes) -> str:
 
 
 def content(name: str, data: bytes) -> bytes:
-    """A file's bytes without the project's version; of an ``.npz`` its members, since Pythons write zips differently."""
+    """A file's bytes without the project's version; of an ``.npz`` its members: not all Pythons write zips alike."""
     from uaccel.version import __version__
 
     if name.endswith(".npz"):
