@@ -1,7 +1,8 @@
 """Holds what can be held of the package's words; ``make lint`` runs it.
 
 Every module and every public class has a docstring. No docstring begins with a word that hangs in the air ("Of", "By",
-"Those"). What is said of a constant is a comment, not a string below it. No module is longer than 600 lines.
+"For", "From", "Those"). What is said of a constant is a comment, not a string below it. No module is longer than 600
+lines.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from typing import Final
 
 PACKAGE: Final = Path(__file__).resolve().parent.parent / "python" / "uaccel"
 LONGEST_MODULE: Final = 600
-HANGING: Final = ("Of", "By", "Those")
+HANGING: Final = ("Of", "By", "For", "From", "Those")
 
 Named = ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
 

@@ -475,7 +475,7 @@ class ProjectServer:
         self._call("close_transport", {}, self._limits.close)
 
     def read_transport(self, count: int, timeout: float) -> bytes:
-        """From one to ``count`` bytes; :class:`IoTimeoutError` where none come in time."""
+        """Reads from one to ``count`` bytes; :class:`IoTimeoutError` where none come in time."""
         params = {"n": count, "timeout_sec": timeout}
         reply = self._call("read_transport", params, timeout + self._limits.slack)
         try:

@@ -111,8 +111,8 @@ def pointed_in(graph: Graph, file: str) -> Callable[[str], list[str]]:
 
 
 def own_functions(graph: Graph, roots: Mapping[str, Sequence[str]]) -> dict[str, list[str] | None]:
-    """For each name the symbols of the functions that its roots (titles) reach; None where another name reaches one of
-    them, too."""
+    """Gives for each name the symbols of the functions that its roots (titles) reach; None where another name reaches
+    one of them, too."""
     reached = {name: set(_reached(graph, titles)) for name, titles in roots.items()}
     users: dict[str, int] = {}
     for titles in reached.values():
@@ -188,7 +188,7 @@ def disassemble(elf: Path, objdump: str) -> FunctionCode:
 
 
 def frames_of(code: FunctionCode) -> Callable[[str], int | None]:
-    """As ``library_frames``, but also for our kernels in assembly. These jump within themselves only, so that a
+    """Works as ``library_frames``, but also for our kernels in assembly. These jump within themselves only, so that a
     computed jump is no call there: what they push is all that they take."""
     libraries = library_frames(code)
 

@@ -376,7 +376,7 @@ class Spot:
     listing: tuple[str, ...]
 
     def to_json(self) -> dict[str, Any]:
-        """For the report."""
+        """Gives the row of the report."""
         row = {"function": self.function, "offset": self.offset, "loop": self.loop}
         row |= {"instructions": self.instructions, "times": self.times, "cycles": round(self.cycles)}
         return row | {"share": round(self.share, 4), "listing": list(self.listing)}

@@ -249,7 +249,7 @@ class Layer:
 
 
 def view_roots(layers: Iterable[Layer]) -> dict[str, str]:
-    """For each view the value whose bytes it views, which is no view itself."""
+    """Gives for each view the value whose bytes it views, which is no view itself."""
     views = (layer for layer in layers if layer.is_view and layer.inputs)
     return roots_of({layer.outputs[0].name: layer.inputs[0].name for layer in views})
 

@@ -41,7 +41,7 @@ class Problem:
 
     @cached_property
     def neighbours(self) -> list[list[int]]:
-        """For each block, those that are live together with it; found by a sweep over the blocks as they begin."""
+        """Gives for each block those that are live with it; found by a sweep over the blocks as they begin."""
         result: list[list[int]] = [[] for _ in self.blocks]
         active: list[int] = []
         for i in sorted(range(len(self.blocks)), key=self.begin.__getitem__):
@@ -59,15 +59,15 @@ class Problem:
 
     @cached_property
     def clearances(self) -> list[list[tuple[int, int, int]]]:
-        """For each block its neighbours, with the clearance where the neighbour is above it and where it is below."""
+        """Gives each block's neighbours, with the clearance where the neighbour is above it and where it is below."""
         return [
             [(j, self.clearance(i, j), self.clearance(j, i)) for j in near] for i, near in enumerate(self.neighbours)
         ]
 
     @cached_property
     def written(self) -> dict[int, tuple[int, list[int]]]:
-        """For each section in which a block may overlap others, that block and those. An overlap is in the section
-        where its ``low`` begins: ``high`` ends in the same step, so that this step is never dropped."""
+        """Gives for each section in which a block may overlap others, that block and those. An overlap is in the
+        section where its ``low`` begins: ``high`` ends in the same step, so that this step is never dropped."""
         result: dict[int, tuple[int, list[int]]] = {}
         for low, high in self.overlaps:
             result.setdefault(self.begin[low], (low, []))[1].append(high)
@@ -80,7 +80,7 @@ class Problem:
 
     @cached_property
     def live(self) -> list[list[int]]:
-        """For each section, the blocks that are live in it."""
+        """Gives for each section, the blocks that are live in it."""
         result: list[list[int]] = [[] for _ in range(self.sections)]
         for i in range(len(self.blocks)):
             for section in range(self.begin[i], self.end[i]):

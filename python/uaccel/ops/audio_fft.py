@@ -29,7 +29,7 @@ FRACTION = 15
 
 
 def factors(count: int) -> list[tuple[int, int]]:
-    """For each stage, the outermost first, how many parts it joins and how long each is; fours before a two."""
+    """Gives for each stage, the outermost first, how many parts it joins and how long each is; fours before a two."""
     found, left = [], count
     while left > 1:
         part = 4 if left % 4 == 0 else 2

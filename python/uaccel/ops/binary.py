@@ -59,7 +59,7 @@ class Loops:
 
 
 def collapse(first: Shape, second: Shape) -> Loops:
-    """As few loops as the broadcast needs.
+    """Makes as few loops as the broadcast needs.
 
     An axis joins the one outside it if one step out there is, for both inputs, as far as all steps along this axis.
     """

@@ -81,7 +81,7 @@ class Move:
 
 
 def sources(operands: Sequence[Operand]) -> list[Source]:
-    """For each operand the layer's run-time input, or its value where it is constant."""
+    """Gives for each operand the layer's run-time input, or its value where it is constant."""
     found: list[Source] = []
     inputs = 0
     for operand in operands:

@@ -218,7 +218,7 @@ class Site(Generic[A]):
         return self.outputs[0]
 
     def input_indices(self) -> list[int | None]:
-        """For each operand the number of the layer's run-time input, None for a constant."""
+        """Gives for each operand the number of the layer's run-time input, None for a constant."""
         indices: list[int | None] = []
         count = 0
         for operand in self.operands:

@@ -267,8 +267,8 @@ def _layers(compiled: Compiled) -> list[dict[str, Any]]:
 
 
 def _inner(covers: list[tuple[str, list[Any], list[str]]]) -> list[dict[str, Any]]:
-    """For operators that are computed together, given by name, sources and results: which others each reads, and which
-    values from outside."""
+    """Tells for operators that are computed together, given by name, sources and results: which others each reads, and
+    which values from outside."""
     maker = {result: name for name, _, results in covers for result in results}
     return [
         {

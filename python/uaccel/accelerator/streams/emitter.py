@@ -419,8 +419,8 @@ def estimate(machine: Machine, question: TilingProblem, tiling: Tiling) -> Cost:
 
 
 def _loads(machine: Machine, question: TilingProblem, tiling: Tiling) -> list[tuple[Dma, int, int]]:
-    """For the weights and each input that streams: the DMA, the bytes of a load, and the number of loads. Weights come
-    once for each chunk if they stay or all fit. An input comes again for each chunk of blocks if the chunks read
+    """Gives for the weights and each input that streams the DMA, the bytes of a load, and the number of loads. Weights
+    come once for each chunk if they stay or all fit. An input comes again for each chunk of blocks if the chunks read
     different channels of it, or if another piece of the image has taken its slot meanwhile."""
     layer, part = question.layer, typical_part(question.layer, tiling)
     rounds = count(layer, tiling)

@@ -115,7 +115,7 @@ class OutstandingReads:
         self._bursts: deque[Burst] = deque()
 
     def asked(self, burst: Burst, now: int) -> int:
-        """From when on the next burst may be asked for: the cycle behind the one that brings the outstanding words
+        """Says from when on the next burst may be asked for: the cycle behind the one that brings the outstanding words
         below ``most``, which is the coming of word number ``outstanding - most`` (from 0)."""
         while self._bursts and self._bursts[0].last < now:
             self._bursts.popleft()

@@ -193,7 +193,7 @@ def _nearest(node: Node, positions: Array) -> Array:
 
 
 def _taps(node: Node, axis: ResizeAxis, mode: str, positions: Array) -> list[tuple[Array, Array]]:
-    """For each tap an index and a weight for every output element.
+    """Gives for each tap an index and a weight for every output element.
 
     The kernel reaches ``radius`` to both sides: 1 for linear, 2 for cubic, stretched by 1 / scale where it smooths. So
     at most 2 * ceil(radius) taps lie in (p - radius, p + radius], and others weigh 0. Weights are normalised to a sum

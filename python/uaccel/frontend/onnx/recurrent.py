@@ -50,7 +50,7 @@ class _Layer:
 
     @property
     def directions(self) -> tuple[bool, ...]:
-        """For each direction whether it goes backwards."""
+        """Gives for each direction whether it goes backwards."""
         name = self.node.attributes.get("direction", "forward")
         need(name in DIRECTIONS, f'direction "{name}" is unknown; wanted {", ".join(DIRECTIONS)}')
         return DIRECTIONS[name]

@@ -101,7 +101,7 @@ def rows_of(emitter: Emitter, held: Integers, weights: QdqWeights) -> tuple[Any,
 
 
 def _order_of(source: Integers) -> Any:
-    """For each element of a stored row, its place in the row of the model."""
+    """Gives for each element of a stored row, its place in the row of the model."""
     places = np.arange(math.prod(source.shape[1:])).reshape(source.shape[1:])
     return places.transpose([axis - 1 for axis in source.layout[1:]]).reshape(-1)
 

@@ -228,7 +228,8 @@ def carried(channels: QdqChannels) -> tuple[Int32s, Int32s]:
 
 
 def _around(channels: QdqChannels) -> tuple[Ints, Ints, NDArray[np.bool_]]:
-    """For each channel and step but the last: the first sum whose real result is larger, and whether it is in reach.
+    """Gives for each channel and step but the last: the first sum whose real result is larger, and whether it is in
+    reach.
 
     (sum + units) * factor exceeds step + 1/2 from the integer after (step + 1/2) / factor - units on.
     """

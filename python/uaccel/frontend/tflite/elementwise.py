@@ -45,7 +45,7 @@ def need_one_scale(tensor: Tensor) -> None:
 
 
 def _tensors(operator: Operator) -> Tensors:
-    """Both inputs and the output, of one type."""
+    """Returns both inputs and the output, which are of one type."""
     first, second, output = operator.required_input(0), operator.required_input(1), operator.outputs[0]
     need_dtype(first, INTEGER_ACTIVATIONS, "input")
     need_dtype(second, (first.info.dtype,), "input")

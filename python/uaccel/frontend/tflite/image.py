@@ -56,7 +56,7 @@ def resize_nearest(context: Context, operator: Operator) -> Expr:
 
 
 def nearest(extent: int, out: int, attrs: ResizeNearestAttrs) -> NDArray[np.int16]:
-    """For each output pixel of one axis the input pixel that it shows, in the reference's single precision."""
+    """Gives for each output pixel of one axis the input pixel that it shows, in the reference's single precision."""
     single = np.float32
     spans = (extent - 1, out - 1) if attrs.align_corners and out > 1 else (extent, out)
     scale = single(spans[0]) / single(spans[1])

@@ -175,7 +175,7 @@ def _stacked(tensors: Sequence[Tensor], role: str) -> Array:
 
 
 def _scales(data: Tensor, weights: Sequence[Tensor], hidden: Tensor, recurrent: Sequence[Tensor]) -> NDArray[np.int32]:
-    """For each gate, multiplier and shift of the input's products and of the hidden state's."""
+    """Gives for each gate, multiplier and shift of the input's products and of the hidden state's."""
     rows = []
     for gate, back in zip(weights, recurrent, strict=True):
         given = quantize_multiplier(data.scale * gate.scale / GATE_UNIT)
