@@ -74,15 +74,18 @@ class Quantisation:
 
 @dataclass(frozen=True)
 class TensorSpec:
-    """Describes a named tensor of the model, as its author knows it."""
+    """Describes a named tensor of the model, as its author knows it.
+
+    ``range``: the least and the largest number that an input of indices, lengths or shifts may hold."""
 
     name: str
     info: TensorInfo
     quantisation: Quantisation | None = None
+    range: tuple[int, int] | None = None
 
     def to_json(self) -> dict[str, Any]:
         quantisation = self.quantisation
-        return {
+        return ({} if self.range is None else {"range": list(self.range)}) | {
             "shape": list(self.info.shape),
             "dtype": self.info.dtype,
             "scale": quantisation.scale if quantisation else None,

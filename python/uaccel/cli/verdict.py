@@ -8,13 +8,6 @@ from typing import TYPE_CHECKING, Any, Final
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from uaccel.runner.reference import Opinion
-
-
-def opinion(found: Opinion | None) -> dict[str, Any]:
-    """Returns how the run compares with the model's own runtime, if there is one."""
-    return {} if found is None else {"runtime": found.to_json()}
-
 
 def opinion_words(found: dict[str, Any]) -> str:
     words = []
@@ -33,7 +26,7 @@ def opinion_words(found: dict[str, Any]) -> str:
 
 
 PROVES_LITTLE: Final = (
-    "every compared element is the smallest or the largest of its type: this proves little; give inputs with --inputs"
+    "what was compared is constant, saturated, NaN or empty: this proves little; give inputs with --inputs"
 )
 
 
@@ -51,6 +44,17 @@ def show_verified(console: Console, report: dict[str, Any]) -> None:
     for key in ("real_meaning", "runtime"):
         if key in report["verify"]:
             show_lines(console, [("Compared", opinion_words(report["verify"][key]))])
+    show_lines(console, [("Note", text) for text in silence_words(report["verify"]["no_opinion"])])
+
+
+def silence_words(silent: list[dict[str, Any]]) -> Iterator[str]:
+    """Says for each runtime why it gave no opinion, and counts samples that it refused."""
+    whole = [entry for entry in silent if entry["sample"] is None]
+    yield from (f"{entry['runtime']} gave no opinion: {entry['why']}" for entry in whole)
+    single = [entry for entry in silent if entry["sample"] is not None]
+    if single:
+        samples = "1 sample" if len(single) == 1 else f"{len(single)} samples"
+        yield f"{single[0]['runtime']} refuses {samples}: {single[0]['why']}"
 
 
 def _good(verify: dict[str, Any]) -> Iterator[str]:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -70,11 +70,22 @@ def import_model(path: Path, input_shapes: Mapping[str, Shape] | None = None) ->
         raise ModelError(f"{path}: suffix {path.suffix or 'missing'!r} is not known; wanted {SUFFIXES}")
     with limited(path):
         model: ImportedModel = _named(found.reader)(path, input_shapes or {})
-        if not found.islands:
-            return model
-        from uaccel.frontend.qdq.rewrite import integers
+        return _with_ranges(model if not found.islands else _integers(model))
 
-        return integers(model)
+
+def _integers(model: ImportedModel) -> ImportedModel:
+    from uaccel.frontend.qdq.rewrite import integers
+
+    return integers(model)
+
+
+def _with_ranges(model: ImportedModel) -> ImportedModel:
+    """Notes which inputs are indices, and how far they reach."""
+    from uaccel.tvm_api.index_ranges import input_ranges
+
+    ranges = input_ranges(model.module["main"])
+    inputs = tuple(replace(spec, range=fits) for spec, fits in zip(model.signature.inputs, ranges, strict=False))
+    return replace(model, signature=replace(model.signature, inputs=inputs))
 
 
 def files_beside(path: Path) -> tuple[Path, ...]:

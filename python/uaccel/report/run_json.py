@@ -252,9 +252,9 @@ def _numbers(array: NDArray[Any]) -> list[Any]:
     return [json_number(value) for value in array.astype(np.float64).ravel().tolist()]
 
 
-def json_number(value: float | int) -> float | int | str:
+def json_number(value: float | int | str) -> float | int | str:
     """A number for JSON, which has no infinities and no NaN: those become text."""
-    return value if math.isfinite(value) else str(value)
+    return value if isinstance(value, str) or math.isfinite(value) else str(value)
 
 
 def batched(samples: Sequence[NDArray[Any]]) -> NDArray[Any]:

@@ -66,7 +66,7 @@ class Firmware:
 
 def tensor_types(specs: Iterable[TensorSpec]) -> list[TensorType]:
     """Returns name, shape and type of each tensor, as sessions use them."""
-    return [TensorType(spec.name, spec.info.shape, spec.info.dtype) for spec in specs]
+    return [TensorType(spec.name, spec.info.shape, spec.info.dtype, spec.range) for spec in specs]
 
 
 def _all_rows(tensors: Tensors | None) -> list[Any]:
@@ -83,8 +83,11 @@ def _kinds(rows: Iterable[Sequence[Any]]) -> Kinds:
 
 
 def _named(tensors: Iterable[TensorType]) -> list[Any]:
-    return [[tensor.name, list(tensor.shape), tensor.dtype] for tensor in tensors]
+    return [[tensor.name, list(tensor.shape), tensor.dtype, tensor.range] for tensor in tensors]
 
 
 def _types(rows: Iterable[Sequence[Any]]) -> tuple[TensorType, ...]:
-    return tuple(TensorType(name, tuple(shape), dtype) for name, shape, dtype in rows)
+    return tuple(
+        TensorType(name, tuple(shape), dtype, tuple(fits) if fits is not None else None)
+        for name, shape, dtype, fits in rows
+    )

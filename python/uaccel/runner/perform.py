@@ -32,6 +32,7 @@ from uaccel.runner.execute import FirmwareMaker, Looks, RunResult, Source, run_o
 from uaccel.runner.firmware import Firmware
 from uaccel.runner.prepare import Prepared, prepare, require_offload
 from uaccel.runner.request import MODEL, Quiet, RunRequest, Steps, devices_in_place
+from uaccel.runner.runtimes import installed
 from uaccel.session import monitor
 from uaccel.util.cache import Cache, Key
 from uaccel.util.text import CPU
@@ -77,8 +78,8 @@ def cached_verdict(
 
 
 def _found(request: RunRequest, prepared: Prepared, measured: RunResult, step: Steps, cuts: bool) -> Verdict:
+    from uaccel.runner.opinions import with_opinions
     from uaccel.runner.verdict import bisect_region, judge
-    from uaccel.runner.verify import opinions
 
     wishes, compiled = request.wishes, prepared.compiled
 
@@ -87,8 +88,9 @@ def _found(request: RunRequest, prepared: Prepared, measured: RunResult, step: S
 
     verdict = judge(compiled, measured, every_layer=wishes.every_layer, again=again if cuts else None)
     imported = replace(compiled.model, module=compiled.stages["import"])
-    found = opinions(imported, request.model, measured.samples, measured.outputs)
-    return replace(verdict, report=verdict.report | found)
+    return with_opinions(
+        verdict, imported, request.model, measured.samples, measured.outputs, sequence=measured.run.sequence
+    )
 
 
 def _key(request: RunRequest, prepared: Prepared, measured: RunResult) -> Key:
@@ -99,6 +101,7 @@ def _key(request: RunRequest, prepared: Prepared, measured: RunResult) -> Key:
         .add("layers", request.wishes.every_layer)
         .add("sequence", measured.run.sequence)
         .add("unread", measured.unread)
+        .add("runtimes", installed())
         .add("samples", arrays_digest(measured.samples))
         .add("outputs", arrays_digest(measured.outputs))
         .add("computed", [[sorted(row), arrays_digest([_in_order(row)])] for row in measured.computed])

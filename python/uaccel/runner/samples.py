@@ -27,7 +27,7 @@ def default_samples(tensors: Sequence[TensorType], count: int, seed: int = 0) ->
     Extremes show sums that overflow, zeros what is added besides the products."""
     made = [
         [ramp(tensor) for tensor in tensors],
-        [np.zeros(tensor.shape, tensor.dtype) for tensor in tensors],
+        [_zeros(tensor) for tensor in tensors],
         [_filled(tensor, 0) for tensor in tensors],
         [_filled(tensor, 1) for tensor in tensors],
         [_by_turns(tensor) for tensor in tensors],
@@ -38,8 +38,15 @@ def default_samples(tensors: Sequence[TensorType], count: int, seed: int = 0) ->
     return made[:count]
 
 
-def _limits(dtype: str) -> tuple[float, float]:
-    kind = np.dtype(dtype)
+def _zeros(tensor: TensorType) -> Array:
+    least = tensor.range[0] if tensor.range is not None else 0
+    return np.full(tensor.shape, max(least, 0), tensor.dtype)
+
+
+def _limits(tensor: TensorType) -> tuple[float, float]:
+    if tensor.range is not None:
+        return tensor.range
+    kind = np.dtype(tensor.dtype)
     if kind.kind == "b":
         return 0, 1
     if kind.kind not in "iu":
@@ -49,17 +56,17 @@ def _limits(dtype: str) -> tuple[float, float]:
 
 
 def _filled(tensor: TensorType, side: int) -> Array:
-    return np.full(tensor.shape, _limits(tensor.dtype)[side], tensor.dtype)
+    return np.full(tensor.shape, _limits(tensor)[side], tensor.dtype)
 
 
 def _by_turns(tensor: TensorType) -> Array:
-    low, high = _limits(tensor.dtype)
+    low, high = _limits(tensor)
     return np.resize(np.array([low, high], tensor.dtype), tensor.shape)
 
 
 def _random(tensor: TensorType, generator: np.random.Generator) -> Array:
-    low, high = _limits(tensor.dtype)
-    if np.dtype(tensor.dtype).kind == "f":
+    low, high = _limits(tensor)
+    if np.dtype(tensor.dtype).kind == "f" and tensor.range is None:
         return generator.uniform(low, high, tensor.shape).astype(tensor.dtype)
     return generator.integers(int(low), int(high), tensor.shape, endpoint=True).astype(tensor.dtype)
 

@@ -108,7 +108,16 @@ def _tensor_type(name: Any, row: dict[str, Any]) -> TensorType:
         raise ValueError(f"a tensor is called {name!r}, with shape {shape!r}")
     if not isinstance(dtype, str) or dtype not in DTYPES:
         raise ValueError(f"a tensor has elements of {dtype!r}")
-    return TensorType(_text(name), shape, dtype)
+    return TensorType(_text(name), shape, dtype, _range(row.get("range")))
+
+
+def _range(given: Any) -> tuple[int, int] | None:
+    if given is None:
+        return None
+    low, high = given
+    if type(low) is not int or type(high) is not int or not low <= high < LONGEST_DIMENSION:
+        raise ValueError(f"a tensor holds numbers of the range {given!r}")
+    return low, high
 
 
 def _layer(row: dict[str, Any]) -> LayerInfo:

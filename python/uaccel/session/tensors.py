@@ -17,11 +17,15 @@ from uaccel.model import Array, read_npz
 
 @dataclass(frozen=True)
 class TensorType:
-    """Describes a tensor that a device reads or writes: dense, in C order, little endian."""
+    """Describes a tensor that a device reads or writes: dense, in C order, little endian.
+
+    ``range``: the least and the largest number that an index, a length or a shift may be; None for all other tensors.
+    """
 
     name: str
     shape: tuple[int, ...]
     dtype: str
+    range: tuple[int, int] | None = None
 
     @property
     def size(self) -> int:
@@ -54,6 +58,9 @@ def ramp(tensor: TensorType) -> Array:
     7 and 256 have no common factor, so that every int8 value comes once in 256 elements.
     """
     values: Array = ((7 * np.arange(256) + 3) % 256) - 128
+    if tensor.range is not None:
+        low, high = tensor.range
+        return np.resize(low + (values + 128) % (high - low + 1), tensor.shape).astype(tensor.dtype)
     kind = np.dtype(tensor.dtype).kind
     if kind == "f":
         values = values / 128

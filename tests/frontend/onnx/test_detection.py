@@ -15,7 +15,7 @@ from uaccel.errors import ModelError
 from uaccel.frontend import import_model
 from uaccel.pipeline import compile_model
 from uaccel.runner.compiled import run_compiled
-from uaccel.runner.reference import second_opinion
+from uaccel.runner.opinions import runtime_opinion
 from uaccel.tvm_api.executor import Executor
 
 BOXES, SCORES = Given((2, 9, 4), low=0, high=1), Given((2, 3, 9), low=0, high=1)
@@ -90,7 +90,9 @@ def test_a_second_opinion_is_of_the_boxes_that_there_are(tmp_path: Path) -> None
     path = tmp_path / "m.onnx"
     path.write_bytes(model_of({"row": ROWS["no overlap"]}, 17).SerializeToString())
     compiled, feeds = compile_model(path, board="host"), _feeds({"row": ROWS["no overlap"]}, 0)
-    opinion = second_opinion(compiled.model, path, [[*feeds.values()]], [HostModel(compiled)(*feeds.values())])
+    outputs = HostModel(compiled)(*feeds.values())
+    opinion, complaint, _ = runtime_opinion(compiled.model, path, [[*feeds.values()]], [outputs])
+    assert (opinion is not None, complaint) == (True, "")
     assert opinion is not None
     assert 0 < opinion.elements == opinion.equal < 2 * 3 * 9 * 3
 

@@ -18,7 +18,7 @@ from uaccel.frontend.onnx.graph import LEARNING
 from uaccel.ops.operator import Constant
 from uaccel.pipeline import compile_model
 from uaccel.runner.compiled import run_compiled
-from uaccel.runner.reference import second_opinion
+from uaccel.runner.opinions import runtime_opinion
 
 LEARNED = Path(__file__).with_name("learned")
 NAMES = sorted(path.stem for path in LEARNED.glob("*.onnx"))
@@ -58,7 +58,8 @@ def test_a_board_decides_as_onnx_runtime_does(tmp_path: Path) -> None:
     for sample, outputs in zip(samples, done.run.outputs, strict=True):
         for got, wanted in zip(outputs, session.run(None, {"X": sample[0]}), strict=True):
             compare(got, _wanted(wanted), "output")
-    opinion = second_opinion(compiled.model, path, samples, done.run.outputs)
+    opinion, complaint, _ = runtime_opinion(compiled.model, path, samples, done.run.outputs)
+    assert (opinion is not None, complaint) == (True, "")
     assert opinion is not None
     assert (opinion.equal, opinion.more) == (len(samples), 0)
 

@@ -11,7 +11,7 @@ onnx = pytest.importorskip("onnx", reason="the onnx package is not installed")
 pytest.importorskip("onnxruntime", reason="the reference, onnxruntime, is not installed")
 
 from support.models.onnx_rows import Array, Given, Row, feeds_of, model_of, row  # noqa: E402  # after the skips
-from uaccel.runner.reference import session_of, unsigned_sums  # noqa: E402
+from uaccel.runner.onnx_runtime import session_of, unsigned_sums  # noqa: E402
 
 ONE, MANY = np.asarray(1, np.float32), np.asarray(2000, np.float32)
 

@@ -17,7 +17,7 @@ from support.models.onnx_models import Graph, Grid, onnx_runtime
 from uaccel.frontend import import_model
 from uaccel.partition.partition import float_advice
 from uaccel.partition.passes.simplify import simplify
-from uaccel.runner.reference import real_opinion
+from uaccel.runner.real_meaning import real_opinion
 from uaccel.tvm_api import is_call, main_bindings
 from uaccel.tvm_api.executor import Executor
 

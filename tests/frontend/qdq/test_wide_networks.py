@@ -23,7 +23,7 @@ from support.models.architectures import ARCHITECTURES
 from support.models.exported import settled, torch
 from support.models.quantised_modules import by_onnx_runtime
 from uaccel.frontend import import_model
-from uaccel.runner.reference import real_opinion
+from uaccel.runner.real_meaning import real_opinion
 from uaccel.tvm_api.executor import Executor
 
 NETWORKS: Final = ("gated_cell", pytest.param("transformer", marks=pytest.mark.long))

@@ -15,7 +15,7 @@ from support.models.onnx_networks import quantised as quantised_onnx
 from support.models.torch_networks import inputs_of, quantised
 from uaccel.frontend import import_model
 from uaccel.frontend.qdq import rules
-from uaccel.runner.reference import in_float64, real_opinion
+from uaccel.runner.real_meaning import in_float64, real_opinion
 from uaccel.tvm_api.executor import Executor
 
 

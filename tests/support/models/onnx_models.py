@@ -12,7 +12,7 @@ import onnx
 from numpy.typing import NDArray
 from onnx import TensorProto, helper, numpy_helper
 
-from uaccel.runner.reference import session_of
+from uaccel.runner.onnx_runtime import session_of
 
 Array = NDArray[Any]
 OPSET = 17

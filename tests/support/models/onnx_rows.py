@@ -12,7 +12,7 @@ import numpy.typing as npt
 import pytest
 
 from uaccel.frontend.onnx.graph import LEARNING
-from uaccel.runner import reference
+from uaccel.runner import onnx_runtime
 
 Array = npt.NDArray[Any]
 
@@ -94,7 +94,7 @@ def with_types(model: Any) -> Any:
 def session_of(model: Any | Path) -> Any:
     """ONNX Runtime without any of its optimisations, which change results."""
     pytest.importorskip("onnxruntime", reason="the reference, onnxruntime, is not installed")
-    return reference.session_of(model)
+    return onnx_runtime.session_of(model)
 
 
 def feeds_of(rows: Mapping[str, Row], seed: int = 0) -> dict[str, Array]:
