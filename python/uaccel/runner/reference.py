@@ -75,23 +75,31 @@ def compared(
     for number, (given, expected) in enumerate(zip(outputs, wanted, strict=True)):
         if expected is None:
             continue
-        for spec, whole, other, scale in zip(model.signature.outputs, given, expected, scales, strict=True):
-            value = whole[tuple(map(slice, other.shape))]  # firmware has room for the most rows there can be
-            if value.shape != other.shape:
-                text = f"a tensor {list(other.shape)}"
-                found.first = Difference(number, spec.name, (), text, f"a tensor {list(value.shape)}")
-                found.off, found.beyond = found.off + value.size, found.beyond + max(value.size, 1)
-                continue
-            off, beyond = (
-                _steps(found, value, other, scale, allowed) if scale else _floats(found, value, other, allowed)
-            )
-            first = not found.beyond if beyond.any() else found.first is None
-            found.compared, found.off = found.compared + value.size, found.off + int(off.sum())
-            found.beyond += int(beyond.sum())
-            if first and off.any():
-                place = tuple(int(i) for i in np.argwhere(beyond if beyond.any() else off)[0])
-                found.first = Difference(number, spec.name, place, other[place].item(), value[place].item())
+        if len(expected) != len(given):
+            found.first = Difference(number, "", (), f"{len(expected)} outputs", f"one of {len(given)}")
+            found.off, found.beyond = found.off + 1, found.beyond + 1
+            continue
+        for spec, value, other, scale in zip(model.signature.outputs, given, expected, scales, strict=True):
+            _add(found, (number, spec.name), value, other, scale, allowed)
     return found
+
+
+def _add(
+    found: Opinion, where: tuple[int, str], whole: Array, other: Array, scale: float | None, allowed: Allowance
+) -> None:
+    """Compares one output of one sample. Firmware has room for the most rows there can be, and its first ones count."""
+    value = whole[tuple(map(slice, other.shape))] if whole.ndim == other.ndim else whole
+    if value.shape != other.shape:
+        found.first = Difference(*where, (), f"a tensor {list(other.shape)}", f"a tensor {list(value.shape)}")
+        found.off, found.beyond = found.off + value.size, found.beyond + max(value.size, 1)
+        return
+    off, beyond = _steps(found, value, other, scale, allowed) if scale else _floats(found, value, other, allowed)
+    first = not found.beyond if beyond.any() else found.first is None
+    found.compared, found.off = found.compared + value.size, found.off + int(off.sum())
+    found.beyond += int(beyond.sum())
+    if first and off.any():
+        place = tuple(int(i) for i in np.argwhere(beyond if beyond.any() else off)[0])
+        found.first = Difference(*where, place, other[place].item(), value[place].item())
 
 
 def _steps(

@@ -238,6 +238,7 @@ class Wrong:
 class Checked:
     """Sums up the layers of one operation and operator. Cycles are sums over its layers.
 
+    ``refusal``: why the operation refused the last layer that it refused.
     ``unlike``: the most that model and RTL differ on one layer, as a share. ``missed``: the most that the prediction
     is off from the last device that ran: the RTL if it ran, else the model."""
 
@@ -245,6 +246,7 @@ class Checked:
     operator: str
     layers: int = 0
     refused: int = 0
+    refusal: str = ""
     predicted: float = 0
     cycles: dict[str, int] = field(default_factory=dict)
     unlike: float = 0
@@ -307,6 +309,14 @@ class Report:
     def require_right(self) -> None:
         if self.wrong is not None:
             raise VerificationError(f"{self.accelerator} is wrong: {self.wrong}")
+        for one in self.operations:
+            if not one.layers:
+                why = f'it refused all {one.refused} that were drawn, the last because "{one.refusal}"'
+                why = why if one.refused else "none that was drawn is a layer"
+                raise VerificationError(
+                    f"{self.accelerator}: no layer of operation {one.operation} ({one.operator}) was compared: {why}; "
+                    "its check must take some layer, or the operation must go"
+                )
 
 
 @dataclass(frozen=True)
@@ -368,7 +378,7 @@ def draw_layers(
     report |= {(operation.name, op): Checked(operation.name, op) for operation, op in known}
     random = np.random.default_rng(seed)
     rows: list[tuple[Operation, Case]] = []
-    for number in range(count):
+    for number in range(max(count, len(known))):  # an operation without a layer would pass unseen
         operation, op = known[number % len(known)]
         case = _drawn(operation, op, random, report[operation.name, op], accelerator)
         if case is not None:
@@ -400,7 +410,7 @@ def _drawn(
             refused = operation.check(region)
         if refused is None:
             return case
-        told.refused += 1
+        told.refused, told.refusal = told.refused + 1, str(refused)
     return None
 
 

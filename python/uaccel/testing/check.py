@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from uaccel.errors import DeviceError, InputError, ToolError, VerificationError
 from uaccel.report.run_json import batched
 from uaccel.runner.compare import compare
 from uaccel.runner.firmware import tensor_types
+from uaccel.runner.opinions import runtime_opinion
 from uaccel.runner.samples import SAMPLES, default_samples
 from uaccel.runner.verdict import FAILED, CompiledSubject, judge_values, largest_tolerance, layers_to_read
 from uaccel.runner.verify import Computed, WrongLayer, find_inside, first_wrong_layer
@@ -73,6 +75,9 @@ def check_product(
         if not (sequence and number):
             told = _tell(product, every[: number + 1], outputs[number], open_session, cut)
         raise VerificationError(f"{model} on board {board} is not {means}: {words}; {told}")
+    disagreement = _disagreement(product, every, outputs, sequence) if wanted is None else ""
+    if disagreement:
+        raise VerificationError(f"{model} on board {board} is not what its format's runtime computes: {disagreement}")
     names = [spec.name for spec in signature.outputs]
     outcome = {name: batched([values[i] for values in run.outputs]) for i, name in enumerate(names)}
     calls = {compiled.program.layers[index].name: account.calls for index, account in run.accounts.items()}
@@ -111,6 +116,12 @@ def _fault(
     subject = CompiledSubject(compiled, product.reference)
     verdict = judge_values(subject, samples, outputs, computed, sequence=sequence)
     return (verdict.sample, verdict.complaint.removeprefix(f"{FAILED}: ")) if verdict.complaint else None
+
+
+def _disagreement(product: CachedFirmware, samples: Sequence[Sample], outputs: Sequence[Sample], sequence: bool) -> str:
+    """Says where the runtime of the model's format computes something else, where it is installed."""
+    imported = replace(product.compiled.model, module=product.compiled.stages["import"])
+    return runtime_opinion(imported, product.job.model, samples, outputs, sequence=sequence)[1]
 
 
 def _samples(
