@@ -28,8 +28,29 @@
 #define UACCEL_OPAQUE __attribute__((noinline))
 #endif
 #define UACCEL_LAYER static UACCEL_OPAQUE
-/* A function whose body is assembly: it finds its parameters where the calling convention has them. */
-#define UACCEL_ASSEMBLY static UACCEL_OPAQUE __attribute__((naked, unused))
+/* Keeps compilers from adding code of their own to assembly, which would change registers that it reads: the checks of
+ * -fstack-protector-all, the calls of -finstrument-functions and -pg, the counters of --coverage. */
+#ifdef __has_attribute
+#if __has_attribute(no_stack_protector)
+#define UACCEL_NO_STACK_CHECK no_stack_protector,
+#elif !defined(__clang__)
+#define UACCEL_NO_STACK_CHECK optimize("no-stack-protector"),
+#endif
+#if __has_attribute(no_profile_instrument_function)
+#define UACCEL_NO_COUNTERS no_profile_instrument_function,
+#endif
+#endif
+#ifndef UACCEL_NO_STACK_CHECK
+#define UACCEL_NO_STACK_CHECK
+#endif
+#ifndef UACCEL_NO_COUNTERS
+#define UACCEL_NO_COUNTERS
+#endif
+/* A function whose body is assembly: it finds its parameters where the calling convention has them. It begins at a
+ * multiple of 4, since ADR counts from one, and compilers see to 2 where they save flash (-Os, clang). */
+#define UACCEL_ASSEMBLY                                                                                              \
+    static UACCEL_OPAQUE __attribute__((UACCEL_NO_STACK_CHECK UACCEL_NO_COUNTERS no_instrument_function, naked,      \
+                                        unused, aligned(4)))
 /* A kernel that is compiled once and serves all its layers: its loops gain nothing from constants. */
 #define UACCEL_SHARED static __attribute__((noinline, unused))
 #else

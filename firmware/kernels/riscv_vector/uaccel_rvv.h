@@ -33,7 +33,8 @@ struct uaccel_rvv_block {
 
 #define UACCEL_RVV_BEGIN ".option push\n\t.option arch, +v\n\t"
 #define UACCEL_RVV_END "\n\t.option pop"
-#ifdef __riscv_vector
+/* GCC before 13 takes -march with vectors, makes no code for them and does not know their registers' names. */
+#if defined(__riscv_vector) && (defined(__clang__) || __GNUC__ >= 13)
 #define UACCEL_RVV_CLOBBERS                                                                                          \
     "memory", "v0", "v1", "v2", "v3", "v4", "v5", "v6", "v7", "v8", "v9", "v10", "v11", "v12", "v13", "v14", "v15",  \
         "v16", "v17", "v18", "v19", "v20", "v21", "v22", "v23", "v24", "v25", "v26", "v27", "v28", "v29", "v30", "v31"
