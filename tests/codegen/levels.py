@@ -20,10 +20,13 @@ import pytest
 
 from support.device.boards import board_with_tools, build_bare
 from support.device.generated import cc
+from support.models.float_rows import assert_same_bits
 from support.models.networks import OWN
 from support.oracle.exactness import assert_same
 from support.oracle.oracle import Array, Tflm, random_inputs
+from uaccel.board import Board, load_board
 from uaccel.codegen.options import EmitOptions
+from uaccel.kernels.choice import selection_for
 from uaccel.model import TensorSpec
 from uaccel.pipeline import Compiled, compile_model
 from uaccel.runner.compiled import archive_of
@@ -40,6 +43,7 @@ WORST = 16
 """A tensor begins behind a multiple of this, by the bytes of one element."""
 PATIENCE = 60.0
 
+ON_A_BOARD = "-DON_A_BOARD"
 SEND = """\
 #ifdef ON_A_BOARD
 #include "uaccel_port.h"
@@ -98,6 +102,8 @@ class Sampled:
     model: Compiled
     inputs: list[list[Array]]
     outputs: list[list[Array]]
+    bits: bool = False
+    """Floats are to be the same, too; the meaning of those that other runtimes give differs by rounding."""
 
     @property
     def out_bytes(self) -> int:
@@ -108,13 +114,15 @@ class Sampled:
 def sampled(name: str, board: str = "host", options: EmitOptions | None = None) -> Sampled:
     data = (OWN / f"{name}.tflite").read_bytes()
     inputs, reference = random_inputs(data, 7, RUNS), Tflm(data)
-    model = compile_model(OWN / f"{name}.tflite", board=board, options=options or EmitOptions())
+    selection = selection_for(load_board(board))
+    model = compile_model(OWN / f"{name}.tflite", board=board, selection=selection, options=options or EmitOptions())
     return Sampled(model, inputs, [reference.run(values) for values in inputs])
 
 
 def sampled_by_meaning(path: Path, board: str) -> Sampled:
     """Of a model that TFLite Micro does not read."""
-    model, random = compile_model(path, board=board), np.random.default_rng(7)
+    model = compile_model(path, board=board, selection=selection_for(load_board(board)))
+    random = np.random.default_rng(7)
     specs, executor = model.model.signature.inputs, Executor(model.stages["import"])
     inputs = [[random.standard_normal(spec.info.shape).astype(spec.info.dtype) for spec in specs] for _ in range(RUNS)]
     return Sampled(model, inputs, [executor.run(values) for values in inputs])
@@ -122,8 +130,13 @@ def sampled_by_meaning(path: Path, board: str) -> Sampled:
 
 def check(machine: Machine, level: Sequence[str], models: Sequence[Sampled], folder: Path) -> None:
     """Build one program of all the models, run it, compare."""
-    sources = _written(machine, models, folder)
-    got = (_on_board if not machine.compiler else _in_process)(machine, level, models, sources, folder)
+    sources = written(machine, models, folder)
+    run = _in_process if machine.compiler else _on_board
+    compare(machine, models, run(machine, level, models, sources, folder))
+
+
+def compare(machine: Machine, models: Sequence[Sampled], got: bytes) -> None:
+    """Hold what the program sent against what each model gives."""
     assert len(got) == sum(one.out_bytes for one in models)
     for one in models:
         for run in range(RUNS):
@@ -132,13 +145,15 @@ def check(machine: Machine, level: Sequence[str], models: Sequence[Sampled], fol
             for spec, wanted in zip(one.model.model.signature.outputs, one.outputs[run], strict=True):
                 actual, got = machine.read(spec, got[: spec.info.size]), got[spec.info.size :]
                 what = f'run {run} of {one.model.program.name}, output "{spec.name}"'
-                if actual.dtype.kind == "f":
+                if actual.dtype.kind == "f" and one.bits:
+                    assert_same_bits(actual, wanted.reshape(actual.shape), what)
+                elif actual.dtype.kind == "f":
                     np.testing.assert_allclose(actual, wanted.reshape(actual.shape), rtol=1e-5, atol=1e-6)
                 else:
                     assert_same(actual, wanted.reshape(actual.shape), what)
 
 
-def _written(machine: Machine, models: Sequence[Sampled], folder: Path) -> list[Path]:
+def written(machine: Machine, models: Sequence[Sampled], folder: Path) -> list[Path]:
     """The models' files as their archives have them, and the application."""
     sources = []
     for one in models:
@@ -164,7 +179,7 @@ def _runs(machine: Machine, one: Sampled) -> str:
     places = [f"memory + {end + spec.info.itemsize}" for end, spec in zip(ends, specs, strict=False)]
     count = len(signature.inputs)
     samples = b"".join(machine.stored(value) for values in one.inputs for value in values)
-    lines = [f"    static const uint8_t samples[] = {{{','.join(map(str, samples))}}};"]
+    lines = [f"    static const uint8_t samples[] UACCEL_CONSTANT = {{{','.join(map(str, samples))}}};"]
     lines.append("    const uint8_t *next = samples;")
     arguments = []
     if options.workspace_io:
@@ -204,13 +219,17 @@ def _on_board(
     machine: Machine, level: Sequence[str], models: Sequence[Sampled], sources: Sequence[Path], folder: Path
 ) -> bytes:
     board = board_with_tools(machine.board)
-    elf = build_bare(board, list(sources), folder / "bare", "-DON_A_BOARD", f"-I{folder}", *level)
-    wanted = sum(one.out_bytes for one in models)
+    elf = build_bare(board, list(sources), folder / "bare", ON_A_BOARD, f"-I{folder}", *level)
+    return sent(board, elf, sum(one.out_bytes for one in models), f"{machine.name} {' '.join(level)}")
+
+
+def sent(board: Board, elf: Path, wanted: int, what: str) -> bytes:
+    """So many bytes that firmware sends under QEMU; the port tells after them that main has ended."""
     transport, data, end = QemuTransport(board, elf), b"", time.monotonic() + PATIENCE
     try:
         while len(data) < wanted:
-            assert time.monotonic() < end, f"{machine.name} {' '.join(level)}: {len(data)} bytes came: {data[-200:]!r}"
+            assert time.monotonic() < end, f"{what}: {len(data)} bytes came: {data[-200:]!r}"
             data += transport.read(1.0)
     finally:
         transport.close()
-    return data[:wanted]  # the port tells that main has ended
+    return data[:wanted]

@@ -36,6 +36,13 @@ def test_a_sample_is_spread(count: int, wanted: int, chosen: set[int]) -> None:
     assert tiers.spread(count, wanted) == chosen
 
 
+@pytest.mark.parametrize(("count", "wanted"), [(120, 2), (7, 3), (1, 1), (2, 5)])
+def test_all_have_their_turn(count: int, wanted: int) -> None:
+    turns = [tiers.turn(count, wanted, rotation) for rotation in range(5, 5 + -(-count // wanted))]
+    assert set().union(*turns) == set(range(count))
+    assert all(len(turn) <= wanted for turn in turns)
+
+
 def test_guards_come_first_and_files_stay_whole() -> None:
     for rotation in range(8):
         files = order(rotation)

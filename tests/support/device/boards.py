@@ -33,16 +33,25 @@ def board_with_tools(name: str) -> Board:
 
 def build_bare(board: Board, sources: list[Path], folder: Path, *options: str) -> Path:
     """Sources of the test with the board's port, and nothing else of uaccel's."""
-    for name, text in board_files(board, MemoryNeeds("bare", 0, 0, 0)).items():
+    ports, flags, script = bare_port(board, folder)
+    return bare_elf(board, [*sources, *ports], script, folder / "firmware.elf", *WARNINGS, "-O2", *options, *flags)
+
+
+def bare_port(board: Board, folder: Path, constants: int = 0) -> tuple[list[Path], list[str], Path]:
+    """The sources of the board's port, what they are compiled with besides the CPU's flags, and the linker script."""
+    for name, text in board_files(board, MemoryNeeds("bare", 0, 0, constants)).items():
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_text(text)
     ports = [file for port in board.port.sources for file in sorted(port.glob("*.[cS]"))]
     includes = [folder / "board", data_dir("firmware") / "include", *board.port.sources]
-    elf = folder / "firmware.elf"
-    command = [f"{board.cpu.toolchain}-gcc", *board.cpu.flags, *board.cpu.link_flags, *WARNINGS, "-O2", *options]
-    command += ["-ffunction-sections", "-fdata-sections", "-nostartfiles", "-Wl,--gc-sections"]
-    command += [f"-I{include}" for include in includes]
-    command += ["-T", str(folder / "board" / "memory.ld"), "-o", str(elf), *map(str, [*sources, *ports]), "-lm"]
+    flags = ["-ffunction-sections", "-fdata-sections", *(f"-I{include}" for include in includes)]
+    return ports, flags, folder / "board" / "memory.ld"
+
+
+def bare_elf(board: Board, inputs: list[Path], script: Path, elf: Path, *options: str) -> Path:
+    """Sources and objects, compiled and linked by the board's own compiler."""
+    command = [f"{board.cpu.toolchain}-gcc", *board.cpu.flags, *board.cpu.link_flags, *options, "-nostartfiles"]
+    command += ["-Wl,--gc-sections", "-T", str(script), "-o", str(elf), *map(str, inputs), "-lm"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     return elf

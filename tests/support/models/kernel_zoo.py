@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -390,10 +390,10 @@ MAKERS = (
 """One network has a layer of each."""
 
 
-def zoo_of(seed: int, larger: bool = False) -> tuple[list[TensorInfo], Any]:
+def zoo_of(seed: int, larger: bool = False, makers: Sequence[Maker] = MAKERS) -> tuple[list[TensorInfo], Any]:
     """The inputs, and a module whose results are the layers'."""
     zoo = Zoo(seed, larger)
-    made = [maker(zoo) for maker in MAKERS]
+    made = [maker(zoo) for maker in makers]
     infos = [info_of(own) for owns, _ in made for own in owns]
     builder = ModuleBuilder()
     variables = [relax.Var(f"x{i}", relax.TensorType(info.shape, info.dtype)) for i, info in enumerate(infos)]

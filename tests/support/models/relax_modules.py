@@ -35,16 +35,18 @@ def compiled(inputs: Sequence[Array], build: Build, options: EmitOptions | None 
     return compiled_module(module_of(inputs, build), options)
 
 
-def compiled_module(module: Any, options: EmitOptions | None = None, selection: Selection = ANY_CPU) -> Compiled:
-    partitioned, program = lowered(module, selection)
+def compiled_module(
+    module: Any, options: EmitOptions | None = None, selection: Selection = ANY_CPU, name: str = "model"
+) -> Compiled:
+    partitioned, program = lowered(module, selection, name)
     generated = generate(program, place(program), options or EmitOptions())
     return Compiled(generated, {"import": module}, partitioned)
 
 
-def lowered(module: Any, selection: Selection = ANY_CPU) -> tuple[Partitioned, Program]:
+def lowered(module: Any, selection: Selection = ANY_CPU, name: str = "model") -> tuple[Partitioned, Program]:
     ty = main_result(module).ty
     inputs = tuple(TensorSpec(var.name, type_info(var.ty)) for var in main_bindings(module)[0])
     outputs = tuple(TensorSpec(f"y{i}", type_info(entry)) for i, entry in enumerate(getattr(ty, "fields", [ty])))
-    model = ImportedModel("model", "relax", "00" * 32, module, Signature(inputs, outputs), {}, {})
+    model = ImportedModel(name, "relax", "00" * 32, module, Signature(inputs, outputs), {}, {})
     partitioned = partition(model, [], Wishes())
-    return partitioned, lower(partitioned, "model", selection=selection)
+    return partitioned, lower(partitioned, name, selection=selection)

@@ -2,7 +2,8 @@
 
 A test with the mark ``covering`` is a cross product: ``make test`` runs rows in which each value of each parameter
 comes up once, ``make test-full`` all of them. ``covering(2)``: each pair of values. Of a test with the mark
-``sample(n)``, a list of cases of one kind, ``make test`` runs so many, spread over the list.
+``sample(n)``, a list of cases of one kind, ``make test`` runs so many, spread over the list. With ``rotating(n)`` it
+runs n, others where ``UACCEL_ROTATION`` is another number, and the rest is ``long``.
 
 Continuous integration cannot run all. ``UACCEL_UNTIL`` (seconds since 1970): tests that would begin later are left out,
 and listed at the end by file. ``UACCEL_ROTATION`` (a number): where among the files the run begins, so that a handful
@@ -16,6 +17,7 @@ import time
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import combinations
+from math import gcd
 
 import pytest
 
@@ -39,14 +41,18 @@ def mark_slow(items: Sequence[pytest.Item]) -> None:
     for name, rows in tests.items():
         builds = name.startswith("examples/") and "uaccel_board" in rows[0].fixturenames
         chosen: Collection[int] = () if builds else range(len(rows))
+        left = pytest.mark.slow
         for mark in rows[0].iter_markers() if len(rows) > 1 else ():
             if mark.name == "covering":
                 chosen = cover([values_of(row) for row in rows], *mark.args)
             elif mark.name == "sample":
                 chosen = spread(len(rows), *mark.args)
+            elif mark.name == "rotating":
+                rotation = int(os.environ.get(ROTATION, 0))
+                chosen, left = turn(len(rows), mark.args[0], rotation), pytest.mark.long
         for number, row in enumerate(rows):
             if number not in chosen:
-                row.add_marker(pytest.mark.slow)
+                row.add_marker(left)
 
 
 def values_of(row: pytest.Function) -> dict[str, int | str]:
@@ -57,6 +63,14 @@ def values_of(row: pytest.Function) -> dict[str, int | str]:
 def spread(count: int, wanted: int) -> set[int]:
     """So many numbers below ``count``, the first and the last among them."""
     return {round(number * (count - 1) / max(1, wanted - 1)) for number in range(wanted)}
+
+
+def turn(count: int, wanted: int, rotation: int) -> set[int]:
+    """So many neighbours below ``count``; those of a rotation lie far from those of the one before, and all come up."""
+    places = -(-count // wanted)
+    step = next(step for step in range(round(places * GOLDEN), 2 * places + 2) if gcd(step, places) == 1)
+    first = rotation * step % places * wanted
+    return {min(first + number, count - 1) for number in range(wanted)}
 
 
 def cover(rows: Sequence[Mapping[str, int | str]], strength: int = 1) -> set[int]:
