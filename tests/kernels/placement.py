@@ -242,7 +242,7 @@ class Build(NamedTuple):
         joined = target / "joined.o"
         if self.compiler == "gcc":
             command = [word for word in self.command if not word.startswith("--specs")]
-            output(*command, "-flto=1", "-r", "-flinker-output=nolto-rel", "-nostdlib", *made, "-o", joined)
+            output(*command, "-flto=2", "-r", "-flinker-output=nolto-rel", "-nostdlib", *made, "-o", joined)
         else:
             cpu, level = board_with_tools(self.board).cpu, self.level[2:] if self.level[2:].isdigit() else "2"
             (plugin,) = Path(output("clang", "-print-resource-dir").strip()).parents[1].glob("LLVMgold.so")
