@@ -40,18 +40,21 @@ struct uaccel_gather_nd {
     uaccel_index strides[UACCEL_GATHER_AXES]; /* slices from one value of an entry to the next */
 };
 
-/* As in the reference, the slice that the whole vector means must exist, not each entry be in range. */
+/* As in the reference, the slice that the whole vector means must exist, not each entry be in range. Entries count as
+ * 2^31 at most, so that no sum of their products overflows. */
 UACCEL_KERNEL void uaccel_gather_nd(const struct uaccel_gather_nd *p, const void *data, const int64_t *indices,
                                     void *output)
 {
     const uint8_t *from = (const uint8_t *)data;
     uint8_t *to = (uint8_t *)output;
     for (uaccel_index i = 0; i < p->count; ++i) {
-        uint64_t number = 0; /* wraps where the entries are nonsense */
+        int64_t number = 0;
         for (uaccel_index k = 0; k < p->axes; ++k) {
-            number += (uint64_t)indices[k] * (uint64_t)p->strides[k];
+            const int64_t most = (int64_t)1 << 31;
+            const int64_t entry = indices[k] < -most ? -most : (indices[k] > most ? most : indices[k]);
+            number += entry * (int64_t)p->strides[k];
         }
-        memcpy(to, from + uaccel_nearest_slice((int64_t)number, p->last) * p->bytes, (size_t)p->bytes);
+        memcpy(to, from + uaccel_nearest_slice(number, p->last) * p->bytes, (size_t)p->bytes);
         indices += p->axes;
         to += p->bytes;
     }

@@ -23,6 +23,7 @@ from tvm.relax.dpl.pattern import CallPattern, DFPattern, ExprPattern, OrPattern
 from tvm_ffi.structural import structural_equal, structural_hash
 
 from uaccel.tvm_api.extremes import register_extremes
+from uaccel.tvm_api.places import register_places
 
 __all__ = [
     "TYPE_ERRORS",
@@ -45,6 +46,7 @@ __all__ = [
 
 DictAttrs = tvm.ir.DictAttrs
 register_extremes()
+register_places()
 
 
 def register_operator(

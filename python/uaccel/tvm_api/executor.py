@@ -10,6 +10,8 @@ import numpy as np
 
 from uaccel.model import Array, StateSpec
 from uaccel.tvm_api import main_bindings, relax, structural_equal, structural_hash, te, tirx, tvm, with_all_bindings
+from uaccel.tvm_api.bounds import guarded
+from uaccel.tvm_api.defined import defined
 
 # The exact meaning of a module, executed by TVM on this computer: what ``--verify`` compares with.
 
@@ -72,6 +74,9 @@ def _kept_machine(module: Any, intermediates: bool) -> Any:
 
 def _machine(module: Any, intermediates: bool) -> Any:
     legal = relax.transform.LegalizeOps()(with_all_bindings(module) if intermediates else module)
+    for name, function in list(legal.functions.items()):  # this process executes them: no data may end it
+        if isinstance(function, tirx.PrimFunc):
+            legal[name] = defined(guarded(function))
     return relax.VirtualMachine(_built(legal), tvm.cpu())
 
 

@@ -12,6 +12,7 @@ from tvm.script.ir_builder import tirx as script
 from tvm_ffi.structural import structural_walk
 
 from uaccel.tvm_api import Op, relax, te, tirx, tvm
+from uaccel.tvm_api.bounds import guarded
 from uaccel.tvm_api.extremes import refusals
 
 # TIR for the printer of plain C (``lower/tir/``): types, walking, and preparing functions.
@@ -74,7 +75,7 @@ def lower_blocks(func: Any) -> Any:
 
 @refusals()
 def legalise(call: Any, parameters: list[Any]) -> Any:
-    """A module whose ``main`` computes an operator call with TIR functions."""
+    """A module whose ``main`` computes an operator call with TIR functions, which stay inside their buffers."""
     from tvm.relax.backend import DispatchSortScan
 
     builder = relax.BlockBuilder()
@@ -82,7 +83,11 @@ def legalise(call: Any, parameters: list[Any]) -> Any:
     with builder.function("main", parameters):
         builder.emit_func_output(builder.emit(normal))
     with tvm.target.Target("llvm"):
-        return relax.transform.LegalizeOps()(DispatchSortScan()(builder.get()))
+        module = relax.transform.LegalizeOps()(DispatchSortScan()(builder.get()))
+    for name, function in list(module.functions.items()):
+        if isinstance(function, tirx.PrimFunc):
+            module[name] = guarded(function)
+    return module
 
 
 def copying_function(shape: tuple[int, ...], dtype: str) -> Any:

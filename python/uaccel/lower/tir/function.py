@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from uaccel.errors import ModelError
+from uaccel.lower.tir.checked import checked
 from uaccel.lower.tir.expression import LIBRARY_FUNCTIONS, RUN_TIME_ONLY, Names, Scope, Storage, one_line
 from uaccel.lower.tir.statement import StatementPrinter, data_source, flatten, nodes, tidied
 from uaccel.memory import Block, plan
@@ -369,10 +370,11 @@ class LoweredStep:
     places: dict[Any, Place]
 
 
-def lowered(step: TirStep) -> LoweredStep:
+def lowered(step: TirStep, tensors: Sequence[TensorInfo]) -> LoweredStep:
     func = lower_blocks(tidy(with_plain_buffers(step.func)))
     if len(func.params) != len(step.places):
         raise ModelError("it needs parameters that are only known at run time")
+    func = checked(func, tensors)
     return LoweredStep(tuple(flatten(func.body)), dict(zip(func.params, step.places, strict=True)))
 
 
@@ -383,7 +385,7 @@ def function_of(steps: TirSteps, name: str) -> CFunction:
         dtype, elements = str(array.dtype), array.ravel().tolist()
         values = ", ".join(literal(element, dtype) for element in elements)
         printer.line(f"static const {c_type(dtype)} constant{index}[{len(elements)}] = {{{values}}};")
-    parts = [lowered(step) for step in steps.steps]
+    parts = [lowered(step, [tensor_at(steps, where) for where in step.places]) for step in steps.steps]
     offsets, scratch_bytes = place(demands(parts, steps.temporaries))
     places = temporaries(printer, steps.temporaries, offsets)
     for number, part in enumerate(parts):
@@ -402,12 +404,16 @@ def parameter_names(steps: TirSteps) -> Iterator[str]:
     yield "scratch"
 
 
-def parameter_storage(steps: TirSteps, where: Place) -> Storage:
+def tensor_at(steps: TirSteps, where: Place) -> TensorInfo:
     kind, index = where
     if kind == "constant":
-        return Storage(f"constant{index}", str(steps.constants[index].dtype))
-    info = (steps.inputs if kind == "in" else steps.outputs)[index]
-    return Storage(f"{kind}{index}", info.dtype)
+        array = steps.constants[index]
+        return TensorInfo(tuple(array.shape), str(array.dtype))
+    return {"in": steps.inputs, "out": steps.outputs, "temporary": steps.temporaries}[kind][index]
+
+
+def parameter_storage(steps: TirSteps, where: Place) -> Storage:
+    return Storage(f"{where[0]}{where[1]}", tensor_at(steps, where).dtype)
 
 
 def demands(parts: Sequence[LoweredStep], temporary: Sequence[TensorInfo]) -> list[Demand]:

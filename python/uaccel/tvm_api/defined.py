@@ -1,0 +1,98 @@
+"""Makes arithmetic of TIR defined for all operands, as the printed C has it, before LLVM compiles a function.
+
+LLVM leaves open what a float beyond the range of an integer becomes, and a division by zero ends the process. The
+helpers of :mod:`uaccel.lower.tir.value` say what C computes instead; this is the same for the host.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final
+
+import numpy as np
+from tvm import tirx
+from tvm_ffi.structural import structural_mutate
+
+from uaccel.tvm_api.bounds import dtype_of, limits, whole_number
+
+_WIDE: Final = {"uint32": "int64", "int64": "int64", "uint64": "uint64"}  # Others go through int32 and keep low bits.
+_DIVISIONS: Final = (tirx.FloorDiv, tirx.FloorMod, tirx.Div, tirx.Mod)
+
+
+def defined(func: Any) -> Any:
+    """The function, or one whose conversions saturate, whose divisions by zero give 0 and whose shifts stay in range."""
+    callbacks = [(tirx.Cast, _conversion), *((kind, _division) for kind in _DIVISIONS)]
+    callbacks += [(tirx.LShift, _shift), (tirx.RShift, _shift)]
+    body = structural_mutate(func.body, callbacks)
+    return func if body.same_as(func.body) else func.with_body(body)
+
+
+def named(value: Any, use: Callable[[Any], Any]) -> Any:
+    """An expression that uses a value several times."""
+    if isinstance(value, tirx.Var | tirx.IntImm):
+        return use(value)
+    name = tirx.Var("value", dtype_of(value))
+    return tirx.Let(name, value, use(name))
+
+
+def _conversion(node: Any, mutator: Any) -> Any:
+    node = mutator.default_mutate(node)
+    dtype, source = dtype_of(node), dtype_of(node.value)
+    if not source.startswith("float") or not whole_number(node) or dtype == "bool" or _within(node.value, dtype):
+        return node
+    wide = _WIDE.get(dtype, "int32")
+    converted = named(node.value, lambda value: _saturated(value, source, wide))
+    return converted if wide == dtype else tirx.Cast(dtype, converted)
+
+
+def _saturated(value: Any, source: str, dtype: str) -> Any:
+    low, high = limits(dtype)
+    least, most = (tirx.const(end, dtype) for end in (low, high))
+    inside = tirx.Select(value <= tirx.const(float(low), source), least, tirx.Cast(dtype, value))
+    inside = tirx.Select(value >= tirx.const(float(high + 1), source), most, inside)
+    return tirx.Select(tirx.EQ(value, value), inside, tirx.const(0, dtype))
+
+
+def _within(value: Any, dtype: str) -> bool:
+    """Whether the outermost operations keep a float between constants of the type's range, NaN too."""
+    if not isinstance(value, tirx.Max | tirx.Min) or not isinstance(value.a, tirx.Max | tirx.Min):
+        return False
+    ends = [part.b for part in (value, value.a)]
+    if type(value) is type(value.a) or not all(isinstance(end, tirx.FloatImm) for end in ends):
+        return False
+    low, high = limits(dtype)
+    return all(low <= float(end) <= high - (0 if np.dtype(dtype).itemsize < 4 else high // 2) for end in ends)
+
+
+def _division(node: Any, mutator: Any) -> Any:
+    """x / 0 is 0 and the least number / -1 wraps around; the remainders are 0."""
+    node = mutator.default_mutate(node)
+    kind, dtype = type(node), dtype_of(node)
+    if not whole_number(node) or (isinstance(node.b, tirx.IntImm) and int(node.b) not in (0, -1)):
+        return node
+    zero, one = tirx.const(0, dtype), tirx.const(1, dtype)
+
+    def use(a: Any, b: Any) -> Any:
+        special = tirx.EQ(b, zero)
+        if dtype.startswith("int"):
+            special = tirx.Or(special, tirx.EQ(b, tirx.const(-1, dtype)))
+        usual = kind(a, tirx.Select(special, one, b))
+        if kind in (tirx.FloorMod, tirx.Mod) or not dtype.startswith("int"):
+            return tirx.Select(special, zero, usual)
+        least = tirx.const(limits(dtype)[0], dtype)
+        negative = tirx.Select(tirx.EQ(a, least), least, zero - a)
+        return tirx.Select(special, tirx.Select(tirx.EQ(b, zero), zero, negative), usual)
+
+    return named(node.a, lambda a: named(node.b, lambda b: use(a, b)))
+
+
+def _shift(node: Any, mutator: Any) -> Any:
+    """Distances count modulo the width, which is 32 bits at least."""
+    node = mutator.default_mutate(node)
+    dtype = dtype_of(node)
+    if isinstance(node.b, tirx.IntImm):
+        return node
+    wide = dtype if dtype.endswith(("32", "64")) else "int32" if dtype.startswith("int") else "uint32"
+    value, distance = (part if dtype == wide else tirx.Cast(wide, part) for part in (node.a, node.b))
+    made = type(node)(value, tirx.bitwise_and(distance, tirx.const(int(wide[-2:]) - 1, wide)))
+    return made if wide == dtype else tirx.Cast(dtype, made)
