@@ -6,7 +6,6 @@ helpers of :mod:`uaccel.lower.tir.value` say what C computes instead; this is th
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any, Final
 
 import numpy as np
@@ -27,30 +26,14 @@ def defined(func: Any) -> Any:
     return func if body.same_as(func.body) else func.with_body(body)
 
 
-def named(value: Any, use: Callable[[Any], Any]) -> Any:
-    """An expression that uses a value several times."""
-    if isinstance(value, tirx.Var | tirx.IntImm):
-        return use(value)
-    name = tirx.Var("value", dtype_of(value))
-    return tirx.Let(name, value, use(name))
-
-
 def _conversion(node: Any, mutator: Any) -> Any:
     node = mutator.default_mutate(node)
     dtype, source = dtype_of(node), dtype_of(node.value)
     if not source.startswith("float") or not whole_number(node) or dtype == "bool" or _within(node.value, dtype):
         return node
     wide = _WIDE.get(dtype, "int32")
-    converted = named(node.value, lambda value: _saturated(value, source, wide))
+    converted = tirx.call_llvm_pure_intrin(wide, f"llvm.fpto{'u' if wide[0] == 'u' else 's'}i.sat", node.value)
     return converted if wide == dtype else tirx.Cast(dtype, converted)
-
-
-def _saturated(value: Any, source: str, dtype: str) -> Any:
-    low, high = limits(dtype)
-    least, most = (tirx.const(end, dtype) for end in (low, high))
-    inside = tirx.Select(value <= tirx.const(float(low), source), least, tirx.Cast(dtype, value))
-    inside = tirx.Select(value >= tirx.const(float(high + 1), source), most, inside)
-    return tirx.Select(tirx.EQ(value, value), inside, tirx.const(0, dtype))
 
 
 def _within(value: Any, dtype: str) -> bool:
@@ -70,20 +53,14 @@ def _division(node: Any, mutator: Any) -> Any:
     kind, dtype = type(node), dtype_of(node)
     if not whole_number(node) or (isinstance(node.b, tirx.IntImm) and int(node.b) not in (0, -1)):
         return node
-    zero, one = tirx.const(0, dtype), tirx.const(1, dtype)
-
-    def use(a: Any, b: Any) -> Any:
-        special = tirx.EQ(b, zero)
-        if dtype.startswith("int"):
-            special = tirx.Or(special, tirx.EQ(b, tirx.const(-1, dtype)))
-        usual = kind(a, tirx.Select(special, one, b))
-        if kind in (tirx.FloorMod, tirx.Mod) or not dtype.startswith("int"):
-            return tirx.Select(special, zero, usual)
+    a, b, zero = node.a, node.b, tirx.const(0, dtype)
+    special, result = tirx.EQ(b, zero), zero
+    if dtype.startswith("int"):
+        special = tirx.Or(special, tirx.EQ(b, tirx.const(-1, dtype)))
         least = tirx.const(limits(dtype)[0], dtype)
         negative = tirx.Select(tirx.EQ(a, least), least, zero - a)
-        return tirx.Select(special, tirx.Select(tirx.EQ(b, zero), zero, negative), usual)
-
-    return named(node.a, lambda a: named(node.b, lambda b: use(a, b)))
+        result = zero if kind in (tirx.FloorMod, tirx.Mod) else tirx.Select(tirx.EQ(b, zero), zero, negative)
+    return tirx.if_then_else(special, result, kind(a, b))  # a branch: a selection would divide in any case
 
 
 def _shift(node: Any, mutator: Any) -> Any:
