@@ -138,6 +138,27 @@ def place(
     return Placement(places, scratch, planned, tuple(asked.merged), asked.state, tuple(asked.overlaps), sizes, copied)
 
 
+GUARD = 64  # Bytes between two tensors that lie apart, at least.
+
+
+def place_apart(program: Program) -> Placement:
+    """A place of its own for every tensor and scratch memory, inputs, outputs and state too, with bytes between them
+    that no layer may touch. Views still share the bytes of what they view."""
+    asked = _question(program, workspace_io=True)
+    views = [pair for pair in view_roots(program.layers).items() if pair[0] not in asked.fixed]
+    merged, owner = merge_shared(asked.blocks, views)
+    offsets, end = {}, 0
+    for block in merged:
+        offsets[block.name] = round_up(end + GUARD, AHEAD_ALIGNMENT)
+        end = offsets[block.name] + block.size
+    planned = Plan(offsets, end + GUARD, end + GUARD, False, "apart")
+    places = {block.name: Place("arena", offset=offsets[owner[block.name]]) for block in asked.blocks}
+    scratch = {index: places[name] for index, name in asked.scratch.items()}
+    fixed, state = _state(program, GUARD)
+    fixed = _fixed_places(program, fixed, workspace_io=True)
+    return Placement(places | fixed, scratch, planned, tuple(merged), state)
+
+
 def _planned(
     program: Program, asked: _Question, pools: Sequence[Pool]
 ) -> tuple[Plan, Mapping[str, str], Mapping[str, int]]:
@@ -236,18 +257,18 @@ def computed_before(program: Program, index: int) -> int:
     return max((layer.index for layer in program.layers[:index] if not layer.is_view), default=index)
 
 
-def _state(program: Program) -> tuple[dict[str, Place], int]:
-    """The places of the state's values, one entry after the other, and the bytes of all. The values of an entry before
-    and after an inference have the same place."""
+def _state(program: Program, apart: int = 0) -> tuple[dict[str, Place], int]:
+    """The places of the state's values, one entry after the other and so many bytes ``apart``, and the bytes of all.
+    The values of an entry before and after an inference have the same place."""
     places, end = {}, 0
     for entry in program.state:
         alignment = _alignment(entry.before)
-        offset = round_up(end, alignment)
+        offset = round_up(end + apart, alignment)
         end = offset + entry.before.info.size
         for value in (entry.before, entry.after):
             if value is not None:
                 places[value.name] = Place("state", offset=offset)
-    return places, end
+    return places, end + apart if places else 0
 
 
 def _fixed_places(program: Program, state: Mapping[str, Place], *, workspace_io: bool) -> dict[str, Place]:

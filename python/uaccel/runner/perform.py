@@ -79,7 +79,8 @@ def cached_verdict(
 
 def _found(request: RunRequest, prepared: Prepared, measured: RunResult, step: Steps, cuts: bool) -> Verdict:
     from uaccel.runner.opinions import with_opinions
-    from uaccel.runner.verdict import bisect_region, judge
+    from uaccel.runner.outside import written_outside
+    from uaccel.runner.verdict import FAILED, bisect_region, judge
 
     wishes, compiled = request.wishes, prepared.compiled
 
@@ -88,9 +89,15 @@ def _found(request: RunRequest, prepared: Prepared, measured: RunResult, step: S
 
     verdict = judge(compiled, measured, every_layer=wishes.every_layer, again=again if cuts else None)
     imported = replace(compiled.model, module=compiled.stages["import"])
-    return with_opinions(
+    verdict = with_opinions(
         verdict, imported, request.model, measured.samples, measured.outputs, sequence=measured.run.sequence
     )
+    outside = ""
+    if request.board.runs[0].kind == "host" and not request.at_line:
+        step("run once more with all tensors apart")
+        outside = written_outside(compiled, measured.samples)
+    report = verdict.report | {"outside": outside or None}
+    return replace(verdict, report=report, complaint=f"{FAILED}: {outside}" if outside else verdict.complaint)
 
 
 def _key(request: RunRequest, prepared: Prepared, measured: RunResult) -> Key:

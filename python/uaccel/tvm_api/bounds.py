@@ -21,8 +21,8 @@ _ANY: Final = (1 << 63) - 1  # What TVM gives as the end of an interval of which
 _SUMS: Final = (tirx.Add, tirx.Sub, tirx.Mul)
 _ARITHMETIC: Final = (*_SUMS, tirx.FloorDiv, tirx.FloorMod, tirx.Div, tirx.Mod, tirx.Min, tirx.Max)
 
+# Decides about an index without data that bounds do not prove: buffer, index, extent, where. True where it is safe.
 Told = Callable[[Any, Any, int, "Walk"], bool]
-"""Decides about an index without data that bounds do not prove: buffer, index, extent, where. True where it is safe."""
 
 
 def guarded(func: Any, static: Told = lambda *_: True) -> Any:
@@ -206,7 +206,7 @@ class Walk:
 
     def inside(self, index: Any, extent: int) -> bool:
         low, high = self.interval(index)
-        if 0 <= low and high < extent:
+        if low >= 0 and high < extent:
             return True
         return bool(self.analyzer.can_prove(tirx.And(index >= 0, index < extent)))
 

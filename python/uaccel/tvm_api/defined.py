@@ -19,7 +19,7 @@ _DIVISIONS: Final = (tirx.FloorDiv, tirx.FloorMod, tirx.Div, tirx.Mod)
 
 
 def defined(func: Any) -> Any:
-    """The function, or one whose conversions saturate, whose divisions by zero give 0 and whose shifts stay in range."""
+    """The function, or one that converts, divides and shifts so."""
     callbacks = [(tirx.Cast, _conversion), *((kind, _division) for kind in _DIVISIONS)]
     callbacks += [(tirx.LShift, _shift), (tirx.RShift, _shift)]
     body = structural_mutate(func.body, callbacks)

@@ -6,9 +6,9 @@ lowering is wrong, and the operator is refused; what cannot be computed is guard
 
 from __future__ import annotations
 
-import functools
 import math
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any, Final
 
 import numpy as np
@@ -19,7 +19,7 @@ from uaccel.tvm_api import tirx
 from uaccel.tvm_api.bounds import Walk, guarded, is_branch
 from uaccel.tvm_api.tir import buffer_dtype, dtype_of, walk
 
-MOST: Final = 1 << 20  # Combinations of loop variables for which an index is computed.
+MOST: Final = 1 << 22  # Combinations of loop variables for which an index is computed.
 
 
 def checked(func: Any, tensors: Sequence[TensorInfo]) -> Any:
@@ -33,7 +33,7 @@ def checked(func: Any, tensors: Sequence[TensorInfo]) -> Any:
             raise ModelError(f"its code takes {given} for {info}")
     faults: list[str] = []  # TVM passes no error of Python's through a walk
     walk(func.body, tirx.BufferStore, lambda store: faults.extend(_wrong_type(store)))
-    made = guarded(func, lambda *where: _is_inside(*where, faults))
+    made = guarded(func, partial(_is_inside, faults))
     if faults:
         raise ModelError(faults[0])
     return made
@@ -44,27 +44,23 @@ def _wrong_type(store: Any) -> list[str]:
     return [] if given == wanted else [f"its code stores {given} into a tensor of {wanted}"]
 
 
-def _is_inside(buffer: Any, index: Any, extent: int, place: Walk, faults: list[str]) -> bool:
+def _is_inside(faults: list[str], buffer: Any, index: Any, extent: int, place: Walk) -> bool:
     """Whether an index lies inside wherever it counts; False where that is unknown, and a fault where it does not."""
-    conditions, unknown = [], False
-    for condition in place.conditions:
-        if _computable(condition, place):
-            conditions.append(condition)
-        else:
-            unknown = True
+    conditions = [condition for condition in place.conditions if _computable(condition, place)]
     if not _computable(index, place):
         return False
-    numbers = _numbers([index, *conditions], place)
-    if math.prod(len(values) for values in numbers.values()) > MOST:
+    ranges = {variable: place.ranges[variable] for variable in _variables([index, *conditions], place)}
+    if math.prod(high + 1 - low for low, high in ranges.values()) > MOST:
         return False
-    grids = np.meshgrid(*numbers.values(), indexing="ij", sparse=True)
-    known = dict(zip(numbers, grids, strict=True))
-    counts = [np.asarray(value(condition, known, place), bool) for condition in conditions]
-    found, *counts = np.broadcast_arrays(value(index, known, place), *counts)
-    outside = ((found < 0) | (found >= extent)) & functools.reduce(np.logical_and, counts, np.True_)
+    grids = np.meshgrid(*(np.arange(low, high + 1) for low, high in ranges.values()), indexing="ij", sparse=True)
+    known = dict(zip(ranges, grids, strict=True))
+    found, *counts = np.broadcast_arrays(*(value(expr, known, place) for expr in (index, *conditions)))
+    outside = (found < 0) | (found >= extent)
+    for count in counts:
+        outside = outside & count.astype(bool)
     if not outside.any():
         return True
-    if not unknown:
+    if len(conditions) == len(place.conditions):
         faults.append(f"its code touches element {int(found[outside][0])} of the {extent} of {buffer.name}")
     return False
 
@@ -87,17 +83,16 @@ def _variables(exprs: Sequence[Any], place: Walk) -> list[Any]:
 def _computable(expr: Any, place: Walk) -> bool:
     if place.depends(expr):
         return False
-    inside = {variable: np.asarray(place.ranges[variable][0]) for variable in _variables([expr], place) if variable in place.ranges}
+    inside = {
+        variable: np.asarray(place.ranges[variable][0])
+        for variable in _variables([expr], place)
+        if variable in place.ranges
+    }
     try:
         value(expr, inside, place)
     except KeyError:
         return False
     return True
-
-
-def _numbers(exprs: Sequence[Any], place: Walk) -> dict[Any, Any]:
-    ranges = {variable: place.ranges[variable] for variable in _variables(exprs, place)}
-    return {variable: np.arange(low, high + 1) for variable, (low, high) in ranges.items()}
 
 
 _BINARY: Final[Mapping[type, Callable[[Any, Any], Any]]] = {
