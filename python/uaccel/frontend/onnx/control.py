@@ -305,8 +305,8 @@ def reverse_sequence(context: Context, node: Node) -> Expr:
     time, batch = node.attributes.get("time_axis", 0), node.attributes.get("batch_axis", 1)
     info = context.info(name)
     need({time, batch} == {0, 1} and len(info.shape) > 1, f"axes {time} and {batch} are not the first two of {info}")
-    steps = constant(np.asarray(info.shape[time], context.info(lengths).dtype))
-    known = relax.op.astype(relax.op.minimum(context.expr(lengths), steps), "int32")
+    least, most = (constant(np.asarray(end, context.info(lengths).dtype)) for end in (0, info.shape[time]))
+    known = relax.op.astype(relax.op.maximum(relax.op.minimum(context.expr(lengths), most), least), "int32")
     return relax.op.reverse_sequence(context.expr(name), known, time, batch)
 
 

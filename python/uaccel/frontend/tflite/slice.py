@@ -44,21 +44,19 @@ def begins_of(context: Context, begin: Tensor, shape: Shape, sizes: Sequence[int
     """The clamped begin of each axis, as an int32 tensor of shape [1]."""
     need_dtype(begin, BEGIN_TYPES, "begin")
     need(begin.info.elements == len(shape), f'begin "{begin.name}" is {begin.info}, wanted {len(shape)} entries')
-    flat = relax.op.astype(relax.op.reshape(context.expr(begin), (len(shape),)), "int32")
+    flat = relax.op.reshape(context.expr(begin), (len(shape),))
     found = []
     for axis, (extent, size) in enumerate(zip(shape, sizes, strict=True)):
         first = relax.op.strided_slice(flat, axes=[0], begin=[axis], end=[axis + 1])
-        found.append(_between(first, extent - size))
+        found.append(_between(first, extent - size, begin.info.dtype))
     return found
 
 
-def _between(value: Expr, high: int) -> Expr:
-    """Clamps to 0..high, as int32."""
-    return relax.op.minimum(relax.op.maximum(value, _number(0)), _number(high))
-
-
-def _number(value: int) -> Expr:
-    return constant(np.array(value, np.int32))
+def _between(value: Expr, high: int, dtype: str = "int32") -> Expr:
+    """Clamps to 0..high and then converts to int32: the other way round a large number could become a valid one."""
+    low, most = (constant(np.array(end, dtype)) for end in (0, high))
+    clamped = relax.op.minimum(relax.op.maximum(value, low), most)
+    return clamped if dtype == "int32" else relax.op.astype(clamped, "int32")
 
 
 def _count(extent: int) -> Expr:
@@ -295,9 +293,8 @@ def _batched(context: Context, data: Tensor, indices: Tensor, axis: int, batch: 
     batches, outer, extent = math.prod(shape[:batch]), math.prod(shape[batch:axis]), shape[axis]
     count = math.prod(indices.info.shape[batch:])
     firsts = np.arange(batches * outer, dtype=np.int32).reshape(batches, outer, 1) * np.int32(extent)
-    picks = relax.op.astype(relax.op.reshape(context.expr(indices), (batches, 1, count)), "int32")
-    low, high = (constant(np.array(value, np.int32)) for value in (0, extent - 1))
-    flat = relax.op.add(relax.op.minimum(relax.op.maximum(picks, low), high), constant(firsts))
+    picks = relax.op.reshape(context.expr(indices), (batches, 1, count))
+    flat = relax.op.add(_between(picks, extent - 1, indices.info.dtype), constant(firsts))
     slices = relax.op.reshape(context.expr(data), (batches * outer * extent, math.prod(shape[axis + 1 :])))
     return relax.op.take(slices, relax.op.reshape(flat, (batches * outer * count,)), axis=0, mode="clip")
 

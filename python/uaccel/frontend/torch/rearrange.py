@@ -62,12 +62,14 @@ def numbers_of(context: Context, source: Any, places: Sequence[Any]) -> Expr:
 
 
 def _place(context: Context, place: Any, extent: int) -> Expr:
-    """The indices of one axis, with negative ones counted from its end."""
+    """The indices of one axis, with negative ones counted from its end; one that lies outside is the nearest."""
     need(str(place.meta["val"].dtype) != "torch.bool", f'mask "{place.name}" must be a constant, and is computed')
-    value = context.emit(relax.op.astype(context.expr(place), "int32"))
-    below = context.emit(relax.op.less(value, constant(np.array(0, np.int32))))
-    from_end = context.emit(relax.op.add(value, constant(np.array(extent, np.int32))))
-    return context.emit(relax.op.where(below, from_end, value))
+    value, dtype = context.expr(place), str(place.meta["val"].dtype).removeprefix("torch.")
+    nought, last, count = (constant(np.array(number, dtype)) for number in (0, extent - 1, extent))
+    from_end = context.emit(relax.op.add(value, count))
+    value = context.emit(relax.op.where(context.emit(relax.op.less(value, nought)), from_end, value))
+    value = context.emit(relax.op.minimum(context.emit(relax.op.maximum(value, nought)), last))
+    return context.emit(relax.op.astype(value, "int32"))
 
 
 @converts("aten.index_put.default")
@@ -90,8 +92,6 @@ def index_put(context: Context, node: Any) -> Expr:
     numbers, given = numbers_of(context, source, places), context.expr(values)
     spread = [context.emit(relax.op.broadcast_to(part, result)) for part in (numbers, given)]
     where, new = (context.emit(relax.op.reshape(part, [-1])) for part in spread)
-    where = context.emit(relax.op.maximum(where, constant(np.array(0, np.int32))))
-    where = context.emit(relax.op.minimum(where, constant(np.array(math.prod(shape) - 1, np.int32))))
     done = context.emit(relax.op.scatter_elements(flat, where, new, 0, "add" if adds else "update"))
     return relax.op.reshape(done, shape)
 
