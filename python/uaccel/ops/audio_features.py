@@ -15,7 +15,7 @@ from uaccel.ops.audio_fft import NoAttrs
 from uaccel.ops.exact import const
 from uaccel.ops.operator import Attributes, IntegerOperator, register, require
 from uaccel.tvm_api import tirx
-from uaccel.tvm_api.tir import count_to, local_array, te_extern_loops, te_let, where
+from uaccel.tvm_api.loops import count_to, local_array, te_extern_loops, te_let, where
 
 # The filter bank: weighted sums of a spectrum's energies, and their square roots.
 

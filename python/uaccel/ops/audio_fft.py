@@ -15,7 +15,7 @@ from uaccel.ops import exact
 from uaccel.ops.exact import const
 from uaccel.ops.operator import Attributes, IntegerOperator, Site, register, require
 from uaccel.tvm_api import te, tirx
-from uaccel.tvm_api.tir import count_to, local_array, te_extern_loops, te_let
+from uaccel.tvm_api.loops import count_to, local_array, te_extern_loops, te_let
 
 # The FFT of real numbers as TensorFlow Lite Micro computes it; its C is printed from its meaning.
 #

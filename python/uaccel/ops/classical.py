@@ -10,7 +10,7 @@ from uaccel.model import TensorInfo
 from uaccel.ops import exact
 from uaccel.ops.operator import Attributes, IntegerOperator, Site, register, require
 from uaccel.tvm_api import te, tirx
-from uaccel.tvm_api.tir import count_to, local_array, te_extern_loops, te_let, while_holds
+from uaccel.tvm_api.loops import count_to, local_array, te_extern_loops, te_let, while_holds
 
 # Ensembles of decision trees: tables of nodes, and a loop that goes from a root to a leaf.
 

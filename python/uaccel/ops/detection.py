@@ -11,7 +11,7 @@ from uaccel.model import TensorInfo
 from uaccel.ops import exact
 from uaccel.ops.operator import Attributes, IntegerOperator, register, require
 from uaccel.tvm_api import tirx
-from uaccel.tvm_api.tir import count_to, local_array, te_extern_loops, te_let, where, while_holds
+from uaccel.tvm_api.loops import count_to, local_array, te_extern_loops, te_let, where, while_holds
 
 # Non-maximum suppression: which of the boxes that overlap are kept.
 

@@ -31,7 +31,7 @@ from uaccel.ops.operator import (
     same,
 )
 from uaccel.tvm_api import tirx
-from uaccel.tvm_api.tir import count_to, local_array, te_extern_loops, te_let, where
+from uaccel.tvm_api.loops import count_to, local_array, te_extern_loops, te_let, where
 
 # LSTM, GRU and simple recurrent layers in float over a sequence of vectors; their C is printed from their meaning.
 #

@@ -25,7 +25,7 @@ from uaccel.ops.operator import (
     same,
 )
 from uaccel.tvm_api import te, tirx
-from uaccel.tvm_api.tir import count_to, local_array, te_extern_loops, te_let, where
+from uaccel.tvm_api.loops import count_to, local_array, te_extern_loops, te_let, where
 
 # Mean, sum, maximum and minimum along any axes, where mean and sum are requantised as accumulators are.
 

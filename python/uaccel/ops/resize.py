@@ -36,7 +36,7 @@ from uaccel.ops.operator import (
     window_count,
 )
 from uaccel.tvm_api import te, tirx
-from uaccel.tvm_api.tir import count_to, local_array, te_extern_loops, te_let, where
+from uaccel.tvm_api.loops import count_to, local_array, te_extern_loops, te_let, where
 
 # Resizing as TFLite's reference does it: to the nearest pixel, and bilinear in fixed point.
 

@@ -16,6 +16,7 @@ from tvm import te, tirx
 from tvm.ir import Op
 
 from uaccel.tvm_api.bounds import FURTHEST, INDEX
+from uaccel.tvm_api.loops import count_to, te_extern_loops
 
 REDUCTIONS: Final[dict[str, Callable[[Any, Any], Any]]] = {
     "update": lambda _old, new: new,
@@ -51,15 +52,12 @@ def counted(entries: Sequence[Any], extents: Sequence[int]) -> Any:
 @contextlib.contextmanager
 def counting(extents: Sequence[int]) -> Iterator[list[Any]]:
     """Nested loops over places."""
-    from uaccel.tvm_api.tir import count_to
-
     with contextlib.ExitStack() as loops:
         yield [loops.enter_context(count_to(extent)) for extent in extents]
 
 
 def changed(data: Any, operands: Sequence[Any], change: Callable[..., None], name: str) -> Any:
     """A copy of a tensor that ``change`` then writes to."""
-    from uaccel.tvm_api.tir import te_extern_loops
 
     def write(old: Any, *arrays: Any) -> None:
         with counting([math.prod(shape_of(data))]) as (element,):
