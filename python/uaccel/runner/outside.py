@@ -44,7 +44,8 @@ def written_outside(compiled: Compiled, samples: Sequence[Sequence[Array]]) -> s
     work = max(1, sum(layer.macs for layer in program.layers))
     runs = [samples[i % len(samples)] for i in range(max(2, min(len(samples), WORK // work)))]
     with tempfile.TemporaryDirectory(prefix="uaccel-") as folder:
-        done = _run(_built(generated, placement, Path(folder)), runs)
+        firmware = _built(generated, placement, Path(folder))
+        done = _run(firmware, runs) if firmware is not None else ""
     return _told(program, placement, *map(int, done.split())) if done else ""
 
 
@@ -57,8 +58,8 @@ def _run(firmware: Path, runs: Sequence[Sequence[Array]]) -> str:
     return done.stdout.decode()
 
 
-def _built(generated: Generated, placement: Placement, folder: Path) -> Path:
-    """The program, compiled without optimisation."""
+def _built(generated: Generated, placement: Placement, folder: Path) -> Path | None:
+    """The program, compiled without optimisation; None where a driver needs options that only its project knows."""
     files = generated.sources | generated.private_headers | generated.public_headers | generated.firmware_headers
     for name, text in (files | {"outside_case.h": _case(generated, placement)}).items():
         (folder / Path(name).name).write_text(text)
@@ -70,6 +71,8 @@ def _built(generated: Generated, placement: Placement, folder: Path) -> Path:
     words = ["cc", "-O0", "-w", *(f"-I{each}" for each in folders), *map(str, sources), "-o", str(folder / "run")]
     plus = ["-lstdc++"] if any(source.suffix != ".c" for source in sources) else []
     done = subprocess.run([*words, "-lm", *plus], stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
+    if done.returncode != 0 and generated.program.engines:
+        return None
     if done.returncode != 0:
         raise InternalError(f"tensors apart do not compile: {(done.stderr.strip() or 'no reason').splitlines()[0]}")
     return folder / "run"
