@@ -191,12 +191,15 @@ class Walk:
         return self.rebuilt(node, old, new, lambda _: tirx.BufferStore(node.buffer, value, indices))
 
     def indices(self, buffer: Any, indices: Any, mutator: Any) -> list[Any]:
-        pairs = zip(indices, buffer.ty.shape, strict=False)
-        return [self.index(buffer, mutator.mutate(index), int(extent)) for index, extent in pairs]
+        return [
+            self.index(buffer, mutator.mutate(index), extent)
+            for index, extent in zip(indices, buffer.ty.shape, strict=True)
+        ]
 
-    def index(self, buffer: Any, index: Any, extent: int) -> Any:
-        """The index, or the nearest place."""
-        if isinstance(index, tirx.IntImm) and 0 <= int(index) < extent:
+    def index(self, buffer: Any, index: Any, size: Any) -> Any:
+        """The index, or the nearest place. Where TVM leaves an extent open, the function is never compiled."""
+        extent = int(size) if isinstance(size, tirx.IntImm) else 0
+        if not extent or (isinstance(index, tirx.IntImm) and 0 <= int(index) < extent):
             return index
         if not self.depends(index):
             safe = self.inside(index, extent) or self.static(buffer, index, extent, self)
