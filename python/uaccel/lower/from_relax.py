@@ -335,7 +335,10 @@ class _Lowering:
         if is_region_call(expr):
             self._append_engine(layer_name, self.model.origins.get(name), expr.op, inputs, outputs)
         else:
-            step = choose(expr, operands, infos, f"{self.name}_{layer_name}", self.selection)
+            try:
+                step = choose(expr, operands, infos, f"{self.name}_{layer_name}", self.selection)
+            except ModelError as error:
+                raise ModelError(f'layer "{layer_name}": {error}') from error
             origin = self.model.origins.get(name, Origin(-1, step.op, name))
             self._append_cpu(layer_name, origin, step, inputs, outputs)
         return outputs[0] if single else outputs
