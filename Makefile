@@ -13,6 +13,8 @@ PACKAGES = $(if $(filter no,$(LOCKED)),$(PIP) $(2),$(PIP) --require-hashes --no-
 # python/uaccel/build/programs.py; `uaccel doctor` checks the same rows. They are looked for each time; Python packages are
 # installed again when what states them changes.
 PROGRAMS := $(BIN)/python scripts/install_programs.py
+# Continuous integration sets UACCEL_CI: there, what is left out for want of a tool is an error.
+OR_FAIL  := $(if $(UACCEL_CI),; exit 1)
 READY    := $(VENV)/.ready
 TESTED   := $(VENV)/.ready-test
 
@@ -44,7 +46,7 @@ setup-test: setup $(TESTED) ## What the tests need besides: oracles, linters, a 
 $(TESTED): $(READY) scripts/locked/test.txt
 	@echo "setup: installing what tests need besides (TFLite, ONNX Runtime, linters)"
 	@if $(call PACKAGES,test,'uaccel[test,oracles,dev]') --retries 1 --timeout 20; then touch $@; \
-	else echo "setup: not installed; tests that need them are skipped, 'make test' tries again"; fi
+	else echo "setup: not installed; tests that need them are skipped, 'make test' tries again"$(OR_FAIL); fi
 
 setup-torch: setup ## PyTorch for CPUs: models from PyTorch, and their tests
 	@$(BIN)/python scripts/install_torch.py
@@ -67,7 +69,8 @@ test-c: setup-test ## Unit tests of the firmware in C, on this computer
 	$(call run-c-tests,build/host)
 
 test-c-clang: setup-full
-	$(if $(shell command -v clang),$(call run-c-tests,build/clang,-DCMAKE_C_COMPILER=clang))
+	$(if $(shell command -v clang),$(call run-c-tests,build/clang,-DCMAKE_C_COMPILER=clang),\
+		@echo "test-c-clang: skipped: clang is not installed"$(OR_FAIL))
 
 # $(1) build folder, $(2) options for CMake. The generator is chosen once, when the folder is new.
 define run-c-tests
@@ -78,7 +81,7 @@ endef
 
 lint: setup-test ## Style, types and words
 	@if test -x $(BIN)/mypy; then set -ex; $(BIN)/ruff check; $(BIN)/ruff format --check; $(BIN)/mypy; $(BIN)/python scripts/check_words.py; \
-	else echo "lint: skipped: ruff and mypy are not installed"; fi
+	else echo "lint: skipped: ruff and mypy are not installed"$(OR_FAIL); fi
 
 format: setup-test ## Put the Python sources into the project's style
 	$(BIN)/ruff check --fix

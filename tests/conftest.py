@@ -10,7 +10,7 @@ import hypothesis
 import pytest
 
 from support.device import compilers
-from support.run import tiers
+from support.run import strict, tiers
 
 os.environ["UACCEL_CACHE"] = "off"  # a test that plants a bug must not find what was kept from before
 
@@ -31,15 +31,19 @@ class Late:
 def pytest_configure(config: pytest.Config) -> None:
     """What C compilers make of the same content is shared by the tests of one session, and by nothing else."""
     config.pluginmanager.register(Late())
+    strict.register(config)
     if "UACCEL_OBJECTS" not in os.environ:
         os.environ["UACCEL_OBJECTS"] = tempfile.mkdtemp(prefix="uaccel-objects-")
         config.add_cleanup(lambda: shutil.rmtree(os.environ["UACCEL_OBJECTS"], ignore_errors=True))
 
 
 @pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     tiers.mark_slow(items)
+    tiers.mark_drawn(items)
+    tiers.mark_touched(items)
     compilers.skip_absent(items)
+    strict.keep_only(config, items)
     rotation = os.environ.get(tiers.ROTATION)
     if rotation is not None:
         items[:] = tiers.in_order(items, int(rotation))

@@ -246,10 +246,10 @@ def _binary(net: Network, operator: str, a: Value, b: Value, samples: Array, act
 def _parameters(net: Network, x: Value, weights: Array, bias: Array, axis: int | None) -> list[Tensor]:
     """Weights and bias as constants; along `axis` each slice has its scale, without it all share one."""
     if axis is None:
-        flat, scales = weights_per_channel(weights.reshape(1, -1), axis=0)
+        flat, scales = weights_per_channel(weights.reshape(1, -1), 0, bias, x.scale)
         integers = flat.reshape(weights.shape)
     else:
-        integers, scales = weights_per_channel(weights, axis)
+        integers, scales = weights_per_channel(weights, axis, bias, x.scale)
     bias_type = "int32" if net.dtype == "int8" else "int64"
     counts = bias_integers(bias, x.scale, scales, bias_type)
     return [

@@ -34,11 +34,15 @@ def activation_range(samples: Array, dtype: str) -> Quantisation:
     return Quantisation(scale, int(np.clip(np.rint(-128 - low / scale), -128, 127)), dtype)
 
 
-def weights_per_channel(weights: Array, axis: int) -> tuple[Array, list[float]]:
-    """Symmetric int8 weights in [-127, 127] and the scale of each slice along `axis`."""
+def weights_per_channel(weights: Array, axis: int, bias: Array, input_scale: float) -> tuple[Array, list[float]]:
+    """Symmetric int8 weights in [-127, 127] and the scale of each slice along `axis`.
+
+    Training all but switches channels off. As with TensorFlow's converter, a scale is large enough for the bias to fit.
+    """
     others = tuple(k for k in range(weights.ndim) if k != axis)
     peaks = np.abs(weights).max(axis=others)
-    scales = [float32(peak / 127) if peak > 0 else 1.0 for peak in peaks]
+    least = np.abs(bias) / (input_scale * 2.0**30) if len(peaks) > 1 else np.abs(bias).max() / (input_scale * 2.0**30)
+    scales = [float32(max(peak / 127, low)) if peak > 0 else 1.0 for peak, low in np.broadcast(peaks, least)]
     spread = np.array(scales, weights.dtype).reshape([-1 if k == axis else 1 for k in range(weights.ndim)])
     return np.clip(np.rint(weights / spread), -127, 127).astype(np.int8), scales
 

@@ -55,6 +55,16 @@ def test_a_handful_of_runs_begins_everywhere() -> None:
     assert {order(rotation)[2] for rotation in range(7)} == set(FILES) - {"tests/networks/c.py"}
 
 
+def test_what_the_change_touched_comes_first_the_long_ones_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(tiers.TOUCHED, "tests/ops/d.py\nREADME.md")
+    for rotation in range(3):
+        assert order(rotation)[1::2][:2] == ["tests/ops/d.py", "tests/networks/c.py"]
+    marked: list[Any] = []
+    items: list[Any] = [SimpleNamespace(location=(file, 0, ""), add_marker=marked.append) for file in FILES]
+    tiers.mark_touched(items)
+    assert [mark.name for mark in marked] == ["touched"]
+
+
 def test_what_comes_too_late_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv(tiers.UNTIL, raising=False)
     tiers.leave_out_when_late()

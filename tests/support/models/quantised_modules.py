@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, Final
@@ -23,13 +23,17 @@ CALIBRATED: Final = 4
 
 
 Shapes = Sequence[tuple[int, ...]]
+Samples = Iterable[tuple[Any, ...]]
+"""Of what a module is given; without them, seeded noise."""
 
 
 def inputs(shapes: Shapes, seed: int = 0) -> tuple[Any, ...]:
     return tuple(random(*shape, seed=seed + 100 * number) for number, shape in enumerate(shapes))
 
 
-def by_onnx_runtime(module: Any, shapes: Shapes, folder: Path, activations: str = "QInt8") -> Path:
+def by_onnx_runtime(
+    module: Any, shapes: Shapes, folder: Path, activations: str = "QInt8", samples: Samples | None = None
+) -> Path:
     import onnx
     import onnx.version_converter
     import onnxruntime.quantization as quantization
@@ -41,9 +45,9 @@ def by_onnx_runtime(module: Any, shapes: Shapes, folder: Path, activations: str 
     if "16" in activations:  # later opsets have steps of 16 bits
         onnx.save(onnx.version_converter.convert_version(onnx.load(str(plain)), 21), plain)
     names = [entry.name for entry in onnx.load(str(plain)).graph.input]
-    rows = (inputs(shapes, seed) for seed in range(CALIBRATED))
-    samples = iter([{name: value.numpy() for name, value in zip(names, row, strict=True)} for row in rows])
-    reader = type("Reader", (), {"get_next": lambda self: next(samples, None)})()
+    rows = samples or (inputs(shapes, seed) for seed in range(CALIBRATED))
+    fed = iter([{name: value.numpy() for name, value in zip(names, row, strict=True)} for row in rows])
+    reader = type("Reader", (), {"get_next": lambda self: next(fed, None)})()
     int8, wanted = quantization.QuantType.QInt8, getattr(quantization.QuantType, activations)
     logging.disable(logging.WARNING)  # advice on preparing models, which these need not
     try:
@@ -58,13 +62,15 @@ def usual() -> Any:
     return quantiser(QuantChoice(), "int8", per_channel=True, outliers=True)
 
 
-def by_pt2e(module: Any, shapes: Shapes, folder: Path, told: Callable[[], Any] = usual) -> Path:
+def by_pt2e(
+    module: Any, shapes: Shapes, folder: Path, told: Callable[[], Any] = usual, samples: Samples | None = None
+) -> Path:
     from torchao.quantization.pt2e.quantize_pt2e import convert_pt2e, prepare_pt2e
 
     with quiet():
         prepared = prepare_pt2e(exported(module, inputs(shapes)).module(), told())
-        for seed in range(CALIBRATED):
-            prepared(*inputs(shapes, seed))
+        for row in samples or (inputs(shapes, seed) for seed in range(CALIBRATED)):
+            prepared(*row)
         return save(exported(convert_pt2e(prepared), inputs(shapes)), folder / "model.pt2")
 
 

@@ -7,7 +7,7 @@ runs n, others where ``UACCEL_ROTATION`` is another number, and the rest is ``lo
 
 Continuous integration cannot run all. ``UACCEL_UNTIL`` (seconds since 1970): tests that would begin later are left out,
 and listed at the end by file. ``UACCEL_ROTATION`` (a number): where among the files the run begins, so that a handful
-of runs covers all of them.
+of runs covers all of them. ``UACCEL_TOUCHED``: the files of the change, whose tests run first.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ import pytest
 
 UNTIL = "UACCEL_UNTIL"
 ROTATION = "UACCEL_ROTATION"
+TOUCHED = "UACCEL_TOUCHED"
 GUARDS = ("tests/networks/", "tests/accelerator/", "tests/frontend/torch/", "tests/packaging/")
 """What guards most is not rotated: whole networks, on each accelerator, from each front end, as users install it."""
 GOLDEN = 0.6180339887498949
@@ -85,13 +86,33 @@ def cover(rows: Sequence[Mapping[str, int | str]], strength: int = 1) -> set[int
     return chosen
 
 
+def touched() -> set[str]:
+    """The files of the change, as Git names them."""
+    return set(os.environ.get(TOUCHED, "").split("\n"))
+
+
+def mark_touched(items: Iterable[pytest.Item]) -> None:
+    files = touched()
+    for item in items:
+        if item.location[0] in files:
+            item.add_marker(pytest.mark.touched)
+
+
+def mark_drawn(items: Iterable[pytest.Item]) -> None:
+    """What is quick has run before the slow ones, and needs no second run unless that draws other cases."""
+    for item in items:
+        if isinstance(item, pytest.Function) and getattr(item.obj, "is_hypothesis_test", False):
+            item.add_marker(pytest.mark.drawn)
+
+
 def in_order(items: list[pytest.Item], rotation: int) -> list[pytest.Item]:
-    """The guards, then the other files from where the rotation says; tests of a file stay together."""
+    """What the change touched, the guards, the other files from where the rotation says; files stay together."""
     files = list(dict.fromkeys(item.location[0] for item in items))
-    guards = [file for file in files if file.startswith(GUARDS)]
-    others = [file for file in files if not file.startswith(GUARDS)]
+    first = [file for file in files if file in touched()]
+    guards = [file for file in files if file.startswith(GUARDS) and file not in first]
+    others = [file for file in files if file not in first and file not in guards]
     start = int(rotation * GOLDEN % 1 * len(others))
-    place = {file: number for number, file in enumerate([*guards, *others[start:], *others[:start]])}
+    place = {file: number for number, file in enumerate([*first, *guards, *others[start:], *others[:start]])}
     return sorted(items, key=lambda item: place[item.location[0]])
 
 
