@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -243,7 +242,9 @@ def test_the_nearest_scale_is_not_always_the_right_one(tmp_path: Path) -> None:
     attrs = scaled_sum_attrs(info, given, wanted, (1, 2), keep_dims=True, mean=True)
     every = np.arange(-128 * 225, 127 * 225)
     nearest = np.rint(every.astype(np.float32) * np.float32(attrs.multiplier * 2.0**-attrs.shift))
-    exact = [round(Fraction(int(total) * attrs.multiplier, 1 << attrs.shift)) for total in every]
+    product, half = every * attrs.multiplier, 1 << (attrs.shift - 1)
+    up = (product + half) >> attrs.shift
+    exact = up - ((product + half) % (2 * half) == 0) * (up & 1)  # halves go to what is even
     totals = every[nearest != exact]
     assert 0 < len(totals) < 20
     shape = (1, 15, 15, len(totals))
