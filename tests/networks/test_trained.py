@@ -84,8 +84,9 @@ TFLITE = [row for row in TRAINED if row.file.endswith(".tflite")]
 each_tflite = pytest.mark.parametrize("row", TFLITE, ids=lambda row: row.file)
 CASES = [
     *((row, row.board) for row in TRAINED),
-    *(pytest.param(row, "host", marks=pytest.mark.slow) for row in TRAINED),
+    *(pytest.param(row, "host", marks=pytest.mark.slow if row in TFLITE else ()) for row in TRAINED),
 ]
+"""TFLite models run on the host below, where every tensor is compared."""
 
 
 def reference(row: Trained, given: Array) -> Array:
