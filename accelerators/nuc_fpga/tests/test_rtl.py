@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from support.device.planted import NETWORKS, Bug, reference_network, verified
+from support.device.planted import NETWORKS, Bug, build_quickly, reference_network, verified
 from uaccel.testing import DeviceLibrary, check_accelerator
 
 pytestmark = pytest.mark.skipif(shutil.which("verilator") is None, reason="verilator is not installed")
@@ -15,12 +15,13 @@ FOLDER = Path(__file__).resolve().parents[1]
 MODELS = FOLDER.parents[1] / "tests/models"
 
 
-def test_model_and_rtl_are_what_it_means() -> None:
-    report = check_accelerator(FOLDER, layers=50)
+def test_model_and_rtl_are_what_it_means(monkeypatch: pytest.MonkeyPatch) -> None:
+    build_quickly(monkeypatch)
+    report = check_accelerator(FOLDER, layers=25)
     assert {one.operator: one.layers for one in report.operations} == {
-        "conv2d": 17,
-        "depthwise_conv2d": 17,
-        "fully_connected": 16,
+        "conv2d": 9,
+        "depthwise_conv2d": 8,
+        "fully_connected": 8,
     }
     assert all(one.cycles["rtl"] > 0 for one in report.operations)
 

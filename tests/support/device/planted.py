@@ -14,12 +14,18 @@ from pathlib import Path
 import pytest
 
 import uaccel
+from uaccel.build.rtl import build
 from uaccel.testing import check_accelerator
 
 NETWORKS = [
     *((name, "host") for name in ("ad", "ic", "kws", "sww", "vww")),
     *((name, board) for name in ("ad", "kws") for board in ("mps2_an386", "qemu_riscv32")),
 ]
+
+
+def build_quickly(patch: pytest.MonkeyPatch) -> None:
+    """Compile the C++ of RTL without optimisation: for a few layers that takes longer than they run."""
+    patch.setattr(build, "_COMPILER_OPTIONS", [*build._COMPILER_OPTIONS, "-O0"])
 
 
 def verified(accelerator: Path, model: Path, board: str, *words: str) -> bool:
