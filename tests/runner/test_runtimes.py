@@ -68,7 +68,7 @@ LIES = {
 
 
 @pytest.fixture(scope="module")
-def lie(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+def _lying(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """A file that says what the runtime does to its results. Other tests get a process with the honest one."""
     pytest.importorskip("onnxruntime")
     folder = tmp_path_factory.mktemp("lying")
@@ -78,6 +78,13 @@ def lie(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
         patch.setattr(sys, "path", [str(folder), *sys.path])
         yield folder / "lie"
     runtimes._worker.close()
+
+
+@pytest.fixture
+def lie(_lying: Path) -> Iterator[Path]:
+    """The same, honest again after the test."""
+    yield _lying
+    _lying.write_text("pass")
 
 
 @pytest.fixture(scope="module")
