@@ -151,7 +151,6 @@ def test_as_litert_where_tflite_micro_has_no_kernel() -> None:
 
 
 REAL: Mapping[str, Callable[[Array], Array]] = {
-    "NEG": lambda x: -x,
     "SQRT": lambda x: np.sqrt(np.where(x < 0, np.nan, x)),
     "SQUARE": lambda x: x * x,
     "SIN": np.sin,

@@ -86,8 +86,8 @@ REFUSALS = {
     "itself": (bare("WHILE", WHILE, (0, 1)), 'operator 0 WHILE ("y"): its subgraph 0 runs itself'),
     "inside": (
         Choice(refused="RFFT2D").build(),
-        'operator 1 IF ("y0"): in subgraph 2, operator 0 RFFT2D ("double"): quantised operands of this operator are '
-        "not supported; rewrite the layer with supported operators",
+        'operator 1 IF ("y0"): in subgraph 2, operator 0 RFFT2D ("double"): there is no converter for this operator; '
+        "rewrite the layer with supported operators",
     ),
 }
 

@@ -33,6 +33,11 @@ def always(_node: Any) -> bool:
     return True
 
 
+def otherwise(_node: Any) -> bool:
+    """The condition of converters that take what no other one of their operator takes."""
+    return True
+
+
 class Converters(Generic[C]):
     """Registers converters by the operator's full name.
 
@@ -42,31 +47,36 @@ class Converters(Generic[C]):
     def __init__(self, home: str, when: Condition = always) -> None:
         self._home = home
         self._when = when
-        self._table: dict[str, tuple[C, Condition]] = {}
+        self._table: dict[str, list[tuple[C, Condition]]] = {}
         self._complete = False
 
     def converts(self, *names: str, when: Condition | None = None) -> Callable[[C], C]:
-        """Registers the converter of these operators, for those nodes where ``when`` holds."""
+        """Registers the converter of these operators, for those nodes where ``when`` holds.
+
+        An operator may have several, each for other nodes.
+        """
+        takes = when or self._when
 
         def add(function: C) -> C:
             for name in names:
-                if name in self._table:
+                known = self._table.setdefault(name, [])
+                if any(other in (takes, always) or takes is always for _, other in known):
                     raise InternalError(f"{self._home} has two converters of {name}")
-                self._table[name] = (function, when or self._when)
+                known.append((function, takes))
             return function
 
         return add
 
     def find(self, name: str, node: Any) -> C | None:
-        function, takes = self._all().get(name, (None, always))
-        return function if takes(node) else None
+        known = sorted(self._all().get(name, ()), key=lambda entry: entry[1] is otherwise)
+        return next((function for function, takes in known if takes(node)), None)
 
     @property
     def names(self) -> frozenset[str]:
         """All operators with a converter, even one that takes only some nodes."""
         return frozenset(self._all())
 
-    def _all(self) -> dict[str, tuple[C, Condition]]:
+    def _all(self) -> dict[str, list[tuple[C, Condition]]]:
         if not self._complete:
             self._complete = True
             for module in pkgutil.iter_modules(importlib.import_module(self._home).__path__, f"{self._home}."):

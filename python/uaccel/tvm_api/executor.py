@@ -8,10 +8,12 @@ from typing import Any, Final
 
 import numpy as np
 
+from uaccel.errors import ModelError
 from uaccel.model import Array, StateSpec
 from uaccel.tvm_api import main_bindings, relax, structural_equal, structural_hash, te, tirx, tvm, with_all_bindings
 from uaccel.tvm_api.bounds import guarded
 from uaccel.tvm_api.defined import defined
+from uaccel.tvm_api.extremes import TvmRefusalError, refusals
 
 # The exact meaning of a module, executed by TVM on this computer: what ``--verify`` compares with.
 
@@ -73,11 +75,19 @@ def _kept_machine(module: Any, intermediates: bool) -> Any:
 
 
 def _machine(module: Any, intermediates: bool) -> Any:
-    legal = relax.transform.LegalizeOps()(with_all_bindings(module) if intermediates else module)
-    for name, function in list(legal.functions.items()):  # this process executes them: no data may end it
-        if isinstance(function, tirx.PrimFunc):
-            legal[name] = defined(guarded(function))
-    return relax.VirtualMachine(_built(legal), tvm.cpu())
+    """The built module; what TVM cannot build is a ModelError, since the firmware may do well without TVM."""
+    try:
+        with refusals():
+            legal = relax.transform.LegalizeOps()(with_all_bindings(module) if intermediates else module)
+            for name, function in list(legal.functions.items()):  # this process executes them: no data may end it
+                if isinstance(function, tirx.PrimFunc):
+                    legal[name] = defined(guarded(function))
+            return relax.VirtualMachine(_built(legal), tvm.cpu())
+    except TvmRefusalError as error:
+        raise ModelError(
+            f"TVM cannot execute this model on this computer, so there is nothing to verify with: {error}; "
+            "run it without --verify, and compare its outputs with the model's own runtime"
+        ) from error
 
 
 def _built(legal: Any) -> Any:

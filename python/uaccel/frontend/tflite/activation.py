@@ -61,7 +61,6 @@ from uaccel.ops.softmax import (
 BOUNDS = {"RELU": (0.0, None), "RELU_N1_TO_1": (-1.0, 1.0), "RELU_0_TO_1": (0.0, 1.0)}
 SCALE_TOLERANCE = 1e-3
 REAL_FUNCTIONS: Mapping[str, Callable[[RealArray], RealArray]] = {
-    "NEG": np.negative,
     "EXP": np.exp,
     "LOG": np.log,
     "SQRT": np.sqrt,

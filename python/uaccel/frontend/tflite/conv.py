@@ -11,7 +11,6 @@ from uaccel.frontend.tflite.converter import (
     WIDE_WEIGHTS,
     Context,
     Expr,
-    activated,
     activation_range,
     apply,
     bias_values,
@@ -27,7 +26,6 @@ from uaccel.frontend.tflite.converter import (
 from uaccel.frontend.tflite.reader import PADDINGS, Operator, Tensor
 from uaccel.model import Array, Shape
 from uaccel.ops.conv import Conv2d, Conv2dAttrs, DepthwiseConv2d, TransposeConv2d, TransposeConv2dAttrs
-from uaccel.ops.conv_float import TransposeConv2dFloat, TransposeConv2dFloatAttrs
 from uaccel.ops.fixedpoint import quantize_multiplier
 from uaccel.ops.matmul import (
     BatchMatmul,
@@ -111,6 +109,7 @@ def depthwise_conv_2d(context: Context, operator: Operator) -> Expr:
     _, height, width, channels = weights.info.shape
     depth = data.info.shape[3]
     need(channels % depth == 0, f"weights {weights.info} are no multiple of the input's {depth} channels")
+    need_multiplier(operator, channels // depth)
     bias = bias_values(operator.optional_input(2), channels, data, ("int64",))
     attrs = _window_attrs(operator, data, (height, width), depth)
     shape = (height, width, channels)
@@ -118,41 +117,35 @@ def depthwise_conv_2d(context: Context, operator: Operator) -> Expr:
     return _call(DepthwiseConv2d, context.expr(data), (data, weights, output), taps, bias, attrs)
 
 
-def _third_fits(operator: Operator) -> bool:
-    """Whether the activation fits: it comes third, after a shape and the weights."""
-    data = operator.optional_input(2)
-    return data is not None and data.info.dtype in (*INTEGER_ACTIVATIONS, "float32")
+def need_multiplier(operator: Operator, multiplier: int) -> None:
+    """Refuses a depth multiplier that contradicts the shapes: the reference would read weights of other channels."""
+    stated = operator.option("DepthMultiplier")
+    need(stated == multiplier, f"depth_multiplier is {stated}, and the weights have {multiplier} channels for each one")
 
 
-@converts("TRANSPOSE_CONV", when=_third_fits)
+def _is_integer(operator: Operator) -> bool:
+    """Whether the activation is: it comes third, after a shape and the weights."""
+    return operator.required_input(2).info.dtype in INTEGER_ACTIVATIONS
+
+
+@converts("TRANSPOSE_CONV", when=_is_integer)
 def transpose_conv(context: Context, operator: Operator) -> Expr:
     weights, data, output = operator.required_input(1), operator.required_input(2), operator.outputs[0]
-    if data.info.dtype == "float32":
-        return _transpose_conv_float(context, operator)
     _check(data, weights, output)
     channels, height, width, _ = weights.info.shape
     bias = bias_values(operator.optional_input(3), channels, data, ("int16", "int64"))
     bias = bias.astype("int64" if data.info.dtype == "int16" else "int32")
     points, bounds = (data.zero_point, output.zero_point), activation_range(operator, output)
-    attrs = TransposeConv2dAttrs(*_transposed_window(operator, output, (height, width)), *points, *bounds)
+    attrs = TransposeConv2dAttrs(*transposed_window(operator, output, (height, width)), *points, *bounds)
     return _call(TransposeConv2d, context.expr(data), (data, weights, output), context.expr(weights), bias, attrs)
 
 
-def _transpose_conv_float(context: Context, operator: Operator) -> Expr:
-    weights, data, output = operator.required_input(1), operator.required_input(2), operator.outputs[0]
-    need_dtype(weights, ("float32",), "weights")
-    need(len(weights.info.shape) == 4, f"weights have rank {len(weights.info.shape)}, wanted 4")
-    attrs = TransposeConv2dFloatAttrs(*_transposed_window(operator, output, weights.info.shape[1:3]))
-    sums = get(TransposeConv2dFloat)(context.expr(data), context.expr(weights), attrs=attrs)
-    bias = operator.optional_input(3)
-    return activated(operator, sums if bias is None else relax.op.add(sums, context.expr(bias)))
-
-
-def _transposed_window(operator: Operator, output: Tensor, kernel: Shape) -> tuple[Shape, Shape, Shape]:
+def transposed_window(operator: Operator, output: Tensor, kernel: Shape) -> tuple[Shape, Shape, Shape]:
     """Output size, strides and padding (top, left) of a transposed convolution."""
     options = operator.options
     strides = (options.StrideH(), options.StrideW())
     need(min(strides) > 0, f"strides {strides} must be positive")
+    need(len(output.info.shape) == 4, f"output has rank {len(output.info.shape)}, wanted 4 (NHWC)")
     size = output.info.shape[1:3]
     padding = (0, 0)
     if PADDINGS[options.Padding()] == "SAME":
@@ -170,11 +163,12 @@ def fully_connected(context: Context, operator: Operator) -> Expr:
     need(len(weights.info.shape) == 2, f"weights have rank {len(weights.info.shape)}, wanted 2")
     units, depth = weights.info.shape
     need(data.info.elements % depth == 0, f"input {data.info} does not fit weights {weights.info}")
+    rows = data.info.elements // depth
+    need_rows(output, rows, units)
     points = set(weights.required_quantisation.zero_points)
     need(len(points) == 1, f"the weights have {len(points)} zero points; one for all, or none, can be compiled")
     bias = bias_values(operator.optional_input(2), units, data)
     common = (data.zero_point, output.zero_point, *activation_range(operator, output))
-    rows = data.info.elements // depth
     flat, matrix = reshaped(context.expr(data), data.info.shape, (rows, depth)), context.expr(weights)
     if is_constant(matrix) and points == {0} and weights.bits <= 8:
         plain = FullyConnectedAttrs(*common, weight_bits=weights.bits)
@@ -183,6 +177,12 @@ def fully_connected(context: Context, operator: Operator) -> Expr:
         attrs = GivenFullyConnectedAttrs(*common, weight_zero_point=weights.zero_point)
         product = _call(GivenFullyConnected, flat, (data, weights, output), matrix, bias, attrs)
     return reshaped(product, (rows, units), output.info.shape)
+
+
+def need_rows(output: Tensor, rows: int, units: int) -> None:
+    """Refuses an output that is not rows of so many units; how the rows lie is the file's matter."""
+    fits = output.info.elements == rows * units and output.info.shape[-1:] == (units,)
+    need(fits, f"output {output.info} is not {rows} rows of {units} units")
 
 
 # AVERAGE_POOL_2D and MAX_POOL_2D on int8 and int16 activations.

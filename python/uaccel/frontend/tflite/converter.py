@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from uaccel.errors import InternalError, ModelError, need
-from uaccel.frontend.checks import Budget, at_run_time, shape_text
+from uaccel.frontend.checks import Budget, at_run_time, need_axis, shape_text
 from uaccel.frontend.converters import Converters, always
 from uaccel.frontend.tflite.reader import ACTIVATIONS, PADDINGS, Operator, Tensor
 from uaccel.model import Array, Shape, TensorSpec
@@ -70,6 +70,7 @@ class Context:
     handles: dict[int, VariableKey] = field(default_factory=dict)
     subgraph: Callable[[int], Any] = _no_subgraph  # Gives the module of another subgraph of the file.
     inside: tuple[int, ...] = (0,)  # The subgraphs that are being read, the innermost last.
+    in_float: bool = False  # Whether the operator at hand is quantised and computed in float.
 
     def expr(self, tensor: Tensor) -> Expr:
         if tensor.index in self.variables:
@@ -85,15 +86,9 @@ WIDE_WEIGHTS = 16  # Bits of uint8 weights that need 9 without their zero point;
 
 
 def is_quantised(operator: Operator) -> bool:
-    """Whether the first input is int8 or int16; other types go through TVM's converter by default."""
+    """Whether the first input is int8 or int16; other types go to the converters of floats by default."""
     first = operator.inputs[0] if operator.inputs else None
     return first is not None and first.info.dtype in INTEGER_ACTIVATIONS
-
-
-def is_number(operator: Operator) -> bool:
-    """Whether the first input is int8, int16 or float32."""
-    first = operator.inputs[0] if operator.inputs else None
-    return first is not None and first.info.dtype in (*INTEGER_ACTIVATIONS, "float32")
 
 
 CONVERTERS: Converters[Converter] = Converters("uaccel.frontend.tflite", when=is_quantised)
@@ -133,6 +128,9 @@ _BOUNDS: Mapping[str, tuple[float | None, float | None]] = {
     "RELU": (0.0, None),
     "RELU6": (0.0, 6.0),
     "RELU_N1_TO_1": (-1.0, 1.0),
+    # Both runtimes leave these out: the kernels know clamps alone.
+    "TANH": (None, None),
+    "SIGN_BIT": (None, None),
 }
 
 
@@ -144,14 +142,13 @@ def activation_range(operator: Operator, output: Tensor) -> tuple[int, int]:
 def activated(operator: Operator, value: Expr) -> Expr:
     """Applies the fused activation to a float."""
     low, high = _bounds(operator)
-    return value if low is None else relax.op.clip(value, low, math.inf if high is None else high)
+    if low is None:
+        return value
+    return relax.op.nn.relu(value) if high is None else relax.op.clip(value, low, high)
 
 
 def _bounds(operator: Operator) -> tuple[float | None, float | None]:
-    name = ACTIVATIONS[operator.option("FusedActivationFunction")]
-    if name not in _BOUNDS:
-        raise ModelError(f"fused activation {name} is not supported; use RELU, RELU6, RELU_N1_TO_1 or none")
-    return _BOUNDS[name]
+    return _BOUNDS[ACTIVATIONS[operator.option("FusedActivationFunction")]]
 
 
 def bounded_range(output: Tensor, low: float | None, high: float | None) -> tuple[int, int]:
@@ -283,6 +280,12 @@ def need_numbers(context: Context, tensor: Tensor, role: str, count: int) -> lis
     return numbers
 
 
+def need_count(operator: Operator, option: str, count: int, what: str) -> None:
+    """Refuses an option that states another count of inputs or outputs than the operator has."""
+    stated = operator.option(option)
+    need(stated == count, f"its option {option} is {stated}, and it has {count} {what}; the file is damaged")
+
+
 def need_shape(output: Tensor, shape: Sequence[int]) -> None:
     """Refuses an output whose declared shape does not follow from the inputs."""
     need(
@@ -319,7 +322,7 @@ def reshaped(expr: Expr, old: Shape, new: Shape) -> Expr:
     return expr if old == new else relax.op.reshape(expr, new)
 
 
-@converts("RESHAPE", "SQUEEZE", "EXPAND_DIMS", when=always)
+@converts("RESHAPE", "STABLEHLO_RESHAPE", when=always)
 def reshape(context: Context, operator: Operator) -> Expr:
     """The output's own shape counts, as in the reference; a shape given as a tensor or option repeats it."""
     data, output = operator.required_input(0), operator.outputs[0]
@@ -333,9 +336,34 @@ def reshape(context: Context, operator: Operator) -> Expr:
     )
 
 
+@converts("SQUEEZE", when=always)
+def squeeze(context: Context, operator: Operator) -> Expr:
+    """Drops the named axes of one element, or all such axes where none is named."""
+    shape, options = operator.required_input(0).info.shape, operator.given_options
+    named = [int(options.SqueezeDims(i)) for i in range(options.SqueezeDimsLength())] if options else []
+    axes = {need_axis(axis, len(shape)) for axis in named}
+    for axis in axes:
+        need(shape[axis] == 1, f"axis {axis} of {shape_text(shape)} has {shape[axis]} elements, wanted 1 to drop it")
+    dropped = axes if named else {axis for axis, extent in enumerate(shape) if extent == 1}
+    need_shape(operator.outputs[0], [extent for axis, extent in enumerate(shape) if axis not in dropped])
+    return reshape(context, operator)
+
+
+@converts("EXPAND_DIMS", when=always)
+def expand_dims(context: Context, operator: Operator) -> Expr:
+    shape = list(operator.required_input(0).info.shape)
+    axis = constant_value(context, operator.required_input(1))
+    if axis is not None:
+        (number,) = need_numbers(context, operator.required_input(1), "axis", 1)
+        place = need_axis(number, len(shape) + 1)
+        need_shape(operator.outputs[0], [*shape[:place], 1, *shape[place:]])
+    return reshape(context, operator)
+
+
 @converts("SHAPE", when=always)
 def shape(_context: Context, operator: Operator) -> Expr:
     data, output = operator.required_input(0), operator.outputs[0]
+    need_dtype(output, ("int32", "int64"), "output")
     need_shape(output, [len(data.info.shape)])
     return constant(np.array(data.info.shape, output.info.dtype))
 
@@ -343,6 +371,7 @@ def shape(_context: Context, operator: Operator) -> Expr:
 @converts("RANK", when=always)
 def rank(_context: Context, operator: Operator) -> Expr:
     data, output = operator.required_input(0), operator.outputs[0]
+    need_dtype(output, ("int32",), "output")
     need_shape(output, [])
     return constant(np.array(len(data.info.shape), output.info.dtype))
 

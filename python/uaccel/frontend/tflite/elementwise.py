@@ -17,6 +17,7 @@ from uaccel.frontend.tflite.converter import (
     need_dtype,
     need_same_dtype,
     need_shape,
+    reshaped,
 )
 from uaccel.frontend.tflite.reader import Operator, Tensor
 from uaccel.ops import binary, exact
@@ -130,15 +131,8 @@ def extreme(context: Context, operator: Operator) -> Expr:
     return _binary(context, EXTREMES[operator.name], _tensors(operator), binary.MinimumMaximumAttrs())
 
 
-def _is_known(operator: Operator) -> bool:
-    return operator.required_input(0).info.dtype in (*INTEGER_ACTIVATIONS, "int32")
-
-
-@converts("SQUARED_DIFFERENCE", when=_is_known)
+@converts("SQUARED_DIFFERENCE")
 def squared_difference(context: Context, operator: Operator) -> Expr:
-    if operator.required_input(0).info.dtype == "int32":
-        difference = relax.op.subtract(*(context.expr(operator.required_input(number)) for number in (0, 1)))
-        return relax.op.multiply(difference, difference)
     tensors = _tensors(operator)
     first, second, output = tensors
     left_shift = DIFFERENCE_LEFT_SHIFT[output.info.dtype]
@@ -163,7 +157,7 @@ MOST_SHIFT = 22
 
 
 def _is_int8(operator: Operator) -> bool:
-    """Whether the first input is int8 with a scale; plain int8 is compared by TVM's converter."""
+    """Whether the first input is int8 with a scale; plain int8 is compared as it is."""
     first = operator.required_input(0)
     return first.info.dtype == "int8" and first.quantisation is not None
 
@@ -220,12 +214,19 @@ def select_v2(context: Context, operator: Operator) -> Expr:
     return relax.op.where(*(context.expr(tensor) for tensor in (condition, first, second)))
 
 
-def _is_no_bool(operator: Operator) -> bool:
-    return operator.required_input(0).info.dtype != "bool"
-
-
-@converts("LOGICAL_AND", "LOGICAL_OR", "LOGICAL_NOT", when=_is_no_bool)
-def logic_of_numbers(_context: Context, operator: Operator) -> Expr:
-    """Refuses types other than bool: the reference would read the first bytes of such a tensor as bools."""
-    for tensor in (operator.required_input(0), operator.outputs[0]):
-        need_dtype(tensor, ("bool",), "operand")
+@converts("SELECT", when=always)
+def select(context: Context, operator: Operator) -> Expr:
+    """Picks elements where the condition has the operands' shape, else one operand, or rows along the first axis."""
+    condition, first, second = (operator.required_input(number) for number in range(3))
+    output, shape = operator.outputs[0], operator.required_input(1).info.shape
+    need_dtype(condition, ("bool",), "condition")
+    for tensor in (first, second):
+        need_same_dtype(tensor, output)
+        need(tensor.info.shape == shape, f"{first.info} and {second.info} have different shapes")
+    need_shape(output, shape)
+    given = condition.info.shape
+    fits = given == shape or condition.info.elements == 1 or (len(given) == 1 and given[:1] == shape[:1])
+    need(fits, f"condition {condition.info} is neither one for all, nor one for each row or element of {first.info}")
+    rows = () if condition.info.elements == 1 else (*given, *(1,) * (len(shape) - len(given)))
+    picks = reshaped(context.expr(condition), given, rows)
+    return relax.op.where(picks, context.expr(first), context.expr(second))

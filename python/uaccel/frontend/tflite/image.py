@@ -10,7 +10,17 @@ from numpy.typing import NDArray
 
 from uaccel.errors import need
 from uaccel.frontend.converters import always
-from uaccel.frontend.tflite.converter import Context, Expr, Several, converts, need_constant, need_dtype, need_numbers
+from uaccel.frontend.tflite.converter import (
+    INTEGER_ACTIVATIONS,
+    Context,
+    Expr,
+    Several,
+    converts,
+    need_constant,
+    need_dtype,
+    need_numbers,
+    need_same_dtype,
+)
 from uaccel.frontend.tflite.elementwise import need_one_scale
 from uaccel.frontend.tflite.reader import Operator, Tensor, custom_options, whole_number
 from uaccel.ops.detection import Detections, DetectionsAttrs
@@ -18,16 +28,16 @@ from uaccel.ops.operator import constant, get
 from uaccel.ops.quantize import Dequantize, DequantizeAttrs
 from uaccel.ops.reduce import TopK, TopKAttrs
 from uaccel.ops.resize import ResizeBilinear, ResizeBilinearAttrs, ResizeNearest, ResizeNearestAttrs
+from uaccel.tvm_api import relax
 
 # RESIZE_NEAREST_NEIGHBOR and RESIZE_BILINEAR to a constant size.
 
 LARGEST_EXTENT = 1 << 15  # Pixels that the tables' int16 can number.
 
 
-def _size(operator: Operator, allowed: tuple[str, ...]) -> tuple[int, int]:
+def _size(operator: Operator) -> tuple[int, int]:
     data = operator.required_input(0)
-    need_dtype(data, allowed, "input")
-    need_dtype(operator.outputs[0], (data.info.dtype,), "output")
+    need_same_dtype(data, operator.outputs[0])
     need(len(data.info.shape) == 4, f"input has rank {len(data.info.shape)}, wanted 4 (NHWC)")
     values = [int(extent) for extent in need_constant(operator.required_input(1), "size").reshape(-1)]
     need(len(values) == 2 and min(values) > 0, f"size {values} is not a height and a width")
@@ -35,24 +45,36 @@ def _size(operator: Operator, allowed: tuple[str, ...]) -> tuple[int, int]:
     return values[0], values[1]
 
 
-@converts("RESIZE_BILINEAR")
+@converts("RESIZE_BILINEAR", when=always)
 def resize_bilinear(context: Context, operator: Operator) -> Expr:
-    data, size, options = operator.required_input(0), _size(operator, ("int8",)), operator.options
+    data, size, options = operator.required_input(0), _size(operator), operator.options
     corners, centers = bool(options.AlignCorners()), bool(options.HalfPixelCenters())
     need(not (corners and centers), "align_corners and half_pixel_centers exclude each other")
-    attrs = ResizeBilinearAttrs(size, corners, centers)
-    return get(ResizeBilinear)(context.expr(data), attrs=attrs)
+    if data.info.dtype in INTEGER_ACTIVATIONS:
+        need_dtype(data, ("int8",), "input")
+        return get(ResizeBilinear)(context.expr(data), attrs=ResizeBilinearAttrs(size, corners, centers))
+    way = "align_corners" if corners else "half_pixel" if centers else "asymmetric"
+    shape, kind = relax.ShapeExpr(size), data.info.dtype
+    x = relax.op.astype(context.expr(data), "float32") if kind == "uint8" else context.expr(data)
+    result = relax.op.image.resize2d(x, shape, None, "NHWC", "linear", way)
+    if kind != "uint8":
+        return result
+    return relax.op.astype(relax.op.floor(relax.op.add(result, constant(np.array(0.5, np.float32)))), kind)
 
 
-@converts("RESIZE_NEAREST_NEIGHBOR")
+@converts("RESIZE_NEAREST_NEIGHBOR", when=always)
 def resize_nearest(context: Context, operator: Operator) -> Expr:
-    data, size, options = operator.required_input(0), _size(operator, ("int8", "int16")), operator.options
+    """Copies the nearest pixels, whatever the type."""
+    data, size, options = operator.required_input(0), _size(operator), operator.options
     largest = max(data.info.shape[1:3])
     need(largest <= LARGEST_EXTENT, f"input {data.info} is larger than {LARGEST_EXTENT} pixels")
     attrs = ResizeNearestAttrs(bool(options.AlignCorners()), bool(options.HalfPixelCenters()))
     context.budget.bytes(8 * sum(size))
     tables = [nearest(extent, out, attrs) for extent, out in zip(data.info.shape[1:3], size, strict=True)]
-    return get(ResizeNearest)(context.expr(data), *map(constant, tables), attrs=attrs)
+    if data.info.dtype in INTEGER_ACTIVATIONS:
+        return get(ResizeNearest)(context.expr(data), *map(constant, tables), attrs=attrs)
+    rows = relax.op.take(context.expr(data), constant(tables[0].astype(np.int32)), axis=1, mode="clip")
+    return relax.op.take(rows, constant(tables[1].astype(np.int32)), axis=2, mode="clip")
 
 
 def nearest(extent: int, out: int, attrs: ResizeNearestAttrs) -> NDArray[np.int16]:

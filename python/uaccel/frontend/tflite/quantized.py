@@ -22,15 +22,6 @@ REQUANTISATIONS = {
     "int16": ("int8", "int16", "int32"),
     "int32": ("int8", "int16"),
 }
-CASTS = ("int8", "uint8", "int16", "uint32", "int32", "uint64", "int64", "bool", "float32")
-
-
-def _to_float(operator: Operator) -> bool:
-    return operator.required_input(0).info.dtype in (*QUANTISED_FLOATS, HALF)
-
-
-def _between_numbers(operator: Operator) -> bool:
-    return operator.required_input(0).info.dtype in CASTS and operator.outputs[0].info.dtype in CASTS
 
 
 def _tensors(operator: Operator) -> tuple[Tensor, Tensor]:
@@ -69,9 +60,10 @@ def rescaled(context: Context, data: Tensor, output: Tensor, low: int, high: int
     return get(Requantize)(context.expr(data), attrs=attrs)
 
 
-@converts("DEQUANTIZE", when=_to_float)
+@converts("DEQUANTIZE", when=always)
 def dequantize(context: Context, operator: Operator) -> Expr:
     data, output = _tensors(operator)
+    need_dtype(data, (*QUANTISED_FLOATS, HALF), "input")
     need_dtype(output, ("float32",), "output")
     if data.info.dtype == HALF:
         return relax.op.astype(context.expr(data), "float32")  # every such number is one
@@ -79,7 +71,7 @@ def dequantize(context: Context, operator: Operator) -> Expr:
     return get(Dequantize)(context.expr(data), attrs=DequantizeAttrs(float(np.float32(data.scale)), data.zero_point))
 
 
-@converts("CAST", when=_between_numbers)
+@converts("CAST", "STABLEHLO_CONVERT", when=always)
 def cast(context: Context, operator: Operator) -> Expr:
     """Casts stored numbers, whatever the scales; too large ones lose their upper bits.
 

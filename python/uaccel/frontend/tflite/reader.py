@@ -329,6 +329,9 @@ class _Reader:
         return np.ascontiguousarray(halves.reshape(-1)[:count].reshape(shape))
 
     def _constant(self, table: Any, info: TensorInfo, name: str) -> Array | None:
+        """A constant's value; one without elements has no buffer, as a list of no axes."""
+        if info.elements == 0 and info.dtype in DTYPES.values():
+            return np.zeros(info.shape, info.dtype)
         number = table.Buffer()
         if number == 0:
             return None

@@ -17,6 +17,7 @@ from uaccel.frontend.tflite.converter import (
     constant_value,
     converts,
     need_constant,
+    need_count,
     need_dtype,
     need_known,
     need_numbers,
@@ -143,8 +144,9 @@ def _cropped(expr: Expr, whole: Shape, cropped: Shape, crops: tuple[Pair, Pair])
 def transpose(context: Context, operator: Operator) -> Expr:
     data, output = operator.required_input(0), operator.outputs[0]
     shape = data.info.shape
-    order = need_numbers(context, operator.required_input(1), "permutation", len(shape))
-    need(sorted(order) == list(range(len(shape))), f"{order} is no permutation of the axes of {data.info}")
+    given = need_numbers(context, operator.required_input(1), "permutation", len(shape))
+    order = [need_axis(axis, len(shape)) for axis in given]
+    need(sorted(order) == list(range(len(shape))), f"{given} is no permutation of the axes of {data.info}")
     need_same_dtype(data, output)
     need_shape(output, [shape[axis] for axis in order])
     return apply(
@@ -219,6 +221,7 @@ def _need_alike(part: Tensor, output: Tensor) -> None:
 def pack(context: Context, operator: Operator) -> Expr:
     parts, output = _parts(operator)
     shape = list(parts[0].info.shape)
+    need_count(operator, "ValuesCount", len(parts), "inputs")
     axis = need_axis(operator.option("Axis"), len(shape) + 1)
     for part in parts:
         need(list(part.info.shape) == shape, f'input "{part.name}" ({part.info}) differs from {parts[0].info}')

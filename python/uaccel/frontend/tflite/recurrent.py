@@ -9,13 +9,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from uaccel.errors import need
+from uaccel.frontend.converters import always
 from uaccel.frontend.tflite.converter import (
     Context,
     Update,
     bias_values,
     converts,
     factor,
-    is_number,
     need_constant,
     need_dtype,
     need_possible_shift,
@@ -43,7 +43,7 @@ def need_zero_points(*tensors: Tensor) -> None:
         need(fits, f'{tensor.info.dtype} "{tensor.name}" has zero point {point}, which cannot be')
 
 
-@converts("SVDF", when=is_number)
+@converts("SVDF", when=always)
 def svdf(context: Context, operator: Operator) -> Update:
     """Converts SVDF; on integers the reference ignores the fused activation, which the output's range implies."""
     data, features, times = (operator.required_input(i) for i in range(3))
@@ -101,7 +101,7 @@ FRACTION = 2.0**-15  # A step of a gate's result.
 FINEST, COARSEST = -27, 1
 
 
-@converts("UNIDIRECTIONAL_SEQUENCE_LSTM", when=is_number)
+@converts("UNIDIRECTIONAL_SEQUENCE_LSTM", when=always)
 def lstm(context: Context, operator: Operator) -> Update:
     _refuse_extras(operator)
     data, output = operator.required_input(0), operator.outputs[0]
@@ -112,6 +112,7 @@ def lstm(context: Context, operator: Operator) -> Update:
     need_variable(context, cell, "cell state")
     if data.info.dtype == "float32":
         return _lstm_float(context, operator)
+    need_dtype(data, ("int8", "int16"), "input")
     need_dtype(cell, ("int16",), "cell state")
     need_zero_points(data, hidden, cell)
     wide = data.info.dtype == "int16"

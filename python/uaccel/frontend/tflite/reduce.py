@@ -8,7 +8,7 @@ import numpy as np
 
 from uaccel.errors import need
 from uaccel.frontend.checks import need_axis
-from uaccel.frontend.converters import always
+from uaccel.frontend.converters import always, otherwise
 from uaccel.frontend.tflite.converter import (
     INTEGER_ACTIVATIONS,
     Context,
@@ -22,6 +22,7 @@ from uaccel.frontend.tflite.converter import (
     need_sum_in_32_bits,
 )
 from uaccel.frontend.tflite.elementwise import SUM_LEFT_SHIFT, fraction, need_one_scale
+from uaccel.frontend.tflite.floats import as_bytes, real, stored
 from uaccel.frontend.tflite.reader import Operator, Tensor
 from uaccel.ops import exact
 from uaccel.ops.fixedpoint import quantize_multiplier
@@ -82,21 +83,44 @@ def extreme(context: Context, operator: Operator) -> Expr:
     return get(reduction)(context.expr(data), attrs=attrs)
 
 
-def _has_order(operator: Operator) -> bool:
-    return operator.required_input(0).info.dtype in (*INTEGER_ACTIVATIONS, "float32")
-
-
-@converts("ARG_MAX", "ARG_MIN", when=_has_order)
+@converts("ARG_MAX", "ARG_MIN", when=always)
 def arg_extreme(context: Context, operator: Operator) -> Expr:
     data, output = operator.required_input(0), operator.outputs[0]
     need_dtype(output, ("int32", "int64"), "output")
     axes = axis_numbers(operator.required_input(1), data)
     need(len(axes) == 1, f"{len(axes)} axes given, wanted 1")
-    if data.info.dtype == "float32":
+    if data.info.dtype not in INTEGER_ACTIVATIONS:
         search = relax.op.argmax if operator.name == "ARG_MAX" else relax.op.argmin
-        return relax.op.astype(search(context.expr(data), axes[0]), output.info.dtype)
+        return relax.op.astype(search(as_bytes(context, data), axes[0]), output.info.dtype)
     attrs = ArgExtremeAttrs(axes[0], output.info.dtype)
     return get(ArgMax if operator.name == "ARG_MAX" else ArgMin)(context.expr(data), attrs=attrs)
+
+
+# Reductions of other types, and in float those of uint8.
+
+REDUCTIONS = {
+    "MEAN": relax.op.mean,
+    "SUM": relax.op.sum,
+    "REDUCE_MAX": relax.op.max,
+    "REDUCE_MIN": relax.op.min,
+    "REDUCE_PROD": relax.op.prod,
+    "REDUCE_ALL": relax.op.min,
+    "REDUCE_ANY": relax.op.max,
+}
+
+
+@converts(*REDUCTIONS, when=otherwise)
+def reduction(context: Context, operator: Operator) -> Expr:
+    """Reduces along each named axis once, however often it is named."""
+    data, output = operator.required_input(0), operator.outputs[0]
+    need_same_dtype(data, output)
+    truths = operator.name in ("REDUCE_ALL", "REDUCE_ANY")
+    need(data.info.dtype == "bool" or not truths, f'input "{data.name}" is {data.info.dtype}, supported is bool')
+    axes = sorted(set(axis_numbers(operator.required_input(1), data)))
+    if not axes:
+        return stored(real(context, data), output)
+    result = REDUCTIONS[operator.name](as_bytes(context, data), axes, _keep_dims(operator))
+    return relax.op.astype(result, "bool") if data.info.dtype == "bool" else stored(result, output)
 
 
 # ADD_N and CUMSUM: sums of several tensors, and running sums.

@@ -19,6 +19,7 @@ from uaccel.frontend.tflite.converter import (
     apply,
     constant_value,
     converts,
+    need_count,
     need_dtype,
     need_known,
     need_numbers,
@@ -366,6 +367,7 @@ def scatter_nd(context: Context, operator: Operator) -> Expr:
 
 @converts("SPLIT", when=always)
 def split(context: Context, operator: Operator) -> list[Expr]:
+    """Splits into as many parts as there are outputs, as TFLite Micro does; ``num_splits`` repeats their number."""
     data = operator.required_input(1)
     axis = _axis(context, operator.required_input(0), data)
     count = len(operator.outputs)
@@ -412,6 +414,7 @@ def unpack(context: Context, operator: Operator) -> list[Expr]:
     axis = need_axis(operator.option("Axis"), len(shape))
     count = len(operator.outputs)
     need(count == shape[axis], f"{count} outputs for the {shape[axis]} elements along axis {axis}")
+    need_count(operator, "Num", count, "outputs")
     rest = (*shape[:axis], *shape[axis + 1 :])
     for output in operator.outputs:
         need_same_dtype(data, output)

@@ -1,0 +1,274 @@
+"""Converts TFLite's convolutions, matrix products and pools of floats, and in float what has no integer operator here.
+
+The calls are those that ``partition.passes.float_fusion`` finds: a product, its bias, its activation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from uaccel.errors import need
+from uaccel.frontend.checks import need_axis
+from uaccel.frontend.converters import otherwise
+from uaccel.frontend.tflite.conv import need_multiplier, need_rows, transposed_window
+from uaccel.frontend.tflite.converter import (
+    Context,
+    Expr,
+    activated,
+    apply,
+    converts,
+    need_dtype,
+    need_same_dtype,
+    need_shape,
+    reshaped,
+)
+from uaccel.frontend.tflite.floats import FLOATS, is_stepped, need_reals, real, stored
+from uaccel.frontend.tflite.reader import PADDINGS, Operator, Tensor
+from uaccel.model import Array, Shape
+from uaccel.ops.binary import broadcast_shape
+from uaccel.ops.conv_float import TransposeConv2dFloat, TransposeConv2dFloatAttrs
+from uaccel.ops.operator import constant, get, same_padding
+from uaccel.tvm_api import is_constant, relax
+
+# Convolutions: of images (NHWC) and of volumes (NDHWC).
+
+
+def _need_rank(tensor: Tensor, rank: int, what: str) -> None:
+    need(len(tensor.info.shape) == rank, f"{what} have rank {len(tensor.info.shape)}, wanted {rank}")
+
+
+def _strides(operator: Operator, axes: str, dilated: bool = True) -> tuple[Shape, Shape]:
+    """Strides and dilation along axes such as ``HW``."""
+    options = operator.options
+    strides = tuple(int(getattr(options, f"Stride{axis}")()) for axis in axes)
+    dilation = tuple(int(getattr(options, f"Dilation{axis}Factor")()) if dilated else 1 for axis in axes)
+    need(min(strides + dilation) > 0, f"strides {strides} and dilation {dilation} must be positive")
+    return strides, dilation
+
+
+def _padding(operator: Operator, extents: Shape, kernel: Shape, strides: Shape, dilation: Shape) -> list[int]:
+    """The padding before each axis, then that behind each."""
+    if PADDINGS[operator.options.Padding()] == "VALID":
+        return [0] * (2 * len(kernel))
+    ends = [same_padding(*each) for each in zip(extents, kernel, strides, dilation, strict=True)]
+    return [before for before, _ in ends] + [after for _, after in ends]
+
+
+def _weights(context: Context, tensor: Tensor, order: Sequence[int]) -> Expr:
+    """The weights with their axes in another order, known at import if they are a constant."""
+    if is_stepped(tensor):
+        return relax.op.permute_dims(_dequantized(context, tensor), list(order))
+    return apply(
+        context,
+        [tensor],
+        lambda expr: relax.op.permute_dims(expr, list(order)),
+        lambda values: np.ascontiguousarray(values.transpose(order)),
+    )
+
+
+def _dequantized(context: Context, tensor: Tensor) -> Expr:
+    """The weights' numbers, which may have a scale for each slice along an axis."""
+    expr, grid = context.expr(tensor), tensor.required_quantisation
+    if not is_constant(expr):
+        return real(context, tensor)
+    shape = [1] * len(tensor.info.shape)
+    if grid.per_channel:
+        axis = need_axis(grid.axis, len(shape))
+        extent = tensor.info.shape[axis]
+        need(len(grid.scales) == extent, f"{len(grid.scales)} scales for the {extent} slices along axis {axis}")
+        shape[axis] = -1
+    steps = np.asarray(expr.value.numpy()).astype(np.float32)
+    scales, points = (np.asarray(values, np.float32) for values in (grid.scales, grid.zero_points))
+    return constant((steps - points.reshape(shape)) * scales.reshape(shape))
+
+
+def _finished(context: Context, operator: Operator, sums: Expr, output: Tensor) -> Expr:
+    """Adds the bias, applies the activation and stores the result."""
+    bias = operator.optional_input(BIASES.get(operator.name, 2))
+    if bias is not None:
+        channels = output.info.shape[-1:]
+        need((bias.info.elements,) == channels, f"bias {bias.info} does not fit the channels of {output.info}")
+        sums = relax.op.add(sums, reshaped(_bias(context, operator, bias), bias.info.shape, channels))
+    return stored(activated(operator, sums), output)
+
+
+def _bias(context: Context, operator: Operator, bias: Tensor) -> Expr:
+    """The bias's numbers; integers are steps of the products of input and weights."""
+    if bias.info.dtype not in ("int32", "int64"):
+        return real(context, bias)
+    steps, factors = context.expr(bias), _scale_of_products(operator)
+    return relax.op.multiply(relax.op.astype(steps, "float32"), constant(factors))
+
+
+def _scale_of_products(operator: Operator) -> Array:
+    first, second = (operator.required_input(number) for number in _OPERANDS.get(operator.name, (0, 1)))
+    scales = np.asarray(second.required_quantisation.scales, np.float32)
+    return np.asarray(np.float32(first.scale) * scales)
+
+
+_OPERANDS = {"TRANSPOSE_CONV": (2, 1)}
+BIASES = {"TRANSPOSE_CONV": 3}
+
+
+@converts("CONV_2D", when=otherwise)
+def conv_2d(context: Context, operator: Operator) -> Expr:
+    data, weights, output = operator.required_input(0), operator.required_input(1), operator.outputs[0]
+    _need_operands(data, weights, output, 4)
+    channels, depth = weights.info.shape[0], weights.info.shape[3]
+    groups = _groups(data, weights, depth)
+    need(channels % groups == 0, f"{groups} groups do not divide the {channels} channels of weights {weights.info}")
+    call = _window(operator, data, weights.info.shape[1:3], groups, "HWIO")
+    sums = relax.op.nn.conv2d(real(context, data), _weights(context, weights, (1, 2, 3, 0)), **call)
+    return _finished(context, operator, sums, output)
+
+
+def _groups(data: Tensor, weights: Tensor, depth: int) -> int:
+    fits = data.info.shape[-1] % depth == 0
+    need(fits, f"input {data.info} does not fit weights {weights.info}")
+    return data.info.shape[-1] // depth
+
+
+def _need_operands(data: Tensor, weights: Tensor, output: Tensor, rank: int) -> None:
+    need_reals(data, weights)
+    _need_rank(data, rank, "inputs")
+    _need_rank(weights, rank, "weights")
+    need_same_dtype(data, output)
+    _need_alike(data, weights)
+
+
+def _need_alike(data: Tensor, weights: Tensor) -> None:
+    """Refuses integer weights beside floats, for which LiteRT quantises the input anew in each run."""
+    alike = is_stepped(weights) if is_stepped(data) else data.info.dtype == weights.info.dtype
+    kind = weights.info.dtype
+    need(alike, f'weights "{weights.name}" are {kind} beside an input of {data.info.dtype}; quantise both, or none')
+
+
+def _window(operator: Operator, data: Tensor, kernel: Shape, groups: int, layout: str) -> dict[str, object]:
+    """The arguments of a convolution of images."""
+    strides, dilation = _strides(operator, "HW")
+    padding = _padding(operator, data.info.shape[1:3], kernel, strides, dilation)
+    return {
+        "strides": list(strides),
+        "dilation": list(dilation),
+        "padding": padding,
+        "groups": groups,
+        "data_layout": "NHWC",
+        "kernel_layout": layout,
+    }
+
+
+@converts("DEPTHWISE_CONV_2D", when=otherwise)
+def depthwise_conv_2d(context: Context, operator: Operator) -> Expr:
+    data, weights, output = operator.required_input(0), operator.required_input(1), operator.outputs[0]
+    _need_operands(data, weights, output, 4)
+    one, height, width, channels = weights.info.shape
+    depth = data.info.shape[3]
+    fits = one == 1 and channels % depth == 0
+    need(fits, f"weights {weights.info} are no multiple of the input's {depth} channels")
+    need_multiplier(operator, channels // depth)
+    shape = (height, width, 1, channels) if depth == 1 else (height, width, channels, 1)
+    taps = _reshaped_weights(context, weights, shape)
+    call = _window(operator, data, (height, width), depth, "HWIO" if depth == 1 else "HWOI")
+    sums = relax.op.nn.conv2d(real(context, data), taps, **call)
+    return _finished(context, operator, sums, output)
+
+
+def _reshaped_weights(context: Context, weights: Tensor, shape: Shape) -> Expr:
+    if is_stepped(weights):
+        return relax.op.reshape(_dequantized(context, weights), shape)
+    return apply(context, [weights], lambda e: relax.op.reshape(e, shape), lambda values: values.reshape(shape))
+
+
+@converts("TRANSPOSE_CONV", when=otherwise)
+def transpose_conv(context: Context, operator: Operator) -> Expr:
+    weights, data, output = operator.required_input(1), operator.required_input(2), operator.outputs[0]
+    _need_operands(data, weights, output, 4)
+    attrs = TransposeConv2dFloatAttrs(*transposed_window(operator, output, weights.info.shape[1:3]))
+    taps = _dequantized(context, weights) if is_stepped(weights) else context.expr(weights)
+    sums = get(TransposeConv2dFloat)(real(context, data), taps, attrs=attrs)
+    return _finished(context, operator, sums, output)
+
+
+@converts("CONV_3D", when=otherwise)
+def conv_3d(context: Context, operator: Operator) -> Expr:
+    data, weights, output = operator.required_input(0), operator.required_input(1), operator.outputs[0]
+    _need_operands(data, weights, output, 5)
+    kernel, depth = weights.info.shape[:3], weights.info.shape[3]
+    need(data.info.shape[4] == depth, f"input {data.info} does not fit weights {weights.info}")
+    strides, dilation = _strides(operator, "DHW")
+    padding = _padding(operator, data.info.shape[1:4], kernel, strides, dilation)
+    options = {"strides": list(strides), "dilation": list(dilation), "padding": padding}
+    layouts = {"data_layout": "NDHWC", "kernel_layout": "DHWIO"}
+    sums = relax.op.nn.conv3d(real(context, data), context.expr(weights), **options, **layouts)
+    return _finished(context, operator, sums, output)
+
+
+# Products of matrices.
+
+
+@converts("FULLY_CONNECTED", when=otherwise)
+def fully_connected(context: Context, operator: Operator) -> Expr:
+    """Converts an input of any rank: its rows are as long as the weights', and the output has the file's shape."""
+    data, weights, output = operator.required_input(0), operator.required_input(1), operator.outputs[0]
+    need_reals(data, weights)
+    need_same_dtype(data, output)
+    _need_alike(data, weights)
+    _need_rank(weights, 2, "weights")
+    units, depth = weights.info.shape
+    need(data.info.elements % depth == 0, f"input {data.info} does not fit weights {weights.info}")
+    need_rows(output, data.info.elements // depth, units)
+    expr, shape = real(context, data), data.info.shape
+    if not shape or shape[-1] != depth or len(shape) < 2:
+        shape = (data.info.elements // depth, depth)
+        expr = relax.op.reshape(expr, shape)
+    sums = relax.op.matmul(expr, _weights(context, weights, (1, 0)))
+    shown = (*shape[:-1], units)
+    result = _finished(context, operator, sums, output)
+    return result if shown == output.info.shape else relax.op.reshape(result, output.info.shape)
+
+
+@converts("BATCH_MATMUL", when=otherwise)
+def batch_matmul(context: Context, operator: Operator) -> Expr:
+    """Multiplies the last two axes as matrices, each turned if its option says so; the axes before are broadcast."""
+    first, second, output = operator.required_input(0), operator.required_input(1), operator.outputs[0]
+    need(first.info.dtype != "bool", f'"{first.name}" is bool; wanted numbers')
+    need_same_dtype(first, second)
+    need_same_dtype(first, output)
+    sides, shapes = [], []
+    for tensor, turned in ((first, operator.options.AdjX()), (second, operator.options.AdjY())):
+        rank = len(tensor.info.shape)
+        need(rank >= 2, f'"{tensor.name}" has rank {rank}, wanted at least 2')
+        order = [*range(rank - 2), rank - 1, rank - 2]
+        expr = real(context, tensor)
+        shapes.append([tensor.info.shape[axis] for axis in (order if turned else range(rank))])
+        sides.append(relax.op.permute_dims(expr, order) if turned else expr)
+    (*ahead, rows, depth), (*beside, other, columns) = shapes
+    need(depth == other, f"rows of {depth} elements do not fit columns of {other}")
+    need_shape(output, [*broadcast_shape(tuple(ahead), tuple(beside)), rows, columns])
+    return stored(relax.op.matmul(*sides), output)
+
+
+# Pools.
+
+
+@converts("AVERAGE_POOL_2D", "MAX_POOL_2D", "L2_POOL_2D", when=otherwise)
+def pool(context: Context, operator: Operator) -> Expr:
+    """Pools the elements inside the image: what is padded does not count."""
+    data, output, options = operator.required_input(0), operator.outputs[0], operator.options
+    need_same_dtype(data, output)
+    need(not is_stepped(data), f'input "{data.name}" is {data.info.dtype} with a scale for each slice, wanted one')
+    _need_rank(data, 4, "inputs")
+    strides, _ = _strides(operator, "HW", dilated=False)
+    window = (int(options.FilterHeight()), int(options.FilterWidth()))
+    need(min(window) > 0, f"window {window} must be positive")
+    padding = _padding(operator, data.info.shape[1:3], window, strides, (1, 1))
+    kind = {"pool_size": window, "strides": strides, "padding": padding, "layout": "NHWC"}
+    x = context.expr(data)
+    if operator.name == "MAX_POOL_2D":
+        return activated(operator, relax.op.nn.max_pool2d(x, **kind))
+    need_dtype(data, FLOATS, "input")
+    if operator.name == "AVERAGE_POOL_2D":
+        return activated(operator, relax.op.nn.avg_pool2d(x, **kind))
+    return activated(operator, relax.op.sqrt(relax.op.nn.avg_pool2d(relax.op.multiply(x, x), **kind)))

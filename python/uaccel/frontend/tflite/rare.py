@@ -1,0 +1,164 @@
+"""Converts TFLite's operators that few models have: one-hot vectors, reversed sequences, buckets, StableHLO."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+import numpy as np
+
+from uaccel.errors import need
+from uaccel.frontend.checks import need_axis
+from uaccel.frontend.converters import always
+from uaccel.frontend.tflite.converter import (
+    Context,
+    Expr,
+    constant_value,
+    converts,
+    need_dtype,
+    need_known,
+    need_numbers,
+    need_same_dtype,
+    need_shape,
+)
+from uaccel.frontend.tflite.floats import ARITHMETIC, ELEMENTWISE, FLOATS, OF_REALS, is_stepped
+from uaccel.frontend.tflite.reader import Operator
+from uaccel.ops.operator import constant, info_of
+from uaccel.tvm_api import relax
+
+NUMBERS = (*FLOATS, "int8", "int16", "int32", "int64", "uint8", "uint32")
+INDEX_TYPES = ("int32", "int64")
+
+
+@converts("ONE_HOT", when=always)
+def one_hot(context: Context, operator: Operator) -> Expr:
+    """Gives ``on`` where the position along the new axis is the index, else ``off``."""
+    indices, _, on, off = (operator.required_input(number) for number in range(4))
+    output, shape = operator.outputs[0], indices.info.shape
+    need_dtype(indices, INDEX_TYPES, "indices")
+    (depth,) = need_numbers(context, operator.required_input(1), "depth", 1)
+    need(depth > 0, f"depth {depth} must be positive")
+    axis = need_axis(operator.option("Axis"), len(shape) + 1)
+    need_shape(output, [*shape[:axis], depth, *shape[axis:]])
+    values = []
+    for tensor in (on, off):
+        need_same_dtype(tensor, output)
+        need(tensor.info.elements == 1, f'"{tensor.name}" has {tensor.info.elements} elements, wanted 1')
+        values.append(relax.op.reshape(context.expr(tensor), ()))
+    positions = np.arange(depth, dtype=indices.info.dtype).reshape([depth, *[1] * (len(shape) - axis)])
+    same = relax.op.equal(relax.op.expand_dims(context.expr(indices), axis), constant(positions))
+    return relax.op.where(same, *values)
+
+
+@converts("SCATTER_ND", when=always)
+def scatter_nd(context: Context, operator: Operator) -> Expr:
+    """Adds the updates to zeros at their indices, those of one place up, as the reference does."""
+    indices, updates, output = operator.required_input(0), operator.required_input(1), operator.outputs[0]
+    need_dtype(indices, INDEX_TYPES, "indices")
+    need_same_dtype(updates, output)
+    need(output.info.dtype != "bool", "updates are bool; wanted numbers")
+    shape, rank = output.info.shape, len(indices.info.shape)
+    need_shape(output, need_known(context, operator.required_input(2), "shape").reshape(-1).tolist())
+    count = indices.info.shape[-1] if rank else 0
+    need(0 < count <= len(shape), f"indices {indices.info} do not fit output {output.info}")
+    wanted = (*indices.info.shape[:-1], *shape[count:])
+    need(updates.info.shape == wanted, f"updates {updates.info} do not fit indices {indices.info} of {output.info}")
+    known = constant_value(context, indices)
+    inside = known is None or bool(((known >= 0) & (known < shape[:count])).all())
+    need(inside, f"an index lies outside of output {output.info}")
+    context.budget.bytes(output.info.size)
+    zeros = constant(np.zeros(shape, output.info.dtype))
+    return relax.op.scatter_nd(zeros, context.expr(indices), context.expr(updates), "add")
+
+
+@converts("REVERSE_SEQUENCE", when=always)
+def reverse_sequence(context: Context, operator: Operator) -> Expr:
+    """Turns the first elements of each sequence round; a length that is too large at run time turns all of them."""
+    data, lengths, output = operator.required_input(0), operator.required_input(1), operator.outputs[0]
+    shape = data.info.shape
+    along, batch = (need_axis(operator.option(name), len(shape)) for name in ("SeqDim", "BatchDim"))
+    need(along != batch, f"sequences and batches lie both along axis {along}")
+    need_dtype(lengths, INDEX_TYPES, "lengths")
+    fits = lengths.info.shape == shape[batch : batch + 1]
+    need(fits, f"lengths {lengths.info} do not fit the {shape[batch]} sequences of {data.info}")
+    need_same_dtype(data, output)
+    need_shape(output, shape)
+    known = constant_value(context, lengths)
+    if known is not None:
+        inside = bool(((known >= 0) & (known <= shape[along])).all())
+        need(inside, f"lengths {known.tolist()} are not between 0 and the {shape[along]} elements of axis {along}")
+    low, high = (constant(np.array(bound, lengths.info.dtype)) for bound in (0, shape[along]))
+    counts = relax.op.minimum(relax.op.maximum(context.expr(lengths), low), high)
+    return relax.op.reverse_sequence(context.expr(data), counts, along, batch)
+
+
+@converts("BUCKETIZE", when=always)
+def bucketize(context: Context, operator: Operator) -> Expr:
+    """Counts for each element the boundaries that it has reached."""
+    data, output, options = operator.required_input(0), operator.outputs[0], operator.options
+    need_dtype(data, ("float32", "float64", *INDEX_TYPES), "input")
+    need_dtype(output, ("int32",), "output")
+    need_shape(output, data.info.shape)
+    ends = np.array([options.Boundaries(number) for number in range(options.BoundariesLength())], np.float32)
+    need(len(ends) > 0 and bool((np.diff(ends) >= 0).all()), "its boundaries are missing, or not in ascending order")
+    context.budget.bytes(4 * data.info.elements * len(ends))
+    wide = relax.op.expand_dims(relax.op.astype(context.expr(data), "float32"), -1)
+    reached = relax.op.greater_equal(wide, constant(ends))
+    return relax.op.sum(relax.op.astype(reached, "int32"), axis=-1)
+
+
+# StableHLO's elementwise operators, which have no options: most compute what one of TFLite's does.
+
+SAME_AS: Mapping[str, str] = {
+    "STABLEHLO_ABS": "ABS",
+    "STABLEHLO_ADD": "ADD",
+    "STABLEHLO_COSINE": "COS",
+    "STABLEHLO_DIVIDE": "DIV",
+    "STABLEHLO_EXPONENTIAL": "EXP",
+    "STABLEHLO_FLOOR": "FLOOR",
+    "STABLEHLO_LOG": "LOG",
+    "STABLEHLO_LOGISTIC": "LOGISTIC",
+    "STABLEHLO_MAXIMUM": "MAXIMUM",
+    "STABLEHLO_MINIMUM": "MINIMUM",
+    "STABLEHLO_MULTIPLY": "MUL",
+    "STABLEHLO_NEGATE": "NEG",
+    "STABLEHLO_POWER": "POW",
+    "STABLEHLO_RSQRT": "RSQRT",
+    "STABLEHLO_SUBTRACT": "SUB",
+    "STABLEHLO_TANH": "TANH",
+}
+
+
+def _cube_root(x: Expr) -> Expr:
+    third = relax.op.power(relax.op.abs(x), constant(np.asarray(1 / 3, info_of(x).dtype)))
+    return relax.op.multiply(relax.op.sign(x), third)
+
+
+def _remainder(one: Expr, other: Expr) -> Expr:
+    """Has the sign of the dividend, as C's ``%`` and ``fmod``."""
+    rest = relax.op.mod(relax.op.abs(one), relax.op.abs(other))
+    return relax.op.multiply(relax.op.sign(one), rest)
+
+
+OWN: Mapping[str, tuple[int, Callable[..., Expr]]] = {
+    "STABLEHLO_CBRT": (1, _cube_root),
+    "STABLEHLO_REMAINDER": (2, _remainder),
+    "STABLEHLO_CLAMP": (3, lambda low, x, high: relax.op.minimum(relax.op.maximum(x, low), high)),
+}
+ONLY_FLOATS = (*OF_REALS, "POW", "STABLEHLO_CBRT")
+
+
+@converts(*SAME_AS, *OWN, when=always)
+def stable_hlo(context: Context, operator: Operator) -> Expr:
+    given, output = [operator.required_input(number) for number in range(len(operator.inputs))], operator.outputs[0]
+    same = SAME_AS.get(operator.name, operator.name)
+    meanings = {**dict.fromkeys(ARITHMETIC, 2), **dict.fromkeys((*ELEMENTWISE, *OF_REALS), 1)}
+    functions: Mapping[str, Callable[..., Expr]] = {**ARITHMETIC, **ELEMENTWISE, **OF_REALS}
+    wanted, compute = OWN[same] if same in OWN else (meanings[same], functions[same])
+    need(len(given) == wanted, f"it has {len(given)} inputs, wanted {wanted}")
+    for tensor in given:
+        need(not is_stepped(tensor), f'"{tensor.name}" has a scale; wanted plain numbers')
+        need_dtype(tensor, FLOATS if same in ONLY_FLOATS else NUMBERS, "input")
+        need_same_dtype(tensor, output)
+        need_shape(output, tensor.info.shape)
+    result: Expr = compute(*map(context.expr, given))
+    return result
