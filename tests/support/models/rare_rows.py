@@ -56,11 +56,11 @@ FORMS: Mapping[str, Form] = {
 
 def rare_makers() -> dict[str, Make]:
     """By the operator's name."""
-    return {name: partial(_row, name) for name in FORMS}
+    return {name: partial(row_of, name, form) for name, form in FORMS.items()}
 
 
-def _row(name: str, dtype: str) -> Row:
-    inputs, outputs, options = FORMS[name]
+def row_of(name: str, form: Form, dtype: str) -> Row:
+    inputs, outputs, options = form
     given: list[Given] = [tensor(dtype, part) if isinstance(part, tuple) else part for part in inputs]
     return Row(name, given, [_result(part, dtype) for part in outputs], options)
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import tflite
 
-OptionValue = bool | int | float | str | Sequence[int]
+OptionValue = bool | int | float | str | Sequence[int] | Sequence[float]
 
 _SHARED_TABLES = {
     "AVERAGE_POOL_2D": "Pool2DOptions",
@@ -29,11 +29,13 @@ _SHARED_TABLES = {
     "MAXIMUM": "MaximumMinimumOptions",
     "L2_NORMALIZATION": "L2NormOptions",
     "SVDF": "SVDFOptions",
+    "CONV_3D_TRANSPOSE": "Conv3DOptions",
+    "UNIDIRECTIONAL_SEQUENCE_RNN": "SequenceRNNOptions",
 }
 _TEXTS = ("container", "shared_name")
 _TABLES = {name.lower(): name for name in vars(tflite.BuiltinOptions) if name.endswith("Options")}
 _ALIASES = {"fused_activation": "fused_activation_function"}
-_ENUMS = {
+ENUMS: Mapping[str, type] = {
     "padding": tflite.Padding,
     "fused_activation_function": tflite.ActivationFunctionType,
     "mode": tflite.MirrorPadMode,
@@ -43,6 +45,12 @@ _ENUMS = {
     "in_data_type": tflite.TensorType,
     "out_data_type": tflite.TensorType,
     "quantized_bias_type": tflite.TensorType,
+    "idx_out_type": tflite.TensorType,
+    "key_dtype": tflite.TensorType,
+    "value_dtype": tflite.TensorType,
+    "kernel_type": tflite.LSTMKernelType,
+    "combiner": tflite.CombinerType,
+    "type": tflite.LSHProjectionType,
 }
 
 
@@ -63,16 +71,17 @@ def _field(table: str, name: str) -> str:
 def _number(name: str, value: bool | int | float | str) -> Any:
     if not isinstance(value, str):
         return value
-    enum = _ENUMS.get(name)
-    if enum is None or not hasattr(enum, value.upper()):
+    enum: type | None = ENUMS.get(name)
+    known = {key.upper(): number for key, number in vars(enum).items()} if enum is not None else {}
+    if value.upper() not in known:
         raise ValueError(f"option {name!r} cannot be {value!r}")
-    return getattr(enum, value.upper())
+    return known[value.upper()]
 
 
-def _write_vector(builder: Any, table: str, field: str, values: Sequence[int]) -> int:
+def _write_vector(builder: Any, table: str, field: str, values: Sequence[int] | Sequence[float]) -> int:
     getattr(tflite, f"{table}Start{field}Vector")(builder, len(values))
     for value in reversed(values):
-        builder.PrependInt32(value)
+        (builder.PrependInt32 if isinstance(value, int) else builder.PrependFloat32)(value)
     return int(builder.EndVector())
 
 
