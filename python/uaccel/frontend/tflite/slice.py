@@ -6,7 +6,6 @@ import itertools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final
 
 import numpy as np
 
@@ -340,26 +339,6 @@ def _flat_indices(indices: Array | None, picked: Shape) -> Array | None:
         need(inside, f"an index lies outside the {extent} elements of axis {axis}")
     vectors = tuple(np.moveaxis(indices, -1, 0))
     return np.asarray(np.ravel_multi_index(vectors, picked), np.int32)
-
-
-SCATTERED: Final = ("float32", "int8", "uint8", "int32", "int64")  # What LiteRT computes.
-
-
-@converts("SCATTER_ND", when=always)
-def scatter_nd(context: Context, operator: Operator) -> Expr:
-    """Adds slices at places to zeros, as LiteRT does; TVM's converter takes the indices transposed."""
-    indices, updates, output = operator.required_input(0), operator.required_input(1), operator.outputs[0]
-    shape = output.info.shape
-    need_shape(output, need_numbers(context, operator.required_input(2), "shape", len(shape)))
-    need_dtype(indices, INDEX_TYPES, "indices")
-    need_dtype(updates, SCATTERED, "updates")
-    need_same_dtype(updates, output)
-    depth = indices.info.shape[-1] if indices.info.shape else 0
-    need(0 < depth <= len(shape), f"indices are {indices.info}, wanted points of at most {len(shape)} entries")
-    need_shape(updates, [*indices.info.shape[:-1], *shape[depth:]])
-    _flat_indices(constant_value(context, indices), shape[:depth])
-    places = relax.op.astype(context.expr(indices), "int64")
-    return relax.op.scatter_nd(constant(np.zeros(shape, output.info.dtype)), places, context.expr(updates), "add")
 
 
 # SPLIT, SPLIT_V and UNPACK: one tensor into several.
