@@ -18,10 +18,15 @@ HALF: Final = frozenset({"float16"})
 ONNX: Final = ("onnxruntime", "torch")
 ANY: Final = ("tflite-micro", "litert", *ONNX)
 WARNED: Final = "(warned)"  # Stands among the operators of a model that the report warns of.
+COMPARISONS: Final = ("EQUAL", "NOT_EQUAL", "LESS", "LESS_EQUAL", "GREATER", "GREATER_EQUAL")
 # What a runtime computes wrongly, so that it is not asked: by runtime, operator and type.
 FAULTS: Final = {
     ("tflite-micro", "SPACE_TO_BATCH_ND", "int8"): "it pads with the stored 0, which is not the zero point",
-    ("tflite-micro", "GREATER", "int16"): "it compares int16 without scales, which is always false",
+    ("tflite-micro", "ADD", "int32"): "it leaves the activation of integer sums out",
+    **{("tflite-micro", op, "int16"): "it compares int16 without scales" for op in COMPARISONS},
+    ("litert", "LOCAL_RESPONSE_NORMALIZATION", "float32"): "it leaves the last channel of each window out",
+    **{("litert", op, "int16"): "its table of 513 values overflows" for op in ("EXP", "LOG")},
+    **{("litert", "REDUCE_PROD", kind): "its integer products overflow" for kind in ("int8", "int16")},
 }
 # Operators that make a decision or an integer of a float.
 DECIDING: Final = frozenset(
