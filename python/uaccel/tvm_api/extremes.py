@@ -1,4 +1,4 @@
-"""Repairs TVM: extremes of floats with infinities, means of integers, and its error messages, cut to one line."""
+"""Repairs TVM: extremes with infinities, places of extremes, means of integers, and error messages of many lines."""
 
 from __future__ import annotations
 
@@ -34,10 +34,52 @@ def _legalised(name: str) -> Any:
             place = dict(zip(kept, index, strict=True)) | loops
             return reducer(data(*(place[axis] for axis in range(rank))), axis=list(loops.values()))
 
-        return te.compute(shape, element, name=name) if loops else data
+        return te.compute(shape, element, name=name) if loops else topi.identity(data)
 
     return lambda builder, call: builder.call_te(
         compute, call.args[0], call.attrs.axis, call.attrs.keepdims, primfunc_name_hint=name
+    )
+
+
+# Places of extremes. TVM's search begins with index -1 and a finite extreme of the type, so that a row of extremes or
+# of infinities has its extreme at -1, outside of the row. These begin with index 0.
+
+
+def _place(name: str) -> Any:
+    start = PICKS[name][2]
+
+    def first(dtype: str) -> Any:
+        if dtype.startswith("float"):
+            return tirx.const(start, dtype)
+        return tirx.min_value(dtype) if name == "max" else tirx.max_value(dtype)
+
+    def combine(one: Any, other: Any) -> Any:
+        keep = one[1] >= other[1] if name == "max" else one[1] <= other[1]
+        return tuple(tirx.Select(keep, mine, theirs) for mine, theirs in zip(one, other, strict=True))
+
+    reducer = te.comm_reducer(combine, lambda index, dtype: (tirx.const(0, index), first(str(dtype))), f"arg{name}")
+
+    def compute(data: Any, axis: Any, keep: bool) -> Any:
+        rank = len(data.shape)
+        reduced = range(rank) if axis is None else [int(axis) % rank]
+        loops = {each: te.reduce_axis((0, data.shape[each]), name=f"k{each}") for each in reduced}
+        kept = [each for each in range(rank) if keep or each not in loops]
+        shape = [1 if each in loops else data.shape[each] for each in kept]
+        if not loops:
+            return te.compute(shape, lambda *index: tirx.const(0, "int64"), name=f"arg{name}")
+
+        def element(*index: Any) -> Any:
+            place = dict(zip(kept, index, strict=True)) | {each: loop.var for each, loop in loops.items()}
+            number = tirx.const(0, "int64")
+            for each, loop in loops.items():
+                number = number * data.shape[each] + loop.var.astype("int64")
+            return reducer((number, data(*(place[each] for each in range(rank)))), axis=list(loops.values()))
+
+        indices, _ = te.compute(shape, element, name=f"arg{name}_pair")
+        return te.compute(shape, lambda *index: indices(*index), name=f"arg{name}")
+
+    return lambda builder, call: builder.call_te(
+        compute, call.args[0], call.attrs.axis, call.attrs.keepdims, primfunc_name_hint=f"arg{name}"
     )
 
 
@@ -70,6 +112,7 @@ def register_extremes() -> None:
     """Puts these in the place of TVM's own, which are at level 10."""
     for name in PICKS:
         Op.get(f"relax.{name}").set_attr("FLegalize", _legalised(name), plevel=11)
+        Op.get(f"relax.arg{name}").set_attr("FLegalize", _place(name), plevel=11)
     mean = Op.get("relax.mean")
     mean.set_attr("FLegalize", _mean(mean.get_attr("FLegalize")), plevel=11)
 

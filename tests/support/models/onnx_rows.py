@@ -56,8 +56,10 @@ def row(op: str, *inputs: Given | Array | None, outputs: int = 1, domain: str = 
     return Row(op, inputs, attributes, outputs, domain)
 
 
-def model_of(rows: Mapping[str, Row], opset: int) -> Any:
-    """The model; tensors are called by their row, as ``name/in0`` and ``name/out0``."""
+def model_of(rows: Mapping[str, Row], opset: int, types: Mapping[str, Any] | None = None) -> Any:
+    """The model; tensors are called by their row, as ``name/in0`` and ``name/out0``.
+
+    ``types`` are those of outputs, where they are known; ONNX Runtime is asked where they are not given."""
     onnx = pytest.importorskip("onnx", reason="the onnx package is not installed")
     nodes, inputs, constants, outputs = [], [], [], []
     for name, entry in rows.items():
@@ -71,12 +73,21 @@ def model_of(rows: Mapping[str, Row], opset: int) -> Any:
                 constants.append(onnx.numpy_helper.from_array(given, names[-1]))
         made = [f"{name}/out{number}" for number in range(entry.outputs)]
         nodes.append(onnx.helper.make_node(entry.op, names, made, name=name, domain=entry.domain, **entry.attributes))
-        outputs += [onnx.helper.make_value_info(output, onnx.TypeProto()) for output in made]
+        outputs += [_output(name, (types or {}).get(name)) for name in made]
     graph = onnx.helper.make_graph(nodes, "rows", inputs, outputs, constants)
     domains = {"": opset, "com.microsoft": 1}
     domains |= {LEARNING: 3} if any(entry.domain == LEARNING for entry in rows.values()) else {}
     opsets = [onnx.helper.make_opsetid(domain, version) for domain, version in domains.items()]
-    return with_types(onnx.helper.make_model(graph, opset_imports=opsets, ir_version=10))
+    model = onnx.helper.make_model(graph, opset_imports=opsets, ir_version=10)
+    return with_types(model) if types is None else model
+
+
+def _output(name: str, dtype: Any) -> Any:
+    import onnx
+
+    if dtype is None:
+        return onnx.helper.make_value_info(name, onnx.TypeProto())
+    return onnx.helper.make_tensor_value_info(name, onnx.helper.np_dtype_to_tensor_dtype(np.dtype(dtype)), None)
 
 
 def with_types(model: Any) -> Any:

@@ -18,6 +18,8 @@ from uaccel.tvm_api import relax
 def window(context: Context, node: Node) -> list[Expr]:
     """Put ``auto_pad`` into numbers: TVM would pad before a convolution, in TIR that later stages cannot analyse."""
     mode = node.attributes.get("auto_pad", "NOTSET")
+    if mode == "NOTSET" and node.op == "LpPool" and node.attributes.get("ceil_mode", 0):
+        return context.compute(node.op, [context.expr(node.required_input(0))], **_without_ceil(context, node))
     if mode == "NOTSET":
         return functions.convert(context, node) if len(node.outputs) == 1 else _with_positions(context, node)
     need(len(node.outputs) == 1, f"auto_pad {mode} with the positions of maxima; give pads in numbers")
@@ -29,6 +31,23 @@ def window(context: Context, node: Node) -> list[Expr]:
         kernel = context.info(node.required_input(1)).shape[2:]
     attributes["pads"] = _pads(mode, extents, kernel, attributes)
     return context.compute(node.op, [context.optional(name) for name in node.inputs], **attributes)
+
+
+def _without_ceil(context: Context, node: Node) -> dict[str, Any]:
+    """The attributes with as much padding behind as the last windows reach. No window begins in that padding.
+
+    TVM's converter makes sums of averages, and takes all windows for full."""
+    extents, kernel = context.info(node.required_input(0)).shape[2:], node.attributes["kernel_shape"]
+    rank = len(extents)
+    strides, dilations = (node.attributes.get(name, (1,) * rank) for name in ("strides", "dilations"))
+    pads = node.attributes.get("pads", (0,) * (2 * rank))
+    behind = []
+    for axis, (extent, size) in enumerate(zip(extents, kernel, strict=True)):
+        stride, reach, before = strides[axis], (size - 1) * dilations[axis] + 1, pads[axis]
+        count = -(-(extent + before + pads[rank + axis] - reach) // stride) + 1
+        count -= (count - 1) * stride >= extent + before
+        behind.append(max(0, (count - 1) * stride + reach - extent - before))
+    return {**node.attributes, "ceil_mode": 0, "pads": [*pads[:rank], *behind]}
 
 
 @converts("GlobalAveragePool", "GlobalLpPool", "GlobalMaxPool")
@@ -112,7 +131,9 @@ def fold(context: Context, node: Node) -> Expr:
         tuple(int(extent) for extent in context.need_known(node.required_input(place), role).reshape(-1))
         for place, role in ((1, "image's shape"), (2, "window's shape"))
     )
-    return get(Fold)(context.expr(node.required_input(0)), attrs=_spread(node.attributes, image, kernel))
+    data, truths = context.expr(node.required_input(0)), context.info(node.inputs[0]).dtype == "bool"
+    made = get(Fold)(relax.op.astype(data, "int32") if truths else data, attrs=_spread(node.attributes, image, kernel))
+    return relax.op.astype(made, "bool") if truths else made
 
 
 @converts("MaxUnpool")

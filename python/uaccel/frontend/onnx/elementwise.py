@@ -8,6 +8,7 @@ import numpy as np
 
 from uaccel.errors import need
 from uaccel.frontend.checks import need_type
+from uaccel.frontend.onnx import functions
 from uaccel.frontend.onnx.converter import Context, Expr, converts, real, round_half_even
 from uaccel.frontend.onnx.graph import DTYPES, Node, onnx_package
 from uaccel.frontend.onnx.schema import dtype_name
@@ -18,31 +19,103 @@ from uaccel.tvm_api import relax
 
 @converts("Clip")
 def clip(context: Context, node: Node) -> Expr:
-    """Clamp to bounds; one that is left out or NaN does not bound."""
+    """Clamp to bounds, the upper one last: it holds where it lies below the lower one.
+
+    A bound that is left out is the extreme of the type, also for infinities; one that is NaN does not bound.
+    """
     name = node.required_input(0)
     info, data = context.info(name), context.expr(name)
-    low, high = (_bound(context, node.optional_input(position)) for position in (1, 2))
-    if isinstance(low, float | int) and isinstance(high, float | int):
-        finite = info.dtype.startswith("float") or info.dtype in ("int8", "uint8", "int16", "uint16", "int32")
-        if finite and np.isfinite(low) and np.isfinite(high):
-            return relax.op.clip(data, low, high)
-    for bound, position, operator in ((low, 1, relax.op.maximum), (high, 2, relax.op.minimum)):
-        if not isinstance(bound, float | int):
-            data = operator(data, context.expr(node.required_input(position)))
-        elif np.isfinite(bound):
-            data = operator(data, constant(np.asarray(bound, info.dtype)))
+    real_type = info.dtype.startswith("float")
+    limits = np.finfo(info.dtype) if real_type else np.iinfo(info.dtype)
+    low, high = (
+        _bound(context, node.optional_input(place), float(limit) if real_type else int(limit))
+        for place, limit in ((1, limits.min), (2, limits.max))
+    )
+    small = real_type or info.itemsize < 4 or info.dtype == "int32"
+    if small and isinstance(low, float | int) and isinstance(high, float | int) and low <= high:
+        bounds = (low, high) != (limits.min, limits.max) or real_type
+        return relax.op.clip(data, low, high) if bounds else data
+    for bound, limit, operator in ((low, limits.min, relax.op.maximum), (high, limits.max, relax.op.minimum)):
+        if bound is None or bound != limit:
+            place = 1 if operator is relax.op.maximum else 2
+            given = (
+                context.expr(node.required_input(place)) if bound is None else constant(np.asarray(bound, info.dtype))
+            )
+            data = operator(data, given)
     return data
 
 
-def _bound(context: Context, name: str) -> float | int | None:
-    """A bound: infinity where there is none, None where it is known at run time only."""
-    if not name:
-        return float("inf")
-    known = context.known(name)
-    if known is None:
+def _bound(context: Context, name: str, limit: float) -> float | int | None:
+    """A bound, ``limit`` where there is none; None where it is known at run time only."""
+    known = context.known(name) if name else None
+    if name and known is None:
         return None
-    value = context.need_number(name, "bound")
-    return float("inf") if isinstance(value, float) and np.isnan(value) else value
+    value = context.need_number(name, "bound") if name else limit
+    return limit if value != value else value
+
+
+@converts("Elu", "Selu", "Celu")
+def exponential(context: Context, node: Node) -> Expr:
+    """Scaled exponentials below 0. TVM's converters compute them in float32, and of NaN they make 0."""
+    name = node.required_input(0)
+    data = context.expr(name)
+    given = {"Selu": 1.67326319217681884765625}.get(node.op, 1.0)
+    alpha = float(node.attributes.get("alpha", given))
+    grown = relax.op.divide(data, real(alpha, context, data)) if node.op == "Celu" and alpha != 1.0 else data
+    below = relax.op.subtract(relax.op.exp(grown), real(1.0, context, data))
+    below = below if alpha == 1.0 else relax.op.multiply(below, real(alpha, context, data))
+    result = relax.op.where(relax.op.less(data, real(0.0, context, data)), below, data)
+    gamma = float(node.attributes.get("gamma", 1.05070102214813232421875))
+    return relax.op.multiply(result, real(gamma, context, data)) if node.op == "Selu" else result
+
+
+@converts("PRelu")
+def sloped(context: Context, node: Node) -> Expr | list[Expr]:
+    """A slope below 0. Relax's operator takes floats alone."""
+    name, slope = node.required_input(0), node.required_input(1)
+    dtype, data = context.info(name).dtype, context.expr(name)
+    if dtype.startswith("float"):
+        return functions.convert(context, node)
+    below = relax.op.less(data, constant(np.zeros((), dtype)))
+    return relax.op.where(below, relax.op.multiply(data, context.expr(slope)), data)
+
+
+@converts("Shrink")
+def shrunk(context: Context, node: Node) -> Expr | list[Expr]:
+    """Nearer to 0 by a bias, or 0. Integers are shrunk as real numbers and cut off, as in ONNX Runtime."""
+    name = node.required_input(0)
+    dtype = context.info(name).dtype
+    if dtype.startswith("float"):
+        return functions.convert(context, node)
+    wide = relax.op.astype(context.expr(name), "float32")
+    return relax.op.astype(context.compute("Shrink", [wide], **node.attributes)[0], dtype)
+
+
+@converts("Sign")
+def sign(context: Context, node: Node) -> Expr:
+    """The sign, which for unsigned numbers is whether they are not 0."""
+    name = node.required_input(0)
+    data, dtype = context.expr(name), context.info(name).dtype
+    if not dtype.startswith("uint"):
+        return relax.op.sign(data)
+    return relax.op.minimum(data, constant(np.ones((), dtype)))
+
+
+@converts("ThresholdedRelu")
+def thresholded(context: Context, node: Node) -> Expr:
+    """What lies above the threshold, else 0: chosen and not multiplied, as infinity times 0 is no number."""
+    data = context.expr(node.required_input(0))
+    above = relax.op.greater(data, real(float(node.attributes.get("alpha", 1.0)), context, data))
+    return relax.op.where(above, data, real(0.0, context, data))
+
+
+@converts("Equal")
+def equal(context: Context, node: Node) -> Expr:
+    """Equality. Truths are equal where not just one of them holds: LLVM has no comparison of them."""
+    left, right = (context.expr(node.required_input(place)) for place in (0, 1))
+    if context.info(node.inputs[0]).dtype != "bool":
+        return relax.op.equal(left, right)
+    return relax.op.logical_not(relax.op.logical_xor(left, right))
 
 
 @converts("Max", "Min")
@@ -141,6 +214,29 @@ def modulo(context: Context, node: Node) -> Expr:
     unlike = relax.op.logical_xor(relax.op.less(rest, zero), relax.op.less(right, zero))
     turned = relax.op.logical_and(relax.op.not_equal(rest, zero), unlike)
     return relax.op.where(turned, relax.op.add(rest, right), rest)
+
+
+@converts("Gemm")
+def scaled_product(context: Context, node: Node) -> Expr | list[Expr]:
+    """A product with factors. Those of integers are real numbers, and their sum is cut off: TVM's converter cuts them.
+
+    Such sums are computed in float64, which holds products of 32 bits."""
+    factors = [float(node.attributes.get(name, 1.0)) for name in ("alpha", "beta")]
+    name = node.required_input(0)
+    dtype = context.info(name).dtype
+    if dtype.startswith("float") or all(factor.is_integer() for factor in factors):
+        return functions.convert(context, node)
+    left, right = (
+        relax.op.permute_dims(operand) if node.attributes.get(turned, 0) else operand
+        for operand, turned in zip(map(context.expr, node.inputs), ("transA", "transB"), strict=False)
+    )
+    total = relax.op.multiply(
+        relax.op.astype(relax.op.matmul(left, right), "float64"), constant(np.asarray(factors[0]))
+    )
+    if node.optional_input(2):
+        more = relax.op.astype(context.expr(node.inputs[2]), "float64")
+        total = relax.op.add(total, relax.op.multiply(more, constant(np.asarray(factors[1]))))
+    return relax.op.astype(total, dtype)
 
 
 @converts("BitCast")

@@ -10,6 +10,7 @@ import numpy as np
 
 from uaccel.errors import ModelError, need
 from uaccel.frontend.checks import need_axis
+from uaccel.frontend.onnx import functions
 from uaccel.frontend.onnx.converter import Context, Expr, converts, real
 from uaccel.frontend.onnx.graph import Node
 from uaccel.model import Array
@@ -56,6 +57,11 @@ def resize(context: Context, node: Node) -> Expr:
     axes = [axis for axis in _axes(context, node, shape) if not axis.plain]
     if not axes:
         return data
+    dtype = context.info(name).dtype
+    if mode != "nearest" and not dtype.startswith("float"):  # real numbers, cut off at the end, or rounded if smoothed
+        wide = _interpolated(context, node, relax.op.astype(data, "float32"), axes, mode, coordinates)
+        wide = relax.op.floor(relax.op.add(wide, real(0.5, context, wide))) if _smooths(node, axes) else wide
+        return relax.op.astype(wide, dtype)
     sizes = {axis.number: axis.size for axis in axes}
     wanted = [sizes.get(number, extent) for number, extent in enumerate(shape)]
     if _has_operator(node, mode, coordinates, wanted, axes):
@@ -69,6 +75,12 @@ def resize(context: Context, node: Node) -> Expr:
             rounding_method=node.attributes.get("nearest_mode", "round_prefer_floor"),
         )
         return resized if len(shape) == 4 else relax.op.squeeze(context.normal(resized), [2])
+    return _interpolated(context, node, data, axes, mode, coordinates)
+
+
+def _interpolated(
+    context: Context, node: Node, data: Expr, axes: list[ResizeAxis], mode: str, coordinates: str
+) -> Expr:
     for axis in axes:
         positions = _positions(axis, coordinates)
         data = _along(context, node, data, axis, mode, positions)
@@ -96,7 +108,7 @@ def _axes(context: Context, node: Node, shape: tuple[int, ...]) -> list[ResizeAx
     if scales:
         need(len(scales) == len(numbers), f"{len(scales)} scales for {len(numbers)} axes")
         found = [
-            ResizeAxis(n, shape[n], math.floor(shape[n] * scale), scale)
+            ResizeAxis(n, shape[n], math.floor(np.float32(shape[n]) * np.float32(scale)), scale)
             for n, scale in zip(numbers, scales, strict=True)
         ]
     else:
@@ -144,23 +156,27 @@ def _smooths(node: Node, axes: list[ResizeAxis]) -> bool:
 
 
 def _positions(axis: ResizeAxis, coordinates: str) -> Array:
-    """The coordinate in the input of each output element, by ONNX's formula for each mode."""
-    out = np.arange(axis.size, dtype=np.float64)
+    """The coordinate in the input of each output element, by ONNX's formula for each mode.
+
+    It is computed in float32 and in ONNX Runtime's order: which element is nearest hangs on the last bit."""
+    out, scale, extent = np.arange(axis.size, dtype=np.float32), np.float32(axis.scale), np.float32(axis.extent)
+    one, half = np.float32(1), np.float32(0.5)
     if coordinates == CROP:
-        first, last = ((axis.extent - 1) * end for end in axis.crop)
-        return first + out * (last - first) / (axis.size - 1) if axis.size > 1 else (first + last) / 2 + out
+        first, last = map(np.float32, axis.crop)
+        if axis.size <= 1:
+            return (half * (first + last) * (extent - one) + out).astype(np.float32)
+        return first * (extent - one) + (out * (last - first) * (extent - one)) / np.float32(axis.size - 1)
     if coordinates == "asymmetric":
-        return out / axis.scale
+        return out / scale
     if coordinates == "align_corners":
-        length = axis.extent * axis.scale
-        return out * (axis.extent - 1) / (length - 1) if length > 1 else np.zeros_like(out)
+        length = extent * scale  # need not be whole: ONNX's text and its tests have it so, and ONNX Runtime rounds it
+        return out * (extent - one) / (length - one) if length > 1 else np.zeros_like(out)
     if coordinates == "pytorch_half_pixel" and axis.size <= 1:
         return np.zeros_like(out)
-    offset = 0.0
+    offset = np.float32(0)
     if coordinates == "half_pixel_symmetric":
-        length = axis.extent * axis.scale
-        offset = axis.extent / 2 * (1 - axis.size / length)
-    return (out + 0.5) / axis.scale - 0.5 + offset
+        offset = extent / 2 * (one - np.float32(axis.size) / (extent * scale))
+    return offset + (out + half) / scale - half
 
 
 def _along(context: Context, node: Node, data: Expr, axis: ResizeAxis, mode: str, positions: Array) -> Expr:
@@ -170,7 +186,6 @@ def _along(context: Context, node: Node, data: Expr, axis: ResizeAxis, mode: str
         return context.normal(relax.op.take(data, constant(picked), axis.number, mode="clip"))
     taps = _taps(node, axis, mode, positions)
     rank, dtype = len(context.normal(data).ty.shape), str(context.normal(data).ty.dtype)
-    need(dtype.startswith("float"), f"{mode} resizing of {dtype} is not supported")
     shape = [1] * rank
     shape[axis.number] = axis.size
     total = None
@@ -226,7 +241,23 @@ def _cubic(a: float) -> Callable[[Array], Array]:
     return kernel
 
 
-# AffineGrid: the points from which GridSample picks.
+# GridSample, and AffineGrid, which makes the points from which it picks.
+
+
+@converts("GridSample")
+def grid_sample(context: Context, node: Node) -> Expr:
+    """Samples in the type of the image: of integers cut off, and whatever type the points have."""
+    name = node.required_input(0)
+    dtype, points = context.info(name).dtype, context.info(node.required_input(1)).dtype
+    kind = points if not dtype.startswith("float") else dtype
+    operands = [
+        context.expr(given) if context.info(given).dtype == kind else relax.op.astype(context.expr(given), kind)
+        for given in node.inputs
+    ]
+    inner = replace(node, inputs=tuple(f"(as {kind}) {given}" for given in node.inputs), outputs=("(sampled)",))
+    context.exprs |= {given: context.normal(operand) for given, operand in zip(inner.inputs, operands, strict=True)}
+    (result,) = functions.convert(context, inner)
+    return result if kind == dtype else relax.op.astype(result, dtype)
 
 
 @converts("AffineGrid")

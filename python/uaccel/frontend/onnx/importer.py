@@ -12,7 +12,7 @@ from uaccel.frontend.checks import ADVICE, NO_CONVERTER, Budget, need_elements, 
 from uaccel.frontend.converters import Walk, parameters_of
 from uaccel.frontend.onnx import functions, quantized
 from uaccel.frontend.onnx.converter import Context, Expr, expressions, static_info
-from uaccel.frontend.onnx.functions import checked_types, fold_node
+from uaccel.frontend.onnx.functions import check_kinds_of_results, checked_types, fold_node
 from uaccel.frontend.onnx.graph import DTYPES, SAME_VALUES, Node, OnnxGraph
 from uaccel.frontend.onnx.reader import read
 from uaccel.frontend.qdq.rewrite import integers
@@ -132,7 +132,9 @@ class _Import(Walk[Node]):
 
     def _convert(self, node: Node) -> None:
         context = self.context
-        values = fold_node(context, node, checked_types(context, node))
+        types = checked_types(context, node)
+        _compare_with_file(context, types)
+        values = fold_node(context, node, types)
         if values is not None:
             context.constants |= dict(zip([name for name in node.outputs if name], values, strict=True))
             return
@@ -141,6 +143,7 @@ class _Import(Walk[Node]):
         _keep_quantisation(context, node)
         wanted = [(name, expr) for name, expr in zip(node.outputs, exprs, strict=False) if name]
         need(len(exprs) >= len(node.outputs), f"it has {len(node.outputs)} outputs, wanted {len(exprs)}")
+        check_kinds_of_results(context, node, exprs)
         for number, (name, expr) in enumerate(wanted):
             self._bind_output(node, name, expr, f"{node.layer_name}_{number}" if len(wanted) > 1 else node.layer_name)
 
@@ -158,6 +161,13 @@ class _Import(Walk[Node]):
             self.bound.add(var)
             expr = var
         context.exprs[name] = expr
+
+
+def _compare_with_file(context: Context, types: Mapping[str, TensorInfo]) -> None:
+    """Refuse tensors that the file declares otherwise than their node makes them."""
+    for name, info in types.items():
+        declared = context.graph.inferred.get(name, info)
+        need(declared == info, f'the file says that "{name}" is {declared}, and it is {info}; export the model again')
 
 
 def _keep_quantisation(context: Context, node: Node) -> None:

@@ -114,16 +114,31 @@ def gather_points(context: Context, node: Node) -> Expr:
 @converts("ScatterElements")
 def scatter_elements(context: Context, node: Node) -> Expr:
     indices, axis = _along(context, node)
-    data, updates = context.expr(node.required_input(0)), context.expr(node.required_input(2))
-    return relax.op.scatter_elements(data, indices, updates, axis, _reduction(node))
+    data, updates = _numbers(context, node)
+    return _as(context, node, relax.op.scatter_elements(data, indices, updates, axis, _reduction(node)))
 
 
 @converts("ScatterND")
 def scatter_points(context: Context, node: Node) -> Expr:
     name, given = node.required_input(0), node.required_input(1)
     extents = np.asarray(context.info(name).shape[: _depth(context, given)])
-    updates = context.expr(node.required_input(2))
-    return relax.op.scatter_nd(context.expr(name), _counted(context, given, extents), updates, _reduction(node))
+    data, updates = _numbers(context, node)
+    places = _counted(context, given, extents)
+    return _as(context, node, relax.op.scatter_nd(data, places, updates, _reduction(node)))
+
+
+def _numbers(context: Context, node: Node) -> list[Expr]:
+    """The data and the updates; truths that are combined are numbers for that time."""
+    names = [node.required_input(place) for place in (0, 2)]
+    truths = context.info(names[0]).dtype == "bool" and _reduction(node) != "update"
+    values = [context.expr(name) for name in names]
+    return [context.normal(relax.op.astype(value, "uint8")) if truths else value for value in values]
+
+
+def _as(context: Context, node: Node, result: Expr) -> Expr:
+    """The result in the type of the node's first input."""
+    dtype, made = context.info(node.required_input(0)).dtype, context.normal(result)
+    return made if str(made.ty.dtype) == dtype else relax.op.astype(made, dtype)
 
 
 def _depth(context: Context, indices: str) -> int:
@@ -144,6 +159,27 @@ def _reduction(node: Node) -> str:
 def einsum(context: Context, node: Node) -> Expr:
     operands = tuple(context.expr(name) for name in node.inputs)
     return relax.op.einsum(operands, "".join(node.attributes["equation"].split()))
+
+
+@converts("Split")
+def split(context: Context, node: Node) -> Expr | list[Expr]:
+    """Cut a tensor along an axis, by sizes or evenly with a smaller rest. One part is the tensor itself: TVM's
+    converter makes a tuple of one, which no operator behind it takes."""
+    name, count = node.required_input(0), len(node.outputs)
+    shape, data = context.info(name).shape, context.expr(name)
+    axis = need_axis(node.attributes.get("axis", 0), len(shape))
+    even = -(-shape[axis] // count)
+    ends = [min(even * number, shape[axis]) for number in range(1, count + 1)]
+    if node.optional_input(1):
+        sizes = context.need_known(node.inputs[1], "size of a part").reshape(-1)
+        ends = [int(end) for end in np.cumsum(sizes)]
+    need(len(ends) == count and ends[-1] == shape[axis], f"its parts end at {ends} of {shape[axis]}, wanted {count}")
+    if count == 1:
+        return data
+    parts = context.block.builder.emit(
+        relax.op.split(data, count if shape[axis] % count == 0 and not node.optional_input(1) else ends[:-1], axis)
+    )
+    return [context.normal(relax.TupleGetItem(parts, number)) for number in range(count)]
 
 
 @converts("Reshape")
@@ -183,16 +219,18 @@ def space_to_depth(context: Context, node: Node) -> list[Expr]:
 
 @converts("OneHot")
 def one_hot(context: Context, node: Node) -> Expr:
-    """One-hot by two comparisons, as indices may be negative; an index out of range is hot nowhere."""
+    """One-hot by two comparisons, as indices may be negative; an index out of range is hot nowhere, nor is a fraction,
+    as in ONNX Runtime: ONNX's text cuts fractions off."""
     name, values = node.required_input(0), context.expr(node.required_input(2))
     info = context.info(name)
     depth = int(context.need_number(node.required_input(1), "depth"))
     axis = need_axis(node.attributes.get("axis", -1), len(info.shape) + 1)
     need(depth > 0, f"depth is {depth}, wanted a positive number")
     context.budget.array((depth,), 8)
+    kind = info.dtype if info.dtype.startswith("float") else "int64"
     places = np.arange(depth).reshape([-1 if i == axis else 1 for i in range(len(info.shape) + 1)])
-    indices = relax.op.expand_dims(relax.op.astype(context.expr(name), "int64"), axis)
-    behind = relax.op.equal(indices, constant(places.astype(np.int64) - depth))
-    hot = relax.op.logical_or(relax.op.equal(indices, constant(places.astype(np.int64))), behind)
+    indices = relax.op.expand_dims(relax.op.astype(context.expr(name), kind), axis)
+    behind = relax.op.equal(indices, constant((places - depth).astype(kind)))
+    hot = relax.op.logical_or(relax.op.equal(indices, constant(places.astype(kind))), behind)
     off, on = (relax.op.take(values, constant(np.asarray(i, np.int64)), 0, mode="clip") for i in (0, 1))
     return relax.op.where(hot, on, off)
