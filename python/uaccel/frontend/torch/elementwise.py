@@ -50,6 +50,10 @@ def _scaled(context: Context, node: Any, value: Any) -> Expr:
 
 @converts("aten.add.Tensor", "aten.add.Scalar")
 def add(context: Context, node: Any) -> Expr:
+    """A sum; of truth values it is whether one of them holds."""
+    if info_of_value(node.meta["val"]).dtype == "bool":
+        one, other = (_operand(context, node, value) for value in node.args)
+        return relax.op.logical_or(one, other) if arguments(node).get("alpha", 1) else one
     return relax.op.add(_operand(context, node, node.args[0]), _scaled(context, node, node.args[1]))
 
 
@@ -73,6 +77,12 @@ def _between_integers(node: Any) -> bool:
     return not node.args[0].meta["val"].dtype.is_floating_point
 
 
+@converts("aten.clamp.Tensor")
+def clamp_by_tensors(context: Context, node: Any) -> Expr:
+    """Bounds that are tensors; TVM's converter has infinite ones where one is left out, which no integer is."""
+    return clamp(context, node)
+
+
 @converts("aten.clamp.default", when=_between_integers)
 def clamp(context: Context, node: Any) -> Expr:
     given = arguments(node)
@@ -93,15 +103,13 @@ def either(context: Context, node: Any) -> Expr:
 def elu(context: Context, node: Any) -> Expr:
     """scale * x where x is positive, else scale * alpha * (exp(input_scale * x) - 1)."""
     given = arguments(node)
-    value = context.expr(node.args[0])
-    zero = _operand(context, node, 0)
-    above = context.emit(relax.op.maximum(value, zero))
-    below = context.emit(relax.op.minimum(value, zero))
+    value = below = context.expr(node.args[0])
     if given["input_scale"] != 1:
         below = context.emit(relax.op.multiply(below, _operand(context, node, given["input_scale"])))
     rise = context.emit(relax.op.subtract(context.emit(relax.op.exp(below)), _operand(context, node, 1)))
     rise = context.emit(relax.op.multiply(rise, _operand(context, node, given["alpha"])))
-    whole = context.emit(relax.op.add(above, rise))
+    negative = context.emit(relax.op.less(value, _operand(context, node, 0)))
+    whole = context.emit(relax.op.where(negative, rise, value))
     return whole if given["scale"] == 1 else relax.op.multiply(whole, _operand(context, node, given["scale"]))
 
 
@@ -113,7 +121,7 @@ def power(context: Context, node: Any) -> Expr:
     if exponent == 0.5:
         return relax.op.sqrt(value)
     if exponent not in (2, 3, 4, 5, 6, 7, 8):
-        return relax.op.power(value, _operand(context, node, exponent))
+        return _power(context, node, value, _operand(context, node, exponent))
     result = value
     for bit in bin(int(exponent))[3:]:
         result = context.emit(relax.op.multiply(result, result))
@@ -121,9 +129,33 @@ def power(context: Context, node: Any) -> Expr:
     return result
 
 
+@converts("aten.pow.Tensor_Tensor", "aten.pow.Scalar")
+def power_of_tensors(context: Context, node: Any) -> Expr:
+    return _power(context, node, *(_operand(context, node, value) for value in node.args))
+
+
+def _power(context: Context, node: Any, base: Expr, exponent: Expr) -> Expr:
+    """A power; of integers by way of float64, as TVM has none of theirs."""
+    dtype = info_of_value(node.meta["val"]).dtype
+    if dtype.startswith("float"):
+        return relax.op.power(base, exponent)
+    wide = [context.emit(relax.op.astype(value, "float64")) for value in (base, exponent)]
+    return relax.op.astype(context.emit(relax.op.power(*wide)), dtype)
+
+
 @converts(*REDUCTIONS)
 def reduction(context: Context, node: Any) -> Expr:
     return REDUCTIONS[str(node.target)](context.expr(node.args[0]), *_axes(node))
+
+
+@converts("aten.any.dim", "aten.any.dims")
+def whether_any(context: Context, node: Any) -> Expr:
+    """Whether any element is not 0. TVM's converter adds up numbers that are no truths."""
+    value = context.expr(node.args[0])
+    zero = constant(np.zeros((), info_of_value(node.args[0].meta["val"]).dtype))
+    there = value if zero.value.numpy().dtype == np.bool_ else context.emit(relax.op.not_equal(value, zero))
+    found = context.emit(relax.op.max(context.emit(relax.op.astype(there, "uint8")), *_axes(node)))
+    return relax.op.astype(found, info_of_value(node.meta["val"]).dtype)
 
 
 @converts(*EXTREMES)
@@ -236,7 +268,14 @@ def _factors(context: Context, given: Mapping[str, Any], shape: list[int]) -> tu
 
 # Operators on truth values, which TVM's converter takes for numbers.
 
-COMPARISONS: Final = {"eq": relax.op.equal, "ne": relax.op.not_equal}
+COMPARISONS: Final = {
+    "eq": relax.op.equal,
+    "ne": relax.op.not_equal,
+    "lt": relax.op.less,
+    "le": relax.op.less_equal,
+    "gt": relax.op.greater,
+    "ge": relax.op.greater_equal,
+}
 
 
 def _of_truths(node: Any) -> bool:

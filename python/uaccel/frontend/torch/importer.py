@@ -218,7 +218,8 @@ class TorchWalk(Walk[Any]):
     def _by_tvm(self, operator: str, node: Any) -> Expr:
         """Convert a node by TVM's converter, with normalisation behind it folded into its weights and bias.
 
-        A layer without a bias has no node that could get one, so it is added behind the layer.
+        TVM's converters misread options, so they get what tests/frontend/torch/test_options.py holds. A layer without
+        a bias has no node that could get one, so it is added behind the layer.
         """
         meaning = following(self.context, node)
         for entry in node.all_input_nodes:

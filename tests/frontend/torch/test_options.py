@@ -1,0 +1,45 @@
+"""Every option and type of ATen's operators, one call at a time, against PyTorch: right, or refused in words."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+pytest.importorskip("torch", reason="PyTorch is not installed")
+
+from support.models.operands import Operand  # after the skip
+from support.models.torch_options import Call, call_of, drawn, form, operators
+from support.oracle.torch_differential import failures
+from support.run.tiers import ROTATION
+
+QUICK = 8  # Calls of one run of ``make test``, drawn anew in each.
+S = (2, 3, 4)
+INFINITE = Operand((3,), np.inf, np.inf)
+MENDED = {
+    "truths added": call_of("add.Tensor", form((4,), (4,), types=("bool",))),
+    "whether any byte": call_of("any.dim", form(S, 1, types=("uint8",))),
+    "one bound of integers": call_of("clamp.Tensor", form(S, None, (3, 1), types=("int32",))),
+    "place of infinities": call_of("argmin.default", form(INFINITE, 0)),
+}
+
+
+def test_what_was_wrong(tmp_path: Path) -> None:
+    assert failures(list(MENDED.values()), tmp_path) == {}
+
+
+def test_a_share_of_all_options_and_types(tmp_path: Path) -> None:
+    rng = np.random.default_rng(int(os.environ.get(ROTATION, "0")))
+    calls: list[Call] = []
+    for operator in rng.permutation(operators())[:QUICK]:
+        some = list(drawn(str(operator), 4))
+        calls += [some[rng.integers(len(some))]] if some else []
+    assert failures(calls, tmp_path) == {}
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("operator", operators())
+def test_all_options_and_types(operator: str, tmp_path: Path) -> None:
+    assert failures(list(drawn(operator)), tmp_path) == {}
