@@ -8,6 +8,7 @@ nothing else shows it.
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -15,13 +16,16 @@ from typing import Any
 import numpy as np
 import pytest
 
-pytest.importorskip("onnx", reason="the onnx package is not installed")
+onnx = pytest.importorskip("onnx", reason="the onnx package is not installed")
 pytest.importorskip("onnxruntime", reason="the reference, onnxruntime, is not installed")
 
-from support.models.onnx_options import Drawn, drawn, operators  # after the skips
-from support.models.onnx_rows import Array, Given, Row, row
-from support.oracle.onnx_differential import REFUSED, failures, outcomes
-from support.run.tiers import ROTATION
+from support.models.onnx_options import Drawn, drawn, operators  # noqa: E402  # after the skips
+from support.models.onnx_rows import Array, Given, Row, row  # noqa: E402
+from support.oracle.onnx_differential import REFUSED, failures, outcomes  # noqa: E402
+from support.run.tiers import ROTATION  # noqa: E402
+from uaccel.errors import ModelError  # noqa: E402
+from uaccel.frontend import import_model  # noqa: E402
+from uaccel.pipeline import compile_model  # noqa: E402
 
 QUICK = 24  # Nodes of one run of ``make test``, drawn anew in each.
 S = Given((2, 3, 4))
@@ -44,18 +48,15 @@ REGIONS = (_reals(0.5, 0.5, 3.2, 4.1).reshape(1, 4), _ints(0))
 NEAREST: dict[str, Any] = {"nearest_mode": "floor", "coordinate_transformation_mode": "asymmetric"}
 ROWS = _ints(0, 3).reshape(2, 1)
 MENDED: dict[str, tuple[int, Row]] = {
-    "one part": (13, row("Split", Given((1, 4)), axis=0)),
     "equal truths": (19, row("Equal", Given((2, 4), "bool"), Given((4,), "bool"))),
     "crossed bounds": (13, row("Clip", S, _scalar(2), _scalar(1))),
     "crossed bounds of integers": (13, row("Clip", Given((9,), "int8"), _scalar(2, "int8"), _scalar(1, "int8"))),
-    "elu of infinities": (21, row("Elu", Given((3,), "float32", -np.inf, -np.inf), alpha=0.3)),
-    "elu of float64": (22, row("Elu", Given((9,), "float64"))),
+    "elu of no number": (21, row("Elu", Given((3,), "float32", np.nan, np.nan), alpha=0.3)),
     "celu of a scalar": (13, row("Celu", Given(()))),
     "thresholded infinity": (21, row("ThresholdedRelu", Given((3,), "float32", -np.inf, -np.inf))),
     "gemm of integers": (13, row("Gemm", Given((3, 4), "int32", -9, 9), Given((4, 5), "int32", -9, 9), alpha=0.3)),
     "shrink of bytes": (13, row("Shrink", Given((9,), "uint8"), lambd=3.5, bias=0.7)),
     "sign of bytes": (13, row("Sign", Given((9,), "uint8", 0, 2))),
-    "slopes of integers": (16, row("PRelu", Given((2, 3), "int32"), Given((3,), "int32"))),
     "places of the least": (13, row("ArgMax", Given((2, 3), "uint8", 0, 0), axis=1)),
     "place of infinities": (13, row("ArgMin", Given((2, 3), "float32", np.inf, np.inf), axis=1)),
     "nothing reduced": (18, row("ReduceL1", S, _ints(), noop_with_empty_axes=1)),
@@ -63,10 +64,9 @@ MENDED: dict[str, tuple[int, Row]] = {
     "extreme of a scalar": (20, row("ReduceMax", Given(()))),
     "infinite exponentials": (13, row("ReduceLogSumExp", Given((2, 3), "float32", np.inf, np.inf), axes=[1])),
     "factors of fewer axes": (17, row("LayerNormalization", S, _reals(1, 2, 3, 4), axis=1)),
-    "mean and deviation": (17, row("LayerNormalization", S, _reals(1, 2, 3, 4), outputs=3)),
     "norm of float64": (17, row("LayerNormalization", Given((2, 4), "float64"), np.arange(4.0))),
     "image norm of float64": (17, row("InstanceNormalization", Given((1, 2, 3), "float64"), np.ones(2), np.ones(2))),
-    "norm of rounded windows": (18, row("LpPool", Given((1, 2, 7, 6)), **POOL)),
+    "norm of rounded windows": (22, row("LpPool", Given((1, 2, 7, 7)), **POOL)),
     "rounded windows in the padding": (13, row("MaxPool", Given((1, 2, 7, 6)), pads=[1, 0, 1, 1], **POOL)),
     "regions scaled": (16, row("RoiAlign", Given((1, 2, 6, 6)), *REGIONS, spatial_scale=0.5, sampling_ratio=2)),
     "fractions as places": (13, row("OneHot", Given((5,), low=-3, high=3), _scalar(4, "int64"), _reals(2, 7))),
@@ -81,7 +81,7 @@ def _drawn(name: str, opset: int, entry: Row) -> Drawn:
     rng = np.random.default_rng(0)
     feeds = {
         f"{name}/in{place}": np.full(operand.shape, operand.low, operand.dtype)
-        if np.isinf(operand.low)
+        if not np.isfinite(operand.low)
         else operand.values(rng)
         for place, operand in enumerate(entry.inputs)
         if isinstance(operand, Given)
@@ -92,6 +92,39 @@ def _drawn(name: str, opset: int, entry: Row) -> Drawn:
 def test_what_was_wrong(tmp_path: Path) -> None:
     nodes = [_drawn(name, *given) for name, given in MENDED.items()]
     assert {name: said for name, said in outcomes(nodes, tmp_path).items() if said} == {}
+
+
+ONE_PART = """<ir_version: 8, opset_import: ["" : 13]> g (float[1,4] x) => (float[4] y, float[1,4] z)
+    <int64[1] n = {1}, int64[1] axis = {0},
+     float[4,4] w = {1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 9.0, 10.0, 11.0, 12.0, 13.0, 14.0, 15.0, 16.0}> {
+        part = Split <axis = 0> (x, n)
+        y = Squeeze(part, axis)
+        z = MatMul(x, w)
+    }"""
+
+
+def test_one_part_beside_a_product(tmp_path: Path) -> None:
+    """A tuple of one tensor, as TVM's converter makes it, broke the passes that float products bring."""
+    path = tmp_path / "m.onnx"
+    path.write_bytes(onnx.parser.parse_model(ONE_PART).SerializeToString())
+    compile_model(path, board="host")
+
+
+DECLARED = {
+    "rank": ("float[1,1,4]", "[1,1,4]"),
+    "extent": ("float[2,4]", "[2,4]"),
+    "type": ("int32[1,4]", "int32 [1,4]"),
+}
+
+
+@pytest.mark.parametrize("what", DECLARED)
+def test_an_output_is_declared_otherwise_than_it_is_made(what: str, tmp_path: Path) -> None:
+    kind, seen = DECLARED[what]
+    path = tmp_path / "m.onnx"
+    text = f'<ir_version: 8, opset_import: ["" : 13]> g (float[1,4] x) => ({kind} y) {{ y = Relu(x) }}'
+    path.write_bytes(onnx.parser.parse_model(text).SerializeToString())
+    with pytest.raises(ModelError, match=rf'the file says that "y" is .*{re.escape(seen)}, and it is float32 \[1,4\]'):
+        import_model(path)
 
 
 def test_a_share_of_all_options_and_types(tmp_path: Path) -> None:

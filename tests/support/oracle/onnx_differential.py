@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 import warnings
 from collections import defaultdict
@@ -14,7 +15,7 @@ import numpy.typing as npt
 
 from support.device.hostlib import HostModel
 from support.models.onnx_options import STEPS, Drawn
-from support.models.onnx_rows import model_of
+from support.models.onnx_rows import model_of, session_of
 from uaccel.errors import ModelError
 from uaccel.frontend import import_model
 from uaccel.pipeline import compile_model
@@ -32,8 +33,6 @@ def reference(drawn: Drawn) -> list[Array] | None:
     """What ONNX Runtime computes; where it lacks the operator or the type, ONNX's own evaluator. None: neither does."""
     import onnx
     from onnx.reference import ReferenceEvaluator
-
-    from uaccel.runner.reference import session_of
 
     try:
         model = single(drawn)
@@ -110,11 +109,12 @@ def _together(rows: Sequence[Drawn], wanted: dict[str, list[Array]], folder: Pat
 
 def fault(error: Exception, path: Path, count: int) -> str:
     """What an internal error is called: none where one node's compilation, which comes before a run, is refused."""
-    try:
-        if count == 1:
-            compile_model(path, board="host")
-    except ModelError as refusal:
-        return REFUSED + str(refusal)
+    with contextlib.suppress(Exception):  # the fault itself, once more
+        try:
+            if count == 1:
+                compile_model(path, board="host")
+        except ModelError as refusal:
+            return REFUSED + str(refusal)
     return BROKEN + f"{type(error).__name__}: {(str(error).strip().splitlines() or [''])[-1][:200]}"
 
 
