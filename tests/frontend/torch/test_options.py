@@ -22,6 +22,7 @@ MENDED = {
     "truths added": call_of("add.Tensor", form((4,), (4,), types=("bool",))),
     "whether any byte": call_of("any.dim", form(S, 1, types=("uint8",))),
     "one bound of integers": call_of("clamp.Tensor", form(S, None, (3, 1), types=("int32",))),
+    "crossed bounds": call_of("clamp.default", form(S, 2, 1)),
     "place of infinities": call_of("argmin.default", form(INFINITE, 0)),
 }
 

@@ -72,9 +72,12 @@ def divide(context: Context, node: Any) -> Expr:
     return relax.op.divide(_operand(context, node, node.args[0]), _operand(context, node, node.args[1]))
 
 
-def _between_integers(node: Any) -> bool:
-    """Whether it clamps integers, for which TVM's converter would need infinite bounds where one is left out."""
-    return not node.args[0].meta["val"].dtype.is_floating_point
+def _clamps_otherwise(node: Any) -> bool:
+    """Whether it clamps integers, for which TVM's converter would need infinite bounds where one is left out, or has
+    crossed bounds: then all becomes the upper one."""
+    given = arguments(node)
+    crossed = None not in (given["min"], given["max"]) and given["min"] > given["max"]
+    return crossed or not node.args[0].meta["val"].dtype.is_floating_point
 
 
 @converts("aten.clamp.Tensor")
@@ -83,7 +86,7 @@ def clamp_by_tensors(context: Context, node: Any) -> Expr:
     return clamp(context, node)
 
 
-@converts("aten.clamp.default", when=_between_integers)
+@converts("aten.clamp.default", when=_clamps_otherwise)
 def clamp(context: Context, node: Any) -> Expr:
     given = arguments(node)
     value = _operand(context, node, given["self"])
