@@ -116,6 +116,7 @@ def reduction(context: Context, operator: Operator) -> Expr:
     need_same_dtype(data, output)
     truths = operator.name in ("REDUCE_ALL", "REDUCE_ANY")
     need(data.info.dtype == "bool" or not truths, f'input "{data.name}" is {data.info.dtype}, supported is bool')
+    need(operator.name != "MEAN" or data.info.dtype != "bool", f'input "{data.name}" is bool, supported are numbers')
     axes = sorted(set(axis_numbers(operator.required_input(1), data)))
     if not axes:
         return stored(real(context, data), output)
