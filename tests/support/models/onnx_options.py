@@ -242,6 +242,8 @@ def _draw(
         dtype = types[_formal(schema, place).type_str]
         wild = hostile and operand.values is None and np.dtype(dtype).kind not in BOUNDED.get(schema.name, "")
         array = operand.array(dtype, rng, wild)
+        if schema.name in ("Cast", "CastLike") and array.dtype.kind == "f":
+            array = np.abs(array)  # C leaves it undefined what a negative float is as an unsigned integer
         if schema.name in CHOOSING and array.dtype.kind == "f":
             array = np.where(np.isnan(array), np.asarray(3, array.dtype), array)
         inputs.append(array if operand.stored else Given(array.shape, str(array.dtype)))

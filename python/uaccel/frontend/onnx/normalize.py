@@ -66,12 +66,12 @@ def layer_normalization(context: Context, node: Node) -> Expr | list[Expr]:
     info, factor = context.info(name), context.info(node.inputs[1])
     axes = list(range(need_axis(node.attributes.get("axis", -1), len(info.shape)), len(info.shape)))
     epsilon, data = float(node.attributes.get("epsilon", 1e-5)), context.expr(name)
-    shift = context.optional(node.optional_input(2))
-    plain = len(node.outputs) == 1 and info.dtype != WIDE and factor.shape == info.shape[axes[0] :]
-    if plain and shift is None:
-        shift = constant(np.zeros(factor.shape, factor.dtype))
-    if plain and factor.dtype == info.dtype and context.normal(shift).ty.shape == context.normal(scale).ty.shape:
-        return relax.op.nn.layer_norm(data, scale, shift, axes, epsilon)
+    shift, shift_name = context.optional(node.optional_input(2)), node.optional_input(2)
+    whole = (info.shape[axes[0] :], info.dtype)
+    known = [factor, context.info(shift_name)] if shift_name else [factor]
+    if len(node.outputs) == 1 and info.dtype != WIDE and all((one.shape, one.dtype) == whole for one in known):
+        summand = constant(np.zeros(factor.shape, factor.dtype)) if shift is None else shift
+        return relax.op.nn.layer_norm(data, scale, summand, axes, epsilon)
     normal, mean, inverse = _standardised(context, data, axes, epsilon)
     result = relax.op.multiply(normal, scale)
     result = result if shift is None else relax.op.add(result, shift)

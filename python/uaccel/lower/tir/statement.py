@@ -354,11 +354,17 @@ def tidied(lines: list[str]) -> list[str]:
 
 
 def without_unused(lines: list[str]) -> list[str]:
-    """The lines without unused declarations; repeated, since a removed line may have been the last to use a name."""
+    """The lines without declarations of what is not used, or only set; repeated, since a removed line may have been the
+    last to use a name."""
     for number, line in enumerate(lines):
         match = _DECLARATION.match(line)
         if match and not re.search(rf"\b{match[2]}\b", "\n".join(lines[number + 1 :])):
             return without_unused(lines[:number] + lines[number + 1 :])
+        if match and not match[0].count("["):
+            rest = lines[number + 1 :]
+            using = [other for other in rest if re.search(rf"\b{match[2]}\b", other)]
+            if all(re.match(rf"^ *{match[2]} = [-\w]+;$", other) and other.count(match[2]) == 1 for other in using):
+                return without_unused(lines[:number] + [other for other in rest if other not in using])
     return lines
 
 
