@@ -7,10 +7,10 @@ import pytest
 
 from support.device.hostlib import HostModel, compile_bytes
 from support.models.stateful import Circular, Lstm, Ring, Svdf
-from support.models.stateful_float import FloatLstm, FloatSvdf
+from support.models.stateful_float import FloatCells, FloatLstm, FloatSvdf
 from support.models.tflite_writer import ModelBuilder
 from support.oracle.exactness import assert_exact_random, assert_same
-from support.oracle.oracle import Tflm, random_inputs
+from support.oracle.oracle import LiteRt, Tflm, random_inputs
 from support.oracle.sanitized import assert_clean
 from uaccel.errors import ModelError
 from uaccel.pipeline import Compiled
@@ -87,6 +87,27 @@ def test_sequences_of_floats(model: FloatSvdf | FloatLstm) -> None:
         (wanted,) = reference.run(values)
         np.testing.assert_allclose(host(*values)[0], wanted, rtol=1e-5, atol=1e-6)
         np.testing.assert_allclose(executor.run(values)[0], wanted, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        FloatCells("TANH", biased=True),
+        FloatCells("RELU6", time_major=True),
+        FloatCells("RELU_N1_TO_1", both=True),
+        FloatCells("NONE", both=True, merged=True, time_major=True),
+    ],
+    ids=["forth", "forth, time major", "both ways", "both ways, merged and time major"],
+)
+def test_sequences_of_simple_cells(model: FloatCells) -> None:
+    data = model.build()
+    compiled, reference = compile_bytes(data), LiteRt(data)
+    host, executor = HostModel(compiled), Executor(compiled.model.module, state=compiled.model.state)
+    for values in random_inputs(data, 1, 3, (-1.0, 1.0)):
+        wanted = reference.run(values)
+        for got in (host(*values), executor.run(values)):
+            for one, other in zip(got, wanted, strict=True):
+                np.testing.assert_allclose(one, other, rtol=1e-5, atol=1e-6)
 
 
 def copies(compiled: Compiled) -> list[str]:

@@ -175,7 +175,10 @@ def _shown(named: Mapping[str, TensorInfo]) -> int:
 FUNCTIONS: Final[Mapping[str, Callable[[Any, Callable[[float], Any]], Any]]] = {
     "sigmoid": lambda value, number: number(1) / (number(1) + tirx.exp(-value)),
     "tanh": lambda value, number: tirx.tanh(value),
+    "identity": lambda value, number: value,
     "relu": lambda value, number: tirx.max(value, number(0)),
+    "relu6": lambda value, number: tirx.max(tirx.min(value, number(6)), number(0)),
+    "relu_n1_to_1": lambda value, number: tirx.max(tirx.min(value, number(1)), number(-1)),
     "hard_sigmoid": lambda value, number: tirx.max(number(0), tirx.min(number(1), number(0.2) * value + number(0.5))),
 }
 

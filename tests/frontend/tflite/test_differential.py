@@ -10,6 +10,7 @@ import pytest
 import tflite
 
 from support.models.many import Row
+from support.models.rare_rows import DILATE, row_of
 from support.models.tflite_campaign import HLO, TYPES, campaign, forms
 from support.models.tflite_mutants import mutants
 from support.models.tflite_schema import fields
@@ -78,6 +79,7 @@ def test_a_share_of_all() -> None:
     """What was computed or taken wrongly once, and some of the rows that the long tests have."""
     rows = named([*WRONG_ONCE, *REFUSED_NOW])
     rows |= share({label: row for dtype in ("float32", "int8") for label, row in campaign(dtype)}, 9)
+    rows |= {f"DILATE, {dtype}": row_of("DILATE", DILATE, dtype) for dtype in ("float32", "int8", "bool")}
     verdicts = judged(rows, share(dict(mutants("float32")), 8), safely=False)
     assert wrong(verdicts) == {}
     assert [label for label in WRONG_ONCE if verdicts[label].outcome == "refused"] == []
@@ -101,7 +103,8 @@ def test_broken_operators_end_in_one_line(dtype: str, part: int) -> None:
 def test_every_operator_that_is_taken_has_rows() -> None:
     """What neither converts here nor is held against a runtime is refused, whatever TVM knows of it."""
     rows = {row.operator for _, row in forms("float32")}
-    elsewhere = {"IF", "WHILE", "UNIDIRECTIONAL_SEQUENCE_LSTM", "SVDF", "BROADCAST_ARGS", "RANK"}
+    elsewhere = {"DILATE", *(f"{kind}DIRECTIONAL_SEQUENCE_RNN" for kind in ("UNI", "BI"))}
+    elsewhere |= {"IF", "WHILE", "UNIDIRECTIONAL_SEQUENCE_LSTM", "SVDF", "BROADCAST_ARGS", "RANK"}
     ours = {name for name in CONVERTERS.names if not name.startswith("CUSTOM:")}
     assert sorted({*ours, *HELD} - rows - elsewhere - {*HLO, "STABLEHLO_CLAMP", "STABLEHLO_REMAINDER"}) == []
 

@@ -11,7 +11,7 @@ from support.models.many import many
 from support.models.rare_rows import rare_makers
 from support.models.reference_rows import TYPES, makers
 from support.models.stateful import Lstm, Ring, Svdf
-from support.models.stateful_float import FloatLstm, FloatSvdf
+from support.models.stateful_float import FloatCells, FloatLstm, FloatSvdf
 from uaccel.errors import ModelError
 
 KERNEL, TIR, INTEGERS, FLOAT, REFUSED = "CPU kernel", "TIR fallback", "TIR integers", "in float", "refused"
@@ -38,6 +38,8 @@ def _models() -> Iterator[tuple[str, str, bytes]]:
     yield "SVDF", "int8", Svdf().build()
     yield "SVDF", "float32", FloatSvdf().build()
     yield "UNIDIRECTIONAL_SEQUENCE_LSTM", "float32", FloatLstm().build()
+    yield "UNIDIRECTIONAL_SEQUENCE_RNN", "float32", FloatCells("TANH").build()
+    yield "BIDIRECTIONAL_SEQUENCE_RNN", "float32", FloatCells("TANH", both=True).build()
     yield "IF", "int8", Choice().build()
     yield "WHILE", "int8", Loop().build()
     for dtype in ("int8", "int16"):

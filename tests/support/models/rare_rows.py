@@ -52,6 +52,8 @@ FORMS: Mapping[str, Form] = {
     "NON_MAX_SUPPRESSION_V5": ([*BOXES, ONE_FLOAT], [THREE, Activation((3,), "float32"), COUNT], {}),
     "SPARSE_TO_DENSE": ([numbers([1, 3]), numbers([6]), (2,), ()], [(6,)], {}),
 }
+DILATE: Form = ([(2, 3, 2), numbers([2, 1, 3]), ()], [(3, 3, 4)], {})
+"""Apart from the others: LiteRT runs on for minutes where it is broken."""
 
 
 def rare_makers() -> dict[str, Make]:

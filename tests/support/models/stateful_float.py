@@ -1,4 +1,4 @@
-"""SVDF and LSTM in float."""
+"""SVDF, LSTM and simple cells in float."""
 
 from __future__ import annotations
 
@@ -69,4 +69,38 @@ class FloatLstm:
         }
         model.op("UNIDIRECTIONAL_SEQUENCE_LSTM", arguments, [y], options)
         model.output(y)
+        return model.build()
+
+
+@dataclass(frozen=True)
+class FloatCells:
+    """Simple cells over a sequence, forwards alone or both ways."""
+
+    activation: str
+    both: bool = False
+    merged: bool = False
+    time_major: bool = False
+    biased: bool = True
+
+    def build(self) -> bytes:
+        generator = np.random.RandomState(7)
+        model, batch, steps, depth, units = ModelBuilder(), 2, 3, 4, 5
+        outer = (steps, batch) if self.time_major else (batch, steps)
+        arguments: list[Tensor | None] = [model.input("x", (*outer, depth), "float32")]
+        for way in ("forth", "back")[: 1 + self.both]:
+            for shape in ((units, depth), (units, units), (units,)):
+                values = generator.uniform(-0.6, 0.6, shape).astype(np.float32)
+                there = len(shape) > 1 or self.biased
+                arguments.append(model.constant(f"{way} {shape}", values) if there else None)
+            arguments.append(model.variable(f"{way} state", (batch, units), "float32"))
+        options: dict[str, OptionValue] = {"fused_activation": self.activation, "time_major": self.time_major}
+        if self.both:
+            arguments += [None] * 3
+            options["merge_outputs"] = self.merged
+        width = units * (2 if self.merged else 1)
+        count = 2 if self.both and not self.merged else 1
+        outputs = [model.tensor(f"y{number}", (*outer, width), "float32") for number in range(count)]
+        model.op(f"{'BI' if self.both else 'UNI'}DIRECTIONAL_SEQUENCE_RNN", arguments, outputs, options)
+        for output in outputs:
+            model.output(output)
         return model.build()

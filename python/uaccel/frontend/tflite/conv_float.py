@@ -6,6 +6,7 @@ The calls are those that ``partition.passes.float_fusion`` finds: a product, its
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -110,6 +111,7 @@ def _scale_of_products(operator: Operator) -> Array:
 
 _OPERANDS = {"TRANSPOSE_CONV": (2, 1)}
 BIASES = {"TRANSPOSE_CONV": 3}
+BYTES = ("int8", "uint8")
 
 
 @converts("CONV_2D", when=otherwise)
@@ -131,11 +133,17 @@ def _groups(data: Tensor, weights: Tensor, depth: int) -> int:
 
 
 def _need_operands(data: Tensor, weights: Tensor, output: Tensor, rank: int) -> None:
-    need_reals(data, weights)
+    _need_reals_or_bytes(data, weights)
     _need_rank(data, rank, "inputs")
     _need_rank(weights, rank, "weights")
     need_same_dtype(data, output)
     _need_alike(data, weights)
+
+
+def _need_reals_or_bytes(*tensors: Tensor) -> None:
+    """Lets bytes without a scale be: no runtime has them, and their sums wrap around."""
+    if not all(tensor.info.dtype in BYTES and tensor.quantisation is None for tensor in tensors):
+        need_reals(*tensors)
 
 
 def _need_alike(data: Tensor, weights: Tensor) -> None:
@@ -194,15 +202,20 @@ def transpose_conv(context: Context, operator: Operator) -> Expr:
 @converts("CONV_3D", when=otherwise)
 def conv_3d(context: Context, operator: Operator) -> Expr:
     data, weights, output = operator.required_input(0), operator.required_input(1), operator.outputs[0]
-    _need_operands(data, weights, output, 5)
+    truths = data.info.dtype == "bool" and weights.info.dtype == "float32"  # Weighted sums of them, not 0.
+    numbers = replace(data, info=replace(data.info, dtype="float32")) if truths else data
+    need_same_dtype(data, output)
+    _need_operands(numbers, weights, numbers, 5)
     kernel, depth = weights.info.shape[:3], weights.info.shape[3]
     need(data.info.shape[4] == depth, f"input {data.info} does not fit weights {weights.info}")
     strides, dilation = _strides(operator, "DHW")
     padding = _padding(operator, data.info.shape[1:4], kernel, strides, dilation)
     options = {"strides": list(strides), "dilation": list(dilation), "padding": padding}
     layouts = {"data_layout": "NDHWC", "kernel_layout": "DHWIO"}
-    sums = relax.op.nn.conv3d(real(context, data), context.expr(weights), **options, **layouts)
-    return _finished(context, operator, sums, output)
+    given = relax.op.astype(context.expr(data), "float32") if truths else real(context, data)
+    sums = relax.op.nn.conv3d(given, context.expr(weights), **options, **layouts)
+    result = _finished(context, operator, sums, output)
+    return relax.op.astype(result, "bool") if truths else result
 
 
 # Products of matrices.
@@ -212,7 +225,7 @@ def conv_3d(context: Context, operator: Operator) -> Expr:
 def fully_connected(context: Context, operator: Operator) -> Expr:
     """Converts an input of any rank: its rows are as long as the weights', and the output has the file's shape."""
     data, weights, output = operator.required_input(0), operator.required_input(1), operator.outputs[0]
-    need_reals(data, weights)
+    _need_reals_or_bytes(data, weights)
     need_same_dtype(data, output)
     _need_alike(data, weights)
     _need_rank(weights, 2, "weights")
@@ -231,9 +244,11 @@ def fully_connected(context: Context, operator: Operator) -> Expr:
 
 @converts("BATCH_MATMUL", when=otherwise)
 def batch_matmul(context: Context, operator: Operator) -> Expr:
-    """Multiplies the last two axes as matrices, each turned if its option says so; the axes before are broadcast."""
+    """Multiplies the last two axes as matrices, each turned if its option says so; the axes before are broadcast.
+
+    A sum of truths is whether there is one.
+    """
     first, second, output = operator.required_input(0), operator.required_input(1), operator.outputs[0]
-    need(first.info.dtype != "bool", f'"{first.name}" is bool; wanted numbers')
     need_same_dtype(first, second)
     need_same_dtype(first, output)
     sides, shapes = [], []
@@ -242,12 +257,15 @@ def batch_matmul(context: Context, operator: Operator) -> Expr:
         need(rank >= 2, f'"{tensor.name}" has rank {rank}, wanted at least 2')
         order = [*range(rank - 2), rank - 1, rank - 2]
         expr = real(context, tensor)
+        if first.info.dtype == "bool":
+            expr = relax.op.astype(expr, "int32")
         shapes.append([tensor.info.shape[axis] for axis in (order if turned else range(rank))])
         sides.append(relax.op.permute_dims(expr, order) if turned else expr)
     (*ahead, rows, depth), (*beside, other, columns) = shapes
     need(depth == other, f"rows of {depth} elements do not fit columns of {other}")
     need_shape(output, [*broadcast_shape(tuple(ahead), tuple(beside)), rows, columns])
-    return stored(relax.op.matmul(*sides), output)
+    product = relax.op.matmul(*sides)
+    return relax.op.astype(product, "bool") if first.info.dtype == "bool" else stored(product, output)
 
 
 # Pools.
@@ -268,7 +286,8 @@ def pool(context: Context, operator: Operator) -> Expr:
     x = context.expr(data)
     if operator.name == "MAX_POOL_2D":
         return activated(operator, relax.op.nn.max_pool2d(x, **kind))
-    need_dtype(data, FLOATS, "input")
-    if operator.name == "AVERAGE_POOL_2D":
+    means = operator.name == "AVERAGE_POOL_2D"
+    need_dtype(data, (*FLOATS, "int64") if means else FLOATS, "input")  # No runtime has means of int64, truncated here.
+    if means:
         return activated(operator, relax.op.nn.avg_pool2d(x, **kind))
     return activated(operator, relax.op.sqrt(relax.op.nn.avg_pool2d(relax.op.multiply(x, x), **kind)))

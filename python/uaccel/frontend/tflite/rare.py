@@ -91,6 +91,30 @@ def reverse_sequence(context: Context, operator: Operator) -> Expr:
     return relax.op.reverse_sequence(context.expr(data), counts, along, batch)
 
 
+@converts("DILATE", when=always)
+def dilate(context: Context, operator: Operator) -> Expr:
+    """Puts copies of one value between the elements along each axis."""
+    data, filling, output = operator.required_input(0), operator.required_input(2), operator.outputs[0]
+    need_same_dtype(data, output)
+    need_same_dtype(filling, output)
+    need(filling.info.elements == 1, f'"{filling.name}" has {filling.info.elements} elements, wanted 1')
+    shape = list(data.info.shape)
+    steps = need_numbers(context, operator.required_input(1), "dilations", len(shape))
+    need(all(step > 0 for step in steps), f"dilations {steps} must be positive")
+    need_shape(output, [(extent - 1) * step + 1 for extent, step in zip(shape, steps, strict=True)])
+    expr, value = context.expr(data), relax.op.reshape(context.expr(filling), ())
+    for axis, (extent, step) in enumerate(zip(data.info.shape, steps, strict=True)):
+        if step == 1 or extent == 1:
+            continue
+        wide = relax.op.expand_dims(expr, axis + 1)
+        between = relax.op.broadcast_to(value, (*shape[: axis + 1], step - 1, *shape[axis + 1 :]))
+        spread = relax.op.concat([wide, between], axis=axis + 1)
+        spread = relax.op.reshape(spread, (*shape[:axis], extent * step, *shape[axis + 1 :]))
+        shape[axis] = (extent - 1) * step + 1
+        expr = relax.op.strided_slice(spread, axes=[axis], begin=[0], end=[shape[axis]])
+    return expr
+
+
 @converts("BUCKETIZE", when=always)
 def bucketize(context: Context, operator: Operator) -> Expr:
     """Counts for each element the boundaries that it has reached."""

@@ -1,4 +1,4 @@
-"""Converts TFLite's layers with state: SVDF and UNIDIRECTIONAL_SEQUENCE_LSTM."""
+"""Converts TFLite's layers with state: SVDF, UNIDIRECTIONAL_SEQUENCE_LSTM and the simple cells of two others."""
 
 from __future__ import annotations
 
@@ -12,7 +12,9 @@ from uaccel.errors import need
 from uaccel.frontend.converters import always
 from uaccel.frontend.tflite.converter import (
     Context,
+    Expr,
     Update,
+    apply,
     bias_values,
     converts,
     factor,
@@ -27,6 +29,7 @@ from uaccel.ops.fixedpoint import quantize_multiplier
 from uaccel.ops.operator import constant, get
 from uaccel.ops.recurrent import LSTM_GATES, SQUASHED, Cell, Lstm, LstmAttrs, Recurrent, RecurrentAttrs
 from uaccel.ops.svdf import Svdf, SvdfAttrs, SvdfFloat, SvdfFloatAttrs
+from uaccel.tvm_api import relax
 
 # SVDF on int8 frames with a state of int8 or int16, and in float.
 
@@ -201,3 +204,77 @@ def _attributes(operator: Operator, data: Tensor, hidden: Tensor, cell: Tensor) 
         tanh_multiplier=3 << max(0, 12 + power),
         tanh_right_shift=max(0, -12 - power),
     )
+
+
+# Sequences of simple cells, in float, forwards alone or both ways.
+
+FORWARDS, BACKWARDS, AUXILIARY = 1, 5, 9  # Where the inputs of a direction begin: weights, recurrent ones, bias, state.
+
+
+@converts("UNIDIRECTIONAL_SEQUENCE_RNN", when=always)
+def simple_cells(context: Context, operator: Operator) -> Expr | Update:
+    state, call = operator.required_input(FORWARDS + 3), _simple_cells(context, operator, FORWARDS)
+    return Update(call, (state,)) if state.index in context.variables else relax.TupleGetItem(call, 0)
+
+
+@converts("BIDIRECTIONAL_SEQUENCE_RNN", when=always)
+def simple_cells_both_ways(context: Context, operator: Operator) -> list[Expr] | Update:
+    given = [operator.optional_input(number) for number in range(AUXILIARY, len(operator.inputs))]
+    need(not any(given), "it has an auxiliary input, which is not supported; one without can be compiled")
+    states = [operator.required_input(first + 3) for first in (FORWARDS, BACKWARDS)]
+    calls = [_simple_cells(context, operator, first) for first in (FORWARDS, BACKWARDS)]
+    outputs = [relax.TupleGetItem(call, 0) for call in calls]
+    if operator.option("MergeOutputs"):
+        outputs = [relax.op.concat(outputs, axis=-1)]
+    kept = [(state, call) for state, call in zip(states, calls, strict=True) if state.index in context.variables]
+    if not kept:
+        return outputs
+    after = [relax.TupleGetItem(call, 1) for _, call in kept]
+    return Update(relax.Tuple([*outputs, *after]), tuple(state for state, _ in kept))
+
+
+def _simple_cells(context: Context, operator: Operator, first: int) -> Expr:
+    """One direction; a state that is no variable tensor begins anew in each run."""
+    data, weights, recurrent, state = (operator.required_input(i) for i in (0, first, first + 1, first + 3))
+    bias, units = operator.optional_input(first + 2), weights.info.shape[0] if weights.info.shape else 0
+    for tensor in (data, weights, recurrent, state, *([bias] if bias else [])):
+        need_dtype(tensor, ("float32",), "operand")
+    name = ACTIVATIONS[operator.option("FusedActivationFunction")]
+    need(name in CELL_FUNCTIONS, f"activation {name} is not supported; {' or '.join(CELL_FUNCTIONS)} can be compiled")
+    rank = len(data.info.shape)
+    need(rank == 3, f"input {data.info} has rank {rank}, wanted 3")
+    time_major = operator.option("TimeMajor")
+    wanted = (
+        (weights, (units, data.info.shape[2])),
+        (recurrent, (units, units)),
+        (state, (data.info.shape[1 if time_major else 0], units)),
+        *([(bias, (units,))] if bias else []),
+    )
+    for tensor, shape in wanted:
+        need(tensor.info.shape == shape, f'"{tensor.name}" is {tensor.info}, wanted {list(shape)}')
+    begins = state.index in {*context.variables, *context.exprs} or state.data is not None
+    parameters = [_row(context, tensor) for tensor in (weights, recurrent)]
+    zeros = (constant(np.zeros(shape, np.float32)) for shape in (state.info.shape, (1, units)))
+    hidden, no_bias = zeros
+    attrs = RecurrentAttrs(Cell.RNN.value, time_major, CELL_FUNCTIONS[name], reverse=int(first == BACKWARDS))
+    return get(Recurrent)(
+        context.expr(data),
+        context.expr(state) if begins else hidden,
+        *parameters,
+        _row(context, bias) if bias else no_bias,
+        attrs=attrs,
+    )
+
+
+def _row(context: Context, tensor: Tensor) -> Expr:
+    """The tensor with an axis for the cell's one gate."""
+    return apply(context, [tensor], lambda expr: relax.op.expand_dims(expr, 0), lambda values: values[np.newaxis])
+
+
+CELL_FUNCTIONS = {
+    "NONE": "identity",
+    "RELU": "relu",
+    "RELU6": "relu6",
+    "RELU_N1_TO_1": "relu_n1_to_1",
+    "TANH": "tanh",
+}
