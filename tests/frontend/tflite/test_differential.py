@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from itertools import islice
+from typing import Any
 
+import numpy as np
 import pytest
 import tflite
 
+from support.device.hostlib import HostModel, compile_bytes
 from support.models.many import Row
 from support.models.rare_rows import DILATE, row_of
+from support.models.single_op import Activation, single_op
 from support.models.tflite_campaign import HLO, TYPES, campaign, forms
 from support.models.tflite_mutants import mutants
 from support.models.tflite_schema import fields
@@ -104,9 +108,25 @@ def test_every_operator_that_is_taken_has_rows() -> None:
     """What neither converts here nor is held against a runtime is refused, whatever TVM knows of it."""
     rows = {row.operator for _, row in forms("float32")}
     elsewhere = {"DILATE", *(f"{kind}DIRECTIONAL_SEQUENCE_RNN" for kind in ("UNI", "BI"))}
+    elsewhere |= {f"STABLEHLO_{name}" for name in MEANINGS}
     elsewhere |= {"IF", "WHILE", "UNIDIRECTIONAL_SEQUENCE_LSTM", "SVDF", "BROADCAST_ARGS", "RANK"}
     ours = {name for name in CONVERTERS.names if not name.startswith("CUSTOM:")}
     assert sorted({*ours, *HELD} - rows - elsewhere - {*HLO, "STABLEHLO_CLAMP", "STABLEHLO_REMAINDER"}) == []
+
+
+MEANINGS: Mapping[str, Callable[..., Any]] = {"AND": np.bitwise_and, "OR": np.bitwise_or, "SELECT": np.where}
+
+
+@pytest.mark.parametrize("name", MEANINGS)
+def test_what_no_runtime_has(name: str) -> None:
+    """StableHLO's specification says what it gives."""
+    dtypes = ["bool", "uint8", "uint8"] if name == "SELECT" else ["uint8"] * 2
+    model = single_op(
+        f"STABLEHLO_{name}", [Activation((2, 3), dtype) for dtype in dtypes], [Activation((2, 3), "uint8")]
+    )
+    given = [np.array([[0, 1, 5], [1, 0, number]]).astype(dtype) for number, dtype in enumerate(dtypes, 6)]
+    (got,) = HostModel(compile_bytes(model))(*given)
+    np.testing.assert_array_equal(got, MEANINGS[name](*given))
 
 
 def test_the_schema_names_the_options() -> None:

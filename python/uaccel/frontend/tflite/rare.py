@@ -186,3 +186,33 @@ def stable_hlo(context: Context, operator: Operator) -> Expr:
         need_shape(output, tensor.info.shape)
     result: Expr = compute(*map(context.expr, given))
     return result
+
+
+@converts("STABLEHLO_AND", "STABLEHLO_OR", when=always)
+def stable_hlo_bits(context: Context, operator: Operator) -> Expr:
+    """Works on truths, or on each bit of integers."""
+    first, second, output = operator.required_input(0), operator.required_input(1), operator.outputs[0]
+    both = operator.name == "STABLEHLO_AND"
+    for tensor in (first, second):
+        need(not is_stepped(tensor), f'"{tensor.name}" has a scale; wanted plain numbers')
+        need_dtype(tensor, ("bool", *NUMBERS[len(FLOATS) :]), "input")
+        need_same_dtype(tensor, output)
+        need_shape(output, tensor.info.shape)
+    given = (context.expr(first), context.expr(second))
+    if output.info.dtype == "bool":
+        return (relax.op.logical_and if both else relax.op.logical_or)(*given)
+    return (relax.op.bitwise_and if both else relax.op.bitwise_or)(*given)
+
+
+@converts("STABLEHLO_SELECT", when=always)
+def stable_hlo_select(context: Context, operator: Operator) -> Expr:
+    picks, output = operator.required_input(0), operator.outputs[0]
+    chosen = [operator.required_input(number) for number in (1, 2)]
+    need_dtype(picks, ("bool",), "condition")
+    fits = picks.info.shape in ((), output.info.shape)
+    need(fits, f"condition {picks.info} does not fit output {output.info}")
+    for tensor in chosen:
+        need(not is_stepped(tensor), f'"{tensor.name}" has a scale; wanted plain numbers')
+        need_same_dtype(tensor, output)
+        need_shape(output, tensor.info.shape)
+    return relax.op.where(context.expr(picks), *map(context.expr, chosen))
