@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-pytest.importorskip("torch", reason="PyTorch is not installed")
+pytest.importorskip("torch", reason="the torch package is not installed")
 
 from support.models.operands import Operand  # after the skip
 from support.models.torch_options import Call, call_of, drawn, form, operators
@@ -22,6 +22,7 @@ MENDED = {
     "truths added": call_of("add.Tensor", form((4,), (4,), types=("bool",))),
     "whether any byte": call_of("any.dim", form(S, 1, types=("uint8",))),
     "one bound of integers": call_of("clamp.Tensor", form(S, None, (3, 1), types=("int32",))),
+    "integers beside a fraction": call_of("eq.Scalar", form(Operand(S, -2, 2), -1.5, types=("int8",))),
     "crossed bounds": call_of("clamp.default", form(S, 2, 1)),
     "place of infinities": call_of("argmin.default", form(INFINITE, 0)),
 }

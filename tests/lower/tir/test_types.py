@@ -44,7 +44,7 @@ def test_means_of_integers_are_those_of_litert(dtype: str, axes: tuple[int, ...]
     ("operator", "options", "dtype", "supported"),
     [
         *(
-            ("AVERAGE_POOL_2D", POOL, dtype, "is float32 or float16 or float64")
+            ("AVERAGE_POOL_2D", POOL, dtype, "is float32 or float16 or float64 or int64")
             for dtype in ("int32", "uint32", "bool")
         ),
         ("MEAN", {"keep_dims": True}, "bool", "are numbers"),

@@ -289,10 +289,16 @@ def _is_truth(value: Any) -> bool:
     return value in (0, 1) if not hasattr(value, "meta") else str(value.meta["val"].dtype) == "torch.bool"
 
 
-def _as_number(context: Context, value: Any) -> Expr:
+def _of_a_fraction(node: Any) -> bool:
+    """Whether integers are compared with a float, which TVM's converter cuts off to their type."""
+    one, other = node.args[:2]
+    return isinstance(other, float) and hasattr(one, "meta") and not one.meta["val"].dtype.is_floating_point
+
+
+def _as_number(context: Context, value: Any, dtype: str = "int32") -> Expr:
     if not hasattr(value, "meta"):
-        return constant(np.array(value, np.int32))
-    return context.emit(relax.op.astype(context.expr(value), "int32"))
+        return constant(np.array(value, dtype))
+    return context.emit(relax.op.astype(context.expr(value), dtype))
 
 
 @converts("aten.mul.Tensor", when=lambda node: str(node.meta["val"].dtype) == "torch.bool")
@@ -302,9 +308,13 @@ def both(context: Context, node: Any) -> Expr:
     return relax.op.astype(context.emit(relax.op.multiply(one, other)), "bool")
 
 
-@converts(*(f"aten.{name}.{kind}" for name in COMPARISONS for kind in ("Scalar", "Tensor")), when=_of_truths)
+@converts(
+    *(f"aten.{name}.{kind}" for name in COMPARISONS for kind in ("Scalar", "Tensor")),
+    when=lambda node: _of_truths(node) or _of_a_fraction(node),
+)
 def compared(context: Context, node: Any) -> Expr:
-    one, other = (_as_number(context, value) for value in node.args[:2])
+    dtype = "float32" if _of_a_fraction(node) else "int32"
+    one, other = (_as_number(context, value, dtype) for value in node.args[:2])
     return COMPARISONS[str(node.target).split(".")[1]](one, other)
 
 
