@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -20,11 +20,10 @@ from uaccel.runner.compiled import archive_of, run_compiled
 from uaccel.runner.execute import Looks
 from uaccel.runner.firmware import tensor_types
 from uaccel.runner.job import Job
-from uaccel.runner.opinions import with_opinions
 from uaccel.runner.perform import perform
 from uaccel.runner.samples import SAMPLES, default_samples
 from uaccel.runner.sweep.matrix import SweepRow, problem_of
-from uaccel.runner.verdict import bisect_region, judge, layers_to_read
+from uaccel.runner.verdict import as_imported, bisect_region, judge, layers_to_read, with_opinions
 from uaccel.session.tensors import load_inputs, samples_of
 from uaccel.util import text
 from uaccel.util.cache import cache_of_user
@@ -178,9 +177,8 @@ def _run(
     again = partial(bisect_region, job, samples=measured.samples, progress=_quiet, port=port, flashes=flashes)
     verdict = None
     if samples:
-        imported = replace(compiled.model, module=compiled.stages["import"])
         verdict = judge(compiled, measured, again=again)
-        verdict = with_opinions(verdict, imported, job.model, measured.samples, measured.outputs)
+        verdict = with_opinions(verdict, as_imported(compiled), job.model, measured.samples, measured.outputs)
     names = [spec.name for spec in compiled.model.signature.outputs]
     outputs = {name: batched([values[i] for values in measured.run.outputs]) for i, name in enumerate(names)}
     taken, told = measured.run, None if verdict is None else verdict.report

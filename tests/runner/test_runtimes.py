@@ -17,8 +17,8 @@ from uaccel.frontend import import_model
 from uaccel.runner import runtimes
 from uaccel.runner.compare import Verdict
 from uaccel.runner.firmware import tensor_types
-from uaccel.runner.opinions import runtime_opinion, with_opinions
 from uaccel.runner.samples import default_samples
+from uaccel.runner.verdict import runtime_opinion, with_opinions
 from uaccel.runner.verify import Reference
 
 GESTURE = uaccel.models()["gesture"]

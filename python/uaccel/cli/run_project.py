@@ -65,8 +65,7 @@ def run_on_template(job: TemplateJob, wishes: ProjectRunOptions, as_json: bool) 
 
 def _verified(done: ProjectRun, wishes: ProjectRunOptions, step: ShownSteps) -> Verdict:
     from uaccel.runner.compiled import ArchiveSubject
-    from uaccel.runner.opinions import with_opinions
-    from uaccel.runner.verdict import judge_values
+    from uaccel.runner.verdict import judge_values, with_opinions
 
     step("execute the exact meaning and compare")
     with done.meaning() as (model, path):

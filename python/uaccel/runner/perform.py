@@ -78,9 +78,8 @@ def cached_verdict(
 
 
 def _found(request: RunRequest, prepared: Prepared, measured: RunResult, step: Steps, cuts: bool) -> Verdict:
-    from uaccel.runner.opinions import with_opinions
     from uaccel.runner.outside import written_outside
-    from uaccel.runner.verdict import FAILED, bisect_region, judge
+    from uaccel.runner.verdict import FAILED, as_imported, bisect_region, judge, with_opinions
 
     wishes, compiled = request.wishes, prepared.compiled
 
@@ -88,9 +87,13 @@ def _found(request: RunRequest, prepared: Prepared, measured: RunResult, step: S
         return bisect_region(request.what(), names, measured.samples, step, port=wishes.port, flashes=wishes.flashes)
 
     verdict = judge(compiled, measured, every_layer=wishes.every_layer, again=again if cuts else None)
-    imported = replace(compiled.model, module=compiled.stages["import"])
     verdict = with_opinions(
-        verdict, imported, request.model, measured.samples, measured.outputs, sequence=measured.run.sequence
+        verdict,
+        as_imported(compiled),
+        request.model,
+        measured.samples,
+        measured.outputs,
+        sequence=measured.run.sequence,
     )
     outside = ""
     if request.board.runs[0].kind == "host" and not request.at_line:

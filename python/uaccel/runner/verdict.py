@@ -8,12 +8,16 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final, Protocol
 
-from uaccel.model import Array
+from uaccel.model import Array, ImportedModel
 from uaccel.pipeline import Compiled, Progress
 from uaccel.runner.compare import Comparison, Verdict
 from uaccel.runner.compiled import run_compiled
+from uaccel.runner.differences import allowance
 from uaccel.runner.execute import Looks, RunResult
 from uaccel.runner.job import Job
+from uaccel.runner.real_meaning import real_opinion
+from uaccel.runner.reference import Opinion, compared
+from uaccel.runner.runtimes import ask
 from uaccel.runner.verify import (
     Computed,
     ObservedLayers,
@@ -172,6 +176,47 @@ def _told(found: Comparison, samples: Samples) -> Verdict:
     if found.beyond is None:
         return Verdict(report)
     return Verdict(report, f"{FAILED}: {found.beyond}", found.beyond.sample)
+
+
+# What other references than the exact meaning say. Then the verdict rests on them as well.
+
+EXACT: Final = "exact meaning"
+
+
+def with_opinions(
+    verdict: Verdict, model: ImportedModel, path: Path, samples: Samples, outputs: Samples, *, sequence: bool = False
+) -> Verdict:
+    """Compares the outputs with each other reference there is. One that disagrees makes the verdict a failure.
+
+    ``model`` is the model as it was imported, and ``path`` the file that the runtime of its format executes."""
+    opinion, complaint, asked = runtime_opinion(model, path, samples, outputs, sequence=sequence)
+    real = real_opinion(model, samples, outputs)
+    report = asked | ({} if real is None else {"real_meaning": real.to_json()})
+    if complaint and opinion is not None and opinion.first is not None and not verdict.complaint:
+        report |= {"bit_exact": False, "first_difference": opinion.first.to_json()}
+        return Verdict(verdict.report | report, f"{FAILED}: {complaint}", opinion.first.sample)
+    return replace(verdict, report=verdict.report | report)
+
+
+def as_imported(compiled: Compiled) -> ImportedModel:
+    """Returns the model before any pass: what its file says, as far as the importer read it."""
+    return replace(compiled.model, module=compiled.stages["import"])
+
+
+def runtime_opinion(
+    model: ImportedModel, path: Path, samples: Samples, outputs: Samples, *, sequence: bool = False
+) -> tuple[Opinion | None, str, dict[str, Any]]:
+    """Compares with the runtime of the model's format.
+
+    Returns the comparison, in words where the runtime disagrees, and as JSON what the verdict rests on."""
+    said, silent = ask(model, path, samples, continues=sequence)
+    report: dict[str, Any] = {"against": [EXACT], "no_opinion": [silence.to_json() for silence in silent]}
+    if said is None:
+        return None, "", report
+    allowed = allowance(model, said.runtime.name, half=said.half)
+    opinion = compared(model, f"{said.runtime.title} {said.version}", outputs, said.outputs, allowed)
+    report["against"].append(said.runtime.name)
+    return opinion, opinion.complaint(allowed), report | {"runtime": opinion.to_json()}
 
 
 # Bisection of a wrong region: the model is compiled with its regions cut, run, and judged again.

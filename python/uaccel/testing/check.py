@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,9 +14,16 @@ from uaccel.errors import DeviceError, InputError, ToolError, VerificationError
 from uaccel.report.run_json import batched
 from uaccel.runner.compare import compare
 from uaccel.runner.firmware import tensor_types
-from uaccel.runner.opinions import runtime_opinion
 from uaccel.runner.samples import SAMPLES, default_samples
-from uaccel.runner.verdict import FAILED, CompiledSubject, judge_values, largest_tolerance, layers_to_read
+from uaccel.runner.verdict import (
+    FAILED,
+    CompiledSubject,
+    as_imported,
+    judge_values,
+    largest_tolerance,
+    layers_to_read,
+    runtime_opinion,
+)
 from uaccel.runner.verify import Computed, WrongLayer, find_inside, first_wrong_layer
 from uaccel.session.batch import layers_of, run_batch
 from uaccel.session.session import Session
@@ -120,8 +126,8 @@ def _fault(
 
 def _disagreement(product: CachedFirmware, samples: Sequence[Sample], outputs: Sequence[Sample], sequence: bool) -> str:
     """Says where the runtime of the model's format computes something else, where it is installed."""
-    imported = replace(product.compiled.model, module=product.compiled.stages["import"])
-    return runtime_opinion(imported, product.job.model, samples, outputs, sequence=sequence)[1]
+    model = as_imported(product.compiled)
+    return runtime_opinion(model, product.job.model, samples, outputs, sequence=sequence)[1]
 
 
 def _samples(

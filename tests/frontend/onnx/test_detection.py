@@ -15,7 +15,7 @@ from uaccel.errors import ModelError
 from uaccel.frontend import import_model
 from uaccel.pipeline import compile_model
 from uaccel.runner.compiled import run_compiled
-from uaccel.runner.opinions import runtime_opinion
+from uaccel.runner.verdict import runtime_opinion
 from uaccel.tvm_api.executor import Executor
 
 BOXES, SCORES = Given((2, 9, 4), low=0, high=1), Given((2, 3, 9), low=0, high=1)

@@ -18,7 +18,7 @@ from uaccel.frontend.onnx.graph import LEARNING
 from uaccel.ops.operator import Constant
 from uaccel.pipeline import compile_model
 from uaccel.runner.compiled import run_compiled
-from uaccel.runner.opinions import runtime_opinion
+from uaccel.runner.verdict import runtime_opinion
 
 LEARNED = Path(__file__).with_name("learned")
 NAMES = sorted(path.stem for path in LEARNED.glob("*.onnx"))
