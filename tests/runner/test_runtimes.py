@@ -12,6 +12,7 @@ import pytest
 
 import uaccel
 from support.models.onnx_rows import Given, model_of, row
+from support.models.single_op import Activation, single_op
 from support.run.command import call_in
 from uaccel.frontend import import_model
 from uaccel.runner import runtimes
@@ -193,3 +194,16 @@ def test_samples_of_indices_lengths_and_shifts_are_in_range(entry: Any, fits: An
     opinion, complaint, told = runtime_opinion(model, path, samples, outputs)
     assert (complaint, told["no_opinion"]) == ("", [])
     assert opinion is not None or not told["against"][1:]
+
+
+def test_tflite_micros_reason_is_the_one_that_it_prints(tmp_path: Path) -> None:
+    pytest.importorskip("tflite_micro")
+    path = tmp_path / "m.tflite"
+    truths = Activation((2, 4), "bool")
+    path.write_bytes(single_op("RELU", [truths], [truths], {}))
+    model = import_model(path)
+    samples = default_samples(tensor_types(model.signature.inputs), 2)
+    outputs = [Reference(model).run(sample)[0] for sample in samples]
+    silent = runtime_opinion(model, path, samples, outputs)[2]["no_opinion"]
+    assert [entry["runtime"] for entry in silent] == ["tflite-micro", "litert"]
+    assert silent[0]["why"] == "Node RELU (number 0) failed to invoke with status 1"

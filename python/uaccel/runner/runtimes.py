@@ -204,10 +204,11 @@ class _Worker:
             finally:
                 clock.cancel()
             printed = self._new_words()
+        why = printed if request["runtime"] == TFLM.name else ""  # it prints its reasons and does not raise them
         if answer["problem"] is not None:
-            quiet = request["runtime"] == TFLM.name  # it prints its reasons and does not raise them
-            raise _NoOpinionError((printed if quiet else "") or str(answer["problem"]))
-        return _divided(answer["told"], arrays), bool(answer["half"])
+            raise _NoOpinionError(why or str(answer["problem"]))
+        rows = _divided(answer["told"], arrays)
+        return [why if why and isinstance(row, str) else row for row in rows], bool(answer["half"])
 
     def _started(self) -> subprocess.Popen[bytes]:
         if self._owner == os.getpid() and self._process is not None and self._process.poll() is None:
