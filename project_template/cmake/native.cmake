@@ -11,5 +11,5 @@ target_compile_definitions(firmware PRIVATE UACCEL_BODY_BYTES=4096 UACCEL_PORT_R
 target_link_libraries(firmware PRIVATE Threads::Threads)
 # Resolve every function at start: what the dynamic linker does at a first call would count as the model's stack.
 if(CMAKE_SYSTEM_NAME STREQUAL "Linux")
-  target_link_options(firmware PRIVATE -Wl,-z,now)
+  target_link_options(firmware PRIVATE -Wl,-z,now -Wl,-Map=${CMAKE_CURRENT_BINARY_DIR}/firmware.map)
 endif()

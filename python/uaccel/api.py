@@ -24,6 +24,7 @@ from uaccel.runner.perform import perform
 from uaccel.runner.samples import SAMPLES, default_samples
 from uaccel.runner.sweep.matrix import SweepRow, problem_of
 from uaccel.runner.verdict import as_imported, bisect_region, judge, layers_to_read, with_opinions
+from uaccel.runner.verify import is_exact
 from uaccel.session.tensors import load_inputs, samples_of
 from uaccel.util import text
 from uaccel.util.cache import cache_of_user
@@ -178,7 +179,14 @@ def _run(
     verdict = None
     if samples:
         verdict = judge(compiled, measured, again=again)
-        verdict = with_opinions(verdict, as_imported(compiled), job.model, measured.samples, measured.outputs)
+        verdict = with_opinions(
+            verdict,
+            as_imported(compiled),
+            job.model,
+            measured.samples,
+            measured.outputs,
+            exact=is_exact(compiled),
+        )
     names = [spec.name for spec in compiled.model.signature.outputs]
     outputs = {name: batched([values[i] for values in measured.run.outputs]) for i, name in enumerate(names)}
     taken, told = measured.run, None if verdict is None else verdict.report

@@ -160,6 +160,46 @@ def test_another_program_of_the_same_name_is_another_digest(tmp_path: Path, monk
     assert programs_digest(["cc"]) != before
 
 
+def test_a_program_of_another_time_is_another_digest(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A compiler that is updated may have as many bytes as before, and the time of its package."""
+    program, other = tmp_path / "cc", tmp_path / "other"
+    for path, text in ((program, "#!/bin/sh\n#1\n"), (other, "#!/bin/sh\n#2\n")):
+        path.write_text(text)
+        path.chmod(0o755)
+        os.utime(path, (1, 1))
+    monkeypatch.setenv("PATH", str(tmp_path))
+    before = programs_digest(["cc"])
+    os.utime(program, (2, 2))
+    touched = programs_digest(["cc"])
+    os.utime(program, (1, 1))
+    other.replace(program)
+    assert before != touched
+    assert before != programs_digest(["cc"])
+
+
+def test_a_program_that_a_wrapper_finds_next_counts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for folder in ("first", "next"):
+        (tmp_path / folder).mkdir()
+    (tmp_path / "first" / "cc").write_text("#!/bin/sh\n")
+    (tmp_path / "first" / "cc").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}/first:{tmp_path}/next")
+    before = programs_digest(["cc"])
+    (tmp_path / "next" / "cc").write_text("#!/bin/sh\n")
+    (tmp_path / "next" / "cc").chmod(0o755)
+    assert programs_digest(["cc"]) != before
+
+
+def test_a_folder_behind_a_link_counts_and_a_link_that_leads_back_ends(tmp_path: Path) -> None:
+    folder, elsewhere = tmp_path / "folder", tmp_path / "elsewhere"
+    folder.mkdir()
+    elsewhere.mkdir()
+    (folder / "there").symlink_to(elsewhere)
+    (elsewhere / "back").symlink_to(folder)
+    before = folder_digest(folder)
+    (elsewhere / "file").write_text("1")
+    assert folder_digest(folder) != before
+
+
 @pytest.mark.parametrize("name", ["ASMFLAGS", "CFLAGS", "CPATH", "C_INCLUDE_PATH", "COMPILER_PATH", "CMAKE_GENERATOR"])
 def test_what_the_environment_tells_a_compiler_counts(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(name, "there")

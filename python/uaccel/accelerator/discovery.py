@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import hashlib
-import importlib
+import importlib.util
 import re
 import sys
 import types
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import replace
 from importlib.metadata import EntryPoint
@@ -19,6 +19,7 @@ from uaccel.accelerator.vendor import FAILURES, described, validate
 from uaccel.errors import AcceleratorError
 from uaccel.util.cache import folder_digest
 from uaccel.util.files import ACCELERATOR_FILE, accelerator_entries, accelerator_folders, data_dir, page
+from uaccel.util.reads import Reads, add_foreign, add_to_open, modules_of, seen_only, state, still_true
 from uaccel.util.text import did_you_mean, is_reserved
 
 # Accelerators by name or by path: bundled ones, ones that other packages install, and a user's own folder.
@@ -28,21 +29,9 @@ VARIABLE: Final = "ACCELERATOR"
 _importing: Final[ContextVar[tuple[Path, ...]]] = ContextVar("importing", default=())
 
 
-_CONTENT: Final[dict[Path, str]] = {}  # The digest of each folder's content when its modules were imported last.
-_BUILT_ON: Final[dict[Path, set[Path]]] = {}  # The folders whose modules a folder's own modules import.
-
-
-def foundations(folder: Path) -> dict[str, str]:
-    """The folders that an accelerator's description comes from, with digests of their content as it was imported. These
-    are its own folder, and those of the accelerators that it builds on."""
-    found: dict[str, str] = {}
-    waiting = [folder]
-    while waiting:
-        place = waiting.pop()
-        if place in _CONTENT and str(place) not in found:
-            found[str(place)] = _CONTENT[place]
-            waiting += _BUILT_ON.get(place, ())
-    return found
+# What was read when a package was imported last, by the package's name (uaccel/util/reads.py): its own files, those of
+# accelerators that it builds on, and what its code asked for.
+_READ: Final[dict[str, Mapping[str, str]]] = {}
 
 
 def load_accelerators(names: Sequence[str]) -> list[Accelerator]:
@@ -125,27 +114,26 @@ def from_folder(folder: Path) -> Accelerator:
 
 def _module_in(folder: Path) -> Any:
     """Imports a folder's module as part of a package of its own. The package's name has a digest of the folder and its
-    content, so that a changed folder is imported anew. If a folder that it builds on has changed, the package is
+    content, so that a changed folder is imported anew. If something else that it read has changed, the package is
     forgotten first."""
     name, content = re.sub(r"\W", "_", folder.name), folder_digest(folder)
     package = f"uaccel_accelerator_{name}_{hashlib.sha256(f'{folder} {content}'.encode()).hexdigest()[:8]}"
-    if any(folder_digest(Path(place)) != known for place, known in foundations(folder).items()):
-        _forget(package)
-    _CONTENT[folder] = content
-    if package not in sys.modules:
-        parent = types.ModuleType(package)
-        parent.__path__ = [str(folder)]
-        sys.modules[package] = parent
     importing = _importing.get()
-    if importing:
-        _BUILT_ON.setdefault(importing[-1], set()).add(folder)
     if folder in importing:
         raise AcceleratorError(
             f"{folder / ACCELERATOR_FILE} builds on itself; build on an accelerator that does not need this one"
         )
+
+    def load() -> Any:
+        if package not in sys.modules:
+            parent = types.ModuleType(package)
+            parent.__path__ = [str(folder)]
+            sys.modules[package] = parent
+        return importlib.import_module(f"{package}.{Path(ACCELERATOR_FILE).stem}")
+
     token = _importing.set((*importing, folder))
     try:
-        return importlib.import_module(f"{package}.{Path(ACCELERATOR_FILE).stem}")
+        return _recorded(package, folder, load)
     except AcceleratorError as error:  # of another one that this one builds on
         raise AcceleratorError(f"{folder / ACCELERATOR_FILE}: {error}") from error
     except FAILURES as error:
@@ -154,15 +142,36 @@ def _module_in(folder: Path) -> Any:
         _importing.reset(token)
 
 
+def _recorded(package: str, folder: Path, load: Callable[[], Any]) -> Any:
+    """Imports a package anew if something that it read has changed, and tells those who record what it reads."""
+    if not still_true(seen_only(_READ.get(package, {}))):
+        _forget(package)
+    add_foreign(folder)
+    if package not in _READ:
+        with Reads() as read:
+            value = load()
+        read.add(modules_of(package))
+        _READ[package] = read.rows
+    else:
+        value = load()
+    add_to_open(_READ[package])
+    return value
+
+
 def _forget(package: str) -> None:
-    """Removes a package's modules, since a folder that it builds on has changed."""
-    for name in [name for name in sys.modules if name == package or name.startswith(f"{package}.")]:
-        del sys.modules[name]
+    """Removes a package's modules, and those of other places that they import, since something of it has changed."""
+    changed = {row.partition(" ")[2] for row, known in _READ.pop(package).items() if state(row) != known}
+    for name, module in list(sys.modules.items()):
+        if name == package or name.startswith(f"{package}.") or getattr(module, "__file__", None) in changed:
+            del sys.modules[name]
 
 
 def _from_entry_point(entry: EntryPoint) -> Accelerator:
     try:
-        value: Any = entry.load()
+        spec = importlib.util.find_spec(entry.module.partition(".")[0])
+        places = spec.submodule_search_locations if spec is not None else None
+        folder = Path(places[0] if places else getattr(spec, "origin", None) or ".")
+        value: Any = _recorded(entry.module, folder, entry.load)
         module = sys.modules[entry.module]
     except FAILURES as error:
         raise AcceleratorError(

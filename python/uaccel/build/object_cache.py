@@ -22,7 +22,8 @@ from pathlib import Path
 from typing import Final
 
 from uaccel.build.stack_usage import SUFFIX
-from uaccel.util.cache import Cache, Entry, Key, file_digest, programs_digest
+from uaccel.util.cache import SEARCHED, Cache, Entry, Key, file_digest, programs_digest
+from uaccel.util.reads import CONTENT, state, still_true
 
 # Include closure: everything that a C source may include, and the macros that it mentions, read without a compiler.
 #
@@ -121,6 +122,11 @@ class Sources:
         return path.relative_to(self.project).as_posix()
 
 
+def is_plain(source: Path) -> bool:
+    """Whether compiling a source reads nothing but what its includes name."""
+    return _read(source.read_bytes()).plain
+
+
 def _read(data: bytes) -> Text:
     digest = hashlib.sha256(data).hexdigest()
     if digest not in _KNOWN:
@@ -140,8 +146,9 @@ def _read(data: bytes) -> Text:
 # headers count by what is found in them, and uaccel's macros only where the source mentions them. So the session server
 # is compiled once for all accelerators, and mostly once for firmware with and without a hook after every layer.
 #
-# Two things could make a kept object wrong, and are excluded. A header of the compiler's could be hidden by one of the
-# project's: the names of all system headers that were read are kept, and compared with the folders of the next project.
+# Two things could make a kept object wrong, and are excluded. A header of the compiler's could change, or be hidden by
+# one of the project's: the paths of all system headers that were read are kept with their content, and their names
+# compared with the folders of the next project.
 # The project's path could be in the object: one that holds it is not kept.
 
 OBJECTS: Final = "object"
@@ -203,7 +210,9 @@ class Objects:
             at = options.index(flag) if flag in options else len(options)
             del options[at : at + 2]
         options = [word for word in options if not word.startswith("-I")]
-        if any(_ALONE.match(word) or str(self._project) in word for word in options):
+        if any(map(os.environ.get, SEARCHED)) or any(
+            _ALONE.match(word) or str(self._project) in word for word in options
+        ):
             return None
         try:
             closure = self._sources.closure(wanted.source, folders)
@@ -221,8 +230,11 @@ class Objects:
             return False
         try:
             here = frozenset[str]().union(*map(self._sources.headers, folders))
-            if not here.isdisjoint(entry.json(TOLD)["system"]):
-                return False  # one of these may take the place of a header of the compiler's
+            system = entry.json(TOLD)["system"]
+            if not here.isdisjoint(Path(row).name for row in system) or not still_true(system):
+                return False  # one of the folders' may take the place of a header of the compiler's, or one has changed
+            rules = " ".join([f"{wanted.made.name}:", *(shlex.quote(row.partition(" ")[2]) for row in system)])
+            _rules_of(wanted).write_text(rules + "\n", encoding="utf-8")
             wanted.made.write_bytes(entry.read(OBJECT))
             if entry.has(GRAPH):
                 self._graph(wanted).write_bytes(self._moved(entry))
@@ -235,12 +247,13 @@ class Objects:
 
     def _keep(self, key: Key, wanted: Compilation) -> None:
         here, content = str(self._project).encode(), wanted.made.read_bytes()
-        rules = wanted.made.with_name(wanted.made.name + ".d")
+        rules = _rules_of(wanted)
         if here in content or not rules.is_file():
             return
         read = [Path(word) for word in shlex.split(rules.read_text().replace("\\\n", " "))[1:]]
-        beyond = sorted({path.name for path in read if path.is_absolute() and not path.is_relative_to(self._project)})
-        files = {OBJECT: content, TOLD: json.dumps({"system": beyond}).encode()}
+        beyond = sorted({path for path in read if path.is_absolute() and not path.is_relative_to(self._project)})
+        system = {row: state(row) for row in (f"{CONTENT} {path}" for path in beyond)}
+        files = {OBJECT: content, TOLD: json.dumps({"system": system}).encode()}
         if self._graph(wanted).is_file():
             files[GRAPH] = self._graph(wanted).read_bytes().replace(here, PLACE.encode())
         entry = self._cache.add(key, dict(files), wanted.source.name)
@@ -249,6 +262,11 @@ class Objects:
 
     def _graph(self, wanted: Compilation) -> Path:
         return wanted.made.with_suffix(SUFFIX)
+
+
+def _rules_of(wanted: Compilation) -> Path:
+    """The file in which the compiler lists what it read."""
+    return wanted.made.with_name(wanted.made.name + ".d")
 
 
 def _counts(word: str, options: list[str], names: frozenset[str] | None) -> bool:
@@ -318,8 +336,8 @@ _LEFT_OUT: Final = {
     "model": ("src", "parameters"),
     "model/codegen/host": ("include",),
 }
-_TOOLS: Final = ("cmake", "ninja", "cc", "gcc", "clang", "c++", "g++", "clang++")
-_CROSS: Final = ("gcc", "g++", "objcopy", "ar", "ranlib")
+_TOOLS: Final = ("cmake", "ninja", "cc", "gcc", "clang", "c++", "g++", "clang++", "as", "ld", "ar")
+_CROSS: Final = ("gcc", "g++", "objcopy", "ar", "ranlib", "as", "ld")
 
 
 def build_by_recipe(project: Path, build: Path, toolchain: str, cache: Cache, count: Count, *, observe: bool) -> bool:
@@ -379,7 +397,7 @@ def _key(project: Path, toolchain: str, words: Sequence[tuple[str, str]], *, obs
         Key(KIND)
         .add("files", [_replaced(name, words) for name, _ in files])
         .add("read", [[name, file_digest(path)] for name, path in files if path.name.endswith(_READ)])
-        .add("programs", [programs_digest(programs), os.environ.get("BOARD_TOOLCHAIN_PATH")])
+        .add("programs", programs_digest(programs))
         .add("observe", observe)
     )
 

@@ -69,8 +69,9 @@ def _verified(done: ProjectRun, wishes: ProjectRunOptions, step: ShownSteps) -> 
 
     step("execute the exact meaning and compare")
     with done.meaning() as (model, path):
+        subject = ArchiveSubject(model, done.metadata)
         verdict = judge_values(
-            ArchiveSubject(model, done.metadata),
+            subject,
             done.samples,
             done.outputs,
             done.computed,
@@ -80,7 +81,9 @@ def _verified(done: ProjectRun, wishes: ProjectRunOptions, step: ShownSteps) -> 
         )
         report = verdict.report | {"seed": wishes.seed if wishes.more_samples else None}
         verdict = replace(verdict, report=report)
-        return with_opinions(verdict, model, path, done.samples, done.outputs, sequence=done.run.sequence)
+        return with_opinions(
+            verdict, model, path, done.samples, done.outputs, exact=subject.exact, sequence=done.run.sequence
+        )
 
 
 def _conclude(report: dict[str, Any], verdict: Verdict | None, wishes: ProjectRunOptions, as_json: bool) -> None:

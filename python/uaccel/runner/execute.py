@@ -16,6 +16,7 @@ from uaccel.bench import find_port, flash, hold_if_known
 from uaccel.board import Board
 from uaccel.build.archive_reader import FOLDER as DEVICES
 from uaccel.build.archive_reader import project_devices
+from uaccel.build.built_from import reads_of_build
 from uaccel.build.elf import Linked, SizeRow, Sizes
 from uaccel.build.project import NATIVE, Footprint, build_project, create_project, firmware_of, footprint
 from uaccel.cycles.estimate import Timing
@@ -43,6 +44,7 @@ from uaccel.session.session import LogLine, Session
 from uaccel.session.simulated import SIMULATED_TIMEOUTS, SimulatedTransport, rtl_run
 from uaccel.util.cache import Cache, Entry, Key, file_digest, folder_digest, programs_digest
 from uaccel.util.files import data_dir
+from uaccel.util.reads import add_to_open, add_true, find_true
 
 # Firmware of an archive for a board, built in a folder or taken from the cache.
 
@@ -101,7 +103,7 @@ class FirmwareMaker:
     def kept(self, *, observe: bool = False) -> Path | None:
         """Returns the same from the cache; None if it was not built before."""
         key = self._key(observe) if self._cache is not None else None
-        entry = self._cache.find(key) if self._cache is not None and key is not None else None
+        entry = find_true(self._cache, key) if self._cache is not None and key is not None else None
         return None if entry is None else self._from(entry)
 
     def close(self) -> None:
@@ -123,20 +125,22 @@ class FirmwareMaker:
         return footprint(self._folder, build, wanted.name, arena=wanted.arena, io=wanted.io)
 
     def _keep(self, cache: Cache, key: Key, build: Path, taken: Footprint) -> None:
-        made = firmware_of(build)
+        made, reads = firmware_of(build), reads_of_build(build, self._folder)
+        add_to_open(reads)
         devices = (self._folder / DEVICES).rglob("*")
         files: dict[str, bytes | Path] = {
             str(path.relative_to(self._folder)): path for path in sorted(devices) if path.is_file()
         }
         files |= {f"build/{made.name}": made, FOOTPRINT: json.dumps(asdict(taken)).encode()}
-        entry = cache.add(key, files, f"{self._firmware.name} for {self._board.name}")
+        entry = add_true(cache, key, files, f"{self._firmware.name} for {self._board.name}", reads)
         if entry is not None:
             self._entries.append(entry)
 
     def _key(self, observe: bool) -> Key | None:
         """Returns a key of all that firmware is made of; None if a tool is missing: building says what to install."""
         board, toolchain = self._board, self._board.cpu.toolchain
-        compilers = ["cc", "gcc", "clang"] if toolchain == NATIVE else [f"{toolchain}-{tool}" for tool in _TOOLS]
+        prefix = "" if toolchain == NATIVE else f"{toolchain}-"
+        compilers = [*(["cc", "c++", "clang"] if not prefix else []), *(f"{prefix}{tool}" for tool in _TOOLS)]
         try:
             return (
                 Key(KIND)
@@ -152,7 +156,7 @@ class FirmwareMaker:
             return None
 
 
-_TOOLS: Final = ("gcc", "objcopy", "objdump", "ld")
+_TOOLS: Final = ("gcc", "g++", "objcopy", "objdump", "as", "ld", "ar")
 
 
 def _footprint_of(data: dict[str, Any]) -> Footprint:

@@ -35,6 +35,7 @@ from uaccel.runner.request import MODEL, Quiet, RunRequest, Steps, devices_in_pl
 from uaccel.runner.runtimes import installed
 from uaccel.session import monitor
 from uaccel.util.cache import Cache, Key
+from uaccel.util.reads import Reads, add_true, find_true
 from uaccel.util.text import CPU
 
 # Verdicts, kept in the cache by what was run, what went in and what came out.
@@ -62,7 +63,7 @@ def cached_verdict(
     region in pieces. The seed is no part of the key, since the samples are; so it is added after the cache.
     """
     key = _key(request, prepared, measured) if cache is not None and prepared.key is not None else None
-    entry = cache.find(key) if cache is not None and key is not None else None
+    entry = find_true(cache, key) if cache is not None and key is not None else None
     wishes = request.wishes
     seed = {"seed": wishes.seed if wishes.more_samples else None}
     if entry is not None:
@@ -70,16 +71,18 @@ def cached_verdict(
         entry.close()
         return Verdict(report | seed)
     step("execute the exact meaning and compare")
-    verdict = _found(request, prepared, measured, step, cuts)
+    with Reads() as reads:
+        verdict = _found(request, prepared, measured, step, cuts)
     if cache is not None and key is not None and not verdict.complaint:
         about = f"{prepared.firmware.name} for {request.board.name}"
-        cache.add(key, {VERDICT: json.dumps(verdict.report).encode()}, about)
+        add_true(cache, key, {VERDICT: json.dumps(verdict.report).encode()}, about, reads.rows)
     return replace(verdict, report=verdict.report | seed)
 
 
 def _found(request: RunRequest, prepared: Prepared, measured: RunResult, step: Steps, cuts: bool) -> Verdict:
     from uaccel.runner.outside import written_outside
     from uaccel.runner.verdict import FAILED, as_imported, bisect_region, judge, with_opinions
+    from uaccel.runner.verify import is_exact
 
     wishes, compiled = request.wishes, prepared.compiled
 
@@ -93,6 +96,7 @@ def _found(request: RunRequest, prepared: Prepared, measured: RunResult, step: S
         request.model,
         measured.samples,
         measured.outputs,
+        exact=is_exact(compiled),
         sequence=measured.run.sequence,
     )
     outside = ""
@@ -107,7 +111,7 @@ def _key(request: RunRequest, prepared: Prepared, measured: RunResult) -> Key:
     assert prepared.key is not None
     return (
         Key(KIND)
-        .add("model", prepared.key.digest)
+        .add("model", [prepared.key.digest, sorted(prepared.reads.items())])
         .add("layers", request.wishes.every_layer)
         .add("sequence", measured.run.sequence)
         .add("unread", measured.unread)

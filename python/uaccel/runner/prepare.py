@@ -1,14 +1,14 @@
 """Prepares all that a run needs of its model, as plain data: compiled now, or from the cache without a compiler.
 
-Two entries are kept: what the compilation tells, by all its inputs, and the archive, by its digest. Accelerators that
-others build on are known only after loading them. So an entry also lists their folders, and is valid while these stand.
+Two entries are kept: what the compilation tells, by what it was asked, and the archive, by its digest. Nobody knows
+before what a compilation reads. So an entry also lists that, and is valid while all of it would be found again.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from importlib.metadata import entry_points
 from importlib.util import find_spec
@@ -22,6 +22,7 @@ from uaccel.runner.firmware import Firmware
 from uaccel.runner.request import RunRequest
 from uaccel.util.cache import Cache, Entry, Key, file_digest, folder_digest, own_sources, programs_digest
 from uaccel.util.files import read_tar, write_tar
+from uaccel.util.reads import READS, Reads, add_true, find_true, not_seen
 
 if TYPE_CHECKING:
     from uaccel.pipeline import Compiled
@@ -36,12 +37,13 @@ ACCELERATORS: Final = "uaccel.accelerators"  # The entry points of installed one
 class Prepared:
     """Holds firmware, and in ``told`` what its compilation tells (:func:`told_of`).
 
-    ``key`` is None where nothing may be kept."""
+    ``key`` is None where nothing may be kept. ``reads``: what the compilation read (uaccel/util/reads.py)."""
 
     firmware: Firmware
     told: Mapping[str, Any]
     key: Key | None
     compile: Callable[[], Compiled]
+    reads: Mapping[str, str] = field(default_factory=dict)
 
     @cached_property
     def compiled(self) -> Compiled:
@@ -53,12 +55,9 @@ def prepare(request: RunRequest, step: Callable[[str], None], cache: Cache | Non
     """Takes the model from the cache, else compiles and keeps it."""
     key = key_of(request) if cache is not None else None
     if cache is not None and key is not None:
-        entry = cache.find(key)
-        if entry is not None and _still_true(entry.json(TOLD)):
-            return _from(entry, key, cache, request, step)
+        entry = find_true(cache, key)
         if entry is not None:
-            entry.close()
-            cache.drop(key)
+            return _from(entry, key, cache, request, step)
     return _made(request, step, cache, key)
 
 
@@ -71,16 +70,17 @@ def require_offload(request: RunRequest, prepared: Prepared) -> None:
 def _made(request: RunRequest, step: Callable[[str], None], cache: Cache | None, key: Key | None) -> Prepared:
     from uaccel.runner.compiled import pack_compiled
 
-    job = request.what()
-    compiled = job.compiled(step)
-    firmware, told = pack_compiled(compiled), told_of(compiled, request)
-    # nothing is kept of a file that changes meanwhile
-    may_keep = key is not None and compiled.model.digest == file_digest(request.model)
-    prepared = Prepared(firmware, told, key if may_keep else None, lambda: compiled)
+    with Reads() as reads:
+        compiled = request.what().compiled(step)
+        firmware, told = pack_compiled(compiled), told_of(compiled, request)
+    # nothing is kept of a file that changes meanwhile, or where something was read that leaves no trace
+    unseen = not_seen(reads.rows) if key is not None else ""
+    may_keep = key is not None and not unseen and compiled.model.digest == file_digest(request.model)
+    prepared = Prepared(firmware, told, key if may_keep else None, lambda: compiled, reads.rows)
     if cache is not None and prepared.key is not None:
         about = f"{firmware.name} for {request.board.name}"
-        text = json.dumps({"told": told, "firmware": firmware.to_json(), "depends": _depends(request)})
-        cache.add(prepared.key, {TOLD: text.encode()}, about)
+        text = json.dumps({"told": told, "firmware": firmware.to_json()})
+        add_true(cache, prepared.key, {TOLD: text.encode()}, about, reads.rows)
         stream = BytesIO()
         write_tar(stream, firmware.files())
         cache.add(_archive_key(firmware.archive), {ARCHIVE: stream.getvalue()}, about)
@@ -88,7 +88,7 @@ def _made(request: RunRequest, step: Callable[[str], None], cache: Cache | None,
 
 
 def _from(entry: Entry, key: Key, cache: Cache, request: RunRequest, step: Callable[[str], None]) -> Prepared:
-    data = entry.json(TOLD)
+    data, reads = entry.json(TOLD), entry.json(READS)
     entry.close()
 
     def files() -> Mapping[str, bytes]:
@@ -100,7 +100,7 @@ def _from(entry: Entry, key: Key, cache: Cache, request: RunRequest, step: Calla
         return archive_of(prepared.compiled)
 
     prepared = Prepared(
-        Firmware.from_json(data["firmware"], files), data["told"], key, lambda: request.what().compiled(step)
+        Firmware.from_json(data["firmware"], files), data["told"], key, lambda: request.what().compiled(step), reads
     )
     return prepared
 
@@ -168,24 +168,6 @@ def _accelerator(name: str) -> list[str]:
         files = [Path(spec.origin)] if spec is not None and spec.origin is not None and not places else []
         found += [entry.value, *map(folder_digest, places), *map(file_digest, files)]
     return [name, *found]
-
-
-def _depends(request: RunRequest) -> dict[str, str]:
-    """Returns the digests of the folders of its accelerators, and of those that they build on."""
-    from uaccel.accelerator.discovery import foundations
-
-    return {
-        folder: content
-        for accelerator in request.engines.load()[0]
-        for folder, content in foundations(accelerator.folder).items()
-    }
-
-
-def _still_true(data: Mapping[str, Any]) -> bool:
-    try:
-        return all(folder_digest(Path(folder)) == content for folder, content in data["depends"].items())
-    except OSError:
-        return False
 
 
 def _archive_key(digest: str) -> Key:

@@ -184,12 +184,20 @@ EXACT: Final = "exact meaning"
 
 
 def with_opinions(
-    verdict: Verdict, model: ImportedModel, path: Path, samples: Samples, outputs: Samples, *, sequence: bool = False
+    verdict: Verdict,
+    model: ImportedModel,
+    path: Path,
+    samples: Samples,
+    outputs: Samples,
+    *,
+    exact: bool = True,
+    sequence: bool = False,
 ) -> Verdict:
     """Compares the outputs with each other reference there is. One that disagrees makes the verdict a failure.
 
-    ``model`` is the model as it was imported, and ``path`` the file that the runtime of its format executes."""
-    opinion, complaint, asked = runtime_opinion(model, path, samples, outputs, sequence=sequence)
+    ``model`` is the model as it was imported, and ``path`` the file that the runtime of its format executes.
+    ``exact``: no accelerator has an arithmetic of its own."""
+    opinion, complaint, asked = runtime_opinion(model, path, samples, outputs, exact=exact, sequence=sequence)
     real = real_opinion(model, samples, outputs)
     report = asked | ({} if real is None else {"real_meaning": real.to_json()})
     if complaint and opinion is not None and opinion.first is not None and not verdict.complaint:
@@ -204,15 +212,20 @@ def as_imported(compiled: Compiled) -> ImportedModel:
 
 
 def runtime_opinion(
-    model: ImportedModel, path: Path, samples: Samples, outputs: Samples, *, sequence: bool = False
+    model: ImportedModel, path: Path, samples: Samples, outputs: Samples, *, exact: bool = True, sequence: bool = False
 ) -> tuple[Opinion | None, str, dict[str, Any]]:
     """Compares with the runtime of the model's format.
 
-    Returns the comparison, in words where the runtime disagrees, and as JSON what the verdict rests on."""
+    Outputs of an accelerator with an arithmetic of its own differ from it rightly. Then the exact meaning, by which its
+    layers were judged, is compared with the runtime instead. Returns the comparison, in words where the runtime
+    disagrees, and as JSON what the verdict rests on."""
     said, silent = ask(model, path, samples, continues=sequence)
     report: dict[str, Any] = {"against": [EXACT], "no_opinion": [silence.to_json() for silence in silent]}
     if said is None:
         return None, "", report
+    if not exact:
+        meaning = Reference(model)
+        outputs = [meaning.run(sample, continues=sequence and n > 0)[0] for n, sample in enumerate(samples)]
     allowed = allowance(model, said.runtime.name, half=said.half)
     opinion = compared(model, f"{said.runtime.title} {said.version}", outputs, said.outputs, allowed)
     report["against"].append(said.runtime.name)

@@ -24,7 +24,7 @@ from uaccel.runner.verdict import (
     layers_to_read,
     runtime_opinion,
 )
-from uaccel.runner.verify import Computed, WrongLayer, find_inside, first_wrong_layer
+from uaccel.runner.verify import Computed, WrongLayer, find_inside, first_wrong_layer, is_exact
 from uaccel.session.batch import layers_of, run_batch
 from uaccel.session.session import Session
 from uaccel.session.tensors import TensorType, load_inputs, read_arrays, samples_of
@@ -126,8 +126,8 @@ def _fault(
 
 def _disagreement(product: CachedFirmware, samples: Sequence[Sample], outputs: Sequence[Sample], sequence: bool) -> str:
     """Says where the runtime of the model's format computes something else, where it is installed."""
-    model = as_imported(product.compiled)
-    return runtime_opinion(model, product.job.model, samples, outputs, sequence=sequence)[1]
+    model, exact = as_imported(product.compiled), is_exact(product.compiled)
+    return runtime_opinion(model, product.job.model, samples, outputs, exact=exact, sequence=sequence)[1]
 
 
 def _samples(

@@ -17,15 +17,20 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import IO, Any, Final
 
-from uaccel.util.files import data_dir
+from uaccel.util.files import DataFolder, data_dir
 
 # Keys: all that a result depends on as one digest, files by their content, programs by what lies in PATH.
 
 # Packages whose versions may change what is compiled; "none" is the version of one that is not installed.
-PACKAGES: Final = ("apache-tvm", "apache-tvm-ffi", "numpy", "onnx", "torch", "ortools")
+PACKAGES: Final = ("apache-tvm", "apache-tvm-ffi", "flatbuffers", "numpy", "onnx", "ortools", "tflite", "torch")
 _NO_SOURCES: Final = (".pyc", ".pyo", ".orig", ".swp")
-_VARIABLES: Final = ("ASM", "ASMFLAGS", "CC", "CFLAGS", "CPATH", "CPPFLAGS", "CXX", "CXXFLAGS", "LDFLAGS")
-_PREFIXES: Final = ("CMAKE_", "COMPILER_", "CPLUS_INCLUDE_", "C_INCLUDE_", "GCC_", "LIBRARY_", "UACCEL_IMPORT_")
+# Variables that compilers and CMake read; of those that name folders to look into, what lies there is unknown.
+SEARCHED: Final = ("COMPILER_PATH", "CPATH", "CPLUS_INCLUDE_PATH", "C_INCLUDE_PATH", "GCC_EXEC_PREFIX", "LIBRARY_PATH")
+_VARIABLES: Final = (
+    *("AR", "ASM", "ASMFLAGS", "CC", "CFLAGS", "CPPFLAGS", "CXX", "CXXFLAGS", "LD", "LDFLAGS", "SOURCE_DATE_EPOCH"),
+    *SEARCHED,
+)
+_PREFIXES: Final = ("BOARD_", "CCACHE_", "CMAKE_", "COLLECT_", "GCC_", "LD_", "UACCEL_IMPORT_", "VERILATOR_", "YOSYS")
 
 
 class Key:
@@ -57,10 +62,16 @@ def file_digest(path: Path) -> str:
 
 
 def folder_digest(folder: Path) -> str:
-    """The digest of all source files below a folder, with their paths; what tools leave behind does not count."""
-    digest = hashlib.sha256()
-    for above, folders, files in os.walk(folder):
+    """The digest of all source files below a folder, with their paths, also behind links; what tools leave behind does
+    not count."""
+    digest, seen = hashlib.sha256(), set[str]()
+    for above, folders, files in os.walk(folder, followlinks=True):
+        real = os.path.realpath(above)
         folders[:] = sorted(name for name in folders if name != "__pycache__" and not name.startswith("."))
+        if real in seen:  # a link leads back; it has been read by its other name
+            folders[:] = []
+            continue
+        seen.add(real)
         for name in sorted(files):
             if not name.endswith(_NO_SOURCES):
                 path = Path(above) / name
@@ -69,18 +80,25 @@ def folder_digest(folder: Path) -> str:
     return digest.hexdigest()
 
 
+def sources_of_uaccel() -> list[Path]:
+    """The folders whose content is uaccel itself."""
+    names: tuple[DataFolder, ...] = ("boards", "firmware", "project_template", "accelerators")
+    return [Path(__file__).resolve().parent.parent, *(data_dir(name) for name in names)]
+
+
 @lru_cache(maxsize=1)
 def own_sources() -> str:
     """The digest of uaccel itself, with boards, firmware, template and accelerators, and of the packages it uses."""
-    digest = hashlib.sha256(folder_digest(Path(__file__).resolve().parent.parent).encode())
-    for name in ("boards", "firmware", "project_template", "accelerators"):
-        digest.update(folder_digest(data_dir(name)).encode())
+    digest = hashlib.sha256()
+    for folder in sources_of_uaccel():
+        digest.update(folder_digest(folder).encode())
     for package in PACKAGES:
-        digest.update(f"{package} {_version(package)}\n".encode())
+        digest.update(f"{package} {installed_version(package)}\n".encode())
     return digest.hexdigest()
 
 
-def _version(package: str) -> str:
+def installed_version(package: str) -> str:
+    """The version of an installed package."""
     try:
         return version(package)
     except PackageNotFoundError:
@@ -88,14 +106,17 @@ def _version(package: str) -> str:
 
 
 def programs_digest(names: Iterable[str]) -> list[Any]:
-    """The program that each name means, by the file's place, size and time, since reading compilers would take long;
-    and the environment variables that builds look at."""
+    """The programs that each name may mean, by the files' places, sizes and times, since reading compilers would take
+    long; and the environment variables that builds look at.
+
+    All of a name count, not only the first: a wrapper runs the next one in ``PATH``. Times are those that no copy and
+    no ``touch`` can set, too."""
+    folders = [*os.environ.get("PATH", os.defpath).split(os.pathsep), os.environ.get("BOARD_TOOLCHAIN_PATH") or "."]
     found: list[Any] = []
     for name in names:
-        path = shutil.which(name)
-        real = Path(path).resolve() if path is not None else None
-        told = real.stat() if real is not None else None
-        found.append([name, str(real), told.st_size if told else 0, told.st_mtime_ns if told else 0])
+        places = dict.fromkeys(Path(os.path.realpath(Path(folder, name))) for folder in folders)
+        told = [(str(place), place.stat()) for place in places if place.is_file() and os.access(place, os.X_OK)]
+        found.append([name, [[place, one.st_size, one.st_mtime_ns, one.st_ctime_ns] for place, one in told]])
     every = sorted(os.environ.items())
     return [*found, *([name, value] for name, value in every if name in _VARIABLES or name.startswith(_PREFIXES))]
 

@@ -13,16 +13,16 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from uaccel.board import RtlRun
 from uaccel.build.children import run
 from uaccel.build.doctor import CORES, require_package
 from uaccel.build.programs import FoundProgram, find_program
-from uaccel.build.rtl.description import Rtl, read_rtl, reason, sources_of
+from uaccel.build.rtl.description import Rtl, content_of, read_rtl, reason, sources_of
 from uaccel.build.rtl.wrapper import glue, ports_of, unit_module
 from uaccel.errors import ToolError
-from uaccel.util.cache import Entry, Key, cache_of_user, file_digest, folder_digest
+from uaccel.util.cache import Entry, Key, cache_of_user, file_digest, folder_digest, programs_digest
 from uaccel.util.files import data_dir
 
 # A device library: the ``rtl/`` folder of an accelerator as a shared library that stands in for the device's C model.
@@ -80,11 +80,11 @@ def device_library(
     """The device library of accelerator ``name``, whose ``folder`` holds ``rtl/``; it is built if it is not there."""
     rtl = read_rtl(folder)
     verilator, compiler = find_program("verilator"), find_program("C++ compiler")
-    tools = [[*program.command, program.version] for program in (verilator, compiler)]
+    tools = _told(verilator, compiler)
     firmware = data_dir("firmware")
     key = (
         Key(DEVICES)
-        .add("rtl", [name, *map(folder_digest, rtl.folders)])
+        .add("rtl", [name, *content_of(rtl)])
         .add("adapters", [folder_digest(firmware / "rtl"), folder_digest(firmware / "include")])
         .add("how", [repr(variant), tools, _COMPILER_OPTIONS, _VERILATOR_OPTIONS, _TEXT_OF_GLUE])
     )
@@ -101,6 +101,12 @@ def device_library(
             return _MADE_HERE.setdefault(key.digest, made)
     _HELD.append(entry)
     return entry.path(LIBRARY)
+
+
+def _told(*tools: FoundProgram) -> list[Any]:
+    """What is known of programs: commands, versions, and where and from when the files are."""
+    words = [[*tool.command, tool.version] for tool in tools]
+    return [words, programs_digest(tool.command[0] for tool in tools)]
 
 
 _TEXT_OF_GLUE: Final = folder_digest(Path(__file__).parent)
@@ -215,12 +221,12 @@ def simulator(run: RtlRun, progress: Callable[[str], None] = lambda _step: None,
     verilator, compiler = find_program("verilator"), find_program("C++ compiler")
     folders = _own_folders()
     rtl = None if unit is None else read_rtl(unit)
-    tools = [[*program.command, program.version] for program in (verilator, compiler)]
+    tools = _told(verilator, compiler)
     key = (
         Key(KIND)
         .add("machine", [run.core, file_digest(core), *map(folder_digest, folders)])
         .add("how", [tools, _FLAGS, PRINT, _MACROS, _VERILATOR])
-        .add("unit", None if rtl is None else [folder_digest(folder) for folder in rtl.folders])
+        .add("unit", None if rtl is None else content_of(rtl))
     )
     if key.digest not in _MADE:
         cache = cache_of_user()

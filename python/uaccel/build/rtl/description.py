@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
+from uaccel.build.built_from import mentioned
 from uaccel.build.children import run
 from uaccel.build.doctor import PythonPackage, require
 from uaccel.errors import AcceleratorError, ToolError
-from uaccel.util.cache import Key, cache_of_user, folder_digest
+from uaccel.util.cache import Key, cache_of_user, folder_digest, installed_version
 from uaccel.util.files import page, parse_toml
+from uaccel.util.reads import READS, add_true, find_true
 from uaccel.util.text import did_you_mean
+from uaccel.util.traced import command_for
 
 # Buses that the simulation speaks: the signals of each, and the C++ class that is the other side.
 
@@ -374,16 +378,22 @@ def _first(lines: Iterable[str], marks: tuple[str, ...]) -> str:
 KIND: Final = "verilog"
 
 
+def content_of(rtl: Rtl) -> list[Any]:
+    """What the RTL is made of, for keys: its folders, files elsewhere that they name, and its generator's packages."""
+    packages = [[text, installed_version(PythonPackage(text, "", "").name)] for text in rtl.packages]
+    return [*map(folder_digest, rtl.folders), sorted(mentioned(rtl.folders).items()), packages]
+
+
 def sources_of(rtl: Rtl, name: str, folder: Path, progress: Callable[[str], None]) -> list[Path]:
     """The Verilog of accelerator ``name``; what a generator writes goes below ``folder``."""
     if not rtl.generate:
         return _found(rtl, rtl.folder)
     packages = [PythonPackage(text, "", f"the RTL of {name}") for text in rtl.packages]
-    key = Key(KIND).add("rtl", [name, *map(folder_digest, rtl.folders)]).add("python", sys.version)
+    key = Key(KIND).add("rtl", [name, *content_of(rtl)]).add("python", sys.version)
     cache = cache_of_user()
-    entry = cache.find(key) if cache is not None else None
+    entry = find_true(cache, key) if cache is not None else None
     if entry is not None:
-        for file in entry.manifest["files"]:
+        for file in entry.manifest["files"].keys() - {READS}:
             shutil.copy(entry.path(file), folder / file)
         entry.close()
         return _found(rtl, folder)
@@ -393,20 +403,23 @@ def sources_of(rtl: Rtl, name: str, folder: Path, progress: Callable[[str], None
     copy = folder / "rtl"
     for one in rtl.folders:
         shutil.copytree(one, copy, ignore=shutil.ignore_patterns("__pycache__"), dirs_exist_ok=True)
-    _generate(rtl, name, copy)
+    rows = _generate(rtl, name, copy)
     made = _found(rtl, copy)
     if cache is not None and all(path.parent == copy for path in made):
-        kept = cache.add(key, {path.name: path for path in made}, f"Verilog of {name}")
+        kept = add_true(cache, key, {path.name: path for path in made}, f"Verilog of {name}", rows)
         if kept is not None:
             kept.close()
     return made
 
 
-def _generate(rtl: Rtl, name: str, folder: Path) -> None:
-    command: Sequence[str] = [sys.executable if word == "python" else word for word in rtl.generate]
+def _generate(rtl: Rtl, name: str, folder: Path) -> Mapping[str, str]:
+    """Runs the generator and returns what it read."""
+    told = folder.parent / "reads.json"
+    command, rows = command_for(list(rtl.generate), told)
     done = run(command, cwd=folder)
     if done.returncode != 0:
         raise ToolError(f"the RTL of {name} in {rtl.folder}: the generator failed: {reason(done.stdout)}")
+    return rows or json.loads(told.read_bytes())
 
 
 def _found(rtl: Rtl, folder: Path) -> list[Path]:

@@ -22,9 +22,9 @@ from typing import Any, Final
 
 from uaccel.build.children import start
 from uaccel.build.programs import FoundProgram, find_program, pip_install, show_version
-from uaccel.build.rtl.description import Rtl, read_rtl, reason, sources_of
+from uaccel.build.rtl.description import Rtl, content_of, read_rtl, reason, sources_of
 from uaccel.errors import ToolError, UaccelError
-from uaccel.util.cache import Entry, Key, cache_of_user, folder_digest
+from uaccel.util.cache import Entry, Key, cache_of_user, programs_digest
 from uaccel.util.files import write_atomically
 from uaccel.util.text import did_you_mean
 
@@ -292,8 +292,8 @@ class _Flow:
         script = self._script(["sources"])
         return (
             Key("synthesis")
-            .add("rtl", [self._name, *map(folder_digest, self._rtl.folders)])
-            .add("how", [script, yosys.version])
+            .add("rtl", [self._name, *content_of(self._rtl)])
+            .add("how", [script, yosys.version, programs_digest(yosys.command[:1])])
         )
 
     def _script(self, sources: Sequence[str]) -> str:
