@@ -10,10 +10,10 @@ import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from uaccel.board import Board, UartConsole, load_board
-from uaccel.board.types import MANIFEST
+from uaccel.board.types import MANIFEST, QemuRun
 from uaccel.build.archive_reader import METADATA, Metadata, devices_source, hal_folders, read_metadata
 from uaccel.build.board_json import FILE, board_json, read_board_json
 from uaccel.build.elf import Linked, Sizes, object_sizes, read_linked
@@ -32,7 +32,7 @@ from uaccel.build.stack_usage import (
     read_graph,
 )
 from uaccel.errors import BoardError, ToolError, UaccelError
-from uaccel.util.cache import Cache, cache_of_objects
+from uaccel.util.cache import Cache, cache_of_objects, programs_digest
 from uaccel.util.files import PROJECT, data_dir, write_tar
 from uaccel.util.text import c_string, cmake_list, cmake_string
 
@@ -286,6 +286,18 @@ def require_tools(folder: Path) -> None:
         find_command(f"{toolchain}-gcc", "firmware for this board")
     find_program("ninja or make")
     find_program("cmake")
+
+
+def programs_for(board: Board) -> list[Any]:
+    """What is known of the programs that build firmware for a board, and of the emulator that runs it."""
+    native = board.cpu.toolchain == NATIVE
+    tools = [f"{'' if native else f'{board.cpu.toolchain}-'}{tool}" for tool in _TOOLS]
+    others = ["cc", "c++", "clang"] if native else []
+    emulators = [f"qemu-system-{run.system}" for run in board.runs if isinstance(run, QemuRun)]
+    return programs_digest([*tools, *others, *emulators, "cmake", "ninja", "make"])
+
+
+_TOOLS: Final = ("gcc", "g++", "objcopy", "objdump", "as", "ld", "ar")
 
 
 def firmware_of(build: Path) -> Path:

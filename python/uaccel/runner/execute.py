@@ -18,7 +18,7 @@ from uaccel.build.archive_reader import FOLDER as DEVICES
 from uaccel.build.archive_reader import project_devices
 from uaccel.build.built_from import reads_of_build
 from uaccel.build.elf import Linked, SizeRow, Sizes
-from uaccel.build.project import NATIVE, Footprint, build_project, create_project, firmware_of, footprint
+from uaccel.build.project import Footprint, build_project, create_project, firmware_of, footprint, programs_for
 from uaccel.cycles.estimate import Timing
 from uaccel.errors import UaccelError
 from uaccel.runner.cycles import (
@@ -42,7 +42,7 @@ from uaccel.session.link import Timeouts
 from uaccel.session.qemu import Blocks, emulated
 from uaccel.session.session import LogLine, Session
 from uaccel.session.simulated import SIMULATED_TIMEOUTS, SimulatedTransport, rtl_run
-from uaccel.util.cache import Cache, Entry, Key, file_digest, folder_digest, programs_digest
+from uaccel.util.cache import Cache, Entry, Key, file_digest, folder_digest
 from uaccel.util.files import data_dir
 from uaccel.util.reads import add_to_open, add_true, find_true
 
@@ -138,9 +138,7 @@ class FirmwareMaker:
 
     def _key(self, observe: bool) -> Key | None:
         """Returns a key of all that firmware is made of; None if a tool is missing: building says what to install."""
-        board, toolchain = self._board, self._board.cpu.toolchain
-        prefix = "" if toolchain == NATIVE else f"{toolchain}-"
-        compilers = [*(["cc", "c++", "clang"] if not prefix else []), *(f"{prefix}{tool}" for tool in _TOOLS)]
+        board = self._board
         try:
             return (
                 Key(KIND)
@@ -148,15 +146,12 @@ class FirmwareMaker:
                 .add("board", [board.name, file_digest(board.file)])
                 .add("port", [folder_digest(folder) for folder in board.port.sources])
                 .add("sources", [folder_digest(data_dir("firmware")), folder_digest(data_dir("project_template"))])
-                .add("programs", programs_digest([*compilers, "cmake", "ninja", "make"]))
+                .add("programs", programs_for(board))
                 .add("memory", [self._firmware.arena, self._firmware.io])
                 .add("observe", observe)
             )
         except (OSError, UaccelError):
             return None
-
-
-_TOOLS: Final = ("gcc", "g++", "objcopy", "objdump", "as", "ld", "ar")
 
 
 def _footprint_of(data: dict[str, Any]) -> Footprint:

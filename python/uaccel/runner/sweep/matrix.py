@@ -16,10 +16,12 @@ from pathlib import Path
 from typing import Any, Final
 
 from uaccel.board import load_board
+from uaccel.build.project import programs_for
 from uaccel.build.rtl.synthesis import PARTS
 from uaccel.errors import AcceleratorError, InputError
 from uaccel.runner.prepare import key_of
 from uaccel.runner.request import LATENCY, EngineRequest, ProjectRunOptions, RunRequest
+from uaccel.runner.runtimes import installed
 from uaccel.util.cache import cache_folder, folder_digest
 from uaccel.util.favour import favour_of
 from uaccel.util.files import data_dir, parse_toml
@@ -149,12 +151,14 @@ class SweepRow:
         """Returns a digest of all that its result depends on but the board itself.
 
         A stored result with the same digest is this row's. The key of the compilation covers the model's content, the
-        accelerators and uaccel's own sources; the inputs are added, which no compilation reads."""
-        key = key_of(self.request())
+        accelerators and uaccel's own sources; the compilers, the emulator and the runtimes that judge are added, and
+        the inputs, which no compilation reads."""
+        request = self.request()
+        key, tools = key_of(request), [programs_for(request.board), installed()]
         said = [self.model, self.board, list(self.accelerators), dict(self.options), dict(self.tags), self.repetition]
         inputs = self.options.get("inputs")
         given = Path(inputs).read_bytes() if inputs is not None and Path(inputs).is_file() else b""
-        whole = [key.digest if key is not None else "", said, hashlib.sha256(given).hexdigest()]
+        whole = [key.digest if key is not None else "", tools, said, hashlib.sha256(given).hexdigest()]
         return hashlib.sha256(json.dumps(whole, sort_keys=True).encode()).hexdigest()[:24]
 
     def to_json(self) -> dict[str, Any]:
