@@ -60,6 +60,30 @@ void uaccel_account_fallback(uint32_t layer);
 
 #endif
 
+/* In firmware whose layers are watched, generated code has the addresses checked that its device gets. */
+#if defined UACCEL_ACCOUNTING && defined UACCEL_OBSERVE
+
+/* Until the next layer, addresses are multiples of so many bytes. */
+void uaccel_account_alignment(uint32_t bytes);
+
+/* An address that the driver or the device is given. */
+void uaccel_account_address(uintptr_t address);
+
+/* The status of a layer: an error if any address was no such multiple. */
+int32_t uaccel_account_addresses(int32_t status);
+
+#define UACCEL_ACCOUNT_ALIGNMENT(bytes) uaccel_account_alignment(bytes)
+#define UACCEL_ACCOUNT_ADDRESS(address) uaccel_account_address(address)
+#define UACCEL_ACCOUNT_ADDRESSES(status) uaccel_account_addresses(status)
+
+#else
+
+#define UACCEL_ACCOUNT_ALIGNMENT(bytes) ((void)0)
+#define UACCEL_ACCOUNT_ADDRESS(address) ((void)0)
+#define UACCEL_ACCOUNT_ADDRESSES(status) (status)
+
+#endif
+
 /* A driver's code that has more than 16 bits counts as this one. */
 #define UACCEL_CODE_OTHER 0x7FFF
 

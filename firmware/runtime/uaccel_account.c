@@ -43,9 +43,39 @@ const char *uaccel_account_failure_text(void)
     return uaccel_account_state.failure;
 }
 
+#ifdef UACCEL_OBSERVE
+
+static uint32_t alignment; /* 0: any */
+static bool misaligned;
+
+void uaccel_account_alignment(uint32_t bytes)
+{
+    alignment = bytes;
+    misaligned = false;
+}
+
+void uaccel_account_address(uintptr_t address)
+{
+    misaligned = misaligned || (alignment != 0 && address % alignment != 0);
+}
+
+int32_t uaccel_account_addresses(int32_t status)
+{
+    if (!misaligned) {
+        return status;
+    }
+    uaccel_account_failure("the device was given an address that is no multiple of its alignment");
+    return UACCEL_ACCELERATOR_ARGUMENT;
+}
+
+#endif
+
 void uaccel_account_layer(uint32_t layer)
 {
     uaccel_account_state.layer = layer;
+#ifdef UACCEL_OBSERVE
+    alignment = 0;
+#endif
 }
 
 void uaccel_account(uint32_t calls, uint64_t cycles)

@@ -27,7 +27,7 @@ SECTION(uaccel_arena);
 SECTION(uaccel_io);
 SECTION(uaccel_device_constants);
 
-static const uint8_t anchor __attribute__((aligned(64))) = 0; /* so that aligned memory has an aligned address */
+static const uint8_t anchor __attribute__((aligned(4096))) = 0; /* so that aligned memory has an aligned address */
 
 struct reach {
     uint8_t *begin;
@@ -129,6 +129,9 @@ void uaccel_hal_write32(void *device, uint32_t offset, uint32_t value)
         if (&uaccel_account_state != NULL) {
             uaccel_rack_layer(uaccel_account_state.layer);
         }
+        if (memory_at(value, 1, false) != NULL) { /* no other number lies just there */
+            UACCEL_ACCOUNT_ADDRESS(value);
+        }
         uaccel_rack_write(device, offset, value);
     }
 }
@@ -138,6 +141,7 @@ uint32_t uaccel_hal_address(const void *memory)
     for (size_t i = 0; i < REACHES; ++i) {
         const uint8_t *const byte = memory;
         if (byte >= reaches[i].begin && byte < reaches[i].end) {
+            UACCEL_ACCOUNT_ADDRESS(address_of(byte));
             return address_of(byte);
         }
     }

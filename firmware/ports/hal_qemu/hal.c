@@ -115,6 +115,7 @@ void uaccel_hal_write32(void *device, uint32_t offset, uint32_t value)
 
 uint32_t uaccel_hal_address(const void *memory)
 {
+    UACCEL_ACCOUNT_ADDRESS((uintptr_t)memory);
     return (uint32_t)(uintptr_t)memory;
 }
 

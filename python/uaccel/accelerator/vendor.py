@@ -56,6 +56,7 @@ def _message(error: BaseException) -> str:
 Wrong = Callable[[str], AcceleratorError]
 REACHES: Final = re.compile("uaccel_hal|TVMDevice")  # Found in a driver that has a device.
 MOST_VARIANTS: Final = 32
+MOST_ALIGNED: Final = 4096  # Bytes: what addresses of emulated devices keep (firmware/ports/hal_host/hal.c).
 PASSES: Final = ("before_partition", "on_region", "after_lowering")
 
 
@@ -96,8 +97,8 @@ def _validate_words(accelerator: Any, wrong: Wrong) -> None:
 
 def _validate_numbers(accelerator: Any, wrong: Wrong) -> None:
     alignment, tolerance, memories = accelerator.alignment, accelerator.tolerance, accelerator.memories
-    if not _is_integer(alignment) or alignment < 1 or alignment & (alignment - 1):
-        raise wrong(f"alignment is {alignment!r}; wanted a power of two, in bytes")
+    if not _is_integer(alignment) or not 1 <= alignment <= MOST_ALIGNED or alignment & (alignment - 1):
+        raise wrong(f"alignment is {alignment!r}; wanted a power of two, {MOST_ALIGNED} bytes at most")
     if not _is_number(tolerance) or tolerance < 0:
         raise wrong(f"tolerance is {tolerance!r}; wanted a number from 0, which claims exactness")
     if not isinstance(memories, Mapping):

@@ -47,6 +47,9 @@ _TENSORS: Final = Named(Fields({"shape": SHAPE, "dtype": TEXT}))
 _COVERED: Final = Fields(
     {**dict.fromkeys(("name", "op", "reason", "tensor"), TEXT), "operator": INDEX, "macs": WHOLE, "shape": SHAPE}
 )
+_ENGINE: Final = Fields(
+    {"name": TEXT, "tolerance": NUMBER, "device": FLAG, "alignment": WHOLE}, optional=("device", "alignment")
+)
 _LAYER: Final = Fields(
     {
         **dict.fromkeys(("name", "op", "engine", "reason", "refused", "tensor", "variant"), TEXT),
@@ -84,7 +87,7 @@ _OWN: Final = Fields(
         "constant_pools": Maybe(JsonRows(Fields({"name": TEXT, "bytes": WHOLE, "copied": FLAG}))),
         "requires": JsonRows(TEXT),
         "device_constants": WHOLE,
-        "accelerators": JsonRows(Fields({"name": TEXT, "tolerance": NUMBER, "device": FLAG}, optional=("device",))),
+        "accelerators": JsonRows(_ENGINE),
         "layers": JsonRows(_LAYER),
         "meanings": JsonRows(_MEANING),
         "warnings": JsonRows(TEXT),

@@ -19,7 +19,6 @@ from uaccel.version import __version__
 
 # struct uaccel_model, for generic applications: tensors and their memory, a JSON text for the host, a run function.
 
-ALIGNMENT = 16
 BUILD_BYTES = 8  # The length of field ``build`` in the session protocol's ``hello_reply``.
 # Characters of a string literal. C99 promises that a compiler takes 4095; an octal escape makes four of one.
 PIECE = 1000
@@ -38,7 +37,7 @@ def describe(
     parts = [
         provenance,
         _includes(program, names),
-        _workspace(placement, names, options),
+        _workspace(program, placement, names, options),
         *_io(program, placement, names, options),
         _description(program),
         _run(program, names, placement, options),
@@ -59,15 +58,15 @@ def _includes(program: Program, names: Names) -> str:
     return "".join(f'#include "{header}"\n' for header in headers)
 
 
-def tensor_memory(specs: Iterable[TensorSpec]) -> int:
+def tensor_memory(specs: Iterable[TensorSpec], alignment: int) -> int:
     """Bytes that the tensors take, one after the other, each rounded up to the alignment."""
-    return sum(round_up(spec.info.size, ALIGNMENT) for spec in specs)
+    return sum(round_up(spec.info.size, alignment) for spec in specs)
 
 
-def _memory(specs: Iterable[TensorSpec]) -> str:
+def _memory(size: int, alignment: int) -> str:
     return (
         "/* Inputs and outputs, one after the other; UACCEL_IO may place them in a memory of your choice. */\n"
-        f"static UACCEL_IO UACCEL_ALIGNED({ALIGNMENT}) uint8_t tensors[{tensor_memory(specs) or ALIGNMENT}];\n"
+        f"static UACCEL_IO UACCEL_ALIGNED({alignment}) uint8_t tensors[{size or alignment}];\n"
     )
 
 
@@ -80,8 +79,8 @@ def _io(program: Program, placement: Placement, names: Names, options: EmitOptio
         at = [f"{options.array(names, place.pool)} + {place.offset}" for place in places]
         memory = []
     else:
-        memory = [_memory(specs)]
-        at = [f"tensors + {tensor_memory(specs[:i])}" for i in range(len(specs))]
+        memory = [_memory(tensor_memory(specs, program.alignment), program.alignment)]
+        at = [f"tensors + {tensor_memory(specs[:i], program.alignment)}" for i in range(len(specs))]
     count = len(program.held)
     lies = dict(zip(program.held, at, strict=False))
     return [
@@ -133,13 +132,14 @@ def _layer(layer: Layer) -> dict[str, Any]:
     return row | {"view": True} if layer.is_view else row
 
 
-def _workspace(placement: Placement, names: Names, options: EmitOptions) -> str:
+def _workspace(program: Program, placement: Placement, names: Names, options: EmitOptions) -> str:
     """Arrays for the pools that an application passes in. One pool lies where the arena would; each of several lies in
     the memory of its name, if the board has one."""
     several = len(options.pools) > 1
+    aligned = f"UACCEL_ALIGNED({program.alignment}) uint8_t"
     return "".join(
-        f"static {f'UACCEL_WORKSPACE_POOL({pool})' if several else 'UACCEL_WORKSPACE'} UACCEL_ALIGNED({ALIGNMENT}) "
-        f"uint8_t {options.array(names, pool)}[{names.macro}_{pool.upper()}_WORKSPACE_POOL_SIZE];\n"
+        f"static {f'UACCEL_WORKSPACE_POOL({pool})' if several else 'UACCEL_WORKSPACE'} {aligned} "
+        f"{options.array(names, pool)}[{names.macro}_{pool.upper()}_WORKSPACE_POOL_SIZE];\n"
         for pool in _filled_pools(placement, options)
     )
 
@@ -191,7 +191,7 @@ def _feed(program: Program, names: Names, placement: Placement, options: EmitOpt
     lines = [
         "static int32_t feed(const void *bytes, uint32_t count)",
         "{",
-        f"    static UACCEL_ALIGNED({ALIGNMENT}) uint8_t row[{row}];",
+        f"    static UACCEL_ALIGNED({program.alignment}) uint8_t row[{row}];",
         "    static uint32_t filled;",
         *pools,
         "    const uint8_t *from = bytes;",

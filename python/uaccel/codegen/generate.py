@@ -49,7 +49,7 @@ def source(
         _includes(program, names, ahead),
         _float_guard(layers, names),
         _assertions(program, placement, names),
-        _workspace(placement, names, options),
+        _workspace(program, placement, names, options),
         state_memory(program, placement, names, pool),
         feed_memory(program),
         layers,
@@ -105,7 +105,7 @@ def _assertions(program: Program, placement: Placement, names: Names) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _workspace(placement: Placement, names: Names, options: EmitOptions) -> str:
+def _workspace(program: Program, placement: Placement, names: Names, options: EmitOptions) -> str:
     """The workspace's arrays, where they are the executor's own, and the macro that gives an address in them."""
     if not placement.arena:
         return ""
@@ -119,11 +119,13 @@ def _workspace(placement: Placement, names: Names, options: EmitOptions) -> str:
     if not options.pools:
         return (
             f"/* {what} and scratch; UACCEL_WORKSPACE may place it in a memory of your choice. */\n"
-            f"{static}UACCEL_WORKSPACE UACCEL_ALIGNED(16) uint8_t {array}[{names.macro}_WORKSPACE_SIZE];\n{macro}"
+            f"{static}UACCEL_WORKSPACE UACCEL_ALIGNED({program.alignment}) "
+            f"uint8_t {array}[{names.macro}_WORKSPACE_SIZE];\n{macro}"
         )
     lines = [f"/* {what} and scratch; UACCEL_WORKSPACE_POOL(name) may place each part in a memory of your choice. */"]
     lines += [
-        f"{static}UACCEL_WORKSPACE_POOL({pool}) UACCEL_ALIGNED(16) uint8_t {options.array(names, pool)}[{size}];"
+        f"{static}UACCEL_WORKSPACE_POOL({pool}) UACCEL_ALIGNED({program.alignment}) "
+        f"uint8_t {options.array(names, pool)}[{size}];"
         for pool, size in placement.pools.items()
         if size
     ]
@@ -237,7 +239,12 @@ def facts(generated: Generated) -> dict[str, Any]:
         "requires": sorted({need for layer in program.layers for v in layer.functions for need in v.kernel.requires}),
         "device_constants": sum(array.data.nbytes for array in generated.arrays if array.for_device),
         "accelerators": [
-            {"name": engine.name, "tolerance": engine.tolerance, "device": engine.has_device}
+            {
+                "name": engine.name,
+                "tolerance": engine.tolerance,
+                "device": engine.has_device,
+                "alignment": engine.alignment,
+            }
             for engine in program.engines
         ],
         "layers": [_layer(layer, placement) for layer in program.layers],

@@ -12,7 +12,7 @@ from uaccel.codegen.layers import hook
 from uaccel.codegen.options import EmitOptions, Names, address
 from uaccel.codegen.run import PLAIN_STATUS, failure_function, state_interface
 from uaccel.errors import InternalError
-from uaccel.lower.placement import Placement
+from uaccel.lower.placement import WIDE_ALIGNMENT, Placement
 from uaccel.lower.program import Program, Value
 from uaccel.model import TensorSpec
 from uaccel.util.c_text import quote_comment, wrap_call
@@ -70,13 +70,19 @@ def _map(names: Names, options: EmitOptions, what: str, tensors: list[tuple[str,
 # The public header of a generated model: interface and manual in one.
 
 CALLERS = (
-    "What goes in: memory of the caller, aligned as its type; it is not written.",
-    "What comes out: memory of the caller, aligned as its type, apart from the inputs; layers may read it too.",
+    "What goes in: memory of the caller, {}; it is not written.",
+    "What comes out: memory of the caller, {}, apart from the inputs; layers may read it too.",
 )
 IN_WORKSPACE = (
-    "What goes in: where it lies in the workspace, aligned as its type.",
-    "What comes out: where it lies in the workspace, aligned as its type.",
+    "What goes in: where it lies in the workspace, {}.",
+    "What comes out: where it lies in the workspace, {}.",
 )
+
+
+def _aligned(program: Program, otherwise: str, least: int) -> str:
+    """How memory of the caller's is aligned: as its type, or as the strictest device wants it."""
+    wanted = max((engine.alignment for engine in program.devices), default=1)
+    return f"aligned to {wanted} bytes" if wanted > least else otherwise
 
 
 def header(
@@ -90,6 +96,8 @@ def header(
     """The text of the header. ``constants`` has the bytes of constants in each pool."""
     guard = f"{names.macro}_H"
     signature = program.signature
+    told = IN_WORKSPACE if options.workspace_io else CALLERS
+    aligned = _aligned(program, "aligned as its type", 1)
     stddef = "" if row_input_layer(program) is None else "#include <stddef.h>\n"
     parts = [
         provenance,
@@ -99,17 +107,17 @@ def header(
         typed_macros(program, names),
         _struct(
             f"{names.prefix}_inputs",
-            IN_WORKSPACE[0] if options.workspace_io else CALLERS[0],
+            told[0].format(aligned),
             resident_inputs(program, names.inputs),
             resident_inputs(program, signature.inputs),
         ),
         _struct(
             f"{names.prefix}_outputs",
-            IN_WORKSPACE[1] if options.workspace_io else CALLERS[1],
+            told[1].format(aligned),
             names.outputs,
             signature.outputs,
         ),
-        _pools(placement, names, options),
+        _pools(program, placement, names, options),
         _constant_pools(names, options, constants),
         _devices(program, names),
         _maps(placement, names, options),
@@ -155,14 +163,15 @@ def _struct(name: str, comment: str, members: tuple[str, ...], specs: tuple[Tens
     return "\n".join([*lines, "};\n"])
 
 
-def _pools(placement: Placement, names: Names, options: EmitOptions) -> str:
+def _pools(program: Program, placement: Placement, names: Names, options: EmitOptions) -> str:
     if not options.given_pools:
         return ""
+    aligned = _aligned(program, f"aligned to {WIDE_ALIGNMENT} bytes", WIDE_ALIGNMENT)
     comment = (
-        "/* Memory for inputs, outputs and intermediate tensors, aligned to 8 bytes; it may serve others when the\n"
+        f"/* Memory for inputs, outputs and intermediate tensors, {aligned}; it may serve others when the\n"
         " * outputs were read. */\n"
         if options.workspace_io
-        else "/* Memory for intermediate tensors, aligned to 8 bytes. What it holds before a run does not matter;\n"
+        else f"/* Memory for intermediate tensors, {aligned}. What it holds before a run does not matter;\n"
         " * after a run it may serve others. */\n"
     )
     members = "".join(

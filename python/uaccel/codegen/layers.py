@@ -17,6 +17,7 @@ from uaccel.codegen.layer_text import (
     streaming_function,
 )
 from uaccel.codegen.weights import ConstantPool, PrefetchPlan
+from uaccel.lower.placement import ELEMENT_ALIGNMENT
 from uaccel.lower.program import Engine, Layer, Program
 from uaccel.ops.operator import KINDS, Argument, Constant, Input, KernelCall, Output, Scratch
 from uaccel.util.c_text import storage_type, wrap_call, wrapped_comment
@@ -42,8 +43,9 @@ def engine_function(layer: Layer, pool: ConstantPool, engine: Engine) -> str:
     used = {_parameter_of(argument) for call in layer.kernel.calls for argument in call.arguments}
     used |= {"device"} & {"device" for what in ("Open", "Close") if what in engine.hooks}
     lines = [f"    (void){parameter.name};" for parameter in parameters if parameter.name not in used]
+    checks = _checked_addresses(layer, pool, engine)
     opened = f"{hook(engine, 'Open')}(device)" if "Open" in engine.hooks else "0"
-    lines += [f"    int32_t status = {opened};", "    if (status == 0) {"]
+    lines += [*checks, f"    int32_t status = {opened};", "    if (status == 0) {"]
     for index, call in enumerate(layer.kernel.calls):
         arguments = _arguments(layer, pool, index, call)
         text = (
@@ -57,10 +59,26 @@ def engine_function(layer: Layer, pool: ConstantPool, engine: Engine) -> str:
             f"        const int32_t closed = {hook(engine, 'Close')}(device);",
             "        status = status != 0 ? status : closed;",
         ]
-    lines += ["    }", "    return status;"]
+    lines += ["    }", f"    return {'UACCEL_ACCOUNT_ADDRESSES(status)' if checks else 'status'};"]
     definition = f"{layer.definition.source}\n" if layer.definition else ""
     body = "\n".join(lines)
     return f"{definition}{layer_comment(layer)}\n{signature}\n{{\n{body}\n}}\n"
+
+
+def _checked_addresses(layer: Layer, pool: ConstantPool, engine: Engine) -> list[str]:
+    """The C lines that check each address that the driver gets, in firmware that is watched. Addresses that a driver
+    works out itself are checked where it asks for them, and where it gives them to the device
+    (firmware/ports/hal_host). All tensors are aligned to words."""
+    if not engine.has_device or engine.alignment <= ELEMENT_ALIGNMENT:
+        return []
+    found: dict[str, None] = {}
+    for index, call in enumerate(layer.kernel.calls):
+        written = _arguments(layer, pool, index, call)
+        pairs = zip(written, call.arguments, strict=True)
+        found |= {text: None for text, argument in pairs if not isinstance(argument, (int, float))}
+    pointers = [text if text.isidentifier() else f"({text})" for text in found]
+    lines = [f"    UACCEL_ACCOUNT_ADDRESS((uintptr_t){pointer});" for pointer in pointers]
+    return [f"    UACCEL_ACCOUNT_ALIGNMENT({engine.alignment});", *lines]
 
 
 def _parameter_of(argument: Argument | int | float) -> str:

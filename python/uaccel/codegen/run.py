@@ -49,7 +49,7 @@ def state_memory(program: Program, placement: Placement, names: Names, pool: Con
     return (
         "#ifndef UACCEL_STATE\n#define UACCEL_STATE\n#endif\n\n"
         "/* What lasts from one inference to the next; UACCEL_STATE may place it in a memory of your choice. */\n"
-        f"static UACCEL_STATE UACCEL_ALIGNED(16) uint8_t {FIELD}[{state_size(names)}];\n"
+        f"static UACCEL_STATE UACCEL_ALIGNED({program.alignment}) uint8_t {FIELD}[{state_size(names)}];\n"
         f"static bool {FIELD}_is_set;\n"
         f"#define STATE(offset) ((void *)({FIELD} + (offset)))\n\n"
         f"void {names.prefix}_reset(void)\n{{\n" + "\n".join(lines) + f"\n    {FIELD}_is_set = true;\n}}\n"

@@ -35,14 +35,16 @@ ALIGNMENT = 4  # Bytes at least, for bytes too: kernels for some CPUs load them 
 DEVICE_ALIGNMENT = 16  # Bytes, for arrays that an accelerator reads.
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False)
 class Array:
     """Describes a constant array. ``users`` are the layers that read it, ``for_device`` says that an accelerator does.
+    ``needed``: the alignment that its device wants.
     ``pool`` names its memory where constants are divided among several, and is empty otherwise."""
 
     symbol: str
     data: NDArray[Any]
     for_device: bool = False
+    needed: int = 1
     users: list[str] = field(default_factory=list)
     pool: str = ""
 
@@ -50,7 +52,7 @@ class Array:
     def alignment(self) -> int:
         """Bytes; stated at every declaration. Without it a compiler may assume more (16 bytes on x86-64) than the
         compiler or the options of the file with the definition gave."""
-        return DEVICE_ALIGNMENT if self.for_device else max(ALIGNMENT, self.data.itemsize)
+        return max(DEVICE_ALIGNMENT, self.needed) if self.for_device else max(ALIGNMENT, self.data.itemsize)
 
     @property
     def place(self) -> str:
@@ -98,6 +100,7 @@ class ConstantPool:
             symbol = f"{self._names.prefix}_{layer.name}_{constant.role}{suffix}"
             self._by_content[key] = Array(symbol, data, for_device)
         array = self._by_content[key]
+        array.needed = max(array.needed, self._program.device_alignment(layer))
         if layer.name not in array.users:
             array.users.append(layer.name)
         return array.symbol

@@ -295,6 +295,7 @@ class _Lowering:
                 a.hooks,
                 a.has_device,
                 a.device_build.text,
+                a.alignment,
             )
             for a in self.partitioned.accelerators
             if a.name in used

@@ -149,7 +149,7 @@ def place_apart(program: Program) -> Placement:
     merged, owner = merge_shared(asked.blocks, views)
     offsets, end = {}, 0
     for block in merged:
-        offsets[block.name] = round_up(end + GUARD, AHEAD_ALIGNMENT)
+        offsets[block.name] = round_up(end + GUARD, max(AHEAD_ALIGNMENT, block.alignment))
         end = offsets[block.name] + block.size
     planned = Plan(offsets, end + GUARD, end + GUARD, False, "apart")
     places = {block.name: Place("arena", offset=offsets[owner[block.name]]) for block in asked.blocks}
@@ -228,18 +228,18 @@ class _Question:
 
 def _question(program: Program, workspace_io: bool, ahead: Mapping[int, int] = MappingProxyType({})) -> _Question:
     offsets_of_state, state = _state(program)
+    needed = device_alignments(program)
     fixed = _fixed_places(program, offsets_of_state, workspace_io=workspace_io)
     blocks = [
-        Block(name, life.value.info.size, life.first, life.last, _alignment(life.value))
+        Block(name, life.value.info.size, life.first, life.last, _alignment(life.value, needed))
         for name, life in lifetimes(program, workspace_io=workspace_io).items()
         if name not in fixed
     ]
     scratch = {layer.index: f"scratch of {layer.name}" for layer in program.layers if layer.scratch}
-    blocks += [
-        Block(scratch[layer.index], layer.scratch, layer.index, layer.index, WIDE_ALIGNMENT)
-        for layer in program.layers
-        if layer.scratch
-    ]
+    for layer in program.layers:
+        if layer.scratch:
+            alignment = max(WIDE_ALIGNMENT, program.device_alignment(layer))
+            blocks.append(Block(scratch[layer.index], layer.scratch, layer.index, layer.index, alignment))
     copied = {index: f"constants of {program.layers[index].name}" for index in ahead}
     blocks += [
         Block(copied[index], size, computed_before(program, index), index, AHEAD_ALIGNMENT)
@@ -260,9 +260,9 @@ def computed_before(program: Program, index: int) -> int:
 def _state(program: Program, apart: int = 0) -> tuple[dict[str, Place], int]:
     """The places of the state's values, one entry after the other and so many bytes ``apart``, and the bytes of all.
     The values of an entry before and after an inference have the same place."""
-    places, end = {}, 0
+    places, end, needed = {}, 0, device_alignments(program)
     for entry in program.state:
-        alignment = _alignment(entry.before)
+        alignment = max(_alignment(value, needed) for value in (entry.before, entry.after) if value is not None)
         offset = round_up(end + apart, alignment)
         end = offset + entry.before.info.size
         for value in (entry.before, entry.after):
@@ -285,8 +285,22 @@ def _fixed_places(program: Program, state: Mapping[str, Place], *, workspace_io:
     return places
 
 
-def _alignment(value: Value) -> int:
-    return WIDE_ALIGNMENT if value.info.itemsize == WIDE_ALIGNMENT else ELEMENT_ALIGNMENT
+def _alignment(value: Value, needed: Mapping[str, int]) -> int:
+    own = WIDE_ALIGNMENT if value.info.itemsize == WIDE_ALIGNMENT else ELEMENT_ALIGNMENT
+    return max(own, needed.get(value.name, 1))
+
+
+def device_alignments(program: Program) -> dict[str, int]:
+    """What addresses must be multiples of, by the values that devices read and write, and by those whose bytes these
+    view."""
+    roots = view_roots(program.layers)
+    found: dict[str, int] = {}
+    for layer in program.layers:
+        alignment = program.device_alignment(layer)
+        for value in (*layer.inputs, *layer.outputs) if alignment > 1 else ():
+            for name in (value.name, roots.get(value.name, value.name)):
+                found[name] = max(found.get(name, 1), alignment)
+    return found
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from uaccel.accelerator.description import HOOKS
 from uaccel.errors import InternalError
@@ -56,6 +56,9 @@ class Covered:
     reason: str = ""  # Why the accelerator computes it.
 
 
+ARRAY_ALIGNMENT: Final = 16  # Bytes, of every array that holds tensors.
+
+
 @dataclass(frozen=True)
 class Engine:
     """Describes an accelerator, as generated code needs it.
@@ -72,6 +75,7 @@ class Engine:
     hooks: tuple[str, ...] = HOOKS
     has_device: bool = True
     device_build: str = ""  # How the device's model is built, as CMake reads it.
+    alignment: int = 1  # Bytes, of every address that the device gets.
 
 
 @dataclass(frozen=True, eq=False)
@@ -293,6 +297,16 @@ class Program:
     def engine(self, layer: Layer) -> Engine:
         """The accelerator of a layer."""
         return next(engine for engine in self.engines if engine.name == layer.engine)
+
+    def device_alignment(self, layer: Layer) -> int:
+        """What the addresses of a layer's tensors, constants and scratch memory are multiples of for its device."""
+        engine = self.engine(layer) if layer.on_accelerator else None
+        return engine.alignment if engine is not None and engine.has_device else 1
+
+    @property
+    def alignment(self) -> int:
+        """Bytes, to which arrays are aligned in which tensors lie: the strictest device's."""
+        return max([ARRAY_ALIGNMENT, *(engine.alignment for engine in self.devices)])
 
 
 # Checks the parameters of kernels against their structures in C, where a field that is left out would silently be 0.

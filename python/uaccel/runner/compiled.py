@@ -279,7 +279,7 @@ def pack_compiled(compiled: Compiled) -> Firmware:
         tuple(tensor_types(signature.outputs)),
         tuple(len(layer.outputs) for layer in compiled.program.layers),
         compiled.placement.arena,
-        0 if compiled.options.workspace_io else tensor_memory((*held, *signature.outputs)),
+        0 if compiled.options.workspace_io else tensor_memory((*held, *signature.outputs), compiled.program.alignment),
         fed.info.size if fed is not None else 0,
     )
 

@@ -42,7 +42,7 @@ from uaccel.session.qemu import Blocks, counted_per_second, counting_options, th
 from uaccel.session.session import LogLine, Session
 from uaccel.session.simulated import SIMULATED_TIMEOUTS
 from uaccel.session.tensors import TensorType
-from uaccel.util.text import BENCHMARK_HEADER
+from uaccel.util.text import BENCHMARK_HEADER, round_up
 
 TIMEOUTS: Final = Timeouts(run=600)
 IO_ALIGNMENT: Final = 16
@@ -310,7 +310,9 @@ class _Project:
         main = self.metadata.main
         inside = self.metadata.workspace_io
         tensors = [] if inside else [*main["inputs"].values(), *main["outputs"].values()]
-        io = sum(-(-tensor["size"] // IO_ALIGNMENT) * IO_ALIGNMENT for tensor in tensors)
+        devices = [engine for engine in self.metadata.at("uaccel", "accelerators") if engine.get("device", True)]
+        alignment = max([IO_ALIGNMENT, *(engine.get("alignment", 1) for engine in devices)])
+        io = sum(round_up(tensor["size"], alignment) for tensor in tensors)
         return footprint(self._folder, build, self.metadata.model, arena=main["workspace_size_bytes"], io=io)
 
     def _build(self, observe: bool) -> None:

@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final, Protocol
 
+from uaccel.lower.placement import ELEMENT_ALIGNMENT
 from uaccel.model import Array, ImportedModel
 from uaccel.pipeline import Compiled, Progress
 from uaccel.runner.compare import Comparison, Verdict
@@ -99,10 +100,13 @@ def layers_to_read(compiled: Compiled, *, every_layer: bool) -> Sequence[int]:
     """Returns the layers whose outputs verification reads: those before operators that hide differences.
 
     It reads all where layers are asked for, or where an accelerator does not claim the model's own arithmetic: then
-    layers must be judged one by one."""
+    layers must be judged one by one. It reads one at least where an accelerator wants aligned addresses, since only
+    firmware that is watched checks them."""
     if every_layer or not is_exact(compiled):
         return range(len(compiled.program.layers))
-    return before_what_hides(compiled).layers
+    program = compiled.program
+    checked = [layer.index for layer in program.layers if program.device_alignment(layer) > ELEMENT_ALIGNMENT]
+    return before_what_hides(compiled).layers or checked[:1]
 
 
 def judge(compiled: Compiled, measured: RunResult, *, every_layer: bool = False, again: Again | None = None) -> Verdict:

@@ -52,7 +52,7 @@ def _places(export: Export) -> str:
 
 
 def _place(export: Export) -> str:
-    return "UACCEL_IO UACCEL_ALIGNED(16) " if export.engines else ""
+    return f"UACCEL_IO UACCEL_ALIGNED({export.program.alignment}) " if export.engines else ""
 
 
 def _array(export: Export, symbol: str, macro: str, spec: TensorSpec, value: Array, *, const: bool) -> str:
