@@ -56,11 +56,12 @@ def file_digest(path: Path) -> str:
     return digest.hexdigest()
 
 
-def folder_digest(folder: Path) -> str:
-    """The digest of all source files below a folder, with their paths; what tools leave behind does not count."""
-    digest = hashlib.sha256()
+def folder_digest(folder: Path, without: str = "") -> str:
+    """The digest of all source files below a folder, with their paths; what tools leave behind does not count, nor
+    do folders called ``without``."""
+    digest, left_out = hashlib.sha256(), ("__pycache__", without)
     for above, folders, files in os.walk(folder):
-        folders[:] = sorted(name for name in folders if name != "__pycache__" and not name.startswith("."))
+        folders[:] = sorted(name for name in folders if name not in left_out and not name.startswith("."))
         for name in sorted(files):
             if not name.endswith(_NO_SOURCES):
                 path = Path(above) / name
@@ -78,6 +79,14 @@ def own_sources() -> str:
     for package in PACKAGES:
         digest.update(f"{package} {_version(package)}\n".encode())
     return digest.hexdigest()
+
+
+@lru_cache(maxsize=1)
+def sources_digest() -> str:
+    """The digest of uaccel's own sources: the same in a checkout and installed, whatever packages are there."""
+    package = folder_digest(Path(__file__).resolve().parent.parent, without="_data")  # where a wheel has the others
+    data = [folder_digest(data_dir(name)) for name in ("boards", "firmware", "project_template", "accelerators")]
+    return hashlib.sha256(" ".join([package, *data]).encode()).hexdigest()
 
 
 def _version(package: str) -> str:
