@@ -25,11 +25,12 @@ from support.models.networks import OWN
 from support.run.command import process
 from uaccel.errors import InputError, UaccelError
 from uaccel.frontend import import_model
-from uaccel.runner.sweep import farm as connect
+from uaccel.runner.sweep import scheduler as connect
+from uaccel.runner.sweep.answer import substitute_paths
 from uaccel.runner.sweep.farm import Farm, Item, WorkerCapacity, found_boards, stated_boards
 from uaccel.runner.sweep.matrix import SweepRow
 from uaccel.runner.sweep.pool import PoolLimits, PoolOutcome
-from uaccel.runner.sweep.worker import Packer, Parcel, substitute_paths, unpack
+from uaccel.runner.sweep.worker import Packer, Parcel, unpack
 from uaccel.session.emulated_board import Desk
 
 pytest.importorskip("distributed", reason="Dask is not installed: pip install 'uaccel[farm]'")
