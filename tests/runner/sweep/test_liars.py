@@ -1,4 +1,4 @@
-"""Workers and schedulers that lie: none of it runs at the sweeper, and results are data of the row that was asked for."""
+"""Workers and schedulers that lie: none of it runs at the sweeper, and results are data of the row asked for."""
 
 from __future__ import annotations
 
