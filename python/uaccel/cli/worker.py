@@ -28,7 +28,7 @@ JobsOption = Annotated[
 NoBuildFlag = Annotated[bool, typer.Option("--no-build", help="Boards only: nothing is compiled here.")]
 NameOption = Annotated[str | None, typer.Option("--name", metavar="NAME", help="What results call it (the host's).")]
 HostOption = Annotated[
-    str | None, typer.Option("--host", metavar="ADDRESS", help="Where others reach this computer (127.0.0.1: none do).")
+    str | None, typer.Option("--host", metavar="ADDRESS", help="The address of this computer to listen at (127.0.0.1).")
 ]
 OutputOption = Annotated[
     str | None, typer.Option("--limit-output", metavar="SIZE", help="What a job may write to one file, as 1G.")
