@@ -194,15 +194,13 @@ def test_a_board_that_nobody_has(farm: Lab) -> None:
 def test_a_worker_listens_on_loopback_alone_unless_it_is_told_a_host(farm: Lab) -> None:
     assert listens_at(farm.workers[0].pid) == {"0100007F"}, "127.0.0.1, as the kernel writes it"
     assert [listening_at(f"tcp://{host}:1", None) for host in ("127.0.0.1", "localhost", "[::1]")] == ["127.0.0.1"] * 3
-    assert listening_at("tcp://192.0.2.1:8786", "127.0.0.2") == "127.0.0.2"
+    assert listening_at("tcp://203.0.113.1:8786", "127.0.0.2") == "127.0.0.2"
+    with pytest.raises(InputError, match=r"^tcp://203.0.113.1:8786 is not on loopback, .*: --host \S+$"):
+        listening_at("tcp://203.0.113.1:8786", None)
     with pytest.raises(
-        InputError, match=r"^tcp://192.0.2.1:8786 is no address of this computer alone, .*: --host \S+$"
+        InputError, match=r"^--host 203.0.113.7: a worker cannot listen there \(.*; wanted an address of "
     ):
-        listening_at("tcp://192.0.2.1:8786", None)
-    with pytest.raises(
-        InputError, match=r"^--host 192.0.2.7: a worker cannot listen there \(.*; wanted an address of "
-    ):
-        listening_at("tcp://192.0.2.1:8786", "192.0.2.7")
+        listening_at("tcp://203.0.113.1:8786", "203.0.113.7")
 
 
 def listens_at(pid: int) -> set[str]:
@@ -216,9 +214,9 @@ def listens_at(pid: int) -> set[str]:
     ("address", "host", "warned"),
     [
         ("tcp://127.0.0.1:1", "127.0.0.1", ""),
-        ("tcp://192.0.2.1:1", "127.0.0.1", "192.0.2.1"),
+        ("tcp://203.0.113.1:1", "127.0.0.1", "203.0.113.1"),
         ("tcp://127.0.0.1:1", "0.0.0.0", "0.0.0.0"),
-        ("tls://192.0.2.1:1", "0.0.0.0", ""),
+        ("tls://203.0.113.1:1", "0.0.0.0", ""),
     ],
 )
 def test_what_others_can_reach_without_keys_is_warned_of(address: str, host: str, warned: str) -> None:

@@ -93,7 +93,7 @@ def listening_at(address: str, host: str | None) -> str:
         if is_loopback(remote.hostname or ""):
             return LOOPBACK
         raise InputError(
-            f"{address} is no address of this computer alone, and others there have to reach this worker; "
+            f"{address} is not on loopback, so that others have to reach this worker; "
             f"say where it shall listen: --host {_own_address(remote.hostname or '', remote.port or 0)}"
         )
     try:
