@@ -17,8 +17,10 @@ TESTS = Path(__file__).resolve().parents[2]
 START_SECONDS = 60
 TOLD = "scheduler.json"
 # At a port that is free. Without a dashboard Dask still serves figures, at all addresses unless it is told another.
-DASK = ("-m", "distributed.cli.dask_scheduler", "--host", "127.0.0.1", "--port", "0", "--scheduler-file", TOLD)
-DASK += ("--no-dashboard", "--dashboard-address", "127.0.0.1:0")
+DASK = [
+    *("-m", "distributed.cli.dask_scheduler", "--host", "127.0.0.1", "--port", "0", "--scheduler-file", TOLD),
+    *("--no-dashboard", "--dashboard-address", "127.0.0.1:0"),
+]
 
 
 @dataclass

@@ -61,7 +61,7 @@ def raised() -> str:
 
 
 async def lie() -> None:
-    class Liar(Worker):
+    class Liar(Worker):  # type: ignore[misc]
         async def get_data(self, comm: Any, keys: Any, who: Any = None, serializers: Any = None) -> Any:
             text = all(isinstance(self.data[key], str) for key in keys)
             return await super().get_data(comm, keys, who, serializers if text else None)  # None: pickled

@@ -33,7 +33,7 @@ from uaccel.util.cache import sources_digest
 from uaccel.version import __version__
 
 MODEL = str(OWN / "gesture.tflite")
-OUTCOME = {"outputs": "", "seconds": None, "instructions": None, "stack": 0, "calls": {}, "reports": {}}
+OUTCOME: dict[str, Any] = {"outputs": "", "seconds": None, "instructions": None, "stack": 0, "calls": {}, "reports": {}}
 
 
 def pickled() -> str:
