@@ -67,7 +67,7 @@ def checked(address: str) -> str:
 def is_loopback(host: str) -> bool:
     """Says whether a host's name stands for this computer alone."""
     try:
-        found = {str(entry[4][0]) for entry in socket.getaddrinfo(host, None)}
+        found = {str(entry[4][0]) for entry in socket.getaddrinfo(host.strip("[]"), None)}
         return all(ipaddress.ip_address(place.partition("%")[0]).is_loopback for place in found)
     except (OSError, ValueError):
         return False
@@ -104,7 +104,7 @@ def listening_at(address: str, host: str | None) -> str:
         raise InputError(
             f"--host {host}: a worker cannot listen there ({error}); wanted an address of this computer"
         ) from error
-    return host
+    return f"[{host}]" if ":" in host else host
 
 
 def _own_address(host: str, port: int) -> str:
