@@ -206,12 +206,17 @@ def read_npz(path: Path) -> dict[str, NDArray[Any]]:
         if stream.read(6) == b"\x93NUMPY":
             raise ValueError("it is a single array (.npy); wanted an .npz with one array per name")
         stream.seek(0)
-        try:
-            return _arrays(stream)
-        except (ValueError, OSError):
-            raise
-        except Exception as error:  # numpy and zipfile raise a dozen unrelated types where bytes make no sense
-            raise ValueError(str(error) or type(error).__name__) from error
+        return npz_arrays(stream)
+
+
+def npz_arrays(stream: IO[bytes]) -> dict[str, NDArray[Any]]:
+    """Read all arrays of a stream, as :func:`read_npz` those of a file."""
+    try:
+        return _arrays(stream)
+    except (ValueError, OSError):
+        raise
+    except Exception as error:  # numpy and zipfile raise a dozen unrelated types where bytes make no sense
+        raise ValueError(str(error) or type(error).__name__) from error
 
 
 def _arrays(stream: IO[bytes]) -> dict[str, NDArray[Any]]:

@@ -15,6 +15,7 @@ from uaccel.frontend.torch import isolated, reader, serialised
 from uaccel.partition.passes import simplify
 from uaccel.quantize import calibration
 from uaccel.runner import project_run
+from uaccel.runner.sweep import answer
 from uaccel.session import description, link, protocol_ids, session, transport
 from uaccel.util import files
 
@@ -57,6 +58,7 @@ BOUNDS = {
         f"{transport.MOST_ARRIVED // MIB} MB that wait while a write is going on, "
         f"{session.KEPT_LOG_LINES} lines of log, {link.MOST_BOOTS} restarts",
     ],
+    "A lab": [f"of at most {answer.LONGEST // MIB} MB, with finite numbers of 64 bits"],
     "A host on the line": [f"at most {protocol_ids.MOST_RUNS:,} times for a request"],
 }
 

@@ -22,11 +22,11 @@ from uaccel.util.files import require_writable
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from uaccel.runner.sweep.farm import Tls
     from uaccel.runner.sweep.matrix import SweepMatrix, SweepRow
     from uaccel.runner.sweep.pool import PoolLimits
     from uaccel.runner.sweep.results import Regression, Stored
     from uaccel.runner.sweep.row_result import RowResult
+    from uaccel.runner.sweep.scheduler import Tls
     from uaccel.runner.sweep.sweep import SweepEngine, Swept
 
 JunitOption = Annotated[
@@ -114,11 +114,11 @@ def sweep_command(
 
     A sweep that was interrupted goes on where it was.
     """
-    from uaccel.runner.sweep.farm import tls_of
     from uaccel.runner.sweep.matrix import read_matrix
     from uaccel.runner.sweep.pool import PoolLimits
     from uaccel.runner.sweep.results import read_expected
     from uaccel.runner.sweep.row_result import commit_of
+    from uaccel.runner.sweep.scheduler import tls_of
 
     wanted = read_matrix(matrix)
     target = output or matrix.with_suffix(".jsonl")
@@ -184,9 +184,12 @@ def _here(jobs: int | None, rows: int, limits: PoolLimits) -> _Engine:
 
 def _in_the_lab(scheduler: str, jobs: int | None, limits: PoolLimits, tls: Tls | None, wait: float) -> _Engine:
     from uaccel.runner.sweep.farm import Farm
+    from uaccel.runner.sweep.scheduler import exposure
 
     if jobs is not None:
         raise InputError("-j is for the cores of this computer; with --scheduler each worker says how many it has")
+    if exposed := exposure(scheduler):
+        say(exposed)
     return _Engine(lambda: Farm(scheduler, limits, tls, wait), f"by the workers of {scheduler}")
 
 

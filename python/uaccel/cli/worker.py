@@ -10,7 +10,7 @@ import typer
 
 from uaccel.cli.cache import read_size
 from uaccel.cli.options import CaOption, CertOption, KeyOption, MemoryOption, SecondsOption
-from uaccel.cli.output import JsonFlag, emit
+from uaccel.cli.output import JsonFlag, emit, say
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -27,6 +27,9 @@ JobsOption = Annotated[
 ]
 NoBuildFlag = Annotated[bool, typer.Option("--no-build", help="Boards only: nothing is compiled here.")]
 NameOption = Annotated[str | None, typer.Option("--name", metavar="NAME", help="What results call it (the host's).")]
+HostOption = Annotated[
+    str | None, typer.Option("--host", metavar="ADDRESS", help="The address of this computer to listen at (127.0.0.1).")
+]
 OutputOption = Annotated[
     str | None, typer.Option("--limit-output", metavar="SIZE", help="What a job may write to one file, as 1G.")
 ]
@@ -47,6 +50,7 @@ def worker_command(
     jobs: JobsOption = None,
     no_build: NoBuildFlag = False,
     name: NameOption = None,
+    host: HostOption = None,
     limit_seconds: SecondsOption = None,
     limit_memory: MemoryOption = None,
     limit_output: OutputOption = "4G",
@@ -60,20 +64,14 @@ def worker_command(
 
     Whoever reaches the scheduler may run code here: see SECURITY.md.
     """
-    from uaccel.runner.sweep.farm import (
-        WorkerCapacity,
-        can_build,
-        distributed,
-        found_boards,
-        stated_boards,
-        tls_of,
-        work_at,
-    )
+    from uaccel.runner.sweep.farm import WorkerCapacity, can_build, found_boards, stated_boards, work_at
     from uaccel.runner.sweep.pool import PoolLimits
+    from uaccel.runner.sweep.scheduler import distributed, exposure, listening_at, tls_of
     from uaccel.runner.sweep.sweep import processes
 
     distributed()
     tls = tls_of(address, tls_ca, tls_cert, tls_key)
+    place = listening_at(address, host)
     boards = found_boards() | stated_boards(board or [])
     builds = 0 if no_build or not can_build() else jobs or processes()
     memory = None if limit_memory is None else read_size(limit_memory, "--limit-memory")
@@ -84,7 +82,10 @@ def worker_command(
         boards,
         PoolLimits(limit_seconds, memory, output),
         board_wait,
+        place,
     )
+    if exposed := exposure(address, place):
+        say(exposed)
 
     def ready(own: str) -> None:
         report = {

@@ -3,20 +3,25 @@
 from __future__ import annotations
 
 import atexit
+import base64
 import shutil
 import tempfile
+import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import lru_cache
+from io import BytesIO
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
-from uaccel import errors
 from uaccel.board import Board, load_board
+from uaccel.build.board_json import NUMBER, TEXT, WHOLE, Fields, JsonValue, Maybe, Named, complaint
 from uaccel.errors import DeviceError, InputError, UaccelError
+from uaccel.model import npz_arrays, write_npz
 from uaccel.runner.sweep.farm import Farm
 from uaccel.runner.sweep.matrix import SweepRow
 from uaccel.runner.sweep.row_result import RowJob
+from uaccel.runner.sweep.scheduler import exposure, tls_of
 from uaccel.session.link import Timeouts
 from uaccel.testing.board import BoardUnderTest, Report
 from uaccel.testing.firmware_cache import CachedFirmware, Workshop
@@ -31,12 +36,19 @@ class _Given:
     timeouts: Timeouts
 
 
-@dataclass(frozen=True)
-class _Checked:
-    """Holds what it returns of a check that passed; ``reports`` are for JUnit's XML."""
-
-    outcome: Outcome
-    reports: dict[str, object] = field(default_factory=dict)
+# What it returns: an outcome with its arrays as an .npz, and figures for JUnit's XML; or an error, by its class.
+_FIGURE: Final = JsonValue("a number or text", lambda value: isinstance(value, (int, float, str)))
+_OUTCOME: Final = Fields(
+    {
+        "outputs": TEXT,
+        "seconds": Maybe(NUMBER),
+        "instructions": Maybe(WHOLE),
+        "stack": WHOLE,
+        "calls": Named(WHOLE),
+        "reports": Named(_FIGURE),
+    }
+)
+_ERROR: Final = Fields({"error": TEXT, "words": TEXT})
 
 
 class BoardInLab(BoardUnderTest):
@@ -63,12 +75,12 @@ class BoardInLab(BoardUnderTest):
         (found,) = self._farm.run([item], {"check": _Given(here, self._timeouts)})
         if found.failure:
             raise DeviceError(found.failure)
-        if isinstance(found.result, _Checked):
-            for name, value in found.result.reports.items():
-                self._report(name, value)
-            return found.result.outcome
-        kind = getattr(errors, found.result["error"], UaccelError)
-        raise (DeviceError if kind is errors.LayerError else kind)(found.result["words"])
+        if "error" in found.result:
+            raise _error_of(found.result)
+        outcome = _outcome_of(found.result)
+        for name, value in found.result["reports"].items():
+            self._report(name, value)
+        return outcome
 
     def _board_word(self) -> str:
         bundled = load_board(self.board.name).file if _is_bundled(self.board.name) else None
@@ -112,9 +124,32 @@ def check_here(job: RowJob) -> Any:
             samples=check.samples,
             seed=check.seed,
         )
-        return _Checked(outcome, reports)
     except UaccelError as error:
         return {"error": type(error).__name__, "words": str(error)}
+    arrays = BytesIO()
+    write_npz(arrays, outcome.outputs)
+    return {**vars(outcome), "outputs": base64.b64encode(arrays.getvalue()).decode(), "reports": reports}
+
+
+def _outcome_of(told: Mapping[str, Any]) -> Outcome:
+    """Reads an outcome, which any worker may have written."""
+    wrong = complaint(told, _OUTCOME)
+    try:
+        arrays = {} if wrong else npz_arrays(BytesIO(base64.b64decode(told["outputs"], validate=True)))
+    except (ValueError, OSError) as error:
+        wrong = f"outputs: {error}"
+    if wrong:
+        raise DeviceError(f"what came back is no outcome of a check: {wrong}")
+    return Outcome(arrays, told["seconds"], told["instructions"], told["stack"], told["calls"])
+
+
+def _error_of(told: Mapping[str, Any]) -> UaccelError:
+    """Makes the error that a worker names, if that is one of uaccel's; one of a layer is a device's here."""
+    wrong = complaint(told, _ERROR)
+    if wrong:
+        return DeviceError(f"what came back is no error of a check: {wrong}")
+    known = {kind.__name__: kind for kind in UaccelError.__subclasses__() if kind.__module__ == UaccelError.__module__}
+    return known.get(told["error"], DeviceError)(told["words"])
 
 
 @lru_cache(maxsize=1)
@@ -128,8 +163,9 @@ def _workshop() -> Workshop:
 def farm_of(address: str, files: Mapping[str, str | None], wait: float) -> Farm:
     """Connects to a lab in which checks run.
 
-    ``files``: the TLS files, as :func:`~uaccel.runner.sweep.farm.tls_of` names them."""
-    from uaccel.runner.sweep.farm import tls_of
-
+    ``files``: the TLS files, as :func:`~uaccel.runner.sweep.scheduler.tls_of` names them."""
     paths = {name: Path(path) if path else None for name, path in files.items()}
-    return Farm(address, tls=tls_of(address, **paths), wait=wait, function=check_here)
+    tls = tls_of(address, **paths)
+    if exposed := exposure(address):
+        warnings.warn(exposed, stacklevel=2)
+    return Farm(address, tls=tls, wait=wait, function=check_here)

@@ -61,13 +61,13 @@ def file_digest(path: Path) -> str:
     return digest.hexdigest()
 
 
-def folder_digest(folder: Path) -> str:
+def folder_digest(folder: Path, without: str = "") -> str:
     """The digest of all source files below a folder, with their paths, also behind links; what tools leave behind does
-    not count."""
-    digest, seen = hashlib.sha256(), set[str]()
+    not count, nor do folders called ``without``."""
+    digest, left_out, seen = hashlib.sha256(), ("__pycache__", without), set[str]()
     for above, folders, files in os.walk(folder, followlinks=True):
         real = os.path.realpath(above)
-        folders[:] = sorted(name for name in folders if name != "__pycache__" and not name.startswith("."))
+        folders[:] = sorted(name for name in folders if name not in left_out and not name.startswith("."))
         if real in seen:  # a link leads back; it has been read by its other name
             folders[:] = []
             continue
@@ -95,6 +95,14 @@ def own_sources() -> str:
     for package in PACKAGES:
         digest.update(f"{package} {installed_version(package)}\n".encode())
     return digest.hexdigest()
+
+
+@lru_cache(maxsize=1)
+def sources_digest() -> str:
+    """The digest of uaccel's own sources: the same in a checkout and installed, whatever packages are there."""
+    package, *others = sources_of_uaccel()
+    digests = [folder_digest(package, without="_data"), *map(folder_digest, others)]  # a wheel has the others there
+    return hashlib.sha256(" ".join(digests).encode()).hexdigest()
 
 
 def installed_version(package: str) -> str:

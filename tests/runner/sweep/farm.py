@@ -15,6 +15,12 @@ from typing import Any
 
 TESTS = Path(__file__).resolve().parents[2]
 START_SECONDS = 60
+TOLD = "scheduler.json"
+# At a port that is free. Without a dashboard Dask still serves figures, at all addresses unless it is told another.
+DASK = [
+    *("-m", "distributed.cli.dask_scheduler", "--host", "127.0.0.1", "--port", "0", "--scheduler-file", TOLD),
+    *("--no-dashboard", "--dashboard-address", "127.0.0.1:0"),
+]
 
 
 @dataclass
@@ -30,11 +36,10 @@ class Lab:
     def workers(self) -> list[subprocess.Popen[bytes]]:
         return self.processes[1:]
 
-    def begin(self, *keys: str) -> None:
-        """The scheduler, at a port that is free. ``keys``: its options for TLS."""
-        told = self.folder / "scheduler.json"
-        command = ["-m", "distributed.cli.dask_scheduler", "--host", "127.0.0.1", "--port", "0", "--no-dashboard"]
-        self._start([*command, "--scheduler-file", str(told), *keys], "scheduler")
+    def begin(self, command: Sequence[str]) -> None:
+        """The scheduler, which writes down where it is."""
+        self._start(command, "scheduler")
+        told = self.folder / TOLD
         self.address = soon(lambda: json.loads(told.read_text())["address"] if told.exists() else "")
 
     def hire(self, name: str, *options: str, first: str = "", **variables: str) -> subprocess.Popen[bytes]:
@@ -56,11 +61,11 @@ class Lab:
 
 
 @contextmanager
-def lab(folder: Path, *keys: str) -> Iterator[Lab]:
-    """A scheduler; workers are hired by the test."""
+def lab(folder: Path, *keys: str, program: Sequence[str] = DASK) -> Iterator[Lab]:
+    """A scheduler; workers are hired by the test. ``keys``: its options for TLS."""
     made = Lab(folder)
     try:
-        made.begin(*keys)
+        made.begin([*program, *keys])
         yield made
     finally:
         for child in reversed(made.processes):

@@ -25,11 +25,13 @@ from support.models.networks import OWN
 from support.run.command import process
 from uaccel.errors import InputError, UaccelError
 from uaccel.frontend import import_model
-from uaccel.runner.sweep import farm as connect
+from uaccel.runner.sweep import scheduler as connect
+from uaccel.runner.sweep.answer import substitute_paths
 from uaccel.runner.sweep.farm import Farm, Item, WorkerCapacity, found_boards, stated_boards
 from uaccel.runner.sweep.matrix import SweepRow
 from uaccel.runner.sweep.pool import PoolLimits, PoolOutcome
-from uaccel.runner.sweep.worker import Packer, Parcel, substitute_paths, unpack
+from uaccel.runner.sweep.scheduler import exposure, listening_at
+from uaccel.runner.sweep.worker import Packer, Parcel, unpack
 from uaccel.session.emulated_board import Desk
 
 pytest.importorskip("distributed", reason="Dask is not installed: pip install 'uaccel[farm]'")
@@ -187,6 +189,39 @@ def test_a_board_that_nobody_has(farm: Lab) -> None:
     (found,) = outcomes(farm.address, [("d", row.to_json())], wait=1.0)
     wanted = f"no worker with board:nucleo_f746zg for 1 s; start one with 'uaccel worker {farm.address} "
     assert found.failure == f"{wanted}--board nucleo_f746zg=PORT'"
+
+
+def test_a_worker_listens_on_loopback_alone_unless_it_is_told_a_host(farm: Lab) -> None:
+    assert listens_at(farm.workers[0].pid) == {"0100007F"}, "127.0.0.1, as the kernel writes it"
+    assert [listening_at(f"tcp://{host}:1", None) for host in ("127.0.0.1", "localhost", "[::1]")] == ["127.0.0.1"] * 3
+    assert listening_at("tcp://203.0.113.1:8786", "127.0.0.2") == "127.0.0.2"
+    with pytest.raises(InputError, match=r"^tcp://203.0.113.1:8786 is not on loopback, .*: --host \S+$"):
+        listening_at("tcp://203.0.113.1:8786", None)
+    with pytest.raises(
+        InputError, match=r"^--host 203.0.113.7: a worker cannot listen there \(.*; wanted an address of "
+    ):
+        listening_at("tcp://203.0.113.1:8786", "203.0.113.7")
+
+
+def listens_at(pid: int) -> set[str]:
+    """The addresses, in hexadecimal, at which a process takes connections."""
+    inodes = {link.readlink().name for link in Path(f"/proc/{pid}/fd").iterdir() if link.is_symlink()}
+    rows = [line.split() for name in ("tcp", "tcp6") for line in Path(f"/proc/net/{name}").read_text().splitlines()[1:]]
+    return {row[1].partition(":")[0] for row in rows if row[3] == "0A" and f"socket:[{row[9]}]" in inodes}
+
+
+@pytest.mark.parametrize(
+    ("address", "host", "warned"),
+    [
+        ("tcp://127.0.0.1:1", "127.0.0.1", ""),
+        ("tcp://203.0.113.1:1", "127.0.0.1", "203.0.113.1"),
+        ("tcp://127.0.0.1:1", "0.0.0.0", "0.0.0.0"),
+        ("tls://203.0.113.1:1", "0.0.0.0", ""),
+    ],
+)
+def test_what_others_can_reach_without_keys_is_warned_of(address: str, host: str, warned: str) -> None:
+    wanted = f"warning: {warned} without TLS: whoever reaches it, or the network between, may run programs at workers "
+    assert exposure(address, host) == (f"{wanted}and change results; use tls:// with keys" if warned else "")
 
 
 def test_boards_as_they_are_stated() -> None:

@@ -7,125 +7,34 @@ go as a whole. Dask hands on results of stages, and repeats stages whose worker 
 from __future__ import annotations
 
 import asyncio
-import logging
 import queue
-import re
 import tempfile
 import time
-import warnings
 from collections import Counter, deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field
 from importlib.util import find_spec
-from pathlib import Path
 from types import TracebackType
 from typing import Any, Final
 
 from uaccel.bench import find_port
 from uaccel.board import SerialRun, available_boards
-from uaccel.errors import DeviceError, InputError, ToolError, UaccelError
+from uaccel.errors import DeviceError, InputError, UaccelError
+from uaccel.runner.sweep.answer import Lost, read_answer
 from uaccel.runner.sweep.matrix import SweepRow
 from uaccel.runner.sweep.pool import ATTEMPTS, PoolLimits, PoolOutcome
 from uaccel.runner.sweep.row_result import BOARD, BUILD, JUDGE, WHOLE, BoardFailed, RowJob, act
-from uaccel.runner.sweep.worker import (
-    Lost,
-    Packed,
-    Packer,
-    Parcel,
-    Station,
-    Task,
-    as_it_is,
-    do_task,
-    forget_old,
-    substitute_paths,
-    take_over,
+from uaccel.runner.sweep.scheduler import (
+    LOOPBACK,
+    SECONDS,
+    SchedulerLink,
+    Tls,
+    checked,
+    distributed,
+    no_scheduler,
+    security,
 )
-
-# The connection to a Dask scheduler: its address and the TLS files.
-
-SECONDS: Final = 10.0  # How long a scheduler may take to answer.
-_ADDRESS: Final = re.compile(r"(tcp|tls)://\S+:\d{1,5}")
-
-
-@dataclass(frozen=True)
-class Tls:
-    """Names the files in PEM: the certificate of who signs, one's own, and its key."""
-
-    ca: Path
-    cert: Path
-    key: Path
-
-
-def tls_of(address: str, ca: Path | None, cert: Path | None, key: Path | None) -> Tls | None:
-    """Checks the TLS options: ``tcp://`` takes none of them, ``tls://`` all three."""
-    given = {"--tls-ca": ca, "--tls-cert": cert, "--tls-key": key}
-    missing = [name for name, path in given.items() if path is None]
-    if not address.startswith("tls://"):
-        if len(missing) < len(given):
-            raise InputError(f"{address} is not encrypted, and there are --tls options; wanted tls://HOST:PORT")
-        return None
-    if ca is None or cert is None or key is None:
-        raise InputError(f"{address} takes --tls-ca, --tls-cert and --tls-key; missing: {', '.join(missing)}")
-    for name, path in given.items():
-        if path is not None and not path.is_file():
-            raise InputError(f"{name}: there is no file {path}")
-    return Tls(ca, cert, key)
-
-
-def distributed() -> Any:
-    """Imports Dask's package and silences its logs."""
-    try:
-        import distributed as package
-    except ImportError as error:
-        raise ToolError(
-            "a lab needs Dask, which is not installed; install it with: pip install 'uaccel[farm]'"
-        ) from error
-    for name in list(logging.root.manager.loggerDict):
-        if name.partition(".")[0] in ("distributed", "tornado"):
-            logging.getLogger(name).setLevel(logging.CRITICAL)
-    warnings.filterwarnings("ignore", message="Sending large graph")
-    return package
-
-
-def checked(address: str) -> str:
-    """Returns an address if a scheduler can have it."""
-    if not _ADDRESS.fullmatch(address):
-        raise InputError(f"{address!r} is no address of a scheduler; wanted one such as tcp://192.168.1.10:8786")
-    return address
-
-
-def security(tls: Tls | None) -> Any:
-    """Makes Dask's security settings, with which both ends must show a certificate of the same signer."""
-    if tls is None:
-        return None
-    files = {"tls_ca_file": str(tls.ca)}
-    for role in ("client", "worker", "scheduler"):
-        files |= {f"tls_{role}_cert": str(tls.cert), f"tls_{role}_key": str(tls.key)}
-    return distributed().Security(require_encryption=True, **files)
-
-
-def connect(address: str, tls: Tls | None) -> Any:
-    """Connects a client; raises a one-line error if nobody answers."""
-    package = distributed()
-    try:
-        return package.Client(
-            checked(address), security=security(tls), timeout=SECONDS, set_as_default=False, name="uaccel"
-        )
-    except (OSError, ValueError, TypeError) as error:  # a time-out is an OSError
-        raise no_scheduler(address, error) from error
-
-
-def no_scheduler(address: str, error: BaseException) -> UaccelError:
-    """Makes the error for a scheduler that does not answer."""
-    cause = error.__cause__ or error
-    said = re.sub(r"^in <[^>]*>: \w+: ", "", " ".join(str(cause).split()))  # which of Dask's objects it was
-    words = said[:120] or type(cause).__name__
-    return UaccelError(
-        f"no scheduler answers at {address} within {SECONDS:g} s ({words}); start one with 'dask scheduler', or "
-        "correct the address and its --tls options"
-    )
-
+from uaccel.runner.sweep.worker import Packed, Packer, Parcel, Station, Task, as_it_is, do_task, forget_old, take_over
 
 # Rows out to workers, results back in.
 #
@@ -137,6 +46,11 @@ WINDOW: Final = 400  # Rows that the scheduler knows of at a time, however large
 WAIT_SECONDS: Final = 60.0  # How long rows wait for a worker that can run them.
 _LOOK_SECONDS: Final = 1.0
 _GATHER_SECONDS: Final = 30.0
+_DIED: Final = (
+    "its worker died, and so did those that tried it again; or they could not read what they were sent: have all ends "
+    "the same Python and Dask?"
+)
+_NO_ANSWER: Final = f"{ATTEMPTS} times its worker was lost before it had answered, or answered what is no text"
 Item = tuple[str, Mapping[str, Any]]
 
 
@@ -178,12 +92,11 @@ class Farm:
         wait: float = WAIT_SECONDS,
         function: Callable[[RowJob], Any] = act,
     ) -> None:
-        self._address = address
         self._limits = limits or PoolLimits()
         self._wait = wait
         self._function = function
         self._parts = function is act
-        self._client = connect(address, tls)
+        self._link = SchedulerLink(address, tls)
         self._contents: dict[str, Any] = {}
         self._packer = Packer()
         self._done: queue.SimpleQueue[Any] = queue.SimpleQueue()
@@ -200,12 +113,10 @@ class Farm:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         """Cancels what waits; what runs ends by itself."""
-        self._client.cancel(
-            [future for piece in self._running.values() for future in piece.futures.values()], force=True
-        )
+        self._link.cancel([future for piece in self._running.values() for future in piece.futures.values()])
         self._running.clear()
         self._contents.clear()
-        self._client.close(timeout=5)
+        self._link.close()
 
     def run(self, items: Sequence[Item], given: Mapping[str, Any] | None = None) -> Iterator[PoolOutcome]:
         """Yields outcomes as they come; every item has one. ``given``: what jobs get besides, by the items' digests."""
@@ -255,15 +166,12 @@ class Farm:
     def _part(self, piece: _Piece, kind: str, parcels: list[Any], before: Any, *needs: str) -> Any:
         digest, board = piece.item[0], piece.board if kind in (BOARD, WHOLE) else ""
         task = Task(kind, digest, piece.packed.row, board, self._limits, function=self._function)
-        return self._client.submit(
-            do_task, task, parcels, before, resources=dict.fromkeys(needs, 1), priority=-piece.attempts, pure=False
-        )
+        return self._link.submit(do_task, task, parcels, before, needs=needs, priority=-piece.attempts)
 
     def _content(self, parcel: Parcel) -> Any:
         """Returns the future of a parcel, which is sent once and held by Dask as long as this sweep lasts."""
         if parcel.digest not in self._contents:
-            key = f"uaccel-{parcel.digest}"
-            self._contents[parcel.digest] = self._client.submit(as_it_is, parcel, key=key)
+            self._contents[parcel.digest] = self._link.submit(as_it_is, parcel, key=f"uaccel-{parcel.digest}")
         return self._contents[parcel.digest]
 
     # ------------------------------------------------------------------------------------------------ results in
@@ -279,43 +187,29 @@ class Farm:
             return [future for future in found if future in self._running]
 
     def _values(self, futures: Sequence[Any]) -> Iterator[tuple[_Piece, Any]]:
-        whole = [future for future in futures if future.status == "finished"]
-        values = self._gathered(whole)
+        texts = self._link.texts([one for one in futures if one.status == "finished"], _GATHER_SECONDS)
         for future in futures:
             piece = self._running.pop(future)
-            if future in values:
-                yield piece, values[future]
+            if future in texts:
+                yield piece, _read(texts[future], piece)
             elif future.status == "error":
-                yield piece, Lost(_words(future.exception()), attempts=ATTEMPTS)
-            else:
-                self._require_scheduler()
+                yield piece, Lost(_DIED, attempts=ATTEMPTS)
+            elif piece.attempts < ATTEMPTS:
+                self._link.require()
                 self._submit(piece)
-
-    def _gathered(self, futures: list[Any]) -> dict[Any, Any]:
-        """Returns the values that are still there: a worker may have died with its results.
-
-        If fetching them together fails, each is fetched by itself, so that one loss does not cost the others."""
-        try:
-            return dict(zip(futures, self._client.gather(futures), strict=True))
-        except Exception:  # whatever Dask calls it, it is one of them
-            found = {}
-            for future in futures:
-                with suppress(Exception):
-                    found[future] = future.result(timeout=_GATHER_SECONDS)
-            return found
+            else:
+                yield piece, Lost(_NO_ANSWER, attempts=ATTEMPTS)
 
     def _settled(self, piece: _Piece, value: Any) -> Iterator[PoolOutcome]:
         if isinstance(value, BoardFailed):
-            yield from self._board_failed(piece, substitute_paths(value.error, piece.packed.paths))
+            yield from self._board_failed(piece, value.error)
             return
         self._failures.pop(piece.board, None)
         piece.futures.clear()
         if isinstance(value, Lost):
-            failure, log = substitute_paths([value.failure, value.log], piece.packed.paths)
-            yield PoolOutcome(piece.item, None, failure, log, max(value.attempts, piece.attempts))
+            yield PoolOutcome(piece.item, None, value.failure, value.log, max(value.attempts, piece.attempts))
         else:
-            told = substitute_paths(value, piece.packed.paths) if isinstance(value, dict) else value
-            yield PoolOutcome(piece.item, told, attempts=piece.attempts)
+            yield PoolOutcome(piece.item, value, attempts=piece.attempts)
 
     def _board_failed(self, piece: _Piece, error: str) -> Iterator[PoolOutcome]:
         board = piece.board
@@ -335,7 +229,7 @@ class Farm:
         for future, piece in list(self._running.items()):
             if which(piece):
                 del self._running[future]
-                self._client.cancel(list(piece.futures.values()), force=True)
+                self._link.cancel(list(piece.futures.values()))
                 yield PoolOutcome(piece.item, failure=failure, attempts=piece.attempts)
 
     # ------------------------------------------------------------------------------------------------ who is there
@@ -344,23 +238,18 @@ class Farm:
         """Gives up rows for which no worker has been there for ``wait`` seconds; called when nothing came for a while.
 
         The time counts from when a resource was last offered, or first looked for."""
-        self._require_scheduler()
-        workers = self._client.scheduler_info()["workers"].values()
-        there = {name for worker in workers for name, count in worker.get("resources", {}).items() if count}
+        self._link.require()
+        there = self._link.resources()
         now = time.monotonic()
         for need in sorted({need for piece in self._running.values() for need in piece.needs}):
             since = self._seen.setdefault(need, now)
             if need in there:
                 self._seen[need] = now
             elif now - since > self._wait:
-                failure = f"no worker with {need} for {self._wait:g} s; start one with {_command(need, self._address)}"
+                failure = (
+                    f"no worker with {need} for {self._wait:g} s; start one with {_command(need, self._link.address)}"
+                )
                 yield from self._given_up(_needing(need), failure)
-
-    def _require_scheduler(self) -> None:
-        if self._client.status != "running":
-            raise UaccelError(
-                f"the scheduler at {self._address} has gone; start it, and the same sweep again: it goes on from here"
-            )
 
 
 def _needing(need: str) -> Callable[[_Piece], bool]:
@@ -372,13 +261,12 @@ def _command(need: str, address: str) -> str:
     return f"'uaccel worker {address}{board}'"
 
 
-def _words(error: BaseException) -> str:
-    """Returns an error in one line; Dask's own have several."""
-    if type(error).__name__ == "KilledWorker":
-        return (
-            f"its worker died, and so did those that tried it again ({getattr(error, 'allowed_failures', 3)} at least)"
-        )
-    return f"{type(error).__name__}: {error}"
+def _read(text: Any, piece: _Piece) -> Any:
+    """Returns what a worker's answer tells; of one that is not as it should be, that it is not."""
+    try:
+        return read_answer(text, piece.packed.paths)
+    except ValueError as error:
+        return Lost(f"what its worker answered is not what a worker answers: {error}")
 
 
 # This process as a worker: what it offers, and its time at a scheduler.
@@ -395,6 +283,7 @@ class WorkerCapacity:
     boards: Mapping[str, str] = field(default_factory=dict)
     limits: PoolLimits = field(default_factory=PoolLimits)
     board_wait: float = 20.0
+    host: str = LOOPBACK  # Where it listens.
 
     @property
     def resources(self) -> dict[str, int]:
@@ -460,7 +349,9 @@ async def _live(address: str, offer: WorkerCapacity, keys: Any, folder: str, rea
         memory_limit=0,
         local_directory=folder,
         death_timeout=SECONDS,
+        host=offer.host,
         dashboard=False,
+        dashboard_address=f"{LOOPBACK}:0",  # Dask serves figures there, dashboard or not
     )
     try:
         await asyncio.wait_for(worker, SECONDS + 5)

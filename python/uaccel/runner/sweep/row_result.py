@@ -9,6 +9,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from uaccel.build.board_json import INDEX, NUMBER, OBJECT, TEXT, Fields, JsonRows, JsonValue, Maybe, complaint
+from uaccel.build.board_json import WHOLE as COUNT
 from uaccel.errors import DeviceError, UaccelError
 from uaccel.runner.request import RunRequest
 from uaccel.runner.sweep.matrix import SweepRow
@@ -41,6 +43,35 @@ FIGURES: Final = (
     "area.ff",
     "area.bram",
     "area.dsp",
+)
+
+# What is read of a result, whoever wrote it: a worker, or a file's author.
+_LAYERS: Final = JsonRows(Fields({"engine": TEXT, "cycles": Maybe(NUMBER), "macs": Maybe(NUMBER)}, loose=True))
+_MOVED: Final = JsonRows(Fields({"engine": TEXT, "moved": Maybe(NUMBER)}, loose=True))
+_REPORT: Final = Fields(
+    {
+        "engines": JsonRows(Fields({"name": TEXT, "macs_per_cycle": Maybe(NUMBER)}, loose=True)),
+        "layers": _LAYERS,
+        "graph": Maybe(Fields({"layers": _MOVED}, loose=True)),
+        "offloaded": JsonValue("a list", lambda value: isinstance(value, list)),
+        "target": Maybe(OBJECT),
+    },
+    loose=True,
+)
+_RESULT: Final = Fields(
+    {
+        "digest": TEXT,
+        "status": JsonValue("right, ran, wrong or failed", lambda value: value in (RIGHT, RAN, WRONG, FAILED)),
+        "report": _REPORT,
+        "error": TEXT,
+        "exit_status": INDEX,
+        "log": TEXT,
+        "attempts": COUNT,
+        "took": NUMBER,
+        "worker": TEXT,
+        "label": TEXT,
+    },
+    optional=("label",),
 )
 
 
@@ -87,7 +118,11 @@ class RowResult:
         }
 
     @classmethod
-    def from_json(cls, data: Mapping[str, Any]) -> RowResult:
+    def from_json(cls, data: Any) -> RowResult:
+        """Reads a result; raises ValueError, KeyError or TypeError if that is none."""
+        wrong = complaint(data, _RESULT)
+        if wrong:
+            raise ValueError(wrong)
         return cls(
             data["digest"],
             SweepRow.from_json(data["row"]),
@@ -164,21 +199,21 @@ def figure(report: Mapping[str, Any], name: str) -> float | None:
 
 def _utilisation(report: Mapping[str, Any]) -> float | None:
     """Returns the share of MACs that accelerators did, of those that they could have done in their cycles."""
-    known = {engine["name"]: engine["macs_per_cycle"] for engine in report.get("engines", ())}
+    known = {engine.get("name"): engine.get("macs_per_cycle") for engine in report.get("engines", ())}
     done = room = 0.0
     for layer in report.get("layers", ()):
-        peak = known.get(layer["engine"])
-        if peak and layer["cycles"]:
+        peak = known.get(layer.get("engine"))
+        if peak and layer.get("cycles"):
             room += peak * layer["cycles"]
         if peak:
-            done += layer["macs"] or 0
+            done += layer.get("macs") or 0
     return done / room if room else None
 
 
 def _bytes_moved(report: Mapping[str, Any]) -> float | None:
     """Returns the bytes moved between memory and accelerators; None unless each of their layers tells them."""
     graph = report.get("graph") or {}
-    moved = [layer.get("moved") for layer in graph.get("layers", ()) if layer["engine"] != CPU]
+    moved = [layer.get("moved") for layer in graph.get("layers", ()) if layer.get("engine") != CPU]
     return float(sum(moved)) if moved and None not in moved else None
 
 

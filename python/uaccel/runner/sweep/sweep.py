@@ -73,4 +73,16 @@ def _outcomes(engine: SweepEngine, wanted: Mapping[str, SweepRow]) -> Iterable[R
         if outcome.result is None:
             yield RowResult(digest, wanted[digest], FAILED, {}, outcome.failure, 1, outcome.log, outcome.attempts)
         else:
-            yield RowResult.from_json(outcome.result | {"attempts": outcome.attempts})
+            yield _checked(outcome, digest, wanted[digest])
+
+
+def _checked(outcome: PoolOutcome, digest: str, row: SweepRow) -> RowResult:
+    """Returns the row's result. What a worker gives may be of any form, and of another row."""
+    own = {"row": row.to_json(), "attempts": outcome.attempts, "label": ""}
+    try:
+        result = RowResult.from_json(outcome.result | own)
+        if result.digest != digest:
+            raise ValueError("it is of another row")
+    except ValueError as error:
+        return RowResult(digest, row, FAILED, {}, f"what came back is no result of it: {error}", 1)
+    return result

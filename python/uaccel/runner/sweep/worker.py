@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-import json
 import os
 import shutil
 import tempfile
@@ -21,10 +20,11 @@ from uaccel.board import load_board
 from uaccel.build.board_json import flash_steps, reset_steps
 from uaccel.errors import DeviceError, InputError, UaccelError
 from uaccel.frontend import files_beside
+from uaccel.runner.sweep.answer import Lost, answer_of, substitute_paths
 from uaccel.runner.sweep.matrix import FILES, SweepRow
 from uaccel.runner.sweep.pool import PoolLimits, PoolOutcome, WorkerPool
-from uaccel.runner.sweep.row_result import BOARD, JUDGE, BoardFailed, RowJob, StageResult, act
-from uaccel.util.cache import cache_folder
+from uaccel.runner.sweep.row_result import BOARD, JUDGE, WHOLE, BoardFailed, RowJob, StageResult, act
+from uaccel.util.cache import cache_folder, sources_digest
 from uaccel.version import __version__
 
 # Parcels: the files and folders that a row names travel with it, by content.
@@ -186,17 +186,6 @@ def _kept() -> Path:
     return cache_folder() / "parcels"
 
 
-def substitute_paths(data: Any, words: Mapping[str, str]) -> Any:
-    """Replaces words of JSON data wherever they occur in its text, in messages too.
-
-    The longest go first, so that a path is not replaced by one that it begins with. Words are compared as JSON escapes
-    them, without the quotes around them."""
-    text = json.dumps(data)
-    for old in sorted(words, key=len, reverse=True):
-        text = text.replace(json.dumps(old)[1:-1], json.dumps(words[old])[1:-1])
-    return json.loads(text)
-
-
 # One worker: its boards, its limits, and the processes in which it does its jobs.
 
 BUSY_SECONDS: Final = 600.0  # How long a job waits for a board that others on this computer use.
@@ -205,24 +194,17 @@ _LOOK_SECONDS: Final = 0.2
 
 @dataclass(frozen=True)
 class Task:
-    """Holds what a worker is sent. ``board``: the board that it needs. ``function`` is given the :class:`Job`."""
+    """Holds what a worker is sent. ``board``: the board that it needs. ``function`` is given the :class:`Job`.
+
+    ``sources``: of the uaccel that sends it. Stages of a row are of one uaccel, and their results too."""
 
     kind: str
     digest: str
     row: Mapping[str, Any]
     board: str = ""
     limits: PoolLimits = field(default_factory=PoolLimits)
-    version: str = __version__
+    sources: str = field(default_factory=sources_digest)
     function: Callable[[RowJob], Any] = act
-
-
-@dataclass(frozen=True)
-class Lost:
-    """Says what a job raised, or how its process ended."""
-
-    failure: str
-    log: str = ""
-    attempts: int = 1
 
 
 class Station:
@@ -241,29 +223,30 @@ class Station:
         self.ports = dict(ports or {})
         self.limits = limits or PoolLimits()
         self.wait = wait
+        self._sources = sources_digest()  # As it began: the files may change while it works.
         self._idle: list[tuple[Any, WorkerPool]] = []
         self._pools: list[WorkerPool] = []
         self._lock = threading.Lock()
 
     def do(self, task: Task, parcels: Sequence[Parcel], before: Any) -> Any:
         """Returns a result as JSON, :class:`StageResult` for the next stage, :class:`BoardFailed` or :class:`Lost`."""
-        if task.version != __version__:
-            return Lost(f"worker {self.name} has uaccel {__version__}, wanted {task.version}: install the same")
+        if task.sources != self._sources:
+            return Lost(
+                f"worker {self.name} has another uaccel: {__version__} of sources {self._sources[:12]}, "
+                f"wanted {task.sources[:12]}; install the same at both ends, and start the worker again"
+            )
         if task.kind in (BOARD, JUDGE) and not isinstance(before, StageResult):
             return before  # the stage before has failed: that is the result
+        paths: dict[str, str] = {}
         try:
             row, paths = unpacked(task.row, parcels)
-        except OSError as error:
-            return Lost(f"worker {self.name} cannot write {error.filename}: {error.strerror}")
-        if not task.board:
-            return self._worked(task, RowJob(task.kind, task.digest, row, before), paths)
-        try:
-            with self._held(task.board, row) as port:
+            with self._held(task.board, row) if task.board else contextlib.nullcontext("") as port:
                 return self._worked(task, RowJob(task.kind, task.digest, row, before, port), paths)
-        except DeviceError as error:
-            return BoardFailed(str(error))
+        except OSError as error:
+            return Lost(f"worker {self.name} cannot use {error.filename}: {error.strerror}")
         except UaccelError as error:
-            return Lost(str(error))
+            words = substitute_paths(str(error), paths)
+            return BoardFailed(words) if isinstance(error, DeviceError) else Lost(words)
 
     def close(self) -> None:
         """End its processes, even in the middle of a job."""
@@ -342,10 +325,19 @@ def take_over(station: Station) -> None:
 
 
 def do_task(task: Task, parcels: Sequence[Parcel], before: Any) -> Any:
-    """Does a task in this process; Dask sends a function of a module by its name."""
+    """Does a task in this process; Dask sends a function of a module by its name.
+
+    What goes back to the sweeper is text, and nothing is raised: Dask would pickle the exception. Stages hand on what
+    they have to each other."""
     if not _HERE:
         take_over(Station())
-    return _HERE[0].do(task, parcels, before)
+    station = _HERE[0]
+    try:
+        found = station.do(task, parcels, before)
+        return answer_of(found) if task.kind in (WHOLE, JUDGE) else found
+    except Exception as error:
+        lost = Lost(f"worker {station.name}: {type(error).__name__}: {error}")
+        return answer_of(lost) if task.kind in (WHOLE, JUDGE) else lost
 
 
 def as_it_is(parcel: Parcel) -> Parcel:
