@@ -26,7 +26,7 @@ from uaccel.cycles import (
     estimator_for,
     read_marks,
 )
-from uaccel.cycles.estimate import FOLDER, cycles
+from uaccel.cycles.estimate import FOLDER, Core, InstructionKind, cycles
 from uaccel.cycles.instructions import ExecutedInstruction
 from uaccel.session.qemu import Blocks, QemuTransport
 from uaccel.session.session import Session
@@ -287,3 +287,29 @@ def addresses(estimator: CycleEstimator, block: ExecutedBlock) -> list[int]:
         found.append(address)
         address += estimator.code[address].size
     return found
+
+
+LATE = Core(
+    "late",
+    "",
+    taken=0,
+    units={"any": 2},
+    issue=2,
+    kinds=(InstructionKind("mla", latency=3, late=2), InstructionKind("str", late=1), InstructionKind("mul", latency=3)),
+)
+"""Results after three cycles; sums are needed two cycles later than factors, and what is stored one cycle later."""
+
+
+@pytest.mark.parametrize(
+    ("text", "wanted"),
+    [
+        ("mul r1,r2,r3; mul r4,r1,r3", 4),  # the second begins in cycle 3
+        ("mul r1,r2,r3; str r1,[r0]", 3),  # in cycle 2
+        ("mul r0,r2,r3; str r1,[r0]", 4),  # an address is not late
+        ("mul r1,r2,r3; mla r1,r2,r3,r1", 2),  # in cycle 1
+        ("mul r2,r2,r3; mla r1,r2,r3,r1", 4),  # a factor is not late
+    ],
+)
+def test_a_sum_and_what_is_stored_may_come_late(text: str, wanted: int) -> None:
+    split = [line.strip().split(" ", 1) for line in text.split(";")]
+    assert cycles(LATE, [ExecutedInstruction(4 * n, 4, *words) for n, words in enumerate(split)]) == wanted

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from support.device.boards import CROSS, board_with_tools, build_bare
-from uaccel.build.elf import symbols
+from uaccel.build.elf import Sizes, object_sizes, symbols
 from uaccel.errors import ToolError
 
 EMPTY = '#include "uaccel_port.h"\nint main(void) { uaccel_port_init(); return 0; }\n'
@@ -46,3 +46,12 @@ def test_a_file_that_is_cut_off_is_refused(tmp_path: Path) -> None:
         cut.write_bytes(data[:size])
         with pytest.raises(ToolError, match="is a damaged ELF file"):
             symbols(cut)
+
+
+@pytest.mark.parametrize("section", ["uaccel_arena", "uaccel_io"])
+def test_memory_that_models_of_devices_reach_is_ram(section: str, tmp_path: Path) -> None:
+    """In a process it has sections of their own names, which are no ``.bss``."""
+    source, made = tmp_path / "reached.c", tmp_path / "reached.o"
+    source.write_text(f'unsigned char reached[4096] __attribute__((section("{section}")));\n')
+    subprocess.run(["cc", "-c", source, "-o", made], check=True)
+    assert object_sizes([made]) == Sizes(0, 4096)

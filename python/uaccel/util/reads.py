@@ -84,6 +84,11 @@ def still_true(rows: Mapping[str, str]) -> bool:
     return all(state(row) == known for row, known in rows.items())
 
 
+def is_rows(data: Any) -> bool:
+    """Whether JSON data are rows of what was read."""
+    return isinstance(data, dict) and all(isinstance(known, str) for known in data.values())
+
+
 def not_seen(rows: Mapping[str, str]) -> str:
     """What the result depends on and cannot be recorded; empty if all is."""
     return next((row.partition(" ")[2] for row in rows if row.startswith(f"{UNSEEN} ")), "")

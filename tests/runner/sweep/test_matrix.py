@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 from pathlib import Path
 
@@ -89,6 +90,15 @@ def test_every_option_makes_another_row(key: str, tmp_path: Path) -> None:
         value = str(tmp_path / "file")
     plain = SweepRow(str(OWN / "gesture.tflite"), "host", ("matrix8",))
     assert SweepRow(plain.model, "host", ("matrix8",), {key: value}).digest() != plain.digest()
+
+
+def test_another_compiler_makes_another_row(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    row = SweepRow(str(OWN / "gesture.tflite"), "mps2_an386")
+    before = row.digest()
+    (tmp_path / "arm-none-eabi-gcc").write_text("#!/bin/sh\n")
+    (tmp_path / "arm-none-eabi-gcc").chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
+    assert row.digest() != before
 
 
 MISTAKES = {

@@ -9,6 +9,8 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,9 +19,12 @@ import pytest
 from support.models.networks import OWN
 from support.run.command import process
 from uaccel.runner.sweep.matrix import SweepRow
+from uaccel.runner.sweep.pool import PoolOutcome
 from uaccel.runner.sweep.results import Regression, SweepResults, behind, read_results
 from uaccel.runner.sweep.row_result import RIGHT, WRONG, RowResult, figure
+from uaccel.runner.sweep.sweep import Item, sweep
 from uaccel.util.files import data_dir
+from uaccel.util.reads import state
 
 SMALL = """
 models = ["gesture.tflite"]
@@ -194,6 +199,25 @@ def test_figures_of_reports_that_lack_them() -> None:
     assert figure({"ram": {"total": None}}, "ram.total") is None
     assert figure({"ram": 3}, "ram.total") is None
     assert figure({"engines": [], "layers": []}, "utilisation") is None
+
+
+class Rows:
+    """An engine that gives each row the result that it had before."""
+
+    def run(self, items: Sequence[Item]) -> Iterator[PoolOutcome]:
+        for digest, row in items:
+            yield PoolOutcome((digest, row), RowResult(digest, SweepRow.from_json(row), RIGHT).to_json())
+
+
+def test_a_result_is_taken_over_while_what_was_read_for_it_stands(tmp_path: Path) -> None:
+    row, read = replace(ROW, model=str(OWN / "gesture.tflite"), board="host"), tmp_path / "read"
+    read.write_text("1")
+    results = SweepResults(tmp_path / "r.jsonl")
+    with results:
+        results.add(RowResult(row.digest(), row, RIGHT, reads={f"content {read}": state(f"content {read}")}))
+    assert sweep([row], results, Rows()).taken_over == 1
+    read.write_text("2")
+    assert sweep([row], results, Rows()).taken_over == 0
 
 
 def test_results_of_somebody_else_are_refused_and_a_cut_line_is_left_out(tmp_path: Path) -> None:

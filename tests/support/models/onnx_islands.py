@@ -54,6 +54,7 @@ def normalised(shape: tuple[int, ...], *inputs: Grid) -> Build:
         joined = given[0] if len(given) == 1 else graph.apply("Concat", *given, axis=1)
         channels = shape[1] * len(given)
         mean, scale, offset = (RANDOM.uniform(-1.5, 1.5, channels).astype(np.float32) for _ in range(3))
+        scale[::2] = -np.abs(scale[::2])  # some factors are negative, however they are drawn
         numbers = (scale, offset, mean, RANDOM.uniform(0.5, 2, channels).astype(np.float32))
         y = graph.apply("BatchNormalization", joined, *(graph.constant(part) for part in numbers))
         graph.quantized_output(graph.apply("Relu", y), TO_S8)

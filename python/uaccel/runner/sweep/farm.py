@@ -264,7 +264,10 @@ def _command(need: str, address: str) -> str:
 def _read(text: Any, piece: _Piece) -> Any:
     """Returns what a worker's answer tells; of one that is not as it should be, that it is not."""
     try:
-        return read_answer(text, piece.packed.paths)
+        found = read_answer(text, piece.packed.paths)
+        if isinstance(found, dict):
+            found.pop("reads", None)  # it says nothing about this computer
+        return found
     except ValueError as error:
         return Lost(f"what its worker answered is not what a worker answers: {error}")
 

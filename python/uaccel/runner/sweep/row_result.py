@@ -15,6 +15,7 @@ from uaccel.errors import DeviceError, UaccelError
 from uaccel.runner.request import RunRequest
 from uaccel.runner.sweep.matrix import SweepRow
 from uaccel.util.cache import cache_of_user
+from uaccel.util.reads import Reads, is_rows
 from uaccel.util.text import CPU
 
 # The result of one row, whichever process ran it.
@@ -70,8 +71,9 @@ _RESULT: Final = Fields(
         "took": NUMBER,
         "worker": TEXT,
         "label": TEXT,
+        "reads": JsonValue("texts by name", is_rows),
     },
-    optional=("label",),
+    optional=("label", "reads"),
 )
 
 
@@ -80,7 +82,7 @@ class RowResult:
     """Holds what a row gave. ``status``: right (verified), ran (nothing was verified), wrong, failed.
 
     ``error``: the line that tells why, with the exit status that a command would have. ``report`` is the JSON of
-    ``uaccel run``."""
+    ``uaccel run``. ``reads``: what was read on this computer for it (uaccel/util/reads.py)."""
 
     digest: str
     row: SweepRow
@@ -93,6 +95,7 @@ class RowResult:
     took: float = 0.0  # Seconds, compiling and building included.
     worker: str = ""
     label: str = ""  # What a history calls the sweep.
+    reads: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def figures(self) -> dict[str, float]:
@@ -115,6 +118,7 @@ class RowResult:
             "worker": self.worker,
             "label": self.label,
             "report": dict(self.report),
+            "reads": dict(self.reads),
         }
 
     @classmethod
@@ -135,6 +139,7 @@ class RowResult:
             data["took"],
             data["worker"],
             data.get("label", ""),
+            data.get("reads", {}),
         )
 
 
@@ -152,6 +157,13 @@ def work(item: tuple[str, Mapping[str, Any]]) -> dict[str, Any]:
         return done
 
     return result_of(digest, row, run)
+
+
+def work_here(item: tuple[str, Mapping[str, Any]]) -> dict[str, Any]:
+    """Does the same on this computer, and tells what was read for it: a later sweep looks whether that has changed."""
+    with Reads() as reads:
+        result = work(item)
+    return result | {"reads": reads.rows}
 
 
 def _area(accelerators: Sequence[str], part: str) -> dict[str, int]:

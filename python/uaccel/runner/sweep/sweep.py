@@ -10,7 +10,8 @@ from typing import Any, Protocol
 from uaccel.runner.sweep.matrix import SweepRow
 from uaccel.runner.sweep.pool import PoolLimits, PoolOutcome, WorkerPool
 from uaccel.runner.sweep.results import SweepResults
-from uaccel.runner.sweep.row_result import FAILED, GOOD, RowResult, work
+from uaccel.runner.sweep.row_result import FAILED, GOOD, RowResult, work_here
+from uaccel.util.reads import still_true
 
 Item = tuple[str, Mapping[str, Any]]
 
@@ -36,7 +37,7 @@ def processes() -> int:
 
 def local_pool(count: int, limits: PoolLimits) -> WorkerPool:
     """Makes a pool of processes on this computer, which use the user's cache."""
-    return WorkerPool(work, count, limits)
+    return WorkerPool(work_here, count, limits)
 
 
 def sweep(
@@ -51,10 +52,12 @@ def sweep(
     """Returns every row's result. ``again`` also runs what the file has; new results get the ``label``; ``told`` hears
     of each result as it comes.
 
-    A result is taken over if its digest, of all that it depends on, is that of a row and it was good. Rows with the
-    same digest are run once. Each result is on the disk before the next one is waited for."""
+    A result is taken over if its digest, of all that it is known to depend on, is that of a row, if it was good, and if
+    what was read for it would be found again. Rows with the same digest are run once. Each result is on the disk before
+    the next one is waited for."""
     digests = [row.digest() for row in rows]
-    before = {} if again else {d: r for d, r in results.read().items() if r.status in GOOD and d in digests}
+    stored = {} if again else {d: r for d, r in results.read().items() if r.status in GOOD and d in digests}
+    before = {digest: result for digest, result in stored.items() if still_true(result.reads)}
     wanted: dict[str, SweepRow] = {d: row for d, row in zip(digests, rows, strict=True) if d not in before}
     found = dict(before)
     with results:
