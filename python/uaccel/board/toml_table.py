@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, Final, TypeVar
 
 from uaccel.errors import BoardError
+from uaccel.util import incoming
 from uaccel.util.files import TomlError, parse_toml
 from uaccel.util.text import did_you_mean
 
@@ -53,7 +54,7 @@ def read_toml(path: Path) -> TomlSource:
         what = "it is not a regular file" if path.exists() else "there is no such file"
         raise BoardError(f"cannot read board file {path}: {what}")
     try:
-        text = path.read_bytes().decode("utf-8-sig")
+        text = incoming.read_bytes(path).decode("utf-8-sig")
     except OSError as error:
         raise BoardError(f"cannot read board file {path}: {error.strerror}") from error
     except UnicodeDecodeError as error:

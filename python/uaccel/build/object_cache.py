@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Final
 
 from uaccel.build.stack_usage import SUFFIX
+from uaccel.util import incoming
 from uaccel.util.cache import Cache, Entry, Key, file_digest, programs_digest
 
 # Include closure: everything that a C source may include, and the macros that it mentions, read without a compiler.
@@ -107,7 +108,7 @@ class Sources:
 
     def _text(self, path: Path) -> Text:
         if path not in self._texts:
-            self._texts[path] = _read(path.read_bytes())
+            self._texts[path] = _read(incoming.read_bytes(path))
         return self._texts[path]
 
     def _find(self, beside: Path, mark: str, name: str, folders: tuple[Path, ...]) -> Path | None:
@@ -234,15 +235,15 @@ class Objects:
         return entry.read(GRAPH).replace(PLACE.encode(), str(self._project).encode())
 
     def _keep(self, key: Key, wanted: Compilation) -> None:
-        here, content = str(self._project).encode(), wanted.made.read_bytes()
+        here, content = str(self._project).encode(), incoming.read_bytes(wanted.made)
         rules = wanted.made.with_name(wanted.made.name + ".d")
         if here in content or not rules.is_file():
             return
-        read = [Path(word) for word in shlex.split(rules.read_text().replace("\\\n", " "))[1:]]
+        read = [Path(word) for word in shlex.split(incoming.read_text(rules).replace("\\\n", " "))[1:]]
         beyond = sorted({path.name for path in read if path.is_absolute() and not path.is_relative_to(self._project)})
         files = {OBJECT: content, TOLD: json.dumps({"system": beyond}).encode()}
         if self._graph(wanted).is_file():
-            files[GRAPH] = self._graph(wanted).read_bytes().replace(here, PLACE.encode())
+            files[GRAPH] = incoming.read_bytes(self._graph(wanted)).replace(here, PLACE.encode())
         entry = self._cache.add(key, dict(files), wanted.source.name)
         if entry is not None:
             entry.close()
@@ -288,7 +289,7 @@ def objects_of(build: Path) -> set[Path]:
         build / name
         for pattern, rule in _RULES.items()
         for file in build.glob(pattern)
-        for name in rule.findall(file.read_text(encoding="utf-8", errors="replace"))
+        for name in rule.findall(incoming.read_text(file, errors="replace"))
     }
 
 

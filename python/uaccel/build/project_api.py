@@ -8,7 +8,6 @@ import importlib.metadata
 import json
 import os
 import select
-import shutil
 import signal
 import subprocess
 import sys
@@ -22,6 +21,7 @@ from typing import Any, Final
 
 from uaccel.build.children import start
 from uaccel.errors import DeviceError, ToolError, UaccelError
+from uaccel.util import incoming
 from uaccel.util.files import parse_json
 from uaccel.util.text import did_you_mean
 
@@ -448,7 +448,7 @@ class ProjectServer:
             return
         with tempfile.TemporaryDirectory(prefix="uaccel-") as temporary:
             copy = Path(temporary) / ARCHIVE_NAME
-            shutil.copyfile(archive, copy)
+            incoming.copy(archive, copy)
             self._generate(copy, project, runtime)
 
     def _generate(self, archive: Path, project: Path, runtime: Path) -> None:

@@ -20,6 +20,7 @@ from uaccel.report.page_summary import comparison_sections, header_section, prec
 from uaccel.report.page_time import layer_times_section, offload_section, roofline_section, timeline_section
 from uaccel.report.stored_run import HINT, StoredRun, read_run, with_quantised
 from uaccel.report.svg import Section
+from uaccel.util import incoming
 
 TEMPLATES: Final = Path(__file__).parent / "templates"
 # Functions that make a section of a run, in the order of the page.
@@ -80,8 +81,8 @@ def rendered(
         .render(
             title=title,
             sections=[(section, _body(section)) for section in sections],
-            style=Markup("".join((TEMPLATES / name).read_text(encoding="utf-8") for name in styles)),
-            script=Markup((TEMPLATES / script).read_text(encoding="utf-8")),
+            style=Markup("".join(incoming.read_text(TEMPLATES / name) for name in styles)),
+            script=Markup(incoming.read_text(TEMPLATES / script)),
             data=embedded(data),
         )
     )

@@ -17,6 +17,7 @@ import numpy as np
 
 from uaccel.frontend.torch.sandbox import FrameError, read_frame, write_frame
 from uaccel.model import Array
+from uaccel.util import incoming
 
 MOST: Final = 1 << 33  # Bytes of a request or an answer.
 # Bytes that TensorFlow Lite Micro may take for tensors; the next number is tried where one is too small.
@@ -31,7 +32,7 @@ class _Tflm:
 
     def __init__(self, path: Path) -> None:
         self._package: Any = importlib.import_module("tflite_micro")
-        self._data, self._arenas = path.read_bytes(), list(_ARENAS)
+        self._data, self._arenas = incoming.read_bytes(path), list(_ARENAS)
 
     def start(self) -> Run:
         """Makes an interpreter, whose variables have their initial values."""
