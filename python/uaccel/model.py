@@ -19,7 +19,7 @@ from uaccel.util import incoming
 
 Shape = tuple[int, ...]
 Array = NDArray[Any]
-T = TypeVar("T")
+_T = TypeVar("_T")
 
 
 @dataclass(frozen=True)
@@ -219,7 +219,7 @@ def read_npy(path: Path) -> NDArray[Any]:
     return _read(path, _array)
 
 
-def _read(path: Path, read: Callable[[IO[bytes]], T]) -> T:
+def _read(path: Path, read: Callable[[IO[bytes]], _T]) -> _T:
     with incoming.opened(path, LARGEST + _HEADERS) as stream:
         try:
             return read(stream)

@@ -130,9 +130,7 @@ class StoredRun:
 def read_run(path: Path) -> StoredRun:
     """Reads a file that ``uaccel run --json`` wrote; what is wrong with any other is said in one line."""
     try:
-        if path.stat().st_size > LARGEST:
-            raise InputError(f"{path} has {path.stat().st_size} bytes, more than any run; {HINT}")
-        data = parse_json(incoming.read_bytes(path))
+        data = parse_json(incoming.read_bytes(path, LARGEST))
     except OSError as error:
         raise InputError(f"cannot read {path}: {error.strerror or error}; {HINT}") from error
     except ValueError as error:
@@ -204,9 +202,7 @@ def _require_same(path: Path, told: Mapping[str, Any], digest: str | None, file:
 
 def _read(path: Path) -> dict[str, Any]:
     try:
-        if path.stat().st_size > LARGEST_QUALITY_FILE:
-            raise InputError(f"{path} has {path.stat().st_size} bytes, more than any such file; {WANTED}")
-        told = parse_json(incoming.read_bytes(path))
+        told = parse_json(incoming.read_bytes(path, LARGEST_QUALITY_FILE))
     except OSError as error:
         raise InputError(f"cannot read {path}: {error.strerror or error}; {WANTED}") from error
     except ValueError as error:

@@ -62,13 +62,13 @@ class _LiteRt:
 
     def __init__(self, path: Path) -> None:
         self._package: Any = importlib.import_module("ai_edge_litert.interpreter")
-        self._path = path
+        self._data = incoming.read_bytes(path)
 
     def start(self) -> Run:
         """Makes an interpreter, whose variables have their initial values."""
         kernels = self._package.OpResolverType.BUILTIN_REF
         interpreter = self._package.Interpreter(
-            model_path=str(self._path), num_threads=1, experimental_op_resolver_type=kernels
+            model_content=self._data, num_threads=1, experimental_op_resolver_type=kernels
         )
         places = interpreter.get_input_details()
         interpreter.allocate_tensors()

@@ -259,7 +259,7 @@ class SweepMatrix:
 def read_matrix(path: Path) -> SweepMatrix:
     """Reads a matrix file and checks it key by key, also whether its files and boards are there."""
     try:
-        table = parse_toml(incoming.read_bytes(path).decode())
+        table = parse_toml(incoming.read_text(path))
     except OSError as error:
         raise InputError(f"cannot read {path}: {error.strerror}; wanted a matrix file in TOML") from error
     except ValueError as error:

@@ -16,7 +16,7 @@ from typing import IO, Any
 from uaccel.errors import InputError, UaccelError
 from uaccel.runner.sweep.row_result import FAILED, FIGURES, GOOD, WRONG, RowResult
 from uaccel.util import incoming
-from uaccel.util.files import parse_json, write_atomically
+from uaccel.util.files import parse_json, require_writable, write_atomically
 
 # The file of results: one JSON object a line, appended as they come, so that a sweep can be interrupted at any time.
 
@@ -31,6 +31,7 @@ class SweepResults:
         self._stream: IO[bytes] | None = None
 
     def __enter__(self) -> SweepResults:
+        require_writable(self.path, "-o")
         try:
             self._stream = self.path.open("ab")
             self._end_line()
