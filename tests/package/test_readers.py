@@ -6,6 +6,7 @@ Functions that read stand here with the reason why what they read is bounded.
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 from typing import Final
 
@@ -22,6 +23,8 @@ FUNCTIONS: Final = {
     *("shutil.copy", "shutil.copy2", "shutil.copyfile", "shutil.copytree", "onnx.load", "ElementTree.parse"),
     *("io.open", "io.FileIO", "codecs.open", "fileinput.input", "linecache.getlines", "runpy.run_path"),
 }
+LAST: Final = {name.rpartition(".")[2] for name in FUNCTIONS}
+MAYBE: Final = re.compile(rf"(?<!incoming)\.({'|'.join(METHODS | LAST)})\(|\bopen\(")
 # Other calls that look like it, and why what they open is bounded.
 HELD: Final = {
     "board/cmsis_pack.py: archive.open": "a member, of which no more is read than may be",
@@ -65,11 +68,15 @@ HELD: Final = {
 
 def readers(source: str) -> Iterator[str]:
     """The name of each call that may open a file."""
-    for node in ast.walk(ast.parse(source)):
-        if isinstance(node, ast.Call):
+    nodes = ast.walk(ast.parse(source)) if MAYBE.search(source) else ()
+    for node in nodes:
+        if not isinstance(node, ast.Call):
+            continue
+        if isinstance(node.func, ast.Name) and node.func.id == "open":
+            yield "open"
+        elif isinstance(node.func, ast.Attribute) and node.func.attr in METHODS | LAST:
             name = ast.unparse(node.func)
-            last = name.rpartition(".")[2]
-            if name == "open" or name in FUNCTIONS or (last in METHODS and isinstance(node.func, ast.Attribute)):
+            if node.func.attr in METHODS or name in FUNCTIONS:
                 yield name
 
 
