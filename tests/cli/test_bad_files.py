@@ -22,7 +22,7 @@ BAD: Final = {
     "zero": ("it is a device and no regular file",),
     "pipe": ("it is a pipe and no regular file",),
     "sparse": ("it has 107,374,182,400 bytes, and at most ",),
-    "folder": ("Is a directory", "is a directory, wanted", "holds no files"),
+    "folder": ("Is a directory", "is a directory, wanted", "holds no files", "has no .npy files"),
     "loop": ("Too many levels of symbolic links", "no model file"),
     "none\nat all": ("No such file or directory", "no model file"),
     "nul\0nul": _NAMES,

@@ -198,10 +198,9 @@ STDERR: Final = 2
 def server_command(folder: Path) -> list[str]:
     """The command that starts the server of a template or a project: its launcher, if it has one."""
     script, launcher = folder / SCRIPT, folder / LAUNCHER
-    if launcher.is_file():
-        return [str(launcher), str(script)]
-    if script.is_file():
-        return [sys.executable, str(script)]
+    if launcher.is_file() or script.is_file():
+        incoming.require_files(folder)
+        return [str(launcher), str(script)] if launcher.is_file() else [sys.executable, str(script)]
     raise ProjectApiError(f"{folder} is no project and no template: it has neither {SCRIPT} nor {LAUNCHER}")
 
 

@@ -150,7 +150,9 @@ def _read_npy(path: Path, option: str) -> Array:
     try:
         return read_npy(path)
     except OSError as error:
-        raise InputError(f"cannot read {option} {path}: {error.strerror or error}") from error
+        raise InputError(
+            f"cannot read {option} {path}: {error.strerror or error}; give what numpy.save writes"
+        ) from error
     except ValueError as error:
         raise InputError(f"{option} {path} is not a readable .npy file: {error}; write it with numpy.save") from error
 

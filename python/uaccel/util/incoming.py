@@ -76,6 +76,16 @@ def copy_folder(source: Path, target: Path, *left_out: str) -> None:
         raise UaccelError(f"cannot copy {place}: {reason}; remove it from {source}") from error
 
 
+def require_files(folder: Path) -> None:
+    """Refuse a folder of programs that other programs, such as compilers, would read for ever: of pipes and the like.
+    What is hidden, and what builds left behind, does not count."""
+    for above, folders, names in os.walk(folder):
+        folders[:] = [name for name in folders if not name.startswith((".", "build"))]
+        for path in (Path(above, name) for name in names if not name.startswith(".")):
+            if path.exists():  # a link to nowhere stops nobody
+                _require_file(path, path.stat(), {".py": TEXT, ".tar": ARCHIVE}.get(path.suffix, MODEL))
+
+
 class _Bounded(io.RawIOBase):
     """Reads a regular file up to a limit of bytes and of time."""
 
@@ -84,12 +94,9 @@ class _Bounded(io.RawIOBase):
         self._number = -1
         self._end = time.monotonic() + SECONDS * (1 + most / (1 << 30))
         try:
-            _require_file(path, Path(path).stat())  # before it is opened, which a device may take for a command
+            _require_file(path, Path(path).stat(), most)  # before it is opened, which a device may take for a command
             self._number = os.open(path, os.O_RDONLY | _FLAGS)
-            found = os.fstat(self._number)  # nobody can put another file here any more
-            _require_file(path, found)
-            if found.st_size > most:
-                _refuse_size(path, found.st_size, most)
+            _require_file(path, os.fstat(self._number), most)  # nobody can put another file here any more
         except (OSError, ValueError) as error:
             self.close()
             if isinstance(error, UnreadableError):
@@ -147,11 +154,13 @@ class _Bounded(io.RawIOBase):
         return data
 
 
-def _require_file(path: Path | str, found: os.stat_result) -> None:
+def _require_file(path: Path | str, found: os.stat_result, most: int) -> None:
     if stat.S_ISDIR(found.st_mode):
         raise UnreadableError(path, "Is a directory")
     if not stat.S_ISREG(found.st_mode):
         raise UnreadableError(path, f"it is {_KINDS.get(stat.S_IFMT(found.st_mode), 'a device')} and no regular file")
+    if found.st_size > most:
+        _refuse_size(path, found.st_size, most)
 
 
 def _refuse_size(path: Path | str, size: int, most: int) -> NoReturn:
