@@ -10,7 +10,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, Final
 
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from jinja2 import Environment, FileSystemLoader, StrictUndefined, TemplateError
 from markupsafe import Markup
 
 from uaccel.errors import InputError
@@ -56,6 +56,7 @@ def page_of_files(paths: Sequence[Path], quantised: Path | None = None) -> tuple
         LookupError,
         TypeError,
         AttributeError,
+        TemplateError,  # of Jinja: a template names a field that is not there
         ValueError,
         ArithmeticError,
     ) as error:

@@ -151,10 +151,8 @@ def wrong_with(data: Any) -> str:
         return "was written by an older uaccel: run the model again with this one"
     if "runs" not in data:
         return "is no result of a run"
-    if data["schema"] != SCHEMA:
-        return (
-            f"has schema {data['schema']!r}, and this uaccel reads {SCHEMA}: use the uaccel that wrote it, or run again"
-        )
+    if data.get("schema") != SCHEMA:
+        return f"has schema {data.get('schema')!r}, and this uaccel reads {SCHEMA}: use the uaccel that wrote it, or run again"
     return _malformed(data)
 
 
