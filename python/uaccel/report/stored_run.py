@@ -152,7 +152,8 @@ def wrong_with(data: Any) -> str:
     if "runs" not in data:
         return "is no result of a run"
     if data.get("schema") != SCHEMA:
-        return f"has schema {data.get('schema')!r}, and this uaccel reads {SCHEMA}: use the uaccel that wrote it, or run again"
+        seen = data.get("schema")
+        return f"has schema {seen!r}, and this uaccel reads {SCHEMA}: use the uaccel that wrote it, or run again"
     return _malformed(data)
 
 
