@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from .errors import ServerError
+from .files import opened
 
 VERSION = 7
 MOST_MEMBERS = 10_000
@@ -41,11 +42,9 @@ class Archive(NamedTuple):
 def read_archive(path: Path) -> Archive:
     """The whole archive; a :class:`ServerError` of one line where it is broken, hostile or of another format."""
     try:
-        with path.open("rb") as stream:
+        with opened(path, LONGEST_ARCHIVE) as stream:
             size = stream.seek(0, 2)
             stream.seek(0)
-            if size > LONGEST_ARCHIVE:
-                raise ServerError(f"archive {path} has {size} bytes; wanted at most {LONGEST_ARCHIVE}")
             files = read_files(path, stream, size)
     except OSError as error:
         raise ServerError(f"cannot read archive {path}: {error.strerror or error}") from error

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from .errors import ServerError
+from .files import read
 
 FOLDER = "board"
 
@@ -27,7 +28,7 @@ class Board(NamedTuple):
 def read_board(project: Path) -> Board:
     file = project / FOLDER / "board.json"
     try:
-        data = json.loads(file.read_text(encoding="utf-8"))
+        data = json.loads(read(file).decode("utf-8"))
         folder = Path(data["folder"]) if data["folder"] else project / FOLDER
         return Board(data["board"], data["firmware"], folder, data["runs"], data["flash"])
     except OSError as error:

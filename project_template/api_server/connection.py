@@ -13,6 +13,8 @@ from .errors import ClientGoneError, InvalidRequestError
 
 CHUNK = 1 << 16
 LONGEST_LINE = 1 << 26
+LONGEST_WAIT = 1e6
+"""Seconds: the system's calls take no more than some weeks."""
 GONE = select.POLLHUP | select.POLLERR | select.POLLNVAL
 
 
@@ -20,7 +22,7 @@ class Deadline:
     """So many seconds from now; ``None``: never."""
 
     def __init__(self, seconds: float | None) -> None:
-        self._end = None if seconds is None else time.monotonic() + seconds
+        self._end = None if seconds is None else time.monotonic() + min(seconds, LONGEST_WAIT)
 
     def left(self) -> float | None:
         return None if self._end is None else max(0.0, self._end - time.monotonic())

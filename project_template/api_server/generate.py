@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import Iterator
 
 from .archive import Archive
-from .errors import ServerError
+from .errors import InvalidParamsError, ServerError
+from .files import read
 
 ARCHIVE_NAME = "model.tar"
 """A project has it and a template has not."""
@@ -54,10 +55,15 @@ def overlay_of(archive: Archive, board: str | None, folder: str | None) -> dict[
 
 
 def files_below(folder: Path) -> dict[str, bytes]:
+    """Of a folder that is not for a board nothing is read: it may be any, and of any size."""
     if not folder.is_dir():
         raise ServerError(f"board_files {folder} is no folder")
-    paths = (path for path in sorted(folder.rglob("*")) if path.is_file())
-    return {path.relative_to(folder).as_posix(): path.read_bytes() for path in paths}
+    strangers = [entry.name for entry in sorted(folder.iterdir()) if f"{entry.name}/" not in OVERLAY_FOLDERS]
+    if strangers or not (folder / "board" / "board.json").is_file():
+        seen = f"{strangers[0]!r} is not for a board" if strangers else "there is no board/board.json in it"
+        raise InvalidParamsError(f"generate_project: option board_files: {folder}: {seen}; wanted board/ and firmware/")
+    paths = (path for path in sorted(folder.rglob("*")) if not path.is_dir())
+    return {path.relative_to(folder).as_posix(): read(path) for path in paths}
 
 
 def fill_project(project: Path, template: Path, firmware: Path, archive: Archive, overlay: dict[str, bytes]) -> None:
@@ -101,7 +107,7 @@ def copy_folder(source: Path, target: Path, project: Path | None = None) -> None
             copy_folder(entry, target / entry.name, project)
         else:
             target.mkdir(parents=True, exist_ok=True)
-            shutil.copyfile(entry, target / entry.name)
+            (target / entry.name).write_bytes(read(entry))
 
 
 def clear(folder: Path, *, itself: bool) -> None:

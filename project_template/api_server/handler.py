@@ -14,6 +14,7 @@ from .archive import read_archive
 from .board import choose_run, fill, read_board
 from .connection import Connection
 from .errors import InvalidParamsError, ServerError, ToolFaultError, TransportClosedError, UnsupportedTVMVersionError
+from .files import is_text
 from .generate import ARCHIVE_NAME, fill_project, find_firmware, overlay_of
 from .lines import Line, ProcessLine
 from .options import OPTIONS, read_options
@@ -61,7 +62,7 @@ class Handler:
         return not (self._home / ARCHIVE_NAME).is_file()
 
     def server_info_query(self, tvm_version: str) -> dict[str, Any]:
-        version = re.match(r"v?(\d+)\.(\d+)", tvm_version)
+        version = re.match(r"v?(\d{1,9})\.(\d{1,9})", tvm_version)
         if version is None:
             raise UnsupportedTVMVersionError(f"{tvm_version!r} is no version of TVM; wanted a text such as 0.18.0")
         if (int(version[1]), int(version[2])) < FIRST_TVM:
@@ -133,7 +134,7 @@ class Handler:
             firmware = self._firmware(board.firmware, values)
             command = fill(chosen["command"], elf=str(firmware))
             command[0] = find(command[0], f"running board {board.name}", board.folder)
-            command += shlex.split(values["run_arguments"] or "")
+            command += words_of(values["run_arguments"] or "")
             patience = HOST_PATIENCE if chosen["kind"] == "host" else 0.0
             self._line = ProcessLine(self._connection, command, self._home, patience)
         return {"timeouts": dict(TIMEOUTS)}
@@ -189,13 +190,22 @@ def failed(what: str, command: list[str], done: Finished, words: str) -> str:
     return f"{what} failed ({Path(command[0]).name}, {how}): {words}"
 
 
+def words_of(text: str) -> list[str]:
+    try:
+        return shlex.split(text)
+    except ValueError as error:
+        raise InvalidParamsError(
+            f"open_transport: option run_arguments: want words as in a shell; {error}: {text!r}"
+        ) from error
+
+
 def generator() -> str:
     """Ninja where it is: it says first what is wrong, and knows how many cores there are."""
     return "Ninja" if shutil.which("ninja") else "Unix Makefiles"
 
 
 def path_of(name: str, text: str) -> Path:
-    if "\0" in text or not text:
+    if not text or not is_text(text):
         raise InvalidParamsError(f"generate_project: parameter {name}: want a path, got {text!r}")
     return Path(text)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from .errors import InvalidParamsError
+from .files import is_text
 
 TRUE, FALSE = ("true", "1", "yes", "on"), ("false", "0", "no", "off")
 
@@ -76,6 +77,8 @@ def checked(method: str, entry: ProjectOption, value: Any) -> Any:
         return value.lower() in TRUE
     if not isinstance(value, {"bool": bool, "str": str}[entry.type]):
         raise InvalidParamsError(f"{method}: option {entry.name}: want {entry.type}, got {value!r}")
+    if isinstance(value, str) and not is_text(value):
+        raise InvalidParamsError(f"{method}: option {entry.name}: want text without NUL and surrogates, got {value!r}")
     if entry.choices is not None and value not in entry.choices:
         raise InvalidParamsError(
             f"{method}: option {entry.name}: want one of {', '.join(entry.choices)}; got {value!r}"

@@ -103,8 +103,9 @@ def open_socket(connection: Connection, url: str) -> Line:
         raise DeviceFaultError(f"port {url} is no address; wanted socket://HOST:NUMBER")
     try:
         link = socket.create_connection((host, number), TCP_SECONDS)
-    except OSError as error:
-        raise DeviceFaultError(f"cannot connect to {url}: {error.strerror or error}; is it running?") from error
+    except (OSError, ValueError) as error:  # ValueError: no name of a host
+        words = getattr(error, "strerror", None) or error
+        raise DeviceFaultError(f"cannot connect to {url}: {words}; is it running?") from error
     link.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     return PortLine(connection, url, link.fileno(), link.close)
 

@@ -5,18 +5,22 @@ from __future__ import annotations
 import math
 import re
 import zipfile
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import IO, Any, Final
+from typing import IO, Any, Final, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
+
+from uaccel.util import incoming
 
 # Tensors, their quantisation, and models; none of these types depends on TVM.
 
 Shape = tuple[int, ...]
 Array = NDArray[Any]
+_T = TypeVar("_T")
 
 
 @dataclass(frozen=True)
@@ -187,6 +191,7 @@ def unique_names(names: Iterable[str]) -> list[str]:
 # Bytes of all arrays of a file together, at most: a small file may claim to hold more than a computer has.
 LARGEST: Final = 1 << 30
 MOST_ARRAYS: Final = 10_000
+_HEADERS: Final = 1 << 26  # Bytes of a file beside its arrays.
 _NO_DATE = (1980, 1, 1, 0, 0, 0)  # the first that the format has
 
 
@@ -200,23 +205,55 @@ def write_npz(stream: IO[bytes], arrays: Mapping[str, NDArray[Any]]) -> None:
 
 def read_npz(path: Path) -> dict[str, NDArray[Any]]:
     """Read all arrays, in this computer's byte order; ValueError and OSError say in words what is wrong."""
-    if path.exists() and not path.is_file() and not path.is_dir():
-        raise ValueError("it is no regular file")
-    with path.open("rb") as stream:
+
+    def read(stream: IO[bytes]) -> dict[str, NDArray[Any]]:
         if stream.read(6) == b"\x93NUMPY":
             raise ValueError("it is a single array (.npy); wanted an .npz with one array per name")
         stream.seek(0)
         return npz_arrays(stream)
 
+    return _read(path, read)
+
 
 def npz_arrays(stream: IO[bytes]) -> dict[str, NDArray[Any]]:
     """Read all arrays of a stream, as :func:`read_npz` those of a file."""
-    try:
+    with _one_line():
         return _arrays(stream)
+
+
+def read_npy(path: Path) -> NDArray[Any]:
+    """Read the one array of a file in the same way."""
+    return _read(path, _array)
+
+
+def _read(path: Path, read: Callable[[IO[bytes]], _T]) -> _T:
+    with incoming.opened(path, LARGEST + _HEADERS) as stream, _one_line():
+        return read(stream)
+
+
+@contextmanager
+def _one_line() -> Iterator[None]:
+    """Makes one type of all errors: numpy and zipfile raise a dozen unrelated ones where bytes make no sense."""
+    try:
+        yield
     except (ValueError, OSError):
         raise
-    except Exception as error:  # numpy and zipfile raise a dozen unrelated types where bytes make no sense
+    except Exception as error:
         raise ValueError(str(error) or type(error).__name__) from error
+
+
+def _array(stream: IO[bytes]) -> NDArray[Any]:
+    """An array whose size is known before memory is taken for it: a header may state any."""
+    version = np.lib.format.read_magic(stream)
+    reader = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}.get(version)
+    if reader is not None:  # another version is refused below, or has names of fields, which no tensor has
+        shape, _, dtype = reader(stream)
+        size = math.prod(shape) * dtype.itemsize
+        if size > LARGEST:
+            raise ValueError(f"it holds {size} bytes, and at most {LARGEST} are read; give less")
+    stream.seek(0)
+    array = np.lib.format.read_array(stream, allow_pickle=False)
+    return array.astype(array.dtype.newbyteorder("="), copy=False)
 
 
 def _arrays(stream: IO[bytes]) -> dict[str, NDArray[Any]]:
@@ -235,6 +272,5 @@ def _arrays(stream: IO[bytes]) -> dict[str, NDArray[Any]]:
                     f'"{entry.filename}" is no array, or a second one of its name; write the file with numpy.savez'
                 )
             with archive.open(entry) as content:
-                array = np.lib.format.read_array(content, allow_pickle=False)
-            arrays[name] = array.astype(array.dtype.newbyteorder("="), copy=False)
+                arrays[name] = _array(content)
         return arrays

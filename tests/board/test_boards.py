@@ -94,7 +94,7 @@ def test_a_port_of_ones_own_lies_beside_the_board_file(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("manifest", "message"),
     [
-        (None, "cannot read board file my_port/port.toml: there is no such file"),
+        (None, "cannot read board file my_port/port.toml: No such file or directory"),
         (
             'description = "Mine"\narch = ["armv7em"]\nshared = ["cortex_n"]\n',
             f"my_port/port.toml:3: 'shared' in the file has 'cortex_n'; there is no such folder in {PORTS}",
@@ -202,7 +202,7 @@ def test_an_unknown_name_lists_the_known_ones() -> None:
 
 @pytest.mark.parametrize(
     ("path", "what"),
-    [("nowhere.toml", "there is no such file"), ("", "it is not a regular file")],
+    [("nowhere.toml", "No such file or directory"), ("", "Is a directory")],
 )
 def test_a_path_that_is_no_file(tmp_path: Path, path: str, what: str) -> None:
     with pytest.raises(BoardError) as caught:

@@ -266,6 +266,9 @@ def test_versions_that_do_not_cross_the_wire_by_name(version: str, detail: str, 
         ({"board": 7}, "option board: want str, got 7"),
         ({"verbose": "perhaps"}, "option verbose: want bool, got 'perhaps'"),
         ({"verbose": 1}, "option verbose: want bool, got 1"),
+        ({"board_files": "a\0b"}, r"option board_files: want text without NUL and surrogates, got 'a\x00b'"),
+        ({"run_arguments": "\ud800"}, r"option run_arguments: want text without NUL and surrogates, got '\ud800'"),
+        ({"port": "\0"}, r"option port: want text without NUL and surrogates, got '\x00'"),
         ({"run": "fast"}, "option run: want one of host, qemu, rtl, serial; got 'fast'"),
     ],
 )
@@ -281,6 +284,38 @@ def test_what_other_templates_ask_for_may_be_left_unset(tar: Path, tmp_path: Pat
     options = {"cmsis_path": None, "warning_as_error": False, "verbose": False}
     template.result("generate_project", **params, standalone_crt_dir=str(data_dir("firmware")), options=options)
     assert (tmp_path / "p" / "model.tar").is_file()
+
+
+def test_a_folder_that_is_not_for_a_board_is_not_read(tar: Path, tmp_path: Path, template: RawServer) -> None:
+    params = {"model_library_format_path": str(tar), "project_dir": str(tmp_path / "p")}
+    for folder, words in (
+        ("/etc", " is not for a board; wanted board/ and firmware/"),
+        (tmp_path, "no board/board.json"),
+    ):
+        options = {"board_files": str(folder)}
+        error = template.error(
+            "generate_project", **params, standalone_crt_dir=str(data_dir("firmware")), options=options
+        )
+        assert error["code"] == INVALID_PARAMS
+        assert error["message"].startswith(f"generate_project: option board_files: {folder}: ")
+        assert words in error["message"]
+
+
+@pytest.mark.parametrize(("kind", "words"), [("pipe", "it is a pipe or a device"), ("folder", "Is a directory")])
+def test_an_archive_that_is_no_file(kind: str, words: str, tmp_path: Path, template: RawServer) -> None:
+    place = tmp_path / "model.tar"
+    os.mkfifo(place) if kind == "pipe" else place.mkdir()
+    given = {"model_library_format_path": str(place), "project_dir": str(tmp_path / "p"), "standalone_crt_dir": "."}
+    error = template.error("generate_project", **given, options={})
+    assert (error["code"], error["message"].startswith(f"cannot read archive {place}: {words}")) == (SERVER_ERROR, True)
+
+
+@pytest.mark.parametrize("text", ['"', "'", "a 'b", "\\"])
+def test_words_for_a_program_are_words_of_a_shell(text: str, project: Path) -> None:
+    with RawServer(project) as server:
+        error = server.error("open_transport", options={"run_arguments": text})
+    assert error["code"] == INVALID_PARAMS
+    assert error["message"].startswith("open_transport: option run_arguments: want words as in a shell; No ")
 
 
 @pytest.mark.parametrize("method", ["build", "flash", "open_transport"])

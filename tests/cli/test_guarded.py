@@ -81,6 +81,16 @@ def test_limits_that_are_none(words: tuple[str, str]) -> None:
     assert words[0] in done.complaint
 
 
+def test_code_that_ends_the_process_is_no_success() -> None:
+    done, _ = command("import os; os._exit(0)", "explain", GESTURE, "--json")
+    assert done.status == 1
+    assert done.complaint == (
+        "the process ended before its result, with exit status 0: code that it loads, such as an accelerator's, "
+        "calls exit; raise an error there instead"
+    )
+    assert done.report == {"error": {"message": done.complaint, "kind": "UaccelError", "status": 1}}
+
+
 def test_every_command_that_reads_a_model_is_guarded() -> None:
     made: Any = get_command(make_app())
     taking = {name for name, command in made.commands.items() if "favour" in {p.name for p in command.params}}

@@ -285,4 +285,4 @@ def test_more_samples_than_memory_holds(
 def test_a_pipe_is_not_waited_for(model: Path, tmp_path: Path, call: Call) -> None:
     pipe(tmp_path / "folder")
     done = call("quantize", model, "-c", tmp_path / "folder" / "a.npy")
-    assert done.complaint.endswith("a.npy is not a readable .npy file: it is no regular file; write it with numpy.save")
+    assert done.complaint.endswith("a.npy: it is a pipe and no regular file; give arrays as numpy.save writes them")

@@ -33,6 +33,7 @@ from uaccel.tvm_api import (
     pattern_operator,
     wildcard,
 )
+from uaccel.util import incoming
 from uaccel.util.text import did_you_mean
 
 # Instructions that an accelerator adds to a core, as their designers describe them, and the C header to use them.
@@ -355,7 +356,7 @@ class Accelerator:
     @property
     def hooks(self) -> tuple[str, ...]:
         """The device hooks that its driver has; all of them without a driver, or if it makes names by ``##``."""
-        texts = [path.read_text(encoding="utf-8", errors="replace") for path in self.drivers]
+        texts = [incoming.read_text(path, errors="replace") for path in self.drivers]
         there = {name for text in texts for name in re.findall(r"TVMDevice(\w*)", text)}
         if not texts or "" in there or any(f"TVMDevice{self.camel_case}##" in text for text in texts):
             return HOOKS

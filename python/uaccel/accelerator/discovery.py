@@ -17,6 +17,7 @@ from typing import Any, Final
 from uaccel.accelerator.description import Accelerator
 from uaccel.accelerator.vendor import FAILURES, described, validate
 from uaccel.errors import AcceleratorError
+from uaccel.util import incoming
 from uaccel.util.cache import folder_digest
 from uaccel.util.files import ACCELERATOR_FILE, accelerator_entries, accelerator_folders, data_dir, page
 from uaccel.util.reads import Reads, add_foreign, add_to_open, modules_of, seen_only, state, still_true
@@ -272,7 +273,7 @@ def starter_files(name: str) -> dict[Path, bytes]:
     }
     files = {}
     for path in sorted(path for path in template.rglob("*") if path.is_file() and "__pycache__" not in path.parts):
-        content = path.read_bytes()
+        content = incoming.read_bytes(path)
         if path.suffix != ".tflite":
             content = _replaced(content.decode(), renamed).encode()
         files[Path(_replaced(str(path.relative_to(template)), renamed))] = content

@@ -14,6 +14,7 @@ from uaccel.accelerator.description import C_SUFFIX, OBJECTIVES, Accelerator, Op
 from uaccel.board.accelerator_devices import CXX, DeviceBuild
 from uaccel.errors import AcceleratorError
 from uaccel.ops.exact import ROUNDINGS
+from uaccel.util import incoming
 from uaccel.util.text import is_reserved
 
 # Code of an accelerator's designers: an error in it becomes one line that names their file.
@@ -176,7 +177,7 @@ def _validate_files(accelerator: Any, wrong: Wrong) -> None:
     base = accelerator.base
     if not isinstance(base, Path) or (base != Path() and not (base.is_absolute() and base.is_dir())):
         raise wrong(f"base is {base!r}; wanted the absolute path of the folder whose C files it shares")
-    reaches = any(REACHES.search(path.read_text(encoding="utf-8", errors="replace")) for path in accelerator.drivers)
+    reaches = any(REACHES.search(incoming.read_text(path, errors="replace")) for path in accelerator.drivers)
     for part, what, files, is_needed in (
         ("driver", "driver", accelerator.drivers, True),
         ("device", "device model", accelerator.devices, reaches),

@@ -11,6 +11,7 @@ from typing import Any, Final
 
 from uaccel.board.types import DEFAULT_STACK, Arch, Board, Feature
 from uaccel.errors import BoardError
+from uaccel.util import incoming
 from uaccel.util.files import data_dir, page, parse_toml
 from uaccel.util.text import did_you_mean
 
@@ -78,7 +79,7 @@ CORES: Final[dict[str, ChipCore]] = {
 
 def known_chips() -> dict[str, Chip]:
     """The chips of ``chips.toml`` by name."""
-    text = (data_dir("boards") / "chips" / "chips.toml").read_text(encoding="utf-8")
+    text = incoming.read_text(data_dir("boards") / "chips" / "chips.toml")
     return {name: _chip(name, row) for name, row in parse_toml(text).items()}
 
 
@@ -225,7 +226,7 @@ _ABSENT: Final = ("[[device]]", "[run.serial]", "[flash]")
 
 def starter_text(like: Board, name: str, port: str | None) -> str:
     """The text of ``NAME.toml``; ``port`` is a folder beside it, where the board shall have a port of its own."""
-    text = re.sub(r"\A(#.*\n)+", "", like.file.read_text(encoding="utf-8"))
+    text = re.sub(r"\A(#.*\n)+", "", incoming.read_text(like.file))
     text = re.sub(r'^description = ".*"$', f'description = "{name}, made from {like.name}"', text, flags=re.MULTILINE)
     if port is not None:
         text = re.sub(r'^port = ".*"$', f'port = "./{port}"', text, flags=re.MULTILINE)

@@ -15,6 +15,7 @@ from xml.parsers import expat
 
 from uaccel.board.chips import CLOCK_HZ, Chip, core_named
 from uaccel.errors import BoardError
+from uaccel.util import incoming
 from uaccel.util.text import did_you_mean
 
 # The description in a CMSIS-Pack (``.pdsc``): its devices, with their processors, memories and flash algorithms.
@@ -205,7 +206,7 @@ def _devices(file: Path) -> dict[str, PackDevice]:
 def _description(file: Path) -> bytes:
     wanted = "; wanted a CMSIS-Pack, which is a zip file with a description (.pdsc)"
     try:
-        with zipfile.ZipFile(file) as archive:
+        with incoming.opened(file, incoming.ARCHIVE) as pack, zipfile.ZipFile(pack) as archive:
             entries = archive.infolist()
             found = [
                 entry for entry in entries if entry.filename.lower().endswith(".pdsc") and "/" not in entry.filename

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, Final, TypeVar
 
 from uaccel.errors import BoardError
+from uaccel.util import incoming
 from uaccel.util.files import TomlError, parse_toml
 from uaccel.util.text import did_you_mean
 
@@ -49,11 +50,8 @@ class TomlSource:
 
 def read_toml(path: Path) -> TomlSource:
     """Read a file; one that cannot be read, or is not TOML, is a :class:`BoardError`."""
-    if not path.is_file():
-        what = "it is not a regular file" if path.exists() else "there is no such file"
-        raise BoardError(f"cannot read board file {path}: {what}")
     try:
-        text = path.read_bytes().decode("utf-8-sig")
+        text = incoming.read_bytes(path, incoming.TEXT).decode("utf-8-sig")
     except OSError as error:
         raise BoardError(f"cannot read board file {path}: {error.strerror}") from error
     except UnicodeDecodeError as error:

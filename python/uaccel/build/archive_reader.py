@@ -28,6 +28,7 @@ from uaccel.build.board_json import (
 )
 from uaccel.errors import UaccelError, escape_terminal
 from uaccel.model import ModelFile
+from uaccel.util import incoming
 from uaccel.util.favour import Favour
 from uaccel.util.files import data_dir, parse_json
 
@@ -200,7 +201,7 @@ def read_model(archive: Path, metadata: Metadata) -> ModelFile:
 
 def _begin(file: Path) -> bytes:
     try:
-        with file.open("rb") as stream:
+        with incoming.opened(file, incoming.ARCHIVE) as stream:
             return stream.read(len(ZIP))
     except OSError:
         return b""
@@ -209,7 +210,7 @@ def _begin(file: Path) -> bytes:
 def _content(archive: Path, name: str, longest: int) -> bytes | None:
     """The content of one member; None where it is not there."""
     try:
-        with archive.open("rb") as stream, tarfile.open(fileobj=stream, mode="r:") as tar:
+        with incoming.opened(archive, incoming.ARCHIVE) as stream, tarfile.open(fileobj=stream, mode="r:") as tar:
             return _find(archive, tar, name, longest)
     except OSError as error:
         raise UaccelError(f"cannot read archive {archive}: {error.strerror or error}") from error
@@ -275,7 +276,7 @@ class DeviceModel:
     def build(self) -> DeviceBuild:
         """Compiler flags, include folders and libraries that it needs."""
         file = self.folder / FILE
-        return DeviceBuild.of(file.read_text(encoding="utf-8")) if file.is_file() else DeviceBuild()
+        return DeviceBuild.of(incoming.read_text(file)) if file.is_file() else DeviceBuild()
 
 
 def project_devices(project: Path) -> list[DeviceModel]:

@@ -27,6 +27,7 @@ from uaccel.board import (
 )
 from uaccel.cycles.estimate import Timing
 from uaccel.errors import UaccelError
+from uaccel.util import incoming
 from uaccel.util.files import parse_json
 
 # Commands that flash or reset a board: the one place that knows the tools' command lines.
@@ -272,7 +273,7 @@ class ProjectBoard:
 def read_board_json(project: Path) -> ProjectBoard:
     file = project / FILE
     try:
-        data = parse_json(file.read_text(encoding="utf-8"))
+        data = parse_json(incoming.read_text(file))
     except OSError as error:
         raise UaccelError(f"cannot read {file}: {error.strerror}; make the project anew") from error
     except ValueError as error:

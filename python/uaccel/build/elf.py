@@ -14,6 +14,7 @@ from pathlib import Path, PurePosixPath
 from typing import Final
 
 from uaccel.errors import ToolError
+from uaccel.util import incoming
 
 # ELF files, as far as firmware needs it: symbols and sections.
 
@@ -52,7 +53,7 @@ class _Section:
 def sections(file: Path) -> list[tuple[str, int]]:
     """The name and the size of each section. Objects for this computer, of 64 bits or 32, are read too."""
     try:
-        data = file.read_bytes()
+        data = incoming.read_bytes(file)
         wide, order = data[4] == _WIDE, "<" if data[5] == _LITTLE else ">"
         (begin,) = struct.unpack_from(f"{order}Q", data, 40) if wide else struct.unpack_from(f"{order}I", data, 32)
         length, count, names = struct.unpack_from(f"{order}3H", data, 58 if wide else 46)
@@ -74,7 +75,7 @@ def symbols(file: Path) -> dict[str, int]:
 def symbol_table(file: Path, member: str = "") -> list[Symbol]:
     """The named symbols of an ELF file, or of the member of an archive."""
     try:
-        data = file.read_bytes()
+        data = incoming.read_bytes(file)
     except OSError as error:
         raise ToolError(f"cannot read {file}: {error.strerror}; build the firmware first") from error
     data = _member(data, member) if member else data
@@ -144,7 +145,7 @@ class Piece:
 def read_map(file: Path) -> list[Piece]:
     """The pieces that the linker kept, by address."""
     try:
-        text = file.read_text(encoding="utf-8", errors="replace")
+        text = incoming.read_text(file, incoming.MODEL, errors="replace")
     except OSError as error:
         raise ToolError(f"cannot read {file}: {error.strerror}; build the firmware anew") from error
     begin, end = text.find(_BEGIN), text.find(_END)

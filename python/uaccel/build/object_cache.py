@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Final
 
 from uaccel.build.stack_usage import SUFFIX
+from uaccel.util import incoming
 from uaccel.util.cache import SEARCHED, Cache, Entry, Key, file_digest, programs_digest
 from uaccel.util.reads import CONTENT, state, still_true
 
@@ -108,7 +109,7 @@ class Sources:
 
     def _text(self, path: Path) -> Text:
         if path not in self._texts:
-            self._texts[path] = _read(path.read_bytes())
+            self._texts[path] = _read(incoming.read_bytes(path))
         return self._texts[path]
 
     def _find(self, beside: Path, mark: str, name: str, folders: tuple[Path, ...]) -> Path | None:
@@ -246,16 +247,16 @@ class Objects:
         return entry.read(GRAPH).replace(PLACE.encode(), str(self._project).encode())
 
     def _keep(self, key: Key, wanted: Compilation) -> None:
-        here, content = str(self._project).encode(), wanted.made.read_bytes()
+        here, content = str(self._project).encode(), incoming.read_bytes(wanted.made)
         rules = _rules_of(wanted)
         if here in content or not rules.is_file():
             return
-        read = [Path(word) for word in shlex.split(rules.read_text().replace("\\\n", " "))[1:]]
+        read = [Path(word) for word in shlex.split(incoming.read_text(rules).replace("\\\n", " "))[1:]]
         beyond = sorted({path for path in read if path.is_absolute() and not path.is_relative_to(self._project)})
         system = {row: state(row) for row in (f"{CONTENT} {path}" for path in beyond)}
         files = {OBJECT: content, TOLD: json.dumps({"system": system}).encode()}
         if self._graph(wanted).is_file():
-            files[GRAPH] = self._graph(wanted).read_bytes().replace(here, PLACE.encode())
+            files[GRAPH] = incoming.read_bytes(self._graph(wanted)).replace(here, PLACE.encode())
         entry = self._cache.add(key, dict(files), wanted.source.name)
         if entry is not None:
             entry.close()
@@ -306,7 +307,7 @@ def objects_of(build: Path) -> set[Path]:
         build / name
         for pattern, rule in _RULES.items()
         for file in build.glob(pattern)
-        for name in rule.findall(file.read_text(encoding="utf-8", errors="replace"))
+        for name in rule.findall(incoming.read_text(file, errors="replace"))
     }
 
 

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Final, Literal, get_args
 
 from uaccel.errors import ToolError
+from uaccel.util import incoming
 from uaccel.util.text import did_you_mean
 
 # The result of a check of one thing that uaccel needs.
@@ -44,7 +45,7 @@ def uses_apt() -> bool:
     """Whether this is Debian, Ubuntu or one of their kin."""
     if shutil.which("apt-get") is None or not _OS_RELEASE.is_file():
         return False
-    fields = dict(line.split("=", 1) for line in _OS_RELEASE.read_text().splitlines() if "=" in line)
+    fields = dict(line.split("=", 1) for line in incoming.read_text(_OS_RELEASE).splitlines() if "=" in line)
     families = f"{fields.get('ID', '')} {fields.get('ID_LIKE', '')}".replace('"', "").split()
     return bool({"debian", "ubuntu"} & set(families))
 

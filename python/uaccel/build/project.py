@@ -32,6 +32,7 @@ from uaccel.build.stack_usage import (
     read_graph,
 )
 from uaccel.errors import BoardError, ToolError, UaccelError
+from uaccel.util import incoming
 from uaccel.util.cache import Cache, cache_of_objects, programs_digest
 from uaccel.util.files import PROJECT, data_dir, write_tar
 from uaccel.util.text import c_string, cmake_list, cmake_string
@@ -43,7 +44,7 @@ def board_files(board: Board, needs: MemoryNeeds) -> dict[str, str]:
     """The text of these files by path in the project; a model that does not fit is a :class:`BoardError`."""
     files = {
         "board/board.cmake": _cmake(board, needs),
-        f"board/{board.file.name}": board.file.read_text(encoding="utf-8"),
+        f"board/{board.file.name}": incoming.read_text(board.file),
     }
     if board.cpu.arch != "native":
         files["board/uaccel_board.h"] = _header(board)
@@ -118,7 +119,7 @@ def board_overlay(board: Board, needs: MemoryNeeds, *, portable: bool = False) -
     hal = hal_folders(board) if needs.accelerators else []
     for port in (*board.port.sources, *hal):
         for source in _sources(port):
-            files[f"firmware/ports/{port.name}/{source.relative_to(port).as_posix()}"] = source.read_bytes()
+            files[f"firmware/ports/{port.name}/{source.relative_to(port).as_posix()}"] = incoming.read_bytes(source)
     return files
 
 
@@ -203,7 +204,7 @@ def _benchmark(metadata: Metadata, pin: Path | None) -> dict[str, bytes]:
     if pin is None:
         return {f"board/{HEADER}": text.encode()}
     try:
-        source = pin.read_bytes()
+        source = incoming.read_bytes(pin)
     except OSError as error:
         raise UaccelError(f"cannot read --energy-pin {pin}: {error.strerror}") from error
     return {f"board/{HEADER}": (text + ENERGY).encode(), f"board/{PIN}": source}
@@ -317,7 +318,7 @@ def toolchain_of(folder: Path) -> str:
 
 def _text(file: Path) -> str:
     try:
-        return file.read_text(encoding="utf-8")
+        return incoming.read_text(file)
     except OSError as error:
         raise ToolError(
             f"cannot read {file}: {error.strerror}; wanted a firmware project, as 'uaccel create' makes"

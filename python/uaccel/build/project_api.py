@@ -8,7 +8,6 @@ import importlib.metadata
 import json
 import os
 import select
-import shutil
 import signal
 import subprocess
 import sys
@@ -22,6 +21,7 @@ from typing import Any, Final
 
 from uaccel.build.children import start
 from uaccel.errors import DeviceError, ToolError, UaccelError
+from uaccel.util import incoming
 from uaccel.util.files import parse_json
 from uaccel.util.text import did_you_mean
 
@@ -198,10 +198,9 @@ STDERR: Final = 2
 def server_command(folder: Path) -> list[str]:
     """The command that starts the server of a template or a project: its launcher, if it has one."""
     script, launcher = folder / SCRIPT, folder / LAUNCHER
-    if launcher.is_file():
-        return [str(launcher), str(script)]
-    if script.is_file():
-        return [sys.executable, str(script)]
+    if launcher.is_file() or script.is_file():
+        incoming.require_files(folder)
+        return [str(launcher), str(script)] if launcher.is_file() else [sys.executable, str(script)]
     raise ProjectApiError(f"{folder} is no project and no template: it has neither {SCRIPT} nor {LAUNCHER}")
 
 
@@ -448,7 +447,7 @@ class ProjectServer:
             return
         with tempfile.TemporaryDirectory(prefix="uaccel-") as temporary:
             copy = Path(temporary) / ARCHIVE_NAME
-            shutil.copyfile(archive, copy)
+            incoming.copy(archive, copy)
             self._generate(copy, project, runtime)
 
     def _generate(self, archive: Path, project: Path, runtime: Path) -> None:

@@ -13,6 +13,8 @@ from functools import cache
 from pathlib import Path
 from typing import Final
 
+from uaccel.util import incoming
+
 # Call graph: who calls whom, with how large a frame. GCC writes it beside each object (``-fcallgraph-info=su``).
 
 _NODE: Final = re.compile(r'^node: \{ title: "([^"]+)" label: "([^"\\]+)([^"]*)"', re.MULTILINE)
@@ -39,7 +41,7 @@ def read_graph(files: Iterable[Path]) -> dict[str, Function]:
     """The functions that these files define."""
     graph: dict[str, Function] = {}
     for file in files:
-        text = file.read_text(encoding="utf-8", errors="replace")
+        text = incoming.read_text(file, errors="replace")
         for title, name, rest in _NODE.findall(text):
             if " bytes (" in rest:
                 match = _FRAME.search(rest)

@@ -172,6 +172,8 @@ def _describe(error: BaseException) -> _Failure:
     if isinstance(error, OSError) and error.errno in _ENVIRONMENT:
         place = error.filename if error.filename is not None else _unnamed(error)
         return _Failure("EnvironmentError", f"{place}: {error.strerror}", UaccelError.exit_status)
+    if isinstance(error, RuntimeError) and str(error).startswith("Symlink loop"):  # Python's word for ELOOP
+        return _Failure("EnvironmentError", f"{error}; remove the link", UaccelError.exit_status)
     message = (
         f"{kind}: {error} ({_place(error)}); this is a bug of uaccel: please report this line "
         "(UACCEL_DEBUG=1 shows the traceback)"

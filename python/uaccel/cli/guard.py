@@ -1,8 +1,9 @@
-"""Runs commands that read models in a process of their own, so that a crash of native code becomes a one-line error.
+"""Runs commands that read models or load accelerators in a process of their own, so that a crash of native code, or
+code that ends the process without a result, becomes a one-line error.
 
 The process is forked before anything else is loaded, which takes a millisecond or two. Signals that the parent gets are
 passed on; if the parent is killed, the child is killed too. The child writes where it crashed into a file in memory
-that both have open.
+that both have open. Its status counts once it has written that into another one: ``os._exit(0)`` is no success.
 """
 
 from __future__ import annotations
@@ -13,7 +14,10 @@ import sys
 from collections.abc import Sequence
 from typing import Final
 
+from uaccel.errors import ModelError, UaccelError
+
 READING: Final = {"compile", "evaluate", "explain", "export", "quantize", "report", "run", "tune"}
+LOADING: Final = {"accelerators", "check", "sweep", "synth"}
 _FORWARDED: Final = {signal.SIGINT, signal.SIGTERM, signal.SIGHUP}
 _FROM_TERMINAL: Final = 0x80  # ``si_code`` of signals from the terminal, which go to both processes anyway.
 _TIMED_OUT: Final = b"Timeout ("
@@ -25,17 +29,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
     Signals are blocked before the fork. So none is lost between it and the wait, which takes them one by one."""
     args = list(sys.argv[1:] if arguments is None else arguments)
-    if not sys.platform.startswith("linux") or not args or args[0] not in READING:
+    if not sys.platform.startswith("linux") or not args or args[0] not in READING | LOADING:
         return _command(args)
     signals = {*_FORWARDED, signal.SIGCHLD}
     before = signal.pthread_sigmask(signal.SIG_BLOCK, signals)
-    parent, words = os.getpid(), os.memfd_create("uaccel")
+    parent, words, ending = os.getpid(), os.memfd_create("uaccel"), os.memfd_create("uaccel")
     child = os.fork()
     if child == 0:
         _die_with(parent)
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
         _tell_crashes(words)
-        return _command(args)
+        return _ended_with(_command(args), ending, parent)
     status = _wait(child, signals)
     told = os.pread(words, 1 << 16, 0)
     if os.WIFSIGNALED(status):
@@ -44,7 +48,22 @@ def main(arguments: Sequence[str] | None = None) -> int:
         from uaccel.frontend.limits import late
 
         return _fail(args, late(_model(args), _seconds(args)))
-    return os.WEXITSTATUS(status)
+    ended = os.pread(ending, 8, 0)
+    return int(ended) if ended else _fail(args, _unfinished(os.WEXITSTATUS(status)), UaccelError)
+
+
+def _ended_with(status: int, ending: int, parent: int) -> int:
+    """Notes the status of a command that came to its end, unless this is a copy that foreign code forked."""
+    if os.getppid() == parent:
+        os.pwrite(ending, b"%d" % status, 0)
+    return status
+
+
+def _unfinished(status: int) -> str:
+    return (
+        f"the process ended before its result, with exit status {status}: code that it loads, such as an "
+        "accelerator's, calls exit; raise an error there instead"
+    )
 
 
 def _command(args: Sequence[str]) -> int:
@@ -113,8 +132,7 @@ def _seconds(args: Sequence[str]) -> float | None:
     return float(found[1]) if found else None
 
 
-def _fail(args: Sequence[str], message: str) -> int:
+def _fail(args: Sequence[str], message: str, kind: type[UaccelError] = ModelError) -> int:
     from uaccel.cli import app
-    from uaccel.errors import ModelError
 
-    return app.fail(ModelError(message), as_json="--json" in args)
+    return app.fail(kind(message), as_json="--json" in args)

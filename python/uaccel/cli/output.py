@@ -43,6 +43,7 @@ class _Stdout:
     """Holds where the result goes, and whether it was written."""
 
     reserved: int | None = None  # A file descriptor.
+    owner: int = 0  # The process that writes; copies of it that foreign code forks are silent.
     emitted: bool = False
 
 
@@ -51,6 +52,7 @@ _stdout = _Stdout()
 
 def emit(data: Mapping[str, Any], as_json: bool, show: Callable[[Console], None]) -> None:
     """Writes the result of a command, once: as JSON, or as ``show`` presents it to a person."""
+    _end_copy()
     if as_json:
         write_json(data)
     elif sys.stdout is not None:  # None if it is closed: then nothing is shown
@@ -59,6 +61,7 @@ def emit(data: Mapping[str, Any], as_json: bool, show: Callable[[Console], None]
 
 def write_json(data: Mapping[str, Any]) -> None:
     """Writes one object on one line of stdout; an error that follows it goes to stderr only."""
+    _end_copy()
     text = shown_json(json.dumps(data, ensure_ascii=False, allow_nan=False)) + "\n"
     _stdout.emitted = True
     if _stdout.reserved is None:
@@ -67,6 +70,11 @@ def write_json(data: Mapping[str, Any]) -> None:
     rest = text.encode()
     while rest:
         rest = rest[os.write(_stdout.reserved, rest) :]
+
+
+def _end_copy() -> None:
+    if _stdout.owner not in (0, os.getpid()):
+        os._exit(UaccelError.exit_status)
 
 
 def has_emitted() -> bool:
@@ -100,7 +108,7 @@ def say(line: str) -> None:
 @contextmanager
 def stdout_for(as_json: bool) -> Iterator[None]:
     """Keeps stdout for the one object during a command with ``--json``."""
-    _stdout.emitted = False
+    _stdout.emitted, _stdout.owner = False, os.getpid()
     if not as_json:
         yield
         return

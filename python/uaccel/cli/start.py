@@ -24,6 +24,7 @@ from uaccel.cli.verdict import show_verified
 from uaccel.errors import BoardError, UaccelError, VerificationError
 from uaccel.runner.request import EngineRequest, ProjectRunOptions, RunRequest
 from uaccel.session.board_ports import chip_of_pyocd
+from uaccel.util import incoming
 from uaccel.util.cache import cache_of_user
 from uaccel.util.files import models, page
 
@@ -93,7 +94,7 @@ def new_board(
     _require_new(written)
     written[0].write_text(starter_text(model, name, port or _own_port(model)), encoding="utf-8")
     if port is not None:
-        shutil.copytree(model.port.folder, port)
+        incoming.copy_folder(model.port.folder, Path(port))
     load_board(written[0])
     files = [str(path) for path in written]
     _told(name, {"like": model.name}, files, f"{model.name} as {name}", as_json)
@@ -201,7 +202,7 @@ def demo_command(board: BoardOption = "host", as_json: JsonFlag = False) -> None
         ran = perform(job, step, cache_of_user())
     complaint = ran.complaint
     report = ran.report | {
-        "answers": _answers(ran, model.with_name("gesture_labels.txt").read_text(encoding="utf-8").split()),
+        "answers": _answers(ran, incoming.read_text(model.with_name("gesture_labels.txt")).split()),
         "model_file": str(model),
         "samples_file": str(samples),
         "next": [] if complaint else list(_next(board, model, samples)),

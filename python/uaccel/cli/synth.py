@@ -12,6 +12,7 @@ import typer
 from uaccel.build.rtl.synthesis import DEFAULT, KINDS, PARTS, part_of
 from uaccel.cli.output import JsonFlag, add_command, emit, progress
 from uaccel.errors import UaccelError
+from uaccel.util import incoming
 from uaccel.util.files import parse_json, require_writable
 
 if TYPE_CHECKING:
@@ -72,9 +73,7 @@ class SynthCommand:
 def read_earlier(path: Path) -> dict[str, Any]:
     """Reads what ``uaccel synth --json`` wrote."""
     try:
-        if path.exists() and not path.is_file():
-            raise UaccelError(f"--against {path}: it is no regular file")
-        found = parse_json(path.read_bytes())
+        found = parse_json(incoming.read_bytes(path))
         area, clocks = found["area"], found.get("clock_mhz", {})
         numbers = [*area.values(), *clocks.values()]
         if set(area) == set(KINDS) and all(isinstance(number, (int, float)) for number in numbers):

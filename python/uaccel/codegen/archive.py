@@ -12,6 +12,7 @@ from typing import Any, Final
 from uaccel.board.accelerator_devices import FILE as DEVICE_BUILD
 from uaccel.codegen.generate import Generated, facts, io_bytes
 from uaccel.model import TensorSpec, write_npz
+from uaccel.util import incoming
 from uaccel.util.files import ACCELERATORS, CODE
 
 # A packager turns a :class:`~uaccel.codegen.generate.Generated` into files. Projects are made from the archive, so that
@@ -54,7 +55,7 @@ def archive(generated: Generated, told: Mapping[str, Any] | None = None) -> dict
     metadata = _metadata(generated, next(iter(given), None), told or {})
     files["metadata.json"] = (json.dumps(metadata, indent=2) + "\n").encode()
     drivers = {
-        f"{ACCELERATORS}/{engine.name}/{name}": path.read_bytes()
+        f"{ACCELERATORS}/{engine.name}/{name}": incoming.read_bytes(path)
         for engine in program.engines
         for name, path in engine.files
     }

@@ -15,6 +15,7 @@ from uaccel.errors import InternalError
 from uaccel.lower.placement import WIDE_ALIGNMENT, Placement
 from uaccel.lower.program import Program, Value
 from uaccel.model import TensorSpec
+from uaccel.util import incoming
 from uaccel.util.c_text import quote_comment, wrap_call
 from uaccel.util.files import data_dir
 
@@ -288,5 +289,5 @@ def _read(name: str) -> str:
     firmware = data_dir("firmware")
     for path in (*(firmware / "kernels").glob(f"*/{name}"), firmware / "include" / name):
         if path.is_file():
-            return path.read_text()
+            return incoming.read_text(path)
     raise InternalError(f"generated code includes {name}, which is not in {firmware}")

@@ -11,6 +11,7 @@ from uaccel.lower.placement import Place
 from uaccel.lower.program import Program
 from uaccel.memory import ANY_SIZE, Pool
 from uaccel.model import unique_names
+from uaccel.util import incoming
 from uaccel.util.c_text import block_comment
 from uaccel.util.text import is_reserved
 from uaccel.version import __version__
@@ -127,7 +128,7 @@ def _macros_of_drivers(program: Program) -> set[str]:
     name would be replaced in the code that uses it, but not in its declaration."""
     headers = (path for engine in program.engines for _, path in engine.files if path.suffix == ".h")
     define = re.compile(r"^\s*#\s*define\s+(\w+)", re.MULTILINE)
-    return {name for path in headers for name in define.findall(path.read_text(encoding="utf-8", errors="replace"))}
+    return {name for path in headers for name in define.findall(incoming.read_text(path, errors="replace"))}
 
 
 def _members(names: Iterable[str], macros: Collection[str]) -> tuple[str, ...]:

@@ -26,6 +26,7 @@ from uaccel.cycles.instructions import (
     listed,
     parse,
 )
+from uaccel.util import incoming
 from uaccel.util.files import parse_toml
 
 # Timings of cores: a file each in ``cores/``, named as a board file names the core. Each says whose figures it has.
@@ -100,7 +101,7 @@ def core_of(name: str) -> Core | None:
     file = FOLDER / f"{name}.toml"
     if not re.fullmatch(r"[a-z0-9-]+", name) or not file.is_file():
         return None
-    content = parse_toml(file.read_text(encoding="utf-8"))
+    content = parse_toml(incoming.read_text(file))
     like = content.pop("like", None)
     if like is not None:
         base = core_of(like)

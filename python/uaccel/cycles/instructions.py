@@ -13,6 +13,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import Final
 
+from uaccel.util import incoming
+
 # The counting plugin's file: which blocks of instructions were executed between two readings of the counter.
 
 
@@ -56,7 +58,7 @@ def read_marks(file: Path) -> list[Mark]:
     known: dict[int, ExecutedBlock] = {}
     marks: list[tuple[list[int], list[list[int]]]] = []
     try:
-        for line in file.read_text(encoding="ascii").splitlines():
+        for line in incoming.read_text(file, incoming.MODEL).splitlines():
             if line.startswith("mark "):
                 marks.append(([int(word) for word in line.split()[1:]], []))
             else:

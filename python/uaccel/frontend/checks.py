@@ -13,6 +13,7 @@ from typing import Final
 from uaccel.errors import ModelError, need
 from uaccel.frontend.limits import asked
 from uaccel.model import TensorInfo
+from uaccel.util import incoming
 
 # Limits of an import, so that a small file of unknown origin cannot occupy the computer for long.
 #
@@ -30,13 +31,7 @@ TIME_VARIABLE: Final = "UACCEL_IMPORT_SECONDS"
 def read_file(path: Path, most: int = LARGEST_FILE) -> bytes:
     """Reads a model file; refuses one of more than ``most`` bytes."""
     try:
-        if not path.is_file():
-            path.stat()  # says why, where there is nothing
-            raise ModelError(f"{path} is a device or a pipe, wanted a file")
-        size = path.stat().st_size
-        if size > most:
-            raise ModelError(f"{path} has {size} bytes; at most {most} are read")
-        return path.read_bytes()
+        return incoming.read_bytes(path, most)
     except OSError as error:
         raise ModelError(f"cannot read model {path}: {error.strerror or error}") from error
 

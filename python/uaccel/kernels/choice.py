@@ -17,6 +17,7 @@ from uaccel.board import Board
 from uaccel.errors import UaccelError
 from uaccel.kernels.registry import PORTABLE, Target
 from uaccel.ops.operator import Computable, Constant, Kernel, Site
+from uaccel.util import incoming
 from uaccel.util.favour import Favour
 from uaccel.util.files import parse_json, write_atomically
 
@@ -129,14 +130,14 @@ SINGLE: Final = "_float32"
 @lru_cache(maxsize=1)
 def shipped_costs() -> Mapping[str, Mapping[str, Mapping[str, Coefficients]]]:
     """Reads the coefficients of ``costs.json``, by unit, CPU and function."""
-    stored = json.loads(COSTS.read_text(encoding="utf-8"))
+    stored = json.loads(incoming.read_text(COSTS))
     return {INSTRUCTIONS: stored["cpus"], CYCLES: stored["cycles"]}
 
 
 @lru_cache(maxsize=1)
 def shipped_code() -> Mapping[str, Mapping[str, Mapping[str, int]]]:
     """Reads the bytes of code, by CPU, function and symbol."""
-    stored: dict[str, Any] = json.loads(COSTS.read_text(encoding="utf-8"))
+    stored: dict[str, Any] = json.loads(incoming.read_text(COSTS))
     code: Mapping[str, Mapping[str, Mapping[str, int]]] = stored["code"]
     return code
 
@@ -285,7 +286,7 @@ def read_records(path: Path, cpu: str) -> Records:
 
 def _content(path: Path) -> dict[str, Any]:
     try:
-        content = parse_json(path.read_text(encoding="utf-8"))
+        content = parse_json(incoming.read_text(path))
     except OSError as error:
         raise UaccelError(f"{path}: {error.strerror or error}; 'uaccel tune' makes such files") from None
     except ValueError as error:

@@ -15,6 +15,7 @@ from uaccel.kernels import Choice
 from uaccel.memory.blocks import roots_of
 from uaccel.model import ImportedModel, Origin, Signature, StateSpec, TensorInfo, TensorSpec
 from uaccel.ops.operator import Computable, Definition, Kernel, KernelCall, Site
+from uaccel.util import incoming
 from uaccel.util.favour import Favour
 from uaccel.util.files import data_dir
 from uaccel.util.text import CPU
@@ -350,7 +351,7 @@ def fields_of(structure: str) -> Fields:
 @functools.cache
 def _headers() -> str:
     headers = sorted((data_dir("firmware") / "kernels").rglob("*.h"))
-    return _COMMENT.sub("", "\n".join(header.read_text() for header in headers))
+    return _COMMENT.sub("", "\n".join(incoming.read_text(header) for header in headers))
 
 
 @functools.cache

@@ -25,6 +25,7 @@ from uaccel.tvm_api import (
     matched,
     variables,
 )
+from uaccel.util import incoming
 from uaccel.util.files import parse_toml
 from uaccel.util.text import CPU, did_you_mean
 
@@ -303,7 +304,7 @@ def _pair(text: str, option: str) -> tuple[str, str]:
 def read_wishes(path: Path) -> Wishes:
     """Reads a file of constraints, checked key by key."""
     try:
-        table = parse_toml(path.read_bytes().decode())
+        table = parse_toml(incoming.read_text(path))
     except OSError as error:
         raise AcceleratorError(f"cannot read {path}: {error.strerror}") from error
     except ValueError as error:

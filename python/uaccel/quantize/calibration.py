@@ -17,8 +17,9 @@ from uaccel.errors import InputError, ModelError
 from uaccel.frontend.checks import Budget, read_file
 from uaccel.frontend.onnx.reader import read_external
 from uaccel.frontend.onnx.schema import check_structure, dtype_name
-from uaccel.model import LARGEST, Array
+from uaccel.model import LARGEST, Array, read_npy
 from uaccel.session.tensors import TensorType, read_arrays, samples_of
+from uaccel.util import incoming
 from uaccel.util.files import quiet
 
 # The packages onnx and ONNX Runtime, which are an optional extra; their exceptions become one line.
@@ -186,16 +187,14 @@ def given(path: Path, inputs: Sequence[ModelInput], pixels: Pixels) -> Given:
 
 def read_array(path: Path) -> Array:
     """Reads an ``.npy`` file."""
-    if path.exists() and not path.is_file():
-        raise InputError(f"{path} is not a readable .npy file: it is no regular file; write it with numpy.save")
     try:
-        with path.open("rb") as stream:
-            array = np.lib.format.read_array(stream, allow_pickle=False)
+        return read_npy(path)
     except OSError as error:
-        raise InputError(f"cannot read {path}: {error.strerror or error}") from error
-    except Exception as error:  # numpy raises several unrelated types where bytes make no sense
+        raise InputError(
+            f"cannot read {path}: {error.strerror or error}; give arrays as numpy.save writes them"
+        ) from error
+    except ValueError as error:
         raise InputError(f"{path} is not a readable .npy file: {error}; write it with numpy.save") from error
-    return array.astype(array.dtype.newbyteorder("="), copy=False)
 
 
 def _only(path: Path, inputs: Sequence[ModelInput]) -> ModelInput:
@@ -253,7 +252,7 @@ def _image(path: Path, entry: ModelInput, pixels: Pixels) -> Array:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # Oddities of a file are none of the user's business.
             warnings.simplefilter("error", image.DecompressionBombWarning)
-            with image.open(path, formats=FORMATS) as opened:
+            with incoming.opened(path) as stream, image.open(stream, formats=FORMATS) as opened:
                 fitted = ops.fit(ops.exif_transpose(opened).convert(CHANNELS[channels]), (width, height))
             values = np.asarray(fitted).reshape(height, width, channels)
     except Exception as error:  # Pillow raises a dozen unrelated types where bytes make no sense

@@ -14,6 +14,7 @@ from uaccel.quantize.onnx import OnnxMaker, OnnxQuantOptions
 from uaccel.quantize.quality import LayerQuality, Quality
 from uaccel.quantize.search import Goal, Maker, Progress, QuantChoice, chosen, search
 from uaccel.quantize.torch import TorchMaker, read_torch
+from uaccel.util import incoming
 from uaccel.util.files import write_atomically
 
 # The maker for a file, by what its name ends with.
@@ -77,7 +78,7 @@ def quantise(maker: Maker, wishes: QuantOptions, output: Path, step: Progress) -
     made = maker.make(choice)
     step("compare with the float model")
     quality, layers = maker.quality(made), maker.compared(made)
-    data = made.read_bytes()
+    data = incoming.read_bytes(made)
     step(f"write {output}")
     write_atomically(output, partial(_write, data), "-o")
     (size, weights), after = maker.sizes(), maker.weights(made)

@@ -18,6 +18,7 @@ from uaccel.model import c_identifier, read_npz, write_npz
 from uaccel.ops.operator import KINDS, Constant, Definition, Input, KernelCall, Output, Scratch
 from uaccel.pipeline import Compiled
 from uaccel.report.compile_json import plan_report, values_report
+from uaccel.util import incoming
 from uaccel.util.files import parse_json, write_atomically
 
 REGION, CONSTANTS, SOURCE = OWN_FILES
@@ -87,7 +88,7 @@ def save_region(layer: Layer) -> dict[str, str | bytes]:
 def load_region(folder: Path) -> Lowered:
     """Reads what an accelerator made of a layer from a dump: calls, constants, source, artefacts."""
     try:
-        document = parse_json((folder / REGION).read_text(encoding="utf-8"))
+        document = parse_json(incoming.read_text(folder / REGION))
         constants = read_npz(folder / CONSTANTS)
         calls = tuple(_loaded_call(number, call, constants) for number, call in enumerate(document["calls"]))
         artefacts = {name: _content(folder / name, kind) for name, kind in document["artefacts"].items()}
@@ -104,11 +105,11 @@ def _loaded_call(number: int, call: Any, constants: Any) -> KernelCall:
 def _source(folder: Path, stated: Any) -> Definition | None:
     if stated is None:
         return None
-    return Definition(stated["name"], (folder / SOURCE).read_text(encoding="utf-8"), tuple(stated["headers"]))
+    return Definition(stated["name"], incoming.read_text(folder / SOURCE), tuple(stated["headers"]))
 
 
 def _content(file: Path, kind: str) -> str | bytes:
-    return file.read_text(encoding="utf-8") if kind == "text" else file.read_bytes()
+    return incoming.read_text(file) if kind == "text" else incoming.read_bytes(file)
 
 
 def _loaded(argument: Any, constants: Any, key: str) -> Any:

@@ -10,7 +10,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, Final
 
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from jinja2 import Environment, FileSystemLoader, StrictUndefined, TemplateError
 from markupsafe import Markup
 
 from uaccel.errors import InputError
@@ -20,6 +20,7 @@ from uaccel.report.page_summary import comparison_sections, header_section, prec
 from uaccel.report.page_time import layer_times_section, offload_section, roofline_section, timeline_section
 from uaccel.report.stored_run import HINT, StoredRun, read_run, with_quantised
 from uaccel.report.svg import Section
+from uaccel.util import incoming
 
 TEMPLATES: Final = Path(__file__).parent / "templates"
 # Functions that make a section of a run, in the order of the page.
@@ -55,6 +56,7 @@ def page_of_files(paths: Sequence[Path], quantised: Path | None = None) -> tuple
         LookupError,
         TypeError,
         AttributeError,
+        TemplateError,  # of Jinja: a template names a field that is not there
         ValueError,
         ArithmeticError,
     ) as error:
@@ -80,8 +82,8 @@ def rendered(
         .render(
             title=title,
             sections=[(section, _body(section)) for section in sections],
-            style=Markup("".join((TEMPLATES / name).read_text(encoding="utf-8") for name in styles)),
-            script=Markup((TEMPLATES / script).read_text(encoding="utf-8")),
+            style=Markup("".join(incoming.read_text(TEMPLATES / name) for name in styles)),
+            script=Markup(incoming.read_text(TEMPLATES / script)),
             data=embedded(data),
         )
     )

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from uaccel.errors import InputError
+from uaccel.util import incoming
 from uaccel.util.files import parse_json
 from uaccel.util.text import CPU
 
@@ -129,9 +130,7 @@ class StoredRun:
 def read_run(path: Path) -> StoredRun:
     """Reads a file that ``uaccel run --json`` wrote; what is wrong with any other is said in one line."""
     try:
-        if path.stat().st_size > LARGEST:
-            raise InputError(f"{path} has {path.stat().st_size} bytes, more than any run; {HINT}")
-        data = parse_json(path.read_bytes())
+        data = parse_json(incoming.read_bytes(path, LARGEST))
     except OSError as error:
         raise InputError(f"cannot read {path}: {error.strerror or error}; {HINT}") from error
     except ValueError as error:
@@ -152,10 +151,9 @@ def wrong_with(data: Any) -> str:
         return "was written by an older uaccel: run the model again with this one"
     if "runs" not in data:
         return "is no result of a run"
-    if data["schema"] != SCHEMA:
-        return (
-            f"has schema {data['schema']!r}, and this uaccel reads {SCHEMA}: use the uaccel that wrote it, or run again"
-        )
+    if data.get("schema") != SCHEMA:
+        seen = data.get("schema")
+        return f"has schema {seen!r}, and this uaccel reads {SCHEMA}: use the uaccel that wrote it, or run again"
     return _malformed(data)
 
 
@@ -190,7 +188,7 @@ def require_quantised(path: Path, model: Path) -> None:
     """Checks before a run that the results of quantising are about this model file; InputError if not."""
     told = _read(path)
     if model.is_file():
-        _require_same(path, told, hashlib.sha256(model.read_bytes()).hexdigest(), str(model))
+        _require_same(path, told, hashlib.sha256(incoming.read_bytes(model)).hexdigest(), str(model))
 
 
 def _require_same(path: Path, told: Mapping[str, Any], digest: str | None, file: str) -> None:
@@ -203,9 +201,7 @@ def _require_same(path: Path, told: Mapping[str, Any], digest: str | None, file:
 
 def _read(path: Path) -> dict[str, Any]:
     try:
-        if path.stat().st_size > LARGEST_QUALITY_FILE:
-            raise InputError(f"{path} has {path.stat().st_size} bytes, more than any such file; {WANTED}")
-        told = parse_json(path.read_bytes())
+        told = parse_json(incoming.read_bytes(path, LARGEST_QUALITY_FILE))
     except OSError as error:
         raise InputError(f"cannot read {path}: {error.strerror or error}; {WANTED}") from error
     except ValueError as error:

@@ -12,6 +12,7 @@ from typing import Any, Final
 from uaccel.errors import InputError
 from uaccel.report.page import rendered
 from uaccel.report.svg import Section, seconds
+from uaccel.util import incoming
 from uaccel.util.files import parse_json
 from uaccel.util.text import CPU
 
@@ -64,9 +65,7 @@ def read_sweep(path: Path) -> Sweep:
     """Reads a file of results. Of rows with the same title the last counts. A line that is cut off, since its writer
     was killed, is left out; a bad line before any result means another kind of file."""
     try:
-        if path.stat().st_size > LARGEST:
-            raise InputError(f"{path} has {path.stat().st_size} bytes, more than any sweep; {HINT}")
-        lines = path.read_bytes().splitlines()
+        lines = incoming.read_bytes(path, LARGEST).splitlines()
     except OSError as error:
         raise InputError(f"cannot read {path}: {error.strerror or error}; {HINT}") from error
     rows: dict[str, SweptRow] = {}

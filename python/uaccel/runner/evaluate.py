@@ -21,6 +21,7 @@ from uaccel.runner.perform import prepared_to_run
 from uaccel.runner.prepare import Prepared
 from uaccel.runner.request import RunRequest, Steps
 from uaccel.runner.samples import Grid, Labelled, grid_of, read_labelled
+from uaccel.util import incoming
 from uaccel.util.cache import Cache
 from uaccel.util.files import parse_json, write_atomically
 
@@ -218,7 +219,7 @@ class ResultsFile:
         stream.writelines(json.dumps(row).encode() + b"\n" for row in rows)
 
     def _read(self) -> Iterator[dict[str, Any]]:
-        for number, line in enumerate(self._path.read_text(encoding="utf-8", errors="replace").splitlines()):
+        for number, line in enumerate(incoming.read_text(self._path, errors="replace").splitlines()):
             try:
                 found = parse_json(line)
             except ValueError:

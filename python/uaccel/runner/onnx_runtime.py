@@ -14,6 +14,8 @@ from typing import Any
 
 import numpy as np
 
+from uaccel.frontend.checks import read_file
+from uaccel.frontend.onnx.reader import read_external
 from uaccel.frontend.onnx.schema import all_graphs, graphs_of
 from uaccel.model import Array
 
@@ -37,11 +39,10 @@ def session_of(model: Any | Path) -> Any:
     options = runtime.SessionOptions()
     options.graph_optimization_level = runtime.GraphOptimizationLevel.ORT_DISABLE_ALL
     options.log_severity_level = 4
-    loaded = onnx.load(model) if isinstance(model, Path) else model
-    source = unsigned_sums(loaded).SerializeToString() if _SUMS.keys() & _operators(loaded.graph) else None
-    given = source or (str(model) if isinstance(model, Path) else model.SerializeToString())
+    loaded = _loaded(onnx, model) if isinstance(model, Path) else model
+    given = unsigned_sums(loaded) if _SUMS.keys() & _operators(loaded.graph) else loaded
     try:
-        return runtime.InferenceSession(given, options, providers=["CPUExecutionProvider"])
+        return runtime.InferenceSession(given.SerializeToString(), options, providers=["CPUExecutionProvider"])
     except Exception as error:
         if "IR version" not in str(error):
             raise
@@ -49,10 +50,16 @@ def session_of(model: Any | Path) -> Any:
         return runtime.InferenceSession(loaded.SerializeToString(), options, providers=["CPUExecutionProvider"])
 
 
+def _loaded(onnx: Any, path: Path) -> Any:
+    model = onnx.ModelProto.FromString(read_file(path))
+    read_external(onnx, model, path)
+    return model
+
+
 def computes_in_half(path: Path) -> bool:
     """Says whether a file has tensors of float16; firmware has float32 in their place."""
     onnx = importlib.import_module("onnx")
-    half, graph = onnx.TensorProto.FLOAT16, onnx.load(path, load_external_data=False).graph
+    half, graph = onnx.TensorProto.FLOAT16, onnx.ModelProto.FromString(read_file(path)).graph
     return any(
         any(tensor.data_type == half for tensor in inner.initializer)
         or any(value.type.tensor_type.elem_type == half for value in (*inner.input, *inner.value_info))

@@ -34,6 +34,7 @@ from uaccel.runner.prepare import Prepared, prepare, require_offload
 from uaccel.runner.request import MODEL, Quiet, RunRequest, Steps, devices_in_place
 from uaccel.runner.runtimes import installed
 from uaccel.session import monitor
+from uaccel.util import incoming
 from uaccel.util.cache import Cache, Key
 from uaccel.util.reads import Reads, add_true, find_true
 from uaccel.util.text import CPU
@@ -316,9 +317,9 @@ def build_apart(request: RunRequest, cache: Cache | None) -> FirmwareBytes:
     with tempfile.TemporaryDirectory(prefix="uaccel-") as temporary:
         maker = FirmwareMaker(prepared.firmware, request.board, Path(temporary) / "project", step, cache)
         try:
-            plain = maker.firmware().read_bytes()
+            plain = incoming.read_bytes(maker.firmware())
             flashes = request.wishes.flashes and request.board.flash is not None
-            observed = maker.firmware(observe=True).read_bytes() if flashes else None
+            observed = incoming.read_bytes(maker.firmware(observe=True)) if flashes else None
         finally:
             maker.close()
     assert maker.footprint is not None  # it made the plain one

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from uaccel.board import Board
 from uaccel.errors import AcceleratorError, UaccelError
+from uaccel.util import incoming
 from uaccel.util.favour import Favour
 from uaccel.util.files import page
 from uaccel.util.text import did_you_mean
@@ -106,7 +107,7 @@ def is_cut_short(path: Path) -> bool:
 
     The file consists of blocks: a byte for the type, then the length in 8 bytes, which counts itself but not the type.
     So a length is at least 8, and the last block must end with the file."""
-    with path.open("rb") as stream:
+    with incoming.opened(path, incoming.ARCHIVE) as stream:
         size, at = path.stat().st_size, 0
         while at < size:
             stream.seek(at + 1)

@@ -17,6 +17,7 @@ import numpy as np
 
 from uaccel.frontend.torch.sandbox import FrameError, read_frame, write_frame
 from uaccel.model import Array
+from uaccel.util import incoming
 
 MOST: Final = 1 << 33  # Bytes of a request or an answer.
 # Bytes that TensorFlow Lite Micro may take for tensors; the next number is tried where one is too small.
@@ -31,7 +32,7 @@ class _Tflm:
 
     def __init__(self, path: Path) -> None:
         self._package: Any = importlib.import_module("tflite_micro")
-        self._data, self._arenas = path.read_bytes(), list(_ARENAS)
+        self._data, self._arenas = incoming.read_bytes(path), list(_ARENAS)
 
     def start(self) -> Run:
         """Makes an interpreter, whose variables have their initial values."""
@@ -61,13 +62,13 @@ class _LiteRt:
 
     def __init__(self, path: Path) -> None:
         self._package: Any = importlib.import_module("ai_edge_litert.interpreter")
-        self._path = path
+        self._data = incoming.read_bytes(path)
 
     def start(self) -> Run:
         """Makes an interpreter, whose variables have their initial values."""
         kernels = self._package.OpResolverType.BUILTIN_REF
         interpreter = self._package.Interpreter(
-            model_path=str(self._path), num_threads=1, experimental_op_resolver_type=kernels
+            model_content=self._data, num_threads=1, experimental_op_resolver_type=kernels
         )
         places = interpreter.get_input_details()
         interpreter.allocate_tensors()

@@ -11,8 +11,9 @@ from typing import Any, Final
 import numpy as np
 
 from uaccel.errors import InputError
-from uaccel.model import Array
+from uaccel.model import LARGEST, Array, read_npy
 from uaccel.session.tensors import TensorType, ramp, read_arrays, samples_of
+from uaccel.util import incoming
 
 # Inputs when the user gives none: a ramp, and for verification samples that show what a ramp hides.
 
@@ -128,7 +129,11 @@ def _read_data(path: Path, tensors: Sequence[TensorType]) -> tuple[dict[str, Arr
         files = sorted(path.glob("*.npy"))
         if not files:
             raise InputError(f"--data {path} has no .npy files; give one for each sample, or an .npz or .npy file")
-        rows = [_reshaped(file, _read_npy(file, "--data"), tensors[0]) for file in files]
+        rows: list[Array] = []
+        for file in files:
+            rows.append(_reshaped(file, _read_npy(file, "--data"), tensors[0]))
+            if len(rows) * rows[0].nbytes > LARGEST:
+                raise InputError(f"--data {path} holds more than {LARGEST} bytes of samples; give fewer of them")
         return {tensors[0].name: np.stack(rows)}, [file.name for file in files]
     if path.suffix == ".npy":
         return {tensors[0].name: _read_npy(path, "--data")}, []
@@ -143,15 +148,13 @@ def _reshaped(file: Path, array: Array, tensor: TensorType) -> Array:
 
 def _read_npy(path: Path, option: str) -> Array:
     try:
-        found = np.load(path, allow_pickle=False)
+        return read_npy(path)
     except OSError as error:
-        raise InputError(f"cannot read {option} {path}: {error.strerror or error}") from error
-    except Exception as error:  # numpy raises a dozen unrelated types where bytes make no sense
-        words = " ".join(str(error).split()) or type(error).__name__
-        raise InputError(f"{option} {path} is not a readable .npy file: {words}") from error
-    if not isinstance(found, np.ndarray):
-        raise InputError(f"{option} {path} is not an .npy file; rename it to .npz if it holds several arrays")
-    return found
+        raise InputError(
+            f"cannot read {option} {path}: {error.strerror or error}; give what numpy.save writes"
+        ) from error
+    except ValueError as error:
+        raise InputError(f"{option} {path} is not a readable .npy file: {error}; write it with numpy.save") from error
 
 
 def _read_labels(path: Path, names: list[str]) -> Array:
@@ -163,7 +166,7 @@ def _read_labels(path: Path, names: list[str]) -> Array:
     if path.suffix not in (".csv", ".txt"):
         raise InputError(f"--labels {path}: wanted a file .npy, .csv or .txt")
     try:
-        text = path.read_text(encoding="utf-8")
+        text = incoming.read_text(path)
     except (OSError, UnicodeDecodeError) as error:
         raise InputError(f"cannot read --labels {path}: {getattr(error, 'strerror', None) or error}") from error
     if path.suffix == ".txt":

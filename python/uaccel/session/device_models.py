@@ -16,6 +16,7 @@ from uaccel.build.children import run
 from uaccel.build.elf import symbols
 from uaccel.build.programs import FoundProgram, find_program
 from uaccel.errors import ToolError
+from uaccel.util import incoming
 from uaccel.util.cache import cache_folder
 from uaccel.util.files import data_dir
 
@@ -94,7 +95,7 @@ def _text(value: int | str) -> str:
 def _fingerprint(plugin: PluginSource, how: str) -> str:
     digest = hashlib.sha256(how.encode())
     for path in [*plugin.sources, *_headers(plugin.includes)]:
-        digest.update(path.name.encode() + b"\0" + path.read_bytes() + b"\0")
+        digest.update(path.name.encode() + b"\0" + incoming.read_bytes(path) + b"\0")
     for name, text in plugin.generated.items():
         digest.update(name.encode() + b"\0" + text.encode() + b"\0")
     return digest.hexdigest()

@@ -12,7 +12,6 @@ import os
 import re
 import secrets
 import select
-import shutil
 import socket
 import struct
 import subprocess
@@ -32,6 +31,7 @@ from uaccel.board import Board, load_board
 from uaccel.build.children import EndedError, ending_signals
 from uaccel.errors import DeviceError, UaccelError
 from uaccel.session.qemu import EmulatedBoard, qemu_run
+from uaccel.util import incoming
 from uaccel.util.files import write_atomically
 
 # Checks of an image: it must be firmware for the stand-in's processor, and lie within its flash.
@@ -53,7 +53,7 @@ class _Part:
 def check_image(board: Board, image: Path) -> None:
     """Refuses, as a flash tool would, an image that does not fit the board."""
     try:
-        data = image.read_bytes()
+        data = incoming.read_bytes(image)
     except OSError as error:
         raise DeviceError(f"cannot read {image}: {error.strerror}") from error
     if not data.startswith(_MAGIC):
@@ -355,7 +355,7 @@ class Desk:
         self._require_plug()
         check_image(self.board, Path(path))
         self._power_off()
-        shutil.copyfile(path, self.folder / IMAGE)
+        incoming.copy(path, self.folder / IMAGE)
         self._power_on()
 
     def _reset(self) -> None:
@@ -424,7 +424,7 @@ def is_set_up(folder: Path) -> bool:
 def give_order(folder: Path, words: Sequence[str]) -> None:
     """Gives an order to the desk in a folder; :class:`DeviceError` if it fails."""
     try:
-        address = json.loads((folder / ADDRESS).read_text(encoding="utf-8"))
+        address = json.loads(incoming.read_text(folder / ADDRESS))
         with socket.create_connection(("127.0.0.1", address["port"]), ORDER_SECONDS) as connection:
             connection.sendall(json.dumps({"key": address["key"], "words": list(words)}).encode() + b"\n")
             answer = _receive(connection).decode()
@@ -516,7 +516,7 @@ def _start(folder: Path, board: str) -> None:
     deadline = time.monotonic() + START_SECONDS
     while not is_set_up(folder):
         if process.poll() is not None or time.monotonic() > deadline:
-            lines = (folder / LOG).read_text(encoding="utf-8").strip().splitlines()
+            lines = incoming.read_text(folder / LOG).strip().splitlines()
             raise DeviceError(
                 lines[-1].removeprefix("uaccel.bench: error: ") if lines else f"no desk came up in {folder}"
             )

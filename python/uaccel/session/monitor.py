@@ -15,6 +15,7 @@ from uaccel.errors import DeviceError
 from uaccel.session.message import Message, describe_bytes
 from uaccel.session.protocol_ids import Boot, Fault, Log, LogLevel, Type
 from uaccel.session.transport import Transport, decode
+from uaccel.util import incoming
 
 # Monitor: a board's log, its faults, and plain text that it sends besides frames.
 
@@ -157,7 +158,7 @@ class Recorder:
             del os.environ[VARIABLE]
         else:
             os.environ[VARIABLE] = self._before
-        self.jobs = read_jobs(self._file.read_text().splitlines())
+        self.jobs = read_jobs(incoming.read_text(self._file, incoming.MODEL).splitlines())
         self._file.unlink()
 
 

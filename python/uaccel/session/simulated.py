@@ -21,6 +21,7 @@ from uaccel.session.device_models import machine_devices
 from uaccel.session.link import Timeouts
 from uaccel.session.qemu import Blocks
 from uaccel.session.transport import WRITE_SECONDS
+from uaccel.util import incoming
 
 # A simulated core is a thousand times slower than a real one.
 SIMULATED_TIMEOUTS: Final = Timeouts(answer=20, silence=600, run=36000, operation=3600, write=600)
@@ -93,7 +94,7 @@ class SimulatedTransport(ProcessTransport):
         if now - self._told < TOLD_EVERY:
             return
         self._told = now
-        cycles, seconds = int(self._status.read_text() or 0), now - self._begun
+        cycles, seconds = int(incoming.read_text(self._status) or 0), now - self._begun
         simulated = f"{cycles / self._hz * 1000:,.1f} ms at {self._hz / 1e6:g} MHz"
         self._progress(f"simulated {cycles:,} cycles ({simulated}), {cycles / seconds / 1e6:.2f} million a second")
 

@@ -6,7 +6,6 @@ The structures and callbacks below mirror ``uaccel_device.h``, field by field an
 from __future__ import annotations
 
 import ctypes
-import shutil
 import subprocess
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -14,6 +13,7 @@ from pathlib import Path
 
 from uaccel.build.rtl.build import device_library
 from uaccel.errors import DeviceError
+from uaccel.util import incoming
 from uaccel.util.files import data_dir
 
 STRICT = ("-std=c99", "-O2", "-g", "-Wall", "-Wextra", "-pedantic", "-Wconversion", "-Werror")
@@ -165,7 +165,7 @@ class DeviceLibrary:
 def _built(name: str, sources: Sequence[Path], folder: Path) -> Path:
     folder.mkdir(parents=True, exist_ok=True)
     for path in sources:
-        shutil.copy(path, folder / path.name)
+        incoming.copy(path, folder / path.name)
     library = folder / f"{name}.so"
     files = sorted(str(path) for path in folder.glob("*.c"))
     include = f"-I{data_dir('firmware') / 'include'}"

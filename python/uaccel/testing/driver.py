@@ -27,6 +27,7 @@ from uaccel.build.programs import find_command
 from uaccel.errors import AcceleratorError
 from uaccel.model import Array
 from uaccel.runner.request import MODEL, Devices, devices_in_place
+from uaccel.util import incoming
 from uaccel.util.files import data_dir
 
 STRICT: Final = ("-std=c99", "-Wall", "-Wextra", "-pedantic", "-Wconversion", "-Wshadow", "-Werror")
@@ -243,8 +244,9 @@ def in_one_folder(accelerator: Accelerator, folder: Path) -> dict[Path, Path]:
     places = {path: folder / name for name, path in accelerator.files.items()}
     for path, place in places.items():
         place.parent.mkdir(parents=True, exist_ok=True)
-        if not place.exists() or place.read_bytes() != path.read_bytes():
-            place.write_bytes(path.read_bytes())
+        content = incoming.read_bytes(path)
+        if not place.exists() or incoming.read_bytes(place) != content:
+            place.write_bytes(content)
     return places
 
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from uaccel.board import Board
 from uaccel.errors import AcceleratorError, ModelError
+from uaccel.util import incoming
 
 if TYPE_CHECKING:
     from uaccel.accelerator import Accelerator
@@ -53,7 +54,7 @@ class Workshop:
 
         ``accelerators``: names, or paths of their folders."""
         try:
-            digest = hashlib.sha256(model.read_bytes()).digest()
+            digest = hashlib.sha256(incoming.read_bytes(model)).digest()
         except OSError as error:
             raise ModelError(f"cannot read {model}: {error.strerror}") from error
         names = tuple(str(name.resolve()) if isinstance(name, Path) else name for name in accelerators)

@@ -6,7 +6,6 @@ Instructions may keep a state, so that a program is a sequence of steps after a 
 from __future__ import annotations
 
 import ctypes
-import shutil
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -22,6 +21,7 @@ from uaccel.build.rtl.description import has_rtl
 from uaccel.errors import DeviceError
 from uaccel.runner.request import MODEL, RTL, WAVES, environment
 from uaccel.session.device_models import PluginSource, build_library
+from uaccel.util import incoming
 from uaccel.util.files import data_dir
 
 STEPS: Final = 64  # Instructions of a program.
@@ -186,7 +186,7 @@ class _Unit:
     def _loaded(self) -> Any:
         self._copies += 1
         copy = self._folder / f"{self.device}{self._copies}.so"
-        shutil.copyfile(self._path, copy)
+        incoming.copy(self._path, copy)
         library = ctypes.CDLL(str(copy))
         taking = library.uaccel_unit if self.device == MODEL else library.uaccel_unit_take
         taking.argtypes = [ctypes.c_uint32, ctypes.c_int32, ctypes.c_int32]

@@ -17,6 +17,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import IO, Any, Final
 
+from uaccel.util import incoming
 from uaccel.util.files import DataFolder, data_dir
 
 # Keys: all that a result depends on as one digest, files by their content, programs by what lies in PATH.
@@ -55,7 +56,7 @@ class Key:
 def file_digest(path: Path) -> str:
     """The digest of a file's content."""
     digest = hashlib.sha256()
-    with path.open("rb") as stream:
+    with incoming.opened(path, incoming.ARCHIVE) as stream:
         while block := stream.read(1 << 20):
             digest.update(block)
     return digest.hexdigest()
@@ -76,7 +77,7 @@ def folder_digest(folder: Path, without: str = "") -> str:
             if not name.endswith(_NO_SOURCES):
                 path = Path(above) / name
                 digest.update(f"{path.relative_to(folder)}\0".encode("utf-8", "surrogateescape"))
-                digest.update(path.read_bytes() if path.is_file() else b"")
+                digest.update(incoming.read_bytes(path) if path.is_file() else b"")
     return digest.hexdigest()
 
 
@@ -355,7 +356,7 @@ def _fill(folder: Path, files: Mapping[str, bytes | Path], about: str) -> None:
         target = folder / name
         target.parent.mkdir(parents=True, exist_ok=True)
         if isinstance(content, Path):
-            shutil.copy(content, target)
+            incoming.copy(content, target)
         else:
             target.write_bytes(content)
         known[name] = (target.stat().st_size, file_digest(target))

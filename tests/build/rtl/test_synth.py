@@ -172,7 +172,7 @@ def test_what_is_no_json(text: str, tmp_path: Path) -> None:
 
 def test_an_earlier_result_that_is_a_pipe(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "earlier.json")
-    with pytest.raises(UaccelError, match=r"--against .*earlier.json: it is no regular file"):
+    with pytest.raises(UaccelError, match=r"--against .*earlier.json: cannot read it: it is a pipe"):
         read_earlier(tmp_path / "earlier.json")
 
 

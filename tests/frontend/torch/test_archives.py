@@ -167,4 +167,6 @@ def test_a_file_that_is_too_large_is_not_read(tmp_path: Path) -> None:
         stream.truncate(LARGEST_FILE + 1)  # holes, which take no room
     with pytest.raises(ModelError) as caught:
         read_file(path, LARGEST_FILE)
-    assert str(caught.value) == f"{path} has 1073741825 bytes; at most 1073741824 are read"
+    assert str(caught.value) == (
+        f"cannot read model {path}: it has 1,073,741,825 bytes, and at most 1,073,741,824 are read"
+    )

@@ -22,6 +22,7 @@ from uaccel.build.programs import FoundProgram, find_program
 from uaccel.build.rtl.description import Rtl, content_of, read_rtl, reason, sources_of
 from uaccel.build.rtl.wrapper import glue, ports_of, unit_module
 from uaccel.errors import ToolError
+from uaccel.util import incoming
 from uaccel.util.cache import Entry, Key, cache_of_user, file_digest, folder_digest, programs_digest
 from uaccel.util.files import data_dir
 
@@ -136,7 +137,7 @@ class _Verilation:
         self._verilate(sources)
         generated = sorted((self._folder / "obj").glob("*.cpp"))
         if self._rtl.registers is not None:
-            header = (self._folder / "obj" / f"{self._prefix}.h").read_text(encoding="utf-8")
+            header = incoming.read_text(self._folder / "obj" / f"{self._prefix}.h")
             glued = self._folder / "glue.cpp"
             glued.write_text(glue(self._rtl, self._name, self._prefix, ports_of(header)), encoding="utf-8")
             generated.append(glued)
@@ -161,7 +162,7 @@ class _Verilation:
 
     def _include(self) -> Path:
         """Verilator's own headers and sources."""
-        makefile = (self._folder / "obj" / f"{self._prefix}.mk").read_text(encoding="utf-8")
+        makefile = incoming.read_text(self._folder / "obj" / f"{self._prefix}.mk")
         roots = [line.partition("=")[2].strip() for line in makefile.splitlines() if line.startswith("VERILATOR_ROOT")]
         return Path(roots[0]) / "include"
 
@@ -291,7 +292,7 @@ class _Build:
 
     def _include(self, generated: Path) -> Path:
         """Verilator's own headers and sources."""
-        makefile = (generated / f"V{TOP}.mk").read_text(encoding="utf-8")
+        makefile = incoming.read_text(generated / f"V{TOP}.mk")
         roots = [line.partition("=")[2].strip() for line in makefile.splitlines() if line.startswith("VERILATOR_ROOT")]
         return Path(roots[0]) / "include"
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 import sys
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
@@ -14,6 +13,7 @@ from uaccel.build.built_from import mentioned
 from uaccel.build.children import run
 from uaccel.build.doctor import PythonPackage, require
 from uaccel.errors import AcceleratorError, ToolError
+from uaccel.util import incoming
 from uaccel.util.cache import Key, cache_of_user, folder_digest, installed_version
 from uaccel.util.files import page, parse_toml
 from uaccel.util.reads import READS, add_true, find_true
@@ -203,7 +203,7 @@ def read_rtl(folder: Path) -> Rtl:
     """Read the description of an accelerator; :class:`AcceleratorError` names the file, the key and what was wanted."""
     path = folder / "rtl" / FILE
     try:
-        table = parse_toml(path.read_text(encoding="utf-8"))
+        table = parse_toml(incoming.read_text(path))
     except OSError as error:
         raise AcceleratorError(
             f"cannot read {path}: {error.strerror}; an accelerator with RTL describes it there ({page('rtl.md')})"
@@ -394,7 +394,7 @@ def sources_of(rtl: Rtl, name: str, folder: Path, progress: Callable[[str], None
     entry = find_true(cache, key) if cache is not None else None
     if entry is not None:
         for file in entry.manifest["files"].keys() - {READS}:
-            shutil.copy(entry.path(file), folder / file)
+            incoming.copy(entry.path(file), folder / file)
         entry.close()
         return _found(rtl, folder)
     for package in packages:
@@ -402,7 +402,7 @@ def sources_of(rtl: Rtl, name: str, folder: Path, progress: Callable[[str], None
     progress(f"generate the RTL of {name}")
     copy = folder / "rtl"
     for one in rtl.folders:
-        shutil.copytree(one, copy, ignore=shutil.ignore_patterns("__pycache__"), dirs_exist_ok=True)
+        incoming.copy_folder(one, copy, "__pycache__")
     rows = _generate(rtl, name, copy)
     made = _found(rtl, copy)
     if cache is not None and all(path.parent == copy for path in made):

@@ -24,6 +24,7 @@ from uaccel.build.children import start
 from uaccel.build.programs import FoundProgram, find_program, pip_install, show_version
 from uaccel.build.rtl.description import Rtl, content_of, read_rtl, reason, sources_of
 from uaccel.errors import ToolError, UaccelError
+from uaccel.util import incoming
 from uaccel.util.cache import Entry, Key, cache_of_user, programs_digest
 from uaccel.util.files import write_atomically
 from uaccel.util.text import did_you_mean
@@ -277,7 +278,7 @@ class _Flow:
         yosys = find_program("yosys")
         router = find_program(self._family.router) if self._question.place else None
         key = self._key(yosys)
-        types = json.loads(self._kept(key, self._synthesise, yosys, (_TYPES, NETLIST)).read_bytes())
+        types = json.loads(incoming.read_bytes(self._kept(key, self._synthesise, yosys, (_TYPES, NETLIST))))
         area = counted(self._family, types)
         answer = Answer(self._name, self._question.part_name, area, self._part.has, _told(yosys))
         if router is None:
@@ -308,11 +309,11 @@ class _Flow:
         names = []
         for number, source in enumerate(sources_of(self._rtl, self._name, self._folder, self._progress)):
             names.append(f"{number}_{source.name}")
-            shutil.copy(source, self._folder / names[-1])
+            incoming.copy(source, self._folder / names[-1])
         for header in self._rtl.folder.glob("*.vh"):
-            shutil.copy(header, self._folder)
+            incoming.copy(header, self._folder / header.name)
         self._do(yosys.command, ["-p", self._script(names)], f"synthesise {self._name}")
-        cells = json.loads((self._folder / NETLIST).read_text(encoding="utf-8"))["modules"][self._rtl.top]["cells"]
+        cells = json.loads(incoming.read_bytes(self._folder / NETLIST))["modules"][self._rtl.top]["cells"]
         types = Counter(cell["type"] for cell in cells.values())
         (self._folder / _TYPES).write_text(json.dumps(types), encoding="utf-8")
 
@@ -328,10 +329,10 @@ class _Flow:
         except OutOfTimeError as error:
             answer.not_placed = str(error)
             return
-        answer.clock = clocks(json.loads(report.read_text(encoding="utf-8")))
+        answer.clock = clocks(json.loads(incoming.read_bytes(report)))
         if packer is not None and self._question.bitstream is not None:
             self._do([str(packer)], [_PLACED, _BITSTREAM], f"pack {self._name}")
-            with (self._folder / _BITSTREAM).open("rb") as made:
+            with incoming.opened(self._folder / _BITSTREAM) as made:
                 write_atomically(self._question.bitstream, partial(shutil.copyfileobj, made), "--bitstream")
             answer.bitstream = str(self._question.bitstream)
 
@@ -345,7 +346,7 @@ class _Flow:
         if entry is not None:
             with closing(entry):
                 for file in files:
-                    shutil.copy(entry.path(file), self._folder / file)
+                    incoming.copy(entry.path(file), self._folder / file)
         else:
             make(tool)
             if cache is not None:

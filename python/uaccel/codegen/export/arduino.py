@@ -20,6 +20,7 @@ from uaccel.codegen.export.example import (
 from uaccel.codegen.header import include_closure
 from uaccel.errors import one_line
 from uaccel.model import TensorSpec
+from uaccel.util import incoming
 from uaccel.util.files import data_dir
 
 INFERENCE: Final = "examples/Inference"
@@ -66,7 +67,7 @@ def _benchmark(export: Export) -> dict[str, str]:
     source = data_dir("firmware") / "runtime" / "mlperf_tiny" / "uaccel_mlperf_tiny.c"
     server = _server()
     files = {name: server[name] for name in server if not name.endswith(".c") and name != "uaccel_account.h"}
-    return files | {source.name: source.read_text(), HEADER: header(export.program.name, *_tensors(export))}
+    return files | {source.name: incoming.read_text(source), HEADER: header(export.program.name, *_tensors(export))}
 
 
 def _server() -> dict[str, str]:
@@ -74,7 +75,7 @@ def _server() -> dict[str, str]:
     firmware = data_dir("firmware")
     sources = [path for path in sorted((firmware / "runtime").glob("*.[ch]")) if path.name != "uaccel_main.c"]
     sources += sorted((firmware / "ports" / "arduino").glob("*.cpp"))
-    files = {path.name: path.read_text() for path in sources}
+    files = {path.name: incoming.read_text(path) for path in sources}
     files |= include_closure(
         [
             "uaccel_port.h",

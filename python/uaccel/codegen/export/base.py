@@ -19,6 +19,7 @@ from uaccel.codegen.options import Names
 from uaccel.errors import AcceleratorError
 from uaccel.lower.program import Engine, Program
 from uaccel.model import Array
+from uaccel.util import incoming
 from uaccel.util.files import data_dir
 from uaccel.util.text import code_span
 from uaccel.version import __version__
@@ -114,7 +115,7 @@ class Export:
 def folder_of(engine: Engine, folder: str) -> dict[str, str]:
     """The files of an accelerator's folder, by their path in it."""
     files: list[tuple[str, Path]] = [(name, path) for name, path in engine.files if name.startswith(f"{folder}/")]
-    return {name.removeprefix(f"{folder}/"): path.read_text(encoding="utf-8") for name, path in files}
+    return {name.removeprefix(f"{folder}/"): incoming.read_text(path) for name, path in files}
 
 
 Packager = Callable[[Export], dict[str, str]]  # Path in the folder -> text.
@@ -187,7 +188,7 @@ def desk_folders(export: Export) -> list[str]:
 
 def _ports(names: tuple[str, ...]) -> dict[str, str]:
     ports = data_dir("firmware") / "ports"
-    return {path.name: path.read_text() for name in names for path in sorted((ports / name).glob("*.[ch]"))}
+    return {path.name: incoming.read_text(path) for name in names for path in sorted((ports / name).glob("*.[ch]"))}
 
 
 DESK_PLACES: Final = """\

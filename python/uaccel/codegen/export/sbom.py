@@ -10,6 +10,7 @@ from typing import Any, Final
 
 from uaccel.codegen.export.base import Export
 from uaccel.lower.program import Engine
+from uaccel.util import incoming
 from uaccel.util.files import data_dir
 from uaccel.version import __version__
 
@@ -59,7 +60,7 @@ def sbom(export: Export, files: Mapping[str, bytes]) -> bytes:
 def licence_of(engine: Engine) -> str:
     """The licence that the first tagged file of an accelerator states. Without a tag: uaccel's if it is bundled."""
     for _, path in engine.files:
-        if found := _TAG.search(path.read_text(encoding="utf-8", errors="replace")):
+        if found := _TAG.search(incoming.read_text(path, errors="replace")):
             return found[1]
     bundled = all(path.resolve().is_relative_to(data_dir("accelerators").resolve()) for _, path in engine.files)
     return OWN if bundled else UNKNOWN

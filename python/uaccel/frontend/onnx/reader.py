@@ -27,6 +27,7 @@ from uaccel.frontend.checks import (
 from uaccel.frontend.onnx.graph import DTYPES, MICROSOFT, STANDARD, Node, OnnxGraph, onnx_package, refusals
 from uaccel.frontend.onnx.schema import AGAIN, all_graphs, check_structure, dtype_name, item_size, items, tensors_of
 from uaccel.model import Shape, TensorInfo, TensorSpec
+from uaccel.util import incoming
 
 # External data: weights in files beside the model, which are read only from its own folder and within limits.
 
@@ -90,7 +91,7 @@ def _content(tensor: Any, size: int, folder: Path) -> bytes:
     offset, length = _number(entries, "offset", 0), _number(entries, "length", size)
     if length != size or offset + size > file.stat().st_size:
         raise ValueError(f"{size} bytes are wanted at {offset} of {location}, which has {file.stat().st_size}")
-    with file.open("rb") as stream:
+    with incoming.opened(file) as stream:
         stream.seek(offset)
         data: bytes = stream.read(size)
     return data

@@ -6,7 +6,6 @@ import contextlib
 import hashlib
 import json
 import re
-import shutil
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -22,6 +21,7 @@ from uaccel.errors import AcceleratorError, InputError
 from uaccel.runner.prepare import key_of
 from uaccel.runner.request import LATENCY, EngineRequest, ProjectRunOptions, RunRequest
 from uaccel.runner.runtimes import installed
+from uaccel.util import incoming
 from uaccel.util.cache import cache_folder, folder_digest
 from uaccel.util.favour import favour_of
 from uaccel.util.files import data_dir, parse_toml
@@ -157,7 +157,7 @@ class SweepRow:
         key, tools = key_of(request), [programs_for(request.board), installed()]
         said = [self.model, self.board, list(self.accelerators), dict(self.options), dict(self.tags), self.repetition]
         inputs = self.options.get("inputs")
-        given = Path(inputs).read_bytes() if inputs is not None and Path(inputs).is_file() else b""
+        given = incoming.read_bytes(inputs) if inputs is not None and Path(inputs).is_file() else b""
         whole = [key.digest if key is not None else "", tools, said, hashlib.sha256(given).hexdigest()]
         return hashlib.sha256(json.dumps(whole, sort_keys=True).encode()).hexdigest()[:24]
 
@@ -263,7 +263,7 @@ class SweepMatrix:
 def read_matrix(path: Path) -> SweepMatrix:
     """Reads a matrix file and checks it key by key, also whether its files and boards are there."""
     try:
-        table = parse_toml(path.read_bytes().decode())
+        table = parse_toml(incoming.read_text(path))
     except OSError as error:
         raise InputError(f"cannot read {path}: {error.strerror}; wanted a matrix file in TOML") from error
     except ValueError as error:
@@ -442,7 +442,7 @@ def variant(accelerator: str, numbers: Mapping[str, int], folder: Path) -> Path:
     target.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=target.parent) as temporary:
         made = Path(temporary) / source.name
-        shutil.copytree(source, made, ignore=shutil.ignore_patterns("__pycache__", "tests"))
+        incoming.copy_folder(source, made, "__pycache__", "tests")
         for name, value in numbers.items():
             _set(made, name, value)
         with contextlib.suppress(OSError):  # another process was first
@@ -468,7 +468,7 @@ def _set(folder: Path, name: str, value: int) -> None:
             "Verilog defines once"
         )
     path, match = places[0]
-    text = path.read_text(encoding="utf-8")
+    text = incoming.read_text(path)
     path.write_text(f"{text[: match.start(2)]}{value}{text[match.end(2) :]}", encoding="utf-8")
 
 
@@ -476,5 +476,5 @@ def _stated(folder: Path, name: str) -> Iterator[tuple[Path, re.Match[str]]]:
     for path in sorted(folder.rglob("*")):
         pattern = _SUFFIXES.get(path.suffix)
         if pattern is not None and path.is_file():
-            text = path.read_text(encoding="utf-8", errors="replace")
+            text = incoming.read_text(path, errors="replace")
             yield from ((path, match) for match in re.finditer(pattern.replace("{name}", name), text, re.MULTILINE))

@@ -28,6 +28,7 @@ from types import TracebackType
 from typing import Any, Final
 
 from uaccel.errors import InternalError
+from uaccel.util import incoming
 
 ATTEMPTS: Final = 3
 LOG_BYTES: Final = 8192  # How much of the end of a process's output is kept where an item fails.
@@ -265,6 +266,6 @@ def _end_with_parent() -> None:
 
 
 def _end_of(log: Path) -> str:
-    with log.open("rb") as stream:
+    with incoming.opened(log, incoming.ARCHIVE) as stream:
         stream.seek(max(0, log.stat().st_size - LOG_BYTES))
         return stream.read().decode("utf-8", "replace")

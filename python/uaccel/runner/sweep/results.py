@@ -15,7 +15,8 @@ from typing import IO, Any
 
 from uaccel.errors import InputError, UaccelError
 from uaccel.runner.sweep.row_result import FAILED, FIGURES, GOOD, WRONG, RowResult
-from uaccel.util.files import parse_json, write_atomically
+from uaccel.util import incoming
+from uaccel.util.files import parse_json, require_writable, write_atomically
 
 # The file of results: one JSON object a line, appended as they come, so that a sweep can be interrupted at any time.
 
@@ -30,6 +31,7 @@ class SweepResults:
         self._stream: IO[bytes] | None = None
 
     def __enter__(self) -> SweepResults:
+        require_writable(self.path, "-o")
         try:
             self._stream = self.path.open("ab")
             self._end_line()
@@ -61,7 +63,7 @@ class SweepResults:
         """Ends a line that was cut off, so that the next result has its own."""
         assert self._stream is not None
         if self._stream.tell():
-            with self.path.open("rb") as stream:
+            with incoming.opened(self.path) as stream:
                 stream.seek(-1, os.SEEK_END)
                 if stream.read(1) != b"\n":
                     self._stream.write(b"\n")
@@ -70,7 +72,7 @@ class SweepResults:
 def read_results(path: Path) -> Iterable[RowResult]:
     """Yields the results of a file that a sweep wrote, without lines that were cut off."""
     try:
-        lines = path.read_bytes().splitlines()
+        lines = incoming.read_bytes(path).splitlines()
     except OSError as error:
         raise InputError(f"cannot read {path}: {error.strerror}; wanted what 'uaccel sweep' writes") from error
     for number, line in enumerate(lines, 1):
@@ -109,7 +111,7 @@ def read_expected(path: Path) -> Stored:
     if not path.exists():
         return {}
     try:
-        data = parse_json(path.read_bytes())
+        data = parse_json(incoming.read_bytes(path))
         return {title: {name: float(value) for name, value in row.items()} for title, row in data["figures"].items()}
     except OSError as error:
         raise InputError(f"cannot read {path}: {error.strerror}") from error

@@ -24,6 +24,7 @@ from uaccel.runner.sweep.answer import Lost, answer_of, substitute_paths
 from uaccel.runner.sweep.matrix import FILES, SweepRow
 from uaccel.runner.sweep.pool import PoolLimits, PoolOutcome, WorkerPool
 from uaccel.runner.sweep.row_result import BOARD, JUDGE, WHOLE, BoardFailed, RowJob, StageResult, act
+from uaccel.util import incoming
 from uaccel.util.cache import cache_folder, sources_digest
 from uaccel.version import __version__
 
@@ -105,7 +106,7 @@ def _read(path: Path, more: Iterator[Path] | None) -> Parcel:
     place = path.resolve()
     members = [*(_below(place) if place.is_dir() else [place]), *(more or ())]
     try:
-        files = {str(member.relative_to(place.parent)): member.read_bytes() for member in members}
+        files = {str(member.relative_to(place.parent)): incoming.read_bytes(member) for member in members}
     except OSError as error:
         raise InputError(f"cannot read {error.filename or path}: {error.strerror}") from error
     except ValueError as error:
