@@ -60,6 +60,8 @@ HELD: Final = {
     "util/cache.py: (folder / MANIFEST).read_bytes": "the cache's own",
     "util/cache.py: self.path(name).read_bytes": "the cache's own",
     "util/files.py: os.fdopen": "is written",
+    "util/reads.py: path.readlink": "a link, which is read as a name",
+    "util/traced.py: runpy.run_path": "a generator's own program, in a process of its own",
     "util/files.py: os.open": "/dev/null",
     "util/files.py: tarfile.open": "a stream, of the opener's or written",
     "util/files.py: zipfile.ZipFile": "is written",

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Final
 
 from uaccel.build.object_cache import is_plain
+from uaccel.util import incoming
 from uaccel.util.cache import SEARCHED
 from uaccel.util.reads import CONTENT, KIND, UNSEEN, state
 
@@ -37,7 +38,7 @@ def reads_of_build(build: Path, project: Path) -> dict[str, str]:
             rows[f"{UNSEEN} the sources of {name}"] = ""
     linked = build / MAP
     if linked.is_file():
-        text = linked.read_text(encoding="utf-8", errors="replace")
+        text = incoming.read_bytes(linked).decode("utf-8", "replace")
         rows |= rows_of(map(Path, _LOADED.findall(text)), project)
     else:
         rows[f"{UNSEEN} what was linked"] = ""
@@ -51,7 +52,7 @@ def reads_of_build(build: Path, project: Path) -> dict[str, str]:
 
 def dependencies(rules: Path) -> Iterator[Path]:
     """Yields the files in a rule that a compiler wrote."""
-    text = rules.read_text(encoding="utf-8", errors="replace").replace("\\\n", " ")
+    text = incoming.read_bytes(rules).decode("utf-8", "replace").replace("\\\n", " ")
     yield from (rules.parent / word for word in shlex.split(text.partition(": ")[2]))
 
 
@@ -90,7 +91,7 @@ def mentioned(folders: Iterable[Path]) -> dict[str, str]:
     seen, rows = set(waiting), dict[str, str]()
     while waiting:
         path = waiting.pop()
-        for name in _BY_PATH.findall(path.read_bytes()):
+        for name in _BY_PATH.findall(incoming.read_bytes(path)):
             other = Path(os.path.normpath(path.parent / os.fsdecode(name)))
             if other in seen or b"\0" in name:
                 continue

@@ -125,7 +125,7 @@ class Sources:
 
 def is_plain(source: Path) -> bool:
     """Whether compiling a source reads nothing but what its includes name."""
-    return _read(source.read_bytes()).plain
+    return _read(incoming.read_bytes(source)).plain
 
 
 def _read(data: bytes) -> Text:

@@ -419,7 +419,7 @@ def _generate(rtl: Rtl, name: str, folder: Path) -> Mapping[str, str]:
     done = run(command, cwd=folder)
     if done.returncode != 0:
         raise ToolError(f"the RTL of {name} in {rtl.folder}: the generator failed: {reason(done.stdout)}")
-    return rows or json.loads(told.read_bytes())
+    return rows or json.loads(incoming.read_bytes(told))
 
 
 def _found(rtl: Rtl, folder: Path) -> list[Path]:

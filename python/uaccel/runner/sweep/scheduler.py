@@ -24,6 +24,7 @@ from typing import Any, Final
 from urllib.parse import urlsplit
 
 from uaccel.errors import InputError, ToolError, UaccelError
+from uaccel.util import incoming
 
 # An address, and the TLS files.
 
@@ -51,9 +52,11 @@ def tls_of(address: str, ca: Path | None, cert: Path | None, key: Path | None) -
         return None
     if ca is None or cert is None or key is None:
         raise InputError(f"{address} takes --tls-ca, --tls-cert and --tls-key; missing: {', '.join(missing)}")
-    for name, path in given.items():
-        if path is not None and not path.is_file():
-            raise InputError(f"{name}: there is no file {path}")
+    for name, path in (("--tls-ca", ca), ("--tls-cert", cert), ("--tls-key", key)):
+        try:
+            incoming.read_bytes(path, incoming.TEXT)  # Python's TLS opens it by name, and would wait for a pipe
+        except OSError as error:
+            raise InputError(f"{name}: cannot read {path}: {error.strerror}; wanted a file in PEM") from error
     return Tls(ca, cert, key)
 
 
