@@ -119,6 +119,7 @@ def refused(call: Call, command: str, kind: str) -> None:
     assert done.report["error"]["status"] == done.status
 
 
+@pytest.mark.sample(8)
 @pytest.mark.usefixtures("alarm")
 @pytest.mark.parametrize("command", COMMANDS)
 def test_what_is_no_file_is_refused(
