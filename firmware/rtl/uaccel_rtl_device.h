@@ -156,6 +156,8 @@ template <class Top, class Pins> class Device : public Bench {
             memory->reset();
         }
         resets_ = true;
+        rested_ = 0;
+        reset_ends_ = now_ + RESET_CYCLES;
         pins_.reset() = traits_.reset_active;
         pass(RESET_CYCLES);
         pins_.reset() = !traits_.reset_active;
@@ -167,6 +169,7 @@ template <class Top, class Pins> class Device : public Bench {
     {
         uint32_t value = 0;
         accesses_ = true;
+        rested_ = 0;
         const bool there = !broken_ && registers_->read(offset, value) && !broken_;
         accesses_ = false;
         if (!there) {
@@ -183,6 +186,7 @@ template <class Top, class Pins> class Device : public Bench {
         }
         if (!broken_ && !(hangs && memories_.empty())) {
             accesses_ = true;
+            rested_ = 0;
             registers_->write(offset, value);
             accesses_ = false;
         }
@@ -195,7 +199,8 @@ template <class Top, class Pins> class Device : public Bench {
         const uint64_t had = ahead_ < cycles ? ahead_ : cycles;
         ahead_ -= had;
         for (uint64_t i = had; i < cycles; ++i) {
-            if (broken_ || rests()) {
+            rested_ = rests() ? rested_ + 1 : 0;
+            if (broken_ || rested_ > SETTLES) {
                 now_ += cycles - i;
                 context_->timeInc(2 * HALF * (cycles - i));
                 return;
@@ -244,6 +249,7 @@ template <class Top, class Pins> class Device : public Bench {
         pins_.clock() = 0;
         goes_on([this] { top_->eval(); });
         dump();
+        probe();
         registers_->sample();
         for (auto &memory : memories_) {
             memory->sample();
@@ -290,6 +296,31 @@ template <class Top, class Pins> class Device : public Bench {
         return bus_->grants(bus_->context, master, address, bytes, last, ahead_);
     }
 
+    uint32_t refusal() override
+    {
+        return (fault_ == UACCEL_FAULT_ERROR) == (disturbance.way(2) == 0) ? 2 : 3;
+    }
+
+    bool resets() const override
+    {
+        return resets_;
+    }
+
+    bool has_reset() const override
+    {
+        return resets_ && now_ + 1 == reset_ends_;
+    }
+
+    void settle() override
+    {
+        goes_on([this] { top_->eval(); });
+    }
+
+    uint64_t now() const override
+    {
+        return now_;
+    }
+
     bool constant(uint32_t address) const override
     {
         return bus_->constant != nullptr && bus_->constant(bus_->context, address);
@@ -305,6 +336,7 @@ template <class Top, class Pins> class Device : public Bench {
 
   private:
     enum { RESET_CYCLES = 4, HALF = 500 }; /* picoseconds: cycle N of the waveform is at N ns */
+    enum { SETTLES = 4 }; /* cycles that are simulated when the module rests: its interrupt may come behind its end */
 
     template <class Step> bool goes_on(const Step &step)
     {
@@ -328,6 +360,20 @@ template <class Top, class Pins> class Device : public Bench {
             cycle_begins();
             cycle_ends();
         }
+    }
+
+    /* In some cycles, as it takes time. What it changes is as before when it ends, and no waveform shows it. */
+    void probe()
+    {
+#ifndef UACCEL_RTL_COVERAGE
+        const uint32_t drawn = static_cast<uint32_t>(now_ * 2654435769u) >> 28;
+        if (!resets_ && !broken_ && drawn < (disturbance.wanted() ? 4 : 1)) {
+            registers_->probe();
+            for (auto &memory : memories_) {
+                memory->probe();
+            }
+        }
+#endif
     }
 
     bool rests()
@@ -395,7 +441,7 @@ template <class Top, class Pins> class Device : public Bench {
     bool resets_ = false;
     int32_t line_ = 0;
     uint32_t layer_ = UINT32_MAX;
-    uint64_t now_ = 0;
+    uint64_t now_ = 0, reset_ends_ = 0, rested_ = 0;
     bool accesses_ = false;
     uint64_t ahead_ = 0; /* cycles of accesses for which no time has passed yet */
 };

@@ -82,7 +82,7 @@ class Loader:
                 memories.load_at.eq(gathered.vector_at),
                 memories.load_mask.eq(gathered.mask),
                 memories.load_data.eq(gathered.vector),
-                self.ready.eq(runs.active & gathered.ready),
+                self.ready.eq(~runs.active | gathered.ready),
                 self.done.eq(self.active & whole & gathered.empties),
             ]
         if machine.unpack:

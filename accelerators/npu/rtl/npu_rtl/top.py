@@ -170,7 +170,8 @@ class Npu:
         )
 
     def _reads(self) -> None:
-        """Fetching comes before loading; an address that is told stays."""
+        """Fetching comes before loading; an address that is told stays. Whether a beat is taken does not depend on whose
+        it is, as no output may follow an input: one of fetching waits where one of a load would have to."""
         m, loader, fetch = self.module, self._engines[LOADER], self._fetch
         valid, ready, address, length = self._addresses("ar")
         number, found = self._port("arid"), self._port("rid")
@@ -187,9 +188,9 @@ class Npu:
         data, response = self._port("rdata", 8 * self._machine.bus), self._port("rresp", 2)
         mine = found == FETCHED
         m.d.comb += [
-            *(fetch.beat.eq(comes & mine), fetch.data.eq(data), fetch.response.eq(response)),
+            *(fetch.beat.eq(comes & takes & mine), fetch.data.eq(data), fetch.response.eq(response)),
             *(loader.valid.eq(comes & ~mine), loader.data.eq(data), loader.response.eq(response)),
-            *(loader.last.eq(last), takes.eq(Mux(mine, fetch.ready, loader.ready))),
+            *(loader.last.eq(last), takes.eq(fetch.ready & loader.ready)),
         ]
 
     def _writes(self) -> None:
