@@ -18,7 +18,7 @@ a command is soon fetched between them."""
 
 
 class Loader:
-    """``start`` for a cycle, with the command on ``command`` until ``done``."""
+    """``start`` for a cycle, with the command on ``command`` until ``done``. It is ``ready`` where it has no load, too."""
 
     def __init__(self, machine: Machine, memories: Memories) -> None:
         self.module = m = Module()
@@ -105,6 +105,6 @@ class Loader:
             memories.load_at.eq(words[3] + unpacker.at),
             memories.load_mask.eq(unpacker.mask),
             memories.load_data.eq(unpacker.bytes),
-            self.ready.eq(unpacker.ready),
+            self.ready.eq(~unpacker.active | unpacker.ready),
             self.done.eq(unpacker.done),
         ]
