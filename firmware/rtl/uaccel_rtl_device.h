@@ -130,11 +130,7 @@ template <class Top, class Pins> class Device : public Bench {
         top_.reset(new Top{context_.get(), traits_.name});
         pins_.top = top_.get();
         uint32_t seed = 0;
-        if (!seed_of_stalls(traits_.name, seed)) {
-            return false;
-        }
-        disturbance.seed(seed);
-        return open_waves();
+        return seed_of_stalls(traits_.name, seed) && open_waves();
     }
 
     void connect(std::unique_ptr<Registers> registers, std::vector<std::unique_ptr<Memory>> memories)
@@ -148,7 +144,9 @@ template <class Top, class Pins> class Device : public Bench {
         bus_ = bus;
         fault_ = UACCEL_FAULT_NONE;
         disturbance.hold(false);
-        broken_ = false;
+        uint32_t seed = 0;
+        broken_ = !seed_of_stalls(traits_.name, seed);
+        disturbance.seed(seed);
         line_ = 0;
         ahead_ = 0;
         registers_->reset();
