@@ -52,7 +52,7 @@ class Fetch:
         self._assemble()
         with m.If(self.stop):
             m.d.comb += self._fifo.r_en.eq(1)
-        m.d.comb += self.active.eq(asked.active | (self._waits != 0) | (self.stop & self._fifo.r_rdy))
+        m.d.comb += self.active.eq(asked.active | (self._waits != 0) | (self.stop & (self._room != BEATS)))
 
     def _assemble(self) -> None:
         """A word in each cycle, until the command is whole."""
