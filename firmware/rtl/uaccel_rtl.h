@@ -104,6 +104,11 @@ class Memory {
     virtual void drive() = 0;  /* after the second */
     virtual void probe() {}    /* in the first half: whether outputs follow inputs that must not */
     virtual bool idle() const = 0;
+    /* Whether something was written that memory has not answered to. */
+    virtual bool owes() const
+    {
+        return false;
+    }
 };
 
 /* Where registers are accessed; false where the RTL answers with an error or not at all. */

@@ -77,6 +77,11 @@ class Axi4Memory : public Memory {
         return reads_.empty() && writes_.idle();
     }
 
+    bool owes() const override
+    {
+        return !writes_.idle();
+    }
+
     template <class Visit> void inputs(const Visit &visit)
     {
         visit("ARREADY", 1, p_.arready());

@@ -252,6 +252,10 @@ template <class Top, class Pins> class Device : public Bench {
         for (auto &memory : memories_) {
             memory->sample();
         }
+        const bool rings = !resets_ && pins_.interrupt() != 0 && line_ == 0;
+        if (rings || (!resets_ && traits_.tells_busy && pins_.busy() == 0)) {
+            require_answers();
+        }
         const int32_t line = !resets_ && pins_.interrupt() != 0 ? 1 : 0; /* anything before the reset is over */
         if (line != line_) {
             line_ = line;
@@ -357,6 +361,16 @@ template <class Top, class Pins> class Device : public Bench {
         for (uint64_t i = 0; i < cycles; ++i) {
             cycle_begins();
             cycle_ends();
+        }
+    }
+
+    /* Who is told that a job has ended reads what it wrote. */
+    void require_answers()
+    {
+        for (auto &memory : memories_) {
+            if (memory->owes()) {
+                violates("it rests, or interrupts, before memory has answered to what it wrote");
+            }
         }
     }
 

@@ -111,6 +111,7 @@ MASTER_RULES = {
     21: "stb falls before what it offers was taken",
     22: "stb is 1 without cyc",
     23: "what stb offers changes before it was taken",
+    24: "it rests, or interrupts, before memory has answered to what it wrote",
     30: "what valid offers changes before it was taken",
     31: "valid falls before what it offers was taken",
     32: "what valid offers changes before it was taken",

@@ -40,7 +40,7 @@ module masters (
     wire       start = psel && penable && pwrite && paddr == 8;
 
     assign prdata = paddr == 12 ? {26'd0, seen, fails, done} : 32'd0;
-    assign busy = ar || aw || reads != 0 || writes != 0 || answers || wb || port || port_waits;
+    assign busy = ar || aw || reads != 0 || writes != 0 || (answers && bug != 24) || wb || port || port_waits;
     assign irq = rings;
 
     assign arvalid = (ar && !(bug == 2 && count[0]) && (bug != 15 || arready)) || (bug == 14 && rst);
@@ -92,7 +92,7 @@ module masters (
         if (bvalid && bready) begin
             fails <= fails || bresp != 0;
             seen[3:2] <= seen[3:2] | {bresp == 3, bresp == 2};
-            {answers, wb, wb_writes} <= {1'b0, 2'b10};
+            {answers, wb, wb_writes} <= {1'b0, bug == 24 ? 2'b00 : 2'b10};
         end
         if (wb && (w_ack || w_err)) begin
             if (!wb_writes) kept[0] <= w_dat_r;
