@@ -1,5 +1,5 @@
-/* Memory behind a plain port: a request is taken where valid and ready meet, and stays as it is until then; what is read
- * comes later with rvalid, in order. `wdata` and `strobe` go with the request. A request beyond memory is answered with `error`. */
+/* Memory behind a plain port: a request is taken where valid and ready meet, and stays as it is until then, unless an
+ * error comes; what is read comes later with rvalid, in order. `wdata` and `strobe` go with the request. A request beyond memory is answered with `error`. */
 #ifndef UACCEL_RTL_PORT_H
 #define UACCEL_RTL_PORT_H
 
@@ -27,6 +27,9 @@ template <class Ports, uint32_t BYTES, uint32_t LATENCY> class PortMemory : publ
         ++now_;
         const uint64_t strobes = p_.write() ? p_.strobe() & ((1ull << BYTES) - 1) : 0;
         request_.sample(p_.valid(), p_.ready(), {p_.addr(), p_.write(), strobes, p_.wdata() & lanes(strobes)});
+        if (p_.error()) {
+            request_.reset();
+        }
         if (p_.valid() && p_.ready()) {
             serve();
         }

@@ -1,5 +1,5 @@
-"""Registers of the RTL by themselves, cycle by cycle: counters beyond 32 bits, and an interrupt that is cleared while it
-comes. Neither can be seen from outside in the time that a test has."""
+"""Registers of the RTL by themselves, cycle by cycle: counters beyond 32 bits, and an interrupt that is cleared while
+it comes. Neither can be seen from outside in the time that a test has."""
 
 from __future__ import annotations
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -11,8 +10,8 @@ import pytest
 from support.device.npu_jobs import FAULTS, Drawer, Job
 
 CONTROL, STATUS, ERROR, ERROR_COMMAND, COMMANDS, LENGTH = 0x18, 0x1C, 0x20, 0x24, 0x28, 0x2C
-CYCLES, BUSY, INTERRUPT, PLACE, BASE, LIMIT = 0x30, 0x38, 0x44, 0x48, 0x4C, 0x50
-START, RESET, ENABLE, CLEAR = 1, 2, 1, 2
+CYCLES, BUSY, INTERRUPT, PLACE, BASE, LIMIT = 0x30, (0x38, 0x3C, 0x40), 0x44, 0x48, 0x4C, 0x50
+START, RESET, ENABLE, CLEAR, STATUS_BUSY = 1, 2, 1, 2, 4
 LONGEST = 2000
 """Of a job, in thousands of cycles."""
 
@@ -21,13 +20,15 @@ class Both:
     """The same jobs on two devices, one behind the other as a driver gives them. ``random`` decides what happens to the
     RTL besides: nothing of it may be seen in a result."""
 
-    def __init__(self, model: Any, rtl: Any, seed: int) -> None:
+    def __init__(self, model: Any, rtl: Any, seed: int, waits: bool) -> None:
         self.model, self.rtl = model, rtl
         config = model.device.read(0x08)
         memories = [model.device.read(offset) for offset in (0x0C, 0x10, 0x14)]
         self.drawer = Drawer(model.formats, config & 0xFF, memories, seed)
         self.random = np.random.default_rng(seed)
         self.memory: dict[int, bytearray] = {}
+        self.waits, self.steps, self.given_up = waits, 0, False
+        self.counted: dict[int, list[int]] = {}
         for player in (model, rtl):
             player.device.reset()
 
@@ -35,21 +36,34 @@ class Both:
         return int(self.random.integers(0, most))
 
     def step(self) -> str:
-        """A job; now and then one before it that is given up. What it ended with."""
-        fault = FAULTS[self.below(len(FAULTS))] if self.below(3) == 0 else ""
+        """A job, every second one with a fault; now and then one before it that is given up. What it ended with."""
+        self.steps += 1
+        fault = FAULTS[self.steps // 2 % len(FAULTS)] if self.steps % 2 else ""
         job = self.drawer.job(fault)
         wanted = self._play(self.model.device, job)
+        cycles = self._cycles(self.model.device)
         if fault == "bits" and not wanted[0]:
             return fault  # it reads what nobody knows, or the RTL refuses an address that the model takes
-        if self.below(4) == 0:
+        self.given_up = self.below(4) == 0
+        if self.given_up:
             self._give_up(self.drawer.job(), job)
         found = self._play(self.rtl.device, job)
+        took = self._cycles(self.rtl.device)
         assert found[:2] == wanted[:2], (fault, found[:2], wanted[:2], job.text)
         if wanted[0]:
             return fault
+        if not self.waits and not self.given_up:
+            assert all(abs(a - b) <= 100 + b / 8 for a, b in zip(took, cycles, strict=True)), (took, cycles, job.text)
         for base, data in wanted[2].items():
             assert found[2][base] == data, (fault, hex(base), job.text)
         return "none"
+
+    def _cycles(self, device: Any) -> list[int]:
+        """Of the job and of each engine, since the last time."""
+        now = [device.read(offset) for offset in (CYCLES, *BUSY)]
+        before = self.counted.get(id(device), [0, 0, 0, 0])
+        self.counted[id(device)] = now
+        return [a - b for a, b in zip(now, before, strict=True)]
 
     def _tell(self, device: Any, job: Job, keep: dict[int, bytearray]) -> None:
         device.memory.pieces = keep | {base: bytearray(data) for base, data in job.pieces.items()}
@@ -79,8 +93,10 @@ class Both:
 
     def _wait(self, device: Any, tells: bool) -> None:
         for _ in range(LONGEST):
-            if (device.interrupts[-1:] == [1]) if tells else device.read(STATUS) & 1:
+            status = STATUS_BUSY if tells else device.read(STATUS)
+            if status & 1 or device.interrupts[-1:] == [1]:
                 return
+            assert status == STATUS_BUSY or self.given_up
             device.tick(1000 if tells else self.below(1000))
         raise AssertionError(f"it never ends, or does not tell so: {device.interrupts}")
 
@@ -106,20 +122,20 @@ def _apart(base: int, data: bytearray, job: Job) -> bool:
     return all(base + len(data) <= at or at + len(there) <= base for at, there in job.pieces.items())
 
 
-def jobs(model: Any, rtl: Any, seed: int, count: int) -> list[str]:
-    both = Both(model, rtl, seed)
-    return [both.step() for _ in range(count)]
+def jobs(model: Any, rtl: Any, seed: int, count: int) -> set[str]:
+    """What they ended with."""
+    both = Both(model, rtl, seed, seed != 0)
+    return {both.step() for _ in range(count)}
 
 
 @pytest.fixture
-def stalls(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[int]:
+def stalls(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> int:
     if request.param:
         monkeypatch.setenv("UACCEL_DEVICE_STALLS", str(request.param))
-    yield request.param
+    return int(request.param)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("stalls", [0, 1, 2, 3], indirect=True)
 def test_random_jobs(player: Any, rtl: Any, stalls: int) -> None:
-    ended = jobs(player, rtl, stalls, 60)
-    assert set(ended) > {"none"}
+    assert jobs(player, rtl, stalls, 60) == {"none", *FAULTS}

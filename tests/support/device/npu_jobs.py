@@ -24,8 +24,9 @@ PARAMETERS, ADDITION, TABLE = 2304, 3584, 3840
 """Where they begin in a zone of weights; before that there are weights."""
 BORDERS: Final = (1 << 24, 3 << 24, 1 << 31, (1 << 32) - (1 << 24), 1 << 16, 1 << 28)
 """Addresses that jobs reach across."""
-FAULTS: Final = ("bits", "limit", "bus", "cut", "token")
-KINDS: Final = ["_depthwise"] * 2 + ["_pool"] * 2 + ["_add", "_lookup", "_pack", "_move", "_move", "_wait"]
+FAULTS: Final = ("bits", "load", "limit", "store", "parameters", "cut", "token")
+WRONG: Final = ((1, -1), (1, -(1 << 31)), (2, 31), (2, -32), (2, 64), (2, -64))
+KINDS: Final = ["_depthwise"] * 2 + ["_pool"] * 4 + ["_add", "_lookup", "_pack", "_move", "_move", "_wait"]
 
 
 @dataclass
@@ -125,10 +126,13 @@ class Drawer:
         slots = self.random.permutation(self._weights // CONSTANTS)
         self._constants = {f"w{i}": int(slot) * CONSTANTS for i, slot in enumerate(slots[:2])}
         self._small = set[tuple[str, int]]()  # blocks of parameters with a multiplier that FLOAT32 refuses
+        self._wrong = fault == "parameters"
         for zone in (*self._zones, *self._constants):
             self._load(zone)
         for _ in range(self.between(1, 8)):
             getattr(self, self.one_of(["_convolve"] * 3 + KINDS))()
+        if self._wrong:
+            self._depthwise()
         self._end()
         return self._packed(fault)
 
@@ -142,7 +146,9 @@ class Drawer:
             border = self.one_of(BORDERS) if self.below(2) else self.below(1 << 32)
             first = max(0, border - self.below(size + 64))
             offset = self.one_of([0, self.below(64), self.below(most)])
-            free = all(first + size + 64 < base or base + len(there) + 64 < first for base, there in self._pieces.items())
+            free = all(
+                first + size + 64 < base or base + len(there) + 64 < first for base, there in self._pieces.items()
+            )
             if free and first + size < 1 << 32 and offset <= first:
                 break
         self._places[number] = (first - offset, offset + size)
@@ -182,7 +188,8 @@ class Drawer:
         room = ZONE - (planes - 1) * pitches[1] - (runs - 1) * pitches[0] - run
         address = self._zones[zone] + self.below(room)
         fields = {"place": number, "offset": offset, "address": address, "run": run, "runs": runs, "planes": planes}
-        fields |= dict(zip(("stride_run", "stride_plane", "pitch_run", "pitch_plane"), (*strides, *pitches), strict=True))
+        fields |= {"stride_run": strides[0], "stride_plane": strides[1]}
+        fields |= {"pitch_run": pitches[0], "pitch_plane": pitches[1]}
         sides = ({zone}, {f"p{number}"})
         self._order.add(Command("store" if stores else "load", fields, *(sides if stores else sides[::-1])))
 
@@ -224,6 +231,11 @@ class Drawer:
             shifts = self.random.integers(-31, 31, self.width) if wild else self.random.integers(-12, 0, self.width)
             block = np.concatenate([bias, multipliers, shifts]).astype("<i4").tobytes()
             data[at : at + len(block)] = block
+        if self._wrong:  # a multiplier or a shift of each block
+            for at in range(PARAMETERS, ADDITION - 12 * self.width + 1, 12 * self.width):
+                lane, (part, value) = self.one_of([0, self.below(self.width)]), self.one_of(WRONG)
+                at += 4 * (part * self.width + lane)
+                data[at : at + 4] = struct.pack("<i", value)
         data[ADDITION : ADDITION + 48] = struct.pack("<12i", *self._addition(True))
         data[ADDITION + 64 : ADDITION + 112] = struct.pack("<12i", *self._addition(False))
         return bytes(data[:CONSTANTS])
@@ -235,8 +247,7 @@ class Drawer:
         zeros = [self.between(-128, 127) for _ in range(3)]
         low, high = sorted(self.one_of([self.between(-128, 127), end]) for end in (-128, 127))
         if once:
-            most = 1 << 31
-            ratios = [self.one_of([self.between(-most, most - 1), 1 << self.below(31), -(1 << self.below(32))]) for _ in range(2)]
+            ratios = [self._ratio() for _ in range(2)]
             shift = self.between(1, 42)
             tolerance = self.one_of([0, self.below(1 << min(31, shift))])
             return [shift, zeros[0], ratios[0], 0, zeros[1], ratios[1], 0, zeros[2], tolerance, 0, low, high]
@@ -245,6 +256,9 @@ class Drawer:
             scale = self.one_of([self.between(1 << 30, (1 << 31) - 1), (1 << 31) - 1, self.below(1 << 31)])
             numbers += [zero, scale, self.one_of([0, -1, -self.below(32), self.below(31)])]
         return [*numbers, low, high]
+
+    def _ratio(self) -> int:
+        return int(self.one_of([self.between(-(1 << 31), (1 << 31) - 1), 1 << self.below(31), -(1 << self.below(32))]))
 
     # Commands.
 
@@ -299,9 +313,14 @@ class Drawer:
         if self.below(3):
             return set()
         source = self.one_of([name for name in self._zones if name != target])
-        once, pixel = self.below(2), fields["output_pixel"]
-        fields |= {"add": 1, "once": once, "residual": self._zones[source], "residual_pixel": pixel}
-        fields |= {"residual_row": fields["columns"] * pixel}
+        once, channels, rows, columns = self.below(2), *(fields[name] for name in ("channels", "rows", "columns"))
+        pixel = channels + self.below(5)
+        row = columns * pixel + self.below(7)
+        room = ZONE - (rows - 1) * row - (columns - 1) * pixel - channels
+        if room < 0:
+            return set()
+        fields |= {"add": 1, "once": once, "residual_pixel": pixel, "residual_row": row}
+        fields["residual"] = self._zones[source] + self.one_of([room, self.below(room + 1)])
         fields["addition"] = self._constants[zone] + ADDITION + 64 * (1 - once)
         return {source}
 
@@ -360,10 +379,12 @@ class Drawer:
         source, fields = self._input(channels, 32 if large else 8)
         fields |= self._kernel(4)
         if large:
-            fields |= {name: self.between(1, fields[f"input_{name[7:]}"]) for name in ("kernel_rows", "kernel_columns")}
+            for name in ("rows", "columns"):
+                most = fields[f"input_{name}"]
+                fields[f"kernel_{name}"] = self.one_of([most, self.between(1, most)])
             fields |= dict.fromkeys(("dilation_y", "dilation_x"), 1) | {"first_row": 0, "first_column": 0}
         target, output = self._output(source, channels, self.between(1, 4), self.between(1, 4))
-        fields |= output | self._clamps() | {"average": self.below(2)}
+        fields |= output | self._clamps() | {"average": int(large) or self.below(2)}
         if _has_taps(fields, "row", "y") and _has_taps(fields, "column", "x"):
             self._compute("pool", fields, {source}, {target})
 
@@ -426,13 +447,14 @@ class Drawer:
         stream = b"".join(words)
         if fault == "cut":
             stream = stream[: -4 * self.between(1, len(words[-1]) // 4)] if len(words[-1]) > 4 else stream[:-1]
-        number = self.one_of([*self._places])
-        if fault == "limit":
+        if fault in ("limit", "load", "store"):
+            kinds = ("load", "store") if fault == "limit" else (fault,)
+            number = self.one_of([one.fields["place"] for one in commands if one.kind in kinds])
             base, limit = self._places[number]
-            self._places[number] = base, limit - self.between(1, min(limit, 64))
-        if fault == "bus":
-            base, limit = self._places[number]
-            self._pieces = {at: data for at, data in self._pieces.items() if not base <= at < base + limit}
+            if fault == "limit":
+                self._places[number] = base, limit - self.one_of([1, self.between(1, min(limit, 64))])
+            else:  # there is no memory
+                self._pieces = {at: data for at, data in self._pieces.items() if not base <= at < base + limit}
         at = self._stream_at(len(stream))
         self._pieces[at] = stream
         text = "\n".join(f"{i}: {one.kind} {one.fields} {sorted(one.tokens)}" for i, one in enumerate(commands))
@@ -451,9 +473,6 @@ def _has_taps(fields: Mapping[str, int], axis: str, direction: str) -> bool:
     """Whether each window has some inside of the input."""
     first, stride, dilation = fields[f"first_{axis}"], fields[f"stride_{direction}"], fields[f"dilation_{direction}"]
     return all(
-        any(
-            0 <= first + i * stride + k * dilation < fields[f"input_{axis}s"]
-            for k in range(fields[f"kernel_{axis}s"])
-        )
+        any(0 <= first + i * stride + k * dilation < fields[f"input_{axis}s"] for k in range(fields[f"kernel_{axis}s"]))
         for i in range(fields[f"{axis}s"])
     )

@@ -18,7 +18,7 @@ a command is soon fetched between them."""
 
 
 class Loader:
-    """``start`` for a cycle, with the command on ``command`` until ``done``. It is ``ready`` where it has no load, too."""
+    """``start`` for a cycle, with the command on ``command`` until ``done``. Without a load it is ``ready``, too."""
 
     def __init__(self, machine: Machine, memories: Memories) -> None:
         self.module = m = Module()

@@ -170,8 +170,8 @@ class Npu:
         )
 
     def _reads(self) -> None:
-        """Fetching comes before loading; an address that is told stays. Whether a beat is taken does not depend on whose
-        it is, as no output may follow an input: one of fetching waits where one of a load would have to."""
+        """Fetching comes before loading; an address that is told stays. Whether a beat is taken does not depend on
+        whose it is, as no output may follow an input: one of fetching waits where one of a load would have to."""
         m, loader, fetch = self.module, self._engines[LOADER], self._fetch
         valid, ready, address, length = self._addresses("ar")
         number, found = self._port("arid"), self._port("rid")
