@@ -185,7 +185,7 @@ WAITS: Final = "rtl that waits"  # Further runs of the same layers.
 REFUSES: Final = "rtl that is refused memory"
 SEEDS: Final = 10**9  # Of a memory that lets the RTL wait.
 BEAT: Final = 8  # Bytes of the widest bus.
-MOST_FAILED: Final = 2  # Layers, where memory is refused once.
+MOST_FAILED: Final = BEAT + 1  # Layers, where so many accesses are refused.
 
 Progress = Callable[[str], None]
 
@@ -443,8 +443,8 @@ def _batch(
 
 
 def _not_forgotten(ran: Sequence[LayerOutcome], meaning: Sequence[Array]) -> tuple[int, str] | None:
-    """The layer to which memory was refused may fail, or two where that was between them; the CPU then computes it. All
-    others are right, and the device computes them. If not, the first layer that is to blame, and why."""
+    """A layer to which memory was refused may fail, and the CPU then computes it: at most one for each access. All others
+    are right, and the device computes them. If not, the first layer that is to blame, and why."""
     failed = [number for number, one in enumerate(ran) if one.failed]
     wrong = [number for number, one in enumerate(ran) if not np.array_equal(one.output, meaning[number])]
     if wrong:
