@@ -443,8 +443,8 @@ def _batch(
 
 
 def _not_forgotten(ran: Sequence[LayerOutcome], meaning: Sequence[Array]) -> tuple[int, str] | None:
-    """A layer to which memory was refused may fail, and the CPU then computes it: at most one for each access. All others
-    are right, and the device computes them. If not, the first layer that is to blame, and why."""
+    """A layer to which memory was refused may fail, and the CPU then computes it: at most one for each access. All
+    others are right, and the device computes them. If not, the first layer that is to blame, and why."""
     failed = [number for number, one in enumerate(ran) if one.failed]
     wrong = [number for number, one in enumerate(ran) if not np.array_equal(one.output, meaning[number])]
     if wrong:
