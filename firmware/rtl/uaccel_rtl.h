@@ -47,10 +47,16 @@ class Disturbance {
     {
         return !held_ && (state_ == 0 || (next() & 0x300u) != 0);
     }
-    /* Further cycles that something takes. */
+    /* Further cycles that something takes: few, and now and then many. */
     uint32_t wait()
     {
-        return state_ == 0 ? 0 : next() >> 8 & 15u;
+        const uint32_t drawn = state_ == 0 ? 0 : next() >> 8;
+        return (drawn & 0x1F00u) == 0x1F00u ? drawn & 255u : drawn & 15u;
+    }
+    /* One of so many ways to do something; without a seed always the first. */
+    uint32_t way(uint32_t ways)
+    {
+        return state_ == 0 ? 0 : (next() >> 8) % ways;
     }
 
   private:
@@ -74,6 +80,14 @@ class Bench {
     {
         return disturbance.goes() && (!shares() || (offered && granted(master, address, bytes, last)));
     }
+    /* What AXI answers where memory refuses: SLVERR, or DECERR where there is none; with a seed either. */
+    virtual uint32_t refusal() = 0;
+    /* Whether the RTL is in reset, and whether it has been for long enough. */
+    virtual bool resets() const = 0;
+    virtual bool has_reset() const = 0;
+    /* Lets what was changed of the RTL's inputs settle; the clock stays. */
+    virtual void settle() = 0;
+    virtual uint64_t now() const = 0;
     /* Whether device constants lie there. */
     virtual bool constant(uint32_t address) const = 0;
     /* The RTL does what the bus does not allow: said on stderr, and from now on all registers read all ones. */
@@ -88,7 +102,13 @@ class Memory {
     virtual void reset() = 0;
     virtual void sample() = 0; /* at the end of the first half */
     virtual void drive() = 0;  /* after the second */
+    virtual void probe() {}    /* in the first half: whether outputs follow inputs that must not */
     virtual bool idle() const = 0;
+    /* Whether something was written that memory has not answered to. */
+    virtual bool owes() const
+    {
+        return false;
+    }
 };
 
 /* Where registers are accessed; false where the RTL answers with an error or not at all. */
@@ -100,6 +120,7 @@ class Registers {
     virtual bool write(uint32_t offset, uint32_t value) = 0;
     virtual void sample() {} /* as of memory, for registers behind which something goes on by itself */
     virtual void drive() {}
+    virtual void probe() {}
     virtual bool idle() const
     {
         return true;
@@ -131,10 +152,16 @@ class BusRegisters : public Registers {
     virtual void begin(uint32_t offset, bool write, uint32_t value) = 0;
     virtual Answer answer() = 0; /* of this cycle, at the end of its first half */
     Bench &bench_;
+    uint32_t used_ = 0; /* bits of offsets that there are */
 
   private:
     bool access(uint32_t offset, bool write, uint32_t &value)
     {
+        used_ |= offset;
+        for (uint32_t i = bench_.disturbance.way(4); i > 0; --i) {
+            bench_.cycle_begins();
+            bench_.cycle_ends();
+        }
         begin(offset, write, value);
         for (uint32_t i = 0; i < PATIENCE; ++i) {
             bench_.cycle_begins();
@@ -150,6 +177,15 @@ class BusRegisters : public Registers {
         return false;
     }
 };
+
+/* What a bus carries where nothing is valid: with a seed anything, else what it is now. `bits` are those that there
+ * are. */
+template <class Port> void spoil(Bench &bench, Port &port, uint64_t bits)
+{
+    if (bench.disturbance.wanted()) {
+        port = static_cast<Port>(bench.disturbance.next() * 0x100000001ull & bits);
+    }
+}
 
 /* Bytes of memory that lie in one beat of a bus. What lies beyond the memory that devices reach reads as 0, unless all
  * does. */

@@ -1,4 +1,5 @@
-/* Registers behind APB 3: the bench is the master. */
+/* Registers behind APB 3: the bench is the master. With a seed the bus carries what is meant for others while the RTL is
+ * not selected. */
 #ifndef UACCEL_RTL_APB_H
 #define UACCEL_RTL_APB_H
 
@@ -16,6 +17,16 @@ template <class Ports> class ApbRegisters : public BusRegisters {
         p_.penable() = 0;
     }
 
+    void drive() override
+    {
+        if (!p_.psel()) {
+            spoil(bench_, p_.penable(), 1);
+            spoil(bench_, p_.pwrite(), 1);
+            spoil(bench_, p_.paddr(), used_);
+            spoil(bench_, p_.pwdata(), 3);
+        }
+    }
+
   private:
     void begin(uint32_t offset, bool write, uint32_t value) override
     {
@@ -23,6 +34,7 @@ template <class Ports> class ApbRegisters : public BusRegisters {
         p_.pwdata() = value;
         p_.pwrite() = write;
         p_.psel() = 1;
+        p_.penable() = 0;
         bench_.cycle_begins();
         bench_.cycle_ends();
         p_.penable() = 1;

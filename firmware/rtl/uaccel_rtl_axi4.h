@@ -3,51 +3,44 @@
  * A burst of reads begins LATENCY cycles after its address. Device constants may lie in a flash instead, which does one
  * burst after the other. The first word comes FIRST cycles later than at once, each further one NEXT cycles, and so does
  * the first where it is the word behind the last burst. FIRST 0: there is no flash. With a seed, addresses and data are
- * taken and given when it pleases, and bursts of different ids in any order. */
+ * taken and given when it pleases and in any order that AXI4 allows (uaccel_rtl_axi4_write.h), and beats of different
+ * ids take turns. */
 #ifndef UACCEL_RTL_AXI4_H
 #define UACCEL_RTL_AXI4_H
 
-#include <deque>
-
-#include "uaccel_rtl.h"
+#include "uaccel_rtl_axi4_write.h"
 
 namespace uaccel_rtl {
 
 template <class Ports, uint32_t BYTES, uint32_t LATENCY, uint32_t FIRST = 0, uint32_t NEXT = 0>
 class Axi4Memory : public Memory {
   public:
-    Axi4Memory(Bench &bench, Ports ports) : bench_(bench), p_(ports) {}
+    Axi4Memory(Bench &bench, Ports ports) : bench_(bench), p_(ports), writes_(bench, p_), ar_(bench, "ARVALID") {}
 
     void reset() override
     {
         reads_.clear();
-        writes_.clear();
-        answers_.clear();
+        writes_.reset();
+        ar_.reset();
         behind_ = NOWHERE;
         p_.arready() = 0;
-        p_.awready() = 0;
-        p_.wready() = 0;
         p_.rvalid() = 0;
         p_.rlast() = 0;
-        p_.bvalid() = 0;
     }
 
     void sample() override
     {
         ++now_;
-        takes_read_ = p_.arvalid() && p_.arready();
-        takes_write_ = p_.awvalid() && p_.awready();
-        takes_data_ = p_.wvalid() && p_.wready();
+        writes_.sample(now_);
+        ar_.sample(p_.arvalid(), p_.arready(), {p_.arid(), p_.araddr(), p_.arlen(), p_.arsize(), p_.arburst()});
         gave_data_ = p_.rvalid() && p_.rready();
-        gave_answer_ = p_.bvalid() && p_.bready();
-        if (takes_read_) {
-            add(reads_, p_.arid(), p_.araddr(), p_.arlen(), p_.arsize(), p_.arburst());
-        }
-        if (takes_write_) {
-            add(writes_, p_.awid(), p_.awaddr(), p_.awlen(), p_.awsize(), p_.awburst());
-        }
-        if (takes_data_) {
-            take_data();
+        waits_ = p_.arvalid() && !p_.arready();
+        if (p_.arvalid() && p_.arready()) {
+            check_burst<BYTES>(bench_, p_.araddr(), p_.arlen(), p_.arsize(), p_.arburst());
+            const bool flash = FIRST != 0 && bench_.constant(p_.araddr());
+            const uint64_t due = now_ + (flash ? 0 : LATENCY) + bench_.disturbance.wait();
+            const uint32_t id = static_cast<uint32_t>(p_.arid()), address = static_cast<uint32_t>(p_.araddr());
+            reads_.push_back({id, address, static_cast<uint32_t>(p_.arlen()) + 1, due, flash, false});
         }
     }
 
@@ -55,81 +48,74 @@ class Axi4Memory : public Memory {
     {
         if (gave_data_) {
             Burst &burst = reads_.front();
+            burst.address += BYTES - burst.address % BYTES;
             if (--burst.beats == 0) {
                 reads_.pop_front();
-                choose();
-            } else {
-                burst.address += BYTES - burst.address % BYTES;
             }
+            choose();
             p_.rvalid() = 0;
         }
-        if (!p_.rvalid() && !reads_.empty() && is_due(reads_.front()) && goes(reads_, true)) {
+        if (!p_.rvalid() && !reads_.empty() && is_due(reads_.front()) && goes(reads_.front())) {
             give_data(reads_.front());
+        } else if (!p_.rvalid()) {
+            spoil(bench_, p_.rdata(), BYTES == 8 ? ~0ull : (1ull << 8 * BYTES) - 1);
+            spoil(bench_, p_.rresp(), 3);
+            spoil(bench_, p_.rlast(), 1);
         }
-        if (gave_answer_) {
-            answers_.pop_front();
-            p_.bvalid() = 0;
-        }
-        if (!p_.bvalid() && !answers_.empty() && answers_.front().due <= now_) {
-            p_.bid() = static_cast<decltype(p_.bid() + 0)>(answers_.front().id);
-            p_.bresp() = answers_.front().good ? 0 : 2;
-            p_.bvalid() = 1;
-        }
-        p_.arready() = reads_.size() < DEPTH && bench_.disturbance.goes();
-        p_.awready() = writes_.size() < DEPTH && bench_.disturbance.goes();
-        p_.wready() = !writes_.empty() && goes(writes_, p_.wvalid() != 0);
+        const bool late = bench_.disturbance.way(4) == 1; /* memory may wait until there is an address */
+        p_.arready() = reads_.size() < DEPTH && (!late || waits_) && bench_.disturbance.goes();
+        writes_.drive(now_);
+    }
+
+    void probe() override
+    {
+        Probe<Axi4Memory>(bench_, *this).look();
     }
 
     bool idle() const override
     {
-        return reads_.empty() && writes_.empty() && answers_.empty();
+        return reads_.empty() && writes_.idle();
+    }
+
+    bool owes() const override
+    {
+        return !writes_.idle();
+    }
+
+    template <class Visit> void inputs(const Visit &visit)
+    {
+        visit("ARREADY", 1, p_.arready());
+        visit("RVALID", 1, p_.rvalid());
+        visit("RID", 1, p_.rid());
+        visit("RDATA", 0xFF, p_.rdata());
+        visit("RRESP", 3, p_.rresp());
+        visit("RLAST", 1, p_.rlast());
+        writes_.inputs(visit);
+    }
+
+    template <class Visit> void outputs(const Visit &visit)
+    {
+        visit("ARVALID", p_.arvalid());
+        visit("ARADDR", p_.araddr());
+        visit("ARLEN", p_.arlen());
+        visit("ARID", p_.arid());
+        visit("RREADY", p_.rready());
+        writes_.outputs(visit);
     }
 
   private:
-    enum { DEPTH = 8, INCREMENT = 1 };
+    enum { DEPTH = 8 };
     static constexpr uint64_t NOWHERE = UINT64_MAX;
 
     struct Burst {
         uint32_t id, address, beats;
         uint64_t due;
-        bool good;
         bool flash, begun;
     };
 
-    bool goes(const std::deque<Burst> &bursts, bool offered)
+    bool goes(const Burst &burst)
     {
-        return bench_.takes(offered, &bursts, bursts.front().address, BYTES, bursts.front().beats == 1);
-    }
-
-    void add(std::deque<Burst> &bursts, uint32_t id, uint32_t address, uint32_t length, uint32_t size, uint32_t kind)
-    {
-        const uint32_t beats = length + 1;
-        if (1u << size != BYTES || kind != INCREMENT) {
-            bench_.violates("a burst is not of the bus's full width, or does not increment");
-        }
-        if (address / 4096 != (address - address % BYTES + BYTES * beats - 1) / 4096) {
-            bench_.violates("a burst crosses a border of 4 KiB");
-        }
-        const bool flash = FIRST != 0 && bench_.constant(address);
-        const uint64_t due = now_ + (flash ? 0 : LATENCY) + bench_.disturbance.wait();
-        bursts.push_back({id, address, beats, due, true, flash, false});
-    }
-
-    void take_data()
-    {
-        Burst &burst = writes_.front();
-        uint8_t bytes[BYTES];
-        to_bytes(p_.wdata(), bytes, BYTES);
-        burst.good = store_beat(bench_, burst.address - burst.address % BYTES, bytes, p_.wstrb(), BYTES) && burst.good;
-        burst.address += BYTES - burst.address % BYTES;
-        const bool last = --burst.beats == 0;
-        if (last != static_cast<bool>(p_.wlast())) {
-            bench_.violates(last ? "the last beat of a write is not marked" : "a write ends before its last beat");
-        }
-        if (last) {
-            answers_.push_back({burst.id, 0, 0, now_ + 1 + bench_.disturbance.wait(), burst.good, false, false});
-            writes_.pop_front();
-        }
+        return bench_.takes(true, &reads_, burst.address, BYTES, burst.beats == 1);
     }
 
     /* The flash begins with a burst when those before it have gone. It reads a word ahead of one that waits. */
@@ -155,18 +141,18 @@ class Axi4Memory : public Memory {
         const bool good = load_beat(bench_, burst.address - burst.address % BYTES, bytes, BYTES);
         p_.rdata() = from_bytes<decltype(p_.rdata() + 0)>(bytes, BYTES);
         p_.rid() = static_cast<decltype(p_.rid() + 0)>(burst.id);
-        p_.rresp() = good ? 0 : 2;
+        p_.rresp() = good ? 0 : bench_.refusal();
         p_.rlast() = burst.beats == 1;
         p_.rvalid() = 1;
     }
 
-    /* With a seed any burst may come next that is the first of its id. */
+    /* With a seed the next beat may be of any burst that is the first of its id. */
     void choose()
     {
         if (!bench_.disturbance.wanted() || reads_.size() < 2) {
             return;
         }
-        const size_t wanted = bench_.disturbance.next() % reads_.size();
+        const size_t wanted = bench_.disturbance.way(static_cast<uint32_t>(reads_.size()));
         for (size_t i = 0; i < wanted; ++i) {
             if (reads_[i].id == reads_[wanted].id) {
                 return;
@@ -179,10 +165,12 @@ class Axi4Memory : public Memory {
 
     Bench &bench_;
     Ports p_;
+    Axi4Writes<Ports, BYTES> writes_;
+    Channel ar_;
     uint64_t now_ = 0;
     uint64_t behind_ = NOWHERE, gave_ = 0; /* the word behind the flash's last one, and when that was given */
-    bool takes_read_ = false, takes_write_ = false, takes_data_ = false, gave_data_ = false, gave_answer_ = false;
-    std::deque<Burst> reads_, writes_, answers_;
+    bool gave_data_ = false, waits_ = false;
+    std::deque<Burst> reads_;
 };
 
 } // namespace uaccel_rtl

@@ -130,11 +130,7 @@ template <class Top, class Pins> class Device : public Bench {
         top_.reset(new Top{context_.get(), traits_.name});
         pins_.top = top_.get();
         uint32_t seed = 0;
-        if (!seed_of_stalls(traits_.name, seed)) {
-            return false;
-        }
-        disturbance.seed(seed);
-        return open_waves();
+        return seed_of_stalls(traits_.name, seed) && open_waves();
     }
 
     void connect(std::unique_ptr<Registers> registers, std::vector<std::unique_ptr<Memory>> memories)
@@ -148,7 +144,9 @@ template <class Top, class Pins> class Device : public Bench {
         bus_ = bus;
         fault_ = UACCEL_FAULT_NONE;
         disturbance.hold(false);
-        broken_ = false;
+        uint32_t seed = 0;
+        broken_ = !seed_of_stalls(traits_.name, seed);
+        disturbance.seed(seed);
         line_ = 0;
         ahead_ = 0;
         registers_->reset();
@@ -156,6 +154,8 @@ template <class Top, class Pins> class Device : public Bench {
             memory->reset();
         }
         resets_ = true;
+        rested_ = 0;
+        reset_ends_ = now_ + RESET_CYCLES;
         pins_.reset() = traits_.reset_active;
         pass(RESET_CYCLES);
         pins_.reset() = !traits_.reset_active;
@@ -167,6 +167,7 @@ template <class Top, class Pins> class Device : public Bench {
     {
         uint32_t value = 0;
         accesses_ = true;
+        rested_ = 0;
         const bool there = !broken_ && registers_->read(offset, value) && !broken_;
         accesses_ = false;
         if (!there) {
@@ -183,6 +184,7 @@ template <class Top, class Pins> class Device : public Bench {
         }
         if (!broken_ && !(hangs && memories_.empty())) {
             accesses_ = true;
+            rested_ = 0;
             registers_->write(offset, value);
             accesses_ = false;
         }
@@ -195,7 +197,8 @@ template <class Top, class Pins> class Device : public Bench {
         const uint64_t had = ahead_ < cycles ? ahead_ : cycles;
         ahead_ -= had;
         for (uint64_t i = had; i < cycles; ++i) {
-            if (broken_ || rests()) {
+            rested_ = rests() ? rested_ + 1 : 0;
+            if (broken_ || rested_ > SETTLES) {
                 now_ += cycles - i;
                 context_->timeInc(2 * HALF * (cycles - i));
                 return;
@@ -244,9 +247,14 @@ template <class Top, class Pins> class Device : public Bench {
         pins_.clock() = 0;
         goes_on([this] { top_->eval(); });
         dump();
+        probe();
         registers_->sample();
         for (auto &memory : memories_) {
             memory->sample();
+        }
+        const bool rings = !resets_ && pins_.interrupt() != 0 && line_ == 0;
+        if (rings || (!resets_ && traits_.tells_busy && pins_.busy() == 0)) {
+            require_answers();
         }
         const int32_t line = !resets_ && pins_.interrupt() != 0 ? 1 : 0; /* anything before the reset is over */
         if (line != line_) {
@@ -290,6 +298,31 @@ template <class Top, class Pins> class Device : public Bench {
         return bus_->grants(bus_->context, master, address, bytes, last, ahead_);
     }
 
+    uint32_t refusal() override
+    {
+        return (fault_ == UACCEL_FAULT_ERROR) == (disturbance.way(2) == 0) ? 2 : 3;
+    }
+
+    bool resets() const override
+    {
+        return resets_;
+    }
+
+    bool has_reset() const override
+    {
+        return resets_ && now_ + 1 == reset_ends_;
+    }
+
+    void settle() override
+    {
+        goes_on([this] { top_->eval(); });
+    }
+
+    uint64_t now() const override
+    {
+        return now_;
+    }
+
     bool constant(uint32_t address) const override
     {
         return bus_->constant != nullptr && bus_->constant(bus_->context, address);
@@ -305,6 +338,7 @@ template <class Top, class Pins> class Device : public Bench {
 
   private:
     enum { RESET_CYCLES = 4, HALF = 500 }; /* picoseconds: cycle N of the waveform is at N ns */
+    enum { SETTLES = 4 }; /* cycles that are simulated when the module rests: its interrupt may come behind its end */
 
     template <class Step> bool goes_on(const Step &step)
     {
@@ -328,6 +362,30 @@ template <class Top, class Pins> class Device : public Bench {
             cycle_begins();
             cycle_ends();
         }
+    }
+
+    /* Who is told that a job has ended reads what it wrote. */
+    void require_answers()
+    {
+        for (auto &memory : memories_) {
+            if (memory->owes()) {
+                violates("it rests, or interrupts, before memory has answered to what it wrote");
+            }
+        }
+    }
+
+    /* In some cycles, as it takes time. What it changes is as before when it ends, and no waveform shows it. */
+    void probe()
+    {
+#ifndef UACCEL_RTL_COVERAGE
+        const uint32_t drawn = static_cast<uint32_t>(now_ * 2654435769u) >> 28;
+        if (!resets_ && !broken_ && drawn < (disturbance.wanted() ? 4 : 1)) {
+            registers_->probe();
+            for (auto &memory : memories_) {
+                memory->probe();
+            }
+        }
+#endif
     }
 
     bool rests()
@@ -395,7 +453,7 @@ template <class Top, class Pins> class Device : public Bench {
     bool resets_ = false;
     int32_t line_ = 0;
     uint32_t layer_ = UINT32_MAX;
-    uint64_t now_ = 0;
+    uint64_t now_ = 0, reset_ends_ = 0, rested_ = 0;
     bool accesses_ = false;
     uint64_t ahead_ = 0; /* cycles of accesses for which no time has passed yet */
 };

@@ -1,21 +1,22 @@
-/* Memory behind a plain port: a request is taken where valid and ready meet, what is read comes later with rvalid, in
- * order. `wdata` and `strobe` go with the request. A request beyond memory is answered with `error`. */
+/* Memory behind a plain port: a request is taken where valid and ready meet, and stays as it is until then, unless an
+ * error comes; what is read comes later with rvalid, in order. `wdata` and `strobe` go with the request. A request beyond memory is answered with `error`. */
 #ifndef UACCEL_RTL_PORT_H
 #define UACCEL_RTL_PORT_H
 
 #include <deque>
 
-#include "uaccel_rtl.h"
+#include "uaccel_rtl_rules.h"
 
 namespace uaccel_rtl {
 
 template <class Ports, uint32_t BYTES, uint32_t LATENCY> class PortMemory : public Memory {
   public:
-    PortMemory(Bench &bench, Ports ports) : bench_(bench), p_(ports) {}
+    PortMemory(Bench &bench, Ports ports) : bench_(bench), p_(ports), request_(bench, "valid") {}
 
     void reset() override
     {
         answers_.clear();
+        request_.reset();
         p_.ready() = 0;
         p_.rvalid() = 0;
         p_.error() = 0;
@@ -24,6 +25,11 @@ template <class Ports, uint32_t BYTES, uint32_t LATENCY> class PortMemory : publ
     void sample() override
     {
         ++now_;
+        const uint64_t strobes = p_.write() ? p_.strobe() & ((1ull << BYTES) - 1) : 0;
+        request_.sample(p_.valid(), p_.ready(), {p_.addr(), p_.write(), strobes, p_.wdata() & lanes(strobes)});
+        if (p_.error()) {
+            request_.reset();
+        }
         if (p_.valid() && p_.ready()) {
             serve();
         }
@@ -39,12 +45,33 @@ template <class Ports, uint32_t BYTES, uint32_t LATENCY> class PortMemory : publ
             p_.error() = !answers_.front().good;
             answers_.pop_front();
         }
+        if (!p_.rvalid()) {
+            spoil(bench_, p_.rdata(), 0xFF);
+        }
         p_.ready() = bench_.takes(p_.valid() != 0, this, static_cast<uint32_t>(p_.addr()), BYTES, true);
+    }
+
+    void probe() override
+    {
+        Probe<PortMemory>(bench_, *this).look();
     }
 
     bool idle() const override
     {
         return answers_.empty();
+    }
+
+    template <class Visit> void inputs(const Visit &visit)
+    {
+        visit("ready", 1, p_.ready());
+    }
+
+    template <class Visit> void outputs(const Visit &visit)
+    {
+        visit("valid", p_.valid());
+        visit("write", p_.write());
+        visit("addr", p_.addr());
+        visit("wdata", p_.wdata());
     }
 
   private:
@@ -73,6 +100,7 @@ template <class Ports, uint32_t BYTES, uint32_t LATENCY> class PortMemory : publ
 
     Bench &bench_;
     Ports p_;
+    Channel request_;
     uint64_t now_ = 0;
     std::deque<Answer> answers_;
 };

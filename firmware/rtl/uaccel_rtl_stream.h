@@ -3,7 +3,7 @@
 #ifndef UACCEL_RTL_STREAM_H
 #define UACCEL_RTL_STREAM_H
 
-#include "uaccel_rtl.h"
+#include "uaccel_rtl_rules.h"
 
 namespace uaccel_rtl {
 
@@ -23,12 +23,11 @@ enum : uint32_t { DMA_SENDS = 1, DMA_RECEIVES = 2, DMA_REFUSED = 4, DMA_TOO_LONG
 
 template <class Ports, uint32_t BYTES> class StreamRegisters : public Registers {
   public:
-    StreamRegisters(Bench &bench, Ports ports) : bench_(bench), p_(ports) {}
+    StreamRegisters(Bench &bench, Ports ports) : bench_(bench), p_(ports), out_(bench, "TVALID") {}
 
     void reset() override
     {
         status_ = source_ = left_ = target_ = room_ = received_ = cycles_ = 0;
-        offers_ = false;
         p_.s_axis_tvalid() = 0;
         p_.m_axis_tready() = 0;
     }
@@ -70,16 +69,10 @@ template <class Ports, uint32_t BYTES> class StreamRegisters : public Registers 
     {
         cycles_ += idle() ? 0 : 1;
         sent_ = p_.s_axis_tvalid() && p_.s_axis_tready();
-        const bool offered = offers_;
-        const uint64_t before = data_;
-        const bool valid = p_.m_axis_tvalid() != 0;
-        data_ = p_.m_axis_tdata();
-        if (offered && (!valid || data_ != before)) {
-            bench_.violates("a beat of the stream changes before it was taken");
-        }
-        offers_ = valid && !p_.m_axis_tready();
-        if (valid && p_.m_axis_tready()) {
-            take(p_.m_axis_tlast() != 0);
+        const uint64_t kept = p_.m_axis_tkeep() & ((1ull << BYTES) - 1);
+        out_.sample(p_.m_axis_tvalid(), p_.m_axis_tready(), {p_.m_axis_tdata() & lanes(kept), kept, p_.m_axis_tlast()});
+        if (p_.m_axis_tvalid() && p_.m_axis_tready()) {
+            take(kept, p_.m_axis_tlast() != 0);
         }
     }
 
@@ -92,9 +85,29 @@ template <class Ports, uint32_t BYTES> class StreamRegisters : public Registers 
         }
         if (!p_.s_axis_tvalid() && (status_ & DMA_SENDS) != 0 && bench_.takes(true, &source_, source_, BYTES, true)) {
             give();
+        } else if (!p_.s_axis_tvalid()) {
+            spoil(bench_, p_.s_axis_tdata(), 0xFF);
+            spoil(bench_, p_.s_axis_tlast(), 1);
         }
         p_.m_axis_tready() = (status_ & DMA_RECEIVES) != 0 &&
                              bench_.takes(p_.m_axis_tvalid() != 0, &target_, target_ + received_, BYTES, true);
+    }
+
+    void probe() override
+    {
+        Probe<StreamRegisters>(bench_, *this).look();
+    }
+
+    template <class Visit> void inputs(const Visit &visit)
+    {
+        visit("TREADY", 1, p_.m_axis_tready());
+    }
+
+    template <class Visit> void outputs(const Visit &visit)
+    {
+        visit("TVALID", p_.m_axis_tvalid());
+        visit("TDATA", p_.m_axis_tdata());
+        visit("TLAST", p_.m_axis_tlast());
     }
 
     bool idle() const override
@@ -119,14 +132,17 @@ template <class Ports, uint32_t BYTES> class StreamRegisters : public Registers 
         p_.s_axis_tvalid() = 1;
     }
 
-    void take(bool last)
+    void take(uint64_t kept, bool last)
     {
         uint8_t bytes[BYTES];
         uint32_t count = 0;
-        while (count < BYTES && (static_cast<uint64_t>(p_.m_axis_tkeep()) >> count & 1u) != 0) {
+        while (count < BYTES && (kept >> count & 1u) != 0) {
             ++count;
         }
-        to_bytes(data_, bytes, BYTES);
+        if (kept >> count != 0) {
+            bench_.violates("a beat of the stream has gaps, which the DMA does not close");
+        }
+        to_bytes(p_.m_axis_tdata(), bytes, BYTES);
         if (received_ + count > room_) {
             status_ = (status_ | DMA_TOO_LONG) & ~DMA_RECEIVES;
         } else if (!bench_.store(target_ + received_, bytes, count)) {
@@ -140,8 +156,8 @@ template <class Ports, uint32_t BYTES> class StreamRegisters : public Registers 
     Bench &bench_;
     Ports p_;
     uint32_t status_ = 0, source_ = 0, left_ = 0, target_ = 0, room_ = 0, received_ = 0, cycles_ = 0;
-    uint64_t data_ = 0;
-    bool more_ = false, sent_ = false, offers_ = false;
+    Channel out_;
+    bool more_ = false, sent_ = false;
 };
 
 } // namespace uaccel_rtl

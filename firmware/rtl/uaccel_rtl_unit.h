@@ -6,7 +6,7 @@
 
 #include <deque>
 
-#include "uaccel_rtl.h"
+#include "uaccel_rtl_rules.h"
 
 namespace uaccel_rtl {
 
@@ -14,7 +14,7 @@ enum { UNIT_LEFT = 0, UNIT_RIGHT = 4, UNIT_FUNCTION = 8, UNIT_RESULT = 12 };
 
 template <class Ports> class UnitRegisters : public Registers {
   public:
-    UnitRegisters(Bench &bench, Ports ports) : bench_(bench), p_(ports) {}
+    UnitRegisters(Bench &bench, Ports ports) : bench_(bench), p_(ports), response_(bench, "rsp_valid") {}
 
     void reset() override
     {
@@ -22,6 +22,28 @@ template <class Ports> class UnitRegisters : public Registers {
         p_.rsp_ready() = 0;
         under_way_ = 0;
         answers_.clear();
+        response_.reset();
+    }
+
+    void sample() override
+    {
+        response_.sample(p_.rsp_valid(), p_.rsp_ready(), {p_.rsp_payload_outputs_0()});
+    }
+
+    void probe() override
+    {
+        Probe<UnitRegisters>(bench_, *this).look();
+    }
+
+    template <class Visit> void inputs(const Visit &visit)
+    {
+        visit("rsp_ready", 1, p_.rsp_ready());
+    }
+
+    template <class Visit> void outputs(const Visit &visit)
+    {
+        visit("rsp_valid", p_.rsp_valid());
+        visit("rsp_payload_outputs_0", p_.rsp_payload_outputs_0());
     }
 
     bool write(uint32_t offset, uint32_t value) override
@@ -97,6 +119,7 @@ template <class Ports> class UnitRegisters : public Registers {
 
     Bench &bench_;
     Ports p_;
+    Channel response_;
     uint32_t taken_ = 0, under_way_ = 0;
     std::deque<uint32_t> answers_;
 };

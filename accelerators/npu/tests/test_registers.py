@@ -102,6 +102,30 @@ def test_a_soft_reset_forgets_errors_and_memories_but_counts_on(machine: Any) ->
     assert machine.play([store], [b"12345678", b"x" * 8]).places[1] == bytes(8)
 
 
+def test_a_soft_reset_clears_all_of_both_memories(machine: Any) -> None:
+    """Those of weights are seen through tables."""
+    activations, weights = (machine.device.read(offset) for offset in (0x0C, 0x10))
+    whole = {"runs": 1, "planes": 1}
+    places = [bytes([0x5A]) * activations, bytes([0x5A]) * weights]
+    loads = [("load", {"run": activations, **whole}), ("load", {"place": 1, "memory": 1, "run": weights, **whole})]
+    assert machine.play(loads, places).error == 0
+    machine.device.write(0x18, 2)
+    assert machine.play([("store", {"run": activations, **whole})], places, resets=False).places[0] == bytes(
+        activations
+    )
+    fields = {"bytes": 256, "rows": 1}
+    looks = [("lookup", {**fields, "output": 256 + at, "table": at}) for at in range(0, weights, 256)]
+    commands = [
+        ("load", {"run": 256, **whole}, ">N"),
+        ("sync", {}, "<P"),
+        *looks,
+        ("sync", {}, ">N"),
+        ("store", {"place": 1, "address": 256, "run": weights, **whole}, "<P"),
+    ]
+    played = machine.play(commands, [bytes(range(256)), places[1]], resets=False)
+    assert (played.error, played.places[1]) == (0, bytes(weights))
+
+
 def test_other_values_in_control_do_nothing(machine: Any) -> None:
     machine.device.reset()
     for value in (0, 3, 4, 0x80000001):

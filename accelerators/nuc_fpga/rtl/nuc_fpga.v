@@ -59,17 +59,22 @@ module nuc_fpga (
     reg [63:0] cycles;
 
     // -- registers ------------------------------------------------------------------------------------------------------
-    // What is written behind a stop waits until the engine has touched memory for the last time.
-    wire       write = s_axil_awvalid && s_axil_wvalid && !s_axil_bvalid && !stops;
-    wire [4:0] write_to = s_axil_awaddr[6:2];
+    // Address and data of a write come in any order: what comes first, or too soon, is held. What is written behind a
+    // stop waits until the engine has touched memory for the last time.
+    reg        holds_to, holds_data;
+    reg [4:0]  held_to;
+    reg [31:0] held_data;
+    wire       write = (holds_to || s_axil_awvalid) && (holds_data || s_axil_wvalid) && !s_axil_bvalid && !stops;
+    wire [4:0] write_to = holds_to ? held_to : s_axil_awaddr[6:2];
+    wire [31:0] write_data = holds_data ? held_data : s_axil_wdata;
     wire [4:0] read_from = s_axil_araddr[6:2];
-    wire       command = s_axil_wdata == CONV2D || s_axil_wdata == DENSE;
+    wire       command = write_data == CONV2D || write_data == DENSE;
     wire       engine_idle;
     wire       ends = runs && !starts && engine_idle;
     wire [1:0] engine_error;
 
-    assign s_axil_awready = write;
-    assign s_axil_wready = write;
+    assign s_axil_awready = !holds_to;
+    assign s_axil_wready = !holds_data;
     assign s_axil_bresp = 2'd0;
     assign s_axil_arready = !s_axil_rvalid;
     assign s_axil_rresp = 2'd0;
@@ -82,6 +87,8 @@ module nuc_fpga (
         if (!rst_n) begin
             s_axil_bvalid <= 0;
             s_axil_rvalid <= 0;
+            holds_to <= 0;
+            holds_data <= 0;
             done <= 0;
             error <= 0;
             cycles <= 0;
@@ -101,11 +108,15 @@ module nuc_fpga (
             end
             if (s_axil_bready)
                 s_axil_bvalid <= 0;
+            holds_to <= !write && (holds_to || s_axil_awvalid);
+            holds_data <= !write && (holds_data || s_axil_wvalid);
+            held_to <= write_to;
+            held_data <= write_data;
             if (write) begin
                 s_axil_bvalid <= 1;
                 if (write_to == CONTROL && !runs) begin
                     cycles <= 0;
-                    matrix <= s_axil_wdata == DENSE;
+                    matrix <= write_data == DENSE;
                     runs <= command;
                     starts <= command;
                     done <= !command;
@@ -114,7 +125,7 @@ module nuc_fpga (
                     done <= 0;
                     stops <= write_to == STOP && runs && !ends;
                 end else if (write_to >= FIRST && write_to <= LAST)
-                    registers[write_to] <= s_axil_wdata;
+                    registers[write_to] <= write_data;
             end
             if (s_axil_rready)
                 s_axil_rvalid <= 0;

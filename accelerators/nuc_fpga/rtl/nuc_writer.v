@@ -1,6 +1,6 @@
 // Writes a row of 32-bit numbers through AXI4, from any address that is a multiple of 4. Numbers come in pairs, the first
 // in the low half; where the row begins in the middle of a 64-bit word, halves of two pairs share a word. The next row may
-// begin before memory has answered to the last one.
+// begin before memory has answered to the last one. A burst's words do not wait until its address is taken.
 module nuc_writer (
     input  wire        clk,
     input  wire        rst_n,
@@ -39,7 +39,10 @@ module nuc_writer (
     reg  [10:0] pairs;    // that are still to be taken
     reg         first;    // word of the row
     reg         cut;      // the last word is half a word
+    reg         begins;   // a burst, with this cycle
     reg         asks;     // an address is offered
+    reg  [31:0] held;     // the same one in later cycles
+    reg  [7:0]  held_length;
     reg  [7:0]  waits;    // for the answers to so many bursts
     reg  [31:0] carry;
 
@@ -49,12 +52,14 @@ module nuc_writer (
     wire        needs_pair = pairs != 0;
     wire        last_word = left == 0 && beats == 11'd1;
     wire        goes = wvalid && wready;
+    wire        ended = !begins && beats == (goes ? 11'd1 : 11'd0);
+    wire        taken = !asks || (awvalid && awready);
 
-    assign ready = left == 0 && beats == 0;
+    assign ready = left == 0 && beats == 0 && !asks;
     assign idle = ready && waits == 0;
     assign awvalid = asks && !(&waits);
-    assign awaddr = next;
-    assign awlen = burst[7:0] - 8'd1;
+    assign awaddr = begins ? next : held;
+    assign awlen = begins ? burst[7:0] - 8'd1 : held_length;
     assign awsize = 3'd3;
     assign awburst = 2'd1;
     assign wvalid = beats != 0 && (pair_valid || !needs_pair);
@@ -68,6 +73,7 @@ module nuc_writer (
         if (!rst_n) begin
             left <= 0;
             beats <= 0;
+            begins <= 0;
             asks <= 0;
             waits <= 0;
             failed <= 0;
@@ -81,10 +87,12 @@ module nuc_writer (
                 pairs <= {1'b0, numbers[10:1]} + {10'd0, numbers[0]};
                 cut <= address[2] ^ numbers[0];
                 first <= 1;
-                asks <= 1;
             end
-            if (awvalid && awready) begin
-                asks <= 0;
+            begins <= start || (ended && taken && left != 0);
+            asks <= start || !taken || (ended && left != 0);
+            if (begins) begin
+                held <= next;
+                held_length <= awlen;
                 beats <= burst;
                 left <= left - burst;
                 next <= next + {18'd0, burst, 3'd0};
@@ -92,7 +100,6 @@ module nuc_writer (
             if (goes) begin
                 beats <= beats - 11'd1;
                 first <= 0;
-                asks <= beats == 11'd1 && left != 0;
                 carry <= pair[63:32];
                 if (needs_pair)
                     pairs <= pairs - 11'd1;

@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import tempfile
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import Path
 from typing import Any, Final
@@ -33,7 +33,7 @@ from uaccel.partition import Wishes, partition
 from uaccel.pipeline import Compiled
 from uaccel.runner.compiled import archive_of, identity
 from uaccel.runner.execute import connect
-from uaccel.runner.request import MODEL, RTL, Devices, devices_in_place
+from uaccel.runner.request import MODEL, RTL, Devices, devices_in_place, environment
 from uaccel.session.batch import run_batch
 from uaccel.session.monitor import EngineJob, Recorder
 from uaccel.testing.instruction_check import STEPS, Asked, WrongInstruction, check_instructions, devices_of
@@ -181,6 +181,11 @@ AT_ONCE: Final = 25  # Layers in one firmware.
 TRIES: Final = 400  # How many layers are drawn at most for one that the description takes.
 ROUNDS: Final = 5  # How often a wrong layer is made smaller, with a build each.
 CANDIDATES: Final = 8  # Smaller layers that are tried at once.
+WAITS: Final = "rtl that waits"  # Further runs of the same layers.
+REFUSES: Final = "rtl that is refused memory"
+SEEDS: Final = 10**9  # Of a memory that lets the RTL wait.
+BEAT: Final = 8  # Bytes of the widest bus.
+MOST_FAILED: Final = BEAT + 1  # Layers, where so many accesses are refused.
 
 Progress = Callable[[str], None]
 
@@ -422,11 +427,32 @@ def _batch(
 ) -> Wrong | None:
     ran, meaning, predicted = _run(question, [case for _, case in rows], progress)
     for number, (operation, case) in enumerate(rows):
-        of_layer = {device: found[number] for device, found in ran.items()}
+        of_layer = {device: found[number] for device, found in ran.items() if device in (MODEL, RTL)}
         for device, one in of_layer.items():
             if not _is_right(one, meaning[number]):
                 return _told(question, operation, case, device, progress)
         report[operation.name, case.op].add(predicted[number], of_layer)
+    for number, (operation, case) in enumerate(rows if WAITS in ran else []):
+        if not _is_right(ran[WAITS][number], meaning[number]):
+            return _told(replace(question, stalls=question.seed % SEEDS), operation, case, RTL, progress)
+    forgot = _not_forgotten(ran[REFUSES], meaning) if REFUSES in ran else None
+    if forgot is None:
+        return None
+    number, what = forgot
+    return Wrong(rows[number][0].name, rows[number][1], rows[number][1], RTL, None, 0, 0, 0, what, 0, 0, 0)
+
+
+def _not_forgotten(ran: Sequence[LayerOutcome], meaning: Sequence[Array]) -> tuple[int, str] | None:
+    """A layer to which memory was refused may fail, and the CPU then computes it: at most one for each access. All
+    others are right, and the device computes them. If not, the first layer that is to blame, and why."""
+    failed = [number for number, one in enumerate(ran) if one.failed]
+    wrong = [number for number, one in enumerate(ran) if not np.array_equal(one.output, meaning[number])]
+    if wrong:
+        return wrong[0], "memory refused a few accesses of the device, which took what it got for good"
+    if len(failed) > MOST_FAILED:
+        return failed[
+            MOST_FAILED
+        ], f"memory refused a few accesses before, and it failed: {ran[failed[MOST_FAILED]].failed}"
     return None
 
 
@@ -436,6 +462,8 @@ def _run(
     batch = Batch(question.accelerator, cases, question.board, progress)
     try:
         ran = {one.kind: _ran(batch, one) for one in devices or question.devices}
+        if devices is None and RTL in ran and question.stalls is None and question.board == "host":
+            ran |= _harder(question, batch)
         return ran, batch.meaning, batch.predicted
     finally:
         batch.close()
@@ -447,6 +475,22 @@ def _ran(batch: Batch, devices: Devices) -> list[LayerOutcome]:
         return batch.run(devices)
     except DeviceError as error:
         return [LayerOutcome(meaning, 0, 0, str(error)) for meaning in batch.meaning]
+
+
+def _harder(question: CheckRequest, batch: Batch) -> dict[str, list[LayerOutcome]]:
+    """The same layers on the RTL while memory lets it wait, and while it refuses some accesses: a beat, byte by byte.
+
+    Of a beat that is partly beyond memory, some bytes may be refused and others not, which no RTL can see. Then others
+    are refused."""
+    random = np.random.default_rng([question.seed, len(batch.cases)])
+    ran = {WAITS: _ran(batch, Devices(RTL, stalls=question.seed % SEEDS))}
+    first = int(2 ** random.uniform(3, 14))
+    for begin in (first, first + BEAT):
+        with environment({"UACCEL_DEVICE_FAULT": f"{question.accelerator.name}:dma@{begin}-{begin + BEAT}"}):
+            ran[REFUSES] = _ran(batch, Devices(RTL))
+        if _not_forgotten(ran[REFUSES], batch.meaning) is None:
+            break
+    return ran
 
 
 def _is_right(ran: LayerOutcome, meaning: Array) -> bool:

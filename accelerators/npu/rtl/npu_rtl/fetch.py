@@ -27,7 +27,11 @@ class Fetch:
         self.words = [Signal(32, name=f"word{i}") for i in range(LONGEST)]
         self.error = Signal(ERROR)
         self.beat, self.ready, self.data, self.response = Signal(), Signal(), Signal(8 * machine.bus), Signal(2)
-        words = [C(0), C(0), C(0), C(0), self.bytes, C(0x10001, 32), *[C(0)] * 4]
+        held = Signal(32, name="fetch_bytes")
+        """The register may change before all is asked for."""
+        with m.If(self.start):
+            m.d.sync += held.eq(self.bytes)
+        words = [C(0), C(0), C(0), C(0), held, C(0x10001, 32), *[C(0)] * 4]
         asked = Runs("fetch", self.at, words)
         self.bursts = Bursts("fetch", machine, asked, BURST)
         self._fifo = SyncFIFOBuffered(width=8 * machine.bus + 1, depth=BEATS)
@@ -48,7 +52,7 @@ class Fetch:
         self._assemble()
         with m.If(self.stop):
             m.d.comb += self._fifo.r_en.eq(1)
-        m.d.comb += self.active.eq(asked.active | (self._waits != 0) | (self.stop & self._fifo.r_rdy))
+        m.d.comb += self.active.eq(asked.active | (self._waits != 0) | (self.stop & (self._room != BEATS)))
 
     def _assemble(self) -> None:
         """A word in each cycle, until the command is whole."""

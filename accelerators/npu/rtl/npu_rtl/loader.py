@@ -18,7 +18,7 @@ a command is soon fetched between them."""
 
 
 class Loader:
-    """``start`` for a cycle, with the command on ``command`` until ``done``."""
+    """``start`` for a cycle, with the command on ``command`` until ``done``. Without a load it is ``ready``, too."""
 
     def __init__(self, machine: Machine, memories: Memories) -> None:
         self.module = m = Module()
@@ -82,7 +82,7 @@ class Loader:
                 memories.load_at.eq(gathered.vector_at),
                 memories.load_mask.eq(gathered.mask),
                 memories.load_data.eq(gathered.vector),
-                self.ready.eq(runs.active & gathered.ready),
+                self.ready.eq(~runs.active | gathered.ready),
                 self.done.eq(self.active & whole & gathered.empties),
             ]
         if machine.unpack:
@@ -105,6 +105,6 @@ class Loader:
             memories.load_at.eq(words[3] + unpacker.at),
             memories.load_mask.eq(unpacker.mask),
             memories.load_data.eq(unpacker.bytes),
-            self.ready.eq(unpacker.ready),
+            self.ready.eq(~unpacker.active | unpacker.ready),
             self.done.eq(unpacker.done),
         ]

@@ -82,7 +82,7 @@ class Registers:
         }
 
     def _counters(self) -> dict[int, Any]:
-        m, cycles, held = self.module, Signal(64), Signal(32)
+        m, cycles, held = self.module, Signal(64, name="cycles"), Signal(32)
         m.d.sync += cycles.eq(cycles + self.counts)
         with m.If(self._reads_cycles):
             m.d.sync += held.eq(cycles[32:])

@@ -39,6 +39,8 @@ class Npu:
         parts = (self._memories, self._fetch, self._queues, self._registers, self._check, *self._engines)
         m.submodules += [part.module for part in parts]
         self._works, self._fails, self._quiet, self._clears = Signal(), Signal(), Signal(), Signal()
+        self._wanted = Signal()
+        """All is to be cleared, as soon as the job has ended; what starts meanwhile waits for that, too."""
         self._number, self._holds, self._judges = Signal(32), Signal(), Signal()
         self._error, self._error_at = Signal(ERROR), Signal(32)
         self.ports = [*self._registers.ports, self._registers.interrupt]
@@ -92,9 +94,9 @@ class Npu:
     def _job(self) -> None:
         m, registers, queues, fetch = self.module, self._registers, self._queues, self._fetch
         begins, wrong = Signal(), (registers.length == 0) | (Cat(registers.length[:2], registers.commands[:2]) != 0)
-        waits = registers.starts & self._clears
+        waits = registers.starts & (self._wanted | self._clears)
         later = Signal()
-        m.d.comb += begins.eq((registers.starts | later) & ~self._clears & ~self._works)
+        m.d.comb += begins.eq((registers.starts | later) & ~self._wanted & ~self._clears & ~self._works)
         with m.If(waits):
             m.d.sync += later.eq(1)
         with m.Elif(begins):
@@ -104,7 +106,7 @@ class Npu:
             *(fetch.at.eq(registers.commands), fetch.bytes.eq(registers.length)),
             queues.begin.eq(begins),
             *(fetch.stop.eq(self._fails), queues.stop.eq(self._fails)),
-            registers.busy.eq(self._works | self._clears | later | fetch.active),
+            registers.busy.eq(self._works | self._wanted | self._clears | later | fetch.active),
             registers.counts.eq(self._works),
         ]
         rests = ~self._judges & ~self._holds & fetch.ended & queues.empty & queues.rests
@@ -145,7 +147,7 @@ class Npu:
 
     def _clear(self) -> None:
         """The memories, a row in each cycle; after a job, where there is one."""
-        m, machine, wanted, at = self.module, self._machine, Signal(), Signal(16)
+        m, machine, wanted, at = self.module, self._machine, self._wanted, Signal(16)
         rows = max(machine.activations // machine.width, machine.weights // machine.tile)
         with m.If(self._registers.resets):
             m.d.sync += wanted.eq(1)
@@ -170,7 +172,8 @@ class Npu:
         )
 
     def _reads(self) -> None:
-        """Fetching comes before loading; an address that is told stays."""
+        """Fetching comes before loading; an address that is told stays. Whether a beat is taken does not depend on
+        whose it is, as no output may follow an input: one of fetching waits where one of a load would have to."""
         m, loader, fetch = self.module, self._engines[LOADER], self._fetch
         valid, ready, address, length = self._addresses("ar")
         number, found = self._port("arid"), self._port("rid")
@@ -187,9 +190,9 @@ class Npu:
         data, response = self._port("rdata", 8 * self._machine.bus), self._port("rresp", 2)
         mine = found == FETCHED
         m.d.comb += [
-            *(fetch.beat.eq(comes & mine), fetch.data.eq(data), fetch.response.eq(response)),
+            *(fetch.beat.eq(comes & takes & mine), fetch.data.eq(data), fetch.response.eq(response)),
             *(loader.valid.eq(comes & ~mine), loader.data.eq(data), loader.response.eq(response)),
-            *(loader.last.eq(last), takes.eq(Mux(mine, fetch.ready, loader.ready))),
+            *(loader.last.eq(last), takes.eq(fetch.ready & loader.ready)),
         ]
 
     def _writes(self) -> None:

@@ -213,8 +213,8 @@ __attribute__((visibility("default"))) int32_t uaccel_unit_reset(uint32_t stalls
     if (device == nullptr && open_device(nullptr) != 0) {
         return -1;
     }
-    device->disturbance.seed(stalls * 2654435769u);
     device->reset(nullptr);
+    device->disturbance.seed(stalls * 2654435769u);
     return 0;
 }
 
