@@ -295,7 +295,11 @@ LATE = Core(
     taken=0,
     units={"any": 2},
     issue=2,
-    kinds=(InstructionKind("mla", latency=3, late=2), InstructionKind("str", late=1), InstructionKind("mul", latency=3)),
+    kinds=(
+        InstructionKind("mla", latency=3, late=2),
+        InstructionKind("str", late=1),
+        InstructionKind("mul", latency=3),
+    ),
 )
 """Results after three cycles; sums are needed two cycles later than factors, and what is stored one cycle later."""
 
