@@ -41,10 +41,13 @@ def stored(folder: Path, data: Any) -> Path:
         ({"error": {"message": "no"}}, "is the report of a command that failed"),
         ({"layers": [], "runs": 1}, "was written by an older uaccel: run the model again with this one"),
         (MINIMAL | {"schema": 2}, "has schema 2, and this uaccel reads 1: use the uaccel that wrote it, or run again"),
-        (MINIMAL | {"layers": None}, "has no layers as a run has it"),
-        (MINIMAL | {"layers": [{"name": 3}]}, "has layers without name, op, engine and reason"),
-        (MINIMAL | {"plan": {"arena": "large"}}, "has a field that no run has so: "),
-        (MINIMAL | {"graph": [1]}, "has a field that no run has so: "),
+        (MINIMAL | {"layers": None}, "has a field that no run has so: layers is None, wanted a list; "),
+        (MINIMAL | {"layers": [{"name": 3}]}, "has a field that no run has so: layers[0].name is 3, wanted text; "),
+        (
+            MINIMAL | {"plan": {"arena": "large"}},
+            "has a field that no run has so: plan.arena is 'large', wanted a whole number from ",
+        ),
+        (MINIMAL | {"graph": [1]}, "has a field that no run has so: graph is [1], wanted an object; "),
     ],
 )
 def test_what_is_no_run_is_said_in_one_line(call: Call, tmp_path: Path, data: Any, words: str) -> None:

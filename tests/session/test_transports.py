@@ -144,6 +144,45 @@ def test_a_process_that_fails(firmware: Path, monkeypatch: pytest.MonkeyPatch, d
         session.run(INPUTS)
 
 
+ODD = ("print", "read", "close", "start", "fork", "fork and sleep", "fork and print")
+
+
+@pytest.mark.parametrize("does", ODD)
+def test_a_device_model_that_takes_the_process_for_its_own(
+    firmware: Path, monkeypatch: pytest.MonkeyPatch, does: str
+) -> None:
+    """Neither what it prints nor what it starts reaches the session, nor keeps its line open."""
+    monkeypatch.setenv("DEVICE_DOES", does)
+    begun = time.monotonic()
+    with Session.start([str(firmware)], timeouts=SHORT) as session:
+        check(session)
+        check(session)
+        session.reset()
+        check(session)
+    assert time.monotonic() - begun < 30
+
+
+def is_group(number: int) -> bool:
+    """Whether a process group has members."""
+    try:
+        os.killpg(number, 0)
+    except ProcessLookupError:
+        return False
+    return True
+
+
+def test_what_a_device_model_has_started_ends_with_the_session(firmware: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DEVICE_DOES", "fork and sleep")
+    transport = ProcessTransport([str(firmware)])
+    with Session(transport) as session:
+        check(session)
+        assert os.getpgid(transport.pid) == transport.pid
+    until = time.monotonic() + 10
+    while is_group(transport.pid) and time.monotonic() < until:
+        time.sleep(0.05)
+    assert not is_group(transport.pid)
+
+
 def test_a_process_that_takes_its_time(firmware: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Longer than a dead device may be silent."""
     monkeypatch.setenv("DEVICE_DOES", "sleep")

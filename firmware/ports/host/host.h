@@ -11,6 +11,10 @@ enum { HOST_FAULT = 1, HOST_LINE_LOST = 2 };
 #define HOST_STACK_BYTES (1u << 20)
 extern uint8_t *host_stack;
 
+/* The session's line: standard input and output as the process got them, under numbers that nobody else knows; -1 in a
+   process that was forked off. What code of device models reads is empty, and what it prints goes to standard error. */
+extern int host_input, host_output;
+
 /* As main got them. */
 extern char **host_arguments;
 

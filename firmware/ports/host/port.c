@@ -1,4 +1,4 @@
-/* This computer as a board: the line is standard input and output, be it a pipe, a terminal or a socket. */
+/* This computer as a board: the line is standard input and output, be it a pipe, a terminal or a socket (main.c). */
 #define _POSIX_C_SOURCE 200809L
 
 #include <errno.h>
@@ -27,21 +27,21 @@ int32_t uaccel_port_read(uint8_t *to, uint32_t room)
 {
     ssize_t got = 0;
     do {
-        got = read(STDIN_FILENO, to, room);
+        got = read(host_input, to, room);
     } while (got < 0 && errno == EINTR);
     return got > 0 ? (int32_t)got : UACCEL_PORT_CLOSED;
 }
 
 bool uaccel_port_has_arrived(void)
 {
-    struct pollfd line = {STDIN_FILENO, POLLIN, 0};
+    struct pollfd line = {host_input, POLLIN, 0};
     return poll(&line, 1, 0) > 0;
 }
 
 void uaccel_port_write(const uint8_t *from, uint32_t count)
 {
     while (count > 0) {
-        const ssize_t sent = write(STDOUT_FILENO, from, count);
+        const ssize_t sent = write(host_output, from, count);
         if (sent < 0 && errno != EINTR) {
             perror("firmware: standard output");
             exit(HOST_LINE_LOST);
@@ -97,8 +97,11 @@ uint32_t uaccel_port_stack_used(void)
     return (uint32_t)(caller - (uintptr_t)word);
 }
 
+/* The program that follows takes its line from where this one got it. */
 void uaccel_port_reset(void)
 {
+    dup2(host_input, STDIN_FILENO);
+    dup2(host_output, STDOUT_FILENO);
     execv(host_arguments[0], host_arguments);
     perror("firmware: cannot start again");
     exit(HOST_FAULT);

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from uaccel.accelerator.description import Accelerator
-from uaccel.accelerator.vendor import FAILURES, described, validate
+from uaccel.accelerator.vendor import FAILURES, described, staying, validate
 from uaccel.errors import AcceleratorError
 from uaccel.util import incoming
 from uaccel.util.cache import folder_digest
@@ -149,12 +149,13 @@ def _recorded(package: str, folder: Path, load: Callable[[], Any]) -> Any:
         _forget(package)
     add_foreign(folder)
     if package not in _READ:
-        with Reads() as read:
+        with Reads() as read, staying():
             value = load()
         read.add(modules_of(package))
         _READ[package] = read.rows
     else:
-        value = load()
+        with staying():
+            value = load()
     add_to_open(_READ[package])
     return value
 

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import math
+import os
 import re
+import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NoReturn
 
 from uaccel.accelerator.description import C_SUFFIX, OBJECTIVES, Accelerator, Operation, complaint_about
 from uaccel.board.accelerator_devices import CXX, DeviceBuild
@@ -22,11 +25,43 @@ from uaccel.util.text import is_reserved
 FAILURES = (Exception, SystemExit)  # Whatever a vendor's function may raise; a user's interrupt is not its fault.
 
 
+_real_exit: Final = os._exit
+_lock: Final = threading.Lock()
+_guarded: int = 0  # Calls of vendors' code that go on now, in all threads.
+_caller: Final[ContextVar[int]] = ContextVar("caller", default=0)  # The process, while it calls vendors' code.
+
+
+def _refuse_exit(status: int) -> NoReturn:
+    """Stands for ``os._exit`` meanwhile. Other threads, and processes that vendors' code forks off, end as they ask."""
+    if _caller.get() == os.getpid():
+        raise SystemExit(f"os._exit({status}) would end everything that uses the accelerator")
+    _real_exit(status)
+
+
+@contextmanager
+def staying() -> Iterator[None]:
+    """Keeps vendors' code from ending this process without a word; ``os._exit`` raises SystemExit instead."""
+    global _guarded
+    with _lock:
+        _guarded += 1
+        os._exit = _refuse_exit
+    token = _caller.set(os.getpid())
+    try:
+        yield
+    finally:
+        _caller.reset(token)
+        with _lock:
+            _guarded -= 1
+            if not _guarded:
+                os._exit = _real_exit
+
+
 @contextmanager
 def vendors(folder: Path, what: str) -> Iterator[None]:
     """Guards a call of a vendor's function: its errors become an AcceleratorError; ``what`` says which it is."""
     try:
-        yield
+        with staying():
+            yield
     except AcceleratorError:
         raise  # said already, and better
     except FAILURES as error:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from uaccel.errors import InputError
+from uaccel.report.stored_form import wrong_field
 from uaccel.util import incoming
 from uaccel.util.files import parse_json
 from uaccel.util.text import CPU
@@ -154,20 +155,8 @@ def wrong_with(data: Any) -> str:
     if data.get("schema") != SCHEMA:
         seen = data.get("schema")
         return f"has schema {seen!r}, and this uaccel reads {SCHEMA}: use the uaccel that wrote it, or run again"
-    return _malformed(data)
-
-
-def _malformed(data: Mapping[str, Any]) -> str:
-    """Says which of the fields that every section relies on is missing; empty if none is."""
-    kinds: dict[str, type] = {"model": str, "board": str, "layers": list, "ram": dict, "flash": dict, "inputs": dict}
-    for key, kind in kinds.items():
-        if not isinstance(data.get(key), kind):
-            return f"has no {key} as a run has it"
-    rows = data["layers"]
-    needed = ("name", "op", "engine", "reason")
-    if not all(isinstance(row, dict) and all(isinstance(row.get(key), str) for key in needed) for row in rows):
-        return "has layers without name, op, engine and reason"
-    return ""
+    wrong = wrong_field(data)
+    return f"has a field that no run has so: {wrong}" if wrong else ""
 
 
 # Quantisation: what ``uaccel quantize --json`` wrote about the model of a run.

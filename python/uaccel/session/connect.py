@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import tempfile
 import time
@@ -166,13 +167,13 @@ def first_words(file: IO[bytes]) -> str:
 
 
 class ProcessTransport(StreamTransport):
-    """Starts a process for a session, and ends it with the session."""
+    """Starts a process for a session, and ends it with the session, with all that it has started meanwhile."""
 
     def __init__(self, command: Sequence[str], name: str = "the firmware") -> None:
         self._words = tempfile.TemporaryFile()  # noqa: SIM115 - closed with the transport
         pipe = subprocess.PIPE
         try:
-            self._process = start(command, stdin=pipe, stdout=pipe, stderr=self._words)
+            self._process = start(command, stdin=pipe, stdout=pipe, stderr=self._words, start_new_session=True)
         except OSError as error:
             self._words.close()
             raise DeviceError(f"cannot start {command[0]}: {error.strerror}") from error
@@ -211,6 +212,8 @@ class ProcessTransport(StreamTransport):
             except subprocess.TimeoutExpired:
                 ask()
         process.wait()
+        with suppress(OSError):  # mostly there is nobody left
+            os.killpg(process.pid, signal.SIGKILL)
         self._words.close()
 
 

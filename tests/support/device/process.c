@@ -12,6 +12,37 @@
 #include "uaccel_log.h"
 #include "uaccel_port.h"
 
+/* What a device model may do to the process that it lives in, which is not its own; then it goes on. */
+static void odd(const char *what)
+{
+    if (strcmp(what, "print") == 0) {
+        printf("a job\n");
+        fflush(stdout);
+    }
+    if (strcmp(what, "read") == 0) {
+        getchar();
+    }
+    if (strcmp(what, "close") == 0) {
+        fclose(stdout);
+        close(STDIN_FILENO);
+        close(STDOUT_FILENO);
+    }
+    if (strcmp(what, "start") == 0 && system("echo started; sleep 60 &") != 0) {
+        exit(4);
+    }
+    if (strncmp(what, "fork", 4) == 0 && fork() == 0) {
+        if (strcmp(what, "fork and sleep") == 0) {
+            sleep(60);
+        }
+        if (strcmp(what, "fork and print") == 0) {
+            printf("a child\n");
+            fflush(stdout);
+            _exit(0);
+        }
+        /* "fork": the child goes on with what the parent does, too. */
+    }
+}
+
 void device_computes(void)
 {
     const char *const what = getenv("DEVICE_DOES");
@@ -37,4 +68,5 @@ void device_computes(void)
     if (strcmp(what, "sleep") == 0) {
         sleep(1);
     }
+    odd(what);
 }

@@ -1,0 +1,186 @@
+"""States what a stored run must look like, so that a page can be made of it whoever wrote it.
+
+Only what a page reads is stated. Parts may be missing, as far as pages do without them.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any, Final
+
+from uaccel.build.board_json import (
+    FLAG,
+    INDEX,
+    NUMBER,
+    SHAPE,
+    TEXT,
+    WHOLE,
+    Fields,
+    Form,
+    JsonRows,
+    JsonValue,
+    Maybe,
+    Named,
+    complaint,
+)
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
+
+
+def _is_scale(value: Any) -> bool:
+    return _is_number(value) or (isinstance(value, list) and all(map(_is_number, value)))
+
+
+def _is_histogram(value: Any) -> bool:
+    """Whether it counts elements by their difference in steps."""
+    if not isinstance(value, dict):
+        return False
+    steps = all(step.removeprefix("-").isdecimal() and len(step) < MOST_DIGITS for step in value)
+    return steps and all(map(WHOLE.holds, value.values()))
+
+
+MOST_DIGITS: Final = 20
+SIGNED: Final = JsonValue("a number", _is_number)
+SCALE: Final = JsonValue("a number or a list of numbers", _is_scale)
+# Infinities and NaN, which JSON does not have, are written as text.
+ANY_NUMBER: Final = JsonValue("a number, or text", lambda value: isinstance(value, str) or _is_number(value))
+HISTOGRAM: Final = JsonValue("numbers of elements by difference", _is_histogram)
+TEXTS: Final = JsonRows(TEXT)
+COUNT: Final = Maybe(WHOLE)
+
+
+def _part(required: Mapping[str, Form], **optional: Form) -> Fields:
+    """An object of which the ``optional`` fields may be missing."""
+    return Fields({**required, **optional}, optional=tuple(optional))
+
+
+_TENSOR: Final = _part({}, shape=SHAPE, dtype=TEXT)
+_LAYER: Final = _part(
+    dict.fromkeys(("name", "op", "engine", "reason"), TEXT),
+    region=Maybe(TEXT),
+    outputs=JsonRows(SHAPE),
+    **dict.fromkeys(("macs", "code", "cycles", "instructions", "cycles_estimated"), COUNT),
+    seconds=Maybe(NUMBER),
+)
+_SYMBOLS: Final = Maybe(JsonRows(Fields({"name": TEXT, "bytes": WHOLE, "part": TEXT})))
+_RAM: Final = _part({}, **dict.fromkeys(("arena", "io", "static", "stack", "session", "total"), COUNT))
+_FLASH: Final = _part(
+    {},
+    **dict.fromkeys(("weights", "code", "startup", "session", "total"), COUNT),
+    pools=Maybe(Named(WHOLE)),
+    symbols=_SYMBOLS,
+)
+_SOURCE: Final = _part(dict.fromkeys(("file", "format", "sha256", "command"), TEXT), bytes=COUNT)
+_TARGET: Final = _part(
+    {"description": TEXT, "cpu": TEXT, "features": TEXTS, "emulated": FLAG},
+    hz=COUNT,
+    memories=JsonRows(Fields({"name": TEXT, "kind": TEXT, "bytes": WHOLE})),
+)
+_VALUE: Final = _part(
+    {},
+    **dict.fromkeys(("tensor", "memory", "pool", "view_of"), Maybe(TEXT)),
+    **dict.fromkeys(("first", "last"), Maybe(INDEX)),
+    **dict.fromkeys(("bytes", "offset"), COUNT),
+    **dict.fromkeys(("scale", "zero_point"), Maybe(SCALE)),
+    shape=SHAPE,
+    dtype=TEXT,
+)
+_IN_ARENA: Final = Fields({"bytes": WHOLE, "offset": WHOLE, "first": INDEX, "last": INDEX}, loose=True)
+_STEP: Final = _part(
+    {"name": TEXT},
+    **dict.fromkeys(("inputs", "outputs", "functions"), TEXTS),
+    view=FLAG,
+    scratch=WHOLE,
+    estimate=Maybe(_part({}, instructions=NUMBER, cycles=NUMBER)),
+    choice=Maybe(Fields({"options": TEXTS, "picked": TEXT, "why": TEXT})),
+    inner=JsonRows(Fields({"name": TEXT, "reads": TEXTS, "outside": TEXTS, "results": TEXTS})),
+)
+_APART: Final = {"layer": TEXT, "bytes": WHOLE, "offset": WHOLE}
+_POOL: Final = _part({"name": TEXT, "bytes": WHOLE}, memory=Maybe(TEXT))
+_BLOCK: Final = Fields({"size": WHOLE, "first": INDEX, "last": INDEX})
+_PLAN: Final = _part(
+    {"arena": WHOLE, "lower_bound": WHOLE, "steps": WHOLE, "blocks": JsonRows(_BLOCK)},
+    optimal=FLAG,
+    live=Maybe(JsonRows(WHOLE)),
+    scratch=JsonRows(_part({**_APART, "step": WHOLE}, pool=TEXT)),
+    ahead=JsonRows(_part({**_APART, "first": INDEX, "last": INDEX}, pool=TEXT)),
+    pools=JsonRows(_POOL),
+)
+_REJECTION: Final = Fields({"accelerator": TEXT, "reason": TEXT})
+_ENGINE: Final = _part({"name": TEXT}, macs_per_cycle=Maybe(NUMBER), bytes_per_cycle=Maybe(NUMBER))
+_EVENT: Final = _part({"name": TEXT, "ph": TEXT})
+_TRACK: Final = Fields({"tid": WHOLE, "args": Fields({"name": TEXT})})
+_SPAN: Final = _part({"tid": WHOLE, "ts": NUMBER, "dur": NUMBER}, args=_part({}, layer=TEXT))
+_TRACE: Final = _part({}, otherData=_part({}, note=TEXT), traceEvents=JsonRows(_EVENT))
+_SPOT: Final = Fields(
+    {
+        "function": TEXT,
+        "loop": FLAG,
+        **dict.fromkeys(("offset", "instructions", "times"), WHOLE),
+        **dict.fromkeys(("cycles", "share"), NUMBER),
+        "listing": TEXTS,
+    }
+)
+_DIFFERENCE: Final = Fields({"output": TEXT, "index": SHAPE, "got": ANY_NUMBER, "expected": ANY_NUMBER})
+_VERIFY: Final = _part(
+    {},
+    **dict.fromkeys(("bit_exact", "within_tolerance"), Maybe(FLAG)),
+    **dict.fromkeys(("compared", "samples", "layers_compared"), COUNT),
+    **dict.fromkeys(("units", "not_compared"), Maybe(TEXT)),
+    **dict.fromkeys(("snr_db", "largest_difference", "tolerance"), Maybe(ANY_NUMBER)),
+    top_class_agrees=Maybe(NUMBER),
+    tensors=Maybe(TEXTS),
+    first_wrong_layer=Maybe(Fields({"layer": TEXT, "engine": TEXT})),
+    first_difference=Maybe(_DIFFERENCE),
+    differences=Maybe(JsonRows(_part({"tensor": TEXT, "counts": HISTOGRAM}, what=TEXT))),
+)
+_RUN: Final = _part(
+    {"model": TEXT, "board": TEXT, "layers": JsonRows(_LAYER), "ram": _RAM, "flash": _FLASH, "inputs": Named(_TENSOR)},
+    outputs=Named(_TENSOR),
+    accelerators=TEXTS,
+    offloaded=JsonRows(_part({})),
+    warnings=TEXTS,
+    uaccel=TEXT,
+    **dict.fromkeys(("instructions", "cycles_estimated", "accelerator_cycles"), COUNT),
+    seconds=Maybe(NUMBER),
+    cycles_estimated_by=Maybe(_part({}, core=Maybe(TEXT), missing=Maybe(TEXT))),
+    source=Maybe(_SOURCE),
+    target=Maybe(_TARGET),
+    graph=Maybe(_part({}, values=Named(_VALUE), layers=JsonRows(_STEP))),
+    plan=Maybe(_PLAN),
+    constants=JsonRows(Fields({"symbol": TEXT, "bytes": WHOLE, "layers": TEXTS})),
+    decisions=JsonRows(_part({"name": TEXT}, rejections=JsonRows(_REJECTION))),
+    engines=JsonRows(_ENGINE),
+    trace=Maybe(_TRACE),
+    sources=Maybe(Named(TEXT)),
+    hot=Maybe(Named(Maybe(JsonRows(_SPOT)))),
+    verify=Maybe(_VERIFY),
+)
+
+
+def wrong_field(run: Mapping[str, Any]) -> str:
+    """Says which field of a stored run is not as a run has it, what it is and what was wanted; empty if all are."""
+    return complaint(run, _RUN) or _wrong_value(run) or _wrong_event(run)
+
+
+def _wrong_value(run: Mapping[str, Any]) -> str:
+    """What lies in the arena has a place and a time there."""
+    for name, value in ((run.get("graph") or {}).get("values") or {}).items():
+        if value.get("memory") == "arena" and value.get("first") is not None:
+            wrong = complaint({key: value.get(key) for key in _IN_ARENA.wanted}, _IN_ARENA)
+            if wrong:
+                return f"graph.values[{name!r:.60}].{wrong}"
+    return ""
+
+
+def _wrong_event(run: Mapping[str, Any]) -> str:
+    """Events of a trace differ in their fields by their kind."""
+    for number, event in enumerate((run.get("trace") or {}).get("traceEvents") or ()):
+        named = event["ph"] == "M" and event["name"] == "thread_name"
+        wrong = complaint(event, _TRACK if named else _SPAN) if named or event["ph"] == "X" else ""
+        if wrong:
+            return f"trace.traceEvents[{number}].{wrong}"
+    return ""
