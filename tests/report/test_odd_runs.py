@@ -34,7 +34,7 @@ ODD = [
     (("verify", "tensors"), "all", "verify.tensors is 'all', wanted a list"),
     (("hot", "conv_2d_0", 0, "loop"), 1, "hot['conv_2d_0'][0].loop is 1, wanted true or false"),
 ]
-KINDS = (None, "odd", 7, -1.5, True, [], [1], {}, {"odd": 1}, GONE)
+KINDS: tuple[Any, ...] = (None, "odd", 7, -1.5, True, [], [1], {}, {"odd": 1}, GONE)
 SHARES = 30
 NAMED = re.compile(
     r"has a field that no run has so: \S.* (is missing|is .*, wanted .+)"
