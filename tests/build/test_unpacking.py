@@ -132,7 +132,8 @@ def test_the_end(server: ModuleType, tmp_path: Path) -> None:
 LIMITS = [  # name of the limit, its value, what just fits, what does not, and what is said
     ("MOST_MEMBERS", 3, [("a", 1), ("b", 1)], [("a", 1), ("b", 1), ("c", 1)], "archive A has more than 3 members"),
     ("LONGEST_MEMBER", 100, [("a", 100)], [("a", 101)], "archive A: member 'a' has 101 bytes; wanted at most 100"),
-    ("LONGEST_ARCHIVE", 10240, [("a", 1)], [("a", 9000)], "archive A has 20480 bytes; wanted at most 10240"),
+    ("LONGEST_ARCHIVE", 10240, [("a", 1)], [("a", 9000)],
+     "cannot read archive A: it has 20480 bytes; wanted at most 10240"),
 ]  # fmt: skip
 
 

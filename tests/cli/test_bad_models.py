@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import random
 import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -86,14 +88,14 @@ def test_a_file_that_may_not_be_read(tmp_path: Path, call: Call) -> None:
 
 
 def test_a_file_without_permission(small: Path, tmp_path: Path, call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
-    reading = Path.read_bytes
+    opening = os.open
 
-    def read_bytes(path: Path) -> bytes:
+    def opened(path: Any, *how: Any, **more: Any) -> int:
         if path == small:
             raise PermissionError(13, "Permission denied", str(path))
-        return reading(path)
+        return opening(path, *how, **more)
 
-    monkeypatch.setattr(Path, "read_bytes", read_bytes)  # root may read anything
+    monkeypatch.setattr("os.open", opened)  # root may read anything
     monkeypatch.setattr("os.access", path_is_a_folder)
     assert refused(call, small, tmp_path) == f"cannot read model {small}: Permission denied"
 

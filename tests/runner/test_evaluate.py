@@ -189,7 +189,7 @@ def lines(path: Path) -> list[str]:
         ("data.npy", "high.npy", "--labels high.npy has label 6; the model has 6 classes, from 0"),
         ("data.npy", "low.npy", "--labels low.npy has label -1; the model has 6 classes, from 0"),
         ("data.npy", "real.npy", "--labels real.npy holds float64; wanted whole numbers, one for each sample"),
-        ("data.npy", "nothing.npy", "--labels nothing.npy is not a readable .npy file: No data left in file"),
+        ("data.npy", "nothing.npy", "--labels nothing.npy is not a readable .npy file: EOF: reading magic string, "),
         ("huge.npy", "l.txt", "--data huge.npy is not a readable .npy file: "),
         ("flat.npy", "l.txt", 'flat.npy: input "motion" has shape [40, 96], the model wants [1, 32, 1, 3]'),
         ("odd", "l.txt", "odd/a.npy has shape [5], the model wants [1, 32, 1, 3]"),

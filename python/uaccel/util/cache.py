@@ -162,6 +162,12 @@ def cache_of_user() -> Cache | None:
     return None if os.environ.get(VARIABLE) == OFF else Cache(cache_folder() / "kept")
 
 
+def cache_folders() -> list[Path]:
+    """The folders of all caches, in which many processes write."""
+    objects = cache_of_objects()
+    return [cache_folder(), *([] if objects is None else [objects.folder])]
+
+
 def cache_of_objects() -> Cache | None:
     """The cache for compiled objects alone, in the folder that ``UACCEL_OBJECTS`` names; None without it."""
     chosen = os.environ.get(OBJECTS, "")

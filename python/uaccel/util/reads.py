@@ -22,7 +22,7 @@ from pathlib import Path
 from types import FrameType, ModuleType
 from typing import Any, Final
 
-from uaccel.util.cache import PACKAGES, Cache, Entry, Key, cache_folder, file_digest, sources_of_uaccel
+from uaccel.util.cache import PACKAGES, Cache, Entry, Key, cache_folders, file_digest, sources_of_uaccel
 
 # A row of what was read: a kind, then the path or the name. Its state is what was found there.
 
@@ -261,7 +261,7 @@ def _path(given: Any) -> str | None:
 
 
 def _counts(path: str) -> bool:
-    return _owner(path) != KNOWN and not path.startswith(f"{cache_folder()}/")
+    return _owner(path) != KNOWN and not f"{path}/".startswith(tuple(f"{folder}/" for folder in cache_folders()))
 
 
 def _opened(_event: str, given: tuple[Any, ...]) -> None:
