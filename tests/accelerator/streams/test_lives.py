@@ -1,4 +1,4 @@
-"""How long tensors are live where some layers run side by side."""
+"""How long tensors are live where some layers of a region run side by side."""
 
 from __future__ import annotations
 
