@@ -59,7 +59,8 @@ class Both:
         return "none"
 
     def _cycles(self, device: Any) -> list[int]:
-        """Of the job and of two engines, since the last time. The third one waits for its ports, unlike the model's."""
+        """Returns what the job and two engines took since the last time. The third engine waits for its ports, unlike
+        the model's."""
         now = [device.read(offset) for offset in (CYCLES, BUSY_LOAD, BUSY_STORE)]
         before = self.counted.get(id(device), [0, 0, 0])
         self.counted[id(device)] = now

@@ -103,7 +103,7 @@ def test_a_soft_reset_forgets_errors_and_memories_but_counts_on(machine: Any) ->
 
 
 def test_a_soft_reset_clears_all_of_both_memories(machine: Any) -> None:
-    """Those of weights are seen through tables."""
+    """The rows of weights are seen through tables."""
     activations, weights = (machine.device.read(offset) for offset in (0x0C, 0x10))
     whole = {"runs": 1, "planes": 1}
     places = [bytes([0x5A]) * activations, bytes([0x5A]) * weights]

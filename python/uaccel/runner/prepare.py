@@ -75,6 +75,8 @@ def _made(request: RunRequest, step: Callable[[str], None], cache: Cache | None,
         firmware, told = pack_compiled(compiled), told_of(compiled, request)
     # nothing is kept of a file that changes meanwhile, or where something was read that leaves no trace
     unseen = not_seen(reads.rows) if key is not None else ""
+    if cache is not None and unseen:
+        step(f"keep nothing, as nobody can know {unseen}")
     may_keep = key is not None and not unseen and compiled.model.digest == file_digest(request.model)
     prepared = Prepared(firmware, told, key if may_keep else None, lambda: compiled, reads.rows)
     if cache is not None and prepared.key is not None:

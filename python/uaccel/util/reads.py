@@ -66,8 +66,9 @@ def _list(name: str) -> str:
 
 
 def _variable(name: str) -> str:
-    """A variable's value; all of them without a name."""
-    return f"={os.environ[name]}" if name else hashlib.sha256(repr(sorted(os.environ.items())).encode()).hexdigest()
+    """The digest of a variable's value, which may be a secret; without a name that of all variables."""
+    told = os.environ[name] if name else repr(sorted(os.environ.items()))
+    return hashlib.sha256(told.encode("utf-8", "surrogateescape")).hexdigest()
 
 
 _STATES: Final[Mapping[str, Callable[[str], str]]] = {
@@ -226,7 +227,7 @@ def _by_accelerator() -> bool:
 
 
 def _asker() -> str:
-    """Whose the innermost code is, besides Python's own library."""
+    """Says whose code asks: that of the innermost function that is not Python's."""
     here: FrameType | None = sys._getframe(1)
     while here is not None:
         file = here.f_code.co_filename

@@ -163,7 +163,8 @@ class Npu:
         return signal
 
     def _addresses(self, channel: str) -> Any:
-        """Of a channel: valid, ready, address, length; the rest is the same for all bursts."""
+        """Adds the ports of a channel and returns valid, ready, address and length; the rest is the same for all
+        bursts."""
         size, burst = self._port(f"{channel}size", 3), self._port(f"{channel}burst", 2)
         self.module.d.comb += [size.eq(self._machine.bus.bit_length() - 1), burst.eq(1)]
         return (
