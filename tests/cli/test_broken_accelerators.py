@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from dataclasses import replace
 from pathlib import Path
 
@@ -10,6 +11,7 @@ import pytest
 from support.hostile.broken import ZOO, Broken
 from support.models.networks import OWN
 from support.run.command import Call
+from uaccel.util.files import data_dir
 
 NETWORKS = ("gesture", "residual", "branches")
 each_fault = pytest.mark.parametrize("broken", ZOO, ids=lambda broken: broken.fault)
@@ -122,3 +124,26 @@ def test_so_many_samples_as_are_asked_for(call: Call) -> None:
         done = call("run", gesture, *words)
         assert done.status == 1
         assert done.complaint == "--samples is for --verify without --inputs and without --sequence; leave it away"
+
+
+# What the model of a device does besides, in a process that talks to the host.
+BESIDES = {
+    "it prints": 'printf("hello\\n"); fflush(stdout);',
+    "a child prints": 'if (fork() == 0) { printf("hello\\n"); exit(0); }',
+    "a child stays": "if (fork() == 0) { sleep(600); exit(0); }",
+    "it closes its output": "close(1);",
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("besides", BESIDES.values(), ids=BESIDES)
+def test_what_a_device_does_besides_is_no_part_of_the_result(besides: str, tmp_path: Path, call: Call) -> None:
+    folder = tmp_path / "matrix8"
+    shutil.copytree(data_dir("accelerators") / "matrix8", folder, ignore=shutil.ignore_patterns("__pycache__", "tests"))
+    device, clear = folder / "device" / "matrix8_device.c", "static void clear(void)\n{\n"
+    text = device.read_text()
+    assert clear in text
+    headers = "#define _POSIX_C_SOURCE 200809L\n#include <stdio.h>\n#include <stdlib.h>\n#include <unistd.h>\n"
+    device.write_text(headers + text.replace(clear, f"{clear}    {besides}\n"))
+    done = call("run", OWN / "gesture.tflite", "-a", folder, "--verify", "--json")
+    assert (done.status, done.report["verify"]["bit_exact"]) == (0, True), done.err
