@@ -107,14 +107,16 @@ def player(tmp_path_factory: pytest.TempPathFactory) -> Player:
 
 
 @pytest.fixture(scope="session")
-def rtl() -> Player:
+def needs_rtl() -> None:
     if shutil.which("verilator") is None or importlib.util.find_spec("amaranth") is None:
         pytest.skip("verilator or amaranth is not installed")
+
+
+@pytest.fixture(scope="session")
+def rtl(needs_rtl: None) -> Player:
     return Player(Clocked.of_rtl("npu", NPU.folder))
 
 
 @pytest.fixture(scope="session")
-def flash_rtl() -> Player:
-    if shutil.which("verilator") is None or importlib.util.find_spec("amaranth") is None:
-        pytest.skip("verilator or amaranth is not installed")
+def flash_rtl(needs_rtl: None) -> Player:
     return Player(Clocked.of_rtl("npu_flash", NPU.folder.parent / "npu_flash"))

@@ -2,7 +2,7 @@
  *
  * Under QEMU a plugin counts and, each time that uaccel_port_instructions is entered, writes the count into the window
  * below, in the emulated flash: two loads read it. Nothing of it is seen by a real board, where the window keeps what
- * the linker put there. See qemu_plugin/count.c and python/uaccel/session/counting.py, which find the
+ * the linker put there. See qemu_plugin/count.c and python/uaccel/session/qemu.py, which find the
  * function and the window by their names. */
 #include "core.h"
 #include "uaccel_port.h"

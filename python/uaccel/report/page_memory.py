@@ -356,10 +356,6 @@ def _piece(name: str, part: str, bytes_: int, owner: dict[str, str], layers: dic
     return DrawnPiece(group, name, part, bytes_)
 
 
-def _flash_row(name: str, members: list[DrawnPiece], whole: int) -> tuple[str, str, str, list[DrawnPiece]]:
-    return name, size(_sum(members)), percent(_sum(members), whole), members[:MOST]
-
-
 def _sum(pieces: list[DrawnPiece]) -> int:
     return sum(piece.bytes for piece in pieces)
 

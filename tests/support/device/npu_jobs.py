@@ -24,6 +24,8 @@ PARAMETERS, ADDITION, TABLE = 2304, 3584, 3840
 """Where they begin in a zone of weights; before that there are weights."""
 BORDERS: Final = (1 << 24, 3 << 24, 1 << 31, (1 << 32) - (1 << 24), 1 << 16, 1 << 28)
 """Addresses that jobs reach across."""
+BEAT: Final = 8
+"""Bytes that memory has as a whole or not at all."""
 FAULTS: Final = ("bits", "load", "limit", "store", "parameters", "cut", "token")
 WRONG: Final = ((1, -1), (1, -(1 << 31)), (2, 31), (2, -32), (2, 64), (2, -64))
 KINDS: Final = ["_depthwise"] * 2 + ["_pool"] * 4 + ["_add", "_lookup", "_pack", "_move", "_move", "_wait"]
@@ -119,8 +121,10 @@ class Drawer:
     def one_of(self, values: Sequence[Any]) -> Any:
         return values[self.below(len(values))]
 
-    def job(self, fault: str = "") -> Job:
+    def job(self, fault: str = "", clear: bool = False, beside: Mapping[int, bytes] | None = None) -> Job:
+        """``clear``: memories on chip are 0, and some of them need not be loaded. ``beside``: what lies in memory."""
         self._order, self._places, self._pieces = Order(), dict[int, tuple[int, int]](), dict[int, bytes]()
+        self._beside = beside or {}
         slots = self.random.permutation(self._activations // ZONE)
         self._zones = {f"a{i}": int(slot) * ZONE for i, slot in enumerate(slots[:4])}
         slots = self.random.permutation(self._weights // CONSTANTS)
@@ -128,7 +132,8 @@ class Drawer:
         self._small = set[tuple[str, int]]()  # blocks of parameters with a multiplier that FLOAT32 refuses
         self._wrong = fault == "parameters"
         for zone in (*self._zones, *self._constants):
-            self._load(zone)
+            if zone in self._constants or not clear or self.below(2):
+                self._load(zone)
         for _ in range(self.between(1, 8)):
             getattr(self, self.one_of(["_convolve"] * 3 + KINDS))()
         if self._wrong:
@@ -146,14 +151,16 @@ class Drawer:
             border = self.one_of(BORDERS) if self.below(2) else self.below(1 << 32)
             first = max(0, border - self.below(size + 64))
             offset = self.one_of([0, self.below(64), self.below(most)])
-            free = all(
-                first + size + 64 < base or base + len(there) + 64 < first for base, there in self._pieces.items()
-            )
-            if free and first + size < 1 << 32 and offset <= first:
+            if self._is_free(first, size) and offset <= first:
                 break
         self._places[number] = (first - offset, offset + size)
         self._pieces[first] = data
         return number, offset
+
+    def _is_free(self, first: int, size: int) -> bool:
+        there = [*self._pieces.items(), *self._beside.items()]
+        apart = all(first + size + 64 < base or base + len(data) + 64 < first for base, data in there)
+        return apart and first + size < 1 << 32
 
     def _bytes(self, count: int) -> bytes:
         kind = self.below(4)
@@ -178,14 +185,18 @@ class Drawer:
     def _move(self) -> None:
         """A load of some runs into a zone, or a store of some of it, in three dimensions."""
         zone, stores = self.one_of([*self._zones]), self.below(2) == 0
-        run, runs, planes = self.between(1, 60), self.between(1, 4), self.between(1, 3)
-        pitches = [run + self.below(5)]
-        pitches.append(pitches[0] * runs + self.below(9))
+        room = 0
+        while room <= 0:
+            run, runs, planes = self.between(1, 60), self.between(1, 4), self.between(1, 3)
+            if self.below(8) == 0:
+                run, (runs, planes) = 1, self._extents(1)
+            pitches = [run + self.below(5)]
+            pitches.append(pitches[0] * runs + self.below(9))
+            room = ZONE - (planes - 1) * pitches[1] - (runs - 1) * pitches[0] - run
         strides = [self.one_of([run, run + self.below(90)])]
         strides.append(strides[0] * runs + self.below(200))
         size = (planes - 1) * strides[1] + (runs - 1) * strides[0] + run
         number, offset = self._place(self._bytes(size))
-        room = ZONE - (planes - 1) * pitches[1] - (runs - 1) * pitches[0] - run
         address = self._zones[zone] + self.below(room)
         fields = {"place": number, "offset": offset, "address": address, "run": run, "runs": runs, "planes": planes}
         fields |= {"stride_run": strides[0], "stride_plane": strides[1]}
@@ -262,11 +273,17 @@ class Drawer:
 
     # Commands.
 
+    def _extents(self, most: int) -> tuple[int, int]:
+        """Rows and columns; now and then more than eight bits can count."""
+        if self.below(8) == 0:
+            return self.one_of([(1, self.between(200, 600)), (self.between(200, 600), 1)])
+        return self.between(1, most), self.between(1, most)
+
     def _input(self, channels: int, most: int = 8) -> tuple[str, dict[str, int]]:
         """A zone, and an input with so many channels in it."""
         zone = self.one_of([*self._zones])
         while True:
-            rows, columns = self.between(1, most), self.between(1, most)
+            rows, columns = self._extents(most)
             pixel = channels + self.one_of([0, 0, self.below(4)])
             row = columns * pixel + self.one_of([0, self.below(5)])
             room = ZONE - (rows - 1) * row - (columns - 1) * pixel - channels
@@ -328,7 +345,8 @@ class Drawer:
         self._order.add(Command(kind, fields, reads, writes))
 
     def _convolve(self) -> None:
-        run, channels = self.between(1, 24), self.between(1, 3 * self.width)
+        run = self.one_of([self.between(1, 24)] * 7 + [self.between(200, 600)])
+        channels = self.between(1, 3 * self.width)
         zone, constants = self.one_of([*self._constants]), 0
         source, fields = self._input(run)
         fields |= self._kernel(4) | {"run": run}
@@ -339,7 +357,7 @@ class Drawer:
         if blocks * steps > tiles or stage is None:
             return
         constants = self._constants[zone] + self.below(tiles - blocks * steps + 1) * self.width**2
-        target, output = self._output(source, channels, self.between(1, 5), self.between(1, 5))
+        target, output = self._output(source, channels, *self._extents(5))
         fields |= output | {"weights": constants, "weight_zero_point": self.one_of([0, self.between(-128, 127)])}
         room = self._sums - 4 * blocks * self.width * fields["rows"] * fields["columns"]
         cut = self.below(steps) if room >= 0 else 0
@@ -367,7 +385,7 @@ class Drawer:
         stage = self._stage(zone, channels)
         if size > PARAMETERS or stage is None:
             return
-        target, output = self._output(source, channels, self.between(1, 5), self.between(1, 5))
+        target, output = self._output(source, channels, *self._extents(5))
         at = self.below((PARAMETERS - size) // self.width + 1) * self.width
         fields |= output | stage | {"weights": self._constants[zone] + at}
         more = self._residual(fields, zone, target)
@@ -383,19 +401,19 @@ class Drawer:
                 most = fields[f"input_{name}"]
                 fields[f"kernel_{name}"] = self.one_of([most, self.between(1, most)])
             fields |= dict.fromkeys(("dilation_y", "dilation_x"), 1) | {"first_row": 0, "first_column": 0}
-        target, output = self._output(source, channels, self.between(1, 4), self.between(1, 4))
+        target, output = self._output(source, channels, *self._extents(4))
         fields |= output | self._clamps() | {"average": int(large) or self.below(2)}
         if _has_taps(fields, "row", "y") and _has_taps(fields, "column", "x"):
             self._compute("pool", fields, {source}, {target})
 
     def _rows(self, names: Sequence[str]) -> tuple[dict[str, int], list[str]]:
         """Rows of bytes in a zone each; that of the last differs from the others."""
-        count, rows = self.between(1, 100), self.between(1, 5)
+        count, rows = self._extents(5) if self.below(2) else (self.between(1, 100), self.between(1, 5))
         zones = [self.one_of([*self._zones]) for _ in names]
         zones[-1] = self.one_of([name for name in self._zones if name not in zones[:-1]])
         fields = {"bytes": count, "rows": rows}
         for name, zone in zip(names, zones, strict=True):
-            pitch = count + self.one_of([0, self.below(9)])
+            pitch = count + self.one_of([0, self.below(9 if rows < 200 else 3)])
             room = ZONE - (rows - 1) * pitch - count
             fields |= {name: self._zones[zone] + self.below(room + 1), f"{name}_row": pitch}
         return fields, zones
@@ -413,7 +431,8 @@ class Drawer:
         self._compute("lookup", fields, {zones[0], zone}, {zones[1]})
 
     def _pack(self) -> None:
-        depth, channels, turned = self.between(1, 60), self.between(1, 40), self.below(2)
+        depth, channels = self._extents(40)
+        turned = self.below(2)
         tiles = -(-depth // self.width) * -(-channels // self.width)
         row, rows = (channels, depth) if turned else (depth, channels)
         pitch = row + self.below(5)
@@ -453,8 +472,13 @@ class Drawer:
             base, limit = self._places[number]
             if fault == "limit":
                 self._places[number] = base, limit - self.one_of([1, self.between(1, min(limit, 64))])
-            else:  # there is no memory
-                self._pieces = {at: data for at, data in self._pieces.items() if not base <= at < base + limit}
+            else:  # there is no memory, or some of it is missing
+                begin = max(at for at in self._pieces if base <= at < base + limit)
+                data = self._pieces.pop(begin)
+                first = self.one_of([begin, begin + self.below(len(data))])
+                last = self.one_of([first, first + self.below(len(data)), begin + len(data) - 1])
+                first, last = -(-first // BEAT) * BEAT, last // BEAT * BEAT
+                self._pieces |= {first: data[first - begin : last - begin]} if begin <= first < last else {}
         at = self._stream_at(len(stream))
         self._pieces[at] = stream
         text = "\n".join(f"{i}: {one.kind} {one.fields} {sorted(one.tokens)}" for i, one in enumerate(commands))
@@ -464,8 +488,7 @@ class Drawer:
         while True:
             border = self.one_of(BORDERS) if self.below(2) else self.below(1 << 32)
             at = max(0, border - self.below(size + 64)) & ~3
-            apart = all(at + size + 64 < base or base + len(there) + 64 < at for base, there in self._pieces.items())
-            if apart and at + size < 1 << 32:
+            if self._is_free(at, size):
                 return at
 
 
