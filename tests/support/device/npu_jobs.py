@@ -121,7 +121,7 @@ class Drawer:
     def one_of(self, values: Sequence[Any]) -> Any:
         return values[self.below(len(values))]
 
-    def job(self, fault: str = "", clear: bool = False, beside: Mapping[int, bytes] | None = None) -> Job:
+    def job(self, fault: str = "", clear: bool = False, beside: Mapping[int, bytes | bytearray] | None = None) -> Job:
         """``clear``: memories on chip are 0, and some of them need not be loaded. ``beside``: what lies in memory."""
         self._order, self._places, self._pieces = Order(), dict[int, tuple[int, int]](), dict[int, bytes]()
         self._beside = beside or {}
@@ -276,7 +276,8 @@ class Drawer:
     def _extents(self, most: int) -> tuple[int, int]:
         """Rows and columns; now and then more than eight bits can count."""
         if self.below(8) == 0:
-            return self.one_of([(1, self.between(200, 600)), (self.between(200, 600), 1)])
+            long = self.between(200, 600)
+            return (long, 1) if self.below(2) else (1, long)
         return self.between(1, most), self.between(1, most)
 
     def _input(self, channels: int, most: int = 8) -> tuple[str, dict[str, int]]:
