@@ -126,6 +126,12 @@ static bool is_inside(uint64_t address, uint64_t bytes, uint64_t limit)
     return address <= limit && bytes <= limit - address;
 }
 
+/* Weights are read by columns of the array, so that they begin at a multiple of one. */
+static bool is_in_weights(uint32_t address, uint64_t bytes)
+{
+    return address % NPU_ROWS == 0 && is_inside(address, bytes, NPU_WEIGHT_BYTES);
+}
+
 /* Whether rows and pixels lie one behind the other, and do not share bytes. */
 static bool is_apart(uint32_t outer, uint64_t row, uint32_t inner, uint64_t pixel, uint64_t run)
 {
@@ -182,9 +188,9 @@ static enum npu_error check_output(const struct npu_window *w, const struct npu_
 {
     const uint64_t parameters = (uint64_t)NPU_SYMBOL(blocks)(w->channels) * NPU_CHANNEL_WORDS * NPU_COLUMNS * 4u;
     const uint64_t residual = extent(w->rows, f->residual_row, w->columns, f->residual_pixel, w->channels);
-    const bool inside = is_inside(f->parameters, parameters, NPU_WEIGHT_BYTES) &&
+    const bool inside = is_in_weights(f->parameters, parameters) &&
                         (!f->adds || (is_inside(f->residual, residual, NPU_ACTIVATION_BYTES) &&
-                                      is_inside(f->addition, 4u * NPU_ADDITION_WORDS, NPU_WEIGHT_BYTES)));
+                                      is_in_weights(f->addition, 4u * NPU_ADDITION_WORDS)));
     return inside ? NPU_OK : NPU_RANGE;
 }
 
@@ -209,8 +215,8 @@ static enum npu_error check_convolve(const struct npu_command *command)
         return NPU_COMMAND;
     }
     const uint64_t kept = (shared ? 1u : (uint64_t)w.rows * w.columns) * blocks * NPU_COLUMNS * 4u;
-    if (!is_inside(f.weights, (uint64_t)blocks * steps * NPU_TILE, NPU_WEIGHT_BYTES) ||
-        (sums && !is_inside(words[14], kept, NPU_SUM_BYTES))) {
+    if (!is_in_weights(f.weights, (uint64_t)blocks * steps * NPU_TILE) ||
+        (sums && (words[14] % (NPU_COLUMNS * 4u) != 0 || !is_inside(words[14], kept, NPU_SUM_BYTES)))) {
         return NPU_RANGE;
     }
     return keeps ? NPU_OK : check_output(&w, &f);
@@ -228,7 +234,7 @@ static enum npu_error check_depthwise(const struct npu_command *command)
         return error;
     }
     const uint64_t taps = (uint64_t)w.kernel_rows * w.kernel_columns;
-    if (!is_inside(f.weights, NPU_SYMBOL(blocks)(w.channels) * taps * NPU_COLUMNS, NPU_WEIGHT_BYTES)) {
+    if (!is_in_weights(f.weights, NPU_SYMBOL(blocks)(w.channels) * taps * NPU_COLUMNS)) {
         return NPU_RANGE;
     }
     return check_output(&w, &f);
@@ -247,7 +253,7 @@ static enum npu_error check_elements(const struct npu_command *command, uint32_t
             return NPU_RANGE;
         }
     }
-    return is_inside(constants, bytes, NPU_WEIGHT_BYTES) ? NPU_OK : NPU_RANGE;
+    return is_in_weights(constants, bytes) ? NPU_OK : NPU_RANGE;
 }
 
 static enum npu_error check_pack(const struct npu_command *command)
@@ -259,7 +265,7 @@ static enum npu_error check_pack(const struct npu_command *command)
     const uint32_t rows = p.turned ? p.depth : p.channels, run = p.turned ? p.channels : p.depth;
     const uint64_t tiles = (uint64_t)NPU_SYMBOL(blocks)(p.channels) * ((p.depth + NPU_ROWS - 1u) / NPU_ROWS);
     const bool inside = is_inside(p.source, extent(rows, p.row, 1, 0, run), NPU_ACTIVATION_BYTES) &&
-                        is_inside(p.weights, tiles * NPU_TILE, NPU_WEIGHT_BYTES);
+                        is_in_weights(p.weights, tiles * NPU_TILE);
     return inside ? NPU_OK : NPU_RANGE;
 }
 

@@ -83,7 +83,6 @@ OF_JOBS = {
         "~head.words[bit] | (self._tokens[fifo] != 0)",
         "~head.words[bit] | (self._tokens[fifo ^ 2] != 0)",
     ),
-    "the youngest command": ("queues", "head.index < found", "head.index <= found"),
     "no wait for a memory": ("memories", "Mux(self.load_weights, self.pack_mask == 0, self.write_mask == 0)", "1"),
     "a residual from another place": (
         "memories",

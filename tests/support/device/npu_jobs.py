@@ -28,7 +28,7 @@ BEAT: Final = 8
 """Bytes that memory has as a whole or not at all."""
 FAULTS: Final = ("bits", "load", "limit", "store", "parameters", "cut", "token")
 WRONG: Final = ((1, -1), (1, -(1 << 31)), (2, 31), (2, -32), (2, 64), (2, -64))
-KINDS: Final = ["_depthwise"] * 2 + ["_pool"] * 4 + ["_add", "_lookup", "_pack", "_move", "_move", "_wait"]
+KINDS: Final = ["_depthwise"] * 2 + ["_pool"] * 4 + ["_add", "_lookup", "_pack", "_move", "_move", "_wait", "_chain"]
 
 
 @dataclass
@@ -445,6 +445,20 @@ class Drawer:
         fields |= {"turned": turned, "weights": self._constants[zone] + at}
         self._compute("pack", fields, {source}, {zone})
 
+    def _chain(self) -> None:
+        """Short commands of all three engines, each with a token for the next engine: some come as others go."""
+        load, source, target, store = (str(zone) for zone in self.random.permutation([*self._zones]))
+        table, (number, offset), (to, behind) = self._constants["w0"], *(self._place(self._bytes(64)) for _ in range(2))
+        near = {"runs": 1, "planes": 1}
+        for i in range(self.between(5, 25)):
+            first = {"place": number, "offset": offset, "address": self._zones[load], "run": self.between(1, 64)}
+            self._order.add(Command("load", first | near, {f"p{number}"}, {load, f"loaded {i}"}))
+            fields = {"source": self._zones[source], "output": self._zones[target], "table": table, "rows": 1}
+            fields["bytes"] = self.between(1, 200)
+            self._compute("lookup", fields, {source, "w0", f"loaded {i}"}, {target, f"looked up {i}"})
+            last = {"place": to, "offset": behind, "address": self._zones[store], "run": self.between(1, 64)}
+            self._order.add(Command("store", last | near, {store, f"looked up {i}"}, {f"p{to}"}))
+
     def _wait(self) -> None:
         """More commands than a queue holds."""
         for _ in range(self.between(5, 40)):
@@ -476,10 +490,10 @@ class Drawer:
             else:  # there is no memory, or some of it is missing
                 begin = max(at for at in self._pieces if base <= at < base + limit)
                 data = self._pieces.pop(begin)
-                first = self.one_of([begin, begin + self.below(len(data))])
-                last = self.one_of([first, first + self.below(len(data)), begin + len(data) - 1])
-                first, last = -(-first // BEAT) * BEAT, last // BEAT * BEAT
-                self._pieces |= {first: data[first - begin : last - begin]} if begin <= first < last else {}
+                first = self.one_of([begin, begin, begin + self.below(len(data))])
+                last = self.one_of([first, first + self.below(len(data)), begin + len(data) - 1]) // BEAT * BEAT
+                first = first if first == begin else -(-first // BEAT) * BEAT
+                self._pieces |= {first: data[first - begin : last - begin]} if first < last else {}
         at = self._stream_at(len(stream))
         self._pieces[at] = stream
         text = "\n".join(f"{i}: {one.kind} {one.fields} {sorted(one.tokens)}" for i, one in enumerate(commands))
