@@ -89,7 +89,6 @@ OF_JOBS = {
         "self.residual_ready.eq(~self._stores | (self._residual_port != machine.ports - 1))",
         "self.residual_ready.eq(1)",
     ),
-    "residuals of an error": ("compute", " | ~self._works)  # none", ")  # none"),
     "a plane from where its run began": ("bus", "plane_here + words[9]", "self.here + words[9]"),
     "planes by the distance of runs": ("bus", "begin(plane_there + words[7]", "begin(plane_there + words[6]"),
     "255 runs": ("bus", "run, plane = Signal(16), Signal(16)", "run, plane = Signal(8), Signal(16)"),

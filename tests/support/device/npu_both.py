@@ -102,8 +102,8 @@ class Both:
         raise AssertionError(f"it never ends, or does not tell so: {device.interrupts}")
 
     def _give_up(self, job: Job) -> dict[int, bytearray]:
-        """The RTL begins with a job, and gets a reset in the middle of it, or behind it. Returns its memory, which stays,
-        as what is on its way comes to it. Now and then all comes before another job begins."""
+        """The RTL begins with a job, and gets a reset in the middle of it, or behind it. Returns its memory, which
+        stays, as what is on its way comes to it. Now and then all comes before another job begins."""
         device = self.rtl
         self._tell(device, job, {})
         device.write(CONTROL, START)

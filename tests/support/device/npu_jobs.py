@@ -176,10 +176,10 @@ class Drawer:
             data, address = self._numbers(zone), self._constants[zone]
         memory = int(zone in self._constants)
         number, offset = self._place(data)
-        runs = self.one_of([1, 2, 4, 16]) if self.below(2) else 1
-        run = len(data) // runs
+        count = self.one_of([1, 1, 1, 2, 4, 16, 512])
+        run, (runs, planes) = len(data) // count, self.one_of([(count, 1), (1, count)])
         fields = {"place": number, "memory": memory, "offset": offset, "address": address, "run": run, "runs": runs}
-        fields |= {"planes": 1, "stride_run": run, "pitch_run": run}
+        fields |= {"planes": planes, "stride_run": run, "pitch_run": run, "stride_plane": run, "pitch_plane": run}
         self._order.add(Command("load", fields, {f"p{number}"}, {zone}))
 
     def _move(self) -> None:
