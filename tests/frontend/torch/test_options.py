@@ -10,7 +10,7 @@ import pytest
 
 pytest.importorskip("torch", reason="the torch package is not installed")
 
-from support.models.operands import Operand  # after the skip
+from support.models.operands import Operand, stored  # after the skip
 from support.models.torch_options import Call, call_of, drawn, form, operators
 from support.oracle.torch_differential import failures
 from support.run.tiers import ROTATION
@@ -25,6 +25,14 @@ MENDED = {
     "integers beside a fraction": call_of("eq.Scalar", form(Operand(S, -2, 2), -1.5, types=("int8",))),
     "crossed bounds": call_of("clamp.default", form(S, 2, 1)),
     "place of infinities": call_of("argmin.default", form(INFINITE, 0)),
+    "whether any is NaN": call_of("any.dims", form(stored([[np.nan], [0]]), [[1]])),
+    "infinite beside NaN": call_of("hypot.default", form(INFINITE, stored([np.nan, 1, np.inf]))),
+    "truths in order": call_of("argsort.stable", form((4,), types=("bool",), stable=True)),
+    "bound of truths": call_of("clamp.Tensor", form((4,), None, (4,), types=("bool",))),
+    "infinities rounded down": call_of("div.Tensor_mode", form(INFINITE, stored([2, -2, 0]), rounding_mode="floor")),
+    "rounded down once": call_of(
+        "div.Tensor_mode", form(stored([1.0, -1.0]), stored([0.1, 0.1]), rounding_mode="floor")
+    ),
 }
 
 

@@ -72,6 +72,36 @@ def divide(context: Context, node: Any) -> Expr:
     return relax.op.divide(_operand(context, node, node.args[0]), _operand(context, node, node.args[1]))
 
 
+@converts("aten.div.Tensor_mode")
+def divide_in_mode(context: Context, node: Any) -> Expr:
+    """A quotient that may be cut off or rounded down, of operands in the type of the result."""
+    mode = arguments(node)["rounding_mode"]
+    one, other = (_operand(context, node, value) for value in node.args[:2])
+    if mode == "floor" and info_of_value(node.meta["val"]).dtype.startswith("float"):
+        return _floor_of_floats(context, node, one, other)
+    if mode == "floor":
+        return relax.op.floor_divide(one, other)
+    quotient = relax.op.divide(one, other)
+    return quotient if mode is None else relax.op.trunc(context.emit(quotient))
+
+
+def _floor_of_floats(context: Context, node: Any, one: Expr, other: Expr) -> Expr:
+    """PyTorch's way: what remains is taken off before the division, so that no rounding reaches the next integer."""
+    zero, whole = (_operand(context, node, value) for value in (0, 1))
+    rest = context.emit(relax.op.mod(one, other))
+    quotient = context.emit(relax.op.divide(context.emit(relax.op.subtract(one, rest)), other))
+    signs = [context.emit(relax.op.less(value, zero)) for value in (other, rest)]
+    signs = [context.emit(relax.op.astype(sign, "int32")) for sign in signs]
+    exact = context.emit(relax.op.equal(rest, zero))
+    kept = context.emit(relax.op.logical_or(exact, context.emit(relax.op.equal(*signs))))
+    quotient = context.emit(relax.op.where(kept, quotient, context.emit(relax.op.subtract(quotient, whole))))
+    down = context.emit(relax.op.floor(quotient))
+    far = context.emit(relax.op.greater(context.emit(relax.op.subtract(quotient, down)), _operand(context, node, 0.5)))
+    down = context.emit(relax.op.where(far, context.emit(relax.op.add(down, whole)), down))
+    by_zero = context.emit(relax.op.equal(other, zero))
+    return relax.op.where(by_zero, context.emit(relax.op.divide(one, other)), down)
+
+
 def _clamps_otherwise(node: Any) -> bool:
     """Whether it clamps integers, for which TVM's converter would need infinite bounds where one is left out, or has
     crossed bounds: then all becomes the upper one."""
@@ -88,11 +118,19 @@ def clamp_by_tensors(context: Context, node: Any) -> Expr:
 
 @converts("aten.clamp.default", when=_clamps_otherwise)
 def clamp(context: Context, node: Any) -> Expr:
-    given = arguments(node)
-    value = _operand(context, node, given["self"])
+    """The larger of a value and its bound, then the smaller; of truths, which TVM does not compare, as numbers."""
+    given, truths = arguments(node), info_of_value(node.meta["val"]).dtype == "bool"
+
+    def operand(value: Any) -> Expr:
+        made = _operand(context, node, value)
+        return context.emit(relax.op.astype(made, "uint8")) if truths else made
+
+    value = operand(given["self"])
     if given["min"] is not None:
-        value = context.emit(relax.op.maximum(value, _operand(context, node, given["min"])))
-    return value if given["max"] is None else relax.op.minimum(value, _operand(context, node, given["max"]))
+        value = context.emit(relax.op.maximum(value, operand(given["min"])))
+    if given["max"] is not None:
+        value = context.emit(relax.op.minimum(value, operand(given["max"])))
+    return relax.op.astype(value, "bool") if truths else value
 
 
 @converts("aten.where.self", when=lambda node: len({arg.meta["val"].dtype for arg in node.args[1:3]}) > 1)
@@ -153,10 +191,12 @@ def reduction(context: Context, node: Any) -> Expr:
 
 @converts("aten.any.dim", "aten.any.dims")
 def whether_any(context: Context, node: Any) -> Expr:
-    """Whether any element is not 0. TVM's converter adds up numbers that are no truths."""
+    """Whether any element is not 0, as NaN is. TVM's converter adds up numbers that are no truths."""
     value = context.expr(node.args[0])
     zero = constant(np.zeros((), info_of_value(node.args[0].meta["val"]).dtype))
-    there = value if zero.value.numpy().dtype == np.bool_ else context.emit(relax.op.not_equal(value, zero))
+    there = value
+    if zero.value.numpy().dtype != np.bool_:  # TVM's LLVM takes NaN for neither equal nor unequal
+        there = context.emit(relax.op.logical_not(context.emit(relax.op.equal(value, zero))))
     found = context.emit(relax.op.max(context.emit(relax.op.astype(there, "uint8")), *_axes(node)))
     return relax.op.astype(found, info_of_value(node.meta["val"]).dtype)
 
@@ -192,9 +232,13 @@ def power_of_two(context: Context, node: Any) -> Expr:
 
 @converts("aten.hypot.default")
 def hypotenuse(context: Context, node: Any) -> Expr:
+    """The root of the sum of squares; beside an infinity it is infinite, even if the other operand is NaN."""
     values = [_operand(context, node, arg) for arg in node.args]
     one, other = (context.emit(relax.op.multiply(value, value)) for value in values)
-    return relax.op.sqrt(context.emit(relax.op.add(one, other)))
+    root = context.emit(relax.op.sqrt(context.emit(relax.op.add(one, other))))
+    endless = _operand(context, node, math.inf)
+    there = [context.emit(relax.op.equal(context.emit(relax.op.abs(value)), endless)) for value in values]
+    return relax.op.where(context.emit(relax.op.logical_or(*there)), endless, root)
 
 
 @converts("aten.linalg_vector_norm.default")

@@ -233,10 +233,12 @@ def pixel_shuffle(context: Context, node: Any) -> Expr:
 
 
 def _ordered(context: Context, value: Expr, axis: int, count: int, largest: bool) -> list[Expr]:
-    """The first ``count`` elements in order, and their indices."""
+    """The first ``count`` elements in order, and their indices. Truths, which TopK does not compare, are numbers."""
     attrs = TopKAttrs(axis, count, int(largest), "int64")
-    whole = context.emit(get(TopK)(value, attrs=attrs))
-    return [context.emit(relax.TupleGetItem(whole, number)) for number in range(2)]
+    truths = str(value.ty.dtype) == "bool"
+    whole = context.emit(get(TopK)(context.emit(relax.op.astype(value, "uint8")) if truths else value, attrs=attrs))
+    found, where = (context.emit(relax.TupleGetItem(whole, number)) for number in range(2))
+    return [context.emit(relax.op.astype(found, "bool")) if truths else found, where]
 
 
 def _axis(node: Any) -> tuple[int, int]:
