@@ -104,6 +104,7 @@ COMPARISONS: Mapping[str, Pair] = {
     "GREATER_EQUAL": relax.op.greater_equal,
 }
 FUSING = ("ADD", "SUB", "MUL", "DIV")
+OF_REALS_ALONE = ("POW", "ATAN2")  # C has neither of integers.
 # These take stored integers as they are, whatever their scales, as LiteRT does where it has the type.
 AS_STORED = ("FLOOR_DIV", "FLOOR_MOD", "NEG", "BITWISE_XOR")
 BYTE = "uint8"
@@ -131,6 +132,8 @@ def as_bytes(context: Context, tensor: Tensor) -> Expr:
 def arithmetic(context: Context, operator: Operator) -> Expr:
     first, second, output = _pair(operator)
     need_alike(first, output)
+    if operator.name in OF_REALS_ALONE:
+        need_reals(first)
     if _is_as_stored(operator, first):
         return ARITHMETIC[operator.name](context.expr(first), context.expr(second))
     result = ARITHMETIC[operator.name](as_bytes(context, first), as_bytes(context, second))
