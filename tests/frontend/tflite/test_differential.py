@@ -44,6 +44,7 @@ WRONG_ONCE = (
     "RIGHT_SHIFT (5,) (5,), int32",
     "MEAN (2, 3, 4, 2, 3) along 4, uint8",
     "TOPK_V2, rare, bool",
+    "RELU_N1_TO_1, rare, bool",
 )
 REFUSED_NOW = {
     "UNPACK, float32, num=2": "its option Num is 2, and it has 4 outputs",

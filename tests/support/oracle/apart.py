@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import pickle
+import resource
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -17,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 Array = NDArray[Any]
+MEMORY = 8 << 30
 Runs = list[list[Array] | None]
 """The outputs of each run; None for one that the runtime ended with an error."""
 
@@ -65,6 +67,7 @@ class Apart:
 def serve() -> None:
     """Answers until its input ends; nothing else may write to its standard output."""
 
+    resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))  # odd extents make a runtime ask for all that there is
     given, taken = sys.stdin.buffer, os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)
     while True:

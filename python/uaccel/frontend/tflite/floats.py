@@ -224,7 +224,9 @@ def elementwise(context: Context, operator: Operator) -> Expr:
     need_shape(output, data.info.shape)
     if _is_as_stored(operator, data):
         return ELEMENTWISE[operator.name](context.expr(data))
-    result = ELEMENTWISE[operator.name](as_bytes(context, data))
+    unsigned = not is_stepped(data) and np.dtype(data.info.dtype).kind in "bu"
+    name = "RELU_0_TO_1" if operator.name == "RELU_N1_TO_1" and unsigned else operator.name  # they have no -1
+    result = ELEMENTWISE[name](as_bytes(context, data))
     return relax.op.astype(result, "bool") if data.info.dtype == "bool" else stored(result, output)
 
 
