@@ -109,8 +109,11 @@ def need_dtype(tensor: Tensor, allowed: Sequence[str], role: str) -> None:
 
 def need_asked_type(operator: Operator, option: str) -> None:
     """The output has the type of integers that the option names, which runtimes go by, where it names one."""
+    output = operator.outputs[0]
+    need_dtype(output, ("int32", "int64"), "output")
     asked = {tflite.TensorType.INT32: "int32", tflite.TensorType.INT64: "int64"}.get(operator.option(option))
-    need_dtype(operator.outputs[0], ("int32", "int64") if asked is None else (asked,), "output")
+    said = f'output "{output.name}" is {output.info.dtype}, and its option {option} says {asked}'
+    need(asked in (None, output.info.dtype), said)
 
 
 def round_half_away(value: np.float32) -> int:

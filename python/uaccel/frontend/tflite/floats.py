@@ -224,8 +224,8 @@ def elementwise(context: Context, operator: Operator) -> Expr:
     need_shape(output, data.info.shape)
     if _is_as_stored(operator, data):
         return ELEMENTWISE[operator.name](context.expr(data))
-    unsigned = not is_stepped(data) and np.dtype(data.info.dtype).kind in "bu"
-    name = "RELU_0_TO_1" if operator.name == "RELU_N1_TO_1" and unsigned else operator.name  # they have no -1
+    unsigned = not is_stepped(data) and np.dtype(data.info.dtype).kind in "bu"  # which have no -1
+    name = "RELU_0_TO_1" if operator.name in ("RELU_N1_TO_1", "SIGN") and unsigned else operator.name
     result = ELEMENTWISE[name](as_bytes(context, data))
     return relax.op.astype(result, "bool") if data.info.dtype == "bool" else stored(result, output)
 
