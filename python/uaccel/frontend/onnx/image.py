@@ -148,8 +148,9 @@ def _has_operator(node: Node, mode: str, coordinates: str, wanted: list[int], ax
     known = coordinates in OPERATOR_COORDINATES
     if coordinates == "align_corners":
         known = len(wanted) == 4 and min(wanted[2:]) > 1
-    same = mode != "nearest" or all(_picks_alike(node, axis, coordinates) for axis in axes)
-    return spatial and exact and mode in METHODS and known and same and not _smooths(node, axes)
+    if not (spatial and exact and mode in METHODS and known) or _smooths(node, axes):
+        return False
+    return mode != "nearest" or all(_picks_alike(node, axis, coordinates) for axis in axes)
 
 
 def _picks_alike(node: Node, axis: ResizeAxis, coordinates: str) -> bool:
