@@ -1,7 +1,8 @@
 """Makes arithmetic of TIR defined for all operands, as the printed C has it, before LLVM compiles a function.
 
-LLVM leaves open what a float beyond the range of an integer becomes, and a division by zero ends the process. The
-helpers of :mod:`uaccel.lower.tir.value` say what C computes instead; this is the same for the host.
+LLVM leaves open what a float beyond the range of an integer becomes, and a division by zero ends the process; TVM lets
+NaN be unequal to nothing, and has no comparison of truths. The helpers of :mod:`uaccel.lower.tir.value` say what C
+computes instead; this is the same for the host.
 """
 
 from __future__ import annotations
@@ -16,12 +17,13 @@ from uaccel.tvm_api.bounds import dtype_of, limits, whole_number
 
 _WIDE: Final = {"uint32": "int64", "int64": "int64", "uint64": "uint64"}  # Others go through int32 and keep low bits.
 _DIVISIONS: Final = (tirx.FloorDiv, tirx.FloorMod, tirx.Div, tirx.Mod)
+_COMPARISONS: Final = (tirx.EQ, tirx.NE, tirx.LT, tirx.LE, tirx.GT, tirx.GE)
 
 
 def defined(func: Any) -> Any:
-    """The function, or one that converts, divides and shifts so."""
+    """The function, or one that converts, divides, shifts and compares so."""
     callbacks = [(tirx.Cast, _conversion), *((kind, _division) for kind in _DIVISIONS)]
-    callbacks += [(tirx.LShift, _shift), (tirx.RShift, _shift)]
+    callbacks += [(tirx.LShift, _shift), (tirx.RShift, _shift), *((kind, _comparison) for kind in _COMPARISONS)]
     body = structural_mutate(func.body, callbacks)
     return func if body.same_as(func.body) else func.with_body(body)
 
@@ -73,3 +75,14 @@ def _shift(node: Any, mutator: Any) -> Any:
     value, distance = (part if dtype == wide else tirx.Cast(wide, part) for part in (node.a, node.b))
     made = type(node)(value, tirx.bitwise_and(distance, tirx.const(int(wide[-2:]) - 1, wide)))
     return made if wide == dtype else tirx.Cast(dtype, made)
+
+
+def _comparison(node: Any, mutator: Any) -> Any:
+    """NaN is unequal to everything, where TVM's simplifier makes ``!=`` of a negated ``==``. Truths are bytes."""
+    node = mutator.default_mutate(node)
+    kind, dtype = type(node), dtype_of(node.a)
+    if dtype == "bool":
+        return kind(tirx.Cast("uint8", node.a), tirx.Cast("uint8", node.b))
+    if kind is tirx.NE and dtype.startswith("float"):
+        return tirx.Or(node, tirx.Or(tirx.isnan(node.a), tirx.isnan(node.b)))
+    return node

@@ -46,6 +46,9 @@ def _scalar(number: float, dtype: str = "float32") -> Array:
 POOL: dict[str, Any] = {"kernel_shape": [3, 2], "strides": [1, 2], "ceil_mode": 1}
 REGIONS = (_reals(0.5, 0.5, 3.2, 4.1).reshape(1, 4), _ints(0))
 NEAREST: dict[str, Any] = {"nearest_mode": "floor", "coordinate_transformation_mode": "asymmetric"}
+LARGER, SMALLER = _ints(1, 1, 19, 18), _ints(1, 1, 2, 2)
+CEILING = {"coordinate_transformation_mode": "pytorch_half_pixel", "nearest_mode": "ceil"}
+SYMMETRIC = {"coordinate_transformation_mode": "half_pixel_symmetric", "nearest_mode": "floor"}
 ROWS = _ints(0, 3).reshape(2, 1)
 MENDED: dict[str, tuple[int, Row]] = {
     "equal truths": (19, row("Equal", Given((2, 4), "bool"), Given((4,), "bool"))),
@@ -72,6 +75,8 @@ MENDED: dict[str, tuple[int, Row]] = {
     "fractions as places": (13, row("OneHot", Given((5,), low=-3, high=3), _scalar(4, "int64"), _reals(2, 7))),
     "an extent of 33": (13, row("Resize", Given((1, 1, 10)), None, _reals(1, 1, 3.3))),
     "nearest in float32": (13, row("Resize", Given((1, 1, 9)), None, _reals(1, 1, 0.6), **NEAREST)),
+    "nearly whole coordinates": (13, row("Resize", Given((1, 1, 7, 5)), None, None, LARGER, **CEILING)),
+    "halves in float64": (19, row("Resize", Given((1, 1, 6, 2)), None, None, SMALLER, **SYMMETRIC)),
     "truths multiplied": (18, row("ScatterND", Given((4, 3), "bool"), ROWS, Given((2, 3), "bool"), reduction="mul")),
     "two-sided unless said": (17, row("STFT", Given((1, 40, 1)), _scalar(5, "int64"), None, _scalar(8, "int64"))),
 }

@@ -43,12 +43,15 @@ WRONG_ONCE = (
     "RELU (5,), bool",
     "RIGHT_SHIFT (5,) (5,), int32",
     "MEAN (2, 3, 4, 2, 3) along 4, uint8",
+    "TOPK_V2, rare, bool",
+    "RELU_N1_TO_1, rare, bool",
 )
 REFUSED_NOW = {
     "UNPACK, float32, num=2": "its option Num is 2, and it has 4 outputs",
     "PACK, float32, values_count=1": "its option ValuesCount is 1, and it has 2 inputs",
     "DEPTHWISE_CONV_2D, float32, depth_multiplier=2": "depth_multiplier is 2, and the weights have 1 channels",
     "DEPTHWISE_CONV_2D, int8, depth_multiplier=2": "depth_multiplier is 2, and the weights have 1 channels",
+    "POW (4,) (2, 3, 4), bool": "is bool; wanted float32, or int8, uint8 or int16 with a scale",
     "CONV_2D, float32, dilation_h_factor=0": "strides (1, 1) and dilation (0, 1) must be positive",
 }
 

@@ -14,6 +14,7 @@ import numpy as np
 
 from support.device.hostlib import HostModel, compile_bytes
 from support.models.many import Row, many
+from support.models.single_op import Activation
 from support.models.tflite_campaign import HLO, TYPES, told
 from support.oracle.apart import Apart, Array, Runs
 from support.oracle.random_inputs import random_inputs
@@ -40,7 +41,9 @@ class Difference:
 
     def covers(self, row: Row, dtype: str) -> bool:
         name, values = self.options
-        return row.operator in self.operators and dtype in self.types and (not name or row.options.get(name) in values)
+        types = {dtype, *(given.dtype for given in row.inputs if isinstance(given, Activation))}  # a mutant's differ
+        known = row.operator in self.operators and not types.isdisjoint(self.types)
+        return known and (not name or row.options.get(name) in values)
 
 
 CLAMPS = ("RELU", "RELU6", "RELU_N1_TO_1")

@@ -148,7 +148,21 @@ def _has_operator(node: Node, mode: str, coordinates: str, wanted: list[int], ax
     known = coordinates in OPERATOR_COORDINATES
     if coordinates == "align_corners":
         known = len(wanted) == 4 and min(wanted[2:]) > 1
-    return spatial and exact and mode in METHODS and known and not _smooths(node, axes)
+    if not (spatial and exact and mode in METHODS and known) or _smooths(node, axes):
+        return False
+    return mode != "nearest" or all(_picks_alike(node, axis, coordinates) for axis in axes)
+
+
+def _picks_alike(node: Node, axis: ResizeAxis, coordinates: str) -> bool:
+    """Whether TVM's operator picks the same elements: its coordinates have other last bits, which decide ties."""
+    quotient = np.float32(axis.extent) / np.float32(axis.size)
+    out, half, near = np.arange(axis.size, dtype=np.float32), np.float32(0.5), np.float32(1e-5)
+    if coordinates == "align_corners":
+        places = np.float32(axis.extent - 1) / np.float32(axis.size - 1) * out
+    else:
+        places = quotient * out if coordinates == "asymmetric" else (out + half) * quotient - half
+    nudged = {"floor": near, "ceil": -near}.get(node.attributes.get("nearest_mode", ""), np.float32(0))
+    return bool((_picked(node, axis, places + nudged) == _picked(node, axis, _positions(axis, coordinates))).all())
 
 
 def _smooths(node: Node, axes: list[ResizeAxis]) -> bool:
@@ -170,20 +184,21 @@ def _positions(axis: ResizeAxis, coordinates: str) -> Array:
         return out / scale
     if coordinates == "align_corners":
         length = extent * scale  # need not be whole: ONNX's text and its tests have it so, and ONNX Runtime rounds it
+        length = np.float32(axis.size) if abs(length - axis.size) < 1e-5 * length else length  # a scale's last bits
         return out * (extent - one) / (length - one) if length > 1 else np.zeros_like(out)
     if coordinates == "pytorch_half_pixel" and axis.size <= 1:
         return np.zeros_like(out)
-    offset = np.float32(0)
-    if coordinates == "half_pixel_symmetric":
+    if coordinates == "half_pixel_symmetric":  # the runtime's half is a double here
         offset = extent / 2 * (one - np.float32(axis.size) / (extent * scale))
-    return offset + (out + half) / scale - half
+        return (offset + (out + 0.5).astype(np.float64) / float(scale) - 0.5).astype(np.float32)
+    return (out + half) / scale - half
 
 
 def _along(context: Context, node: Node, data: Expr, axis: ResizeAxis, mode: str, positions: Array) -> Expr:
     """Resize one axis: pick the nearest elements, or add up the taps."""
     if mode == "nearest":
-        picked = np.clip(_nearest(node, positions), 0, axis.extent - 1).astype(np.int64)
-        return context.normal(relax.op.take(data, constant(picked), axis.number, mode="clip"))
+        picked = constant(_picked(node, axis, positions))
+        return context.normal(relax.op.take(data, picked, axis.number, mode="clip"))
     taps = _taps(node, axis, mode, positions)
     rank, dtype = len(context.normal(data).ty.shape), str(context.normal(data).ty.dtype)
     shape = [1] * rank
@@ -194,6 +209,10 @@ def _along(context: Context, node: Node, data: Expr, axis: ResizeAxis, mode: str
         part = relax.op.multiply(part, constant(weights.astype(dtype).reshape(shape)))
         total = part if total is None else relax.op.add(total, part)
     return context.normal(total)
+
+
+def _picked(node: Node, axis: ResizeAxis, positions: Array) -> Array:
+    return np.clip(_nearest(node, positions), 0, axis.extent - 1).astype(np.int64)
 
 
 def _nearest(node: Node, positions: Array) -> Array:

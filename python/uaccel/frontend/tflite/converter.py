@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+import tflite
 from numpy.typing import NDArray
 
 from uaccel.errors import InternalError, ModelError, need
@@ -104,6 +105,15 @@ def need_constant(tensor: Tensor, role: str) -> Array:
 def need_dtype(tensor: Tensor, allowed: Sequence[str], role: str) -> None:
     if tensor.info.dtype not in allowed:
         raise ModelError(f'{role} "{tensor.name}" is {tensor.info.dtype}, supported is {" or ".join(allowed)}')
+
+
+def need_asked_type(operator: Operator, option: str) -> None:
+    """The output has the type of integers that the option names, which runtimes go by, where it names one."""
+    output = operator.outputs[0]
+    need_dtype(output, ("int32", "int64"), "output")
+    asked = {tflite.TensorType.INT32: "int32", tflite.TensorType.INT64: "int64"}.get(operator.option(option))
+    said = f'output "{output.name}" is {output.info.dtype}, and its option {option} says {asked}'
+    need(asked in (None, output.info.dtype), said)
 
 
 def round_half_away(value: np.float32) -> int:
@@ -363,7 +373,7 @@ def expand_dims(context: Context, operator: Operator) -> Expr:
 @converts("SHAPE", when=always)
 def shape(_context: Context, operator: Operator) -> Expr:
     data, output = operator.required_input(0), operator.outputs[0]
-    need_dtype(output, ("int32", "int64"), "output")
+    need_asked_type(operator, "OutType")
     need_shape(output, [len(data.info.shape)])
     return constant(np.array(data.info.shape, output.info.dtype))
 

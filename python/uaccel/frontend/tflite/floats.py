@@ -104,6 +104,7 @@ COMPARISONS: Mapping[str, Pair] = {
     "GREATER_EQUAL": relax.op.greater_equal,
 }
 FUSING = ("ADD", "SUB", "MUL", "DIV")
+OF_REALS_ALONE = ("POW", "ATAN2")  # C has neither of integers.
 # These take stored integers as they are, whatever their scales, as LiteRT does where it has the type.
 AS_STORED = ("FLOOR_DIV", "FLOOR_MOD", "NEG", "BITWISE_XOR")
 BYTE = "uint8"
@@ -131,6 +132,8 @@ def as_bytes(context: Context, tensor: Tensor) -> Expr:
 def arithmetic(context: Context, operator: Operator) -> Expr:
     first, second, output = _pair(operator)
     need_alike(first, output)
+    if operator.name in OF_REALS_ALONE:
+        need_reals(first)
     if _is_as_stored(operator, first):
         return ARITHMETIC[operator.name](context.expr(first), context.expr(second))
     result = ARITHMETIC[operator.name](as_bytes(context, first), as_bytes(context, second))
@@ -221,7 +224,9 @@ def elementwise(context: Context, operator: Operator) -> Expr:
     need_shape(output, data.info.shape)
     if _is_as_stored(operator, data):
         return ELEMENTWISE[operator.name](context.expr(data))
-    result = ELEMENTWISE[operator.name](as_bytes(context, data))
+    unsigned = not is_stepped(data) and np.dtype(data.info.dtype).kind in "bu"  # which have no -1
+    name = "RELU_0_TO_1" if operator.name in ("RELU_N1_TO_1", "SIGN") and unsigned else operator.name
+    result = ELEMENTWISE[name](as_bytes(context, data))
     return relax.op.astype(result, "bool") if data.info.dtype == "bool" else stored(result, output)
 
 

@@ -74,6 +74,7 @@ def convert(graph: TfliteGraph, operator: Operator, context: Context, block: Any
     need(operator.name not in DATA_SHAPED, f"{SHAPE_OF_DATA}; {ADVICE}")
     need(operator.name in HELD and converter.knows(operator.name), f"{NO_CONVERTER}; {advice}")
     for tensor in operator.inputs:
+        need(tensor is None or tensor.info.dtype != "bool", "no runtime computes it of bool; give it numbers")
         if tensor is not None and (tensor.data is None or tensor.bits < 8 or tensor.index in context.exprs):
             converter.define(tensor.index, context.expr(tensor))
     with by_tvm(advice):

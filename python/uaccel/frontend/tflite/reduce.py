@@ -15,6 +15,7 @@ from uaccel.frontend.tflite.converter import (
     Expr,
     axis_numbers,
     converts,
+    need_asked_type,
     need_dtype,
     need_equal_quantisation,
     need_numbers,
@@ -86,7 +87,7 @@ def extreme(context: Context, operator: Operator) -> Expr:
 @converts("ARG_MAX", "ARG_MIN", when=always)
 def arg_extreme(context: Context, operator: Operator) -> Expr:
     data, output = operator.required_input(0), operator.outputs[0]
-    need_dtype(output, ("int32", "int64"), "output")
+    need_asked_type(operator, "OutputType")
     axes = axis_numbers(operator.required_input(1), data)
     need(len(axes) == 1, f"{len(axes)} axes given, wanted 1")
     if data.info.dtype not in INTEGER_ACTIVATIONS:

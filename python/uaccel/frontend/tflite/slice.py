@@ -137,6 +137,8 @@ class AxisSlice:
 def slice_part(context: Context, operator: Operator) -> Expr:
     data, output = operator.required_input(0), operator.outputs[0]
     shape = data.info.shape
+    begin, size = (operator.required_input(place).info.dtype for place in (1, 2))
+    need(begin == size, f"its begin is {begin} and its size {size}; runtimes take one type for both")
     sizes = need_numbers(context, operator.required_input(2), "size", len(shape))
     if constant_value(context, operator.required_input(1)) is None:
         need_same_dtype(data, output)
@@ -144,11 +146,11 @@ def slice_part(context: Context, operator: Operator) -> Expr:
         return sliced_at_run_time(context, data, operator.required_input(1), sizes)
     begins = need_numbers(context, operator.required_input(1), "begin", len(shape))
     parts = []
-    for axis, (begin, size, extent) in enumerate(zip(begins, sizes, shape, strict=True)):
-        count = extent - begin if size == -1 else size
-        fits = begin >= 0 and 0 < count <= extent - begin
-        need(fits, f"begin {begin} and size {size} lie outside the {extent} elements of axis {axis}")
-        parts.append(AxisSlice(begin, 1, count))
+    for axis, (first, given, extent) in enumerate(zip(begins, sizes, shape, strict=True)):
+        count = extent - first if given == -1 else given
+        fits = first >= 0 and 0 < count <= extent - first
+        need(fits, f"begin {first} and size {given} lie outside the {extent} elements of axis {axis}")
+        parts.append(AxisSlice(first, 1, count))
     need_same_dtype(data, output)
     need_shape(output, [part.count for part in parts])
     return apply(context, [data], lambda expr: sliced(expr, parts, shape), lambda array: picked(array, parts))

@@ -1,0 +1,27 @@
+"""What this computer executes is defined where LLVM or TVM leave it open: it is what C computes."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+
+from uaccel.tvm_api import ModuleBuilder, relax
+from uaccel.tvm_api.executor import Executor
+
+COMPARISONS = ("equal", "not_equal", "less", "less_equal", "greater", "greater_equal")
+VALUES = {"float32": [np.nan, 1, 2, np.inf], "float64": [np.nan, -np.inf, 0], "bool": [False, True]}
+
+
+@pytest.mark.parametrize("dtype", VALUES)
+def test_comparisons(dtype: str) -> None:
+    """NaN is unequal to itself, and truths can be compared."""
+    one, other = np.array(list(itertools.product(VALUES[dtype], repeat=2)), dtype).T
+    builder = ModuleBuilder()
+    parameters = [relax.Var(name, relax.TensorType(one.shape, dtype)) for name in ("one", "other")]
+    with builder.function(parameters) as block:
+        results = [block.emit(getattr(relax.op, name)(*parameters), name) for name in COMPARISONS]
+        block.finish(relax.Tuple(results))
+    for name, got in zip(COMPARISONS, Executor(builder.module).run([one, other]), strict=True):
+        np.testing.assert_array_equal(got, getattr(np, name)(one, other), name)
