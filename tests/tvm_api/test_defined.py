@@ -11,7 +11,11 @@ from uaccel.tvm_api import ModuleBuilder, relax
 from uaccel.tvm_api.executor import Executor
 
 COMPARISONS = ("equal", "not_equal", "less", "less_equal", "greater", "greater_equal")
-VALUES = {"float32": [np.nan, 1, 2, np.inf], "float64": [np.nan, -np.inf, 0], "bool": [False, True]}
+VALUES: dict[str, list[float]] = {
+    "float32": [np.nan, 1, 2, np.inf],
+    "float64": [np.nan, -np.inf, 0],
+    "bool": [False, True],
+}
 
 
 @pytest.mark.parametrize("dtype", VALUES)

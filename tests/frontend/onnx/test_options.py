@@ -47,8 +47,8 @@ POOL: dict[str, Any] = {"kernel_shape": [3, 2], "strides": [1, 2], "ceil_mode": 
 REGIONS = (_reals(0.5, 0.5, 3.2, 4.1).reshape(1, 4), _ints(0))
 NEAREST: dict[str, Any] = {"nearest_mode": "floor", "coordinate_transformation_mode": "asymmetric"}
 LARGER, SMALLER = _ints(1, 1, 19, 18), _ints(1, 1, 2, 2)
-CEILING = {"coordinate_transformation_mode": "pytorch_half_pixel", "nearest_mode": "ceil"}
-SYMMETRIC = {"coordinate_transformation_mode": "half_pixel_symmetric", "nearest_mode": "floor"}
+CEILING: dict[str, Any] = {"coordinate_transformation_mode": "pytorch_half_pixel", "nearest_mode": "ceil"}
+SYMMETRIC: dict[str, Any] = {"coordinate_transformation_mode": "half_pixel_symmetric", "nearest_mode": "floor"}
 ROWS = _ints(0, 3).reshape(2, 1)
 MENDED: dict[str, tuple[int, Row]] = {
     "equal truths": (19, row("Equal", Given((2, 4), "bool"), Given((4,), "bool"))),

@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import pickle
 import resource
+import signal
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -18,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 Array = NDArray[Any]
-MEMORY = 8 << 30
+MEMORY, SECONDS = 8 << 30, 60
 Runs = list[list[Array] | None]
 """The outputs of each run; None for one that the runtime ended with an error."""
 
@@ -75,8 +76,10 @@ def serve() -> None:
             model, inputs, runtime = pickle.load(given)
         except EOFError:
             return
+        signal.alarm(SECONDS)  # some models have it loop for ever; this ends the process
         pickle.dump((_litert if runtime == "litert" else _tflm)(model, inputs), taken)
         taken.flush()
+        signal.alarm(0)
 
 
 def _runs(run: Any, inputs: Sequence[Sequence[Array]]) -> Runs:

@@ -197,7 +197,9 @@ def whether_any(context: Context, node: Any) -> Expr:
     there = value
     if zero.value.numpy().dtype != np.bool_:  # TVM's LLVM takes NaN for neither equal nor unequal
         there = context.emit(relax.op.logical_not(context.emit(relax.op.equal(value, zero))))
-    found = context.emit(relax.op.max(context.emit(relax.op.astype(there, "uint8")), *_axes(node)))
+    found = context.emit(relax.op.astype(there, "uint8"))
+    if arguments(node).get("dim") != []:  # these are no dimensions here, and all of them elsewhere
+        found = context.emit(relax.op.max(found, *_axes(node)))
     return relax.op.astype(found, info_of_value(node.meta["val"]).dtype)
 
 
