@@ -232,7 +232,8 @@ class Drawer:
         data = bytearray(self._bytes(CONSTANTS))
         for number, at in enumerate(range(PARAMETERS, ADDITION, 12 * self.width)):
             wild = self.below(3) == 0
-            bias = self.random.integers(-(1 << 31), 1 << 31, self.width) if wild else self._few(1 << 15)
+            large = self.below(3) == 0
+            bias = self.random.integers(-(1 << 31), 1 << 31, self.width) if large else self._few(1 << 15)
             least = 0 if wild and self.below(2) else 1 << 30
             multipliers = self.random.integers(least, 1 << 31, self.width)
             if self.below(4) == 0:
@@ -258,8 +259,9 @@ class Drawer:
         zeros = [self.between(-128, 127) for _ in range(3)]
         low, high = sorted(self.one_of([self.between(-128, 127), end]) for end in (-128, 127))
         if once:
-            ratios = [self._ratio() for _ in range(2)]
-            shift = self.between(1, 42)
+            small = self.below(2)  # so that sums lie just between two numbers
+            ratios = [self.between(-8, 8) if small else self._ratio() for _ in range(2)]
+            shift = self.between(1, 4 if small else 42)
             tolerance = self.one_of([0, self.below(1 << min(31, shift))])
             return [shift, zeros[0], ratios[0], 0, zeros[1], ratios[1], 0, zeros[2], tolerance, 0, low, high]
         numbers = [self.one_of([20, self.below(31)])]
