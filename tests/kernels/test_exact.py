@@ -48,7 +48,7 @@ def test_every_kernel_gives_the_exact_result(name: str, seed: int, tmp_path: Pat
     board = board_of(name)
     infos, module = zoo_of(seed)
     samples = samples_of(seed, infos)
-    expected = [Executor(module).run(sample) for sample in samples]
+    expected = [*map(Executor(module).run, samples)]
     for turn in range(
         most_options(compiled_module(module, selection=Selection(target_of_kernels(board), Turn(0), Favour.speed)))
     ):
@@ -67,7 +67,7 @@ def test_every_kernel_follows_its_reading_as_closely_as_it_says(name: str, seed:
     board = board_of(name)
     infos, module = zoo_of(seed)
     samples = samples_of(seed, infos)
-    expected = [Executor(module).run(sample) for sample in samples]
+    expected = [*map(Executor(module).run, samples)]
     target = target_of_kernels(board)
     for turn in range(most_options(compiled_module(module, selection=Selection(target, Turn(0))))):
         for lean in (False, True):
@@ -83,7 +83,7 @@ def test_every_kernel_writes_over_the_input_that_it_says(name: str, seed: int, t
     board = board_of(name)
     infos, module = zoo_of(seed)
     samples = samples_of(seed, infos)
-    expected = [Executor(module).run(sample) for sample in samples]
+    expected = [*map(Executor(module).run, samples)]
     compiled = compiled_overlapped(module, Selection(target_of_kernels(board), Turn(0)), in_place)
     assert sum(in_place(layer) is not None for layer in compiled.program.layers) >= 4
     assert not differing(compiled, board, samples, expected, tmp_path / "p"), f"seed {seed}"
@@ -97,7 +97,7 @@ def test_a_distance_that_is_a_row_too_small_is_caught(name: str, tmp_path: Path)
     board = board_of(name)
     infos, module = zoo_of(0)
     samples = samples_of(0, infos)
-    expected = [Executor(module).run(sample) for sample in samples]
+    expected = [*map(Executor(module).run, samples)]
     compiled = compiled_overlapped(module, Selection(target_of_kernels(board), Turn(0)), row_less)
     layers = [layer.name for layer in compiled.program.layers if row_less(layer) != stated(layer)]
     wrong = differing(compiled, board, samples, expected, tmp_path / "p")

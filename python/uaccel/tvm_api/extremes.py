@@ -142,6 +142,8 @@ def refusals(kind: type[Exception] = TvmRefusalError) -> Iterator[None]:
     """Turn whatever TVM raises inside into one kind of error: it raises a dozen unrelated types, even assertions."""
     try:
         yield
+    except NameError:  # a fault of this program's, or of TVM's: no model is refused for it
+        raise
     except Exception as error:
         lines = [line.strip() for line in str(error).splitlines() if line.strip()]
         raise kind(plain(lines[-1] if lines else "")) from error

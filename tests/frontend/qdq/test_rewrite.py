@@ -158,7 +158,7 @@ def test_the_real_meaning_of_a_resize_has_ties(mode: str, tmp_path: Path) -> Non
     graph.quantized_output(y, S8)
     model = import_model(graph.save(tmp_path / "model.onnx"))
     samples = [list(graph.samples(seed).values()) for seed in range(3)]
-    found = real_opinion(model, samples, [Executor(model.module).run(sample) for sample in samples])
+    found = real_opinion(model, samples, [*map(Executor(model.module).run, samples)])
     assert found is not None
     assert (found.to_json()["elements"], found.to_json()["equal"]) == (3 * 864, 3 * 864)
 
@@ -172,7 +172,7 @@ def test_what_means_no_number_is_not_compared(tmp_path: Path) -> None:
     dividend, divisor = graph.samples(0).values()
     nothing = np.full_like(dividend, S8.zero_point)
     samples = [[dividend, np.maximum(divisor, S8.zero_point + 1)], [nothing, nothing], [dividend | 1, nothing]]
-    found = real_opinion(model, samples, [Executor(model.module).run(sample) for sample in samples])
+    found = real_opinion(model, samples, [*map(Executor(model.module).run, samples)])
     assert found is not None
     assert (found.elements, found.equal, found.no_number) == (16, 16, 1)
 

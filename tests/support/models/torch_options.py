@@ -148,7 +148,8 @@ FORMS: Final[dict[str, tuple[Form, ...]]] = {
     "var.dim": (form(S, [[0], [1, -1]], [False, True], [False, True], hostile=False),),
     "var_mean.dim": (form(S, [[0], [1, -1]], [False, True], [False, True], hostile=False),),
     **dict.fromkeys(("max.dim", "min.dim", "median.dim", "prod.dim_int"), _ONE_DIM),
-    "kthvalue.default": (form(S, [1, 2], [1, -1], [False, True], hostile=False),),
+    # which of equal elements is taken is open
+    "kthvalue.default": (form(S, [1, 2], [1, -1], [False, True], types=FLOATS, hostile=False),),
     "topk.default": (form(S, [1, 2], [-1, 1, 0], [False, True], hostile=False),),
     "sort.default": (form(S, DIM, [False, True], hostile=False),),
     "argsort.default": (form((11,), [0], [False, True], types=FLOATS, hostile=False),),

@@ -13,6 +13,7 @@ import numpy as np
 
 from uaccel.errors import need
 from uaccel.frontend.torch.converter import Context, Expr, arguments, converts
+from uaccel.frontend.torch.program import info_of_value
 from uaccel.ops.operator import constant, get
 from uaccel.ops.reduce import TopK, TopKAttrs
 from uaccel.tvm_api import relax
@@ -273,16 +274,33 @@ def kth(context: Context, node: Any) -> Expr:
 
 @converts("aten.median.dim")
 def median(context: Context, node: Any) -> Expr:
-    """The middle element; of an even number the lower of the two in the middle."""
+    """The middle element; of an even number the lower of the two in the middle. NaN is the median wherever it is."""
     axis, extent = _axis(node)
-    return _one(context, node, axis, (extent + 1) // 2)
+    found = _one(context, node, axis, (extent + 1) // 2)
+    return _or_nan(context, node, found, axis, bool(arguments(node)["keepdim"]))
 
 
 @converts("aten.median.default")
 def median_of_all(context: Context, node: Any) -> Expr:
     count = math.prod(node.args[0].meta["val"].shape)
     flat = context.emit(relax.op.reshape(context.expr(node.args[0]), [count]))
-    return relax.op.squeeze(_last(context, flat, 0, (count + 1) // 2)[0], [0])
+    found = context.emit(relax.op.squeeze(_last(context, flat, 0, (count + 1) // 2)[0], [0]))
+    return _or_nan(context, node, [found], None, False)[0]
+
+
+def _or_nan(context: Context, node: Any, found: list[Expr], axis: int | None, keep: bool) -> list[Expr]:
+    """``found`` are a value and its index; where there is NaN these are NaN and the first index of it."""
+    value = context.expr(node.args[0])
+    dtype = info_of_value(node.args[0].meta["val"]).dtype
+    if not dtype.startswith("float"):
+        return found
+    lost = context.emit(relax.op.astype(context.emit(relax.op.isnan(value)), "uint8"))
+    most = context.emit(relax.op.max(lost, axis, keep))
+    any_lost = context.emit(relax.op.astype(most, "bool"))
+    instead = [constant(np.array(np.nan, dtype))]
+    if len(found) > 1:
+        instead.append(context.emit(relax.op.argmax(lost, axis, keep)))
+    return [context.emit(relax.op.where(any_lost, other, one)) for one, other in zip(found, instead, strict=True)]
 
 
 def _one(context: Context, node: Any, axis: int, rank: int) -> Expr:
