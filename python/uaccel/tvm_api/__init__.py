@@ -307,6 +307,23 @@ class ModuleBuilder:
         self.module = self._builder.get()
 
 
+def _product(expr: Any) -> Any:
+    """TVM takes a product with the number 0 for 0, which it is not if the other factor is NaN or infinite. It computes
+    one with a tensor of one element, so the number becomes that."""
+    if not is_operator_call(expr) or expr.op.name != "relax.multiply":
+        return expr
+    factors = [_spread(*pair) for pair in (expr.args, expr.args[::-1])]
+    return expr if not any(factors) else relax.op.multiply(factors[1] or expr.args[0], factors[0] or expr.args[1])
+
+
+def _spread(other: Any, factor: Any) -> Any | None:
+    """The number 0 as a tensor beside one that has dimensions."""
+    if not is_constant(factor) or is_constant(other) or not getattr(other.ty, "ndim", 0):
+        return None
+    value = factor.value.numpy()
+    return relax.const(value.reshape(1)) if value.ndim == 0 and value.dtype.kind == "f" and value == 0 else None
+
+
 class FunctionBlock:
     """Holds the open dataflow block of a function under construction."""
 
@@ -316,7 +333,7 @@ class FunctionBlock:
 
     def emit(self, expr: Any, name: str) -> Any:
         """Bind an expression to a new variable of this name; a type that does not fit raises TypeError."""
-        return self.builder.emit(expr, name_hint=name)
+        return self.builder.emit(_product(expr), name_hint=name)
 
     def stand_in(self, shape: tuple[int, ...], dtype: str) -> Any:
         """A variable of this type, for what could not be converted."""

@@ -364,22 +364,6 @@ def both_truths(context: Context, node: Any) -> Expr:
     return relax.op.logical_and(*map(context.expr, node.args))
 
 
-def _is_nought(node: Any) -> bool:
-    one, other = node.args[:2]
-    return (
-        other == 0 and not hasattr(other, "meta") and one.meta["val"].dtype.is_floating_point and one.meta["val"].dim()
-    )
-
-
-@converts("aten.mul.Scalar", "aten.mul.Tensor", when=_is_nought)
-def multiplied_by_nought(context: Context, node: Any) -> Expr:
-    """NaN and infinities times 0 are NaN. TVM makes 0 of a product with the number 0, but not of one with a tensor."""
-    value = node.args[0].meta["val"]
-    return relax.op.multiply(
-        context.expr(node.args[0]), constant(np.zeros((1,) * value.dim(), info_of_value(value).dtype))
-    )
-
-
 @converts(
     *(f"aten.{name}.{kind}" for name in COMPARISONS for kind in ("Scalar", "Tensor")),
     when=lambda node: _of_truths(node) or _of_a_fraction(node),
