@@ -9,6 +9,7 @@ import pytest
 
 from uaccel.tvm_api import ModuleBuilder, relax
 from uaccel.tvm_api.executor import Executor
+from uaccel.tvm_api.extremes import TvmRefusalError, refusals
 
 COMPARISONS = ("equal", "not_equal", "less", "less_equal", "greater", "greater_equal")
 VALUES: dict[str, list[float]] = {
@@ -29,3 +30,10 @@ def test_comparisons(dtype: str) -> None:
         block.finish(relax.Tuple(results))
     for name, got in zip(COMPARISONS, Executor(builder.module).run([one, other]), strict=True):
         np.testing.assert_array_equal(got, getattr(np, name)(one, other), name)
+
+
+def test_a_name_that_is_not_defined_is_no_refusal() -> None:
+    with pytest.raises(NameError), refusals():
+        raise NameError("name 'x' is not defined")
+    with pytest.raises(TvmRefusalError), refusals():
+        raise AssertionError("no such layout")

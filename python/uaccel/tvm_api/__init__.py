@@ -312,16 +312,17 @@ def _product(expr: Any) -> Any:
     one with a tensor of one element, so the number becomes that."""
     if not is_operator_call(expr) or expr.op.name != "relax.multiply":
         return expr
-    factors = [_spread(*pair) for pair in (expr.args, expr.args[::-1])]
-    return expr if not any(factors) else relax.op.multiply(factors[1] or expr.args[0], factors[0] or expr.args[1])
+    one, other = expr.args
+    first, second = _spread(one, other), _spread(other, one)
+    return expr if first is one and second is other else relax.op.multiply(first, second)
 
 
-def _spread(other: Any, factor: Any) -> Any | None:
-    """The number 0 as a tensor beside one that has dimensions."""
+def _spread(factor: Any, other: Any) -> Any:
+    """The factor; the number 0 as a tensor, if the other factor has dimensions."""
     if not is_constant(factor) or is_constant(other) or not getattr(other.ty, "ndim", 0):
-        return None
+        return factor
     value = factor.value.numpy()
-    return relax.const(value.reshape(1)) if value.ndim == 0 and value.dtype.kind == "f" and value == 0 else None
+    return relax.const(value.reshape(1)) if value.ndim == 0 and value.dtype.kind == "f" and value == 0 else factor
 
 
 class FunctionBlock:

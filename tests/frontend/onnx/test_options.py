@@ -77,6 +77,7 @@ MENDED: dict[str, tuple[int, Row]] = {
     "nearest in float32": (13, row("Resize", Given((1, 1, 9)), None, _reals(1, 1, 0.6), **NEAREST)),
     "nearly whole coordinates": (13, row("Resize", Given((1, 1, 7, 5)), None, None, LARGER, **CEILING)),
     "halves in float64": (19, row("Resize", Given((1, 1, 6, 2)), None, None, SMALLER, **SYMMETRIC)),
+    "infinities times the number 0": (13, row("Mul", Given((3,), "float32", np.inf, np.inf), _scalar(0))),
     "truths multiplied": (18, row("ScatterND", Given((4, 3), "bool"), ROWS, Given((2, 3), "bool"), reduction="mul")),
     "two-sided unless said": (17, row("STFT", Given((1, 40, 1)), _scalar(5, "int64"), None, _scalar(8, "int64"))),
 }

@@ -24,10 +24,13 @@ MENDED = {
     "one bound of integers": call_of("clamp.Tensor", form(S, None, (3, 1), types=("int32",))),
     "integers beside a fraction": call_of("eq.Scalar", form(Operand(S, -2, 2), -1.5, types=("int8",))),
     "crossed bounds": call_of("clamp.default", form(S, 2, 1)),
+    "extremes of truths": call_of("maximum.default", form((4,), (4,), types=("bool",))),
     "place of infinities": call_of("argmin.default", form(INFINITE, 0)),
     "whether any is NaN": call_of("any.dims", form(stored([[np.nan], [0]]), [[1]])),
     "infinite beside NaN": call_of("hypot.default", form(INFINITE, stored([np.nan, 1, np.inf]))),
     "truths in order": call_of("argsort.stable", form((4,), types=("bool",), stable=True)),
+    "median with NaN": call_of("median.dim", form(stored([[1, np.nan, 0], [3, 2, 1]]), 1)),
+    "NaN times the number 0": call_of("mul.Scalar", form(stored([np.nan, 1]), 0)),
     "bound of truths": call_of("clamp.Tensor", form((4,), None, (4,), types=("bool",))),
     "infinities rounded down": call_of("div.Tensor_mode", form(INFINITE, stored([2, -2, 0]), rounding_mode="floor")),
     "rounded down once": call_of(

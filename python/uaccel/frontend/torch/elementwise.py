@@ -195,7 +195,7 @@ def whether_any(context: Context, node: Any) -> Expr:
     value = context.expr(node.args[0])
     zero = constant(np.zeros((), info_of_value(node.args[0].meta["val"]).dtype))
     there = value
-    if zero.value.numpy().dtype != np.bool_:  # TVM's LLVM takes NaN for neither equal nor unequal
+    if zero.value.numpy().dtype != np.bool_:  # "not equal" of constants, which TVM folds, leaves NaN out
         there = context.emit(relax.op.logical_not(context.emit(relax.op.equal(value, zero))))
     found = context.emit(relax.op.astype(there, "uint8"))
     if arguments(node).get("dim") != []:  # these are no dimensions here, and all of them elsewhere
