@@ -222,6 +222,7 @@ def elementwise(context: Context, operator: Operator) -> Expr:
     data, output = operator.required_input(0), operator.outputs[0]
     need_alike(data, output)
     need_shape(output, data.info.shape)
+    need(operator.name != "NEG" or data.info.dtype != "bool", f'"{data.name}" is bool, which has no negative number')
     if _is_as_stored(operator, data):
         return ELEMENTWISE[operator.name](context.expr(data))
     unsigned = not is_stepped(data) and np.dtype(data.info.dtype).kind in "bu"  # which have no -1
