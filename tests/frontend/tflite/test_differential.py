@@ -33,6 +33,8 @@ WRONG_ONCE = (
     "CONV_2D, int8, fused_activation_function=TANH",
     "AVERAGE_POOL_2D, float32, fused_activation_function=TANH",
     "RESIZE_NEAREST_NEIGHBOR, float32, align_corners=True",
+    "RESIZE_BILINEAR, form 60, float32, align_corners=True",
+    "RESIZE_BILINEAR, form 92, uint8",
     "RESIZE_NEAREST_NEIGHBOR, int32, align_corners=True",
     "GELU (2, 3), float32, approximate=True",
     "FAKE_QUANT, rare, float32, num_bits=3",
@@ -51,6 +53,7 @@ REFUSED_NOW = {
     "PACK, float32, values_count=1": "its option ValuesCount is 1, and it has 2 inputs",
     "DEPTHWISE_CONV_2D, float32, depth_multiplier=2": "depth_multiplier is 2, and the weights have 1 channels",
     "DEPTHWISE_CONV_2D, int8, depth_multiplier=2": "depth_multiplier is 2, and the weights have 1 channels",
+    "BITWISE_XOR (5,) (5,), float32": "is float32; wanted integers or bool",
     "POW (4,) (2, 3, 4), bool": "is bool; wanted float32, or int8, uint8 or int16 with a scale",
     "CONV_2D, float32, dilation_h_factor=0": "strides (1, 1) and dilation (0, 1) must be positive",
 }

@@ -134,6 +134,8 @@ def arithmetic(context: Context, operator: Operator) -> Expr:
     need_alike(first, output)
     if operator.name in OF_REALS_ALONE:
         need_reals(first)
+    has_bits = operator.name != "BITWISE_XOR" or first.info.dtype not in FLOATS
+    need(has_bits, f'"{first.name}" is {first.info.dtype}; wanted integers or bool')
     if _is_as_stored(operator, first):
         return ARITHMETIC[operator.name](context.expr(first), context.expr(second))
     result = ARITHMETIC[operator.name](as_bytes(context, first), as_bytes(context, second))

@@ -53,13 +53,32 @@ def resize_bilinear(context: Context, operator: Operator) -> Expr:
     if data.info.dtype in INTEGER_ACTIVATIONS:
         need_dtype(data, ("int8",), "input")
         return get(ResizeBilinear)(context.expr(data), attrs=ResizeBilinearAttrs(size, corners, centers))
+    if data.info.dtype == "uint8":
+        return _bilinear_bytes(context, data, size, ResizeNearestAttrs(corners, centers))
     way = "align_corners" if corners else "half_pixel" if centers else "asymmetric"
-    shape, kind = relax.ShapeExpr(size), data.info.dtype
-    x = relax.op.astype(context.expr(data), "float32") if kind == "uint8" else context.expr(data)
-    result = relax.op.image.resize2d(x, shape, None, "NHWC", "linear", way)
-    if kind != "uint8":
-        return result
-    return relax.op.astype(relax.op.floor(relax.op.add(result, constant(np.array(0.5, np.float32)))), kind)
+    # One pixel with aligned corners is the first of two: TVM would divide by the distance between them.
+    asked = tuple(max(2, extent) for extent in size) if corners else size
+    result = relax.op.image.resize2d(context.expr(data), relax.ShapeExpr(asked), None, "NHWC", "linear", way)
+    return result if asked == size else relax.op.strided_slice(result, [1, 2], [0, 0], size)
+
+
+def _bilinear_bytes(context: Context, data: Tensor, size: tuple[int, int], attrs: ResizeNearestAttrs) -> Expr:
+    """Adds up four pixels times their weights in the reference's order, as rounding shows each last bit."""
+    x, taps = relax.op.astype(context.expr(data), "float32"), []
+    context.budget.bytes(24 * sum(size))
+    for axis, extent, out in zip((1, 2), data.info.shape[1:3], size, strict=True):
+        place = positions(extent, out, attrs)
+        low = np.maximum(np.floor(place), 0)
+        far = (place - low).reshape([-1 if number == axis else 1 for number in range(4)])
+        high = np.minimum(np.ceil(place), extent - 1)
+        taps.append([(low.astype(np.int32), np.float32(1) - far), (high.astype(np.int32), far)])
+    total: Any = None
+    for column, weight_x in taps[1]:
+        for row, weight_y in taps[0]:
+            pixels = relax.op.take(relax.op.take(x, constant(row), 1, mode="clip"), constant(column), 2, mode="clip")
+            part = relax.op.multiply(relax.op.multiply(pixels, constant(weight_y)), constant(weight_x))
+            total = part if total is None else relax.op.add(total, part)
+    return relax.op.astype(relax.op.add(total, constant(np.array(0.5, np.float32))), "uint8")
 
 
 @converts("RESIZE_NEAREST_NEIGHBOR", when=always)
@@ -79,12 +98,21 @@ def resize_nearest(context: Context, operator: Operator) -> Expr:
 
 def nearest(extent: int, out: int, attrs: ResizeNearestAttrs) -> NDArray[np.int16]:
     """Gives for each output pixel of one axis the input pixel that it shows, in the reference's single precision."""
-    single = np.float32
-    spans = (extent - 1, out - 1) if attrs.align_corners and out > 1 else (extent, out)
-    scale = single(spans[0]) / single(spans[1])
-    position = (np.arange(out, dtype=single) + single(0.5 if attrs.half_pixel_centers else 0.0)) * scale
+    half = np.float32(0.5 if attrs.half_pixel_centers else 0)
+    position = (np.arange(out, dtype=np.float32) + half) * _scale(extent, out, attrs)
     pixel = np.floor(position.astype(np.float64) + (0.5 if attrs.align_corners else 0.0))
     return np.asarray(np.minimum(pixel, extent - 1), np.int16)
+
+
+def positions(extent: int, out: int, attrs: ResizeNearestAttrs) -> NDArray[np.float32]:
+    """Gives for each output pixel of one axis its place among the input's, in the reference's single precision."""
+    half = np.float32(0.5 if attrs.half_pixel_centers else 0)
+    return np.asarray((np.arange(out, dtype=np.float32) + half) * _scale(extent, out, attrs) - half, np.float32)
+
+
+def _scale(extent: int, out: int, attrs: ResizeNearestAttrs) -> np.float32:
+    spans = (extent - 1, out - 1) if attrs.align_corners and out > 1 else (extent, out)
+    return np.float32(np.float32(spans[0]) / np.float32(spans[1]))
 
 
 # TOPK_V2, and TFLite_Detection_PostProcess, with which detectors end.
