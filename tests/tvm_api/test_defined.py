@@ -33,6 +33,7 @@ def test_comparisons(dtype: str) -> None:
 
 
 def test_a_name_that_is_not_defined_is_no_refusal() -> None:
+    """It is a fault of the program's, which no model is told to be refused for."""
     with pytest.raises(NameError), refusals():
         raise NameError("name 'x' is not defined")
     with pytest.raises(TvmRefusalError), refusals():
