@@ -16,16 +16,18 @@ from typing import Any
 import numpy as np
 import pytest
 
-onnx = pytest.importorskip("onnx", reason="the onnx package is not installed")
+pytest.importorskip("onnx", reason="the onnx package is not installed")
 pytest.importorskip("onnxruntime", reason="the reference, onnxruntime, is not installed")
 
-from support.models.onnx_options import Drawn, drawn, operators  # noqa: E402  # after the skips
-from support.models.onnx_rows import Array, Given, Row, row  # noqa: E402
-from support.oracle.onnx_differential import REFUSED, failures, outcomes  # noqa: E402
-from support.run.tiers import ROTATION  # noqa: E402
-from uaccel.errors import ModelError  # noqa: E402
-from uaccel.frontend import import_model  # noqa: E402
-from uaccel.pipeline import compile_model  # noqa: E402
+import onnx  # after the skips
+
+from support.models.onnx_options import Drawn, drawn, operators
+from support.models.onnx_rows import Array, Given, Row, row
+from support.oracle.onnx_differential import REFUSED, failures, outcomes
+from support.run.tiers import ROTATION
+from uaccel.errors import ModelError
+from uaccel.frontend import import_model
+from uaccel.pipeline import compile_model
 
 QUICK = 24  # Nodes of one run of ``make test``, drawn anew in each.
 S = Given((2, 3, 4))

@@ -86,7 +86,7 @@ NOT_DRAWN: Final = {
 
 # Forms: a value for each argument by position. A list is a choice of values; an operand has a shape, and types.
 
-O = Operand  # noqa: E741  # a name for a table
+Op = Operand  # A short name for tables.
 S: Final = (2, 3, 4)
 IMAGE: Final = (1, 4, 6, 5)
 DIM: Final = [0, 1, -1]
@@ -153,8 +153,8 @@ FORMS: Final[dict[str, tuple[Form, ...]]] = {
     "topk.default": (form(S, [1, 2], [-1, 1, 0], [False, True], hostile=False),),
     "sort.default": (form(S, DIM, [False, True], hostile=False),),
     "argsort.default": (form((11,), [0], [False, True], types=FLOATS, hostile=False),),
-    "sort.stable": (form(O(S, 0, 2), stable=[True, False], dim=DIM, descending=[False, True], hostile=False),),
-    "argsort.stable": (form(O(S, 0, 2), stable=[True], dim=DIM, descending=[False, True], hostile=False),),
+    "sort.stable": (form(Op(S, 0, 2), stable=[True, False], dim=DIM, descending=[False, True], hostile=False),),
+    "argsort.stable": (form(Op(S, 0, 2), stable=[True], dim=DIM, descending=[False, True], hostile=False),),
     "linalg_vector_norm.default": (
         form(S, [0, 1, 2, 3, 2.5, float("inf"), -float("inf")], [None, [0], [1, -1]], [False, True], types=FLOATS),
     ),
@@ -256,7 +256,7 @@ FORMS: Final[dict[str, tuple[Form, ...]]] = {
         ),
     ),
     **dict.fromkeys(
-        ("cat.default", "concat.default", "stack.default"), (form([[O(S), O(S)]], [0, 1, -1]), form([[O(S)]], [0]))
+        ("cat.default", "concat.default", "stack.default"), (form([[Op(S), Op(S)]], [0, 1, -1]), form([[Op(S)]], [0]))
     ),
     "chunk.default": (form((5, 4), [2, 3, 7], [0, -1]), form(S, [1], [0])),
     "split.Tensor": (form((5, 4), [2, 3, 7], [0, -1]),),
@@ -346,8 +346,8 @@ FORMS: Final[dict[str, tuple[Form, ...]]] = {
     "log_softmax.int": (form(S, DIM, [None, torch.float64], types=FLOATS, hostile=False),),
     "softmax.int": (form(S, DIM, [None, torch.float64], types=FLOATS, hostile=False),),
     "masked_fill.Scalar": (form(S, stored(np.asarray([True, False, True, False])), [2, -1.5]),),
-    "meshgrid.default": (form([[O((2,)), O((3,))]]),),
-    "meshgrid.indexing": (form([[O((2,)), O((3,))]], indexing=["ij", "xy"]),),
+    "meshgrid.default": (form([[Op((2,)), Op((3,))]]),),
+    "meshgrid.indexing": (form([[Op((2,)), Op((3,))]], indexing=["ij", "xy"]),),
     "narrow.default": (form(S, [1, -1], [1, -2], [1, 2]),),
     "new_ones.default": (),
     "one_hot.default": (form(_index((2, 3), 0, 3), [4, 6]),),
@@ -389,10 +389,10 @@ FORMS: Final[dict[str, tuple[Form, ...]]] = {
         form((2, 3, 5), [None], [False, True], [[1.3]], **_CONV),
     ),
     "_upsample_bilinear2d_aa.default": (),
-    "to.dtype": (form(O(S, -90, 90), [getattr(torch, name) for name in TYPES], hostile=False),),
+    "to.dtype": (form(Op(S, -90, 90), [getattr(torch, name) for name in TYPES], hostile=False),),
     "to.dtype_layout": (),
-    "_to_copy.default": (form(O(S, -90, 90), dtype=[getattr(torch, name) for name in TYPES], hostile=False),),
-    "type_as.default": (form(O(S, -90, 90), (1,), hostile=False),),
+    "_to_copy.default": (form(Op(S, -90, 90), dtype=[getattr(torch, name) for name in TYPES], hostile=False),),
+    "type_as.default": (form(Op(S, -90, 90), (1,), hostile=False),),
     "clamp.Tensor": (
         form(S, given((), -2, 0), given(S, 0, 2)),
         form(S, None, (3, 1)),
@@ -400,16 +400,16 @@ FORMS: Final[dict[str, tuple[Form, ...]]] = {
     ),
     "clamp.default": (form(S, [None, -1, 0.5, 2], [None, 1, 1.5]),),
     "hardtanh.default": (form(S, [-1, -0.5], [1, 2.5], types=FLOATS),),
-    "where.self": (form(stored(np.asarray([True, False, True, False])), S, S), form(O(S, 0, 1), S, (3, 1))),
+    "where.self": (form(stored(np.asarray([True, False, True, False])), S, S), form(Op(S, 0, 1), S, (3, 1))),
     "_cdist_forward.default": (form((1, 3, 4), (1, 5, 4), [1.0, 2.0, float("inf")], [None], **_CONV),),
     "div.Tensor_mode": (
         form(S, given(S, 1, 7), rounding_mode=[None, "trunc", "floor"]),
-        form(O(S, -20, 20), given((3, 1), -7, -1), rounding_mode=[None, "trunc", "floor"]),
+        form(Op(S, -20, 20), given((3, 1), -7, -1), rounding_mode=[None, "trunc", "floor"]),
     ),
-    "floor_divide.default": (form(O(S, -20, 20), given((3, 1), -7, -1)), form(S, given(S, 1, 7))),
+    "floor_divide.default": (form(Op(S, -20, 20), given((3, 1), -7, -1)), form(S, given(S, 1, 7))),
     **dict.fromkeys(
         ("fmod.Tensor", "remainder.Tensor", "div.Tensor"),
-        (form(O(S, -20, 20), given((3, 1), -7, -1)), form(O(S, -20, 20), given(S, 1, 7))),
+        (form(Op(S, -20, 20), given((3, 1), -7, -1)), form(Op(S, -20, 20), given(S, 1, 7))),
     ),
     "pow.Tensor_Tensor": (form(given(S, 0, 3), given((3, 1), 0, 3)),),
     "pow.Scalar": (form([2, 0.5, 3], given(S, 0, 4)),),
