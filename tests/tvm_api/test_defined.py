@@ -38,3 +38,14 @@ def test_a_name_that_is_not_defined_is_no_refusal() -> None:
         raise NameError("name 'x' is not defined")
     with pytest.raises(TvmRefusalError), refusals():
         raise AssertionError("no such layout")
+
+
+def test_a_product_with_the_number_0_is_nan_where_the_other_factor_is() -> None:
+    x = np.array([np.nan, np.inf, -2], np.float32)
+    builder = ModuleBuilder()
+    value, zero = relax.Var("x", relax.TensorType(x.shape, "float32")), relax.const(0, "float32")
+    with builder.function([value]) as block:
+        products = [relax.op.multiply(value, zero), relax.op.multiply(zero, value)]
+        block.finish(relax.Tuple([block.emit(product, "y") for product in products]))
+    for got in Executor(builder.module).run([x]):
+        np.testing.assert_array_equal(got, x * np.float32(0))
