@@ -115,6 +115,15 @@ def test_a_change_of_scale_is_refused(kind: str) -> None:
     )
 
 
+@pytest.mark.parametrize("padding", ["SAME", "VALID"])
+def test_a_maximum_of_floats_is_finite(padding: str) -> None:
+    """So it is in TensorFlow Lite; other formats' windows of minus infinity alone give minus infinity."""
+    row = pool("MAX", (1, 4, 4, 5), (3, 2), padding=padding, dtype="float32")
+    below = np.full((1, 4, 4, 5), -np.inf, np.float32)
+    host = HostModel(assert_exact(many({"pool": row}), [[below]]))
+    assert np.unique(host(below)[0]).tolist() == [np.finfo(np.float32).min]
+
+
 def test_a_window_whose_sum_overflows_is_refused() -> None:
     row = pool("AVERAGE", (1, 260, 260, 1), (256, 256), padding="VALID", dtype="int16")
     assert refusal(row) == "the sum of 65536 int16 elements overflows 32 bits; at most 65534 are possible"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -59,6 +60,7 @@ LIES = {
         NOTHING,
     ),
     "no number": ("value = value * np.nan", "computes nan", NOTHING),
+    "infinity": ("value = np.abs(value) + np.inf", "computes inf", NOTHING),
     "another shape": ("value = value.reshape(-1)", "a tensor [24]", NOTHING),
     "raises": ("raise ValueError('such is life')", NOTHING, "such is life"),
     "raises once": ("assert runs != 3, 'not this one'", NOTHING, "not this one"),
@@ -120,6 +122,7 @@ def test_a_runtime_that_lies_is_told_from_one_that_agrees(
     assert (why in "".join(silent), len(silent)) == (True, int(bool(why))), silent
     asked = ["exact meaning"] if "runtime" not in found.report else ["exact meaning", "onnxruntime"]
     assert found.report["against"] == asked
+    assert json.dumps(found.report, allow_nan=False)
 
 
 def test_a_lie_of_tflite_micro_ends_a_run_with_status_3(
@@ -130,12 +133,16 @@ def test_a_lie_of_tflite_micro_ends_a_run_with_status_3(
     monkeypatch.setattr(sys, "path", [str(tmp_path), *sys.path])
     runtimes._worker.close()
     try:
+        shown = call_in(capfd)("run", str(GESTURE), "--board", "host", "--verify")
         done = call_in(capfd)("run", str(GESTURE), "--board", "host", "--verify", "--json")
     finally:
         runtimes._worker.close()
     verdict = done.report["verify"]
     assert (done.status, verdict["bit_exact"], verdict["against"]) == (3, False, ["exact meaning", "tflite-micro"])
     assert "TensorFlow Lite Micro" in done.complaint
+    assert (shown.status, shown.complaint) == (3, done.complaint)
+    assert "Compared" in shown.out
+    assert "Verified" not in shown.out
     assert verdict["first_difference"]["expected"] != verdict["first_difference"]["got"]
 
 

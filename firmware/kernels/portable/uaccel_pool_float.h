@@ -4,18 +4,22 @@
 #ifndef UACCEL_POOL_FLOAT_H
 #define UACCEL_POOL_FLOAT_H
 
+#include <float.h>
+#include <math.h>
+
 #include "uaccel_float.h"
 
 struct uaccel_pool_float {
     uaccel_index batch, in_height, in_width, channels, out_height, out_width;
     uaccel_index window_height, window_width, stride_height, stride_width, dilation_height, dilation_width;
     uaccel_index pad_top, pad_left;
-    int32_t divisor; /* of each mean; 0: as many elements as there are */
+    int32_t divisor; /* of each mean; 0: as many elements as there are. Not 0: maxima are finite */
 };
 
-/* The taps of a window inside of the input, and how far they are from each other. */
+/* The taps of a window inside of the input, how far they are from each other, and what no maximum is below. */
 struct uaccel_pool_float_taps {
     uaccel_index rows, columns, row_step, column_step;
+    float least;
 };
 
 UACCEL_KERNEL float uaccel_pool_float_plus(float sum, float value)
@@ -70,7 +74,7 @@ UACCEL_KERNEL float uaccel_pool_float_larger(float first, float second)
 UACCEL_SHARED void uaccel_pool_float_maxima(const struct uaccel_pool_float_taps *taps, const float *restrict input,
                                             float *restrict largest)
 {
-    float largest0 = -3.40282347e+38f, largest1 = largest0, largest2 = largest0, largest3 = largest0;
+    float largest0 = taps->least, largest1 = largest0, largest2 = largest0, largest3 = largest0;
     for (uaccel_index ky = taps->rows; ky > 0; --ky) {
         const float *tap = input;
         for (uaccel_index kx = taps->columns; kx > 0; --kx) {
@@ -90,7 +94,7 @@ UACCEL_SHARED void uaccel_pool_float_maxima(const struct uaccel_pool_float_taps 
 
 UACCEL_SHARED float uaccel_pool_float_maximum(const struct uaccel_pool_float_taps *taps, const float *restrict input)
 {
-    float largest = -3.40282347e+38f;
+    float largest = taps->least;
     for (uaccel_index ky = taps->rows; ky > 0; --ky) {
         const float *tap = input;
         for (uaccel_index kx = taps->columns; kx > 0; --kx) {
@@ -114,6 +118,7 @@ UACCEL_KERNEL const float *uaccel_pool_float_window(const struct uaccel_pool_flo
     taps->columns = uaccel_float_inside(left, p->dilation_width, p->window_width, p->in_width);
     taps->row_step = p->dilation_height * p->in_width * p->channels;
     taps->column_step = p->dilation_width * p->channels;
+    taps->least = p->divisor != 0 ? -FLT_MAX : -INFINITY;
     return taps->rows > 0 && taps->columns > 0 ? input + (row * p->in_width + column) * p->channels : input;
 }
 

@@ -79,7 +79,7 @@ def _verified(done: ProjectRun, wishes: ProjectRunOptions, step: ShownSteps) -> 
             every_layer=wishes.every_layer,
             unread=done.unread,
         )
-        report = verdict.report | {"seed": wishes.seed if wishes.more_samples else None}
+        report = verdict.report | {"seed": wishes.seed if wishes.more_samples else None, "outside": None}
         verdict = replace(verdict, report=report)
         return with_opinions(
             verdict, model, path, done.samples, done.outputs, exact=subject.exact, sequence=done.run.sequence

@@ -18,7 +18,7 @@ def opinion_words(found: dict[str, Any]) -> str:
     if found["more"]:
         words.append(f"{found['more']} more than one step apart")
     if found["largest_relative_difference"] is not None:
-        words.append(f"floats within {found['largest_relative_difference']:.1e} of the largest")
+        words.append(f"floats within {float(found['largest_relative_difference']):.1e} of the largest")
     if found["no_number"]:
         samples = "1 sample" if found["no_number"] == 1 else f"{found['no_number']} samples"
         words.append(f"{samples} not compared: the model quantises 0 / 0 or the like")
@@ -62,7 +62,7 @@ def _good(verify: dict[str, Any]) -> Iterator[str]:
     samples = "the sample" if verify["samples"] == 1 else f"{verify['samples']} samples"
     if verify["bit_exact"]:
         yield f"every output of {samples} equals the exact meaning"
-    elif verify["within_tolerance"]:
+    elif verify.get("within_tolerance"):  # absent where only a runtime disagrees
         yield f"{_near(verify)} of {samples}; {_how_far(verify)}"
     if verify["bit_exact"] and verify.get("tensors"):
         yield f"so does what outputs hide: {', '.join(verify['tensors'])}"

@@ -34,6 +34,7 @@ from uaccel.ops.operator import (
 from uaccel.ops.reduce import require_sum
 from uaccel.ops.storage import overwrite_distance
 from uaccel.tvm_api import te, tirx
+from uaccel.tvm_api.extremes import extreme
 
 # Average and maximum as TFLite has them; padded elements take no part.
 
@@ -391,7 +392,8 @@ def window_mean_operands(
 
 @dataclass(frozen=True)
 class PoolFloatAttrs(Attributes):
-    """``padding`` is top, left, bottom, right. ``counts_padding`` is 1 where the padded elements count as zeros."""
+    """``padding`` is top, left, bottom, right. ``counts_padding`` is 1 where padded elements count: as zeros of a mean,
+    as the lowest finite number of a maximum."""
 
     window: tuple[int, ...]
     strides: tuple[int, ...]
@@ -489,13 +491,14 @@ class AveragePool2dFloat(_PoolFloat):
 
 @register
 class MaxPool2dFloat(_PoolFloat):
-    """Finds the largest element under each window; never less than the lowest finite number."""
+    """Finds the largest element under each window."""
 
     name = "max_pool2d_float"
     kernel = "uaccel_max_pool_float"
 
     def meaning(self, inputs: Sequence[Any], attrs: PoolFloatAttrs) -> Any:
         (data,) = inputs
-        element, taps = _taps(data, attrs, float(np.finfo(np.float32).min))
-        shape = _shape(self, data, attrs)
-        return te.compute(shape, lambda *index: te.max(element(*index), axis=taps), name="largest")
+        least = float(np.finfo(np.float32).min) if attrs.counts_padding else -math.inf
+        element, taps = _taps(data, attrs, least)
+        shape, largest = _shape(self, data, attrs), extreme(tirx.max, least)
+        return te.compute(shape, lambda *index: largest(element(*index), axis=taps), name="largest")

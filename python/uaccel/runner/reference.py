@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from uaccel.model import Array, ImportedModel
 from uaccel.ops.operator import operator_of
 from uaccel.ops.quantize import Dequantize
+from uaccel.report.run_json import json_number
 from uaccel.runner.compare import Difference
 from uaccel.runner.differences import Allowance
 from uaccel.tvm_api import bindings_of, is_call, is_tuple
@@ -50,7 +51,7 @@ class Opinion:
             "equal": self.equal,
             "one_step": self.one_step,
             "more": self.more,
-            "largest_relative_difference": self.largest,
+            "largest_relative_difference": self.largest if self.largest is None else json_number(self.largest),
             "no_number": self.no_number,
         }
 

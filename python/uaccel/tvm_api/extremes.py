@@ -17,9 +17,14 @@ from tvm.ir import Op
 PICKS: Final = {"max": (topi.max, tirx.max, -math.inf), "min": (topi.min, tirx.min, math.inf)}
 
 
+def extreme(pick: Any, start: float) -> Any:
+    """A reduction to the largest or smallest of all elements, and of ``start``."""
+    return te.comm_reducer(lambda one, other: pick(one, other), lambda dtype: tirx.const(start, dtype), "extreme")
+
+
 def _legalised(name: str) -> Any:
     usual, pick, start = PICKS[name]
-    reducer = te.comm_reducer(lambda one, other: pick(one, other), lambda dtype: tirx.const(start, dtype), name)
+    reducer = extreme(pick, start)
 
     def compute(data: Any, axes: Any, keep: bool) -> Any:
         rank, dtype = len(data.shape), str(data.dtype)
@@ -39,6 +44,38 @@ def _legalised(name: str) -> Any:
     return lambda builder, call: builder.call_te(
         compute, call.args[0], call.attrs.axis, call.attrs.keepdims, primfunc_name_hint=name
     )
+
+
+# Maxima of floats over windows, which TVM begins with the finite number as well. TensorFlow Lite does so, too, and is
+# the only front end that sets ``count_include_pad``, an attribute that says nothing about maxima otherwise.
+
+
+def _pooled(usual: Any) -> Any:
+    def legalise(builder: Any, call: Any) -> Any:
+        attrs, kind = call.attrs, call.args[0].ty
+        plain = str(attrs.layout) == str(attrs.out_layout) and str(attrs.layout).isalpha()
+        if not str(kind.dtype).startswith("float") or attrs.count_include_pad or not plain:
+            return usual(builder, call)
+        shape = list(call.ty.shape)
+        return builder.call_te(_windows, call.args[0], attrs, shape, primfunc_name_hint="max_pool")
+
+    return legalise
+
+
+def _windows(data: Any, attrs: Any, shape: Any) -> Any:
+    spatial = [axis for axis, letter in enumerate(str(attrs.layout)) if letter not in "NC"]
+    taps = [te.reduce_axis((0, size), name=f"k{axis}") for axis, size in zip(spatial, attrs.pool_size, strict=True)]
+    least, reducer = tirx.const(-math.inf, data.dtype), extreme(tirx.max, -math.inf)
+
+    def element(*index: Any) -> Any:
+        place, inside = list(index), []
+        for number, axis in enumerate(spatial):
+            at = index[axis] * attrs.strides[number] + taps[number] * attrs.dilation[number] - attrs.padding[number]
+            place[axis] = at
+            inside += [at >= 0, at < data.shape[axis]]
+        return reducer(tirx.if_then_else(tirx.all(*inside), data(*place), least), axis=taps)
+
+    return te.compute(shape, element, name="max_pool")
 
 
 # Places of extremes. TVM's search begins with index -1 and a finite extreme of the type, so that a row of extremes or
@@ -113,6 +150,9 @@ def register_extremes() -> None:
     for name in PICKS:
         Op.get(f"relax.{name}").set_attr("FLegalize", _legalised(name), plevel=11)
         Op.get(f"relax.arg{name}").set_attr("FLegalize", _place(name), plevel=11)
+    for rank in (1, 2, 3):
+        pool = Op.get(f"relax.nn.max_pool{rank}d")
+        pool.set_attr("FLegalize", _pooled(pool.get_attr("FLegalize")), plevel=11)
     mean = Op.get("relax.mean")
     mean.set_attr("FLegalize", _mean(mean.get_attr("FLegalize")), plevel=11)
 

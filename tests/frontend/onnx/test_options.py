@@ -52,6 +52,7 @@ LARGER, SMALLER = _ints(1, 1, 19, 18), _ints(1, 1, 2, 2)
 CEILING: dict[str, Any] = {"coordinate_transformation_mode": "pytorch_half_pixel", "nearest_mode": "ceil"}
 SYMMETRIC: dict[str, Any] = {"coordinate_transformation_mode": "half_pixel_symmetric", "nearest_mode": "floor"}
 ROWS = _ints(0, 3).reshape(2, 1)
+BELOW = (-np.inf, -np.inf)
 MENDED: dict[str, tuple[int, Row]] = {
     "equal truths": (19, row("Equal", Given((2, 4), "bool"), Given((4,), "bool"))),
     "crossed bounds": (13, row("Clip", S, _scalar(2), _scalar(1))),
@@ -72,6 +73,7 @@ MENDED: dict[str, tuple[int, Row]] = {
     "norm of float64": (17, row("LayerNormalization", Given((2, 4), "float64"), np.arange(4.0))),
     "image norm of float64": (17, row("InstanceNormalization", Given((1, 2, 3), "float64"), np.ones(2), np.ones(2))),
     "norm of rounded windows": (22, row("LpPool", Given((1, 2, 7, 7)), **POOL)),
+    "windows of minus infinity": (13, row("MaxPool", Given((1, 2, 4, 4), "float32", *BELOW), kernel_shape=[2, 2])),
     "rounded windows in the padding": (13, row("MaxPool", Given((1, 2, 7, 6)), pads=[1, 0, 1, 1], **POOL)),
     "regions scaled": (16, row("RoiAlign", Given((1, 2, 6, 6)), *REGIONS, spatial_scale=0.5, sampling_ratio=2)),
     "fractions as places": (13, row("OneHot", Given((5,), low=-3, high=3), _scalar(4, "int64"), _reals(2, 7))),

@@ -28,6 +28,13 @@ MENDED = {
     "place of infinities": call_of("argmin.default", form(INFINITE, 0)),
     "whether any is NaN": call_of("any.dims", form(stored([[np.nan], [0]]), [[1]])),
     "infinite beside NaN": call_of("hypot.default", form(INFINITE, stored([np.nan, 1, np.inf]))),
+    "windows of minus infinity": call_of("max_pool2d.default", form(Operand((1, 2, 4, 4), -np.inf, -np.inf), [2, 2])),
+    "padded windows of minus infinity": call_of(
+        "max_pool2d.default", form(Operand((1, 2, 4, 4), -np.inf, -np.inf), [2, 2], [1, 1], [1, 1])
+    ),
+    "volumes of minus infinity": call_of(
+        "max_pool3d.default", form(Operand((1, 2, 4, 5, 4), -np.inf, -np.inf), [2, 2, 2], [2, 2, 1], [1, 0, 1])
+    ),
     "truths in order": call_of("argsort.stable", form((4,), types=("bool",), stable=True)),
     "median with NaN": call_of("median.dim", form(stored([[1, np.nan, 0], [3, 2, 1]]), 1)),
     "NaN times the number 0": call_of("mul.Scalar", form(stored([np.nan, 1]), 0)),

@@ -250,8 +250,8 @@ def _draw(
             array = np.abs(array)  # C leaves it undefined what a negative float is as an unsigned integer
         if schema.name in CHOOSING and array.dtype.kind == "f":
             array = np.where(np.isnan(array), np.asarray(3, array.dtype), array)
-        if schema.name == "MaxPool" and array.dtype.kind == "f":
-            # A window of -inf alone has the lowest finite number here, as in TFLite Micro and in ORT's GlobalMaxPool.
+        if array.dtype.kind == "f" and schema.name in ("GlobalMaxPool", "MaxPool"):
+            # A window of -inf alone: ONNX Runtime gives the lowest finite number where it dilates or pads.
             array = np.maximum(array, np.finfo(array.dtype).min)
         inputs.append(array if operand.stored else Given(array.shape, str(array.dtype)))
         if not operand.stored:

@@ -285,7 +285,8 @@ def pool(context: Context, operator: Operator) -> Expr:
     kind = {"pool_size": window, "strides": strides, "padding": padding, "layout": "NHWC"}
     x = context.expr(data)
     if operator.name == "MAX_POOL_2D":
-        return activated(operator, relax.op.nn.max_pool2d(x, **kind))
+        # The reference's maxima are finite, which this attribute stands for (``tvm_api/extremes.py``).
+        return activated(operator, relax.op.nn.max_pool2d(x, **kind, count_include_pad=True))
     means = operator.name == "AVERAGE_POOL_2D"
     need_dtype(data, (*FLOATS, "int64") if means else FLOATS, "input")  # No runtime has means of int64, truncated here.
     if means:
