@@ -232,8 +232,10 @@ def _difference(
 
 
 def _bits(array: Array) -> Array:
-    """Returns floats as the integers of their bits: then 0 and -0 differ, and a NaN equals itself."""
-    return array.view(f"u{array.itemsize}") if array.dtype.kind == "f" else array
+    """Returns floats as the integers of their bits: then 0 and -0 differ. All NaN are one, whatever their bits."""
+    if array.dtype.kind != "f":
+        return array
+    return np.where(np.isnan(array), np.asarray(np.nan, array.dtype), array).view(f"u{array.itemsize}")
 
 
 def _at_limits(array: Array) -> int:

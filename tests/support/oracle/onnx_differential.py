@@ -19,7 +19,8 @@ from support.models.onnx_rows import model_of, session_of
 from uaccel.errors import ModelError
 from uaccel.frontend import import_model
 from uaccel.pipeline import compile_model
-from uaccel.tvm_api import relax, tvm
+from uaccel.tvm_api import relax, tirx, tvm
+from uaccel.tvm_api.defined import defined
 
 Array = npt.NDArray[Any]
 TOGETHER: Final = 40  # Nodes in one model.
@@ -153,9 +154,11 @@ def _in_c(path: Path, feeds: Mapping[str, Array]) -> list[Array]:
 
 def executed(module: Any, inputs: Sequence[Array]) -> list[Array]:
     """What TVM executes, built without optimisation: a campaign builds thousands of loops that run once."""
-    built = relax.build(
-        relax.transform.LegalizeOps()(module), target=tvm.target.Target({"kind": "llvm", "opt-level": 0})
-    )
+    legal = relax.transform.LegalizeOps()(module)
+    for name, function in list(legal.functions.items()):
+        if isinstance(function, tirx.PrimFunc):
+            legal[name] = defined(function)
+    built = relax.build(legal, target=tvm.target.Target({"kind": "llvm", "opt-level": 0}))
     result = relax.VirtualMachine(built, tvm.cpu())["main"](*(tvm.runtime.tensor(np.array(value)) for value in inputs))
     return [value.numpy() for value in ([result] if hasattr(result, "numpy") else result)]
 

@@ -194,9 +194,8 @@ def whether_any(context: Context, node: Any) -> Expr:
     """Whether any element is not 0, as NaN is. TVM's converter adds up numbers that are no truths."""
     value = context.expr(node.args[0])
     zero = constant(np.zeros((), info_of_value(node.args[0].meta["val"]).dtype))
-    there = value
-    if zero.value.numpy().dtype != np.bool_:  # "not equal" of constants, which TVM folds, leaves NaN out
-        there = context.emit(relax.op.logical_not(context.emit(relax.op.equal(value, zero))))
+    truths = zero.value.numpy().dtype == np.bool_
+    there = value if truths else context.emit(relax.op.not_equal(value, zero))
     found = context.emit(relax.op.astype(there, "uint8"))
     if arguments(node).get("dim") != []:  # these are no dimensions here, and all of them elsewhere
         found = context.emit(relax.op.max(found, *_axes(node)))
