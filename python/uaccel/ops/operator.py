@@ -16,6 +16,7 @@ import numpy as np
 
 from uaccel.errors import InternalError
 from uaccel.model import Array, TensorInfo
+from uaccel.ops.pointwise import BY_RELAX
 from uaccel.tvm_api import is_constant, is_tuple, make_call, register_operator, relax, tirx
 
 # Kernels: an operator is computed by calls to C functions of ``firmware/kernels`` with constant parameters.
@@ -428,21 +429,6 @@ PAD: Final = "relax.nn.pad"
 # The same elements in the same order, under another shape.
 RESHAPING: Final = frozenset({RESHAPE, "relax.expand_dims", "relax.squeeze", "relax.flatten"})
 
-# Every element of the result depends on one of each argument, which broadcast.
-ELEMENTWISE: Final = frozenset(
-    f"relax.{name}"
-    for name in (
-        *("abs", "acos", "acosh", "asin", "asinh", "astype", "atan", "atanh", "bitwise_not", "ceil", "clip", "cos"),
-        *("cosh", "erf", "exp", "floor", "isfinite", "isinf", "isnan", "log", "logical_not", "negative", "round"),
-        *("rsqrt", "sigmoid", "sign", "sin", "sinh", "sqrt", "square", "tan", "tanh", "trunc"),
-        *("nn.gelu", "nn.gelu_tanh", "nn.leakyrelu", "nn.relu", "nn.selu", "nn.silu", "nn.softplus"),
-        *("add", "atan2", "divide", "floor_divide", "floor_mod", "log_add_exp", "maximum", "minimum", "mod"),
-        *("multiply", "power", "subtract", "bitwise_and", "bitwise_or", "bitwise_xor", "left_shift", "right_shift"),
-        *("equal", "greater", "greater_equal", "less", "less_equal", "not_equal"),
-        *("logical_and", "logical_or", "logical_xor", "where"),
-    )
-)
-
 _CONVOLUTIONS: Final = frozenset({"relax.nn.conv1d", "relax.nn.conv2d", "relax.nn.conv3d"})
 _TRANSPOSED: Final = frozenset({"relax.nn.conv1d_transpose", "relax.nn.conv2d_transpose"})
 
@@ -456,7 +442,7 @@ def elementwise_of(call: Any) -> Elementwise | None:
     operator = operator_of(call)
     if operator is not None:
         return operator.elementwise
-    return Elementwise.EACH if name_of(call) in ELEMENTWISE else None
+    return Elementwise.EACH if name_of(call) in BY_RELAX else None
 
 
 def permuted_axes(call: Any) -> tuple[int, ...]:

@@ -70,11 +70,24 @@ def two(op: str, first: tuple[int, ...], second: tuple[int, ...], output: Grid =
     return build
 
 
+# Operators of one input that become tables; outside of their domain they give what ONNX Runtime gives.
+FUNCTIONS = (
+    *("Abs", "Acos", "Acosh", "Asin", "Asinh", "Atan", "Atanh", "Ceil", "Celu", "Cos", "Cosh", "Elu", "Erf", "Exp"),
+    *("Floor", "HardSigmoid", "HardSwish", "Log", "Mish", "Neg", "Reciprocal", "Round", "Selu", "Sign", "Sin"),
+    *("Sinh", "Softplus", "Softsign", "Sqrt", "Tan"),
+)
+
+
 def one(
-    op: str, *constants: Any, shape: tuple[int, ...] = (1, 4, 7, 6), output: Grid = TO_U8, **attributes: Any
+    op: str,
+    *constants: Any,
+    shape: tuple[int, ...] = (1, 4, 7, 6),
+    given: Grid = U8,
+    output: Grid = TO_U8,
+    **attributes: Any,
 ) -> Build:
     def build(graph: Graph) -> None:
-        x = graph.quantized_input(shape, U8)
+        x = graph.quantized_input(shape, given)
         operands = [graph.constant(np.asarray(values)) for values in constants]
         graph.quantized_output(graph.apply(op, x, *operands, **attributes), output)
 
@@ -446,6 +459,12 @@ CASES = (
     Case("leaky by the larger", leaky_by_max, ("lookup",)),
     Case("mul", two("Mul", (1, 4, 3, 3), (1, 4, 1, 1)), ("product",)),
     Case("add a number", one("Add", np.float32(0.7)), ("lookup",)),
+    *(Case(op.lower(), one(op, shape=(2, 700)), ("lookup",), opset=18) for op in FUNCTIONS),
+    Case("round of 16 bits", one("Round", shape=(2, 900), given=WIDE, output=TO_WIDE), ("lookup16",), opset=21),
+    Case("floor of 16 bits", one("Floor", shape=(2, 900), given=WIDE, output=TO_WIDE), ("lookup16",), opset=21),
+    Case("shrunk", one("Shrink", lambd=0.5, bias=0.2), ("lookup",)),
+    Case("above a threshold", one("ThresholdedRelu", alpha=0.55), ("lookup",)),
+    Case("swish of opset 24", one("Swish"), ("lookup",), opset=24),
     Case("sigmoid", one("Sigmoid", output=Grid(1 / 256, 0, "uint8")), ("lookup",)),
     Case("tanh", one("Tanh", output=Grid(1 / 128, 128, "uint8")), ("lookup",)),
     Case("leaky relu", one("LeakyRelu", alpha=0.1), ("lookup",)),

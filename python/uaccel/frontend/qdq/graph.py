@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from uaccel.model import Array, Origin, Quantisation, Shape
 from uaccel.ops.operator import DEQUANTIZE, PERMUTE, QUANTIZE, RESHAPING, info_of, name_of, permuted_axes
+from uaccel.ops.pointwise import BY_RELAX
 from uaccel.ops.storage import Layout, compose, identity
 from uaccel.tvm_api import bindings_of, is_call, is_constant, is_var, plain_attributes
 
@@ -207,14 +208,15 @@ class QdqGraph:
         return known if isinstance(known, KnownIntegers) else None
 
     def _find(self, expr: Any) -> KnownIntegers | Array | None:
-        if is_constant(expr):
-            return np.asarray(expr.value.numpy())
         if not is_var(expr):
-            return None
+            return self._constant(expr)
         if expr not in self._known:
             bound = self.definitions.get(expr)
-            self._known[expr] = self._computed(bound) if bound is not None and is_call(bound) else None
+            self._known[expr] = self._computed(bound) if bound is not None and is_call(bound) else self._constant(bound)
         return self._known[expr]
+
+    def _constant(self, expr: Any) -> Array | None:
+        return np.asarray(expr.value.numpy()) if expr is not None and is_constant(expr) else None
 
     def _computed(self, call: Any) -> KnownIntegers | Array | None:
         name = name_of(call)
@@ -222,6 +224,8 @@ class QdqGraph:
             return self._dequantised(call)
         if name == QUANTIZE:
             return self._quantised(call)
+        if name in BY_RELAX:
+            return self._applied(call)
         if name not in (PERMUTE, *RESHAPING) or not call.args:
             return None
         known = self._find(call.args[0])
@@ -230,6 +234,17 @@ class QdqGraph:
         if isinstance(known, KnownIntegers):
             return _moved_integers(name, call, known)
         return _moved(name, call, known)
+
+    def _applied(self, call: Any) -> Array | None:
+        """An elementwise operator on constants, such as ONNX's definitions of operators have."""
+        operands = [self.value(arg) for arg in call.args]
+        compute = BY_RELAX[name_of(call)].compute
+        if name_of(call) == "relax.astype":
+            compute = np.asarray
+        if compute is None or any(value is None for value in operands):
+            return None
+        with np.errstate(all="ignore"):
+            return np.asarray(compute(*operands)).astype(info_of(call).dtype)
 
     def _dequantised(self, call: Any) -> KnownIntegers | None:
         data, scale, zero = (self.value(arg) for arg in call.args)

@@ -21,7 +21,6 @@ from uaccel.frontend.qdq.rules import Emit, number
 from uaccel.model import Array
 from uaccel.ops.exact import FLOAT32, float32_scale
 from uaccel.ops.lookup import (
-    FUNCTIONS,
     FloatLookup,
     Lookup,
     Lookup16,
@@ -35,6 +34,7 @@ from uaccel.ops.lookup import (
     worth_a_table,
 )
 from uaccel.ops.operator import constant, get, info_of, name_of
+from uaccel.ops.pointwise import BY_RELAX
 from uaccel.ops.quantize import Requantize, RequantizeAttrs
 from uaccel.tvm_api import is_call, is_var
 
@@ -42,24 +42,11 @@ Reals = NDArray[np.floating[Any]]
 
 DEEPEST = 40  # Operators of one chain: it bounds the recursion of ``source_of``.
 
-NAMED_BY_TVM = ("nn.gelu", "nn.gelu_tanh", "nn.relu", "nn.silu", "nn.softplus")
-# Functions by the names that Relax has for them, without the prefix ``relax.``.
-UNARY = {name: FUNCTIONS[name] for name in FUNCTIONS if f"nn.{name}" not in NAMED_BY_TVM and name != "identity"} | {
-    name: FUNCTIONS[name.removeprefix("nn.")] for name in NAMED_BY_TVM
-}
-BINARY: dict[str, Callable[..., Any]] = {
-    "add": np.add,
-    "divide": np.divide,
-    "greater": np.greater,
-    "less": np.less,
-    "maximum": np.maximum,
-    "minimum": np.minimum,
-    "multiply": np.multiply,
-    "power": np.power,
-    "subtract": np.subtract,
-}
-WITH_PARAMETERS = ("clip", "nn.leakyrelu", "nn.relu6")
-PRELU, WHERE = "nn.prelu", "where"
+# Functions by the names that Relax has for them.
+TABLES = {name: row for name, row in BY_RELAX.items() if row.compute is not None}
+JUMPING = {row.relax for row in TABLES.values() if row.jumps}
+WITH_PARAMETERS = ("relax.clip", "relax.nn.leakyrelu", "relax.nn.relu6")
+PRELU = "relax.nn.prelu"
 
 
 def table_island(graph: QdqGraph, value: Any, output: QuantGrid, bounds: tuple[int, int]) -> Emit | None:
@@ -91,8 +78,15 @@ def _wide_reals(graph: QdqGraph, value: Any, source: Any) -> NDArray[np.float64]
     assert grid is not None
     given, (low, high) = grid.wide, grid.wide.limits
     with np.errstate(all="ignore"):
-        reals = (np.arange(low, high + 1) - given.zero_point) * np.float64(given.scale)
+        reals = _dequantised(graph, value, source, np.arange(low, high + 1), given)
         return np.asarray(evaluated(graph, value, source, reals))
+
+
+def _dequantised(graph: QdqGraph, value: Any, source: Any, stored: Array, grid: QuantGrid) -> NDArray[np.float64]:
+    """The numbers that integers stand for: in double precision, but where a chain jumps to the bit as the model has
+    them, in single precision."""
+    reals = np.asarray((stored - grid.zero_point) * np.float64(grid.scale))
+    return reals.astype(np.float32).astype(np.float64) if JUMPING & set(functions(graph, value, source)) else reals
 
 
 def reals_of(graph: QdqGraph, value: Any) -> NDArray[np.float64] | None:
@@ -110,7 +104,7 @@ def real_table(graph: QdqGraph, value: Any) -> Callable[[Emitter], Any] | None:
     if info_of(value).dtype != "float32" or not worth_a_table(info_of(value).elements):
         return None
     with np.errstate(all="ignore"):
-        reals = (stored_values("int8") - grid.zero_point) * np.float64(grid.scale)
+        reals = _dequantised(graph, value, source, stored_values("int8"), grid)
         table = np.asarray(evaluated(graph, value, source, reals), np.float32)
     names = "_".join(dict.fromkeys(functions(graph, value, source)))
 
@@ -152,7 +146,7 @@ def regridded(emitter: Emitter, stored: Any, grid: QuantGrid, output: QuantGrid,
     if grid == output and bounds == output.limits:
         return stored
     if grid.dtype == output.dtype == "int8":
-        table = np.clip(table_float32(FUNCTIONS["identity"], grid.quantisation, output.quantisation), *bounds)
+        table = np.clip(table_float32(lambda x: x, grid.quantisation, output.quantisation), *bounds)
         expr = get(Lookup)(stored, constant(table), attrs=LookupAttrs("requantize"))
     else:
         multiplier, shift = float32_scale(float(np.float32(grid.scale) / np.float32(output.scale)))
@@ -197,10 +191,10 @@ def _source_of_call(graph: QdqGraph, value: Any, depth: int) -> Any | None:
 
 def _operands(graph: QdqGraph, call: Any) -> list[Any] | None:
     """The operands of an elementwise operator whose constants are each one number; None for any other operator."""
-    name = name_of(call).removeprefix("relax.")
-    if name in UNARY or name in WITH_PARAMETERS:
+    name, row = name_of(call), TABLES.get(name_of(call))
+    if name in WITH_PARAMETERS or (row is not None and row.arity == 1):
         return [call.args[0]]
-    if name not in BINARY and name not in (PRELU, WHERE):
+    if row is None and name != PRELU:
         return None
     known = [graph.value(arg) for arg in call.args]
     single = all(value is None or (value.size and (value == value.flat[0]).all()) for value in known)
@@ -216,22 +210,22 @@ def evaluated(graph: QdqGraph, value: Any, source: Any, reals: Reals) -> Reals:
         return known.reshape(-1)[:1].astype(reals.dtype)
     call = graph.definitions[value]
     operands = [evaluated(graph, arg, source, reals) for arg in _operands(graph, call) or ()]
-    return np.asarray(_applied(name_of(call).removeprefix("relax."), call, operands), reals.dtype)
+    return np.asarray(_applied(name_of(call), call, operands), reals.dtype)
 
 
 def _applied(name: str, call: Any, operands: list[Reals]) -> Any:
-    if name == "clip":
+    if name == "relax.clip":
         low, high = (number(arg) for arg in call.args[1:3])
         return clip(-math.inf if low is None else low, math.inf if high is None else high)(operands[0])
-    if name == "nn.relu6":
+    if name == "relax.nn.relu6":
         return clip(0, 6)(operands[0])
-    if name == "nn.leakyrelu":
+    if name == "relax.nn.leakyrelu":
         return leaky_relu(float(attributes(call).alpha))(operands[0])
-    if name == WHERE:
-        return np.where(operands[0] != 0, operands[1], operands[2])
     if name == PRELU:
         return np.where(operands[0] > 0, operands[0], operands[0] * operands[1])
-    return UNARY[name](operands[0]) if name in UNARY else BINARY[name](*operands)
+    compute = TABLES[name].compute
+    assert compute is not None
+    return compute(*operands)
 
 
 def functions(graph: QdqGraph, value: Any, source: Any) -> list[str]:
