@@ -43,6 +43,35 @@ def test_all_have_their_turn(count: int, wanted: int) -> None:
     assert all(len(turn) <= wanted for turn in turns)
 
 
+def test_every_other_test_of_a_long_file_is_quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    file = min(tiers.BY_TURNS)
+    turns = []
+    for rotation in (4, 5):
+        monkeypatch.setenv(tiers.ROTATION, str(rotation))
+        items = [_Item(each, number) for each in (file, "tests/ops/test_pool.py") for number in range(5)]
+        tiers.take_turns(items)  # type: ignore[arg-type]
+        turns.append({(item.location[0] == file, item.location[1]) for item in items if item.marks})
+    assert sorted(map(len, turns)) == [2, 3]
+    assert turns[0] | turns[1] == {(True, number) for number in range(5)}
+
+
+def test_the_files_that_take_turns_are_there() -> None:
+    assert [file for file in tiers.BY_TURNS if not (ROOT / file).is_file()] == []
+
+
+class _Item:
+    """As much of a test as is asked for."""
+
+    def __init__(self, file: str, number: int) -> None:
+        self.location, self.marks = (file, number, ""), list[str]()
+
+    def get_closest_marker(self, _name: str) -> None:
+        return None
+
+    def add_marker(self, mark: pytest.MarkDecorator) -> None:
+        self.marks.append(mark.name)
+
+
 def test_guards_come_first_and_files_stay_whole() -> None:
     for rotation in range(8):
         files = order(rotation)

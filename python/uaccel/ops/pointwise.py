@@ -81,7 +81,7 @@ ROWS: Final = (
     Pointwise("nn.relu", 1, lambda x: np.maximum(x, np.float32(0)), "RELU", "Relu"),
     Pointwise("round", 1, np.rint, "ROUND", jumps=True),
     Pointwise("sign", 1, np.sign, "SIGN", jumps=True),
-    Pointwise("square", 1, np.square),
+    Pointwise("square", 1, np.square, "SQUARE"),
     Pointwise("trunc", 1, np.trunc, jumps=True),
     Pointwise("zeros_like", 1, np.zeros_like),
     Pointwise("sqrt", 1, np.sqrt, "SQRT", "Sqrt", "sqrt", REALS),

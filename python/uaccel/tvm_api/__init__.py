@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from operator import attrgetter
 from types import SimpleNamespace
 from typing import Any
 
@@ -34,6 +35,7 @@ __all__ = [
     "Op",
     "OrPattern",
     "make_call",
+    "of_relax",
     "register_operator",
     "relax",
     "structural_equal",
@@ -70,6 +72,11 @@ def register_operator(
 def make_call(name: str, args: list[Any], attrs: dict[str, Any]) -> relax.Call:
     """A call to a registered operator with a dictionary of attributes."""
     return relax.Call(Op.get(name), args, tvm.ir.make_node("ir.DictAttrs", **attrs))
+
+
+def of_relax(name: str) -> Callable[..., Any]:
+    """The function that calls Relax's own operator of this name, such as ``nn.relu``."""
+    return attrgetter(name)(relax.op)  # type: ignore[no-any-return]
 
 
 def is_call(expr: Any) -> bool:

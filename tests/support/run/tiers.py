@@ -3,7 +3,8 @@
 A test with the mark ``covering`` is a cross product: ``make test`` runs rows in which each value of each parameter
 comes up once, ``make test-full`` all of them. ``covering(2)``: each pair of values. Of a test with the mark
 ``sample(n)``, a list of cases of one kind, ``make test`` runs so many, spread over the list. With ``rotating(n)`` it
-runs n, others where ``UACCEL_ROTATION`` is another number, and the rest is ``long``.
+runs n, others where ``UACCEL_ROTATION`` is another number, and the rest is ``long``. Of the files in ``BY_TURNS`` it
+runs every other test, and where that number is the next one the tests between.
 
 Continuous integration cannot run all. ``UACCEL_UNTIL`` (seconds since 1970): tests that would begin later are left out,
 and listed at the end by file. ``UACCEL_ROTATION`` (a number): where among the files the run begins, so that a handful
@@ -29,6 +30,28 @@ GUARDS = ("tests/networks/", "tests/accelerator/", "tests/frontend/torch/", "tes
 GOLDEN = 0.6180339887498949
 """Multiples of it fall far from each other, whatever the numbers of the runs."""
 LEFT_OUT = "no time left for it"
+BY_TURNS = frozenset(
+    {
+        *(f"accelerators/{name}" for name in ("conveyor/tests/test_layers.py", "npu_small/tests/test_npu_small.py")),
+        *(f"accelerators/{name}/tests/test_rtl.py" for name in ("matrix8", "nuc_fpga")),
+        *("accelerators/matrix8/tests/test_matrix8.py", "tests/accelerator/npu/test_networks.py"),
+        *(f"tests/boards/test_{name}.py" for name in ("devices", "ports")),
+        *("tests/build/test_client.py", "tests/cli/test_cli_frame.py", "tests/cli/test_guarded.py"),
+        *("tests/cli/test_hostile_tflite.py", "tests/cli/test_projects.py", "tests/cli/test_quantize_torch.py"),
+        *("tests/codegen/export/test_formats.py", "tests/codegen/test_warnings.py", "tests/docs/test_docs.py"),
+        *(f"tests/frontend/onnx/test_{name}.py" for name in ("control", "quantised_operators")),
+        *("tests/frontend/qdq/test_rewrite.py", "tests/frontend/torch/test_islands.py"),
+        *(f"tests/frontend/torch/test_{name}.py" for name in ("networks", "operators", "quantised")),
+        *("tests/kernels/test_exact.py", "tests/session/bench/test_desk.py", "tests/session/test_faults.py"),
+        *(f"tests/networks/test_{name}.py" for name in ("architectures", "half_precision", "trained")),
+        *(f"tests/ops/test_{name}.py" for name in ("detection", "float_sums", "legacy", "signal")),
+        *("tests/package/test_facts.py", "tests/partition/test_floats.py", "tests/report/test_odd_runs.py"),
+        *(f"tests/runner/test_{name}.py" for name in ("differences", "evaluate", "runtimes")),
+        *(f"tests/runner/sweep/test_{name}.py" for name in ("farm", "pool", "sweep")),
+        *("tests/testing/test_plugin.py", "tests/util/test_cached_runs.py"),
+    }
+)
+"""The files whose quick tests take longest together, a minute down to six seconds of a processor."""
 
 
 def mark_slow(items: Sequence[pytest.Item]) -> None:
@@ -54,6 +77,18 @@ def mark_slow(items: Sequence[pytest.Item]) -> None:
         for number, row in enumerate(rows):
             if number not in chosen:
                 row.add_marker(left)
+    take_turns([item for rows in tests.values() for item in rows if item.get_closest_marker("slow") is None])
+
+
+def take_turns(items: Iterable[pytest.Item]) -> None:
+    """Make every other test of the files in ``BY_TURNS`` slow, in each file those that had their turn last time."""
+    rotation, seen = int(os.environ.get(ROTATION, 0)), Counter[str]()
+    for item in items:
+        file = item.location[0]
+        if file in BY_TURNS and item.get_closest_marker("long") is None:
+            seen[file] += 1
+            if (seen[file] + rotation) % 2:
+                item.add_marker(pytest.mark.slow)
 
 
 def values_of(row: pytest.Function) -> dict[str, int | str]:

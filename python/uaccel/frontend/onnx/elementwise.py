@@ -12,9 +12,19 @@ from uaccel.frontend.onnx import functions
 from uaccel.frontend.onnx.converter import Context, Expr, converts, real, round_half_even
 from uaccel.frontend.onnx.graph import DTYPES, Node, onnx_package
 from uaccel.frontend.onnx.schema import dtype_name
+from uaccel.ops import pointwise
 from uaccel.ops.operator import constant, get
 from uaccel.ops.quantize import BitCast, BitCastAttrs
-from uaccel.tvm_api import relax
+from uaccel.tvm_api import of_relax, relax
+
+ROWS = {row.onnx: row for row in pointwise.ROWS if row.onnx}
+
+
+@converts(*ROWS)
+def elementwise(context: Context, node: Node) -> Expr:
+    """An operator of one or two inputs, and without options."""
+    row = ROWS[node.op]
+    return of_relax(row.relax)(*(context.expr(node.required_input(place)) for place in range(row.arity)))
 
 
 @converts("Clip")

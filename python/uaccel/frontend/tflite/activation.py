@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,7 +24,7 @@ from uaccel.frontend.tflite.elementwise import need_one_scale
 from uaccel.frontend.tflite.importer import was_unsigned
 from uaccel.frontend.tflite.quantized import rescaled
 from uaccel.frontend.tflite.reader import ACTIVATIONS, Operator, Tensor
-from uaccel.ops import exact, lookup
+from uaccel.ops import exact, lookup, pointwise
 from uaccel.ops.activation import (
     Logistic16,
     Prelu,
@@ -60,17 +60,7 @@ from uaccel.ops.softmax import (
 
 BOUNDS = {"RELU": (0.0, None), "RELU_N1_TO_1": (-1.0, 1.0), "RELU_0_TO_1": (0.0, 1.0)}
 SCALE_TOLERANCE = 1e-3
-REAL_FUNCTIONS: Mapping[str, Callable[[RealArray], RealArray]] = {
-    "EXP": np.exp,
-    "LOG": np.log,
-    "SQRT": np.sqrt,
-    "SQUARE": np.square,
-    "SIN": np.sin,
-    "COS": np.cos,
-    "FLOOR": np.floor,
-    "CEIL": np.ceil,
-    "ROUND": np.rint,
-}
+REAL_FUNCTIONS = ("EXP", "LOG", "SQRT", "SQUARE", "SIN", "COS", "FLOOR", "CEIL", "ROUND")
 
 
 def _tensors(operator: Operator, dtypes: tuple[str, ...] = INTEGER_ACTIVATIONS) -> tuple[Tensor, Tensor]:
@@ -277,7 +267,9 @@ def _is_int8(operator: Operator) -> bool:
 def real_function(context: Context, operator: Operator) -> Expr:
     """The reference has no integer kernel; a table does what float kernels between two conversions would do."""
     data, output = _tensors(operator)
-    return _lookup(context, operator, data, _of_reals(data, output, REAL_FUNCTIONS[operator.name]))
+    function = next(row.compute for row in pointwise.ROWS if row.tflite == operator.name)
+    assert function is not None
+    return _lookup(context, operator, data, _of_reals(data, output, function))
 
 
 @converts("GELU", when=_is_int8)

@@ -8,7 +8,7 @@ over (a fused tanh), and as they are what a run is verified with, nothing would 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import reduce
 from typing import Any
 
@@ -19,10 +19,10 @@ from uaccel.frontend.converters import always, otherwise
 from uaccel.frontend.tflite.converter import Context, Expr, activated, converts, need_dtype, need_same_dtype, need_shape
 from uaccel.frontend.tflite.elementwise import need_one_scale
 from uaccel.frontend.tflite.reader import Operator, Tensor
-from uaccel.ops import binary
+from uaccel.ops import binary, pointwise
 from uaccel.ops.operator import constant, get
 from uaccel.ops.quantize import Dequantize, DequantizeAttrs, Quantize, QuantizeAttrs
-from uaccel.tvm_api import relax
+from uaccel.tvm_api import of_relax, relax
 
 # Numbers of a tensor, and a tensor of numbers: quantised ones are computed in float, and the import warns of it.
 
@@ -82,27 +82,12 @@ def need_alike(*tensors: Tensor) -> None:
 Pair = Callable[[Expr, Expr], Expr]
 
 
-ARITHMETIC: Mapping[str, Pair] = {
-    "ADD": relax.op.add,
-    "SUB": relax.op.subtract,
-    "MUL": relax.op.multiply,
-    "DIV": relax.op.divide,
-    "MINIMUM": relax.op.minimum,
-    "MAXIMUM": relax.op.maximum,
-    "FLOOR_DIV": relax.op.floor_divide,
-    "FLOOR_MOD": relax.op.floor_mod,
-    "POW": relax.op.power,
-    "ATAN2": relax.op.atan2,
-    "BITWISE_XOR": relax.op.bitwise_xor,
-}
-COMPARISONS: Mapping[str, Pair] = {
-    "EQUAL": relax.op.equal,
-    "NOT_EQUAL": relax.op.not_equal,
-    "LESS": relax.op.less,
-    "LESS_EQUAL": relax.op.less_equal,
-    "GREATER": relax.op.greater,
-    "GREATER_EQUAL": relax.op.greater_equal,
-}
+def _rows(arity: int, takes: str = pointwise.NUMBERS) -> Iterator[pointwise.Pointwise]:
+    return (row for row in pointwise.ROWS if (row.arity, row.takes) == (arity, takes) and row.tflite)
+
+
+ARITHMETIC: Mapping[str, Pair] = {row.tflite: of_relax(row.relax) for row in _rows(2) if not row.gives_truths}
+COMPARISONS: Mapping[str, Pair] = {row.tflite: of_relax(row.relax) for row in _rows(2) if row.gives_truths}
 FUSING = ("ADD", "SUB", "MUL", "DIV")
 OF_REALS_ALONE = ("POW", "ATAN2")  # C has neither of integers.
 # These take stored integers as they are, whatever their scales, as LiteRT does where it has the type.
@@ -194,27 +179,14 @@ def _number(value: float, dtype: str) -> Expr:
 
 
 ELEMENTWISE: Mapping[str, One] = {
-    "ABS": relax.op.abs,
-    "NEG": relax.op.negative,
-    "SIGN": relax.op.sign,
+    **{row.tflite: of_relax(row.relax) for row in _rows(1)},
     "SQUARE": lambda x: relax.op.multiply(x, x),
-    "RELU": relax.op.nn.relu,
     "RELU6": lambda x: relax.op.clip(x, 0, 6),
     "RELU_N1_TO_1": lambda x: relax.op.clip(x, -1, 1),
     "RELU_0_TO_1": lambda x: relax.op.clip(x, 0, 1),
-    "FLOOR": relax.op.floor,
-    "CEIL": relax.op.ceil,
-    "ROUND": relax.op.round,
 }
 OF_REALS: Mapping[str, One] = {
-    "SIN": relax.op.sin,
-    "COS": relax.op.cos,
-    "EXP": relax.op.exp,
-    "LOG": relax.op.log,
-    "SQRT": relax.op.sqrt,
-    "RSQRT": relax.op.rsqrt,
-    "LOGISTIC": relax.op.sigmoid,
-    "TANH": relax.op.tanh,
+    **{row.tflite: of_relax(row.relax) for row in _rows(1, pointwise.REALS)},
     "LOG_SOFTMAX": relax.op.nn.log_softmax,
 }
 
@@ -249,9 +221,7 @@ def of_reals(context: Context, operator: Operator) -> Expr:
 
 
 LOGIC: Mapping[str, Callable[..., Expr]] = {
-    "LOGICAL_AND": relax.op.logical_and,
-    "LOGICAL_OR": relax.op.logical_or,
-    "LOGICAL_NOT": relax.op.logical_not,
+    row.tflite: of_relax(row.relax) for arity in (1, 2) for row in _rows(arity, pointwise.TRUTHS)
 }
 
 

@@ -11,8 +11,9 @@ import numpy as np
 from uaccel.errors import need
 from uaccel.frontend.torch.converter import Context, Expr, arguments, converts
 from uaccel.frontend.torch.program import info_of_value
+from uaccel.ops import pointwise
 from uaccel.ops.operator import constant
-from uaccel.tvm_api import relax
+from uaccel.tvm_api import of_relax, relax
 
 # Arithmetic, reductions and norms whose arguments TVM's converter ignores, or that it lacks.
 
@@ -46,6 +47,15 @@ def _scaled(context: Context, node: Any, value: Any) -> Expr:
     if alpha == 1:
         return operand
     return context.emit(relax.op.multiply(operand, _operand(context, node, alpha)))
+
+
+ROWS: Final = {f"aten.{row.aten}.default": row for row in pointwise.ROWS if row.aten}
+
+
+@converts(*ROWS)
+def elementwise(context: Context, node: Any) -> Expr:
+    """An operator on the type of its result."""
+    return of_relax(ROWS[str(node.target)].relax)(*(_operand(context, node, value) for value in node.args))
 
 
 @converts("aten.add.Tensor", "aten.add.Scalar")
