@@ -57,13 +57,13 @@ def test_several_engines_have_a_column_and_warnings_a_line() -> None:
     show_layers(console, {"layers": layers, "warnings": ["operator 2 is computed in float " + "and " * 20 + "slowly"]})
     assert [line.rstrip() for line in shown(console)] == [
         "",
-        "  Layer      Output         MACs  Engine  How",
+        "  Layer      Output         MACs  Engine  Function",
         " " + "─" * 76,
         "  conv_2d_0  1x8x8x4   1,234,567  npu     3x3 with stride 1: pattern conv3x3",
         "  split_1    2 of 1x4  1,234,567  cpu     copy",
         "  exp_2      scalar    1,234,567  cpu     exp, copy (arm_dsp)",
         "",
-        "  Layers    3, 3,703,701 multiply-accumulates",
+        "  Layers    1 on npu, 2 on cpu, 3,703,701 multiply-accumulates (33.3% on npu)",
         "  Warning   operator 2 is computed in float and and and and and and and and and",
         "            and and and and and and and and and and and slowly",
     ]
@@ -91,12 +91,12 @@ def test_memory_and_outputs_go_on_below_indented() -> None:
 @pytest.mark.parametrize(
     ("width", "measured", "head"),
     [
-        (90, {"instructions": 12_345_678}, "Layer Output MACs Instructions How"),
-        (80, {"instructions": 12_345_678}, "Layer Output Instructions How"),
-        (60, {"instructions": 12_345_678}, "Layer Instructions How"),
-        (80, {"instructions": None, "seconds": 0.0125}, "Layer Output Time How"),
-        (60, {"instructions": None, "seconds": 0.0125}, "Layer Time How"),
-        (60, {}, "Layer Output How"),
+        (90, {"instructions": 12_345_678}, "Layer Output MACs Instructions Function"),
+        (80, {"instructions": 12_345_678}, "Layer Output Instructions Function"),
+        (60, {"instructions": 12_345_678}, "Layer Instructions Function"),
+        (80, {"instructions": None, "seconds": 0.0125}, "Layer Output Time Function"),
+        (60, {"instructions": None, "seconds": 0.0125}, "Layer Time Function"),
+        (60, {}, "Layer Output Function"),
     ],
 )
 def test_what_layers_took(width: int, measured: dict[str, Any], head: str) -> None:

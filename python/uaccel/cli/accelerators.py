@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import typer
@@ -35,7 +36,7 @@ def _row(name: str) -> dict[str, Any]:
     except AcceleratorError as error:
         unknown = dict.fromkeys(("exact", "tolerance", "objectives", "folder"))
         text = f"cannot be used: {error}"
-        return {"name": name, "description": text, "operations": [], **unknown, "error": str(error)}
+        return {"name": name, "description": text, "operations": [], "models": [], **unknown, "error": str(error)}
     return {
         "name": accelerator.name,
         "description": accelerator.description,
@@ -45,9 +46,24 @@ def _row(name: str) -> dict[str, Any]:
         "exact": accelerator.tolerance == 0,
         "tolerance": accelerator.tolerance,
         "objectives": list(OBJECTIVES if accelerator.objective is not None else OBJECTIVES[:1]),
+        "models": _models(accelerator.folder, accelerator.base),
         "folder": str(accelerator.folder),
         "error": None,
     }
+
+
+def _apart(operations: list[dict[str, Any]]) -> list[str]:
+    """The names of operations without their variants, such as ``add_of_view`` beside ``add``."""
+    names = [operation["name"] for operation in operations]
+    return [name for name in names if name.partition("_of_")[0] == name or name.partition("_of_")[0] not in names]
+
+
+def _models(folder: Path, base: Path) -> list[str]:
+    """What can stand in for the hardware: a model in C, and its RTL."""
+    kinds = {"C": ("device", "unit"), "RTL": ("rtl",)}
+    return [
+        kind for kind, parts in kinds.items() if any((of / part).is_dir() for of in (folder, base) for part in parts)
+    ]
 
 
 def _show(console: Console, rows: list[dict[str, Any]]) -> None:
@@ -55,10 +71,9 @@ def _show(console: Console, rows: list[dict[str, Any]]) -> None:
     from rich.table import Table
 
     table = Table(box=SIMPLE_HEAD, collapse_padding=True)
-    table.add_column("Accelerator", no_wrap=True)
-    table.add_column("Operations", overflow="fold")
-    table.add_column("What it is", overflow="fold")
+    for title in ("Accelerator", "What it is", "What it computes", "Models"):
+        table.add_column(title, no_wrap=title in ("Accelerator", "Models"), overflow="fold")
     for row in rows:
-        table.add_row(row["name"], ", ".join(o["name"] for o in row["operations"]), row["description"])
+        table.add_row(row["name"], row["description"], ", ".join(_apart(row["operations"])), ", ".join(row["models"]))
     console.print(table)
     console.print("  Your own: give the path of its folder; 'uaccel new accelerator NAME' begins one.", soft_wrap=True)

@@ -5,8 +5,10 @@ from __future__ import annotations
 import inspect
 import json
 import os
+import re
 import sys
 import time
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -17,7 +19,7 @@ import typer
 
 from uaccel.errors import UaccelError, escape_terminal, one_line
 from uaccel.util.files import write_atomically
-from uaccel.util.text import shown_json
+from uaccel.util.text import CPU, shown_json
 
 # Results go to stdout, all else to stderr.
 #
@@ -230,6 +232,7 @@ def progress() -> Iterator[ShownSteps]:
 # Tables of layers, memory and outputs, which stay readable at 60 columns.
 
 USUAL_WIDTH, WIDE = 80, 90  # Columns; on narrower screens MACs, shapes and estimates make room for measured costs.
+WIDTH_OF_ENGINE = 20  # Columns that engines take, with the longer names of driver functions.
 SHOWN_VALUES = 12
 UNITS = ((1.0, "s"), (1e3, "ms"), (1e6, "µs"))
 # Start and end of nearly every layer's reason, and the prefix of kernels: left away to save room.
@@ -277,14 +280,30 @@ def show_layers(console: Console, report: dict[str, Any]) -> None:
     for layer in layers:
         table.add_row(*(escape_terminal(column.cell(layer)) for column in columns))
     console.print(table)
-    macs = sum(layer["macs"] for layer in layers)
-    where = f" on {engines[0]}" if len(engines) == 1 else ""
-    show_lines(console, [("Layers", f"{len(layers)}{where}, {macs:,} multiply-accumulates")])
+    show_lines(console, [("Layers", _shares(layers, engines))])
     if report.get("instructions") is not None:
         show_lines(console, list(_time(report)))
     elif report.get("seconds") is not None:
         show_lines(console, [("Time", f"{_seconds(report['seconds'])}, the fastest inference")])
+    if report.get("accelerator_cycles"):
+        names = " and ".join(engine for engine in engines if engine != CPU)
+        timed = report.get("instructions") is not None or report.get("seconds") is not None
+        cycles = f"{report['accelerator_cycles']:,} cycles of {names}, one inference"
+        show_lines(console, [("" if timed else "Time", cycles)])
     show_warnings(console, report)
+
+
+def _shares(layers: list[dict[str, Any]], engines: list[str]) -> str:
+    """Says how many layers each engine computes, and what share of the products accelerators compute."""
+    macs = {engine: sum(layer["macs"] for layer in layers if layer["engine"] == engine) for engine in engines}
+    total = sum(macs.values())
+    if len(engines) == 1:
+        return f"{len(layers)} on {engines[0]}, {total:,} multiply-accumulates"
+    counts = Counter(layer["engine"] for layer in layers)
+    parts = [f"{counts[engine]} on {engine}" for engine in engines]
+    shares = [f"{macs[engine] / total:.1%} on {engine}" for engine in engines if engine != CPU and total]
+    of_all = f" ({', '.join(shares)})" if shares else ""
+    return f"{', '.join(parts)}, {total:,} multiply-accumulates{of_all}"
 
 
 def show_warnings(console: Console, report: dict[str, Any]) -> None:
@@ -313,6 +332,7 @@ def _columns(layers: list[dict[str, Any]], *, several_engines: bool, width: int)
     told = any(layer.get("core_cycles") is not None for layer in layers)
     estimated = width >= USUAL_WIDTH and any(layer.get("cycles_estimated") is not None for layer in layers)
     timed = not counted and any(layer.get("seconds") is not None for layer in layers)
+    width -= WIDTH_OF_ENGINE if several_engines and (counted or timed) else 0
     shown = [
         (True, _Column("Layer", lambda layer: str(layer["name"]))),
         (
@@ -328,7 +348,7 @@ def _columns(layers: list[dict[str, Any]], *, several_engines: bool, width: int)
         (estimated, _Column("Cycles, est.", lambda layer: _count(layer.get("cycles_estimated")), right=True)),
         (timed, _Column("Time", lambda layer: _seconds(layer.get("seconds")), right=True)),
         (several_engines, _Column("Engine", lambda layer: str(layer["engine"]))),
-        (True, _Column("How", lambda layer: _how(layer["reason"]), fold=True)),
+        (True, _Column("Function", lambda layer: _function(layer["reason"]), fold=True)),
     ]
     return [column for wanted, column in shown if wanted]
 
@@ -354,10 +374,11 @@ def _count(count: int | None) -> str:
     return f"{count:,}" if count else ""
 
 
-def _how(reason: str) -> str:
-    _, offloaded, driver = reason.partition("; driver function ")
-    if offloaded:  # 'uaccel explain' says why
-        return driver
+def _function(reason: str) -> str:
+    """The C function that computes a layer. Why it is this one, 'uaccel explain' says."""
+    driver = re.search(r"(?:^|; )driver functions? (.*)", reason)
+    if driver:
+        return driver[1]
     reason = reason.partition("; ")[0] if reason.startswith(USUAL[0]) else reason  # '--json' says why
     start, end, prefix = USUAL
     return reason.removeprefix(start).removesuffix(end).replace(prefix, "") if reason.startswith(start) else reason
