@@ -141,8 +141,7 @@ def output_stage_of(site: Site[Any], weights: Array, *, rests: bool = False, dty
             return None
         return _single_precision(attrs, _reach(weights, bias, furthest), bias, multiplier, shift)
     sign = bool(attrs.clamp_min < attrs.output_zero_point)
-    known = ~weights.any(axis=1) | (multiplier == 0)
-    values = _known_values(attrs, bias, multiplier, shift)
+    known, values = _known_values(attrs, weights, bias, multiplier, shift, furthest)
     bias, multiplier, right = np.where(known, 0, bias), np.where(known, 0, multiplier), np.where(known, 1, -shift)
     exact = (
         _reach(weights, bias, furthest) < SUM_LIMIT
@@ -167,13 +166,25 @@ def _single_precision(attrs: Any, reach: int, bias: Ints, multiplier: Ints, shif
 
 def _reach(weights: Array, bias: Ints, furthest: int) -> int:
     """Bounds how far from zero a sum can be; an element is ``furthest`` from zero at most."""
-    return int((furthest * np.abs(weights.astype(np.int64)).sum(axis=1) + np.abs(bias)).max(initial=0))
+    return int((_span(weights, furthest) + np.abs(bias)).max(initial=0))
 
 
-def _known_values(attrs: Any, bias: Ints, multiplier: Ints, shift: Ints) -> Ints:
-    """Returns the results of channels that have no weights or a multiplier of 0; meaningless for other channels."""
-    values: Ints = multiply_by_quantized_multiplier(bias, multiplier, shift) + attrs.output_zero_point
-    return values.clip(attrs.clamp_min, attrs.clamp_max)
+def _span(weights: Array, furthest: int) -> Ints:
+    """Bounds by channel how far products of the elements can move a sum from the bias."""
+    spans: Ints = furthest * np.abs(weights.astype(np.int64)).sum(axis=1)
+    return spans
+
+
+def _known_values(
+    attrs: Any, weights: Array, bias: Ints, multiplier: Ints, shift: Ints, furthest: int
+) -> tuple[NDArray[np.bool_], Ints]:
+    """Says which channels have one result whatever the input, and which; meaningless for others. As results rise with
+    the sum, those of the smallest and the largest decide: a trained channel may be too weak to move half a step."""
+    span = _span(weights, furthest)
+    ends = (multiply_by_quantized_multiplier(bias + side * span, multiplier, shift) for side in (-1, 1))
+    low, high = ((end + attrs.output_zero_point).clip(attrs.clamp_min, attrs.clamp_max) for end in ends)
+    rises = (shift <= 0) & (span + np.abs(bias) < SUM_LIMIT)  # so far nothing wraps around
+    return (low == high) & (rises | (span == 0) | (multiplier == 0)), low
 
 
 def pad_axis(array: Array, axis: int, multiple: int) -> Array:
