@@ -67,7 +67,8 @@ def _good(verify: dict[str, Any]) -> Iterator[str]:
     if verify["bit_exact"] and verify.get("tensors"):
         yield f"so does what outputs hide: {', '.join(verify['tensors'])}"
     if verify.get("layers_compared") and verify["first_wrong_layer"] is None:
-        yield f"{verify['layers_compared']} layers are right for what they were given"
+        count = verify["layers_compared"]
+        yield "the layer is right" if count == 1 else f"{count} layers are right for what they were given"
 
 
 def _near(verify: dict[str, Any]) -> str:

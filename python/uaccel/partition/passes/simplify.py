@@ -35,6 +35,7 @@ from uaccel.ops.operator import (
     name_of,
     operator_of,
 )
+from uaccel.partition.passes.padding import FoldPadding
 from uaccel.tvm_api import (
     is_call,
     is_constant,
@@ -502,8 +503,8 @@ class RemoveDeadCode:
         return relax.transform.DeadCodeElimination(["main"])(module)
 
 
-# The passes and their order: constants that dead code computed are not folded, and channels are dropped last, when all
-# weights are constants.
+# The passes and their order: constants that dead code computed are not folded, borders go that nothing reads any more,
+# and channels are dropped last, when all weights are constants.
 
 
 class Pass(Protocol):
@@ -514,7 +515,7 @@ class Pass(Protocol):
     def __call__(self, module: Any) -> Any: ...
 
 
-PASSES: Sequence[Pass] = (RemoveDeadCode(), FoldConstants(), DropChannels())
+PASSES: Sequence[Pass] = (RemoveDeadCode(), FoldConstants(), FoldPadding(), RemoveDeadCode(), DropChannels())
 
 
 def simplify(module: Any) -> Any:
