@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import shlex
 from dataclasses import dataclass
-from enum import Enum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final, get_args
 
 import typer
 
 from uaccel.cli.options import CompileOptions, ModelArgument, NameOption
 from uaccel.cli.output import add_command, emit, progress
+from uaccel.codegen.export import FormatName
 from uaccel.util.files import require_new_folder, require_writable, write_atomically, write_folder, write_zip
 
 if TYPE_CHECKING:
@@ -25,23 +25,8 @@ if TYPE_CHECKING:
 ZIP: Final = ".zip"
 
 
-class ExportChoice(str, Enum):
-    """Names the formats of an export; ``codegen/export/formats.py`` says what makes each of them."""
-
-    c = "c"
-    single = "single"
-    cmake = "cmake"
-    make = "make"
-    arduino = "arduino"
-    platformio = "platformio"
-    zephyr = "zephyr"
-    esp_idf = "esp-idf"
-    cmsis_pack = "cmsis-pack"
-
-
 ToOption = Annotated[
-    ExportChoice,
-    typer.Option("--to", metavar="FORMAT", help="One of: " + ", ".join(f.value for f in ExportChoice) + "."),
+    FormatName, typer.Option("--to", metavar="FORMAT", help=f"One of: {', '.join(get_args(FormatName))}.")
 ]
 OutputOption = Annotated[
     Path,
@@ -83,9 +68,9 @@ class ExportCommand(CompileOptions):
             step("execute the exact meaning of the sample")
             export = _export(compiled, job, self.inputs, _command(job, self.to, self.output))
             step(f"write {self.output}")
-            files = export_files(export, self.to.value)
+            files = export_files(export, self.to)
             _write(self.output, files)
-        written = {"format": self.to.value, "folder": str(self.output), "files": sorted(files)}
+        written = {"format": self.to, "folder": str(self.output), "files": sorted(files)}
         report = compile_report(compiled) | written
         emit(report, self.as_json, lambda console: _show(console, report))
 
@@ -104,11 +89,11 @@ def _write(output: Path, files: dict[str, bytes]) -> None:
     write_atomically(output, lambda stream: write_zip(stream, inside), "-o")
 
 
-def _command(job: Job, to: ExportChoice, output: Path) -> str:
+def _command(job: Job, to: FormatName, output: Path) -> str:
     """Returns the command that does the same in the model file's folder."""
     words = shlex.split(job.command("export"))
     words[2] = job.model.name
-    return shlex.join([*words, "--to", to.value, "-o", output.resolve().name])
+    return shlex.join([*words, "--to", to, "-o", output.resolve().name])
 
 
 def _export(compiled: Compiled, job: Job, inputs: Path | None, command: str) -> Export:

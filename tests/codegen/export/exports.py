@@ -8,14 +8,16 @@ import re
 import shutil
 import subprocess
 from pathlib import Path
+from typing import get_args
 
 import pytest
 
 from support.models.networks import OWN
 from uaccel.accelerator import load_accelerators
 from uaccel.board import load_board
+from uaccel.codegen.export import FormatName
 from uaccel.codegen.export.base import Export
-from uaccel.codegen.export.formats import FORMATS, export_files
+from uaccel.codegen.export.formats import export_files
 from uaccel.pipeline import compile_model
 from uaccel.runner.compiled import exported
 from uaccel.runner.firmware import tensor_types
@@ -24,7 +26,7 @@ from uaccel.util.files import write_folder
 
 STAND_INS = Path(__file__).parent / "build_systems"
 """Of build systems that cannot be had here: each reads what the real one reads, and builds for this computer."""
-ALL = sorted(FORMATS)
+ALL = sorted(get_args(FormatName))
 NONE_DIFFER = "0 elements differ from what the model means"
 
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from uaccel.codegen.describe import is_converted
-from uaccel.codegen.export.base import VERSION, Export, below, device_table, hardware, readme, sized
+from uaccel.codegen.export.base import VERSION, Export, Files, Format, Rest, below, conversions, device_table, sized
 from uaccel.codegen.export.example import (
     HEADER,
     call_lines,
@@ -14,7 +13,6 @@ from uaccel.codegen.export.example import (
     output_arrays,
     output_rows,
     real_value,
-    sample_header,
     why_not,
 )
 from uaccel.codegen.header import include_closure
@@ -35,21 +33,22 @@ SMALLER: Final = {
 }
 
 
-def arduino(export: Export) -> dict[str, str]:
-    """The files of the library. All of ``src`` is one folder, since Arduino searches no other for headers."""
+def _rest(export: Export, _: Files) -> Rest:
+    """The rest of the library. All of ``src`` is one folder, since Arduino searches no other for headers."""
     files = {
         "library.properties": _properties(export),
         "keywords.txt": _keywords(export),
         f"{INFERENCE}/Inference.ino": _inference(export),
         f"{SESSION}/Session.ino": SESSION_SKETCH.format(export=export),
     }
-    files |= below("src", {**hardware(export), **export.headers, **export.sources})
-    files |= below(INFERENCE, sample_header(export) | device_table(export))
     files |= below(f"{SESSION}/src", _server() | export.generated.description | device_table(export))
     if is_benchmarked(export):
         files |= {f"{BENCHMARK}/MLPerfTiny.ino": BENCHMARK_SKETCH.format(export=export)}
         files |= below(f"{BENCHMARK}/src", _benchmark(export) | export.generated.description | device_table(export))
-    return files | {"README.md": _readme(export)}
+    return Rest(files, COMMANDS, _contents(export), _notes(export))
+
+
+FORMAT = Format(_rest, include="src", example=INFERENCE, main=None)
 
 
 def is_benchmarked(export: Export) -> bool:
@@ -110,14 +109,8 @@ def _properties(export: Export) -> str:
 
 def _keywords(export: Export) -> str:
     """The words that the IDE colours, each with its kind behind a tab."""
-    name, signature = export.name, export.program.signature
-    functions = [f"{name}_run", *([f"{name}_reset"] if export.program.state else [])]
-    named = (
-        zip(export.names.inputs, signature.inputs, strict=True),
-        zip(export.names.outputs, signature.outputs, strict=True),
-    )
-    functions += [f"{name}_quantize_{member}" for member, spec in named[0] if is_converted(spec)]
-    functions += [f"{name}_dequantize_{member}" for member, spec in named[1] if is_converted(spec)]
+    name, (quantize, dequantize) = export.name, conversions(export)
+    functions = [f"{name}_run", *([f"{name}_reset"] if export.program.state else []), *quantize, *dequantize]
     types = [f"{name}_inputs", f"{name}_outputs"]
     return "".join(f"{word}\tKEYWORD1\n" for word in types) + "".join(f"{word}\tKEYWORD2\n" for word in functions)
 
@@ -211,25 +204,29 @@ void loop()
 """
 
 
-def _readme(export: Export) -> str:
-    commands = [
-        "mkdir -p build",
-        "arduino-builder -compile -hardware /usr/share/arduino/hardware -hardware /usr/share/arduino-builder \\",
-        "  -tools /usr/bin -fqbn arduino:avr:mega:cpu=atmega2560 -prefs compiler.cpp.extra_flags=-DDECIMAL_DIG=10 \\",
-        '  -libraries "$PWD/.." -build-path "$PWD/build" examples/Inference/Inference.ino',
-    ]
-    contents = [
+COMMANDS: Final = [
+    "mkdir -p build",
+    "arduino-builder -compile -hardware /usr/share/arduino/hardware -hardware /usr/share/arduino-builder \\",
+    "  -tools /usr/bin -fqbn arduino:avr:mega:cpu=atmega2560 -prefs compiler.cpp.extra_flags=-DDECIMAL_DIG=10 \\",
+    '  -libraries "$PWD/.." -build-path "$PWD/build" examples/Inference/Inference.ino',
+]
+
+
+def _contents(export: Export) -> list[tuple[str, str]]:
+    return [
         ("library.properties", "what the Arduino IDE reads; it takes the folder as a zip: Add .ZIP Library"),
         ("src/", "the model" + (", its accelerators' drivers" if export.engines else "") + " and kernels"),
         (f"{INFERENCE}/", "a sketch that feeds a sample and prints the result"),
         (f"{SESSION}/", "a sketch that `uaccel.Session` talks to over Serial"),
         *([(f"{BENCHMARK}/", "a sketch that speaks MLPerf Tiny's protocol")] if is_benchmarked(export) else []),
     ]
-    notes = [
+
+
+def _notes(export: Export) -> list[str]:
+    where = "Define where accelerators lie in `uaccel_devices.c` beside each sketch."
+    return [
         "The command is for Debian's `arduino-builder` and `arduino-core-avr`. With arduino-cli:\n"
         "`arduino-cli compile --fqbn arduino:avr:mega --library . examples/Inference`.",
         f"It takes {sized(export)}. An AVR keeps constants in RAM.",
+        *([where] if export.engines else []),
     ]
-    if export.engines:
-        notes.append("Define where accelerators lie in `uaccel_devices.c` beside each sketch.")
-    return readme(export, commands, contents, notes)

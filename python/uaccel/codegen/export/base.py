@@ -1,4 +1,4 @@
-"""Holds what the export formats share: the model to be exported, trees of files, the README, the drivers' devices."""
+"""Holds what formats of an export share: the model to be exported, the row of a format, the devices, the README."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import textwrap
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Final
 
 from uaccel.board import Board
@@ -16,7 +16,7 @@ from uaccel.codegen.describe import is_converted
 from uaccel.codegen.generate import Generated
 from uaccel.codegen.header import INCLUDE, include_closure
 from uaccel.codegen.options import Names
-from uaccel.errors import AcceleratorError
+from uaccel.errors import AcceleratorError, one_line
 from uaccel.lower.program import Engine, Program
 from uaccel.model import Array
 from uaccel.util import incoming
@@ -118,19 +118,62 @@ def folder_of(engine: Engine, folder: str) -> dict[str, str]:
     return {name.removeprefix(f"{folder}/"): incoming.read_text(path) for name, path in files}
 
 
-Packager = Callable[[Export], dict[str, str]]  # Path in the folder -> text.
+# A format: a row that says where each kind of file lies, and a function for what only this format has.
+
+Files = dict[str, str]  # Path in the folder -> text.
+# Forms of the example's function: its head, its end after success, and its end after an error.
+MAIN: Final = ("int main(void)", "    return 0;", "        return 1;")
+APP_MAIN: Final = ("void app_main(void)", "    return;", "        return;")
+# Rows of the README's table about the library, where it lies in the usual folders.
+ROWS: Final = [
+    ("include/", "the interface"),
+    ("src/", "the model, its constants, and kernels that it is compiled from"),
+]
 
 
-def below(folder: str, files: Mapping[str, str]) -> dict[str, str]:
+@dataclass(frozen=True)
+class Rest:
+    """Holds what only one format has: its own files, and for the README commands, rows on files, and notes."""
+
+    files: Files
+    commands: Sequence[str]
+    contents: Sequence[tuple[str, str]]
+    notes: Sequence[str] = ()
+
+
+@dataclass(frozen=True)
+class Format:
+    """Describes a format: the folders of its files, and in ``rest`` a function that gets them and returns the rest.
+
+    ``root`` is the library's folder, with ``{name}`` for its name; ``include`` and ``src`` lie in it. Without ``src``
+    there are neither sources nor their headers, without ``main`` only the sample. Access to devices that is ``apart``
+    lies in the folders ``desk`` and ``hardware``; else the library reaches registers, and the example says where.
+    """
+
+    rest: Callable[[Export, Files], Rest]
+    root: str = ""
+    include: str = "include"
+    src: str | None = "src"
+    example: str = "example"
+    main: tuple[str, str, str] | None = MAIN
+    apart: bool = False
+
+
+def below(folder: str, files: Mapping[str, str]) -> Files:
     """The files with their paths moved into a folder."""
-    return {f"{folder}/{name}": text for name, text in files.items()}
+    return {str(PurePosixPath(folder, name)): text for name, text in files.items()}
+
+
+def sources_of(files: Files, folder: str) -> list[str]:
+    """Paths of the C files below a folder, as seen from there."""
+    return sorted(name.removeprefix(folder) for name in files if name.startswith(folder) and name.endswith(".c"))
 
 
 # Device access for drivers: registers on the hardware, or a desk, where models of the devices run in the same process.
 
 HARDWARE: Final = ("hal_common", "hal_plain", "hal_board", "hal_mmio")
 DESK: Final = ("hal_common", "hal_plain", "hal_host", "device_rack")
-DESK_HEADER: Final = "uaccel_desk.h"
+DESK_HEADER: Final = "desk/uaccel_desk.h"
 TABLE: Final = "uaccel_devices.c"
 
 
@@ -156,18 +199,18 @@ def device_table(export: Export) -> dict[str, str]:
     return {TABLE: head + text.replace("\n\n", f"\n\n{needed}", 1)}
 
 
-def desk(export: Export) -> dict[str, str]:
-    """The files that replace the hardware on a computer: models of the devices, a folder for each accelerator."""
+def desk(export: Export) -> Files:
+    """The files of ``desk``, which replace the hardware on a computer: models, a folder for each accelerator."""
     if not export.engines:
         return {}
     files = _ports(DESK) | include_closure(
         ["uaccel_hal.h", "uaccel_device.h", "uaccel_registers.h", "uaccel_account_state.h"]
     )
-    files |= {TABLE: rack_source([engine.name for engine in export.engines]), DESK_HEADER: DESK_PLACES}
+    files |= {TABLE: rack_source([engine.name for engine in export.engines]), Path(DESK_HEADER).name: DESK_PLACES}
     for engine in export.engines:
         _require_c(engine)
-        files |= {f"{engine.name}/{name}": text for name, text in folder_of(engine, "device").items()}
-    return files
+        files |= below(engine.name, folder_of(engine, "device"))
+    return below("desk", files)
 
 
 def _require_c(engine: Engine) -> None:
@@ -180,10 +223,15 @@ def _require_c(engine: Engine) -> None:
         )
 
 
-def desk_folders(export: Export) -> list[str]:
-    """The folders with sources and headers of the desk, relative to its own; '' is the desk itself."""
-    folders = {name.rpartition("/")[0] for name in desk(export)}
-    return sorted(folders)
+def desk_folders(export: Export, suffix: str = "") -> list[str]:
+    """The folders of the desk that hold files, or only those with files of such names."""
+    return sorted({name.rpartition("/")[0] for name in desk(export) if name.endswith(suffix)})
+
+
+def desk_options(export: Export) -> tuple[str, str]:
+    """The compiler's options for folders of the desk, and patterns of its sources."""
+    sources = " ".join(f"{folder}/*.c" for folder in desk_folders(export, ".c"))
+    return " ".join(f"-I{folder}" for folder in desk_folders(export)), sources
 
 
 def _ports(names: tuple[str, ...]) -> dict[str, str]:
@@ -204,65 +252,47 @@ DESK_PLACES: Final = """\
 """
 
 
-# Layout of formats with a build file: ``include`` for applications, ``src`` for the library itself.
+# The README of an export: one screen; its commands work in the folder as it is.
 
-# Rows of the README's table.
-ROWS: Final = [
-    ("include/", "the interface"),
-    ("src/", "the model, its constants, and kernels that it is compiled from"),
-]
+COLUMNS: Final = 110
 
 
-def library(export: Export) -> dict[str, str]:
-    """The library's files without access to devices."""
-    return {
-        **below("include", export.public_headers),
-        **below("src", {**export.private_headers, **export.sources}),
-    }
-
-
-def embedded_library(export: Export) -> dict[str, str]:
-    """The library's files with access to devices in the CPU's address space."""
-    return library(export) | below("src", hardware(export))
-
-
-def sources_of(files: dict[str, str], folder: str = "") -> list[str]:
-    """Paths of the C files in a folder and below it."""
-    return sorted(name for name in files if name.startswith(folder) and name.endswith(".c"))
+def apart_contents(export: Export) -> list[tuple[str, str]]:
+    """Rows about the folders by which a model reaches its accelerators."""
+    if not export.engines:
+        return []
+    return [
+        ("desk/", "models of the accelerators, to try it on a computer"),
+        ("hardware/", "instead of `desk/`: registers at the addresses of `uaccel_devices.c`"),
+    ]
 
 
 def embedded_notes(export: Export) -> list[str]:
-    """The README's note on how an application states the addresses of its accelerators."""
+    """The note on how an application states the addresses of its accelerators."""
     if not export.engines:
         return []
     macros = " and ".join(f"`UACCEL_{engine.name.upper()}_BASE`" for engine in export.engines)
     return [f"The model uses accelerators: `uaccel_devices.c` beside the example says where they lie ({macros})."]
 
 
-# The README of an export: one screen; its commands work in the folder as it is.
-
-COLUMNS: Final = 110
-
-
-def readme(export: Export, commands: Sequence[str], contents: Sequence[tuple[str, str]], notes: Sequence[str]) -> str:
-    """The README's text. ``commands`` build the export and try it; ``contents`` describes its files."""
-    rows = [f"| `{path}` | {what} |" for path, what in contents]
+def readme(export: Export, rest: Rest) -> str:
+    """The README's text. Its commands build the export and try it."""
     lines = [
         f"# {export.name}",
         "",
         f"The network {code_span(export.program.model.name)} as C99 without a heap. Try it:",
         "",
         "```sh",
-        *commands,
+        *rest.commands,
         "```",
         "",
         "The example feeds a sample and says how many elements differ from what the model means: none.",
         "",
         "| file | what it is |",
         "|---|---|",
-        *rows,
+        *(f"| `{path}` | {what} |" for path, what in rest.contents),
         "",
-        *[line for note in notes for line in (note, "")],
+        *[line for note in rest.notes for line in (note, "")],
         _use(export),
         "",
         f"Made by {code_span(export.command)}.",
@@ -273,17 +303,27 @@ def readme(export: Export, commands: Sequence[str], contents: Sequence[tuple[str
 
 def _use(export: Export) -> str:
     name = export.name
-    signature, names = export.program.signature, export.names
-    inputs, outputs = (
-        zip(names.inputs, signature.inputs, strict=True),
-        zip(names.outputs, signature.outputs, strict=True),
-    )
-    quantised = [f"`{name}_quantize_{member}`" for member, spec in inputs if is_converted(spec)]
-    back = [f"`{name}_dequantize_{member}`" for member, spec in outputs if is_converted(spec)]
-    fill = f"fill the inputs ({quantised[0]} makes elements of real numbers)" if quantised else "fill the inputs"
-    read = f"read the outputs ({back[0]} makes real numbers of elements)" if back else "read the outputs"
+    quantised, back = (f"`{found[0]}`" if found else "" for found in conversions(export))
+    fill = f"fill the inputs ({quantised} makes elements of real numbers)" if quantised else "fill the inputs"
+    read = f"read the outputs ({back} makes real numbers of elements)" if back else "read the outputs"
     text = f"In your application: include `{name}.h`, {fill}, call `{name}_run`, {read}. The header says the rest."
     return "\n".join(textwrap.wrap(text, COLUMNS, break_long_words=False, break_on_hyphens=False))
+
+
+def conversions(export: Export) -> tuple[list[str], list[str]]:
+    """The functions that make elements of real numbers, for inputs, and real numbers of elements, for outputs."""
+    signature, names = export.program.signature, export.names
+    inputs = zip(names.inputs, signature.inputs, strict=True)
+    outputs = zip(names.outputs, signature.outputs, strict=True)
+    return (
+        [f"{export.name}_quantize_{member}" for member, spec in inputs if is_converted(spec)],
+        [f"{export.name}_dequantize_{member}" for member, spec in outputs if is_converted(spec)],
+    )
+
+
+def summary(export: Export) -> str:
+    """The description of one line that a manifest has."""
+    return one_line(f"{export.program.name}, a quantised neural network in C: {sized(export)}, no heap.")
 
 
 def sized(export: Export) -> str:

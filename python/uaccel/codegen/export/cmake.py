@@ -7,37 +7,32 @@ from uaccel.codegen.export.base import (
     ROWS,
     VERSION,
     Export,
-    below,
-    desk,
+    Files,
+    Format,
+    Rest,
+    apart_contents,
     desk_folders,
-    device_table,
-    hardware,
-    library,
-    readme,
 )
-from uaccel.codegen.export.example import example
-from uaccel.codegen.export.flat import apart_contents
 
 
-def cmake(export: Export) -> dict[str, str]:
-    """The files of the format; ``add_subdirectory`` and ``find_package`` both give the target ``uaccel::<name>``."""
-    files = library(export) | below("example", example(export)) | below("desk", desk(export))
-    files |= below("hardware", hardware(export) | device_table(export))
-    files["CMakeLists.txt"] = _lists(export)
-    commands = ["cmake -S . -B build", "cmake --build build", "./build/example"]
-    contents = [
-        *ROWS,
-        ("example/", "feeds a sample"),
-        *apart_contents(export),
-        ("CMakeLists.txt", "the target, its install"),
-    ]
+def _rest(export: Export, _: Files) -> Rest:
+    """The rest; ``add_subdirectory`` and ``find_package`` both give the target ``uaccel::<name>``."""
+    example, lists = ("example/", "feeds a sample"), ("CMakeLists.txt", "the target, its install")
     notes = [
         f"In a project of yours: `add_subdirectory({export.name})`, or install it and `find_package({export.name})`.\n"
         f"Then `target_link_libraries(application uaccel::{export.name})`.",
     ]
     if export.engines:
         notes.append("For hardware configure with `-DUACCEL_DESK=OFF` and define where the accelerators lie.")
-    return files | {"README.md": readme(export, commands, contents, notes)}
+    return Rest(
+        {"CMakeLists.txt": _lists(export)},
+        ["cmake -S . -B build", "cmake --build build", "./build/example"],
+        [*ROWS, example, *apart_contents(export), lists],
+        notes,
+    )
+
+
+FORMAT = Format(_rest, apart=True)
 
 
 def _lists(export: Export) -> str:
@@ -86,10 +81,10 @@ def _accelerators(export: Export) -> str:
     if not export.engines:
         return ""
     name = export.name
-    folders = [f"${{CMAKE_CURRENT_SOURCE_DIR}}/desk/{folder}".rstrip("/") for folder in desk_folders(export)]
+    folders = [f"${{CMAKE_CURRENT_SOURCE_DIR}}/{folder}" for folder in desk_folders(export)]
     globs = "".join(f"\n       {folder}/*.c" for folder in folders)
     places = "".join(f"\n    $<BUILD_INTERFACE:{folder}>" for folder in folders)
-    header = f"${{CMAKE_CURRENT_SOURCE_DIR}}/desk/{DESK_HEADER}"
+    header = f"${{CMAKE_CURRENT_SOURCE_DIR}}/{DESK_HEADER}"
     return f"""
 option(UACCEL_DESK "Models of the accelerators stand in for them" ON)
 if(UACCEL_DESK)

@@ -5,19 +5,15 @@ from __future__ import annotations
 from typing import Final
 from xml.sax.saxutils import escape, quoteattr
 
-from uaccel.codegen.export.base import ROWS, VERSION, Export, below, embedded_library, embedded_notes, readme, sized
-from uaccel.codegen.export.example import embedded_example
+from uaccel.codegen.export.base import ROWS, VERSION, Export, Files, Format, Rest, embedded_notes, sized
 
 VENDOR: Final = "uaccel"
 DATE: Final = "2026-01-01"  # The schema wants one; the same model must give the same bytes, so it is always this one.
 
 
-def cmsis_pack(export: Export) -> dict[str, str]:
-    """The content of the pack; zipped under the pack's name, the folder is the pack."""
+def _rest(export: Export, files: Files) -> Rest:
+    """The rest of the pack's content; zipped under the pack's name, the folder is the pack."""
     pack = f"{VENDOR}.{export.name}"
-    files = embedded_library(export) | below("example", embedded_example(export))
-    files["LICENSE.txt"] = LICENSE
-    files[f"{pack}.pdsc"] = _description(export, files)
     file = f"{pack}.{VERSION}.pack"
     commands = [
         f"python3 -m zipfile -c {file} \\",
@@ -26,9 +22,10 @@ def cmsis_pack(export: Export) -> dict[str, str]:
     ]
     contents = [*ROWS, ("example/", "a `main` that feeds a sample"), (f"{pack}.pdsc", "what the pack holds, for tools")]
     notes = [f"The command makes the pack; `cpackget add {file}` or an IDE takes it.", *embedded_notes(export)]
-    readme_text = readme(export, commands, contents, notes)
-    return files | {"README.md": readme_text}
+    return Rest({"LICENSE.txt": LICENSE, f"{pack}.pdsc": _description(export, files)}, commands, contents, notes)
 
+
+FORMAT = Format(_rest)
 
 LICENSE: Final = """\
 The model's constants belong to whoever made the model. Kernels, drivers and generated code come from uaccel, under the
@@ -36,7 +33,7 @@ Apache License, version 2.0: https://www.apache.org/licenses/LICENSE-2.0
 """
 
 
-def _description(export: Export, files: dict[str, str]) -> str:
+def _description(export: Export, files: Files) -> str:
     rows = [_file(export, name) for name in sorted(files) if name.startswith(("include/", "src/"))]
     application = [
         f'        <file category="source" name={quoteattr(name)} attr="template" select="Example that feeds a sample"/>'

@@ -5,39 +5,36 @@ from __future__ import annotations
 import json
 
 from uaccel.codegen.export.base import (
+    APP_MAIN,
     VERSION,
     Export,
-    below,
-    embedded_library,
+    Files,
+    Format,
+    Rest,
     embedded_notes,
-    readme,
-    sized,
     sources_of,
+    summary,
 )
-from uaccel.codegen.export.example import APP_MAIN, embedded_example
-from uaccel.errors import one_line
 
 
-def esp_idf(export: Export) -> dict[str, str]:
-    """The files of the project; ``components/<name>`` can be published or copied alone."""
-    component = f"components/{export.name}"
-    library, application = embedded_library(export), embedded_example(export, APP_MAIN)
+def _rest(export: Export, files: Files) -> Rest:
+    """The rest of the project; ``components/<name>`` can be published or copied alone."""
+    component = f"components/{export.name}/"
     includes = ["include", *(["src"] if export.engines else [])]
-    files = {
+    own = {
         "CMakeLists.txt": PROJECT.format(title=export.title, name=export.name),
-        "main/CMakeLists.txt": _component(sources_of(application), requires=[export.name]),
-        **below("main", application),
-        f"{component}/CMakeLists.txt": _component(sources_of(library), includes, private=["src"]),
-        f"{component}/idf_component.yml": _manifest(export),
-        **below(component, library),
+        "main/CMakeLists.txt": _component(sources_of(files, "main/"), requires=[export.name]),
+        f"{component}CMakeLists.txt": _component(sources_of(files, component), includes, private=["src"]),
+        f"{component}idf_component.yml": _manifest(export),
     }
     contents = [
-        (f"{component}/", "the component: `include/` for applications, `src/` the model and its kernels"),
+        (component, "the component: `include/` for applications, `src/` the model and its kernels"),
         ("main/", "an application that feeds a sample"),
     ]
-    commands = ["idf.py set-target esp32c3", "idf.py build"]
-    return files | {"README.md": readme(export, commands, contents, embedded_notes(export))}
+    return Rest(own, ["idf.py set-target esp32c3", "idf.py build"], contents, embedded_notes(export))
 
+
+FORMAT = Format(_rest, root="components/{name}/", example="main", main=APP_MAIN)
 
 PROJECT = """\
 # {title}.
@@ -66,5 +63,4 @@ def _component(
 
 def _manifest(export: Export) -> str:
     """The component's manifest. Strings are quoted as in JSON, which is valid YAML."""
-    description = one_line(f"{export.program.name}, a quantised neural network in C: {sized(export)}, no heap.")
-    return f'version: "{VERSION}"\ndescription: {json.dumps(description)}\ndependencies:\n  idf: ">=4.4"\n'
+    return f'version: "{VERSION}"\ndescription: {json.dumps(summary(export))}\ndependencies:\n  idf: ">=4.4"\n'

@@ -9,21 +9,17 @@ from typing import Any, Final
 import numpy as np
 
 from uaccel.codegen.describe import is_converted
-from uaccel.codegen.export.base import Export, device_table
+from uaccel.codegen.export.base import Export
 from uaccel.model import Array, TensorSpec
 from uaccel.util.c_text import FLOATS, array_body, float_literal, storage_type
 from uaccel.util.text import BENCHMARK_HEADER
 
 # The example: an application that runs the model on a sample and counts the elements that differ from what is expected.
 
-# Forms of the example's function: its head, its end after success, and its end after an error.
-MAIN = "int main(void)", "    return 0;", "        return 1;"
-APP_MAIN = "void app_main(void)", "    return;", "        return;"
-
 
 def sample_header(export: Export) -> dict[str, str]:
     """The header with the sample, its expected outputs, and a function that compares."""
-    names, signature, sample = export.names, export.program.signature, export.sample
+    names, sample = export.names, export.sample
     guard = f"{names.macro}_SAMPLE_H"
     parts = [
         f"/* A sample for {export.program.name}, and the outputs that the model means. */",
@@ -33,14 +29,14 @@ def sample_header(export: Export) -> dict[str, str]:
     ]
     if any(value.dtype.kind == "f" and not np.isfinite(value).all() for value in (*sample.inputs, *sample.outputs)):
         parts.insert(2, "#include <math.h>\n#include <string.h>\n")
-    for member, macro, spec, value in zip(
-        names.inputs, names.input_sizes, signature.inputs, sample.inputs, strict=True
+    for kind, members, macros, values in (
+        ("sample", names.inputs, names.input_sizes, sample.inputs),
+        ("expected", names.outputs, names.output_sizes, sample.outputs),
     ):
-        parts.append(_array(export, f"{names.prefix}_sample_{member}", macro, spec, value, const=False))
-    for member, macro, spec, value in zip(
-        names.outputs, names.output_sizes, signature.outputs, sample.outputs, strict=True
-    ):
-        parts.append(_array(export, f"{names.prefix}_expected_{member}", macro, spec, value, const=True))
+        rows = zip(members, macros, values, strict=True)
+        parts += [
+            _array(export, f"{kind}_{member}", macro.removesuffix("_SIZE"), value) for member, macro, value in rows
+        ]
     return {f"{names.prefix}_sample.h": "\n".join([*parts, _comparison(export), "#endif\n"])}
 
 
@@ -55,21 +51,17 @@ def _place(export: Export) -> str:
     return f"UACCEL_IO UACCEL_ALIGNED({export.program.alignment}) " if export.engines else ""
 
 
-def _array(export: Export, symbol: str, macro: str, spec: TensorSpec, value: Array, *, const: bool) -> str:
-    base = macro.removesuffix("_SIZE")
+def _array(export: Export, name: str, base: str, value: Array) -> str:
     data = np.ascontiguousarray(value)
     data = data.astype(np.uint8) if data.dtype.kind == "b" else data
-    place = "const " if const else _place(export)
-    return f"static {place}{base}_TYPE\n    {symbol}[{base}_COUNT] = {{\n{array_body(data)}\n}};\n"
+    place = "const " if name.startswith("expected_") else _place(export)
+    return f"static {place}{base}_TYPE\n    {export.name}_{name}[{base}_COUNT] = {{\n{array_body(data)}\n}};\n"
 
 
 def _comparison(export: Export) -> str:
-    names, signature = export.names, export.program.signature
-    loops = []
-    for member, macro, spec, wanted in zip(
-        names.outputs, names.output_sizes, signature.outputs, export.sample.outputs, strict=True
-    ):
-        base, c = macro.removesuffix("_SIZE"), storage_type(spec.info.dtype)
+    names, loops = export.names, []
+    for (member, base, spec), wanted in zip(output_rows(export), export.sample.outputs, strict=True):
+        c = storage_type(spec.info.dtype)
         condition = _differs(spec, export.sample.tolerance, wanted, f"{names.prefix}_expected_{member}")
         loops.append(
             "    {\n"
@@ -105,7 +97,7 @@ def _differs(spec: TensorSpec, tolerance: float, wanted: Array, expected: str) -
     return f"got[i] != {expected}[i]"
 
 
-def main_source(export: Export, form: tuple[str, str, str] = MAIN) -> str:
+def main_source(export: Export, form: tuple[str, str, str]) -> str:
     """The source of an application for a console."""
     names, (head, good, bad) = export.names, form
     lines = [
@@ -194,16 +186,6 @@ def _shown(export: Export, member: str, base: str, spec: TensorSpec) -> list[str
         f"           (long)largest_{member}, (long){base}_COUNT,",
         f"           (double){real_value(export, member, spec)});",
     ]
-
-
-def example(export: Export, form: tuple[str, str, str] = MAIN) -> dict[str, str]:
-    """The files of an application for a console, without the table of its devices (``device_table``)."""
-    return {"main.c": main_source(export, form)} | sample_header(export)
-
-
-def embedded_example(export: Export, form: tuple[str, str, str] = MAIN) -> dict[str, str]:
-    """The files of an application for hardware, with the table of its devices."""
-    return example(export, form) | device_table(export)
 
 
 # MLPerf Tiny: the header that tells the benchmark's serial protocol which model runs and how its data are to be read.

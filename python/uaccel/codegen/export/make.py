@@ -2,31 +2,19 @@
 
 from __future__ import annotations
 
-from uaccel.codegen.export.base import (
-    DESK_HEADER,
-    ROWS,
-    Export,
-    below,
-    desk,
-    desk_folders,
-    device_table,
-    hardware,
-    library,
-    readme,
-)
-from uaccel.codegen.export.example import example
-from uaccel.codegen.export.flat import apart_contents, has_sources
+from uaccel.codegen.export.base import DESK_HEADER, ROWS, Export, Files, Format, Rest, apart_contents, desk_options
 
 
-def make(export: Export) -> dict[str, str]:
-    """The files of the format; its Makefile works with any compiler that ``CC`` names."""
-    files = library(export) | below("example", example(export)) | below("desk", desk(export))
-    files |= below("hardware", hardware(export) | device_table(export))
+def _rest(export: Export, _: Files) -> Rest:
+    """The rest; the Makefile works with any compiler that ``CC`` names."""
     contents = [*ROWS, ("example/", "feeds a sample"), *apart_contents(export), ("Makefile", "`all`, `check`, `clean`")]
     notes = ["For another CPU: `make CC=arm-none-eabi-gcc AR=arm-none-eabi-ar CFLAGS='-O2 -mcpu=cortex-m4' lib`."]
     if export.engines:
         notes.append("For hardware add `DESK=` and define in `CFLAGS` where the accelerators lie.")
-    return files | {"Makefile": _makefile(export), "README.md": readme(export, ["make check"], contents, notes)}
+    return Rest({"Makefile": _makefile(export)}, ["make check"], contents, notes)
+
+
+FORMAT = Format(_rest, apart=True)
 
 
 def _makefile(export: Export) -> str:
@@ -74,14 +62,12 @@ def _accelerators(export: Export) -> str:
     """The Makefile's switch between models of the devices and the devices themselves."""
     if not export.engines:
         return ""
-    folders = [f"desk/{folder}".rstrip("/") for folder in desk_folders(export)]
-    sources = " ".join(f"{folder}/*.c" for folder in folders if has_sources(export, folder))
-    includes = " ".join(f"-I{folder}" for folder in folders)
+    includes, sources = desk_options(export)
     return f"""# 1: models stand in for the accelerators; empty: registers, where hardware/uaccel_devices.c says.
 DESK ?= 1
 ifneq ($(DESK),)
 DEVICES = $(wildcard {sources})
-REACH = -include desk/{DESK_HEADER} {includes}
+REACH = -include {DESK_HEADER} {includes}
 else
 DEVICES = $(wildcard hardware/*.c)
 REACH = -Ihardware

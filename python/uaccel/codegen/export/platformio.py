@@ -4,28 +4,22 @@ from __future__ import annotations
 
 import json
 
-from uaccel.codegen.export.base import VERSION, Export, below, embedded_library, embedded_notes, readme, sized
-from uaccel.codegen.export.example import embedded_example
-from uaccel.errors import one_line
+from uaccel.codegen.export.base import VERSION, Export, Files, Format, Rest, embedded_notes, summary
 
 
-def platformio(export: Export) -> dict[str, str]:
-    """The files of the project, which runs the example; ``lib`` can be published or copied alone."""
-    name = export.name
-    files = {
-        "platformio.ini": INI.format(title=export.title),
-        f"lib/{name}/library.json": _manifest(export),
-        **below(f"lib/{name}", embedded_library(export)),
-        **below("src", embedded_example(export)),
-    }
+def _rest(export: Export, _: Files) -> Rest:
+    """The rest of the project, which runs the example; ``lib`` can be published or copied alone."""
+    folder = f"lib/{export.name}/"
+    files = {"platformio.ini": INI.format(title=export.title), f"{folder}library.json": _manifest(export)}
     contents = [
-        (f"lib/{name}/", "the library: `include/` for applications, `src/` the model and its kernels, `library.json`"),
+        (folder, "the library: `include/` for applications, `src/` the model and its kernels, `library.json`"),
         ("src/", "the example"),
         ("platformio.ini", "this computer, and a Nucleo board"),
     ]
-    commands = ["pio run -e native", ".pio/build/native/program"]
-    return files | {"README.md": readme(export, commands, contents, embedded_notes(export))}
+    return Rest(files, ["pio run -e native", ".pio/build/native/program"], contents, embedded_notes(export))
 
+
+FORMAT = Format(_rest, root="lib/{name}/", example="src")
 
 INI = """\
 ; {title}.
@@ -52,7 +46,7 @@ def _manifest(export: Export) -> str:
     manifest = {
         "name": export.name,
         "version": VERSION,
-        "description": one_line(f"{export.program.name}, a quantised neural network in C: {sized(export)}, no heap."),
+        "description": summary(export),
         "keywords": ["neural network", "machine learning", "tinyml"],
         "authors": [{"name": "uaccel"}],
         "headers": export.names.header,

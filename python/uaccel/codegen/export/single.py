@@ -6,9 +6,8 @@ import re
 from collections.abc import Mapping
 from typing import Final
 
-from uaccel.codegen.export.base import Export, readme
-from uaccel.codegen.export.example import example
-from uaccel.codegen.export.flat import apart, apart_contents, apart_notes, desk_command
+from uaccel.codegen.export.base import Export, Files, Format, Rest
+from uaccel.codegen.export.c import by_hand
 from uaccel.codegen.header import INCLUDE
 from uaccel.errors import InternalError
 
@@ -17,29 +16,29 @@ _BODY: Final = re.compile(r'^[ \t]*#[ \t]*define UACCEL_BODY "([^"]+)"', re.MULT
 _GUARD: Final = re.compile(r"^#ifndef (\w+_H)\n#define \1\n", re.MULTILINE)
 
 
-def single(export: Export) -> dict[str, str]:
-    """The files of the format: the model's sources one after the other, with headers in the places of their includes.
-    Drivers stay files of their own."""
+def _rest(export: Export, _: Files) -> Rest:
+    """The model's sources one after the other, with headers in the places of their includes. Drivers stay files of
+    their own."""
     name = export.name
     joined = Joined(export.headers, keep={export.names.header})
     text = "\n".join(joined.expanded(source) for source in export.generated.sources.values())
-    files = {f"{name}.c": text, **export.public_headers, **example(export), **apart(export), **_drivers(export)}
     contents = [
         (f"{name}.h", "the interface"),
         (f"{name}.c", "all of the model: its layers, its constants, kernels"),
         *([("*.c", "beside it the drivers of its accelerators")] if export.engines else []),
-        ("main.c", "the example; leave it out of your application"),
-        *apart_contents(export),
     ]
-    return files | {"README.md": readme(export, [*desk_command(export), "./example"], contents, apart_notes(export))}
+    return by_hand(export, {f"{name}.c": text, **_drivers(export)}, contents)
 
 
-def _drivers(export: Export) -> dict[str, str]:
+FORMAT = Format(_rest, include="", src=None, example="", apart=True)
+
+
+def _drivers(export: Export) -> Files:
     """The drivers' sources, and the headers that these and the example include."""
     if not export.engines:
         return {}
     sources = {name: text for name, text in export.sources.items() if name not in export.generated.sources}
-    found: dict[str, str] = {}
+    found: Files = {}
     wanted = ["uaccel_kernel.h", "uaccel_hal.h", *(name for text in sources.values() for name in INCLUDE.findall(text))]
     while wanted:
         name = wanted.pop()

@@ -2,36 +2,33 @@
 
 from __future__ import annotations
 
-from uaccel.codegen.export.base import ROWS, Export, below, embedded_library, embedded_notes, readme, sources_of
-from uaccel.codegen.export.example import embedded_example
+from uaccel.codegen.export.base import ROWS, Export, Files, Format, Rest, embedded_notes, sources_of
 
 
-def zephyr(export: Export) -> dict[str, str]:
-    """The files of the module. Its root is the folder, which applications name in ``ZEPHYR_EXTRA_MODULES`` or in a west
+def _rest(export: Export, files: Files) -> Rest:
+    """The rest of the module. Its root is the folder, which applications name in ``ZEPHYR_EXTRA_MODULES`` or in a west
     manifest."""
-    library = embedded_library(export)
-    application = embedded_example(export)
-    files = {
-        **library,
+    own = {
         "zephyr/module.yml": f"name: {export.name}\nbuild:\n  cmake: zephyr\n  kconfig: zephyr/Kconfig\n",
-        "zephyr/CMakeLists.txt": _module(export, sources_of(library, "src/")),
+        "zephyr/CMakeLists.txt": _module(export, sources_of(files, "src/")),
         "zephyr/Kconfig": _kconfig(export),
-        **below("app/src", application),
-        "app/CMakeLists.txt": _application(export, sources_of(application)),
+        "app/CMakeLists.txt": _application(export, sources_of(files, "app/src/")),
         "app/prj.conf": _configuration(export),
     }
-    commands = ["west build -b qemu_cortex_m3 app", "west build -t run"]
     contents = [
         *ROWS,
         ("zephyr/", f"the module: `CONFIG_{export.names.macro}` takes it into an application"),
         ("app/", "an application that feeds a sample"),
     ]
     notes = ["Inside a Zephyr workspace; `ZEPHYR_BASE` elsewhere.", *embedded_notes(export)]
-    return files | {"README.md": readme(export, commands, contents, notes)}
+    return Rest(own, ["west build -b qemu_cortex_m3 app", "west build -t run"], contents, notes)
+
+
+FORMAT = Format(_rest, example="app/src")
 
 
 def _module(export: Export, sources: list[str]) -> str:
-    rows = "".join(f"    ../{name}\n" for name in sources)
+    rows = "".join(f"    ../src/{name}\n" for name in sources)
     public = "  zephyr_include_directories(../include" + (" ../src)" if export.engines else ")")
     return f"""# {export.title}.
 if(CONFIG_{export.names.macro})
