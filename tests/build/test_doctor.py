@@ -28,13 +28,13 @@ from uaccel.build.programs import (
 from uaccel.errors import ToolError
 
 WIDGET = HostTool(
-    name="widget",
-    commands=("widget", "wdg"),
-    minimum=(2, 1),
-    needed_for="widgets",
-    required=True,
+    "widget",
+    (2, 1),
+    "widgets",
     apt=("widget-tools", "libwidget-dev"),
+    called=("widget", "wdg"),
     variable="WIDGET",
+    required=True,
 )
 
 
@@ -169,7 +169,7 @@ def test_who_needs_a_program_that_is_missing_hears_it_in_one_line(monkeypatch: p
 
 def test_a_program_from_the_package_index_is_found_beside_python(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Also where the virtual environment is not the shell's."""
-    pipped = HostTool("gadget", ("gadget",), (1,), "gadgets", required=False, apt=(), pip="gadget-tool")
+    pipped = HostTool("gadget", (1,), "gadgets", pip="gadget-tool")
     assert check_program(pipped).fix == f"{sys.executable} -m pip install gadget-tool"
     beside = folder / "venv"
     beside.mkdir()

