@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +13,7 @@ import pytest
 from report.swept import HOSTILE, line, sweep, write
 from support.run.command import process
 from uaccel.errors import InputError
-from uaccel.report.sweep_page import FIGURES, history_of, known_figures, page_of_results, read_sweep
-from uaccel.report.sweep_page import heat_section as heat
+from uaccel.report.sweep_page import FIGURES, history_of, known_figures, matrix, page_of_results, read_sweep
 
 
 def test_the_last_of_each_title_counts_and_a_cut_line_is_left_out(tmp_path: Path) -> None:
@@ -48,7 +48,8 @@ def test_every_figure_of_a_sweep_has_words() -> None:
 
 def test_the_map_has_a_place_for_each_row(tmp_path: Path) -> None:
     found = read_sweep(write(tmp_path / "r.jsonl", sweep()))
-    made = heat([found]).context
+    made = matrix([found])
+    assert isinstance(made, Mapping)
     assert made["boards"] == [("mps2_an386", 14), ("host", 2)]
     assert [engines for board, engines, _ in made["columns"] if board == "host"] == ["cpu", "matrix8"]
     assert [numbers for _, _, numbers in made["columns"]][2] == ("ROWS=4", "PORTS=1")

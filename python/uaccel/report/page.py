@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
@@ -14,27 +13,28 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined, TemplateError
 from markupsafe import Markup
 
 from uaccel.errors import InputError
-from uaccel.report.page_graph import graph_section
-from uaccel.report.page_memory import flash_section, memory_section
-from uaccel.report.page_summary import comparison_sections, header_section, precision_section
-from uaccel.report.page_time import layer_times_section, offload_section, roofline_section, timeline_section
+from uaccel.report.page_graph import graph
+from uaccel.report.page_memory import flash, memory
+from uaccel.report.page_summary import comparison, precision, summary
+from uaccel.report.page_time import layer_times, offload, roofline, timeline
 from uaccel.report.stored_run import HINT, StoredRun, read_run, with_quantised
-from uaccel.report.svg import Section
+from uaccel.report.svg import Section, Shown, count, numbered, percent, size
 from uaccel.util import incoming
 
 TEMPLATES: Final = Path(__file__).parent / "templates"
-# Functions that make a section of a run, in the order of the page.
-SECTIONS: Final = (
-    header_section,
-    graph_section,
-    memory_section,
-    layer_times_section,
-    roofline_section,
-    flash_section,
-    timeline_section,
-    offload_section,
-    precision_section,
+# The sections of a run in the order of the page: id, title, and what says what is shown.
+SECTIONS: Final[Sequence[tuple[str, str, Callable[[StoredRun], Shown]]]] = (
+    ("summary", "Summary", summary),
+    ("graph", "Graph", graph),
+    ("memory", "Memory over time", memory),
+    ("times", "Time per layer", layer_times),
+    ("roofline", "Roofline", roofline),
+    ("flash", "Flash", flash),
+    ("timeline", "Timeline", timeline),
+    ("offload", "Not offloaded", offload),
+    ("precision", "Precision", precision),
 )
+FILTERS: Final = {"number": count, "size": size, "percent": percent}  # Numbers in words, for templates.
 LARGEST_TRACE: Final = 1_000_000  # Characters of a trace that the page carries; larger ones are drawn only.
 _UNSAFE: Final = {ord("<"): "\\u003c", ord(">"): "\\u003e", ord("&"): "\\u0026", 0x2028: "\\u2028", 0x2029: "\\u2029"}
 
@@ -66,8 +66,12 @@ def page_of_files(paths: Sequence[Path], quantised: Path | None = None) -> tuple
 
 def page_of(runs: Sequence[StoredRun]) -> str:
     runs = _labelled(runs)
-    sections = comparison_sections(runs) if len(runs) > 1 else [section(runs[0]) for section in SECTIONS]
     first = runs[0].data
+    if len(runs) > 1:
+        heads = [Section(f"run-{i}", run.label, summary(run), "summary.html") for i, run in enumerate(runs)]
+        sections = [Section("compare", "What differs", comparison(runs)), *heads]
+    else:
+        sections = [Section(id_, title, shown(runs[0])) for id_, title, shown in SECTIONS]
     title = " and ".join(run.label for run in runs[:3]) if len(runs) > 1 else f"{first['model']} on {first['board']}"
     return rendered(title, sections, [_carried(run.data) for run in runs])
 
@@ -92,16 +96,15 @@ def rendered(
 
 def _labelled(runs: Sequence[StoredRun]) -> list[StoredRun]:
     """Numbers the runs of equal labels, so that each has a label of its own."""
-    seen = Counter(run.label for run in runs)
-    alike = [f"{run.label} {i}" if seen[run.label] > 1 else run.label for i, run in enumerate(runs, 1)]
-    return [replace(run, label=label) for run, label in zip(runs, alike, strict=True)]
+    labels = numbered([run.label for run in runs])
+    return [replace(run, label=label) for run, label in zip(runs, labels, strict=True)]
 
 
 def _body(section: Section) -> Markup:
-    if section.missing:
-        return Markup('<p class="missing">{}</p>').format(section.missing)
-    text = _environment().get_template(section.template).render(s=section.context)
-    return Markup(text)
+    if isinstance(section.shown, str):
+        return Markup('<p class="missing">{}</p>').format(section.shown)
+    template = _environment().get_template(section.template or f"{section.id}.html")
+    return Markup(template.render(s=section.shown))
 
 
 def embedded(value: Any) -> Markup:
@@ -122,10 +125,12 @@ def _carried(data: Mapping[str, Any]) -> dict[str, Any]:
 
 @lru_cache(maxsize=1)
 def _environment() -> Environment:
-    return Environment(
+    environment = Environment(
         loader=FileSystemLoader(TEMPLATES),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
+    environment.filters |= FILTERS
+    return environment

@@ -12,7 +12,7 @@ from typing import Any, Final
 from markupsafe import Markup
 
 from uaccel.report.stored_run import LayerRow, StoredRun
-from uaccel.report.svg import DETAILS, Section, count, drawing, ellipsize, percent, shape, size, tag, text, title
+from uaccel.report.svg import DETAILS, Shown, count, drawing, ellipsize, percent, shape, size, tag, text, title
 
 # Folds: blocks of steps that are repeated right behind each other, and look alike in the drawing.
 
@@ -306,24 +306,22 @@ class DrawnNetwork:
     inputs: int
 
 
-def graph_section(run: StoredRun) -> Section:
+def graph(run: StoredRun) -> Shown:
+    """What the graph of the network shows."""
     if not run.section("graph"):
-        missing = f"This result does not hold the model's graph; {DETAILS}."
-        return Section("graph", "Graph", missing=missing)
+        return f"This result does not hold the model's graph; {DETAILS}."
     full = network_of(run)
     found = folds([node.signature for node in full.nodes[full.inputs :]])
     pictures = [("full", picture(full, "every layer"))]
     if found:
         pictures.append(("folded", picture(folded(full, run, found), "repeated blocks folded")))
-    context = {
+    return {
+        "run": run,
         "pictures": pictures,
         "shown": "folded" if found and len(full.nodes) > FOLDED_FROM else "full",
         "folds": [_fold(full, number, fold) for number, fold in enumerate(found)],
         "steps": [details(run, step) for step in run.steps],
-        "legend": [(run.engine_class(name), name) for name in run.engines],
-        "unit": run.unit,
     }
-    return Section("graph", "Graph", "graph.html", context)
 
 
 def network_of(run: StoredRun) -> DrawnNetwork:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Final
 
 from markupsafe import Markup
 
 from uaccel.report.stored_run import StoredRun
-from uaccel.report.svg import DETAILS, Section, drawing, ellipsize, join_words, percent, size, tag, text, ticks, title
+from uaccel.report.svg import DETAILS, Shown, drawing, ellipsize, join_words, percent, size, tag, text, ticks, title
 
 # The arena over time: which tensor or scratch has which bytes while each layer runs.
 
@@ -31,26 +32,26 @@ class Held:
     pool: str = ""
 
 
-def memory_section(run: StoredRun) -> Section:
+def memory(run: StoredRun) -> Shown:
+    """What the chart of the arena over time shows."""
     plan = run.section("plan")
     if not plan:
-        return Section("memory", "Memory over time", missing=f"This result holds no memory plan; {DETAILS}.")
+        return f"This result holds no memory plan; {DETAILS}."
     held = holders(run)
     step, most = peak(plan)
-    context = {
+    memories = _memories(run)
+    return {
         "charts": list(_charts(run, plan, held, step)),
         "held": sorted(held, key=lambda one: (one.first, one.offset)),
-        "step_names": [one.name for one in run.steps],
         "peak": _peak(run, held, step, most),
-        "arena": size(plan["arena"]),
+        "arena": plan["arena"],
         "bound": _bound(plan),
-        "memories": _memories(run),
-        "placed": any(memory["used"] for memory in _memories(run)),
-        "stored": any(memory["constants"] for memory in _memories(run)),
+        "memories": memories,
+        "placed": any(used is not None for _, used, _ in memories),
+        "stored": any(constants is not None for _, _, constants in memories),
         "whole": len(plan.get("pools") or ()) < 2,
-        "name_of": lambda number: _name(run, number),
+        "name_of": partial(_name, run),
     }
-    return Section("memory", "Memory over time", "memory.html", context)
 
 
 def holders(run: StoredRun) -> list[Held]:
@@ -60,17 +61,8 @@ def holders(run: StoredRun) -> list[Held]:
         placed = value.get("memory") == "arena" and value.get("first") is not None
         if placed and not value.get("view_of"):
             words = str(value.get("tensor") or name)
-            found.append(
-                Held(
-                    words,
-                    "tensor",
-                    value["bytes"],
-                    value["offset"],
-                    value["first"],
-                    value["last"],
-                    value.get("pool", ""),
-                )
-            )
+            bytes_, offset, first, last = (value[key] for key in ("bytes", "offset", "first", "last"))
+            found.append(Held(words, "tensor", bytes_, offset, first, last, value.get("pool", "")))
     plan = run.section("plan")
     found += [_apart(entry, "scratch", entry["step"], entry["step"]) for entry in plan.get("scratch", ())]
     return found + [_apart(entry, "constants", entry["first"], entry["last"]) for entry in plan.get("ahead", ())]
@@ -121,22 +113,15 @@ def _name(run: StoredRun, number: int) -> str:
     return run.steps[number].name if number < len(run.steps) else "after the last layer"
 
 
-def _memories(run: StoredRun) -> list[dict[str, Any]]:
-    """Each memory of the board, and what the plan has put there if it states that."""
-    uses: dict[str, int] = {}
-    for pool in run.section("plan").get("pools", ()):
-        uses[pool.get("memory") or pool.get("name", "")] = pool.get("bytes") or pool.get("size") or 0
+def _memories(run: StoredRun) -> list[tuple[Mapping[str, Any], int | None, int | None]]:
+    """Each memory of the board, with its bytes of the arena and of constants, as far as they are known."""
+    used = {
+        pool.get("memory") or pool.get("name", ""): pool.get("bytes") or pool.get("size") or 0
+        for pool in run.section("plan").get("pools", ())
+    }
     constants = run.section("flash").get("pools") or {}
-    return [
-        {
-            "name": m["name"],
-            "kind": m["kind"],
-            "bytes": size(m["bytes"]),
-            "used": size(uses[m["name"]]) if m["name"] in uses else "",
-            "constants": size(constants[m["name"]]) if m["name"] in constants else "",
-        }
-        for m in run.section("target").get("memories", ())
-    ]
+    memories = run.section("target").get("memories", ())
+    return [(one, used.get(one["name"]), constants.get(one["name"])) for one in memories]
 
 
 def _charts(run: StoredRun, plan: Mapping[str, Any], held: list[Held], step: int) -> Iterator[tuple[str, Markup]]:
@@ -217,6 +202,11 @@ class TreemapBox:
     def area(self) -> float:
         return self.width * self.height
 
+    @property
+    def turned(self) -> TreemapBox:
+        """The same with its axes exchanged."""
+        return TreemapBox(self.y, self.x, self.height, self.width)
+
 
 def treemap(sizes: Sequence[float], box: TreemapBox) -> list[TreemapBox]:
     """Divides a box into one for each size, in their order. Sizes are above 0; the largest first give the best boxes.
@@ -256,22 +246,16 @@ def _worst(row: Sequence[float], side: float) -> float:
 
 def _row(row: Sequence[float], box: TreemapBox) -> tuple[list[TreemapBox], TreemapBox]:
     """The boxes of a row along the shorter side, and the rest of the box."""
-    total = sum(row)
-    if box.width >= box.height:
-        depth = total / box.height if box.height else 0.0
-        found, y = [], box.y
-        for area in row:
-            height = area / depth if depth else 0.0
-            found.append(TreemapBox(box.x, y, depth, height))
-            y += height
-        return found, TreemapBox(box.x + depth, box.y, max(0.0, box.width - depth), box.height)
-    depth = total / box.width
-    found, x = [], box.x
+    if box.width < box.height:
+        found, rest = _row(row, box.turned)
+        return [one.turned for one in found], rest.turned
+    depth = sum(row) / box.height if box.height else 0.0
+    found, y = [], box.y
     for area in row:
-        width = area / depth
-        found.append(TreemapBox(x, box.y, width, depth))
-        x += width
-    return found, TreemapBox(box.x, box.y + depth, box.width, max(0.0, box.height - depth))
+        height = area / depth if depth else 0.0
+        found.append(TreemapBox(box.x, y, depth, height))
+        y += height
+    return found, TreemapBox(box.x + depth, box.y, max(0.0, box.width - depth), box.height)
 
 
 # Flash: a rectangle for each constant and each piece of code, those of a layer together.
@@ -304,25 +288,22 @@ class DrawnPiece:
         return rest or self.name.removeprefix("layer_")
 
 
-def flash_section(run: StoredRun) -> Section:
+def flash(run: StoredRun) -> Shown:
+    """What the treemap of flash shows."""
     pieces = pieces_of(run)
     if not pieces:
-        return Section("flash", "Flash", missing=f"This result tells no sizes of constants or symbols; {DETAILS}.")
+        return f"This result tells no sizes of constants or symbols; {DETAILS}."
     groups: dict[str, list[DrawnPiece]] = {}
     for piece in sorted(pieces, key=lambda piece: -piece.bytes):
         groups.setdefault(piece.group, []).append(piece)
     ranked = sorted(groups.items(), key=lambda group: -_sum(group[1]))
-    whole = _sum(pieces)
-    context = {
+    return {
         "chart": _flash_chart(run, ranked),
-        "groups": [
-            (name, size(_sum(members)), percent(_sum(members), whole), members[:MOST]) for name, members in ranked
-        ],
-        "whole": size(whole),
+        "groups": [(name, _sum(members), members[:MOST]) for name, members in ranked],
+        "whole": _sum(pieces),
         "linked": any(True for _ in run.symbols()),
         "hint": _hint(run),
     }
-    return Section("flash", "Flash", "flash.html", context)
 
 
 def _hint(run: StoredRun) -> str:
@@ -377,7 +358,7 @@ def _group(run: StoredRun, name: str, members: list[DrawnPiece], box: TreemapBox
     shown, rest = members[:MOST], members[MOST:]
     if rest:
         shown = [*shown, DrawnPiece(name, f"{len(rest)} smaller ones", "", _sum(rest))]
-    parts = [tag("rect", x=box.x + 0.5, y=box.y + 0.5, width=max(0.5, box.width - 1), height=max(0.5, box.height - 1))]
+    parts = [_rect(box, 0.5)]
     letters = int((box.width - 8) / 7.9)
     if head and letters > 3:
         parts.append(text(box.x + 4, box.y + 13, ellipsize(f"{name} {size(_sum(members))}", letters), class_="name"))
@@ -386,19 +367,16 @@ def _group(run: StoredRun, name: str, members: list[DrawnPiece], box: TreemapBox
     return tag("g", *parts, class_=f"group {class_}")
 
 
+def _rect(box: TreemapBox, least: float, *inside: Markup) -> Markup:
+    """The rectangle of a box, with a gap around it; its edges have a least length."""
+    width, height = max(least, box.width - 1), max(least, box.height - 1)
+    return tag("rect", *inside, x=box.x + 0.5, y=box.y + 0.5, width=width, height=height)
+
+
 def _leaf(piece: DrawnPiece, at: TreemapBox) -> Markup:
     tip = f"{piece.name}: {size(piece.bytes)}" + (f" of {piece.part}" if piece.part else "")
     words = f"{tip}, {piece.group}" if piece.group not in piece.name else tip
-    parts = [
-        tag(
-            "rect",
-            title(words),
-            x=at.x + 0.5,
-            y=at.y + 0.5,
-            width=max(0.3, at.width - 1),
-            height=max(0.3, at.height - 1),
-        )
-    ]
+    parts = [_rect(at, 0.3, title(words))]
     letters = int((at.width - 8) / 6.9)
     if at.height > 16 and letters > 5:
         parts.append(text(at.x + 4, at.y + 13, ellipsize(piece.short, letters)))

@@ -6,36 +6,42 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 from uaccel.report.stored_run import QUANTIZED, StoredRun
-from uaccel.report.svg import Section, count, join_words, percent, seconds, shape, size
+from uaccel.report.svg import Shown, count, join_words, percent, seconds, shape, size
 
 # Summary: what ran where, whether it is right, and what it takes.
 
-FLASH_KINDS, RAM_KINDS = ("flash",), ("ram", "tcm")
-
-
-def header_section(run: StoredRun) -> Section:
-    return Section("summary", "Summary", "summary.html", summary(run))
+# Gauges of memories: name, part of the run's data, parts that count, parts that do not, and kinds of memories.
+GAUGES: Final = (
+    (
+        "Flash",
+        "flash",
+        {"weights": "weights", "code": "code"},
+        {"start-up": "startup", "test application": "session"},
+        ("flash",),
+    ),
+    (
+        "RAM",
+        "ram",
+        {"arena": "arena", "inputs and outputs": "io", "static data": "static", "stack": "stack"},
+        {"test application": "session"},
+        ("ram", "tcm"),
+    ),
+)
 
 
 def summary(run: StoredRun) -> dict[str, Any]:
     """The values that the summary shows; a comparison shows them for every run."""
-    data, source, target = run.data, run.section("source"), run.section("target")
-    verdict, good = verdict_words(data.get("verify"))
+    verdict, good = verdict_words(run.data.get("verify"))
     return {
-        "model": data["model"],
-        "source": source,
-        "file_size": size(source.get("bytes")),
-        "inputs": [_tensor(name, spec) for name, spec in data["inputs"].items()],
-        "outputs": [_tensor(name, spec) for name, spec in data.get("outputs", {}).items()],
-        "board": data["board"],
-        "target": target,
+        "run": run,
+        "source": run.section("source"),
+        "target": run.section("target"),
         "engines": [_engine(run, name) for name in run.engines],
         "verdict": verdict,
         "good": good,
         "times": times(run),
-        "memory": [_flash(run), _ram(run)],
-        "warnings": data.get("warnings", ()),
-        "uaccel": data.get("uaccel", ""),
+        "memory": [_gauge(run, *gauge) for gauge in GAUGES],
+        "tensor": _tensor,
     }
 
 
@@ -107,67 +113,46 @@ def times(run: StoredRun) -> list[tuple[str, str]]:
     return found
 
 
-def _flash(run: StoredRun) -> dict[str, Any]:
-    flash = run.section("flash")
-    parts = [(name, flash.get(key)) for name, key in (("weights", "weights"), ("code", "code"))]
-    beside = [("start-up", flash.get("startup")), ("test application", flash.get("session"))]
-    return _gauge(run, "Flash", flash.get("total"), parts, beside, FLASH_KINDS)
-
-
-def _ram(run: StoredRun) -> dict[str, Any]:
-    ram = run.section("ram")
-    names = (("arena", "arena"), ("inputs and outputs", "io"), ("static data", "static"), ("stack", "stack"))
-    parts = [(name, ram.get(key)) for name, key in names]
-    return _gauge(run, "RAM", ram.get("total"), parts, [("test application", ram.get("session"))], RAM_KINDS)
-
-
 def _gauge(
     run: StoredRun,
     name: str,
-    total: int | None,
-    parts: list[tuple[str, Any]],
-    beside: list[tuple[str, Any]],
+    section: str,
+    counted: Mapping[str, str],
+    beside: Mapping[str, str],
     kinds: tuple[str, ...],
 ) -> dict[str, Any]:
-    """Compares ``total`` with the size of all memories of these kinds; parts that are not known are left out."""
+    """Compares the total with the size of all memories of these kinds; parts that are not known are left out."""
+    data = run.section(section)
+    total = data.get("total")
     memories = [memory for memory in run.section("target").get("memories", ()) if memory["kind"] in kinds]
     available = sum(memory["bytes"] for memory in memories) or None
-    known = [(part, size(bytes_)) for part, bytes_ in parts if bytes_ is not None]
-    used = total if total is not None else sum(bytes_ or 0 for _, bytes_ in parts)
+    used = total if total is not None else sum(data.get(key) or 0 for key in counted.values())
     return {
         "name": name,
         "total": size(used) if total is not None else f"{size(used)} and what only a linker knows",
-        "parts": known,
-        "beside": [(part, size(bytes_)) for part, bytes_ in beside if bytes_],
-        "available": size(available) if available else "",
+        "parts": [(part, data[key]) for part, key in counted.items() if data.get(key) is not None],
+        "beside": [(part, data[key]) for part, key in beside.items() if data.get(key)],
+        "available": available,
         "memories": join_words(f"{memory['name']} {size(memory['bytes'])}" for memory in memories),
         "share": min(100.0, 100 * used / available) if available else None,
-        "percent": percent(used, available) if available else "",
-        "over": bool(available and used > available),
+        "used": used,
     }
 
 
 # Precision: how far each compared tensor is from what it should be, as a histogram.
 
-TITLE: Final = "Precision"
 NOTHING: Final = "Nothing was compared; --verify compares outputs, --verify layers each layer."
 
 
-def precision_section(run: StoredRun) -> Section:
+def precision(run: StoredRun) -> Shown:
+    """What is shown of differences from the exact meaning, and from the float model."""
     verify, noise = run.section("verify"), _noise(run)
     found = verify.get("differences") or []
     words = "" if found else _words(verify)
     if not found and noise is None:
-        return Section("precision", TITLE, missing=words)
-    context = {
-        "words": words,
-        "noise": noise,
-        "tensors": [_histogram(entry) for entry in found],
-        "snr": verify.get("snr_db"),
-        "tolerance": verify.get("tolerance"),
-        "agrees": verify.get("top_class_agrees"),
-    }
-    return Section("precision", TITLE, "precision.html", context)
+        return words
+    tensors = [_histogram(entry) for entry in found]
+    return {"words": words, "noise": noise, "tensors": tensors, "verify": verify}
 
 
 def _words(verify: Mapping[str, Any]) -> str:
@@ -185,19 +170,7 @@ def _noise(run: StoredRun) -> dict[str, Any] | None:
     if not told:
         return None
     known = [row["snr_db"] for row in told["layers"] if row["snr_db"] is not None]
-    most = max([1.0, *known])
-    rows = [
-        {
-            "name": row["name"],
-            "op": row["op"],
-            "words": "exact" if row["snr_db"] is None else f"{row['snr_db']:.1f} dB",
-            "width": 100.0 if row["snr_db"] is None else max(0.0, 100 * row["snr_db"] / most),
-            "largest": f"{row['max_difference']:.3g}",
-            "least": bool(known) and row["snr_db"] == min(known),
-        }
-        for row in told["layers"]
-    ]
-    return {"rows": rows, "samples": count(told["samples"])}
+    return {**told, "most": max([1.0, *known]), "least": min(known, default=None)}
 
 
 def _histogram(entry: Mapping[str, Any]) -> dict[str, Any]:
@@ -205,10 +178,8 @@ def _histogram(entry: Mapping[str, Any]) -> dict[str, Any]:
     bins = sorted(((int(step), number) for step, number in entry["counts"].items()), key=lambda pair: pair[0])
     whole = sum(number for _, number in bins) or 1
     most = max((number for _, number in bins), default=1)
-    same = dict(bins).get(0, 0)
-    rows = [(f"{step:+d}" if step else "0", count(number), 100 * number / most) for step, number in bins]
-    named = {"name": entry["tensor"], "what": entry.get("what", "")}
-    return named | {"rows": rows, "same": percent(same, whole), "whole": count(whole)}
+    rows = [(f"{step:+d}" if step else "0", number, 100 * number / most) for step, number in bins]
+    return {**entry, "rows": rows, "same": dict(bins).get(0, 0), "whole": whole}
 
 
 # Comparison: several runs side by side, first the figures that differ, then layer by layer.
@@ -251,14 +222,14 @@ FIGURES: Final[tuple[tuple[str, Number, Callable[[float | None], str]], ...]] = 
 )
 
 
-def comparison_sections(runs: Sequence[StoredRun]) -> list[Section]:
-    """Makes the sections of several runs, which have different labels; all are compared with the first."""
+def comparison(runs: Sequence[StoredRun]) -> Shown:
+    """What is shown of several runs, which have different labels; all are compared with the first."""
     figures = [_figure(name, [number(run) for run in runs], words) for name, number, words in FIGURES]
     known = [figure for figure in figures if figure["known"]]
     differing = sorted((f for f in known if f["differs"]), key=lambda figure: -abs(figure["largest"]))
     settings = [row for row in _settings(runs) if len(set(row[1])) > 1]
     layers = _layers(runs)
-    context = {
+    return {
         "labels": [run.label for run in runs],
         "figures": differing,
         "alike": [figure for figure in known if not figure["differs"]],
@@ -268,8 +239,6 @@ def comparison_sections(runs: Sequence[StoredRun]) -> list[Section]:
         "units": sorted({run.unit for run in runs if run.unit}),
         "unit": runs[0].unit,
     }
-    heads = [Section(f"run-{i}", run.label, "summary.html", summary(run)) for i, run in enumerate(runs)]
-    return [Section("compare", "What differs", "compare.html", context), *heads]
 
 
 def _figure(name: str, numbers: Sequence[float | None], words: Callable[[float | None], str]) -> dict[str, Any]:
@@ -334,7 +303,7 @@ def _layers(runs: Sequence[StoredRun]) -> list[dict[str, Any]]:
             inside = step is not None and row is not step.rows[0]
             cost = None if step is None else 0.0 if inside else step.cost
             engine = step.engine if step else ""
-            words = "with its region" if inside else _cost(run, cost)
+            words = "with its region" if inside else "none" if cost is None else run.amount(cost)
             class_ = f"e{colours.index(engine) % 8}" if step else ""
             cells.append((engine, class_, words if comparable else ""))
             costs.append(cost or 0.0)
@@ -344,9 +313,3 @@ def _layers(runs: Sequence[StoredRun]) -> list[dict[str, Any]]:
         differs = bool(spread) or len(set(engines)) > 1
         found.append({"name": name, "cells": cells, "spread": spread, "change": change, "differs": differs})
     return sorted(found, key=lambda row: -row["spread"])
-
-
-def _cost(run: StoredRun, cost: float | None) -> str:
-    if cost is None:
-        return "none"
-    return seconds(cost) if run.unit == "seconds" else count(cost)

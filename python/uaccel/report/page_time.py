@@ -10,7 +10,7 @@ from typing import Any, Final
 from markupsafe import Markup
 
 from uaccel.report.stored_run import LayerRow, StoredRun
-from uaccel.report.svg import DETAILS, Section, count, drawing, ellipsize, percent, seconds, tag, text, ticks, title
+from uaccel.report.svg import DETAILS, Shown, count, drawing, ellipsize, tag, text, ticks, title
 from uaccel.util.text import CPU
 
 # Timeline: when the CPU and each engine of each accelerator worked in one inference.
@@ -29,23 +29,18 @@ class DrawnSpan:
     end: float
 
 
-def timeline_section(run: StoredRun) -> Section:
+def timeline(run: StoredRun) -> Shown:
+    """What the timeline shows."""
     trace = run.section("trace")
     if not trace:
-        return Section("timeline", "Timeline", missing=f"This result holds no trace; {DETAILS}.")
+        return f"This result holds no trace; {DETAILS}."
     tracks = tracks_of(trace)
     end = max((span.end for spans in tracks.values() for span in spans), default=0)
+    note = trace.get("otherData", {}).get("note", "")
     if not end:
-        note = trace.get("otherData", {}).get("note", "")
-        return Section("timeline", "Timeline", missing=f"The trace has no lengths: {note}.")
+        return f"The trace has no lengths: {note}."
     busy = [(name, _busy(spans), len(spans)) for name, spans in tracks.items()]
-    context = {
-        "chart": _chart(run, tracks, end),
-        "rows": [(name, count(took), percent(took, end), count(end - took), many) for name, took, many in busy],
-        "end": count(end),
-        "note": trace.get("otherData", {}).get("note", ""),
-    }
-    return Section("timeline", "Timeline", "timeline.html", context)
+    return {"chart": _chart(run, tracks, end), "busy": busy, "end": end, "note": note}
 
 
 def tracks_of(trace: Any) -> dict[str, list[DrawnSpan]]:
@@ -131,59 +126,37 @@ def _bar(span: DrawnSpan, many: int, left: float, scale: float, top: float, clas
 # Times: what each layer takes on each engine, its cost for each product, and the estimate beside the measurement.
 
 
-def layer_times_section(run: StoredRun) -> Section:
+def layer_times(run: StoredRun) -> Shown:
+    """What the table of layers' times shows."""
     if not run.total:
-        missing = (
+        return (
             "Layers were not measured: this board counts no instructions. Run on an emulated board, or with --profile."
         )
-        return Section("times", "Time per layer", missing=missing)
     rows = [_row(run, step) for step in run.steps if step.cost or not step.facts.get("view")]
-    most = max(row["cost"] for row in rows)
-    for row in rows:
-        row |= {"cpu_width": 100 * row["cpu"] / most, "device_width": 100 * row["device"] / most}
-    context = {
+    return {
+        "run": run,
         "rows": rows,
-        "unit": run.unit,
-        "total": _amount(run, run.total),
-        "engines": [(run.engine_class(name), name) for name in run.engines],
+        "most": max(row["step"].cost for row in rows),
         "has_macs": any(row["per_product"] is not None for row in rows),
         "has_estimates": any(row["estimate"] for row in rows),
-        "estimate_unit": "instructions" if run.unit != "seconds" else "",
     }
-    return Section("times", "Time per layer", "times.html", context)
 
 
 def _row(run: StoredRun, step: LayerRow) -> dict[str, Any]:
+    """A layer with its costs. ``parts`` tells of an accelerated one what the driver took on the CPU, and the device."""
     estimated = step.facts.get("estimate") or {}
     estimate = estimated.get("instructions", 0) + estimated.get("cycles", 0)
     measured = sum(row.get("instructions") or 0 for row in step.rows) + step.device
     comparable = estimate and measured and run.unit != "seconds"
+    parts = f"{run.amount(step.cpu or 0)} of the CPU, {count(step.device)} of {step.engine}" if step.device else ""
     return {
-        "number": step.number,
-        "name": step.name,
-        "op": step.op,
-        "engine": step.engine,
-        "class": run.engine_class(step.engine),
-        "cpu": step.cpu or 0,
-        "device": step.device,
-        "cost": step.cost,
-        "words": _amount(run, step.cost),
-        "share": percent(step.cost, run.total),
-        "parts": _parts(run, step),
+        "step": step,
+        "parts": parts,
         "per_product": step.cost / step.macs if step.macs and step.cost and run.unit != "seconds" else None,
         "estimate": estimate if comparable else None,
         "measured": measured if comparable else None,
         "off": f"{100 * (estimate / measured - 1):+.0f} %" if comparable else "",
     }
-
-
-def _parts(run: StoredRun, step: LayerRow) -> str:
-    """The parts of an accelerated layer in words: the driver's on the CPU, and the accelerator's cycles."""
-    return f"{_amount(run, step.cpu or 0)} of the CPU, {count(step.device)} of {step.engine}" if step.device else ""
-
-
-def _amount(run: StoredRun, number: float) -> str:
-    return seconds(number) if run.unit == "seconds" else count(number)
 
 
 # Roofline: how near layers come to the most that the CPU and each accelerator can do.
@@ -221,40 +194,42 @@ class Roof:
         return min(self.products, self.bytes * intensity)
 
 
-def roofline_section(run: StoredRun) -> Section:
-    missing = ""
+def roofline(run: StoredRun) -> Shown:
+    """What the roofline shows."""
     if run.unit not in ("cycles", "instructions"):
-        missing = "It takes cycles of each layer: run on an emulated board."
-    elif not run.section("graph"):
-        missing = f"It takes the bytes that layers move, which this result does not hold; {DETAILS}."
-    points = [] if missing else points_of(run)
-    if not points and not missing:
-        missing = "No layer of this model multiplies."
-    if missing:
-        return Section("roofline", "Roofline", missing=missing)
-    seen = {point.engine for point in points}
-    roofs = [roof for roof in roofs_of(run) if roof.engine in seen]
-    context = {
+        return "It takes cycles of each layer: run on an emulated board."
+    if not run.section("graph"):
+        return f"It takes the bytes that layers move, which this result does not hold; {DETAILS}."
+    points = points_of(run)
+    if not points:
+        return "No layer of this model multiplies."
+    engines = list(dict.fromkeys(point.engine for point in points))
+    roofs = [roof for roof in roofs_of(run) if roof.engine in engines]
+    return {
+        "run": run,
         "chart": _roofline_chart(run, points, roofs),
-        "legend": [(run.engine_class(name), name) for name in dict.fromkeys(point.engine for point in points)],
-        "roofs": [_roof_words(roof) for roof in roofs],
-        "unknown": [n for n in dict.fromkeys(p.engine for p in points) if n not in {roof.engine for roof in roofs}],
+        "engines": engines,
+        "roofs": roofs,
+        "unknown": [name for name in engines if name not in {roof.engine for roof in roofs}],
         "points": [_roofline_row(point, roofs) for point in sorted(points, key=lambda point: point.number)],
-        "unit": run.unit,
     }
-    return Section("roofline", "Roofline", "roofline.html", context)
 
 
 def points_of(run: StoredRun) -> list[Point]:
     """The points of layers that multiply; those of accelerators by the accelerator's own cycles."""
     found = []
     for step in run.steps:
-        moved = sum(run.values.get(name, {}).get("bytes") or 0 for name in (*step.inputs, *step.outputs))
-        moved += run.constants.get(step.name, 0)
+        moved = _moved(run, step)
         cycles = step.device if step.engine != CPU and step.device else step.cost
         if step.macs and moved and cycles:
             found.append(Point(step.name, step.engine, step.macs / moved, step.macs / cycles, step.number))
     return found
+
+
+def _moved(run: StoredRun, step: LayerRow) -> int:
+    """Bytes that a layer reads and writes, its constants among them."""
+    tensors = sum(run.values.get(name, {}).get("bytes") or 0 for name in (*step.inputs, *step.outputs))
+    return tensors + run.constants.get(step.name, 0)
 
 
 def roofs_of(run: StoredRun) -> list[Roof]:
@@ -270,15 +245,13 @@ def roofs_of(run: StoredRun) -> list[Roof]:
     return found
 
 
-def _roof_words(roof: Roof) -> str:
-    return f"{roof.engine}: at most {roof.products:g} products and {roof.bytes:g} bytes a cycle"
-
-
-def _roofline_row(point: Point, roofs: list[Roof]) -> dict[str, Any]:
+def _roofline_row(point: Point, roofs: list[Roof]) -> tuple[Point, str, str]:
+    """A point with its share of what is possible, and with what bounds it."""
     roof = next((roof for roof in roofs if roof.engine == point.engine), None)
-    share = f"{100 * point.speed / roof.at(point.intensity):.0f} %" if roof else ""
-    bound = ("memory" if roof.bytes * point.intensity < roof.products else "products") if roof else ""
-    return {"point": point, "share": share, "bound": bound}
+    if roof is None:
+        return point, "", ""
+    bound = "memory" if roof.bytes * point.intensity < roof.products else "products"
+    return point, f"{100 * point.speed / roof.at(point.intensity):.0f} %", bound
 
 
 def _roofline_chart(run: StoredRun, points: list[Point], roofs: list[Roof]) -> Markup:
@@ -345,23 +318,16 @@ class Refusal:
     saves: float
 
 
-def offload_section(run: StoredRun) -> Section:
-    asked = run.data.get("accelerators") or ()
-    title = "Not offloaded"
-    if not asked:
-        return Section("offload", title, missing="No accelerator was asked; --accelerator NAME asks one.")
+def offload(run: StoredRun) -> Shown:
+    """What is shown of layers that were not offloaded."""
+    if not run.data.get("accelerators"):
+        return "No accelerator was asked; --accelerator NAME asks one."
     if "decisions" not in run.data:
-        return Section("offload", title, missing=f"This result does not hold why; {DETAILS}.")
+        return f"This result does not hold why; {DETAILS}."
     refusals = sorted(refusals_of(run), key=lambda refusal: -refusal.saves)
     if not refusals:
-        return Section("offload", title, missing="Nothing was refused: accelerators compute every layer.")
-    context = {
-        "rows": [_offload_row(run, refusal) for refusal in refusals],
-        "reasons": _reasons(run, refusals),
-        "unit": run.unit or "products",
-        "whole": run.total,
-    }
-    return Section("offload", title, "offload.html", context)
+        return "Nothing was refused: accelerators compute every layer."
+    return {"run": run, "refusals": refusals, "reasons": _reasons(refusals)}
 
 
 def refusals_of(run: StoredRun) -> Iterator[Refusal]:
@@ -386,27 +352,14 @@ def _least(run: StoredRun, step: LayerRow, accelerator: str) -> float:
         return 0.0
     engine: dict[str, Any] = next((e for e in run.data.get("engines", ()) if e["name"] == accelerator), {})
     products, bandwidth = engine.get("macs_per_cycle"), engine.get("bytes_per_cycle")
-    moved = sum(run.values.get(name, {}).get("bytes") or 0 for name in (*step.inputs, *step.outputs))
-    moved += run.constants.get(step.name, 0)
+    moved = _moved(run, step)
     return max(step.macs / products if products else 0.0, moved / bandwidth if bandwidth else 0.0)
 
 
-def _offload_row(run: StoredRun, refusal: Refusal) -> dict[str, Any]:
-    return {
-        "refusal": refusal,
-        "cost": count(refusal.cost),
-        "saves": count(refusal.saves),
-        "share": percent(refusal.saves, run.total) if run.total else "",
-    }
-
-
-def _reasons(run: StoredRun, refusals: list[Refusal]) -> list[tuple[str, str, int, str]]:
+def _reasons(refusals: list[Refusal]) -> list[tuple[str, str, int, float]]:
     """Each reason once, with the number of its layers and what they would save together, the largest first."""
-    found: dict[tuple[str, str], list[Refusal]] = {}
+    found: dict[tuple[str, str], list[float]] = {}
     for refusal in refusals:
-        found.setdefault((refusal.accelerator, refusal.reason), []).append(refusal)
-    ranked = sorted(found.items(), key=lambda entry: -sum(refusal.saves for refusal in entry[1]))
-    return [
-        (engine, reason, len(of), percent(sum(refusal.saves for refusal in of), run.total) if run.total else "")
-        for (engine, reason), of in ranked
-    ]
+        found.setdefault((refusal.accelerator, refusal.reason), []).append(refusal.saves)
+    rows = [(engine, reason, len(saves), sum(saves)) for (engine, reason), saves in found.items()]
+    return sorted(rows, key=lambda row: -row[3])

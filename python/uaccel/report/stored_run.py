@@ -11,6 +11,7 @@ from typing import Any, Final
 
 from uaccel.errors import InputError
 from uaccel.report.stored_form import wrong_field
+from uaccel.report.svg import count, seconds
 from uaccel.util import incoming
 from uaccel.util.files import parse_json
 from uaccel.util.text import CPU
@@ -113,6 +114,10 @@ class StoredRun:
     def hz(self) -> int | None:
         found: int | None = self.section("target").get("hz")
         return found
+
+    def amount(self, number: float) -> str:
+        """A time of layers in words, in the run's unit."""
+        return seconds(number) if self.unit == "seconds" else count(number)
 
     def section(self, name: str) -> Mapping[str, Any]:
         """A part of the data; empty in a result that lacks it."""

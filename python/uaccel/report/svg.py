@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from markupsafe import Markup, escape
@@ -47,16 +48,17 @@ def _text(value: Value) -> str:
 
 # Sections of a page.
 
+Shown = Mapping[str, Any] | str  # What a section's template shows, or why there is nothing to show.
+
 
 @dataclass(frozen=True)
 class Section:
-    """Holds a section of a page; ``template`` lies in ``templates/``, ``missing`` says why there is nothing to show."""
+    """Holds a section of a page. Its template lies in ``templates/``, and is called after the id if it is not named."""
 
     id: str
     title: str
+    shown: Shown
     template: str = ""
-    context: Mapping[str, Any] = field(default_factory=dict)
-    missing: str = ""
 
 
 # The advice where a stored run lacks something.
@@ -108,6 +110,12 @@ def join_words(words: Iterable[str]) -> str:
     """Joins words as in "a, b and c"."""
     *most, last = list(words) or [""]
     return f"{', '.join(most)} and {last}" if most else last
+
+
+def numbered(labels: Sequence[str]) -> list[str]:
+    """Makes each label the only one of its kind: equal ones get their places as numbers."""
+    seen = Counter(labels)
+    return [f"{label} {place}" if seen[label] > 1 else label for place, label in enumerate(labels, 1)]
 
 
 def ellipsize(text: str, characters: int) -> str:

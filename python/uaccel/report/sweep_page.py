@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from uaccel.errors import InputError
 from uaccel.report.page import rendered
-from uaccel.report.svg import Section, seconds
+from uaccel.report.svg import Section, Shown, numbered, seconds
 from uaccel.util import incoming
 from uaccel.util.files import parse_json
 from uaccel.util.text import CPU
@@ -110,20 +110,19 @@ def _word(value: Any) -> str:
 # Verdict: how many rows are good, and for each failure its line of error and its log.
 
 
-def failures_section(sweeps: Sequence[Sweep]) -> Section:
+def failures(sweeps: Sequence[Sweep]) -> Section:
     """Makes the section on the last sweep's failures, wrong results before those that did not run."""
     rows = sweeps[-1].rows
     bad = sorted((row for row in rows if not row.good), key=lambda row: row.status != "wrong")
     counts = Counter(row.status for row in rows)
-    context = {
+    shown = {
         "rows": bad,
-        "good": not bad,
         "verdict": _verdict(rows, bad),
         "counts": ", ".join(f"{count} {status}" for status, count in sorted(counts.items())),
         "took": seconds(sum(row.took for row in rows)),
-        "sweeps": [(sweep.label, str(sweep.path), len(sweep.rows)) for sweep in sweeps],
+        "sweeps": sweeps,
     }
-    return Section("failures", "Failures" if bad else "Verdict", "failures.html", context)
+    return Section("failures", "Failures" if bad else "Verdict", shown)
 
 
 def _verdict(rows: Sequence[SweptRow], bad: Sequence[SweptRow]) -> str:
@@ -190,19 +189,22 @@ def known_figures(rows: Iterable[SweptRow]) -> list[Figure]:
 Column = tuple[str, str, tuple[str, ...]]  # Board, accelerators, numbers of a design space.
 
 
-def heat_section(sweeps: Sequence[Sweep]) -> Section:
-    """Makes the matrix of the last sweep."""
+NO_FIGURE: Final = "No row has a figure: all of them failed."
+
+
+def matrix(sweeps: Sequence[Sweep]) -> Shown:
+    """What the matrix of the last sweep shows."""
     rows = sweeps[-1].rows
     figures = known_figures(rows)
     if not figures:
-        return Section("matrix", "Matrix", missing="No row has a figure: all of them failed.")
+        return NO_FIGURE
     down = list(dict.fromkeys((row.model, row.options) for row in rows))
     across = _columns(rows)
     cells: dict[tuple[tuple[str, str], Column], list[int]] = {}
     for row in rows:
         cells.setdefault(((row.model, row.options), _column(row)), []).append(row.number)
     several = len({options for _, options in down}) > 1
-    context = {
+    return {
         "figures": figures,
         "boards": [(board, len(list(group))) for board, group in groupby(across, key=lambda column: column[0])],
         "columns": across,
@@ -212,7 +214,6 @@ def heat_section(sweeps: Sequence[Sweep]) -> Section:
         ],
         "options": "" if several else down[0][1],
     }
-    return Section("matrix", "Matrix", "heat.html", context)
 
 
 def _column(row: SweptRow) -> Column:
@@ -235,15 +236,12 @@ def _columns(rows: Sequence[SweptRow]) -> list[Column]:
 History = Mapping[str, Sequence[Mapping[str, float] | None]]
 
 
-def history_section(sweeps: Sequence[Sweep]) -> Section:
-    """Makes the section that the script draws the history into."""
+def history(sweeps: Sequence[Sweep]) -> Shown:
+    """What is shown beside the history, which the script draws."""
     if len(sweeps) < 2:
-        missing = "It takes several files: uaccel report MONDAY.jsonl TUESDAY.jsonl -o page.html"
-        return Section("history", "History", missing=missing)
+        return "It takes several files: uaccel report MONDAY.jsonl TUESDAY.jsonl -o page.html"
     figures = known_figures(row for sweep in sweeps for row in sweep.rows)
-    if not figures:
-        return Section("history", "History", missing="No row has a figure: all of them failed.")
-    return Section("history", "History", "history.html", {"figures": figures, "sweeps": [s.label for s in sweeps]})
+    return {"figures": figures, "sweeps": [sweep.label for sweep in sweeps]} if figures else NO_FIGURE
 
 
 def history_of(sweeps: Sequence[Sweep]) -> History:
@@ -255,32 +253,29 @@ def history_of(sweeps: Sequence[Sweep]) -> History:
 
 # Design space: two figures against each other, the Pareto front marked, with the numbers that each point stands for.
 
-TITLE: Final = "Design space"
 # Figures of the two axes before the user chooses any: the first known one of each.
 FIRST: Final = ("accelerator_cycles", "cycles_estimated", "instructions", "seconds")
 SECOND: Final = ("utilisation", "bytes_moved", "ram.total", "flash.total")
 
 
-def section(sweeps: Sequence[Sweep]) -> Section:
-    """Makes the design space of the last sweep: a group for each model, board, accelerator and set of options."""
+def space(sweeps: Sequence[Sweep]) -> Shown:
+    """What the design space of the last sweep shows: a group for each model, board, accelerator and set of options."""
     rows = [row for row in sweeps[-1].rows if row.tags]
     if not rows:
-        missing = "No row varies an accelerator's numbers. A [[space]] in the matrix file does."
-        return Section("space", TITLE, missing=missing)
+        return "No row varies an accelerator's numbers. A [[space]] in the matrix file does."
     figures = known_figures(rows)
     if len(figures) < 2:
-        return Section("space", TITLE, missing="The rows that vary an accelerator's numbers have no figures.")
+        return "The rows that vary an accelerator's numbers have no figures."
     several = len({row.options for row in rows}) > 1
     groups: dict[str, list[int]] = {}
     for row in rows:
         groups.setdefault(_group(row, several), []).append(row.number)
-    context = {
+    return {
         "groups": groups,
         "figures": figures,
         "across": _chosen(figures, FIRST, figures[0]),
         "up": _chosen(figures, SECOND, figures[1]),
     }
-    return Section("space", TITLE, "space.html", context)
 
 
 def _group(row: SweptRow, several: bool) -> str:
@@ -304,10 +299,10 @@ def page_of_results(paths: Sequence[Path]) -> tuple[str, list[Sweep]]:
 
 def page_of_sweeps(sweeps: Sequence[Sweep]) -> str:
     sweeps = _labelled(sweeps)
-    sections = [section(sweeps) for section in (failures_section, heat_section, section, history_section)]
-    sections.append(_all_rows(sweeps[-1]))
-    shown = [one for one in sections if not (one.missing and one.id == "space" and len(sweeps) > 1)]
-    last = sweeps[-1]
+    last, points = sweeps[-1], space(sweeps)
+    shown = [failures(sweeps), Section("matrix", "Matrix", matrix(sweeps))]
+    shown += [Section("space", "Design space", points)] if len(sweeps) == 1 or not isinstance(points, str) else []
+    shown += [Section("history", "History", history(sweeps)), Section("rows", "All rows", _all_rows(last))]
     title = f"Sweep {last.path.stem}" + (f", {last.label}" if last.label != last.path.stem else "")
     return rendered(title, shown, _carried(sweeps), script="sweep.js", styles=("style.css", "sweep.css"))
 
@@ -316,20 +311,17 @@ def _labelled(sweeps: Sequence[Sweep]) -> list[Sweep]:
     """Gives each sweep a label of its own: with its file's name, and a number if that is not enough."""
     seen = Counter(sweep.label for sweep in sweeps)
     labels = [sweep.label if seen[sweep.label] == 1 else f"{sweep.label} {sweep.path.stem}" for sweep in sweeps]
-    again = Counter(labels)
-    numbered = [f"{label} {i}" if again[label] > 1 else label for i, label in enumerate(labels, 1)]
-    return [replace(sweep, label=label) for sweep, label in zip(sweeps, numbered, strict=True)]
+    return [replace(sweep, label=label) for sweep, label in zip(sweeps, numbered(labels), strict=True)]
 
 
-def _all_rows(sweep: Sweep) -> Section:
-    """Makes the table of all rows, which the script sorts."""
-    context = {
+def _all_rows(sweep: Sweep) -> Shown:
+    """What the table of all rows shows, which the script sorts."""
+    return {
         "rows": sweep.rows,
         "figures": known_figures(sweep.rows),
         "options": any(row.options for row in sweep.rows),
         "tags": list(dict.fromkeys(name for row in sweep.rows for name in row.tags)),
     }
-    return Section("rows", "All rows", "rows.html", context)
 
 
 def _carried(sweeps: Sequence[Sweep]) -> dict[str, Any]:
