@@ -11,94 +11,67 @@ from typing import Any, Final
 
 from uaccel.board import Board, QemuRun, RtlRun
 from uaccel.board.accelerator_devices import CXX, FILE, DeviceBuild, board_devices_source, rack_source
-from uaccel.build.board_json import (
-    FLAG,
-    INDEX,
-    NUMBER,
-    OBJECT,
-    SHAPE,
-    TEXT,
-    WHOLE,
-    Fields,
-    JsonRows,
-    Maybe,
-    Named,
-    complaint,
-    digits,
-)
 from uaccel.errors import UaccelError, escape_terminal
 from uaccel.model import ModelFile
 from uaccel.util import incoming
 from uaccel.util.favour import Favour
 from uaccel.util.files import data_dir, parse_json
+from uaccel.util.form import FLAG, INDEX, NUMBER, OBJECT, SHAPE, TEXT, WHOLE, Maybe, Named, complaint, digits, optional
 
 # The form of an archive's ``metadata.json``, as far as uaccel reads it.
 
-_SIZES: Final = Named(Fields({"size": WHOLE}))
-_MAIN: Final = Fields(
-    {
-        "workspace_size_bytes": WHOLE,
-        "constants_size_bytes": WHOLE,
-        "io_size_bytes": WHOLE,
-        "inputs": _SIZES,
-        "outputs": _SIZES,
-    }
+_SIZES: Final = Named({"size": WHOLE})
+_MAIN: Final = {
+    **dict.fromkeys(("workspace_size_bytes", "constants_size_bytes", "io_size_bytes"), WHOLE),
+    **dict.fromkeys(("inputs", "outputs"), _SIZES),
+}
+_TENSOR: Final = {"shape": SHAPE, "dtype": TEXT}
+_POOL: Final = {"name": TEXT, "bytes": WHOLE}
+_COVERED: Final = {
+    **dict.fromkeys(("name", "op", "reason", "tensor"), TEXT),
+    "operator": INDEX,
+    "macs": WHOLE,
+    "shape": SHAPE,
+}
+_LAYER: Final = {
+    **dict.fromkeys(("name", "op", "engine", "reason", "refused", "tensor", "variant"), TEXT),
+    **dict.fromkeys(("index", "macs"), WHOLE),
+    "operator": INDEX,
+    "covers": [_COVERED],
+    "outputs": [_TENSOR],
+    "commands?": [TEXT],
+}
+_MEANING: Final = {
+    "layer": WHOLE,
+    "tensors": [{"name": TEXT, "result": WHOLE}],
+    "watched": [WHOLE],
+    "with": [WHOLE],
+    "tolerance": NUMBER,
+    "golden": FLAG,
+}
+# Whoever reads a key complains if it is missing.
+_OWN: Final = optional(
+    board=TEXT,
+    workspace_io=FLAG,
+    favour=TEXT,
+    model=optional(name=TEXT, file=Maybe(TEXT), file_sha256=Maybe(digits(64)), sha256=digits(64)),
+    build=digits(16),
+    inputs=Named(_TENSOR),
+    outputs=Named(_TENSOR),
+    arena={"lower_bound": WHOLE},
+    pools=Maybe([_POOL]),
+    constant_pools=Maybe([{**_POOL, "copied": FLAG}]),
+    requires=[TEXT],
+    device_constants=WHOLE,
+    accelerators=[{"name": TEXT, "tolerance": NUMBER, "device?": FLAG, "alignment?": WHOLE}],
+    layers=[_LAYER],
+    meanings=[_MEANING],
+    warnings=[TEXT],
+    state={"bytes": WHOLE, "tensors": Named(_TENSOR)},
 )
-_TENSORS: Final = Named(Fields({"shape": SHAPE, "dtype": TEXT}))
-_COVERED: Final = Fields(
-    {**dict.fromkeys(("name", "op", "reason", "tensor"), TEXT), "operator": INDEX, "macs": WHOLE, "shape": SHAPE}
-)
-_ENGINE: Final = Fields(
-    {"name": TEXT, "tolerance": NUMBER, "device": FLAG, "alignment": WHOLE}, optional=("device", "alignment")
-)
-_LAYER: Final = Fields(
-    {
-        **dict.fromkeys(("name", "op", "engine", "reason", "refused", "tensor", "variant"), TEXT),
-        **dict.fromkeys(("index", "macs"), WHOLE),
-        "operator": INDEX,
-        "covers": JsonRows(_COVERED),
-        "outputs": JsonRows(Fields({"shape": SHAPE, "dtype": TEXT})),
-        "commands": JsonRows(TEXT),
-    },
-    optional=("commands",),
-)
-_MEANING: Final = Fields(
-    {
-        "layer": WHOLE,
-        "tensors": JsonRows(Fields({"name": TEXT, "result": WHOLE})),
-        "watched": JsonRows(WHOLE),
-        "with": JsonRows(WHOLE),
-        "tolerance": NUMBER,
-        "golden": FLAG,
-    }
-)
-_OWN: Final = Fields(
-    {
-        "board": TEXT,
-        "workspace_io": FLAG,
-        "favour": TEXT,
-        "model": Fields(
-            {"name": TEXT, "file": Maybe(TEXT), "file_sha256": Maybe(digits(64)), "sha256": digits(64)}, loose=True
-        ),
-        "build": digits(16),
-        "inputs": _TENSORS,
-        "outputs": _TENSORS,
-        "arena": Fields({"lower_bound": WHOLE}),
-        "pools": Maybe(JsonRows(Fields({"name": TEXT, "bytes": WHOLE}))),
-        "constant_pools": Maybe(JsonRows(Fields({"name": TEXT, "bytes": WHOLE, "copied": FLAG}))),
-        "requires": JsonRows(TEXT),
-        "device_constants": WHOLE,
-        "accelerators": JsonRows(_ENGINE),
-        "layers": JsonRows(_LAYER),
-        "meanings": JsonRows(_MEANING),
-        "warnings": JsonRows(TEXT),
-        "state": Fields({"bytes": WHOLE, "tensors": _TENSORS}),
-    },
-    loose=True,  # whoever reads a key complains if it is missing
-)
-_MODULE: Final = Fields({"memory": Fields({"functions": Fields({"main": JsonRows(_MAIN)})})})
-FOREIGN: Final = Fields({"modules": Named(OBJECT, in_c=True)}, loose=True)
-OWN: Final = Fields({"modules": Named(_MODULE, in_c=True), "uaccel": _OWN}, loose=True)
+_MODULE: Final = {"memory": {"functions": {"main": [_MAIN]}}}
+FOREIGN: Final = {"modules?": Named(OBJECT, in_c=True)}
+OWN: Final = {"modules?": Named(_MODULE, in_c=True), "uaccel": _OWN}
 
 
 def wrong_with(document: dict[str, Any]) -> str:

@@ -1,16 +1,14 @@
 """Writes and reads ``board/board.json``, by which a project's server knows its board without a board file.
 
-It also has the command lines of flashing tools and of QEMU, and checks JSON documents against a stated form.
+It also has the command lines of flashing tools and of QEMU.
 """
 
 from __future__ import annotations
 
 import json
-import re
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final, Literal, TypeAlias
+from typing import Any, Final, Literal
 
 from uaccel.board import (
     Board,
@@ -29,6 +27,7 @@ from uaccel.cycles.estimate import Timing
 from uaccel.errors import UaccelError
 from uaccel.util import incoming
 from uaccel.util.files import parse_json
+from uaccel.util.form import TEXT, WHOLE, Form, Maybe, Rows, Value, complaint
 
 # Commands that flash or reset a board: the one place that knows the tools' command lines.
 
@@ -77,140 +76,6 @@ def _pyocd(flash: PyOcdFlash, task: str, *what: str) -> ToolCall:
     return ToolCall("board", ("pyocd", task, "--no-wait", "--target", flash.target, *pack, *flash.options, *what))
 
 
-# Forms of JSON documents: what one must look like that anybody may have written, stated as data and checked once.
-#
-# After the check, values have the types that the form states, and readers need no checks of their own. A document may
-# have more keys than its form.
-
-LARGEST: Final = 1 << 40  # The largest size, extent or count that is accepted.
-MOST_DIMENSIONS: Final = 32
-IDENTIFIER: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-LONGEST_SHOWN: Final = 60  # Characters of a wrong value that a message shows.
-
-
-@dataclass(frozen=True)
-class JsonValue:
-    """Accepts a single value for which ``holds`` is true; ``words`` say what is wanted."""
-
-    words: str
-    holds: Callable[[Any], bool]
-
-
-@dataclass(frozen=True)
-class JsonRows:
-    """Accepts a list of ``least`` entries or more, all of one form."""
-
-    each: Form
-    least: int = 0
-
-
-@dataclass(frozen=True)
-class Maybe:
-    """Accepts null, or the inner form."""
-
-    inner: Form
-
-
-@dataclass(frozen=True)
-class Named:
-    """Accepts an object whose keys are names, any or those of C, and whose values have one form."""
-
-    each: Form
-    in_c: bool = False
-
-
-@dataclass(frozen=True)
-class Fields:
-    """Accepts an object with these keys. The ``optional`` ones may be missing, and any if it is ``loose``."""
-
-    wanted: dict[str, Form]
-    optional: tuple[str, ...] = ()
-    loose: bool = False
-
-
-Form: TypeAlias = JsonValue | JsonRows | Maybe | Named | Fields
-
-TEXT: Final = JsonValue("text", lambda value: isinstance(value, str))
-FLAG: Final = JsonValue("true or false", lambda value: isinstance(value, bool))
-INDEX: Final = JsonValue("a whole number", lambda value: type(value) is int and abs(value) <= LARGEST)
-WHOLE: Final = JsonValue(
-    f"a whole number from 0 to {LARGEST}", lambda value: type(value) is int and 0 <= value <= LARGEST
-)
-NUMBER: Final = JsonValue(
-    "a number from 0", lambda value: isinstance(value, (int, float)) and type(value) is not bool and value >= 0
-)
-SHAPE: Final = JsonValue(
-    f"at most {MOST_DIMENSIONS} whole numbers from 0 to {LARGEST}",
-    lambda value: (
-        isinstance(value, list)
-        and len(value) <= MOST_DIMENSIONS
-        and all(type(n) is int and 0 <= n <= LARGEST for n in value)
-    ),
-)
-OBJECT: Final = JsonValue("an object", lambda value: isinstance(value, dict))
-
-
-def digits(count: int) -> JsonValue:
-    pattern = re.compile(f"[0-9a-f]{{{count}}}")
-    return JsonValue(
-        f"{count} hexadecimal digits", lambda value: isinstance(value, str) and pattern.fullmatch(value) is not None
-    )
-
-
-def complaint(document: Any, form: Form) -> str:
-    """The first thing that is wrong with a document, and where; empty if nothing is."""
-    try:
-        _check(document, form, "")
-    except ValueError as error:
-        return str(error)
-    return ""
-
-
-def _check(value: Any, form: Form, where: str) -> None:
-    if isinstance(form, Maybe):
-        if value is not None:
-            _check(value, form.inner, where)
-    elif isinstance(form, JsonValue):
-        _need(form.holds(value), value, where, form.words)
-    elif isinstance(form, JsonRows):
-        wanted = f"a list of {form.least} or more" if form.least else "a list"
-        _need(isinstance(value, list) and len(value) >= form.least, value, where, wanted)
-        for number, entry in enumerate(value):
-            _check(entry, form.each, f"{where}[{number}]")
-    else:
-        _need(isinstance(value, dict), value, where, "an object")
-        if isinstance(form, Named):
-            _check_names(value, form, where)
-        else:
-            _check_fields(value, form, where)
-
-
-def _need(condition: bool, value: Any, where: str, wanted: str) -> None:
-    if not condition:
-        raise ValueError(f"{where or 'it'} is {_shown(value)}, wanted {wanted}")
-
-
-def _check_names(value: dict[str, Any], form: Named, where: str) -> None:
-    for name, entry in value.items():
-        if form.in_c and not IDENTIFIER.fullmatch(name):
-            raise ValueError(f"{where} names {_shown(name)}, wanted letters, digits and underscores")
-        _check(entry, form.each, f"{where}[{_shown(name)}]")
-
-
-def _check_fields(value: dict[str, Any], form: Fields, where: str) -> None:
-    for key, inner in form.wanted.items():
-        path = f"{where}.{key}" if where else key
-        if key in value:
-            _check(value[key], inner, path)
-        elif not form.loose and key not in form.optional:
-            raise ValueError(f"{path} is missing")
-
-
-def _shown(value: Any) -> str:
-    text = repr(value)
-    return text if len(text) <= LONGEST_SHOWN else f"{text[:LONGEST_SHOWN]}..."
-
-
 # ``board/board.json``: what the Project API server of a project must know of its board.
 #
 # It holds command lines ready to run, so that the server needs to know no board file, no emulator and no flash tool:
@@ -221,42 +86,29 @@ BAUD: Final = 115200  # The baud rate of a line that states none.
 # Projects on a user's disk hold this name: whoever moves the module leaves one at this place.
 SIMULATED_BOARD: Final = "uaccel.session.simulated"
 
-_COMMAND: Final = JsonRows(TEXT, least=1)
-_AREA: Final = JsonValue(
+_COMMAND: Final = Rows(TEXT, least=1)
+_AREA: Final = Value(
     "an origin and a length", lambda value: isinstance(value, list) and len(value) == 2 and all(map(WHOLE.holds, value))
 )
-_AREAS: Final = JsonRows(_AREA, least=1)
-_RUNS: Final = {
-    "host": Fields({"command": _COMMAND}),
-    "qemu": Fields(
-        {
-            "command": _COMMAND,
-            "ram": Maybe(Fields({"origin": WHOLE, "length": WHOLE})),
-            "rtt": _AREAS,
-        },
-        optional=("rtt",),
-    ),
-    "rtl": Fields({"command": _COMMAND}),
-    "serial": Fields(
-        {
-            **dict.fromkeys(("port", "usb", "serial_number"), Maybe(TEXT)),
-            "baud": WHOLE,
-            "rtt": _AREAS,
-        },
-        optional=("rtt",),
-    ),
-}
-_KIND: Final = JsonValue(f"one of {', '.join(_RUNS)}", lambda value: isinstance(value, str) and value in _RUNS)
-_FORM: Final = Fields(
-    {
-        "board": TEXT,
-        "firmware": TEXT,
-        "runs": JsonRows(Fields({"kind": _KIND}), least=1),
-        "flash": JsonRows(Fields({"in": TEXT, "command": _COMMAND})),
-        "timing": Fields({"core": TEXT, "objdump": TEXT, "slow": JsonRows(JsonRows(WHOLE, least=3))}),
+_AREAS: Final = Rows(_AREA, least=1)
+_RUNS: Final[dict[str, Form]] = {
+    "host": {"command": _COMMAND},
+    "qemu": {"command": _COMMAND, "ram": Maybe({"origin": WHOLE, "length": WHOLE}), "rtt?": _AREAS},
+    "rtl": {"command": _COMMAND},
+    "serial": {
+        **dict.fromkeys(("port", "usb", "serial_number"), Maybe(TEXT)),
+        "baud": WHOLE,
+        "rtt?": _AREAS,
     },
-    optional=("timing",),
-)
+}
+_KIND: Final = Value(f"one of {', '.join(_RUNS)}", lambda value: isinstance(value, str) and value in _RUNS)
+_FORM: Final = {
+    "board": TEXT,
+    "firmware": TEXT,
+    "runs": Rows({"kind": _KIND}, least=1),
+    "flash": [{"in": TEXT, "command": _COMMAND}],
+    "timing?": {"core": TEXT, "objdump": TEXT, "slow": [Rows(WHOLE, least=3)]},
+}
 
 
 @dataclass(frozen=True)

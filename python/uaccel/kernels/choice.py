@@ -20,6 +20,7 @@ from uaccel.ops.operator import Computable, Constant, Kernel, Site
 from uaccel.util import incoming
 from uaccel.util.favour import Favour
 from uaccel.util.files import parse_json, write_atomically
+from uaccel.util.form import TEXT, Named, Value, complaint
 
 # A choice: the options at a site (one call of an operator), who picks among them, and what was picked.
 
@@ -286,31 +287,21 @@ def read_records(path: Path, cpu: str) -> Records:
 
 def _content(path: Path) -> dict[str, Any]:
     try:
-        content = parse_json(incoming.read_text(path))
+        content: dict[str, Any] = parse_json(incoming.read_text(path))
     except OSError as error:
         raise UaccelError(f"{path}: {error.strerror or error}; 'uaccel tune' makes such files") from None
     except ValueError as error:
         raise UaccelError(f"{path}: no JSON ({error}); 'uaccel tune' writes such files") from None
-    if not isinstance(content, dict) or content.get("format") != FORMAT or not _is_records(content):
+    if complaint(content, _RECORDS) or content.get("format") != FORMAT:
         raise UaccelError(
             f"{path}: no records of measurements in format {FORMAT}; make them anew with 'uaccel tune MODEL --board B'"
         )
     return content
 
 
-def _is_records(content: Mapping[str, Any]) -> bool:
-    known = isinstance(content.get("cpu"), str) and isinstance(content.get("unit"), str)
-    return known and all(map(_are_sites, (content.get("sites"), content.get("instructions", {}))))
-
-
-def _are_sites(sites: Any) -> bool:
-    return isinstance(sites, dict) and all(
-        isinstance(costs, dict) and all(_is_cost(cost) for cost in costs.values()) for costs in sites.values()
-    )
-
-
-def _is_cost(value: Any) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and value >= 0
+_COST: Final = Value("a number from 0", lambda value: type(value) is int and value >= 0)
+_SITES: Final = Named(Named(_COST))
+_RECORDS: Final = {"cpu": TEXT, "unit": TEXT, "sites": _SITES, "instructions?": _SITES}
 
 
 # The order in which ``uaccel tune`` measures a site's options: by what each is expected to cost.

@@ -9,21 +9,7 @@ import math
 from collections.abc import Mapping
 from typing import Any, Final
 
-from uaccel.build.board_json import (
-    FLAG,
-    INDEX,
-    NUMBER,
-    SHAPE,
-    TEXT,
-    WHOLE,
-    Fields,
-    Form,
-    JsonRows,
-    JsonValue,
-    Maybe,
-    Named,
-    complaint,
-)
+from uaccel.util.form import FLAG, INDEX, NUMBER, OBJECT, SHAPE, TEXT, WHOLE, Maybe, Named, Value, complaint, optional
 
 
 def _is_number(value: Any) -> bool:
@@ -43,122 +29,116 @@ def _is_histogram(value: Any) -> bool:
 
 
 MOST_DIGITS: Final = 20
-SIGNED: Final = JsonValue("a number", _is_number)
-SCALE: Final = JsonValue("a number or a list of numbers", _is_scale)
+SIGNED: Final = Value("a number", _is_number)
+SCALE: Final = Value("a number or a list of numbers", _is_scale)
 # Infinities and NaN, which JSON does not have, are written as text.
-ANY_NUMBER: Final = JsonValue("a number, or text", lambda value: isinstance(value, str) or _is_number(value))
-HISTOGRAM: Final = JsonValue("numbers of elements by difference", _is_histogram)
-TEXTS: Final = JsonRows(TEXT)
+ANY_NUMBER: Final = Value("a number, or text", lambda value: isinstance(value, str) or _is_number(value))
+HISTOGRAM: Final = Value("numbers of elements by difference", _is_histogram)
+TEXTS: Final = [TEXT]
 COUNT: Final = Maybe(WHOLE)
 
 
-def _part(required: Mapping[str, Form], **optional: Form) -> Fields:
-    """An object of which the ``optional`` fields may be missing."""
-    return Fields({**required, **optional}, optional=tuple(optional))
-
-
-_TENSOR: Final = _part({}, shape=SHAPE, dtype=TEXT)
-_LAYER: Final = _part(
-    dict.fromkeys(("name", "op", "engine", "reason"), TEXT),
-    region=Maybe(TEXT),
-    outputs=JsonRows(SHAPE),
-    **dict.fromkeys(("macs", "code", "cycles", "instructions", "cycles_estimated"), COUNT),
-    seconds=Maybe(NUMBER),
-)
-_SYMBOLS: Final = Maybe(JsonRows(Fields({"name": TEXT, "bytes": WHOLE, "part": TEXT})))
-_RAM: Final = _part({}, **dict.fromkeys(("arena", "io", "static", "stack", "session", "total"), COUNT))
-_FLASH: Final = _part(
-    {},
-    **dict.fromkeys(("weights", "code", "startup", "session", "total"), COUNT),
-    pools=Maybe(Named(WHOLE)),
-    symbols=_SYMBOLS,
-)
-_SOURCE: Final = _part(dict.fromkeys(("file", "format", "sha256", "command"), TEXT), bytes=COUNT)
-_TARGET: Final = _part(
-    {"description": TEXT, "cpu": TEXT, "features": TEXTS, "emulated": FLAG},
-    hz=COUNT,
-    memories=JsonRows(Fields({"name": TEXT, "kind": TEXT, "bytes": WHOLE})),
-)
-_VALUE: Final = _part(
-    {},
-    **dict.fromkeys(("tensor", "memory", "pool", "view_of"), Maybe(TEXT)),
-    **dict.fromkeys(("first", "last"), Maybe(INDEX)),
-    **dict.fromkeys(("bytes", "offset"), COUNT),
-    **dict.fromkeys(("scale", "zero_point"), Maybe(SCALE)),
-    shape=SHAPE,
-    dtype=TEXT,
-)
-_IN_ARENA: Final = Fields({"bytes": WHOLE, "offset": WHOLE, "first": INDEX, "last": INDEX}, loose=True)
-_STEP: Final = _part(
-    {"name": TEXT},
-    **dict.fromkeys(("inputs", "outputs", "functions"), TEXTS),
-    view=FLAG,
-    scratch=WHOLE,
-    estimate=Maybe(_part({}, instructions=NUMBER, cycles=NUMBER)),
-    choice=Maybe(Fields({"options": TEXTS, "picked": TEXT, "why": TEXT})),
-    inner=JsonRows(Fields({"name": TEXT, "reads": TEXTS, "outside": TEXTS, "results": TEXTS})),
-)
-_APART: Final = {"layer": TEXT, "bytes": WHOLE, "offset": WHOLE}
-_POOL: Final = _part({"name": TEXT, "bytes": WHOLE}, memory=Maybe(TEXT))
-_BLOCK: Final = Fields({"size": WHOLE, "first": INDEX, "last": INDEX})
-_PLAN: Final = _part(
-    {"arena": WHOLE, "lower_bound": WHOLE, "steps": WHOLE, "blocks": JsonRows(_BLOCK)},
-    optimal=FLAG,
-    live=Maybe(JsonRows(WHOLE)),
-    scratch=JsonRows(_part({**_APART, "step": WHOLE}, pool=TEXT)),
-    ahead=JsonRows(_part({**_APART, "first": INDEX, "last": INDEX}, pool=TEXT)),
-    pools=JsonRows(_POOL),
-)
-_REJECTION: Final = Fields({"accelerator": TEXT, "reason": TEXT})
-_ENGINE: Final = _part({"name": TEXT}, macs_per_cycle=Maybe(NUMBER), bytes_per_cycle=Maybe(NUMBER))
-_EVENT: Final = _part({"name": TEXT, "ph": TEXT})
-_TRACK: Final = Fields({"tid": WHOLE, "args": Fields({"name": TEXT})})
-_SPAN: Final = _part({"tid": WHOLE, "ts": NUMBER, "dur": NUMBER}, args=_part({}, layer=TEXT))
-_TRACE: Final = _part({}, otherData=_part({}, note=TEXT), traceEvents=JsonRows(_EVENT))
-_SPOT: Final = Fields(
-    {
-        "function": TEXT,
-        "loop": FLAG,
-        **dict.fromkeys(("offset", "instructions", "times"), WHOLE),
-        **dict.fromkeys(("cycles", "share"), NUMBER),
-        "listing": TEXTS,
-    }
-)
-_DIFFERENCE: Final = Fields({"output": TEXT, "index": SHAPE, "got": ANY_NUMBER, "expected": ANY_NUMBER})
-_VERIFY: Final = _part(
-    {},
-    **dict.fromkeys(("bit_exact", "within_tolerance"), Maybe(FLAG)),
-    **dict.fromkeys(("compared", "samples", "layers_compared"), COUNT),
-    **dict.fromkeys(("units", "not_compared"), Maybe(TEXT)),
-    **dict.fromkeys(("snr_db", "largest_difference", "tolerance"), Maybe(ANY_NUMBER)),
-    top_class_agrees=Maybe(NUMBER),
-    tensors=Maybe(TEXTS),
-    first_wrong_layer=Maybe(Fields({"layer": TEXT, "engine": TEXT})),
-    first_difference=Maybe(_DIFFERENCE),
-    differences=Maybe(JsonRows(_part({"tensor": TEXT, "counts": HISTOGRAM}, what=TEXT))),
-)
-_RUN: Final = _part(
-    {"model": TEXT, "board": TEXT, "layers": JsonRows(_LAYER), "ram": _RAM, "flash": _FLASH, "inputs": Named(_TENSOR)},
-    outputs=Named(_TENSOR),
-    accelerators=TEXTS,
-    offloaded=JsonRows(_part({})),
-    warnings=TEXTS,
-    uaccel=TEXT,
-    **dict.fromkeys(("instructions", "cycles_estimated", "accelerator_cycles"), COUNT),
-    seconds=Maybe(NUMBER),
-    cycles_estimated_by=Maybe(_part({}, core=Maybe(TEXT), missing=Maybe(TEXT))),
-    source=Maybe(_SOURCE),
-    target=Maybe(_TARGET),
-    graph=Maybe(_part({}, values=Named(_VALUE), layers=JsonRows(_STEP))),
-    plan=Maybe(_PLAN),
-    constants=JsonRows(Fields({"symbol": TEXT, "bytes": WHOLE, "layers": TEXTS})),
-    decisions=JsonRows(_part({"name": TEXT}, rejections=JsonRows(_REJECTION))),
-    engines=JsonRows(_ENGINE),
-    trace=Maybe(_TRACE),
-    sources=Maybe(Named(TEXT)),
-    hot=Maybe(Named(Maybe(JsonRows(_SPOT)))),
-    verify=Maybe(_VERIFY),
-)
+_TENSOR: Final = optional(shape=SHAPE, dtype=TEXT)
+_LAYER: Final = {
+    **dict.fromkeys(("name", "op", "engine", "reason"), TEXT),
+    **optional(region=Maybe(TEXT), outputs=[SHAPE], seconds=Maybe(NUMBER)),
+    **dict.fromkeys(("macs?", "code?", "cycles?", "instructions?", "cycles_estimated?"), COUNT),
+}
+_RAM: Final = dict.fromkeys(("arena?", "io?", "static?", "stack?", "session?", "total?"), COUNT)
+_FLASH: Final = {
+    **dict.fromkeys(("weights?", "code?", "startup?", "session?", "total?"), COUNT),
+    "pools?": Maybe(Named(WHOLE)),
+    "symbols?": Maybe([{"name": TEXT, "bytes": WHOLE, "part": TEXT}]),
+}
+_SOURCE: Final = {**dict.fromkeys(("file", "format", "sha256", "command"), TEXT), "bytes?": COUNT}
+_TARGET: Final = {
+    "description": TEXT,
+    "cpu": TEXT,
+    "features": TEXTS,
+    "emulated": FLAG,
+    "hz?": COUNT,
+    "memories?": [{"name": TEXT, "kind": TEXT, "bytes": WHOLE}],
+}
+_VALUE: Final = {
+    **dict.fromkeys(("tensor?", "memory?", "pool?", "view_of?"), Maybe(TEXT)),
+    **dict.fromkeys(("first?", "last?"), Maybe(INDEX)),
+    **dict.fromkeys(("bytes?", "offset?"), COUNT),
+    **dict.fromkeys(("scale?", "zero_point?"), Maybe(SCALE)),
+    **_TENSOR,
+}
+_IN_ARENA: Final = {"bytes": WHOLE, "offset": WHOLE, "first": INDEX, "last": INDEX}
+_STEP: Final = {
+    "name": TEXT,
+    **dict.fromkeys(("inputs?", "outputs?", "functions?"), TEXTS),
+    "view?": FLAG,
+    "scratch?": WHOLE,
+    "estimate?": Maybe(optional(instructions=NUMBER, cycles=NUMBER)),
+    "choice?": Maybe({"options": TEXTS, "picked": TEXT, "why": TEXT}),
+    "inner?": [{"name": TEXT, "reads": TEXTS, "outside": TEXTS, "results": TEXTS}],
+}
+_APART: Final = {"layer": TEXT, "bytes": WHOLE, "offset": WHOLE, "pool?": TEXT}
+_PLAN: Final = {
+    "arena": WHOLE,
+    "lower_bound": WHOLE,
+    "steps": WHOLE,
+    "blocks": [{"size": WHOLE, "first": INDEX, "last": INDEX}],
+    "optimal?": FLAG,
+    "live?": Maybe([WHOLE]),
+    "scratch?": [{**_APART, "step": WHOLE}],
+    "ahead?": [{**_APART, "first": INDEX, "last": INDEX}],
+    "pools?": [{"name": TEXT, "bytes": WHOLE, "memory?": Maybe(TEXT)}],
+}
+_REJECTION: Final = {"accelerator": TEXT, "reason": TEXT}
+_ENGINE: Final = {"name": TEXT, **optional(macs_per_cycle=Maybe(NUMBER), bytes_per_cycle=Maybe(NUMBER))}
+_TRACK: Final = {"tid": WHOLE, "args": {"name": TEXT}}
+_SPAN: Final = {"tid": WHOLE, "ts": NUMBER, "dur": NUMBER, "args?": {"layer?": TEXT}}
+_TRACE: Final = {"otherData?": {"note?": TEXT}, "traceEvents?": [{"name": TEXT, "ph": TEXT}]}
+_SPOT: Final = {
+    "function": TEXT,
+    "loop": FLAG,
+    **dict.fromkeys(("offset", "instructions", "times"), WHOLE),
+    **dict.fromkeys(("cycles", "share"), NUMBER),
+    "listing": TEXTS,
+}
+_DIFFERENCE: Final = {"output": TEXT, "index": SHAPE, "got": ANY_NUMBER, "expected": ANY_NUMBER}
+_VERIFY: Final = {
+    **dict.fromkeys(("bit_exact?", "within_tolerance?"), Maybe(FLAG)),
+    **dict.fromkeys(("compared?", "samples?", "layers_compared?"), COUNT),
+    **dict.fromkeys(("units?", "not_compared?"), Maybe(TEXT)),
+    **dict.fromkeys(("snr_db?", "largest_difference?", "tolerance?"), Maybe(ANY_NUMBER)),
+    "top_class_agrees?": Maybe(NUMBER),
+    "tensors?": Maybe(TEXTS),
+    "first_wrong_layer?": Maybe({"layer": TEXT, "engine": TEXT}),
+    "first_difference?": Maybe(_DIFFERENCE),
+    "differences?": Maybe([{"tensor": TEXT, "counts": HISTOGRAM, "what?": TEXT}]),
+}
+_RUN: Final = {
+    "model": TEXT,
+    "board": TEXT,
+    "layers": [_LAYER],
+    "ram": _RAM,
+    "flash": _FLASH,
+    "inputs": Named(_TENSOR),
+    "outputs?": Named(_TENSOR),
+    "accelerators?": TEXTS,
+    "offloaded?": [OBJECT],
+    "warnings?": TEXTS,
+    "uaccel?": TEXT,
+    **dict.fromkeys(("instructions?", "cycles_estimated?", "accelerator_cycles?"), COUNT),
+    "seconds?": Maybe(NUMBER),
+    "cycles_estimated_by?": Maybe(optional(core=Maybe(TEXT), missing=Maybe(TEXT))),
+    "source?": Maybe(_SOURCE),
+    "target?": Maybe(_TARGET),
+    "graph?": Maybe({"values?": Named(_VALUE), "layers?": [_STEP]}),
+    "plan?": Maybe(_PLAN),
+    "constants?": [{"symbol": TEXT, "bytes": WHOLE, "layers": TEXTS}],
+    "decisions?": [{"name": TEXT, "rejections?": [_REJECTION]}],
+    "engines?": [_ENGINE],
+    "trace?": Maybe(_TRACE),
+    "sources?": Maybe(Named(TEXT)),
+    "hot?": Maybe(Named(Maybe([_SPOT]))),
+    "verify?": Maybe(_VERIFY),
+}
 
 
 def wrong_field(run: Mapping[str, Any]) -> str:
@@ -170,7 +150,7 @@ def _wrong_value(run: Mapping[str, Any]) -> str:
     """What lies in the arena has a place and a time there."""
     for name, value in ((run.get("graph") or {}).get("values") or {}).items():
         if value.get("memory") == "arena" and value.get("first") is not None:
-            wrong = complaint({key: value.get(key) for key in _IN_ARENA.wanted}, _IN_ARENA)
+            wrong = complaint({key: value.get(key) for key in _IN_ARENA}, _IN_ARENA)
             if wrong:
                 return f"graph.values[{name!r:.60}].{wrong}"
     return ""

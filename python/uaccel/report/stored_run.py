@@ -14,6 +14,7 @@ from uaccel.report.stored_form import wrong_field
 from uaccel.report.svg import count, seconds
 from uaccel.util import incoming
 from uaccel.util.files import parse_json
+from uaccel.util.form import TEXT, Maybe, Value, complaint
 from uaccel.util.text import CPU
 
 # Runs: what ``uaccel run --json`` wrote. Parts may be missing, depending on the options and the version.
@@ -135,16 +136,20 @@ class StoredRun:
 
 def read_run(path: Path) -> StoredRun:
     """Reads a file that ``uaccel run --json`` wrote; what is wrong with any other is said in one line."""
-    try:
-        data = parse_json(incoming.read_bytes(path, LARGEST))
-    except OSError as error:
-        raise InputError(f"cannot read {path}: {error.strerror or error}; {HINT}") from error
-    except ValueError as error:
-        raise InputError(f"{path} is no JSON, or only a part of it: {error}; {HINT}") from error
+    data = _json(path, LARGEST, HINT)
     problem = wrong_with(data)
     if problem:
         raise InputError(f"{path} {problem}; {HINT}")
     return StoredRun(data, path.stem)
+
+
+def _json(path: Path, most: int, wanted: str) -> Any:
+    try:
+        return parse_json(incoming.read_bytes(path, most))
+    except OSError as error:
+        raise InputError(f"cannot read {path}: {error.strerror or error}; {wanted}") from error
+    except ValueError as error:
+        raise InputError(f"{path} is no JSON, or only a part of it: {error}; {wanted}") from error
 
 
 def wrong_with(data: Any) -> str:
@@ -194,22 +199,22 @@ def _require_same(path: Path, told: Mapping[str, Any], digest: str | None, file:
 
 
 def _read(path: Path) -> dict[str, Any]:
-    try:
-        told = parse_json(incoming.read_bytes(path, LARGEST_QUALITY_FILE))
-    except OSError as error:
-        raise InputError(f"cannot read {path}: {error.strerror or error}; {WANTED}") from error
-    except ValueError as error:
-        raise InputError(f"{path} is no JSON, or only a part of it: {error}; {WANTED}") from error
-    kinds: dict[str, type] = {"output": str, "sha256": str, "samples": int, "layers": list}
-    if not isinstance(told, dict) or not all(isinstance(told.get(key), kind) for key, kind in kinds.items()):
+    told = _json(path, LARGEST_QUALITY_FILE, WANTED)
+    if complaint(told, _QUANTISED):
         raise InputError(f"{path} tells of no quantised model; {WANTED}")
-    if not all(_is_layer(row) for row in told["layers"]):
+    if complaint(told["layers"], [_QUANTISED_LAYER]):
         raise InputError(f"{path} has layers without name, op, tensor, snr_db and max_difference; {WANTED}")
-    return told
+    found: dict[str, Any] = told
+    return found
 
 
-def _is_layer(row: Any) -> bool:
-    words, numbers = ("name", "op", "tensor"), ("snr_db", "max_difference")
-    if not isinstance(row, dict) or not all(isinstance(row.get(key), str) for key in words):
-        return False
-    return all(key in row and isinstance(row[key], (int, float, type(None))) for key in numbers)
+_FIGURE: Final = Maybe(Value("a number", lambda value: isinstance(value, (int, float))))
+_QUANTISED: Final = {
+    **dict.fromkeys(("output", "sha256"), TEXT),
+    "samples": Value("a number", lambda value: isinstance(value, int)),
+    "layers": Value("a list", lambda value: isinstance(value, list)),
+}
+_QUANTISED_LAYER: Final = {
+    **dict.fromkeys(("name", "op", "tensor"), TEXT),
+    **dict.fromkeys(("snr_db", "max_difference"), _FIGURE),
+}

@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import Any, Final
 
 from uaccel.board import Board, load_board
-from uaccel.build.board_json import NUMBER, TEXT, WHOLE, Fields, JsonValue, Maybe, Named, complaint
 from uaccel.errors import DeviceError, InputError, UaccelError
 from uaccel.model import npz_arrays, write_npz
 from uaccel.runner.sweep.farm import Farm
@@ -26,6 +25,7 @@ from uaccel.session.link import Timeouts
 from uaccel.testing.board import BoardUnderTest, Report
 from uaccel.testing.firmware_cache import CachedFirmware, Workshop
 from uaccel.testing.outcome import Check, Outcome, Values
+from uaccel.util.form import NUMBER, TEXT, WHOLE, Maybe, Named, Value, complaint
 
 
 @dataclass(frozen=True)
@@ -37,18 +37,16 @@ class _Given:
 
 
 # What it returns: an outcome with its arrays as an .npz, and figures for JUnit's XML; or an error, by its class.
-_FIGURE: Final = JsonValue("a number or text", lambda value: isinstance(value, (int, float, str)))
-_OUTCOME: Final = Fields(
-    {
-        "outputs": TEXT,
-        "seconds": Maybe(NUMBER),
-        "instructions": Maybe(WHOLE),
-        "stack": WHOLE,
-        "calls": Named(WHOLE),
-        "reports": Named(_FIGURE),
-    }
-)
-_ERROR: Final = Fields({"error": TEXT, "words": TEXT})
+_FIGURE: Final = Value("a number or text", lambda value: isinstance(value, (int, float, str)))
+_OUTCOME: Final = {
+    "outputs": TEXT,
+    "seconds": Maybe(NUMBER),
+    "instructions": Maybe(WHOLE),
+    "stack": WHOLE,
+    "calls": Named(WHOLE),
+    "reports": Named(_FIGURE),
+}
+_ERROR: Final = {"error": TEXT, "words": TEXT}
 
 
 class BoardInLab(BoardUnderTest):

@@ -7,10 +7,10 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, Final
 
-from uaccel.build.board_json import OBJECT, TEXT, Fields, JsonValue, Maybe, complaint
 from uaccel.runner.sweep.pool import ATTEMPTS
 from uaccel.runner.sweep.row_result import BoardFailed
 from uaccel.util.files import parse_json
+from uaccel.util.form import OBJECT, TEXT, Maybe, Value, complaint
 
 LONGEST: Final = 1 << 26  # Characters of an answer, at most: what a check of a test returns holds its outputs.
 
@@ -24,15 +24,13 @@ class Lost:
     attempts: int = 1
 
 
-_COUNT: Final = JsonValue(f"a number from 1 to {ATTEMPTS}", lambda value: type(value) is int and 1 <= value <= ATTEMPTS)
+_COUNT: Final = Value(f"a number from 1 to {ATTEMPTS}", lambda value: type(value) is int and 1 <= value <= ATTEMPTS)
 # One of the three is there.
-_FORM: Final = Fields(
-    {
-        "result": Maybe(OBJECT),
-        "board": Maybe(TEXT),
-        "lost": Maybe(Fields({"failure": TEXT, "log": TEXT, "attempts": _COUNT})),
-    }
-)
+_FORM: Final = {
+    "result": Maybe(OBJECT),
+    "board": Maybe(TEXT),
+    "lost": Maybe({"failure": TEXT, "log": TEXT, "attempts": _COUNT}),
+}
 
 
 def answer_of(found: Any) -> str:
@@ -59,9 +57,9 @@ def read_answer(text: Any, paths: Mapping[str, str]) -> Any:
         raise ValueError(wrong)
     told = substitute_paths(told, paths)
     json.dumps(told, ensure_ascii=False).encode()  # UnicodeEncodeError, a ValueError, for half of a character
-    found = [name for name in _FORM.wanted if told[name] is not None]
+    found = [name for name in _FORM if told[name] is not None]
     if len(found) != 1:
-        raise ValueError(f"it tells {' and '.join(found) or 'nothing'}; wanted one of {', '.join(_FORM.wanted)}")
+        raise ValueError(f"it tells {' and '.join(found) or 'nothing'}; wanted one of {', '.join(_FORM)}")
     if told["board"] is not None:
         return BoardFailed(told["board"])
     lost = told["lost"]

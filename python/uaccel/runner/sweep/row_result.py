@@ -9,12 +9,12 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from uaccel.build.board_json import INDEX, NUMBER, OBJECT, TEXT, Fields, JsonRows, JsonValue, Maybe, complaint
-from uaccel.build.board_json import WHOLE as COUNT
 from uaccel.errors import DeviceError, UaccelError
 from uaccel.runner.request import RunRequest
 from uaccel.runner.sweep.matrix import SweepRow
 from uaccel.util.cache import cache_of_user
+from uaccel.util.form import INDEX, NUMBER, OBJECT, TEXT, Maybe, Value, complaint, optional
+from uaccel.util.form import WHOLE as COUNT
 from uaccel.util.reads import Reads, is_rows
 from uaccel.util.text import CPU
 
@@ -47,34 +47,22 @@ FIGURES: Final = (
 )
 
 # What is read of a result, whoever wrote it: a worker, or a file's author.
-_LAYERS: Final = JsonRows(Fields({"engine": TEXT, "cycles": Maybe(NUMBER), "macs": Maybe(NUMBER)}, loose=True))
-_MOVED: Final = JsonRows(Fields({"engine": TEXT, "moved": Maybe(NUMBER)}, loose=True))
-_REPORT: Final = Fields(
-    {
-        "engines": JsonRows(Fields({"name": TEXT, "macs_per_cycle": Maybe(NUMBER)}, loose=True)),
-        "layers": _LAYERS,
-        "graph": Maybe(Fields({"layers": _MOVED}, loose=True)),
-        "offloaded": JsonValue("a list", lambda value: isinstance(value, list)),
-        "target": Maybe(OBJECT),
-    },
-    loose=True,
+_REPORT: Final = optional(
+    engines=[optional(name=TEXT, macs_per_cycle=Maybe(NUMBER))],
+    layers=[optional(engine=TEXT, cycles=Maybe(NUMBER), macs=Maybe(NUMBER))],
+    graph=Maybe(optional(layers=[optional(engine=TEXT, moved=Maybe(NUMBER))])),
+    offloaded=Value("a list", lambda value: isinstance(value, list)),
+    target=Maybe(OBJECT),
 )
-_RESULT: Final = Fields(
-    {
-        "digest": TEXT,
-        "status": JsonValue("right, ran, wrong or failed", lambda value: value in (RIGHT, RAN, WRONG, FAILED)),
-        "report": _REPORT,
-        "error": TEXT,
-        "exit_status": INDEX,
-        "log": TEXT,
-        "attempts": COUNT,
-        "took": NUMBER,
-        "worker": TEXT,
-        "label": TEXT,
-        "reads": JsonValue("texts by name", is_rows),
-    },
-    optional=("label", "reads"),
-)
+_RESULT: Final = {
+    **dict.fromkeys(("digest", "error", "log", "worker", "label?"), TEXT),
+    "status": Value("right, ran, wrong or failed", lambda value: value in (RIGHT, RAN, WRONG, FAILED)),
+    "report": _REPORT,
+    "exit_status": INDEX,
+    "attempts": COUNT,
+    "took": NUMBER,
+    "reads?": Value("texts by name", is_rows),
+}
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from uaccel.build.board_json import (
+from uaccel.util.form import (
     FLAG,
     INDEX,
     LARGEST,
@@ -17,17 +17,17 @@ from uaccel.build.board_json import (
     SHAPE,
     TEXT,
     WHOLE,
-    Fields,
     Form,
-    JsonRows,
     Maybe,
     Named,
+    Rows,
     complaint,
     digits,
+    optional,
 )
 
-PAIR = Fields({"a": WHOLE, "b": TEXT}, optional=("b",))
-LOOSE = Fields({"a": WHOLE}, loose=True)
+PAIR: Form = {"a": WHOLE, "b?": TEXT}
+LOOSE: Form = optional(a=WHOLE)
 TAKEN: list[tuple[Form, list[Any]]] = [
     (TEXT, ["", "x"]),
     (FLAG, [True, False]),
@@ -37,8 +37,8 @@ TAKEN: list[tuple[Form, list[Any]]] = [
     (SHAPE, [[], [0], [LARGEST, 1], [1] * MOST_DIMENSIONS]),
     (OBJECT, [{}, {"any": 5}]),
     (digits(3), ["0af", "999"]),
-    (JsonRows(WHOLE), [[], [1, 2]]),
-    (JsonRows(WHOLE, least=2), [[1, 2], [1, 2, 3]]),
+    ([WHOLE], [[], [1, 2]]),
+    (Rows(WHOLE, least=2), [[1, 2], [1, 2, 3]]),
     (Maybe(WHOLE), [None, 3]),
     (Named(WHOLE), [{}, {"any thing": 1}]),
     (Named(WHOLE, in_c=True), [{"_a1": 1}, {"B": 0}]),
@@ -67,15 +67,15 @@ REFUSED: list[tuple[Form, Any, str]] = [
     (digits(3), "0a", "it is '0a', wanted 3 hexadecimal digits"),
     (digits(3), "0aff", "it is '0aff', wanted 3 hexadecimal digits"),
     (digits(3), 123, "it is 123, wanted 3 hexadecimal digits"),
-    (JsonRows(WHOLE), {}, "it is {}, wanted a list"),
-    (JsonRows(WHOLE), [0, -1], "[1] is -1, wanted a whole number from 0 to 1099511627776"),
-    (JsonRows(WHOLE, least=2), [1], "it is [1], wanted a list of 2 or more"),
+    ([WHOLE], {}, "it is {}, wanted a list"),
+    ([WHOLE], [0, -1], "[1] is -1, wanted a whole number from 0 to 1099511627776"),
+    (Rows(WHOLE, least=2), [1], "it is [1], wanted a list of 2 or more"),
     (Maybe(WHOLE), "", "it is '', wanted a whole number from 0 to 1099511627776"),
     (Named(WHOLE), [], "it is [], wanted an object"),
     (Named(WHOLE), {"k": "v"}, "['k'] is 'v', wanted a whole number from 0 to 1099511627776"),
-    (Fields({"x": Named(WHOLE, in_c=True)}), {"x": {"1a": 1}}, "x names '1a', wanted letters, digits and underscores"),
+    ({"x": Named(WHOLE, in_c=True)}, {"x": {"1a": 1}}, "x names '1a', wanted letters, digits and underscores"),
     (PAIR, {"b": "x"}, "a is missing"),
-    (Fields({"x": JsonRows(PAIR)}), {"x": [{}]}, "x[0].a is missing"),
+    ({"x": [PAIR]}, {"x": [{}]}, "x[0].a is missing"),
     (PAIR, {"a": 1, "b": 2}, "b is 2, wanted text"),
     (LOOSE, {"a": ""}, "a is '', wanted a whole number from 0 to 1099511627776"),
     (TEXT, ["x" * (LONGEST_SHOWN - 4)], f"it is ['{'x' * (LONGEST_SHOWN - 4)}'], wanted text"),
