@@ -18,6 +18,7 @@ from uaccel.board.accelerator_devices import CXX, DeviceBuild
 from uaccel.errors import AcceleratorError
 from uaccel.ops.exact import ROUNDINGS
 from uaccel.util import incoming
+from uaccel.util.form import Value
 from uaccel.util.text import is_reserved
 
 # Code of an accelerator's designers: an error in it becomes one line that names their file.
@@ -96,14 +97,53 @@ MOST_ALIGNED: Final = 4096  # Bytes: what addresses of emulated devices keep (fi
 PASSES: Final = ("before_partition", "on_region", "after_lowering")
 
 
+def _is_none_or_callable(value: Any) -> bool:
+    return value is None or callable(value)
+
+
+def _is_base(value: Any) -> bool:
+    return isinstance(value, Path) and (value == Path() or (value.is_absolute() and value.is_dir()))
+
+
+# Fields of a description, and of each of its operations, that can be judged alone.
+_FIELDS: Final = {
+    "description": Value(
+        "a line that says what it is",
+        lambda value: isinstance(value, str) and bool(value.strip()) and value.isprintable(),
+    ),
+    "folder": Value("a pathlib.Path, or nothing: the file's own folder", lambda value: isinstance(value, Path)),
+    "stream": Value("a function that takes a Region and returns Lowered", _is_none_or_callable),
+    "objective": Value("a function that takes 'latency' or 'energy'", _is_none_or_callable),
+    "alignment": Value(
+        f"a power of two, {MOST_ALIGNED} bytes at most",
+        lambda value: _is_integer(value) and 1 <= value <= MOST_ALIGNED and not value & (value - 1),
+    ),
+    "tolerance": Value("a number from 0, which claims exactness", lambda value: _is_number(value) and value >= 0),
+    "memories": Value('names and sizes in bytes, for example {"rows": 4096}', lambda value: isinstance(value, Mapping)),
+    "parameters": Value('values by name, for example {"played": (5, 12)}', lambda value: isinstance(value, Mapping)),
+    "unit": Value("a function that makes the state of its instructions", callable),
+    "base": Value("the absolute path of the folder whose C files it shares", _is_base),
+    "device_build": Value("DeviceBuild", lambda value: isinstance(value, DeviceBuild)),
+}
+_OF_OPERATION: Final = {
+    "doc": Value("text", lambda value: isinstance(value, str)),
+    "check": Value("a function that returns a reason or None", callable),
+    **dict.fromkeys(("lower", "cost", "expand"), Value("a function, or None", _is_none_or_callable)),
+}
+
+
 def validate(accelerator: Accelerator, file: Path) -> None:
     """Raises AcceleratorError with one line that names the file, if anything in the description is wrong."""
 
     def wrong(what: str) -> AcceleratorError:
         return AcceleratorError(f"{file}: {what}")
 
-    _validate_words(accelerator, wrong)
-    _validate_numbers(accelerator, wrong)
+    _validate_name(accelerator.name, wrong)
+    _validate_fields(accelerator, _FIELDS, "", wrong)
+    memories: Mapping[Any, Any] = accelerator.memories
+    for name, size in memories.items():
+        if not isinstance(name, str) or not _is_integer(size) or size < 1:
+            raise wrong(f"memories has {name!r}: {size!r}; wanted a name and its size in bytes")
     for hook in PASSES:
         for change in _list(hook, getattr(accelerator, hook), "passes", wrong):
             if not callable(change):
@@ -114,39 +154,22 @@ def validate(accelerator: Accelerator, file: Path) -> None:
     _validate_files(accelerator, wrong)
 
 
-def _validate_words(accelerator: Any, wrong: Wrong) -> None:
-    name, description = accelerator.name, accelerator.description
+def _validate_name(name: Any, wrong: Wrong) -> None:
     if not isinstance(name, str) or not re.fullmatch(r"[a-z][a-z0-9_]*", name) or name == "cpu" or is_reserved(name):
         raise wrong(
             f"the accelerator's name {name!r} cannot be used; "
             "wanted lower-case letters, digits and underscores, a letter first, no word of C and not 'cpu'"
         )
-    if not isinstance(description, str) or not description.strip() or not description.isprintable():
-        raise wrong(f"description is {description!r}; wanted a line that says what it is")
-    if not isinstance(accelerator.folder, Path):
-        raise wrong(f"folder is {accelerator.folder!r}; wanted a pathlib.Path, or nothing: the file's own folder")
-    if accelerator.stream is not None and not callable(accelerator.stream):
-        raise wrong(f"stream is {accelerator.stream!r}; wanted a function that takes a Region and returns Lowered")
-    if accelerator.objective is not None and not callable(accelerator.objective):
-        raise wrong(f"objective is {accelerator.objective!r}; wanted a function that takes 'latency' or 'energy'")
 
 
-def _validate_numbers(accelerator: Any, wrong: Wrong) -> None:
-    alignment, tolerance, memories = accelerator.alignment, accelerator.tolerance, accelerator.memories
-    if not _is_integer(alignment) or not 1 <= alignment <= MOST_ALIGNED or alignment & (alignment - 1):
-        raise wrong(f"alignment is {alignment!r}; wanted a power of two, {MOST_ALIGNED} bytes at most")
-    if not _is_number(tolerance) or tolerance < 0:
-        raise wrong(f"tolerance is {tolerance!r}; wanted a number from 0, which claims exactness")
-    if not isinstance(memories, Mapping):
-        raise wrong(f'memories is {memories!r}; wanted names and sizes in bytes, for example {{"rows": 4096}}')
-    for name, size in memories.items():
-        if not isinstance(name, str) or not _is_integer(size) or size < 1:
-            raise wrong(f"memories has {name!r}: {size!r}; wanted a name and its size in bytes")
+def _validate_fields(owner: Any, known: Mapping[str, Value], whose: str, wrong: Wrong) -> None:
+    for name, wanted in known.items():
+        value = getattr(owner, name)
+        if not wanted.holds(value):
+            raise wrong(f"{name}{whose} is {value!r}; wanted {wanted.words}")
 
 
-def _validate_parameters(parameters: Any, wrong: Wrong) -> None:
-    if not isinstance(parameters, Mapping):
-        raise wrong(f'parameters is {parameters!r}; wanted values by name, for example {{"played": (5, 12)}}')
+def _validate_parameters(parameters: Mapping[Any, Any], wrong: Wrong) -> None:
     for name, values in parameters.items():
         good = isinstance(values, (tuple, list)) and all(_is_integer(v) or isinstance(v, str) for v in values)
         if (
@@ -168,8 +191,6 @@ def _validate_instructions(accelerator: Any, wrong: Wrong) -> None:
     complaint = complaint_about(_list("instructions", accelerator.instructions, "Instruction(...)s", wrong))
     if complaint is not None:
         raise wrong(complaint)
-    if not callable(accelerator.unit):
-        raise wrong(f"unit is {accelerator.unit!r}; wanted a function that makes the state of its instructions")
     if accelerator.instructions and accelerator.devices:
         raise wrong("it has instructions and a device; describe what is in the core and what is on the bus apart")
 
@@ -191,16 +212,7 @@ def _validate_operation(accelerator: Accelerator, operation: Any, wrong: Wrong) 
     name = operation.name
     if not isinstance(name, str) or not re.fullmatch(r"[A-Za-z]\w*", name, re.ASCII):
         raise wrong(f"an operation is called {name!r}; wanted letters, digits and underscores, a letter first")
-    if not isinstance(operation.doc, str):
-        raise wrong(f"doc of operation '{name}' is {operation.doc!r}; wanted text")
-    if not callable(operation.check):
-        raise wrong(
-            f"check of operation '{name}' is {operation.check!r}; wanted a function that returns a reason or None"
-        )
-    for part in ("lower", "cost", "expand"):
-        value = getattr(operation, part)
-        if value is not None and not callable(value):
-            raise wrong(f"{part} of operation '{name}' is {value!r}; wanted a function, or None")
+    _validate_fields(operation, _OF_OPERATION, f" of operation '{name}'", wrong)
     roundings = _list(f"roundings of operation '{name}'", operation.roundings, "roundings", wrong)
     if not roundings or any(rounding not in ROUNDINGS for rounding in roundings):
         raise wrong(f"roundings of operation '{name}' is {roundings!r}; wanted some of {', '.join(ROUNDINGS)}")
@@ -210,8 +222,6 @@ def _validate_operation(accelerator: Accelerator, operation: Any, wrong: Wrong) 
 
 def _validate_files(accelerator: Any, wrong: Wrong) -> None:
     base = accelerator.base
-    if not isinstance(base, Path) or (base != Path() and not (base.is_absolute() and base.is_dir())):
-        raise wrong(f"base is {base!r}; wanted the absolute path of the folder whose C files it shares")
     reaches = any(REACHES.search(incoming.read_text(path, errors="replace")) for path in accelerator.drivers)
     for part, what, files, is_needed in (
         ("driver", "driver", accelerator.drivers, True),
@@ -221,10 +231,7 @@ def _validate_files(accelerator: Any, wrong: Wrong) -> None:
         if is_needed and not any(path.suffix in (C_SUFFIX, *CXX) for path in files):
             shared = f" or {base / part}" if base != Path() else ""
             raise wrong(f"its {what} is missing: no C file in {accelerator.folder / part}{shared}")
-    build = accelerator.device_build
-    complaint = (
-        build.complaint() if isinstance(build, DeviceBuild) else f"device_build is {build!r}; wanted DeviceBuild"
-    )
+    complaint = accelerator.device_build.complaint()
     if complaint is not None:
         raise wrong(complaint)
     headers = _list("headers", accelerator.headers, "names of files", wrong)

@@ -5,10 +5,10 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable
-from dataclasses import dataclass, fields
+from dataclasses import MISSING, dataclass, fields
 from itertools import combinations
 from pathlib import Path
-from typing import Any, Final, get_args
+from typing import Any, Final, Literal, TypeVar, cast, get_args, get_origin, get_type_hints
 
 from uaccel.board import types
 from uaccel.board.toml_table import Table, TomlSource, read_toml
@@ -41,6 +41,7 @@ _EXCEPTIONS: Final = 16  # In a Cortex-M's vector table, before the interrupts.
 _VECTOR_BYTES: Final = 4
 _NAME: Final = re.compile(r"[a-z][a-z0-9_]*")
 _NANOSECONDS: Final = 1_000_000_000
+_Section = TypeVar("_Section")
 
 
 @dataclass(frozen=True)
@@ -101,6 +102,28 @@ def _keys(kind: type[Any], *more: str) -> tuple[str, ...]:
     return (*more, *(entry.name for entry in fields(kind)))
 
 
+def _read(table: Table, kind: type[_Section], **readers: Callable[[Table, str], Any]) -> _Section:
+    """A section as its dataclass. A key is read as ``readers`` say, else by the type of its field; it may be missing
+    where the field has a default."""
+    entries = fields(cast("type[Any]", kind))
+    types_of = get_type_hints(kind)
+    given = [entry.name for entry in entries if entry.name in table or entry.default is MISSING]
+    return kind(**{key: (readers.get(key) or _by_type(types_of[key]))(table, key) for key in given})
+
+
+def _by_type(wanted: Any) -> Callable[[Table, str], Any]:
+    words = get_args(wanted)
+    if get_origin(wanted) is Literal:
+        return lambda table, key: table.choice(key, words)
+    if get_origin(wanted) is tuple:
+        return Table.strings if words[0] is str else lambda table, key: table.choices(key, get_args(words[0]))
+    return Table.boolean if wanted is bool else Table.string
+
+
+def _between(low: int, high: int) -> Callable[[Table, str], int]:
+    return lambda table, key: table.integer(key, low, high)
+
+
 def _identifier(table: Table, key: str) -> str:
     value = table.string(key)
     if not _NAME.fullmatch(value):
@@ -128,14 +151,7 @@ def _stack(file: Table) -> int:
 
 
 def _cpu(table: Table) -> types.Cpu:
-    cpu = types.Cpu(
-        name=table.string("name"),
-        arch=table.choice("arch", get_args(types.Arch)),
-        toolchain=_toolchain(table),
-        flags=_compiler_flags(table, "flags"),
-        link_flags=_compiler_flags(table, "link_flags"),
-        features=table.choices("features", get_args(types.Feature)),
-    )
+    cpu = _read(table, types.Cpu, toolchain=_toolchain, flags=_compiler_flags, link_flags=_compiler_flags)
     if (cpu.arch == "native") != (cpu.toolchain == "native"):
         raise table.error(
             f"'toolchain' in {table} is '{cpu.toolchain}' and 'arch' is '{cpu.arch}'; "
@@ -149,11 +165,11 @@ def _cpu(table: Table) -> types.Cpu:
     return cpu
 
 
-def _toolchain(table: Table) -> str:
-    value = table.string("toolchain")
+def _toolchain(table: Table, key: str) -> str:
+    value = table.string(key)
     if not re.fullmatch(r"[\w/.][\w/.+-]*", value, re.ASCII):
         raise table.error(
-            f"'toolchain' in {table} is {value!r}; wanted what stands before '-gcc' in the compiler's name", "toolchain"
+            f"'{key}' in {table} is {value!r}; wanted what stands before '-gcc' in the compiler's name", key
         )
     return value
 
@@ -187,14 +203,8 @@ def _memories(file: Table, cpu: types.Cpu) -> tuple[types.Memory, ...]:
 
 
 def _memory(table: Table) -> types.Memory:
-    memory = types.Memory(
-        name=_identifier(table, "name"),
-        kind=table.choice("kind", get_args(types.MemoryKind)),
-        origin=table.address("origin"),
-        length=table.size("length"),
-        accelerator=table.boolean("accelerator"),
-        wait_states=table.integer("wait_states", 0, _MOST_WAIT_STATES) if "wait_states" in table else 0,
-    )
+    waits = _between(0, _MOST_WAIT_STATES)
+    memory = _read(table, types.Memory, name=_identifier, origin=Table.address, length=Table.size, wait_states=waits)
     if memory.name in _LINKER_WORDS:
         raise table.error(f"'name' in {table} is {memory.name!r}, a word of the linker's; wanted another name", "name")
     for key, value in (("origin", memory.origin), ("length", memory.length)):
@@ -228,11 +238,8 @@ def _devices(
 
 
 def _device(table: Table, cpu: types.Cpu) -> types.Device:
-    device = types.Device(
-        name=_identifier(table, "name"),
-        base=table.address("base"),
-        irq=table.integer("irq", 0, _RULES[cpu.arch].last_irq) if "irq" in table else None,
-    )
+    irq = _between(0, _RULES[cpu.arch].last_irq)
+    device = _read(table, types.Device, name=_identifier, base=Table.address, irq=irq)
     if device.base == 0 or device.base % 4:
         raise table.error(f"'base' in {table} is {device.base:#x}; wanted a multiple of 4 above 0", "base")
     if device.irq is not None and not _RULES[cpu.arch].can_wait:
@@ -262,11 +269,13 @@ def _console(file: Table, cpu: types.Cpu, port: types.Port) -> types.Console:
     if kind != "uart":
         file.table("console", ("kind",))
         return kinds[kind]()
-    return types.UartConsole(
-        base=table.address("base"),
-        baud=table.integer("baud", 1200, 20_000_000),
-        irq=table.integer("irq", 0, _RULES[cpu.arch].last_irq),
-        clock_hz=table.integer("clock_hz", 1, 4_000_000_000) if "clock_hz" in table else None,
+    return _read(
+        table,
+        types.UartConsole,
+        base=Table.address,
+        baud=_between(1200, 20_000_000),
+        irq=_between(0, _RULES[cpu.arch].last_irq),
+        clock_hz=_between(1, 4_000_000_000),
     )
 
 
@@ -313,35 +322,25 @@ def _qemu_run(parent: Table) -> types.QemuRun:
     if ("ram_origin" in table) != ("ram_length" in table):
         given = "ram_origin" if "ram_origin" in table else "ram_length"
         raise table.error(f"{table} has '{given}' alone; wanted both ram_origin and ram_length", given)
-    has_ram = "ram_origin" in table
-    return types.QemuRun(
-        system=_identifier(table, "system"),
-        machine=table.string("machine"),
-        cpu=table.string("cpu") if "cpu" in table else None,
-        ram_origin=table.address("ram_origin") if has_ram else None,
-        ram_length=table.size("ram_length") if has_ram else None,
-        serial=table.integer("serial", 0, 15) if "serial" in table else 0,
-        args=table.strings("args"),
-    )
+    line = _between(0, 15)
+    return _read(table, types.QemuRun, system=_identifier, ram_origin=Table.address, ram_length=Table.size, serial=line)
 
 
 def _rtl_run(parent: Table) -> types.RtlRun:
     table = parent.table("rtl", _keys(types.RtlRun))
-    core: types.RtlCore = table.choice("core", get_args(types.RtlCore))
-    waits = [key for key in _keys(types.RtlRun) if key in table and key != "core"]
-    return types.RtlRun(core, **{key: table.integer(key, 0, _MOST_BUS_CYCLES) for key in waits})
+    waits = dict.fromkeys(_keys(types.RtlRun)[1:], _between(0, _MOST_BUS_CYCLES))  # all fields but the core
+    return _read(table, types.RtlRun, **waits)
 
 
 def _serial_run(parent: Table) -> types.SerialRun:
-    table = parent.table("serial", _keys(types.SerialRun))
-    usb = table.string("usb") if "usb" in table else None
-    if usb is not None and not re.fullmatch(r"[0-9a-f]{4}:[0-9a-f]{4}", usb):
-        raise table.error(f"'usb' in {table} is {usb!r}; wanted vendor:product as in '0483:374b'", "usb")
-    return types.SerialRun(
-        port=table.string("port") if "port" in table else "auto",
-        usb=usb,
-        serial_number=table.string("serial_number") if "serial_number" in table else None,
-    )
+    return _read(parent.table("serial", _keys(types.SerialRun)), types.SerialRun, usb=_usb)
+
+
+def _usb(table: Table, key: str) -> str:
+    value = table.string(key)
+    if not re.fullmatch(r"[0-9a-f]{4}:[0-9a-f]{4}", value):
+        raise table.error(f"'{key}' in {table} is {value!r}; wanted vendor:product as in '0483:374b'", key)
+    return value
 
 
 def _flash(file: Table, runs: tuple[types.Run, ...]) -> types.Flash | None:
@@ -357,12 +356,7 @@ def _flash(file: Table, runs: tuple[types.Run, ...]) -> types.Flash | None:
     table = file.table("flash", _keys(kinds[tool], "tool"))
     if not any(run.kind == "serial" for run in runs):
         raise table.error("[flash] without [run.serial]: wanted both, since a flashed board runs by itself")
-    if tool == "openocd":
-        return types.OpenOcdFlash(_at_least_one(table, "config"), table.strings("commands"))
-    if tool == "pyocd":
-        pack = table.string("pack") if "pack" in table else None
-        return types.PyOcdFlash(table.string("target"), table.strings("options"), pack)
-    return types.CommandFlash(_at_least_one(table, "command"), table.strings("reset"))
+    return _read(table, kinds[tool], config=_at_least_one, command=_at_least_one)
 
 
 def _at_least_one(table: Table, key: str) -> tuple[str, ...]:

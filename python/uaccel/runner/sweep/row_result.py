@@ -5,7 +5,7 @@ from __future__ import annotations
 import subprocess
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -115,20 +115,8 @@ class RowResult:
         wrong = complaint(data, _RESULT)
         if wrong:
             raise ValueError(wrong)
-        return cls(
-            data["digest"],
-            SweepRow.from_json(data["row"]),
-            data["status"],
-            data["report"],
-            data["error"],
-            data["exit_status"],
-            data["log"],
-            data["attempts"],
-            data["took"],
-            data["worker"],
-            data.get("label", ""),
-            data.get("reads", {}),
-        )
+        told = {entry.name: data[entry.name] for entry in fields(cls) if entry.name in data}
+        return cls(**told | {"row": SweepRow.from_json(data["row"])})
 
 
 def work(item: tuple[str, Mapping[str, Any]]) -> dict[str, Any]:
