@@ -8,7 +8,6 @@ import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from types import TracebackType
 from typing import Final, Literal
 
 from uaccel.errors import DeviceError
@@ -151,9 +150,7 @@ class Recorder:
         os.environ[VARIABLE] = name
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         if self._before is None:
             del os.environ[VARIABLE]
         else:

@@ -11,7 +11,6 @@ import time
 import weakref
 from collections.abc import Sequence
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Final, Literal, NamedTuple
 
 from uaccel.board import Board, QemuRun, RttConsole
@@ -220,9 +219,7 @@ class EmulatedBoard:
     def __enter__(self) -> EmulatedBoard:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.stop()
 
     def _terminal(self) -> str:

@@ -9,7 +9,6 @@ import subprocess
 import sys
 import time
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
 from uaccel.util.files import data_dir
@@ -49,9 +48,7 @@ class RawServer:
     def __enter__(self) -> RawServer:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.hang_up()
         self.process.kill()
         self.process.communicate()

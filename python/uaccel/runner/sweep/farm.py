@@ -14,7 +14,6 @@ from collections import Counter, deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib.util import find_spec
-from types import TracebackType
 from typing import Any, Final
 
 from uaccel.bench import find_port
@@ -109,9 +108,7 @@ class Farm:
     def __enter__(self) -> Farm:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         """Cancels what waits; what runs ends by itself."""
         self._link.cancel([future for piece in self._running.values() for future in piece.futures.values()])
         self._running.clear()

@@ -10,7 +10,6 @@ import xml.etree.ElementTree as ET
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from types import TracebackType
 from typing import IO, Any
 
 from uaccel.errors import InputError, UaccelError
@@ -39,9 +38,7 @@ class SweepResults:
             raise UaccelError(f"cannot write {self.path}: {error.strerror}; choose another place with -o") from error
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         assert self._stream is not None
         self._stream.close()
 

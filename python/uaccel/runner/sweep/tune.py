@@ -11,7 +11,6 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from types import TracebackType
 from typing import Any, Final, Protocol
 
 from uaccel.board import Board
@@ -59,9 +58,7 @@ class Workers(Protocol):
 
     def __enter__(self) -> Workers: ...
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None: ...
+    def __exit__(self, *_: object) -> None: ...
 
 
 def workers(board: Board, port: str, jobs: int) -> Workers:
@@ -79,9 +76,7 @@ class _OneByOne:
     def __enter__(self) -> Workers:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         pass
 
     def run(self, candidates: Iterator[Candidate], until: float | None) -> Iterator[tuple[int, LayerCosts]]:
@@ -102,10 +97,8 @@ class _Several:
         self._pool.__enter__()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._pool.__exit__(kind, error, trace)
+    def __exit__(self, *_: object) -> None:
+        self._pool.close()
 
     def run(self, candidates: Iterator[Candidate], until: float | None) -> Iterator[tuple[int, LayerCosts]]:
         for outcome in self._pool.run(map(_item, candidates), until):
