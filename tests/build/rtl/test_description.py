@@ -112,7 +112,7 @@ def test_without_verilator(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
 def test_without_a_cache_a_process_builds_each_once(monkeypatch: pytest.MonkeyPatch) -> None:
     built: list[str] = []
     monkeypatch.setattr(build, "_MADE_HERE", {})
-    monkeypatch.setattr(build._Verilation, "library", lambda made: Path(made._variant.waves))
+    monkeypatch.setattr(build._Library, "library", lambda made: Path(made._variant.waves))
     folder = data_dir("accelerators") / "nuc_fpga"
     for waves in ("", "fst", ""):
         assert device_library("nuc_fpga", folder, build.Variant(waves), built.append) == Path(waves)

@@ -12,6 +12,7 @@ import tempfile
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -31,20 +32,13 @@ from uaccel.util.files import data_dir
 LIBRARY: Final = "device.so"
 DEVICES: Final = "rtl"
 _COMPILER_OPTIONS: Final = ("-std=c++17", "-O2", "-fPIC", "-fvisibility=hidden", "-w")
-_VERILATOR_OPTIONS: Final = (
-    "--cc",
-    "--no-timing",
-    "-O3",
-    "--x-assign",
-    "unique",
-    "--x-initial",
-    "unique",
-    "-Wno-fatal",
-)
+_COMMON: Final = ("--cc", "--no-timing", "-O3")
+_VERILATOR_OPTIONS: Final = (*_COMMON, "--x-assign", "unique", "--x-initial", "unique", "-Wno-fatal")
 # What the RTL prints goes to stderr, since standard output may be the line of a session.
 PRINT: Final = "-DVL_PRINTF(...)=std::fprintf(stderr, __VA_ARGS__)"
 # The C++ around the module handles $finish, $stop and fatal errors; Verilator's own handlers would end the process.
 _ENDS: Final = [f"-DVL_USER_{how}" for how in ("FINISH", "STOP", "FATAL")]
+_Tools = tuple[FoundProgram, FoundProgram]  # Verilator, and the C++ compiler.
 _HELD: Final[list[Entry]] = []  # Libraries that this process uses, held so that nobody removes them from the cache.
 # Libraries that it built without a cache; their folders live as long as the process.
 _MADE_HERE: Final[dict[str, Path]] = {}
@@ -80,14 +74,13 @@ def device_library(
 ) -> Path:
     """The device library of accelerator ``name``, whose ``folder`` holds ``rtl/``; it is built if it is not there."""
     rtl = read_rtl(folder)
-    verilator, compiler = find_program("verilator"), find_program("C++ compiler")
-    tools = _told(verilator, compiler)
+    tools = find_program("verilator"), find_program("C++ compiler")
     firmware = data_dir("firmware")
     key = (
         Key(DEVICES)
         .add("rtl", [name, *content_of(rtl)])
         .add("adapters", [folder_digest(firmware / "rtl"), folder_digest(firmware / "include")])
-        .add("how", [repr(variant), tools, _COMPILER_OPTIONS, _VERILATOR_OPTIONS, _TEXT_OF_GLUE])
+        .add("how", [repr(variant), _told(*tools), _COMPILER_OPTIONS, _VERILATOR_OPTIONS, _TEXT_OF_GLUE])
     )
     cache = cache_of_user()
     entry = cache.find(key) if cache is not None else None
@@ -96,7 +89,7 @@ def device_library(
         if made is not None:
             return made
         progress(f"verilate {name}")
-        made = _Verilation(rtl, name, variant, verilator, compiler, progress).library()
+        made = _Library(rtl, name, variant, tools, progress).library()
         entry = cache.add(key, {LIBRARY: made}, f"RTL of {name}") if cache is not None else None
         if entry is None:
             return _MADE_HERE.setdefault(key.digest, made)
@@ -113,82 +106,83 @@ def _told(*tools: FoundProgram) -> list[Any]:
 _TEXT_OF_GLUE: Final = folder_digest(Path(__file__).parent)
 
 
-class _Verilation:
-    """Builds a device library in a folder that lives as long as the process; without a cache it stays there."""
+class _Verilated:
+    """Verilates and compiles RTL in a folder that lives as long as the process; without a cache it stays there.
 
-    def __init__(
-        self,
-        rtl: Rtl,
-        name: str,
-        variant: Variant,
-        verilator: FoundProgram,
-        compiler: FoundProgram,
-        progress: Callable[[str], None],
-    ) -> None:
-        self._rtl, self._name, self._variant = rtl, name, variant
-        self._verilator, self._compiler = verilator, compiler
-        self._progress = progress
-        self._prefix = f"V{name}"
+    ``where`` is what messages call the RTL, beside its ``name``; ``prefix`` is that of the C++ that Verilator makes.
+    """
+
+    def __init__(self, name: str, where: str, prefix: str, tools: _Tools, progress: Callable[[str], None]) -> None:
+        self._name, self._where, self._prefix, self._progress = name, where, prefix, progress
+        self._verilator, self._compiler = tools
         self._folder = Path(tempfile.mkdtemp(prefix="uaccel-rtl-"))
+        self._generated = self._folder / "obj"
         atexit.register(shutil.rmtree, self._folder, ignore_errors=True)
 
-    def library(self) -> Path:
-        sources = sources_of(self._rtl, self._name, self._folder, self._progress)
-        self._verilate(sources)
-        generated = sorted((self._folder / "obj").glob("*.cpp"))
-        if self._rtl.registers is not None:
-            header = incoming.read_text(self._folder / "obj" / f"{self._prefix}.h")
-            glued = self._folder / "glue.cpp"
-            glued.write_text(glue(self._rtl, self._name, self._prefix, ports_of(header)), encoding="utf-8")
-            generated.append(glued)
-        generated += [self._rtl.folder / name for name in self._rtl.cpp]
-        root = self._include()
-        generated += [root / name for name in self._variant.runtime]
-        self._progress(f"compile the RTL of {self._name}")
-        with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
-            objects = list(pool.map(self._compile, generated, range(len(generated))))
-        made = self._folder / LIBRARY
-        libraries = [*self._rtl.libraries, *(["-lz"] if self._variant.waves == "fst" else [])]
-        words = ["-shared", "-pthread", "-o", str(made), *map(str, objects), *libraries]
-        self._do([*self._compiler.command, *words], "linking")
-        return made
+    def _verilate(self, top: str, words: Sequence[str], sources: Sequence[Path]) -> None:
+        named = ["--top-module", top, "--prefix", self._prefix, "-Mdir", str(self._generated)]
+        self._do([*self._verilator.command, *words, *named, *map(str, sources)], "Verilator")
 
-    def _verilate(self, sources: Sequence[Path]) -> None:
-        words = [*_VERILATOR_OPTIONS, *self._variant.verilator, *self._rtl.verilator, "--top-module", self._rtl.top]
-        words += ["--prefix", self._prefix, "-Mdir", str(self._folder / "obj")]
-        words += [f"-I{folder}" for folder in dict.fromkeys(source.parent for source in sources)]
-        words += [f"-G{name}={value}" for name, value in self._rtl.parameters.items()]
-        self._do([*self._verilator.command, *words, *map(str, sources)], "Verilator")
-
+    @cached_property
     def _include(self) -> Path:
         """Verilator's own headers and sources."""
-        makefile = incoming.read_text(self._folder / "obj" / f"{self._prefix}.mk")
+        makefile = incoming.read_text(self._generated / f"{self._prefix}.mk")
         roots = [line.partition("=")[2].strip() for line in makefile.splitlines() if line.startswith("VERILATOR_ROOT")]
         return Path(roots[0]) / "include"
 
-    def _compile(self, source: Path, number: int) -> Path:
-        made = self._folder / f"{number}.o"
-        root = self._include()
-        firmware = data_dir("firmware")
-        folders = [
-            self._folder / "obj",
-            root,
-            root / "vltstd",
-            root / "gtkwave",
-            firmware / "rtl",
-            firmware / "include",
-        ]
-        includes = [f"-I{folder}" for folder in (*folders, self._rtl.folder)]
-        defined = ["-DVERILATOR=1", "-DVM_SC=0", "-DVM_TRACE_VCD=0", PRINT, *self._variant.macros]
-        defined += _ENDS if self._rtl.registers is not None else []
-        words = [*_COMPILER_OPTIONS, *defined, *self._rtl.flags, *includes, "-c", str(source), "-o", str(made)]
-        self._do([*self._compiler.command, *words], f"compiling {source.name}")
+    def _linked(
+        self, file: str, sources: Sequence[Path], options: Sequence[str], folders: Sequence[Path], words: Sequence[str]
+    ) -> Path:
+        """Compiles the sources in parallel and links them; ``words`` are the linker's."""
+        self._progress(f"compile the RTL of {self._name}")
+        includes = [f"-I{folder}" for folder in (self._generated, self._include, self._include / "vltstd", *folders)]
+
+        def compiled(source: Path, number: int) -> str:
+            made = str(self._folder / f"{number}.o")
+            command = [*self._compiler.command, *options, *includes, "-c", str(source), "-o", made]
+            self._do(command, f"compiling {source.name}")
+            return made
+
+        with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
+            objects = list(pool.map(compiled, sources, range(len(sources))))
+        made = self._folder / file
+        self._do([*self._compiler.command, "-pthread", "-o", str(made), *objects, *words], "linking")
         return made
 
     def _do(self, command: Sequence[str], what: str) -> None:
         done = run(command)
         if done.returncode != 0:
-            raise ToolError(f"the RTL of {self._name} in {self._rtl.folder}: {what} failed: {reason(done.stdout)}")
+            raise ToolError(f"the RTL of {self._name}{self._where}: {what} failed: {reason(done.stdout)}")
+
+
+class _Library(_Verilated):
+    """Builds a device library."""
+
+    def __init__(self, rtl: Rtl, name: str, variant: Variant, tools: _Tools, progress: Callable[[str], None]) -> None:
+        super().__init__(name, f" in {rtl.folder}", f"V{name}", tools, progress)
+        self._rtl, self._variant = rtl, variant
+
+    def library(self) -> Path:
+        rtl, variant = self._rtl, self._variant
+        sources = sources_of(rtl, self._name, self._folder, self._progress)
+        words = [*_VERILATOR_OPTIONS, *variant.verilator, *rtl.verilator]
+        words += [f"-I{folder}" for folder in dict.fromkeys(source.parent for source in sources)]
+        words += [f"-G{name}={value}" for name, value in rtl.parameters.items()]
+        self._verilate(rtl.top, words, sources)
+        generated = sorted(self._generated.glob("*.cpp"))
+        if rtl.registers is not None:
+            header = incoming.read_text(self._generated / f"{self._prefix}.h")
+            glued = self._folder / "glue.cpp"
+            glued.write_text(glue(rtl, self._name, self._prefix, ports_of(header)), encoding="utf-8")
+            generated.append(glued)
+        generated += [rtl.folder / name for name in rtl.cpp]
+        generated += [self._include / name for name in variant.runtime]
+        firmware = data_dir("firmware")
+        folders = [self._include / "gtkwave", firmware / "rtl", firmware / "include", rtl.folder]
+        defined = ["-DVERILATOR=1", "-DVM_SC=0", "-DVM_TRACE_VCD=0", PRINT, *variant.macros]
+        defined += _ENDS if rtl.registers is not None else []
+        libraries = ["-shared", *rtl.libraries, *(["-lz"] if variant.waves == "fst" else [])]
+        return self._linked(LIBRARY, generated, [*_COMPILER_OPTIONS, *defined, *rtl.flags], folders, libraries)
 
 
 # A simulator: a core as RTL in a machine of ours, compiled to a program.
@@ -200,7 +194,7 @@ UNIT: Final = "uaccel_unit"  # The module in it that answers custom instructions
 _VERILOG: Final = {"vexriscv": Path("verilog", "VexRiscv_FullCfu.v")}  # Paths in the package that brings the core.
 _FLAGS: Final = ("-std=c++17", "-O2", "-w")
 _MACROS: Final = ("VM_COVERAGE=0", "VM_SC=0", "VM_TRACE=0", "VM_TRACE_FST=0", "VM_TRACE_VCD=0", "VERILATOR=1")
-_VERILATOR: Final = ("--cc", "--no-timing", "-O3", "--x-assign", "fast", "--x-initial", "fast", "--noassert")
+_VERILATOR: Final = (*_COMMON, "--x-assign", "fast", "--x-initial", "fast", "--noassert")
 _QUIET: Final = ("-Wno-fatal", "-Wno-lint", "-Wno-style")
 _RUNTIME: Final = ("verilated.cpp", "verilated_threads.cpp")
 
@@ -219,14 +213,13 @@ def simulator(run: RtlRun, progress: Callable[[str], None] = lambda _step: None,
     """The program that simulates a core; it is built if it is not there. ``unit`` is the folder with ``rtl/`` of the
     accelerator whose custom instructions the core has."""
     core = require_package(CORES[run.core]) / _VERILOG[run.core]
-    verilator, compiler = find_program("verilator"), find_program("C++ compiler")
+    tools = find_program("verilator"), find_program("C++ compiler")
     folders = _own_folders()
     rtl = None if unit is None else read_rtl(unit)
-    tools = _told(verilator, compiler)
     key = (
         Key(KIND)
         .add("machine", [run.core, file_digest(core), *map(folder_digest, folders)])
-        .add("how", [tools, _FLAGS, PRINT, _MACROS, _VERILATOR])
+        .add("how", [_told(*tools), _FLAGS, PRINT, _MACROS, _VERILATOR])
         .add("unit", None if rtl is None else content_of(rtl))
     )
     if key.digest not in _MADE:
@@ -234,7 +227,7 @@ def simulator(run: RtlRun, progress: Callable[[str], None] = lambda _step: None,
         entry = cache.find(key) if cache is not None else None
         if entry is None:
             progress(f"verilate {run.core}")
-            made = _Build(run.core, core, rtl, verilator, compiler, progress).program()
+            made = _Simulator(run.core, core, rtl, tools, progress).program()
             entry = cache.add(key, {PROGRAM: made}, f"{run.core} as RTL") if cache is not None else None
         _MADE[key.digest] = _Made(made if entry is None else entry.path(PROGRAM), entry)
         _MADE[key.digest].program.chmod(0o755)
@@ -247,37 +240,19 @@ def _own_folders() -> list[Path]:
     return [firmware / "simulator", firmware / "ports" / "machine_devices", firmware / "include"]
 
 
-class _Build:
-    """Builds a simulator in a folder that lives as long as the process: without a cache the program stays there."""
+class _Simulator(_Verilated):
+    """Builds a simulator."""
 
-    def __init__(
-        self,
-        name: str,
-        core: Path,
-        unit: Rtl | None,
-        verilator: FoundProgram,
-        compiler: FoundProgram,
-        progress: Callable[[str], None],
-    ) -> None:
-        self._name, self._core, self._unit = name, core, unit
-        self._verilator, self._compiler = verilator, compiler
-        self._progress = progress
-        self._folder = Path(tempfile.mkdtemp(prefix="uaccel-rtl-"))
-        atexit.register(shutil.rmtree, self._folder, ignore_errors=True)
+    def __init__(self, name: str, core: Path, unit: Rtl | None, tools: _Tools, progress: Callable[[str], None]) -> None:
+        super().__init__(name, "", f"V{TOP}", tools, progress)
+        self._core, self._unit = core, unit
 
     def program(self) -> Path:
-        generated = self._folder / "obj"
-        words = [*_VERILATOR, *_QUIET, "--top-module", TOP, "--prefix", f"V{TOP}", "-Mdir", str(generated)]
-        self._do([*self._verilator.command, *words, *map(str, self._verilog())], "Verilator")
-        root = self._include(generated)
-        sources = [*sorted(generated.glob("*.cpp")), *sorted(_own_folders()[0].glob("*.cpp"))]
-        sources += [root / name for name in _RUNTIME]
-        self._progress(f"compile the RTL of {self._name}")
-        with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
-            objects = list(pool.map(lambda source: self._compile(source, [generated, root, root / "vltstd"]), sources))
-        made = self._folder / PROGRAM
-        self._do([*self._compiler.command, "-pthread", "-o", str(made), *map(str, objects), "-ldl"], "linking")
-        return made
+        self._verilate(TOP, [*_VERILATOR, *_QUIET], self._verilog())
+        sources = [*sorted(self._generated.glob("*.cpp")), *sorted(_own_folders()[0].glob("*.cpp"))]
+        sources += [self._include / name for name in _RUNTIME]
+        options = [*_FLAGS, PRINT, *(f"-D{macro}" for macro in _MACROS)]
+        return self._linked(PROGRAM, sources, options, _own_folders(), ["-ldl"])
 
     def _verilog(self) -> list[Path]:
         machine = [*sorted(_own_folders()[0].glob("*.v")), self._core]
@@ -289,22 +264,3 @@ class _Build:
         folder.mkdir()
         unit = sources_of(self._unit, self._unit.folder.parent.name, folder, self._progress)
         return [*(path for path in machine if path.stem != UNIT), module, *unit]
-
-    def _include(self, generated: Path) -> Path:
-        """Verilator's own headers and sources."""
-        makefile = incoming.read_text(generated / f"V{TOP}.mk")
-        roots = [line.partition("=")[2].strip() for line in makefile.splitlines() if line.startswith("VERILATOR_ROOT")]
-        return Path(roots[0]) / "include"
-
-    def _compile(self, source: Path, folders: Sequence[Path]) -> Path:
-        made = self._folder / f"{source.name}.o"
-        includes = [f"-I{folder}" for folder in (*folders, *_own_folders())]
-        words = [*_FLAGS, PRINT, *(f"-D{macro}" for macro in _MACROS), *includes, "-c", str(source), "-o", str(made)]
-        self._do([*self._compiler.command, *words], f"compiling {source.name}")
-        return made
-
-    def _do(self, command: Sequence[str], what: str) -> None:
-        done = run(command)
-        if done.returncode != 0:
-            lines = [line.strip() for line in done.stdout.splitlines() if "rror" in line] or ["no message"]
-            raise ToolError(f"the RTL of {self._name}: {what} failed: {lines[0]}")
