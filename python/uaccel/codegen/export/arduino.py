@@ -39,11 +39,11 @@ def _rest(export: Export, _: Files) -> Rest:
         "library.properties": _properties(export),
         "keywords.txt": _keywords(export),
         f"{INFERENCE}/Inference.ino": _inference(export),
-        f"{SESSION}/Session.ino": SESSION_SKETCH.format(export=export),
+        f"{SESSION}/Session.ino": _sketch(export, SESSIONS, "    uaccel_server_start();\n", "uaccel_server_poll"),
     }
     files |= below(f"{SESSION}/src", _server() | export.generated.description | device_table(export))
     if is_benchmarked(export):
-        files |= {f"{BENCHMARK}/MLPerfTiny.ino": BENCHMARK_SKETCH.format(export=export)}
+        files |= {f"{BENCHMARK}/MLPerfTiny.ino": _sketch(export, MLPERF_TINY, "", "uaccel_serve")}
         files |= below(f"{BENCHMARK}/src", _benchmark(export) | export.generated.description | device_table(export))
     return Rest(files, COMMANDS, _contents(export), _notes(export))
 
@@ -160,10 +160,10 @@ def _printed(export: Export, member: str, base: str, spec: TensorSpec) -> list[s
     ]
 
 
-SESSION_SKETCH: Final = """\
-/* Speaks uaccel's session protocol over Serial, at 115200 baud: in Python, uaccel.Session.open(port) runs the model of
- * {export.program.name} here. Leave the sketch's folder src out of an application of yours. */
-#include <{export.names.header}>
+# A sketch that speaks a protocol: what it says of itself, what it sets up more, and what its loop calls.
+SKETCH: Final = """\
+/* {about} */
+#include <{header}>
 
 extern "C" {{
 #include "src/uaccel_port.h"
@@ -173,35 +173,23 @@ extern "C" {{
 void setup()
 {{
     uaccel_port_init();
-    uaccel_server_start();
-}}
+{more}}}
 
 void loop()
 {{
-    uaccel_server_poll();
+    {loop}();
 }}
 """
+SESSIONS: Final = (
+    "Speaks uaccel's session protocol over Serial, at 115200 baud: in Python, uaccel.Session.open(port) runs the model "
+    "of\n * {name} here. Leave the sketch's folder src out of an application of yours."
+)
+MLPERF_TINY: Final = "Speaks MLPerf Tiny's serial protocol over Serial, at 115200 baud, about the model of {name}."
 
 
-BENCHMARK_SKETCH: Final = """\
-/* Speaks MLPerf Tiny's serial protocol over Serial, at 115200 baud, about the model of {export.program.name}. */
-#include <{export.names.header}>
-
-extern "C" {{
-#include "src/uaccel_port.h"
-#include "src/uaccel_server.h"
-}}
-
-void setup()
-{{
-    uaccel_port_init();
-}}
-
-void loop()
-{{
-    uaccel_serve();
-}}
-"""
+def _sketch(export: Export, about: str, more: str, loop: str) -> str:
+    about = about.format(name=export.program.name)
+    return SKETCH.format(about=about, header=export.names.header, more=more, loop=loop)
 
 
 COMMANDS: Final = [
