@@ -95,11 +95,7 @@ _RUNS: Final[dict[str, Form]] = {
     "host": {"command": _COMMAND},
     "qemu": {"command": _COMMAND, "ram": Maybe({"origin": WHOLE, "length": WHOLE}), "rtt?": _AREAS},
     "rtl": {"command": _COMMAND},
-    "serial": {
-        **dict.fromkeys(("port", "usb", "serial_number"), Maybe(TEXT)),
-        "baud": WHOLE,
-        "rtt?": _AREAS,
-    },
+    "serial": {**dict.fromkeys(("port", "usb", "serial_number"), Maybe(TEXT)), "baud": WHOLE, "rtt?": _AREAS},
 }
 _KIND: Final = Value(f"one of {', '.join(_RUNS)}", lambda value: isinstance(value, str) and value in _RUNS)
 _FORM: Final = {

@@ -332,11 +332,7 @@ _PLAIN: Final = re.compile(r"[\w./+-]+")
 _NOTHING_THERE: Final = re.compile(r"^: && \S+cmake -E rm -f \S+ && ")
 _READ: Final = (".cmake", "CMakeLists.txt", "build.txt")
 # Folders by the one above them: their files have no part in the commands.
-_LEFT_OUT: Final = {
-    ".": ("build", "api_server"),
-    "model": ("src", "parameters"),
-    "model/codegen/host": ("include",),
-}
+_LEFT_OUT: Final = {".": ("build", "api_server"), "model": ("src", "parameters"), "model/codegen/host": ("include",)}
 _TOOLS: Final = ("cmake", "ninja", "cc", "gcc", "clang", "c++", "g++", "clang++", "as", "ld", "ar")
 _CROSS: Final = ("gcc", "g++", "objcopy", "ar", "ranlib", "as", "ld")
 

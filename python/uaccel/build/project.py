@@ -42,10 +42,7 @@ from uaccel.util.text import c_string, cmake_list, cmake_string
 
 def board_files(board: Board, needs: MemoryNeeds) -> dict[str, str]:
     """The text of these files by path in the project; a model that does not fit is a :class:`BoardError`."""
-    files = {
-        "board/board.cmake": _cmake(board, needs),
-        f"board/{board.file.name}": incoming.read_text(board.file),
-    }
+    files = {"board/board.cmake": _cmake(board, needs), f"board/{board.file.name}": incoming.read_text(board.file)}
     if board.cpu.arch != "native":
         files["board/uaccel_board.h"] = _header(board)
         files["board/memory.ld"] = linker_script(board, needs, lay_out(board, needs))

@@ -112,12 +112,7 @@ def header(
             resident_inputs(program, names.inputs),
             resident_inputs(program, signature.inputs),
         ),
-        _struct(
-            f"{names.prefix}_outputs",
-            told[1].format(aligned),
-            names.outputs,
-            signature.outputs,
-        ),
+        _struct(f"{names.prefix}_outputs", told[1].format(aligned), names.outputs, signature.outputs),
         _pools(program, placement, names, options),
         _constant_pools(names, options, constants),
         _devices(program, names),

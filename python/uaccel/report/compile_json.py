@@ -219,12 +219,7 @@ def plan_report(compiled: Compiled) -> dict[str, Any]:
             for b in placement.blocks
         ],
         "scratch": [
-            {
-                "layer": layer.name,
-                "step": layer.index,
-                "bytes": layer.scratch,
-                **_place(placement.scratch[layer.index]),
-            }
+            {"layer": layer.name, "step": layer.index, "bytes": layer.scratch, **_place(placement.scratch[layer.index])}
             for layer in compiled.program.layers
             if layer.index in placement.scratch
         ],

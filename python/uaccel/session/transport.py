@@ -70,12 +70,7 @@ class StreamTransport(Transport):
     """Reads one file descriptor and writes another, or the same; ``release`` closes them."""
 
     def __init__(
-        self,
-        name: str,
-        reading: int,
-        writing: int,
-        release: Callable[[], None],
-        bytes_per_second: float | None = None,
+        self, name: str, reading: int, writing: int, release: Callable[[], None], bytes_per_second: float | None = None
     ) -> None:
         self.name = name
         self.bytes_per_second = bytes_per_second

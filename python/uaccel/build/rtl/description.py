@@ -78,11 +78,7 @@ REGISTERS: Final[Mapping[str, Adapter]] = {
         {"pready": "1", "pslverr": "0"},
     ),
     "wishbone": Adapter(
-        "uaccel_rtl_wishbone.h",
-        "WishboneRegisters",
-        _WISHBONE,
-        {"sel": "0", "err": "0"},
-        arguments=("shift",),
+        "uaccel_rtl_wishbone.h", "WishboneRegisters", _WISHBONE, {"sel": "0", "err": "0"}, arguments=("shift",)
     ),
     "axi-stream": Adapter(
         "uaccel_rtl_stream.h",

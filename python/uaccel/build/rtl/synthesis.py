@@ -75,12 +75,7 @@ ICE40: Final = FpgaFamily(
     "--asc",
     (),
     (),
-    {
-        "SB_LUT4": {"lut": 1},
-        "SB_DFF": {"ff": 1},
-        "SB_RAM40_4K": {"bram": 1},
-        "SB_MAC16": {"dsp": 1},
-    },
+    {"SB_LUT4": {"lut": 1}, "SB_DFF": {"ff": 1}, "SB_RAM40_4K": {"bram": 1}, "SB_MAC16": {"dsp": 1}},
 )
 
 

@@ -20,7 +20,7 @@ def _rest(export: Export, _: Files) -> Rest:
     example, lists = ("example/", "feeds a sample"), ("CMakeLists.txt", "the target, its install")
     notes = [
         f"In a project of yours: `add_subdirectory({export.name})`, or install it and `find_package({export.name})`.\n"
-        f"Then `target_link_libraries(application uaccel::{export.name})`.",
+        f"Then `target_link_libraries(application uaccel::{export.name})`."
     ]
     if export.engines:
         notes.append("For hardware configure with `-DUACCEL_DESK=OFF` and define where the accelerators lie.")
