@@ -11,40 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from uaccel.build.project import Footprint
+from uaccel.session.description import Account, LayerTime
 from uaccel.util.text import CPU
-
-
-class Accounted(Protocol):
-    """States what accelerators did for a layer in one inference."""
-
-    @property
-    def calls(self) -> int: ...
-    @property
-    def cycles(self) -> int: ...
-    @property
-    def fallbacks(self) -> int: ...
-
-
-class EngineWaiting(Protocol):
-    """Counts the cycles that a simulated core waited, by what it waited for."""
-
-    def to_json(self) -> dict[str, int]: ...
-
-
-class LayerCost(Protocol):
-    """States what a layer took on the board; None for what could not be measured."""
-
-    @property
-    def seconds(self) -> float | None: ...
-    @property
-    def instructions(self) -> int | None: ...
-    @property
-    def cycles_estimated(self) -> int | None: ...
-    @property
-    def core_cycles(self) -> int | None: ...
-    @property
-    def waited(self) -> EngineWaiting | None: ...
-
 
 SCHEMA: Final = 1  # Version of a run's JSON; it rises when a field changes its meaning.
 VIEW_FAMILY, TIR_FAMILY = "view", "tir"
@@ -55,7 +23,7 @@ Facts = Mapping[str, Any]  # Facts about a layer, as ``metadata.json`` has them.
 
 
 def layer_reports(
-    layers: Sequence[Facts], runs: int | None, times: Mapping[int, LayerCost], accounts: Mapping[int, Accounted]
+    layers: Sequence[Facts], runs: int | None, times: Mapping[int, LayerTime], accounts: Mapping[int, Account]
 ) -> list[dict[str, Any]]:
     """Makes a row for each operator of the model, and for each layer that the compiler added.
 
@@ -70,7 +38,7 @@ def layer_reports(
 
 
 def _layer_rows(
-    layer: Facts, runs: int | None, taken: LayerCost | None, account: Accounted | None
+    layer: Facts, runs: int | None, taken: LayerTime | None, account: Account | None
 ) -> list[dict[str, Any]]:
     """The row of a layer, or the rows of a region."""
     row = _layer_row(layer, runs, taken, account)
@@ -89,7 +57,7 @@ def _layer_rows(
     return rows
 
 
-def _layer_row(layer: Facts, runs: int | None, taken: LayerCost | None, account: Accounted | None) -> dict[str, Any]:
+def _layer_row(layer: Facts, runs: int | None, taken: LayerTime | None, account: Account | None) -> dict[str, Any]:
     return {
         "name": layer["name"],
         "op": layer["op"],
@@ -111,7 +79,7 @@ def _layer_row(layer: Facts, runs: int | None, taken: LayerCost | None, account:
     }
 
 
-def _calls(layer: Facts, account: Accounted | None) -> int:
+def _calls(layer: Facts, account: Account | None) -> int:
     """Calls of the engine in one inference, for accelerators as their drivers count them; a view has none."""
     if account is not None:
         return account.calls

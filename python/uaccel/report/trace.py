@@ -10,7 +10,8 @@ from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from uaccel.report.run_json import Accounted, Facts, LayerCost
+from uaccel.report.run_json import Facts
+from uaccel.session.description import Account, LayerTime
 from uaccel.session.monitor import EngineJob
 
 CPU_TRACK: Final = "cpu"
@@ -22,8 +23,8 @@ UNCOUNTED: Final = "this board counts no instructions: layers of the CPU have no
 def trace_of(
     title: str,
     layers: Sequence[Facts],
-    times: Mapping[int, LayerCost],
-    accounts: Mapping[int, Accounted],
+    times: Mapping[int, LayerTime],
+    accounts: Mapping[int, Account],
     jobs: Sequence[EngineJob],
 ) -> dict[str, Any]:
     """Makes the trace of the first inference. ``jobs`` are those of all inferences, in order; none without a device
@@ -49,7 +50,7 @@ def _lasted(job: EngineJob) -> dict[str, Any]:
     return {"cycles": job.cycles, "from": job.begin, "to": job.end}
 
 
-def _jobs_of(layer: Facts, account: Accounted, queue: deque[EngineJob]) -> Iterator[EngineJob]:
+def _jobs_of(layer: Facts, account: Account, queue: deque[EngineJob]) -> Iterator[EngineJob]:
     """Takes jobs until they have lasted as long as the driver says that the layer took. Without any, it makes up one
     job of that length."""
     left = account.cycles
