@@ -31,7 +31,7 @@ def models() -> list[Path]:
     """The project's own, and MLPerf Tiny's."""
     folder = os.environ.get("UACCEL_MODELS")
     if not folder:
-        raise SystemExit("UACCEL_MODELS names no folder of MLPerf Tiny's models; see docs/reference-models.md")
+        raise SystemExit("UACCEL_MODELS names no folder of reference models; see docs/reference/reference-models.md")
     paths = [ROOT / "tests" / "models" / f"{name}.tflite" for name in OWN]
     return [*paths, *(Path(folder) / f"{name}.tflite" for name in REFERENCE)]
 

@@ -1,4 +1,4 @@
-"""docs/api.md from docstrings: what is public, by module. ``python scripts/api_page.py`` writes it."""
+"""docs/reference/api.md from docstrings: what is public, by module. ``python scripts/api_page.py`` writes it."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-PAGE = Path(__file__).resolve().parents[1] / "docs" / "api.md"
+PAGE = Path(__file__).resolve().parents[1] / "docs" / "reference" / "api.md"
 MODULES = ("uaccel", "uaccel.accelerator", "uaccel.streams", "uaccel.testing")
 HEAD = """# The Python interface
 

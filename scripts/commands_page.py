@@ -1,4 +1,4 @@
-"""docs/commands.md from the commands' own help: every option. ``python scripts/commands_page.py`` writes it."""
+"""docs/reference/commands.md from the commands' own help: every option; run it to write the page."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from typer.testing import CliRunner
 
 from uaccel.cli.app import make_app
 
-PAGE = Path(__file__).resolve().parents[1] / "docs" / "commands.md"
+PAGE = Path(__file__).resolve().parents[1] / "docs" / "reference" / "commands.md"
 HEAD = """# Every option of every command
 
 *What can I say to a command?* This page holds what `--help` says; `python scripts/commands_page.py` writes it.
-[cli.md](cli.md) tells what commands do, what they print, and what their exit statuses mean.
+[cli.md](../cli.md) tells what commands do, what they print, and what their exit statuses mean.
 """
 _WIDTH = 100
 

@@ -1,4 +1,4 @@
-"""Write docs/reliability.md of what the campaigns have stored; ``--check`` only looks.
+"""Write docs/reference/reliability.md of what the campaigns have stored; ``--check`` only looks.
 
 benchmarks/mutation.json, strangers.json and soak.json come from the commands that the page names.
 """
@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, Final
 
 ROOT: Final = Path(__file__).resolve().parents[1]
-PAGE: Final = ROOT / "docs" / "reliability.md"
+PAGE: Final = ROOT / "docs" / "reference" / "reliability.md"
 HEAD: Final = """\
 # How reliable it is
 
@@ -159,7 +159,7 @@ def page() -> str:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description="Write docs/reliability.md.")
+    parser = argparse.ArgumentParser(description="Write docs/reference/reliability.md.")
     parser.add_argument("--check", action="store_true", help="write nothing, tell whether the page differs")
     text = page()
     if parser.parse_args().check:

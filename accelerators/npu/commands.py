@@ -1,4 +1,4 @@
-"""The machine's commands, word by word (``docs/npu.md``): one table that streams are packed, read and printed from."""
+"""The machine's commands, word by word (``docs/reference/npu.md``): one table to pack, read and print streams."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How long commands take: the rules of ``docs/npu.md``, which are those of the RTL."""
+"""How long commands take: the rules of ``docs/reference/npu.md``, which are those of the RTL."""
 
 from __future__ import annotations
 

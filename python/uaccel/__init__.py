@@ -1,6 +1,6 @@
 """Quantised neural networks to bare-metal C firmware.
 
-What is public stands in ``__all__`` and in ``docs/api.md``; beside it :mod:`uaccel.accelerator` and
+What is public stands in ``__all__`` and in ``docs/reference/api.md``; beside it :mod:`uaccel.accelerator` and
 :mod:`uaccel.streams` for the designers of accelerators, and :mod:`uaccel.testing` for their tests. Each name is loaded
 when it is first asked for.
 """

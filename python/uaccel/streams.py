@@ -2,7 +2,7 @@
 
 For accelerators with separate engines for loading, computing and storing, each with a queue of commands, that tell each
 other by tokens what is done. Vendors say what a part of a layer needs and which commands compute it (:class:`Layer`);
-``docs/npu.md`` shows the whole of it. What other machines with memories have as well is in
+``docs/reference/npu.md`` shows the whole of it. What other machines with memories have as well is in
 :mod:`uaccel.accelerator.machine`.
 """
 

@@ -1,4 +1,4 @@
-"""docs/api.md is what the docstrings of the public names say, and what it says is so."""
+"""docs/reference/api.md is what the docstrings of the public names say, and what it says is so."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""docs/coverage.md is what scripts/coverage.py writes."""
+"""docs/reference/coverage.md is what scripts/coverage.py writes."""
 
 from __future__ import annotations
 
@@ -16,5 +16,5 @@ def test_the_page_is_up_to_date() -> None:
     for package in ("onnx", "torch"):
         pytest.importorskip(package, reason=f"the {package} package is not installed")
     module = script_of("scripts/coverage.py")
-    text = (ROOT / "docs" / "coverage.md").read_text(encoding="utf-8")
+    text = (ROOT / "docs" / "reference" / "coverage.md").read_text(encoding="utf-8")
     assert text == module.page(), "run scripts/coverage.py"

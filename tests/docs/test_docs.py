@@ -10,33 +10,30 @@ import pytest
 
 from support.run.docblocks import ROOT, Block, blocks, commands_of, matches, run_commands, run_page
 
-PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "SECURITY.md", *sorted((ROOT / "docs").glob("*.md"))]
-each_page = pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
-LONG = {"boards.md", "debugging.md", "npu.md"}
+DOCS = ROOT / "docs"
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "SECURITY.md", *sorted(DOCS.rglob("*.md"))]
+
+
+def name_of(page: Path) -> str:
+    """``reference/`` stands before a page of the reference: some have the names of others."""
+    return page.relative_to(DOCS if DOCS in page.parents else ROOT).as_posix()
+
+
+each_page = pytest.mark.parametrize("page", PAGES, ids=name_of)
+LONG = {"boards.md", "debugging.md", "reference/npu.md"}
 SLOW = {
-    "api.md",
-    "export.md",
-    "from-microtvm.md",
-    "index.md",
-    *(
-        "bring-your-accelerator.md",
-        "cli.md",
-        "generated-code.md",
-        "kernels.md",
-        "lab.md",
-        "memory.md",
-        "mlperf-tiny.md",
-    ),
-    *("chip.md", "models.md", "project-api.md", "report.md", "rtl.md", "session.md", "sweep.md", "testing.md"),
+    *("index.md", "models.md", "generated-code.md", "export.md", "memory.md", "kernels.md", "cli.md", "from-microtvm.md"),
+    *("bring-your-accelerator.md", "rtl.md", "testing.md", "session.md", "report.md", "sweep.md", "lab.md"),
+    *("mlperf-tiny.md", "project-api.md", "reference/api.md", "reference/chip.md"),
 }
 
 
 def pace(page: Path) -> Any:
     """How long its blocks take."""
-    return pytest.mark.long if page.name in LONG else pytest.mark.slow if page.name in SLOW else ()
+    return pytest.mark.long if name_of(page) in LONG else pytest.mark.slow if name_of(page) in SLOW else ()
 
 
-each_runnable_page = pytest.mark.parametrize("page", [pytest.param(p, marks=pace(p), id=p.name) for p in PAGES])
+each_runnable_page = pytest.mark.parametrize("page", [pytest.param(p, marks=pace(p), id=name_of(p)) for p in PAGES])
 REPOSITORY = "https://github.com/uaccel/uaccel/blob/main/"
 RUNNABLE = {"sh", "console", "python", "c", "toml", "json", "verilog"}
 READING = {"", "text"}
@@ -68,7 +65,8 @@ def leads_somewhere(target: str, page: Path) -> bool:
     """Also where the pages of ``docs/`` lie alone, as in an installation: what is not among them has an address."""
     if target.startswith(REPOSITORY):
         return (ROOT / target.removeprefix(REPOSITORY)).exists()
-    return "://" in target or ((page.parent / target).exists() and not target.startswith(".."))
+    place = (page.parent / target).resolve()
+    return "://" in target or (place.exists() and (DOCS in place.parents or DOCS not in page.parents))
 
 
 @pytest.mark.parametrize(
@@ -77,6 +75,7 @@ def leads_somewhere(target: str, page: Path) -> bool:
         ("cli.md", True),
         ("none.md", False),
         ("../README.md", False),
+        ("reference/api.md", True),
         (f"{REPOSITORY}README.md", True),
         (f"{REPOSITORY}none.md", False),
         ("https://example.org", True),

@@ -1,4 +1,4 @@
-"""docs/operators.md lists operators that have a converter of ours, each once; docs/coverage.md has the others."""
+"""docs/operators.md lists operators that have a converter of ours, each once."""
 
 from __future__ import annotations
 

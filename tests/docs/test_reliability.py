@@ -1,4 +1,4 @@
-"""docs/reliability.md has the figures that are stored, and stored figures name files and tests that are there."""
+"""docs/reference/reliability.md has the stored figures, and they name files and tests that are there."""
 
 from __future__ import annotations
 

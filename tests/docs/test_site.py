@@ -31,8 +31,15 @@ def build(configuration: Path, target: Path) -> subprocess.CompletedProcess[str]
 def test_it_builds(tmp_path: Path) -> None:
     done = build(ROOT / "mkdocs.yml", tmp_path / "site")
     assert done.returncode == 0, done.stderr
-    made = {path.stem for path in (tmp_path / "site").glob("*.html")} - {"404"}
-    assert made == {path.stem for path in (ROOT / "docs").glob("*.md")}
+    site, docs = tmp_path / "site", ROOT / "docs"
+    made = {path.relative_to(site).with_suffix(".md").as_posix() for path in site.rglob("*.html")} - {"404.md"}
+    moved = script("site_hooks").MOVED
+    assert made == {path.relative_to(docs).as_posix() for path in docs.rglob("*.md")} | set(moved)
+    for old, new in moved.items():
+        text = (site / old).with_suffix(".html").read_text(encoding="utf-8")
+        target, _, anchor = new.partition("#")
+        assert f'url={target.removesuffix(".md")}.html' in text
+        assert not anchor or f'id="{anchor}"' in (site / target).with_suffix(".html").read_text(encoding="utf-8")
     assert "app.c" in (tmp_path / "site" / "generated-code.html").read_text(encoding="utf-8")
 
 

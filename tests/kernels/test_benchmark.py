@@ -114,7 +114,7 @@ def test_a_network_still_gives_the_stored_figures(name: str, board: str) -> None
     assert module.differences(results, STORED) == []
 
 
-@pytest.mark.parametrize("page", ["docs/kernels.md", "docs/npu.md", "README.md"])
+@pytest.mark.parametrize("page", ["docs/kernels.md", "docs/reference/kernels.md", "docs/reference/npu.md", "README.md"])
 def test_pages_show_the_stored_figures(page: str) -> None:
     text = (ROOT / page).read_text(encoding="utf-8")
     assert script_of("scripts/figures.py").PAGES[page](text) == text, "run scripts/figures.py"

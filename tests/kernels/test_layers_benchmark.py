@@ -16,7 +16,7 @@ from support.run.scripts import script_of
 
 FOLDER = Path(__file__).resolve().parents[2] / "benchmarks"
 STORED: dict[str, dict[str, dict[str, Any]]] = json.loads((FOLDER / "layers.json").read_text())["boards"]
-PAGE = (FOLDER.parent / "docs" / "kernels.md").read_text(encoding="utf-8")
+PAGE = (FOLDER.parent / "docs" / "reference" / "kernels.md").read_text(encoding="utf-8")
 MOST = 1.0
 MOST_OF_NETWORKS = 0.6
 ROWS = (*KINDS, *(f"network: {name}" for name in NETWORKS))

@@ -1,4 +1,4 @@
-"""benchmarks/networks.json, the networks of the field at their published sizes: kept, and shown by docs/networks.md."""
+"""benchmarks/networks.json, known networks at their published sizes: kept, and shown by docs/reference/networks.md."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from uaccel.pipeline import compile_model
 
 FOLDER = Path(__file__).resolve().parents[2] / "benchmarks"
 STORED: dict[str, dict[str, Any]] = json.loads((FOLDER / "networks.json").read_text())["networks"]
-PAGE = FOLDER.parent / "docs" / "networks.md"
+PAGE = FOLDER.parent / "docs" / "reference" / "networks.md"
 SLIPPED = 1.2
 """Of the lower bound: where layers are as large as each other, what results lie before their inputs adds up."""
 QUICK = ("mlp", "ds_cnn", "transformer", "mobilenet_v3_small")

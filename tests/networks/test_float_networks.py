@@ -84,7 +84,7 @@ HALF = ", half precision"
 
 
 def test_figures_stand_on_the_page() -> None:
-    page = (ROOT / "docs" / "kernels.md").read_text()
+    page = (ROOT / "docs" / "reference" / "kernels.md").read_text()
     keys = ("instructions", "cycles_estimated", "arena")
     for name in WHOLE:
         for board, entry in STORED[name].items():
@@ -94,7 +94,7 @@ def test_figures_stand_on_the_page() -> None:
 
 
 def test_what_half_precision_takes_stands_on_the_page() -> None:
-    page = (ROOT / "docs" / "kernels.md").read_text()
+    page = (ROOT / "docs" / "reference" / "kernels.md").read_text()
     for name in WHOLE:
         for board, entry in STORED[name + HALF].items():
             single, half = (STORED[row][board]["now"] for row in (name, name + HALF))

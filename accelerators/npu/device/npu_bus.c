@@ -1,5 +1,5 @@
 /* The words that come over the bus: bursts that fetching and loads ask for, one in a cycle, and that come in this order.
- * The rules of docs/npu.md. */
+ * The rules of docs/reference/npu.md. */
 #include "npu_device.h"
 
 /* Cycles that a memory lets the bus wait: for a burst's first word, and for each further one. One that has a word in

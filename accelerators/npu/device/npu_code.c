@@ -1,4 +1,4 @@
-/* Constants that lie in memory as a code: a load unpacks them. docs/npu.md says how each byte is written. */
+/* Constants that lie in memory as a code: a load unpacks them. docs/reference/npu.md says how each byte is written. */
 #include "npu_device.h"
 
 enum { BLOCK = 32, KIND_BITS = 3, PLAIN = 7 };

@@ -1,4 +1,4 @@
-/* What the parts of the model share. docs/npu.md describes the machine. */
+/* What the parts of the model share. docs/reference/npu.md describes the machine. */
 #ifndef NPU_DEVICE_H
 #define NPU_DEVICE_H
 

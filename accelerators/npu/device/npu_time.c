@@ -1,4 +1,4 @@
-/* How long commands take until they are in hand, and computations: the rules of docs/npu.md, which are those of the
+/* How long commands take until they are in hand, and computations: the rules of docs/reference/npu.md, those of the
  * RTL. */
 #include "npu_device.h"
 

@@ -1,4 +1,4 @@
-/* The registers, by their offset; docs/npu.md describes them. */
+/* The registers, by their offset; docs/reference/npu.md describes them. */
 #ifndef NPU_REGISTERS_H
 #define NPU_REGISTERS_H
 

@@ -1,4 +1,4 @@
-"""The RTL takes the cycles that docs/npu.md states of each command, and nearly those of the model for a network."""
+"""The RTL takes the cycles that docs/reference/npu.md states of each command, and nearly the model's for a network."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ needs_tools = pytest.mark.skipif(
 )
 FOLDER = Path(__file__).resolve().parents[1]
 SMALL, FLASH, TINY = (FOLDER.parent / name for name in ("npu_small", "npu_flash", "npu_tiny"))
-PAGE = FOLDER.parents[1] / "docs/npu.md"
+PAGE = FOLDER.parents[1] / "docs/reference/npu.md"
 WINDOWED = {"stride_y": 1, "stride_x": 1, "dilation_y": 1, "dilation_x": 1, "clamp_min": -128, "clamp_max": 127}
 TEXT = PAGE.read_text() if PAGE.is_file() else ""
 BY_HAND = re.findall(r"^\| `(\w[^:`]*)` \| .* \| (\d+) \|$", TEXT, re.MULTILINE)

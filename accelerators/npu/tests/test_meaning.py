@@ -1,4 +1,4 @@
-"""Each command against its definition in docs/npu.md, written anew in numpy, over random fields."""
+"""Each command against its definition in docs/reference/npu.md, written anew in numpy, over random fields."""
 
 from __future__ import annotations
 
@@ -198,7 +198,7 @@ def with_residual(bench: Bench, f: dict[str, int], adds: str) -> Array:
 
 
 def scaled(sums: Array, multipliers: Array, shifts: Array) -> Array:
-    """By integers alone: as docs/npu.md says it of any sum and shift."""
+    """By integers alone: as docs/reference/npu.md says it of any sum and shift."""
     moved = (sums << np.maximum(shifts, 0)).astype(np.uint32).astype(np.int32).astype(np.int64)
     high = (moved * multipliers + 2**30) >> 31
     right = np.maximum(-shifts, 0)

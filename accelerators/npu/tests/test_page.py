@@ -1,4 +1,4 @@
-"""docs/npu.md: its examples of time, played on the model, and its tables against the sources."""
+"""docs/reference/npu.md: its examples of time, played on the model, and its tables against the sources."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-PAGE = Path(__file__).resolve().parents[3] / "docs/npu.md"
+PAGE = Path(__file__).resolve().parents[3] / "docs/reference/npu.md"
 WINDOWED = {"stride_y": 1, "stride_x": 1, "dilation_y": 1, "dilation_x": 1, "clamp_min": -128, "clamp_max": 127}
 NOBODY = 0xFFFFFFFF
 

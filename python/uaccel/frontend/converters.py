@@ -194,7 +194,7 @@ def by_tvm(advice: str = ADVICE) -> Iterator[None]:
         raise ModelError(f"{error}; {advice}") from error
 
 
-# Coverage: what becomes of each operator, the rows of docs/coverage.md that scripts/coverage.py writes.
+# Coverage: what becomes of each operator, the rows of docs/reference/coverage.md that scripts/coverage.py writes.
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,7 @@ ASKED = {"ic": (0.90, 100), "vww": (0.50, 40), "kws": (0.65, 40), "sww": (0.35, 
 """Utilisation of the array, and how much faster than the CPU alone."""
 MOST_LEFT = 0.02
 OWN = ("residual", "branches", "mixed")
-PAGE = Path(__file__).resolve().parents[3] / "docs/npu.md"
+PAGE = Path(__file__).resolve().parents[3] / "docs/reference/npu.md"
 
 
 def benchmark() -> Any:

@@ -17,7 +17,7 @@ from uaccel.streams import Tokens, pack
 from uaccel.testing.layers import Example, Layers, example
 
 ROOT = Path(__file__).resolve().parents[3]
-PAGE = (ROOT / "docs/npu.md").read_text()
+PAGE = (ROOT / "docs/reference/npu.md").read_text()
 BY_HAND = re.findall(r"^\| npu_flash: `load ([^`]+)` \| .* \| (\d+) \|$", PAGE, re.MULTILINE)
 CODES = re.findall(r"^\| `([\d -]+)` \| .* \| `([\dA-F ]+)` \|$", PAGE, re.MULTILINE)
 WHOLE = {"runs": 1, "planes": 1}

@@ -48,8 +48,8 @@ def test_estimates_are_near_the_cores_own_cycles(network: str, chip: str) -> Non
 
 
 def test_the_page_shows_the_stored_figures() -> None:
-    page = (ROOT / "docs" / "chip.md").read_text(encoding="utf-8")
-    assert script_of("scripts/figures.py").PAGES["docs/chip.md"](page) == page, "run scripts/figures.py"
+    page = (ROOT / "docs" / "reference" / "chip.md").read_text(encoding="utf-8")
+    assert script_of("scripts/figures.py").PAGES["docs/reference/chip.md"](page) == page, "run scripts/figures.py"
 
 
 def test_a_row_that_nobody_knows() -> None:

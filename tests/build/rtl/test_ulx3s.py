@@ -148,7 +148,7 @@ def test_the_files_of_the_board_agree(tmp_path: Path) -> None:
 
 def test_the_page_shows_what_was_placed_and_that_it_is_fast_enough() -> None:
     stored = json.loads((ROOT / "benchmarks" / "ulx3s.json").read_text())
-    page = (ROOT / "docs" / "chip.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs" / "reference" / "chip.md").read_text(encoding="utf-8")
     for name, row in stored["chips"].items():
         told = re.sub(r"(?<=with )\w+", r"`\g<0>`", name)
         cells = [told, *(f"{row['area'][kind]:,}" for kind in KINDS), f"{row['runs_at_mhz']:g}"]

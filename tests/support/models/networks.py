@@ -11,7 +11,7 @@ import pytest
 ROOT = Path(__file__).resolve().parents[3]
 OWN = ROOT / "tests" / "models"
 VARIABLE = "UACCEL_MODELS"
-PAGE = "docs/reference-models.md"
+PAGE = "docs/reference/reference-models.md"
 
 
 @dataclass(frozen=True)

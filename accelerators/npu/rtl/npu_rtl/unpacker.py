@@ -1,4 +1,4 @@
-"""Constants that come as a code (docs/npu.md): beats go in, and up to two bytes a cycle come out."""
+"""Constants that come as a code (docs/reference/npu.md): beats go in, and up to two bytes a cycle come out."""
 
 from __future__ import annotations
 
