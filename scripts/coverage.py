@@ -45,12 +45,12 @@ against the code.
 - **known at import**: computed while the model is read; no code is left.
 - **refused**: an error at import that names the node and the reason.
 """
-ONNX_HEAD = """[onnx.md](../onnx.md) says which files; opset 13 to {opset}. The notes say how many of the official
+ONNX_HEAD = """[models.md](../models.md#onnx) says which files; opset 13 to {opset}. The notes say how many of the official
 tests pass (onnx {version}; those without types that cannot be compiled), and what is refused."""
-TORCH_HEAD = """[pytorch.md](../pytorch.md) says which files. ATen's operators that have a converter; others
+TORCH_HEAD = """[models.md](../models.md#pytorch) says which files. ATen's operators that have a converter; others
 PyTorch takes apart into these, or they are refused by name, as is what depends on data."""
 TFLITE_HEAD = """Each cell says what becomes of a model of this one operator and type. `in float`: it is quantised and
-computed in float, with a warning. [operators.md](../operators.md) says more."""
+computed in float, with a warning. [models.md](../models.md#operators) says more."""
 FIRST_TYPES = ("float32", "int8", "int16")
 UNTRIED = "there is a converter; no model here tries it"
 

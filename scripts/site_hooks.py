@@ -9,6 +9,12 @@ from typing import Any, Final
 
 MOVED: Final = {
     "api.md": "reference/api.md",
+    "lab.md": "sweep.md#a-lab",
+    "mlperf-tiny.md": "testing.md#mlperf-tiny",
+    "onnx.md": "models.md#onnx",
+    "operators.md": "models.md#operators",
+    "project-api.md": "from-microtvm.md#projects-and-the-project-api",
+    "pytorch.md": "models.md#pytorch",
     "chip.md": "reference/chip.md",
     "commands.md": "reference/commands.md",
     "coverage.md": "reference/coverage.md",

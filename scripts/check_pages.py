@@ -1,0 +1,102 @@
+"""Holds what can be held of the pages' words: README.md and docs/*.md; ``make lint`` runs it.
+
+All pages together stay below a number of words. No sentence is longer than 25 words or begins with a word that hangs in
+the air. No table has more than seven columns; the pages of ``docs/reference/`` are held to that as well.
+
+Prose is what is no table, no code block and no comment. A piece of code in a line counts as one word.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+ROOT: Final = Path(__file__).resolve().parent.parent
+MOST_WORDS: Final = 25_000
+LONGEST_SENTENCE: Final = 25
+MOST_COLUMNS: Final = 7
+HANGING: Final = ("Of ", "Those ", "By what ", "By which ", "From which ", "For what ")
+
+_LEFT_OUT: Final = re.compile(r"^```.*?^```$|<!--.*?-->", re.MULTILINE | re.DOTALL)
+_LINK: Final = re.compile(r"!?\[([^\]]*)\]\([^)]*\)|<https?://\S+>")
+_CODE: Final = re.compile(r"`[^`]+`")
+_ITEM: Final = re.compile(r"^\s*(?:[-*]|\d+\.)\s+")
+_END: Final = re.compile(r"(?<=[.!?])[\"*)]*\s+")
+_SHORT: Final = re.compile(r"\b(e\.g|i\.e|etc|vs|Fig)\.")
+
+
+def read() -> list[Path]:
+    """The pages that people read from their beginning to their end."""
+    return [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+
+
+def lines(text: str) -> Iterator[tuple[int, str]]:
+    """Number and text of each line of prose; empty ones stand for what lies between."""
+    blank = _LEFT_OUT.sub(lambda found: "\n" * found[0].count("\n"), text)
+    for number, line in enumerate(blank.split("\n"), 1):
+        yield number, "" if line.lstrip().startswith("|") else line
+
+
+def plain(text: str) -> str:
+    """Prose as it is read: links by their words, code as one word."""
+    return _SHORT.sub(r"\1", _CODE.sub("CODE", _LINK.sub(lambda found: found[1] or "link", text)))
+
+
+def words(text: str) -> int:
+    """How many words of prose a page has."""
+    return sum(len(plain(line).split()) for _, line in lines(text))
+
+
+def sentences(text: str) -> Iterator[tuple[int, str]]:
+    """Each sentence with the line where its paragraph begins."""
+    paragraph: list[str] = []
+    first = 0
+    for number, line in [*lines(text), (0, "")]:
+        head = line.startswith("#")
+        if paragraph and (not line.strip() or head or _ITEM.match(line)):
+            joined = plain(" ".join(paragraph))
+            yield from ((first, sentence) for sentence in _END.split(joined) if sentence.strip())
+            paragraph = []
+        if line.strip() and not head:
+            first = first if paragraph else number
+            paragraph.append(_ITEM.sub("", line).strip())
+
+
+def problems(text: str) -> Iterator[str]:
+    """What is wrong in the sentences of a page, each with its line."""
+    for line, sentence in sentences(text):
+        length = len([word for word in sentence.split() if re.search(r"\w", word)])
+        if length > LONGEST_SENTENCE:
+            yield f"{line}: a sentence of {length} words, wanted at most {LONGEST_SENTENCE}: {sentence}"
+        if sentence.lstrip('"*(').startswith(HANGING):
+            yield f"{line}: a sentence begins with a word that hangs in the air: {sentence}"
+
+
+def wide_tables(text: str) -> Iterator[str]:
+    """Tables with too many columns, by their head."""
+    blank = _LEFT_OUT.sub(lambda found: "\n" * found[0].count("\n"), text).split("\n")
+    for number, (line, below) in enumerate(zip(blank, blank[1:], strict=False), 1):
+        if re.fullmatch(r"\|[-:| ]+\|", below.strip()) and line.startswith("|"):
+            columns = below.count("|") - 1
+            if columns > MOST_COLUMNS:
+                yield f"{number}: a table of {columns} columns, wanted at most {MOST_COLUMNS}"
+
+
+def main(arguments: list[str]) -> int:
+    pages = [Path(word).resolve() for word in arguments] or read()
+    reference = [] if arguments else sorted((ROOT / "docs" / "reference").glob("*.md"))
+    texts = {page: page.read_text(encoding="utf-8") for page in (*pages, *reference)}
+    found = [f"{page}:{problem}" for page in pages for problem in problems(texts[page])]
+    found += [f"{page}:{problem}" for page, text in texts.items() for problem in wide_tables(text)]
+    total = sum(words(texts[page]) for page in pages)
+    if total > MOST_WORDS:
+        found.append(f"{len(pages)} pages have {total:,} words of prose, wanted at most {MOST_WORDS:,}")
+    print(*found, sep="\n", end="\n" if found else "")
+    return 1 if found else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
