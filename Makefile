@@ -80,7 +80,7 @@ define run-c-tests
 endef
 
 lint: setup-test ## Style, types and words
-	@if test -x $(BIN)/mypy; then set -ex; $(BIN)/ruff check; $(BIN)/ruff format --check; $(BIN)/mypy; $(BIN)/python scripts/check_words.py; \
+	@if test -x $(BIN)/mypy; then set -ex; $(BIN)/ruff check; $(BIN)/ruff format --check; $(BIN)/mypy; $(BIN)/python scripts/check_words.py; $(BIN)/python scripts/check_pages.py; \
 	else echo "lint: skipped: ruff and mypy are not installed"$(OR_FAIL); fi
 
 format: setup-test ## Put the Python sources into the project's style

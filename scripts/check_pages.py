@@ -21,7 +21,8 @@ MOST_COLUMNS: Final = 7
 HANGING: Final = ("Of ", "Those ", "By what ", "By which ", "From which ", "For what ")
 
 _LEFT_OUT: Final = re.compile(r"^```.*?^```$|<!--.*?-->", re.MULTILINE | re.DOTALL)
-_LINK: Final = re.compile(r"!?\[([^\]]*)\]\([^)]*\)|<https?://\S+>")
+_PICTURE: Final = re.compile(r"!\[[^\]]*\]\([^)]*\)")
+_LINK: Final = re.compile(r"\[([^\]]*)\]\([^)]*\)|<https?://\S+>")
 _CODE: Final = re.compile(r"`[^`]+`")
 _ITEM: Final = re.compile(r"^\s*(?:[-*]|\d+\.)\s+")
 _END: Final = re.compile(r"(?<=[.!?])[\"*)]*\s+")
@@ -42,7 +43,8 @@ def lines(text: str) -> Iterator[tuple[int, str]]:
 
 def plain(text: str) -> str:
     """Prose as it is read: links by their words, code as one word."""
-    return _SHORT.sub(r"\1", _CODE.sub("CODE", _LINK.sub(lambda found: found[1] or "link", text)))
+    linked = _LINK.sub(lambda found: found[1] or "link", _PICTURE.sub("", text))
+    return _SHORT.sub(r"\1", _CODE.sub("CODE", linked))
 
 
 def words(text: str) -> int:
@@ -71,7 +73,7 @@ def problems(text: str) -> Iterator[str]:
         length = len([word for word in sentence.split() if re.search(r"\w", word)])
         if length > LONGEST_SENTENCE:
             yield f"{line}: a sentence of {length} words, wanted at most {LONGEST_SENTENCE}: {sentence}"
-        if sentence.lstrip('"*(').startswith(HANGING):
+        if sentence.lstrip('"*(_').startswith(HANGING):
             yield f"{line}: a sentence begins with a word that hangs in the air: {sentence}"
 
 
@@ -87,7 +89,7 @@ def wide_tables(text: str) -> Iterator[str]:
 
 def main(arguments: list[str]) -> int:
     pages = [Path(word).resolve() for word in arguments] or read()
-    reference = [] if arguments else sorted((ROOT / "docs" / "reference").glob("*.md"))
+    reference = () if arguments else sorted((ROOT / "docs" / "reference").glob("*.md"))
     texts = {page: page.read_text(encoding="utf-8") for page in (*pages, *reference)}
     found = [f"{page}:{problem}" for page in pages for problem in problems(texts[page])]
     found += [f"{page}:{problem}" for page, text in texts.items() for problem in wide_tables(text)]

@@ -52,12 +52,19 @@ def filled(page: str, mark: str, rows: list[str]) -> str:
     return page[:first] + "\n".join(rows) + page[end:]
 
 
-def of_cpu(row: dict[str, Any], model: str) -> str:
-    part, counted = row["of_tflm"], f"{row['instructions']:,}"
-    cells = [model, counted, f"{row['per_mac']:.2f}", f"{part['instructions']:.2f}"]
-    for name in ("cycles_estimated", "ram", "flash", "whole"):
-        cells += [f"{row[name]:,}", f"{part[name]:.2f}"]
-    return line([*cells, str(row["stack"])])
+def beside(row: dict[str, Any], *names: str) -> list[str]:
+    """Our figures, each with its part of TensorFlow Lite Micro's."""
+    return [cell for name in names for cell in (f"{row[name]:,}", f"{row['of_tflm'][name]:.2f}")]
+
+
+def time_of(row: dict[str, Any], model: str) -> str:
+    counted, part = beside(row, "instructions")
+    cells = [model, counted, f"{row['per_mac']:.2f}", part, *beside(row, "cycles_estimated"), str(row["stack"])]
+    return line(cells)
+
+
+def bytes_of(row: dict[str, Any], model: str) -> str:
+    return line([model, *beside(row, "ram", "flash", "whole")])
 
 
 def of_favours(boards: dict[str, Any], favours: dict[str, Any], model: str) -> str:
@@ -69,8 +76,9 @@ def of_favours(boards: dict[str, Any], favours: dict[str, Any], model: str) -> s
 def kernels(page: str) -> str:
     cpu, layers = stored("cpu"), stored("layers")["boards"]
     for board in BOARDS:
-        rows = [of_cpu(cpu["boards"][board][model], model) for model in NETWORKS]
-        page = filled(page, f"<!-- figures {board} -->\n| network |", rows)
+        for what, told in (("time", time_of), ("bytes", bytes_of)):
+            rows = [told(cpu["boards"][board][model], model) for model in NETWORKS]
+            page = filled(page, f"<!-- {what} on {board} -->\n| network |", rows)
     kinds = [kind for kind in layers[BOARDS[0]] if not kind.startswith(NETWORK)]
     both = [[f"{layers[b][kind][value]:.2f}" for b in layers for value in ("median", "worst")] for kind in kinds]
     page = filled(page, "| layers | M4", [line([kind, *cells]) for kind, cells in zip(kinds, both, strict=True)])
@@ -86,15 +94,16 @@ def performance(page: str) -> str:
 
 
 def npu(page: str) -> str:
-    rows = []
+    cycles, gains = [], []
     for machine, networks in stored("npu")["accelerators"].items():
         for model in NPU:
             row = networks[model]
             cells = [f"{row[name]:,}" for name in ("alone", "instructions", "cycles")]
+            cycles.append(line([machine, model, *cells, f"{row['utilisation']:.1%}"]))
             times = ("faster", "faster_than_microtvm", "faster_than_tflm")
-            cells += [f"{row['utilisation']:.1%}", *(f"{row[name]:,.0f} x" for name in times)]
-            rows.append(line([machine, model, *cells]))
-    return filled(page, "| machine | network |", rows)
+            gains.append(line([machine, model, *(f"{row[name]:,.0f} x" for name in times)]))
+    page = filled(page, "<!-- cycles of npu -->\n| machine |", cycles)
+    return filled(page, "<!-- gains of npu -->\n| machine |", gains)
 
 
 def readme(page: str) -> str:
@@ -102,7 +111,7 @@ def readme(page: str) -> str:
     for model, words in FIRST.items():
         parts = [boards[board][model]["of_tflm"] for board in BOARDS]
         cells = [f"{part[name]:.2f}" for part in parts for name in ("instructions", "cycles_estimated", "ram")]
-        rows.append(line([words, f"{boards[BOARDS[0]][model]['macs']:,}", *cells]))
+        rows.append(line([words, *cells]))
     return filled(page, "<!-- figures of tflm -->\n| model |", rows)
 
 
@@ -120,24 +129,35 @@ def largest_share(taken: dict[str, int]) -> float:
     return max(taken[kind] / has for kind, has in HAS.items())
 
 
-def of_chip(name: str, row: dict[str, Any], alone: dict[str, Any], area: dict[str, Any]) -> str:
-    taken, core = with_core(area, name), with_core(area, ALONE)
+def called(name: str) -> str:
+    return name if name == ALONE else f"`{name.partition(' ')[0]}`"
+
+
+def cycles_of(name: str, row: dict[str, Any], alone: dict[str, Any]) -> str:
     waited = row["waited"]
-    cells = [f"`{name.partition(' ')[0]}`" if name != ALONE else name, row["accelerator"], f"{row['cycles']:,}"]
+    cells = [called(name), row["accelerator"], f"{row['cycles']:,}"]
     cells += [f"{waited['code'] + waited['data']:,}", f"{waited['devices']:,}"]
-    cells += [f"{alone['cycles'] / row['cycles']:,.1f} x"]
+    return line([*cells, f"{alone['cycles'] / row['cycles']:,.1f} x"])
+
+
+def area_of(name: str, row: dict[str, Any], alone: dict[str, Any], area: dict[str, Any]) -> list[str]:
+    """A row; none of a chip that was not synthesised."""
+    taken, core = with_core(area, name), with_core(area, ALONE)
     if taken is None or core is None:
-        return line([*cells, "", "", "", "", ""])
+        return []
     cost = row["cycles"] * largest_share(taken) / (alone["cycles"] * largest_share(core))
-    cells += [f"{taken[kind]:,}" for kind in ("lut", "bram", "dsp")]
-    return line([*cells, f"{largest_share(taken):.1%}", f"{cost:.2f}"])
+    cells = [called(name), *(f"{taken[kind]:,}" for kind in ("lut", "bram", "dsp"))]
+    return [line([*cells, f"{largest_share(taken):.1%}", f"{cost:.2f}"])]
 
 
 def chip(page: str) -> str:
     area = stored("area")
     for network, rows in stored("chip").items():
-        written = [of_chip(name, row, rows[ALONE], area) for name, row in rows.items()]
-        page = filled(page, f"<!-- figures of {network} -->\n| chip |", written)
+        alone = rows[ALONE]
+        cycles = [cycles_of(name, row, alone) for name, row in rows.items()]
+        page = filled(page, f"<!-- cycles of {network} -->\n| chip |", cycles)
+        taken = [cells for name, row in rows.items() for cells in area_of(name, row, alone, area)]
+        page = filled(page, f"<!-- area for {network} -->\n| chip |", taken)
     return page
 
 

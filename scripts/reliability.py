@@ -55,8 +55,8 @@ the line are flipped, lost and doubled. `desk` is the stand-in at a serial port.
 .venv/bin/python benchmarks/soak.py --board host --sessions 1000 --write
 ```
 
-| board | sessions | faults of the line | right | ended in an error | wrong tensors | descriptors left | memory grown |
-|---|---|---|---|---|---|---|---|
+| board | sessions | faults of the line | right, ended in an error | wrong tensors | descriptors left | memory grown |
+|---|---|---|---|---|---|---|
 """
 MUTATION: Final = """\
 ## Planted faults
@@ -70,8 +70,8 @@ that is found or equivalent.
 .venv/bin/python benchmarks/mutation.py --most 30 --write
 ```
 
-| target | file | possible | tried | found | equivalent | left | score |
-|---|---|---|---|---|---|---|---|
+| target, file | possible | tried | found | equivalent | left | score |
+|---|---|---|---|---|---|---|
 """
 
 
@@ -108,9 +108,12 @@ def files() -> str:
 
 
 def soak() -> str:
-    names = ("sessions", "faults_injected", "right", "errors", "wrong", "descriptors_left")
-    rows = stored("soak").items()
-    return SOAK + table([board, *(row[name] for name in names), f"{row['grown'] >> 10} KB"] for board, row in rows)
+    rows = []
+    for board, row in stored("soak").items():
+        ended = f"{row['right']:,}, {row['errors']:,}"
+        left = (row["wrong"], row["descriptors_left"], f"{row['grown'] >> 10} KB")
+        rows.append([board, row["sessions"], row["faults_injected"], ended, *left])
+    return SOAK + table(rows)
 
 
 def mutation() -> str:
@@ -118,9 +121,9 @@ def mutation() -> str:
     counts = {
         name: [row["known"], row["tried"], row["found"], row["equivalent"], _left(row)] for name, row in rows.items()
     }
-    lines = table([name, f"`{rows[name]['file']}`", *count, _score(*count)] for name, count in counts.items())
+    lines = table([f"{name}, `{rows[name]['file']}`", *count, _score(*count)] for name, count in counts.items())
     total = [sum(column) for column in zip(*counts.values(), strict=True)]
-    lines += table([("all", "", *total, _score(*total))]) if total else ""
+    lines += table([("all", *total, _score(*total))]) if total else ""
     missing = [target.name for target in _targets() if target.name not in rows]
     lines += f"\nWithout figures so far: {', '.join(missing)}.\n" if missing else ""
     said = [f"- {name}, line {one['line']}: {_change(one)}. {_why(one)}\n" for name, one in _survivors(rows)]

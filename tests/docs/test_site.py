@@ -38,7 +38,7 @@ def test_it_builds(tmp_path: Path) -> None:
     for old, new in moved.items():
         text = (site / old).with_suffix(".html").read_text(encoding="utf-8")
         target, _, anchor = new.partition("#")
-        assert f'url={target.removesuffix(".md")}.html' in text
+        assert f"url={target.removesuffix('.md')}.html" in text
         assert not anchor or f'id="{anchor}"' in (site / target).with_suffix(".html").read_text(encoding="utf-8")
     assert "app.c" in (tmp_path / "site" / "generated-code.html").read_text(encoding="utf-8")
 

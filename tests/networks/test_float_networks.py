@@ -89,7 +89,7 @@ def test_figures_stand_on_the_page() -> None:
     for name in WHOLE:
         for board, entry in STORED[name].items():
             figures = " | ".join(f"{entry[when][key]:,}" for key in keys for when in ("before", "now"))
-            assert f"| `{name}` | `{board}` | {figures} |" in page
+            assert f"| `{name}` on `{board}` | {figures} |" in page
             assert all(entry["now"][key] < entry["before"][key] / 2 for key in keys)
 
 

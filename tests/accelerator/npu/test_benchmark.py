@@ -57,12 +57,10 @@ def test_a_network_still_gives_the_stored_figures(name: str, accelerator: str) -
 
 def test_the_page_tells_the_stored_figures() -> None:
     rows = re.findall(r"^\| (npu\w*) \| (\w+) \| (.*) \|$", PAGE.read_text(), re.MULTILINE)
-    assert len(rows) == len(STORED) * 5
+    assert len(rows) == len(STORED) * 5 * 2  # a table of cycles and one of gains
     for accelerator, name, cells in rows:
         row = STORED[accelerator][name]
-        shown = [f"{row[key]:,}" for key in ("alone", "instructions", "cycles")]
-        shown += [
-            f"{row['utilisation']:.1%}",
-            *(f"{row[key]:,.0f} x" for key in ("faster", "faster_than_microtvm", "faster_than_tflm")),
-        ]
+        shown = [f"{row[key]:,}" for key in ("alone", "instructions", "cycles")] + [f"{row['utilisation']:.1%}"]
+        if cells.endswith(" x"):
+            shown = [f"{row[key]:,.0f} x" for key in ("faster", "faster_than_microtvm", "faster_than_tflm")]
         assert cells.split(" | ") == shown
