@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import Path
 from typing import Final
 
@@ -80,7 +81,7 @@ def problems(text: str) -> Iterator[str]:
 def wide_tables(text: str) -> Iterator[str]:
     """Tables with too many columns, by their head."""
     blank = _LEFT_OUT.sub(lambda found: "\n" * found[0].count("\n"), text).split("\n")
-    for number, (line, below) in enumerate(zip(blank, blank[1:], strict=False), 1):
+    for number, (line, below) in enumerate(pairwise(blank), 1):
         if re.fullmatch(r"\|[-:| ]+\|", below.strip()) and line.startswith("|"):
             columns = below.count("|") - 1
             if columns > MOST_COLUMNS:

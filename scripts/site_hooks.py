@@ -25,6 +25,8 @@ MOVED: Final = {
 }
 # Pages that were elsewhere, seen from docs/: their old addresses lead to the new ones.
 
+_SHIM: Final = '<script src="https://unpkg.com/iframe-worker/shim"></script>'
+_WORKER: Final = Path(__file__).resolve().parent / "site_worker.js"
 _FENCE = re.compile(r"^```(\w+)[ ]+(.+)$", re.MULTILINE)
 
 
@@ -34,7 +36,11 @@ def on_page_markdown(markdown: str, **_: Any) -> str:
 
 
 def on_post_build(config: Any, **_: Any) -> None:
-    """Called by MkDocs when all pages are written."""
+    """Called by MkDocs when all pages are written: what the theme would load from elsewhere goes into them."""
+    worker = f"<script>\n{_WORKER.read_text(encoding='utf-8')}</script>"
+    for page in Path(config["site_dir"]).rglob("*.html"):
+        text = page.read_text(encoding="utf-8")
+        page.write_text(text.replace(_SHIM, worker), encoding="utf-8")
     for old, new in MOVED.items():
         (Path(config["site_dir"]) / old).with_suffix(".html").write_text(redirect(new), encoding="utf-8")
 

@@ -9,11 +9,18 @@ import subprocess
 import sys
 from pathlib import Path
 from types import ModuleType
+from typing import TYPE_CHECKING
 
 import pytest
 
+from support.run.browser import browser
 from support.run.docblocks import ROOT
 from support.run.scripts import script_of
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser
+
+__all__ = ["browser"]
 
 
 def script(name: str) -> ModuleType:
@@ -28,10 +35,16 @@ def build(configuration: Path, target: Path) -> subprocess.CompletedProcess[str]
     )
 
 
-def test_it_builds(tmp_path: Path) -> None:
-    done = build(ROOT / "mkdocs.yml", tmp_path / "site")
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    target = tmp_path_factory.mktemp("site")
+    done = build(ROOT / "mkdocs.yml", target)
     assert done.returncode == 0, done.stderr
-    site, docs = tmp_path / "site", ROOT / "docs"
+    return target
+
+
+def test_it_builds(site: Path) -> None:
+    docs = ROOT / "docs"
     made = {path.relative_to(site).with_suffix(".md").as_posix() for path in site.rglob("*.html")} - {"404.md"}
     moved = script("site_hooks").MOVED
     assert made == {path.relative_to(docs).as_posix() for path in docs.rglob("*.md")} | set(moved)
@@ -40,7 +53,45 @@ def test_it_builds(tmp_path: Path) -> None:
         target, _, anchor = new.partition("#")
         assert f"url={target.removesuffix('.md')}.html" in text
         assert not anchor or f'id="{anchor}"' in (site / target).with_suffix(".html").read_text(encoding="utf-8")
-    assert "app.c" in (tmp_path / "site" / "generated-code.html").read_text(encoding="utf-8")
+    assert "app.c" in (site / "generated-code.html").read_text(encoding="utf-8")
+
+
+def test_it_loads_nothing_from_elsewhere(site: Path) -> None:
+    for page in site.rglob("*.html"):
+        text = page.read_text(encoding="utf-8")
+        loaded = re.findall(r'<(?:script|img|iframe|link(?=[^>]*stylesheet))[^>]*(?:src|href)="(\w*:?//[^"]*)"', text)
+        assert loaded == []
+        assert 'data-md-component="source"' not in text, "that asks api.github.com"
+        assert '"provider"' not in text, "that asks for versions.json"
+
+
+WIDE = """() => [...document.querySelectorAll("article table")].filter(table => {
+    const room = table.closest(".md-typeset__scrollwrap") ?? table.parentElement;
+    const cells = [...table.querySelectorAll("td, th")];
+    return room.scrollWidth > room.clientWidth + 1 || cells.some(cell => cell.scrollWidth > cell.clientWidth + 1);
+}).map(table => table.querySelector("th").textContent)"""
+"""The tables that scroll, or have a cell that does."""
+
+
+@pytest.mark.slow
+def test_tables_fit_and_search_works_from_disk_without_a_network(site: Path, browser: Browser) -> None:
+    context = browser.new_context(viewport={"width": 1600, "height": 1000}, offline=True)
+    shown, asked, wrong = context.new_page(), list[str](), list[str]()
+    shown.on("request", lambda request: asked.append(request.url))
+    shown.on("pageerror", lambda error: wrong.append(str(error)))
+    wide = {}
+    for page in sorted(site.rglob("*.html")):
+        if page.relative_to(site).with_suffix(".md").as_posix() not in script("site_hooks").MOVED:
+            shown.goto(page.as_uri())
+            wide[page.relative_to(site).as_posix()] = shown.evaluate(WIDE)
+    assert {page: tables for page, tables in wide.items() if tables} == {}
+    shown.goto((site / "index.html").as_uri())
+    shown.click("input.md-search__input")
+    shown.keyboard.type("arena")
+    shown.wait_for_selector(".md-search-result__item")
+    assert [url for url in asked if not url.startswith(("file:", "data:"))] == []
+    assert wrong == []
+    context.close()
 
 
 @pytest.mark.parametrize(

@@ -4,21 +4,17 @@ from __future__ import annotations
 
 import copy
 import json
-import os
 import shutil
-from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
 from support.models.networks import OWN
+from support.run.browser import browser
 from support.run.command import process
 
-if TYPE_CHECKING:
-    from playwright.sync_api import Browser
-
-CHROMIUM = ("chromium", "chromium-browser", "google-chrome")
+__all__ = ["browser"]
 
 
 @pytest.fixture(scope="session")
@@ -36,19 +32,6 @@ def gesture(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
 def stored(gesture: dict[str, Any]) -> dict[str, Any]:
     """The same, to change."""
     return copy.deepcopy(gesture)
-
-
-@pytest.fixture(scope="session")
-def browser() -> Iterator[Browser]:
-    found = next(filter(None, map(shutil.which, CHROMIUM)), None)
-    if found is None:
-        pytest.skip("there is no Chromium to look at pages with; on Debian: apt-get install -y chromium")
-    playwright = pytest.importorskip("playwright.sync_api", reason="there is no Playwright: pip install 'uaccel[dev]'")
-    with playwright.sync_playwright() as running:
-        sandbox = ["--no-sandbox"] if os.geteuid() == 0 else []  # Chromium refuses root one
-        browser = running.chromium.launch(executable_path=found, args=sandbox)
-        yield browser
-        browser.close()
 
 
 def write(data: dict[str, Any], path: Path) -> Path:
