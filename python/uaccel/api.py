@@ -12,7 +12,7 @@ from typing import Any
 from numpy.typing import NDArray
 
 from uaccel.board import Board
-from uaccel.errors import InputError, VerificationError
+from uaccel.errors import VerificationError
 from uaccel.pipeline import Compiled
 from uaccel.report.run_json import batched
 from uaccel.runner.compare import Verdict
@@ -22,7 +22,7 @@ from uaccel.runner.firmware import tensor_types
 from uaccel.runner.job import Job
 from uaccel.runner.perform import perform
 from uaccel.runner.samples import SAMPLES, default_samples
-from uaccel.runner.sweep.matrix import SweepRow, problem_of
+from uaccel.runner.sweep.matrix import SweepRow
 from uaccel.runner.verdict import as_imported, bisect_region, judge, layers_to_read, with_opinions
 from uaccel.runner.verify import is_exact
 from uaccel.session.tensors import load_inputs, samples_of
@@ -136,10 +136,6 @@ def measure(
     What was compiled, built and judged before is taken from the cache; ``cache=False`` uses none."""
     kept = cache_of_user() if options.pop("cache", True) else None
     said = {name.replace("_", "-"): str(value) if isinstance(value, Path) else value for name, value in options.items()}
-    for key, value in said.items():
-        problem = problem_of(key, value)
-        if problem is not None:
-            raise InputError("".join(problem))
     row = SweepRow(str(model), str(board), tuple(map(str, accelerators)), said)
     return perform(row.request(), cache=kept).report
 

@@ -111,14 +111,13 @@ def compile_model(
     path: str | Path,
     *,
     board: str,
-    board_file: str = "",
     selection: Selection = ANY_CPU,
     name: str = "",
     options: EmitOptions | None = None,
     accelerators: Sequence[Accelerator] = (),
     wishes: Wishes | None = None,
     cpu_fallback: bool = False,
-    engine_words: Sequence[str] = (),
+    command: Callable[[str], str] | None = None,
     input_shapes: Mapping[str, Shape] | None = None,
     memories: Sequence[Pool] = (),
     rooms: Rooms = _of_no_board,
@@ -128,10 +127,10 @@ def compile_model(
 
     ``selection``: the board's CPU, whose features kernels may use, and who picks among kernels.
     ``accelerators`` in the order of preference; with ``cpu_fallback`` the CPU computes what they fail at.
-    ``board_file`` is the name of the board's file where that is the user's own, ``engine_words`` are the options about
-    accelerators: both are for the command line that generates the same again. ``input_shapes``: of inputs whose shape
-    the file leaves open. ``memories``: the board's, the preferred one first, with what is free of each; a workspace
-    that fits into none of those on the chip is divided. ``rooms`` tells what its memories have free for constants.
+    ``command`` returns the command line that generates the same again, given the model's name in C. ``input_shapes``:
+    of inputs whose shape the file leaves open. ``memories``: the board's, the preferred one first, with what is free of
+    each; a workspace that fits into none of those on the chip is divided. ``rooms`` tells what its memories have free
+    for constants.
     """
     path, options = Path(path), options or EmitOptions()
     progress("import")
@@ -155,14 +154,13 @@ def compile_model(
     program, placement = place_with_less_scratch(program, selection.target, workspace_io=options.workspace_io)
     placement, options = _in_pools(program, placement, options, memories)
     progress("emit C")
-    words = (*selection.favour.words, *_shape_words(input_shapes), *engine_words)
-    command = regenerate_command(path.name, board_file or board, program.name, options, words)
+    again = command(program.name) if command else regenerate_command(path.name, board, program.name, options.words)
 
     def stores_at(placement: Placement) -> StoresFor:
         return _stores_for(program, placement, options, rooms, selection, board)
 
     placement, constants, ahead = _with_constants(program, placement, options, stores_at)
-    generated = generate(program, placement, options, board, command, constants, ahead)
+    generated = generate(program, placement, options, board, again, constants, ahead)
     return Compiled(generated, stages, partitioned, selection, plans)
 
 
@@ -240,9 +238,3 @@ def _ram_wish(program: Program, options: EmitOptions) -> RamWish:
     fed = Chains(program).feedable if options.feed and not options.workspace_io else None
     apart = io_bytes(program, options) + state - (fed.info.size if fed is not None else 0)
     return RamWish(options.ram, apart, options.feed, options.workspace_io)
-
-
-def _shape_words(input_shapes: Mapping[str, Shape] | None) -> list[str]:
-    """The words of a command line that give the same shapes."""
-    given = (input_shapes or {}).items()
-    return [word for name, shape in given for word in ("--input-shape", f"{name}:{','.join(map(str, shape))}")]

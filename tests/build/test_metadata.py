@@ -25,8 +25,8 @@ from uaccel.model import ImportedModel
 from uaccel.pipeline import compile_model
 from uaccel.report.trace import trace_of
 from uaccel.runner.compiled import ArchiveLayers, ArchiveSubject, archive_of
+from uaccel.runner.options import ProjectRunOptions
 from uaccel.runner.project_run import ProjectRun, _identity
-from uaccel.runner.request import ProjectRunOptions
 from uaccel.session.batch import BatchRun
 from uaccel.util.files import write_tar
 

@@ -59,7 +59,7 @@ COMMANDS: Final = [
     "quantize FLOAT -c {}.npy",
     "quantize FLOAT -c {}.npz",
     "new board mine --target stm32f4 --pack {}.pack",
-    "worker tls://127.0.0.1:9 --tls-ca {}.pem --tls-cert {}.pem --tls-key {}.pem",
+    "worker tls://127.0.0.1:9 --tls {}.pem",
 ]
 
 

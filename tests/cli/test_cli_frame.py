@@ -10,6 +10,7 @@ import sys
 import textwrap
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ import pytest
 import typer
 
 from uaccel.cli import app, output
+from uaccel.cli.command import Command
 from uaccel.errors import BoardError, DeviceError, InputError, InternalError, ModelError, ToolError, VerificationError
 from uaccel.version import __version__
 
@@ -33,15 +35,18 @@ def script(body: str) -> list[str]:
     """A process whose command line has one more command, ``probe``, with this body."""
     program = """
         import os, sys, time
+        from dataclasses import dataclass
         from uaccel.cli import app
-        from uaccel.cli.output import JsonFlag, emit, progress
+        from uaccel.cli.command import Command
+        from uaccel.cli.output import emit, progress
 
-        def register(cli):
-            @cli.command()
-            def probe(as_json: JsonFlag = False) -> None:
+        @dataclass(frozen=True, kw_only=True)
+        class Probe(Command):
+            def run(self) -> None:
+                as_json = self.as_json
                 BODY
 
-        app.COMMANDS = (*app.COMMANDS, register)
+        app.COMMANDS = (*app.COMMANDS, ("probe", None, Probe))
         sys.exit(app.main())
     """
     text = textwrap.dedent(program)
@@ -55,16 +60,12 @@ def script(body: str) -> list[str]:
 def fail_with(monkeypatch: pytest.MonkeyPatch, action: Outcome) -> None:
     """Give the command line a command ``probe`` that does this."""
 
-    def register(cli: typer.Typer) -> None:
-        @cli.command()
-        def probe(as_json: output.JsonFlag = False) -> None:
+    @dataclass(frozen=True, kw_only=True)
+    class Probe(Command):
+        def run(self) -> None:
             action()
 
-        @cli.command()
-        def other() -> None:
-            """One command alone would be the whole command line."""
-
-    monkeypatch.setattr(app, "COMMANDS", (register,))
+    monkeypatch.setattr(app, "COMMANDS", (("probe", None, Probe),))
 
 
 def raising(error: BaseException) -> Outcome:
@@ -119,7 +120,7 @@ def test_a_bug_is_one_line_that_asks_for_a_report(
     out, err = capfd.readouterr()
     assert out == ""
     (line,) = err.splitlines()
-    assert line.startswith(f"uaccel: internal error: {seen} (uaccel/cli/app.py:")
+    assert line.startswith(f"uaccel: internal error: {seen} (uaccel/cli/command.py:")
     assert line.endswith("please report this line (UACCEL_DEBUG=1 shows the traceback)")
 
 

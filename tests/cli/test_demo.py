@@ -46,7 +46,7 @@ def seen() -> Seen:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(running, "perform", perform)
         patch.setattr(demo, "emit", lambda report, _, show: caught.update(report=report, show=show))
-        demo.demo_command()
+        demo.DemoCommand().run()
     return Seen(**caught)
 
 

@@ -13,8 +13,7 @@ from support.device.generated import compiled
 from support.device.hostlib import HostModel
 from support.models.networks import OWN, Network, each_network
 from support.oracle.oracle import Tflm, random_inputs
-from uaccel.cli.options import CONSTANT_POOL, read_pools
-from uaccel.codegen.options import EmitOptions
+from uaccel.codegen.options import CONSTANT_POOL, EmitOptions, read_pools
 from uaccel.errors import UaccelError
 from uaccel.memory import ANY_SIZE, Pool
 from uaccel.pipeline import compile_model

@@ -12,8 +12,9 @@ import pytest
 from support.models.networks import OWN
 from uaccel.errors import DeviceError
 from uaccel.runner.compiled import archive_of
+from uaccel.runner.options import ProjectRunOptions
 from uaccel.runner.perform import perform
-from uaccel.runner.request import ProjectRunOptions, RunRequest
+from uaccel.runner.request import RunRequest
 from util.test_cached_runs import Told, request, vendor
 
 ALIGNED = 256
@@ -27,7 +28,7 @@ def aligned(tmp_path: Path, *edits: tuple[str, str, str], workspace_io: bool | N
         assert old in text
         (folder / file).write_text(text.replace(old, new))
     wanted = request(OWN / "gesture.tflite", accelerators=(str(folder),))
-    return replace(wanted, wishes=ProjectRunOptions(verify=True, verified_samples=1), workspace_io=workspace_io)
+    return replace(wanted, wishes=ProjectRunOptions(verify="outputs", verified_samples=1), workspace_io=workspace_io)
 
 
 @pytest.mark.parametrize("workspace_io", [False, True])

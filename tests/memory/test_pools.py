@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from uaccel.cli.options import CONSTANT_POOL, read_pools
+from uaccel.codegen.options import CONSTANT_POOL, read_pools
 from uaccel.errors import UaccelError
 from uaccel.memory import Block, Pool, divide, plan
 

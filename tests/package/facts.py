@@ -103,8 +103,9 @@ def json_keys(*words: str) -> Any:
 
 
 def help_of(*words: str) -> list[str]:
-    """The lines of a command's help."""
-    return said_by(*words, "--help").splitlines()
+    """The lines of a command's help, and of the help with rare options."""
+    told = said_by(*words, "--help")
+    return [*told.splitlines(), *(said_by(*words, "--help-all").splitlines() if "--help-all" in told else ())]
 
 
 def public_names(module: str) -> dict[str, str]:

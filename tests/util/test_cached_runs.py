@@ -16,11 +16,13 @@ from support.device.boards import board_with_tools
 from support.models.networks import OWN
 from support.run.command import process
 from uaccel.board import load_board
+from uaccel.codegen.options import EmitOptions
 from uaccel.errors import DeviceError
 from uaccel.memory import Pool
+from uaccel.runner.options import EngineRequest, ProjectRunOptions
 from uaccel.runner.perform import Performed, perform
 from uaccel.runner.prepare import key_of, prepare
-from uaccel.runner.request import EngineRequest, ProjectRunOptions, RunRequest
+from uaccel.runner.request import RunRequest
 from uaccel.util.cache import Cache
 from uaccel.util.favour import Favour
 from uaccel.util.files import data_dir
@@ -45,7 +47,7 @@ class Told:
 
 
 def request(model: Path = GESTURE, board: str = "host", **engines: Any) -> RunRequest:
-    wishes = ProjectRunOptions(verify=True, verified_samples=3)
+    wishes = ProjectRunOptions(verify="outputs", verified_samples=3)
     return RunRequest(model, load_board(board), board, wishes=wishes, engines=EngineRequest(**engines))
 
 
@@ -168,17 +170,21 @@ def test_options_and_the_boards_file_are_part_of_the_key(tmp_path: Path) -> None
     found += [digest(replace(own, board=load_board(str(board))))]
     model = tmp_path / "gesture.tflite"
     shutil.copy(GESTURE, model)
-    found += [digest(request(model)), digest(replace(own, name="other")), digest(replace(own, ram=100_000))]
+    found += [
+        digest(request(model)),
+        digest(replace(own, name="other")),
+        digest(replace(own, emit=EmitOptions(ram=100_000))),
+    ]
     found += [digest(replace(own, workspace_io=False)), digest(replace(own, favour=Favour.size))]
     found += [
         digest(replace(own, engines=EngineRequest(("matrix8",)))),
         digest(replace(own, input_shapes={"x": (1, 2)})),
     ]
-    found += [digest(replace(own, constant_pools=(Pool("qspi", size),))) for size in (None, 4096)]
+    found += [digest(replace(own, emit=EmitOptions(constant_pools=(Pool("qspi", size),)))) for size in (None, 4096)]
     records = tmp_path / "records.json"
     for text in ("{}", "{ }"):
         records.write_text(text)
-        found.append(digest(replace(own, records=records)))
+        found.append(digest(replace(own, engines=EngineRequest(records=records))))
     assert len(set(found)) == len(found)
     assert digest(replace(own, wishes=ProjectRunOptions())) == found[1]
 

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from cli.test_broken_accelerators import GOLDEN, own_arithmetic
+from uaccel.runner.options import ProjectRunOptions
 from uaccel.runner.prepare import prepare
-from uaccel.runner.request import ProjectRunOptions
 from uaccel.util.cache import Cache
 from uaccel.util.reads import Reads, not_seen, still_true
 from util.test_cached_runs import JUDGES, Told, request, run, vendor

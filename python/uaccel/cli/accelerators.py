@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import typer
-
-from uaccel.cli.output import JsonFlag, emit
+from uaccel.cli.command import Command
+from uaccel.cli.output import emit, new_table
 from uaccel.errors import AcceleratorError
 from uaccel.util.files import accelerator_entries, accelerator_folders
 
@@ -15,16 +15,13 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 
-def register(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command("accelerators", short_help="List the accelerators.")(accelerators_command)
-
-
-def accelerators_command(as_json: JsonFlag = False) -> None:
+@dataclass(frozen=True, kw_only=True)
+class AcceleratorsCommand(Command):
     """List the accelerators that uaccel brings and those that other packages install."""
-    names = sorted({*accelerator_folders(), *accelerator_entries()})
-    rows = [_row(name) for name in names]
-    emit({"accelerators": rows}, as_json, lambda console: _show(console, rows))
+
+    def run(self) -> None:
+        rows = [_row(name) for name in sorted({*accelerator_folders(), *accelerator_entries()})]
+        emit({"accelerators": rows}, self.as_json, lambda console: _show(console, rows))
 
 
 def _row(name: str) -> dict[str, Any]:
@@ -67,12 +64,7 @@ def _models(folder: Path, base: Path) -> list[str]:
 
 
 def _show(console: Console, rows: list[dict[str, Any]]) -> None:
-    from rich.box import SIMPLE_HEAD
-    from rich.table import Table
-
-    table = Table(box=SIMPLE_HEAD, collapse_padding=True)
-    for title in ("Accelerator", "What it is", "What it computes", "Models"):
-        table.add_column(title, no_wrap=title in ("Accelerator", "Models"), overflow="fold")
+    table = new_table("Accelerator", "~What it is", "~What it computes", "Models")
     for row in rows:
         table.add_row(row["name"], row["description"], ", ".join(_apart(row["operations"])), ", ".join(row["models"]))
     console.print(table)

@@ -11,63 +11,46 @@ import os
 import sys
 import tempfile
 import traceback
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
+from importlib import import_module
 from pathlib import Path
-from typing import Annotated, Final
+from typing import Annotated, Any, Final
 
 import typer
 import typer.main
 
 from uaccel.build.children import EndedError, ending_signals
-from uaccel.cli import (
-    accelerators,
-    boards,
-    cache,
-    check,
-    compile,
-    doctor,
-    evaluate,
-    explain,
-    export,
-    output,
-    project,
-    quantize,
-    report,
-    run,
-    start,
-    sweep,
-    synth,
-    tune,
-    worker,
-)
+from uaccel.cli import output
+from uaccel.cli.command import Command, add_command
 from uaccel.errors import InternalError, UaccelError
 from uaccel.version import __version__
 
-COMMANDS: Final[tuple[Callable[[typer.Typer], None], ...]] = (
-    doctor.register,
-    start.add_demo,
-    boards.register,
-    accelerators.register,
-    compile.register,
-    evaluate.register,
-    explain.register,
-    export.register,
-    project.add_create,
-    project.add_build,
-    project.add_ports,
-    project.add_flash,
-    project.add_monitor,
-    run.register,
-    check.register,
-    synth.register,
-    report.register,
-    sweep.register,
-    worker.register,
-    tune.register,
-    quantize.register,
-    cache.register,
-    start.add_new,
+# The commands in the order of the help: a name, what the list of all says of it, and the class, or where that is.
+COMMANDS: Final[tuple[tuple[str, str | None, str | type[Command]], ...]] = (
+    ("doctor", "What you can do here, and how to get the rest.", "doctor:DoctorCommand"),
+    ("demo", "Compile, build, run and verify a model that comes along.", "start:DemoCommand"),
+    ("boards", "The boards that come with uaccel.", "boards:BoardsCommand"),
+    ("accelerators", "List the accelerators.", "accelerators:AcceleratorsCommand"),
+    ("compile", "Compile a model to C, in an archive.", "compile:CompileCommand"),
+    ("evaluate", "Tell a model's accuracy on a board.", "evaluate:EvaluateCommand"),
+    ("explain", "Tell who computes which layer, and why.", "explain:ExplainCommand"),
+    ("export", "Write a model as a library for a build system.", "export:ExportCommand"),
+    ("create", "Make a firmware project of an archive.", "project:CreateCommand"),
+    ("build", "Build a project's firmware.", "project:BuildCommand"),
+    ("ports", "Serial ports and debug probes, and which boards they may be.", "project:PortsCommand"),
+    ("flash", "Write a project's firmware to its board.", "project:FlashCommand"),
+    ("monitor", "Show what a board logs.", "project:MonitorCommand"),
+    ("run", "Run a model or a project on a board.", "run:RunCommand"),
+    ("check", "Hold an accelerator's model and RTL to what it means.", "check:CheckCommand"),
+    ("synth", "Area and clock of an accelerator's RTL on an FPGA.", "synth:SynthCommand"),
+    ("report", "Write a page that shows a run, or compares several.", "report:ReportCommand"),
+    ("sweep", "Run a matrix of models, boards, accelerators and options.", "sweep:SweepCommand"),
+    ("worker", "Work for those who sweep: builds, and the boards that are here.", "worker:WorkerCommand"),
+    ("tune", "Measure the kernels of each layer, and keep the fastest.", "tune:TuneCommand"),
+    ("quantize", "Quantise a float ONNX or PyTorch model.", "quantize:QuantizeCommand"),
+    ("cache", "Show or prune what is kept of earlier runs.", "cache:commands"),
+    ("new", "Write a working starting point.", "start:commands"),
 )
 
 _INTERRUPTED: Final = 130
@@ -75,15 +58,29 @@ _ENVIRONMENT: Final = {errno.EACCES, errno.EPERM, errno.ENOSPC, errno.EROFS, err
 _PACKAGE: Final = Path(__file__).resolve().parent.parent
 
 
-def make_app() -> typer.Typer:
-    """Makes the application with all its commands."""
+def _loaded(where: str) -> Any:
+    module, _, name = where.partition(":")
+    return getattr(import_module(f"uaccel.cli.{module}"), name)
+
+
+def make_app(asked: str | None = None) -> typer.Typer:
+    """Makes the application with all its commands.
+
+    Where one is ``asked`` for, or none of them, the others are only named, which takes no time."""
     app = typer.Typer(
         rich_markup_mode=None,  # plain help: square brackets stay what they are
         context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
     )
     app.callback()(_options)
-    for register in COMMANDS:
-        register(app)
+    for name, short_help, where in COMMANDS:
+        if asked not in (None, name):
+            app.command(name, short_help=short_help)(lambda: None)
+            continue
+        found = _loaded(where) if isinstance(where, str) else where
+        if isinstance(found, type):
+            add_command(app, name, short_help, found)
+        else:
+            app.add_typer(found(), name=name, short_help=short_help)
     return app
 
 
@@ -107,13 +104,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def with_optional_values(args: list[str]) -> list[str]:
-    """Makes one word of ``--verify layers``, since Typer has no options with an optional value."""
+    """Gives ``--verify`` its value in the same word, since Typer has no options with an optional value."""
     found: list[str] = []
     for position, word in enumerate(args):
         if word == "layers" and position and args[position - 1] == "--verify":
-            found[-1] = "--verify-layers"
+            found[-1] = "--verify=layers"
         else:
-            found.append({"--verify=layers": "--verify-layers", "--verify=outputs": "--verify"}.get(word, word))
+            found.append({"--verify-layers": "--verify=layers", "--verify": "--verify=outputs"}.get(word, word))
     return found
 
 
@@ -136,7 +133,7 @@ def _run(args: list[str], as_json: bool, ended: list[EndedError]) -> int:
 
     A signal takes precedence over the error, which most often is its consequence."""
     try:
-        result = typer.main.get_command(make_app()).main(args, prog_name="uaccel", standalone_mode=False)
+        result = typer.main.get_command(make_app(_asked(args))).main(args, prog_name="uaccel", standalone_mode=False)
         if sys.stdout is not None:
             sys.stdout.flush()
     except BrokenPipeError:
@@ -148,6 +145,11 @@ def _run(args: list[str], as_json: bool, ended: list[EndedError]) -> int:
     if result == _INTERRUPTED:  # Typer catches the interrupt itself
         return _fail(_describe(KeyboardInterrupt()), as_json)
     return result if isinstance(result, int) else 0
+
+
+def _asked(args: list[str]) -> str | None:
+    """Returns the command that is asked for, None where a shell asks for completions of any."""
+    return None if "_UACCEL_COMPLETE" in os.environ else args[0]
 
 
 @dataclass(frozen=True)

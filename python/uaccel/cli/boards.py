@@ -2,30 +2,28 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
-import typer
-
 from uaccel.board import Board, Memory, available_boards
-from uaccel.cli.output import JsonFlag, emit
+from uaccel.cli.command import Command
+from uaccel.cli.output import emit, new_table
 
 if TYPE_CHECKING:
     from rich.console import Console
 
 
-def register(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command("boards", short_help="The boards that come with uaccel.")(list_boards)
-
-
-def list_boards(as_json: JsonFlag = False) -> None:
+@dataclass(frozen=True, kw_only=True)
+class BoardsCommand(Command):
     """List the boards that come with uaccel.
 
     A board of your own is given to --board as the path of its file.
     """
-    boards = available_boards()
-    emit({"boards": [_as_json(board) for board in boards]}, as_json, lambda console: _show(console, boards))
+
+    def run(self) -> None:
+        boards = available_boards()
+        report = {"boards": [_as_json(board) for board in boards]}
+        emit(report, self.as_json, lambda console: _show(console, boards))
 
 
 def _as_json(board: Board) -> dict[str, Any]:
@@ -42,13 +40,7 @@ def _as_json(board: Board) -> dict[str, Any]:
 
 
 def _show(console: Console, boards: list[Board]) -> None:
-    from rich.box import SIMPLE_HEAD
-    from rich.table import Table
-
-    table = Table("Board", "CPU", "Runs", "What it is, its memories", box=SIMPLE_HEAD, collapse_padding=True)
-    for column in table.columns[:2]:
-        column.no_wrap = True  # names are for copying
-    table.columns[3].overflow = "fold"
+    table = new_table("Board", "CPU", "~Runs", "~What it is, its memories")
     for board in boards:
         memories = ", ".join(f"{memory.name} {size(memory)}" for memory in board.memories)
         runs = "\n".join(run.kind for run in board.runs) + ("\n(linked only)" if board.proven == "linked" else "")

@@ -4,65 +4,47 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
-
-import typer
+from typing import TYPE_CHECKING, Any
 
 from uaccel.board import Board
-from uaccel.cli.cache import NoCacheFlag, open_cache
-from uaccel.cli.options import ModelArgument, NameOption, PlacedOptions, WorkspaceIoOption
-from uaccel.cli.output import add_command, emit, progress
+from uaccel.cli.command import group
+from uaccel.cli.options import Cached, ModelCommand
+from uaccel.cli.output import emit, progress
+from uaccel.codegen.options import EmitOptions
 from uaccel.errors import BoardError
+from uaccel.runner.options import CompileOptions
 from uaccel.runner.request import RunRequest
 from uaccel.util.cache import Cache
 from uaccel.util.files import require_new_folder, require_writable, write_archive
+from uaccel.util.option import like, option
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-OutputOption = Annotated[
-    str,
-    typer.Option(
-        "--output",
-        "-o",
-        metavar="PATH",
-        help="The archive to write (MODEL.tar): a folder where PATH ends with '/', a zip where it ends with '.zip'.",
-        show_default=False,
-    ),
-]
-FrontierFlag = Annotated[
-    bool,
-    typer.Option("--frontier", help="Compile nothing: tell what less RAM costs in time and flash, from most to least."),
-]
-DumpOption = Annotated[
-    Path | None,
-    typer.Option("--dump", metavar="DIR", help="Write what each stage made: IR, plan, regions, command streams."),
-]
-
 
 @dataclass(frozen=True, kw_only=True)
-class CompileCommand(PlacedOptions):
+class CompileCommand(ModelCommand, Cached):
     """Compile a model to plain C, in a Model Library Format archive."""
 
-    model: ModelArgument
-    output: OutputOption = ""
-    name: NameOption = ""
-    workspace_io: WorkspaceIoOption = None
-    dump: DumpOption = None
-    frontier: FrontierFlag = False
-    no_cache: NoCacheFlag = False
+    output: str = option(
+        "",
+        "The archive to write (MODEL.tar): a folder where PATH ends with '/', a zip where it ends with '.zip'.",
+        "-o",
+        metavar="PATH",
+    )
+    compile: CompileOptions = group()
+    workspace_io: bool | None = like(EmitOptions, "workspace_io", None)
+    dump: Path | None = option(
+        None, "Write what each stage made: IR, plan, regions, command streams.", metavar="DIR", rare=True
+    )
+    frontier: bool = option(False, "Compile nothing: tell what less RAM costs in time and flash, from most to least.")
 
     def run(self) -> None:
-        request = self.request(self.model, name=self.name, workspace_io=bool(self.workspace_io))
+        request = self.request(self.model, workspace_io=bool(self.workspace_io))
         if self.frontier:
             _tell_frontier(request, self.as_json)
         else:
-            _write(request, self.output, self.dump, None if self.dump else open_cache(self.no_cache), self.as_json)
-
-
-def register(app: typer.Typer) -> None:
-    """Add the command."""
-    add_command(app, "compile", "Compile a model to C, in an archive.", CompileCommand)
+            _write(request, self.output, self.dump, None if self.dump else self.cache, self.as_json)
 
 
 def _write(request: RunRequest, output: str, dump: Path | None, cache: Cache | None, as_json: bool) -> None:
@@ -95,7 +77,7 @@ def _tell_frontier(request: RunRequest, as_json: bool) -> None:
     with progress() as step:
         from uaccel.runner.job import frontier_report
 
-        report = frontier_report(replace(request, ram=None).what(), step)
+        report = frontier_report(replace(request, emit=replace(request.emit, ram=None)).what(), step)
     emit(report, as_json, lambda console: _show_frontier(console, report))
 
 

@@ -2,42 +2,40 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
-from typing import TYPE_CHECKING, Annotated
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING
 
 import typer
 
 from uaccel.board import available_boards
 from uaccel.build.doctor import Ability, abilities, examine
 from uaccel.build.programs import VersionCheck
-from uaccel.cli.output import JsonFlag, emit
+from uaccel.cli.command import Command
+from uaccel.cli.output import emit
+from uaccel.util.option import option
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-AllFlag = Annotated[bool, typer.Option("--all", help="Every program and package, contributors' tools too.")]
 
-
-def register(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command("doctor", short_help="What you can do here, and how to get the rest.")(doctor)
-
-
-def doctor(everything: AllFlag = False, as_json: JsonFlag = False) -> None:
+@dataclass(frozen=True, kw_only=True)
+class DoctorCommand(Command):
     """Say what you can do here, and the line to paste for each thing that you cannot.
 
     The exit status is 1 if something is missing without which nothing works.
     """
-    checks = examine(everything=everything)
-    can = abilities(checks, available_boards())
-    ok = all(check.status == "ok" for check in checks if check.required)
-    emit(
-        {"ok": ok, "can": [asdict(ability) for ability in can], "checks": [asdict(check) for check in checks]},
-        as_json,
-        lambda console: _show(console, can, checks if everything else _troubles(checks), ok),
-    )
-    if not ok:
-        raise typer.Exit(1)
+
+    everything: bool = option(False, "Every program and package, contributors' tools too.", "--all")
+
+    def run(self) -> None:
+        checks = examine(everything=self.everything)
+        can = abilities(checks, available_boards())
+        ok = all(check.status == "ok" for check in checks if check.required)
+        shown = checks if self.everything else _troubles(checks)
+        report = {"ok": ok, "can": list(map(asdict, can)), "checks": list(map(asdict, checks))}
+        emit(report, self.as_json, lambda console: _show(console, can, shown, ok))
+        if not ok:
+            raise typer.Exit(1)
 
 
 def _troubles(checks: list[VersionCheck]) -> list[VersionCheck]:

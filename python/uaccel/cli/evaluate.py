@@ -2,68 +2,44 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import MISSING, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
-import typer
-
-from uaccel.cli.cache import NoCacheFlag, open_cache
-from uaccel.cli.options import ModelArgument, PlacedOptions
-from uaccel.cli.output import add_command, emit, progress
-from uaccel.cli.run import NoFlashFlag, PortOption
-from uaccel.runner.request import ProjectRunOptions
+from uaccel.cli.command import group
+from uaccel.cli.options import Cached, ModelCommand
+from uaccel.cli.output import emit, progress
+from uaccel.runner.options import ProjectRunOptions
+from uaccel.util.option import option
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-DataOption = Annotated[
-    Path,
-    typer.Option("--data", metavar="DATA", help="An .npz or .npy file, or a folder of .npy files.", readable=False),
-]
-LabelsOption = Annotated[
-    Path,
-    typer.Option("--labels", metavar="LABELS", help="Classes from 0: .npy, .csv or .txt.", readable=False),
-]
-OutputOption = Annotated[
-    Path | None,
-    typer.Option(
-        "--output",
-        "-o",
-        metavar="KEPT.jsonl",
-        help="Where results are kept as they come (MODEL-BOARD.jsonl); the same command goes on from there.",
-    ),
-]
-LimitOption = Annotated[int | None, typer.Option("--limit", min=1, metavar="N", help="The first N samples alone.")]
-
 
 @dataclass(frozen=True, kw_only=True)
-class EvaluateCommand(PlacedOptions):
+class EvaluateCommand(ModelCommand, Cached):
     """Run a model on a board over samples with labels, and tell how often it is right (top-1) and its AUC."""
 
-    model: ModelArgument
-    data: DataOption
-    labels: LabelsOption
-    output: OutputOption = None
-    limit: LimitOption = None
-    port: PortOption = ""
-    no_flash: NoFlashFlag = False
-    no_cache: NoCacheFlag = False
+    data: Path = option(MISSING, "An .npz or .npy file, or a folder of .npy files.", metavar="DATA")
+    labels: Path = option(MISSING, "Classes from 0: .npy, .csv or .txt.", metavar="LABELS")
+    output: Path | None = option(
+        None,
+        "Where results are kept as they come (MODEL-BOARD.jsonl); the same command goes on from there.",
+        "-o",
+        metavar="KEPT.jsonl",
+    )
+    limit: int | None = option(None, "The first N samples alone.", metavar="N", least=1)
+    wishes: ProjectRunOptions = group(only=("port", "no-flash"))
 
     def run(self) -> None:
-        request = self.request(self.model, wishes=ProjectRunOptions(port=self.port, flashes=not self.no_flash))
+        request = self.request(self.model, wishes=self.wishes)
         place = self.output or Path(f"{self.model.stem}-{request.board.name}.jsonl")
         with progress() as step:
             from uaccel.runner.evaluate import Evaluation, evaluate
 
             wanted = Evaluation(request, self.data, self.labels, place, self.limit)
-            report = evaluate(wanted, step, open_cache(self.no_cache))
+            report = evaluate(wanted, step, self.cache)
         emit(report, self.as_json, lambda console: _show(console, report))
-
-
-def register(app: typer.Typer) -> None:
-    """Add the command."""
-    add_command(app, "evaluate", "Tell a model's accuracy on a board.", EvaluateCommand)
 
 
 def _show(console: Console, report: dict[str, Any]) -> None:

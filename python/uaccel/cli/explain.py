@@ -6,10 +6,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-import typer
-
-from uaccel.cli.options import ModelArgument, PlacedOptions
-from uaccel.cli.output import add_command, emit, progress
+from uaccel.cli.options import ModelCommand
+from uaccel.cli.output import emit, new_table, progress
 from uaccel.errors import escape_terminal
 
 if TYPE_CHECKING:
@@ -20,10 +18,8 @@ WIDE = 120  # Columns of a terminal from which on reasons stand beside the layer
 
 
 @dataclass(frozen=True, kw_only=True)
-class ExplainCommand(PlacedOptions):
+class ExplainCommand(ModelCommand):
     """Tell which engine computes each layer, why no other does, and what it is estimated to cost."""
-
-    model: ModelArgument
 
     def run(self) -> None:
         request = self.request(self.model, workspace_io=False)
@@ -36,25 +32,20 @@ class ExplainCommand(PlacedOptions):
         request.engines.require_offload(compiled)
 
 
-def register(app: typer.Typer) -> None:
-    """Add the command."""
-    add_command(app, "explain", "Tell who computes which layer, and why.", ExplainCommand)
-
-
 def _show(console: Console, report: dict[str, Any]) -> None:
     """Shows reasons beside the layers if there is room for them, else below."""
     from uaccel.cli.output import show_lines, show_warnings
 
     layers = report["layers"]
     beside = console.width >= WIDE
-    table = _table(*(("Why",) if beside else ()))
+    table = new_table("Layer", "Engine", ">MACs", ">Bytes", ">Cycles", ">On the CPU", *(("~Why",) if beside else ()))
     for row in layers:
         cycles = row["cycles"] if row["engine"] != "cpu" else None
         costs = map(_count, (row["macs"], row["bytes"], cycles, row["cpu_cycles"]))
         table.add_row(row["name"], row["engine"], *costs, *((escape_terminal(why(row)),) if beside else ()))
     console.print(table)
     if not beside:
-        reasons = _table("Why", costs=())
+        reasons = new_table("Layer", "Engine", "~Why")
         for row in layers:
             reasons.add_row(row["name"], row["engine"], escape_terminal(why(row)))
         console.print(reasons)
@@ -66,14 +57,7 @@ def _show(console: Console, report: dict[str, Any]) -> None:
 
 def _plans(plans: Sequence[dict[str, Any]]) -> Table:
     """Makes the table of plans, the cheapest first; those that could not be lowered come last."""
-    from rich.box import SIMPLE_HEAD
-    from rich.table import Table
-
-    table = Table(box=SIMPLE_HEAD, collapse_padding=True)
-    table.add_column("Plan", overflow="fold")
-    for name in ("CPU", "Cycles", "Together"):
-        table.add_column(name, justify="right", no_wrap=True)
-    table.add_column("", overflow="fold")
+    table = new_table("~Plan", ">CPU", ">Cycles", ">Together", "~")
     for plan in sorted(plans, key=lambda plan: (plan["total"] is None, plan["total"] or 0)):
         name = " = ".join((plan["name"], *plan["same"]))
         said = "chosen" if plan["chosen"] else plan["refused"] or ""
@@ -82,20 +66,6 @@ def _plans(plans: Sequence[dict[str, Any]]) -> Table:
             *map(_count, (plan["instructions"], plan["cycles"], plan["total"])),
             escape_terminal(said),
         )
-    return table
-
-
-def _table(*last: str, costs: Sequence[str] = ("MACs", "Bytes", "Cycles", "On the CPU")) -> Table:
-    from rich.box import SIMPLE_HEAD
-    from rich.table import Table
-
-    table = Table(box=SIMPLE_HEAD, collapse_padding=True)
-    table.add_column("Layer", no_wrap=True)
-    table.add_column("Engine", no_wrap=True)
-    for name in costs:
-        table.add_column(name, justify="right", no_wrap=True)
-    for name in last:
-        table.add_column(name, overflow="fold")
     return table
 
 

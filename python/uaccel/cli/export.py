@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import shlex
-from dataclasses import dataclass
+from dataclasses import MISSING, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Final, get_args
+from typing import TYPE_CHECKING, Any, Final, get_args
 
-import typer
-
-from uaccel.cli.options import CompileOptions, ModelArgument, NameOption
-from uaccel.cli.output import add_command, emit, progress
+from uaccel.cli.command import group
+from uaccel.cli.options import ModelCommand
+from uaccel.cli.output import emit, progress
 from uaccel.codegen.export import FormatName
+from uaccel.codegen.options import EmitOptions
+from uaccel.runner.options import CompileOptions
 from uaccel.util.files import require_new_folder, require_writable, write_atomically, write_folder, write_zip
+from uaccel.util.option import option
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -25,38 +27,22 @@ if TYPE_CHECKING:
 ZIP: Final = ".zip"
 
 
-ToOption = Annotated[
-    FormatName, typer.Option("--to", metavar="FORMAT", help=f"One of: {', '.join(get_args(FormatName))}.")
-]
-OutputOption = Annotated[
-    Path,
-    typer.Option(
-        "--output", "-o", metavar="DIR", help="The folder to write, a new one; a zip where it ends with '.zip'."
-    ),
-]
-InputsOption = Annotated[
-    Path | None,
-    typer.Option(
-        "--inputs",
-        metavar="IN.npz",
-        help="The example's sample: one array per input (a ramp otherwise).",
-        readable=False,
-    ),
-]
-
-
 @dataclass(frozen=True, kw_only=True)
-class ExportCommand(CompileOptions):
+class ExportCommand(ModelCommand):
     """Write a model as a library for a build system, with an example and a README."""
 
-    model: ModelArgument
-    to: ToOption
-    output: OutputOption
-    name: NameOption = ""
-    inputs: InputsOption = None
+    to: FormatName = option(MISSING, f"One of: {', '.join(get_args(FormatName))}.", metavar="FORMAT")
+    output: Path = option(
+        MISSING, "The folder to write, a new one; a zip where it ends with '.zip'.", "-o", metavar="DIR"
+    )
+    inputs: Path | None = option(
+        None, "The example's sample: one array per input (a ramp otherwise).", metavar="IN.npz"
+    )
+    compile: CompileOptions = group()
+    emit: EmitOptions = group(only=("ram",))
 
     def run(self) -> None:
-        request = self.request(self.model, name=self.name, workspace_io=False)
+        request = self.request(self.model, workspace_io=False)
         (require_writable if self.output.suffix == ZIP else require_new_folder)(self.output, "-o")
         with progress() as step:
             from uaccel.codegen.export.formats import export_files
@@ -73,11 +59,6 @@ class ExportCommand(CompileOptions):
         written = {"format": self.to, "folder": str(self.output), "files": sorted(files)}
         report = compile_report(compiled) | written
         emit(report, self.as_json, lambda console: _show(console, report))
-
-
-def register(app: typer.Typer) -> None:
-    """Add the command."""
-    add_command(app, "export", "Write a model as a library for a build system.", ExportCommand)
 
 
 def _write(output: Path, files: dict[str, bytes]) -> None:

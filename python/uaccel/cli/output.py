@@ -1,8 +1,7 @@
-"""Writes what commands say: results, progress, tables, pages and traces; and makes commands of classes."""
+"""Writes what commands say: results, progress, tables, pages and traces."""
 
 from __future__ import annotations
 
-import inspect
 import json
 import os
 import re
@@ -13,9 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Annotated, Any, Protocol, get_type_hints
-
-import typer
+from typing import IO, TYPE_CHECKING, Any
 
 from uaccel.errors import UaccelError, escape_terminal, one_line
 from uaccel.util.files import write_atomically
@@ -29,11 +26,9 @@ from uaccel.util.text import CPU, shown_json
 if TYPE_CHECKING:
     from rich.console import Console
     from rich.progress import Progress
+    from rich.table import Table
 
     from uaccel.session.session import LogLine
-
-# The parameter that every command has: ``as_json: JsonFlag = False``.
-JsonFlag = Annotated[bool, typer.Option("--json", help="Write one JSON object to stdout, and nothing else.")]
 
 _WIDTH_OF_A_FILE = 200
 _WIDTH_OF_A_STEP = 60
@@ -241,20 +236,30 @@ USUAL = ("CPU kernel ", " (portable)", "uaccel_")
 
 @dataclass(frozen=True)
 class _Column:
-    title: str
+    title: str  # As new_table() takes it.
     cell: Callable[[dict[str, Any]], str]
-    right: bool = False  # For numbers.
-    fold: bool = False  # Long text goes on below.
+
+
+def new_table(*titles: str) -> Table:
+    """Makes a table. Below a title that begins with ``>`` stand numbers, below one with ``~`` text that may be long."""
+    from rich.box import SIMPLE_HEAD
+    from rich.table import Table
+
+    table = Table(box=SIMPLE_HEAD, collapse_padding=True)
+    for title in titles:
+        right, fold = title.startswith(">"), title.startswith("~")
+        table.add_column(
+            title.lstrip(">~"),
+            justify="right" if right else "left",
+            no_wrap=not fold,
+            overflow="fold" if fold else "ellipsis",
+        )
+    return table
 
 
 def show_frontier(console: Console, report: dict[str, Any]) -> None:
     """Shows a row for each way to run the model, from the most RAM to the least."""
-    from rich.box import SIMPLE_HEAD
-    from rich.table import Table
-
-    table = Table("RAM", report["unit"], "slower", "constants", "functions", box=SIMPLE_HEAD, collapse_padding=True)
-    for column in table.columns:
-        column.justify = "right"
+    table = new_table(">RAM", f">{report['unit']}", ">slower", ">constants", ">functions")
     for point in report["points"]:
         numbers = (f"{point[key]:,}" for key in ("ram", "estimate"))
         table.add_row(*numbers, f"{point['slower']:.1%}", f"{point['constants']:,}", str(point["functions"]))
@@ -263,20 +268,10 @@ def show_frontier(console: Console, report: dict[str, Any]) -> None:
 
 def show_layers(console: Console, report: dict[str, Any]) -> None:
     """Shows a row for each layer; an engine that runs all layers is named once, below."""
-    from rich.box import SIMPLE_HEAD
-    from rich.table import Table
-
     layers = report["layers"]
     engines = list(dict.fromkeys(layer["engine"] for layer in layers))
     columns = _columns(layers, several_engines=len(engines) > 1, width=console.width)
-    table = Table(box=SIMPLE_HEAD, collapse_padding=True)
-    for column in columns:
-        table.add_column(
-            column.title,
-            justify="right" if column.right else "left",
-            no_wrap=not column.fold,
-            overflow="fold" if column.fold else "ellipsis",
-        )
+    table = new_table(*(column.title for column in columns))
     for layer in layers:
         table.add_row(*(escape_terminal(column.cell(layer)) for column in columns))
     console.print(table)
@@ -337,18 +332,18 @@ def _columns(layers: list[dict[str, Any]], *, several_engines: bool, width: int)
         (True, _Column("Layer", lambda layer: str(layer["name"]))),
         (
             width >= (WIDE if estimated else USUAL_WIDTH) or not (counted or timed),
-            _Column("Output", _shapes, fold=True),
+            _Column("~Output", _shapes),
         ),
         (
             width >= (WIDE if counted or timed else USUAL_WIDTH),
-            _Column("MACs", lambda layer: _count(layer["macs"]), right=True),
+            _Column(">MACs", lambda layer: _count(layer["macs"])),
         ),
-        (counted, _Column("Instructions", lambda layer: _count(layer.get("instructions")), right=True)),
-        (told, _Column("Cycles", lambda layer: _count(layer.get("core_cycles")), right=True)),
-        (estimated, _Column("Cycles, est.", lambda layer: _count(layer.get("cycles_estimated")), right=True)),
-        (timed, _Column("Time", lambda layer: _seconds(layer.get("seconds")), right=True)),
+        (counted, _Column(">Instructions", lambda layer: _count(layer.get("instructions")))),
+        (told, _Column(">Cycles", lambda layer: _count(layer.get("core_cycles")))),
+        (estimated, _Column(">Cycles, est.", lambda layer: _count(layer.get("cycles_estimated")))),
+        (timed, _Column(">Time", lambda layer: _seconds(layer.get("seconds")))),
         (several_engines, _Column("Engine", lambda layer: str(layer["engine"]))),
-        (True, _Column("Function", lambda layer: _function(layer["reason"]), fold=True)),
+        (True, _Column("~Function", lambda layer: _function(layer["reason"]))),
     ]
     return [column for wanted, column in shown if wanted]
 
@@ -431,45 +426,9 @@ def show_lines(console: Console, lines: Iterable[tuple[str, str]], style: str = 
     console.print(grid, style=style)
 
 
-# Commands as classes: fields are the options, so that commands that share options share a base class.
-
-
-class CliCommand(Protocol):
-    """Is a dataclass whose fields are annotated like a Typer function's parameters."""
-
-    def run(self) -> None: ...
-
-
-def add_command(app: typer.Typer, name: str, short_help: str, command: type[CliCommand]) -> None:
-    """Adds a command class: Typer gets a function with the same parameters and the class's docstring as help.
-
-    The command's own options come first, then those of its base classes, and ``--json`` last."""
-
-    def function(**given: Any) -> None:
-        command(**given).run()
-
-    hints = get_type_hints(command, include_extras=True)
-    parameters = inspect.signature(command).parameters.values()
-    typed = [parameter.replace(annotation=hints[parameter.name]) for parameter in parameters]
-    typed.sort(key=lambda parameter: (parameter.name == "as_json", parameter.name not in command.__annotations__))
-    vars(function).update(__signature__=inspect.Signature(typed), __doc__=command.__doc__)
-    app.command(name, short_help=short_help)(function)
-
-
-def first_given(context: typer.Context, names: Iterable[str]) -> str | None:
-    """Returns the first of these options that the user gave, as it is typed; None if there is none."""
-    sources = ((name, context.get_parameter_source(name)) for name in names)
-    given = (name for name, source in sources if source is not None and source.name != "DEFAULT")
-    found = next(given, None)
-    return None if found is None else f"--{found.replace('_', '-')}"
-
-
 # Pages of ``uaccel run --report FILE`` and ``uaccel report``; a file is written whole or not at all.
 
 REPORT = "--report"
-ReportOption = Annotated[
-    Path | None, typer.Option(REPORT, metavar="FILE.html", help="Write a page that shows the run, for any browser.")
-]
 
 
 def write_page(path: Path, text: str, option: str = REPORT) -> None:
@@ -489,17 +448,11 @@ def write_page_where(path: Path | None, report: dict[str, Any]) -> None:
 
 # Traces of ``uaccel run --trace FILE``: when the CPU and the engines of accelerators worked, for Perfetto.
 
-OPTION = "--trace"
-TraceOption = Annotated[
-    Path | None,
-    typer.Option(
-        OPTION, metavar="FILE.json", help="Write when the CPU and the accelerators' engines worked, for Perfetto."
-    ),
-]
+TRACE = "--trace"
 
 
 def write_trace(path: Path, document: Mapping[str, Any]) -> None:
     def write(stream: IO[bytes]) -> None:
         stream.write((json.dumps(document, indent=1) + "\n").encode())
 
-    write_atomically(path, write, OPTION)
+    write_atomically(path, write, TRACE)

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import tempfile
-from enum import Enum
+from dataclasses import MISSING, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any, Literal
 
-import typer
-
-from uaccel.cli.output import JsonFlag, emit, progress
+from uaccel.cli.command import Command
+from uaccel.cli.output import emit, progress
 from uaccel.errors import UaccelError, escape_terminal
 from uaccel.util.files import require_writable
+from uaccel.util.option import argument, option
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -24,134 +24,50 @@ if TYPE_CHECKING:
 NOISIEST = 3  # How many of the noisiest layers are named.
 
 
-class QuantStyle(str, Enum):
-    """Says how the file expresses that an operator is quantised."""
-
-    qdq = "qdq"
-    qoperator = "qoperator"
-
-
-class Activations(str, Enum):
-    """Says which type tensors between layers get."""
-
-    int8 = "int8"
-    uint8 = "uint8"
-    int16 = "int16"
-
-
-class WeightsChoice(str, Enum):
-    """Says which type weights get."""
-
-    int8 = "int8"
-
-
-class Trade(str, Enum):
-    """Says what the layers that lose most become."""
-
-    float = "float"
-    int16 = "int16"
-
-
-class Method(str, Enum):
-    """Says how a tensor's range is found from the values that occur."""
-
-    minmax = "minmax"
-    entropy = "entropy"
-    percentile = "percentile"
-
-
-ModelArgument = Annotated[Path, typer.Argument(metavar="MODEL", help="The float model: .onnx or .pt2.", readable=False)]
-CalibrationOption = Annotated[
-    Path,
-    typer.Option(
-        "--calibration",
-        "-c",
-        metavar="DATA",
-        help="Samples: .npz, .npy, or a folder of images or .npy.",
-        readable=False,
-    ),
-]
-OutputOption = Annotated[
-    Path | None, typer.Option("--output", "-o", metavar="OUT", help="The quantised model (MODEL_int8 beside it).")
-]
-LabelsOption = Annotated[
-    Path | None,
-    typer.Option(
-        "--labels", metavar="LABELS", help="The class of each sample (.npz, .npy), for top-1.", readable=False
-    ),
-]
-MeanOption = Annotated[str, typer.Option("--mean", metavar="R,G,B", help="Of images: taken off pixels of 0 to 1.")]
-StdOption = Annotated[str, typer.Option("--std", metavar="R,G,B", help="Of images: what is left is divided by it.")]
-FormatOption = Annotated[QuantStyle, typer.Option("--format", help="QDQ, or operators such as QLinearConv (ONNX).")]
-ActivationsOption = Annotated[Activations, typer.Option("--activations", help="What tensors become.")]
-WeightsOption = Annotated[WeightsChoice, typer.Option("--weights", help="What weights become.")]
-PerChannelFlag = Annotated[bool, typer.Option("--per-channel/--per-tensor", help="Scales of weights.")]
-MethodOption = Annotated[Method, typer.Option("--method", help="How ranges are found from the samples.")]
-LeaveOutOption = Annotated[
-    list[str] | None, typer.Option("--leave-out", metavar="LAYER", help="A layer that stays float; a name or pattern.")
-]
-SixteenOption = Annotated[
-    list[str] | None, typer.Option("--sixteen", metavar="LAYER", help="A layer whose result has 16 bits.")
-]
-MinSnrOption = Annotated[
-    float | None, typer.Option("--min-snr", metavar="DB", help="Trade layers until every output has it.")
-]
-MaxLossOption = Annotated[
-    float | None, typer.Option("--max-loss", metavar="POINTS", help="Trade layers until top-1 loses no more.", min=0)
-]
-TradeOption = Annotated[Trade, typer.Option("--trade", help="What layers become that lose most.")]
-
-
-def register(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command("quantize", short_help="Quantise a float ONNX or PyTorch model.")(quantize_command)
-
-
-def quantize_command(
-    model: ModelArgument,
-    calibration: CalibrationOption,
-    output: OutputOption = None,
-    labels: LabelsOption = None,
-    mean: MeanOption = "0",
-    std: StdOption = "1",
-    format_: FormatOption = QuantStyle.qdq,
-    activations: ActivationsOption = Activations.int8,
-    weights: WeightsOption = WeightsChoice.int8,
-    per_channel: PerChannelFlag = True,
-    method: MethodOption = Method.minmax,
-    leave_out: LeaveOutOption = None,
-    sixteen: SixteenOption = None,
-    min_snr: MinSnrOption = None,
-    max_loss: MaxLossOption = None,
-    trade: TradeOption = Trade.int16,
-    as_json: JsonFlag = False,
-) -> None:
+@dataclass(frozen=True, kw_only=True)
+class QuantizeCommand(Command):
     """Quantise a float model with ONNX Runtime's quantiser or PyTorch's, and say what it cost."""
-    target = output or model.with_name(f"{model.stem}_{_wide(activations)}{model.suffix}")
-    require_writable(target, "-o")
-    if target.exists() and model.exists() and target.samefile(model):
-        raise UaccelError(f"-o {target} is the float model itself; choose another name")
-    with progress() as step, tempfile.TemporaryDirectory(prefix="uaccel-") as folder:
-        from uaccel.quantize.calibration import Pixels
-        from uaccel.quantize.onnx import OnnxQuantOptions
-        from uaccel.quantize.quantize import QuantOptions, maker_of, quantise
-        from uaccel.quantize.search import Goal
 
-        goal = None if min_snr is None and max_loss is None else Goal(min_snr, max_loss, trade.value)
-        options = OnnxQuantOptions(format_.value, activations.value, weights.value, per_channel, method.value)
-        pixels = Pixels(_numbers("--mean", mean), _numbers("--std", std))
-        step(f"read {model}")
-        maker, samples = maker_of(model, calibration, labels, pixels, options, Path(folder), step)
-        if max_loss is not None and samples.labels is None:
-            raise UaccelError("--max-loss takes labels; give --labels, or data with a folder for each class")
-        wishes = QuantOptions(tuple(leave_out or ()), tuple(sixteen or ()), goal)
-        done = quantise(maker, wishes, target, step)
-    report = _report(model, target, options, len(samples.samples), done) | {"goal": _goal(goal)}
-    emit(report, as_json, lambda console: _show(console, report))
+    model: Path = argument("The float model: .onnx or .pt2.", "MODEL")
+    calibration: Path = option(MISSING, "Samples: .npz, .npy, or a folder of images or .npy.", "-c", metavar="DATA")
+    output: Path | None = option(None, "The quantised model (MODEL_int8 beside it).", "-o", metavar="OUT")
+    labels: Path | None = option(None, "The class of each sample (.npz, .npy), for top-1.", metavar="LABELS")
+    mean: str = option("0", "Of images: taken off pixels of 0 to 1.", metavar="R,G,B")
+    std: str = option("1", "Of images: what is left is divided by it.", metavar="R,G,B")
+    format: Literal["qdq", "qoperator"] = option("qdq", "QDQ, or operators such as QLinearConv (ONNX).")
+    activations: Literal["int8", "uint8", "int16"] = option("int8", "What tensors become.")
+    weights: Literal["int8"] = option("int8", "What weights become.")
+    per_channel: bool = option(True, "Scales of weights.", "--per-channel/--per-tensor")
+    method: Literal["minmax", "entropy", "percentile"] = option("minmax", "How ranges are found from the samples.")
+    leave_out: tuple[str, ...] = option((), "A layer that stays float; a name or pattern.", metavar="LAYER")
+    sixteen: tuple[str, ...] = option((), "A layer whose result has 16 bits.", metavar="LAYER")
+    min_snr: float | None = option(None, "Trade layers until every output has it.", metavar="DB")
+    max_loss: float | None = option(None, "Trade layers until top-1 loses no more.", metavar="POINTS", least=0)
+    trade: Literal["float", "int16"] = option("int16", "What layers become that lose most.")
 
+    def run(self) -> None:
+        model, wide = self.model, "int16" if self.activations == "int16" else "int8"
+        target = self.output or model.with_name(f"{model.stem}_{wide}{model.suffix}")
+        require_writable(target, "-o")
+        if target.exists() and model.exists() and target.samefile(model):
+            raise UaccelError(f"-o {target} is the float model itself; choose another name")
+        with progress() as step, tempfile.TemporaryDirectory(prefix="uaccel-") as folder:
+            from uaccel.quantize.calibration import Pixels
+            from uaccel.quantize.onnx import OnnxQuantOptions
+            from uaccel.quantize.quantize import QuantOptions, maker_of, quantise
+            from uaccel.quantize.search import Goal
 
-def _wide(activations: Activations) -> str:
-    return "int16" if activations is Activations.int16 else "int8"
+            wanted = self.min_snr is not None or self.max_loss is not None
+            goal = Goal(self.min_snr, self.max_loss, self.trade) if wanted else None
+            options = OnnxQuantOptions(self.format, self.activations, self.weights, self.per_channel, self.method)
+            pixels = Pixels(_numbers("--mean", self.mean), _numbers("--std", self.std))
+            step(f"read {model}")
+            maker, samples = maker_of(model, self.calibration, self.labels, pixels, options, Path(folder), step)
+            if self.max_loss is not None and samples.labels is None:
+                raise UaccelError("--max-loss takes labels; give --labels, or data with a folder for each class")
+            done = quantise(maker, QuantOptions(self.leave_out, self.sixteen, goal), target, step)
+        report = _report(model, target, options, len(samples.samples), done) | {"goal": _goal(goal)}
+        emit(report, self.as_json, lambda console: _show(console, report))
 
 
 def _numbers(option: str, text: str) -> tuple[float, ...]:

@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Annotated, Any, Final
+from typing import Any, Final
 
 import typer
 
-from uaccel.cli.cache import NoCacheFlag, open_cache
-from uaccel.cli.options import PlacedOptions
-from uaccel.cli.output import add_command, emit, first_given, progress, write_page
-from uaccel.cli.run import PortOption
+from uaccel.cli.command import given_of, group
+from uaccel.cli.options import Cached, ModelOptions
+from uaccel.cli.output import emit, progress, write_page
 from uaccel.errors import InputError, VerificationError
 from uaccel.frontend import SUFFIXES
-from uaccel.runner.request import ProjectRunOptions, RunRequest
+from uaccel.runner.options import ProjectRunOptions
+from uaccel.runner.request import RunRequest
 from uaccel.util.cache import Cache
 from uaccel.util.files import require_writable
+from uaccel.util.option import argument, option
 
 # Pages about one sweep, or about several in their order.
 
@@ -48,42 +49,24 @@ def write_sweep_page(subjects: Sequence[Path], target: Path, option: str) -> dic
 # Pages about a run that is made now, or about runs that were stored.
 
 OUTPUT = "-o"
-Subjects = Annotated[
-    list[Path],
-    typer.Argument(
-        metavar="MODEL|RUN.json|RESULTS.jsonl...",
-        help=f"A model file ({SUFFIXES}), what 'run --json' wrote, or 'sweep': several are compared.",
-        readable=False,
-    ),
-]
-OutputOption = Annotated[
-    Path | None, typer.Option("--output", "-o", metavar="FILE.html", help="The page (MODEL.html otherwise).")
-]
-InputsOption = Annotated[
-    Path | None, typer.Option("--inputs", metavar="IN.npz", help="One array per input, or samples.", readable=False)
-]
-QuantizedOption = Annotated[
-    Path | None,
-    typer.Option(
-        "--quantized",
-        metavar="Q.json",
-        help="What 'quantize --json' wrote when it made this model: the page shows each layer's signal to noise.",
-        readable=False,
-    ),
-]
 
 
 @dataclass(frozen=True, kw_only=True)
-class ReportCommand(PlacedOptions):
+class ReportCommand(ModelOptions, Cached):
     """Compile, run and verify a model and write a page about it; or a page about runs or sweeps that were stored."""
 
     context: typer.Context
-    subjects: Subjects
-    output: OutputOption = None
-    inputs: InputsOption = None
-    port: PortOption = ""
-    quantized: QuantizedOption = None
-    no_cache: NoCacheFlag = False
+    subjects: tuple[Path, ...] = argument(
+        f"A model file ({SUFFIXES}), what 'run --json' wrote, or 'sweep': several are compared.",
+        "MODEL|RUN.json|RESULTS.jsonl...",
+    )
+    output: Path | None = option(None, "The page (MODEL.html otherwise).", "-o", metavar="FILE.html")
+    quantized: Path | None = option(
+        None,
+        "What 'quantize --json' wrote when it made this model: the page shows each layer's signal to noise.",
+        metavar="Q.json",
+    )
+    wishes: ProjectRunOptions = group(only=("inputs", "port"))
 
     def run(self) -> None:
         target = self.output or Path(f"{self.subjects[0].stem}.html")
@@ -101,20 +84,14 @@ class ReportCommand(PlacedOptions):
                 f"{others[0]}: of models one at a time; compare what 'run --json --details' writes of each"
             )
         _require(self.quantized, model)
-        wishes = ProjectRunOptions(inputs=self.inputs, verify=True, every_layer=True, port=self.port, details=True)
-        _of_model(self.request(model, wishes=wishes), target, self.quantized, open_cache(self.no_cache), self.as_json)
+        wishes = replace(self.wishes, verify="layers", details=True)
+        _of_model(self.request(model, wishes=wishes), target, self.quantized, self.cache, self.as_json)
 
     def _refuse(self) -> None:
         """Raises an error for options about running, since a stored run is over."""
-        meant = ("context", "subjects", "output", "quantized", "as_json")
-        option = first_given(self.context, (field.name for field in fields(self) if field.name not in meant))
-        if option is not None:
-            raise InputError(f"{option} is for a model, and a stored run is given; leave it away")
-
-
-def register(app: typer.Typer) -> None:
-    """Add the command."""
-    add_command(app, "report", "Write a page that shows a run, or compares several.", ReportCommand)
+        given = given_of(self.context, ("subjects", "output", "quantized", "json"))
+        if given:
+            raise InputError(f"{given[0]} is for a model, and a stored run is given; leave it away")
 
 
 def _of_model(request: RunRequest, target: Path, quantized: Path | None, cache: Cache | None, as_json: bool) -> None:

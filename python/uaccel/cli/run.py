@@ -3,54 +3,30 @@
 from __future__ import annotations
 
 import tempfile
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Final
+from typing import TYPE_CHECKING, Any
 
 import typer
 
 from uaccel.board import load_board
-from uaccel.cli.cache import NoCacheFlag, open_cache
-from uaccel.cli.options import (
-    CoverageOption,
-    DeviceChoice,
-    DeviceOption,
-    NameOption,
-    OptionOption,
-    PlacedOptions,
-    TemplateOption,
-    WavesLayerOption,
-    WavesOption,
-    WorkspaceIoOption,
-    ports_here,
-    read_options,
-)
-from uaccel.cli.output import (
-    OPTION,
-    REPORT,
-    ReportOption,
-    TraceOption,
-    add_command,
-    emit,
-    first_given,
-    progress,
-    write_page_where,
-    write_trace,
-)
-from uaccel.cli.run_project import TemplateJob, run_folder, run_on_template
+from uaccel.cli.command import given_of, group, names_of
+from uaccel.cli.options import Cached, ModelOptions, OnBoard, Templated
+from uaccel.cli.output import emit, progress, write_page_where, write_trace
+from uaccel.cli.run_project import require_places, run_folder, run_on_template, write_outputs
 from uaccel.cli.verdict import show_verified
+from uaccel.codegen.options import EmitOptions
 from uaccel.errors import UaccelError, VerificationError
 from uaccel.frontend import SUFFIXES
-from uaccel.runner.request import Devices, ProjectRunOptions, RunRequest
+from uaccel.runner.options import CompileOptions, ProjectRunOptions
+from uaccel.runner.request import Devices, RunRequest
 from uaccel.util.cache import Cache
-from uaccel.util.files import require_writable, write_atomically
+from uaccel.util.option import argument, like
 
 # The run of a model file, and the files that are written besides.
 
 if TYPE_CHECKING:
     from rich.console import Console
-
-    from uaccel.runner.perform import Performed
 
 
 def run_model(request: RunRequest, cache: Cache | None, as_json: bool) -> None:
@@ -61,7 +37,7 @@ def run_model(request: RunRequest, cache: Cache | None, as_json: bool) -> None:
 
         ran = perform(request, step, cache)
         if wishes.outputs is not None:
-            _write_outputs(ran)
+            write_outputs(wishes.outputs, ran.outputs)
         if wishes.trace is not None:
             write_trace(wishes.trace, ran.trace)
         write_page_where(wishes.report, ran.report)
@@ -71,14 +47,6 @@ def run_model(request: RunRequest, cache: Cache | None, as_json: bool) -> None:
     emit(report, as_json, lambda console: _show(console, report))
     if ran.complaint:
         raise VerificationError(ran.complaint)
-
-
-def _write_outputs(ran: Performed) -> None:
-    from uaccel.model import write_npz
-
-    assert ran.request.wishes.outputs is not None
-    arrays = ran.outputs
-    write_atomically(ran.request.wishes.outputs, lambda stream: write_npz(stream, arrays), "--outputs")
 
 
 def _show(console: Console, report: dict[str, Any]) -> None:
@@ -92,190 +60,70 @@ def _show(console: Console, report: dict[str, Any]) -> None:
 
 # The command: its options, and which of them make sense together.
 
-ModelOrProject = Annotated[
-    Path,
-    typer.Argument(metavar="MODEL|DIR", help=f"The model file ({SUFFIXES}), or a project's folder.", readable=False),
-]
-InputsOption = Annotated[
-    Path | None,
-    typer.Option("--inputs", metavar="IN.npz", help="One array per input, or a batch of samples each.", readable=False),
-]
-OutputsOption = Annotated[Path | None, typer.Option("--outputs", metavar="OUT.npz", help="Write the outputs here.")]
-RepeatOption = Annotated[int, typer.Option("--repeat", min=1, metavar="N", help="Run each sample so many times.")]
-SequenceFlag = Annotated[
-    bool,
-    typer.Option("--sequence", help="The samples are frames of one sequence: the model's state goes on between them."),
-]
-ProfileFlag = Annotated[bool, typer.Option("--profile", help="Tell what each layer takes.")]
-PortOption = Annotated[
-    str,
-    typer.Option("--port", "-p", metavar="PORT", help="The serial port or URL of a board.", autocompletion=ports_here),
-]
-NoFlashFlag = Annotated[
-    bool, typer.Option("--no-flash", help="Talk to the firmware that is on the board already; write none to it.")
-]
-SymbolsFlag = Annotated[
-    bool, typer.Option("--symbols", help="List every symbol of flash and RAM in the JSON, the largest first.")
-]
-DetailsFlag = Annotated[
-    bool, typer.Option("--details", help="All that a report page shows in the JSON: symbols, C of layers, the trace.")
-]
-SamplesOption = Annotated[
-    int | None,
-    typer.Option("--samples", min=1, metavar="N", help="With --verify and without --inputs: so many samples (8)."),
-]
-SeedOption = Annotated[int, typer.Option("--seed", min=0, metavar="N", help="Of the random samples of --verify.")]
-VerifyFlag = Annotated[
-    bool,
-    typer.Option(
-        "--verify",
-        help="Compare every output with the model's exact meaning; '--verify layers': find the first wrong layer.",
-    ),
-]
-# ``cli/app.py`` replaces ``--verify layers`` by it, since Typer has no options with an optional value.
-VerifyLayersFlag = Annotated[bool, typer.Option("--verify-layers", hidden=True)]
-KeepOption = Annotated[
-    Path | None,
-    typer.Option("--project", metavar="DIR", help="Keep the firmware project in this new folder."),
-]
-# Options that only ``run`` has, and that are for a model file.
-ABOUT_MODELS: Final = ("name", "project", "template", "workspace_io", "device", "waves", "waves_layer", "coverage")
-
 
 @dataclass(frozen=True, kw_only=True)
-class RunCommand(PlacedOptions):
+class RunCommand(ModelOptions, Templated, Cached):
     """Compile a model, build its firmware, run it, and show what came out; or run a project's firmware."""
 
     context: typer.Context
-    model: ModelOrProject
-    inputs: InputsOption = None
-    outputs: OutputsOption = None
-    repeat: RepeatOption = 1
-    sequence: SequenceFlag = False
-    verify: VerifyFlag = False
-    samples: SamplesOption = None
-    seed: SeedOption = 0
-    profile: ProfileFlag = False
-    symbols: SymbolsFlag = False
-    trace: TraceOption = None
-    details: DetailsFlag = False
-    report: ReportOption = None
-    port: PortOption = ""
-    no_flash: NoFlashFlag = False
-    name: NameOption = ""
-    workspace_io: WorkspaceIoOption = None
-    project: KeepOption = None
-    template: TemplateOption = None
-    option: OptionOption = None
-    verify_layers: VerifyLayersFlag = False
-    device: DeviceOption = DeviceChoice.model
-    waves: WavesOption = None
-    waves_layer: WavesLayerOption = ""
-    coverage: CoverageOption = None
-    no_cache: NoCacheFlag = False
+    model: Path = argument(f"The model file ({SUFFIXES}), or a project's folder.", "MODEL|DIR")
+    wishes: ProjectRunOptions = group()
+    compile: CompileOptions = group()
+    workspace_io: bool | None = like(EmitOptions, "workspace_io", None)
+    devices: Devices = group()
+    project: Path | None = like(RunRequest, "project", None)
 
     def run(self) -> None:
+        wishes = self.wishes
         self._require_sense()
         if self.model.is_dir():
             self._refuse()
-            board = load_board(self.board).name if first_given(self.context, ["board"]) else None
-            run_folder(self.model, self._wishes(), self.as_json, board=board)
+            board = load_board(self.board).name if "--board" in given_of(self.context) else None
+            run_folder(self.model, wishes, self.as_json, board=board)
             return
-        job = self._job()
-        _require_places(self.outputs, self.trace, self.project, self.report)
+        self.devices.require_sense(self.engines.accelerators)
+        request = self.asked()
+        require_places(wishes)
+        if self.project is not None:
+            _require_new(self.project)
         if self.template is not None:
-            _run_through(self.template, job, self.as_json)
-        elif self.option:
+            _run_through(self.template, request, self.as_json)
+        elif wishes.options:
             wanted = "give --template, or a project's DIR"
             raise UaccelError(f"--option is for the server of a project or a template; {wanted}")
         else:
-            run_model(job, open_cache(self.no_cache), self.as_json)
+            run_model(request, self.cache, self.as_json)
+
+    def asked(self) -> RunRequest:
+        """Returns the run of the model."""
+        more = {"workspace_io": self.workspace_io, "devices": self.devices, "project": self.project}
+        return self.request(self.model, wishes=self.wishes, **more)
 
     def _require_sense(self) -> None:
         """Raises an error for options that mean nothing together."""
-        if self.sequence and self.repeat > 1:
+        wishes = self.wishes
+        if wishes.sequence and wishes.repeat > 1:
             raise UaccelError("--sequence runs each frame once, in order; leave --repeat away")
-        verified = self.verify or self.verify_layers
-        if self.samples is not None and (self.inputs is not None or self.sequence or not verified):
+        if wishes.verified_samples is not None and not wishes.more_samples:
             raise UaccelError("--samples is for --verify without --inputs and without --sequence; leave it away")
-
-    def _wishes(self) -> ProjectRunOptions:
-        return ProjectRunOptions(
-            self.inputs,
-            self.outputs,
-            self.repeat,
-            self.profile,
-            self.verify or self.verify_layers,
-            self.verify_layers,
-            self.port,
-            self.trace,
-            read_options(self.option),
-            self.symbols,
-            self.sequence,
-            self.samples,
-            self.seed,
-            details=self.details or self.report is not None,
-            report=self.report,
-            flashes=not self.no_flash,
-        )
 
     def _refuse(self) -> None:
         """Raises an error for options that mean nothing for a project, which was compiled already."""
-        shared = {field.name for field in fields(PlacedOptions)} - {"board", "as_json"}
-        option = first_given(self.context, (*ABOUT_MODELS, *sorted(shared)))
-        if option is not None:
-            raise UaccelError(f"{option} is for a model file, and MODEL is a folder; leave it away")
-
-    def _job(self) -> RunRequest:
-        devices = Devices(self.device.value, self.waves, self.waves_layer, self.coverage)
-        devices.require_sense(self.accelerator or [])
-        return self.request(
-            self.model,
-            name=self.name,
-            project=self.project,
-            wishes=self._wishes(),
-            workspace_io=self.workspace_io,
-            devices=devices,
-        )
+        given = given_of(self.context, names_of(ProjectRunOptions, Cached, OnBoard) | {"model"})
+        if given:
+            raise UaccelError(f"{given[0]} is for a model file, and MODEL is a folder; leave it away")
 
 
-def register(app: typer.Typer) -> None:
-    """Add the command."""
-    add_command(app, "run", "Run a model or a project on a board.", RunCommand)
-
-
-def _run_through(template: Path, job: RunRequest, as_json: bool) -> None:
+def _run_through(template: Path, request: RunRequest, as_json: bool) -> None:
     """Runs a model in a project that a user's template makes."""
-    if job.engines.accelerators:
+    if request.engines.accelerators:
         raise UaccelError("--template takes no --accelerator yet; leave one of them away")
-    if job.feed or job.ram is not None:
+    if request.emit.feed or request.emit.ram is not None:
         raise UaccelError("--template takes neither --ram nor --feed; leave them away")
-    if job.pools or job.constant_pools:
+    if request.emit.pools or request.emit.constant_pools:
         raise UaccelError("--template takes neither --workspace-pool nor --constant-pool; leave them away")
     with tempfile.TemporaryDirectory(prefix="uaccel-") as temporary:
-        folder = job.project or Path(temporary) / "project"
-        made = TemplateJob(
-            job.model,
-            job.board,
-            job.board_file,
-            job.name,
-            template,
-            folder,
-            bool(job.workspace_io),
-            job.records,
-            job.input_shapes,
-            job.favour,
-        )
-        run_on_template(made, job.wishes, as_json)
-
-
-def _require_places(outputs: Path | None, trace: Path | None, project: Path | None, page: Path | None) -> None:
-    """Raises an error for files and folders that cannot be written, before the work that would fill them."""
-    for path, option in ((outputs, "--outputs"), (trace, OPTION), (page, REPORT)):
-        if path is not None:
-            require_writable(path, option)
-    if project is not None:
-        _require_new(project)
+        run_on_template(request, template, request.project or Path(temporary) / "project", as_json)
 
 
 def _require_new(folder: Path) -> None:

@@ -4,62 +4,57 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from uaccel.bench import hold_if_known, port_of_project
-from uaccel.cli.output import OPTION, REPORT, ShownSteps, emit, progress, write_page_where, write_trace
+from uaccel.cli.output import REPORT, TRACE, ShownSteps, emit, progress, write_page_where, write_trace
 from uaccel.cli.verdict import show_verified
 from uaccel.errors import VerificationError
-from uaccel.runner.request import ProjectRunOptions
+from uaccel.runner.options import ProjectRunOptions
+from uaccel.runner.request import RunRequest
 from uaccel.session.monitor import recorded
-from uaccel.util.favour import Favour
 from uaccel.util.files import require_writable, write_atomically
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from uaccel.board import Board
     from uaccel.build.archive_reader import Metadata
     from uaccel.runner.compare import Verdict
     from uaccel.runner.project_run import ProjectRun
 
 
-@dataclass(frozen=True)
-class TemplateJob:
-    """Describes a model that runs through a template of the user's; ``board_file`` is the board file's name."""
+def require_places(wishes: ProjectRunOptions) -> None:
+    """Raises an error for files that cannot be written, before the work that would fill them."""
+    for path, option in ((wishes.outputs, "--outputs"), (wishes.trace, TRACE), (wishes.report, REPORT)):
+        if path is not None:
+            require_writable(path, option)
 
-    model: Path
-    board: Board
-    board_file: str
-    name: str
-    template: Path
-    project: Path
-    # Only if it was asked for: the template's code may call the model with tensors of its own.
-    workspace_io: bool
-    records: Path | None = None
-    input_shapes: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
-    favour: Favour = Favour.balanced
+
+def write_outputs(path: Path, arrays: Mapping[str, Any]) -> None:
+    """Writes outputs by name as an .npz file."""
+    from uaccel.model import write_npz
+
+    write_atomically(path, lambda stream: write_npz(stream, arrays), "--outputs")
 
 
 def run_folder(folder: Path, wishes: ProjectRunOptions, as_json: bool, *, board: str | None) -> None:
     """Runs a project; ``board``, if the user named one, must be the project's."""
-    for path, option in ((wishes.outputs, "--outputs"), (wishes.trace, OPTION), (wishes.report, REPORT)):
-        if path is not None:
-            require_writable(path, option)
+    require_places(wishes)
     with progress() as step:
         done = _run(folder, wishes, step, board)
-        verified = _verified(done, wishes, step) if wishes.verify else None
+        verified = _verified(done, wishes, step) if wishes.verifies else None
     _conclude(_report(done, wishes) | {"project": str(folder)}, verified, wishes, as_json)
 
 
-def run_on_template(job: TemplateJob, wishes: ProjectRunOptions, as_json: bool) -> None:
+def run_on_template(request: RunRequest, template: Path, project: Path, as_json: bool) -> None:
     """Compiles a model, and does all that a client of microTVM does: create, build, flash, run."""
+    wishes = request.wishes
     with progress() as step:
-        _make_project(job, wishes, step)
-        done = _run(job.project, wishes, step, None)
-        verified = _verified(done, wishes, step) if wishes.verify else None
+        _make_project(request, template, project, step)
+        done = _run(project, wishes, step, None)
+        verified = _verified(done, wishes, step) if wishes.verifies else None
     _conclude(_report(done, wishes), verified, wishes, as_json)
 
 
@@ -95,26 +90,24 @@ def _conclude(report: dict[str, Any], verdict: Verdict | None, wishes: ProjectRu
         raise VerificationError(verdict.complaint)
 
 
-def _make_project(job: TemplateJob, wishes: ProjectRunOptions, step: ShownSteps) -> None:
+def _make_project(request: RunRequest, template: Path, project: Path, step: ShownSteps) -> None:
+    """Makes the project. Its code may call the model with tensors of its own, so these lie apart unless asked for."""
     from uaccel.build.project import build_any, create_from_archive, flash_any
-    from uaccel.codegen.options import EmitOptions
     from uaccel.runner.compiled import archive_of
-    from uaccel.runner.job import Job
     from uaccel.util.files import write_archive
 
-    options = EmitOptions(workspace_io=job.workspace_io)
-    wanted = Job(job.model, job.board, job.board_file, job.name, options, records=job.records)
-    compiled = replace(wanted, input_shapes=job.input_shapes, favour=job.favour).compiled(step)
+    wishes = request.wishes
+    compiled = replace(request, workspace_io=bool(request.workspace_io)).what().compiled(step)
     with tempfile.TemporaryDirectory(prefix="uaccel-") as temporary:
         archive = Path(temporary) / "model.tar"
         write_archive(archive, archive_of(compiled))
         step("create the project")
-        create_from_archive(archive, job.project, job.board, template=job.template, options=wishes.options)
+        create_from_archive(archive, project, request.board, template=template, options=wishes.options)
     step("build the firmware")
-    build_any(job.project, wishes.options, observe=False, verbose=False)
+    build_any(project, wishes.options, observe=False, verbose=False)
     step("flash")
-    with hold_if_known(port_of_project(job.project, wishes.port)):
-        flash_any(job.project, wishes.options, port=wishes.port, verbose=False)
+    with hold_if_known(port_of_project(project, wishes.port)):
+        flash_any(project, wishes.options, port=wishes.port, verbose=False)
 
 
 def _run(folder: Path, wishes: ProjectRunOptions, step: ShownSteps, board: str | None) -> ProjectRun:
@@ -123,7 +116,7 @@ def _run(folder: Path, wishes: ProjectRunOptions, step: ShownSteps, board: str |
     def read(metadata: Metadata) -> Sequence[int]:
         from uaccel.runner.compiled import ArchiveLayers
 
-        return ArchiveLayers.read(metadata).to_read(every_layer=wishes.every_layer) if wishes.verify else ()
+        return ArchiveLayers.read(metadata).to_read(every_layer=wishes.every_layer) if wishes.verifies else ()
 
     with recorded(wishes.trace is not None) as jobs:
         done = run_project(
@@ -147,7 +140,7 @@ def _run(folder: Path, wishes: ProjectRunOptions, step: ShownSteps, board: str |
         times = {time.layer: time for time in done.layers}
         write_trace(wishes.trace, trace_of(title, layers, times, done.run.accounts, jobs))
     if wishes.outputs is not None:
-        _write_outputs(wishes.outputs, done, wishes.repeat)
+        write_outputs(wishes.outputs, _batches(done, wishes.repeat))
     return done
 
 
@@ -156,13 +149,6 @@ def _batches(done: ProjectRun, repeat: int) -> dict[str, Any]:
 
     per_sample = done.run.outputs[::repeat]
     return {tensor.name: batched([values[i] for values in per_sample]) for i, tensor in enumerate(done.model.outputs)}
-
-
-def _write_outputs(path: Path, done: ProjectRun, repeat: int) -> None:
-    from uaccel.model import write_npz
-
-    arrays = _batches(done, repeat)
-    write_atomically(path, lambda stream: write_npz(stream, arrays), "--outputs")
 
 
 def _report(done: ProjectRun, wishes: ProjectRunOptions) -> dict[str, Any]:

@@ -8,9 +8,10 @@ import shlex
 import shutil
 import sys
 from collections.abc import Iterator
+from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import typer
 
@@ -18,86 +19,70 @@ from uaccel.board import Board, QemuRun, SerialRun, available_boards, load_board
 from uaccel.board.chips import Chip, chip_board_text, core_named, find_chip, starter_text
 from uaccel.board.cmsis_pack import chip_in_pack
 from uaccel.board.types import ports_folder
-from uaccel.cli.options import BoardOption, board_names, chip_names
-from uaccel.cli.output import JsonFlag, emit, progress
+from uaccel.cli.command import Command, add_command
+from uaccel.cli.options import OnBoard
+from uaccel.cli.output import emit, new_table, progress
 from uaccel.cli.verdict import show_verified
 from uaccel.errors import BoardError, UaccelError, VerificationError
-from uaccel.runner.request import EngineRequest, ProjectRunOptions, RunRequest
+from uaccel.runner.options import EngineRequest, ProjectRunOptions
+from uaccel.runner.request import RunRequest
 from uaccel.session.board_ports import chip_of_pyocd
 from uaccel.util import incoming
 from uaccel.util.cache import cache_of_user
 from uaccel.util.files import models, page
+from uaccel.util.option import argument, option
 
 # ``uaccel new``: a board file or an accelerator that works, for the user to change.
 
-NameArgument = Annotated[str, typer.Argument(metavar="NAME", help="The board's name; NAME.toml is written.")]
-AcceleratorArgument = Annotated[str, typer.Argument(metavar="NAME", help="The accelerator's name, as C will have it.")]
-FolderArgument = Annotated[Path | None, typer.Argument(metavar="DIR", help="The folder to write (NAME).")]
-LikeOption = Annotated[
-    str,
-    typer.Option("--like", metavar="BOARD", help="The board to begin with.", autocompletion=board_names),
-]
-TargetOption = Annotated[
-    str | None,
-    typer.Option(
-        "--target",
-        metavar="CHIP",
-        help="A chip instead of a board: one that uaccel, pyOCD or a pack knows. No driver is needed.",
-        autocompletion=chip_names,
-    ),
-]
-CoreOption = Annotated[
-    str,
-    typer.Option(
-        "--core", metavar="CORE", help="The chip's processor, where only pyOCD knows the chip, or where it has several."
-    ),
-]
-PackOption = Annotated[
-    Path | None,
-    typer.Option(
-        "--pack", metavar="FILE", help="A CMSIS-Pack that has the chip: memories, processor, flash algorithms."
-    ),
-]
-PortFlag = Annotated[bool, typer.Option("--with-port", help="Copy the drivers too, into NAME_port, to change them.")]
 
-
-def add_new(app: typer.Typer) -> None:
-    """Add the group of commands."""
-    group = typer.Typer(rich_markup_mode=None, no_args_is_help=True, help="Write a working starting point.")
-    group.command("board")(new_board)
-    group.command("accelerator")(new_accelerator)
-    app.add_typer(group, name="new")
-
-
-def new_board(
-    name: NameArgument,
-    like: LikeOption = "mps2_an386",
-    with_port: PortFlag = False,
-    target: TargetOption = None,
-    core: CoreOption = "",
-    pack: PackOption = None,
-    as_json: JsonFlag = False,
-) -> None:
+@dataclass(frozen=True, kw_only=True)
+class NewBoardCommand(Command):
     """Write a board file with comments, in this folder: a board that works, for you to change."""
-    if not re.fullmatch(r"[a-z][a-z0-9_]*", name):
-        raise BoardError(f"{name!r} cannot name a board; wanted lower-case letters, digits and underscores")
-    if core and target is None and pack is None:
-        raise BoardError(f"--core {core} is for a chip: name it with --target")
-    if target is not None or pack is not None:
-        if with_port:
-            raise BoardError("--with-port copies drivers, and a board with --target has none; leave one of them out")
-        _new_board_of_chip(name, _chip(target or "", core, pack), as_json)
-        return
-    model = load_board(like)
-    port = f"{name}_port" if with_port else None
-    written = [Path(f"{name}.toml"), *([Path(port)] if port else [])]
-    _require_new(written)
-    written[0].write_text(starter_text(model, name, port or _own_port(model)), encoding="utf-8")
-    if port is not None:
-        incoming.copy_folder(model.port.folder, Path(port))
-    load_board(written[0])
-    files = [str(path) for path in written]
-    _told(name, {"like": model.name}, files, f"{model.name} as {name}", as_json)
+
+    name: str = argument("The board's name; NAME.toml is written.", "NAME")
+    like: str = option("mps2_an386", "The board to begin with.", metavar="BOARD")
+    with_port: bool = option(False, "Copy the drivers too, into NAME_port, to change them.")
+    target: str | None = option(
+        None, "A chip instead of a board: one that uaccel, pyOCD or a pack knows. No driver is needed.", metavar="CHIP"
+    )
+    core: str = option(
+        "", "The chip's processor, where only pyOCD knows the chip, or where it has several.", metavar="CORE"
+    )
+    pack: Path | None = option(
+        None, "A CMSIS-Pack that has the chip: memories, processor, flash algorithms.", metavar="FILE"
+    )
+
+    def run(self) -> None:
+        name = self.name
+        if not re.fullmatch(r"[a-z][a-z0-9_]*", name):
+            raise BoardError(f"{name!r} cannot name a board; wanted lower-case letters, digits and underscores")
+        if self.core and self.target is None and self.pack is None:
+            raise BoardError(f"--core {self.core} is for a chip: name it with --target")
+        if self.target is not None or self.pack is not None:
+            if self.with_port:
+                raise BoardError(
+                    "--with-port copies drivers, and a board with --target has none; leave one of them out"
+                )
+            _new_board_of_chip(name, _chip(self.target or "", self.core, self.pack), self.as_json)
+            return
+        model = load_board(self.like)
+        port = f"{name}_port" if self.with_port else None
+        written = [Path(f"{name}.toml"), *([Path(port)] if port else [])]
+        _require_new(written)
+        written[0].write_text(starter_text(model, name, port or _own_port(model)), encoding="utf-8")
+        if port is not None:
+            incoming.copy_folder(model.port.folder, Path(port))
+        load_board(written[0])
+        files = [str(path) for path in written]
+        _told(name, {"like": model.name}, files, f"{model.name} as {name}", self.as_json)
+
+
+def commands() -> typer.Typer:
+    """Makes the group of commands."""
+    group = typer.Typer(rich_markup_mode=None, no_args_is_help=True, help="Write a working starting point.")
+    add_command(group, "board", None, NewBoardCommand)
+    add_command(group, "accelerator", None, NewAcceleratorCommand)
+    return group
 
 
 def _chip(target: str, core: str, pack: Path | None) -> Chip:
@@ -140,24 +125,30 @@ def _told(name: str, origin: dict[str, str], files: list[str], what: str, as_jso
     )
 
 
-def new_accelerator(name: AcceleratorArgument, folder: FolderArgument = None, as_json: JsonFlag = False) -> None:
+@dataclass(frozen=True, kw_only=True)
+class NewAcceleratorCommand(Command):
     """Write a small accelerator that works, for you to change: description, driver, device model and tests."""
-    from uaccel.accelerator.discovery import write_starter
 
-    target = folder or Path(name)
-    files = [str(target / path) for path in write_starter(name, target)]
-    where = str(target) if target.is_absolute() else f"./{target}"
-    get_pytest = "" if find_spec("pytest") else "pip install pytest; "  # no part of uaccel
-    test, use = shlex.join(["pytest", str(target)]), shlex.join(["--accelerator", where])
-    emit(
-        {"accelerator": name, "folder": str(target), "files": files},
-        as_json,
-        lambda console: console.print(
-            "\n".join(f"  Wrote {file}" for file in files)
-            + f"\n  Test it with: {get_pytest}{test}\n  Use it with {use}",
-            soft_wrap=True,
-        ),
-    )
+    name: str = argument("The accelerator's name, as C will have it.", "NAME")
+    folder: Path | None = argument("The folder to write (NAME).", "DIR", None)
+
+    def run(self) -> None:
+        from uaccel.accelerator.discovery import write_starter
+
+        target = self.folder or Path(self.name)
+        files = [str(target / path) for path in write_starter(self.name, target)]
+        where = str(target) if target.is_absolute() else f"./{target}"
+        get_pytest = "" if find_spec("pytest") else "pip install pytest; "  # no part of uaccel
+        test, use = shlex.join(["pytest", str(target)]), shlex.join(["--accelerator", where])
+        emit(
+            {"accelerator": self.name, "folder": str(target), "files": files},
+            self.as_json,
+            lambda console: console.print(
+                "\n".join(f"  Wrote {file}" for file in files)
+                + f"\n  Test it with: {get_pytest}{test}\n  Use it with {use}",
+                soft_wrap=True,
+            ),
+        )
 
 
 def _own_port(board: Board) -> str | None:
@@ -180,36 +171,33 @@ EMULATED: Final = "mps2_an386"  # The board that the demo suggests next.
 PAGE: Final = "bring-your-accelerator.md"
 
 
-def add_demo(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command("demo", short_help="Compile, build, run and verify a model that comes along.")(demo_command)
-
-
-def demo_command(board: BoardOption = "host", as_json: JsonFlag = False) -> None:
+@dataclass(frozen=True, kw_only=True)
+class DemoCommand(OnBoard):
     """Compile a trained model, partly for an accelerator, run it, and prove every output right.
 
     It needs no file of yours, and says what to try next.
     """
-    target = load_board(board)
-    _require_no_hardware(target)
-    model = models()["gesture"]
-    samples = model.with_name("gesture_samples.npz")
-    wishes = ProjectRunOptions(samples, verify=True)
-    job = RunRequest(model, target, Path(board).name, "", None, wishes, EngineRequest((ACCELERATOR,)), False)
-    with progress() as step:
-        from uaccel.runner.perform import perform
 
-        ran = perform(job, step, cache_of_user())
-    complaint = ran.complaint
-    report = ran.report | {
-        "answers": _answers(ran, incoming.read_text(model.with_name("gesture_labels.txt")).split()),
-        "model_file": str(model),
-        "samples_file": str(samples),
-        "next": [] if complaint else list(_next(board, model, samples)),
-    }
-    emit(report, as_json, lambda console: _show(console, report, target))
-    if complaint:
-        raise VerificationError(complaint)
+    def run(self) -> None:
+        board, model = load_board(self.board), models()["gesture"]
+        _require_no_hardware(board)
+        samples = model.with_name("gesture_samples.npz")
+        wishes, engines = ProjectRunOptions(samples, verify="outputs"), EngineRequest((ACCELERATOR,))
+        request = RunRequest(model, board, Path(self.board).name, wishes, engines, workspace_io=False)
+        with progress() as step:
+            from uaccel.runner.perform import perform
+
+            ran = perform(request, step, cache_of_user())
+        complaint = ran.complaint
+        report = ran.report | {
+            "answers": _answers(ran, incoming.read_text(model.with_name("gesture_labels.txt")).split()),
+            "model_file": str(model),
+            "samples_file": str(samples),
+            "next": [] if complaint else list(_next(self.board, model, samples)),
+        }
+        emit(report, self.as_json, lambda console: _show(console, report, board))
+        if complaint:
+            raise VerificationError(complaint)
 
 
 def _require_no_hardware(board: Board) -> None:
@@ -277,16 +265,9 @@ def _show(console: Console, report: dict[str, Any], board: Board) -> None:
 
 def _table(layers: list[dict[str, Any]]) -> Table:
     """Makes a table with a row for each layer, and what is known of its cost."""
-    from rich.box import SIMPLE_HEAD
-    from rich.table import Table
-
     costs = {"macs": "MACs", "instructions": "Instructions", "cycles": f"Cycles of {ACCELERATOR}"}
     known = [key for key in costs if any(layer[key] for layer in layers)]
-    table = Table(box=SIMPLE_HEAD, collapse_padding=True)
-    for title in ("Layer", "Runs on"):
-        table.add_column(title, no_wrap=True)
-    for key in known:
-        table.add_column(costs[key], justify="right", no_wrap=True)
+    table = new_table("Layer", "Runs on", *(f">{costs[key]}" for key in known))
     for layer in layers:
         table.add_row(layer["name"], layer["engine"], *(f"{layer[key]:,}" if layer[key] else "" for key in known))
     return table

@@ -7,15 +7,14 @@ from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
-import typer
-
-from uaccel.cli.cache import read_size
-from uaccel.cli.options import CaOption, CertOption, KeyOption, MemoryOption, SchedulerOption, SecondsOption, WaitOption
-from uaccel.cli.output import JsonFlag, ShownSteps, emit, progress, say
+from uaccel.cli.command import Command, group
+from uaccel.cli.output import ShownSteps, emit, new_table, progress, say
 from uaccel.errors import InputError, UaccelError, VerificationError
+from uaccel.runner.sweep.options import LabOptions, PoolLimits
 from uaccel.util.files import require_writable
+from uaccel.util.option import argument, option
 
 # Files besides the results: JUnit XML and a Parquet table.
 
@@ -23,30 +22,18 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from uaccel.runner.sweep.matrix import SweepMatrix, SweepRow
-    from uaccel.runner.sweep.pool import PoolLimits
     from uaccel.runner.sweep.results import Regression, Stored
     from uaccel.runner.sweep.row_result import RowResult
-    from uaccel.runner.sweep.scheduler import Tls
     from uaccel.runner.sweep.sweep import SweepEngine, Swept
-
-JunitOption = Annotated[
-    Path | None, typer.Option("--junit", metavar="FILE.xml", help="Write JUnit XML for a CI server, a case per row.")
-]
-ParquetOption = Annotated[
-    Path | None, typer.Option("--parquet", metavar="FILE.parquet", help="Write a table of all rows and figures.")
-]
-LabelOption = Annotated[
-    str | None,
-    typer.Option("--label", metavar="TEXT", help="What a history calls this sweep (the matrix file's git commit)."),
-]
 
 
 @dataclass(frozen=True)
 class Files:
     """Writes the further files that are asked for; checks before the work that they can be written."""
 
-    junit: Path | None
-    parquet: Path | None
+    PANEL = "What is told"
+    junit: Path | None = option(None, "Write JUnit XML for a CI server, a case per row.", metavar="FILE.xml")
+    parquet: Path | None = option(None, "Write a table of all rows and figures.", metavar="FILE.parquet")
 
     def require(self) -> None:
         """Raises an error if a file cannot be written, or a package for it is missing."""
@@ -72,75 +59,66 @@ class Files:
 
 # The command: rows on all cores of this computer or on workers, and figures that must not get worse.
 
-MatrixArgument = Annotated[
-    Path, typer.Argument(metavar="MATRIX.toml", help="What to run: models, boards, accelerators.", readable=False)
-]
-ResultsOption = Annotated[
-    Path | None,
-    typer.Option("--output", "-o", metavar="RESULTS.jsonl", help="Where results go; what it has is not run again."),
-]
-JobsOption = Annotated[
-    int | None, typer.Option("--jobs", "-j", min=1, metavar="N", help="So many at once (one for each core).")
-]
-AgainFlag = Annotated[bool, typer.Option("--again", help="Run also what the results have already.")]
-AcceptFlag = Annotated[bool, typer.Option("--accept", help="Store these figures as those that must hold from now on.")]
 MOST_TOLD = 20
 
 
-def register(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command("sweep", short_help="Run a matrix of models, boards, accelerators and options.")(sweep_command)
-
-
-def sweep_command(
-    matrix: MatrixArgument,
-    output: ResultsOption = None,
-    jobs: JobsOption = None,
-    again: AgainFlag = False,
-    accept: AcceptFlag = False,
-    limit_seconds: SecondsOption = None,
-    limit_memory: MemoryOption = None,
-    scheduler: SchedulerOption = None,
-    wait: WaitOption = 60.0,
-    tls_ca: CaOption = None,
-    tls_cert: CertOption = None,
-    tls_key: KeyOption = None,
-    junit: JunitOption = None,
-    parquet: ParquetOption = None,
-    label: LabelOption = None,
-    as_json: JsonFlag = False,
-) -> None:
+@dataclass(frozen=True, kw_only=True)
+class SweepCommand(Command):
     """Run every row of a matrix file, on all cores or in a lab, and hold its figures to those that are stored.
 
     A sweep that was interrupted goes on where it was.
     """
-    from uaccel.runner.sweep.matrix import read_matrix
-    from uaccel.runner.sweep.pool import PoolLimits
-    from uaccel.runner.sweep.results import read_expected
-    from uaccel.runner.sweep.row_result import commit_of
-    from uaccel.runner.sweep.scheduler import tls_of
 
-    wanted = read_matrix(matrix)
-    target = output or matrix.with_suffix(".jsonl")
-    require_writable(target, "-o")
-    files = Files(junit, parquet)
-    files.require()
-    stored = read_expected(wanted.expected)
-    if accept and not wanted.figures:
-        raise InputError(f"{matrix} has no [figures], so that --accept would store nothing; say which must hold")
-    limits = PoolLimits(limit_seconds, None if limit_memory is None else read_size(limit_memory, "--limit-memory"))
-    rows = _rows(wanted)
-    engine = _here(jobs, len(rows), limits)
-    if scheduler is not None:
-        engine = _in_the_lab(scheduler, jobs, limits, tls_of(scheduler, tls_ca, tls_cert, tls_key), wait)
-    named = commit_of(matrix.parent) if label is None else label
-    with progress() as step:
-        swept = _swept(rows, target, engine, again, step, named)
-    worse = _accepted(wanted, swept) if accept else _behind(wanted, swept, stored)
-    files.write(matrix.stem, swept.results, worse)
-    report = _report(wanted, target, swept, worse)
-    emit(report, as_json, lambda console: _show(console, report))
-    _complain(swept.results, worse, target)
+    matrix: Path = argument("What to run: models, boards, accelerators.", "MATRIX.toml")
+    output: Path | None = option(None, "Where results go; what it has is not run again.", "-o", metavar="RESULTS.jsonl")
+    jobs: int | None = option(None, "So many at once (one for each core).", "-j", metavar="N", least=1)
+    again: bool = option(False, "Run also what the results have already.")
+    accept: bool = option(False, "Store these figures as those that must hold from now on.")
+    label: str | None = option(None, "What a history calls this sweep (the matrix file's git commit).", metavar="TEXT")
+    limits: PoolLimits = group()
+    lab: LabOptions = group()
+    files: Files = group()
+
+    def run(self) -> None:
+        from uaccel.runner.sweep.matrix import read_matrix
+        from uaccel.runner.sweep.results import read_expected
+        from uaccel.runner.sweep.row_result import commit_of
+
+        matrix = self.matrix
+        wanted = read_matrix(matrix)
+        target = self.output or matrix.with_suffix(".jsonl")
+        require_writable(target, "-o")
+        self.files.require()
+        stored = read_expected(wanted.expected)
+        if self.accept and not wanted.figures:
+            raise InputError(f"{matrix} has no [figures], so that --accept would store nothing; say which must hold")
+        rows = _rows(wanted)
+        engine = self._engine(len(rows))
+        named = commit_of(matrix.parent) if self.label is None else self.label
+        with progress() as step:
+            swept = _swept(rows, target, engine, self.again, step, named)
+        worse = _accepted(wanted, swept) if self.accept else _behind(wanted, swept, stored)
+        self.files.write(matrix.stem, swept.results, worse)
+        report = _report(wanted, target, swept, worse)
+        emit(report, self.as_json, lambda console: _show(console, report))
+        _complain(swept.results, worse, target)
+
+    def _engine(self, rows: int) -> _Engine:
+        """Returns the processes of this computer, or the workers of a lab."""
+        from uaccel.runner.sweep.sweep import local_pool, processes
+
+        lab, limits, count = self.lab, self.limits, min(self.jobs or processes(), rows)
+        if lab.scheduler is None:
+            return _Engine(lambda: local_pool(count, limits), f"{count} at once")
+        from uaccel.runner.sweep.farm import Farm
+        from uaccel.runner.sweep.scheduler import exposure, keys_for
+
+        address, keys = lab.scheduler, keys_for(lab.scheduler, lab.tls)
+        if self.jobs is not None:
+            raise InputError("-j is for the cores of this computer; with --scheduler each worker says how many it has")
+        if exposed := exposure(address):
+            say(exposed)
+        return _Engine(lambda: Farm(address, limits, keys, lab.wait), f"by the workers of {address}")
 
 
 def _accepted(wanted: SweepMatrix, swept: Swept) -> list[Regression]:
@@ -173,24 +151,6 @@ class _Engine:
 
     open: Callable[[], AbstractContextManager[SweepEngine]]
     place: str
-
-
-def _here(jobs: int | None, rows: int, limits: PoolLimits) -> _Engine:
-    from uaccel.runner.sweep.sweep import local_pool, processes
-
-    count = min(jobs or processes(), rows)
-    return _Engine(lambda: local_pool(count, limits), f"{count} at once")
-
-
-def _in_the_lab(scheduler: str, jobs: int | None, limits: PoolLimits, tls: Tls | None, wait: float) -> _Engine:
-    from uaccel.runner.sweep.farm import Farm
-    from uaccel.runner.sweep.scheduler import exposure
-
-    if jobs is not None:
-        raise InputError("-j is for the cores of this computer; with --scheduler each worker says how many it has")
-    if exposed := exposure(scheduler):
-        say(exposed)
-    return _Engine(lambda: Farm(scheduler, limits, tls, wait), f"by the workers of {scheduler}")
 
 
 def _swept(rows: list[SweepRow], target: Path, engine: _Engine, again: bool, step: ShownSteps, label: str) -> Swept:
@@ -251,16 +211,9 @@ def _complain(results: Sequence[RowResult], worse: Sequence[Regression], target:
 
 
 def _show(console: Console, report: dict[str, Any]) -> None:
-    from rich.box import SIMPLE_HEAD
-    from rich.table import Table
-
     from uaccel.cli.output import show_lines
 
-    table = Table(box=SIMPLE_HEAD, collapse_padding=True)
-    for title, justify in (("Row", "left"), ("Is", "left"), ("Instructions", "right"), ("Cycles", "right")):
-        table.add_column(title, justify="right" if justify == "right" else "left", overflow="fold")
-    for title in ("RAM", "Flash", "Seconds"):
-        table.add_column(title, justify="right", no_wrap=True)
+    table = new_table("~Row", "~Is", ">Instructions", ">Cycles", ">RAM", ">Flash", ">Seconds")
     for row in report["list"]:
         figures = row["figures"]
         shown = [figures.get(name) for name in ("instructions", "accelerator_cycles", "ram.total", "flash.total")]

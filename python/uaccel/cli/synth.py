@@ -5,49 +5,32 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
-
-import typer
+from typing import TYPE_CHECKING, Any
 
 from uaccel.build.rtl.synthesis import DEFAULT, KINDS, PARTS, part_of
-from uaccel.cli.output import JsonFlag, add_command, emit, progress
+from uaccel.cli.command import Command
+from uaccel.cli.output import emit, new_table, progress
 from uaccel.errors import UaccelError
 from uaccel.util import incoming
 from uaccel.util.files import parse_json, require_writable
+from uaccel.util.option import argument, option
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-AcceleratorArgument = Annotated[str, typer.Argument(metavar="NAME|PATH", help="The accelerator, with RTL.")]
-PartOption = Annotated[str, typer.Option("--part", metavar="PART", help=f"One of {', '.join(PARTS)}.")]
-PlaceOption = Annotated[bool, typer.Option("--place/--no-place", help="Place and route, which tells the clock.")]
-BitstreamOption = Annotated[
-    Path | None, typer.Option("--bitstream", metavar="FILE", help="Write a bitstream; the tool chooses the pins.")
-]
-AgainstOption = Annotated[
-    Path | None, typer.Option("--against", metavar="FILE.json", help="Compare with what --json wrote earlier.")
-]
-LimitOption = Annotated[float, typer.Option("--limit", min=1, metavar="SECONDS", help="How long a tool may take.")]
 
-
-def register(app: typer.Typer) -> None:
-    """Add the command."""
-    add_command(app, "synth", "Area and clock of an accelerator's RTL on an FPGA.", SynthCommand)
-
-
-@dataclass(frozen=True)
-class SynthCommand:
+@dataclass(frozen=True, kw_only=True)
+class SynthCommand(Command):
     """Synthesise an accelerator's RTL with yosys, place and route it with nextpnr, and tell its area and highest clock.
 
     What was synthesised once is kept in the cache."""
 
-    accelerator: AcceleratorArgument
-    part: PartOption = DEFAULT
-    place: PlaceOption = True
-    bitstream: BitstreamOption = None
-    against: AgainstOption = None
-    limit: LimitOption = 1800
-    as_json: JsonFlag = False
+    accelerator: str = argument("The accelerator, with RTL.", "NAME|PATH")
+    part: str = option(DEFAULT, f"One of {', '.join(PARTS)}.", metavar="PART")
+    place: bool = option(True, "Place and route, which tells the clock.", "--place/--no-place")
+    bitstream: Path | None = option(None, "Write a bitstream; the tool chooses the pins.", metavar="FILE")
+    against: Path | None = option(None, "Compare with what --json wrote earlier.", metavar="FILE.json")
+    limit: float = option(1800, "How long a tool may take.", metavar="SECONDS", least=1)
 
     def run(self) -> None:
         part = part_of(self.part)
@@ -97,13 +80,8 @@ def change(before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str, Any
 
 
 def _show(console: Console, document: Mapping[str, Any], earlier: Mapping[str, Any] | None) -> None:
-    from rich.box import SIMPLE_HEAD
-    from rich.table import Table
-
-    table = Table(box=SIMPLE_HEAD, collapse_padding=True)
-    table.add_column(document["part"])
-    for name in ("Taken", "Of", "", *(("Before", "Change") if earlier is not None else ())):
-        table.add_column(name, justify="right", no_wrap=True)
+    more = (">Before", ">Change") if earlier is not None else ()
+    table = new_table(document["part"], ">Taken", ">Of", ">", *more)
     for kind, taken in document["area"].items():
         has = document["available"][kind]
         share = f"{taken / has:.1%}" if has else ""

@@ -5,15 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
-import typer
-
-from uaccel.cli.cache import NoCacheFlag, open_cache
-from uaccel.cli.options import ModelArgument, ModelOptions, ports_here
-from uaccel.cli.output import add_command, emit, progress
+from uaccel.cli.command import group
+from uaccel.cli.options import Cached, ModelCommand
+from uaccel.cli.output import emit, new_table, progress
+from uaccel.codegen.options import EmitOptions
 from uaccel.errors import InputError
+from uaccel.runner.options import EngineRequest
 from uaccel.util.files import require_writable
+from uaccel.util.option import option
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -21,53 +22,24 @@ if TYPE_CHECKING:
     from uaccel.lower.program import Layer
     from uaccel.runner.sweep.tune import Tuned, TuneSearch
 
-RecordsFile = Annotated[
-    Path | None,
-    typer.Option(
-        "--output", "-o", metavar="RECORDS.json", help="Where the figures go (MODEL.BOARD.json); a file is added to."
-    ),
-]
-AgainFlag = Annotated[bool, typer.Option("--again", help="Measure also what the file knows already.")]
-PortOption = Annotated[
-    str,
-    typer.Option(
-        "--port",
-        "-p",
-        metavar="PORT",
-        help="The serial port of a real board, which is flashed anew.",
-        autocompletion=ports_here,
-    ),
-]
-JobsOption = Annotated[
-    int | None,
-    typer.Option("--jobs", "-j", min=1, metavar="N", help="So many emulated boards at once (one for each core)."),
-]
-CandidatesOption = Annotated[
-    int | None,
-    typer.Option(
-        "--candidates", min=1, metavar="N", help="Measure so many of each layer's kernels, the best by estimate (2)."
-    ),
-]
-AllFlag = Annotated[bool, typer.Option("--all", help="Measure every kernel, also those that are estimated to be slow.")]
-MinutesOption = Annotated[
-    float | None,
-    typer.Option("--minutes", min=0, metavar="N", help="Begin no further measurement after so many minutes."),
-]
-
 
 @dataclass(frozen=True, kw_only=True)
-class TuneCommand(ModelOptions):
+class TuneCommand(ModelCommand, Cached):
     """Measure the promising ways to compute each layer on the board, and write what 'compile --records' chooses by."""
 
-    model: ModelArgument
-    output: RecordsFile = None
-    again: AgainFlag = False
-    port: PortOption = ""
-    candidates: CandidatesOption = None
-    every: AllFlag = False
-    minutes: MinutesOption = None
-    jobs: JobsOption = None
-    no_cache: NoCacheFlag = False
+    output: Path | None = option(
+        None, "Where the figures go (MODEL.BOARD.json); a file is added to.", "-o", metavar="RECORDS.json"
+    )
+    again: bool = option(False, "Measure also what the file knows already.")
+    port: str = option("", "The serial port of a real board, which is flashed anew.", "-p", metavar="PORT")
+    candidates: int | None = option(
+        None, "Measure so many of each layer's kernels, the best by estimate (2).", metavar="N", least=1
+    )
+    every: bool = option(False, "Measure every kernel, also those that are estimated to be slow.", "--all")
+    minutes: float | None = option(None, "Begin no further measurement after so many minutes.", metavar="N", least=0)
+    jobs: int | None = option(None, "So many emulated boards at once (one for each core).", "-j", metavar="N", least=1)
+    engines: EngineRequest = group("records")
+    emit: EmitOptions = group(only=())
 
     def run(self) -> None:
         request = self.request(self.model, workspace_io=False)
@@ -82,7 +54,7 @@ class TuneCommand(ModelOptions):
             known = read_records(path, target.cpu.name) if path.exists() else Records(target.cpu.name)
             begun = Records(known.cpu, unit=known.unit) if self.again else known
             compiled = partial(request.what().compiled, step)
-            tuned = tune(compiled, target, begun, step, search, open_cache(self.no_cache))
+            tuned = tune(compiled, target, begun, step, search, self.cache)
             write_records(path, known.merged(tuned.records))
         report = _report(self.model, target.name, path, tuned)
         emit(report, self.as_json, lambda console: _show(console, report))
@@ -94,12 +66,7 @@ class TuneCommand(ModelOptions):
         if self.every and self.candidates is not None:
             raise InputError("--all measures every kernel, and --candidates only some of them; leave one of them away")
         most = None if self.every else self.candidates or CANDIDATES
-        return TuneSearch(most, self.minutes, self.jobs or processes(), self.port, self.favour)
-
-
-def register(app: typer.Typer) -> None:
-    """Add the command."""
-    add_command(app, "tune", "Measure the kernels of each layer, and keep the fastest.", TuneCommand)
+        return TuneSearch(most, self.minutes, self.jobs or processes(), self.port, self.compile.favour)
 
 
 def _report(model: Path, board: str, path: Path, tuned: Tuned) -> dict[str, Any]:
@@ -137,16 +104,9 @@ def _layer(layer: Layer, tuned: Tuned) -> dict[str, Any]:
 
 
 def _show(console: Console, report: dict[str, Any]) -> None:
-    from rich.box import SIMPLE_HEAD
-    from rich.table import Table
-
     from uaccel.cli.output import show_lines
 
-    table = Table(box=SIMPLE_HEAD, collapse_padding=True)
-    table.add_column("Layer", no_wrap=True)
-    table.add_column("Kernel", overflow="fold")
-    table.add_column(report["unit"].capitalize(), justify="right", no_wrap=True)
-    table.add_column("", no_wrap=True)
+    table = new_table("Layer", "~Kernel", f">{report['unit'].capitalize()}", "")
     for layer in report["layers"]:
         for number, candidate in enumerate(layer["candidates"]):
             picked = "picked" if candidate["kernel"] == layer["picked"] else ""

@@ -5,16 +5,83 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Final
 
-from uaccel.lower.placement import Place
-from uaccel.lower.program import Program
-from uaccel.memory import ANY_SIZE, Pool
-from uaccel.model import unique_names
+from uaccel.errors import UaccelError
 from uaccel.util import incoming
-from uaccel.util.c_text import block_comment
+from uaccel.util.option import option, words_of
 from uaccel.util.text import is_reserved
 from uaccel.version import __version__
+
+# Pools as one types them.
+
+if TYPE_CHECKING:
+    from uaccel.lower.placement import Place
+    from uaccel.lower.program import Program
+    from uaccel.memory import Pool
+
+    Pools = tuple[Pool, ...]
+else:
+    Pools = tuple
+
+WORKSPACE_POOL: Final = "--workspace-pool"
+CONSTANT_POOL: Final = "--constant-pool"
+
+
+def read_pools(words: Sequence[str], flag: str = WORKSPACE_POOL) -> Pools:
+    """Reads ``NAME[=BYTES]`` words, for constants with ``:fetch[=BYTES]`` at the end.
+
+    Names become words of C, and so are checked."""
+    from uaccel.memory import Pool
+
+    what = "a member of a C structure" if flag == WORKSPACE_POOL else "a word of C"
+    pools: list[Pool] = []
+    for word in words:
+        place, ahead, fetch = word.partition(":fetch") if flag == CONSTANT_POOL else (word, "", "")
+        name, given, size = place.partition("=")
+        if not re.fullmatch(r"[A-Za-z]\w*", name, re.ASCII) or is_reserved(name):
+            raise UaccelError(
+                f"{flag} {name!r} cannot name {what}; "
+                "wanted a letter, then letters, digits and underscores, and no word of C"
+            )
+        if name.upper() in {pool.name.upper() for pool in pools}:
+            raise UaccelError(f"{flag} {name} is given twice; name each pool once, the fastest first")
+        if pools and pools[-1].size is None and flag == WORKSPACE_POOL:
+            raise UaccelError(
+                f"{flag} {name} comes after {pools[-1].name}, which has no size and takes the rest; "
+                f"write {pools[-1].name}=BYTES"
+            )
+        told = f"{flag} {word}"
+        fetched = _fetched(told, fetch) if ahead else None
+        pools.append(Pool(name, _bytes(told, size) if given else None, fetch=fetched))
+    return tuple(pools)
+
+
+def _fetched(word: str, size: str) -> int:
+    """Reads ``:fetch[=BYTES]``; without a size, all constants of a layer are fetched."""
+    from uaccel.memory import ANY_SIZE
+
+    if size and not size.startswith("="):
+        raise UaccelError(f"{word}: wanted ':fetch' or ':fetch=BYTES' at the end, as in qspi:fetch=32K")
+    return _bytes(word, size[1:]) if size else ANY_SIZE
+
+
+def _bytes(word: str, size: str) -> int:
+    match = re.fullmatch(r"([0-9]{1,10})([KMG]?)", size)
+    if match is None or not int(match[1]):
+        raise UaccelError(f"{word}: {size!r} is no size; wanted bytes such as 4096, 64K or 16M")
+    return int(match[1]) << {"": 0, "K": 10, "M": 20, "G": 30}[match[2]]
+
+
+def _stated(pools: Pools) -> Iterable[str]:
+    from uaccel.memory import ANY_SIZE
+
+    for pool in pools:
+        size = "" if pool.size is None else f"={pool.size}"
+        fetch = "" if pool.fetch == ANY_SIZE else f"={pool.fetch}"
+        yield f"{pool.name}{size}" + ("" if pool.fetch is None else f":fetch{fetch}")
+
 
 # Options, and the C names that follow from them and from the model.
 
@@ -31,12 +98,42 @@ class EmitOptions:
     input some rows at a time. ``constant_pools``: the memories for constants, as the user named them.
     """
 
-    pools: tuple[Pool, ...] = ()
-    workspace_io: bool = False
+    PANEL = "What to save, and where it lies"
+    pools: Pools = option(
+        (),
+        "The application passes the arena in, as pool NAME. May be repeated, the fastest first: tensors that are used "
+        "most go into the first that has room; without BYTES a pool takes the rest.",
+        WORKSPACE_POOL,
+        metavar="NAME[=BYTES]",
+        read=read_pools,
+        write=_stated,
+        rare=True,
+    )
+    constant_pools: Pools = option(
+        (),
+        "Constants lie in the board's memory NAME. May be repeated, the fastest first: what is read most often goes "
+        "into the first that has room; without BYTES a pool takes what the memory has free. With ':fetch' they are "
+        "copied into the arena while the layer before computes, up to so many bytes for a layer.",
+        CONSTANT_POOL,
+        metavar="NAME[=BYTES][:fetch[=BYTES]]",
+        read=read_pools,
+        write=_stated,
+        rare=True,
+    )
+    workspace_io: bool = option(
+        False,
+        "Inputs and outputs lie in the arena, where they may share bytes with other tensors. 'run' does so with "
+        "firmware that it makes and loads itself; 'compile' leaves them to the caller.",
+        "--workspace-io/--no-workspace-io",
+        rare=True,
+    )
     own_pools: bool = False
-    ram: int | None = None
-    feed: bool = False
-    constant_pools: tuple[Pool, ...] = ()
+    ram: int | None = option(
+        None, "As fast as fits: inputs, outputs, state and workspace in so many bytes.", metavar="BYTES", least=0
+    )
+    feed: bool = option(
+        False, "The application hands over an input (the first that can come so) some rows at a time.", rare=True
+    )
 
     @property
     def given_pools(self) -> tuple[str, ...]:
@@ -46,11 +143,7 @@ class EmitOptions:
     @property
     def words(self) -> list[str]:
         """The command-line words that give these options."""
-        words = [word for pool in self.pools if not self.own_pools for word in ("--workspace-pool", _stated(pool))]
-        words += [word for pool in self.constant_pools for word in ("--constant-pool", _stated(pool))]
-        words += ["--workspace-io"] if self.workspace_io else []
-        words += ["--ram", str(self.ram)] if self.ram is not None else []
-        return [*words, *(["--feed"] if self.feed else [])]
+        return words_of(replace(self, pools=()) if self.own_pools else self)
 
     def array(self, names: Names, pool: str) -> str:
         """The variable that the executor finds a pool by: an array of its own, or a pointer to the application's."""
@@ -59,13 +152,6 @@ class EmitOptions:
         if self.own_pools:
             return f"{names.prefix}_{pool}_workspace" if self.workspace_io else f"{pool}_workspace"
         return "workspace" if len(self.pools) == 1 else f"{pool}_workspace"
-
-
-def _stated(pool: Pool) -> str:
-    size = "" if pool.size is None else f"={pool.size}"
-    if pool.fetch is None:
-        return f"{pool.name}{size}"
-    return f"{pool.name}{size}:fetch" + ("" if pool.fetch == ANY_SIZE else f"={pool.fetch}")
 
 
 @dataclass(frozen=True)
@@ -102,6 +188,8 @@ def names_of(program: Program, options: EmitOptions) -> Names:
     Macros that are already in use come first in the list that is made unique, so that tensors get out of their way.
     Members also avoid macros of the drivers' headers.
     """
+    from uaccel.model import unique_names
+
     inputs = [c_name(spec.name) for spec in program.signature.inputs]
     outputs = [c_name(spec.name) for spec in program.signature.outputs]
     taken = ["WORKSPACE", *(f"{name}_WORKSPACE_POOL".upper() for name in options.given_pools)]
@@ -132,6 +220,8 @@ def _macros_of_drivers(program: Program) -> set[str]:
 
 
 def _members(names: Iterable[str], macros: Collection[str]) -> tuple[str, ...]:
+    from uaccel.model import unique_names
+
     safe = (f"{name}_" if is_reserved(name) or name in macros else name for name in names)
     return tuple(unique_names(f"tensor{name}" if _NO_START.match(name) else name for name in safe))
 
@@ -139,16 +229,15 @@ def _members(names: Iterable[str], macros: Collection[str]) -> tuple[str, ...]:
 # Provenance: what made a generated file, from what, and how to make it again. No date, so that the bytes repeat.
 
 
-def regenerate_command(
-    model_file: str, board: str, name: str, options: EmitOptions, engines: Sequence[str] = ()
-) -> str:
-    """The command that, run beside the model file, gives the same bytes."""
+def regenerate_command(model_file: str, board: str, name: str, words: Iterable[str]) -> str:
+    """The command that, run beside the model file, gives the same bytes; ``words`` are its further options."""
     model_file = f"./{model_file}" if model_file.startswith("-") else model_file
-    words = ["uaccel", "compile", model_file, "--board", board, "--name", name]
-    return shlex.join([*words, *options.words, *engines])
+    return shlex.join(["uaccel", "compile", model_file, "--board", board, "--name", name, *words])
 
 
 def provenance(program: Program, what: str, command: str) -> str:
+    from uaccel.util.c_text import block_comment
+
     model = program.model
     return block_comment(
         [

@@ -14,6 +14,7 @@ from types import FrameType
 from typing import Final
 
 from uaccel.errors import ModelError
+from uaccel.util.option import option, read_size
 
 GRACE: Final = 2.0  # Seconds after which a process ends whose native code never came back to Python.
 
@@ -22,8 +23,22 @@ GRACE: Final = 2.0  # Seconds after which a process ends whose native code never
 class Limits:
     """Holds a process's limits. ``words``: a descriptor for the watching process, written if native code is ended."""
 
-    memory: int | None = None
-    seconds: float | None = None
+    memory: int | None = option(
+        None,
+        "What importing the model may take beside uaccel's own memory, as 512M.",
+        "--limit-memory",
+        metavar="SIZE",
+        read=read_size,
+        rare=True,
+    )
+    seconds: float | None = option(
+        None,
+        "What importing the model may take on the clock.",
+        "--limit-seconds",
+        metavar="N",
+        least=0.001,
+        rare=True,
+    )
     words: int | None = None
 
 

@@ -3,50 +3,44 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from uaccel.accelerator import Accelerator, load_accelerators, planning_for
-from uaccel.accelerator.description import OBJECTIVES
 from uaccel.board import Board, load_board
 from uaccel.build.linker_script import constant_rooms, workspace_memories
 from uaccel.codegen.generate import generate, io_bytes
-from uaccel.codegen.options import EmitOptions
+from uaccel.codegen.options import EmitOptions, regenerate_command
 from uaccel.kernels.choice import Selection, selection_for
 from uaccel.lower.placement import place
 from uaccel.lower.rows.layer import apply
 from uaccel.lower.rows.search import ChainPlan, RowSearch, frontier, require_feedable
-from uaccel.model import Shape
 from uaccel.partition import Wishes
 from uaccel.pipeline import Compiled, Progress, compile_model
+from uaccel.runner.options import CompileOptions, EngineRequest
 from uaccel.util.favour import Favour, favour_of
+from uaccel.util.option import words_of
 
 # What to compile: a model, a board, and who computes what.
 
 
 @dataclass(frozen=True)
-class Job:
+class Job(CompileOptions):
     """Holds all that a compilation depends on, and says which command does the same.
 
-    ``board_word`` is what a user calls the board: its name, or the name of a file of theirs. ``engine_words`` are
-    the options about ``accelerators``, ``wishes`` and ``cpu_fallback``, as one types them. ``records``: measurements to
-    choose kernels by. ``input_shapes``: of inputs that the model leaves open. ``favour``: what to save.
+    ``board_word`` is what a user calls the board: its name, or the name of a file of theirs. ``accelerators`` and
+    ``wishes`` are what ``engines`` asks for, loaded.
     """
 
     model: Path
     board: Board
     board_word: str = ""
-    name: str = ""
     options: EmitOptions = field(default_factory=EmitOptions)
     accelerators: Sequence[Accelerator] = ()
     wishes: Wishes = field(default_factory=Wishes)
-    cpu_fallback: bool = False
-    engine_words: Sequence[str] = ()
-    records: Path | None = None
-    input_shapes: Mapping[str, Shape] = field(default_factory=dict)
-    favour: Favour = Favour.balanced
+    engines: EngineRequest = field(default_factory=EngineRequest)
 
     @classmethod
     def of(
@@ -56,29 +50,35 @@ class Job:
         accelerators: Sequence[str | Path] = (),
         *,
         objective: str = "latency",
-        name: str = "",
         options: EmitOptions | None = None,
         wishes: Wishes | None = None,
         cpu_fallback: bool = False,
         records: str | Path | None = None,
-        input_shapes: Mapping[str, Shape] | None = None,
         favour: str = "balanced",
+        **more: Any,
     ) -> Job:
-        """Makes a job of names and paths, as on the command line."""
+        """Makes a job of names and paths, as on the command line; ``more`` are ``name`` and ``input_shapes``."""
         target = board if isinstance(board, Board) else load_board(str(board))
+        wishes, names = wishes or Wishes(), tuple(map(str, accelerators))
+        said: dict[str, Any] = {
+            "accelerators": names,
+            "choose": wishes.choose if wishes.choose != Wishes().choose else None,
+            "pins": tuple(map("=".join, wishes.pins)),
+            "forbidden": tuple(map("=".join, wishes.forbidden)),
+            "fallback": "cpu" if cpu_fallback else "none",
+            "objective": objective,
+            "records": None if records is None else Path(records),
+        }
         return cls(
             Path(model),
             target,
             "" if isinstance(board, Board) else Path(board).name,
-            name,
             options or EmitOptions(),
-            planning_for(objective, load_accelerators([str(name) for name in accelerators])),
-            wishes or Wishes(),
-            cpu_fallback,
-            _words(accelerators, objective, wishes or Wishes(), cpu_fallback),
-            None if records is None else Path(records),
-            input_shapes or {},
-            favour_of(favour),
+            planning_for(objective, load_accelerators(list(names))),
+            wishes,
+            EngineRequest(**said),
+            favour=favour_of(favour),
+            **more,
         )
 
     def compiled(self, progress: Progress = lambda _step: None, selection: Selection | None = None) -> Compiled:
@@ -86,14 +86,13 @@ class Job:
         return compile_model(
             self.model,
             board=self.board.name,
-            board_file=self.board_word,
-            selection=selection or selection_for(self.board, self.records, self.favour),
+            selection=selection or selection_for(self.board, self.engines.records, self.favour),
             name=self.name,
             options=self.options,
             accelerators=self.accelerators,
             wishes=self.wishes,
-            cpu_fallback=self.cpu_fallback,
-            engine_words=(*self.engine_words, *self._record_words),
+            cpu_fallback=self.engines.fallback == "cpu",
+            command=self._again,
             input_shapes=self.input_shapes,
             memories=workspace_memories(self.board),
             rooms=constant_rooms(self.board),
@@ -103,29 +102,15 @@ class Job:
     def command(self, verb: str = "compile") -> str:
         """Returns the command line for the same, with files by their paths."""
         words = ["uaccel", verb, str(self.model), "--board", self.board_word or self.board.name]
-        words += ["--name", self.name] if self.name else []
-        words += self.options.words
-        words += self.favour.words
-        for name, shape in self.input_shapes.items():
-            words += ["--input-shape", f"{name}:{','.join(map(str, shape))}"]
-        return shlex.join([*words, *self.engine_words, *self._record_words])
+        return shlex.join([*words, *(["--name", self.name] if self.name else []), *self._words])
+
+    def _again(self, name: str) -> str:
+        """Returns the command that, run beside the model file, gives the same bytes; ``name`` is the one in C."""
+        return regenerate_command(self.model.name, self.board_word or self.board.name, name, self._words)
 
     @property
-    def _record_words(self) -> tuple[str, ...]:
-        return () if self.records is None else ("--records", self.records.name)
-
-
-def _words(accelerators: Sequence[str | Path], objective: str, wishes: Wishes, cpu_fallback: bool) -> tuple[str, ...]:
-    """Returns the options that say the same; subgraphs have none, they need a file."""
-    given = {
-        "--accelerator": [str(name) for name in accelerators],
-        "--choose": [wishes.choose] if wishes.choose != Wishes().choose else [],
-        "--pin": ["=".join(pin) for pin in wishes.pins],
-        "--forbid": ["=".join(entry) for entry in wishes.forbidden],
-        "--fallback": ["cpu"] if cpu_fallback else [],
-        "--objective": [objective] if objective != OBJECTIVES[0] else [],
-    }
-    return tuple(word for option, values in given.items() for value in values for word in (option, value))
+    def _words(self) -> list[str]:
+        return [*self.options.words, *words_of(self, self.engines)]
 
 
 # The trade of RAM against time: the Pareto front of the ways to compute chains of layers some rows at a time.

@@ -203,7 +203,7 @@ def finish(
     cuts: bool = True,
 ) -> Performed:
     """Judges what was measured and makes the report. Without ``cuts`` a wrong region is named, not searched."""
-    verdict = cached_verdict(request, prepared, measured, step, cache, cuts=cuts) if request.wishes.verify else None
+    verdict = cached_verdict(request, prepared, measured, step, cache, cuts=cuts) if request.wishes.verifies else None
     if cache is not None and cache.problem:
         step(cache.problem)
     report = _report(request, prepared, measured, jobs or [])
@@ -225,7 +225,7 @@ def measure(prepared: Prepared, request: RunRequest, maker: Source, step: Steps)
         looks=Looks(
             wishes.more(types),
             wishes.profile or wishes.details or wishes.trace is not None,
-            reads if wishes.verify else (),
+            reads if wishes.verifies else (),
             wishes.sequence,
         ),
         port=wishes.port,

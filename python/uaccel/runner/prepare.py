@@ -19,9 +19,11 @@ from typing import TYPE_CHECKING, Any, Final
 from uaccel.errors import AcceleratorError, UaccelError
 from uaccel.frontend import files_beside
 from uaccel.runner.firmware import Firmware
+from uaccel.runner.options import CompileOptions
 from uaccel.runner.request import RunRequest
 from uaccel.util.cache import Cache, Entry, Key, file_digest, folder_digest, own_sources, programs_digest
 from uaccel.util.files import read_tar, write_tar
+from uaccel.util.option import shared
 from uaccel.util.reads import READS, Reads, add_true, find_true, not_seen
 
 if TYPE_CHECKING:
@@ -141,17 +143,10 @@ def key_of(request: RunRequest) -> Key | None:
             .add("weights", [[str(path), file_digest(path)] for path in files_beside(request.model)])
             .add("board", [request.board.name, request.board_file, file_digest(request.board.file)])
             .add("port", [folder_digest(folder) for folder in request.board.port.sources])
-            .add("engines", asdict(request.engines))
             .add("accelerators", [_accelerator(name) for name in request.engines.accelerators])
-            .add("files", [file_digest(path) for path in (request.engines.file, request.records) if path is not None])
-            .add("records", str(request.records))
-            .add("name", request.name)
-            .add("shapes", dict(request.input_shapes))
-            .add("favour", request.favour.value)
-            .add(
-                "memory", [request.io_in_workspace, [asdict(pool) for pool in request.pools], request.ram, request.feed]
-            )
-            .add("constants", [asdict(pool) for pool in request.constant_pools])
+            .add("files", [file_digest(path) for path in (request.engines.file, request.engines.records) if path])
+            .add("options", [shared(request, CompileOptions), asdict(request.engines), asdict(request.emit)])
+            .add("memory", request.io_in_workspace)
         )
     except (OSError, ValueError, UaccelError):
         return None

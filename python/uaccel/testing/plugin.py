@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING, Any, Final
 import pytest
 
 from uaccel.errors import UaccelError
+from uaccel.runner.sweep.options import LabOptions
+from uaccel.util.option import like, made, option, options_of
 
 if TYPE_CHECKING:
     from uaccel.board import Board
@@ -23,14 +25,34 @@ if TYPE_CHECKING:
 
 FIXTURE: Final = "uaccel_board"
 MARKER: Final = "uaccel_needs"
-WAIT_SECONDS: Final = 600.0
-RUN_SECONDS: Final = 120.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class PytestOptions:
+    """Holds the options of pytest, each of which is called ``--uaccel-`` and its name."""
+
+    board: tuple[str, ...] = option(
+        (), "a board's name or the path of a board file; several: every test runs on each (host)", metavar="BOARD"
+    )
+    port: tuple[str, ...] = option(
+        (),
+        "where a real board is: a device, a URL, or auto; also in the variable UACCEL_PORT",
+        metavar="[BOARD=]PORT",
+    )
+    wait: float = option(
+        600.0, "how long to wait for a board that another run has, or for a worker (600)", metavar="SECONDS"
+    )
+    timeout: float = option(120.0, "how long one inference may take (120)", metavar="SECONDS")
+    strict: bool = option(False, "a board or a tool that is absent is a failure, not a skip")
+    scheduler: str | None = like(LabOptions, "scheduler", None)
+    tls: Path | None = like(LabOptions, "tls", None)
 
 
 @dataclass
 class _State:
     """Holds what tests of one pytest run share."""
 
+    said: PytestOptions
     workshop: Workshop | None = None
     farm: Farm | None = None
 
@@ -40,45 +62,18 @@ STATE: Final = pytest.StashKey[_State]()
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     group = parser.getgroup("uaccel", "models on boards (uaccel)")
-    group.addoption(
-        "--uaccel-board",
-        action="append",
-        default=[],
-        metavar="BOARD",
-        help="a board's name or the path of a board file; several: every test runs on each (host)",
-    )
-    group.addoption(
-        "--uaccel-port",
-        action="append",
-        default=[],
-        metavar="[BOARD=]PORT",
-        help="where a real board is: a device, a URL, or auto; also in the variable UACCEL_PORT",
-    )
-    group.addoption(
-        "--uaccel-wait",
-        type=float,
-        default=WAIT_SECONDS,
-        metavar="SECONDS",
-        help=f"how long to wait for a board that another run has ({WAIT_SECONDS:g})",
-    )
-    group.addoption(
-        "--uaccel-timeout",
-        type=float,
-        default=RUN_SECONDS,
-        metavar="SECONDS",
-        help=f"how long one inference may take ({RUN_SECONDS:g})",
-    )
-    group.addoption(
-        "--uaccel-strict", action="store_true", help="a board or a tool that is absent is a failure, not a skip"
-    )
+    for one in options_of(PytestOptions):
+        told = one.option
+        way: dict[str, Any] = (
+            {"action": "store_true"} if one.kind is bool else {"metavar": told.metavar, "type": one.kind}
+        )
+        if one.many:
+            way = {"metavar": told.metavar, "action": "append"}
+        group.addoption(f"--uaccel-{one.key}", help=told.text, default=None, **way)
 
-    group.addoption(
-        "--uaccel-scheduler",
-        metavar="ADDRESS",
-        help="checks run on the workers of this Dask scheduler, which have the boards (tcp://HOST:8786)",
-    )
-    for name, what in (("ca", "the certificate of who signs"), ("cert", "one's own certificate"), ("key", "its key")):
-        group.addoption(f"--uaccel-tls-{name}", metavar="FILE", help=f"for a scheduler at tls://: {what}")
+
+def _said(config: pytest.Config) -> PytestOptions:
+    return config.stash[STATE].said
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -87,8 +82,10 @@ def pytest_configure(config: pytest.Config) -> None:
         f"{MARKER}(need, ...): skip the test on boards that lack something: accelerator, memory=SIZE, flash=SIZE, "
         "a feature of the CPU such as helium, or a way to run (host, qemu, rtl, serial)",
     )
-    config.stash[STATE] = _State()
-    if config.getoption("--uaccel-board") or config.getoption("--uaccel-port"):
+    given = {one.key: config.getoption(f"--uaccel-{one.key}") for one in options_of(PytestOptions)}
+    said = made(PytestOptions, given)
+    config.stash[STATE] = _State(said)
+    if said.board or said.port:
         try:
             _ports(config, _boards(config))
         except UaccelError as error:
@@ -122,7 +119,7 @@ def uaccel_board(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPa
     try:
         board, port = _chosen(request)
         _skip_where_needs_are_not_met(request.node, board, port)
-        if request.config.getoption("--uaccel-scheduler"):
+        if _said(request.config).scheduler:
             yield _in_lab(request, board, port)
             return
         _skip_where_absent(request.config, board, port)
@@ -136,7 +133,7 @@ def uaccel_board(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPa
 def _names(config: pytest.Config) -> list[str]:
     from uaccel.testing.needs import USUAL
 
-    return list(config.getoption("--uaccel-board")) or [USUAL]
+    return list(_said(config).board) or [USUAL]
 
 
 def _boards(config: pytest.Config) -> list[Board]:
@@ -148,7 +145,7 @@ def _boards(config: pytest.Config) -> list[Board]:
 def _ports(config: pytest.Config, boards: Sequence[Board]) -> dict[str, str]:
     from uaccel.testing.needs import ports_of
 
-    return ports_of(boards, config.getoption("--uaccel-port"))
+    return ports_of(boards, list(_said(config).port))
 
 
 def _chosen(request: pytest.FixtureRequest) -> tuple[Board, str]:
@@ -174,7 +171,7 @@ def _skip_where_absent(config: pytest.Config, board: Board, port: str) -> None:
     from uaccel.testing.needs import absence
 
     reason = absence(board, port)
-    if reason is not None and config.getoption("--uaccel-strict"):
+    if reason is not None and _said(config).strict:
         pytest.fail(reason, pytrace=False)
     if reason is not None:
         pytest.skip(reason)
@@ -188,8 +185,7 @@ def _hold(stack: ExitStack, request: pytest.FixtureRequest, board: Board, port: 
     if not over_line(board, port):
         return ""
     found = find_port(board, port)
-    wait = request.config.getoption("--uaccel-wait")
-    stack.enter_context(hold(found, wait=wait, user=f"pytest {request.node.nodeid}"))
+    stack.enter_context(hold(found, wait=_said(request.config).wait, user=f"pytest {request.node.nodeid}"))
     return found
 
 
@@ -204,7 +200,7 @@ def _under_test(
     if state.workshop is None:
         state.workshop = Workshop(factory.mktemp("uaccel"))
     folders = (request.path.parent, request.config.invocation_params.dir)
-    timeouts = Timeouts(run=request.config.getoption("--uaccel-timeout"))
+    timeouts = Timeouts(run=state.said.timeout)
     return BoardUnderTest(
         board, port, state.workshop, folders, timeouts, lambda name, value: _record(request.node, name, value)
     )
@@ -214,12 +210,11 @@ def _in_lab(request: pytest.FixtureRequest, board: Board, port: str) -> BoardUnd
     from uaccel.session.link import Timeouts
     from uaccel.testing.remote import BoardInLab, farm_of
 
-    state, option = request.config.stash[STATE], request.config.getoption
+    state = request.config.stash[STATE]
     if state.farm is None:
-        files = {name: option(f"--uaccel-tls-{name}") for name in ("ca", "cert", "key")}
-        state.farm = farm_of(option("--uaccel-scheduler"), files, option("--uaccel-wait"))
+        state.farm = farm_of(state.said.scheduler or "", state.said.tls, state.said.wait)
     folders = (request.path.parent, request.config.invocation_params.dir)
-    timeouts = Timeouts(run=option("--uaccel-timeout"))
+    timeouts = Timeouts(run=state.said.timeout)
     return BoardInLab(
         board, port, state.farm, folders, timeouts, lambda name, value: _record(request.node, name, value)
     )

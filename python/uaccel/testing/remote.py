@@ -20,7 +20,7 @@ from uaccel.model import npz_arrays, write_npz
 from uaccel.runner.sweep.farm import Farm
 from uaccel.runner.sweep.matrix import SweepRow
 from uaccel.runner.sweep.row_result import RowJob
-from uaccel.runner.sweep.scheduler import exposure, tls_of
+from uaccel.runner.sweep.scheduler import exposure, keys_for
 from uaccel.session.link import Timeouts
 from uaccel.testing.board import BoardUnderTest, Report
 from uaccel.testing.firmware_cache import CachedFirmware, Workshop
@@ -158,12 +158,9 @@ def _workshop() -> Workshop:
     return Workshop(Path(folder))
 
 
-def farm_of(address: str, files: Mapping[str, str | None], wait: float) -> Farm:
-    """Connects to a lab in which checks run.
-
-    ``files``: the TLS files, as :func:`~uaccel.runner.sweep.scheduler.tls_of` names them."""
-    paths = {name: Path(path) if path else None for name, path in files.items()}
-    tls = tls_of(address, **paths)
+def farm_of(address: str, tls: Path | None, wait: float) -> Farm:
+    """Connects to a lab in which checks run; ``tls``: as :func:`~uaccel.runner.sweep.scheduler.keys_for` wants it."""
+    keys = keys_for(address, tls)
     if exposed := exposure(address):
         warnings.warn(exposed, stacklevel=2)
-    return Farm(address, tls=tls, wait=wait, function=check_here)
+    return Farm(address, tls=keys, wait=wait, function=check_here)

@@ -16,11 +16,6 @@ class Favour(str, Enum):
     size = "size"
     ram = "ram"
 
-    @property
-    def words(self) -> tuple[str, ...]:
-        """The words of a command line that ask for it."""
-        return () if self is Favour.balanced else ("--favour", self.value)
-
 
 def favour_of(word: str) -> Favour:
     """The favour of that name; :class:`~uaccel.errors.UaccelError` lists them for an unknown one."""

@@ -29,7 +29,8 @@ from uaccel.runner.sweep import scheduler as connect
 from uaccel.runner.sweep.answer import substitute_paths
 from uaccel.runner.sweep.farm import Farm, Item, WorkerCapacity, found_boards, stated_boards
 from uaccel.runner.sweep.matrix import SweepRow
-from uaccel.runner.sweep.pool import PoolLimits, PoolOutcome
+from uaccel.runner.sweep.options import PoolLimits
+from uaccel.runner.sweep.pool import PoolOutcome
 from uaccel.runner.sweep.scheduler import exposure, listening_at
 from uaccel.runner.sweep.worker import Packer, Parcel, unpack
 from uaccel.session.emulated_board import Desk
@@ -167,15 +168,16 @@ def test_an_address_where_nobody_answers(monkeypatch: pytest.MonkeyPatch) -> Non
     wanted = "no scheduler answers at tcp://127.0.0.1:9 within 0.5 s ("
     assert str(told.value).startswith(wanted)
     assert " object at " not in str(told.value)
-    assert str(told.value).endswith("; start one with 'dask scheduler', or correct the address and its --tls options")
+    assert str(told.value).endswith("; start one with 'dask scheduler', or correct the address and its --tls")
 
 
 @pytest.mark.parametrize(
     ("words", "complaint"),
     [
         (["--scheduler", "127.0.0.1"], "'127.0.0.1' is no address of a scheduler; wanted one such as tcp://"),
-        (["--scheduler", "tls://h:1"], "tls://h:1 takes --tls-ca, --tls-cert and --tls-key; missing: --tls-ca, "),
-        (["--scheduler", "tcp://h:1", "--tls-ca", "m.toml"], "tcp://h:1 is not encrypted, and there are --tls "),
+        (["--scheduler", "tls://h:1"], "tls://h:1 takes --tls FILE.pem; wanted one's own certificate, its key, and "),
+        (["--scheduler", "tcp://h:1", "--tls", "m.toml"], "tcp://h:1 is not encrypted, and there is --tls; "),
+        (["--scheduler", "tls://h:1", "--tls", "m.toml"], "--tls: m.toml has no certificate; wanted one's own "),
         (["--scheduler", "tcp://h:1", "-j", "2"], "-j is for the cores of this computer; with --scheduler each "),
     ],
 )
@@ -336,10 +338,10 @@ def test_a_scheduler_that_goes_ends_the_sweep_and_the_workers(tmp_path: Path) ->
 def test_with_keys_only_those_who_have_them_are_heard(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(connect, "SECONDS", 3.0)
     ours, theirs = keys_in(tmp_path / "ours"), keys_in(tmp_path / "theirs")
-    scheduler = ["--protocol", "tls", "--tls-ca-file", str(ours.ca), "--tls-cert", str(ours.cert)]
-    with lab(tmp_path, *scheduler, "--tls-key", str(ours.key)) as made:
+    scheduler = ["--protocol", "tls", "--tls-ca-file", str(ours), "--tls-cert", str(ours)]
+    with lab(tmp_path, *scheduler, "--tls-key", str(ours)) as made:
         assert made.address.startswith("tls://")
-        made.options = ["--tls-ca", str(ours.ca), "--tls-cert", str(ours.cert), "--tls-key", str(ours.key)]
+        made.options = ["--tls", str(ours)]
         made.hire("one", "--jobs", "1")
         (found,) = outcomes(made.address, rows(1), tls=ours)
         assert found.result["number"] == 0
@@ -350,13 +352,16 @@ def test_with_keys_only_those_who_have_them_are_heard(tmp_path: Path, monkeypatc
                 Farm(address, tls=tls)
 
 
-def keys_in(folder: Path) -> connect.Tls:
-    """One certificate, signed by itself, for all ends."""
+def keys_in(folder: Path) -> Path:
+    """A file of keys for all ends: a certificate that another one signed, its key, and that other one."""
     folder.mkdir()
-    cert, key = folder / "cert.pem", folder / "key.pem"
-    command = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-subj", "/CN=lab", "-days", "2"]
-    subprocess.run([*command, "-keyout", key, "-out", cert], check=True, capture_output=True)
-    return connect.Tls(cert, cert, key)
+    for name, signer in (("signer", []), ("own", ["-CA", "signer.pem", "-CAkey", "signer.key"])):
+        command = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-subj", f"/CN={name}", "-days", "2"]
+        command += ["-keyout", f"{name}.key", "-out", f"{name}.pem", *signer]
+        subprocess.run(command, check=True, capture_output=True, cwd=folder)
+    whole = folder / "keys.pem"
+    whole.write_text("".join((folder / name).read_text() for name in ("own.pem", "own.key", "signer.pem")))
+    return whole
 
 
 # ------------------------------------------------------------------------------------------------ boards at workers

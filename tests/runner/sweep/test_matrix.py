@@ -10,7 +10,7 @@ import pytest
 
 from support.models.networks import OWN
 from uaccel.errors import AcceleratorError, UaccelError
-from uaccel.runner.sweep.matrix import OPTIONS, SweepRow, all_rows, read_matrix, variant
+from uaccel.runner.sweep.matrix import SweepRow, all_rows, read_matrix, variant
 from uaccel.util.files import data_dir
 
 WHOLE = """
@@ -62,34 +62,6 @@ def test_a_row_survives_the_way_to_another_process(tmp_path: Path) -> None:
     for row in read_matrix(matrix(tmp_path, WHOLE)).rows:
         assert SweepRow.from_json(row.to_json()) == row
         assert SweepRow.from_json(row.to_json()).digest() == row.digest()
-
-
-def test_an_option_reaches_the_run(tmp_path: Path) -> None:
-    (tmp_path / "x.npz").write_bytes(b"")
-    values = {"favour": "size", "ram": 5000, "feed": True, "verify": "layers", "samples": 4, "repeat": 2, "seed": 7}
-    values |= {"inputs": str(tmp_path / "x.npz"), "name": "other", "workspace-io": False, "profile": True}
-    values |= {"input-shape": ["x:1,2"], "pin": ["conv=cpu"], "fallback": "cpu", "objective": "energy"}
-    request = SweepRow(str(OWN / "gesture.tflite"), "host", ("matrix8",), values).request()
-    wishes, engines = request.wishes, request.engines
-    assert (request.favour.value, request.ram, request.feed, request.workspace_io) == ("size", 5000, True, False)
-    assert (wishes.verify, wishes.every_layer, wishes.verified_samples, wishes.repeat) == (True, True, 4, 2)
-    assert (wishes.seed, wishes.profile, wishes.inputs) == (7, True, tmp_path / "x.npz")
-    assert (request.name, request.input_shapes) == ("other", {"x": (1, 2)})
-    assert (engines.pins, engines.cpu_fallback, engines.objective) == (("conv=cpu",), True, "energy")
-
-
-@pytest.mark.parametrize("key", OPTIONS)
-def test_every_option_makes_another_row(key: str, tmp_path: Path) -> None:
-    """Each that the file may have changes the digest, so that no result stands for another row."""
-    (tmp_path / "file").write_text("{}")
-    option = OPTIONS[key]
-    value = {str: "1", int: 3, bool: True, list: ["x:1,3"]}[option.type]
-    if option.values:
-        value = option.values[-1]
-    if key in ("engines", "records", "inputs"):
-        value = str(tmp_path / "file")
-    plain = SweepRow(str(OWN / "gesture.tflite"), "host", ("matrix8",))
-    assert SweepRow(plain.model, "host", ("matrix8",), {key: value}).digest() != plain.digest()
 
 
 def test_another_compiler_makes_another_row(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,7 +14,8 @@ from typing import Any
 import pytest
 
 from runner.sweep.farm import children, command, soon
-from uaccel.runner.sweep.pool import PoolLimits, PoolOutcome, WorkerPool
+from uaccel.runner.sweep.options import PoolLimits
+from uaccel.runner.sweep.pool import PoolOutcome, WorkerPool
 
 
 def act(item: tuple[str, Any]) -> Any:

@@ -13,8 +13,7 @@ from support.device.hostlib import STRICT
 from support.models.networks import OWN
 from uaccel.board import load_board
 from uaccel.build.project import archive_overlay
-from uaccel.cli.options import CONSTANT_POOL, read_pools
-from uaccel.codegen.options import EmitOptions
+from uaccel.codegen.options import CONSTANT_POOL, EmitOptions, read_pools
 from uaccel.pipeline import Compiled, compile_model
 from uaccel.runner.compiled import archive_of
 
@@ -32,7 +31,7 @@ def compiled(
 ) -> Compiled:
     """A model, compiled once a process however many tests look at it; pools as they are typed, or several."""
     constants = read_pools(constant_pool.split(), CONSTANT_POOL)
-    options = EmitOptions(read_pools(workspace_pool.split()), workspace_io, constant_pools=constants)
+    options = EmitOptions(read_pools(workspace_pool.split()), constants, workspace_io)
     return compile_model(path, board="host", name=name, options=options)
 
 

@@ -14,6 +14,7 @@ from collections import Counter, deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib.util import find_spec
+from pathlib import Path
 from typing import Any, Final
 
 from uaccel.bench import find_port
@@ -21,18 +22,10 @@ from uaccel.board import SerialRun, available_boards
 from uaccel.errors import DeviceError, InputError, UaccelError
 from uaccel.runner.sweep.answer import Lost, read_answer
 from uaccel.runner.sweep.matrix import SweepRow
-from uaccel.runner.sweep.pool import ATTEMPTS, PoolLimits, PoolOutcome
+from uaccel.runner.sweep.options import PoolLimits
+from uaccel.runner.sweep.pool import ATTEMPTS, PoolOutcome
 from uaccel.runner.sweep.row_result import BOARD, BUILD, JUDGE, WHOLE, BoardFailed, RowJob, act
-from uaccel.runner.sweep.scheduler import (
-    LOOPBACK,
-    SECONDS,
-    SchedulerLink,
-    Tls,
-    checked,
-    distributed,
-    no_scheduler,
-    security,
-)
+from uaccel.runner.sweep.scheduler import LOOPBACK, SECONDS, SchedulerLink, checked, distributed, no_scheduler, security
 from uaccel.runner.sweep.worker import Packed, Packer, Parcel, Station, Task, as_it_is, do_task, forget_old, take_over
 
 # Rows out to workers, results back in.
@@ -87,7 +80,7 @@ class Farm:
         self,
         address: str,
         limits: PoolLimits | None = None,
-        tls: Tls | None = None,
+        tls: Path | None = None,
         wait: float = WAIT_SECONDS,
         function: Callable[[RowJob], Any] = act,
     ) -> None:
@@ -320,7 +313,7 @@ def stated_boards(words: list[str]) -> dict[str, str]:
     return found
 
 
-def work_at(address: str, offer: WorkerCapacity, tls: Tls | None, ready: Callable[[str], None]) -> None:
+def work_at(address: str, offer: WorkerCapacity, tls: Path | None, ready: Callable[[str], None]) -> None:
     """Works until the scheduler goes or a signal comes; ``ready`` is called with this worker's address."""
     if not offer.resources:
         raise InputError(

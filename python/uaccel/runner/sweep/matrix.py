@@ -17,14 +17,16 @@ from typing import Any, Final
 from uaccel.board import load_board
 from uaccel.build.project import programs_for
 from uaccel.build.rtl.synthesis import PARTS
+from uaccel.codegen.options import EmitOptions
 from uaccel.errors import AcceleratorError, InputError
+from uaccel.runner.options import EngineRequest, ProjectRunOptions
 from uaccel.runner.prepare import key_of
-from uaccel.runner.request import LATENCY, EngineRequest, ProjectRunOptions, RunRequest
+from uaccel.runner.request import RunRequest
 from uaccel.runner.runtimes import installed
 from uaccel.util import incoming
 from uaccel.util.cache import cache_folder, folder_digest
-from uaccel.util.favour import favour_of
 from uaccel.util.files import data_dir, parse_toml
+from uaccel.util.option import Option, OptionField, made, options_of
 from uaccel.util.text import did_you_mean
 
 # One row of a matrix: a model on a board with accelerators and options, as plain data that processes can be sent.
@@ -32,53 +34,23 @@ from uaccel.util.text import did_you_mean
 CPU_ONLY: Final = "cpu"
 
 
-@dataclass(frozen=True)
-class MatrixOption:
-    """Says of a key of a row's options which type it has, and which values."""
-
-    type: type
-    values: tuple[str, ...] = ()
-
-
-# The options of ``uaccel run`` by their names there, and ``area``: the FPGA that the RTL is synthesised for.
-OPTIONS: Final[Mapping[str, MatrixOption]] = {
-    "name": MatrixOption(str),
-    "favour": MatrixOption(str, ("balanced", "speed", "size", "ram")),
-    "ram": MatrixOption(int),
-    "feed": MatrixOption(bool),
-    "workspace-io": MatrixOption(bool),
-    "choose": MatrixOption(str, ("preference", "cost")),
-    "pin": MatrixOption(list),
-    "forbid": MatrixOption(list),
-    "engines": MatrixOption(str),
-    "fallback": MatrixOption(str, ("none", "cpu")),
-    "objective": MatrixOption(str, ("latency", "energy")),
-    "allow-none": MatrixOption(bool),
-    "records": MatrixOption(str),
-    "input-shape": MatrixOption(list),
-    "inputs": MatrixOption(str),
-    "repeat": MatrixOption(int),
-    "sequence": MatrixOption(bool),
-    "verify": MatrixOption(str, ("no", "outputs", "layers")),
-    "samples": MatrixOption(int),
-    "seed": MatrixOption(int),
-    "profile": MatrixOption(bool),
-    "port": MatrixOption(str),
-    "area": MatrixOption(str, tuple(PARTS)),
-}
-_WANTED: Final = {str: "text", int: "a number", bool: "true or false", list: "a list"}
-FILES: Final = ("engines", "records", "inputs")  # Options that name a file, from the matrix file's folder.
+AREA: Final = OptionField("area", Option("The FPGA that RTL is synthesised for.", choices=tuple(PARTS)), str, None)
+# The options of ``uaccel run`` that a row may have, by their names there.
+OPTIONS: Final[Mapping[str, OptionField]] = {
+    one.key: one
+    for owner in (RunRequest, EmitOptions, EngineRequest, ProjectRunOptions)
+    for one in options_of(owner)
+    if one.option.row
+} | {AREA.key: AREA}
+FILES: Final = tuple(key for key, one in OPTIONS.items() if one.type is Path)  # Seen from the matrix file's folder.
 
 
 def problem_of(key: str, value: Any) -> tuple[str, str] | None:
     """Says what is wrong with an option: the words before and after its place. None if nothing is."""
-    option = OPTIONS.get(key)
-    if option is None:
+    if key not in OPTIONS:
         return f"unknown key '{key}'", f"{did_you_mean(key, list(OPTIONS))}; known: {', '.join(OPTIONS)}"
-    fits = isinstance(value, option.type) and (option.type is bool or not isinstance(value, bool))
-    if fits and (not option.values or value in option.values):
-        return None
-    return key, f" is {value!r}; wanted {' or '.join(option.values) or _WANTED[option.type]}"
+    problem = OPTIONS[key].problem(value)
+    return (key, f" {problem}") if problem else None
 
 
 @dataclass(frozen=True)
@@ -105,46 +77,21 @@ class SweepRow:
 
     def request(self) -> RunRequest:
         """Returns the run that it stands for; raises UaccelError for a wrong board, file or value."""
-        said = dict(self.options)
-        verify = said.get("verify", "outputs")
-        wishes = ProjectRunOptions(
-            inputs=_path(said.get("inputs")),
-            repeat=said.get("repeat", 1),
-            profile=said.get("profile", False),
-            verify=verify != "no",
-            every_layer=verify == "layers",
-            port=said.get("port", ""),
-            sequence=said.get("sequence", False),
-            verified_samples=said.get("samples"),
-            seed=said.get("seed", 0),
-        )
-        return RunRequest(
-            Path(self.model),
-            load_board(self.board),
-            Path(self.board).name,
-            said.get("name", ""),
-            wishes=wishes,
-            engines=self._engines(said),
-            workspace_io=said.get("workspace-io"),
-            records=_path(said.get("records")),
-            input_shapes=dict(_shape(word) for word in said.get("input-shape", ())),
-            favour=favour_of(said.get("favour", "balanced")),
-            ram=said.get("ram"),
-            feed=said.get("feed", False),
-        )
-
-    def _engines(self, said: Mapping[str, Any]) -> EngineRequest:
-        if not self.accelerators:
-            return EngineRequest()
-        return EngineRequest(
-            self.accelerators,
-            said.get("choose", ""),
-            tuple(said.get("pin", ())),
-            tuple(said.get("forbid", ())),
-            _path(said.get("engines")),
-            said.get("fallback", "none") == "cpu",
-            said.get("objective", LATENCY),
-            said.get("allow-none", False),
+        for key, value in self.options.items():
+            problem = problem_of(key, value)
+            if problem is not None:
+                raise InputError("".join(problem))
+        said = {"verify": "outputs", **self.options}
+        engines = said if self.accelerators else {"records": said.get("records")}
+        return made(
+            RunRequest,
+            said,
+            model=Path(self.model),
+            board=load_board(self.board),
+            board_file=Path(self.board).name,
+            wishes=made(ProjectRunOptions, said),
+            engines=made(EngineRequest, engines, accelerators=self.accelerators),
+            emit=made(EmitOptions, said),
         )
 
     def digest(self) -> str:
@@ -174,15 +121,6 @@ class SweepRow:
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> SweepRow:
         return replace(cls(**data), accelerators=tuple(data["accelerators"]))
-
-
-def _path(value: str | None) -> Path | None:
-    return None if value is None else Path(value)
-
-
-def _shape(word: str) -> tuple[str, tuple[int, ...]]:
-    name, _, extents = word.rpartition(":")
-    return name, tuple(int(extent) for extent in extents.split(","))
 
 
 def _word(value: Any) -> str:

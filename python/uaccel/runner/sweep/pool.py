@@ -27,26 +27,12 @@ from pathlib import Path
 from typing import Any, Final
 
 from uaccel.errors import InternalError
+from uaccel.runner.sweep.options import PoolLimits
 from uaccel.util import incoming
 
 ATTEMPTS: Final = 3
 LOG_BYTES: Final = 8192  # How much of the end of a process's output is kept where an item fails.
 _FOREVER: Final = 365 * 24 * 3600.0
-
-
-@dataclass(frozen=True)
-class PoolLimits:
-    """Limits one item: seconds, bytes of memory of its process, bytes of a file that it writes; None is no limit."""
-
-    seconds: float | None = None
-    memory: int | None = None
-    output: int | None = None
-
-    def within(self, other: PoolLimits) -> PoolLimits:
-        """Returns the smaller one of each limit."""
-        pairs = ((self.seconds, other.seconds), (self.memory, other.memory), (self.output, other.output))
-        seconds, memory, output = (min((v for v in pair if v is not None), default=None) for pair in pairs)
-        return PoolLimits(seconds, None if memory is None else int(memory), None if output is None else int(output))
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,6 @@ import time
 import warnings
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from functools import lru_cache, partial
 from pathlib import Path
 from types import FrameType
@@ -26,38 +25,30 @@ from urllib.parse import urlsplit
 from uaccel.errors import InputError, ToolError, UaccelError
 from uaccel.util import incoming
 
-# An address, and the TLS files.
+# An address, and the keys.
 
 SECONDS: Final = 10.0  # How long a scheduler may take to answer.
 LOOPBACK: Final = "127.0.0.1"
 _ADDRESS: Final = re.compile(r"(tcp|tls)://\S+:\d{1,5}")
 
 
-@dataclass(frozen=True)
-class Tls:
-    """Names the files in PEM: the certificate of who signs, one's own, and its key."""
-
-    ca: Path
-    cert: Path
-    key: Path
-
-
-def tls_of(address: str, ca: Path | None, cert: Path | None, key: Path | None) -> Tls | None:
-    """Checks the TLS options: ``tcp://`` takes none of them, ``tls://`` all three."""
-    given = {"--tls-ca": ca, "--tls-cert": cert, "--tls-key": key}
-    missing = [name for name, path in given.items() if path is None]
+def keys_for(address: str, file: Path | None) -> Path | None:
+    """Checks the file of keys: ``tcp://`` takes none, and ``tls://`` one with all that both ends show."""
     if not address.startswith("tls://"):
-        if len(missing) < len(given):
-            raise InputError(f"{address} is not encrypted, and there are --tls options; wanted tls://HOST:PORT")
+        if file is not None:
+            raise InputError(f"{address} is not encrypted, and there is --tls; wanted tls://HOST:PORT")
         return None
-    if ca is None or cert is None or key is None:
-        raise InputError(f"{address} takes --tls-ca, --tls-cert and --tls-key; missing: {', '.join(missing)}")
-    for name, path in (("--tls-ca", ca), ("--tls-cert", cert), ("--tls-key", key)):
-        try:
-            incoming.read_bytes(path, incoming.TEXT)  # Python's TLS opens it by name, and would wait for a pipe
-        except OSError as error:
-            raise InputError(f"{name}: cannot read {path}: {error.strerror}; wanted a file in PEM") from error
-    return Tls(ca, cert, key)
+    wanted = "wanted one's own certificate, its key, and the certificate of who signs, in PEM"
+    if file is None:
+        raise InputError(f"{address} takes --tls FILE.pem; {wanted}")
+    try:
+        text = incoming.read_text(file, incoming.TEXT)  # Python's TLS opens it by name, and would wait for a pipe
+    except (OSError, ValueError) as error:
+        raise InputError(f"--tls: cannot read {file}: {getattr(error, 'strerror', error)}; {wanted}") from error
+    for what in ("CERTIFICATE", "PRIVATE KEY"):
+        if f"{what}-----" not in text:
+            raise InputError(f"--tls: {file} has no {what.lower()}; {wanted}")
+    return file
 
 
 def checked(address: str) -> str:
@@ -136,13 +127,12 @@ def distributed() -> Any:
     return package
 
 
-def security(tls: Tls | None) -> Any:
+def security(tls: Path | None) -> Any:
     """Makes Dask's security settings, with which both ends must show a certificate of the same signer."""
     if tls is None:
         return None
-    files = {"tls_ca_file": str(tls.ca)}
-    for role in ("client", "worker", "scheduler"):
-        files |= {f"tls_{role}_cert": str(tls.cert), f"tls_{role}_key": str(tls.key)}
+    files = {f"tls_{role}_{part}": str(tls) for role in ("client", "worker", "scheduler") for part in ("cert", "key")}
+    files["tls_ca_file"] = str(tls)
     return distributed().Security(require_encryption=True, **files)
 
 
@@ -153,7 +143,7 @@ def no_scheduler(address: str, error: BaseException) -> UaccelError:
     words = said[:120] or type(cause).__name__
     return UaccelError(
         f"no scheduler answers at {address} within {SECONDS:g} s ({words}); start one with 'dask scheduler', or "
-        "correct the address and its --tls options"
+        "correct the address and its --tls"
     )
 
 
@@ -224,7 +214,7 @@ def _client_class() -> Any:
 class SchedulerLink:
     """Submits work to a scheduler and fetches the text that comes of it."""
 
-    def __init__(self, address: str, tls: Tls | None) -> None:
+    def __init__(self, address: str, tls: Path | None) -> None:
         self.address = checked(address)
         _build_wall()
         _CONNECTED.add(id(self))

@@ -8,7 +8,8 @@ from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 from uaccel.runner.sweep.matrix import SweepRow
-from uaccel.runner.sweep.pool import PoolLimits, PoolOutcome, WorkerPool
+from uaccel.runner.sweep.options import PoolLimits
+from uaccel.runner.sweep.pool import PoolOutcome, WorkerPool
 from uaccel.runner.sweep.results import SweepResults
 from uaccel.runner.sweep.row_result import FAILED, GOOD, RowResult, work_here
 from uaccel.util.reads import still_true

@@ -22,7 +22,8 @@ from uaccel.errors import DeviceError, InputError, UaccelError
 from uaccel.frontend import files_beside
 from uaccel.runner.sweep.answer import Lost, answer_of, substitute_paths
 from uaccel.runner.sweep.matrix import FILES, SweepRow
-from uaccel.runner.sweep.pool import PoolLimits, PoolOutcome, WorkerPool
+from uaccel.runner.sweep.options import PoolLimits
+from uaccel.runner.sweep.pool import PoolOutcome, WorkerPool
 from uaccel.runner.sweep.row_result import BOARD, JUDGE, WHOLE, BoardFailed, RowJob, StageResult, act
 from uaccel.util import incoming
 from uaccel.util.cache import cache_folder, sources_digest
