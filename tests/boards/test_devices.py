@@ -19,7 +19,9 @@ from uaccel.build.archive_reader import DeviceModel, project_devices
 from uaccel.build.programs import FoundProgram, find_command
 from uaccel.build.project import create_project
 from uaccel.errors import DeviceError, LayerError, ToolError
+from uaccel.runner.options import ProjectRunOptions
 from uaccel.runner.project_run import run_project
+from uaccel.runner.request import Quiet
 from uaccel.session.device_models import device_plugin
 from uaccel.session.message import CODES
 from uaccel.session.qemu import EmulatedBoard
@@ -180,7 +182,8 @@ def test_a_board_on_the_bench_has_its_devices_too(firmware: Callable[[str], Path
 @pytest.mark.parametrize("name", ["host", "qemu_riscv32"])
 def test_a_project_runs_with_its_devices(name: str, tmp_path: Path, ram: Path) -> None:
     create_project(chain_files(), there(name), tmp_path / "project")
-    done = run_project(tmp_path / "project", lambda inputs: [[WAVE], [WAVE]], lambda step: None, profile=True)
+    np.savez(tmp_path / "two.npz", wave=np.stack([WAVE, WAVE]))
+    done = run_project(tmp_path / "project", ProjectRunOptions(tmp_path / "two.npz", profile=True), Quiet())
     assert [done.run.cycles, *(account.cycles for account in done.run.accounts.values())] == [sum(CYCLES), *CYCLES]
     assert [time.layer for time in done.layers] == [0, 1, 2]
     assert not list(ram.iterdir())

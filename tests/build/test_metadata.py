@@ -19,6 +19,7 @@ from uaccel.accelerator import load_accelerators
 from uaccel.build.archive_reader import Metadata, read_metadata, read_model, wrong_with
 from uaccel.build.linker_script import needs_of
 from uaccel.cli import run_project
+from uaccel.cli.verdict import show_run
 from uaccel.errors import UaccelError
 from uaccel.frontend import import_model
 from uaccel.model import ImportedModel
@@ -57,7 +58,7 @@ def use(archive: Path, metadata: Metadata) -> None:
     model: Any = type("Model", (), {"outputs": ()})
     done = ProjectRun("host", archive, metadata, model, [[]], BatchRun([outputs], 0), [], None)
     report = run_project._report(done, WISHES)
-    run_project._show(Console(quiet=True), report | {"outputs": {}})
+    show_run(Console(quiet=True), report | {"outputs": {}})
     trace_of("title", metadata.at("uaccel", "layers"), {}, {}, [])
     read_model(archive, metadata)
 

@@ -9,7 +9,7 @@ import subprocess
 import sys
 import textwrap
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -226,22 +226,6 @@ def test_help_lists_every_command(arguments: list[str]) -> None:
     assert done.returncode == 0
     listed = done.stdout.partition("Commands:")[2]
     assert {"boards", "doctor"} <= {line.split()[0] for line in listed.splitlines() if line.strip()}
-
-
-def leaves(command: Any) -> Iterator[Any]:
-    """The commands of a group, and of the groups within it."""
-    if hasattr(command, "commands"):
-        for member in command.commands.values():
-            yield from leaves(member)
-    else:
-        yield command
-
-
-def test_every_command_takes_json() -> None:
-    commands = list(leaves(typer.main.get_command(app.make_app())))
-    assert {"boards", "run", "board"} <= {command.name for command in commands}
-    for command in commands:
-        assert "--json" in [name for parameter in command.params for name in parameter.opts], command.name
 
 
 def test_only_the_object_reaches_stdout() -> None:

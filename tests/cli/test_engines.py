@@ -200,14 +200,6 @@ def test_options_about_accelerators_without_one(option: str, value: str, call: C
     )
 
 
-@pytest.mark.parametrize(("option", "value"), [*OPTIONS, ("--accelerator", "nuc_fpga"), ("--allow-none", None)])
-def test_options_that_a_compiled_project_has_behind_it(
-    option: str, value: str | None, tmp_path: Path, call: Call
-) -> None:
-    done = call("run", tmp_path, option, *([] if value is None else [value]), "--json")
-    assert done.complaint == f"{option} is for a model file, and MODEL is a folder; leave it away"
-
-
 def test_wishes_by_option_and_file(tmp_path: Path, call: Call) -> None:
     file = tmp_path / "engines.toml"
     file.write_text('[pin]\n"conv_*" = "cpu"\n')

@@ -106,10 +106,3 @@ def test_a_template_gets_the_usual_interface_unless_told_otherwise(tmp_path: Pat
     for options, inside in (((), False), (("--workspace-io",), True)):
         report = call("run", GESTURE, "--template", TEMPLATE, *options, "--verify", "--json").report
         assert (report["workspace_io"], report["verify"]["bit_exact"]) == (inside, True)
-
-
-@pytest.mark.parametrize("option", ["--workspace-io", "--no-workspace-io"])
-def test_a_project_is_compiled_already(option: str, tmp_path: Path, call: Call) -> None:
-    done = call("run", tmp_path, option)
-    assert done.status == 1
-    assert done.complaint == "--workspace-io is for a model file, and MODEL is a folder; leave it away"

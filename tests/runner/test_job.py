@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from support.models.networks import OWN
 from uaccel.codegen.options import EmitOptions
+from uaccel.errors import UaccelError
 from uaccel.partition import Wishes
 from uaccel.runner.job import Job
 
@@ -31,6 +34,8 @@ def test_a_job_says_which_command_repeats_it(tmp_path: Path) -> None:
         "--accelerator npu --accelerator matrix8 --choose cost --pin 'conv_2d_*=npu' --fallback cpu --objective energy "
         "--records m.json"
     )
+    with pytest.raises(UaccelError, match=r"^favour 'sped' is unknown; wanted balanced, speed, size or ram$"):
+        Job.of(GESTURE, favour="sped")
 
 
 def test_what_it_compiles_says_the_same() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import re
+from contextlib import nullcontext
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,7 @@ from uaccel.cli.app import make_app
 from uaccel.cli.command import parsed
 from uaccel.cli.run import RunCommand
 from uaccel.codegen.options import EmitOptions
+from uaccel.errors import UaccelError
 from uaccel.runner.options import EngineRequest, ProjectRunOptions
 from uaccel.runner.prepare import key_of
 from uaccel.runner.request import Devices, RunRequest
@@ -50,13 +52,9 @@ NOT_OF_CHECKS = {
 
 @cache
 def commands() -> dict[str, Any]:
-    found = typer.main.get_command(make_app()).commands  # type: ignore[attr-defined]
-    new, kept = found.pop("new").commands, found.pop("cache").commands
-    return {
-        **found,
-        **{f"new {name}": one for name, one in new.items()},
-        **{f"cache {n}": one for n, one in kept.items()},
-    }
+    made = typer.main.get_command(make_app()).commands.items()  # type: ignore[attr-defined]
+    groups = {name: getattr(one, "commands", {"": one}) for name, one in made}
+    return {f"{name} {own}".strip(): one for name, group in groups.items() for own, one in group.items()}
 
 
 def other(one: OptionField, file: Path) -> Any:
@@ -70,10 +68,14 @@ def other(one: OptionField, file: Path) -> Any:
     return {bool: one.default is False and one.key != "workspace-io", int: 3, str: "text"}[one.kind]
 
 
-def typed(words: list[str]) -> RunRequest:
-    """The run that a command line asks for."""
-    context = commands()["run"].make_context("run", [GESTURE, "-a", "matrix8", *words])
-    return parsed(RunCommand, {**context.params, "context": context}).asked()
+def typed(*words: str) -> RunCommand:
+    """What a command line asks for."""
+    context = commands()["run"].make_context("run", list(words))
+    return parsed(RunCommand, {**context.params, "context": context})
+
+
+def request_of(words: list[str]) -> RunRequest:
+    return typed(GESTURE, "-a", "matrix8", *words).asked()
 
 
 def held(request: RunRequest, owner: type, name: str) -> Any:
@@ -97,10 +99,12 @@ def test_what_a_field_brings(key: str, tmp_path: Path) -> None:
     assert words[0] in one.option.flags[0].split("/")
     words = [f"{words[0]}={words[1] if words[1:] else value}"] if key == "verify" else words
     words = [word if word != file.name else str(file) for word in words]
-    request = typed(words)
+    request = request_of(words)
     assert held(request, owner, one.name) == (("matrix8", *value) if key == "accelerator" else value)
     compiles = (owner in COMPILES and key != "project") or key == "port"  # at a line, inputs and outputs lie elsewhere
-    assert (digest(request) != digest(typed([]))) == compiles
+    assert (digest(request) != digest(request_of([]))) == compiles
+    with nullcontext() if owner is ProjectRunOptions else pytest.raises(UaccelError, match=f"^--{key} is for a model "):
+        typed(str(tmp_path), *words)._refuse()
 
 
 def digest(request: RunRequest) -> str:
@@ -130,4 +134,5 @@ def test_help_fits_a_screen_and_the_rest_stands_in_help_all(name: str) -> None:
 
     all_of_it = {one.opts[0] for one in commands()[name].params if one.param_type_name == "option"}
     assert len(shown("--help")) <= 20
+    assert "--json" in all_of_it
     assert shown("--help-all" if "--help-all" in all_of_it else "--help") == all_of_it | {"--help"}

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from uaccel.cli.command import Command, add_command, as_function
-from uaccel.cli.output import emit, new_table
+from uaccel.cli.output import emit, new_table, show_lines
 from uaccel.util.cache import Cache, CacheRow, cache_folder, cache_of_user
 from uaccel.util.option import option, read_size
 
@@ -92,8 +92,6 @@ def _sizes(cache: Cache, entries: list[CacheRow]) -> dict[str, Any]:
 
 
 def _show(console: Console, report: dict[str, Any]) -> None:
-    from uaccel.cli.output import show_lines
-
     state = "" if report["on"] else " (not used: UACCEL_CACHE is off)"
     kinds = [
         (kind.capitalize(), f"{row['entries']:,} entries, {row['bytes']:,} bytes")
@@ -111,6 +109,4 @@ def _show_list(console: Console, entries: list[CacheRow]) -> None:
 
 
 def _show_pruned(console: Console, report: dict[str, Any]) -> None:
-    from uaccel.cli.output import show_lines
-
     show_lines(console, [("Freed", f"{report['freed']:,} bytes"), ("Left", f"{report['bytes']:,} bytes")])

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from uaccel.board import Board
 from uaccel.cli.command import group
 from uaccel.cli.options import Cached, ModelCommand
-from uaccel.cli.output import emit, progress
+from uaccel.cli.output import emit, progress, show_frontier, show_layers, show_memory
 from uaccel.codegen.options import EmitOptions
 from uaccel.errors import BoardError
 from uaccel.runner.options import CompileOptions
@@ -82,8 +82,6 @@ def _tell_frontier(request: RunRequest, as_json: bool) -> None:
 
 
 def _show_frontier(console: Console, report: dict[str, Any]) -> None:
-    from uaccel.cli.output import show_frontier
-
     show_frontier(console, report)
 
 
@@ -101,8 +99,6 @@ def _add_board(files: dict[str, bytes], board: Board) -> list[str]:
 
 
 def _show(console: Console, report: dict[str, Any]) -> None:
-    from uaccel.cli.output import show_layers, show_memory
-
     show_layers(console, report)
     show_memory(console, report)
     console.print(f"  Archive   {report['archive']}", soft_wrap=True)  # a path stays in one piece

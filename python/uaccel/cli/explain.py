@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from uaccel.cli.options import ModelCommand
-from uaccel.cli.output import emit, new_table, progress
+from uaccel.cli.output import emit, new_table, progress, show_lines, show_warnings
 from uaccel.errors import escape_terminal
 
 if TYPE_CHECKING:
@@ -34,8 +34,6 @@ class ExplainCommand(ModelCommand):
 
 def _show(console: Console, report: dict[str, Any]) -> None:
     """Shows reasons beside the layers if there is room for them, else below."""
-    from uaccel.cli.output import show_lines, show_warnings
-
     layers = report["layers"]
     beside = console.width >= WIDE
     table = new_table("Layer", "Engine", ">MACs", ">Bytes", ">Cycles", ">On the CPU", *(("~Why",) if beside else ()))

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, get_args
 
 from uaccel.cli.command import group
 from uaccel.cli.options import ModelCommand
-from uaccel.cli.output import emit, progress
+from uaccel.cli.output import emit, progress, show_layers, show_memory
 from uaccel.codegen.export import FormatName
 from uaccel.codegen.options import EmitOptions
 from uaccel.runner.options import CompileOptions
@@ -94,8 +94,6 @@ def _export(compiled: Compiled, job: Job, inputs: Path | None, command: str) -> 
 
 
 def _show(console: Console, report: dict[str, Any]) -> None:
-    from uaccel.cli.output import show_layers, show_memory
-
     show_layers(console, report)
     show_memory(console, report)
     folder = Path(report["folder"])

@@ -5,7 +5,6 @@ from __future__ import annotations
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
 import typer
 
@@ -14,7 +13,7 @@ from uaccel.cli.command import given_of, group, names_of
 from uaccel.cli.options import Cached, ModelOptions, OnBoard, Templated
 from uaccel.cli.output import emit, progress, write_page_where, write_trace
 from uaccel.cli.run_project import require_places, run_folder, run_on_template, write_outputs
-from uaccel.cli.verdict import show_verified
+from uaccel.cli.verdict import show_run
 from uaccel.codegen.options import EmitOptions
 from uaccel.errors import UaccelError, VerificationError
 from uaccel.frontend import SUFFIXES
@@ -24,9 +23,6 @@ from uaccel.util.cache import Cache
 from uaccel.util.option import argument, like
 
 # The run of a model file, and the files that are written besides.
-
-if TYPE_CHECKING:
-    from rich.console import Console
 
 
 def run_model(request: RunRequest, cache: Cache | None, as_json: bool) -> None:
@@ -42,20 +38,11 @@ def run_model(request: RunRequest, cache: Cache | None, as_json: bool) -> None:
             write_trace(wishes.trace, ran.trace)
         write_page_where(wishes.report, ran.report)
     report = ran.report
-    if not wishes.details:
+    if not wishes.detailed:
         report.pop("trace", None)
-    emit(report, as_json, lambda console: _show(console, report))
+    emit(report, as_json, lambda console: show_run(console, report))
     if ran.complaint:
         raise VerificationError(ran.complaint)
-
-
-def _show(console: Console, report: dict[str, Any]) -> None:
-    from uaccel.cli.output import show_layers, show_memory, show_outputs
-
-    show_layers(console, report)
-    show_memory(console, report)
-    show_outputs(console, report["outputs"])
-    show_verified(console, report)
 
 
 # The command: its options, and which of them make sense together.

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from uaccel.bench import hold_if_known, port_of_project
 from uaccel.cli.output import REPORT, TRACE, ShownSteps, emit, progress, write_page_where, write_trace
-from uaccel.cli.verdict import show_verified
+from uaccel.cli.verdict import show_run
 from uaccel.errors import VerificationError
 from uaccel.runner.options import ProjectRunOptions
 from uaccel.runner.request import RunRequest
@@ -18,9 +18,6 @@ from uaccel.session.monitor import recorded
 from uaccel.util.files import require_writable, write_atomically
 
 if TYPE_CHECKING:
-    from rich.console import Console
-
-    from uaccel.build.archive_reader import Metadata
     from uaccel.runner.compare import Verdict
     from uaccel.runner.project_run import ProjectRun
 
@@ -85,7 +82,7 @@ def _conclude(report: dict[str, Any], verdict: Verdict | None, wishes: ProjectRu
     if verdict is not None:
         report["verify"] = verdict.report
     write_page_where(wishes.report, report)
-    emit(report, as_json, lambda console: _show(console, report))
+    emit(report, as_json, lambda console: show_run(console, report))
     if verdict is not None and verdict.complaint:
         raise VerificationError(verdict.complaint)
 
@@ -113,26 +110,8 @@ def _make_project(request: RunRequest, template: Path, project: Path, step: Show
 def _run(folder: Path, wishes: ProjectRunOptions, step: ShownSteps, board: str | None) -> ProjectRun:
     from uaccel.runner.project_run import run_project
 
-    def read(metadata: Metadata) -> Sequence[int]:
-        from uaccel.runner.compiled import ArchiveLayers
-
-        return ArchiveLayers.read(metadata).to_read(every_layer=wishes.every_layer) if wishes.verifies else ()
-
     with recorded(wishes.trace is not None) as jobs:
-        done = run_project(
-            folder,
-            wishes.samples,
-            step,
-            more=wishes.more,
-            read=read,
-            options=wishes.options,
-            board=board,
-            port=wishes.port,
-            profile=wishes.profile or wishes.details or wishes.trace is not None,
-            sequence=wishes.sequence,
-            count=step.count,
-            on_log=step.log,
-        )
+        done = run_project(folder, wishes, step, board=board)
     if wishes.trace is not None:
         from uaccel.report.trace import trace_of
 
@@ -204,12 +183,3 @@ def _report(done: ProjectRun, wishes: ProjectRunOptions) -> dict[str, Any]:
     }
     wishes.add_symbols(report, done.footprint)
     return report | ({"state": state["tensors"]} if state else {})
-
-
-def _show(console: Console, report: dict[str, Any]) -> None:
-    from uaccel.cli.output import show_layers, show_memory, show_outputs
-
-    show_layers(console, report)
-    show_memory(console, report)
-    show_outputs(console, report["outputs"])
-    show_verified(console, report)

@@ -21,7 +21,7 @@ from uaccel.board.cmsis_pack import chip_in_pack
 from uaccel.board.types import ports_folder
 from uaccel.cli.command import Command, add_command
 from uaccel.cli.options import OnBoard
-from uaccel.cli.output import emit, new_table, progress
+from uaccel.cli.output import emit, new_table, progress, show_lines, show_memory
 from uaccel.cli.verdict import show_verified
 from uaccel.errors import BoardError, UaccelError, VerificationError
 from uaccel.runner.options import EngineRequest, ProjectRunOptions
@@ -243,8 +243,6 @@ def _program() -> str:
 
 
 def _show(console: Console, report: dict[str, Any], board: Board) -> None:
-    from uaccel.cli.output import show_lines, show_memory
-
     emulated = ", emulated by QEMU" if isinstance(board.runs[0], QemuRun) else ""
     about = [
         ("Model", "gesture: which of six gestures did an accelerometer see? Trained, int8, 32 samples of x, y, z"),

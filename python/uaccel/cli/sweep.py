@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from uaccel.cli.command import Command, group
-from uaccel.cli.output import ShownSteps, emit, new_table, progress, say
+from uaccel.cli.output import ShownSteps, emit, new_table, progress, say, show_lines
 from uaccel.errors import InputError, UaccelError, VerificationError
 from uaccel.runner.sweep.options import LabOptions, PoolLimits
 from uaccel.util.files import require_writable
@@ -211,8 +211,6 @@ def _complain(results: Sequence[RowResult], worse: Sequence[Regression], target:
 
 
 def _show(console: Console, report: dict[str, Any]) -> None:
-    from uaccel.cli.output import show_lines
-
     table = new_table("~Row", "~Is", ">Instructions", ">Cycles", ">RAM", ">Flash", ">Seconds")
     for row in report["list"]:
         figures = row["figures"]

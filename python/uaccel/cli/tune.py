@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from uaccel.cli.command import group
 from uaccel.cli.options import Cached, ModelCommand
-from uaccel.cli.output import emit, new_table, progress
+from uaccel.cli.output import emit, new_table, progress, show_lines
 from uaccel.codegen.options import EmitOptions
 from uaccel.errors import InputError
 from uaccel.runner.options import EngineRequest
@@ -104,8 +104,6 @@ def _layer(layer: Layer, tuned: Tuned) -> dict[str, Any]:
 
 
 def _show(console: Console, report: dict[str, Any]) -> None:
-    from uaccel.cli.output import show_lines
-
     table = new_table("Layer", "~Kernel", f">{report['unit'].capitalize()}", "")
     for layer in report["layers"]:
         for number, candidate in enumerate(layer["candidates"]):

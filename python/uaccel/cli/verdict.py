@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Final
 
+from uaccel.cli.output import show_layers, show_lines, show_memory, show_outputs
+
 if TYPE_CHECKING:
     from rich.console import Console
 
@@ -30,9 +32,15 @@ PROVES_LITTLE: Final = (
 )
 
 
-def show_verified(console: Console, report: dict[str, Any]) -> None:
-    from uaccel.cli.output import show_lines
+def show_run(console: Console, report: dict[str, Any]) -> None:
+    """Shows what a run gave: layers, memory, outputs, and what was verified."""
+    show_layers(console, report)
+    show_memory(console, report)
+    show_outputs(console, report["outputs"])
+    show_verified(console, report)
 
+
+def show_verified(console: Console, report: dict[str, Any]) -> None:
     if "verify" not in report:
         return
     lines = [("Verified", text) for text in _good(report["verify"])]

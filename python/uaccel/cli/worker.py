@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from uaccel.cli.command import Command, group
-from uaccel.cli.output import emit, say
+from uaccel.cli.output import emit, say, show_lines
 from uaccel.runner.sweep.options import LabOptions, PoolLimits
 from uaccel.util.option import argument, like, option, read_size
 
@@ -71,8 +71,6 @@ class WorkerCommand(Command):
 
 
 def _show(console: Console, report: dict[str, Any]) -> None:
-    from uaccel.cli.output import show_lines
-
     offered = ", ".join(f"{name}={count}" for name, count in report["resources"].items())
     lines = [("Worker", report["name"]), ("Scheduler", report["scheduler"]), ("Offers", offered)]
     show_lines(console, [*lines, ("Ends", "with Ctrl-C")])

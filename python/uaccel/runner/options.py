@@ -258,6 +258,16 @@ class ProjectRunOptions:
         return self.verify == "layers"
 
     @property
+    def detailed(self) -> bool:
+        """Whether all is told that a page shows."""
+        return self.details or self.report is not None
+
+    @property
+    def profiles(self) -> bool:
+        """Whether what layers take is measured: it is shown, or a page or a trace shows it."""
+        return self.profile or self.detailed or self.trace is not None
+
+    @property
     def flashes(self) -> bool:
         """Whether a model's firmware is written to a board at a line, where its board file says how."""
         return not self.no_flash
@@ -266,7 +276,7 @@ class ProjectRunOptions:
         """Adds symbols to the report's memory if they were asked for."""
         from uaccel.report.run_json import symbols_report
 
-        for memory, rows in symbols_report(taken).items() if self.symbols or self.details else ():
+        for memory, rows in symbols_report(taken).items() if self.symbols or self.detailed else ():
             report[memory]["symbols"] = rows
 
     def samples(self, tensors: Sequence[TensorType]) -> Samples:

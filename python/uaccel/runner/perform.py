@@ -173,7 +173,7 @@ def perform(request: RunRequest, step: Steps | None = None, cache: Cache | None 
         maker = FirmwareMaker(prepared.firmware, request.board, folder, step, kept)
         engines = request.engines.load()[0] if request.devices.kind != MODEL else []
         with devices_in_place(request.devices, engines, step, _offloaded(prepared)):
-            with monitor.recorded(wishes.trace is not None or wishes.details) as jobs:
+            with monitor.recorded(wishes.trace is not None or wishes.detailed) as jobs:
                 measured = measure(prepared, request, maker, step)
             return finish(request, prepared, measured, step, cache, jobs)
 
@@ -224,7 +224,7 @@ def measure(prepared: Prepared, request: RunRequest, maker: Source, step: Steps)
         step,
         looks=Looks(
             wishes.more(types),
-            wishes.profile or wishes.details or wishes.trace is not None,
+            wishes.profiles,
             reads if wishes.verifies else (),
             wishes.sequence,
         ),
@@ -242,7 +242,7 @@ def _report(
     runs = len(measured.run.outputs)
     times, accounts = {time.layer: time for time in measured.layers}, measured.run.accounts
     rows = layer_reports(prepared.told["facts"], runs, times, accounts)
-    timed = wishes.profile or wishes.details or request.at_line  # emulated: seconds would make equal runs differ
+    timed = wishes.profile or wishes.detailed or request.at_line  # emulated: seconds would make equal runs differ
     report: dict[str, Any] = told | {
         "warnings": told["warnings"] + stood_in(rows, runs),
         "outputs": tensors_report(_batches(prepared, measured, wishes.repeat)),
@@ -259,11 +259,11 @@ def _report(
     }
     wishes.add_symbols(report, taken)
     report |= _structure(request, prepared)
-    if wishes.details or wishes.trace is not None:
+    if wishes.detailed or wishes.trace is not None:
         title = f"{prepared.firmware.name} on {request.board.name}"
         trace = trace_of(title, prepared.told["facts"], times, accounts, jobs)
         report |= {"trace": trace}
-    if wishes.details:
+    if wishes.detailed:
         names = {layer["index"]: layer["name"] for layer in prepared.told["facts"]}
         hot = {names[time.layer]: [spot.to_json() for spot in time.hot] for time in measured.layers}
         report |= {"sources": prepared.told["sources"], "hot": hot}

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import shlex
 import tempfile
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -20,7 +20,7 @@ from uaccel.build.archive_reader import Metadata, project_devices, read_metadata
 from uaccel.build.board_json import read_board_json
 from uaccel.build.programs import find_command
 from uaccel.build.project import Footprint, firmware_of, footprint, require_tools
-from uaccel.build.project_api import OptionValue, ProjectServer, port_from_here
+from uaccel.build.project_api import ProjectServer, port_from_here
 from uaccel.cycles.estimate import Timing
 from uaccel.errors import UaccelError
 from uaccel.model import Array, ImportedModel
@@ -32,7 +32,8 @@ from uaccel.runner.cycles import (
     layer_cycles,
     readings_of_layers,
 )
-from uaccel.runner.request import BatchProgress
+from uaccel.runner.options import ProjectRunOptions
+from uaccel.runner.request import BatchProgress, Steps
 from uaccel.session.batch import NOT_SHOWN, BatchRun, layer_times, layers_of, require_layers, run_batch
 from uaccel.session.connect import BITS_PER_BYTE, RTT, ProjectTransport, open_port, ram_words
 from uaccel.session.description import Identity, Kinds, LayerTime, ModelInfo
@@ -41,7 +42,6 @@ from uaccel.session.link import Timeouts
 from uaccel.session.qemu import Blocks, counted_per_second, counting_options, through_rings
 from uaccel.session.session import LogLine, Session
 from uaccel.session.simulated import SIMULATED_TIMEOUTS
-from uaccel.session.tensors import TensorType
 from uaccel.util.text import BENCHMARK_HEADER, round_up
 
 TIMEOUTS: Final = Timeouts(run=600)
@@ -85,40 +85,25 @@ class ProjectRun:
             yield import_model(path), path
 
 
-def run_project(
-    folder: Path,
-    load: Callable[[tuple[TensorType, ...]], Samples],
-    progress: Callable[[str], None],
-    *,
-    options: Mapping[str, OptionValue] | None = None,
-    board: str | None = None,
-    port: str = "",
-    more: Callable[[tuple[TensorType, ...]], Samples] = lambda _inputs: [],
-    read: Callable[[Metadata], Sequence[int]] = lambda _metadata: (),
-    profile: bool = False,
-    sequence: bool = False,
-    count: Callable[[int, int], None] = lambda done, total: None,
-    on_log: Callable[[LogLine], None] | None = None,
-) -> ProjectRun:
+def run_project(folder: Path, wishes: ProjectRunOptions, step: Steps, *, board: str | None = None) -> ProjectRun:
     """Runs a project's firmware, and firmware that shows its layers if those are wanted and can be loaded.
 
-    ``load`` gives the samples for the model's inputs, and ``more`` those that only verification wants; ``read`` gives
-    the layers whose outputs it wants to see; ``board``, if given, must be the project's.
-
-    A project of uaccel's own template is built before it runs; with ``port`` it is on a board there already.
+    ``board``, if given, must be the project's. A project of uaccel's own template is built before it runs; with a port
+    it is on a board there already.
     """
-    with ProjectServer(folder, options) as server:
+    port = wishes.port
+    with ProjectServer(folder, wishes.options) as server:
         server.require_project("run")
         if port:
             server.require("port", port_from_here(port))
-        project = _Project(server, folder, port, progress)
+        project = _Project(server, folder, port, step)
         project.require_board(board)
-        wish = _Wish(load, more, read(project.metadata), profile, sequence)
-        done = _first_session(project, wish, progress, count, on_log)
+        read = _layers_to_read(project.metadata, wishes)
+        done = _first_session(project, wishes, read, step)
         seen = done.seen
-        if not project.is_there and (profile or wish.read or done.run.instructions is not None):
-            progress("read the layers" if wish.read else "profile the layers")
-            seen = _seen_inside(project, done.model, wish.shown(done.samples), wish.read, seen.cycles)
+        if not project.is_there and (wishes.profiles or read or done.run.instructions is not None):
+            step("read the layers" if read else "profile the layers")
+            seen = _seen_inside(project, done.model, _shown(done.samples, wishes), read, seen.cycles)
         return ProjectRun(
             project.board,
             project.archive,
@@ -131,24 +116,21 @@ def run_project(
             done.extra,
             seen.computed,
             bool(port) or project.at_line,
-            NOT_SHOWN if wish.read and not seen.computed else "",
+            NOT_SHOWN if read and not seen.computed else "",
             seen.cycles,
         )
 
 
-@dataclass(frozen=True)
-class _Wish:
-    """Says what is to be run, and which layers are wanted."""
+def _layers_to_read(metadata: Metadata, wishes: ProjectRunOptions) -> Sequence[int]:
+    """Returns the layers whose outputs verification wants to see."""
+    from uaccel.runner.compiled import ArchiveLayers
 
-    load: Callable[[tuple[TensorType, ...]], Samples]
-    more: Callable[[tuple[TensorType, ...]], Samples]
-    read: Sequence[int]
-    profile: bool
-    sequence: bool
+    return ArchiveLayers.read(metadata).to_read(every_layer=wishes.every_layer) if wishes.verifies else ()
 
-    def shown(self, samples: Samples) -> Samples:
-        """Returns the samples for which layers are read: of a sequence only the first."""
-        return samples[:1] if self.sequence else samples
+
+def _shown(samples: Samples, wishes: ProjectRunOptions) -> Samples:
+    """Returns the samples for which layers are read: of a sequence only the first."""
+    return samples[:1] if wishes.sequence else samples
 
 
 @dataclass(frozen=True)
@@ -171,34 +153,28 @@ class _Done:
     seen: _Seen
 
 
-def _first_session(
-    project: _Project,
-    wish: _Wish,
-    progress: Callable[[str], None],
-    count: Callable[[int, int], None],
-    on_log: Callable[[LogLine], None] | None,
-) -> _Done:
+def _first_session(project: _Project, wishes: ProjectRunOptions, read: Sequence[int], step: Steps) -> _Done:
     """Runs the firmware as it is, and reads its layers too if no other firmware can be run in its place."""
     with (
         hold_if_known(project.line()),
         count_blocks(FIRST_INFERENCE) as blocks,
-        project.session(observe=False, on_log=on_log, blocks=blocks) as session,
+        project.session(observe=False, on_log=step.log, blocks=blocks) as session,
     ):
-        if wish.profile and project.is_there:
+        if wishes.profiles and project.is_there:
             require_layers(session)
-        if wish.sequence and not session.model.has_state:
+        if wishes.sequence and not session.model.has_state:
             raise UaccelError("--sequence is for models that keep a state between runs; leave it away")
-        samples, further = wish.load(session.model.inputs), wish.more(session.model.inputs)
-        told = BatchProgress(len(samples) + len(further), progress, count)
-        run, extra = _batches(session, samples, further, told, wish.sequence)
+        samples, further = wishes.samples(session.model.inputs), wishes.more(session.model.inputs)
+        told = BatchProgress(len(samples) + len(further), step, step.count)
+        run, extra = _batches(session, samples, further, told, wishes.sequence)
         seen, every = _Seen(), [*samples, *further]
-        if wish.profile and project.is_there:
+        if wishes.profiles and project.is_there:
             seen = replace(seen, layers=layer_times(session, samples[0]))
         elif project.timing is not None and run.instructions is not None:
             elf = project.firmware(observe=False)
             seen = replace(seen, cycles=inference_cycles(project.timing, elf, blocks, run.instructions))
-        if wish.read and project.is_there and session.model.observable:
-            seen = replace(seen, computed=[layers_of(session, sample, wish.read) for sample in wish.shown(every)])
+        if read and project.is_there and session.model.observable:
+            seen = replace(seen, computed=[layers_of(session, sample, read) for sample in _shown(every, wishes)])
         return _Done(session.model, every, run, extra, seen)
 
 

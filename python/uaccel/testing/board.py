@@ -96,19 +96,8 @@ class BoardUnderTest:
         def session(made: CachedFirmware, observe: bool) -> AbstractContextManager[Session]:
             return self._session(made, observe=observe)
 
-        outcome = check_product(
-            product,
-            check.model.name,
-            self.name,
-            check.inputs,
-            check.expected,
-            session,
-            self._workshop.cut,
-            sequence=check.sequence,
-            samples=check.samples,
-            seed=check.seed,
-            look_inside=not over_line(self.board, self.port),  # there it would be flashed a second time
-        )
+        at_line = over_line(self.board, self.port)  # there it would be flashed a second time to look inside
+        outcome = check_product(product, check, self.name, session, self._workshop.cut, look_inside=not at_line)
         for what, value in (("instructions", outcome.instructions), ("seconds", outcome.seconds)):
             if value is not None:
                 self._report(f"uaccel_{product.compiled.program.name}_{what}", value)

@@ -14,7 +14,7 @@ from uaccel.errors import DeviceError, InputError, ToolError, VerificationError
 from uaccel.report.run_json import batched
 from uaccel.runner.compare import compare
 from uaccel.runner.firmware import tensor_types
-from uaccel.runner.samples import SAMPLES, default_samples
+from uaccel.runner.samples import default_samples
 from uaccel.runner.verdict import (
     FAILED,
     CompiledSubject,
@@ -29,7 +29,7 @@ from uaccel.session.batch import layers_of, run_batch
 from uaccel.session.session import Session
 from uaccel.session.tensors import TensorType, load_inputs, read_arrays, samples_of
 from uaccel.testing.firmware_cache import CachedFirmware
-from uaccel.testing.outcome import Outcome, Values
+from uaccel.testing.outcome import Check, Outcome, Values
 
 Array = NDArray[Any]
 Sample = list[Array]
@@ -43,29 +43,18 @@ LATER_FRAME = "in which layer cannot be told: frames before it made the state; o
 
 
 def check_product(
-    product: CachedFirmware,
-    model: str,
-    board: str,
-    inputs: Values | None,
-    expected: Values | None,
-    open_session: Open,
-    cut: Cut,
-    *,
-    sequence: bool = False,
-    samples: int = SAMPLES,
-    seed: int = 0,
-    look_inside: bool = True,
+    product: CachedFirmware, check: Check, board: str, open_session: Open, cut: Cut, *, look_inside: bool = True
 ) -> Outcome:
-    """Runs a model and raises :class:`VerificationError`, which names ``model`` and ``board``, if an output differs.
+    """Runs a model and raises :class:`VerificationError`, which names it and ``board``, if an output differs.
 
-    With ``sequence`` the samples are frames: the model's state goes on from each to the next. ``samples`` and ``seed``
-    are for a check without inputs. With ``look_inside`` what outputs hide is compared as well.
+    For a sequence the samples are frames: the model's state goes on from each to the next. With ``look_inside`` what
+    outputs hide is compared as well.
     """
+    expected, sequence = check.expected, check.sequence
     compiled = product.compiled
     signature = compiled.model.signature
-    own, more = _samples(
-        inputs, tensor_types(signature.inputs), 1 if sequence or expected is not None else samples, seed
-    )
+    count = 1 if sequence or expected is not None else check.samples
+    own, more = _samples(check.inputs, tensor_types(signature.inputs), count, check.seed)
     wanted = None if expected is None else _outputs(expected, tensor_types(signature.outputs), len(own))
     with open_session(product, False) as session:
         run = run_batch(session, own, sequence=sequence)
@@ -80,10 +69,12 @@ def check_product(
         told = LATER_FRAME
         if not (sequence and number):
             told = _tell(product, every[: number + 1], outputs[number], open_session, cut)
-        raise VerificationError(f"{model} on board {board} is not {means}: {words}; {told}")
+        raise VerificationError(f"{check.model.name} on board {board} is not {means}: {words}; {told}")
     disagreement = _disagreement(product, every, outputs, sequence) if wanted is None else ""
     if disagreement:
-        raise VerificationError(f"{model} on board {board} is not what its format's runtime computes: {disagreement}")
+        raise VerificationError(
+            f"{check.model.name} on board {board} is not what its format's runtime computes: {disagreement}"
+        )
     names = [spec.name for spec in signature.outputs]
     outcome = {name: batched([values[i] for values in run.outputs]) for i, name in enumerate(names)}
     calls = {compiled.program.layers[index].name: account.calls for index, account in run.accounts.items()}

@@ -110,18 +110,8 @@ def check_here(job: RowJob) -> Any:
     board = load_board(row.board)
     under_test = BoardUnderTest(board, job.port, _workshop(), (Path(),), given.timeouts, reports.__setitem__)
     accelerators = tuple(Path(name) if "/" in name else name for name in row.accelerators)
-    check = given.check
     try:
-        outcome = under_test.check(
-            Path(row.model),
-            check.inputs,
-            check.expected,
-            accelerators=accelerators,
-            objective=check.objective,
-            sequence=check.sequence,
-            samples=check.samples,
-            seed=check.seed,
-        )
+        outcome = under_test._do(replace(given.check, model=Path(row.model), accelerators=accelerators))
     except UaccelError as error:
         return {"error": type(error).__name__, "words": str(error)}
     arrays = BytesIO()

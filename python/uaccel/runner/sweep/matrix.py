@@ -109,14 +109,7 @@ class SweepRow:
         return hashlib.sha256(json.dumps(whole, sort_keys=True).encode()).hexdigest()[:24]
 
     def to_json(self) -> dict[str, Any]:
-        return {
-            "model": self.model,
-            "board": self.board,
-            "accelerators": list(self.accelerators),
-            "options": dict(self.options),
-            "tags": dict(self.tags),
-            "repetition": self.repetition,
-        }
+        return {**vars(self), "accelerators": list(self.accelerators)}
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> SweepRow:
