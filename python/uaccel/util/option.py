@@ -65,11 +65,8 @@ class OptionField:
 
     @property
     def many(self) -> bool:
-        return get_origin(self.type) in (tuple, list) or self.type in (tuple, list) or self._is_mapping
-
-    @property
-    def _is_mapping(self) -> bool:
-        return isinstance(get_origin(self.type), type) and issubclass(get_origin(self.type), Mapping)
+        origin = get_origin(self.type) or self.type
+        return isinstance(origin, type) and issubclass(origin, (tuple, list, Mapping))
 
     @property
     def choices(self) -> tuple[str, ...]:
