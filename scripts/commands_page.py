@@ -13,7 +13,8 @@ PAGE = Path(__file__).resolve().parents[1] / "docs" / "reference" / "commands.md
 HEAD = """# Every option of every command
 
 *What can I say to a command?* This page holds what `--help-all` says, or `--help` where that has all.
-`python scripts/commands_page.py` writes it. [cli.md](../cli.md) tells what commands do, what they print, and their exit statuses.
+`python scripts/commands_page.py` writes it. [cli.md](../cli.md) tells what commands do, what they print, and what
+their exit statuses mean.
 """
 _WIDTH = 100
 
