@@ -11,7 +11,7 @@ from uaccel.kernels import Target
 from uaccel.lower.kernel_swaps import place_with_less_scratch
 from uaccel.lower.program import Layer, Program, Value
 from uaccel.model import Origin, TensorInfo, TensorSpec
-from uaccel.ops.operator import Kernel
+from uaccel.ops.kernel import Kernel
 from uaccel.util.favour import Favour
 from uaccel.util.text import CPU
 

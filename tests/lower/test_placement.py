@@ -14,7 +14,7 @@ from uaccel.lower.placement import Place, Placement, place
 from uaccel.lower.program import Layer, Program, Value
 from uaccel.memory import Pool
 from uaccel.model import Origin, TensorInfo, TensorSpec
-from uaccel.ops.operator import Kernel
+from uaccel.ops.kernel import Kernel
 from uaccel.util.text import CPU
 
 SIZES = (4, 8, 12)

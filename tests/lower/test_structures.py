@@ -10,7 +10,7 @@ import pytest
 
 from uaccel.errors import InternalError
 from uaccel.lower.program import check_parameters, fields_of
-from uaccel.ops.operator import Input, Kernel, Output, ParameterValue, portable
+from uaccel.ops.kernel import Input, Kernel, Output, ParameterValue, portable
 
 POOL = dict.fromkeys(("batch", "in_height", "in_width", "out_height", "out_width", "channels"), 1)
 POOL |= {f"{kind}_{axis}": 1 for kind in ("window", "stride") for axis in ("height", "width")}

@@ -20,7 +20,7 @@ from support.oracle.sanitized import assert_clean
 from uaccel.board import Board, load_board
 from uaccel.kernels import Target
 from uaccel.kernels.choice import Selection, target_of
-from uaccel.ops.operator import Constant as Stored
+from uaccel.ops.kernel import Constant as Stored
 from uaccel.pipeline import Compiled, compile_model
 from uaccel.runner.compiled import run_compiled
 from uaccel.tvm_api.executor import Executor

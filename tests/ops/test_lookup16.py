@@ -15,7 +15,7 @@ pytest.importorskip("onnxruntime")
 from support.device.hostlib import HostModel
 from support.models.onnx_models import Graph, Grid
 from uaccel.frontend import import_model
-from uaccel.ops.operator import Constant
+from uaccel.ops.kernel import Constant
 from uaccel.pipeline import compile_model
 from uaccel.tvm_api.executor import Executor
 

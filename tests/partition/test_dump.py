@@ -11,7 +11,7 @@ import pytest
 from support.models.partitioned import accelerator, chain, compile_on, operation, whole
 from uaccel.accelerator import Constant, Input, Lowered, Output, Region, Scratch, library_call
 from uaccel.errors import UaccelError
-from uaccel.ops.operator import Definition
+from uaccel.ops.kernel import Definition
 from uaccel.pipeline import Compiled
 from uaccel.report.dump import dump_files, load_region, write_dump
 

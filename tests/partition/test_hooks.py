@@ -21,7 +21,7 @@ from support.models.partitioned import (
 from uaccel.accelerator import Constant, Input, Lowered, Output, Region, Scratch, library_call
 from uaccel.errors import AcceleratorError
 from uaccel.lower.program import Program
-from uaccel.ops.operator import Definition
+from uaccel.ops.kernel import Definition
 from uaccel.runner.verify import Reference, changed_meaning
 from uaccel.tvm_api import FunctionBlock, is_call, rebuild_main, relax, tvm
 

@@ -34,7 +34,8 @@ from uaccel.board.accelerator_devices import DeviceBuild
 from uaccel.errors import AcceleratorError
 from uaccel.model import TensorInfo
 from uaccel.ops.exact import FLOAT32, ROUNDINGS, TFLITE
-from uaccel.ops.operator import Constant, Definition, Input, KernelCall, Operand, Output, Scratch, constant
+from uaccel.ops.kernel import Constant, Definition, Input, KernelCall, Output, Scratch
+from uaccel.ops.operator import Operand, constant
 from uaccel.tvm_api import relax
 
 __all__ = [

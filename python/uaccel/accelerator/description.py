@@ -23,7 +23,8 @@ from uaccel.accelerator.region import Lowered, Region
 from uaccel.accelerator.sums import Expansion
 from uaccel.board.accelerator_devices import CXX, HEADERS, DeviceBuild
 from uaccel.ops.exact import TFLITE
-from uaccel.ops.operator import NAMESPACE, REGISTRY, KernelCall
+from uaccel.ops.kernel import KernelCall
+from uaccel.ops.operator import NAMESPACE, REGISTRY
 from uaccel.tvm_api import (
     CallPattern,
     DFPattern,

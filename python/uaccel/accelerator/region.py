@@ -9,21 +9,8 @@ from typing import Any, SupportsFloat, SupportsIndex
 import numpy as np
 
 from uaccel.model import TensorInfo
-from uaccel.ops.operator import (
-    Argument,
-    Constant,
-    Definition,
-    Input,
-    KernelCall,
-    Operand,
-    Output,
-    Scratch,
-    info_of,
-    macs_of,
-    operator_of,
-    site_of,
-    tensor_arguments,
-)
+from uaccel.ops.kernel import Argument, Constant, Definition, Input, KernelCall, Output, Scratch
+from uaccel.ops.operator import Operand, info_of, macs_of, operator_of, site_of, tensor_arguments
 from uaccel.tvm_api import field_names, is_call, is_tuple_type, is_var, plain_attributes
 
 # Regions: operator calls with all that is known of them.

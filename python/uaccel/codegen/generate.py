@@ -27,7 +27,7 @@ from uaccel.codegen.weights import (
 from uaccel.lower.placement import Placement
 from uaccel.lower.program import Covered, Layer, Program
 from uaccel.memory import Store
-from uaccel.ops.operator import KERNEL_ABI
+from uaccel.ops.kernel import KERNEL_ABI
 from uaccel.util.text import BOUNDED
 from uaccel.version import __version__
 

@@ -13,7 +13,7 @@ from typing import Final, TypeVar
 from uaccel.codegen.options import EmitOptions, Names, address
 from uaccel.lower.placement import Placement
 from uaccel.lower.program import Action, Cursor, Keep, Layer, Program, Receive, RowBuffer, Rows, Streaming, Value
-from uaccel.ops.operator import Constant, Input, Output, ParameterValue, Scratch
+from uaccel.ops.kernel import Constant, Input, Output, ParameterValue, Scratch
 from uaccel.util.c_text import float_literal, int_literal, quote_comment, storage_type, wrap_call, wrapped_comment
 
 # The head of a layer's function: parameters, the comment above it, and the addresses that its calls are given.

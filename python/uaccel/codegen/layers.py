@@ -19,7 +19,7 @@ from uaccel.codegen.layer_text import (
 from uaccel.codegen.weights import ConstantPool, PrefetchPlan
 from uaccel.lower.placement import ELEMENT_ALIGNMENT
 from uaccel.lower.program import Engine, Layer, Program
-from uaccel.ops.operator import KINDS, Argument, Constant, Input, KernelCall, Output, Scratch
+from uaccel.ops.kernel import KINDS, Argument, Constant, Input, KernelCall, Output, Scratch
 from uaccel.util.c_text import storage_type, wrap_call, wrapped_comment
 
 # Layers of accelerators: device hooks around driver calls, errors, and recovery after a failure.

@@ -24,7 +24,7 @@ from uaccel.kernels.choice import Selection
 from uaccel.lower.program import Band, Layer, Program, StateValue
 from uaccel.lower.rows.schedule import Costs
 from uaccel.memory import Pool, Store
-from uaccel.ops.operator import Constant
+from uaccel.ops.kernel import Constant
 from uaccel.util.c_text import COMPACT_FROM, SUPPRESSED, array_body, as_string, is_long, storage_type, wrap_call
 from uaccel.util.favour import Favour
 from uaccel.util.text import round_up

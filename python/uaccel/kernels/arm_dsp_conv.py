@@ -18,21 +18,11 @@ from uaccel.kernels.output_stage import Ints, OutputStage, output_stage_of, pad_
 from uaccel.kernels.registry import offers
 from uaccel.kernels.weight_packing import alike, concat_words, finish_words, pack_int16_pairs, paired_stream
 from uaccel.ops.conv import Conv2d, Conv2dAttrs, DepthwiseConv2d, TransposeConv2d, TransposeConv2dAttrs
+from uaccel.ops.kernel import UNUSED, Argument, Constant, Input, Kernel, KernelCall, Output, ParameterValue, Scratch
 from uaccel.ops.matmul import FullyConnected, FullyConnectedAttrs
-from uaccel.ops.operator import (
-    UNUSED,
-    Argument,
-    Constant,
-    Input,
-    Kernel,
-    KernelCall,
-    Output,
-    ParameterValue,
-    Scratch,
-    Site,
-    sides,
-)
+from uaccel.ops.operator import Site
 from uaccel.ops.storage import overwrite_distance, pairs_of_rows_behind
+from uaccel.ops.windows import sides
 
 # Streams for ``uaccel_dsp_2x4``: four channels of two pixels at a time, channels in pairs as in `weight_packing`.
 #

@@ -20,8 +20,10 @@ from uaccel.kernels.weight_packing import concat_words, finish_words
 from uaccel.model import Array
 from uaccel.ops.conv import DepthwiseConv2d
 from uaccel.ops.fixedpoint import RESTS
-from uaccel.ops.operator import Constant, Input, Kernel, Output, ParameterValue, Scratch, Site, sides
+from uaccel.ops.kernel import Constant, Input, Kernel, Output, ParameterValue, Scratch
+from uaccel.ops.operator import Site
 from uaccel.ops.storage import overwrite_distance
+from uaccel.ops.windows import sides
 
 # 3x3 windows by planes, and any others pixel by pixel.
 #

@@ -16,18 +16,9 @@ from uaccel.kernels.registry import offers
 from uaccel.kernels.weight_packing import concat_words, pack_int16_pairs
 from uaccel.ops.binary import Add, AddAttrs, Mul, MulAttrs, Sub
 from uaccel.ops.fixedpoint import multiply_by_quantized_multiplier
+from uaccel.ops.kernel import Kernel, KernelCall, Output, ParameterValue, dtype_suffix, same
 from uaccel.ops.matmul import FullyConnected
-from uaccel.ops.operator import (
-    Kernel,
-    KernelCall,
-    Output,
-    ParameterValue,
-    Site,
-    dtype_suffix,
-    get,
-    operand_arguments,
-    same,
-)
+from uaccel.ops.operator import Site, get, operand_arguments
 
 # Addition and subtraction as TFLite rounds them: both inputs on a common scale, then their sum on the output's.
 

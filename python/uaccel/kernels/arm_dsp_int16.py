@@ -19,19 +19,9 @@ from uaccel.kernels.weight_packing import concat_words
 from uaccel.model import Array
 from uaccel.ops.conv import Conv2d, Conv2dAttrs, DepthwiseConv2d, TransposeConv2d, TransposeConv2dAttrs
 from uaccel.ops.exact import limits
+from uaccel.ops.kernel import Argument, Constant, Input, Kernel, KernelCall, Output, ParameterValue, Scratch, same
 from uaccel.ops.matmul import FullyConnected, FullyConnectedAttrs
-from uaccel.ops.operator import (
-    Argument,
-    Constant,
-    Input,
-    Kernel,
-    KernelCall,
-    Output,
-    ParameterValue,
-    Scratch,
-    Site,
-    same,
-)
+from uaccel.ops.operator import Site
 from uaccel.ops.storage import overwrite_distance
 
 REQUIRES: Final = ("dsp",)

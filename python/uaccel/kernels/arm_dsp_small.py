@@ -17,21 +17,11 @@ from uaccel.kernels.registry import offers
 from uaccel.kernels.weight_packing import concat_words, pack_int16_pairs
 from uaccel.model import Array
 from uaccel.ops.conv import Conv2d, Conv2dAttrs, DepthwiseConv2d, differ
+from uaccel.ops.kernel import UNUSED, Argument, Constant, Input, Kernel, KernelCall, Output, ParameterValue, Scratch
 from uaccel.ops.matmul import FullyConnected, FullyConnectedAttrs
-from uaccel.ops.operator import (
-    UNUSED,
-    Argument,
-    Constant,
-    Input,
-    Kernel,
-    KernelCall,
-    Output,
-    ParameterValue,
-    Scratch,
-    Site,
-    sides,
-)
+from uaccel.ops.operator import Site
 from uaccel.ops.storage import overwrite_distance
+from uaccel.ops.windows import sides
 from uaccel.util.favour import Favour
 
 BLOCK: Final = 8  # Output channels that are computed together.

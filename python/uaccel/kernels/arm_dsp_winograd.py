@@ -19,7 +19,9 @@ from uaccel.kernels.registry import offers
 from uaccel.kernels.weight_packing import IN_HALVES, concat_words
 from uaccel.model import Array
 from uaccel.ops.conv import Conv2d, Conv2dAttrs
-from uaccel.ops.operator import Constant, Input, Kernel, Output, ParameterValue, Scratch, Site, sides
+from uaccel.ops.kernel import Constant, Input, Kernel, Output, ParameterValue, Scratch
+from uaccel.ops.operator import Site
+from uaccel.ops.windows import sides
 from uaccel.util.favour import Favour
 
 WINDOW: Final = (3, 3)

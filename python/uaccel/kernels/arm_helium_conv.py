@@ -17,20 +17,11 @@ from uaccel.kernels.registry import offers
 from uaccel.kernels.weight_packing import VECTOR, Channels, channels_of, unit_stream, window_stream
 from uaccel.ops.conv import Conv2d, Conv2dAttrs, DepthwiseConv2d, TransposeConv2d, TransposeConv2dAttrs
 from uaccel.ops.exact import limits
+from uaccel.ops.kernel import Argument, Constant, Input, Kernel, KernelCall, Output, ParameterValue, Scratch
 from uaccel.ops.matmul import FullyConnected, FullyConnectedAttrs
-from uaccel.ops.operator import (
-    Argument,
-    Constant,
-    Input,
-    Kernel,
-    KernelCall,
-    Output,
-    ParameterValue,
-    Scratch,
-    Site,
-    sides,
-)
+from uaccel.ops.operator import Site
 from uaccel.ops.storage import overwrite_distance, row_overwrite_distance
+from uaccel.ops.windows import sides
 
 # Calls of the kernels of Arm Helium, Cortex-M55 and M85.
 

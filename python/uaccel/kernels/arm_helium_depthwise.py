@@ -22,8 +22,10 @@ from uaccel.kernels.registry import offers
 from uaccel.kernels.weight_packing import VECTOR, Channels, channels_of, concat_words, vector_words
 from uaccel.model import TensorInfo
 from uaccel.ops.conv import Conv2dAttrs, DepthwiseConv2d
-from uaccel.ops.operator import Constant, Input, Kernel, Output, ParameterValue, Scratch, Site, sides
+from uaccel.ops.kernel import Constant, Input, Kernel, Output, ParameterValue, Scratch
+from uaccel.ops.operator import Site
 from uaccel.ops.storage import windows_behind
+from uaccel.ops.windows import sides
 
 GROUP: Final = 16  # Channels that are copied to planes at once.
 LARGEST_LANE: Final = 255  # A gathering load takes offsets of 8 bits.

@@ -29,18 +29,9 @@ from uaccel.ops.conv_float import (
 )
 from uaccel.ops.exact import limits
 from uaccel.ops.fixedpoint import multiply_by_quantized_multiplier, rounding_doubling_high_mul
+from uaccel.ops.kernel import Kernel, Output, ParameterValue, dtype_suffix, same
 from uaccel.ops.lookup import Lookup, LookupAttrs
-from uaccel.ops.operator import (
-    IntegerOperator,
-    Kernel,
-    Output,
-    ParameterValue,
-    Site,
-    dtype_suffix,
-    get,
-    operand_arguments,
-    same,
-)
+from uaccel.ops.operator import IntegerOperator, Site, get, operand_arguments
 from uaccel.util.favour import Favour
 
 # Addition and subtraction. What the instructions compute is compared with TFLite's result for every value of an input,

@@ -12,8 +12,9 @@ from uaccel.kernels.dot_products import LARGEST_DEPTH
 from uaccel.kernels.registry import EMBEDDED, offers
 from uaccel.ops.conv_float import Conv2dFloat, FloatSumAttrs, FullyConnectedFloat, as_pixels, is_kernels, wide_kernel
 from uaccel.ops.exact import TFLITE
+from uaccel.ops.kernel import Kernel, ParameterValue, Scratch, dtype_suffix
 from uaccel.ops.matmul import BatchMatmul, BatchMatmulAttrs, matrix
-from uaccel.ops.operator import Kernel, ParameterValue, Scratch, Site, dtype_suffix, get
+from uaccel.ops.operator import Site, get
 from uaccel.ops.pool import AveragePool2d, MaxPool2d, PoolAttrs, pool_kernel
 from uaccel.ops.reduce import ReduceMean, ReduceSum, ReduceSumAttrs, loop_parameters, reduced_elements
 from uaccel.util.favour import Favour

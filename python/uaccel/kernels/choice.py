@@ -16,7 +16,8 @@ from typing import IO, Any, Final, Protocol
 from uaccel.board import Board
 from uaccel.errors import UaccelError
 from uaccel.kernels.registry import PORTABLE, Target
-from uaccel.ops.operator import Computable, Constant, Kernel, Site
+from uaccel.ops.kernel import Constant, Kernel
+from uaccel.ops.operator import Computable, Site
 from uaccel.util import incoming
 from uaccel.util.favour import Favour
 from uaccel.util.files import parse_json, write_atomically

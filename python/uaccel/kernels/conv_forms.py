@@ -18,8 +18,10 @@ from uaccel.kernels.output_stage import geometry
 from uaccel.model import Array, TensorInfo
 from uaccel.ops.conv import Conv2dAttrs, TransposeConv2dAttrs
 from uaccel.ops.exact import TFLITE, rounding_of
+from uaccel.ops.kernel import Argument, Input, Kernel, KernelCall, Output, ParameterValue, same
 from uaccel.ops.matmul import FullyConnectedAttrs
-from uaccel.ops.operator import Argument, Input, Kernel, KernelCall, Operand, Output, ParameterValue, Site, same, sides
+from uaccel.ops.operator import Operand, Site
+from uaccel.ops.windows import sides
 
 # Layers that are single convolutions by another name.
 

@@ -16,8 +16,9 @@ from numpy.typing import NDArray
 from uaccel.kernels.output_stage import pad_axis
 from uaccel.kernels.registry import EMBEDDED, offers
 from uaccel.ops.exact import TFLITE
+from uaccel.ops.kernel import UNUSED, Argument, Constant, Kernel, ParameterValue, Scratch
 from uaccel.ops.matmul import BatchMatmul, BatchMatmulAttrs, FullyConnected, FullyConnectedAttrs, matrix
-from uaccel.ops.operator import UNUSED, Argument, Constant, Kernel, ParameterValue, Scratch, Site
+from uaccel.ops.operator import Site
 from uaccel.ops.svdf import Svdf, SvdfAttrs
 
 ROWS: Final = 8  # Rows whose products are added up together.

@@ -15,8 +15,9 @@ from uaccel.kernels.registry import offers
 from uaccel.kernels.weight_packing import VECTOR, concat_words, pack_int16_pairs, vector_words
 from uaccel.model import Array, TensorInfo
 from uaccel.ops.activation import SATURATED
+from uaccel.ops.kernel import Constant, Input, Kernel, Output, ParameterValue, Scratch
 from uaccel.ops.matmul import FullyConnectedAttrs
-from uaccel.ops.operator import Constant, Input, Kernel, Operand, Output, ParameterValue, Scratch, Site
+from uaccel.ops.operator import Operand, Site
 from uaccel.ops.recurrent import Lstm, LstmAttrs
 
 # LSTM of int8 vectors: the gates of a step are dot products, eight at a time, from one stream.

@@ -24,8 +24,9 @@ from uaccel.kernels.output_stage import geometry, interleave_channels, output_st
 from uaccel.kernels.registry import EMBEDDED, offers
 from uaccel.model import Array
 from uaccel.ops.conv import Conv2d, Conv2dAttrs, DepthwiseConv2d, TransposeConv2d, TransposeConv2dAttrs
+from uaccel.ops.kernel import Argument, Constant, Input, Kernel, KernelCall, Output, ParameterValue, Scratch
 from uaccel.ops.matmul import FullyConnected, FullyConnectedAttrs
-from uaccel.ops.operator import Argument, Constant, Input, Kernel, KernelCall, Output, ParameterValue, Scratch, Site
+from uaccel.ops.operator import Site
 from uaccel.ops.recurrent import Lstm, LstmAttrs
 from uaccel.ops.storage import overwrite_distance, row_overwrite_distance
 

@@ -13,7 +13,8 @@ from typing import Any, Final, TypeVar
 
 from uaccel.errors import InternalError
 from uaccel.ops.exact import TFLITE, rounding_of
-from uaccel.ops.operator import Computable, IntegerOperator, Kernel, Site
+from uaccel.ops.kernel import Kernel
+from uaccel.ops.operator import Computable, IntegerOperator, Site
 from uaccel.ops.storage import is_int4
 from uaccel.util.favour import Favour
 

@@ -14,8 +14,9 @@ from uaccel.kernels.registry import offers
 from uaccel.model import Array
 from uaccel.ops.binary import Add, AddAttrs, Sub
 from uaccel.ops.conv import Conv2d, Conv2dAttrs, DepthwiseConv2d
+from uaccel.ops.kernel import Argument, Constant, Input, Kernel, KernelCall, Output, ParameterValue, Scratch
 from uaccel.ops.matmul import FullyConnected, FullyConnectedAttrs
-from uaccel.ops.operator import Argument, Constant, Input, Kernel, KernelCall, Output, ParameterValue, Scratch, Site
+from uaccel.ops.operator import Site
 from uaccel.ops.pool import AveragePool2d, PoolAttrs, pool_kernel
 from uaccel.ops.storage import overwrite_distance, row_overwrite_distance
 

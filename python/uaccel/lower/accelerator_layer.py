@@ -16,22 +16,8 @@ from uaccel.errors import AcceleratorError
 from uaccel.kernels import Choice, Option, Selector, Work, pick
 from uaccel.lower.program import Covered, Program
 from uaccel.model import Origin
-from uaccel.ops.operator import (
-    Argument,
-    Constant,
-    Definition,
-    Input,
-    Kernel,
-    KernelCall,
-    Operand,
-    Output,
-    Scratch,
-    info_of,
-    infos_of,
-    short_name,
-    site_of,
-    tensor_arguments,
-)
+from uaccel.ops.kernel import Argument, Constant, Definition, Input, Kernel, KernelCall, Output, Scratch
+from uaccel.ops.operator import Operand, info_of, infos_of, short_name, site_of, tensor_arguments
 from uaccel.partition import EngineCall
 from uaccel.partition.regions import pass_name
 from uaccel.tvm_api import bindings_of, is_call, is_tuple, is_tuple_get_item, is_tuple_type, is_var

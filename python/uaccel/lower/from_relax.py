@@ -31,17 +31,11 @@ from uaccel.model import (
     unique_names,
 )
 from uaccel.ops.control import PARTS, Control, ControlAttrs, Kind, parts_of, signature_of
+from uaccel.ops.kernel import Constant, Definition, Input, Kernel, KernelCall, Output, Scratch
 from uaccel.ops.layout import by_rows, layout_kernels
 from uaccel.ops.operator import (
-    Constant,
-    Definition,
-    Input,
     IntegerOperator,
-    Kernel,
-    KernelCall,
     Operand,
-    Output,
-    Scratch,
     Site,
     infos_of,
     macs_of,

@@ -13,7 +13,7 @@ from uaccel.kernels.choice import INSTRUCTIONS, Estimated, Selection, Work, kern
 from uaccel.kernels.registry import Target
 from uaccel.lower.placement import Placement, needed_by_layer, place
 from uaccel.lower.program import Layer, Program, check_parameters
-from uaccel.ops.operator import Kernel
+from uaccel.ops.kernel import Kernel
 from uaccel.util.favour import Favour
 
 # Kernels with less scratch memory, where that makes the arena smaller at few more instructions.

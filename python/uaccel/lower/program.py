@@ -14,7 +14,8 @@ from uaccel.errors import InternalError
 from uaccel.kernels import Choice
 from uaccel.memory.blocks import roots_of
 from uaccel.model import ImportedModel, Origin, Signature, StateSpec, TensorInfo, TensorSpec
-from uaccel.ops.operator import Computable, Definition, Kernel, KernelCall, Site
+from uaccel.ops.kernel import Definition, Kernel, KernelCall
+from uaccel.ops.operator import Computable, Site
 from uaccel.util import incoming
 from uaccel.util.favour import Favour
 from uaccel.util.files import data_dir

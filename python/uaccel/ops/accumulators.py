@@ -2,30 +2,18 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from uaccel.model import Shape, TensorInfo
 from uaccel.ops import exact
-from uaccel.ops.conv import differ, scale_constants
+from uaccel.ops.conv import scales_held
 from uaccel.ops.exact import TFLITE, check_rounding, kernel_suffix
-from uaccel.ops.operator import (
-    Attributes,
-    Constant,
-    Input,
-    IntegerOperator,
-    Kernel,
-    Output,
-    Site,
-    operand_arguments,
-    portable,
-    register,
-    require,
-    same,
-    window_count,
-)
+from uaccel.ops.kernel import Kernel, same
+from uaccel.ops.operator import Attributes, IntegerOperator, Site, register, require
+from uaccel.ops.reduce import along_axis
+from uaccel.ops.windows import taps, window_places
 from uaccel.tvm_api import te, tirx
 
 # The raw sums of a two-dimensional convolution, as an accelerator gives them.
@@ -64,19 +52,17 @@ class Conv2dSums(IntegerOperator[Conv2dSumsAttrs]):
         fits = channels == depth * attrs.groups
         require(fits, f"conv2d_sums: {data} does not fit {weights}, {attrs.groups} groups")
         require(out_channels % attrs.groups == 0, "conv2d_sums: the groups do not divide the output channels")
-        top, left, bottom, right = attrs.padding
-        rows = window_count(height, kernel_h, attrs.strides[0], attrs.dilation[0], top, bottom)
-        columns = window_count(width, kernel_w, attrs.strides[1], attrs.dilation[1], left, right)
+        places = window_places((height, width), (kernel_h, kernel_w), attrs)
         large = f"conv2d_sums: the window {(kernel_h, kernel_w)} is larger than the padded input {data}"
-        require(rows > 0 and columns > 0, large)
-        return TensorInfo(_from_nhwc((batch, rows, columns, out_channels), attrs.layout), "int32")
+        require(min(places) > 0, large)
+        return TensorInfo(_from_nhwc((batch, *places, out_channels), attrs.layout), "int32")
 
     def meaning(self, inputs: Sequence[Any], attrs: Conv2dSumsAttrs) -> Any:
         data, weights = inputs
         infos = [exact.info(tensor) for tensor in inputs]
         out_channels, kernel_h, kernel_w, depth = _nhwc(infos[1].shape, attrs.layout)
         source = _padded(data, attrs)
-        ky, kx, ci = (te.reduce_axis((0, e), name=n) for e, n in ((kernel_h, "ky"), (kernel_w, "kx"), (depth, "ci")))
+        ky, kx, ci = taps(ky=kernel_h, kx=kernel_w, ci=depth)
         per_group = out_channels // attrs.groups
 
         def element(*index: Any) -> Any:
@@ -154,11 +140,21 @@ class FullyConnectedSums(IntegerOperator[FullyConnectedSumsAttrs]):
     def kernels(self, site: Site[FullyConnectedSumsAttrs]) -> Sequence[Kernel]:
         rows, units = site.output.shape
         parameters = {"rows": rows, "depth": site.operands[0].info.shape[1], "units": units}
-        arguments = (*operand_arguments(site.operands, self.arguments), Output(0))
-        return [portable("uaccel_fully_connected_sums", "uaccel_fully_connected_sums", parameters, arguments)]
+        return self.one_call(site, parameters, "")
 
 
 # The integer output stage of an accelerator's sums: bias, requantisation per channel, zero point, clamp.
+
+
+def _require_sums(sums: TensorInfo, axis: int, what: str) -> None:
+    rank = len(sums.shape)
+    require(sums.dtype == "int32" and rank >= 2, f"{what}: {sums}, wanted int32 of rank 2 or more")
+    require(0 <= axis < rank, f"{what}: axis {axis} of {sums}")
+
+
+def _with_bias(total: Any, bias: Any) -> Any:
+    """The sum of two, which wraps to 32 bits."""
+    return exact.i32(exact.wrap32(exact.i64(total) + exact.i64(bias)))
 
 
 @dataclass(frozen=True)
@@ -182,10 +178,9 @@ class RequantizeSums(IntegerOperator[RequantizeSumsAttrs]):
     channel_axis = "axis"
 
     def infer(self, inputs: Sequence[TensorInfo], attrs: RequantizeSumsAttrs) -> TensorInfo:
-        sums, rank = inputs[0], len(inputs[0].shape)
+        sums = inputs[0]
         check_rounding(attrs, self.name)
-        require(sums.dtype == "int32" and rank >= 2, f"requantize_sums: {sums}, wanted int32 of rank 2 or more")
-        require(0 <= attrs.axis < rank, f"requantize_sums: axis {attrs.axis} of {sums}")
+        _require_sums(sums, attrs.axis, self.name)
         wanted = TensorInfo((sums.shape[attrs.axis],), "int32")
         for name, given in zip(self.arguments[1:], inputs[1:], strict=True):
             require(given == wanted, f"requantize_sums: {name} is {given}, wanted {wanted}")
@@ -197,26 +192,21 @@ class RequantizeSums(IntegerOperator[RequantizeSumsAttrs]):
 
         def element(*index: Any) -> Any:
             c = index[attrs.axis]
-            total = exact.i32(exact.wrap32(exact.i64(sums(*index)) + exact.i64(bias(c))))
+            total = _with_bias(sums(*index), bias(c))
             scaled = exact.requantize_as(attrs.rounding, total, multiplier(c), shift(c))
             return exact.finish(scaled, attrs.output_zero_point, attrs.clamp_min, attrs.clamp_max, attrs.output_dtype)
 
         return te.compute(sums.shape, element, name="requantize_sums")
 
     def kernels(self, site: Site[RequantizeSumsAttrs]) -> Sequence[Kernel]:
-        attrs, shape = site.attrs, site.output.shape
-        bias, multiplier, shift = (operand.value for operand in site.operands[1:])
+        attrs = site.attrs
+        held = scales_held(site.operands[2].value, site.operands[3].value)
         parameters = {
-            "outer": math.prod(shape[: attrs.axis]),
-            "channels": shape[attrs.axis],
-            "inner": math.prod(shape[attrs.axis + 1 :]),
+            **along_axis(site.output, attrs.axis, "channels"),
             **same(attrs, "output_zero_point", "clamp_min", "clamp_max"),
-            "scale_step": int(differ(multiplier, shift)),
+            "scale_step": int(len(held["shift"]) > 1),
         }
-        arguments = (Input(0), Constant("bias", bias), *scale_constants(multiplier, shift), Output(0))
-        struct = "uaccel_requantize_sums"
-        function = f"{struct}_s8{kernel_suffix(attrs)}"
-        return [portable(function, struct, parameters, arguments, inplace=(0,))]
+        return self.one_call(site, parameters, f"s8{kernel_suffix(attrs)}", held=held, inplace=(0,))
 
 
 # The float output stage of sums, for models that do not quantise them again.
@@ -239,14 +229,11 @@ class DequantizeSums(IntegerOperator[DequantizeSumsAttrs]):
 
     def infer(self, inputs: Sequence[TensorInfo], attrs: DequantizeSumsAttrs) -> TensorInfo:
         sums, *others = inputs
-        rank = len(sums.shape)
-        require(sums.dtype == "int32" and rank >= 2, f"dequantize_sums: {sums}, wanted int32 of rank 2 or more")
-        require(0 <= attrs.axis < rank, f"dequantize_sums: axis {attrs.axis} of {sums}")
+        _require_sums(sums, attrs.axis, self.name)
         dtypes = ("int32", "float32", "float32")
         wanted = [TensorInfo((sums.shape[attrs.axis],), dtype) for dtype in dtypes]
-        require(
-            others == wanted, f"dequantize_sums: {', '.join(map(str, others))}, wanted {', '.join(map(str, wanted))}"
-        )
+        given, known = (", ".join(map(str, infos)) for infos in (others, wanted))
+        require(others == wanted, f"dequantize_sums: {given}, wanted {known}")
         return TensorInfo(sums.shape, "float32")
 
     def meaning(self, inputs: Sequence[Any], attrs: DequantizeSumsAttrs) -> Any:
@@ -254,15 +241,10 @@ class DequantizeSums(IntegerOperator[DequantizeSumsAttrs]):
 
         def element(*index: Any) -> Any:
             c = index[attrs.axis]
-            total = exact.i32(exact.wrap32(exact.i64(sums(*index)) + exact.i64(bias(c))))
+            total = _with_bias(sums(*index), bias(c))
             return total.astype("float32") * scale(c) + rest(c)
 
         return te.compute(sums.shape, element, name=self.name)
 
     def kernels(self, site: Site[DequantizeSumsAttrs]) -> Sequence[Kernel]:
-        axis, shape = site.attrs.axis, site.output.shape
-        outer, inner = math.prod(shape[:axis]), math.prod(shape[axis + 1 :])
-        parameters = {"outer": outer, "channels": shape[axis], "inner": inner}
-        arguments = (*operand_arguments(site.operands, self.arguments), Output(0))
-        function = struct = "uaccel_dequantize_sums"
-        return [portable(function, struct, parameters, arguments, inplace=(0,))]
+        return self.one_call(site, along_axis(site.output, site.attrs.axis, "channels"), "", inplace=(0,))

@@ -11,37 +11,23 @@ from typing import Any, ClassVar, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from uaccel.errors import ModelError
+from uaccel.errors import need
 from uaccel.model import Array, Quantisation, TensorInfo
 from uaccel.ops import exact
 from uaccel.ops.binary import (
-    LOOPS,
     BinaryOperator,
     broadcast_shape,
-    collapse,
     element_at,
+    infer_broadcast,
     loop_parameters,
     places_shared,
 )
 from uaccel.ops.exact import RoundedOnce, const
 from uaccel.ops.fixedpoint import LONGEST_SHIFT, fixed_ratios, multiply_by_quantized_multiplier, scale_fraction
+from uaccel.ops.kernel import Kernel, same
 from uaccel.ops.lookup import ENTRIES, lookup_kernel, stored_values, worth_a_table
 from uaccel.ops.normalize import inverse_root
-from uaccel.ops.operator import (
-    Attributes,
-    Constant,
-    Elementwise,
-    Input,
-    IntegerOperator,
-    Kernel,
-    Output,
-    Site,
-    dtype_suffix,
-    portable,
-    register,
-    require,
-    same,
-)
+from uaccel.ops.operator import Attributes, Elementwise, IntegerOperator, Site, register, require
 from uaccel.tvm_api import te, tirx
 
 # TFLite's PRELU: a tensor holds the factors of negative values.
@@ -125,8 +111,7 @@ def prelu_once_operands(
     given: Quantisation, output: Quantisation, dtype: str, slopes: NDArray[np.float32], clamp: tuple[int, int]
 ) -> tuple[PreluOnceAttrs, Array]:
     """Attributes, and the slopes as multipliers."""
-    if not np.isfinite(slopes).all():
-        raise ModelError("one of its slopes is no number")
+    need(np.isfinite(slopes).all(), "one of its slopes is no number")
     ratio = scale_fraction(given.scale) / scale_fraction(output.scale)
     ratios = fixed_ratios([ratio, *(ratio * Fraction(slope) for slope in slopes.ravel().tolist())], BITS)
     low, high = exact.limits(dtype)
@@ -186,11 +171,10 @@ class TwoSlopes(IntegerOperator[TwoSlopesAttrs]):
     def kernels(self, site: Site[TwoSlopesAttrs]) -> Sequence[Kernel]:
         low, high = exact.limits(site.output.dtype)
         parameters = {"elements": site.output.elements} | asdict(site.attrs) | {"clamp_min": low, "clamp_max": high}
-        function = f"uaccel_two_slopes_{dtype_suffix(site.output.dtype)}"
-        arithmetic = portable(function, "uaccel_two_slopes", parameters, (Input(0), Output(0)), inplace=(0,))
+        arithmetic = self.one_call(site, parameters, inplace=(0,))
         if site.output.dtype == "int8" and worth_a_table(site.output.elements):
-            return [lookup_kernel(site.output.elements, _table(site.attrs)), arithmetic]
-        return [arithmetic]
+            return [lookup_kernel(site.output.elements, _table(site.attrs)), *arithmetic]
+        return arithmetic
 
 
 def _table(attrs: TwoSlopesAttrs) -> Array:
@@ -300,8 +284,7 @@ class _Sigmoid16(IntegerOperator[Sigmoid16Attrs]):
 
     def kernels(self, site: Site[Sigmoid16Attrs]) -> Sequence[Kernel]:
         parameters = {"elements": site.output.elements} | asdict(site.attrs) | asdict(self.curve)
-        arguments = (Input(0), Constant("points", site.operands[1].value), Output(0))
-        return [portable("uaccel_sigmoid16", "uaccel_sigmoid16", parameters, arguments, inplace=(0,))]
+        return self.one_call(site, parameters, "", struct="uaccel_sigmoid16", inplace=(0,))
 
 
 def _i32(value: int) -> Any:
@@ -355,11 +338,11 @@ class Rsqrt16(IntegerOperator[Rsqrt16Attrs]):
         (data,) = inputs
         value = te.compute(data.shape, lambda *i: tirx.max(exact.i64(data(*i)), const(1)), name="value")
         multiplier, shift = inverse_root(value)
-        fine = te.compute(
-            data.shape,
-            lambda *i: exact.requantize(const(1), multiplier(*i), shift(*i) + const(FINE)),
-            name="fine",
-        )
+
+        def precise(*index: Any) -> Any:
+            return exact.requantize(const(1), multiplier(*index), shift(*index) + const(FINE))
+
+        fine = te.compute(data.shape, precise, name="fine")
 
         def element(*index: Any) -> Any:
             scaled = exact.requantize_const(fine(*index), attrs.multiplier, attrs.shift - FINE)
@@ -370,7 +353,7 @@ class Rsqrt16(IntegerOperator[Rsqrt16Attrs]):
 
     def kernels(self, site: Site[Rsqrt16Attrs]) -> Sequence[Kernel]:
         parameters = {"elements": site.output.elements, **same(site.attrs, "multiplier", "shift")}
-        return [portable("uaccel_rsqrt_s16", "uaccel_rsqrt", parameters, (Input(0), Output(0)), inplace=(0,))]
+        return self.one_call(site, parameters, struct="uaccel_rsqrt", inplace=(0,))
 
 
 # Product of a function of one 8-bit tensor and a function of another, the real result rounded once, half to even.
@@ -411,9 +394,7 @@ class FunctionProduct(IntegerOperator[FunctionProductAttrs]):
         one, entries, words = (TensorInfo((count,), "int32") for count in (1, ENTRIES, 2 * ENTRIES))
         known = (table1, table2) in ((one, entries), (entries, entries), (one, words))
         require(known, f"{self.name}: the tables are {table1} and {table2}, wanted {ENTRIES} of int32")
-        loops = len(collapse(first.shape, second.shape).extents)
-        require(loops <= LOOPS, f"{self.name}: broadcasting {first} and {second} takes {loops} loops, at most {LOOPS}")
-        return TensorInfo(broadcast_shape(first.shape, second.shape), "int8")
+        return TensorInfo(infer_broadcast(first, second, self.name), "int8")
 
     def meaning(self, inputs: Sequence[Any], attrs: FunctionProductAttrs) -> Any:
         *data, table1, table2 = inputs
@@ -436,10 +417,7 @@ class FunctionProduct(IntegerOperator[FunctionProductAttrs]):
         del parameters["functions"]
         parameters["entries1"] = table1.info.elements
         parameters["words2"] = table2.info.elements // ENTRIES
-        tables = (Constant("table1", table1.value), Constant("table2", table2.value))
-        arguments = (Input(0), Input(1), *tables, Output(0))
-        name = "uaccel_function_product"
-        return [portable(f"{name}_s8", name, parameters, arguments, inplace=places_shared(site, 2))]
+        return self.one_call(site, parameters, inplace=places_shared(site, 2))
 
 
 def _place(value: Any) -> Any:
@@ -470,11 +448,9 @@ def function_product_operands(
         table2, bits2 = _fixed(second, np.asarray(first), FACTOR_BITS, MOST_BITS)
         shift = bits1 + bits2
         wrong = (float(np.abs(table1).max()) + float(np.abs(table2).max()) + 1) / 2
-    if shift < 1:
-        raise ModelError(f"a factor reaches {2.0 ** (FACTOR_BITS - shift):.3g} steps of the output's scale, too far")
+    need(shift >= 1, f"a factor reaches {2.0 ** (FACTOR_BITS - shift):.3g} steps of the output's scale, too far")
     steps = wrong / 2.0**shift
-    if steps > NOISE:
-        raise ModelError(f"its factors have so wide ranges that 32 bits leave them {steps:.3g} steps")
+    need(steps <= NOISE, f"its factors have so wide ranges that 32 bits leave them {steps:.3g} steps")
     tolerance = math.ceil(wrong) if steps <= NEAR else 0
     attrs = FunctionProductAttrs(shift, tolerance, output_zero_point, *clamp, functions)
     return attrs, table1, table2 if table2.dtype == np.int32 else _words(table2)
@@ -486,8 +462,7 @@ def _fixed(values: NDArray[np.float64], others: NDArray[np.float64], size: int, 
     A value is cut off, infinity too, where even the least of the ``others`` but zero takes the product ``FURTHEST``
     steps away: it saturates all the same. Zero times infinity becomes zero.
     """
-    if np.isnan(values).any():
-        raise ModelError("a function of one of its inputs has a value that is no number")
+    need(not np.isnan(values).any(), "a function of one of its inputs has a value that is no number")
     least = np.abs(others[np.isfinite(others) & (others != 0)]).min(initial=np.inf)
     held = np.clip(values, -FURTHEST / least, FURTHEST / least)
     bits = min(size - int(np.frexp(np.abs(held).max())[1]), most)

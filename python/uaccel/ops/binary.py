@@ -11,18 +11,14 @@ from uaccel.model import Quantisation, Shape, TensorInfo
 from uaccel.ops import exact
 from uaccel.ops.exact import RoundedOnce, const, i64
 from uaccel.ops.fixedpoint import fixed_ratios, most_that_counts, scale_fraction
+from uaccel.ops.kernel import Kernel, Output, ParameterValue, dtype_suffix, portable
 from uaccel.ops.operator import (
     Attributes,
     Elementwise,
     IntegerOperator,
-    Kernel,
     Operand,
-    Output,
-    ParameterValue,
     Site,
-    dtype_suffix,
     operand_arguments,
-    portable,
     register,
     require,
 )
@@ -86,6 +82,13 @@ def _strides(shape: Shape, rank: int) -> tuple[int, ...]:
     return tuple(reversed(strides))
 
 
+def infer_broadcast(first: TensorInfo, second: TensorInfo, what: str) -> Shape:
+    """The shape of the result; raises TypeError where kernels have too few loops for it."""
+    loops = len(collapse(first.shape, second.shape).extents)
+    require(loops <= LOOPS, f"{what}: broadcasting {first} and {second} takes {loops} loops, at most {LOOPS}")
+    return broadcast_shape(first.shape, second.shape)
+
+
 class Broadcast(IntegerOperator[A]):
     """Broadcasts: every output element depends on one element of each input."""
 
@@ -105,16 +108,13 @@ class Broadcast(IntegerOperator[A]):
     def infer(self, inputs: Sequence[TensorInfo], attrs: A) -> TensorInfo:
         first, second = inputs
         require(second.dtype in self.second_dtypes(first.dtype), f"{self.name}: {second} does not fit {first}")
-        loops = len(collapse(first.shape, second.shape).extents)
-        require(loops <= LOOPS, f"{self.name}: broadcasting {first} and {second} takes {loops} loops, at most {LOOPS}")
-        return TensorInfo(broadcast_shape(first.shape, second.shape), first.dtype)
+        return TensorInfo(infer_broadcast(first, second, self.name), first.dtype)
 
     def kernels(self, site: Site[A]) -> Sequence[Kernel]:
         first, second = (operand.info for operand in site.operands)
-        function = f"{self.kernel}_{dtype_suffix(first.dtype)}"
         parameters = {**loop_parameters(first.shape, second.shape), **self.parameters(site.attrs)}
         arguments = (*operand_arguments(site.operands, ("first", "second")), Output(0))
-        shared = places_shared(site, 2)
+        function, shared = f"{self.kernel}_{dtype_suffix(first.dtype)}", places_shared(site, 2)
         return [portable(function, self.kernel, parameters, arguments, header=self.header, inplace=shared)]
 
 
@@ -201,13 +201,13 @@ class CommonScale(BinaryOperator[AddLike]):
     """Brings both inputs to one finer scale before it combines them."""
 
     def first(self, value: Any, attrs: AddLike) -> Any:
-        return _rescaled(value, attrs.left_shift, attrs.zero_point1, attrs.multiplier1, attrs.shift1)
+        return rescaled(value, attrs.left_shift, attrs.zero_point1, attrs.multiplier1, attrs.shift1)
 
     def second(self, value: Any, attrs: AddLike) -> Any:
-        return _rescaled(value, attrs.left_shift, attrs.zero_point2, attrs.multiplier2, attrs.shift2)
+        return rescaled(value, attrs.left_shift, attrs.zero_point2, attrs.multiplier2, attrs.shift2)
 
 
-def _rescaled(value: Any, left_shift: int, zero_point: int, multiplier: int, shift: int) -> Any:
+def rescaled(value: Any, left_shift: int, zero_point: int, multiplier: int, shift: int) -> Any:
     raised = (exact.i32(value) - exact.const(zero_point, "int32")) << exact.const(left_shift, "int32")
     return exact.i32(exact.requantize_const(raised, multiplier, shift))
 
@@ -523,9 +523,5 @@ class Div(Broadcast[DivAttrs]):
 
         quotients = te.compute(shape, quotient, name="quotient")
 
-        def element(*index: Any) -> Any:
-            return exact.finish(
-                quotients(*index), attrs.output_zero_point, attrs.clamp_min, attrs.clamp_max, infos[0].dtype
-            )
-
-        return te.compute(shape, element, name="div")
+        bounds = (attrs.output_zero_point, attrs.clamp_min, attrs.clamp_max, infos[0].dtype)
+        return te.compute(shape, lambda *index: exact.finish(quotients(*index), *bounds), name="div")

@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from uaccel.model import TensorInfo
-from uaccel.ops import exact
-from uaccel.ops.binary import BinaryOperator
+from uaccel.ops.binary import BinaryOperator, rescaled
 from uaccel.ops.operator import Attributes, register, require
 from uaccel.tvm_api import tirx
 
@@ -44,16 +43,11 @@ class Compare(BinaryOperator[CompareAttrs]):
         return TensorInfo(super().infer(inputs, attrs).shape, "bool")
 
     def first(self, value: Any, attrs: CompareAttrs) -> Any:
-        return _real(value, attrs.left_shift, attrs.zero_point1, attrs.multiplier1, attrs.shift1)
+        return rescaled(value, attrs.left_shift, attrs.zero_point1, attrs.multiplier1, attrs.shift1)
 
     def second(self, value: Any, attrs: CompareAttrs) -> Any:
-        return _real(value, attrs.left_shift, attrs.zero_point2, attrs.multiplier2, attrs.shift2)
+        return rescaled(value, attrs.left_shift, attrs.zero_point2, attrs.multiplier2, attrs.shift2)
 
     def combine(self, x: Any, y: Any, attrs: CompareAttrs, dtype: str) -> Any:
         answers = (tirx.all(x <= y, x >= y), tirx.any(x < y, x > y), x > y, x >= y, x < y, x <= y)
         return answers[attrs.kind]
-
-
-def _real(value: Any, left_shift: int, zero_point: int, multiplier: int, shift: int) -> Any:
-    raised = (exact.i32(value) - exact.const(zero_point, "int32")) << exact.const(left_shift, "int32")
-    return exact.i32(exact.requantize_const(raised, multiplier, shift))

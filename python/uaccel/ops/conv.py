@@ -11,26 +11,10 @@ import numpy as np
 from uaccel.model import Array, TensorInfo
 from uaccel.ops import exact
 from uaccel.ops.exact import TFLITE, check_rounding, kernel_suffix
-from uaccel.ops.operator import (
-    Argument,
-    Attributes,
-    Channels,
-    Constant,
-    Input,
-    IntegerOperator,
-    Kernel,
-    Output,
-    Scratch,
-    Site,
-    dtype_suffix,
-    portable,
-    register,
-    require,
-    same,
-    sides,
-    window_count,
-)
+from uaccel.ops.kernel import Constant, Kernel, dtype_suffix, same
+from uaccel.ops.operator import Attributes, Channels, IntegerOperator, Site, register, require
 from uaccel.ops.storage import is_int4, overwrite_distance, pack_int4
+from uaccel.ops.windows import image_fields, infer_places, padded, taps, window_fields
 from uaccel.tvm_api import te, tirx
 
 # Two-dimensional convolution, NHWC, weights OHWI, with groups, dilation and asymmetric padding.
@@ -58,27 +42,7 @@ class Conv2dAttrs(Attributes):
 def infer_window(data: TensorInfo, kernel: tuple[int, int], attrs: Conv2dAttrs, channels: int, what: str) -> TensorInfo:
     """The output of a windowed operator with ``channels`` output channels."""
     check_rounding(attrs, what)
-    top, left, bottom, right = attrs.padding
-    height = window_count(data.shape[1], kernel[0], attrs.strides[0], attrs.dilation[0], top, bottom)
-    width = window_count(data.shape[2], kernel[1], attrs.strides[1], attrs.dilation[1], left, right)
-    require(height > 0 and width > 0, f"{what}: the window {kernel} is larger than the padded input {data}")
-    return TensorInfo((data.shape[0], height, width, channels), data.dtype)
-
-
-def padded(data: Any, attrs: Conv2dAttrs) -> Any:
-    """The input with its border of zero points, as a TE expression of indices."""
-    _, height, width, _ = (int(extent) for extent in data.shape)
-    top, left, bottom, right = attrs.padding
-    if not any(attrs.padding):
-        return data
-    zero = exact.const(attrs.input_zero_point, data.dtype)
-
-    def element(n: Any, y: Any, x: Any, c: Any) -> Any:
-        inside = tirx.all(y >= top, y < height + top, x >= left, x < width + left)
-        return tirx.if_then_else(inside, data(n, y - top, x - left, c), zero)
-
-    shape = (data.shape[0], height + top + bottom, width + left + right, data.shape[3])
-    return te.compute(shape, element, name="padded")
+    return TensorInfo((data.shape[0], *infer_places(data, kernel, attrs, what), channels), data.dtype)
 
 
 class Clamped(Protocol):
@@ -120,19 +84,16 @@ class Conv2d(IntegerOperator[Conv2dAttrs]):
         data, weights = inputs[0], inputs[1]
         require(len(data.shape) == 4 and len(weights.shape) == 4, "conv2d: input and weights have rank 4")
         out_channels, height, width, depth = weights.shape
-        require(
-            data.shape[3] == depth * attrs.groups,
-            f"conv2d: {data} does not fit {weights}, {attrs.groups} groups",
-        )
+        fits = data.shape[3] == depth * attrs.groups
+        require(fits, f"conv2d: {data} does not fit {weights}, {attrs.groups} groups")
         require(out_channels % attrs.groups == 0, "conv2d: the groups do not divide the output channels")
         return infer_window(data, (height, width), attrs, out_channels, "conv2d")
 
     def meaning(self, inputs: Sequence[Any], attrs: Conv2dAttrs) -> Any:
         data, weights, bias, multiplier, shift = inputs
-        out_channels, kernel_h, kernel_w, depth = (int(extent) for extent in weights.shape)
-        source = padded(data, attrs)
-        acc_dtype = str(bias.dtype)
-        ky, kx, ci = (te.reduce_axis((0, e), name=n) for e, n in ((kernel_h, "ky"), (kernel_w, "kx"), (depth, "ci")))
+        out_channels, kernel_h, kernel_w, depth = exact.info(weights).shape
+        source, acc_dtype = padded(data, attrs.padding, attrs.input_zero_point), str(bias.dtype)
+        ky, kx, ci = taps(ky=kernel_h, kx=kernel_w, ci=depth)
         per_group = out_channels // attrs.groups
         zero = exact.const(attrs.input_zero_point, acc_dtype)
 
@@ -143,26 +104,22 @@ class Conv2d(IntegerOperator[Conv2dAttrs]):
             value = source(n, row, column, first + ci).astype(acc_dtype) - zero
             return te.sum(value * weights(o, ky, kx, ci).astype(acc_dtype), axis=[ky, kx, ci])
 
-        info = TensorInfo(tuple(int(e) for e in data.shape), str(data.dtype))
-        shape = infer_window(info, (kernel_h, kernel_w), attrs, out_channels, "conv2d").shape
+        shape = infer_window(exact.info(data), (kernel_h, kernel_w), attrs, out_channels, "conv2d").shape
         acc = te.compute(shape, element, name="accumulated")
         return output_stage(acc, bias, multiplier, shift, attrs, str(data.dtype))
 
     def kernels(self, site: Site[Conv2dAttrs]) -> Sequence[Kernel]:
         attrs, data, weights = site.attrs, site.operands[0].info, site.operands[1].value
         out_channels, kernel_h, kernel_w, depth = weights.shape
-        suffix, four = accumulator_suffix(site), is_int4(site)
-        constants = fold_conv_constants(site, weights.reshape(out_channels, -1))
+        rows, four = weights.reshape(out_channels, -1), is_int4(site)
         parameters = window_parameters(site, (kernel_h, kernel_w)) | {"groups": attrs.groups}
-        if kernel_h == kernel_w == attrs.groups == 1 and not any(attrs.padding) and not four:
-            function, scratch = f"uaccel_conv2d_pointwise_{suffix}", 0
-        else:
-            function, scratch = f"uaccel_conv2d_{suffix}", kernel_h * kernel_w * depth * data.itemsize
-        arguments = (Input(0), *constants, Output(0), *((Scratch(),) if scratch else ()))
-        copied = scratch > 0 and attrs.groups == 1
-        behind = overwrite_distance(site, copied=copied)
-        kernel = portable(function, "uaccel_conv2d", parameters, arguments, scratch=scratch, behind=behind)
-        return [pack_int4(kernel, weights.reshape(out_channels, -1)) if four else kernel]
+        pointwise = kernel_h == kernel_w == attrs.groups == 1 and not any(attrs.padding) and not four
+        scratch = 0 if pointwise else kernel_h * kernel_w * depth * data.itemsize
+        types = f"{'pointwise_' if pointwise else ''}{accumulator_suffix(site)}"
+        behind = overwrite_distance(site, copied=not pointwise and attrs.groups == 1)
+        held = folded_constants(site, rows)
+        (kernel,) = self.one_call(site, parameters, types, held=held, scratch=scratch, behind=behind)
+        return [pack_int4(kernel, rows) if four else kernel]
 
 
 def accumulator_suffix(site: Site[Any]) -> str:
@@ -173,6 +130,11 @@ def accumulator_suffix(site: Site[Any]) -> str:
 
 
 def fold_conv_constants(site: Site[Any], weights: Any, packed: Any = None) -> tuple[Constant, ...]:
+    """``folded_constants`` as arguments of kernels."""
+    return tuple(Constant(role, value) for role, value in folded_constants(site, weights, packed).items())
+
+
+def folded_constants(site: Site[Any], weights: Any, packed: Any = None) -> dict[str, Array]:
     """Weights, bias, multiplier and shift; the bias already holds -zero_point * sum(weights of the channel).
 
     As the sum of (x - zero_point) * w is the sum of x * w less zero_point times the sum of w, kernels need not subtract
@@ -182,14 +144,13 @@ def fold_conv_constants(site: Site[Any], weights: Any, packed: Any = None) -> tu
     bias, multiplier, shift = (operand.value for operand in site.operands[2:5])
     correction = site.attrs.input_zero_point * weights.astype(np.int64).sum(axis=1)
     folded = (bias.astype(np.int64) - correction).astype(bias.dtype)
-    scales = scale_constants(multiplier, shift)
-    return (Constant("weights", weights if packed is None else packed), Constant("bias", folded), *scales)
+    return {"weights": weights if packed is None else packed, "bias": folded, **scales_held(multiplier, shift)}
 
 
-def scale_constants(multiplier: Array, shift: Array) -> tuple[Constant, Constant]:
+def scales_held(multiplier: Array, shift: Array) -> dict[str, Array]:
     """Multipliers and shifts: one of each where that serves all output channels."""
     used = slice(None) if differ(multiplier, shift) else slice(1)
-    return Constant("multiplier", multiplier[used]), Constant("shift", shift[used].astype(np.int8))
+    return {"multiplier": multiplier[used], "shift": shift[used].astype(np.int8)}
 
 
 def scale_step(site: Site[Any]) -> int:
@@ -204,18 +165,10 @@ def differ(multiplier: Array, shift: Array) -> bool:
 
 def window_parameters(site: Site[Conv2dAttrs], kernel: tuple[int, int]) -> dict[str, int]:
     """The fields that convolution, depthwise convolution and their C structures share."""
-    attrs, data, output = site.attrs, site.operands[0].info, site.output
+    attrs = site.attrs
     return {
-        "batch": data.shape[0],
-        **sides("in", data.shape[1:3]),
-        "in_channels": data.shape[3],
-        **sides("out", output.shape[1:3]),
-        "out_channels": output.shape[3],
-        **sides("kernel", kernel),
-        **sides("stride", attrs.strides),
-        **sides("dilation", attrs.dilation),
-        "pad_top": attrs.padding[0],
-        "pad_left": attrs.padding[1],
+        **image_fields(site.operands[0].info, site.output),
+        **window_fields(attrs, kernel),
         **same(attrs, "input_zero_point", "output_zero_point", "clamp_min", "clamp_max"),
         "scale_step": scale_step(site),
     }
@@ -242,11 +195,10 @@ class DepthwiseConv2d(IntegerOperator[Conv2dAttrs]):
 
     def meaning(self, inputs: Sequence[Any], attrs: Conv2dAttrs) -> Any:
         data, weights, bias, multiplier, shift = inputs
-        kernel_h, kernel_w, channels = (int(extent) for extent in weights.shape)
+        kernel_h, kernel_w, channels = exact.info(weights).shape
         times = channels // int(data.shape[3])
-        source = padded(data, attrs)
-        acc_dtype = str(bias.dtype)
-        ky, kx = te.reduce_axis((0, kernel_h), name="ky"), te.reduce_axis((0, kernel_w), name="kx")
+        source, acc_dtype = padded(data, attrs.padding, attrs.input_zero_point), str(bias.dtype)
+        ky, kx = taps(ky=kernel_h, kx=kernel_w)
         zero = exact.const(attrs.input_zero_point, acc_dtype)
 
         def element(n: Any, y: Any, x: Any, c: Any) -> Any:
@@ -255,20 +207,16 @@ class DepthwiseConv2d(IntegerOperator[Conv2dAttrs]):
             value = source(n, row, column, tirx.floordiv(c, times)).astype(acc_dtype) - zero
             return te.sum(value * weights(ky, kx, c).astype(acc_dtype), axis=[ky, kx])
 
-        info = TensorInfo(tuple(int(e) for e in data.shape), str(data.dtype))
-        shape = infer_window(info, (kernel_h, kernel_w), attrs, channels, "depthwise_conv2d").shape
+        shape = infer_window(exact.info(data), (kernel_h, kernel_w), attrs, channels, "depthwise_conv2d").shape
         acc = te.compute(shape, element, name="accumulated")
         return output_stage(acc, bias, multiplier, shift, attrs, str(data.dtype))
 
     def kernels(self, site: Site[Conv2dAttrs]) -> Sequence[Kernel]:
         weights = site.operands[1].value
         kernel_h, kernel_w, channels = weights.shape
-        function = f"uaccel_depthwise_conv2d_{accumulator_suffix(site)}"
-        constants = fold_conv_constants(site, weights.reshape(-1, channels).T, packed=weights)
-        parameters = window_parameters(site, (kernel_h, kernel_w))
-        arguments: tuple[Argument, ...] = (Input(0), *constants, Output(0))
-        kernel = portable(function, "uaccel_depthwise_conv2d", parameters, arguments, behind=overwrite_distance(site))
-        rows = weights.reshape(-1, channels)
+        rows, behind = weights.reshape(-1, channels), overwrite_distance(site)
+        parameters, held = window_parameters(site, (kernel_h, kernel_w)), folded_constants(site, rows.T, packed=weights)
+        (kernel,) = self.one_call(site, parameters, accumulator_suffix(site), held=held, behind=behind)
         return [pack_int4(kernel, rows) if is_int4(site) else kernel]
 
     def macs(self, site: Site[Conv2dAttrs]) -> int:
@@ -303,11 +251,18 @@ class TransposeWindow(Protocol):
     def padding(self) -> tuple[int, ...]: ...
 
 
+def infer_transposed(inputs: Sequence[TensorInfo], attrs: TransposeWindow, what: str) -> TensorInfo:
+    data, weights = inputs[:2]
+    require(len(data.shape) == 4 and len(weights.shape) == 4, f"{what}: input and weights have rank 4")
+    require(data.shape[3] == weights.shape[3], f"{what}: input {data} does not fit weights {weights}")
+    return TensorInfo((data.shape[0], *attrs.size, weights.shape[0]), data.dtype)
+
+
 def accumulated(data: Any, weights: Any, attrs: TransposeWindow, dtype: str, zero_point: int = 0) -> Any:
     """The sum of the windows, gathered: each output element looks up the input pixels whose windows reach it."""
     info = exact.info(data)
-    channels, kernel_h, kernel_w, depth = (int(extent) for extent in weights.shape)
-    taps = [te.reduce_axis((0, e), name=n) for e, n in ((kernel_h, "ky"), (kernel_w, "kx"), (depth, "ci"))]
+    channels, kernel_h, kernel_w, depth = exact.info(weights).shape
+    ky, kx, ci = taps(ky=kernel_h, kx=kernel_w, ci=depth)
     zero, nothing = tirx.const(zero_point, dtype), tirx.const(0, dtype)
 
     def source(position: Any, tap: Any, axis: int) -> tuple[Any, Any]:
@@ -318,11 +273,10 @@ def accumulated(data: Any, weights: Any, attrs: TransposeWindow, dtype: str, zer
         return index, tirx.all(tirx.floormod(scaled, stride) == 0, index >= 0, index < extent)
 
     def element(n: Any, y: Any, x: Any, o: Any) -> Any:
-        ky, kx, ci = taps
         (row, has_row), (column, has_column) = source(y, ky, 0), source(x, kx, 1)
         value = data(n, row, column, ci).astype(dtype)
         product = (value - zero if zero_point else value) * weights(o, ky, kx, ci).astype(dtype)
-        return te.sum(tirx.if_then_else(tirx.all(has_row, has_column), product, nothing), axis=taps)
+        return te.sum(tirx.if_then_else(tirx.all(has_row, has_column), product, nothing), axis=[ky, kx, ci])
 
     return te.compute((info.shape[0], *attrs.size, channels), element, name="accumulated")
 
@@ -335,11 +289,8 @@ class TransposeConv2d(IntegerOperator[TransposeConv2dAttrs]):
     arguments = ("input", "weights", "bias", "multiplier", "shift")
 
     def infer(self, inputs: Sequence[TensorInfo], attrs: TransposeConv2dAttrs) -> TensorInfo:
-        data, weights = inputs[0], inputs[1]
         check_rounding(attrs, self.name)
-        require(len(data.shape) == 4 and len(weights.shape) == 4, f"{self.name}: input and weights have rank 4")
-        require(data.shape[3] == weights.shape[3], f"{self.name}: input {data} does not fit weights {weights}")
-        return TensorInfo((data.shape[0], *attrs.size, weights.shape[0]), data.dtype)
+        return infer_transposed(inputs, attrs, self.name)
 
     def meaning(self, inputs: Sequence[Any], attrs: TransposeConv2dAttrs) -> Any:
         data, weights, bias, multiplier, shift = inputs
@@ -347,31 +298,22 @@ class TransposeConv2d(IntegerOperator[TransposeConv2dAttrs]):
         return output_stage(acc, bias, multiplier, shift, attrs, str(data.dtype))
 
     def kernels(self, site: Site[TransposeConv2dAttrs]) -> Sequence[Kernel]:
-        attrs, data, weights = site.attrs, site.operands[0].info, site.operands[1].value
+        attrs = site.attrs
         parameters = {
-            "batch": data.shape[0],
-            **sides("in", data.shape[1:3]),
-            "in_channels": data.shape[3],
-            **sides("out", attrs.size),
-            "out_channels": weights.shape[0],
-            **sides("kernel", weights.shape[1:3]),
-            **sides("stride", attrs.strides),
-            "pad_top": attrs.padding[0],
-            "pad_left": attrs.padding[1],
+            **image_fields(site.operands[0].info, site.output),
+            **window_fields(attrs, site.operands[1].info.shape[1:3], dilated=False),
             **same(attrs, "input_zero_point", "output_zero_point", "clamp_min", "clamp_max"),
             "scale_step": scale_step(site),
         }
-        function = f"uaccel_transpose_conv2d_{accumulator_suffix(site)}"
-        arguments: tuple[Argument, ...] = (Input(0), *_constants(site), Output(0))
-        return [portable(function, "uaccel_transpose_conv2d", parameters, arguments)]
+        # The zero point stays out of the bias: output pixels differ in how many taps reach them.
+        held = scales_held(*(operand.value for operand in site.operands[3:5]))
+        return self.one_call(site, parameters, accumulator_suffix(site), held=held)
 
     def macs(self, site: Site[TransposeConv2dAttrs]) -> int:
-        """Counts as if no window were cut off at the border."""
-        channels, height, width, _ = site.operands[1].info.shape
-        return site.operands[0].info.elements * channels * height * width
+        return transposed_macs(site)
 
 
-def _constants(site: Site[TransposeConv2dAttrs]) -> tuple[Constant, ...]:
-    """The zero point stays out of the bias: output pixels differ in how many taps reach them."""
-    weights, bias, multiplier, shift = (operand.value for operand in site.operands[1:5])
-    return (Constant("weights", weights), Constant("bias", bias), *scale_constants(multiplier, shift))
+def transposed_macs(site: Site[Any]) -> int:
+    """The multiply-accumulates, counted as if no window were cut off at the border."""
+    channels, height, width, _ = site.operands[1].info.shape
+    return site.operands[0].info.elements * channels * height * width

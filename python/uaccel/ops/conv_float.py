@@ -11,25 +11,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from uaccel.model import Array, TensorInfo
-from uaccel.ops.conv import accumulated
-from uaccel.ops.operator import (
-    Argument,
-    Attributes,
-    Constant,
-    Input,
-    IntegerOperator,
-    Kernel,
-    KernelCall,
-    Output,
-    ParameterValue,
-    Scratch,
-    Site,
-    register,
-    require,
-    sides,
-    window_count,
-)
+from uaccel.ops import exact
+from uaccel.ops.conv import accumulated, infer_transposed, transposed_macs
+from uaccel.ops.kernel import Argument, Constant, Input, Kernel, KernelCall, Output, ParameterValue, Scratch
+from uaccel.ops.operator import Attributes, IntegerOperator, Site, register, require
 from uaccel.ops.storage import overwrite_distance, row_overwrite_distance
+from uaccel.ops.windows import infer_places, padded, sides, taps, window_fields
 from uaccel.tvm_api import te, tirx
 
 # What these layers have in common: a bias, another tensor that is added, an activation.
@@ -157,31 +144,23 @@ class Conv2dFloat(FloatSums):
         channels, *window, depth = weights.shape
         fits = data.shape[3] == depth * attrs.groups and channels % attrs.groups == 0
         require(fits, f"{self.name}: input {data} does not fit weights {weights} in {attrs.groups} groups")
-        top, left, bottom, right = attrs.padding
-        height = window_count(data.shape[1], window[0], attrs.strides[0], attrs.dilation[0], top, bottom)
-        width = window_count(data.shape[2], window[1], attrs.strides[1], attrs.dilation[1], left, right)
-        require(height > 0 and width > 0, f"{self.name}: the window {window} is larger than the padded input {data}")
-        output = TensorInfo((data.shape[0], height, width, channels), data.dtype)
+        places = infer_places(data, window, attrs, self.name)
+        output = TensorInfo((data.shape[0], *places, channels), data.dtype)
         return check_sums(inputs, attrs, output, self.name)
 
     def meaning(self, inputs: Sequence[Any], attrs: Any) -> Any:
         data, weights, bias, *more = inputs
-        channels, height, width, depth = (int(extent) for extent in weights.shape)
-        of_group = channels // attrs.groups
-        around = _padded(data, attrs.padding)
-        info = [TensorInfo(tuple(int(extent) for extent in each.shape), each.dtype) for each in inputs]
-        taps = [
-            te.reduce_axis((0, extent), name=name) for extent, name in ((height, "ky"), (width, "kx"), (depth, "k"))
-        ]
-        ky, kx, k = taps
+        channels, height, width, depth = exact.info(weights).shape
+        of_group, around = channels // attrs.groups, padded(data, attrs.padding)
+        ky, kx, k = taps(ky=height, kx=width, k=depth)
 
         def sums(n: Any, y: Any, x: Any, c: Any) -> Any:
             row = y * attrs.strides[0] + ky * attrs.dilation[0]
             column = x * attrs.strides[1] + kx * attrs.dilation[1]
             value = around(n, row, column, tirx.floordiv(c, of_group) * depth + k)
-            return te.sum(value * weights(c, ky, kx, k), axis=taps)
+            return te.sum(value * weights(c, ky, kx, k), axis=[ky, kx, k])
 
-        computed = te.compute(self.infer(info, attrs).shape, sums, name="sums")
+        computed = te.compute(self.infer(list(map(exact.info, inputs)), attrs).shape, sums, name="sums")
         return finished(computed, bias, more, attrs, self.name)
 
     def kernels(self, site: Site[Any]) -> Sequence[Kernel]:
@@ -192,19 +171,6 @@ class Conv2dFloat(FloatSums):
 
 def is_depthwise(site: Site[Any]) -> bool:
     return bool(site.operands[1].info.shape[3] == 1 and site.attrs.groups > 1)
-
-
-def _padded(data: Any, padding: Sequence[int]) -> Any:
-    if not any(padding):
-        return data
-    batch, height, width, channels = (int(extent) for extent in data.shape)
-    top, left, bottom, right = padding
-
-    def element(n: Any, y: Any, x: Any, c: Any) -> Any:
-        inside = tirx.all(y >= top, y < height + top, x >= left, x < width + left)
-        return tirx.if_then_else(inside, data(n, y - top, x - left, c), tirx.const(0, data.dtype))
-
-    return te.compute((batch, height + top + bottom, width + left + right, channels), element, name="padded")
 
 
 def conv2d_kernel(site: Site[Any], *, wide: bool = False) -> Kernel:
@@ -233,7 +199,7 @@ def conv2d_kernel(site: Site[Any], *, wide: bool = False) -> Kernel:
             "in_channels": data.shape[3],
             **sides("out", shapes[1]),
             "out_channels": channels,
-            **_window_fields(attrs, (height, width)),
+            **window_fields(attrs, (height, width)),
             "groups": attrs.groups,
             "depth": depth,
             "copies": int(not pointwise),
@@ -271,16 +237,6 @@ def _kernel(
     return Kernel("portable", (call,), scratch=max(0, scratch), inplace=inplace, behind=behind, effort=effort)
 
 
-def _window_fields(attrs: Any, kernel: tuple[int, int]) -> dict[str, ParameterValue]:
-    return {
-        **sides("kernel", kernel),
-        **sides("stride", attrs.strides),
-        **sides("dilation", attrs.dilation),
-        "pad_top": attrs.padding[0],
-        "pad_left": attrs.padding[1],
-    }
-
-
 def depthwise_kernel(site: Site[Any]) -> Kernel:
     """The kernel that computes two pixels at a time, four channels of each."""
     attrs, data, output = site.attrs, site.operands[0].info, site.output
@@ -294,7 +250,7 @@ def depthwise_kernel(site: Site[Any]) -> Kernel:
         "in_channels": data.shape[3],
         **sides("out", output.shape[1:3]),
         "multiplier": multiplier,
-        **_window_fields(attrs, (height, width)),
+        **window_fields(attrs, (height, width)),
     }
     return _kernel("depthwise_conv2d_float", site, weights, fields, overwrite_distance(site, 2))
 
@@ -365,10 +321,7 @@ class TransposeConv2dFloat(IntegerOperator[TransposeConv2dFloatAttrs]):
     arguments = ("input", "weights")
 
     def infer(self, inputs: Sequence[TensorInfo], attrs: TransposeConv2dFloatAttrs) -> TensorInfo:
-        data, weights = inputs
-        require(len(data.shape) == 4 and len(weights.shape) == 4, f"{self.name}: input and weights have rank 4")
-        require(data.shape[3] == weights.shape[3], f"{self.name}: input {data} does not fit weights {weights}")
-        return TensorInfo((data.shape[0], *attrs.size, weights.shape[0]), data.dtype)
+        return infer_transposed(inputs, attrs, self.name)
 
     def meaning(self, inputs: Sequence[Any], attrs: TransposeConv2dFloatAttrs) -> Any:
         data, weights = inputs
@@ -376,6 +329,4 @@ class TransposeConv2dFloat(IntegerOperator[TransposeConv2dFloatAttrs]):
         return te.compute(sums.shape, lambda *index: sums(*index), name=self.name)
 
     def macs(self, site: Site[TransposeConv2dFloatAttrs]) -> int:
-        """Counts as if no window were cut off at the border."""
-        channels, height, width, _ = site.operands[1].info.shape
-        return site.operands[0].info.elements * channels * height * width
+        return transposed_macs(site)

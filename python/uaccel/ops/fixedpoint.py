@@ -14,7 +14,7 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from uaccel.errors import ModelError
+from uaccel.errors import ModelError, need
 
 # Output stages: accumulators multiplied by a scale that is kept as a multiplier and a shift.
 #
@@ -39,8 +39,7 @@ def quantize_multiplier(real: float) -> tuple[int, int]:
     """
     if real == 0.0:
         return 0, 0
-    if not math.isfinite(real):
-        raise ModelError(f"its quantisation scales give the factor {real}; quantise the model again")
+    need(math.isfinite(real), f"its quantisation scales give the factor {real}; quantise the model again")
     mantissa, shift = math.frexp(real)
     fraction = math.floor(mantissa * (1 << 31) + 0.5) if mantissa >= 0 else math.ceil(mantissa * (1 << 31) - 0.5)
     if fraction == 1 << 31:

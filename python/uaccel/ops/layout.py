@@ -13,24 +13,19 @@ from typing import Any, Final
 import numpy as np
 
 from uaccel.model import Array, Shape, TensorInfo
-from uaccel.ops.operator import (
+from uaccel.ops.kernel import (
     VIEW,
     Argument,
-    Attributes,
     Constant,
-    Elementwise,
     Input,
     Kernel,
     KernelCall,
-    Operand,
     Output,
     ParameterValue,
-    Site,
     dtype_suffix,
-    operand_arguments,
-    permuted_axes,
     portable,
 )
+from uaccel.ops.operator import Attributes, Elementwise, Operand, Site, operand_arguments, permuted_axes
 
 # The register of rules, by the operators' names.
 

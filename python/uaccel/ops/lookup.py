@@ -29,22 +29,8 @@ from uaccel.ops.fixedpoint import (
     rounding_doubling_high_mul,
     saturated,
 )
-from uaccel.ops.operator import (
-    Argument,
-    Attributes,
-    Constant,
-    Elementwise,
-    Input,
-    IntegerOperator,
-    Kernel,
-    Output,
-    Site,
-    operand_arguments,
-    portable,
-    register,
-    require,
-    same,
-)
+from uaccel.ops.kernel import Argument, Constant, Input, Kernel, Output, portable, same
+from uaccel.ops.operator import Attributes, Elementwise, IntegerOperator, Site, register, require
 from uaccel.tvm_api import te, tirx
 
 # A function of one 8-bit variable, as a table of its 256 values.
@@ -172,8 +158,7 @@ class Lookup16(IntegerOperator[Lookup16Attrs]):
             "elements": site.output.elements,
             **same(site.attrs, "bits", "fraction", "clamp_min", "clamp_max"),
         }
-        arguments = (*operand_arguments(site.operands, self.arguments), Output(0))
-        return [portable("uaccel_lookup16", "uaccel_lookup16", parameters, arguments, inplace=(0,))]
+        return self.one_call(site, parameters, "", inplace=(0,))
 
 
 # A function of one 8-bit variable whose results stay real, as a table of 256 single-precision numbers.
@@ -204,9 +189,7 @@ class FloatLookup(IntegerOperator[LookupAttrs]):
         return te.compute(data.shape, element, name=self.name)
 
     def kernels(self, site: Site[LookupAttrs]) -> Sequence[Kernel]:
-        arguments = (*operand_arguments(site.operands, self.arguments), Output(0))
-        function = struct = "uaccel_float_lookup"
-        return [portable(function, struct, {"elements": site.output.elements}, arguments)]
+        return self.one_call(site, {"elements": site.output.elements}, "")
 
 
 # Tables for TFLite models: functions of one 8-bit variable as 256 values, for the stored inputs -128 to 127.

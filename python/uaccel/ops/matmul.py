@@ -14,28 +14,13 @@ from uaccel.ops.conv import (
     DepthwiseConv2d,
     TransposeConv2d,
     accumulator_suffix,
-    fold_conv_constants,
+    folded_constants,
     output_stage,
     scale_step,
 )
 from uaccel.ops.exact import TFLITE, check_rounding, kernel_suffix
-from uaccel.ops.operator import (
-    Argument,
-    Attributes,
-    Channels,
-    Input,
-    IntegerOperator,
-    Kernel,
-    Output,
-    ParameterValue,
-    Site,
-    dtype_suffix,
-    operand_arguments,
-    portable,
-    register,
-    require,
-    same,
-)
+from uaccel.ops.kernel import Kernel, ParameterValue, dtype_suffix, same
+from uaccel.ops.operator import Attributes, Channels, IntegerOperator, Site, register, require
 from uaccel.ops.storage import is_int4, pack_int4
 from uaccel.tvm_api import te
 
@@ -84,8 +69,7 @@ class FullyConnected(IntegerOperator[FullyConnectedAttrs]):
         return output_stage(acc, bias, multiplier, shift, attrs, str(data.dtype))
 
     def kernels(self, site: Site[FullyConnectedAttrs]) -> Sequence[Kernel]:
-        attrs, data = site.attrs, site.operands[0].info
-        weights = site.operands[1].value
+        attrs, data, weights = site.attrs, site.operands[0].info, site.operands[1].value
         parameters = {
             "rows": data.shape[0],
             "depth": data.shape[1],
@@ -93,9 +77,7 @@ class FullyConnected(IntegerOperator[FullyConnectedAttrs]):
             **same(attrs, "output_zero_point", "clamp_min", "clamp_max"),
             "scale_step": scale_step(site),
         }
-        function = f"uaccel_fully_connected_{accumulator_suffix(site)}"
-        arguments: tuple[Argument, ...] = (Input(0), *fold_conv_constants(site, weights), Output(0))
-        kernel = portable(function, "uaccel_fully_connected", parameters, arguments)
+        (kernel,) = self.one_call(site, parameters, accumulator_suffix(site), held=folded_constants(site, weights))
         return [pack_int4(kernel, weights) if is_int4(site) else kernel]
 
 
@@ -197,15 +179,7 @@ class BatchMatmul(IntegerOperator[BatchMatmulAttrs]):
             "rhs_column_step": depth if attrs.adj_y else 1,
             **same(attrs, "lhs_zero_point", "rhs_zero_point", "output_zero_point", "multiplier", "shift"),
         }
-        function = f"uaccel_batch_matmul_{dtype_suffix(lhs.dtype)}{kernel_suffix(attrs)}"
-        return [
-            portable(
-                function,
-                "uaccel_batch_matmul",
-                parameters,
-                (*operand_arguments(site.operands, ("lhs", "rhs")), Output(0)),
-            )
-        ]
+        return self.one_call(site, parameters, f"{dtype_suffix(lhs.dtype)}{kernel_suffix(attrs)}")
 
     def macs(self, site: Site[BatchMatmulAttrs]) -> int:
         return site.output.elements * matrix(site.operands[0].info.shape, site.attrs.adj_x)[1]

@@ -14,25 +14,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from uaccel.errors import ModelError
+from uaccel.errors import ModelError, need
 from uaccel.model import Quantisation, TensorInfo
 from uaccel.ops import exact
 from uaccel.ops.exact import const, high_mul
 from uaccel.ops.fixedpoint import scale_fraction
-from uaccel.ops.operator import (
-    Attributes,
-    Constant,
-    Input,
-    IntegerOperator,
-    Kernel,
-    Output,
-    Site,
-    dtype_suffix,
-    portable,
-    register,
-    require,
-    same,
-)
+from uaccel.ops.kernel import Kernel, same
+from uaccel.ops.operator import Attributes, IntegerOperator, Site, register, require
 from uaccel.ops.softmax import HIGHEST, leading_zeros, shift_left
 from uaccel.tvm_api import te, tirx
 
@@ -85,13 +73,8 @@ class L2Normalize(IntegerOperator[L2NormalizeAttrs]):
     def kernels(self, site: Site[L2NormalizeAttrs]) -> Sequence[Kernel]:
         data = site.operands[0].info
         depth = data.shape[-1]
-        parameters = {
-            "rows": data.elements // depth,
-            "depth": depth,
-            "input_zero_point": site.attrs.input_zero_point,
-        }
-        function, struct = "uaccel_l2_normalize_s8", "uaccel_l2_normalize"
-        return [portable(function, struct, parameters, (Input(0), Output(0)), inplace=(0,))]
+        parameters = {"rows": data.elements // depth, "depth": depth, **same(site.attrs, "input_zero_point")}
+        return self.one_call(site, parameters, inplace=(0,))
 
 
 def inverse_root(squares: Any) -> tuple[Any, Any]:
@@ -234,10 +217,7 @@ class LayerNorm(IntegerOperator[LayerNormAttrs]):
             "right": WIDE - 1 - attrs.fraction // 2 - attrs.normal,
             **same(attrs, "shift", "beta_shift", "output_zero_point", "clamp_min", "clamp_max", "groups", "inner"),
         }
-        tables = (Constant("gamma", site.operands[1].value), Constant("beta", site.operands[2].value))
-        arguments = (Input(0), *tables, Output(0))
-        function = f"uaccel_layer_norm_{dtype_suffix(data.dtype)}"
-        return [portable(function, "uaccel_layer_norm", parameters, arguments, inplace=(0,))]
+        return self.one_call(site, parameters, inplace=(0,))
 
 
 def _row_sums(data: Any, convert: Any) -> Any:
@@ -299,8 +279,7 @@ def layer_norm_operands(
     depth, scale = len(gamma) // groups * inner, float(scale_fraction(wanted.scale))
     real_epsilon = Fraction(float(np.float32(epsilon))) / scale_fraction(given.scale) ** 2 * depth**2
     fraction = (WIDE - ((depth**2 << SPREAD[dtype]) + math.ceil(real_epsilon)).bit_length()) // 2 * 2
-    if fraction < 0:
-        raise ModelError(f"epsilon {epsilon:.6g} is too large beside the input's scale {given.scale:.6g}")
+    need(fraction >= 0, f"epsilon {epsilon:.6g} is too large beside the input's scale {given.scale:.6g}")
     slopes, offsets = gamma.astype(np.float64) / scale, beta.astype(np.float64) / scale
     steepest, furthest = float(np.abs(slopes).max()), float(np.abs(offsets).max())
     normal = 30 - _bits(math.sqrt(depth))

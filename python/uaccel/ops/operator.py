@@ -7,8 +7,8 @@ import dataclasses
 import itertools
 import math
 import typing
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from enum import Enum
 from typing import Any, ClassVar, Final, Generic, Protocol, TypeVar
 
@@ -16,146 +16,9 @@ import numpy as np
 
 from uaccel.errors import InternalError
 from uaccel.model import Array, TensorInfo
+from uaccel.ops.kernel import Argument, Constant, Input, Kernel, Output, ParameterValue, Scratch, dtype_suffix, portable
 from uaccel.ops.pointwise import BY_RELAX
 from uaccel.tvm_api import is_constant, is_tuple, make_call, register_operator, relax, tirx
-
-# Kernels: an operator is computed by calls to C functions of ``firmware/kernels`` with constant parameters.
-#
-# A lowered layer is a short list of calls. Every parameter is known at compile time and becomes a ``static const``
-# structure beside the call, so that the inlined kernel folds and unrolls for this one layer.
-
-# Raised when a kernel's C interface changes, or the order in which it reads and writes; also in uaccel_kernel.h.
-KERNEL_ABI = 4
-
-ParameterValue = int | float | tuple[int, ...]
-
-
-@dataclass(frozen=True)
-class Input:
-    """Stands for the address of the layer's input number ``index``, ``offset`` bytes in."""
-
-    index: int
-    offset: int = 0
-
-
-@dataclass(frozen=True)
-class Output:
-    """Stands for the address of the layer's output number ``index``, ``offset`` bytes in."""
-
-    index: int = 0
-    offset: int = 0
-
-
-@dataclass(frozen=True, eq=False)
-class Constant:
-    """Holds an array that lies in flash, laid out for the kernel that reads it."""
-
-    role: str
-    data: Array
-
-
-@dataclass(frozen=True)
-class Scratch:
-    """Stands for the address of the layer's scratch memory, ``offset`` bytes in."""
-
-    offset: int = 0
-
-
-Argument = Input | Output | Constant | Scratch
-
-# Their names in generated C and in the dumps of stages.
-KINDS: Final[Mapping[type, str]] = {Input: "input", Output: "output", Scratch: "scratch"}
-
-UNUSED = Output(0)  # Stands where a kernel takes scratch memory that it does not need for one layer.
-
-
-@dataclass(frozen=True)
-class KernelCall:
-    """Describes one C call: ``function(&parameters, arguments...)``.
-
-    A call into an accelerator's driver is ``checked``: it returns 0, or an error code that ends the run. Its pointers
-    have the types of the tensors, const for inputs and constants, and numbers may stand among its arguments.
-    """
-
-    function: str
-    header: str
-    struct: str
-    parameters: Mapping[str, ParameterValue]
-    arguments: tuple[Argument | int | float, ...]
-    checked: bool = False
-
-
-@dataclass(frozen=True)
-class Kernel:
-    """Describes one way to compute a layer.
-
-    ``family`` names the family of the kernels ("portable", "arm_dsp", ...), and ``requires`` what they need of the
-    CPU. ``inplace`` lists the inputs whose bytes output 0 may overwrite, beginning where they do. ``view`` says that
-    output 0 is input 0 under another shape. ``updates`` are pairs (output, input) of what lasts between inferences: the
-    output may lie where the input does. ``behind`` is the overwrite distance for inputs that are read upwards: output 0
-    may overlap them if it begins at least so many bytes before them (``ops/storage.py``). ``leaner`` gives variants
-    with less and less scratch memory, each with the instructions that it takes more. ``effort`` is how many products
-    the kernel computes for each that the operator asks for.
-    """
-
-    family: str
-    calls: tuple[KernelCall, ...]
-    scratch: int = 0
-    inplace: tuple[int, ...] = ()
-    view: bool = False
-    notes: tuple[str, ...] = field(default=())
-    requires: tuple[str, ...] = field(default=())
-    updates: tuple[tuple[int, int], ...] = ()
-    behind: Mapping[int, int] = field(default_factory=dict)
-    leaner: Callable[[], Iterable[tuple[Kernel, float]]] = field(default=tuple, compare=False)
-    effort: float = 1.0
-
-
-@dataclass(frozen=True)
-class Definition:
-    """Holds a C function that is generated for one layer and that its calls need besides headers."""
-
-    name: str
-    source: str
-    headers: tuple[str, ...]
-
-
-VIEW = Kernel("view", (), view=True)
-
-
-def portable(
-    function: str,
-    struct: str,
-    parameters: Mapping[str, ParameterValue],
-    arguments: tuple[Argument, ...],
-    *,
-    header: str = "",
-    scratch: int = 0,
-    inplace: tuple[int, ...] = (),
-    updates: tuple[tuple[int, int], ...] = (),
-    behind: Mapping[int, int] | None = None,
-) -> Kernel:
-    """The usual case: one call to a portable kernel. Unless ``header`` is given, it has the structure's name."""
-    call = KernelCall(function, header or f"{struct}.h", struct, parameters, arguments)
-    return Kernel("portable", (call,), scratch=scratch, inplace=inplace, updates=updates, behind=behind or {})
-
-
-def dtype_suffix(dtype: str) -> str:
-    """int8 -> s8: how the kernels' names state the element type."""
-    kind = {"i": "s", "u": "u", "f": "f", "b": "b"}[np.dtype(dtype).kind]
-    return f"{kind}{np.dtype(dtype).itemsize * 8}"
-
-
-def sides(what: str, extents: Sequence[int]) -> dict[str, int]:
-    """Two fields of a structure: ``what_height`` and ``what_width``."""
-    height, width = extents
-    return {f"{what}_height": height, f"{what}_width": width}
-
-
-def same(attrs: Any, *names: str) -> dict[str, Any]:
-    """Fields of a structure, copied from attributes of the same names."""
-    return {name: getattr(attrs, name) for name in names}
-
 
 # Operators: attributes, type rule, exact meaning, and how the CPU computes them.
 
@@ -194,11 +57,16 @@ class Operand:
         return self.constant
 
 
-def operand_arguments(operands: Sequence[Operand], roles: Sequence[str]) -> list[Argument]:
-    """The arguments of kernel calls for operands: the layer's inputs in order, and constants by their roles."""
-    inputs = itertools.count()
+def operand_arguments(
+    operands: Sequence[Operand], roles: Sequence[str], held: Mapping[str, Array] | None = None
+) -> list[Argument]:
+    """The arguments of kernel calls for operands: the layer's inputs in order, and constants by their roles.
+
+    ``held`` has what kernels read in place of some constants.
+    """
+    inputs, held = itertools.count(), held or {}
     return [
-        Input(next(inputs)) if operand.constant is None else Constant(role, operand.constant)
+        Input(next(inputs)) if operand.constant is None else Constant(role, held.get(role, operand.constant))
         for role, operand in zip(roles, operands, strict=True)
     ]
 
@@ -293,6 +161,29 @@ class IntegerOperator(abc.ABC, Generic[A]):
     def kernels(self, site: Site[A]) -> Sequence[Kernel]:
         """The ways the CPU can compute it, most specialised first; none: C from its meaning, by the TIR fallback."""
         return ()
+
+    def one_call(
+        self,
+        site: Site[A],
+        parameters: Mapping[str, ParameterValue],
+        types: str | None = None,
+        *,
+        struct: str = "",
+        function: str = "",
+        held: Mapping[str, Array] | None = None,
+        **options: Any,
+    ) -> list[Kernel]:
+        """The usual case: one call to a portable kernel on the operands and the output.
+
+        Structure and function are called ``uaccel_<name>`` unless they are given. ``types`` ends the function's name,
+        by default the first operand's type. ``options`` are those of ``portable``.
+        """
+        struct = struct or f"uaccel_{self.name}"
+        types = dtype_suffix(site.operands[0].info.dtype) if types is None else types
+        name = "_".join(filter(None, (function or struct, types)))
+        scratch = [Scratch()] if options.get("scratch") else []
+        arguments = (*operand_arguments(site.operands, self.arguments, held), Output(0), *scratch)
+        return [portable(name, struct, parameters, arguments, **options)]
 
     def macs(self, site: Site[A]) -> int:
         """Multiply-accumulates of one inference, counting nothing for other work.
@@ -401,19 +292,6 @@ def require(condition: bool, reason: str) -> None:
     """Raises TypeError, as type rules do, unless the condition holds."""
     if not condition:
         raise TypeError(reason)
-
-
-def same_padding(extent: int, kernel: int, stride: int, dilation: int) -> tuple[int, int]:
-    """Zeros before and after, as TFLite's SAME padding places them."""
-    effective = (kernel - 1) * dilation + 1
-    out = math.ceil(extent / stride)
-    total = max(0, (out - 1) * stride + effective - extent)
-    return total // 2, total - total // 2
-
-
-def window_count(extent: int, kernel: int, stride: int, dilation: int, before: int, after: int) -> int:
-    """How often a window fits along one axis."""
-    return (extent + before + after - ((kernel - 1) * dilation + 1)) // stride + 1
 
 
 # Traits of any operator call: integer operators declare their own, those of Relax stand here.

@@ -13,26 +13,11 @@ from numpy.typing import NDArray
 from uaccel.model import Quantisation, TensorInfo
 from uaccel.ops import exact
 from uaccel.ops.fixedpoint import fixed_ratios, most_that_counts, scale_fraction
-from uaccel.ops.operator import (
-    Argument,
-    Attributes,
-    Channels,
-    Constant,
-    Input,
-    IntegerOperator,
-    Kernel,
-    Output,
-    Site,
-    dtype_suffix,
-    portable,
-    register,
-    require,
-    same,
-    sides,
-    window_count,
-)
+from uaccel.ops.kernel import Input, Kernel, Output, dtype_suffix, portable, same
+from uaccel.ops.operator import Attributes, Channels, IntegerOperator, Site, register, require
 from uaccel.ops.reduce import require_sum
 from uaccel.ops.storage import overwrite_distance
+from uaccel.ops.windows import infer_places, over_windows, sides, tap_place, window_fields, window_places
 from uaccel.tvm_api import te, tirx
 from uaccel.tvm_api.extremes import extreme
 
@@ -51,28 +36,10 @@ class PoolAttrs(Attributes):
 
 
 def infer_pool(data: TensorInfo, attrs: PoolAttrs, what: str) -> TensorInfo:
-    require(len(data.shape) == 4, f"{what}: input {data} has rank {len(data.shape)}, wanted 4 (NHWC)")
-    top, left, bottom, right = attrs.padding
-    height = window_count(data.shape[1], attrs.window[0], attrs.strides[0], 1, top, bottom)
-    width = window_count(data.shape[2], attrs.window[1], attrs.strides[1], 1, left, right)
-    require(height > 0 and width > 0, f"{what}: the window {attrs.window} is larger than the padded input {data}")
+    places = infer_places(data, attrs.window, attrs, what)
     largest = (max(attrs.padding[0::2]) < attrs.window[0], max(attrs.padding[1::2]) < attrs.window[1])
     require(all(largest), f"{what}: padding {attrs.padding} leaves windows {attrs.window} without any element")
-    return TensorInfo((data.shape[0], height, width, data.shape[3]), data.dtype)
-
-
-def _pool_taps(data: Any, attrs: PoolAttrs, padded: int) -> tuple[Any, list[Any]]:
-    """The element under tap ky, kx of the window at y, x as int32, ``padded`` outside; and the taps' axes."""
-    info = exact.info(data)
-    taps = [te.reduce_axis((0, extent), name=name) for extent, name in zip(attrs.window, ("ky", "kx"), strict=True)]
-
-    def element(n: Any, y: Any, x: Any, c: Any) -> Any:
-        row = y * attrs.strides[0] + taps[0] - attrs.padding[0]
-        column = x * attrs.strides[1] + taps[1] - attrs.padding[1]
-        inside = tirx.all(row >= 0, row < info.shape[1], column >= 0, column < info.shape[2])
-        return tirx.if_then_else(inside, exact.i32(data(n, row, column, c)), exact.const(padded, "int32"))
-
-    return element, taps
+    return TensorInfo((data.shape[0], *places, data.shape[3]), data.dtype)
 
 
 def _covered(position: Any, axis: int, attrs: PoolAttrs, extent: int) -> Any:
@@ -89,20 +56,22 @@ def _rounded_mean(total: Any, count: Any) -> Any:
 
 
 def pool_kernel(function: str, site: Site[PoolAttrs]) -> Kernel:
-    attrs, data, output = site.attrs, site.operands[0].info, site.output
-    parameters = {
+    name = f"{function}_{dtype_suffix(site.output.dtype)}"
+    parameters = _geometry(site, dilated=False)
+    return portable(name, "uaccel_pool", parameters, (Input(0), Output(0)), behind=overwrite_distance(site))
+
+
+def _geometry(site: Site[Any], *, dilated: bool) -> dict[str, int]:
+    """The fields of the kernels' structures that means and maxima share."""
+    attrs, data = site.attrs, site.operands[0].info
+    return {
         "batch": data.shape[0],
         **sides("in", data.shape[1:3]),
-        **sides("out", output.shape[1:3]),
+        **sides("out", site.output.shape[1:3]),
         "channels": data.shape[3],
-        **sides("window", attrs.window),
-        **sides("stride", attrs.strides),
-        "pad_top": attrs.padding[0],
-        "pad_left": attrs.padding[1],
+        **window_fields(attrs, attrs.window, "window", dilated=dilated),
         **same(attrs, "clamp_min", "clamp_max"),
     }
-    name = f"{function}_{dtype_suffix(data.dtype)}"
-    return portable(name, "uaccel_pool", parameters, (Input(0), Output(0)), behind=overwrite_distance(site))
 
 
 class _Pool(IntegerOperator[PoolAttrs]):
@@ -128,7 +97,7 @@ class AveragePool2d(_Pool):
     def meaning(self, inputs: Sequence[Any], attrs: PoolAttrs) -> Any:
         (data,) = inputs
         info = exact.info(data)
-        element, taps = _pool_taps(data, attrs, 0)
+        element, taps = over_windows(data, attrs, exact.i32, exact.const(0, "int32"))
         shape = infer_pool(info, attrs, self.name).shape
         sums = te.compute(shape, lambda *index: te.sum(element(*index), axis=taps), name="sums")
 
@@ -161,7 +130,8 @@ class MaxPool2d(_Pool):
     def meaning(self, inputs: Sequence[Any], attrs: PoolAttrs) -> Any:
         (data,) = inputs
         info = exact.info(data)
-        element, taps = _pool_taps(data, attrs, exact.limits(info.dtype)[0])
+        lowest = exact.const(exact.limits(info.dtype)[0], "int32")
+        element, taps = over_windows(data, attrs, exact.i32, lowest)
         shape = infer_pool(info, attrs, self.name).shape
         largest = te.compute(shape, lambda *index: te.max(element(*index), axis=taps), name="largest")
 
@@ -207,18 +177,11 @@ class WindowMeanAttrs(WindowAttrs):
 
 
 def infer_windows(data: TensorInfo, attrs: WindowAttrs, what: str) -> TensorInfo:
-    require(len(data.shape) == 4, f"{what}: input {data} has rank {len(data.shape)}, wanted 4 (NHWC)")
-    extents = [_positions(data, attrs, axis) for axis in (0, 1)]
-    fits = all(extent > 0 for extent in extents)
-    require(fits, f"{what}: the window {attrs.window} is larger than the padded input {data}")
-    return TensorInfo((data.shape[0], *extents, data.shape[3]), data.dtype)
+    return TensorInfo((data.shape[0], *infer_places(data, attrs.window, attrs, what), data.shape[3]), data.dtype)
 
 
 def _positions(data: TensorInfo, attrs: WindowAttrs, axis: int) -> int:
-    before, after = attrs.padding[axis], attrs.padding[axis + 2]
-    return window_count(
-        data.shape[axis + 1], attrs.window[axis], attrs.strides[axis], attrs.dilation[axis], before, after
-    )
+    return window_places(data.shape[1:3], attrs.window, attrs)[axis]
 
 
 def _counts(data: TensorInfo, attrs: WindowMeanAttrs) -> NDArray[np.int64]:
@@ -232,21 +195,14 @@ def _counts(data: TensorInfo, attrs: WindowMeanAttrs) -> NDArray[np.int64]:
     return np.asarray(np.multiply.outer(sides[0], sides[1]), np.int64)
 
 
-def _tap(position: Any, axis: int, attrs: WindowAttrs, tap: Any) -> Any:
-    return position * attrs.strides[axis] + tap * attrs.dilation[axis] - attrs.padding[axis]
-
-
 def _over_window(data: Any, attrs: WindowAttrs, what: str, combine: Any, convert: Any, outside: Any) -> Any:
     """Applies ``combine`` over each window to ``convert``-ed elements, and to ``outside`` where there are none."""
-    info = exact.info(data)
-    taps = [te.reduce_axis((0, extent), name=name) for extent, name in zip(attrs.window, ("ky", "kx"), strict=True)]
+    element, axes = over_windows(data, attrs, convert, outside)
 
-    def element(n: Any, y: Any, x: Any, c: Any) -> Any:
-        row, column = _tap(y, 0, attrs, taps[0]), _tap(x, 1, attrs, taps[1])
-        inside = tirx.all(row >= 0, row < info.shape[1], column >= 0, column < info.shape[2])
-        return combine(tirx.if_then_else(inside, convert(data(n, row, column, c)), outside), axis=taps)
+    def combined(n: Any, y: Any, x: Any, c: Any) -> Any:
+        return combine(element(n, y, x, c), axis=axes)
 
-    return te.compute(infer_windows(info, attrs, what).shape, element, name="windows")
+    return te.compute(infer_windows(exact.info(data), attrs, what).shape, combined, name="windows")
 
 
 def _counted_along(data: TensorInfo, attrs: WindowMeanAttrs, axis: int) -> Any:
@@ -255,27 +211,11 @@ def _counted_along(data: TensorInfo, attrs: WindowMeanAttrs, axis: int) -> Any:
     low, high = -attrs.counted[axis], data.shape[axis + 1] + attrs.counted[axis + 2]
 
     def element(position: Any) -> Any:
-        place = _tap(position, axis, attrs, tap)
+        place = tap_place(position, axis, attrs, tap)
         inside = tirx.all(place >= low, place < high)
         return te.sum(tirx.if_then_else(inside, exact.const(1, "int32"), exact.const(0, "int32")), axis=tap)
 
     return te.compute((_positions(data, attrs, axis),), element, name="counted")
-
-
-def _geometry(data: TensorInfo, output: TensorInfo, attrs: WindowAttrs) -> dict[str, int]:
-    """The fields of the kernels' structure that means and maxima share."""
-    return {
-        "batch": data.shape[0],
-        **sides("in", data.shape[1:3]),
-        **sides("out", output.shape[1:3]),
-        "channels": data.shape[3],
-        **sides("window", attrs.window),
-        **sides("stride", attrs.strides),
-        **sides("dilation", attrs.dilation),
-        "pad_top": attrs.padding[0],
-        "pad_left": attrs.padding[1],
-        **same(attrs, "clamp_min", "clamp_max"),
-    }
 
 
 # The fields of the kernels' structure that maxima do not use.
@@ -283,13 +223,6 @@ OF_MEANS = (
     *("counted_top", "counted_left", "counted_bottom", "counted_right"),
     *("least", "input_zero_point", "output_zero_point", "shift", "tolerance"),
 )
-
-
-def _kernel(what: str, site: Site[Any], parameters: dict[str, int], arguments: tuple[Argument, ...]) -> Kernel:
-    data = site.operands[0].info
-    fields = _geometry(data, site.output, site.attrs) | parameters
-    function = f"uaccel_{what}_{dtype_suffix(data.dtype)}"
-    return portable(function, "uaccel_window", fields, (Input(0), *arguments, Output(0)))
 
 
 @register
@@ -313,7 +246,8 @@ class WindowMax(IntegerOperator[WindowAttrs]):
         return te.compute(largest.shape, clamped, name=self.name)
 
     def kernels(self, site: Site[WindowAttrs]) -> Sequence[Kernel]:
-        return [_kernel(self.name, site, dict.fromkeys(OF_MEANS, 0), ())]
+        parameters = _geometry(site, dilated=True) | dict.fromkeys(OF_MEANS, 0)
+        return self.one_call(site, parameters, struct="uaccel_window", function=f"uaccel_{self.name}")
 
 
 @register
@@ -332,9 +266,8 @@ class WindowMean(IntegerOperator[WindowMeanAttrs]):
         require_sum(most, data.dtype, self.name)
         wanted = TensorInfo((most - attrs.least + 1,), "int32")
         fits = attrs.least == least and multipliers == wanted
-        require(
-            fits, f"{self.name}: the multipliers from {attrs.least} are {multipliers}, wanted {wanted} from {least}"
-        )
+        reason = f"{self.name}: the multipliers from {attrs.least} are {multipliers}, wanted {wanted} from {least}"
+        require(fits, reason)
         return output
 
     def meaning(self, inputs: Sequence[Any], attrs: WindowMeanAttrs) -> Any:
@@ -355,12 +288,12 @@ class WindowMean(IntegerOperator[WindowMeanAttrs]):
 
     def kernels(self, site: Site[WindowMeanAttrs]) -> Sequence[Kernel]:
         attrs = site.attrs
-        names = ("counted_top", "counted_left", "counted_bottom", "counted_right")
         parameters = {
-            **dict(zip(names, attrs.counted, strict=True)),
-            **same(attrs, "least", "input_zero_point", "output_zero_point", "shift", "tolerance"),
+            **_geometry(site, dilated=True),
+            **dict(zip(OF_MEANS, attrs.counted, strict=False)),
+            **same(attrs, *OF_MEANS[len(attrs.counted) :]),
         }
-        return [_kernel(self.name, site, parameters, (Constant("multipliers", site.operands[1].value),))]
+        return self.one_call(site, parameters, struct="uaccel_window", function=f"uaccel_{self.name}")
 
 
 def window_mean_operands(
@@ -409,14 +342,9 @@ class _PoolFloat(IntegerOperator[PoolFloatAttrs]):
 
     def infer(self, inputs: Sequence[TensorInfo], attrs: PoolFloatAttrs) -> TensorInfo:
         (data,) = inputs
-        require(len(data.shape) == 4, f"{self.name}: input {data} has rank {len(data.shape)}, wanted 4 (NHWC)")
         require(data.dtype == "float32", f"{self.name}: input {data}, wanted float32")
-        extents = [
-            window_count(data.shape[1 + a], attrs.window[a], attrs.strides[a], attrs.dilation[a], *attrs.padding[a::2])
-            for a in (0, 1)
-        ]
-        require(min(extents) > 0, f"{self.name}: the window {attrs.window} is larger than the padded input {data}")
-        return TensorInfo((data.shape[0], *extents, data.shape[3]), data.dtype)
+        places = infer_places(data, attrs.window, attrs, self.name)
+        return TensorInfo((data.shape[0], *places, data.shape[3]), data.dtype)
 
     def kernels(self, site: Site[PoolFloatAttrs]) -> Sequence[Kernel]:
         attrs, data, output = site.attrs, site.operands[0].info, site.output
@@ -425,43 +353,22 @@ class _PoolFloat(IntegerOperator[PoolFloatAttrs]):
             **sides("in", data.shape[1:3]),
             "channels": data.shape[3],
             **sides("out", output.shape[1:3]),
-            **sides("window", attrs.window),
-            **sides("stride", attrs.strides),
-            **sides("dilation", attrs.dilation),
-            "pad_top": attrs.padding[0],
-            "pad_left": attrs.padding[1],
+            **window_fields(attrs, attrs.window, "window"),
             "divisor": math.prod(attrs.window) if attrs.counts_padding else 0,
         }
-        return [
-            portable(
-                self.kernel, "uaccel_pool_float", parameters, (Input(0), Output(0)), behind=overwrite_distance(site)
-            )
-        ]
-
-
-def _shape(operator: _PoolFloat, data: Any, attrs: PoolFloatAttrs) -> tuple[int, ...]:
-    info = TensorInfo(tuple(int(extent) for extent in data.shape), str(data.dtype))
-    return operator.infer([info], attrs).shape
+        arguments, behind = (Input(0), Output(0)), overwrite_distance(site)
+        return [portable(self.kernel, "uaccel_pool_float", parameters, arguments, behind=behind)]
 
 
 def _taps(data: Any, attrs: PoolFloatAttrs, outside: float) -> tuple[Any, list[Any]]:
-    """The element under tap ky, kx of the window at y, x; and the taps' axes."""
-    taps = [te.reduce_axis((0, extent), name=name) for extent, name in zip(attrs.window, ("ky", "kx"), strict=True)]
-
-    def element(n: Any, y: Any, x: Any, c: Any) -> Any:
-        row = y * attrs.strides[0] + taps[0] * attrs.dilation[0] - attrs.padding[0]
-        column = x * attrs.strides[1] + taps[1] * attrs.dilation[1] - attrs.padding[1]
-        inside = tirx.all(row >= 0, row < int(data.shape[1]), column >= 0, column < int(data.shape[2]))
-        return tirx.if_then_else(inside, data(n, row, column, c), tirx.const(outside, "float32"))
-
-    return element, taps
+    return over_windows(data, attrs, lambda element: element, tirx.const(outside, "float32"))
 
 
 def _inside(position: Any, axis: int, attrs: PoolFloatAttrs, extent: int) -> Any:
     """How many taps of one axis lie inside of the input at this position."""
     total: Any = tirx.const(0, "int32")
     for tap in range(attrs.window[axis]):
-        at = position * attrs.strides[axis] + tap * attrs.dilation[axis] - attrs.padding[axis]
+        at = tap_place(position, axis, attrs, tap)
         one, none = tirx.const(1, "int32"), tirx.const(0, "int32")
         total = total + tirx.Select(tirx.all(at >= 0, at < extent), one, none)
     return total
@@ -477,7 +384,7 @@ class AveragePool2dFloat(_PoolFloat):
     def meaning(self, inputs: Sequence[Any], attrs: PoolFloatAttrs) -> Any:
         (data,) = inputs
         element, taps = _taps(data, attrs, 0.0)
-        shape = _shape(self, data, attrs)
+        shape = self.infer([exact.info(data)], attrs).shape
         sums = te.compute(shape, lambda *index: te.sum(element(*index), axis=taps), name="sums")
 
         def average(n: Any, y: Any, x: Any, c: Any) -> Any:
@@ -500,5 +407,5 @@ class MaxPool2dFloat(_PoolFloat):
         (data,) = inputs
         least = float(np.finfo(np.float32).min) if attrs.counts_padding else -math.inf
         element, taps = _taps(data, attrs, least)
-        shape, largest = _shape(self, data, attrs), extreme(tirx.max, least)
+        shape, largest = self.infer([exact.info(data)], attrs).shape, extreme(tirx.max, least)
         return te.compute(shape, lambda *index: largest(element(*index), axis=taps), name="largest")

@@ -11,21 +11,9 @@ import numpy as np
 from uaccel.model import Array, TensorInfo
 from uaccel.ops import exact
 from uaccel.ops.exact import FLOAT32, TFLITE, check_rounding, half_even, kernel_suffix, real, requantize_numpy
+from uaccel.ops.kernel import Kernel, dtype_suffix, same
 from uaccel.ops.lookup import BYTES, lookup_kernel, stored_values, worth_a_table
-from uaccel.ops.operator import (
-    Attributes,
-    Elementwise,
-    Input,
-    IntegerOperator,
-    Kernel,
-    Output,
-    Site,
-    dtype_suffix,
-    portable,
-    register,
-    require,
-    same,
-)
+from uaccel.ops.operator import Attributes, Elementwise, IntegerOperator, Site, register, require
 from uaccel.tvm_api import te, tirx
 
 # Between single-precision floats and quantised integers.
@@ -86,8 +74,7 @@ class Quantize(IntegerOperator[QuantizeAttrs]):
             "clamp_min": low,
             "clamp_max": high,
         }
-        function = f"uaccel_quantize_{dtype_suffix(site.output.dtype)}{kernel_suffix(site.attrs)}"
-        return [portable(function, "uaccel_quantize", parameters, (Input(0), Output(0)))]
+        return self.one_call(site, parameters, f"{dtype_suffix(site.output.dtype)}{kernel_suffix(site.attrs)}")
 
 
 @dataclass(frozen=True)
@@ -120,28 +107,17 @@ class Dequantize(IntegerOperator[DequantizeAttrs]):
         return te.compute(data.shape, element, name="dequantize")
 
     def kernels(self, site: Site[DequantizeAttrs]) -> Sequence[Kernel]:
-        parameters = {
-            "elements": site.output.elements,
-            **same(site.attrs, "scale", "zero_point"),
-        }
-        function = f"uaccel_dequantize_{dtype_suffix(site.operands[0].info.dtype)}"
-        return [portable(function, "uaccel_dequantize", parameters, (Input(0), Output(0)), header="uaccel_quantize.h")]
+        parameters = {"elements": site.output.elements, **same(site.attrs, "scale", "zero_point")}
+        return self.one_call(site, parameters, header="uaccel_quantize.h")
 
 
 def _half_away(steps: Any) -> Any:
     """A float32 as an int32, halves away from zero; the rest behind the point is exact, so the halves are."""
     whole = exact.i32(steps)
     rest = steps - whole.astype("float32")
-    up, down = (tirx.Select(condition, _one(), _zero()) for condition in (rest >= real(0.5), rest <= real(-0.5)))
+    one, zero = exact.const(1, "int32"), exact.const(0, "int32")
+    up, down = (tirx.Select(condition, one, zero) for condition in (rest >= real(0.5), rest <= real(-0.5)))
     return whole + up - down
-
-
-def _one() -> Any:
-    return exact.const(1, "int32")
-
-
-def _zero() -> Any:
-    return exact.const(0, "int32")
 
 
 # From one integer quantisation to another, with a clamp; ReLU and its relatives are such layers, too.
@@ -201,14 +177,12 @@ class Requantize(IntegerOperator[RequantizeAttrs]):
         parameters = {"elements": output.elements} | asdict(attrs)
         del parameters["output_dtype"], parameters["rounding"]
         types = f"{dtype_suffix(data.dtype)}_{dtype_suffix(output.dtype)}"
-        function = f"uaccel_requantize_{types}{kernel_suffix(attrs)}"
         inplace = (0,) if data.itemsize == output.itemsize else ()
-        arguments = (Input(0), Output(0))
-        arithmetic = portable(function, "uaccel_requantize", parameters, arguments, inplace=inplace)
+        arithmetic = self.one_call(site, parameters, f"{types}{kernel_suffix(attrs)}", inplace=inplace)
         bytes_only = data.dtype in BYTES and output.dtype in BYTES
         if bytes_only and (attrs.multiplier, attrs.shift) != UNITY and worth_a_table(output.elements):
-            return [lookup_kernel(output.elements, _table(data.dtype, attrs)), arithmetic]
-        return [arithmetic]
+            return [lookup_kernel(output.elements, _table(data.dtype, attrs)), *arithmetic]
+        return arithmetic
 
 
 def _table(dtype: str, attrs: RequantizeAttrs) -> Array:

@@ -15,21 +15,8 @@ import numpy as np
 from uaccel.model import Array, TensorInfo
 from uaccel.ops import exact
 from uaccel.ops.activation import POINTS, Curve, Logistic16, Tanh16, table_argument
-from uaccel.ops.operator import (
-    Attributes,
-    Constant,
-    Input,
-    IntegerOperator,
-    Kernel,
-    Output,
-    Scratch,
-    Site,
-    dtype_suffix,
-    portable,
-    register,
-    require,
-    same,
-)
+from uaccel.ops.kernel import Constant, Input, Kernel, Output, Scratch, dtype_suffix, portable, same
+from uaccel.ops.operator import Attributes, IntegerOperator, Site, register, require
 from uaccel.tvm_api import tirx
 from uaccel.tvm_api.loops import count_to, local_array, te_extern_loops, te_let, where
 
@@ -382,10 +369,8 @@ class Lstm(IntegerOperator[LstmAttrs]):
             *(Constant("scales", scales), Constant("points", points)),
         )
         arguments = (Input(0), Input(1), Input(2), *constants, Output(0), Output(1), Output(2), Scratch())
-        function = f"uaccel_lstm_{dtype_suffix(data.dtype)}"
-        gates = len(LSTM_GATES) * steps.units * 2
-        updates = ((1, 1), (2, 2))
-        return [portable(function, "uaccel_lstm", parameters, arguments, scratch=gates, updates=updates)]
+        function, gates = f"uaccel_lstm_{dtype_suffix(data.dtype)}", len(LSTM_GATES) * steps.units * 2
+        return [portable(function, "uaccel_lstm", parameters, arguments, scratch=gates, updates=((1, 1), (2, 2)))]
 
     def macs(self, site: Site[LstmAttrs]) -> int:
         data = site.operands[0].info

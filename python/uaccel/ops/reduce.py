@@ -11,19 +11,8 @@ from uaccel.model import Quantisation, Shape, TensorInfo
 from uaccel.ops import exact
 from uaccel.ops.exact import FLOAT32, TFLITE, RoundedOnce, check_rounding, const, kernel_suffix
 from uaccel.ops.fixedpoint import fixed_ratios, most_that_counts, scale_fraction
-from uaccel.ops.operator import (
-    Attributes,
-    Input,
-    IntegerOperator,
-    Kernel,
-    Output,
-    Site,
-    dtype_suffix,
-    portable,
-    register,
-    require,
-    same,
-)
+from uaccel.ops.kernel import Kernel, same
+from uaccel.ops.operator import Attributes, IntegerOperator, Site, register, require
 from uaccel.tvm_api import te, tirx
 from uaccel.tvm_api.loops import count_to, local_array, te_extern_loops, te_let, where
 
@@ -108,14 +97,13 @@ def loop_parameters(shape: Shape, axes: Sequence[int]) -> dict[str, int]:
     return dict(zip(names, [*runs, *[1] * (LONGEST - len(runs))], strict=True))
 
 
+def along_axis(data: TensorInfo, axis: int, extent: str = "extent") -> dict[str, int]:
+    """The loops around one axis, and those within it, as fields of a kernel's structure."""
+    before, behind = math.prod(data.shape[:axis]), math.prod(data.shape[axis + 1 :])
+    return {"outer": before, extent: data.shape[axis], "inner": behind}
+
+
 OF_SUMS = ("offset", "multiplier", "shift", "output_zero_point")  # Fields that extremes have no use for.
-
-
-def _kernel(function: str, site: Site[Any], parameters: dict[str, int]) -> Kernel:
-    data = site.operands[0].info
-    loops = loop_parameters(data.shape, site.attrs.axes)
-    name = f"{function}_{dtype_suffix(data.dtype)}"
-    return portable(name, "uaccel_reduce", loops | parameters, (Input(0), Output(0)))
 
 
 class _RequantisedSum(IntegerOperator[ReduceSumAttrs]):
@@ -151,12 +139,14 @@ class _RequantisedSum(IntegerOperator[ReduceSumAttrs]):
         count = reduced_elements(data.shape, attrs.axes)
         multiplier, shift = self.factor(attrs, count)
         parameters = {
+            **loop_parameters(data.shape, attrs.axes),
             "offset": -attrs.input_zero_point * count,
             "multiplier": multiplier,
             "shift": shift,
             "output_zero_point": attrs.output_zero_point,
         }
-        return [_kernel(f"uaccel_reduce_sum{kernel_suffix(attrs)}", site, parameters)]
+        function = f"uaccel_reduce_sum{kernel_suffix(attrs)}"
+        return self.one_call(site, parameters, struct="uaccel_reduce", function=function)
 
 
 @register
@@ -198,7 +188,8 @@ class _Extreme(IntegerOperator[ReduceAttrs]):
         return reduced(inputs[0], attrs, self.name, type(self).combine, lambda element: element)
 
     def kernels(self, site: Site[ReduceAttrs]) -> Sequence[Kernel]:
-        return [_kernel(f"uaccel_{self.name}", site, dict.fromkeys(OF_SUMS, 0))]
+        parameters = loop_parameters(site.operands[0].info.shape, site.attrs.axes) | dict.fromkeys(OF_SUMS, 0)
+        return self.one_call(site, parameters, struct="uaccel_reduce", function=f"uaccel_{self.name}")
 
 
 @register
@@ -237,9 +228,8 @@ def require_sum(count: int, dtype: str, what: str) -> None:
     """
     low, high = exact.limits(dtype)
     most = ((1 << 31) - 1) // (high - low)
-    require(
-        count <= most, f"{what}: the sum of {count} {dtype} elements overflows 32 bits; at most {most} are possible"
-    )
+    reason = f"{what}: the sum of {count} {dtype} elements overflows 32 bits; at most {most} are possible"
+    require(count <= most, reason)
 
 
 @register
@@ -275,8 +265,7 @@ class ScaledSum(IntegerOperator[ScaledSumAttrs]):
             "offset": -attrs.input_zero_point * count,
             **same(attrs, "multiplier", "shift", "tolerance", "output_zero_point", "clamp_min", "clamp_max"),
         }
-        function, struct = f"uaccel_scaled_sum_{dtype_suffix(data.dtype)}", "uaccel_scaled_sum"
-        return [portable(function, struct, parameters, (Input(0), Output(0)))]
+        return self.one_call(site, parameters)
 
 
 def scaled_sum_attrs(
@@ -370,15 +359,12 @@ class Cumsum(IntegerOperator[CumsumAttrs]):
         return te.compute(info.shape, element, name="cumsum")
 
     def kernels(self, site: Site[CumsumAttrs]) -> Sequence[Kernel]:
-        axis, data = site.attrs.axis, site.operands[0].info
         parameters = {
-            "outer": math.prod(data.shape[:axis]),
-            "extent": data.shape[axis],
-            "inner": math.prod(data.shape[axis + 1 :]),
+            **along_axis(site.operands[0].info, site.attrs.axis),
             **same(site.attrs, "exclusive", "reverse", "left_shift", "input_zero_point", "output_zero_point"),
             **same(site.attrs, "multiplier", "shift", "clamp_min", "clamp_max"),
         }
-        return [portable("uaccel_cumsum_s8", "uaccel_cumsum", parameters, (Input(0), Output(0)), inplace=(0,))]
+        return self.one_call(site, parameters, inplace=(0,))
 
 
 # Positions of the largest or smallest element along an axis; of equal ones the first counts.
@@ -422,15 +408,8 @@ class _ArgExtreme(IntegerOperator[ArgExtremeAttrs]):
         return te.compute(shape, first, name="position")
 
     def kernels(self, site: Site[ArgExtremeAttrs]) -> Sequence[Kernel]:
-        axis, data = site.attrs.axis, site.operands[0].info
-        parameters = {
-            "outer": math.prod(data.shape[:axis]),
-            "extent": data.shape[axis],
-            "inner": math.prod(data.shape[axis + 1 :]),
-            "wide": int(site.output.dtype == "int64"),
-        }
-        function = f"uaccel_{self.name}_{dtype_suffix(data.dtype)}"
-        return [portable(function, "uaccel_arg_extreme", parameters, (Input(0), Output(0)))]
+        parameters = along_axis(site.operands[0].info, site.attrs.axis) | {"wide": int(site.output.dtype == "int64")}
+        return self.one_call(site, parameters, struct="uaccel_arg_extreme", function=f"uaccel_{self.name}")
 
 
 @register

@@ -19,22 +19,9 @@ from uaccel.model import Quantisation, TensorInfo
 from uaccel.ops import exact
 from uaccel.ops.exact import RoundedOnce, const
 from uaccel.ops.fixedpoint import fixed_ratios, most_that_counts, scale_fraction
-from uaccel.ops.operator import (
-    Attributes,
-    Constant,
-    Input,
-    IntegerOperator,
-    Kernel,
-    Output,
-    Site,
-    dtype_suffix,
-    portable,
-    register,
-    require,
-    same,
-    sides,
-    window_count,
-)
+from uaccel.ops.kernel import Kernel, same
+from uaccel.ops.operator import Attributes, IntegerOperator, Site, register, require
+from uaccel.ops.windows import sides, window_count
 from uaccel.tvm_api import te, tirx
 from uaccel.tvm_api.loops import count_to, local_array, te_extern_loops, te_let, where
 
@@ -79,17 +66,14 @@ class ResizeNearest(IntegerOperator[ResizeNearestAttrs]):
         return te.compute(shape, element, name="resized")
 
     def kernels(self, site: Site[ResizeNearestAttrs]) -> Sequence[Kernel]:
-        data, rows, columns = site.operands
-        batch, height, width, channels = data.info.shape
+        data = site.operands[0].info
         parameters = {
-            "batch": batch,
-            **sides("in", (height, width)),
+            "batch": data.shape[0],
+            **sides("in", data.shape[1:3]),
             **sides("out", site.output.shape[1:3]),
-            "pixel_bytes": channels * data.info.itemsize,
+            "pixel_bytes": data.shape[3] * data.itemsize,
         }
-        tables = (Constant("rows", rows.value), Constant("columns", columns.value))
-        name = "uaccel_resize_nearest"
-        return [portable(name, name, parameters, (Input(0), *tables, Output(0)))]
+        return self.one_call(site, parameters, "")
 
 
 @dataclass(frozen=True)
@@ -190,8 +174,7 @@ class ResizeBilinear(IntegerOperator[ResizeBilinearAttrs]):
             "start_y": attrs.start(0, height),
             "start_x": attrs.start(1, width),
         }
-        function = f"uaccel_resize_bilinear_{dtype_suffix(data.dtype)}"
-        return [portable(function, "uaccel_resize_bilinear", parameters, (Input(0), Output(0)))]
+        return self.one_call(site, parameters)
 
 
 # Bilinear resizing for models that are not TFLite: exact positions, the real result rounded once.
@@ -254,22 +237,19 @@ class ResizeOnce(IntegerOperator[ResizeOnceAttrs]):
         return te.compute(shape, element, name="resized")
 
     def kernels(self, site: Site[ResizeOnceAttrs]) -> Sequence[Kernel]:
-        attrs, (data, rows, columns) = site.attrs, site.operands
-        batch, height, width, channels = data.info.shape
+        attrs, data = site.attrs, site.operands[0].info
         scaled = same(attrs, "input_zero_point", "multiplier", "shift", "tolerance", "output_zero_point")
         parameters = {
-            "batch": batch,
-            **sides("in", (height, width)),
+            "batch": data.shape[0],
+            **sides("in", data.shape[1:3]),
             **sides("out", site.output.shape[1:3]),
-            "channels": channels,
+            "channels": data.shape[3],
             "parts_y": attrs.parts[0],
             "parts_x": attrs.parts[1],
             **scaled,
             **same(attrs, "clamp_min", "clamp_max"),
         }
-        tables = (Constant("rows", rows.value), Constant("columns", columns.value))
-        function = f"uaccel_resize_once_{dtype_suffix(data.info.dtype)}"
-        return [portable(function, "uaccel_resize_once", parameters, (Input(0), *tables, Output(0)))]
+        return self.one_call(site, parameters)
 
 
 def positions(mode: str, given: int, wanted: int) -> list[Fraction]:

@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from uaccel.model import Array, Quantisation, TensorInfo
+from uaccel.model import Quantisation, TensorInfo
 from uaccel.ops import exact
 from uaccel.ops.exact import const, high_mul, rounding_divide_by_power
 from uaccel.ops.fixedpoint import (
@@ -23,20 +23,8 @@ from uaccel.ops.fixedpoint import (
     rounding_doubling_high_mul,
     scale_fraction,
 )
-from uaccel.ops.operator import (
-    Attributes,
-    Constant,
-    Input,
-    IntegerOperator,
-    Kernel,
-    Output,
-    Site,
-    dtype_suffix,
-    portable,
-    register,
-    require,
-    same,
-)
+from uaccel.ops.kernel import Kernel, dtype_suffix, same
+from uaccel.ops.operator import Attributes, IntegerOperator, Site, register, require
 from uaccel.tvm_api import te, tirx
 
 # The steps that softmax and its logarithm share, as TE tensors with one value a row or element.
@@ -66,15 +54,13 @@ class OfRows(IntegerOperator[A]):
         require(table == wanted, f"{self.name}: the table is {table}, wanted {wanted}")
         return TensorInfo(data.shape, getattr(attrs, "output_dtype", data.dtype))
 
-
-def row_parameters(data: TensorInfo, table: Array) -> dict[str, int]:
-    """The fields that the kernels' structures share."""
-    return {"rows": data.elements // data.shape[-1], "depth": data.shape[-1], "entries": len(table)}
-
-
-def used_part(table: NDArray[np.int32]) -> NDArray[np.int32]:
-    """The exponentials up to the last that is not zero; kernels take those behind for zero."""
-    return table[: 1 + np.flatnonzero(table)[-1]]
+    def by_table(self, site: Site[A], more: dict[str, int], types: str) -> list[Kernel]:
+        """The kernel; of a table for int8 it reads what lies before the last zeros, and takes these for zero."""
+        data, table = site.operands[0].info, site.operands[1].value
+        used = table[: 1 + np.flatnonzero(table)[-1]] if data.dtype == "int8" else table
+        rows = {"rows": data.elements // data.shape[-1], "depth": data.shape[-1], "entries": len(used)}
+        inplace = (0,) if site.output.dtype == data.dtype else ()
+        return self.one_call(site, rows | more, types, held={"exponentials": used}, inplace=inplace)
 
 
 def differences(data: Any) -> Any:
@@ -190,12 +176,7 @@ class Softmax(OfRows[SoftmaxAttrs]):
         It takes at most 1 KB of flash and usually half of it; the code that it replaces takes as much and would
         run a dozen 64-bit multiplications for every element, twice.
         """
-        data, table = site.operands[0].info, used_part(site.operands[1].value)
-        parameters = row_parameters(data, table)
-        function = f"uaccel_softmax_s8_{dtype_suffix(site.output.dtype)}"
-        arguments = (Input(0), Constant("exponentials", table), Output(0))
-        inplace = (0,) if site.output.dtype == data.dtype else ()
-        return [portable(function, "uaccel_softmax", parameters, arguments, inplace=inplace)]
+        return self.by_table(site, {}, f"s8_{dtype_suffix(site.output.dtype)}")
 
 
 # Softmax along the last axis of 16-bit activations, by two interpolated tables as in the reference.
@@ -269,16 +250,10 @@ class Softmax16(IntegerOperator[Softmax16Attrs]):
         return te.compute(data.shape, output, name="softmax")
 
     def kernels(self, site: Site[Softmax16Attrs]) -> Sequence[Kernel]:
-        data, exponential, reciprocal = site.operands
-        depth = data.info.shape[-1]
-        parameters = {
-            "rows": data.info.elements // depth,
-            "depth": depth,
-            **same(site.attrs, "multiplier", "shift"),
-        }
-        tables = (Constant("exponential", exponential.value), Constant("reciprocal", reciprocal.value))
-        arguments = (Input(0), *tables, Output(0))
-        return [portable("uaccel_softmax_s16", "uaccel_softmax16", parameters, arguments, inplace=(0,))]
+        data = site.operands[0].info
+        rows = {"rows": data.elements // data.shape[-1], "depth": data.shape[-1]}
+        parameters = {**rows, **same(site.attrs, "multiplier", "shift")}
+        return self.one_call(site, parameters, function="uaccel_softmax", inplace=(0,))
 
 
 # Softmax along the last axis whose real result is rounded once, half to even.
@@ -347,18 +322,10 @@ class SoftmaxOnce(OfRows[SoftmaxOnceAttrs]):
         return te.compute(data.shape, output, name=self.name)
 
     def kernels(self, site: Site[SoftmaxOnceAttrs]) -> Sequence[Kernel]:
-        attrs, data, table = site.attrs, site.operands[0].info, site.operands[1].value
-        table = used_part(table) if data.dtype == "int8" else table
-        parameters = {
-            **row_parameters(data, table),
-            "inverse": attrs.inverse,
-            "shift": RECIPROCAL_BITS + attrs.shift,
-            "output_zero_point": attrs.output_zero_point,
-        }
-        function = f"uaccel_softmax_once_{dtype_suffix(data.dtype)}_{dtype_suffix(site.output.dtype)}"
-        arguments = (Input(0), Constant("exponentials", table), Output(0))
-        inplace = (0,) if site.output.dtype == data.dtype else ()
-        return [portable(function, "uaccel_softmax_once", parameters, arguments, inplace=inplace)]
+        attrs, types = site.attrs, (site.operands[0].info.dtype, site.output.dtype)
+        shift = {"inverse": attrs.inverse, "shift": RECIPROCAL_BITS + attrs.shift}
+        more = {**shift, "output_zero_point": attrs.output_zero_point}
+        return self.by_table(site, more, "_".join(map(dtype_suffix, types)))
 
 
 def _exponentials(difference: Any, table: Any, *, wide: bool) -> Any:
@@ -491,14 +458,8 @@ class LogSoftmax(OfRows[LogSoftmaxAttrs]):
         return te.compute(data.shape, output, name="log_softmax")
 
     def kernels(self, site: Site[LogSoftmaxAttrs]) -> Sequence[Kernel]:
-        attrs, data, table = site.attrs, site.operands[0].info, used_part(site.operands[1].value)
-        parameters = {
-            **row_parameters(data, table),
-            "radius": _radius(attrs),
-            **same(attrs, "multiplier", "shift"),
-        }
-        arguments = (Input(0), Constant("exponentials", table), Output(0))
-        return [portable("uaccel_log_softmax_s8", "uaccel_log_softmax", parameters, arguments, inplace=(0,))]
+        attrs = site.attrs
+        return self.by_table(site, {"radius": _radius(attrs), **same(attrs, "multiplier", "shift")}, "s8")
 
 
 def _radius(attrs: LogSoftmaxAttrs) -> int:

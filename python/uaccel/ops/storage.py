@@ -17,7 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from uaccel.model import Array, TensorInfo
-from uaccel.ops.operator import Constant, Kernel, Site
+from uaccel.ops.kernel import Constant, Kernel
+from uaccel.ops.operator import Site
 
 # Orders in which a tensor's axes lie: ``np.transpose(value, layout)`` is what is stored.
 

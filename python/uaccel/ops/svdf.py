@@ -7,37 +7,34 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from uaccel.model import Array, TensorInfo
 from uaccel.ops import exact
-from uaccel.ops.operator import (
-    Attributes,
-    Constant,
-    Input,
-    IntegerOperator,
-    Kernel,
-    Output,
-    Site,
-    dtype_suffix,
-    portable,
-    register,
-    require,
-    same,
-)
+from uaccel.ops.kernel import Constant, Input, Kernel, Output, dtype_suffix, portable, same
+from uaccel.ops.operator import Attributes, IntegerOperator, Site, register, require
 from uaccel.tvm_api import te, tirx
 
 # SVDF of integers, as TFLite's reference computes it.
 
 
 @dataclass(frozen=True)
-class SvdfAttrs(Attributes):
-    """``feature_...`` scales a frame's sum of products to the feature that is kept; ``rank`` filters make a unit."""
+class OfRank(Attributes):
+    """``rank`` filters make a unit."""
 
     rank: int
+
+
+A = TypeVar("A", bound=OfRank)
+
+
+@dataclass(frozen=True)
+class SvdfAttrs(OfRank):
+    """``feature_...`` scales a frame's sum of products to the feature that is kept."""
+
     input_zero_point: int
     state_zero_point: int
     output_zero_point: int
@@ -47,24 +44,32 @@ class SvdfAttrs(Attributes):
     output_shift: int
 
 
+class OfFilters(IntegerOperator[A]):
+    """Has what both operators share: types, and work."""
+
+    arguments = ("input", "state", "feature_weights", "time_weights", "bias")
+
+    def infer(self, inputs: Sequence[TensorInfo], attrs: A) -> tuple[TensorInfo, ...]:
+        data, state, features, times, bias = inputs
+        require(len(data.shape) == 2, f"svdf: input {data}, wanted rank 2")
+        (batch, depth), (filters, memory), rank = data.shape, times.shape, attrs.rank
+        require(features.shape == (filters, depth), f"svdf: weights {features} do not fit {data} and {times}")
+        require(state.shape == (batch, filters * memory), f"svdf: state {state} does not fit {data} and {times}")
+        require(state.dtype == times.dtype, f"svdf: state {state} and weights {times} differ in type")
+        require(bias.shape == (filters // rank,), f"svdf: bias {bias} for {filters} filters of rank {rank}")
+        return TensorInfo((batch, filters // rank), data.dtype), state
+
+    def macs(self, site: Site[A]) -> int:
+        features, times = site.operands[2].info, site.operands[3].info
+        return site.operands[0].info.shape[0] * (features.elements + times.elements)
+
+
 @register
-class Svdf(IntegerOperator[SvdfAttrs]):
+class Svdf(OfFilters[SvdfAttrs]):
     """Filters input [batch, depth] with state [batch, filters * memory], which has the newest feature of a filter last;
     its second result is the state afterwards."""
 
     name = "svdf"
-    arguments = ("input", "state", "feature_weights", "time_weights", "bias")
-
-    def infer(self, inputs: Sequence[TensorInfo], attrs: SvdfAttrs) -> tuple[TensorInfo, ...]:
-        data, state, features, times, bias = inputs
-        require(len(data.shape) == 2, f"svdf: input {data}, wanted rank 2")
-        batch, depth = data.shape
-        filters, memory = times.shape
-        require(features.shape == (filters, depth), f"svdf: weights {features} do not fit {data} and {times}")
-        require(state.shape == (batch, filters * memory), f"svdf: state {state} does not fit {data} and {times}")
-        require(state.dtype == times.dtype, f"svdf: state {state} and weights {times} differ in type")
-        require(bias.shape == (filters // attrs.rank,), f"svdf: bias {bias} for {filters} filters of rank {attrs.rank}")
-        return TensorInfo((batch, filters // attrs.rank), data.dtype), state
 
     def meaning(self, inputs: Sequence[Any], attrs: SvdfAttrs) -> Any:
         data, state, features, times, bias = inputs
@@ -132,13 +137,7 @@ class Svdf(IntegerOperator[SvdfAttrs]):
             *(Output(0), Output(1)),
         )
         function = f"uaccel_svdf_{dtype_suffix(str(times.dtype))}"
-        return [
-            portable(function, "uaccel_svdf", parameters, arguments, updates=((1, 1),)),
-        ]
-
-    def macs(self, site: Site[SvdfAttrs]) -> int:
-        features, times = site.operands[2].info, site.operands[3].info
-        return site.operands[0].info.shape[0] * (features.elements + times.elements)
+        return [portable(function, "uaccel_svdf", parameters, arguments, updates=((1, 1),))]
 
 
 def _folded(bias: Array, weights: Array, zero_point: int) -> NDArray[np.int32]:
@@ -151,28 +150,17 @@ def _folded(bias: Array, weights: Array, zero_point: int) -> NDArray[np.int32]:
 
 
 @dataclass(frozen=True)
-class SvdfFloatAttrs(Attributes):
-    """``rank`` filters make a unit, and with ``relu`` 1 negative results become zero."""
+class SvdfFloatAttrs(OfRank):
+    """With ``relu`` 1 negative results become zero."""
 
-    rank: int
     relu: int
 
 
 @register
-class SvdfFloat(IntegerOperator[SvdfFloatAttrs]):
+class SvdfFloat(OfFilters[SvdfFloatAttrs]):
     """Does as ``svdf``: the newest feature of a filter lies last, and the second result is the state afterwards."""
 
     name = "svdf_float"
-    arguments = ("input", "state", "feature_weights", "time_weights", "bias")
-
-    def infer(self, inputs: Sequence[TensorInfo], attrs: SvdfFloatAttrs) -> tuple[TensorInfo, ...]:
-        data, state, features, times, bias = inputs
-        require(len(data.shape) == 2, f"svdf: input {data}, wanted rank 2")
-        (batch, depth), (filters, memory) = data.shape, times.shape
-        require(features.shape == (filters, depth), f"svdf: weights {features} do not fit {data} and {times}")
-        require(state.shape == (batch, filters * memory), f"svdf: state {state} does not fit {data} and {times}")
-        require(bias.shape == (filters // attrs.rank,), f"svdf: bias {bias} for {filters} filters of rank {attrs.rank}")
-        return TensorInfo((batch, filters // attrs.rank), data.dtype), state
 
     def meaning(self, inputs: Sequence[Any], attrs: SvdfFloatAttrs) -> Any:
         data, state, features, times, bias = inputs
@@ -200,7 +188,3 @@ class SvdfFloat(IntegerOperator[SvdfFloatAttrs]):
             return tirx.max(total, tirx.const(0, data.dtype)) if attrs.relu else total
 
         return [te.compute(sums.shape, output, name="svdf"), after]
-
-    def macs(self, site: Site[SvdfFloatAttrs]) -> int:
-        features, times = site.operands[2].info, site.operands[3].info
-        return site.operands[0].info.shape[0] * (features.elements + times.elements)

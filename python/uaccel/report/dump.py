@@ -15,7 +15,7 @@ from uaccel.errors import UaccelError
 from uaccel.lower.accelerator_layer import OWN_FILES
 from uaccel.lower.program import Layer
 from uaccel.model import c_identifier, read_npz, write_npz
-from uaccel.ops.operator import KINDS, Constant, Definition, Input, KernelCall, Output, Scratch
+from uaccel.ops.kernel import KINDS, Constant, Definition, Input, KernelCall, Output, Scratch
 from uaccel.pipeline import Compiled
 from uaccel.report.compile_json import plan_report, values_report
 from uaccel.util import incoming

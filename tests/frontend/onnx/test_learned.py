@@ -15,7 +15,7 @@ from support.models.onnx_rows import Array, Given, Row, compare, model_of, row, 
 from uaccel.errors import ModelError
 from uaccel.frontend import import_model
 from uaccel.frontend.onnx.graph import LEARNING
-from uaccel.ops.operator import Constant
+from uaccel.ops.kernel import Constant
 from uaccel.pipeline import compile_model
 from uaccel.runner.compiled import run_compiled
 from uaccel.runner.verdict import runtime_opinion

@@ -11,7 +11,7 @@ import pytest
 from support.device.boards import board_with_tools
 from support.device.hostlib import HostModel
 from support.models.onnx_rows import Array, Given, Row, compare, feeds_of, model_of, row, session_of
-from uaccel.ops.operator import Constant
+from uaccel.ops.kernel import Constant
 from uaccel.pipeline import Compiled, compile_model
 from uaccel.runner.compiled import run_compiled
 

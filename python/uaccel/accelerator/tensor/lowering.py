@@ -43,7 +43,7 @@ from uaccel.accelerator.tensor.schedule import (
 )
 from uaccel.errors import AcceleratorError
 from uaccel.model import Array, c_identifier
-from uaccel.ops.operator import Constant, Definition, Input, Output
+from uaccel.ops.kernel import Constant, Definition, Input, Output
 from uaccel.util.c_text import wrap_call, wrapped_comment
 from uaccel.util.text import pieces, round_up
 

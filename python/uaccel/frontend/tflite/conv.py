@@ -38,8 +38,9 @@ from uaccel.ops.matmul import (
     GivenFullyConnectedAttrs,
     GivenTransposeConv2d,
 )
-from uaccel.ops.operator import IntegerOperator, constant, get, same_padding
+from uaccel.ops.operator import IntegerOperator, constant, get
 from uaccel.ops.pool import AveragePool2d, MaxPool2d, PoolAttrs
+from uaccel.ops.windows import same_padding
 from uaccel.tvm_api import is_constant, relax
 
 # Layers with weights on int8 and int16 activations: convolutions of all kinds, and FULLY_CONNECTED.

@@ -30,7 +30,8 @@ from uaccel.frontend.tflite.reader import PADDINGS, Operator, Tensor
 from uaccel.model import Array, Shape
 from uaccel.ops.binary import broadcast_shape
 from uaccel.ops.conv_float import TransposeConv2dFloat, TransposeConv2dFloatAttrs
-from uaccel.ops.operator import constant, get, same_padding
+from uaccel.ops.operator import constant, get
+from uaccel.ops.windows import same_padding
 from uaccel.tvm_api import is_constant, relax
 
 # Convolutions: of images (NHWC) and of volumes (NDHWC).

@@ -17,7 +17,8 @@ from uaccel.frontend.converters import Converters, always
 from uaccel.frontend.tflite.reader import ACTIVATIONS, PADDINGS, Operator, Tensor
 from uaccel.model import Array, Shape, TensorSpec
 from uaccel.ops.fixedpoint import quantize_multiplier, quantize_multipliers
-from uaccel.ops.operator import constant, same_padding
+from uaccel.ops.operator import constant
+from uaccel.ops.windows import same_padding
 from uaccel.tvm_api import is_constant, relax
 
 # The context that converters get, and their registry: one function for each operator, by name.

@@ -42,7 +42,8 @@ from uaccel.lower.rows.schedule import (
     scratch_name,
 )
 from uaccel.model import Origin, TensorInfo
-from uaccel.ops.operator import Kernel, Site
+from uaccel.ops.kernel import Kernel
+from uaccel.ops.operator import Site
 from uaccel.util.text import CPU, round_up
 
 # The functions that compute some rows of a layer: kernels for the layer as if these rows were all.

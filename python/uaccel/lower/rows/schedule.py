@@ -16,7 +16,8 @@ from uaccel.kernels import Estimated, Option, Work, kernel_options
 from uaccel.kernels.registry import Target
 from uaccel.lower.program import Layer, Program, Value
 from uaccel.lower.rows.geometry import Reach, RowRange, row_bytes, windows_of
-from uaccel.ops.operator import Elementwise, Kernel
+from uaccel.ops.kernel import Kernel
+from uaccel.ops.operator import Elementwise
 
 # In which order a chain of layers computes its rows: every layer as late as the next one allows.
 #
