@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from uaccel.errors import need
+from uaccel.frontend.tflite.checks import need_dtype, need_one_scale, need_quantisation
 from uaccel.frontend.tflite.converter import (
     INTEGER_ACTIVATIONS,
     Context,
@@ -16,11 +17,8 @@ from uaccel.frontend.tflite.converter import (
     bounded_range,
     converts,
     factor,
-    need_dtype,
-    need_quantisation,
     quantize_value,
 )
-from uaccel.frontend.tflite.elementwise import need_one_scale
 from uaccel.frontend.tflite.importer import was_unsigned
 from uaccel.frontend.tflite.quantized import rescaled
 from uaccel.frontend.tflite.reader import ACTIVATIONS, Operator, Tensor
@@ -68,17 +66,14 @@ def _tensors(operator: Operator, dtypes: tuple[str, ...] = INTEGER_ACTIVATIONS) 
     need_dtype(data, dtypes, "input")
     need_dtype(output, (data.info.dtype,), "output")
     need(data.info.shape == output.info.shape, f"the shapes of {data.info} and {output.info} differ")
-    need_one_scale(data)
-    need_one_scale(output)
+    need_one_scale(data, output)
     return data, output
 
 
 def _need_symmetric(*tensors: Tensor) -> None:
     for tensor in tensors:
-        need(
-            tensor.info.dtype != "int16" or tensor.zero_point == 0,
-            f'int16 "{tensor.name}" has zero point {tensor.zero_point}, wanted 0',
-        )
+        fits = tensor.info.dtype != "int16" or tensor.zero_point == 0
+        need(fits, f'int16 "{tensor.name}" has zero point {tensor.zero_point}, wanted 0')
 
 
 @converts("RELU", "RELU_N1_TO_1", "RELU_0_TO_1")
@@ -139,12 +134,10 @@ def prelu(context: Context, operator: Operator) -> Expr:
     need_dtype(data, INTEGER_ACTIVATIONS, "input")
     need_dtype(alpha, ("int8",), "alpha")
     need_dtype(output, (data.info.dtype,), "output")
-    for tensor in (data, alpha, output):
-        need_one_scale(tensor)
+    need_one_scale(data, alpha, output)
     shape = broadcast_shape(data.info.shape, alpha.info.shape)
-    need(
-        shape == output.info.shape, f"{data.info} and alpha {alpha.info} broadcast to {list(shape)}, not {output.info}"
-    )
+    fits = shape == output.info.shape
+    need(fits, f"{data.info} and alpha {alpha.info} broadcast to {list(shape)}, not {output.info}")
     low, high = exact.limits(output.info.dtype)
     attrs = PreluAttrs(
         input_zero_point=data.zero_point,

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from uaccel.errors import need
+from uaccel.frontend.tflite.checks import need_dtype, need_equal_quantisation, need_possible_shift, need_sum_in_32_bits
 from uaccel.frontend.tflite.converter import (
     INTEGER_ACTIVATIONS,
     WIDE_WEIGHTS,
@@ -16,10 +17,6 @@ from uaccel.frontend.tflite.converter import (
     bias_values,
     channel_multipliers,
     converts,
-    need_dtype,
-    need_equal_quantisation,
-    need_possible_shift,
-    need_sum_in_32_bits,
     reshaped,
     window_padding,
 )

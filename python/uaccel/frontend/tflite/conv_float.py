@@ -13,18 +13,9 @@ import numpy as np
 from uaccel.errors import need
 from uaccel.frontend.checks import need_axis
 from uaccel.frontend.converters import otherwise
+from uaccel.frontend.tflite.checks import need_dtype, need_same_dtype, need_shape
 from uaccel.frontend.tflite.conv import need_multiplier, need_rows, transposed_window
-from uaccel.frontend.tflite.converter import (
-    Context,
-    Expr,
-    activated,
-    apply,
-    converts,
-    need_dtype,
-    need_same_dtype,
-    need_shape,
-    reshaped,
-)
+from uaccel.frontend.tflite.converter import Context, Expr, activated, apply, converts, reshaped
 from uaccel.frontend.tflite.floats import FLOATS, is_stepped, need_reals, real, stored
 from uaccel.frontend.tflite.reader import PADDINGS, Operator, Tensor
 from uaccel.model import Array, Shape

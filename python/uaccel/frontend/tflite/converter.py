@@ -8,12 +8,19 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-import tflite
 from numpy.typing import NDArray
 
 from uaccel.errors import InternalError, ModelError, need
 from uaccel.frontend.checks import Budget, at_run_time, need_axis, shape_text
 from uaccel.frontend.converters import Converters, always
+from uaccel.frontend.tflite.checks import (
+    need_asked_type,
+    need_constant,
+    need_dtype,
+    need_possible_shift,
+    need_same_dtype,
+    need_shape,
+)
 from uaccel.frontend.tflite.reader import ACTIVATIONS, PADDINGS, Operator, Tensor
 from uaccel.model import Array, Shape, TensorSpec
 from uaccel.ops.fixedpoint import quantize_multiplier, quantize_multipliers
@@ -95,26 +102,6 @@ def is_quantised(operator: Operator) -> bool:
 
 CONVERTERS: Converters[Converter] = Converters("uaccel.frontend.tflite", when=is_quantised)
 converts = CONVERTERS.converts
-
-
-def need_constant(tensor: Tensor, role: str) -> Array:
-    if tensor.data is None:
-        raise at_run_time(role, tensor.name)
-    return tensor.data
-
-
-def need_dtype(tensor: Tensor, allowed: Sequence[str], role: str) -> None:
-    if tensor.info.dtype not in allowed:
-        raise ModelError(f'{role} "{tensor.name}" is {tensor.info.dtype}, supported is {" or ".join(allowed)}')
-
-
-def need_asked_type(operator: Operator, option: str) -> None:
-    """The output has the type of integers that the option names, which runtimes go by, where it names one."""
-    output = operator.outputs[0]
-    need_dtype(output, ("int32", "int64"), "output")
-    asked = {tflite.TensorType.INT32: "int32", tflite.TensorType.INT64: "int64"}.get(operator.option(option))
-    said = f'output "{output.name}" is {output.info.dtype}, and its option {option} says {asked}'
-    need(asked in (None, output.info.dtype), said)
 
 
 def round_half_away(value: np.float32) -> int:
@@ -206,12 +193,6 @@ def channel_multipliers(
     return multiplier, shift
 
 
-def need_possible_shift(data: Tensor, shift: int) -> None:
-    """Refuses shifts above 7: the reference's form for 64-bit sums shifts right by 15 - shift, at least 8 bits."""
-    possible = data.info.dtype != "int16" or shift <= 7
-    need(possible, f"the output's scale is finer than the products' by 2**{shift}; 16-bit activations allow 2**7")
-
-
 def bias_values(bias: Tensor | None, channels: int, data: Tensor, wide: Sequence[str] = ("int32", "int64")) -> Array:
     """The bias, or zeros of the accumulator's type; ``wide``: the types it may have beside 16-bit activations."""
     is_wide = data.info.dtype == "int16"
@@ -221,48 +202,6 @@ def bias_values(bias: Tensor | None, channels: int, data: Tensor, wide: Sequence
     values = need_constant(bias, "bias").reshape(-1)
     need(len(values) == channels, f"{len(values)} bias values for {channels} output channels")
     return values
-
-
-# Checks that several operators share.
-
-
-def need_sum_in_32_bits(data: Tensor, count: int) -> None:
-    """Refuses sums that may overflow the reference's 32 bits: each element is at most 128 (or 32,768) from 0.
-
-    Half the count, which it adds to round, is covered by the 1 more that the bound allows each element.
-    """
-    limit = (2**31 - 1) // (1 - int(np.iinfo(data.info.dtype).min))
-    need(
-        count <= limit,
-        f"the sum of {count} {data.info.dtype} elements overflows 32 bits; at most {limit} are possible",
-    )
-
-
-def need_equal_quantisation(data: Tensor, output: Tensor, tolerance: float = 0.0) -> None:
-    """Refuses different quantisations, for operators that copy the stored elements."""
-    equal = abs(data.scale - output.scale) <= tolerance and data.zero_point == output.zero_point
-    given, wanted = output.required_quantisation, data.required_quantisation
-    need(
-        equal,
-        f"the output's quantisation ({given}) differs from the input's ({wanted}); this operator cannot rescale",
-    )
-
-
-def need_quantisation(output: Tensor, scale: float, zero_point: int, tolerance: float = 0.0) -> None:
-    """Refuses any but one output quantisation; ``tolerance`` is a fraction of the scale."""
-    fits = abs(output.scale - scale) <= tolerance * scale and output.zero_point == zero_point
-    wanted = f"scale 1/{round(1 / scale)}, zero point {zero_point}"
-    need(fits, f"the output's quantisation is {output.required_quantisation}, wanted {wanted}")
-
-
-def axis_numbers(axes: Tensor, data: Tensor) -> list[int]:
-    """The constant axes of ``data``, counted from the front."""
-    need_dtype(axes, ("int32", "int64"), "axes")
-    rank = len(data.info.shape)
-    values = [int(axis) for axis in need_constant(axes, "axes").reshape(-1)]
-    for axis in values:
-        need(-rank <= axis < rank, f"axis {axis} is not an axis of {data.info}")
-    return [axis % rank for axis in values]
 
 
 # Constant folding: constants of the file, and results that depend on nothing else.
@@ -289,28 +228,6 @@ def need_numbers(context: Context, tensor: Tensor, role: str, count: int) -> lis
     numbers = [int(value) for value in need_known(context, tensor, role).reshape(-1)]
     need(len(numbers) == count, f'{role} "{tensor.name}" has {len(numbers)} entries, wanted {count}')
     return numbers
-
-
-def need_count(operator: Operator, option: str, count: int, what: str) -> None:
-    """Refuses an option that states another count of inputs or outputs than the operator has."""
-    stated = operator.option(option)
-    need(stated == count, f"its option {option} is {stated}, and it has {count} {what}; the file is damaged")
-
-
-def need_shape(output: Tensor, shape: Sequence[int]) -> None:
-    """Refuses an output whose declared shape does not follow from the inputs."""
-    need(
-        output.info.shape == tuple(shape),
-        f'output "{output.name}" has shape {shape_text(output.info.shape)}, the inputs give {shape_text(shape)}',
-    )
-
-
-def need_same_dtype(data: Tensor, output: Tensor) -> None:
-    need(
-        data.info.dtype == output.info.dtype,
-        f'input "{data.name}" is {data.info.dtype} and output "{output.name}" is {output.info.dtype}; '
-        "this operator cannot convert",
-    )
 
 
 def apply(

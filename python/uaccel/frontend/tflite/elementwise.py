@@ -7,6 +7,7 @@ from typing import Any
 
 from uaccel.errors import need
 from uaccel.frontend.converters import always
+from uaccel.frontend.tflite.checks import need_dtype, need_one_scale, need_same_dtype, need_shape
 from uaccel.frontend.tflite.converter import (
     INTEGER_ACTIVATIONS,
     Context,
@@ -14,9 +15,6 @@ from uaccel.frontend.tflite.converter import (
     activation_range,
     converts,
     factor,
-    need_dtype,
-    need_same_dtype,
-    need_shape,
     reshaped,
 )
 from uaccel.frontend.tflite.reader import Operator, Tensor
@@ -39,20 +37,13 @@ DIFFERENCE_LEFT_SHIFT = {"int8": 7, "int16": 0}
 Tensors = tuple[Tensor, Tensor, Tensor]
 
 
-def need_one_scale(tensor: Tensor) -> None:
-    quantisation = tensor.quantisation
-    fits = quantisation is None or not quantisation.per_channel
-    need(fits, f'"{tensor.name}" has a scale for each slice along an axis; this operator takes one for the tensor')
-
-
 def _tensors(operator: Operator) -> Tensors:
     """Returns both inputs and the output, which are of one type."""
     first, second, output = operator.required_input(0), operator.required_input(1), operator.outputs[0]
     need_dtype(first, INTEGER_ACTIVATIONS, "input")
     need_dtype(second, (first.info.dtype,), "input")
     need_dtype(output, (first.info.dtype,), "output")
-    for tensor in (first, second, output):
-        need_one_scale(tensor)
+    need_one_scale(first, second, output)
     shape = binary.broadcast_shape(first.info.shape, second.info.shape)
     need(shape == output.info.shape, f"{first.info} and {second.info} broadcast to {list(shape)}, not {output.info}")
     return first, second, output
@@ -167,14 +158,11 @@ def compare(context: Context, operator: Operator) -> Expr:
     first, second, output = operator.required_input(0), operator.required_input(1), operator.outputs[0]
     need_dtype(second, ("int8",), "input")
     need_dtype(output, ("bool",), "output")
-    need_one_scale(first)
-    need_one_scale(second)
+    need_one_scale(first, second)
     need_shape(output, binary.broadcast_shape(first.info.shape, second.info.shape))
     for number, tensor in enumerate((first, second), 1):
-        below = tensor.scale < 1
-        need(
-            below, f"scale of input {number} {tensor.scale:.6g} is not between 0 and 1, as the reference compares them"
-        )
+        fits = tensor.scale < 1
+        need(fits, f"scale of input {number} {tensor.scale:.6g} is not between 0 and 1, as the reference compares them")
     attrs = CompareAttrs(
         KINDS.index(operator.name),
         LEFT_SHIFT,
@@ -191,8 +179,7 @@ def div(context: Context, operator: Operator) -> Expr:
     first, second, output = operator.required_input(0), operator.required_input(1), operator.outputs[0]
     for tensor in (second, output):
         need_dtype(tensor, ("int8",), "input" if tensor is second else "output")
-    for tensor in (first, second, output):
-        need_one_scale(tensor)
+    need_one_scale(first, second, output)
     need_shape(output, binary.broadcast_shape(first.info.shape, second.info.shape))
     multiplier, shift = quantize_multiplier(first.scale / (second.scale * output.scale))
     need(shift <= MOST_SHIFT, f"the output's scale is finer than the quotient's by 2**{shift}, at most 2**{MOST_SHIFT}")

@@ -16,8 +16,8 @@ import numpy as np
 
 from uaccel.errors import need
 from uaccel.frontend.converters import always, otherwise
-from uaccel.frontend.tflite.converter import Context, Expr, activated, converts, need_dtype, need_same_dtype, need_shape
-from uaccel.frontend.tflite.elementwise import need_one_scale
+from uaccel.frontend.tflite.checks import need_dtype, need_one_scale, need_output, need_same_dtype, need_shape
+from uaccel.frontend.tflite.converter import Context, Expr, activated, converts
 from uaccel.frontend.tflite.reader import Operator, Tensor
 from uaccel.ops import binary, pointwise
 from uaccel.ops.operator import constant, get
@@ -357,8 +357,7 @@ def fake_quant(context: Context, operator: Operator) -> Expr:
     """Converts in single precision, as the reference: whether a value is nearer to this step or that depends on it."""
     data, output = operator.required_input(0), operator.outputs[0]
     need_dtype(data, ("float32",), "input")
-    need_same_dtype(data, output)
-    need_shape(output, data.info.shape)
+    need_output(data, output, data.info.shape)
     low, high, step = _nudged(operator)
     shifted = relax.op.subtract(relax.op.clip(context.expr(data), float(low), float(high)), constant(low))
     steps = relax.op.multiply(shifted, constant(np.float32(1) / step))

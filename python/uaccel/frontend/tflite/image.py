@@ -10,18 +10,8 @@ from numpy.typing import NDArray
 
 from uaccel.errors import need
 from uaccel.frontend.converters import always
-from uaccel.frontend.tflite.converter import (
-    INTEGER_ACTIVATIONS,
-    Context,
-    Expr,
-    Several,
-    converts,
-    need_constant,
-    need_dtype,
-    need_numbers,
-    need_same_dtype,
-)
-from uaccel.frontend.tflite.elementwise import need_one_scale
+from uaccel.frontend.tflite.checks import need_constant, need_dtype, need_one_scale, need_same_dtype
+from uaccel.frontend.tflite.converter import INTEGER_ACTIVATIONS, Context, Expr, Several, converts, need_numbers
 from uaccel.frontend.tflite.reader import Operator, Tensor, custom_options, whole_number
 from uaccel.ops.detection import Detections, DetectionsAttrs
 from uaccel.ops.operator import constant, get

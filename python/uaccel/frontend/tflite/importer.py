@@ -16,6 +16,7 @@ import numpy as np
 from uaccel.errors import ModelError, need
 from uaccel.frontend.checks import ADVICE, NO_CONVERTER, SHAPE_OF_DATA, Budget, need_elements, need_size, need_type
 from uaccel.frontend.converters import Walk, always, as_list, by_tvm, parameters_of
+from uaccel.frontend.tflite.checks import need_constant
 from uaccel.frontend.tflite.conv import pool_attrs
 from uaccel.frontend.tflite.converter import (
     CONVERTERS,
@@ -26,7 +27,6 @@ from uaccel.frontend.tflite.converter import (
     Update,
     constant_value,
     converts,
-    need_constant,
 )
 from uaccel.frontend.tflite.floats import IN_FLOAT
 from uaccel.frontend.tflite.quantized import rescaled

@@ -6,8 +6,8 @@ import numpy as np
 
 from uaccel.errors import need
 from uaccel.frontend.converters import always
-from uaccel.frontend.tflite.converter import Context, Expr, converts, need_dtype
-from uaccel.frontend.tflite.elementwise import need_one_scale
+from uaccel.frontend.tflite.checks import need_dtype, need_one_scale
+from uaccel.frontend.tflite.converter import Context, Expr, converts
 from uaccel.frontend.tflite.reader import Operator, Tensor
 from uaccel.ops import exact
 from uaccel.ops.fixedpoint import quantize_multiplier

@@ -9,17 +9,8 @@ import numpy as np
 from uaccel.errors import need
 from uaccel.frontend.checks import need_axis
 from uaccel.frontend.converters import always
-from uaccel.frontend.tflite.converter import (
-    Context,
-    Expr,
-    constant_value,
-    converts,
-    need_dtype,
-    need_known,
-    need_numbers,
-    need_same_dtype,
-    need_shape,
-)
+from uaccel.frontend.tflite.checks import need_dtype, need_output, need_same_dtype, need_shape
+from uaccel.frontend.tflite.converter import Context, Expr, constant_value, converts, need_known, need_numbers
 from uaccel.frontend.tflite.floats import ARITHMETIC, ELEMENTWISE, FLOATS, OF_REALS, is_stepped
 from uaccel.frontend.tflite.reader import Operator
 from uaccel.ops.operator import constant, info_of
@@ -80,8 +71,7 @@ def reverse_sequence(context: Context, operator: Operator) -> Expr:
     need_dtype(lengths, INDEX_TYPES, "lengths")
     fits = lengths.info.shape == shape[batch : batch + 1]
     need(fits, f"lengths {lengths.info} do not fit the {shape[batch]} sequences of {data.info}")
-    need_same_dtype(data, output)
-    need_shape(output, shape)
+    need_output(data, output, shape)
     known = constant_value(context, lengths)
     if known is not None:
         inside = bool(((known >= 0) & (known <= shape[along])).all())
@@ -182,8 +172,7 @@ def stable_hlo(context: Context, operator: Operator) -> Expr:
     for tensor in given:
         need(not is_stepped(tensor), f'"{tensor.name}" has a scale; wanted plain numbers')
         need_dtype(tensor, FLOATS if same in ONLY_FLOATS else NUMBERS, "input")
-        need_same_dtype(tensor, output)
-        need_shape(output, tensor.info.shape)
+        need_output(tensor, output, tensor.info.shape)
     result: Expr = compute(*map(context.expr, given))
     return result
 
@@ -196,8 +185,7 @@ def stable_hlo_bits(context: Context, operator: Operator) -> Expr:
     for tensor in (first, second):
         need(not is_stepped(tensor), f'"{tensor.name}" has a scale; wanted plain numbers')
         need_dtype(tensor, ("bool", *NUMBERS[len(FLOATS) :]), "input")
-        need_same_dtype(tensor, output)
-        need_shape(output, tensor.info.shape)
+        need_output(tensor, output, tensor.info.shape)
     given = (context.expr(first), context.expr(second))
     if output.info.dtype == "bool":
         return (relax.op.logical_and if both else relax.op.logical_or)(*given)
@@ -213,6 +201,5 @@ def stable_hlo_select(context: Context, operator: Operator) -> Expr:
     need(fits, f"condition {picks.info} does not fit output {output.info}")
     for tensor in chosen:
         need(not is_stepped(tensor), f'"{tensor.name}" has a scale; wanted plain numbers')
-        need_same_dtype(tensor, output)
-        need_shape(output, tensor.info.shape)
+        need_output(tensor, output, tensor.info.shape)
     return relax.op.where(context.expr(picks), *map(context.expr, chosen))

@@ -13,7 +13,7 @@ import numpy as np
 import tflite
 from flatbuffers import flexbuffers, number_types
 
-from uaccel.errors import ModelError
+from uaccel.errors import ModelError, need
 from uaccel.frontend.checks import MOST_RANK, Budget, read_file
 from uaccel.model import Array, Quantisation, Shape, TensorInfo, TensorSpec, unique_names
 
@@ -253,10 +253,8 @@ class _Reader:
 
     def main(self) -> TfliteGraph:
         graph = self.graph(0)
-        if not graph.operators:
-            raise ModelError(f"{self.where} is empty: its graph has no operators; nothing to compile")
-        if not graph.outputs:
-            raise ModelError(f"{self.where} has no outputs; convert the model again")
+        need(graph.operators, f"{self.where} is empty: its graph has no operators; nothing to compile")
+        need(graph.outputs, f"{self.where} has no outputs; convert the model again")
         return graph
 
     def graph(self, number: int) -> TfliteGraph:
@@ -270,8 +268,7 @@ class _Reader:
             ) from error
 
     def _graph(self, number: int) -> TfliteGraph:
-        if self.model.SubgraphsLength() < 1:
-            raise ModelError(f"{self.where} holds no subgraph; convert the model again")
+        need(self.model.SubgraphsLength() >= 1, f"{self.where} holds no subgraph; convert the model again")
         subgraph = self._entry(self.model.Subgraphs, self.model.SubgraphsLength(), number)
         indices = range(self._length(subgraph.TensorsLength()))
         self.budget.nodes(len(indices) // 8)  # an operator has a handful
@@ -434,13 +431,11 @@ def _batch(graph: TfliteGraph, where: str, shapes: Mapping[str, Shape]) -> int |
     inputs = {tensor.name: tensor for tensor in graph.inputs}
     batches = set()
     for name, shape in shapes.items():
-        if name not in inputs:
-            raise ModelError(f'{where} has no input "{name}" for --input-shape; its inputs are: {", ".join(inputs)}')
+        need(name in inputs, f'{where} has no input "{name}" for --input-shape; its inputs are: {", ".join(inputs)}')
         if shape != inputs[name].info.shape:
             _check(where, inputs[name], shape)
             batches.add(shape[0])
-    if len(batches) > 1:
-        raise ModelError(f"{where}: --input-shape gives the batches {sorted(batches)}; all inputs have the same one")
+    need(len(batches) <= 1, f"{where}: --input-shape gives the batches {sorted(batches)}; all inputs have the same one")
     return batches.pop() if batches else None
 
 
@@ -454,8 +449,7 @@ def _check(where: str, tensor: Tensor, shape: Shape) -> None:
             f"{where}: {given} changes more than the batch (the first extent) of {own}, and a TFLite file holds "
             f"every other shape worked out; {WRITE_SHAPES_ANEW}"
         )
-    if tensor.signature[:1] != (-1,):
-        raise ModelError(f"{where}: {given}: the file fixes the batch of {own}; {WRITE_SHAPES_ANEW}")
+    need(tensor.signature[:1] == (-1,), f"{where}: {given}: the file fixes the batch of {own}; {WRITE_SHAPES_ANEW}")
 
 
 def _patched(data: bytes, batch: int) -> bytes:

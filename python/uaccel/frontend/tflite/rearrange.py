@@ -10,19 +10,22 @@ import tflite
 from uaccel.errors import need
 from uaccel.frontend.checks import need_axis, shape_text
 from uaccel.frontend.converters import always
+from uaccel.frontend.tflite.checks import (
+    need_constant,
+    need_count,
+    need_dtype,
+    need_output,
+    need_same_dtype,
+    need_shape,
+)
 from uaccel.frontend.tflite.converter import (
     Context,
     Expr,
     apply,
     constant_value,
     converts,
-    need_constant,
-    need_count,
-    need_dtype,
     need_known,
     need_numbers,
-    need_same_dtype,
-    need_shape,
     reshaped,
 )
 from uaccel.frontend.tflite.reader import ACTIVATIONS, Operator, Tensor
@@ -147,14 +150,8 @@ def transpose(context: Context, operator: Operator) -> Expr:
     given = need_numbers(context, operator.required_input(1), "permutation", len(shape))
     order = [need_axis(axis, len(shape)) for axis in given]
     need(sorted(order) == list(range(len(shape))), f"{given} is no permutation of the axes of {data.info}")
-    need_same_dtype(data, output)
-    need_shape(output, [shape[axis] for axis in order])
-    return apply(
-        context,
-        [data],
-        lambda expr: relax.op.permute_dims(expr, order),
-        lambda array: array.transpose(order),
-    )
+    need_output(data, output, [shape[axis] for axis in order])
+    return apply(context, [data], lambda expr: relax.op.permute_dims(expr, order), lambda array: array.transpose(order))
 
 
 @converts("REVERSE_V2", when=always)
@@ -163,8 +160,7 @@ def reverse(context: Context, operator: Operator) -> Expr:
     given = need_known(context, operator.required_input(1), "axis").reshape(-1)
     axes = sorted({need_axis(int(axis), len(data.info.shape)) for axis in given})
     need(bool(axes), "no axis is given")
-    need_same_dtype(data, output)
-    need_shape(output, data.info.shape)
+    need_output(data, output, data.info.shape)
     return apply(context, [data], lambda expr: _flipped(expr, axes), lambda array: np.flip(array, tuple(axes)))
 
 
@@ -193,10 +189,7 @@ def concatenation(context: Context, operator: Operator) -> Expr:
     shape[axis] = sum(part.info.shape[axis] for part in parts)
     need_shape(output, shape)
     return apply(
-        context,
-        parts,
-        lambda *exprs: relax.op.concat(list(exprs), axis),
-        lambda *arrays: np.concatenate(arrays, axis),
+        context, parts, lambda *exprs: relax.op.concat(list(exprs), axis), lambda *arrays: np.concatenate(arrays, axis)
     )
 
 
@@ -227,10 +220,7 @@ def pack(context: Context, operator: Operator) -> Expr:
         need(list(part.info.shape) == shape, f'input "{part.name}" ({part.info}) differs from {parts[0].info}')
     need_shape(output, [*shape[:axis], len(parts), *shape[axis:]])
     return apply(
-        context,
-        parts,
-        lambda *exprs: relax.op.stack(list(exprs), axis),
-        lambda *arrays: np.stack(arrays, axis),
+        context, parts, lambda *exprs: relax.op.stack(list(exprs), axis), lambda *arrays: np.stack(arrays, axis)
     )
 
 
@@ -332,14 +322,8 @@ def tile(context: Context, operator: Operator) -> Expr:
     shape = data.info.shape
     repeats = need_numbers(context, operator.required_input(1), "multiples", len(shape))
     need(min(repeats, default=1) > 0, f"multiples {repeats} must be positive")
-    need_same_dtype(data, output)
-    need_shape(output, [extent * count for extent, count in zip(shape, repeats, strict=True)])
-    return apply(
-        context,
-        [data],
-        lambda expr: relax.op.tile(expr, repeats),
-        lambda array: np.tile(array, repeats),
-    )
+    need_output(data, output, [extent * count for extent, count in zip(shape, repeats, strict=True)])
+    return apply(context, [data], lambda expr: relax.op.tile(expr, repeats), lambda array: np.tile(array, repeats))
 
 
 @converts("BROADCAST_TO", when=always)
@@ -382,7 +366,6 @@ def fill(context: Context, operator: Operator) -> Expr:
 def zeros_like(context: Context, operator: Operator) -> Expr:
     """Gives stored zeros whatever the zero point, as the reference does."""
     data, output = operator.required_input(0), operator.outputs[0]
-    need_same_dtype(data, output)
-    need_shape(output, data.info.shape)
+    need_output(data, output, data.info.shape)
     context.budget.bytes(output.info.size)
     return constant(np.zeros(output.info.shape, output.info.dtype))

@@ -10,18 +10,8 @@ from numpy.typing import NDArray
 
 from uaccel.errors import need
 from uaccel.frontend.converters import always
-from uaccel.frontend.tflite.converter import (
-    Context,
-    Expr,
-    Update,
-    apply,
-    bias_values,
-    converts,
-    factor,
-    need_constant,
-    need_dtype,
-    need_possible_shift,
-)
+from uaccel.frontend.tflite.checks import need_constant, need_dtype, need_possible_shift
+from uaccel.frontend.tflite.converter import Context, Expr, Update, apply, bias_values, converts, factor
 from uaccel.frontend.tflite.reader import ACTIVATIONS, Operator, Tensor
 from uaccel.model import Array
 from uaccel.ops.activation import sigmoid_points

@@ -9,20 +9,17 @@ import numpy as np
 from uaccel.errors import need
 from uaccel.frontend.checks import need_axis
 from uaccel.frontend.converters import always, otherwise
-from uaccel.frontend.tflite.converter import (
-    INTEGER_ACTIVATIONS,
-    Context,
-    Expr,
+from uaccel.frontend.tflite.checks import (
     axis_numbers,
-    converts,
     need_asked_type,
     need_dtype,
     need_equal_quantisation,
-    need_numbers,
+    need_one_scale,
     need_same_dtype,
     need_sum_in_32_bits,
 )
-from uaccel.frontend.tflite.elementwise import SUM_LEFT_SHIFT, fraction, need_one_scale
+from uaccel.frontend.tflite.converter import INTEGER_ACTIVATIONS, Context, Expr, converts, need_numbers
+from uaccel.frontend.tflite.elementwise import SUM_LEFT_SHIFT, fraction
 from uaccel.frontend.tflite.floats import as_bytes, real, stored
 from uaccel.frontend.tflite.reader import Operator, Tensor
 from uaccel.ops import exact
@@ -174,8 +171,7 @@ def cumsum(context: Context, operator: Operator) -> Expr:
         turned = relax.op.flip(expr, axis) if reverse else expr
         sums = relax.op.cumsum(turned, axis, exclusive=bool(options.Exclusive()))
         return relax.op.flip(sums, axis) if reverse else sums
-    need_one_scale(data)
-    need_one_scale(output)
+    need_one_scale(data, output)
     attrs = CumsumAttrs(
         axis,
         int(options.Exclusive()),

@@ -6,7 +6,8 @@ from typing import Any
 
 from uaccel.errors import need
 from uaccel.frontend.converters import always
-from uaccel.frontend.tflite.converter import Context, Expr, Several, Update, converts, need_constant
+from uaccel.frontend.tflite.checks import need_constant
+from uaccel.frontend.tflite.converter import Context, Expr, Several, Update, converts
 from uaccel.frontend.tflite.reader import Operator, custom_options, whole_number
 from uaccel.frontend.tflite.state import SUBTRACTION, own_state
 from uaccel.ops import audio_features, audio_fft

@@ -12,21 +12,24 @@ import numpy as np
 from uaccel.errors import ModelError, need
 from uaccel.frontend.checks import need_axis
 from uaccel.frontend.converters import always
+from uaccel.frontend.tflite.checks import (
+    need_count,
+    need_dtype,
+    need_one_scale,
+    need_output,
+    need_same_dtype,
+    need_shape,
+)
 from uaccel.frontend.tflite.converter import (
     Context,
     Expr,
     apply,
     constant_value,
     converts,
-    need_count,
-    need_dtype,
     need_known,
     need_numbers,
-    need_same_dtype,
-    need_shape,
     reshaped,
 )
-from uaccel.frontend.tflite.elementwise import need_one_scale
 from uaccel.frontend.tflite.reader import Operator, Tensor
 from uaccel.model import Array, Shape
 from uaccel.ops.operator import constant, get
@@ -80,8 +83,7 @@ def dynamic_update_slice(context: Context, operator: Operator) -> Expr:
     data, update, begin = (operator.required_input(number) for number in range(3))
     output, shape, sizes = operator.outputs[0], data.info.shape, update.info.shape
     need_same_dtype(data, output)
-    need_same_dtype(update, output)
-    need_shape(output, shape)
+    need_output(update, output, shape)
     fits = len(sizes) == len(shape) and all(0 < size <= extent for size, extent in zip(sizes, shape, strict=False))
     need(fits, f"update {update.info} does not fit into {data.info}")
     spread, inside = context.expr(update), None
@@ -141,8 +143,7 @@ def slice_part(context: Context, operator: Operator) -> Expr:
     need(begin == size, f"its begin is {begin} and its size {size}; runtimes take one type for both")
     sizes = need_numbers(context, operator.required_input(2), "size", len(shape))
     if constant_value(context, operator.required_input(1)) is None:
-        need_same_dtype(data, output)
-        need_shape(output, sizes)
+        need_output(data, output, sizes)
         return sliced_at_run_time(context, data, operator.required_input(1), sizes)
     begins = need_numbers(context, operator.required_input(1), "begin", len(shape))
     parts = []
@@ -151,8 +152,7 @@ def slice_part(context: Context, operator: Operator) -> Expr:
         fits = first >= 0 and 0 < count <= extent - first
         need(fits, f"begin {first} and size {given} lie outside the {extent} elements of axis {axis}")
         parts.append(AxisSlice(first, 1, count))
-    need_same_dtype(data, output)
-    need_shape(output, [part.count for part in parts])
+    need_output(data, output, [part.count for part in parts])
     return apply(context, [data], lambda expr: sliced(expr, parts, shape), lambda array: picked(array, parts))
 
 
@@ -200,8 +200,7 @@ def strided_slice(context: Context, operator: Operator) -> Expr:
         kept += [] if entry.shrinks else [part.count]
         axis += 1
     counts = tuple(part.count for part in parts)
-    need_same_dtype(data, output)
-    need_shape(output, kept)
+    need_output(data, output, kept)
     return apply(
         context,
         [data],
@@ -276,8 +275,7 @@ def gather(context: Context, operator: Operator) -> Expr:
     alike = shape[:batch] == indices.info.shape[:batch]
     need(alike, f"the first {batch} extents of {data.info} and indices {indices.info} differ")
     need_dtype(indices, INDEX_TYPES, "indices")
-    need_same_dtype(data, output)
-    need_shape(output, [*shape[:axis], *indices.info.shape[batch:], *shape[axis + 1 :]])
+    need_output(data, output, [*shape[:axis], *indices.info.shape[batch:], *shape[axis + 1 :]])
     _need_inside(context, indices, shape[axis])
     if batch:
         return relax.op.reshape(_batched(context, data, indices, axis, batch), output.info.shape)
@@ -316,11 +314,9 @@ def gather_nd(context: Context, operator: Operator) -> Expr:
     need(bool(shape) and bool(indices.info.shape), "input and indices need at least rank 1")
     count = indices.info.shape[-1]
     most = min(len(shape), MOST_AXES)
-    need(
-        0 < count <= most, f"indices of {count} entries for an input of rank {len(shape)}, at most {most} are possible"
-    )
-    need_same_dtype(data, output)
-    need_shape(output, [*indices.info.shape[:-1], *shape[count:]])
+    fits = 0 < count <= most
+    need(fits, f"indices of {count} entries for an input of rank {len(shape)}, at most {most} are possible")
+    need_output(data, output, [*indices.info.shape[:-1], *shape[count:]])
     flat = _flat_indices(constant_value(context, indices), shape[:count])
     if flat is None and count > 1:
         picks = relax.op.astype(context.expr(indices), "int64")
@@ -375,8 +371,7 @@ def _axis(context: Context, tensor: Tensor, data: Tensor) -> int:
 def _parts(context: Context, operator: Operator, data: Tensor, axis: int, sizes: list[int]) -> list[Expr]:
     shape = data.info.shape
     for output, size in zip(operator.outputs, sizes, strict=True):
-        need_same_dtype(data, output)
-        need_shape(output, [*shape[:axis], size, *shape[axis + 1 :]])
+        need_output(data, output, [*shape[:axis], size, *shape[axis + 1 :]])
     ends = list(itertools.accumulate(sizes))[:-1]
     value = constant_value(context, data)
     if value is not None:
@@ -398,8 +393,7 @@ def unpack(context: Context, operator: Operator) -> list[Expr]:
     need_count(operator, "Num", count, "outputs")
     rest = (*shape[:axis], *shape[axis + 1 :])
     for output in operator.outputs:
-        need_same_dtype(data, output)
-        need_shape(output, rest)
+        need_output(data, output, rest)
     value = constant_value(context, data)
     if value is not None:
         return [constant(part.reshape(rest)) for part in np.split(value, count, axis)]

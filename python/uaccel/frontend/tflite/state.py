@@ -11,15 +11,8 @@ from numpy.typing import NDArray
 from uaccel.errors import ModelError, need
 from uaccel.frontend.checks import Budget
 from uaccel.frontend.converters import always
-from uaccel.frontend.tflite.converter import (
-    Context,
-    Update,
-    Variable,
-    VariableKey,
-    converts,
-    need_dtype,
-    need_equal_quantisation,
-)
+from uaccel.frontend.tflite.checks import need_dtype, need_equal_quantisation
+from uaccel.frontend.tflite.converter import Context, Update, Variable, VariableKey, converts
 from uaccel.frontend.tflite.reader import DTYPES, Operator, Tensor, TfliteGraph, custom_options, whole_number
 from uaccel.model import TensorInfo, TensorSpec
 from uaccel.tvm_api import relax
