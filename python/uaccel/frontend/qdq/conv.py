@@ -53,8 +53,7 @@ def convolution(island: Island) -> Emit | None:
         return None
     call = island.graph.definitions[found[0]]
     source, window = padded(island.graph, call)
-    grid = island.need_grid(source)
-    island.need_one_type(grid)
+    grid = island.need_alike(source)
     need_layout(call)
     weights = weights_of(island.graph.integers(call.args[1]), 0)
     bias = channel_bias(found[1], 1, len(shape_of(call)), weights.values.shape[0])
@@ -108,24 +107,15 @@ def convolved(
     operands: QdqConstants,
 ) -> Integers:
     """Emits the convolution of an NHWC image: depthwise where each channel has filters of its own."""
-    attrs = Conv2dAttrs(
-        strides=window.strides,
-        padding=window.padding,
-        dilation=window.dilation,
-        groups=window.groups,
-        **ends(island, grid),
-        rounding=FLOAT32,
-        weight_bits=weights.bits,
-    )
+    attrs = Conv2dAttrs(**vars(window), **ends(island, grid), rounding=FLOAT32, weight_bits=weights.bits)
     values = weights.values if weights.values.ndim == 4 else weights.values[:, :, np.newaxis, :]
     if values.shape[1] == 1 and window.groups == shape_of(data)[3] > 1 and weights.rest is None:
         kernel = constant(values[:, 0].transpose(1, 2, 0))
-        expr = get(DepthwiseConv2d)(data, kernel, operands.bias, operands.multiplier, operands.shift, attrs=attrs)
+        expr = get(DepthwiseConv2d)(data, kernel, *operands, attrs=attrs)
     else:
         rest = None if weights.rest is None else weights.rest.reshape(values.shape).transpose(0, 2, 3, 1)
         data, kernel = read_twice(emitter, data, grid, values.transpose(0, 2, 3, 1), rest)
-        args = (data, constant(kernel), operands.bias, operands.multiplier, operands.shift)
-        expr = get(Conv2d)(*args, attrs=attrs)
+        expr = get(Conv2d)(data, constant(kernel), *operands, attrs=attrs)
     shape = shape_of(call)
     return emitter.held(of_image(emitter, expr, shape), shape, island.output, CHANNELS_LAST[len(shape)])
 
@@ -143,8 +133,7 @@ def transposed(island: Island) -> Emit | None:
     if found is None:
         return None
     call = island.graph.definitions[found[0]]
-    given, grid = attributes(call), island.need_grid(call.args[0])
-    island.need_one_type(grid)
+    given, grid = attributes(call), island.need_alike(call.args[0])
     plain = given.data_layout in ("NCHW", "NCW") and given.kernel_layout in ("IOHW", "IOW")
     need(plain, f"its layout is {given.data_layout}")
     if int(given.groups) > 1 or any(int(step) > 1 for step in given.dilation):
@@ -165,8 +154,7 @@ def transposed(island: Island) -> Emit | None:
 
     def emit(emitter: Emitter) -> Integers:
         data = image_of(emitter, integers_of(emitter, call.args[0], grid))
-        args = (data, kernel, operands.bias, operands.multiplier, operands.shift)
-        image = of_image(emitter, get(TransposeConv2d)(*args, attrs=attrs), shape)
+        image = of_image(emitter, get(TransposeConv2d)(data, kernel, *operands, attrs=attrs), shape)
         return emitter.held(image, shape, island.output, CHANNELS_LAST[len(shape)])
 
     return emit
@@ -189,11 +177,11 @@ def _spread_out(island: Island, call: Any, bias: Array | None, grid: QuantGrid) 
     weights = weights_of(known and _turned(known, int(given.groups)), 0)
     operands = constants(island, grid, weights, 0, channel_bias(bias, 1, len(shape), shape[1]))
     strides, dilation = _of_image(given.strides, 1), _of_image(given.dilation, 1)
-    kernel, padding = _of_image(weights.values.shape[2:], 1), _of_image(given.padding[: len(given.strides)], 0)
+    kernel, cut = _of_image(weights.values.shape[2:], 1), _of_image(given.padding[: len(given.strides)], 0)
     edges = []
     for axis, (before, wanted) in enumerate(zip(shape_of(call.args[0])[2:], shape[2:], strict=True), 4 - len(shape)):
         reach = dilation[axis] * (kernel[axis] - 1)
-        front = reach - padding[axis]
+        front = reach - cut[axis]
         need(before * strides[axis] <= 2 * (wanted + reach), "a transposed convolution that is cut to less than half")
         edges.append((front, wanted + reach - before * strides[axis] - front))
     (top, bottom), (left, right) = (*[(0, 0)] * (4 - len(shape)), *edges)
@@ -201,9 +189,8 @@ def _spread_out(island: Island, call: Any, bias: Array | None, grid: QuantGrid) 
     def emit(emitter: Emitter) -> Integers:
         image = image_of(emitter, integers_of(emitter, call.args[0], grid))
         spread = _cut(emitter, _zeros_between(emitter, image, strides, grid), (top, bottom), (left, right), grid)
-        window = ConvAttrs2d(
-            (1, 1), tuple(max(0, edge) for edge in (top, left, bottom, right)), dilation, int(given.groups)
-        )
+        padding = tuple(max(0, edge) for edge in (top, left, bottom, right))
+        window = ConvAttrs2d((1, 1), padding, dilation, int(given.groups))
         return convolved(emitter, island, call, spread, grid, window, weights, operands)
 
     return emit
@@ -236,6 +223,5 @@ def _cut(emitter: Emitter, image: Any, rows: tuple[int, int], columns: tuple[int
     end = [height + min(0, rows[1]), width + min(0, columns[1])]
     if (begin, end) == ([0, 0], [height, width]):
         return image
-    return emitter.bind(
-        relax.op.strided_slice(image, [1, 2], begin, end), quantisation=grid.quantisation, suffix="_cut"
-    )
+    cut = relax.op.strided_slice(image, [1, 2], begin, end)
+    return emitter.bind(cut, quantisation=grid.quantisation, suffix="_cut")

@@ -339,8 +339,7 @@ def prelu(island: Island) -> Emit | None:
     if found is None or (found[1] == found[1].flat[0]).all():
         return None  # a function of one variable, which a table holds
     data, slopes = found
-    grid = island.need_grid(data)
-    island.need_one_type(grid)
+    grid = island.need_alike(data)
     clamp = (island.low, island.high)
     attrs, factors = prelu_once_operands(grid.quantisation, island.output.quantisation, grid.dtype, slopes, clamp)
 
@@ -360,11 +359,8 @@ def _sloped(graph: QdqGraph, var: Any) -> tuple[Any, Array] | None:
         rank = len(shape_of(call))
         return None if slopes is None else (call.args[0], along_axis(slopes.reshape(-1), int(call.attrs.axis), rank))
     call = graph.definitions[var]
-    below, scaled, data = (
-        graph.call(call.args[0], "relax.less"),
-        graph.call(call.args[1], "relax.multiply"),
-        call.args[2],
-    )
+    below, scaled = graph.call(call.args[0], "relax.less"), graph.call(call.args[1], "relax.multiply")
+    data = call.args[2]
     if below is None or scaled is None or not (below.args[0].same_as(data) and scaled.args[0].same_as(data)):
         return None
     limit, slopes = graph.value(below.args[1]), graph.value(scaled.args[1])
@@ -425,8 +421,7 @@ def _joined(graph: QdqGraph, data: Any) -> list[Any]:
 
 def _affine_part(island: Island, data: Any, gain: Array, summands: Array) -> Emit:
     """Plans a depthwise convolution of one pixel."""
-    grid, shape, channels = island.need_grid(data), shape_of(data), len(gain)
-    island.need_one_type(grid)
+    grid, shape, channels = island.need_alike(data), shape_of(data), len(gain)
     signs = np.where(gain < 0, -WEIGHT, WEIGHT).astype(np.int8)
     weights = QdqWeights(signs.reshape(channels, 1), (np.abs(gain) / WEIGHT).astype(np.float32))
     operands = constants(island, grid, weights, 0, summands)
@@ -434,8 +429,7 @@ def _affine_part(island: Island, data: Any, gain: Array, summands: Array) -> Emi
 
     def emit(emitter: Emitter) -> Integers:
         image = image_of(emitter, integers_of(emitter, data, grid))
-        args = (image, constant(signs.reshape(1, 1, channels)), operands.bias, operands.multiplier, operands.shift)
-        expr = get(DepthwiseConv2d)(*args, attrs=attrs)
+        expr = get(DepthwiseConv2d)(image, constant(signs.reshape(1, 1, channels)), *operands, attrs=attrs)
         return emitter.held(of_image(emitter, expr, shape), shape, island.output, CHANNELS_LAST[len(shape)])
 
     return emit

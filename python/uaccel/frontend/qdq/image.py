@@ -15,8 +15,7 @@ def bilinear(island: Island) -> Emit | None:
     call, given = island.call, attributes(island.call)
     plain = given.method == "linear" and given.layout == "NCHW" and not any(map(float, given.roi or ()))
     need(plain, f"resizing of the method {given.method}, or of a part of the image")
-    grid, shape = island.need_grid(call.args[0]), shape_of(call)
-    island.need_one_type(grid)
+    grid, shape = island.need_alike(call.args[0]), shape_of(call)
     mode = str(given.coordinate_transformation_mode)
     extents = zip(shape_of(call.args[0])[2:], shape[2:], strict=True)
     places = [positions(mode, before, after) for before, after in extents]

@@ -133,12 +133,10 @@ def requantize_by_table(
     held = integers_of(emitter, source, grid)
     if grid == output and bounds == output.limits:
         return held
-    if held.stored is None and held.flat_of is not None:
-        held, shape = held.flat_of, held.shape
-        stored = regridded(emitter, held.stored, grid, output, bounds)
-        return reshaped(emitter, Integers(held.shape, output, held.layout, stored), shape)
-    stored = regridded(emitter, held.stored, grid, output, bounds)
-    return Integers(held.shape, output, held.layout, stored)
+    shape, flat = held.shape, held.flat_of if held.stored is None else None
+    held = flat or held
+    moved = Integers(held.shape, output, held.layout, regridded(emitter, held.stored, grid, output, bounds))
+    return moved if flat is None else reshaped(emitter, moved, shape)
 
 
 def regridded(emitter: Emitter, stored: Any, grid: QuantGrid, output: QuantGrid, bounds: tuple[int, int]) -> Any:
@@ -150,19 +148,16 @@ def regridded(emitter: Emitter, stored: Any, grid: QuantGrid, output: QuantGrid,
         expr = get(Lookup)(stored, constant(table), attrs=LookupAttrs("requantize"))
     else:
         multiplier, shift = float32_scale(float(np.float32(grid.scale) / np.float32(output.scale)))
-        attrs = RequantizeAttrs(
-            grid.zero_point, output.zero_point, multiplier, shift, *bounds, output.dtype, rounding=FLOAT32
-        )
+        points = (grid.zero_point, output.zero_point)
+        attrs = RequantizeAttrs(*points, multiplier, shift, *bounds, output.dtype, rounding=FLOAT32)
         expr = get(Requantize)(stored, attrs=attrs)
     return emitter.bind(expr, quantisation=output.quantisation, suffix="_requantized")
 
 
 def _looked_up(emitter: Emitter, source: Any, grid: QuantGrid, output: QuantGrid, table: Any, names: str) -> Integers:
-    held = integers_of(emitter, source, grid)
-    stored = held.stored if held.stored is not None else emitter.plain(held)
-    layout = held.layout
-    expr = get(Lookup)(stored, constant(table), attrs=LookupAttrs(names))
-    return emitter.held(expr, held.shape, output, layout)
+    held = in_place(emitter, integers_of(emitter, source, grid))
+    expr = get(Lookup)(held.stored, constant(table), attrs=LookupAttrs(names))
+    return emitter.held(expr, held.shape, output, held.layout)
 
 
 def source_of(graph: QdqGraph, value: Any, depth: int = 0) -> Any | None:

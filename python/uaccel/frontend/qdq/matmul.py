@@ -58,8 +58,7 @@ def product(island: Island) -> Emit | None:
     if known is None or left is not None or len(known.shape) != 2 or len(shape_of(call.args[0])) < 2:
         need(found[1] is None, "a bias behind a product of two tensors")
         return _of_two(island, call)
-    grid = island.need_grid(call.args[0])
-    island.need_one_type(grid)
+    grid = island.need_alike(call.args[0])
     weights = weights_of(known.each(np.transpose), 0)
     shape = shape_of(call)
     bias = channel_bias(found[1], len(shape) - 1, len(shape), weights.values.shape[0])
@@ -73,8 +72,7 @@ def _emit(
     data, values = rows_of(emitter, integers_of(emitter, call.args[0], grid), weights)
     shape = shape_of(call)
     attrs = FullyConnectedAttrs(**ends(island, grid), rounding=FLOAT32, weight_bits=weights.bits)
-    args = (data, constant(values), operands.bias, operands.multiplier, operands.shift)
-    result = get(FullyConnected)(*args, attrs=attrs)
+    result = get(FullyConnected)(data, constant(values), *operands, attrs=attrs)
     if len(shape) != 2:
         result = relax.op.reshape(emitter.bind(result, suffix="_rows"), shape)
     return emitter.held(result, shape, island.output, identity(len(shape)))
@@ -144,22 +142,13 @@ def _of_two(island: Island, call: Any) -> Emit:
     need((island.low, island.high) == island.output.limits, "an activation behind a product of two tensors")
     factor = np.float32(grid.scale) * np.float32(other.scale) / np.float32(island.output.scale)
     multipliers, shifts = float32_scales(np.array([factor], np.float32), grid.dtype == "int16")
-    attrs = BatchMatmulAttrs(
-        adj_x=False,
-        adj_y=False,
-        lhs_zero_point=grid.zero_point,
-        rhs_zero_point=other.zero_point,
-        output_zero_point=island.output.zero_point,
-        multiplier=int(multipliers[0]),
-        shift=int(shifts[0]),
-        rounding=FLOAT32,
-    )
+    points = (grid.zero_point, other.zero_point, island.output.zero_point)
+    scale = (int(multipliers[0]), int(shifts[0]))
 
     def emit(emitter: Emitter) -> Integers:
         (lhs, adj_x), (rhs, adj_y) = (_side(emitter, factor.held(emitter)) for factor in factors)
-        changed = BatchMatmulAttrs(**{**vars(attrs), "adj_x": adj_x, "adj_y": adj_y})
-        shape = shape_of(call)
-        return emitter.held(get(BatchMatmul)(lhs, rhs, attrs=changed), shape, island.output, identity(len(shape)))
+        attrs, shape = BatchMatmulAttrs(adj_x, adj_y, *points, *scale, rounding=FLOAT32), shape_of(call)
+        return emitter.held(get(BatchMatmul)(lhs, rhs, attrs=attrs), shape, island.output, identity(len(shape)))
 
     return emit
 

@@ -29,8 +29,7 @@ INSTANCE: Final = "relax.nn.instance_norm"
 @rule(LAYER, GROUP, INSTANCE)
 def normalisation(island: Island) -> Emit | None:
     call, given = island.call, attributes(island.call)
-    grid, shape = island.need_grid(call.args[0]), shape_of(call)
-    island.need_one_type(grid)
+    grid, shape = island.need_alike(call.args[0]), shape_of(call)
     groups, inner = _pattern(name_of(call), given, shape)
     depth = shape[-1] if name_of(call) == LAYER else math.prod(shape[1:]) // groups
     need(depth <= LONGEST_ROW[grid.dtype], f"a row of over {LONGEST_ROW[grid.dtype]} elements")
@@ -51,9 +50,8 @@ def normalisation(island: Island) -> Emit | None:
             expr = get(LayerNorm)(data, *map(constant, operands), attrs=attrs)
         else:
             rows = emitter.bind(relax.op.reshape(data, (-1, depth)), suffix="_rows")
-            expr = relax.op.reshape(
-                emitter.bind(get(LayerNorm)(rows, *map(constant, operands), attrs=attrs), suffix="_rows"), shape
-            )
+            normal = get(LayerNorm)(rows, *map(constant, operands), attrs=attrs)
+            expr = relax.op.reshape(emitter.bind(normal, suffix="_rows"), shape)
         return emitter.held(expr, shape, island.output, identity(len(shape)))
 
     return emit
@@ -83,8 +81,7 @@ def _factors(island: Island, operand: Any, count: int) -> Array:
 
 @rule("relax.nn.softmax")
 def softmax(island: Island) -> Emit | None:
-    call, grid = island.call, island.need_grid(island.call.args[0])
-    island.need_one_type(grid)
+    call, grid = island.call, island.need_alike(island.call.args[0])
     need((island.low, island.high) == island.output.limits, "an activation behind a softmax")
     shape = shape_of(call)
     axis = int(call.attrs.axis) % len(shape)

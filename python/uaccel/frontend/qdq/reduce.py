@@ -24,9 +24,8 @@ def pool(island: Island) -> Emit | None:
     window, strides, dilation, padding = pool_windows(call)
     widths = tuple(map(int, given.padding)) if given.count_include_pad else (0, 0, 0, 0)
     counted = widths if len(widths) == 4 else (0, widths[0], 0, widths[1])
-    return _window_mean(
-        island, given.layout, WindowAttrs(window, strides, padding, dilation, island.low, island.high), counted
-    )
+    windows = WindowAttrs(window, strides, padding, dilation, island.low, island.high)
+    return _window_mean(island, given.layout, windows, counted)
 
 
 @rule("relax.nn.adaptive_avg_pool2d")
@@ -46,14 +45,9 @@ def _window_mean(island: Island, layout: str, windows: WindowAttrs, counted: tup
     need(grid.dtype == island.output.dtype, "its input and output differ in type")
     batch, channels, *extents = shape_of(call.args[0])
     height, width = extents if len(extents) == 2 else (1, *extents)
+    image, scales = TensorInfo((batch, height, width, channels), grid.dtype), island.output.quantisation
     try:
-        attrs, multipliers = window_mean_operands(
-            TensorInfo((batch, height, width, channels), grid.dtype),
-            grid.quantisation,
-            island.output.quantisation,
-            windows,
-            counted,
-        )
+        attrs, multipliers = window_mean_operands(image, grid.quantisation, scales, windows, counted)
     except TypeError as error:  # of the operator's type rule
         raise ModelError(str(error)) from error
 

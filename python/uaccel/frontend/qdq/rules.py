@@ -58,6 +58,12 @@ class Island:
             raise ModelError(f"{which} is not quantised")
         return grid
 
+    def need_alike(self, expr: Any) -> QuantGrid:
+        """The grid of an operand; refuses one of another type than the output's."""
+        grid = self.need_grid(expr)
+        self.need_one_type(grid)
+        return grid
+
     def need_one_type(self, grid: QuantGrid) -> None:
         """Refuses an input of another type than the output's."""
         mixed = f"its input has {grid.dtype}, its output {self.output.dtype}"
@@ -184,14 +190,8 @@ class QdqChannels:
     high: int
 
     def __getitem__(self, chosen: Any) -> QdqChannels:
-        return replace(
-            self,
-            units=self.units[chosen],
-            factor=self.factor[chosen],
-            multiplier=self.multiplier[chosen],
-            shift=self.shift[chosen],
-            reach=self.reach[chosen],
-        )
+        names = ("units", "factor", "multiplier", "shift", "reach")
+        return replace(self, **{name: getattr(self, name)[chosen] for name in names})
 
     @property
     def apart(self) -> NDArray[np.bool_]:
@@ -326,13 +326,7 @@ def channel_bias(bias: Array | None, axis: int, rank: int, channels: int) -> Arr
     return np.broadcast_to(full.reshape(-1), (channels,))
 
 
-@dataclass(frozen=True)
-class QdqConstants:
-    """Holds the constant operands that follow the weights of an integer operator."""
-
-    bias: Any
-    multiplier: Any
-    shift: Any
+QdqConstants = tuple[Any, Any, Any]  # Bias, multiplier and shift, which follow the weights of an integer operator.
 
 
 def constants(
@@ -352,12 +346,12 @@ def constants(
     need(fits, "its bias does not fit 32 bits in units of the products")
     multiplier, shift = float32_scales(products / np.float32(island.output.scale), wide)
     if wide:
-        return QdqConstants(constant(np.rint(units).astype(np.int64)), constant(multiplier), constant(shift))
+        return constant(np.rint(units).astype(np.int64)), constant(multiplier), constant(shift)
     factor = np.float64(data.scale) * weights.scales.astype(np.float64) / np.float64(island.output.scale)
     zero = island.output.zero_point
     bounds = island.low - zero, island.high - zero
     whole, with_rest = carried(QdqChannels(units, factor, multiplier, shift, reach, *bounds))
-    return QdqConstants(constant(whole), constant(with_rest), constant(shift))
+    return constant(whole), constant(with_rest), constant(shift)
 
 
 def _reach(weights: QdqWeights, axis: int, data: QuantGrid) -> NDArray[np.int64]:
@@ -368,7 +362,7 @@ def _reach(weights: QdqWeights, axis: int, data: QuantGrid) -> NDArray[np.int64]
     return np.asarray((high - low) * np.abs(rows).sum(axis=1))
 
 
-def ends(island: Island, data: QuantGrid) -> dict[str, int]:
+def ends(island: Island, data: QuantGrid) -> dict[str, Any]:
     """The attributes for zero points and clamp that operators with weights share."""
     return {
         "input_zero_point": data.zero_point,
