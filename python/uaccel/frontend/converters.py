@@ -287,9 +287,8 @@ class Gates:
         """The operands of ``recurrent``: weights and bias, and scales if all weights are integers."""
         rows = len(self.order) * self.units
         for values in (*(matrix.values for matrix in matrices), *biases):
-            need(
-                len(values) == rows, f"weights or a bias have {len(values)} rows, wanted {rows} for {self.units} units"
-            )
+            fits = len(values) == rows
+            need(fits, f"weights or a bias have {len(values)} rows, wanted {rows} for {self.units} units")
         whole = all(matrix.scales is not None for matrix in matrices)
         weights = [self._ordered(matrix.values if whole else matrix.real) for matrix in matrices]
         scales = [self._ordered(matrix.scales).reshape(-1) for matrix in matrices if matrix.scales is not None]

@@ -259,9 +259,8 @@ def svm_classifier(context: Context, node: Node) -> list[Expr]:
     the votes are won * first + (1 - won) * second, which is won * (first - second) plus a constant.
     """
     labels, per_class = labels_of(node, "classlabels_ints"), node.attributes.get("vectors_per_class", ())
-    need(
-        not node.attributes.get("prob_a", ()), "its probabilities are iterated; fit it without them (probability=False)"
-    )
+    fits = not node.attributes.get("prob_a", ())
+    need(fits, "its probabilities are iterated; fit it without them (probability=False)")
     need(len(per_class) == len(labels), f"it has vectors of {len(per_class)} classes for {len(labels)} labels")
     near, count = _nearness(context, node)
     pairs, weights, rho = list(combinations(range(len(labels)), 2)), _floats(node, "coefficients"), _floats(node, "rho")

@@ -103,9 +103,8 @@ def scan(context: Context, node: Node) -> list[Expr]:
     states = len(node.inputs) - scanned
     taken_in, given = [value.name for value in body.input], [value.name for value in body.output]
     rows = given[states:]
-    need(
-        len(taken_in) == len(node.inputs) > states >= 0, f"its body takes {len(taken_in)} tensors of {len(node.inputs)}"
-    )
+    fits = len(taken_in) == len(node.inputs) > states >= 0
+    need(fits, f"its body takes {len(taken_in)} tensors of {len(node.inputs)}")
     axes, backwards = (_each(node, f"scan_input_{what}", scanned) for what in ("axes", "directions"))
     places, turned = (_each(node, f"scan_output_{what}", len(rows)) for what in ("axes", "directions"))
     shapes = [context.info(name).shape for name in node.inputs[states:]]

@@ -60,10 +60,8 @@ def spend(context: Context, node: Node, values: Mapping[str, Array], types: Mapp
         need(len(known) == len(infos), "its inputs are constant, and how large its result is cannot be told beforehand")
         made, size = sum(info.elements for info in known), sum(info.size for info in known)
     context.budget.bytes(size)
-    need(
-        _steps(node, [values[name] for name in node.inputs if name], given, made) <= MOST_WORK,
-        "its inputs are constant, and computing it would take too long; compute it before you export the model",
-    )
+    fits = _steps(node, [values[name] for name in node.inputs if name], given, made) <= MOST_WORK
+    need(fits, "its inputs are constant, and computing it would take too long; compute it before you export the model")
 
 
 def _steps(node: Node, values: list[Array], given: int, made: int) -> int:
@@ -199,10 +197,8 @@ def _check_kinds(node: Node, schema: Any, infos: dict[str, TensorInfo]) -> None:
         if not name:
             continue
         dtype = infos[name].dtype
-        need(
-            f"tensor({_NAMES.get(dtype, dtype)})" in formal.types,
-            f'input {position} ("{name}") is {dtype}, which the operator does not take',
-        )
+        fits = f"tensor({_NAMES.get(dtype, dtype)})" in formal.types
+        need(fits, f'input {position} ("{name}") is {dtype}, which the operator does not take')
         if formal.is_homogeneous or formal.option.name != "Variadic":
             first, known = alike.setdefault(formal.type_str, (name, dtype))
             need(known == dtype, f'"{first}" is {known} and "{name}" is {dtype}, wanted one type')
@@ -404,10 +400,8 @@ def _run(context: Context, node: Node, last: set[str]) -> None:
 
 def convert(context: Context, node: Node) -> list[Expr]:
     """The outputs' expressions. If TVM's converter and the definition both fail, ModelError says why TVM's did."""
-    need(
-        node.op not in DATA_DEPENDENT,
-        f"{SHAPE_OF_DATA}; cut the model before it and compute it in the application",
-    )
+    fits = node.op not in DATA_DEPENDENT
+    need(fits, f"{SHAPE_OF_DATA}; cut the model before it and compute it in the application")
     need(node.op not in SIZED, f"{SHAPE_OF_DATA}; give it constants")
     need(node.domain in ("", MICROSOFT), f'its domain "{node.domain}" is not known; {ADVICE}')
     reason = f"{NO_CONVERTER}; {ADVICE}"

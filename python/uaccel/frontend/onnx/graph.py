@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from uaccel.errors import ModelError
+from uaccel.errors import ModelError, need
 from uaccel.model import Array, TensorInfo, TensorSpec, layer_name
 
 # The graph as converters see it.
@@ -40,8 +40,7 @@ class Node:
 
     def required_input(self, position: int) -> str:
         name = self.optional_input(position)
-        if not name:
-            raise ModelError(f"input {position} is missing")
+        need(name, f"input {position} is missing")
         return name
 
     def optional_input(self, position: int) -> str:

@@ -50,10 +50,8 @@ def resize(context: Context, node: Node) -> Expr:
     mode = node.attributes.get("mode", "nearest")
     coordinates = node.attributes.get("coordinate_transformation_mode", "half_pixel")
     need(mode in ("nearest", "linear", "cubic"), f"mode {mode} is not supported")
-    need(
-        coordinates in COORDINATES,
-        f"coordinate_transformation_mode {coordinates} is not supported; supported are {', '.join(COORDINATES)}",
-    )
+    fits = coordinates in COORDINATES
+    need(fits, f"coordinate_transformation_mode {coordinates} is not supported; supported are {', '.join(COORDINATES)}")
     axes = [axis for axis in _axes(context, node, shape) if not axis.plain]
     if not axes:
         return data

@@ -81,10 +81,8 @@ def layer_normalization(context: Context, node: Node) -> Expr | list[Expr]:
 @converts("BatchNormalization")
 def batch_normalization(context: Context, node: Node) -> list[Expr]:
     """Constant statistics give a factor and a summand for each channel, computed in float64."""
-    need(
-        not node.attributes.get("training_mode", 0),
-        "training_mode takes mean and variance from the data; export the model for inference",
-    )
+    fits = not node.attributes.get("training_mode", 0)
+    need(fits, "training_mode takes mean and variance from the data; export the model for inference")
     names = [node.required_input(index) for index in range(5)]
     scale, summand, mean, variance = (context.known(name) for name in names[1:])
     if scale is None or summand is None or mean is None or variance is None:

@@ -30,10 +30,8 @@ def parameters(context: Context, scale_name: str, point_name: str, dtype: str) -
     need(scale.dtype in (np.float32, np.float16), f'scale "{scale_name}" is {scale.dtype}, wanted float32')
     need(bool(np.all(np.isfinite(scale) & (scale > 0))), f'scale "{scale_name}" is not a positive number')
     point = np.zeros(scale.shape, dtype) if not point_name else context.need_known(point_name, "zero point")
-    need(
-        point.size == scale.size,
-        f'scale "{scale_name}" has {scale.size} entries and zero point "{point_name}" has {point.size}',
-    )
+    fits = point.size == scale.size
+    need(fits, f'scale "{scale_name}" has {scale.size} entries and zero point "{point_name}" has {point.size}')
     return _flat(scale), _flat(point)
 
 
@@ -219,10 +217,8 @@ def qlinear_conv(context: Context, node: Node) -> Expr:
 
 
 def _need_channels_first(node: Node) -> None:
-    need(
-        not node.attributes.get("channels_last"),
-        "channels_last is what ONNX Runtime makes of models for itself; give the model that it was made from",
-    )
+    fits = not node.attributes.get("channels_last")
+    need(fits, "channels_last is what ONNX Runtime makes of models for itself; give the model that it was made from")
 
 
 def _bias(context: Context, name: str, scale: Array) -> Expr | None:

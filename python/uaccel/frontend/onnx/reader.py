@@ -13,7 +13,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from uaccel.errors import ModelError
+from uaccel.errors import ModelError, need
 from uaccel.frontend.checks import (
     LARGEST_FILE,
     Budget,
@@ -228,12 +228,9 @@ def _parsed(onnx: Any, data: bytes, path: Path) -> Any:
         raise ModelError(
             f"{path} is no ONNX file, or is damaged ({len(data)} bytes): {first_line(error)}; copy or export it again"
         ) from error
-    if not model.HasField("graph"):
-        raise ModelError(f"{path} holds no graph ({len(data)} bytes), so it is no ONNX model; export it again")
-    if not model.graph.node:
-        raise ModelError(f"{path} is empty: its graph has no nodes; nothing to compile")
-    if not model.graph.output:
-        raise ModelError(f"{path} has no outputs; export the model again")
+    need(model.HasField("graph"), f"{path} holds no graph ({len(data)} bytes), so it is no ONNX model; export it again")
+    need(model.graph.node, f"{path} is empty: its graph has no nodes; nothing to compile")
+    need(model.graph.output, f"{path} has no outputs; export the model again")
     return model
 
 
@@ -244,11 +241,9 @@ def _checked_versions(onnx: Any, model: Any, path: Path) -> int:
     if model.ir_version > newest_ir:
         raise ModelError(f"{path} has IR version {model.ir_version}; {upgrade.format(newest_ir)}")
     versions = {entry.version for entry in model.opset_import if entry.domain in STANDARD}
-    if len(versions) > 1:
-        raise ModelError(f"{path} says of several opsets of ai.onnx that its operators are of it; {AGAIN}")
+    need(len(versions) <= 1, f"{path} says of several opsets of ai.onnx that its operators are of it; {AGAIN}")
     opset = max(versions, default=0)
-    if opset < 1:
-        raise ModelError(f"{path} does not say which opset of ai.onnx its operators are of; export the model again")
+    need(opset >= 1, f"{path} does not say which opset of ai.onnx its operators are of; export the model again")
     if opset > newest:
         raise ModelError(f"{path} uses opset {opset}; {upgrade.format(newest)}")
     if opset < OLDEST_OPSET:
@@ -296,8 +291,7 @@ def _check_graph(graph: Any, path: Path) -> None:
                 raise ModelError(f'{where} makes "{name}", which exists already; names must differ')
             known.add(name)
     for value in graph.output:
-        if value.name not in known:
-            raise ModelError(f'{path}: output "{value.name}" is made by no node; export the model again')
+        need(value.name in known, f'{path}: output "{value.name}" is made by no node; export the model again')
 
 
 def _refuse_repeated(path: Path, what: str, names: list[str]) -> None:
@@ -367,8 +361,7 @@ def read(path: Path, input_shapes: InputShapes, budget: Budget) -> tuple[OnnxGra
 def _inputs(onnx: Any, values: list[Any], input_shapes: InputShapes, path: Path) -> tuple[TensorSpec, ...]:
     names = [value.name for value in values]
     for name in input_shapes:
-        if name not in names:
-            raise ModelError(f'{path} has no input "{name}" for --input-shape; its inputs are: {", ".join(names)}')
+        need(name in names, f'{path} has no input "{name}" for --input-shape; its inputs are: {", ".join(names)}')
     return tuple(_input(onnx, value, input_shapes, path) for value in values)
 
 

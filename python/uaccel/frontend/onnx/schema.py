@@ -16,7 +16,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from uaccel.errors import ModelError
+from uaccel.errors import ModelError, need
 from uaccel.frontend.checks import MOST_RANK, Budget
 from uaccel.frontend.onnx.graph import FOUR_BITS, STANDARD
 
@@ -80,8 +80,7 @@ def check_node(node: Any, where: str, scope: SchemaScope) -> None:
     called = scope.functions.get(key_of(node))
     if called is not None:
         for what, given, known in (("inputs", node.input, called.input), ("outputs", node.output, called.output)):
-            if len(given) > len(known):
-                raise ModelError(f"{where} has {len(given)} {what}, its function takes {len(known)}; {AGAIN}")
+            need(len(given) <= len(known), f"{where} has {len(given)} {what}, its function takes {len(known)}; {AGAIN}")
         return
     schema = _schema(node, scope)
     if schema is not None:
@@ -124,8 +123,7 @@ def _check_kinds(node: Any, where: str, schema: Any, onnx: Any) -> None:
     for name, known in schema.attributes.items():
         if name in given:
             wanted, seen = known.type.name, onnx.AttributeProto.AttributeType.Name(given[name].type)
-            if seen != wanted:
-                raise ModelError(f'{where}: attribute "{name}" is of kind {seen}, wanted {wanted}; {AGAIN}')
+            need(seen == wanted, f'{where}: attribute "{name}" is of kind {seen}, wanted {wanted}; {AGAIN}')
         elif known.required:
             raise ModelError(f'{where} lacks attribute "{name}", which it needs; {AGAIN}')
 
@@ -139,8 +137,7 @@ def _check_attribute(attribute: Any, where: str, scope: SchemaScope) -> None:
                 f'{where}: attribute "{attribute.name}" refers to attribute "{attribute.ref_attr_name}" of a function, '
                 f"and there is none; {AGAIN}"
             )
-        if seen:
-            raise ModelError(f'{where}: attribute "{attribute.name}" has a value and refers to another; {AGAIN}')
+        need(not seen, f'{where}: attribute "{attribute.name}" has a value and refers to another; {AGAIN}')
         return
     kinds = scope.onnx.AttributeProto.AttributeType
     kind = kinds.Name(attribute.type) if attribute.type in kinds.values() else str(attribute.type)
@@ -251,8 +248,7 @@ def _functions(model: Any, path: Path) -> dict[FunctionKey, Any]:
         _check_texts(where, (*names, *function.input, *function.output, *function.attribute))
         _check_texts(where, (entry.name for entry in function.attribute_proto))
         key = (standard(function.domain), function.name, function.overload)
-        if key in found:
-            raise ModelError(f'{path} has two functions "{function.name}"; names must differ')
+        need(key not in found, f'{path} has two functions "{function.name}"; names must differ')
         found[key] = function
     return found
 
@@ -268,8 +264,7 @@ def _check_graph(graph: Any, where: str, scope: SchemaScope) -> None:
         raise ModelError(f"{where}sparse initialisers ({names}) cannot be compiled; store them dense")
     for value in values:
         rank = len(value.type.tensor_type.shape.dim)
-        if rank > MOST_RANK:
-            raise ModelError(f'{where}"{value.name}" has {rank} dimensions; at most {MOST_RANK} can be compiled')
+        need(rank <= MOST_RANK, f'{where}"{value.name}" has {rank} dimensions; at most {MOST_RANK} can be compiled')
     _check_nodes(graph.node, where, scope)
 
 
@@ -299,13 +294,11 @@ def _check_nodes(nodes: Any, where: str, scope: SchemaScope) -> None:
 def check_tensor(onnx: Any, tensor: Any, where: str) -> None:
     """Check type and shape of a tensor, and its number of elements; those in other files are checked when read."""
     dtype = dtype_name(onnx, tensor.data_type)
-    if dtype not in FIELD_OF:
-        raise ModelError(f"{where} has type {dtype}, which cannot be compiled")
+    need(dtype in FIELD_OF, f"{where} has type {dtype}, which cannot be compiled")
     if len(tensor.dims) > MOST_RANK or any(extent < 0 for extent in tensor.dims):
         extents = ",".join(map(str, tensor.dims[:MOST_RANK]))
         raise ModelError(f"{where} has shape [{extents}]; wanted at most {MOST_RANK} extents from 0; {AGAIN}")
-    if tensor.HasField("segment"):
-        raise ModelError(f"{where} is a part of a tensor alone; {AGAIN}")
+    need(not tensor.HasField("segment"), f"{where} is a part of a tensor alone; {AGAIN}")
     if tensor.data_location == onnx.TensorProto.EXTERNAL:
         return
     elements, present = items(tensor, dtype), {descriptor.name for descriptor, _ in tensor.ListFields()}

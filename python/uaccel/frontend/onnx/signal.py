@@ -21,9 +21,8 @@ def fourier(context: Context, node: Node) -> Expr:
     name, one_sided = node.required_input(0), bool(node.attributes.get("onesided", 0))
     info, inverse = context.info(name), bool(node.attributes.get("inverse", 0))
     rank = len(info.shape)
-    need(
-        rank >= 2 and info.shape[-1] in (1, 2), f"its input is {info}, wanted real or complex numbers, last axis 1 or 2"
-    )
+    fits = rank >= 2 and info.shape[-1] in (1, 2)
+    need(fits, f"its input is {info}, wanted real or complex numbers, last axis 1 or 2")
     given = node.optional_input(2)
     axis = int(context.need_number(given, "axis")) if given else int(node.attributes.get("axis", _usual_axis(context)))
     axis = need_axis(axis, rank)

@@ -25,12 +25,12 @@ def _is_single(node: Any) -> bool:
 def convolution(context: Context, node: Any) -> Expr:
     given = arguments(node)
     batch = context.emit(relax.op.expand_dims(context.expr(given["input"]), 0))
-    options = {name: list(map(int, given[kind])) for name, kind in (("strides", "stride"), ("dilation", "dilation"))}
+    options: dict[str, Any] = {
+        name: list(map(int, given[kind])) for name, kind in (("strides", "stride"), ("dilation", "dilation"))
+    }
     padding = [int(amount) for amount in given["padding"]] * 2
-    made = CONVOLUTIONS[str(node.target)]
-    value = context.emit(
-        made(batch, context.expr(given["weight"]), padding=padding, groups=int(given["groups"]), **options)
-    )
+    options |= {"padding": padding, "groups": int(given["groups"])}
+    value = context.emit(CONVOLUTIONS[str(node.target)](batch, context.expr(given["weight"]), **options))
     if given["bias"] is not None:
         extents = [-1] + [1] * len(options["strides"])
         value = context.emit(relax.op.add(value, context.emit(relax.op.reshape(context.expr(given["bias"]), extents))))

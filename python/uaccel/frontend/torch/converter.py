@@ -100,10 +100,8 @@ def _check_value(value: Any, *, one_of_several: bool) -> None:
 def check_extents(value: Any, what: str) -> None:
     """Refuse a tensor whose extents depend on data."""
     extents = ",".join(map(str, value.shape))
-    need(
-        all(isinstance(extent, int) for extent in value.shape),
-        f"{what} has the shape [{extents}], which depends on data; firmware needs every extent fixed",
-    )
+    fits = all(isinstance(extent, int) for extent in value.shape)
+    need(fits, f"{what} has the shape [{extents}], which depends on data; firmware needs every extent fixed")
 
 
 def check_arguments(node: Any) -> None:

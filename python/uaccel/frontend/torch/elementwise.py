@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -17,15 +17,13 @@ from uaccel.tvm_api import of_relax, relax
 
 # Arithmetic, reductions and norms whose arguments TVM's converter ignores, or that it lacks.
 
-REDUCTIONS = {
-    "aten.amax.default": relax.op.max,
-    "aten.amin.default": relax.op.min,
-    "aten.prod.dim_int": relax.op.prod,
-}
-
-EXTREMES = {
-    "aten.max.dim": (relax.op.max, relax.op.argmax),
-    "aten.min.dim": (relax.op.min, relax.op.argmin),
+# Along axes; some give the indices of what they find as well.
+REDUCTIONS: Final[Mapping[str, Sequence[Any]]] = {
+    "aten.amax.default": [relax.op.max],
+    "aten.amin.default": [relax.op.min],
+    "aten.prod.dim_int": [relax.op.prod],
+    "aten.max.dim": [relax.op.max, relax.op.argmax],
+    "aten.min.dim": [relax.op.min, relax.op.argmin],
 }
 
 
@@ -67,19 +65,10 @@ def add(context: Context, node: Any) -> Expr:
     return relax.op.add(_operand(context, node, node.args[0]), _scaled(context, node, node.args[1]))
 
 
-@converts("aten.sub.Tensor", "aten.sub.Scalar")
+@converts(*(f"aten.{name}.{kind}" for name in ("sub", "rsub") for kind in ("Tensor", "Scalar")))
 def subtract(context: Context, node: Any) -> Expr:
-    return relax.op.subtract(_operand(context, node, node.args[0]), _scaled(context, node, node.args[1]))
-
-
-@converts("aten.rsub.Tensor", "aten.rsub.Scalar")
-def subtract_from(context: Context, node: Any) -> Expr:
-    return relax.op.subtract(_operand(context, node, node.args[1]), _scaled(context, node, node.args[0]))
-
-
-@converts("aten.div.Tensor")
-def divide(context: Context, node: Any) -> Expr:
-    return relax.op.divide(_operand(context, node, node.args[0]), _operand(context, node, node.args[1]))
+    one, other = node.args[:2] if "rsub" not in str(node.target) else node.args[1::-1]
+    return relax.op.subtract(_operand(context, node, one), _scaled(context, node, other))
 
 
 @converts("aten.div.Tensor_mode")
@@ -120,12 +109,7 @@ def _clamps_otherwise(node: Any) -> bool:
     return crossed or not node.args[0].meta["val"].dtype.is_floating_point
 
 
-@converts("aten.clamp.Tensor")
-def clamp_by_tensors(context: Context, node: Any) -> Expr:
-    """Bounds that are tensors; TVM's converter has infinite ones where one is left out, which no integer is."""
-    return clamp(context, node)
-
-
+@converts("aten.clamp.Tensor")  # TVM's converter has infinite bounds where one is left out, which no integer is.
 @converts("aten.clamp.default", when=_clamps_otherwise)
 def clamp(context: Context, node: Any) -> Expr:
     """The larger of a value and its bound, then the smaller; of truths, which TVM does not compare, as numbers."""
@@ -196,7 +180,13 @@ def _power(context: Context, node: Any, base: Expr, exponent: Expr) -> Expr:
 
 @converts(*REDUCTIONS)
 def reduction(context: Context, node: Any) -> Expr:
-    return REDUCTIONS[str(node.target)](context.expr(node.args[0]), *_axes(node))
+    """What is found along axes, and the indices of it. Of several axes all elements count as one row."""
+    value, (axes, keep) = context.expr(node.args[0]), _axes(node)
+    of_values, *of_places = REDUCTIONS[str(node.target)]
+    if not of_places:
+        return of_values(value, axes, keep)
+    values = context.emit(of_values(value, axes, keep))
+    return [values, context.emit(of_places[0](value, axes[0] if axes else None, keep))]
 
 
 @converts("aten.any.dim", "aten.any.dims")
@@ -212,16 +202,6 @@ def whether_any(context: Context, node: Any) -> Expr:
     return relax.op.astype(found, info_of_value(node.meta["val"]).dtype)
 
 
-@converts(*EXTREMES)
-def extreme_along(context: Context, node: Any) -> Expr:
-    """Extremes along an axis, and their indices."""
-    axes, keep = _axes(node)
-    value = context.expr(node.args[0])
-    of_values, of_places = EXTREMES[str(node.target)]
-    values = context.emit(of_values(value, axes, keep))
-    return [values, context.emit(of_places(value, axes[0] if axes else None, keep))]
-
-
 @converts("aten.mean.dim")
 def mean(context: Context, node: Any) -> Expr:
     """The mean. Without dimensions it is over all of them, which TVM's converter takes for over none."""
@@ -230,10 +210,8 @@ def mean(context: Context, node: Any) -> Expr:
 
 @converts("aten.var_mean.correction", "aten.var_mean.dim")
 def variance_and_mean(context: Context, node: Any) -> Expr:
-    return [
-        context.emit(variance(context, node)),
-        context.emit(relax.op.mean(context.expr(node.args[0]), *_axes(node))),
-    ]
+    spread = context.emit(variance(context, node))
+    return [spread, context.emit(relax.op.mean(context.expr(node.args[0]), *_axes(node)))]
 
 
 @converts("aten.exp2.default")
@@ -315,13 +293,10 @@ def group_norm(context: Context, node: Any) -> Expr:
     return relax.op.reshape(context.emit(result), shape) if len(shape) == 2 else result
 
 
-def _factors(context: Context, given: Mapping[str, Any], shape: list[int]) -> tuple[Expr, Expr]:
+def _factors(context: Context, given: Mapping[str, Any], shape: list[int]) -> list[Expr]:
     """The scale and shift of a norm; 1 and 0 where the program has none."""
     missing = {"weight": np.ones(shape, np.float32), "bias": np.zeros(shape, np.float32)}
-    scale, shift = (
-        constant(value) if given[name] is None else context.expr(given[name]) for name, value in missing.items()
-    )
-    return scale, shift
+    return [constant(value) if given[name] is None else context.expr(given[name]) for name, value in missing.items()]
 
 
 # Operators on truth values, which TVM's converter takes for numbers.
@@ -363,14 +338,12 @@ def both(context: Context, node: Any) -> Expr:
     return relax.op.astype(context.emit(relax.op.multiply(one, other)), "bool")
 
 
-@converts("aten.maximum.default", "aten.max.other", when=lambda node: _of_truths(node))
-def either_truth(context: Context, node: Any) -> Expr:
-    return relax.op.logical_or(*map(context.expr, node.args))
-
-
-@converts("aten.minimum.default", "aten.min.other", when=lambda node: _of_truths(node))
-def both_truths(context: Context, node: Any) -> Expr:
-    return relax.op.logical_and(*map(context.expr, node.args))
+@converts(
+    *(f"aten.{name}" for name in ("maximum.default", "max.other", "minimum.default", "min.other")), when=_of_truths
+)
+def extreme_truths(context: Context, node: Any) -> Expr:
+    largest = "max" in str(node.target)
+    return (relax.op.logical_or if largest else relax.op.logical_and)(*map(context.expr, node.args))
 
 
 @converts(

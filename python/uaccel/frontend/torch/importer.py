@@ -39,15 +39,6 @@ from uaccel.frontend.torch.program import (
     torch_package,
     user_inputs,
 )
-from uaccel.frontend.torch.reader import (
-    LARGEST_FILE,
-    Argument,
-    FileGraph,
-    FileInput,
-    FileNode,
-    FileProgram,
-    InputShapes,
-)
 from uaccel.frontend.torch.rebuild import exported_program
 from uaccel.frontend.torch.serialised import TensorMeta
 from uaccel.model import Array, ImportedModel, ModelFile, Origin, Signature, TensorSpec, UniqueNames
@@ -306,12 +297,12 @@ def _item(context: Context, node: Any) -> Expr:
 # The import as a whole.
 
 
-def import_torch(path: Path, input_shapes: InputShapes | None = None) -> ImportedModel:
+def import_torch(path: Path, input_shapes: reader.InputShapes | None = None) -> ImportedModel:
     """Import a trusted file in this process; ``isolated.import_isolated`` is for all others."""
-    return import_bytes(path, read_file(path, LARGEST_FILE), input_shapes or {})
+    return import_bytes(path, read_file(path, reader.LARGEST_FILE), input_shapes or {})
 
 
-def import_bytes(path: Path, data: bytes, input_shapes: InputShapes) -> ImportedModel:
+def import_bytes(path: Path, data: bytes, input_shapes: reader.InputShapes) -> ImportedModel:
     """Import the file at ``path`` with content ``data``. One error names all operators that cannot be converted."""
     torch = torch_package()
     program = read_program(torch, path, data, input_shapes)
@@ -332,7 +323,7 @@ def import_bytes(path: Path, data: bytes, input_shapes: InputShapes) -> Imported
     )
 
 
-def read_program(torch: Any, path: Path, data: bytes, input_shapes: InputShapes) -> TorchProgram:
+def read_program(torch: Any, path: Path, data: bytes, input_shapes: reader.InputShapes) -> TorchProgram:
     stored = reader.read(path, data)
     if stored.program.uses("torchao"):
         register_torchao()
@@ -343,13 +334,13 @@ def rehearse() -> None:
     """Import a tiny program, so that PyTorch loads now what a confined process could not; ``relu_`` is decomposed."""
     torch = torch_package()
     tensor = TensorMeta(7, (1,), (1,), 0)
-    own = FileNode(
-        "torch.ops.aten.relu.default", (Argument("self", 1, ("as_tensor", {"name": "x"})),), ("y",), False, "y"
+    own = reader.FileNode(
+        "torch.ops.aten.relu.default", (reader.Argument("self", 1, ("as_tensor", {"name": "x"})),), ("y",), False, "y"
     )
     changing = replace(own, target="torch.ops.aten.relu_.default", results=("z",), name="z")
-    given, result = FileInput("x", None, ("as_tensor", {"name": "x"})), ("as_tensor", {"name": "z"})
-    graph = FileGraph((), (), (own, changing), {"x": tensor}, frozenset())
-    stored = reader.Stored(FileProgram(graph, (given,), (result,), (), {}), {})
+    given, result = reader.FileInput("x", None, ("as_tensor", {"name": "x"})), ("as_tensor", {"name": "z"})
+    graph = reader.FileGraph((), (), (own, changing), {"x": tensor}, frozenset())
+    stored = reader.Stored(reader.FileProgram(graph, (given,), (result,), (), {}), {})
     program = exported_program(torch, Path("rehearsal"), stored, {}, known_operators())
     decomposed(torch, Path("rehearsal"), program.exported)
 

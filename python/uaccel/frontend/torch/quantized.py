@@ -91,17 +91,11 @@ def dequantize_measured(context: Context, node: Any) -> Expr:
 
 # Static quantisation, as PT2E and torchao write it: it becomes ``relax.quantize`` and ``relax.dequantize``.
 
-_PT2E = "quantized_decomposed"
 _STORED = ("int8", "uint8", "int16", "int32")
+_KINDS = ("tensor.default", "tensor.tensor", "tensor.tensor2", "channel.default")
 
 
-@converts(
-    f"{_PT2E}.quantize_per_tensor.default",
-    f"{_PT2E}.quantize_per_tensor.tensor",
-    f"{_PT2E}.quantize_per_tensor.tensor2",
-    f"{_PT2E}.quantize_per_channel.default",
-    "torchao.quantize_affine.default",
-)
+@converts(*(f"{LIBRARY}.quantize_per_{kind}" for kind in _KINDS), "torchao.quantize_affine.default")
 def quantize(context: Context, node: Any) -> Expr:
     given = arguments(node)
     dtype = _dtype(given["output_dtype"] if "output_dtype" in given else given["dtype"])
@@ -128,13 +122,7 @@ def _clamped(context: Context, stored: Expr, given: Mapping[str, Any], dtype: st
     return stored
 
 
-@converts(
-    f"{_PT2E}.dequantize_per_tensor.default",
-    f"{_PT2E}.dequantize_per_tensor.tensor",
-    f"{_PT2E}.dequantize_per_tensor.tensor2",
-    f"{_PT2E}.dequantize_per_channel.default",
-    "torchao.dequantize_affine.default",
-)
+@converts(*(f"{LIBRARY}.dequantize_per_{kind}" for kind in _KINDS), "torchao.dequantize_affine.default")
 def dequantize(context: Context, node: Any) -> Expr:
     given = arguments(node)
     source = given["input"]
@@ -171,10 +159,8 @@ def _meaning(context: Context, node: Any, given: Mapping[str, Any], dtype: str) 
     offsets = given["zero_point"] if "zero_point" in given else given["zero_points"]
     zero_points = np.zeros(len(scales), np.int64) if offsets is None else _numbers(context, offsets)
     slices = 1 if axis is None else shape[axis]
-    need(
-        len(scales) == len(zero_points) == slices,
-        f"it has {len(scales)} scales and {len(zero_points)} zero points for {slices} slices",
-    )
+    counts = f"it has {len(scales)} scales and {len(zero_points)} zero points for {slices} slices"
+    need(len(scales) == len(zero_points) == slices, counts)
     need(np.all(np.isfinite(scales)) and np.all(scales > 0), "a scale is not a positive number")
     whole = np.asarray(zero_points, np.float64)
     need(np.array_equal(whole, np.rint(whole)), "a zero point is no integer")

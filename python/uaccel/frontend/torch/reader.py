@@ -329,10 +329,8 @@ def _node(value: Any, what: str, depth: int) -> FileNode:
     names = tuple(found for value in made for found in _results(value, what))
     several = len(made) != 1 or made[0][0] == "as_tensors" or single is False
     first = next((found for found in names if found), "unnamed")
-    need(
-        re.fullmatch(r"[\w.]{1,200}", text(target, what), re.ASCII),
-        f"{what} is {str(target)[:40]!r}, no operator's name",
-    )
+    fits = re.fullmatch(r"[\w.]{1,200}", text(target, what), re.ASCII)
+    need(fits, f"{what} is {str(target)[:40]!r}, no operator's name")
     return FileNode(target, arguments, names, several, identifier(called, what) if called else first)
 
 

@@ -5,6 +5,7 @@ Most become a ``take`` or a ``scatter`` on a flat tensor, by the numbers of its 
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Sequence
 from typing import Any
@@ -45,9 +46,8 @@ def numbers_of(context: Context, source: Any, places: Sequence[Any]) -> Expr:
     shape = list(map(int, source.meta["val"].shape))
     others = [number for number in range(len(result)) if not first <= number < first + rank]
     numbers: Any = constant(np.zeros([1] * len(result), np.int32))
-    for axis, extent in enumerate(shape):
+    for axis, (extent, place) in enumerate(itertools.zip_longest(shape, places)):
         step = math.prod(shape[axis + 1 :])
-        place = places[axis] if axis < len(places) else None
         if place is not None:
             part = _place(context, place, extent)
             own = list(map(int, place.meta["val"].shape))
@@ -167,14 +167,8 @@ def nearest(context: Context, node: Any) -> Expr:
     value = context.expr(source)
     plain = all(new == old * factor for new, old, factor in zip(after, before, factors, strict=True))
     if plain and all(new % old == 0 for new, old in zip(after, before, strict=True)):
-        return relax.op.image.resize2d(
-            value,
-            tuple(after),
-            layout="NCHW",
-            method="nearest_neighbor",
-            coordinate_transformation_mode="asymmetric",
-            rounding_method="floor",
-        )
+        modes = {"coordinate_transformation_mode": "asymmetric", "rounding_method": "floor"}
+        return relax.op.image.resize2d(value, tuple(after), layout="NCHW", method="nearest_neighbor", **modes)
     for axis, (old, new) in enumerate(zip(before, after, strict=True)):
         number = context.torch.arange(old, dtype=context.torch.float32).reshape(1, 1, 1, old)
         scale = None if not given["scale_factors"] else [1.0, given["scale_factors"][axis]]
@@ -197,13 +191,8 @@ def linear(context: Context, node: Any) -> Expr:
     (old,), (new,) = source.meta["val"].shape[2:], node.meta["val"].shape[2:]
     corners, factors = given["align_corners"], given["scale_factors"]
     if not corners and (not factors or new == old * factors[0]):
-        resized = relax.op.image.resize2d(
-            context.emit(relax.op.expand_dims(value, 2)),
-            (1, new),
-            layout="NCHW",
-            method="linear",
-            coordinate_transformation_mode="half_pixel",
-        )
+        image, mode = context.emit(relax.op.expand_dims(value, 2)), {"coordinate_transformation_mode": "half_pixel"}
+        resized = relax.op.image.resize2d(image, (1, new), layout="NCHW", method="linear", **mode)
         return relax.op.squeeze(context.emit(resized), [2])
     number = context.torch.arange(old, dtype=context.torch.float64).reshape(1, 1, old)
     places = node.target(number, None if factors else [new], corners, factors).reshape(-1).numpy()
@@ -256,14 +245,10 @@ def top_k(context: Context, node: Any) -> Expr:
     return _ordered(context, context.expr(node.args[0]), axis, int(given["k"]), bool(given["largest"]))
 
 
-@converts("aten.sort.default", "aten.sort.stable")
+@converts(*(f"aten.{name}.{kind}" for name in ("sort", "argsort") for kind in ("default", "stable")))
 def sort(context: Context, node: Any) -> Expr:
-    return _ordered(context, context.expr(node.args[0]), *_axis(node), bool(arguments(node)["descending"]))
-
-
-@converts("aten.argsort.default", "aten.argsort.stable")
-def places(context: Context, node: Any) -> Expr:
-    return _ordered(context, context.expr(node.args[0]), *_axis(node), bool(arguments(node)["descending"]))[1]
+    ordered = _ordered(context, context.expr(node.args[0]), *_axis(node), bool(arguments(node)["descending"]))
+    return ordered[1] if "argsort" in str(node.target) else ordered
 
 
 @converts("aten.kthvalue.default")
@@ -306,9 +291,7 @@ def _or_nan(context: Context, node: Any, found: list[Expr], axis: int | None, ke
 def _one(context: Context, node: Any, axis: int, rank: int) -> Expr:
     """The value of a rank, counted from 1, and its index."""
     found = _last(context, context.expr(node.args[0]), axis, rank)
-    if arguments(node)["keepdim"]:
-        return found
-    return [context.emit(relax.op.squeeze(one, [axis])) for one in found]
+    return found if arguments(node)["keepdim"] else [context.emit(relax.op.squeeze(one, [axis])) for one in found]
 
 
 def _last(context: Context, value: Expr, axis: int, rank: int) -> list[Expr]:

@@ -239,10 +239,8 @@ class Builder:
             self._arithmetic(node, values)
         elif node.target.startswith(_HIGHER):
             results = self._region(node, values, place)
-            need(
-                len(results) == len(node.results),
-                f"it makes {len(results)} results, the file names {len(node.results)}",
-            )
+            fits = len(results) == len(node.results)
+            need(fits, f"it makes {len(results)} results, the file names {len(node.results)}")
             values.update({name: value for name, value in zip(node.results, results, strict=True) if name})
         else:
             made = self._called(node, values, place, outer=outer)
@@ -299,15 +297,11 @@ class Builder:
         several = isinstance(result, (list, tuple))
         results = list(result) if several else [result]
         for value in results:
-            need(
-                isinstance(value, self._torch.Tensor),
-                "it makes a number, not a tensor, at run time; firmware needs it fixed",
-            )
+            fits = isinstance(value, self._torch.Tensor)
+            need(fits, "it makes a number, not a tensor, at run time; firmware needs it fixed")
             check_extents(value, "its result")
-        need(
-            len(results) == len(node.results) and several == node.several,
-            f"it makes {len(results)} results, the file names {len(node.results)}",
-        )
+        fits = len(results) == len(node.results) and several == node.several
+        need(fits, f"it makes {len(results)} results, the file names {len(node.results)}")
         made = self._emit(operator, args, kwargs, node.name, place, result, outer=outer)
         if not several:
             return {str(node.results[0]): made}

@@ -184,9 +184,8 @@ def tensor_meta(value: Any, what: str) -> TensorMeta:
     )
     device(place, what)
     need(layout == _STRIDED, f"{what} is no dense tensor")
-    need(
-        isinstance(sizes, list) and len(sizes) <= MOST_DIMENSIONS, f"{what} has more than {MOST_DIMENSIONS} dimensions"
-    )
+    fits = isinstance(sizes, list) and len(sizes) <= MOST_DIMENSIONS
+    need(fits, f"{what} has more than {MOST_DIMENSIONS} dimensions")
     shape = items(sizes, f"{what}: size", extent)
     strides = items(steps, f"{what}: stride", extent)
     need(len(shape) == len(strides), f"{what} has {len(shape)} sizes and {len(strides)} strides")
