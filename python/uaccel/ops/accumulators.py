@@ -13,7 +13,7 @@ from uaccel.ops.exact import TFLITE, check_rounding, kernel_suffix
 from uaccel.ops.kernel import Kernel, same
 from uaccel.ops.operator import Attributes, IntegerOperator, Site, register, require
 from uaccel.ops.reduce import along_axis
-from uaccel.ops.windows import taps, window_places
+from uaccel.ops.windows import Grouped, taps, window_places
 from uaccel.tvm_api import te, tirx
 
 # The raw sums of a two-dimensional convolution, as an accelerator gives them.
@@ -25,13 +25,9 @@ TO_NHWC: dict[str, tuple[int, ...]] = {NCHW: (0, 2, 3, 1), NHWC: (0, 1, 2, 3)}
 
 
 @dataclass(frozen=True)
-class Conv2dSumsAttrs(Attributes):
-    """``padding`` is top, left, bottom, right, of zeros. Weights are OIHW for the layout NCHW, OHWI for NHWC."""
+class Conv2dSumsAttrs(Grouped):
+    """``padding`` is of zeros. Weights are OIHW for the layout NCHW, OHWI for NHWC."""
 
-    strides: tuple[int, ...]
-    padding: tuple[int, ...]
-    dilation: tuple[int, ...]
-    groups: int
     layout: str
 
 

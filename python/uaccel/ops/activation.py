@@ -14,14 +14,7 @@ from numpy.typing import NDArray
 from uaccel.errors import need
 from uaccel.model import Array, Quantisation, TensorInfo
 from uaccel.ops import exact
-from uaccel.ops.binary import (
-    BinaryOperator,
-    broadcast_shape,
-    element_at,
-    infer_broadcast,
-    loop_parameters,
-    places_shared,
-)
+from uaccel.ops.binary import BinaryOperator, broadcast_shape, element_at, infer_broadcast, loop_fields, places_shared
 from uaccel.ops.exact import RoundedOnce, const
 from uaccel.ops.fixedpoint import LONGEST_SHIFT, fixed_ratios, multiply_by_quantized_multiplier, scale_fraction
 from uaccel.ops.kernel import Kernel, same
@@ -413,7 +406,7 @@ class FunctionProduct(IntegerOperator[FunctionProductAttrs]):
 
     def kernels(self, site: Site[FunctionProductAttrs]) -> Sequence[Kernel]:
         first, second, table1, table2 = site.operands
-        parameters = asdict(site.attrs) | loop_parameters(first.info.shape, second.info.shape)
+        parameters = asdict(site.attrs) | loop_fields(first.info.shape, second.info.shape)
         del parameters["functions"]
         parameters["entries1"] = table1.info.elements
         parameters["words2"] = table2.info.elements // ENTRIES

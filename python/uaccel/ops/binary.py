@@ -12,16 +12,7 @@ from uaccel.ops import exact
 from uaccel.ops.exact import RoundedOnce, const, i64
 from uaccel.ops.fixedpoint import fixed_ratios, most_that_counts, scale_fraction
 from uaccel.ops.kernel import Kernel, Output, ParameterValue, dtype_suffix, portable
-from uaccel.ops.operator import (
-    Attributes,
-    Elementwise,
-    IntegerOperator,
-    Operand,
-    Site,
-    operand_arguments,
-    register,
-    require,
-)
+from uaccel.ops.operator import Attributes, Elementwise, IntegerOperator, Site, operand_arguments, register, require
 from uaccel.ops.softmax import leading_zeros, reciprocal_of
 from uaccel.tvm_api import te, tirx
 
@@ -112,7 +103,7 @@ class Broadcast(IntegerOperator[A]):
 
     def kernels(self, site: Site[A]) -> Sequence[Kernel]:
         first, second = (operand.info for operand in site.operands)
-        parameters = {**loop_parameters(first.shape, second.shape), **self.parameters(site.attrs)}
+        parameters = {**loop_fields(first.shape, second.shape), **self.parameters(site.attrs)}
         arguments = (*operand_arguments(site.operands, ("first", "second")), Output(0))
         function, shared = f"{self.kernel}_{dtype_suffix(first.dtype)}", places_shared(site, 2)
         return [portable(function, self.kernel, parameters, arguments, header=self.header, inplace=shared)]
@@ -123,10 +114,14 @@ class BinaryOperator(Broadcast[A]):
 
     def first(self, value: Any, attrs: A) -> Any:
         """What an element of the first input contributes, as a TE expression."""
-        return value
+        return self.either(value, attrs, "1")
 
     def second(self, value: Any, attrs: A) -> Any:
         """What an element of the second input contributes."""
+        return self.either(value, attrs, "2")
+
+    def either(self, value: Any, attrs: A, number: str) -> Any:
+        """What an element contributes where attributes of both inputs have the same names, which end in a number."""
         return value
 
     @abc.abstractmethod
@@ -151,7 +146,7 @@ def element_at(tensor: Any, shape: Shape, index: Sequence[Any]) -> Any:
     return tensor(*(0 if extent == 1 else i for extent, i in zip(shape, own, strict=True)))
 
 
-def loop_parameters(first: Shape, second: Shape) -> dict[str, ParameterValue]:
+def loop_fields(first: Shape, second: Shape) -> dict[str, ParameterValue]:
     """The loops as fields of a kernel's structure, filled up to ``LOOPS`` with loops that run once."""
     loops = collapse(first, second)
     spare = LOOPS - len(loops.extents)
@@ -165,12 +160,11 @@ def loop_parameters(first: Shape, second: Shape) -> dict[str, ParameterValue]:
 def places_shared(site: Site[Any], tensors: int) -> tuple[int, ...]:
     """The run-time inputs, among the first ``tensors`` operands, that the output may lie over: each element of an input
     of the output's size is read just before the output's element in its place is written."""
-    pairs = zip(site.input_indices()[:tensors], site.operands, strict=False)
-    return tuple(index for index, operand in pairs if index is not None and _same_bytes(operand, site.output))
-
-
-def _same_bytes(operand: Operand, output: TensorInfo) -> bool:
-    return operand.info.elements == output.elements and operand.info.dtype == output.dtype
+    pairs, output = zip(site.input_indices()[:tensors], site.operands, strict=False), site.output
+    same = (
+        (index, (given.info.elements, given.info.dtype) == (output.elements, output.dtype)) for index, given in pairs
+    )
+    return tuple(index for index, fits in same if index is not None and fits)
 
 
 # Addition and subtraction of quantised tensors.
@@ -200,16 +194,19 @@ AddLike = TypeVar("AddLike", bound=AddAttrs)
 class CommonScale(BinaryOperator[AddLike]):
     """Brings both inputs to one finer scale before it combines them."""
 
-    def first(self, value: Any, attrs: AddLike) -> Any:
-        return rescaled(value, attrs.left_shift, attrs.zero_point1, attrs.multiplier1, attrs.shift1)
-
-    def second(self, value: Any, attrs: AddLike) -> Any:
-        return rescaled(value, attrs.left_shift, attrs.zero_point2, attrs.multiplier2, attrs.shift2)
+    def either(self, value: Any, attrs: AddLike, number: str) -> Any:
+        return rescaled(value, attrs, number)
 
 
-def rescaled(value: Any, left_shift: int, zero_point: int, multiplier: int, shift: int) -> Any:
-    raised = (exact.i32(value) - exact.const(zero_point, "int32")) << exact.const(left_shift, "int32")
-    return exact.i32(exact.requantize_const(raised, multiplier, shift))
+def rescaled(value: Any, attrs: Any, number: str) -> Any:
+    raised = centred(value, attrs, number) << exact.const(attrs.left_shift, "int32")
+    factor = (getattr(attrs, f"{name}{number}") for name in ("multiplier", "shift"))
+    return exact.i32(exact.requantize_const(raised, *factor))
+
+
+def centred(value: Any, attrs: Any, number: str, dtype: str = "int32") -> Any:
+    """An element less its input's zero point."""
+    return value.astype(dtype) - exact.const(getattr(attrs, f"zero_point{number}"), dtype)
 
 
 class _Sum(CommonScale[AddAttrs]):
@@ -264,11 +261,8 @@ class Mul(BinaryOperator[MulAttrs]):
     name = "mul"
     kernel = "uaccel_mul"
 
-    def first(self, value: Any, attrs: MulAttrs) -> Any:
-        return exact.i32(value) - exact.const(attrs.zero_point1, "int32")
-
-    def second(self, value: Any, attrs: MulAttrs) -> Any:
-        return exact.i32(value) - exact.const(attrs.zero_point2, "int32")
+    def either(self, value: Any, attrs: MulAttrs, number: str) -> Any:
+        return centred(value, attrs, number)
 
     def combine(self, x: Any, y: Any, attrs: MulAttrs, dtype: str) -> Any:
         scaled = exact.requantize_const(x * y, attrs.multiplier, attrs.shift)
@@ -357,11 +351,8 @@ class WeightedSum(BinaryOperator[WeightedSumAttrs]):
     name = "weighted_sum"
     kernel = "uaccel_weighted_sum"
 
-    def first(self, value: Any, attrs: WeightedSumAttrs) -> Any:
-        return (exact.i64(value) - exact.const(attrs.zero_point1)) * exact.const(attrs.multiplier1)
-
-    def second(self, value: Any, attrs: WeightedSumAttrs) -> Any:
-        return (exact.i64(value) - exact.const(attrs.zero_point2)) * exact.const(attrs.multiplier2)
+    def either(self, value: Any, attrs: WeightedSumAttrs, number: str) -> Any:
+        return centred(value, attrs, number, "int64") * exact.const(getattr(attrs, f"multiplier{number}"))
 
     def combine(self, x: Any, y: Any, attrs: WeightedSumAttrs, dtype: str) -> Any:
         return attrs.finish(x + y, dtype)
@@ -415,11 +406,8 @@ class Product(BinaryOperator[ProductAttrs]):
     name = "product"
     kernel = "uaccel_product"
 
-    def first(self, value: Any, attrs: ProductAttrs) -> Any:
-        return exact.i64(value) - exact.const(attrs.zero_point1)
-
-    def second(self, value: Any, attrs: ProductAttrs) -> Any:
-        return exact.i64(value) - exact.const(attrs.zero_point2)
+    def either(self, value: Any, attrs: ProductAttrs, number: str) -> Any:
+        return centred(value, attrs, number, "int64")
 
     def combine(self, x: Any, y: Any, attrs: ProductAttrs, dtype: str) -> Any:
         return attrs.finish(x * y * exact.const(attrs.multiplier), dtype)
@@ -460,16 +448,8 @@ OF_ZERO: Final = -1515870788
 
 
 @dataclass(frozen=True)
-class DivAttrs(Attributes):
+class DivAttrs(MulAttrs):
     """``multiplier`` and ``shift`` bring the quotient of the stored values to the output's scale."""
-
-    zero_point1: int
-    zero_point2: int
-    output_zero_point: int
-    multiplier: int
-    shift: int
-    clamp_min: int
-    clamp_max: int
 
 
 @register

@@ -42,11 +42,8 @@ class Compare(BinaryOperator[CompareAttrs]):
         require(0 <= attrs.kind < len(KINDS), f"compare: {attrs.kind} is no comparison")
         return TensorInfo(super().infer(inputs, attrs).shape, "bool")
 
-    def first(self, value: Any, attrs: CompareAttrs) -> Any:
-        return rescaled(value, attrs.left_shift, attrs.zero_point1, attrs.multiplier1, attrs.shift1)
-
-    def second(self, value: Any, attrs: CompareAttrs) -> Any:
-        return rescaled(value, attrs.left_shift, attrs.zero_point2, attrs.multiplier2, attrs.shift2)
+    def either(self, value: Any, attrs: CompareAttrs, number: str) -> Any:
+        return rescaled(value, attrs, number)
 
     def combine(self, x: Any, y: Any, attrs: CompareAttrs, dtype: str) -> Any:
         answers = (tirx.all(x <= y, x >= y), tirx.any(x < y, x > y), x > y, x >= y, x < y, x <= y)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -14,28 +14,30 @@ from uaccel.ops.exact import TFLITE, check_rounding, kernel_suffix
 from uaccel.ops.kernel import Constant, Kernel, dtype_suffix, same
 from uaccel.ops.operator import Attributes, Channels, IntegerOperator, Site, register, require
 from uaccel.ops.storage import is_int4, overwrite_distance, pack_int4
-from uaccel.ops.windows import image_fields, infer_places, padded, taps, window_fields
+from uaccel.ops.windows import Grouped, Transposed, image_fields, infer_places, padded, taps, window_fields
 from uaccel.tvm_api import te, tirx
 
 # Two-dimensional convolution, NHWC, weights OHWI, with groups, dilation and asymmetric padding.
 
 
 @dataclass(frozen=True)
-class Conv2dAttrs(Attributes):
-    """``padding`` is top, left, bottom, right; the padded elements hold the input's zero point.
+class Requantised(Attributes):
+    """Sums of the input's differences from its zero point are rounded as ``rounding`` says, and clamped."""
 
-    ``weight_bits`` is 4 where four bits hold each weight; kernels then read two weights from a byte.
-    """
-
-    strides: tuple[int, ...]
-    padding: tuple[int, ...]
-    dilation: tuple[int, ...]
-    groups: int
     input_zero_point: int
     output_zero_point: int
     clamp_min: int
     clamp_max: int
     rounding: str = TFLITE
+
+
+@dataclass(frozen=True)
+class Conv2dAttrs(Requantised, Grouped):
+    """Padded elements hold the input's zero point.
+
+    ``weight_bits`` is 4 where four bits hold each weight; kernels then read two weights from a byte.
+    """
+
     weight_bits: int = 8
 
 
@@ -45,20 +47,7 @@ def infer_window(data: TensorInfo, kernel: tuple[int, int], attrs: Conv2dAttrs, 
     return TensorInfo((data.shape[0], *infer_places(data, kernel, attrs, what), channels), data.dtype)
 
 
-class Clamped(Protocol):
-    """Lists what the output stage needs of an operator's attributes."""
-
-    @property
-    def output_zero_point(self) -> int: ...
-    @property
-    def clamp_min(self) -> int: ...
-    @property
-    def clamp_max(self) -> int: ...
-    @property
-    def rounding(self) -> str: ...
-
-
-def output_stage(acc: Any, bias: Any, multiplier: Any, shift: Any, attrs: Clamped, dtype: str) -> Any:
+def output_stage(acc: Any, bias: Any, multiplier: Any, shift: Any, attrs: Requantised, dtype: str) -> Any:
     """Bias, requantisation per channel (the last axis), zero point, clamp.
 
     The accumulator has the bias' type: 16-bit activations with 64-bit biases then round once.
@@ -142,9 +131,14 @@ def folded_constants(site: Site[Any], weights: Any, packed: Any = None) -> dict[
     kernel reads, where that is another layout.
     """
     bias, multiplier, shift = (operand.value for operand in site.operands[2:5])
-    correction = site.attrs.input_zero_point * weights.astype(np.int64).sum(axis=1)
-    folded = (bias.astype(np.int64) - correction).astype(bias.dtype)
+    folded = folded_bias(bias, weights, site.attrs.input_zero_point)
     return {"weights": weights if packed is None else packed, "bias": folded, **scales_held(multiplier, shift)}
+
+
+def folded_bias(bias: Array, weights: Array, zero_point: int) -> Array:
+    """The bias less zero_point * sum(weights of the row), so that kernels skip the zero point; it wraps as sums do."""
+    wide = bias.astype(np.int64) - zero_point * weights.astype(np.int64).sum(axis=-1)
+    return np.asarray(wide.astype(bias.dtype))
 
 
 def scales_held(multiplier: Array, shift: Array) -> dict[str, Array]:
@@ -227,38 +221,18 @@ class DepthwiseConv2d(IntegerOperator[Conv2dAttrs]):
 
 
 @dataclass(frozen=True)
-class TransposeConv2dAttrs(Attributes):
-    """``size`` is the output's height and width. ``padding``, top and left, is cut off the sum of the windows."""
-
-    size: tuple[int, ...]
-    strides: tuple[int, ...]
-    padding: tuple[int, ...]
-    input_zero_point: int
-    output_zero_point: int
-    clamp_min: int
-    clamp_max: int
-    rounding: str = TFLITE
+class TransposeConv2dAttrs(Requantised, Transposed):
+    """Has windows, zero points and a clamp."""
 
 
-class TransposeWindow(Protocol):
-    """Lists the attributes that say where windows lie."""
-
-    @property
-    def size(self) -> tuple[int, ...]: ...
-    @property
-    def strides(self) -> tuple[int, ...]: ...
-    @property
-    def padding(self) -> tuple[int, ...]: ...
-
-
-def infer_transposed(inputs: Sequence[TensorInfo], attrs: TransposeWindow, what: str) -> TensorInfo:
+def infer_transposed(inputs: Sequence[TensorInfo], attrs: Transposed, what: str) -> TensorInfo:
     data, weights = inputs[:2]
     require(len(data.shape) == 4 and len(weights.shape) == 4, f"{what}: input and weights have rank 4")
     require(data.shape[3] == weights.shape[3], f"{what}: input {data} does not fit weights {weights}")
     return TensorInfo((data.shape[0], *attrs.size, weights.shape[0]), data.dtype)
 
 
-def accumulated(data: Any, weights: Any, attrs: TransposeWindow, dtype: str, zero_point: int = 0) -> Any:
+def accumulated(data: Any, weights: Any, attrs: Transposed, dtype: str, zero_point: int = 0) -> Any:
     """The sum of the windows, gathered: each output element looks up the input pixels whose windows reach it."""
     info = exact.info(data)
     channels, kernel_h, kernel_w, depth = exact.info(weights).shape

@@ -16,7 +16,7 @@ from uaccel.ops.conv import accumulated, infer_transposed, transposed_macs
 from uaccel.ops.kernel import Argument, Constant, Input, Kernel, KernelCall, Output, ParameterValue, Scratch
 from uaccel.ops.operator import Attributes, IntegerOperator, Site, register, require
 from uaccel.ops.storage import overwrite_distance, row_overwrite_distance
-from uaccel.ops.windows import infer_places, padded, sides, taps, window_fields
+from uaccel.ops.windows import Grouped, Transposed, infer_places, padded, sides, taps, window_fields
 from uaccel.tvm_api import te, tirx
 
 # What these layers have in common: a bias, another tensor that is added, an activation.
@@ -122,13 +122,8 @@ TOGETHER = 4  # Pixels that a kernel computes at a time; a depthwise kernel comp
 
 
 @dataclass(frozen=True)
-class Conv2dFloatAttrs(FloatSumAttrs):
-    """``padding`` is top, left, bottom, right."""
-
-    strides: tuple[int, ...]
-    padding: tuple[int, ...]
-    dilation: tuple[int, ...]
-    groups: int
+class Conv2dFloatAttrs(Grouped, FloatSumAttrs):
+    """Has windows and an activation."""
 
 
 @register
@@ -305,12 +300,8 @@ def as_pixels(site: Site[FloatSumAttrs]) -> Site[Any]:
 
 
 @dataclass(frozen=True)
-class TransposeConv2dFloatAttrs(Attributes):
+class TransposeConv2dFloatAttrs(Transposed):
     """The attributes mean what they mean for the quantised one."""
-
-    size: tuple[int, ...]
-    strides: tuple[int, ...]
-    padding: tuple[int, ...]
 
 
 @register

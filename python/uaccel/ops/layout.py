@@ -13,18 +13,7 @@ from typing import Any, Final
 import numpy as np
 
 from uaccel.model import Array, Shape, TensorInfo
-from uaccel.ops.kernel import (
-    VIEW,
-    Argument,
-    Constant,
-    Input,
-    Kernel,
-    KernelCall,
-    Output,
-    ParameterValue,
-    dtype_suffix,
-    portable,
-)
+from uaccel.ops.kernel import VIEW, Argument, Constant, Input, Kernel, KernelCall, Output, dtype_suffix, portable
 from uaccel.ops.operator import Attributes, Elementwise, Operand, Site, operand_arguments, permuted_axes
 
 # The register of rules, by the operators' names.
@@ -150,7 +139,7 @@ def move_call(move: Move, itemsize: int) -> KernelCall | None:
     if len(loops) > LOOPS:
         return None
     loops = [Axis(1, 0, 0)] * (LOOPS - len(loops)) + loops
-    parameters: dict[str, ParameterValue] = {
+    parameters: dict[str, Any] = {
         "extents": tuple(axis.extent for axis in loops),
         "from": tuple(axis.source * itemsize for axis in loops),
         "to": tuple(axis.target * itemsize for axis in loops),
@@ -265,7 +254,7 @@ def gather_nd(call: Any, operands: tuple[Operand, ...], _outputs: tuple[TensorIn
     if int(call.attrs.batch_dims) or indices.info.dtype != "int64" or vector > MOST_AXES:
         return ()
     picked = data.info.shape[:vector]
-    parameters: dict[str, ParameterValue] = {
+    parameters: dict[str, Any] = {
         "count": indices.info.elements // vector,
         "axes": vector,
         "last": math.prod(picked) - 1,

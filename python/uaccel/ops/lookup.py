@@ -265,15 +265,6 @@ def elu_table(x: RealArray) -> RealArray:
     return np.where(x < 0, exponential - np.float32(1), x)
 
 
-def gelu(x: RealArray) -> RealArray:
-    """x times the probability that a normal variable is less."""
-    return np.asarray(0.5 * x * (1 + np.vectorize(math.erf)(x * math.sqrt(0.5))))
-
-
-def gelu_by_tanh(x: RealArray) -> RealArray:
-    return np.asarray(0.5 * x * (1 + np.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x**3))))
-
-
 @dataclass(frozen=True)
 class HardSwishFactors:
     """Holds two factors as 15-bit fractions and powers of two: to the output's scale, and to units of 3 / 2**15.

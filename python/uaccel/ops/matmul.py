@@ -12,6 +12,7 @@ from uaccel.ops import exact
 from uaccel.ops.conv import (
     Conv2d,
     DepthwiseConv2d,
+    Requantised,
     TransposeConv2d,
     accumulator_suffix,
     folded_constants,
@@ -28,14 +29,9 @@ from uaccel.tvm_api import te
 
 
 @dataclass(frozen=True)
-class FullyConnectedAttrs(Attributes):
+class FullyConnectedAttrs(Requantised):
     """``weight_bits`` is 4 where four bits hold each weight."""
 
-    input_zero_point: int
-    output_zero_point: int
-    clamp_min: int
-    clamp_max: int
-    rounding: str = TFLITE
     weight_bits: int = 8
 
 

@@ -14,10 +14,10 @@ from uaccel.model import Quantisation, TensorInfo
 from uaccel.ops import exact
 from uaccel.ops.fixedpoint import fixed_ratios, most_that_counts, scale_fraction
 from uaccel.ops.kernel import Input, Kernel, Output, dtype_suffix, portable, same
-from uaccel.ops.operator import Attributes, Channels, IntegerOperator, Site, register, require
+from uaccel.ops.operator import Channels, IntegerOperator, Site, register, require
 from uaccel.ops.reduce import require_sum
 from uaccel.ops.storage import overwrite_distance
-from uaccel.ops.windows import infer_places, over_windows, sides, tap_place, window_fields, window_places
+from uaccel.ops.windows import Pooled, infer_places, over_windows, sides, tap_place, window_fields, window_places
 from uaccel.tvm_api import te, tirx
 from uaccel.tvm_api.extremes import extreme
 
@@ -25,12 +25,9 @@ from uaccel.tvm_api.extremes import extreme
 
 
 @dataclass(frozen=True)
-class PoolAttrs(Attributes):
-    """``window`` and ``strides`` are height, width; ``padding`` is top, left, bottom, right."""
+class PoolAttrs(Pooled):
+    """Results are clamped as they are stored."""
 
-    window: tuple[int, ...]
-    strides: tuple[int, ...]
-    padding: tuple[int, ...]
     clamp_min: int
     clamp_max: int
 
@@ -149,12 +146,9 @@ BITS = 31  # of the largest multiplier: a sum of 32 bits with its sign times tha
 
 
 @dataclass(frozen=True)
-class WindowAttrs(Attributes):
-    """``window``, ``strides`` and ``dilation`` are height, width; ``padding`` is top, left, bottom, right."""
+class WindowAttrs(Pooled):
+    """``dilation`` is height, width; results are clamped as they are stored."""
 
-    window: tuple[int, ...]
-    strides: tuple[int, ...]
-    padding: tuple[int, ...]
     dilation: tuple[int, ...]
     clamp_min: int
     clamp_max: int
@@ -324,13 +318,10 @@ def window_mean_operands(
 
 
 @dataclass(frozen=True)
-class PoolFloatAttrs(Attributes):
-    """``padding`` is top, left, bottom, right. ``counts_padding`` is 1 where padded elements count: as zeros of a mean,
+class PoolFloatAttrs(Pooled):
+    """``dilation`` is height, width. ``counts_padding`` is 1 where padded elements count: as zeros of a mean,
     as the lowest finite number of a maximum."""
 
-    window: tuple[int, ...]
-    strides: tuple[int, ...]
-    padding: tuple[int, ...]
     dilation: tuple[int, ...]
     counts_padding: int = 0
 

@@ -12,9 +12,10 @@ from typing import Any, Final
 
 import numpy as np
 
-from uaccel.model import Array, TensorInfo
+from uaccel.model import TensorInfo
 from uaccel.ops import exact
 from uaccel.ops.activation import POINTS, Curve, Logistic16, Tanh16, table_argument
+from uaccel.ops.conv import folded_bias
 from uaccel.ops.kernel import Constant, Input, Kernel, Output, Scratch, dtype_suffix, portable, same
 from uaccel.ops.operator import Attributes, IntegerOperator, Site, register, require
 from uaccel.tvm_api import tirx
@@ -364,8 +365,8 @@ class Lstm(IntegerOperator[LstmAttrs]):
         }
         constants = (
             *(Constant("weights", weights), Constant("recurrent_weights", recurrent)),
-            Constant("bias", _folded(bias, weights, attrs.input_zero_point)),
-            Constant("recurrent_bias", _folded(np.zeros_like(bias), recurrent, attrs.hidden_zero_point)),
+            Constant("bias", folded_bias(bias, weights, attrs.input_zero_point)),
+            Constant("recurrent_bias", folded_bias(np.zeros_like(bias), recurrent, attrs.hidden_zero_point)),
             *(Constant("scales", scales), Constant("points", points)),
         )
         arguments = (Input(0), Input(1), Input(2), *constants, Output(0), Output(1), Output(2), Scratch())
@@ -380,12 +381,6 @@ class Lstm(IntegerOperator[LstmAttrs]):
 
 def _batch(data: TensorInfo, attrs: LstmAttrs) -> int:
     return data.shape[1] if attrs.time_major else data.shape[0]
-
-
-def _folded(bias: Array, weights: Array, zero_point: int) -> Array:
-    """The bias less zero_point * sum(weights of the row), so that kernels skip the zero point; it wraps as sums do."""
-    wide = bias.astype(np.int64) - zero_point * weights.astype(np.int64).sum(axis=2)
-    return np.asarray(wide.astype(bias.dtype))
 
 
 class _Steps:

@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
-from uaccel.model import Array, TensorInfo
+from uaccel.model import TensorInfo
 from uaccel.ops import exact
+from uaccel.ops.conv import folded_bias
 from uaccel.ops.kernel import Constant, Input, Kernel, Output, dtype_suffix, portable, same
 from uaccel.ops.operator import Attributes, IntegerOperator, Site, register, require
 from uaccel.tvm_api import te, tirx
@@ -132,18 +132,12 @@ class Svdf(OfFilters[SvdfAttrs]):
         by_unit = times.reshape(len(bias), -1)
         arguments = (
             *(Input(0), Input(1), Constant("feature_weights", features)),
-            Constant("feature_bias", _folded(np.zeros(len(features), np.int32), features, attrs.input_zero_point)),
-            *(Constant("time_weights", times), Constant("bias", _folded(bias, by_unit, attrs.state_zero_point))),
+            Constant("feature_bias", folded_bias(np.zeros(len(features), np.int32), features, attrs.input_zero_point)),
+            *(Constant("time_weights", times), Constant("bias", folded_bias(bias, by_unit, attrs.state_zero_point))),
             *(Output(0), Output(1)),
         )
         function = f"uaccel_svdf_{dtype_suffix(str(times.dtype))}"
         return [portable(function, "uaccel_svdf", parameters, arguments, updates=((1, 1),))]
-
-
-def _folded(bias: Array, weights: Array, zero_point: int) -> NDArray[np.int32]:
-    """The bias less zero_point * sum(weights of the row), so that kernels skip the zero point; it wraps as sums do."""
-    wide = bias.astype(np.int64) - zero_point * weights.astype(np.int64).sum(axis=1)
-    return np.asarray(wide, np.int64).astype(np.int32)
 
 
 # SVDF in float: its C is printed from its meaning.

@@ -4,12 +4,41 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from uaccel.model import TensorInfo
 from uaccel.ops import exact
-from uaccel.ops.operator import require
+from uaccel.ops.operator import Attributes, require
 from uaccel.tvm_api import te, tirx
+
+
+@dataclass(frozen=True)
+class Pooled(Attributes):
+    """``window`` and ``strides`` are height, width; ``padding`` is top, left, bottom, right."""
+
+    window: tuple[int, ...]
+    strides: tuple[int, ...]
+    padding: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Grouped(Attributes):
+    """``strides`` and ``dilation`` are height, width; ``padding`` is top, left, bottom, right."""
+
+    strides: tuple[int, ...]
+    padding: tuple[int, ...]
+    dilation: tuple[int, ...]
+    groups: int
+
+
+@dataclass(frozen=True)
+class Transposed(Attributes):
+    """``size`` is the output's height and width. ``padding``, top and left, is cut off the sum of the windows."""
+
+    size: tuple[int, ...]
+    strides: tuple[int, ...]
+    padding: tuple[int, ...]
 
 
 def same_padding(extent: int, kernel: int, stride: int, dilation: int) -> tuple[int, int]:

@@ -19,20 +19,8 @@ from uaccel.frontend.qdq.emitter import Emitter, in_place, integers_of, moved_gr
 from uaccel.frontend.qdq.graph import Integers, QdqGraph, QuantGrid, attributes, shape_of
 from uaccel.frontend.qdq.rules import Emit, number
 from uaccel.model import Array
+from uaccel.ops import lookup
 from uaccel.ops.exact import FLOAT32, float32_scale
-from uaccel.ops.lookup import (
-    FloatLookup,
-    Lookup,
-    Lookup16,
-    Lookup16Attrs,
-    LookupAttrs,
-    clip,
-    leaky_relu,
-    segments_of,
-    stored_values,
-    table_float32,
-    worth_a_table,
-)
 from uaccel.ops.operator import constant, get, info_of, name_of
 from uaccel.ops.pointwise import BY_RELAX
 from uaccel.ops.quantize import Requantize, RequantizeAttrs
@@ -60,9 +48,9 @@ def table_island(graph: QdqGraph, value: Any, output: QuantGrid, bounds: tuple[i
     names = "_".join(dict.fromkeys(functions(graph, value, source)))
     if grid.dtype != "int8" or output.dtype != "int8":
         steps = _wide_steps(graph, value, source, output)
-        attrs, *tables = segments_of(steps, *bounds, names)
+        attrs, *tables = lookup.segments_of(steps, *bounds, names)
         return lambda emitter: _looked_up16(emitter, source, output, attrs, tables)
-    reals = table_float32(lambda x: evaluated(graph, value, source, x), grid.quantisation, output.quantisation)
+    reals = lookup.table_float32(lambda x: evaluated(graph, value, source, x), grid.quantisation, output.quantisation)
     table = np.clip(reals, *bounds).astype(reals.dtype)
     return lambda emitter: _looked_up(emitter, source, grid, output, table, names)
 
@@ -101,27 +89,27 @@ def real_table(graph: QdqGraph, value: Any) -> Callable[[Emitter], Any] | None:
     grid = moved_grid(graph, source) if source is not None else None
     if source is None or grid is None or grid.dtype != "int8" or source.same_as(value):
         return None
-    if info_of(value).dtype != "float32" or not worth_a_table(info_of(value).elements):
+    if info_of(value).dtype != "float32" or not lookup.worth_a_table(info_of(value).elements):
         return None
     with np.errstate(all="ignore"):
-        reals = _dequantised(graph, value, source, stored_values("int8"), grid)
+        reals = _dequantised(graph, value, source, lookup.stored_values("int8"), grid)
         table = np.asarray(evaluated(graph, value, source, reals), np.float32)
     names = "_".join(dict.fromkeys(functions(graph, value, source)))
 
     def emit(emitter: Emitter) -> Any:
         plain = emitter.plain(integers_of(emitter, source, grid))
-        return emitter.bind(get(FloatLookup)(plain, constant(table), attrs=LookupAttrs(names)))
+        return emitter.bind(get(lookup.FloatLookup)(plain, constant(table), attrs=lookup.LookupAttrs(names)))
 
     return emit
 
 
 def _looked_up16(
-    emitter: Emitter, source: Any, output: QuantGrid, attrs: Lookup16Attrs, tables: list[Array]
+    emitter: Emitter, source: Any, output: QuantGrid, attrs: lookup.Lookup16Attrs, tables: list[Array]
 ) -> Integers:
     grid = moved_grid(emitter.graph, source)
     assert grid is not None
     held = in_place(emitter, integers_of(emitter, source, grid.wide))
-    expr = get(Lookup16)(held.stored, *map(constant, tables), attrs=attrs)
+    expr = get(lookup.Lookup16)(held.stored, *map(constant, tables), attrs=attrs)
     result = emitter.held(expr, held.shape, replace(output, dtype="int16"), held.layout)
     return result if output.dtype == "int16" else emitter.narrowed(result, output)
 
@@ -144,8 +132,8 @@ def regridded(emitter: Emitter, stored: Any, grid: QuantGrid, output: QuantGrid,
     if grid == output and bounds == output.limits:
         return stored
     if grid.dtype == output.dtype == "int8":
-        table = np.clip(table_float32(lambda x: x, grid.quantisation, output.quantisation), *bounds)
-        expr = get(Lookup)(stored, constant(table), attrs=LookupAttrs("requantize"))
+        table = np.clip(lookup.table_float32(lambda x: x, grid.quantisation, output.quantisation), *bounds)
+        expr = get(lookup.Lookup)(stored, constant(table), attrs=lookup.LookupAttrs("requantize"))
     else:
         multiplier, shift = float32_scale(float(np.float32(grid.scale) / np.float32(output.scale)))
         points = (grid.zero_point, output.zero_point)
@@ -156,7 +144,7 @@ def regridded(emitter: Emitter, stored: Any, grid: QuantGrid, output: QuantGrid,
 
 def _looked_up(emitter: Emitter, source: Any, grid: QuantGrid, output: QuantGrid, table: Any, names: str) -> Integers:
     held = in_place(emitter, integers_of(emitter, source, grid))
-    expr = get(Lookup)(held.stored, constant(table), attrs=LookupAttrs(names))
+    expr = get(lookup.Lookup)(held.stored, constant(table), attrs=lookup.LookupAttrs(names))
     return emitter.held(expr, held.shape, output, held.layout)
 
 
@@ -211,11 +199,11 @@ def evaluated(graph: QdqGraph, value: Any, source: Any, reals: Reals) -> Reals:
 def _applied(name: str, call: Any, operands: list[Reals]) -> Any:
     if name == "relax.clip":
         low, high = (number(arg) for arg in call.args[1:3])
-        return clip(-math.inf if low is None else low, math.inf if high is None else high)(operands[0])
+        return lookup.clip(-math.inf if low is None else low, math.inf if high is None else high)(operands[0])
     if name == "relax.nn.relu6":
-        return clip(0, 6)(operands[0])
+        return lookup.clip(0, 6)(operands[0])
     if name == "relax.nn.leakyrelu":
-        return leaky_relu(float(attributes(call).alpha))(operands[0])
+        return lookup.leaky_relu(float(attributes(call).alpha))(operands[0])
     if name == PRELU:
         return np.where(operands[0] > 0, operands[0], operands[0] * operands[1])
     compute = TABLES[name].compute

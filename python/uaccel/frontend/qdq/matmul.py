@@ -27,15 +27,7 @@ from uaccel.frontend.qdq.rules import (
     weights_of,
 )
 from uaccel.model import Array
-from uaccel.ops.accumulators import (
-    NHWC,
-    Conv2dSums,
-    Conv2dSumsAttrs,
-    DequantizeSums,
-    DequantizeSumsAttrs,
-    FullyConnectedSums,
-    FullyConnectedSumsAttrs,
-)
+from uaccel.ops import accumulators
 from uaccel.ops.exact import FLOAT32, float32_scales
 from uaccel.ops.matmul import BatchMatmul, BatchMatmulAttrs, FullyConnected, FullyConnectedAttrs
 from uaccel.ops.operator import constant, get, info_of
@@ -196,7 +188,9 @@ class _Layer:
     bias: Array
 
     def dense(self, emitter: Emitter, rows: Any, values: Array) -> Any:
-        expr = get(FullyConnectedSums)(rows, constant(values), attrs=FullyConnectedSumsAttrs())
+        expr = get(accumulators.FullyConnectedSums)(
+            rows, constant(values), attrs=accumulators.FullyConnectedSumsAttrs()
+        )
         return self.real(emitter, emitter.bind(expr, suffix="_sums"), values)
 
     def real(self, emitter: Emitter, sums: Any, values: Array) -> Any:
@@ -207,8 +201,8 @@ class _Layer:
         zeros = self.grid.zero_point * values.reshape(len(values), -1).astype(np.int64).sum(axis=1)
         rest = (self.bias - whole * scales).astype(np.float32)
         operands = ((whole - zeros).astype(np.int32), scales.astype(np.float32), rest)
-        attrs = DequantizeSumsAttrs(len(shape_of(sums)) - 1)
-        return emitter.bind(get(DequantizeSums)(sums, *map(constant, operands), attrs=attrs))
+        attrs = accumulators.DequantizeSumsAttrs(len(shape_of(sums)) - 1)
+        return emitter.bind(get(accumulators.DequantizeSums)(sums, *map(constant, operands), attrs=attrs))
 
 
 def _grid(graph: QdqGraph, source: Any) -> QuantGrid:
@@ -259,7 +253,7 @@ def _filters(weights: Array) -> Array:
 
 
 def _convolved(emitter: Emitter, layer: _Layer, data: Any, values: Array, window: ConvAttrs2d) -> Any:
-    """Emits the convolution of an NHWC image; windows of one pixel make it a matrix product."""
+    """Emits the convolution of an accumulators.NHWC image; windows of one pixel make it a matrix product."""
     batch, *extents, depth = shape_of(data)
     if values.shape[1:3] == window.strides == (1, 1) and not any(window.padding) and window.groups == 1:
         rows = emitter.bind(relax.op.reshape(data, (-1, depth)), suffix="_rows")
@@ -271,6 +265,6 @@ def _convolved(emitter: Emitter, layer: _Layer, data: Any, values: Array, window
         widths = [0, 0, top, bottom, left, right, 0, 0]
         expr = relax.op.nn.pad(data, widths, "constant", float(layer.grid.zero_point))
         data, padding = emitter.bind(expr, suffix="_padded"), (0, 0, 0, 0)
-    attrs = Conv2dSumsAttrs(window.strides, padding, window.dilation, window.groups, NHWC)
-    sums = emitter.bind(get(Conv2dSums)(data, constant(values), attrs=attrs), suffix="_sums")
+    attrs = accumulators.Conv2dSumsAttrs(window.strides, padding, window.dilation, window.groups, accumulators.NHWC)
+    sums = emitter.bind(get(accumulators.Conv2dSums)(data, constant(values), attrs=attrs), suffix="_sums")
     return layer.real(emitter, sums, values)

@@ -3,56 +3,25 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 
 import numpy as np
 from numpy.typing import NDArray
 
 from uaccel.errors import need
 from uaccel.frontend.tflite.checks import need_dtype, need_one_scale, need_quantisation
-from uaccel.frontend.tflite.converter import (
-    INTEGER_ACTIVATIONS,
-    Context,
-    Expr,
-    bounded_range,
-    converts,
-    factor,
-    quantize_value,
-)
+from uaccel.frontend.tflite.converter import INTEGERS, Context, Expr, bounded_range, converts, factor, quantize_value
 from uaccel.frontend.tflite.importer import was_unsigned
 from uaccel.frontend.tflite.quantized import rescaled
 from uaccel.frontend.tflite.reader import ACTIVATIONS, Operator, Tensor
+from uaccel.ops import activation as activations
 from uaccel.ops import exact, lookup, pointwise
-from uaccel.ops.activation import (
-    Logistic16,
-    Prelu,
-    PreluAttrs,
-    Rsqrt16,
-    Rsqrt16Attrs,
-    Sigmoid16Attrs,
-    Tanh16,
-    TwoSlopes,
-    TwoSlopesAttrs,
-    sigmoid_points,
-)
+from uaccel.ops import softmax as softmaxes
 from uaccel.ops.binary import broadcast_shape
 from uaccel.ops.fixedpoint import quantize_multiplier
-from uaccel.ops.lookup import HardSwishFactors, Lookup, LookupAttrs, RealArray, by_bits
+from uaccel.ops.lookup import HardSwishFactors, Lookup, LookupAttrs, by_bits
 from uaccel.ops.normalize import L2Normalize, L2NormalizeAttrs
 from uaccel.ops.operator import constant, get
 from uaccel.ops.quantize import UNITY, Requantize, RequantizeAttrs
-from uaccel.ops.softmax import (
-    DIFF_BITS,
-    LogSoftmax,
-    LogSoftmaxAttrs,
-    Softmax,
-    Softmax16,
-    Softmax16Attrs,
-    SoftmaxAttrs,
-    exponential_lookup,
-    exponentials,
-    reciprocal_lookup,
-)
 
 # Elementwise operators of one input, on int8 and int16.
 
@@ -61,7 +30,7 @@ SCALE_TOLERANCE = 1e-3
 REAL_FUNCTIONS = ("EXP", "LOG", "SQRT", "SQUARE", "SIN", "COS", "FLOOR", "CEIL", "ROUND")
 
 
-def _tensors(operator: Operator, dtypes: tuple[str, ...] = INTEGER_ACTIVATIONS) -> tuple[Tensor, Tensor]:
+def _tensors(operator: Operator, dtypes: tuple[str, ...] = INTEGERS) -> tuple[Tensor, Tensor]:
     data, output = operator.required_input(0), operator.outputs[0]
     need_dtype(data, dtypes, "input")
     need_dtype(output, (data.info.dtype,), "output")
@@ -119,19 +88,19 @@ def absolute(context: Context, operator: Operator) -> Expr:
 
 
 def _two_slopes(context: Context, data: Tensor, output: Tensor, positive: float, negative: float) -> Expr:
-    attrs = TwoSlopesAttrs(
+    attrs = activations.TwoSlopesAttrs(
         input_zero_point=data.zero_point,
         output_zero_point=output.zero_point,
         **factor("positive", positive),
         **factor("negative", negative),
     )
-    return get(TwoSlopes)(context.expr(data), attrs=attrs)
+    return get(activations.TwoSlopes)(context.expr(data), attrs=attrs)
 
 
 @converts("PRELU")
 def prelu(context: Context, operator: Operator) -> Expr:
     data, alpha, output = operator.required_input(0), operator.required_input(1), operator.outputs[0]
-    need_dtype(data, INTEGER_ACTIVATIONS, "input")
+    need_dtype(data, INTEGERS, "input")
     need_dtype(alpha, ("int8",), "alpha")
     need_dtype(output, (data.info.dtype,), "output")
     need_one_scale(data, alpha, output)
@@ -139,7 +108,7 @@ def prelu(context: Context, operator: Operator) -> Expr:
     fits = shape == output.info.shape
     need(fits, f"{data.info} and alpha {alpha.info} broadcast to {list(shape)}, not {output.info}")
     low, high = exact.limits(output.info.dtype)
-    attrs = PreluAttrs(
+    attrs = activations.PreluAttrs(
         input_zero_point=data.zero_point,
         alpha_zero_point=alpha.zero_point,
         output_zero_point=output.zero_point,
@@ -148,7 +117,7 @@ def prelu(context: Context, operator: Operator) -> Expr:
         clamp_min=low,
         clamp_max=high,
     )
-    return get(Prelu)(context.expr(data), context.expr(alpha), attrs=attrs)
+    return get(activations.Prelu)(context.expr(data), context.expr(alpha), attrs=attrs)
 
 
 def _lookup(context: Context, operator: Operator, data: Tensor, values: NDArray[np.int8]) -> Expr:
@@ -160,7 +129,7 @@ def _lookup(context: Context, operator: Operator, data: Tensor, values: NDArray[
 def logistic(context: Context, operator: Operator) -> Expr:
     data, output = _tensors(operator)
     if data.info.dtype == "int16":
-        return _sigmoid16(context, data, output, Logistic16, exact_shifts=(0,))
+        return _sigmoid16(context, data, output, activations.Logistic16, exact_shifts=(0,))
     need_quantisation(output, 1 / 256, -128, SCALE_TOLERANCE)
     return _lookup(context, operator, data, lookup.logistic(data.required_quantisation))
 
@@ -169,7 +138,7 @@ def logistic(context: Context, operator: Operator) -> Expr:
 def tanh(context: Context, operator: Operator) -> Expr:
     data, output = _tensors(operator)
     if data.info.dtype == "int16":
-        return _sigmoid16(context, data, output, Tanh16, exact_shifts=(0, 1))
+        return _sigmoid16(context, data, output, activations.Tanh16, exact_shifts=(0, 1))
     need_quantisation(output, 1 / 128, 0, SCALE_TOLERANCE)
     return _lookup(context, operator, data, lookup.tanh(data.required_quantisation))
 
@@ -178,7 +147,7 @@ def _sigmoid16(
     context: Context,
     data: Tensor,
     output: Tensor,
-    op: type[Logistic16] | type[Tanh16],
+    op: type[activations.Logistic16] | type[activations.Tanh16],
     exact_shifts: tuple[int, ...],
 ) -> Expr:
     _need_symmetric(data)
@@ -186,19 +155,19 @@ def _sigmoid16(
     power, is_power = _log2(data.scale)
     left_shift = power + 12  # the table's argument is three times the input in units of 2**-12
     if is_power and left_shift in exact_shifts:
-        attrs = Sigmoid16Attrs(multiplier=3 << left_shift, right_shift=0)
+        attrs = activations.Sigmoid16Attrs(multiplier=3 << left_shift, right_shift=0)
     else:
         attrs = _scaled_argument(data.scale)
-    return get(op)(context.expr(data), constant(sigmoid_points()), attrs=attrs)
+    return get(op)(context.expr(data), constant(activations.sigmoid_points()), attrs=attrs)
 
 
-def _scaled_argument(scale: float) -> Sigmoid16Attrs:
+def _scaled_argument(scale: float) -> activations.Sigmoid16Attrs:
     """Doubles the factor while it fits 15 bits, so that it keeps as many bits as the reference's."""
     factor, right_shift = scale * 4096.0 * 3.0, 0
     while factor <= 32767.0 / 2.0 and right_shift <= 30:
         factor, right_shift = factor * 2.0, right_shift + 1
     need(factor < 32768, f"the input's scale {scale:.6g} is too large for the reference's 16-bit factor")
-    return Sigmoid16Attrs(multiplier=int(factor), right_shift=right_shift)
+    return activations.Sigmoid16Attrs(multiplier=int(factor), right_shift=right_shift)
 
 
 def _log2(value: float) -> tuple[int, bool]:
@@ -234,7 +203,8 @@ def _factor16(real: float) -> tuple[int, int]:
 @converts("ELU")
 def elu(context: Context, operator: Operator) -> Expr:
     data, output = _tensors(operator, ("int8",))
-    return _lookup(context, operator, data, _of_reals(data, output, lookup.elu_table))
+    values = lookup.of_reals(data.required_quantisation, output.required_quantisation, lookup.elu_table)
+    return _lookup(context, operator, data, values)
 
 
 @converts("RSQRT")
@@ -243,13 +213,14 @@ def rsqrt(context: Context, operator: Operator) -> Expr:
     if data.info.dtype == "int16":
         _need_symmetric(data, output)
         factors = quantize_multiplier(1.0 / (math.sqrt(data.scale) * output.scale))
-        return get(Rsqrt16)(context.expr(data), attrs=Rsqrt16Attrs(*factors))
+        return get(activations.Rsqrt16)(context.expr(data), attrs=activations.Rsqrt16Attrs(*factors))
     values = lookup.rsqrt(data.required_quantisation, output.required_quantisation)
     return _lookup(context, operator, data, values)
 
 
-def _of_reals(data: Tensor, output: Tensor, function: Callable[[RealArray], RealArray]) -> NDArray[np.int8]:
-    return lookup.of_reals(data.required_quantisation, output.required_quantisation, function)
+def _of_reals(data: Tensor, output: Tensor, row: pointwise.Pointwise) -> NDArray[np.int8]:
+    assert row.compute is not None
+    return lookup.of_reals(data.required_quantisation, output.required_quantisation, row.compute)
 
 
 def _is_int8(operator: Operator) -> bool:
@@ -260,17 +231,15 @@ def _is_int8(operator: Operator) -> bool:
 def real_function(context: Context, operator: Operator) -> Expr:
     """The reference has no integer kernel; a table does what float kernels between two conversions would do."""
     data, output = _tensors(operator)
-    function = next(row.compute for row in pointwise.ROWS if row.tflite == operator.name)
-    assert function is not None
-    return _lookup(context, operator, data, _of_reals(data, output, function))
+    row = next(row for row in pointwise.ROWS if row.tflite == operator.name)
+    return _lookup(context, operator, data, _of_reals(data, output, row))
 
 
 @converts("GELU", when=_is_int8)
 def gelu(context: Context, operator: Operator) -> Expr:
     data, output = _tensors(operator)
-    approximate = operator.option("Approximate")
-    function = lookup.gelu_by_tanh if approximate else lookup.gelu
-    return _lookup(context, operator, data, _of_reals(data, output, function))
+    row = pointwise.BY_RELAX["relax.nn.gelu_tanh" if operator.option("Approximate") else "relax.nn.gelu"]
+    return _lookup(context, operator, data, _of_reals(data, output, row))
 
 
 # SOFTMAX on int8 and int16 activations, LOG_SOFTMAX on int8.
@@ -286,7 +255,7 @@ def _beta(operator: Operator) -> float:
 
 def scaled_difference(product: float, what: str) -> tuple[int, int]:
     """Multiplier and shift that bring differences, in steps of ``product``, to 26 fraction bits."""
-    real = min(product * (1 << DIFF_BITS), LARGEST_MULTIPLIER)
+    real = min(product * (1 << softmaxes.DIFF_BITS), LARGEST_MULTIPLIER)
     need(real > 1.0, f"{what} is {product:.3g}, too small for the reference's fixed-point format")
     mantissa, shift = math.frexp(real)
     multiplier, carry = quantize_multiplier(mantissa)
@@ -305,8 +274,10 @@ def softmax(context: Context, operator: Operator) -> Expr:
     else:
         need_quantisation(output, 1 / 65536, -32768, tolerance=0.001)
     multiplier, shift = scaled_difference(_beta(operator) * data.scale, "beta * input scale")
-    table = constant(exponentials(multiplier, shift))
-    return get(Softmax)(context.expr(data), table, attrs=SoftmaxAttrs(multiplier, shift, output.info.dtype))
+    table = constant(softmaxes.exponentials(multiplier, shift))
+    return get(softmaxes.Softmax)(
+        context.expr(data), table, attrs=softmaxes.SoftmaxAttrs(multiplier, shift, output.info.dtype)
+    )
 
 
 def _softmax16(context: Context, operator: Operator) -> Expr:
@@ -314,11 +285,14 @@ def _softmax16(context: Context, operator: Operator) -> Expr:
     need_dtype(output, ("int16",), "output")
     need_quantisation(output, 1 / 32768, 0, tolerance=0.001)
     depth, product = data.info.shape[-1], data.scale * _beta(operator)
-    need(depth < 1 << 16, f"rows of {depth} elements: their exponentials may overflow the reference's 32-bit sum")
+    need(
+        depth < 1 << 16,
+        f"rows of {depth} elements: their softmaxes.exponentials may overflow the reference's 32-bit sum",
+    )
     multiplier, shift = quantize_multiplier(product / LOOKUP_RANGE)
     need(shift <= 15, f"beta * input scale is {product:.3g}, too large for the reference's 32-bit differences")
-    tables = (constant(exponential_lookup()), constant(reciprocal_lookup()))
-    return get(Softmax16)(context.expr(data), *tables, attrs=Softmax16Attrs(multiplier, shift))
+    tables = (constant(softmaxes.exponential_lookup()), constant(softmaxes.reciprocal_lookup()))
+    return get(softmaxes.Softmax16)(context.expr(data), *tables, attrs=softmaxes.Softmax16Attrs(multiplier, shift))
 
 
 @converts("LOG_SOFTMAX")
@@ -329,10 +303,10 @@ def log_softmax(context: Context, operator: Operator) -> Expr:
     need_quantisation(output, 1 / 16, 127)
     need(len(data.info.shape) > 0, "the input is a scalar")
     depth = data.info.shape[-1]
-    need(depth <= LONGEST_ROW, f"rows of {depth} elements: at most {LONGEST_ROW} exponentials can be summed")
+    need(depth <= LONGEST_ROW, f"rows of {depth} elements: at most {LONGEST_ROW} softmaxes.exponentials can be summed")
     multiplier, shift = scaled_difference(data.scale, "input scale")
-    table = constant(exponentials(multiplier, shift))
-    return get(LogSoftmax)(context.expr(data), table, attrs=LogSoftmaxAttrs(multiplier, shift))
+    table = constant(softmaxes.exponentials(multiplier, shift))
+    return get(softmaxes.LogSoftmax)(context.expr(data), table, attrs=softmaxes.LogSoftmaxAttrs(multiplier, shift))
 
 
 # L2_NORMALIZATION on int8 activations.

@@ -92,12 +92,12 @@ def need_shape(output: Tensor, shape: Sequence[int]) -> None:
     need(output.info.shape == tuple(shape), f"{has}, the inputs give {shape_text(shape)}")
 
 
-def need_same_dtype(data: Tensor, output: Tensor) -> None:
+def need_same_type(data: Tensor, output: Tensor) -> None:
     types = f'input "{data.name}" is {data.info.dtype} and output "{output.name}" is {output.info.dtype}'
     need(data.info.dtype == output.info.dtype, f"{types}; this operator cannot convert")
 
 
 def need_output(data: Tensor, output: Tensor, shape: Sequence[int]) -> None:
     """Refuses an output of another type than the input's, or of another shape."""
-    need_same_dtype(data, output)
+    need_same_type(data, output)
     need_shape(output, shape)

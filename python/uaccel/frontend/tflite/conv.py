@@ -8,7 +8,7 @@ from typing import Any
 from uaccel.errors import need
 from uaccel.frontend.tflite.checks import need_dtype, need_equal_quantisation, need_possible_shift, need_sum_in_32_bits
 from uaccel.frontend.tflite.converter import (
-    INTEGER_ACTIVATIONS,
+    INTEGERS,
     WIDE_WEIGHTS,
     Context,
     Expr,
@@ -22,19 +22,9 @@ from uaccel.frontend.tflite.converter import (
 )
 from uaccel.frontend.tflite.reader import PADDINGS, Operator, Tensor
 from uaccel.model import Array, Shape
+from uaccel.ops import matmul
 from uaccel.ops.conv import Conv2d, Conv2dAttrs, DepthwiseConv2d, TransposeConv2d, TransposeConv2dAttrs
 from uaccel.ops.fixedpoint import quantize_multiplier
-from uaccel.ops.matmul import (
-    BatchMatmul,
-    BatchMatmulAttrs,
-    FullyConnected,
-    FullyConnectedAttrs,
-    GivenConv2d,
-    GivenDepthwiseConv2d,
-    GivenFullyConnected,
-    GivenFullyConnectedAttrs,
-    GivenTransposeConv2d,
-)
 from uaccel.ops.operator import IntegerOperator, constant, get
 from uaccel.ops.pool import AveragePool2d, MaxPool2d, PoolAttrs
 from uaccel.ops.windows import same_padding
@@ -48,9 +38,9 @@ Pair = tuple[int, int]
 
 # Operators that compute the same with weights that are no constant.
 GIVEN: Mapping[Kind, Kind] = {
-    Conv2d: GivenConv2d,
-    DepthwiseConv2d: GivenDepthwiseConv2d,
-    TransposeConv2d: GivenTransposeConv2d,
+    Conv2d: matmul.GivenConv2d,
+    DepthwiseConv2d: matmul.GivenDepthwiseConv2d,
+    TransposeConv2d: matmul.GivenTransposeConv2d,
 }
 
 
@@ -123,7 +113,7 @@ def need_multiplier(operator: Operator, multiplier: int) -> None:
 
 def _is_integer(operator: Operator) -> bool:
     """Whether the activation is: it comes third, after a shape and the weights."""
-    return operator.required_input(2).info.dtype in INTEGER_ACTIVATIONS
+    return operator.required_input(2).info.dtype in INTEGERS
 
 
 @converts("TRANSPOSE_CONV", when=_is_integer)
@@ -169,11 +159,11 @@ def fully_connected(context: Context, operator: Operator) -> Expr:
     common = (data.zero_point, output.zero_point, *activation_range(operator, output))
     flat, matrix = reshaped(context.expr(data), data.info.shape, (rows, depth)), context.expr(weights)
     if is_constant(matrix) and points == {0} and weights.bits <= 8:
-        plain = FullyConnectedAttrs(*common, weight_bits=weights.bits)
-        product = _call(FullyConnected, flat, (data, weights, output), matrix, bias, plain)
+        plain = matmul.FullyConnectedAttrs(*common, weight_bits=weights.bits)
+        product = _call(matmul.FullyConnected, flat, (data, weights, output), matrix, bias, plain)
     else:
-        attrs = GivenFullyConnectedAttrs(*common, weight_zero_point=weights.zero_point)
-        product = _call(GivenFullyConnected, flat, (data, weights, output), matrix, bias, attrs)
+        attrs = matmul.GivenFullyConnectedAttrs(*common, weight_zero_point=weights.zero_point)
+        product = _call(matmul.GivenFullyConnected, flat, (data, weights, output), matrix, bias, attrs)
     return reshaped(product, (rows, units), output.info.shape)
 
 
@@ -225,5 +215,5 @@ def batch_matmul(context: Context, operator: Operator) -> Expr:
     multiplier, shift = quantize_multiplier(lhs.scale * rhs.scale / output.scale)
     need_possible_shift(lhs, shift)
     adjoint = (bool(operator.options.AdjX()), bool(operator.options.AdjY()))
-    attrs = BatchMatmulAttrs(*adjoint, *points, multiplier, shift)
-    return get(BatchMatmul)(context.expr(lhs), context.expr(rhs), attrs=attrs)
+    attrs = matmul.BatchMatmulAttrs(*adjoint, *points, multiplier, shift)
+    return get(matmul.BatchMatmul)(context.expr(lhs), context.expr(rhs), attrs=attrs)

@@ -13,7 +13,7 @@ import numpy as np
 from uaccel.errors import need
 from uaccel.frontend.checks import need_axis
 from uaccel.frontend.converters import otherwise
-from uaccel.frontend.tflite.checks import need_dtype, need_same_dtype, need_shape
+from uaccel.frontend.tflite.checks import need_dtype, need_same_type, need_shape
 from uaccel.frontend.tflite.conv import need_multiplier, need_rows, transposed_window
 from uaccel.frontend.tflite.converter import Context, Expr, activated, apply, converts, reshaped
 from uaccel.frontend.tflite.floats import FLOATS, is_stepped, need_reals, real, stored
@@ -128,7 +128,7 @@ def _need_operands(data: Tensor, weights: Tensor, output: Tensor, rank: int) -> 
     _need_reals_or_bytes(data, weights)
     _need_rank(data, rank, "inputs")
     _need_rank(weights, rank, "weights")
-    need_same_dtype(data, output)
+    need_same_type(data, output)
     _need_alike(data, weights)
 
 
@@ -196,7 +196,7 @@ def conv_3d(context: Context, operator: Operator) -> Expr:
     data, weights, output = operator.required_input(0), operator.required_input(1), operator.outputs[0]
     truths = data.info.dtype == "bool" and weights.info.dtype == "float32"  # Weighted sums of them, not 0.
     numbers = replace(data, info=replace(data.info, dtype="float32")) if truths else data
-    need_same_dtype(data, output)
+    need_same_type(data, output)
     _need_operands(numbers, weights, numbers, 5)
     kernel, depth = weights.info.shape[:3], weights.info.shape[3]
     need(data.info.shape[4] == depth, f"input {data.info} does not fit weights {weights.info}")
@@ -218,7 +218,7 @@ def fully_connected(context: Context, operator: Operator) -> Expr:
     """Converts an input of any rank: its rows are as long as the weights', and the output has the file's shape."""
     data, weights, output = operator.required_input(0), operator.required_input(1), operator.outputs[0]
     _need_reals_or_bytes(data, weights)
-    need_same_dtype(data, output)
+    need_same_type(data, output)
     _need_alike(data, weights)
     _need_rank(weights, 2, "weights")
     units, depth = weights.info.shape
@@ -241,8 +241,8 @@ def batch_matmul(context: Context, operator: Operator) -> Expr:
     A sum of truths is whether there is one.
     """
     first, second, output = operator.required_input(0), operator.required_input(1), operator.outputs[0]
-    need_same_dtype(first, second)
-    need_same_dtype(first, output)
+    need_same_type(first, second)
+    need_same_type(first, output)
     sides, shapes = [], []
     for tensor, turned in ((first, operator.options.AdjX()), (second, operator.options.AdjY())):
         rank = len(tensor.info.shape)
@@ -267,7 +267,7 @@ def batch_matmul(context: Context, operator: Operator) -> Expr:
 def pool(context: Context, operator: Operator) -> Expr:
     """Pools the elements inside the image: what is padded does not count."""
     data, output, options = operator.required_input(0), operator.outputs[0], operator.options
-    need_same_dtype(data, output)
+    need_same_type(data, output)
     need(not is_stepped(data), f'input "{data.name}" is {data.info.dtype} with a scale for each slice, wanted one')
     _need_rank(data, 4, "inputs")
     strides, _ = _strides(operator, "HW", dilated=False)

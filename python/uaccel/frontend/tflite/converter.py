@@ -18,7 +18,7 @@ from uaccel.frontend.tflite.checks import (
     need_constant,
     need_dtype,
     need_possible_shift,
-    need_same_dtype,
+    need_same_type,
     need_shape,
 )
 from uaccel.frontend.tflite.reader import ACTIVATIONS, PADDINGS, Operator, Tensor
@@ -30,7 +30,7 @@ from uaccel.tvm_api import is_constant, relax
 
 # The context that converters get, and their registry: one function for each operator, by name.
 
-INTEGER_ACTIVATIONS = ("int8", "int16")
+INTEGERS = ("int8", "int16")  # Types of activations that have integer operators.
 
 Expr = Any
 Converter = Callable[["Context", Operator], "Expr | Sequence[Expr] | Update | Several"]
@@ -97,7 +97,7 @@ WIDE_WEIGHTS = 16  # Bits of uint8 weights that need 9 without their zero point;
 def is_quantised(operator: Operator) -> bool:
     """Whether the first input is int8 or int16; other types go to the converters of floats by default."""
     first = operator.inputs[0] if operator.inputs else None
-    return first is not None and first.info.dtype in INTEGER_ACTIVATIONS
+    return first is not None and first.info.dtype in INTEGERS
 
 
 CONVERTERS: Converters[Converter] = Converters("uaccel.frontend.tflite", when=is_quantised)
@@ -255,7 +255,7 @@ def reshape(context: Context, operator: Operator) -> Expr:
     """The output's own shape counts, as in the reference; a shape given as a tensor or option repeats it."""
     data, output = operator.required_input(0), operator.outputs[0]
     need(data.info.elements == output.info.elements, f"cannot reshape {data.info} to {output.info}")
-    need_same_dtype(data, output)
+    need_same_type(data, output)
     return apply(
         context,
         [data],

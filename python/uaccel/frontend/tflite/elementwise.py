@@ -7,16 +7,8 @@ from typing import Any
 
 from uaccel.errors import need
 from uaccel.frontend.converters import always
-from uaccel.frontend.tflite.checks import need_dtype, need_one_scale, need_same_dtype, need_shape
-from uaccel.frontend.tflite.converter import (
-    INTEGER_ACTIVATIONS,
-    Context,
-    Expr,
-    activation_range,
-    converts,
-    factor,
-    reshaped,
-)
+from uaccel.frontend.tflite.checks import need_dtype, need_one_scale, need_same_type, need_shape
+from uaccel.frontend.tflite.converter import INTEGERS, Context, Expr, activation_range, converts, factor, reshaped
 from uaccel.frontend.tflite.reader import Operator, Tensor
 from uaccel.ops import binary, exact
 from uaccel.ops.compare import KINDS, Compare, CompareAttrs
@@ -40,7 +32,7 @@ Tensors = tuple[Tensor, Tensor, Tensor]
 def _tensors(operator: Operator) -> Tensors:
     """Returns both inputs and the output, which are of one type."""
     first, second, output = operator.required_input(0), operator.required_input(1), operator.outputs[0]
-    need_dtype(first, INTEGER_ACTIVATIONS, "input")
+    need_dtype(first, INTEGERS, "input")
     need_dtype(second, (first.info.dtype,), "input")
     need_dtype(output, (first.info.dtype,), "output")
     need_one_scale(first, second, output)
@@ -64,17 +56,11 @@ def fraction(real: float, what: str) -> tuple[int, int]:
 def _on_a_common_scale(first: Tensor, second: Tensor, left_shift: int) -> dict[str, int]:
     """The attributes that bring both inputs to twice the coarser scale, ``left_shift`` bits finer."""
     twice = 2.0 * max(first.scale, second.scale)
-    multiplier1, shift1 = fraction(first.scale / twice, "relative scale of input 1")
-    multiplier2, shift2 = fraction(second.scale / twice, "relative scale of input 2")
-    return {
-        "left_shift": left_shift,
-        "zero_point1": first.zero_point,
-        "multiplier1": multiplier1,
-        "shift1": shift1,
-        "zero_point2": second.zero_point,
-        "multiplier2": multiplier2,
-        "shift2": shift2,
-    }
+    found = {"left_shift": left_shift}
+    for number, tensor in enumerate((first, second), 1):
+        multiplier, shift = fraction(tensor.scale / twice, f"relative scale of input {number}")
+        found |= {f"zero_point{number}": tensor.zero_point, f"multiplier{number}": multiplier, f"shift{number}": shift}
+    return found
 
 
 @converts(*SUMS)
@@ -160,17 +146,12 @@ def compare(context: Context, operator: Operator) -> Expr:
     need_dtype(output, ("bool",), "output")
     need_one_scale(first, second)
     need_shape(output, binary.broadcast_shape(first.info.shape, second.info.shape))
+    scales: list[int] = []
     for number, tensor in enumerate((first, second), 1):
         fits = tensor.scale < 1
         need(fits, f"scale of input {number} {tensor.scale:.6g} is not between 0 and 1, as the reference compares them")
-    attrs = CompareAttrs(
-        KINDS.index(operator.name),
-        LEFT_SHIFT,
-        first.zero_point,
-        *quantize_multiplier(first.scale),
-        second.zero_point,
-        *quantize_multiplier(second.scale),
-    )
+        scales += [tensor.zero_point, *quantize_multiplier(tensor.scale)]
+    attrs = CompareAttrs(KINDS.index(operator.name), LEFT_SHIFT, *scales)
     return get(Compare)(context.expr(first), context.expr(second), attrs=attrs)
 
 
@@ -195,7 +176,7 @@ def select_v2(context: Context, operator: Operator) -> Expr:
     output = operator.outputs[0]
     need_dtype(condition, ("bool",), "condition")
     for tensor in (first, second):
-        need_same_dtype(tensor, output)
+        need_same_type(tensor, output)
     shape = binary.broadcast_shape(condition.info.shape, binary.broadcast_shape(first.info.shape, second.info.shape))
     need_shape(output, shape)
     return relax.op.where(*(context.expr(tensor) for tensor in (condition, first, second)))
@@ -208,7 +189,7 @@ def select(context: Context, operator: Operator) -> Expr:
     output, shape = operator.outputs[0], operator.required_input(1).info.shape
     need_dtype(condition, ("bool",), "condition")
     for tensor in (first, second):
-        need_same_dtype(tensor, output)
+        need_same_type(tensor, output)
         need(tensor.info.shape == shape, f"{first.info} and {second.info} have different shapes")
     need_shape(output, shape)
     given = condition.info.shape

@@ -16,12 +16,13 @@ import numpy as np
 
 from uaccel.errors import need
 from uaccel.frontend.converters import always, otherwise
-from uaccel.frontend.tflite.checks import need_dtype, need_one_scale, need_output, need_same_dtype, need_shape
+from uaccel.frontend.tflite.checks import need_dtype, need_one_scale, need_output, need_same_type, need_shape
 from uaccel.frontend.tflite.converter import Context, Expr, activated, converts
+from uaccel.frontend.tflite.quantized import dequantised
 from uaccel.frontend.tflite.reader import Operator, Tensor
 from uaccel.ops import binary, pointwise
 from uaccel.ops.operator import constant, get
-from uaccel.ops.quantize import Dequantize, DequantizeAttrs, Quantize, QuantizeAttrs
+from uaccel.ops.quantize import Quantize, QuantizeAttrs
 from uaccel.tvm_api import of_relax, relax
 
 # Numbers of a tensor, and a tensor of numbers: quantised ones are computed in float, and the import warns of it.
@@ -48,9 +49,8 @@ def real(context: Context, tensor: Tensor) -> Expr:
     expr = context.expr(tensor)
     if not is_stepped(tensor):
         return expr
-    need_one_scale(tensor)
     context.in_float = True
-    return get(Dequantize)(expr, attrs=DequantizeAttrs(float(np.float32(tensor.scale)), tensor.zero_point))
+    return dequantised(expr, tensor)
 
 
 def need_reals(*tensors: Tensor) -> None:
@@ -72,7 +72,7 @@ def need_alike(*tensors: Tensor) -> None:
     """Refuses a tensor in steps beside one that is not, and two types."""
     first = tensors[0]
     for tensor in tensors[1:]:
-        need_same_dtype(first, tensor)
+        need_same_type(first, tensor)
         same = is_stepped(first) == is_stepped(tensor)
         need(same, f'of "{first.name}" and "{tensor.name}" only one has a scale; both need one, or none')
 
@@ -135,8 +135,8 @@ def right_shift(context: Context, operator: Operator) -> Expr:
     first, second, output = _pair(operator)
     kind = first.info.dtype
     need(np.dtype(kind).kind in "iu", f'"{first.name}" is {kind}; wanted integers')
-    need_same_dtype(first, second)
-    need_same_dtype(first, output)
+    need_same_type(first, second)
+    need_same_type(first, output)
     low, high = (constant(np.array(bound, kind)) for bound in (0, 8 * np.dtype(kind).itemsize - 1))
     bits = relax.op.minimum(relax.op.maximum(context.expr(second), low), high)
     return relax.op.right_shift(context.expr(first), bits)

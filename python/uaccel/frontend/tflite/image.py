@@ -10,12 +10,12 @@ from numpy.typing import NDArray
 
 from uaccel.errors import need
 from uaccel.frontend.converters import always
-from uaccel.frontend.tflite.checks import need_constant, need_dtype, need_one_scale, need_same_dtype
-from uaccel.frontend.tflite.converter import INTEGER_ACTIVATIONS, Context, Expr, Several, converts, need_numbers
+from uaccel.frontend.tflite.checks import need_constant, need_dtype, need_same_type
+from uaccel.frontend.tflite.converter import INTEGERS, Context, Expr, Several, converts, need_numbers
+from uaccel.frontend.tflite.quantized import dequantised
 from uaccel.frontend.tflite.reader import Operator, Tensor, custom_options, whole_number
 from uaccel.ops.detection import Detections, DetectionsAttrs
 from uaccel.ops.operator import constant, get
-from uaccel.ops.quantize import Dequantize, DequantizeAttrs
 from uaccel.ops.reduce import TopK, TopKAttrs
 from uaccel.ops.resize import ResizeBilinear, ResizeBilinearAttrs, ResizeNearest, ResizeNearestAttrs
 from uaccel.tvm_api import relax
@@ -27,7 +27,7 @@ LARGEST_EXTENT = 1 << 15  # Pixels that the tables' int16 can number.
 
 def _size(operator: Operator) -> tuple[int, int]:
     data = operator.required_input(0)
-    need_same_dtype(data, operator.outputs[0])
+    need_same_type(data, operator.outputs[0])
     need(len(data.info.shape) == 4, f"input has rank {len(data.info.shape)}, wanted 4 (NHWC)")
     values = [int(extent) for extent in need_constant(operator.required_input(1), "size").reshape(-1)]
     need(len(values) == 2 and min(values) > 0, f"size {values} is not a height and a width")
@@ -40,7 +40,7 @@ def resize_bilinear(context: Context, operator: Operator) -> Expr:
     data, size, options = operator.required_input(0), _size(operator), operator.options
     corners, centers = bool(options.AlignCorners()), bool(options.HalfPixelCenters())
     need(not (corners and centers), "align_corners and half_pixel_centers exclude each other")
-    if data.info.dtype in INTEGER_ACTIVATIONS:
+    if data.info.dtype in INTEGERS:
         need_dtype(data, ("int8",), "input")
         return get(ResizeBilinear)(context.expr(data), attrs=ResizeBilinearAttrs(size, corners, centers))
     if data.info.dtype == "uint8":
@@ -80,7 +80,7 @@ def resize_nearest(context: Context, operator: Operator) -> Expr:
     attrs = ResizeNearestAttrs(bool(options.AlignCorners()), bool(options.HalfPixelCenters()))
     context.budget.bytes(8 * sum(size))
     tables = [nearest(extent, out, attrs) for extent, out in zip(data.info.shape[1:3], size, strict=True)]
-    if data.info.dtype in INTEGER_ACTIVATIONS:
+    if data.info.dtype in INTEGERS:
         return get(ResizeNearest)(context.expr(data), *map(constant, tables), attrs=attrs)
     rows = relax.op.take(context.expr(data), constant(tables[0].astype(np.int32)), axis=1, mode="clip")
     return relax.op.take(rows, constant(tables[1].astype(np.int32)), axis=2, mode="clip")
@@ -145,9 +145,7 @@ def _real(context: Context, tensor: Tensor) -> Expr:
     need_dtype(tensor, ("float32", "int8", "uint8"), "input")
     if tensor.info.dtype == "float32":
         return context.expr(tensor)
-    need_one_scale(tensor)
-    attrs = DequantizeAttrs(float(np.float32(tensor.scale)), tensor.zero_point)
-    return get(Dequantize)(context.expr(tensor), attrs=attrs)
+    return dequantised(context.expr(tensor), tensor)
 
 
 def _number(options: Mapping[str, Any], name: str) -> float:

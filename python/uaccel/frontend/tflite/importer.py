@@ -90,17 +90,7 @@ WEIGHTED: Final = ("CONV_2D", "DEPTHWISE_CONV_2D", "FULLY_CONNECTED")
 # On int8 these give what they give on uint8, 128 less.
 COMPUTING: Final = (
     *WEIGHTED,
-    "ADD",
-    "SUB",
-    "MUL",
-    "DIV",
-    "MAX_POOL_2D",
-    "MEAN",
-    "SUM",
-    "SOFTMAX",
-    "RELU",
-    "RELU6",
-    "LEAKY_RELU",
+    *("ADD", "SUB", "MUL", "DIV", "MAX_POOL_2D", "MEAN", "SUM", "SOFTMAX", "RELU", "RELU6", "LEAKY_RELU"),
 )
 # So do these, which have converters for uint8 as well: they become int8 if an input already is.
 MOVING: Final = ("RESHAPE", "SQUEEZE", "EXPAND_DIMS", "TRANSPOSE", "PAD", "CONCATENATION")

@@ -67,8 +67,13 @@ def dequantize(context: Context, operator: Operator) -> Expr:
     need_dtype(output, ("float32",), "output")
     if data.info.dtype == HALF:
         return relax.op.astype(context.expr(data), "float32")  # every such number is one
-    need_one_scale(data)
-    return get(Dequantize)(context.expr(data), attrs=DequantizeAttrs(float(np.float32(data.scale)), data.zero_point))
+    return dequantised(context.expr(data), data)
+
+
+def dequantised(expr: Expr, tensor: Tensor) -> Expr:
+    """The numbers that a tensor's integers stand for, by its one scale; ``expr`` are they, or some of them."""
+    need_one_scale(tensor)
+    return get(Dequantize)(expr, attrs=DequantizeAttrs(float(np.float32(tensor.scale)), tensor.zero_point))
 
 
 @converts("CAST", "STABLEHLO_CONVERT", when=always)

@@ -9,10 +9,11 @@ import numpy as np
 from uaccel.errors import need
 from uaccel.frontend.checks import need_axis
 from uaccel.frontend.converters import always
-from uaccel.frontend.tflite.checks import need_dtype, need_output, need_same_dtype, need_shape
+from uaccel.frontend.tflite.checks import need_dtype, need_output, need_same_type, need_shape
 from uaccel.frontend.tflite.converter import Context, Expr, constant_value, converts, need_known, need_numbers
 from uaccel.frontend.tflite.floats import ARITHMETIC, ELEMENTWISE, FLOATS, OF_REALS, is_stepped
 from uaccel.frontend.tflite.reader import Operator
+from uaccel.ops import pointwise
 from uaccel.ops.operator import constant, info_of
 from uaccel.tvm_api import relax
 
@@ -32,7 +33,7 @@ def one_hot(context: Context, operator: Operator) -> Expr:
     need_shape(output, [*shape[:axis], depth, *shape[axis:]])
     values = []
     for tensor in (on, off):
-        need_same_dtype(tensor, output)
+        need_same_type(tensor, output)
         need(tensor.info.elements == 1, f'"{tensor.name}" has {tensor.info.elements} elements, wanted 1')
         values.append(relax.op.reshape(context.expr(tensor), ()))
     positions = np.arange(depth, dtype=indices.info.dtype).reshape([depth, *[1] * (len(shape) - axis)])
@@ -45,7 +46,7 @@ def scatter_nd(context: Context, operator: Operator) -> Expr:
     """Adds the updates to zeros at their indices, those of one place up, as the reference does."""
     indices, updates, output = operator.required_input(0), operator.required_input(1), operator.outputs[0]
     need_dtype(indices, INDEX_TYPES, "indices")
-    need_same_dtype(updates, output)
+    need_same_type(updates, output)
     need(output.info.dtype != "bool", "updates are bool; wanted numbers")
     shape, rank = output.info.shape, len(indices.info.shape)
     need_shape(output, need_known(context, operator.required_input(2), "shape").reshape(-1).tolist())
@@ -85,8 +86,8 @@ def reverse_sequence(context: Context, operator: Operator) -> Expr:
 def dilate(context: Context, operator: Operator) -> Expr:
     """Puts copies of one value between the elements along each axis."""
     data, filling, output = operator.required_input(0), operator.required_input(2), operator.outputs[0]
-    need_same_dtype(data, output)
-    need_same_dtype(filling, output)
+    need_same_type(data, output)
+    need_same_type(filling, output)
     need(filling.info.elements == 1, f'"{filling.name}" has {filling.info.elements} elements, wanted 1')
     shape = list(data.info.shape)
     steps = need_numbers(context, operator.required_input(1), "dilations", len(shape))
@@ -122,24 +123,7 @@ def bucketize(context: Context, operator: Operator) -> Expr:
 
 # StableHLO's elementwise operators, which have no options: most compute what one of TFLite's does.
 
-SAME_AS: Mapping[str, str] = {
-    "STABLEHLO_ABS": "ABS",
-    "STABLEHLO_ADD": "ADD",
-    "STABLEHLO_COSINE": "COS",
-    "STABLEHLO_DIVIDE": "DIV",
-    "STABLEHLO_EXPONENTIAL": "EXP",
-    "STABLEHLO_FLOOR": "FLOOR",
-    "STABLEHLO_LOG": "LOG",
-    "STABLEHLO_LOGISTIC": "LOGISTIC",
-    "STABLEHLO_MAXIMUM": "MAXIMUM",
-    "STABLEHLO_MINIMUM": "MINIMUM",
-    "STABLEHLO_MULTIPLY": "MUL",
-    "STABLEHLO_NEGATE": "NEG",
-    "STABLEHLO_POWER": "POW",
-    "STABLEHLO_RSQRT": "RSQRT",
-    "STABLEHLO_SUBTRACT": "SUB",
-    "STABLEHLO_TANH": "TANH",
-}
+SAME_AS: Mapping[str, str] = {f"STABLEHLO_{row.hlo}": row.tflite for row in pointwise.ROWS if row.hlo}
 
 
 def _cube_root(x: Expr) -> Expr:

@@ -19,19 +19,8 @@ from uaccel.model import Array, Quantisation, Shape, TensorInfo, TensorSpec, uni
 
 # The file is checked once, so that the converters never meet a broken flatbuffer.
 
-DTYPES = {
-    tflite.TensorType.FLOAT32: "float32",
-    tflite.TensorType.FLOAT16: "float16",
-    tflite.TensorType.FLOAT64: "float64",
-    tflite.TensorType.INT8: "int8",
-    tflite.TensorType.UINT8: "uint8",
-    tflite.TensorType.INT16: "int16",
-    tflite.TensorType.INT32: "int32",
-    tflite.TensorType.INT64: "int64",
-    tflite.TensorType.UINT32: "uint32",
-    tflite.TensorType.UINT64: "uint64",
-    tflite.TensorType.BOOL: "bool",
-}
+_KNOWN = ("float32", "float16", "float64", "int8", "uint8", "int16", "int32", "int64", "uint32", "uint64", "bool")
+DTYPES: Mapping[int, str] = {getattr(tflite.TensorType, name.upper()): name for name in _KNOWN}
 
 
 class _Names(dict[int, str]):
@@ -51,15 +40,8 @@ TYPE_NAMES = _Names(tflite.TensorType)
 ACTIVATIONS = _Names(tflite.ActivationFunctionType)
 PADDINGS = _Names(tflite.Padding)
 
-# Errors that the flatbuffer reader raises where the bytes make no sense.
-DAMAGE = (
-    struct.error,
-    IndexError,
-    ValueError,  # UnicodeDecodeError too
-    TypeError,
-    OverflowError,
-    AssertionError,
-)
+# Errors that the flatbuffer reader raises where the bytes make no sense; UnicodeDecodeError is a ValueError.
+DAMAGE = (struct.error, IndexError, ValueError, TypeError, OverflowError, AssertionError)
 
 
 NUMBER = 64  # Bytes of one number in a Python tuple, with room to spare.

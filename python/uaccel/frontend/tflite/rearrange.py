@@ -10,14 +10,7 @@ import tflite
 from uaccel.errors import need
 from uaccel.frontend.checks import need_axis, shape_text
 from uaccel.frontend.converters import always
-from uaccel.frontend.tflite.checks import (
-    need_constant,
-    need_count,
-    need_dtype,
-    need_output,
-    need_same_dtype,
-    need_shape,
-)
+from uaccel.frontend.tflite.checks import need_constant, need_count, need_dtype, need_output, need_same_type, need_shape
 from uaccel.frontend.tflite.converter import (
     Context,
     Expr,
@@ -44,7 +37,7 @@ def _permuted(expr: Expr, blocks: Shape, order: tuple[int, ...], shape: Shape) -
 
 def _image(operator: Operator) -> tuple[Tensor, Tensor, int]:
     data, output = operator.required_input(0), operator.outputs[0]
-    need_same_dtype(data, output)
+    need_same_type(data, output)
     need(len(data.info.shape) == 4, f"input has rank {len(data.info.shape)}, wanted 4 (NHWC)")
     size = operator.option("BlockSize")
     need(size > 0, f"block size {size} must be positive")
@@ -77,7 +70,7 @@ Pair = tuple[int, int]
 def _blocks(context: Context, operator: Operator, role: str) -> tuple[Pair, tuple[Pair, Pair]]:
     """Block size and margins of height and width; a tensor of rank 3 has a width of 1."""
     data, output = operator.required_input(0), operator.outputs[0]
-    need_same_dtype(data, output)
+    need_same_type(data, output)
     rank = len(data.info.shape)
     need(rank in (3, 4), f"input has rank {rank}, wanted 3 (NHC) or 4 (NHWC)")
     sizes = [*need_numbers(context, operator.required_input(1), "block shape", rank - 2), 1][:2]
@@ -197,7 +190,7 @@ def _parts(operator: Operator) -> tuple[list[Tensor], Tensor]:
     parts, output = [operator.required_input(i) for i in range(len(operator.inputs))], operator.outputs[0]
     need(bool(parts), "there are no inputs")
     for part in parts:
-        need_same_dtype(part, output)
+        need_same_type(part, output)
     return parts, output
 
 
@@ -247,7 +240,7 @@ def pad(context: Context, operator: Operator) -> Expr:
 
 def _widths(context: Context, operator: Operator) -> Widths:
     data, output = operator.required_input(0), operator.outputs[0]
-    need_same_dtype(data, output)
+    need_same_type(data, output)
     paddings = need_known(context, operator.required_input(1), "paddings")
     rank = len(data.info.shape)
     need(paddings.shape == (rank, 2), f"paddings have shape {shape_text(paddings.shape)}, wanted [{rank},2]")
@@ -329,7 +322,7 @@ def tile(context: Context, operator: Operator) -> Expr:
 @converts("BROADCAST_TO", when=always)
 def broadcast_to(context: Context, operator: Operator) -> Expr:
     data, output = operator.required_input(0), operator.outputs[0]
-    need_same_dtype(data, output)
+    need_same_type(data, output)
     _need_named_shape(context, operator, 1)
     old, new = data.info.shape, output.info.shape
     tail = new[len(new) - len(old) :]
@@ -357,7 +350,7 @@ def _broadcast(context: Context, operator: Operator, position: int, shape: Shape
 def fill(context: Context, operator: Operator) -> Expr:
     value, output = operator.required_input(1), operator.outputs[0]
     need(value.info.elements == 1, f'value "{value.name}" has {value.info.elements} elements, wanted 1')
-    need_same_dtype(value, output)
+    need_same_type(value, output)
     _need_named_shape(context, operator, 0)
     return _broadcast(context, operator, 1, output.info.shape)
 

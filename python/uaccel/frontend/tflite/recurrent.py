@@ -261,10 +261,4 @@ def _row(context: Context, tensor: Tensor) -> Expr:
     return apply(context, [tensor], lambda expr: relax.op.expand_dims(expr, 0), lambda values: values[np.newaxis])
 
 
-CELL_FUNCTIONS = {
-    "NONE": "identity",
-    "RELU": "relu",
-    "RELU6": "relu6",
-    "RELU_N1_TO_1": "relu_n1_to_1",
-    "TANH": "tanh",
-}
+CELL_FUNCTIONS = {"NONE": "identity", **{name: name.lower() for name in ("RELU", "RELU6", "RELU_N1_TO_1", "TANH")}}

@@ -15,33 +15,18 @@ from uaccel.frontend.tflite.checks import (
     need_dtype,
     need_equal_quantisation,
     need_one_scale,
-    need_same_dtype,
+    need_same_type,
     need_sum_in_32_bits,
 )
-from uaccel.frontend.tflite.converter import INTEGER_ACTIVATIONS, Context, Expr, converts, need_numbers
+from uaccel.frontend.tflite.converter import INTEGERS, Context, Expr, converts, need_numbers
 from uaccel.frontend.tflite.elementwise import SUM_LEFT_SHIFT, fraction
 from uaccel.frontend.tflite.floats import as_bytes, real, stored
 from uaccel.frontend.tflite.reader import Operator, Tensor
 from uaccel.ops import exact
+from uaccel.ops import reduce as reductions
 from uaccel.ops.fixedpoint import quantize_multiplier
 from uaccel.ops.operator import constant, get
 from uaccel.ops.quantize import Requantize, RequantizeAttrs
-from uaccel.ops.reduce import (
-    LONGEST,
-    ArgExtremeAttrs,
-    ArgMax,
-    ArgMin,
-    Cumsum,
-    CumsumAttrs,
-    ReduceAttrs,
-    ReduceMax,
-    ReduceMean,
-    ReduceMin,
-    ReduceSum,
-    ReduceSumAttrs,
-    loop_extents,
-    reduced_elements,
-)
 from uaccel.tvm_api import relax
 
 # MEAN, SUM, REDUCE_MAX, REDUCE_MIN, ARG_MAX and ARG_MIN on int8 and int16 activations.
@@ -52,8 +37,8 @@ def _axes(operator: Operator) -> tuple[int, ...]:
     data, output = operator.required_input(0), operator.outputs[0]
     need_dtype(output, (data.info.dtype,), "output")
     axes = tuple(sorted(set(axis_numbers(operator.required_input(1), data))))
-    runs = len(loop_extents(data.info.shape, axes))
-    need(runs <= LONGEST, f"axes {axes} of {data.info} are more than two separate runs; reduce in two steps")
+    runs = len(reductions.loop_extents(data.info.shape, axes))
+    need(runs <= reductions.LONGEST, f"axes {axes} of {data.info} are more than two separate runs; reduce in two steps")
     return axes
 
 
@@ -64,20 +49,20 @@ def _keep_dims(operator: Operator) -> bool:
 @converts("MEAN", "SUM")
 def mean_or_sum(context: Context, operator: Operator) -> Expr:
     data, output, axes = operator.required_input(0), operator.outputs[0], _axes(operator)
-    need_sum_in_32_bits(data, reduced_elements(data.info.shape, axes))
+    need_sum_in_32_bits(data, reductions.reduced_elements(data.info.shape, axes))
     multiplier, shift = quantize_multiplier(data.scale / output.scale)
     points = (data.zero_point, output.zero_point)
-    attrs = ReduceSumAttrs(axes, _keep_dims(operator), *points, multiplier, shift)
-    reduction = ReduceMean if operator.name == "MEAN" else ReduceSum
+    attrs = reductions.ReduceSumAttrs(axes, _keep_dims(operator), *points, multiplier, shift)
+    reduction = reductions.ReduceMean if operator.name == "MEAN" else reductions.ReduceSum
     return get(reduction)(context.expr(data), attrs=attrs)
 
 
 @converts("REDUCE_MAX", "REDUCE_MIN")
 def extreme(context: Context, operator: Operator) -> Expr:
     data = operator.required_input(0)
-    attrs = ReduceAttrs(_axes(operator), _keep_dims(operator))
+    attrs = reductions.ReduceAttrs(_axes(operator), _keep_dims(operator))
     need_equal_quantisation(data, operator.outputs[0])
-    reduction = ReduceMax if operator.name == "REDUCE_MAX" else ReduceMin
+    reduction = reductions.ReduceMax if operator.name == "REDUCE_MAX" else reductions.ReduceMin
     return get(reduction)(context.expr(data), attrs=attrs)
 
 
@@ -87,11 +72,11 @@ def arg_extreme(context: Context, operator: Operator) -> Expr:
     need_asked_type(operator, "OutputType")
     axes = axis_numbers(operator.required_input(1), data)
     need(len(axes) == 1, f"{len(axes)} axes given, wanted 1")
-    if data.info.dtype not in INTEGER_ACTIVATIONS:
+    if data.info.dtype not in INTEGERS:
         search = relax.op.argmax if operator.name == "ARG_MAX" else relax.op.argmin
         return relax.op.astype(search(as_bytes(context, data), axes[0]), output.info.dtype)
-    attrs = ArgExtremeAttrs(axes[0], output.info.dtype)
-    return get(ArgMax if operator.name == "ARG_MAX" else ArgMin)(context.expr(data), attrs=attrs)
+    attrs = reductions.ArgExtremeAttrs(axes[0], output.info.dtype)
+    return get(reductions.ArgMax if operator.name == "ARG_MAX" else reductions.ArgMin)(context.expr(data), attrs=attrs)
 
 
 # Reductions of other types, and in float those of uint8.
@@ -111,7 +96,7 @@ REDUCTIONS = {
 def reduction(context: Context, operator: Operator) -> Expr:
     """Reduces along each named axis once, however often it is named."""
     data, output = operator.required_input(0), operator.outputs[0]
-    need_same_dtype(data, output)
+    need_same_type(data, output)
     truths = operator.name in ("REDUCE_ALL", "REDUCE_ANY")
     need(data.info.dtype == "bool" or not truths, f'input "{data.name}" is {data.info.dtype}, supported is bool')
     need(operator.name != "MEAN" or data.info.dtype != "bool", f'input "{data.name}" is bool, supported are numbers')
@@ -162,7 +147,7 @@ def add_n(context: Context, operator: Operator) -> Expr:
 @converts("CUMSUM", when=always)
 def cumsum(context: Context, operator: Operator) -> Expr:
     data, output, options = operator.required_input(0), operator.outputs[0], operator.options
-    need_same_dtype(data, output)
+    need_same_type(data, output)
     need_dtype(data, ("int8", "int32", "int64", "float32"), "input")
     (number,) = need_numbers(context, operator.required_input(1), "axis", 1)
     axis = need_axis(number, len(data.info.shape))
@@ -172,7 +157,7 @@ def cumsum(context: Context, operator: Operator) -> Expr:
         sums = relax.op.cumsum(turned, axis, exclusive=bool(options.Exclusive()))
         return relax.op.flip(sums, axis) if reverse else sums
     need_one_scale(data, output)
-    attrs = CumsumAttrs(
+    attrs = reductions.CumsumAttrs(
         axis,
         int(options.Exclusive()),
         int(options.Reverse()),
@@ -182,4 +167,4 @@ def cumsum(context: Context, operator: Operator) -> Expr:
         *_to_output(data, output),
         *exact.limits("int8"),
     )
-    return get(Cumsum)(context.expr(data), attrs=attrs)
+    return get(reductions.Cumsum)(context.expr(data), attrs=attrs)

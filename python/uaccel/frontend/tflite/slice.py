@@ -12,14 +12,7 @@ import numpy as np
 from uaccel.errors import ModelError, need
 from uaccel.frontend.checks import need_axis
 from uaccel.frontend.converters import always
-from uaccel.frontend.tflite.checks import (
-    need_count,
-    need_dtype,
-    need_one_scale,
-    need_output,
-    need_same_dtype,
-    need_shape,
-)
+from uaccel.frontend.tflite.checks import need_count, need_dtype, need_output, need_same_type, need_shape
 from uaccel.frontend.tflite.converter import (
     Context,
     Expr,
@@ -30,10 +23,10 @@ from uaccel.frontend.tflite.converter import (
     need_numbers,
     reshaped,
 )
+from uaccel.frontend.tflite.quantized import dequantised
 from uaccel.frontend.tflite.reader import Operator, Tensor
 from uaccel.model import Array, Shape
-from uaccel.ops.operator import constant, get
-from uaccel.ops.quantize import Dequantize, DequantizeAttrs
+from uaccel.ops.operator import constant
 from uaccel.tvm_api import relax
 
 # Run-time positions: SLICE with a begin that is computed, DYNAMIC_UPDATE_SLICE, EMBEDDING_LOOKUP.
@@ -82,7 +75,7 @@ def dynamic_update_slice(context: Context, operator: Operator) -> Expr:
     """Spreads the update over the whole shape (each element takes the nearest) and selects it where it lies inside."""
     data, update, begin = (operator.required_input(number) for number in range(3))
     output, shape, sizes = operator.outputs[0], data.info.shape, update.info.shape
-    need_same_dtype(data, output)
+    need_same_type(data, output)
     need_output(update, output, shape)
     fits = len(sizes) == len(shape) and all(0 < size <= extent for size, extent in zip(sizes, shape, strict=False))
     need(fits, f"update {update.info} does not fit into {data.info}")
@@ -107,10 +100,10 @@ def embedding_lookup(context: Context, operator: Operator) -> Expr:
     need_shape(output, [*indices.info.shape, *table.info.shape[1:]])
     rows = relax.op.take(context.expr(table), context.expr(indices), axis=0, mode="clip")
     if table.info.dtype == "int8" and output.info.dtype == "float32":
-        need_one_scale(table)
+        reals = dequantised(rows, table)
         need(table.zero_point == 0, f"the table's zero point is {table.zero_point}, wanted 0")
-        return get(Dequantize)(rows, attrs=DequantizeAttrs(float(np.float32(table.scale)), 0))
-    need_same_dtype(table, output)
+        return reals
+    need_same_type(table, output)
     return rows
 
 

@@ -47,7 +47,11 @@ def _scaled(context: Context, node: Any, value: Any) -> Expr:
     return context.emit(relax.op.multiply(operand, _operand(context, node, alpha)))
 
 
-ROWS: Final = {f"aten.{row.aten}.default": row for row in pointwise.ROWS if row.aten}
+def _compares(row: pointwise.Pointwise) -> bool:
+    return row.gives_truths and row.takes == pointwise.NUMBERS
+
+
+ROWS: Final = {f"aten.{row.aten}.default": row for row in pointwise.ROWS if row.aten and not _compares(row)}
 
 
 @converts(*ROWS)
@@ -301,14 +305,7 @@ def _factors(context: Context, given: Mapping[str, Any], shape: list[int]) -> li
 
 # Operators on truth values, which TVM's converter takes for numbers.
 
-COMPARISONS: Final = {
-    "eq": relax.op.equal,
-    "ne": relax.op.not_equal,
-    "lt": relax.op.less,
-    "le": relax.op.less_equal,
-    "gt": relax.op.greater,
-    "ge": relax.op.greater_equal,
-}
+COMPARISONS: Final = {row.aten: of_relax(row.relax) for row in pointwise.ROWS if row.aten and _compares(row)}
 
 
 def _of_truths(node: Any) -> bool:
