@@ -414,12 +414,7 @@ class Product(BinaryOperator[ProductAttrs]):
 
 
 def product_attrs(
-    first: Quantisation,
-    second: Quantisation,
-    output: Quantisation,
-    dtype: str,
-    *,
-    clamp: tuple[int, int] | None = None,
+    first: Quantisation, second: Quantisation, output: Quantisation, dtype: str, *, clamp: tuple[int, int] | None = None
 ) -> ProductAttrs:
     """Attributes of first * second; ``clamp`` bounds the stored result, as a following activation does."""
     ratio = scale_fraction(first.scale) * scale_fraction(second.scale) / scale_fraction(output.scale)

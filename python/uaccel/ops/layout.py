@@ -235,11 +235,7 @@ def _moves(
     count = sum(run[2] for run in runs)
     moves, done = [], 0
     for first, step, length in runs:
-        loops = (
-            Axis(outer, shape[axis] * inner, count * inner),
-            Axis(length, step * inner, inner),
-            Axis(inner, 1, 1),
-        )
+        loops = (Axis(outer, shape[axis] * inner, count * inner), Axis(length, step * inner, inner), Axis(inner, 1, 1))
         moves.append(Move(sources(operands)[0], loops, first * inner, done * inner))
         done += length
     if len(moves) == 1:

@@ -60,15 +60,8 @@ def relu6(context: Context, operator: Operator) -> Expr:
     if was_unsigned(data):
         return rescaled(context, data, output, *bounded_range(output, 0.0, 6.0))
     _, highest = exact.limits(data.info.dtype)
-    attrs = RequantizeAttrs(
-        input_zero_point=0,
-        output_zero_point=0,
-        multiplier=UNITY[0],
-        shift=UNITY[1],
-        clamp_min=data.zero_point,
-        clamp_max=min(highest, quantize_value(data, 6.0)),
-        output_dtype=output.info.dtype,
-    )
+    clamp = (data.zero_point, min(highest, quantize_value(data, 6.0)))
+    attrs = RequantizeAttrs(0, 0, *UNITY, *clamp, output.info.dtype)
     return get(Requantize)(context.expr(data), attrs=attrs)
 
 

@@ -19,6 +19,7 @@ from uaccel.frontend.tflite.converter import (
     converts,
     reshaped,
     window_padding,
+    window_steps,
 )
 from uaccel.frontend.tflite.reader import PADDINGS, Operator, Tensor
 from uaccel.model import Array, Shape
@@ -70,11 +71,9 @@ def _call(
 
 
 def _window_attrs(operator: Operator, data: Tensor, kernel: Pair, groups: int) -> Conv2dAttrs:
-    options, weights, output = operator.options, operator.required_input(1), operator.outputs[0]
-    strides = (options.StrideH(), options.StrideW())
-    dilation = (options.DilationHFactor(), options.DilationWFactor())
-    need(min(strides) > 0 and min(dilation) > 0, f"strides {strides} and dilation {dilation} must be positive")
-    padding = window_padding(operator, data, kernel, strides, dilation)
+    weights, output = operator.required_input(1), operator.outputs[0]
+    strides, dilation = window_steps(operator)
+    padding = window_padding(operator, data.info.shape[1:3], kernel, strides, dilation)
     points, bounds = (data.zero_point, output.zero_point), activation_range(operator, output)
     return Conv2dAttrs(strides, padding, dilation, groups, *points, *bounds, weight_bits=weights.bits)
 
@@ -186,8 +185,8 @@ def pool_attrs(operator: Operator) -> PoolAttrs:
     strides = (options.StrideH(), options.StrideW())
     need(min(window + strides) > 0, f"window {window} and strides {strides} must be positive")
     need_equal_quantisation(data, output, SCALE_TOLERANCE)
-    low, high = activation_range(operator, output)
-    return PoolAttrs(window, strides, window_padding(operator, data, window, strides, (1, 1)), low, high)
+    padding = window_padding(operator, data.info.shape[1:3], window, strides, (1, 1))
+    return PoolAttrs(window, strides, padding, *activation_range(operator, output))
 
 
 @converts("AVERAGE_POOL_2D")

@@ -15,14 +15,22 @@ from uaccel.frontend.checks import need_axis
 from uaccel.frontend.converters import otherwise
 from uaccel.frontend.tflite.checks import need_dtype, need_same_type, need_shape
 from uaccel.frontend.tflite.conv import need_multiplier, need_rows, transposed_window
-from uaccel.frontend.tflite.converter import Context, Expr, activated, apply, converts, reshaped
+from uaccel.frontend.tflite.converter import (
+    Context,
+    Expr,
+    activated,
+    apply,
+    converts,
+    reshaped,
+    window_padding,
+    window_steps,
+)
 from uaccel.frontend.tflite.floats import FLOATS, is_stepped, need_reals, real, stored
-from uaccel.frontend.tflite.reader import PADDINGS, Operator, Tensor
+from uaccel.frontend.tflite.reader import Operator, Tensor
 from uaccel.model import Array, Shape
 from uaccel.ops.binary import broadcast_shape
 from uaccel.ops.conv_float import TransposeConv2dFloat, TransposeConv2dFloatAttrs
 from uaccel.ops.operator import constant, get
-from uaccel.ops.windows import same_padding
 from uaccel.tvm_api import is_constant, relax
 
 # Convolutions: of images (NHWC) and of volumes (NDHWC).
@@ -30,23 +38,6 @@ from uaccel.tvm_api import is_constant, relax
 
 def _need_rank(tensor: Tensor, rank: int, what: str) -> None:
     need(len(tensor.info.shape) == rank, f"{what} have rank {len(tensor.info.shape)}, wanted {rank}")
-
-
-def _strides(operator: Operator, axes: str, dilated: bool = True) -> tuple[Shape, Shape]:
-    """Strides and dilation along axes such as ``HW``."""
-    options = operator.options
-    strides = tuple(int(getattr(options, f"Stride{axis}")()) for axis in axes)
-    dilation = tuple(int(getattr(options, f"Dilation{axis}Factor")()) if dilated else 1 for axis in axes)
-    need(min(strides + dilation) > 0, f"strides {strides} and dilation {dilation} must be positive")
-    return strides, dilation
-
-
-def _padding(operator: Operator, extents: Shape, kernel: Shape, strides: Shape, dilation: Shape) -> list[int]:
-    """The padding before each axis, then that behind each."""
-    if PADDINGS[operator.options.Padding()] == "VALID":
-        return [0] * (2 * len(kernel))
-    ends = [same_padding(*each) for each in zip(extents, kernel, strides, dilation, strict=True)]
-    return [before for before, _ in ends] + [after for _, after in ends]
 
 
 def _weights(context: Context, tensor: Tensor, order: Sequence[int]) -> Expr:
@@ -147,12 +138,11 @@ def _need_alike(data: Tensor, weights: Tensor) -> None:
 
 def _window(operator: Operator, data: Tensor, kernel: Shape, groups: int, layout: str) -> dict[str, object]:
     """The arguments of a convolution of images."""
-    strides, dilation = _strides(operator, "HW")
-    padding = _padding(operator, data.info.shape[1:3], kernel, strides, dilation)
+    strides, dilation = window_steps(operator)
     return {
         "strides": list(strides),
         "dilation": list(dilation),
-        "padding": padding,
+        "padding": list(window_padding(operator, data.info.shape[1:3], kernel, strides, dilation)),
         "groups": groups,
         "data_layout": "NHWC",
         "kernel_layout": layout,
@@ -200,8 +190,8 @@ def conv_3d(context: Context, operator: Operator) -> Expr:
     _need_operands(numbers, weights, numbers, 5)
     kernel, depth = weights.info.shape[:3], weights.info.shape[3]
     need(data.info.shape[4] == depth, f"input {data.info} does not fit weights {weights.info}")
-    strides, dilation = _strides(operator, "DHW")
-    padding = _padding(operator, data.info.shape[1:4], kernel, strides, dilation)
+    strides, dilation = window_steps(operator, "DHW")
+    padding = list(window_padding(operator, data.info.shape[1:4], kernel, strides, dilation))
     options = {"strides": list(strides), "dilation": list(dilation), "padding": padding}
     layouts = {"data_layout": "NDHWC", "kernel_layout": "DHWIO"}
     given = relax.op.astype(context.expr(data), "float32") if truths else real(context, data)
@@ -270,10 +260,10 @@ def pool(context: Context, operator: Operator) -> Expr:
     need_same_type(data, output)
     need(not is_stepped(data), f'input "{data.name}" is {data.info.dtype} with a scale for each slice, wanted one')
     _need_rank(data, 4, "inputs")
-    strides, _ = _strides(operator, "HW", dilated=False)
+    strides, _ = window_steps(operator, dilated=False)
     window = (int(options.FilterHeight()), int(options.FilterWidth()))
     need(min(window) > 0, f"window {window} must be positive")
-    padding = _padding(operator, data.info.shape[1:3], window, strides, (1, 1))
+    padding = list(window_padding(operator, data.info.shape[1:3], window, strides, (1, 1)))
     kind = {"pool_size": window, "strides": strides, "padding": padding, "layout": "NHWC"}
     x = context.expr(data)
     if operator.name == "MAX_POOL_2D":

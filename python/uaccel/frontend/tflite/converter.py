@@ -160,19 +160,21 @@ def bounded_range(output: Tensor, low: float | None, high: float | None) -> tupl
     return minimum, maximum
 
 
-def window_padding(
-    operator: Operator,
-    data: Tensor,
-    kernel: tuple[int, int],
-    strides: tuple[int, int],
-    dilation: tuple[int, int],
-) -> tuple[int, int, int, int]:
-    """top, left, bottom, right of a SAME or VALID window."""
+def window_steps(operator: Operator, axes: str = "HW", *, dilated: bool = True) -> tuple[Shape, Shape]:
+    """Strides and dilation along axes such as ``HW``."""
+    options = operator.options
+    strides = tuple(int(getattr(options, f"Stride{axis}")()) for axis in axes)
+    dilation = tuple(int(getattr(options, f"Dilation{axis}Factor")()) if dilated else 1 for axis in axes)
+    need(min(strides + dilation) > 0, f"strides {strides} and dilation {dilation} must be positive")
+    return strides, dilation
+
+
+def window_padding(operator: Operator, extents: Shape, kernel: Shape, strides: Shape, dilation: Shape) -> Shape:
+    """The padding before each axis, then that behind each, of a SAME or VALID window."""
     if PADDINGS[operator.options.Padding()] == "VALID":
-        return 0, 0, 0, 0
-    top, bottom = same_padding(data.info.shape[1], kernel[0], strides[0], dilation[0])
-    left, right = same_padding(data.info.shape[2], kernel[1], strides[1], dilation[1])
-    return top, left, bottom, right
+        return (0,) * (2 * len(kernel))
+    ends = [same_padding(*each) for each in zip(extents, kernel, strides, dilation, strict=True)]
+    return (*(before for before, _ in ends), *(after for _, after in ends))
 
 
 def channel_multipliers(
@@ -231,10 +233,7 @@ def need_numbers(context: Context, tensor: Tensor, role: str, count: int) -> lis
 
 
 def apply(
-    context: Context,
-    tensors: Sequence[Tensor],
-    symbolic: Callable[..., Expr],
-    folded: Callable[..., Array],
+    context: Context, tensors: Sequence[Tensor], symbolic: Callable[..., Expr], folded: Callable[..., Array]
 ) -> Expr:
     """Applies ``symbolic`` to the tensors' expressions, or ``folded`` to their values if all are known."""
     values = [constant_value(context, tensor) for tensor in tensors]

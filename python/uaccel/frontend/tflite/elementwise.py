@@ -86,20 +86,11 @@ def total(context: Context, operator: Operator) -> Expr:
 def mul(context: Context, operator: Operator) -> Expr:
     tensors = _tensors(operator)
     first, second, output = tensors
-    if output.info.dtype == "int16":
-        points = [tensor.zero_point for tensor in tensors]
-        need(not any(points), f"int16 zero points are {points}; the reference multiplies only with zero points of 0")
-    multiplier, shift = quantize_multiplier(first.scale * second.scale / output.scale)
-    low, high = activation_range(operator, output)
-    attrs = binary.MulAttrs(
-        zero_point1=first.zero_point,
-        zero_point2=second.zero_point,
-        output_zero_point=output.zero_point,
-        multiplier=multiplier,
-        shift=shift,
-        clamp_min=low,
-        clamp_max=high,
-    )
+    points = (first.zero_point, second.zero_point, output.zero_point)
+    fits = output.info.dtype != "int16" or not any(points)
+    need(fits, f"int16 zero points are {[*points]}; the reference multiplies only with zero points of 0")
+    scale = quantize_multiplier(first.scale * second.scale / output.scale)
+    attrs = binary.MulAttrs(*points, *scale, *activation_range(operator, output))
     return _binary(context, binary.Mul, tensors, attrs)
 
 

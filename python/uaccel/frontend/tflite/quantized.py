@@ -47,16 +47,8 @@ def quantize(context: Context, operator: Operator) -> Expr:
 
 def rescaled(context: Context, data: Tensor, output: Tensor, low: int, high: int) -> Expr:
     """Rescales from the input's quantisation to the output's, clamped to the stored values low..high."""
-    multiplier, shift = quantize_multiplier(data.scale / output.scale)
-    attrs = RequantizeAttrs(
-        input_zero_point=data.zero_point,
-        output_zero_point=output.zero_point,
-        multiplier=multiplier,
-        shift=shift,
-        clamp_min=low,
-        clamp_max=high,
-        output_dtype=output.info.dtype,
-    )
+    points, scale = (data.zero_point, output.zero_point), quantize_multiplier(data.scale / output.scale)
+    attrs = RequantizeAttrs(*points, *scale, low, high, output.info.dtype)
     return get(Requantize)(context.expr(data), attrs=attrs)
 
 

@@ -138,9 +138,8 @@ def add_n(context: Context, operator: Operator) -> Expr:
     start = constant(np.array(-tensors[0].zero_point * (len(tensors) + 1), np.int32))
     total = relax.op.add(reduce(relax.op.add, wide), start)
     raised = relax.op.left_shift(total, constant(np.array(HALVED, np.int32)))
-    attrs = RequantizeAttrs(
-        0, output.zero_point, *_to_output(tensors[0], output), *exact.limits("int8"), output.info.dtype
-    )
+    scale = (*_to_output(tensors[0], output), *exact.limits("int8"))
+    attrs = RequantizeAttrs(0, output.zero_point, *scale, output.info.dtype)
     return get(Requantize)(raised, attrs=attrs)
 
 
@@ -157,14 +156,7 @@ def cumsum(context: Context, operator: Operator) -> Expr:
         sums = relax.op.cumsum(turned, axis, exclusive=bool(options.Exclusive()))
         return relax.op.flip(sums, axis) if reverse else sums
     need_one_scale(data, output)
-    attrs = reductions.CumsumAttrs(
-        axis,
-        int(options.Exclusive()),
-        int(options.Reverse()),
-        HALVED,
-        data.zero_point,
-        output.zero_point,
-        *_to_output(data, output),
-        *exact.limits("int8"),
-    )
+    flags, points = (int(options.Exclusive()), int(options.Reverse())), (data.zero_point, output.zero_point)
+    scale = (*_to_output(data, output), *exact.limits("int8"))
+    attrs = reductions.CumsumAttrs(axis, *flags, HALVED, *points, *scale)
     return get(reductions.Cumsum)(context.expr(data), attrs=attrs)
