@@ -43,6 +43,5 @@ UACCEL_ASSEMBLY void uaccel_batch_matmul16_four_dsp(const int16_t *input, const 
 
 #define UACCEL_MATMUL16(name) name##_dsp
 #include "uaccel_batch_matmul16_body.h"
-#undef UACCEL_MATMUL16
 
 #endif

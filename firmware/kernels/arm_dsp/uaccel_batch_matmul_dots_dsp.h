@@ -90,6 +90,5 @@ UACCEL_KERNEL void uaccel_batch_matmul_finish_dots_dsp(const struct uaccel_batch
 
 #define UACCEL_DOTS(name) name##_dots_dsp
 #include "uaccel_batch_matmul_dots_body.h"
-#undef UACCEL_DOTS
 
 #endif

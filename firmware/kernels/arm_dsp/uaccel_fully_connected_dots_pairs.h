@@ -21,6 +21,5 @@ UACCEL_KERNEL void uaccel_rows_dots_pairs(const int8_t *input, uaccel_index fill
 
 #define UACCEL_DOTS(name) name##_dots_pairs
 #include "uaccel_fully_connected_dots_body.h"
-#undef UACCEL_DOTS
 
 #endif

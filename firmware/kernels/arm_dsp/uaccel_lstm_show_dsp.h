@@ -16,7 +16,5 @@ UACCEL_KERNEL int32_t uaccel_high_dsp(int32_t x, int32_t multiplier)
 #define UACCEL_SHOW(name) name##_dsp
 #define UACCEL_SHOW_PRODUCT uaccel_high_dsp
 #include "uaccel_lstm_show_body.h"
-#undef UACCEL_SHOW
-#undef UACCEL_SHOW_PRODUCT
 
 #endif

@@ -61,6 +61,5 @@ UACCEL_ASSEMBLY void uaccel_batch_matmul16_four_helium(const int16_t *input, con
 
 #define UACCEL_MATMUL16(name) name##_helium
 #include "uaccel_batch_matmul16_body.h"
-#undef UACCEL_MATMUL16
 
 #endif

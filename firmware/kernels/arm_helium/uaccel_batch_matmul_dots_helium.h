@@ -69,6 +69,5 @@ UACCEL_KERNEL void uaccel_batch_matmul_finish_dots_helium(const struct uaccel_ba
 
 #define UACCEL_DOTS(name) name##_dots_helium
 #include "uaccel_batch_matmul_dots_body.h"
-#undef UACCEL_DOTS
 
 #endif

@@ -20,19 +20,11 @@ UACCEL_KERNEL float32x4_t uaccel_float_four_of_halves(const uint16_t *halves)
 #define UACCEL_FLOAT_WEIGHT uint16_t
 #define UACCEL_FLOAT_FOUR(weights) uaccel_float_four_of_halves(weights)
 #include "uaccel_float_rows_helium_body.h"
-#undef UACCEL_FN
-#undef UACCEL_FLOAT_ALONE_FN
-#undef UACCEL_FLOAT_WEIGHT
-#undef UACCEL_FLOAT_FOUR
 
 #define UACCEL_FN(name) name##_f16_helium
 #define UACCEL_FLOAT_WEIGHT uint16_t
 #define UACCEL_FLOAT_SUMS1 uaccel_float_row_f16_helium
 #define UACCEL_FLOAT_SUMS4 uaccel_float_rows_f16_helium
 #include "uaccel_conv2d_float_body.h"
-#undef UACCEL_FN
-#undef UACCEL_FLOAT_WEIGHT
-#undef UACCEL_FLOAT_SUMS1
-#undef UACCEL_FLOAT_SUMS4
 
 #endif

@@ -10,9 +10,5 @@
 #define UACCEL_FLOAT_SUMS1 uaccel_float_row_helium
 #define UACCEL_FLOAT_SUMS4 uaccel_float_rows_helium
 #include "uaccel_conv2d_float_body.h"
-#undef UACCEL_FN
-#undef UACCEL_FLOAT_WEIGHT
-#undef UACCEL_FLOAT_SUMS1
-#undef UACCEL_FLOAT_SUMS4
 
 #endif

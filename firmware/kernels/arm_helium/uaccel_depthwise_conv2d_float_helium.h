@@ -55,8 +55,5 @@ UACCEL_SHARED void uaccel_float_channels_twice_helium(const struct uaccel_float_
 #define UACCEL_FLOAT_CHANNELS1 uaccel_float_channels_helium
 #define UACCEL_FLOAT_CHANNELS2 uaccel_float_channels_twice_helium
 #include "uaccel_depthwise_conv2d_float_body.h"
-#undef UACCEL_FN
-#undef UACCEL_FLOAT_CHANNELS1
-#undef UACCEL_FLOAT_CHANNELS2
 
 #endif

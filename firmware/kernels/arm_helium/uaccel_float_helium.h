@@ -45,9 +45,5 @@ UACCEL_KERNEL float32x4_t uaccel_float_macs_apart(float32x4_t sums, float32x4_t 
 #define UACCEL_FLOAT_WEIGHT float
 #define UACCEL_FLOAT_FOUR(weights) vld1q_f32(weights)
 #include "uaccel_float_rows_helium_body.h"
-#undef UACCEL_FN
-#undef UACCEL_FLOAT_ALONE_FN
-#undef UACCEL_FLOAT_WEIGHT
-#undef UACCEL_FLOAT_FOUR
 
 #endif

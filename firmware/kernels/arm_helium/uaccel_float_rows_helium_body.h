@@ -38,3 +38,8 @@ UACCEL_SHARED void UACCEL_FN(uaccel_float_rows)(const float *restrict row, const
         UACCEL_FLOAT_ALONE_FN(uaccel_float_rows)(row, weights, depth, sums);
     }
 }
+
+#undef UACCEL_FN
+#undef UACCEL_FLOAT_ALONE_FN
+#undef UACCEL_FLOAT_WEIGHT
+#undef UACCEL_FLOAT_FOUR

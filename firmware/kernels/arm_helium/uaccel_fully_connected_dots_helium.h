@@ -6,6 +6,5 @@
 
 #define UACCEL_DOTS(name) name##_dots_helium
 #include "uaccel_fully_connected_dots_body.h"
-#undef UACCEL_DOTS
 
 #endif

@@ -14,8 +14,5 @@ struct uaccel_lstm_helium16 {
 #define UACCEL_LSTM16_SHOW uaccel_lstm_show_helium_s16
 #define UACCEL_LSTM16_ROW uaccel_fully_connected_helium_s16
 #include "uaccel_lstm16_body.h"
-#undef UACCEL_LSTM16
-#undef UACCEL_LSTM16_ROW
-#undef UACCEL_LSTM16_SHOW
 
 #endif

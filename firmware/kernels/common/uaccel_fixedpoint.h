@@ -72,6 +72,18 @@ UACCEL_KERNEL int32_t uaccel_requantise(int32_t acc, int32_t multiplier, int32_t
     return uaccel_rounding_shift_right(high, right);
 }
 
+/* The same of a value with `left_shift` more bits: one of two inputs on a scale that they share. */
+UACCEL_KERNEL int32_t uaccel_raised(int32_t value, int32_t left_shift, int32_t multiplier, int32_t shift)
+{
+    return uaccel_requantise(uaccel_shift_left(value, left_shift), multiplier, shift);
+}
+
+/* A result with its zero point, wrapping, and within bounds. */
+UACCEL_KERNEL int32_t uaccel_finish(int32_t scaled, int32_t zero_point, int32_t low, int32_t high)
+{
+    return uaccel_clamp(uaccel_add_wrapping(scaled, zero_point), low, high);
+}
+
 /* The form for 64-bit accumulators of 16-bit activations: a 16-bit multiplier, rounded once. */
 UACCEL_KERNEL int32_t uaccel_requantise_wide(int64_t acc, int32_t multiplier, int32_t shift)
 {

@@ -6,12 +6,7 @@
 #define UACCEL_FN(name) name##_s8
 #define UACCEL_ADD uaccel_add_wrapping
 #define UACCEL_REQUANTISE uaccel_requantise
-#include UACCEL_BODY
-#undef UACCEL_ELEMENT
-#undef UACCEL_ACCUMULATOR
-#undef UACCEL_FN
-#undef UACCEL_ADD
-#undef UACCEL_REQUANTISE
+#include "uaccel_types_body.h"
 
 /* int16 activations with 64-bit accumulators */
 #define UACCEL_ELEMENT int16_t
@@ -19,12 +14,7 @@
 #define UACCEL_FN(name) name##_s16
 #define UACCEL_ADD uaccel_add_wide
 #define UACCEL_REQUANTISE uaccel_requantise_wide
-#include UACCEL_BODY
-#undef UACCEL_ELEMENT
-#undef UACCEL_ACCUMULATOR
-#undef UACCEL_FN
-#undef UACCEL_ADD
-#undef UACCEL_REQUANTISE
+#include "uaccel_types_body.h"
 
 #if UACCEL_TYPES > 2
 /* int8 activations with 32-bit accumulators, requantised in float32 */
@@ -33,12 +23,7 @@
 #define UACCEL_FN(name) name##_s8_float32
 #define UACCEL_ADD uaccel_add_wrapping
 #define UACCEL_REQUANTISE uaccel_requantise_float32
-#include UACCEL_BODY
-#undef UACCEL_ELEMENT
-#undef UACCEL_ACCUMULATOR
-#undef UACCEL_FN
-#undef UACCEL_ADD
-#undef UACCEL_REQUANTISE
+#include "uaccel_types_body.h"
 
 /* int16 activations with 64-bit accumulators, requantised in float32 */
 #define UACCEL_ELEMENT int16_t
@@ -46,12 +31,7 @@
 #define UACCEL_FN(name) name##_s16_float32
 #define UACCEL_ADD uaccel_add_wide
 #define UACCEL_REQUANTISE uaccel_requantise_float32_wide
-#include UACCEL_BODY
-#undef UACCEL_ELEMENT
-#undef UACCEL_ACCUMULATOR
-#undef UACCEL_FN
-#undef UACCEL_ADD
-#undef UACCEL_REQUANTISE
+#include "uaccel_types_body.h"
 #endif
 
 #if UACCEL_TYPES > 4
@@ -61,12 +41,7 @@
 #define UACCEL_FN(name) name##_s16_acc32
 #define UACCEL_ADD uaccel_add_wrapping
 #define UACCEL_REQUANTISE uaccel_requantise
-#include UACCEL_BODY
-#undef UACCEL_ELEMENT
-#undef UACCEL_ACCUMULATOR
-#undef UACCEL_FN
-#undef UACCEL_ADD
-#undef UACCEL_REQUANTISE
+#include "uaccel_types_body.h"
 
 /* int16 activations with 32-bit accumulators, requantised in float32 */
 #define UACCEL_ELEMENT int16_t
@@ -74,12 +49,7 @@
 #define UACCEL_FN(name) name##_s16_acc32_float32
 #define UACCEL_ADD uaccel_add_wrapping
 #define UACCEL_REQUANTISE uaccel_requantise_float32
-#include UACCEL_BODY
-#undef UACCEL_ELEMENT
-#undef UACCEL_ACCUMULATOR
-#undef UACCEL_FN
-#undef UACCEL_ADD
-#undef UACCEL_REQUANTISE
+#include "uaccel_types_body.h"
 #endif
 
 #undef UACCEL_BODY

@@ -20,28 +20,20 @@ UACCEL_KERNEL int32_t uaccel_add_rescale(int32_t value, int32_t left_shift, int3
     if (multiplier == INT32_C(1) << 30 && shift == 0) {
         return uaccel_shift_left(value, left_shift - 1);
     }
-    return uaccel_requantise(uaccel_shift_left(value, left_shift), multiplier, shift);
-}
-
-UACCEL_KERNEL int32_t uaccel_add_first(const struct uaccel_add *p, int32_t value)
-{
-    return uaccel_add_rescale(value - p->zero_point1, p->left_shift, p->multiplier1, p->shift1);
-}
-
-UACCEL_KERNEL int32_t uaccel_add_second(const struct uaccel_add *p, int32_t value)
-{
-    return p->sign * uaccel_add_rescale(value - p->zero_point2, p->left_shift, p->multiplier2, p->shift2);
+    return uaccel_raised(value, left_shift, multiplier, shift);
 }
 
 UACCEL_KERNEL int32_t uaccel_add_combine(const struct uaccel_add *p, int32_t x, int32_t y)
 {
     const int32_t sum = uaccel_requantise(uaccel_add_wrapping(x, y), p->output_multiplier, p->output_shift);
-    return uaccel_clamp(uaccel_add_wrapping(sum, p->output_zero_point), p->clamp_min, p->clamp_max);
+    return uaccel_finish(sum, p->output_zero_point, p->clamp_min, p->clamp_max);
 }
 
 #define UACCEL_BINARY uaccel_add
-#define UACCEL_FIRST uaccel_add_first
-#define UACCEL_SECOND uaccel_add_second
+#define UACCEL_FIRST(p, value) \
+    uaccel_add_rescale((value) - (p)->zero_point1, (p)->left_shift, (p)->multiplier1, (p)->shift1)
+#define UACCEL_SECOND(p, value) \
+    ((p)->sign * uaccel_add_rescale((value) - (p)->zero_point2, (p)->left_shift, (p)->multiplier2, (p)->shift2))
 #define UACCEL_COMBINE uaccel_add_combine
 #include "uaccel_binary.h"
 

@@ -12,8 +12,7 @@ UACCEL_KERNEL UACCEL_ELEMENT UACCEL_FN(uaccel_batch_matmul_element)(const struct
         acc = UACCEL_ADD(acc, left * right);
     }
     const int32_t scaled = UACCEL_REQUANTISE(acc, p->multiplier, p->shift);
-    const int32_t value = uaccel_add_wrapping(scaled, p->output_zero_point);
-    return (UACCEL_ELEMENT)uaccel_clamp(value, -highest - 1, highest);
+    return (UACCEL_ELEMENT)uaccel_finish(scaled, p->output_zero_point, -highest - 1, highest);
 }
 
 /* One pair of matrices; returns where the next product goes. */

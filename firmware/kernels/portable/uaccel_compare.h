@@ -12,16 +12,6 @@ struct uaccel_compare {
     int32_t zero_point2, multiplier2, shift2;
 };
 
-UACCEL_KERNEL int32_t uaccel_compare_first(const struct uaccel_compare *p, int32_t value)
-{
-    return uaccel_requantise(uaccel_shift_left(value - p->zero_point1, p->left_shift), p->multiplier1, p->shift1);
-}
-
-UACCEL_KERNEL int32_t uaccel_compare_second(const struct uaccel_compare *p, int32_t value)
-{
-    return uaccel_requantise(uaccel_shift_left(value - p->zero_point2, p->left_shift), p->multiplier2, p->shift2);
-}
-
 UACCEL_KERNEL int32_t uaccel_compare_combine(const struct uaccel_compare *p, int32_t x, int32_t y)
 {
     switch (p->kind) {
@@ -35,8 +25,10 @@ UACCEL_KERNEL int32_t uaccel_compare_combine(const struct uaccel_compare *p, int
 }
 
 #define UACCEL_BINARY uaccel_compare
-#define UACCEL_FIRST uaccel_compare_first
-#define UACCEL_SECOND uaccel_compare_second
+#define UACCEL_FIRST(p, value) \
+    uaccel_raised((value) - (p)->zero_point1, (p)->left_shift, (p)->multiplier1, (p)->shift1)
+#define UACCEL_SECOND(p, value) \
+    uaccel_raised((value) - (p)->zero_point2, (p)->left_shift, (p)->multiplier2, (p)->shift2)
 #define UACCEL_COMBINE uaccel_compare_combine
 #define UACCEL_RESULT uint8_t
 #include "uaccel_binary.h"

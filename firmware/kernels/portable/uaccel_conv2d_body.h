@@ -33,8 +33,7 @@ UACCEL_KERNEL void UACCEL_FN(uaccel_conv2d_pixel)(const struct uaccel_conv2d *p,
             acc = UACCEL_ADD(acc, (int32_t)patch[i] * row[i]);
         }
         const int32_t scaled = UACCEL_REQUANTISE(acc, multiplier[o * p->scale_step], shift[o * p->scale_step]);
-        const int32_t value = uaccel_add_wrapping(scaled, p->output_zero_point);
-        output[o] = (UACCEL_ELEMENT)uaccel_clamp(value, p->clamp_min, p->clamp_max);
+        output[o] = (UACCEL_ELEMENT)uaccel_finish(scaled, p->output_zero_point, p->clamp_min, p->clamp_max);
     }
 }
 

@@ -43,9 +43,5 @@ UACCEL_KERNEL void uaccel_conv2d_float_window(const struct uaccel_conv2d_float *
 #define UACCEL_FLOAT_SUMS1 uaccel_float_row
 #define UACCEL_FLOAT_SUMS4 uaccel_float_rows
 #include "uaccel_conv2d_float_body.h"
-#undef UACCEL_FN
-#undef UACCEL_FLOAT_WEIGHT
-#undef UACCEL_FLOAT_SUMS1
-#undef UACCEL_FLOAT_SUMS4
 
 #endif

@@ -69,3 +69,8 @@ UACCEL_KERNEL void UACCEL_FN(uaccel_conv2d_float)(const struct uaccel_conv2d_flo
         input += p->in_height * p->in_width * p->in_channels;
     }
 }
+
+#undef UACCEL_FN
+#undef UACCEL_FLOAT_WEIGHT
+#undef UACCEL_FLOAT_SUMS1
+#undef UACCEL_FLOAT_SUMS4

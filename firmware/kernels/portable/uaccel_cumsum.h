@@ -25,8 +25,7 @@ UACCEL_KERNEL void uaccel_cumsum_s8(const struct uaccel_cumsum *p, const int8_t 
             const int32_t more = sum + (input[at] - p->input_zero_point);
             const int32_t raised = uaccel_shift_left(p->exclusive != 0 ? sum : more, p->left_shift);
             const int32_t scaled = uaccel_requantise(raised, p->multiplier, p->shift);
-            const int32_t value = uaccel_add_wrapping(scaled, p->output_zero_point);
-            output[at] = (int8_t)uaccel_clamp(value, p->clamp_min, p->clamp_max);
+            output[at] = (int8_t)uaccel_finish(scaled, p->output_zero_point, p->clamp_min, p->clamp_max);
             sum = more;
             at += step;
         }

@@ -39,8 +39,7 @@ UACCEL_KERNEL void UACCEL_FN(uaccel_depthwise_conv2d)(const struct uaccel_depthw
                                : UACCEL_FN(uaccel_depthwise_sum)(p, channel, weights + c, bias[c], top, left, false);
                     const uaccel_index s = c * p->scale_step;
                     const int32_t scaled = UACCEL_REQUANTISE(acc, multiplier[s], shift[s]);
-                    const int32_t value = uaccel_add_wrapping(scaled, p->output_zero_point);
-                    *output++ = (UACCEL_ELEMENT)uaccel_clamp(value, p->clamp_min, p->clamp_max);
+                    *output++ = (UACCEL_ELEMENT)uaccel_finish(scaled, p->output_zero_point, p->clamp_min, p->clamp_max);
                 }
             }
         }

@@ -102,8 +102,5 @@ UACCEL_KERNEL void uaccel_depthwise_float_store(const struct uaccel_depthwise_co
 #define UACCEL_FLOAT_CHANNELS1 uaccel_float_channels
 #define UACCEL_FLOAT_CHANNELS2 uaccel_float_channels_twice
 #include "uaccel_depthwise_conv2d_float_body.h"
-#undef UACCEL_FN
-#undef UACCEL_FLOAT_CHANNELS1
-#undef UACCEL_FLOAT_CHANNELS2
 
 #endif

@@ -72,3 +72,7 @@ UACCEL_KERNEL void UACCEL_FN(uaccel_depthwise_conv2d_float)(const struct uaccel_
         input += p->in_height * in_row;
     }
 }
+
+#undef UACCEL_FN
+#undef UACCEL_FLOAT_CHANNELS1
+#undef UACCEL_FLOAT_CHANNELS2

@@ -11,16 +11,6 @@ struct uaccel_div {
     int32_t clamp_min, clamp_max;
 };
 
-UACCEL_KERNEL int32_t uaccel_div_first(const struct uaccel_div *p, int32_t value)
-{
-    return value - p->zero_point1;
-}
-
-UACCEL_KERNEL int32_t uaccel_div_second(const struct uaccel_div *p, int32_t value)
-{
-    return value - p->zero_point2;
-}
-
 /* 1 / 0 is what Newton's steps give the reference. What takes a shift by more than 31 bits is zero. */
 UACCEL_KERNEL int32_t uaccel_div_combine(const struct uaccel_div *p, int32_t x, int32_t y)
 {
@@ -32,12 +22,10 @@ UACCEL_KERNEL int32_t uaccel_div_combine(const struct uaccel_div *p, int32_t x, 
     const int32_t right = 31 - zeros + room - p->shift;
     const int32_t scaled = uaccel_high_mul(quotient, p->multiplier);
     const int32_t rounded = right > 31 ? 0 : uaccel_rounding_shift_right(scaled, right);
-    return uaccel_clamp(uaccel_add_wrapping(rounded, p->output_zero_point), p->clamp_min, p->clamp_max);
+    return uaccel_finish(rounded, p->output_zero_point, p->clamp_min, p->clamp_max);
 }
 
 #define UACCEL_BINARY uaccel_div
-#define UACCEL_FIRST uaccel_div_first
-#define UACCEL_SECOND uaccel_div_second
 #define UACCEL_COMBINE uaccel_div_combine
 #include "uaccel_binary.h"
 

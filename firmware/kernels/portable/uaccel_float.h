@@ -95,8 +95,5 @@ UACCEL_KERNEL uaccel_index uaccel_float_inside(uaccel_index first, uaccel_index 
 #define UACCEL_FLOAT_WEIGHT float
 #define UACCEL_FLOAT_WIDE(weights, first, second) (*(first) = (weights)[0], *(second) = (weights)[1])
 #include "uaccel_float_rows_body.h"
-#undef UACCEL_FN
-#undef UACCEL_FLOAT_WEIGHT
-#undef UACCEL_FLOAT_WIDE
 
 #endif

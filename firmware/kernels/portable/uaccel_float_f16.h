@@ -36,8 +36,5 @@ UACCEL_KERNEL void uaccel_float_of_halves(const uint16_t *halves, float *first, 
 #define UACCEL_FLOAT_WEIGHT uint16_t
 #define UACCEL_FLOAT_WIDE uaccel_float_of_halves
 #include "uaccel_float_rows_body.h"
-#undef UACCEL_FN
-#undef UACCEL_FLOAT_WEIGHT
-#undef UACCEL_FLOAT_WIDE
 
 #endif

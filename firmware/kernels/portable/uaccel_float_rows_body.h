@@ -40,3 +40,7 @@ UACCEL_SHARED void UACCEL_FN(uaccel_float_rows)(const float *restrict row, const
     UACCEL_FLOAT_END(2)
     UACCEL_FLOAT_END(3)
 }
+
+#undef UACCEL_FN
+#undef UACCEL_FLOAT_WEIGHT
+#undef UACCEL_FLOAT_WIDE

@@ -13,8 +13,7 @@ UACCEL_KERNEL void UACCEL_FN(uaccel_fully_connected)(const struct uaccel_fully_c
                 acc = UACCEL_ADD(acc, (int32_t)input[i] * row[i]);
             }
             const int32_t scaled = UACCEL_REQUANTISE(acc, multiplier[u * p->scale_step], shift[u * p->scale_step]);
-            const int32_t value = uaccel_add_wrapping(scaled, p->output_zero_point);
-            *output++ = (UACCEL_ELEMENT)uaccel_clamp(value, p->clamp_min, p->clamp_max);
+            *output++ = (UACCEL_ELEMENT)uaccel_finish(scaled, p->output_zero_point, p->clamp_min, p->clamp_max);
             row += p->depth;
         }
         input += p->depth;

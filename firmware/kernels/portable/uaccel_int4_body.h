@@ -9,8 +9,7 @@ UACCEL_KERNEL void UACCEL_ROUNDED(uaccel_fully_connected_int4_s8)(
             const int32_t acc = uaccel_int4_sum(input, weights + u * ((p->depth + 1) / 2), p->depth, bias[u]);
             const uaccel_index scale = u * p->scale_step;
             const int32_t scaled = UACCEL_ROUNDED(uaccel_requantise)(acc, multiplier[scale], shift[scale]);
-            const int32_t value = uaccel_add_wrapping(scaled, p->output_zero_point);
-            *output++ = (int8_t)uaccel_clamp(value, p->clamp_min, p->clamp_max);
+            *output++ = (int8_t)uaccel_finish(scaled, p->output_zero_point, p->clamp_min, p->clamp_max);
         }
         input += p->depth;
     }
@@ -37,8 +36,7 @@ UACCEL_KERNEL void UACCEL_ROUNDED(uaccel_conv2d_int4_s8)(
                 const int32_t acc = uaccel_int4_sum(patch, weights + o * ((size + 1) / 2), size, bias[o]);
                 const uaccel_index scale = o * p->scale_step;
                 const int32_t scaled = UACCEL_ROUNDED(uaccel_requantise)(acc, multiplier[scale], shift[scale]);
-                const int32_t value = uaccel_add_wrapping(scaled, p->output_zero_point);
-                *output++ = (int8_t)uaccel_clamp(value, p->clamp_min, p->clamp_max);
+                *output++ = (int8_t)uaccel_finish(scaled, p->output_zero_point, p->clamp_min, p->clamp_max);
             }
         }
         input += p->in_height * p->in_width * p->in_channels;
@@ -58,8 +56,7 @@ UACCEL_KERNEL void UACCEL_ROUNDED(uaccel_depthwise_conv2d_int4_s8)(
                 const int32_t acc = uaccel_depthwise_int4_sum(p, input, weights, c, bias[c], top, left);
                 const uaccel_index scale = c * p->scale_step;
                 const int32_t scaled = UACCEL_ROUNDED(uaccel_requantise)(acc, multiplier[scale], shift[scale]);
-                const int32_t value = uaccel_add_wrapping(scaled, p->output_zero_point);
-                *output++ = (int8_t)uaccel_clamp(value, p->clamp_min, p->clamp_max);
+                *output++ = (int8_t)uaccel_finish(scaled, p->output_zero_point, p->clamp_min, p->clamp_max);
             }
         }
         input += p->in_height * p->in_width * p->in_channels;

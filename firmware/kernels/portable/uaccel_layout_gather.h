@@ -21,14 +21,10 @@ UACCEL_KERNEL uaccel_index uaccel_nearest_slice(int64_t index, uaccel_index last
 #define UACCEL_INDEX int32_t
 #define UACCEL_FN(name) name##_s32
 #include "uaccel_layout_gather_body.h"
-#undef UACCEL_INDEX
-#undef UACCEL_FN
 
 #define UACCEL_INDEX int64_t
 #define UACCEL_FN(name) name##_s64
 #include "uaccel_layout_gather_body.h"
-#undef UACCEL_INDEX
-#undef UACCEL_FN
 
 #define UACCEL_GATHER_AXES 5
 

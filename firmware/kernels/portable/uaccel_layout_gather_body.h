@@ -13,3 +13,6 @@ UACCEL_KERNEL void UACCEL_FN(uaccel_gather)(const struct uaccel_gather *p, const
         from += p->entries * p->bytes;
     }
 }
+
+#undef UACCEL_INDEX
+#undef UACCEL_FN

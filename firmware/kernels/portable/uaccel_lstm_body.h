@@ -24,8 +24,7 @@ UACCEL_KERNEL void UACCEL_FN(uaccel_lstm_show)(const struct uaccel_lstm *p, cons
     for (uaccel_index u = 0; u < p->units; ++u) {
         const int32_t product = (int32_t)gates[u] * gates[3 * p->units + u];
         const int32_t given = uaccel_requantise(product, p->give_multiplier, p->give_shift);
-        const int32_t value = uaccel_add_wrapping(given, p->hidden_zero_point);
-        hidden[u] = (UACCEL_ELEMENT)uaccel_clamp(value, p->hidden_min, p->hidden_max);
+        hidden[u] = (UACCEL_ELEMENT)uaccel_finish(given, p->hidden_zero_point, p->hidden_min, p->hidden_max);
         output[u] = hidden[u];
     }
 }

@@ -11,25 +11,13 @@ struct uaccel_mul {
     int32_t clamp_min, clamp_max;
 };
 
-UACCEL_KERNEL int32_t uaccel_mul_first(const struct uaccel_mul *p, int32_t value)
-{
-    return value - p->zero_point1;
-}
-
-UACCEL_KERNEL int32_t uaccel_mul_second(const struct uaccel_mul *p, int32_t value)
-{
-    return value - p->zero_point2;
-}
-
 UACCEL_KERNEL int32_t uaccel_mul_combine(const struct uaccel_mul *p, int32_t x, int32_t y)
 {
     const int32_t product = uaccel_requantise(x * y, p->multiplier, p->shift);
-    return uaccel_clamp(uaccel_add_wrapping(product, p->output_zero_point), p->clamp_min, p->clamp_max);
+    return uaccel_finish(product, p->output_zero_point, p->clamp_min, p->clamp_max);
 }
 
 #define UACCEL_BINARY uaccel_mul
-#define UACCEL_FIRST uaccel_mul_first
-#define UACCEL_SECOND uaccel_mul_second
 #define UACCEL_COMBINE uaccel_mul_combine
 #include "uaccel_binary.h"
 

@@ -29,41 +29,6 @@ UACCEL_KERNEL float uaccel_pool_float_plus(float sum, float value)
     return sum;
 }
 
-UACCEL_SHARED void uaccel_pool_float_sums(const struct uaccel_pool_float_taps *taps, const float *restrict input,
-                                          float *restrict sums)
-{
-    float sum0 = 0, sum1 = 0, sum2 = 0, sum3 = 0;
-    for (uaccel_index ky = taps->rows; ky > 0; --ky) {
-        const float *tap = input;
-        for (uaccel_index kx = taps->columns; kx > 0; --kx) {
-            sum0 = uaccel_pool_float_plus(sum0, tap[0]);
-            sum1 = uaccel_pool_float_plus(sum1, tap[1]);
-            sum2 = uaccel_pool_float_plus(sum2, tap[2]);
-            sum3 = uaccel_pool_float_plus(sum3, tap[3]);
-            tap += taps->column_step;
-        }
-        input += taps->row_step;
-    }
-    sums[0] = sum0;
-    sums[1] = sum1;
-    sums[2] = sum2;
-    sums[3] = sum3;
-}
-
-UACCEL_SHARED float uaccel_pool_float_sum(const struct uaccel_pool_float_taps *taps, const float *restrict input)
-{
-    float sum = 0;
-    for (uaccel_index ky = taps->rows; ky > 0; --ky) {
-        const float *tap = input;
-        for (uaccel_index kx = taps->columns; kx > 0; --kx) {
-            sum = uaccel_pool_float_plus(sum, *tap);
-            tap += taps->column_step;
-        }
-        input += taps->row_step;
-    }
-    return sum;
-}
-
 /* The later of two wins unless the first is larger, so with NaN. */
 UACCEL_KERNEL float uaccel_pool_float_larger(float first, float second)
 {
@@ -71,40 +36,15 @@ UACCEL_KERNEL float uaccel_pool_float_larger(float first, float second)
     return first > second ? first : second;
 }
 
-UACCEL_SHARED void uaccel_pool_float_maxima(const struct uaccel_pool_float_taps *taps, const float *restrict input,
-                                            float *restrict largest)
-{
-    float largest0 = taps->least, largest1 = largest0, largest2 = largest0, largest3 = largest0;
-    for (uaccel_index ky = taps->rows; ky > 0; --ky) {
-        const float *tap = input;
-        for (uaccel_index kx = taps->columns; kx > 0; --kx) {
-            largest0 = uaccel_pool_float_larger(largest0, tap[0]);
-            largest1 = uaccel_pool_float_larger(largest1, tap[1]);
-            largest2 = uaccel_pool_float_larger(largest2, tap[2]);
-            largest3 = uaccel_pool_float_larger(largest3, tap[3]);
-            tap += taps->column_step;
-        }
-        input += taps->row_step;
-    }
-    largest[0] = largest0;
-    largest[1] = largest1;
-    largest[2] = largest2;
-    largest[3] = largest3;
-}
+#define UACCEL_FN(name) name##_sums
+#define UACCEL_POOL_FLOAT_BEGIN 0
+#define UACCEL_POOL_FLOAT_NEXT uaccel_pool_float_plus
+#include "uaccel_pool_float_body.h"
 
-UACCEL_SHARED float uaccel_pool_float_maximum(const struct uaccel_pool_float_taps *taps, const float *restrict input)
-{
-    float largest = taps->least;
-    for (uaccel_index ky = taps->rows; ky > 0; --ky) {
-        const float *tap = input;
-        for (uaccel_index kx = taps->columns; kx > 0; --kx) {
-            largest = uaccel_pool_float_larger(largest, *tap);
-            tap += taps->column_step;
-        }
-        input += taps->row_step;
-    }
-    return largest;
-}
+#define UACCEL_FN(name) name##_maxima
+#define UACCEL_POOL_FLOAT_BEGIN taps->least
+#define UACCEL_POOL_FLOAT_NEXT uaccel_pool_float_larger
+#include "uaccel_pool_float_body.h"
 
 /* The first element of the window of an output pixel, channel 0. */
 UACCEL_KERNEL const float *uaccel_pool_float_window(const struct uaccel_pool_float *p, const float *input,
@@ -134,7 +74,7 @@ UACCEL_KERNEL void uaccel_average_pool_float(const struct uaccel_pool_float *p, 
             uaccel_index c = 0;
             for (; c + 4 <= p->channels; c += 4) {
                 float sums[4];
-                uaccel_pool_float_sums(&taps, window + c, sums);
+                uaccel_pool_float_four_sums(&taps, window + c, sums);
                 for (uaccel_index i = 0; i < 4; ++i) {
                     float mean = sums[i] / count;
                     UACCEL_FLOAT_ALONE(mean);
@@ -142,7 +82,7 @@ UACCEL_KERNEL void uaccel_average_pool_float(const struct uaccel_pool_float *p, 
                 }
             }
             for (; c < p->channels; ++c) {
-                *output++ = uaccel_pool_float_sum(&taps, window + c) / count;
+                *output++ = uaccel_pool_float_one_sums(&taps, window + c) / count;
             }
         }
         input += p->in_height * p->in_width * p->channels;
@@ -158,11 +98,11 @@ UACCEL_KERNEL void uaccel_max_pool_float(const struct uaccel_pool_float *p, cons
                 uaccel_pool_float_window(p, input, pixel / p->out_width, pixel % p->out_width, &taps);
             uaccel_index c = 0;
             for (; c + 4 <= p->channels; c += 4) {
-                uaccel_pool_float_maxima(&taps, window + c, output);
+                uaccel_pool_float_four_maxima(&taps, window + c, output);
                 output += 4;
             }
             for (; c < p->channels; ++c) {
-                *output++ = uaccel_pool_float_maximum(&taps, window + c);
+                *output++ = uaccel_pool_float_one_maxima(&taps, window + c);
             }
         }
         input += p->in_height * p->in_width * p->channels;

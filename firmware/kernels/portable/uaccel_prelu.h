@@ -12,26 +12,16 @@ struct uaccel_prelu {
     int32_t clamp_min, clamp_max;
 };
 
-UACCEL_KERNEL int32_t uaccel_prelu_input(const struct uaccel_prelu *p, int32_t value)
-{
-    return value - p->input_zero_point;
-}
-
-UACCEL_KERNEL int32_t uaccel_prelu_alpha(const struct uaccel_prelu *p, int32_t value)
-{
-    return value - p->alpha_zero_point;
-}
-
 UACCEL_KERNEL int32_t uaccel_prelu_combine(const struct uaccel_prelu *p, int32_t x, int32_t alpha)
 {
     const int32_t scaled = x >= 0 ? uaccel_requantise(x, p->positive_multiplier, p->positive_shift)
                                   : uaccel_requantise(x * alpha, p->negative_multiplier, p->negative_shift);
-    return uaccel_clamp(uaccel_add_wrapping(scaled, p->output_zero_point), p->clamp_min, p->clamp_max);
+    return uaccel_finish(scaled, p->output_zero_point, p->clamp_min, p->clamp_max);
 }
 
 #define UACCEL_BINARY uaccel_prelu
-#define UACCEL_FIRST uaccel_prelu_input
-#define UACCEL_SECOND uaccel_prelu_alpha
+#define UACCEL_FIRST(p, value) ((value) - (p)->input_zero_point)
+#define UACCEL_SECOND(p, value) ((value) - (p)->alpha_zero_point)
 #define UACCEL_COMBINE uaccel_prelu_combine
 #define UACCEL_SECOND_TYPE int8_t
 #include "uaccel_binary.h"

@@ -13,17 +13,6 @@ struct uaccel_prelu_once {
     int32_t clamp_min, clamp_max;
 };
 
-UACCEL_KERNEL int32_t uaccel_prelu_once_input(const struct uaccel_prelu_once *p, int32_t value)
-{
-    return value - p->zero_point;
-}
-
-UACCEL_KERNEL int32_t uaccel_prelu_once_slope(const struct uaccel_prelu_once *p, int32_t value)
-{
-    (void)p;
-    return value;
-}
-
 /* At most 47 bits. */
 UACCEL_KERNEL int32_t uaccel_prelu_once_combine(const struct uaccel_prelu_once *p, int32_t x, int32_t slope)
 {
@@ -33,8 +22,8 @@ UACCEL_KERNEL int32_t uaccel_prelu_once_combine(const struct uaccel_prelu_once *
 }
 
 #define UACCEL_BINARY uaccel_prelu_once
-#define UACCEL_FIRST uaccel_prelu_once_input
-#define UACCEL_SECOND uaccel_prelu_once_slope
+#define UACCEL_FIRST(p, value) ((value) - (p)->zero_point)
+#define UACCEL_SECOND(p, value) (value) /* a slope as it is */
 #define UACCEL_COMBINE uaccel_prelu_once_combine
 #define UACCEL_SECOND_TYPE int32_t
 #include "uaccel_binary.h"

@@ -13,16 +13,6 @@ struct uaccel_product {
     int32_t clamp_min, clamp_max;
 };
 
-UACCEL_KERNEL int32_t uaccel_product_first(const struct uaccel_product *p, int32_t value)
-{
-    return value - p->zero_point1;
-}
-
-UACCEL_KERNEL int32_t uaccel_product_second(const struct uaccel_product *p, int32_t value)
-{
-    return value - p->zero_point2;
-}
-
 /* Whether a product fits 32 bits: with zero points of bytes even that of int16 elements does. */
 UACCEL_KERNEL bool uaccel_product_is_short(const struct uaccel_product *p)
 {
@@ -38,8 +28,6 @@ UACCEL_KERNEL int32_t uaccel_product_combine(const struct uaccel_product *p, int
 }
 
 #define UACCEL_BINARY uaccel_product
-#define UACCEL_FIRST uaccel_product_first
-#define UACCEL_SECOND uaccel_product_second
 #define UACCEL_COMBINE uaccel_product_combine
 #include "uaccel_binary.h"
 

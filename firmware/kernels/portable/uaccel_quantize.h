@@ -2,6 +2,7 @@
 #ifndef UACCEL_QUANTIZE_H
 #define UACCEL_QUANTIZE_H
 
+#include "uaccel_elementwise.h"
 #include "uaccel_fixedpoint.h"
 
 struct uaccel_quantize {
@@ -45,30 +46,15 @@ UACCEL_KERNEL int32_t uaccel_quantize_value(const struct uaccel_quantize *p, flo
     return whole + (rest >= 0.5f ? 1 : 0) - (rest <= -0.5f ? 1 : 0) + p->zero_point;
 }
 
-#define UACCEL_QUANTIZE(suffix, type)                                                                        \
-    UACCEL_KERNEL void uaccel_quantize_##suffix(const struct uaccel_quantize *p, const float *input,         \
-                                                type *output)                                                \
-    {                                                                                                        \
-        for (uaccel_index i = 0; i < p->elements; ++i) {                                                     \
-            output[i] = (type)uaccel_quantize_value(p, input[i]);                                            \
-        }                                                                                                    \
-    }                                                                                                        \
-                                                                                                             \
-    UACCEL_KERNEL void uaccel_quantize_##suffix##_float32(const struct uaccel_quantize *p,                   \
-                                                          const float *input, type *output)                  \
-    {                                                                                                        \
-        for (uaccel_index i = 0; i < p->elements; ++i) {                                                     \
-            output[i] = (type)uaccel_quantize_value_float32(p, input[i]);                                    \
-        }                                                                                                    \
-    }                                                                                                        \
-                                                                                                             \
-    UACCEL_KERNEL void uaccel_dequantize_##suffix(const struct uaccel_dequantize *p, const type *input,      \
-                                                  float *output)                                             \
-    {                                                                                                        \
-        for (uaccel_index i = 0; i < p->elements; ++i) {                                                     \
-            output[i] = (float)(input[i] - p->zero_point) * p->scale;                                        \
-        }                                                                                                    \
-    }
+UACCEL_KERNEL float uaccel_dequantize_value(const struct uaccel_dequantize *p, int32_t stored)
+{
+    return (float)(stored - p->zero_point) * p->scale;
+}
+
+#define UACCEL_QUANTIZE(suffix, type)                                                                              \
+    UACCEL_ELEMENTWISE(uaccel_quantize_##suffix, uaccel_quantize, float, type, uaccel_quantize_value)              \
+    UACCEL_ELEMENTWISE(uaccel_quantize_##suffix##_float32, uaccel_quantize, float, type, uaccel_quantize_value_float32) \
+    UACCEL_ELEMENTWISE(uaccel_dequantize_##suffix, uaccel_dequantize, type, float, uaccel_dequantize_value)
 
 UACCEL_QUANTIZE(s8, int8_t)
 UACCEL_QUANTIZE(u8, uint8_t)

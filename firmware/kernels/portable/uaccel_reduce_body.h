@@ -28,8 +28,7 @@ UACCEL_KERNEL UACCEL_ELEMENT UACCEL_FN(uaccel_reduce_requantise)(const struct ua
     const int32_t scaled = reduction == UACCEL_REDUCE_SUM_FLOAT32
                                ? uaccel_requantise_float32(acc, p->multiplier, p->shift)
                                : uaccel_requantise(acc, p->multiplier, p->shift);
-    const int32_t value = uaccel_add_wrapping(scaled, p->output_zero_point);
-    return (UACCEL_ELEMENT)uaccel_clamp(value, -highest - 1, highest);
+    return (UACCEL_ELEMENT)uaccel_finish(scaled, p->output_zero_point, -highest - 1, highest);
 }
 
 UACCEL_KERNEL void UACCEL_FN(uaccel_reduce)(const struct uaccel_reduce *p, const UACCEL_ELEMENT *input,

@@ -2,6 +2,7 @@
 #ifndef UACCEL_REQUANTIZE_H
 #define UACCEL_REQUANTIZE_H
 
+#include "uaccel_elementwise.h"
 #include "uaccel_fixedpoint.h"
 #include "uaccel_float32.h"
 
@@ -19,7 +20,7 @@ UACCEL_KERNEL int32_t uaccel_requantize_value(const struct uaccel_requantize *p,
     const bool same_scale = p->multiplier == INT32_C(1) << 30 && p->shift == 1;
     const int32_t scaled = same_scale ? uaccel_shift_left(value, 1) >> 1
                                       : uaccel_requantise(value, p->multiplier, p->shift);
-    return uaccel_clamp(uaccel_add_wrapping(scaled, p->output_zero_point), p->clamp_min, p->clamp_max);
+    return uaccel_finish(scaled, p->output_zero_point, p->clamp_min, p->clamp_max);
 }
 
 /* The same for results of up to 16 bits, rounded as single precision rounds. */
@@ -33,13 +34,8 @@ UACCEL_KERNEL int32_t uaccel_requantize_value_float32(const struct uaccel_requan
     return uaccel_clamp(scaled + p->output_zero_point, p->clamp_min, p->clamp_max);
 }
 
-#define UACCEL_REQUANTIZE(name, from_type, to_type, value)                                               \
-    UACCEL_KERNEL void name(const struct uaccel_requantize *p, const from_type *input, to_type *output)  \
-    {                                                                                                    \
-        for (uaccel_index i = 0; i < p->elements; ++i) {                                                 \
-            output[i] = (to_type)value(p, input[i]);                                                     \
-        }                                                                                                \
-    }
+#define UACCEL_REQUANTIZE(name, from_type, to_type, value) \
+    UACCEL_ELEMENTWISE(name, uaccel_requantize, from_type, to_type, value)
 
 #define UACCEL_REQUANTIZE_FROM(from, type)                                                                         \
     UACCEL_REQUANTIZE(uaccel_requantize_##from##_s8, type, int8_t, uaccel_requantize_value)                        \

@@ -13,29 +13,19 @@ struct uaccel_squared_difference {
     int32_t clamp_min, clamp_max;
 };
 
-UACCEL_KERNEL int32_t uaccel_squared_difference_first(const struct uaccel_squared_difference *p, int32_t value)
-{
-    const int32_t raised = uaccel_shift_left(value - p->zero_point1, p->left_shift);
-    return uaccel_requantise(raised, p->multiplier1, p->shift1);
-}
-
-UACCEL_KERNEL int32_t uaccel_squared_difference_second(const struct uaccel_squared_difference *p, int32_t value)
-{
-    const int32_t raised = uaccel_shift_left(value - p->zero_point2, p->left_shift);
-    return uaccel_requantise(raised, p->multiplier2, p->shift2);
-}
-
 UACCEL_KERNEL int32_t uaccel_squared_difference_combine(const struct uaccel_squared_difference *p, int32_t x,
                                                         int32_t y)
 {
     const int32_t square = (int32_t)((uint32_t)(x - y) * (uint32_t)(x - y));
     const int32_t scaled = uaccel_requantise(square, p->output_multiplier, p->output_shift);
-    return uaccel_clamp(uaccel_add_wrapping(scaled, p->output_zero_point), p->clamp_min, p->clamp_max);
+    return uaccel_finish(scaled, p->output_zero_point, p->clamp_min, p->clamp_max);
 }
 
 #define UACCEL_BINARY uaccel_squared_difference
-#define UACCEL_FIRST uaccel_squared_difference_first
-#define UACCEL_SECOND uaccel_squared_difference_second
+#define UACCEL_FIRST(p, value) \
+    uaccel_raised((value) - (p)->zero_point1, (p)->left_shift, (p)->multiplier1, (p)->shift1)
+#define UACCEL_SECOND(p, value) \
+    uaccel_raised((value) - (p)->zero_point2, (p)->left_shift, (p)->multiplier2, (p)->shift2)
 #define UACCEL_COMBINE uaccel_squared_difference_combine
 #include "uaccel_binary.h"
 

@@ -18,13 +18,9 @@ struct uaccel_svdf {
 #define UACCEL_ELEMENT int8_t
 #define UACCEL_FN(name) name##_s8
 #include "uaccel_svdf_body.h"
-#undef UACCEL_ELEMENT
-#undef UACCEL_FN
 
 #define UACCEL_ELEMENT int16_t
 #define UACCEL_FN(name) name##_s16
 #include "uaccel_svdf_body.h"
-#undef UACCEL_ELEMENT
-#undef UACCEL_FN
 
 #endif

@@ -38,8 +38,11 @@ UACCEL_KERNEL void UACCEL_FN(uaccel_svdf)(const struct uaccel_svdf *p, const int
                 times += p->memory;
             }
             acc = uaccel_requantise(acc, p->output_multiplier, p->output_shift);
-            *output++ = (int8_t)uaccel_clamp(uaccel_add_wrapping(acc, p->output_zero_point), INT8_MIN, INT8_MAX);
+            *output++ = (int8_t)uaccel_finish(acc, p->output_zero_point, INT8_MIN, INT8_MAX);
         }
         input += p->depth;
     }
 }
+
+#undef UACCEL_ELEMENT
+#undef UACCEL_FN

@@ -2,6 +2,7 @@
 #ifndef UACCEL_TWO_SLOPES_H
 #define UACCEL_TWO_SLOPES_H
 
+#include "uaccel_elementwise.h"
 #include "uaccel_fixedpoint.h"
 
 struct uaccel_two_slopes {
@@ -17,21 +18,10 @@ UACCEL_KERNEL int32_t uaccel_two_slopes_value(const struct uaccel_two_slopes *p,
     const int32_t value = stored - p->input_zero_point;
     const int32_t scaled = value >= 0 ? uaccel_requantise(value, p->positive_multiplier, p->positive_shift)
                                       : uaccel_requantise(value, p->negative_multiplier, p->negative_shift);
-    return uaccel_clamp(uaccel_add_wrapping(scaled, p->output_zero_point), p->clamp_min, p->clamp_max);
+    return uaccel_finish(scaled, p->output_zero_point, p->clamp_min, p->clamp_max);
 }
 
-UACCEL_KERNEL void uaccel_two_slopes_s8(const struct uaccel_two_slopes *p, const int8_t *input, int8_t *output)
-{
-    for (uaccel_index i = 0; i < p->elements; ++i) {
-        output[i] = (int8_t)uaccel_two_slopes_value(p, input[i]);
-    }
-}
-
-UACCEL_KERNEL void uaccel_two_slopes_s16(const struct uaccel_two_slopes *p, const int16_t *input, int16_t *output)
-{
-    for (uaccel_index i = 0; i < p->elements; ++i) {
-        output[i] = (int16_t)uaccel_two_slopes_value(p, input[i]);
-    }
-}
+UACCEL_ELEMENTWISE(uaccel_two_slopes_s8, uaccel_two_slopes, int8_t, int8_t, uaccel_two_slopes_value)
+UACCEL_ELEMENTWISE(uaccel_two_slopes_s16, uaccel_two_slopes, int16_t, int16_t, uaccel_two_slopes_value)
 
 #endif

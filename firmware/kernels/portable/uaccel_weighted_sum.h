@@ -14,16 +14,6 @@ struct uaccel_weighted_sum {
     int32_t clamp_min, clamp_max;
 };
 
-UACCEL_KERNEL int32_t uaccel_weighted_sum_first(const struct uaccel_weighted_sum *p, int32_t value)
-{
-    return value - p->zero_point1;
-}
-
-UACCEL_KERNEL int32_t uaccel_weighted_sum_second(const struct uaccel_weighted_sum *p, int32_t value)
-{
-    return value - p->zero_point2;
-}
-
 UACCEL_KERNEL int32_t uaccel_weighted_sum_combine(const struct uaccel_weighted_sum *p, int32_t x, int32_t y)
 {
     const int64_t sum = (int64_t)x * p->multiplier1 + (int64_t)y * p->multiplier2; /* below 2^48 */
@@ -32,8 +22,6 @@ UACCEL_KERNEL int32_t uaccel_weighted_sum_combine(const struct uaccel_weighted_s
 }
 
 #define UACCEL_BINARY uaccel_weighted_sum
-#define UACCEL_FIRST uaccel_weighted_sum_first
-#define UACCEL_SECOND uaccel_weighted_sum_second
 #define UACCEL_COMBINE uaccel_weighted_sum_combine
 #include "uaccel_binary.h"
 

@@ -45,6 +45,5 @@ UACCEL_SHARED void uaccel_batch_matmul16_four_blocked(const int16_t *input, cons
 
 #define UACCEL_MATMUL16(name) name##_blocked
 #include "uaccel_batch_matmul16_body.h"
-#undef UACCEL_MATMUL16
 
 #endif

@@ -70,13 +70,11 @@ UACCEL_KERNEL void uaccel_batch_matmul_finish_dots_blocked(const struct uaccel_b
     (void)row;
     for (uaccel_index i = 0; i < count; ++i) {
         const int32_t scaled = uaccel_requantise(sums[i] + column[i], p->multiplier, p->shift);
-        const int32_t value = uaccel_add_wrapping(scaled, p->output_zero_point);
-        output[i] = (int8_t)uaccel_clamp(value, INT8_MIN, INT8_MAX);
+        output[i] = (int8_t)uaccel_finish(scaled, p->output_zero_point, INT8_MIN, INT8_MAX);
     }
 }
 
 #define UACCEL_DOTS(name) name##_dots_blocked
 #include "uaccel_batch_matmul_dots_body.h"
-#undef UACCEL_DOTS
 
 #endif

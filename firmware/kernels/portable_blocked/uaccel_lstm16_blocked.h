@@ -23,8 +23,5 @@ UACCEL_KERNEL void uaccel_lstm_row_blocked16(const struct uaccel_fully_connected
 #define UACCEL_LSTM16_SHOW uaccel_lstm_show_s16_blocked
 #define UACCEL_LSTM16_ROW uaccel_lstm_row_blocked16
 #include "uaccel_lstm16_body.h"
-#undef UACCEL_LSTM16
-#undef UACCEL_LSTM16_ROW
-#undef UACCEL_LSTM16_SHOW
 
 #endif

@@ -8,7 +8,5 @@
 #define UACCEL_SHOW(name) name##_blocked
 #define UACCEL_SHOW_PRODUCT uaccel_blocked_high
 #include "uaccel_lstm_show_body.h"
-#undef UACCEL_SHOW
-#undef UACCEL_SHOW_PRODUCT
 
 #endif

@@ -43,26 +43,20 @@ UACCEL_SHARED void uaccel_pool_rvv_block(const struct uaccel_pool *p, const int8
                    : UACCEL_RVV_CLOBBERS);
 }
 
-UACCEL_KERNEL void uaccel_average_pool_rvv_s8(const struct uaccel_pool *p, const int8_t *input, int8_t *output)
+/* All channels of a window. */
+UACCEL_KERNEL void uaccel_pool_rvv_mean(const struct uaccel_pool *p, const int8_t *pixels, uaccel_index height,
+                                        uaccel_index width, int8_t *output)
 {
-    for (uaccel_index n = 0; n < p->batch; ++n) {
-        for (uaccel_index y = 0; y < p->out_height; ++y) {
-            const struct uaccel_pool_span rows =
-                uaccel_pool_span(y * p->stride_height - p->pad_top, p->window_height, p->in_height);
-            for (uaccel_index x = 0; x < p->out_width; ++x) {
-                const struct uaccel_pool_span columns =
-                    uaccel_pool_span(x * p->stride_width - p->pad_left, p->window_width, p->in_width);
-                const int8_t *first = input + (rows.first * p->in_width + columns.first) * p->channels;
-                for (uaccel_index c = 0; c < p->channels; c += UACCEL_RVV_LANES) {
-                    const uaccel_index rest = p->channels - c;
-                    uaccel_pool_rvv_block(p, first + c, rows.last - rows.first, columns.last - columns.first,
-                                          rest < UACCEL_RVV_LANES ? rest : UACCEL_RVV_LANES, output + c);
-                }
-                output += p->channels;
-            }
-        }
-        input += p->in_height * p->in_width * p->channels;
+    for (uaccel_index c = 0; c < p->channels; c += UACCEL_RVV_LANES) {
+        const uaccel_index rest = p->channels - c;
+        uaccel_pool_rvv_block(p, pixels + c, height, width, rest < UACCEL_RVV_LANES ? rest : UACCEL_RVV_LANES,
+                              output + c);
     }
 }
+
+#define UACCEL_POOL uaccel_average_pool_rvv_s8
+#define UACCEL_POOL_ELEMENT int8_t
+#define UACCEL_POOL_WINDOW uaccel_pool_rvv_mean
+#include "uaccel_pool_windows.h"
 
 #endif

@@ -19,8 +19,7 @@ UACCEL_KERNEL void UACCEL_MATMUL16(uaccel_batch_matmul16_one)(const struct uacce
             UACCEL_MATMUL16(uaccel_batch_matmul16_four)(row, row + p->filled, packed, sums);
             for (uaccel_index i = 0; i < count; ++i) {
                 const int32_t scaled = uaccel_requantise_wide(sums[i], multiplier, shift);
-                const int32_t value = uaccel_add_wrapping(scaled, zero_point);
-                target[i] = (int16_t)uaccel_clamp(value, INT16_MIN, INT16_MAX);
+                target[i] = (int16_t)uaccel_finish(scaled, zero_point, INT16_MIN, INT16_MAX);
             }
             target += layer->columns;
         }
@@ -46,3 +45,5 @@ UACCEL_KERNEL void UACCEL_MATMUL16(uaccel_batch_matmul_s16)(const struct uaccel_
         }
     }
 }
+
+#undef UACCEL_MATMUL16

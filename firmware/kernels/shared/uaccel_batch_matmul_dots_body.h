@@ -105,3 +105,5 @@ UACCEL_KERNEL void UACCEL_DOTS(uaccel_batch_matmul_s8)(const struct uaccel_batch
         }
     }
 }
+
+#undef UACCEL_DOTS

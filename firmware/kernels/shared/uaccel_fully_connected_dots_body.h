@@ -32,10 +32,11 @@ UACCEL_KERNEL void UACCEL_DOTS(uaccel_fully_connected_s8)(const struct uaccel_fu
                 const uaccel_index scale = (unit + i) * layer->scale_step;
                 const int32_t acc = uaccel_add_wrapping(sums[i], bias[unit + i]);
                 const int32_t scaled = uaccel_requantise(acc, multiplier[scale], shift[scale]);
-                const int32_t value = uaccel_add_wrapping(scaled, layer->output_zero_point);
-                *output++ = (int8_t)uaccel_clamp(value, layer->clamp_min, layer->clamp_max);
+                *output++ = (int8_t)uaccel_finish(scaled, layer->output_zero_point, layer->clamp_min, layer->clamp_max);
             }
         }
         input += layer->depth;
     }
 }
+
+#undef UACCEL_DOTS

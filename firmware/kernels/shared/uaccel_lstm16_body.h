@@ -28,3 +28,7 @@ UACCEL_KERNEL void UACCEL_LSTM16(uaccel_lstm_s16)(const struct UACCEL_LSTM16(uac
         }
     }
 }
+
+#undef UACCEL_LSTM16
+#undef UACCEL_LSTM16_ROW
+#undef UACCEL_LSTM16_SHOW

@@ -77,3 +77,6 @@ UACCEL_KERNEL void UACCEL_SHOW(uaccel_lstm_show_s16)(const struct uaccel_lstm *p
         output[u] = hidden[u] = (int16_t)uaccel_clamp16(given + p->hidden_zero_point);
     }
 }
+
+#undef UACCEL_SHOW
+#undef UACCEL_SHOW_PRODUCT

@@ -16,11 +16,7 @@ struct uaccel_svdf_dots {
 #define UACCEL_ELEMENT int8_t
 #define UACCEL_FN(name) UACCEL_DOTS(name##_s8)
 #include "uaccel_svdf_dots_type_body.h"
-#undef UACCEL_ELEMENT
-#undef UACCEL_FN
 
 #define UACCEL_ELEMENT int16_t
 #define UACCEL_FN(name) UACCEL_DOTS(name##_s16)
 #include "uaccel_svdf_dots_type_body.h"
-#undef UACCEL_ELEMENT
-#undef UACCEL_FN

@@ -26,8 +26,7 @@ UACCEL_SVDF_REMEMBER(16)
         for (uaccel_index u = 0; u < p->units; ++u) {                                                              \
             int32_t acc = UACCEL_DOTS(uaccel_row_s##bits)(state + u * reach, times + u * reach, reach, bias[u]);   \
             acc = uaccel_requantise(acc, p->output_multiplier, p->output_shift);                                   \
-            acc = uaccel_clamp(uaccel_add_wrapping(acc, p->output_zero_point), INT8_MIN, INT8_MAX);                \
-            *output++ = (int8_t)acc;                                                                               \
+            *output++ = (int8_t)uaccel_finish(acc, p->output_zero_point, INT8_MIN, INT8_MAX);                      \
         }                                                                                                          \
     }
 UACCEL_SVDF_GIVE(8)

@@ -29,3 +29,6 @@ UACCEL_KERNEL void UACCEL_FN(uaccel_svdf)(const struct uaccel_svdf_dots *p, cons
         after += filters * layer->memory;
     }
 }
+
+#undef UACCEL_ELEMENT
+#undef UACCEL_FN
