@@ -11,10 +11,7 @@ struct uaccel_add_linear_dsp {
     int32_t first, second, start;
     uaccel_index elements;
 };
-UACCEL_AT(uaccel_add_linear_dsp, first, 0);
-UACCEL_AT(uaccel_add_linear_dsp, second, 4);
-UACCEL_AT(uaccel_add_linear_dsp, start, 8);
-UACCEL_AT(uaccel_add_linear_dsp, elements, 12);
+UACCEL_AT4(uaccel_add_linear_dsp, 0, first, second, start, elements);
 
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wunused-parameter"

@@ -26,10 +26,7 @@ struct uaccel_dsp_widen_job {
     uaccel_index over_a, over_b; /* bytes from a pixel's end to the next */
     uaccel_index skip;           /* from where it was widened to, to where the next is */
 };
-UACCEL_AT(uaccel_dsp_widen_job, words, 0);
-UACCEL_AT(uaccel_dsp_widen_job, pixels, 4);
-UACCEL_AT(uaccel_dsp_widen_job, over_a, 8);
-UACCEL_AT(uaccel_dsp_widen_job, over_b, 12);
+UACCEL_AT4(uaccel_dsp_widen_job, 0, words, pixels, over_a, over_b);
 UACCEL_AT(uaccel_dsp_widen_job, skip, 16);
 
 #pragma GCC diagnostic push

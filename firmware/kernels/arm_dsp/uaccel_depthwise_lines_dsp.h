@@ -31,10 +31,7 @@ struct uaccel_dsp_line_job {
     uaccel_index pixel; /* bytes from an output to the next */
     int32_t offset;     /* times 2^shift and halved it is that of the output stage */
 };
-UACCEL_AT(uaccel_dsp_line_job, weights, 0);
-UACCEL_AT(uaccel_dsp_line_job, groups, 4);
-UACCEL_AT(uaccel_dsp_line_job, skipped, 8);
-UACCEL_AT(uaccel_dsp_line_job, count, 12);
+UACCEL_AT4(uaccel_dsp_line_job, 0, weights, groups, skipped, count);
 UACCEL_AT(uaccel_dsp_line_job, pixel, 16);
 UACCEL_AT(uaccel_dsp_line_job, offset, 20);
 

@@ -36,14 +36,8 @@ struct uaccel_dsp_rows_job {
     uaccel_index over;  /* bytes from an output row's end to the next */
     int32_t offset;     /* times 2^shift and halved it is that of the output stage */
 };
-UACCEL_AT(uaccel_dsp_rows_job, pixel, 0);
-UACCEL_AT(uaccel_dsp_rows_job, pairs, 4);
-UACCEL_AT(uaccel_dsp_rows_job, rows, 8);
-UACCEL_AT(uaccel_dsp_rows_job, pitch, 12);
-UACCEL_AT(uaccel_dsp_rows_job, step, 16);
-UACCEL_AT(uaccel_dsp_rows_job, odd, 20);
-UACCEL_AT(uaccel_dsp_rows_job, over, 24);
-UACCEL_AT(uaccel_dsp_rows_job, offset, 28);
+UACCEL_AT4(uaccel_dsp_rows_job, 0, pixel, pairs, rows, pitch);
+UACCEL_AT4(uaccel_dsp_rows_job, 16, step, odd, over, offset);
 
 typedef void uaccel_dsp_rows(const int32_t *plane, const int32_t *stream, int8_t *output,
                              const struct uaccel_dsp_rows_job *job);
@@ -235,18 +229,9 @@ struct uaccel_dsp_planes_job {
     uaccel_index y, rows;    /* the first row, and how many */
     uaccel_index unused[2]; /* of the slots */
 };
-UACCEL_AT(uaccel_dsp_planes_job, plane, 0);
-UACCEL_AT(uaccel_dsp_planes_job, pixel, 4);
-UACCEL_AT(uaccel_dsp_planes_job, outside, 8);
-UACCEL_AT(uaccel_dsp_planes_job, left, 12);
-UACCEL_AT(uaccel_dsp_planes_job, words, 16);
-UACCEL_AT(uaccel_dsp_planes_job, right, 20);
-UACCEL_AT(uaccel_dsp_planes_job, outs, 24);
-UACCEL_AT(uaccel_dsp_planes_job, pitch, 28);
-UACCEL_AT(uaccel_dsp_planes_job, row, 32);
-UACCEL_AT(uaccel_dsp_planes_job, height, 36);
-UACCEL_AT(uaccel_dsp_planes_job, y, 40);
-UACCEL_AT(uaccel_dsp_planes_job, rows, 44);
+UACCEL_AT4(uaccel_dsp_planes_job, 0, plane, pixel, outside, left);
+UACCEL_AT4(uaccel_dsp_planes_job, 16, words, right, outs, pitch);
+UACCEL_AT4(uaccel_dsp_planes_job, 32, row, height, y, rows);
 UACCEL_AT(uaccel_dsp_planes_job, unused, 48);
 
 /* Four planes of halves of words from four channels of an image. */

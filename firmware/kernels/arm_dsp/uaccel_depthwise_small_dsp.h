@@ -29,14 +29,8 @@ struct uaccel_depthwise_small_job {
     uint32_t lowest, highest;
     int8_t *output;
 };
-UACCEL_AT(uaccel_depthwise_small_job, end, 0);
-UACCEL_AT(uaccel_depthwise_small_job, weights, 4);
-UACCEL_AT(uaccel_depthwise_small_job, channels, 8);
-UACCEL_AT(uaccel_depthwise_small_job, bias, 12);
-UACCEL_AT(uaccel_depthwise_small_job, multiplier, 16);
-UACCEL_AT(uaccel_depthwise_small_job, shift, 20);
-UACCEL_AT(uaccel_depthwise_small_job, offset, 24);
-UACCEL_AT(uaccel_depthwise_small_job, lowest, 28);
+UACCEL_AT4(uaccel_depthwise_small_job, 0, end, weights, channels, bias);
+UACCEL_AT4(uaccel_depthwise_small_job, 16, multiplier, shift, offset, lowest);
 UACCEL_AT(uaccel_depthwise_small_job, highest, 32);
 UACCEL_AT(uaccel_depthwise_small_job, output, 36);
 

@@ -23,10 +23,7 @@ struct uaccel_dsp_finish {
     int32_t clamp;           /* 1: clamp to the bounds below; 0: to int8 alone */
     uint32_t lowest, highest; /* the bounds, in each byte */
 };
-UACCEL_AT(uaccel_dsp_finish, sign, 0);
-UACCEL_AT(uaccel_dsp_finish, clamp, 4);
-UACCEL_AT(uaccel_dsp_finish, lowest, 8);
-UACCEL_AT(uaccel_dsp_finish, highest, 12);
+UACCEL_AT4(uaccel_dsp_finish, 0, sign, clamp, lowest, highest);
 
 /* That of uaccel_dsp_2x4. Of four channels the stream holds a word with the shift less one of each, and four multipliers;
  * those of the second of a pair are doubled and 2^32 less, and the sum is added. */
@@ -35,10 +32,7 @@ struct uaccel_dsp_quads {
     uint32_t offset; /* in each half: 2 (zero point + 128) + 1 */
     uint32_t lowest, highest; /* the bounds, in each byte */
 };
-UACCEL_AT(uaccel_dsp_quads, flags, 0);
-UACCEL_AT(uaccel_dsp_quads, offset, 4);
-UACCEL_AT(uaccel_dsp_quads, lowest, 8);
-UACCEL_AT(uaccel_dsp_quads, highest, 12);
+UACCEL_AT4(uaccel_dsp_quads, 0, flags, offset, lowest, highest);
 
 /* Where the kernels keep what does not fit their registers: slots 2 to 15, in the FPU where there is one, which takes a
  * cycle, otherwise on the stack. uaccel_slots fills 4 to 14 from r12 on and 15 from r1; without an FPU it uses r2 to r8. */
@@ -334,26 +328,11 @@ struct uaccel_dsp_job {
     uaccel_index height;         /* how many there are */
     uaccel_index patch_step;     /* where the patches are there: bytes from those of the pair before to a pair's */
 };
-UACCEL_AT(uaccel_dsp_job, a, 0);
-UACCEL_AT(uaccel_dsp_job, b, 4);
-UACCEL_AT(uaccel_dsp_job, patches, 8);
-UACCEL_AT(uaccel_dsp_job, end, 12);
-UACCEL_AT(uaccel_dsp_job, entry, 16);
-UACCEL_AT(uaccel_dsp_job, flags, 20);
-UACCEL_AT(uaccel_dsp_job, finish, 24);
-UACCEL_AT(uaccel_dsp_job, first, 28);
-UACCEL_AT(uaccel_dsp_job, difference, 32);
-UACCEL_AT(uaccel_dsp_job, stop, 36);
-UACCEL_AT(uaccel_dsp_job, words, 40);
-UACCEL_AT(uaccel_dsp_job, over_a, 44);
-UACCEL_AT(uaccel_dsp_job, over_b, 48);
-UACCEL_AT(uaccel_dsp_job, rows, 52);
-UACCEL_AT(uaccel_dsp_job, pairs, 56);
-UACCEL_AT(uaccel_dsp_job, advance, 60);
-UACCEL_AT(uaccel_dsp_job, onward, 64);
-UACCEL_AT(uaccel_dsp_job, copy_a, 68);
-UACCEL_AT(uaccel_dsp_job, copy_b, 72);
-UACCEL_AT(uaccel_dsp_job, run, 76);
+UACCEL_AT4(uaccel_dsp_job, 0, a, b, patches, end);
+UACCEL_AT4(uaccel_dsp_job, 16, entry, flags, finish, first);
+UACCEL_AT4(uaccel_dsp_job, 32, difference, stop, words, over_a);
+UACCEL_AT4(uaccel_dsp_job, 48, over_b, rows, pairs, advance);
+UACCEL_AT4(uaccel_dsp_job, 64, onward, copy_a, copy_b, run);
 UACCEL_AT(uaccel_dsp_job, step, 80);
 UACCEL_AT(uaccel_dsp_job, height, 84);
 UACCEL_AT(uaccel_dsp_job, patch_step, 88);
@@ -369,14 +348,8 @@ struct uaccel_dsp_row {
     int32_t multiplier, offset, shift; /* of uaccel_dsp_1x8_alike */
     uaccel_index unused[1];            /* of the slots */
 };
-UACCEL_AT(uaccel_dsp_row, row, 0);
-UACCEL_AT(uaccel_dsp_row, end, 4);
-UACCEL_AT(uaccel_dsp_row, entry, 8);
-UACCEL_AT(uaccel_dsp_row, flags, 12);
-UACCEL_AT(uaccel_dsp_row, finish, 16);
-UACCEL_AT(uaccel_dsp_row, output, 20);
-UACCEL_AT(uaccel_dsp_row, units, 24);
-UACCEL_AT(uaccel_dsp_row, multiplier, 28);
+UACCEL_AT4(uaccel_dsp_row, 0, row, end, entry, flags);
+UACCEL_AT4(uaccel_dsp_row, 16, finish, output, units, multiplier);
 UACCEL_AT(uaccel_dsp_row, offset, 32);
 UACCEL_AT(uaccel_dsp_row, shift, 36);
 UACCEL_AT(uaccel_dsp_row, unused, 40);
@@ -392,14 +365,8 @@ struct uaccel_dsp_depthwise_job {
     uaccel_index last;      /* channel of which four are left */
     uaccel_index unused[5]; /* of the slots */
 };
-UACCEL_AT(uaccel_dsp_depthwise_job, taps, 0);
-UACCEL_AT(uaccel_dsp_depthwise_job, entry, 4);
-UACCEL_AT(uaccel_dsp_depthwise_job, end, 8);
-UACCEL_AT(uaccel_dsp_depthwise_job, flags, 12);
-UACCEL_AT(uaccel_dsp_depthwise_job, finish, 16);
-UACCEL_AT(uaccel_dsp_depthwise_job, output, 20);
-UACCEL_AT(uaccel_dsp_depthwise_job, last, 24);
-UACCEL_AT(uaccel_dsp_depthwise_job, unused, 28);
+UACCEL_AT4(uaccel_dsp_depthwise_job, 0, taps, entry, end, flags);
+UACCEL_AT4(uaccel_dsp_depthwise_job, 16, finish, output, last, unused);
 
 enum { UACCEL_DSP_TAP = 34 };  /* bytes of code of a tap of uaccel_dsp_depthwise, of which its loop has four */
 enum { UACCEL_DSP_STEPS = 128 }; /* of code of a word of inputs of uaccel_dsp_1x8, of which its loop has four */

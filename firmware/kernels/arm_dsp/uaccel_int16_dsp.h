@@ -26,10 +26,7 @@ struct uaccel_int16_dsp_job {
     int16_t *first, *second; /* the pixels' results */
     uaccel_index quads;      /* how many times four channels: one at least */
 };
-UACCEL_AT(uaccel_int16_dsp_job, patches, 0);
-UACCEL_AT(uaccel_int16_dsp_job, end, 4);
-UACCEL_AT(uaccel_int16_dsp_job, finish, 8);
-UACCEL_AT(uaccel_int16_dsp_job, first, 12);
+UACCEL_AT4(uaccel_int16_dsp_job, 0, patches, end, finish, first);
 UACCEL_AT(uaccel_int16_dsp_job, second, 16);
 UACCEL_AT(uaccel_int16_dsp_job, quads, 20);
 

@@ -11,14 +11,8 @@ struct uaccel_fully_connected_helium {
     int32_t multiplier, right;
     struct uaccel_helium_finish finish;
 };
-UACCEL_AT(uaccel_fully_connected_helium, rows, 0);
-UACCEL_AT(uaccel_fully_connected_helium, depth, 4);
-UACCEL_AT(uaccel_fully_connected_helium, units, 8);
-UACCEL_AT(uaccel_fully_connected_helium, length, 12);
-UACCEL_AT(uaccel_fully_connected_helium, each, 16);
-UACCEL_AT(uaccel_fully_connected_helium, multiplier, 20);
-UACCEL_AT(uaccel_fully_connected_helium, right, 24);
-UACCEL_AT(uaccel_fully_connected_helium, finish, 28);
+UACCEL_AT4(uaccel_fully_connected_helium, 0, rows, depth, units, length);
+UACCEL_AT4(uaccel_fully_connected_helium, 16, each, multiplier, right, finish);
 UACCEL_AT(uaccel_helium_finish, zero_point, 0);
 UACCEL_AT(uaccel_helium_finish, lowest, 4);
 UACCEL_AT(uaccel_helium_finish, highest, 8);
@@ -158,7 +152,7 @@ typedef void uaccel_helium_units_loop(const struct uaccel_fully_connected_helium
 
 /* stream: of each eight units, even ones first, for each 16 inputs their weights; their biases; and where each has its
  * own, their multipliers, and their shifts. */
-#define UACCEL_HELIUM_UNITS(name, sign, clamp, each)                                                                 \
+#define UACCEL_HELIUM_UNITS(name, each, sign, clamp)                                                                 \
     UACCEL_ASSEMBLY void name(const struct uaccel_fully_connected_helium *p, const int32_t *stream,                  \
                               const int8_t *input, int8_t *output)                                                   \
     {                                                                                                                \
@@ -228,34 +222,8 @@ typedef void uaccel_helium_units_loop(const struct uaccel_fully_connected_helium
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wunused-parameter"
 
-#define UACCEL_HELIUM_UNITS_BY(kind, each)                                                                           \
-    UACCEL_HELIUM_UNITS(uaccel_helium_units_##kind, 0, 0, each)                                                      \
-    UACCEL_HELIUM_UNITS(uaccel_helium_units_##kind##_clamp, 0, 1, each)                                              \
-    UACCEL_HELIUM_UNITS(uaccel_helium_units_##kind##_sign, 1, 0, each)                                               \
-    UACCEL_HELIUM_UNITS(uaccel_helium_units_##kind##_sign_clamp, 1, 1, each)                                         \
-    UACCEL_HELIUM_SINGLE_UNITS(uaccel_helium_units_##kind##_float32, 2, each)                                        \
-    UACCEL_HELIUM_SINGLE_UNITS(uaccel_helium_units_##kind##_rest, 3, each)                                           \
-    UACCEL_KERNEL uaccel_helium_units_loop *uaccel_helium_units_of_##kind(const struct uaccel_helium_finish *finish) \
-    {                                                                                                                \
-        if (finish->sign == 3) {                                                                                     \
-            return UACCEL_HELIUM_SINGLE(uaccel_helium_units_loop, uaccel_helium_units_##kind##_rest);                \
-        }                                                                                                            \
-        if (finish->sign == 2) {                                                                                     \
-            return UACCEL_HELIUM_SINGLE(uaccel_helium_units_loop, uaccel_helium_units_##kind##_float32);             \
-        }                                                                                                            \
-        if (finish->sign) {                                                                                          \
-            return finish->clamp ? uaccel_helium_units_##kind##_sign_clamp : uaccel_helium_units_##kind##_sign;      \
-        }                                                                                                            \
-        return finish->clamp ? uaccel_helium_units_##kind##_clamp : uaccel_helium_units_##kind;                      \
-    }
-#if __ARM_FEATURE_MVE & 2
-#define UACCEL_HELIUM_SINGLE_UNITS(name, sign, each) UACCEL_HELIUM_UNITS(name, sign, 1, each)
-#else
-#define UACCEL_HELIUM_SINGLE_UNITS(name, sign, each)
-#endif
-
-UACCEL_HELIUM_UNITS_BY(alike, 0)
-UACCEL_HELIUM_UNITS_BY(each, 1)
+UACCEL_HELIUM_LOOPS(UACCEL_HELIUM_UNITS, uaccel_helium_units_alike, 0)
+UACCEL_HELIUM_LOOPS(UACCEL_HELIUM_UNITS, uaccel_helium_units_each, 1)
 
 #pragma GCC diagnostic pop
 
@@ -282,7 +250,8 @@ UACCEL_KERNEL void uaccel_fully_connected_helium_s8(const struct uaccel_fully_co
 {
     uaccel_fully_connected_helium_rows(
         p, input, stream, output, scratch,
-        p->each ? uaccel_helium_units_of_each(&p->finish) : uaccel_helium_units_of_alike(&p->finish));
+        p->each ? UACCEL_HELIUM_LOOP_OF(uaccel_helium_units_loop, uaccel_helium_units_each, &p->finish)
+                : UACCEL_HELIUM_LOOP_OF(uaccel_helium_units_loop, uaccel_helium_units_alike, &p->finish));
 }
 
 #endif

@@ -34,9 +34,24 @@ struct uaccel_helium_finish {
 /* A loop that rounds in single precision. Without floating-point vectors there is none, and to call it is a fault. */
 #if __ARM_FEATURE_MVE & 2
 #define UACCEL_HELIUM_SINGLE(kind, loop) loop
+#define UACCEL_HELIUM_SINGLE_LOOPS(define, loop, what) define(loop##_float32, what, 2, 1) define(loop##_rest, what, 3, 1)
 #else
 #define UACCEL_HELIUM_SINGLE(kind, loop) ((kind *)0)
+#define UACCEL_HELIUM_SINGLE_LOOPS(define, loop, what)
 #endif
+
+/* A loop for each way to end, by what defines one: define(name, what, sign, clamp), both as in the structure above. */
+#define UACCEL_HELIUM_LOOPS(define, loop, what)                          \
+    define(loop, what, 0, 0) define(loop##_clamp, what, 0, 1)            \
+    define(loop##_sign, what, 1, 0) define(loop##_sign_clamp, what, 1, 1) \
+    UACCEL_HELIUM_SINGLE_LOOPS(define, loop, what)
+
+/* Which of these is wanted. A constant decides, so that code for the others takes no place. */
+#define UACCEL_HELIUM_LOOP_OF(kind, loop, finish)                                                                    \
+    ((finish)->sign == 3   ? UACCEL_HELIUM_SINGLE(kind, loop##_rest)                                                 \
+     : (finish)->sign == 2 ? UACCEL_HELIUM_SINGLE(kind, loop##_float32)                                              \
+     : (finish)->sign      ? ((finish)->clamp ? loop##_sign_clamp : loop##_sign)                                     \
+                           : ((finish)->clamp ? loop##_clamp : loop))
 
 #define UACCEL_HELIUM_END_MACROS ".purgem uaccel_gather\n"
 

@@ -28,14 +28,8 @@ struct uaccel_helium_planes {
     uint8_t lanes[64];   /* of each load of four windows, where its bytes come from */
     uaccel_index part;   /* where windows take several loads each, from one to the next; of runs, windows of the last eight */
 };
-UACCEL_AT(uaccel_helium_planes, plane, 0);
-UACCEL_AT(uaccel_helium_planes, output, 4);
-UACCEL_AT(uaccel_helium_planes, channels, 8);
-UACCEL_AT(uaccel_helium_planes, plane_bytes, 12);
-UACCEL_AT(uaccel_helium_planes, places, 16);
-UACCEL_AT(uaccel_helium_planes, count, 20);
-UACCEL_AT(uaccel_helium_planes, zero_point, 24);
-UACCEL_AT(uaccel_helium_planes, lowest, 28);
+UACCEL_AT4(uaccel_helium_planes, 0, plane, output, channels, plane_bytes);
+UACCEL_AT4(uaccel_helium_planes, 16, places, count, zero_point, lowest);
 UACCEL_AT(uaccel_helium_planes, highest, 32);
 UACCEL_AT(uaccel_helium_planes, results, 36);
 UACCEL_AT(uaccel_helium_planes, lanes, 52);
@@ -295,60 +289,38 @@ typedef void uaccel_helium_planes_loop(struct uaccel_helium_planes *job, const i
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wunused-parameter"
 
-#define UACCEL_HELIUM_PLANES_BY(kind, planes, loads)                                                                 \
-    planes(uaccel_helium_planes_##kind, loads, 0, 0)                                                                 \
-    planes(uaccel_helium_planes_##kind##_clamp, loads, 0, 1)                                                         \
-    planes(uaccel_helium_planes_##kind##_sign, loads, 1, 0)                                                          \
-    planes(uaccel_helium_planes_##kind##_sign_clamp, loads, 1, 1)                                                    \
-    UACCEL_HELIUM_SINGLE_PLANES(uaccel_helium_planes_##kind##_float32, 2, planes, loads)                             \
-    UACCEL_HELIUM_SINGLE_PLANES(uaccel_helium_planes_##kind##_rest, 3, planes, loads)                                \
-    UACCEL_KERNEL uaccel_helium_planes_loop *uaccel_helium_planes_of_##kind(const struct uaccel_helium_finish *finish) \
-    {                                                                                                                \
-        if (finish->sign == 3) {                                                                                     \
-            return UACCEL_HELIUM_SINGLE(uaccel_helium_planes_loop, uaccel_helium_planes_##kind##_rest);              \
-        }                                                                                                            \
-        if (finish->sign == 2) {                                                                                     \
-            return UACCEL_HELIUM_SINGLE(uaccel_helium_planes_loop, uaccel_helium_planes_##kind##_float32);           \
-        }                                                                                                            \
-        if (finish->sign) {                                                                                          \
-            return finish->clamp ? uaccel_helium_planes_##kind##_sign_clamp : uaccel_helium_planes_##kind##_sign;    \
-        }                                                                                                            \
-        return finish->clamp ? uaccel_helium_planes_##kind##_clamp : uaccel_helium_planes_##kind;                    \
-    }
-#if __ARM_FEATURE_MVE & 2
-#define UACCEL_HELIUM_SINGLE_PLANES(name, sign, planes, loads) planes(name, loads, sign, 1)
-#else
-#define UACCEL_HELIUM_SINGLE_PLANES(name, sign, planes, loads)
-#endif
-
-UACCEL_HELIUM_PLANES_BY(row, UACCEL_HELIUM_PLANES_OF_A_ROW, )
-UACCEL_HELIUM_PLANES_BY(1, UACCEL_HELIUM_PLANES, UACCEL_HELIUM_ONE_LOAD)
-UACCEL_HELIUM_PLANES_BY(2, UACCEL_HELIUM_PLANES_IN_TURN, )
-UACCEL_HELIUM_PLANES_BY(4, UACCEL_HELIUM_PLANES, UACCEL_HELIUM_FOUR_LOADS)
-UACCEL_HELIUM_PLANES_BY(8, UACCEL_HELIUM_PLANES, UACCEL_HELIUM_PARTS(2))
-UACCEL_HELIUM_PLANES_BY(12, UACCEL_HELIUM_PLANES, UACCEL_HELIUM_PARTS(3))
-UACCEL_HELIUM_PLANES_BY(16, UACCEL_HELIUM_PLANES, UACCEL_HELIUM_PARTS(4))
-UACCEL_HELIUM_PLANES_BY(20, UACCEL_HELIUM_PLANES, UACCEL_HELIUM_PARTS(5))
-UACCEL_HELIUM_PLANES_BY(24, UACCEL_HELIUM_PLANES, UACCEL_HELIUM_PARTS(6))
-UACCEL_HELIUM_PLANES_BY(28, UACCEL_HELIUM_PLANES, UACCEL_HELIUM_PARTS(7))
+UACCEL_HELIUM_LOOPS(UACCEL_HELIUM_PLANES_OF_A_ROW, uaccel_helium_planes_row, )
+UACCEL_HELIUM_LOOPS(UACCEL_HELIUM_PLANES, uaccel_helium_planes_1, UACCEL_HELIUM_ONE_LOAD)
+UACCEL_HELIUM_LOOPS(UACCEL_HELIUM_PLANES_IN_TURN, uaccel_helium_planes_2, )
+UACCEL_HELIUM_LOOPS(UACCEL_HELIUM_PLANES, uaccel_helium_planes_4, UACCEL_HELIUM_FOUR_LOADS)
+UACCEL_HELIUM_LOOPS(UACCEL_HELIUM_PLANES, uaccel_helium_planes_8, UACCEL_HELIUM_PARTS(2))
+UACCEL_HELIUM_LOOPS(UACCEL_HELIUM_PLANES, uaccel_helium_planes_12, UACCEL_HELIUM_PARTS(3))
+UACCEL_HELIUM_LOOPS(UACCEL_HELIUM_PLANES, uaccel_helium_planes_16, UACCEL_HELIUM_PARTS(4))
+UACCEL_HELIUM_LOOPS(UACCEL_HELIUM_PLANES, uaccel_helium_planes_20, UACCEL_HELIUM_PARTS(5))
+UACCEL_HELIUM_LOOPS(UACCEL_HELIUM_PLANES, uaccel_helium_planes_24, UACCEL_HELIUM_PARTS(6))
+UACCEL_HELIUM_LOOPS(UACCEL_HELIUM_PLANES, uaccel_helium_planes_28, UACCEL_HELIUM_PARTS(7))
 
 #pragma GCC diagnostic pop
+
+#define UACCEL_HELIUM_PLANES_BY(loads) UACCEL_HELIUM_LOOP_OF(uaccel_helium_planes_loop, uaccel_helium_planes_##loads, finish)
 
 /* The loop for so many loads of four windows; 0: each is a run of bytes. A constant decides, so that code for the others
  * takes no place. */
 UACCEL_KERNEL uaccel_helium_planes_loop *uaccel_helium_planes_of(const struct uaccel_helium_finish *finish,
                                                                  uaccel_index loads)
 {
-    return loads == 0    ? uaccel_helium_planes_of_row(finish)
-           : loads == 1  ? uaccel_helium_planes_of_1(finish)
-           : loads == 2  ? uaccel_helium_planes_of_2(finish)
-           : loads == 4  ? uaccel_helium_planes_of_4(finish)
-           : loads == 8  ? uaccel_helium_planes_of_8(finish)
-           : loads == 12 ? uaccel_helium_planes_of_12(finish)
-           : loads == 16 ? uaccel_helium_planes_of_16(finish)
-           : loads == 20 ? uaccel_helium_planes_of_20(finish)
-           : loads == 24 ? uaccel_helium_planes_of_24(finish)
-                         : uaccel_helium_planes_of_28(finish);
+    return loads == 0    ? UACCEL_HELIUM_PLANES_BY(row)
+           : loads == 1  ? UACCEL_HELIUM_PLANES_BY(1)
+           : loads == 2  ? UACCEL_HELIUM_PLANES_BY(2)
+           : loads == 4  ? UACCEL_HELIUM_PLANES_BY(4)
+           : loads == 8  ? UACCEL_HELIUM_PLANES_BY(8)
+           : loads == 12 ? UACCEL_HELIUM_PLANES_BY(12)
+           : loads == 16 ? UACCEL_HELIUM_PLANES_BY(16)
+           : loads == 20 ? UACCEL_HELIUM_PLANES_BY(20)
+           : loads == 24 ? UACCEL_HELIUM_PLANES_BY(24)
+                         : UACCEL_HELIUM_PLANES_BY(28);
 }
+
+#undef UACCEL_HELIUM_PLANES_BY
 
 #endif

@@ -18,18 +18,9 @@ struct uaccel_helium_windows {
     uint16_t channels[8]; /* the same of one pixel, twice */
     uaccel_index biases;  /* where those of the last four channels are, in the stream */
 };
-UACCEL_AT(uaccel_helium_windows, first, 0);
-UACCEL_AT(uaccel_helium_windows, second, 4);
-UACCEL_AT(uaccel_helium_windows, output, 8);
-UACCEL_AT(uaccel_helium_windows, pairs, 12);
-UACCEL_AT(uaccel_helium_windows, input_step, 16);
-UACCEL_AT(uaccel_helium_windows, output_step, 20);
-UACCEL_AT(uaccel_helium_windows, skip, 24);
-UACCEL_AT(uaccel_helium_windows, length, 28);
-UACCEL_AT(uaccel_helium_windows, last, 32);
-UACCEL_AT(uaccel_helium_windows, zero_point, 36);
-UACCEL_AT(uaccel_helium_windows, lowest, 40);
-UACCEL_AT(uaccel_helium_windows, highest, 44);
+UACCEL_AT4(uaccel_helium_windows, 0, first, second, output, pairs);
+UACCEL_AT4(uaccel_helium_windows, 16, input_step, output_step, skip, length);
+UACCEL_AT4(uaccel_helium_windows, 32, last, zero_point, lowest, highest);
 UACCEL_AT(uaccel_helium_windows, places, 48);
 UACCEL_AT(uaccel_helium_windows, channels, 64);
 UACCEL_AT(uaccel_helium_windows, biases, 80);
@@ -265,20 +256,8 @@ typedef void uaccel_helium_windows_loop(struct uaccel_helium_windows *job, const
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wunused-parameter"
 
-UACCEL_HELIUM_RUNS(uaccel_helium_short_runs, 0, 0, 0)
-UACCEL_HELIUM_RUNS(uaccel_helium_short_runs_clamp, 0, 0, 1)
-UACCEL_HELIUM_RUNS(uaccel_helium_short_runs_sign, 0, 1, 0)
-UACCEL_HELIUM_RUNS(uaccel_helium_short_runs_sign_clamp, 0, 1, 1)
-UACCEL_HELIUM_RUNS(uaccel_helium_long_runs, 1, 0, 0)
-UACCEL_HELIUM_RUNS(uaccel_helium_long_runs_clamp, 1, 0, 1)
-UACCEL_HELIUM_RUNS(uaccel_helium_long_runs_sign, 1, 1, 0)
-UACCEL_HELIUM_RUNS(uaccel_helium_long_runs_sign_clamp, 1, 1, 1)
-#if __ARM_FEATURE_MVE & 2
-UACCEL_HELIUM_RUNS(uaccel_helium_short_runs_float32, 0, 2, 1)
-UACCEL_HELIUM_RUNS(uaccel_helium_long_runs_float32, 1, 2, 1)
-UACCEL_HELIUM_RUNS(uaccel_helium_short_runs_rest, 0, 3, 1)
-UACCEL_HELIUM_RUNS(uaccel_helium_long_runs_rest, 1, 3, 1)
-#endif
+UACCEL_HELIUM_LOOPS(UACCEL_HELIUM_RUNS, uaccel_helium_short_runs, 0)
+UACCEL_HELIUM_LOOPS(UACCEL_HELIUM_RUNS, uaccel_helium_long_runs, 1)
 
 #pragma GCC diagnostic pop
 
@@ -286,26 +265,9 @@ UACCEL_HELIUM_RUNS(uaccel_helium_long_runs_rest, 1, 3, 1)
 UACCEL_KERNEL uaccel_helium_windows_loop *uaccel_helium_loop(const struct uaccel_helium_finish *finish,
                                                              uaccel_index length)
 {
-    if (finish->sign == 3) {
-        return length <= UACCEL_HELIUM_UNROLLED * 16
-                   ? UACCEL_HELIUM_SINGLE(uaccel_helium_windows_loop, uaccel_helium_short_runs_rest)
-                   : UACCEL_HELIUM_SINGLE(uaccel_helium_windows_loop, uaccel_helium_long_runs_rest);
-    }
-    if (finish->sign == 2) {
-        return length <= UACCEL_HELIUM_UNROLLED * 16
-                   ? UACCEL_HELIUM_SINGLE(uaccel_helium_windows_loop, uaccel_helium_short_runs_float32)
-                   : UACCEL_HELIUM_SINGLE(uaccel_helium_windows_loop, uaccel_helium_long_runs_float32);
-    }
-    if (length <= UACCEL_HELIUM_UNROLLED * 16) {
-        if (finish->sign) {
-            return finish->clamp ? uaccel_helium_short_runs_sign_clamp : uaccel_helium_short_runs_sign;
-        }
-        return finish->clamp ? uaccel_helium_short_runs_clamp : uaccel_helium_short_runs;
-    }
-    if (finish->sign) {
-        return finish->clamp ? uaccel_helium_long_runs_sign_clamp : uaccel_helium_long_runs_sign;
-    }
-    return finish->clamp ? uaccel_helium_long_runs_clamp : uaccel_helium_long_runs;
+    return length <= UACCEL_HELIUM_UNROLLED * 16
+               ? UACCEL_HELIUM_LOOP_OF(uaccel_helium_windows_loop, uaccel_helium_short_runs, finish)
+               : UACCEL_HELIUM_LOOP_OF(uaccel_helium_windows_loop, uaccel_helium_long_runs, finish);
 }
 
 /* What windows of one layer have in common: runs of `length` bytes, and so many channels. Of one to three channels the

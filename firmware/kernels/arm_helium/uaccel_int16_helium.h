@@ -16,14 +16,8 @@ struct uaccel_int16_helium_job {
     int16_t *output1, *output2;
     uaccel_index channels;
 };
-UACCEL_AT(uaccel_int16_helium_job, first, 0);
-UACCEL_AT(uaccel_int16_helium_job, second, 4);
-UACCEL_AT(uaccel_int16_helium_job, end, 8);
-UACCEL_AT(uaccel_int16_helium_job, lowest, 12);
-UACCEL_AT(uaccel_int16_helium_job, highest, 16);
-UACCEL_AT(uaccel_int16_helium_job, output1, 20);
-UACCEL_AT(uaccel_int16_helium_job, output2, 24);
-UACCEL_AT(uaccel_int16_helium_job, channels, 28);
+UACCEL_AT4(uaccel_int16_helium_job, 0, first, second, end, lowest);
+UACCEL_AT4(uaccel_int16_helium_job, 16, highest, output1, output2, channels);
 
 /* Eight sums at a time in r0, r4, r8, r12 and r2, r6, r10, lr, which become q0 and q1. `begin` loads biases, `step` adds
  * up what eight inputs give, and `finish` multiplies, shifts and stores; r1 is the stream, r3 and r5 are the inputs, r9

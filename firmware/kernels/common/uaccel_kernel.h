@@ -113,6 +113,10 @@ UACCEL_STATIC_ASSERT((int8_t)0x180 == -128 && (int32_t)0x80000000u == INT32_MIN,
 /* Where assembly finds a field: beside each structure that it reads. */
 #define UACCEL_AT(type, field, offset) \
     UACCEL_STATIC_ASSERT(offsetof(struct type, field) == (offset), type##_##field)
+/* Four words in a row. */
+#define UACCEL_AT4(type, offset, a, b, c, d)                 \
+    UACCEL_AT(type, a, offset); UACCEL_AT(type, b, (offset) + 4); \
+    UACCEL_AT(type, c, (offset) + 8); UACCEL_AT(type, d, (offset) + 12)
 
 /* A loop variable and every extent: at most 2^31 elements in a tensor. */
 typedef int32_t uaccel_index;

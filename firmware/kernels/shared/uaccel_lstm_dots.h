@@ -17,10 +17,7 @@ struct uaccel_lstm_gates {
     uaccel_index eights; /* one at least */
 };
 #ifdef __arm__ /* where assembly reads it */
-UACCEL_AT(uaccel_lstm_gates, input, 0);
-UACCEL_AT(uaccel_lstm_gates, input_end, 4);
-UACCEL_AT(uaccel_lstm_gates, hidden, 8);
-UACCEL_AT(uaccel_lstm_gates, hidden_end, 12);
+UACCEL_AT4(uaccel_lstm_gates, 0, input, input_end, hidden, hidden_end);
 UACCEL_AT(uaccel_lstm_gates, gates, 16);
 UACCEL_AT(uaccel_lstm_gates, eights, 20);
 #endif
