@@ -18,13 +18,6 @@ struct uaccel_add_dsp {
     int32_t subtract; /* 1: first - second */
 };
 
-UACCEL_KERNEL int32_t uaccel_dsp_high(int32_t a, int32_t b)
-{
-    int32_t high;
-    __asm__("smmulr %0, %1, %2" : "=r"(high) : "r"(a), "r"(b));
-    return high;
-}
-
 /* Twice the value on the common scale. */
 UACCEL_KERNEL int32_t uaccel_add_dsp_raise(const struct uaccel_add_dsp_side *p, int32_t value)
 {
@@ -44,14 +37,8 @@ UACCEL_KERNEL int32_t uaccel_add_dsp_one(const struct uaccel_add_dsp *p, int32_t
 {
     const int32_t high = uaccel_dsp_high(p->subtract ? first - second : first + second, p->multiplier);
     const int32_t value = (high + (high >> 31) + p->offset) >> p->shift;
-    int32_t scaled = (int32_t)__builtin_arm_ssat(value, 8); /* __ssat() itself gives warnings */
-    if (p->clamp_min > INT8_MIN) {
-        scaled = scaled < p->clamp_min ? p->clamp_min : scaled;
-    }
-    if (p->clamp_max < INT8_MAX) {
-        scaled = scaled > p->clamp_max ? p->clamp_max : scaled;
-    }
-    return scaled;
+    const int32_t scaled = (int32_t)__builtin_arm_ssat(value, 8); /* __ssat() itself gives warnings */
+    return uaccel_dsp_bounded(scaled, p->clamp_min, p->clamp_max, INT8_MIN, INT8_MAX);
 }
 
 /* An input's value on the common scale, of a byte in a word; `once` where the row repeats one value. */

@@ -5,20 +5,6 @@
 #include "uaccel_batch_matmul.h"
 #include "uaccel_dsp.h"
 
-/* What of the right side's zero point is left to do: nothing. */
-UACCEL_KERNEL int32_t uaccel_batch_matmul_zero_dots_dsp(const struct uaccel_batch_matmul *p)
-{
-    (void)p;
-    return 0;
-}
-
-UACCEL_KERNEL int32_t uaccel_batch_matmul_sum_dots_dsp(const int8_t *row, uaccel_index depth)
-{
-    (void)row;
-    (void)depth;
-    return 0;
-}
-
 /* Of each four elements those of number 0 and 2 of eight columns, and then those of 1 and 3. */
 UACCEL_KERNEL void uaccel_batch_matmul_pack_dots_dsp(const struct uaccel_batch_matmul *p, const int8_t *columns,
                                                      uaccel_index count, uaccel_index bytes, void *packed)
@@ -70,25 +56,13 @@ UACCEL_ASSEMBLY void uaccel_batch_matmul_eight_dots_dsp(const int8_t *input, con
             "ldr r3, [sp]\n"
             "stmia r3, {r4-r11}\n"
             "pop {r3-r11, pc}\n"
-            ".purgem uaccel_two\n"
-            ".purgem uaccel_eight\n");
+            UACCEL_PURGE("uaccel_two, uaccel_eight"));
 }
 
 #pragma GCC diagnostic pop
 
-UACCEL_KERNEL void uaccel_batch_matmul_finish_dots_dsp(const struct uaccel_batch_matmul *p, const int32_t *sums,
-                                                       const int32_t *column, int32_t row, uaccel_index count,
-                                                       int8_t *output)
-{
-    (void)row;
-    for (uaccel_index i = 0; i < count; ++i) {
-        const int32_t scaled = uaccel_requantise(sums[i] + column[i], p->multiplier, p->shift);
-        const int32_t value = uaccel_add_wrapping(scaled, p->output_zero_point);
-        output[i] = (int8_t)__builtin_arm_ssat(value, 8);
-    }
-}
-
 #define UACCEL_DOTS(name) name##_dots_dsp
-#include "uaccel_batch_matmul_dots_body.h"
+#define UACCEL_DOTS_BYTE(value) __builtin_arm_ssat(value, 8)
+#include "uaccel_batch_matmul_dots_scalar_body.h"
 
 #endif

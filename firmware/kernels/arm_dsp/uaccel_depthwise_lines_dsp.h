@@ -152,8 +152,7 @@ typedef void uaccel_dsp_line(const int32_t *halves, const int32_t *stream, int8_
                 "beq 5f\n"                                                                                           \
                 "strb r6, [r3, r11, lsl #1]\n"                                                                       \
                 "5: uaccel_leave\n"                                                                                  \
-                ".purgem uaccel_tap\n"                                                                               \
-                ".purgem uaccel_round\n" UACCEL_DSP_END_SLOTS);                                                      \
+                UACCEL_PURGE("uaccel_tap, uaccel_round") UACCEL_DSP_END_SLOTS);                                      \
     }
 
 UACCEL_DSP_LINE(uaccel_dsp_line_plain, 0)

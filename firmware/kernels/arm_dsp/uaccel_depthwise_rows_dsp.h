@@ -200,11 +200,7 @@ typedef void uaccel_dsp_rows(const int32_t *plane, const int32_t *stream, int8_t
                 "uaccel_keep lr, 10\n"                                                                               \
                 "bne 1b\n"                                                                                           \
                 "uaccel_leave\n"                                                                                     \
-                ".purgem uaccel_row\n"                                                                               \
-                ".purgem uaccel_weights\n"                                                                           \
-                ".purgem uaccel_round\n"                                                                             \
-                ".purgem uaccel_single\n"                                                                            \
-                ".purgem uaccel_pixels\n" UACCEL_DSP_END_SLOTS);                                                     \
+                UACCEL_PURGE("uaccel_row, uaccel_weights, uaccel_round, uaccel_single, uaccel_pixels") UACCEL_DSP_END_SLOTS);\
     }
 
 UACCEL_DSP_ROWS(uaccel_dsp_rows_1, 0, 1)

@@ -16,6 +16,63 @@
 #endif
 #include <arm_acle.h>
 
+/* A word at any address. */
+UACCEL_KERNEL uint32_t uaccel_dsp_load(const void *place)
+{
+    uint32_t word;
+    memcpy(&word, place, 4);
+    return word;
+}
+
+/* Bytes 0 and 2 of a word as halves, and bytes 1 and 3. */
+UACCEL_KERNEL uint32_t uaccel_dsp_even(uint32_t word)
+{
+    uint32_t halves;
+    __asm__("sxtb16 %0, %1" : "=r"(halves) : "r"(word));
+    return halves;
+}
+
+UACCEL_KERNEL uint32_t uaccel_dsp_odd(uint32_t word)
+{
+    uint32_t halves;
+    __asm__("sxtb16 %0, %1, ror #8" : "=r"(halves) : "r"(word));
+    return halves;
+}
+
+/* The same, added to the halves of a sum in its place. */
+UACCEL_KERNEL uint32_t uaccel_dsp_add_even(uint32_t sum, uint32_t word)
+{
+    __asm__("sxtab16 %0, %0, %1" : "+r"(sum) : "r"(word));
+    return sum;
+}
+
+UACCEL_KERNEL uint32_t uaccel_dsp_add_odd(uint32_t sum, uint32_t word)
+{
+    __asm__("sxtab16 %0, %0, %1, ror #8" : "+r"(sum) : "r"(word));
+    return sum;
+}
+
+/* round(a * b / 2^32), halves upwards. */
+UACCEL_KERNEL int32_t uaccel_dsp_high(int32_t a, int32_t b)
+{
+    int32_t high;
+    __asm__("smmulr %0, %1, %2" : "=r"(high) : "r"(a), "r"(b));
+    return high;
+}
+
+/* A value of the type `lowest` to `highest` within the bounds; those of the type itself take no instruction. */
+UACCEL_KERNEL int32_t uaccel_dsp_bounded(int32_t value, int32_t clamp_min, int32_t clamp_max, int32_t lowest,
+                                         int32_t highest)
+{
+    if (clamp_min > lowest) {
+        value = value < clamp_min ? clamp_min : value;
+    }
+    if (clamp_max < highest) {
+        value = value > clamp_max ? clamp_max : value;
+    }
+    return value;
+}
+
 /* The output stage. Of a channel the stream holds {multiplier, offset, shift}: offset is the rounding's half and the
  * zero point, both times 2^shift. */
 struct uaccel_dsp_finish {
@@ -80,11 +137,7 @@ UACCEL_AT4(uaccel_dsp_quads, 0, flags, offset, lowest, highest);
 #endif
 
 #define UACCEL_DSP_END_SLOTS   \
-    ".purgem uaccel_slots\n"  \
-    ".purgem uaccel_frame\n"  \
-    ".purgem uaccel_recall\n" \
-    ".purgem uaccel_keep\n"   \
-    ".purgem uaccel_leave\n"
+    UACCEL_PURGE("uaccel_slots, uaccel_frame, uaccel_recall, uaccel_keep, uaccel_leave")
 
 /* uaccel_scale and uaccel_shift: sums that come doubled, by the constants of one channel; way 0 and 1 are without and
  * with `sign`, which is that of a sum: a product that is rounded to nought ends as the zero point, with it or without.
@@ -175,12 +228,7 @@ UACCEL_AT4(uaccel_dsp_quads, 0, flags, offset, lowest, highest);
     ".endm\n"
 
 #define UACCEL_DSP_END_MACROS                                                                                        \
-    ".purgem uaccel_scale\n"                                                                                         \
-    ".purgem uaccel_shift\n"                                                                                         \
-    ".purgem uaccel_round1\n"                                                                                        \
-    ".purgem uaccel_part\n"                                                                                          \
-    ".purgem uaccel_pack\n"                                                                                          \
-    ".purgem uaccel_clamp4\n"
+    UACCEL_PURGE("uaccel_scale, uaccel_shift, uaccel_round1, uaccel_part, uaccel_pack, uaccel_clamp4")
 
 /* Four inputs at r0 with the weights of eight channels at r1, into r4 to r11: S and B of each pair. uaccel_steps has fewer
  * instructions, uaccel_rows fewer cycles: loads in a row take turns. */
@@ -222,10 +270,7 @@ UACCEL_AT4(uaccel_dsp_quads, 0, flags, offset, lowest, highest);
     ".endm\n"
 
 #define UACCEL_DSP_END_EIGHT      \
-    ".purgem uaccel_products\n"   \
-    ".purgem uaccel_inputs\n"     \
-    ".purgem uaccel_steps\n"      \
-    ".purgem uaccel_rows\n"
+    UACCEL_PURGE("uaccel_products, uaccel_inputs, uaccel_steps, uaccel_rows")
 
 /* All of uaccel_dsp_1x8. each: whether the stream has the constants of each unit's output stage, "0" or "1". */
 #define UACCEL_DSP_ROW(each)                                                                  \

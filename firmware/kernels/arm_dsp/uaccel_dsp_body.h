@@ -254,13 +254,8 @@ UACCEL_ASSEMBLY void UACCEL_ROUNDED(uaccel_dsp_2x4)(struct uaccel_dsp_job *job, 
             "uaccel_clamp4 r4\n"
             "uaccel_clamp4 r5\n"
             "b 9b\n"
-            ".purgem uaccel_step\n"
-            ".purgem uaccel_copy\n"
-            ".purgem uaccel_single\n"
-            ".purgem uaccel_first\n"
-            ".purgem uaccel_second\n"
-            ".purgem uaccel_finish\n"
-            ".purgem uaccel_bytes\n" UACCEL_DSP_END_SLOTS UACCEL_DSP_END_MACROS);
+            UACCEL_PURGE("uaccel_step, uaccel_copy, uaccel_single, uaccel_first, uaccel_second, "
+                         "uaccel_finish, uaccel_bytes") UACCEL_DSP_END_SLOTS UACCEL_DSP_END_MACROS);
 }
 
 /* The units of a row, eight at a time. stream, of each eight: of four pairs S and B at the start, for each four inputs

@@ -124,10 +124,7 @@ UACCEL_ASSEMBLY void uaccel_int16_dsp_2x4(struct uaccel_int16_dsp_job *job, cons
             "bne 1b\n"
             "add sp, #20\n"
             "pop {r4-r11, pc}\n"
-            ".purgem uaccel_pair\n"
-            ".purgem uaccel_step\n"
-            ".purgem uaccel_round\n"
-            ".purgem uaccel_clamp2\n");
+            UACCEL_PURGE("uaccel_pair, uaccel_step, uaccel_round, uaccel_clamp2"));
 }
 
 /* The sums of four or two units of a row: where the stream goes on behind their weights. */
@@ -174,41 +171,13 @@ UACCEL_ASSEMBLY const int32_t *uaccel_int16_dsp_1x2(const int16_t *input, const 
 #undef UACCEL_INT16_DSP_UNITS
 #pragma GCC diagnostic pop
 
-UACCEL_KERNEL uint32_t uaccel_int16_dsp_load(const int16_t *place)
-{
-    uint32_t word;
-    memcpy(&word, place, 4);
-    return word;
-}
-
-/* Bytes 0 and 2 of a word as halves, and bytes 1 and 3. */
-UACCEL_KERNEL uint32_t uaccel_int16_dsp_even(uint32_t word)
-{
-    uint32_t halves;
-    __asm__("sxtb16 %0, %1" : "=r"(halves) : "r"(word));
-    return halves;
-}
-
-UACCEL_KERNEL uint32_t uaccel_int16_dsp_odd(uint32_t word)
-{
-    uint32_t halves;
-    __asm__("sxtb16 %0, %1, ror #8" : "=r"(halves) : "r"(word));
-    return halves;
-}
-
 /* The result of a sum, by the three constants of its channel. */
 UACCEL_KERNEL int16_t uaccel_int16_dsp_result(int32_t sum, const int32_t *constants, int32_t clamp_min,
                                               int32_t clamp_max)
 {
     __asm__("smmla %0, %0, %1, %2" : "+r"(sum) : "r"(constants[0]), "r"(constants[1]));
     sum = (int32_t)__builtin_arm_ssat(sum >> constants[2], 16);
-    if (clamp_min > INT16_MIN) {
-        sum = sum < clamp_min ? clamp_min : sum;
-    }
-    if (clamp_max < INT16_MAX) {
-        sum = sum > clamp_max ? clamp_max : sum;
-    }
-    return (int16_t)sum;
+    return (int16_t)uaccel_dsp_bounded(sum, clamp_min, clamp_max, INT16_MIN, INT16_MAX);
 }
 
 /* A fully connected layer of one row. The stream is that of uaccel_int16_dsp_2x4, but of one or two units at the end: it
@@ -319,8 +288,8 @@ UACCEL_SHARED const uint32_t *uaccel_conv2d_dsp16_patches(const struct uaccel_co
         uaccel_conv2d_dsp16_window(p, input, second, copies + 2 * words * p->kernel_height, &step2);
     for (uaccel_index ky = 0; ky < p->kernel_height; ++ky) {
         for (uaccel_index i = 0; i < words; ++i) {
-            *patches++ = uaccel_int16_dsp_load(a + 2 * i);
-            *patches++ = uaccel_int16_dsp_load(b + 2 * i);
+            *patches++ = uaccel_dsp_load(a + 2 * i);
+            *patches++ = uaccel_dsp_load(b + 2 * i);
         }
         a += step1;
         b += step2;
@@ -392,9 +361,9 @@ UACCEL_KERNEL void uaccel_depthwise_conv2d_dsp16_quad(const struct uaccel_depthw
         const int16_t *pixel = row;
         for (uaccel_index kx = 0; kx < taps->width; ++kx) {
             const uint32_t word = (uint32_t)weights[kx];
-            const uint32_t first = uaccel_int16_dsp_even(word), second = uaccel_int16_dsp_odd(word);
+            const uint32_t first = uaccel_dsp_even(word), second = uaccel_dsp_odd(word);
             if (p->multiplier == 1) {
-                const uint32_t x = uaccel_int16_dsp_load(pixel), y = uaccel_int16_dsp_load(pixel + 2);
+                const uint32_t x = uaccel_dsp_load(pixel), y = uaccel_dsp_load(pixel + 2);
                 a += (int16_t)x * (int16_t)first;
                 b += ((int32_t)x >> 16) * ((int32_t)first >> 16);
                 c += (int16_t)y * (int16_t)second;

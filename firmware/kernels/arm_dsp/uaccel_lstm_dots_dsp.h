@@ -77,9 +77,7 @@ UACCEL_ASSEMBLY void uaccel_lstm_gates_dots_dsp(const struct uaccel_lstm_gates *
             "uaccel_halves uaccel_left, r8, r9\n"
             "uaccel_halves uaccel_left, r10, r11\n"
             "ldr pc, [sp, #20]\n"
-            ".purgem uaccel_half\n"
-            ".purgem uaccel_left\n"
-            ".purgem uaccel_halves\n" UACCEL_DSP_END_EIGHT UACCEL_DSP_END_MACROS);
+            UACCEL_PURGE("uaccel_half, uaccel_left, uaccel_halves") UACCEL_DSP_END_EIGHT UACCEL_DSP_END_MACROS);
 }
 
 #pragma GCC diagnostic pop

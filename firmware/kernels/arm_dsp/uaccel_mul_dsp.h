@@ -25,13 +25,8 @@ UACCEL_KERNEL int32_t uaccel_mul_dsp_finish(const struct uaccel_mul_dsp *p, int3
     }
     value = (value + p->offset) >> p->shift;
     value = bytes ? (int32_t)__builtin_arm_ssat(value, 8) : (int32_t)__builtin_arm_ssat(value, 16);
-    if (p->clamp_min > (bytes ? INT8_MIN : INT16_MIN)) {
-        value = value < p->clamp_min ? p->clamp_min : value;
-    }
-    if (p->clamp_max < (bytes ? INT8_MAX : INT16_MAX)) {
-        value = value > p->clamp_max ? p->clamp_max : value;
-    }
-    return value;
+    return uaccel_dsp_bounded(value, p->clamp_min, p->clamp_max, bytes ? INT8_MIN : INT16_MIN,
+                              bytes ? INT8_MAX : INT16_MAX);
 }
 
 /* One value, less its zero point, in both halves of a word. */
@@ -40,7 +35,7 @@ UACCEL_KERNEL uint32_t uaccel_mul_dsp_twice(int32_t value)
     return (uint32_t)(value & 0xFFFF) * 0x00010001u;
 }
 
-/* Bytes 0 and 2 of a word with `offset` added to each; with `odd` bytes 1 and 3. */
+/* Bytes 0 and 2 of a word with `offset`, which stays, added to each; with `odd` bytes 1 and 3. */
 UACCEL_KERNEL uint32_t uaccel_mul_dsp_widen(uint32_t offset, uint32_t word, bool odd)
 {
     uint32_t halves;
@@ -68,8 +63,7 @@ UACCEL_KERNEL void uaccel_mul_dsp_load_s8(const int8_t *row, uaccel_index step, 
 {
     if (step != 0) {
         const uint32_t offset = uaccel_mul_dsp_twice(-zero_point);
-        uint32_t word;
-        memcpy(&word, row, 4);
+        const uint32_t word = uaccel_dsp_load(row);
         words[0] = uaccel_mul_dsp_widen(offset, word, false);
         words[1] = uaccel_mul_dsp_widen(offset, word, true);
     } else {

@@ -5,13 +5,6 @@
 #include "uaccel_dsp.h"
 #include "uaccel_pool_mean.h"
 
-UACCEL_KERNEL uint32_t uaccel_pool_dsp_load(const void *place)
-{
-    uint32_t word;
-    memcpy(&word, place, 4);
-    return word;
-}
-
 /* The larger one of each byte. */
 UACCEL_KERNEL uint32_t uaccel_pool_dsp_larger_s8(uint32_t a, uint32_t b)
 {
@@ -34,87 +27,11 @@ UACCEL_KERNEL uint32_t uaccel_pool_dsp_larger_s16(uint32_t a, uint32_t b)
     return a;
 }
 
-/* Bytes 0 and 2 of a word added to the halves of a sum. */
-UACCEL_KERNEL uint32_t uaccel_pool_dsp_add_even(uint32_t sum, uint32_t word)
-{
-    __asm__("sxtab16 %0, %0, %1" : "+r"(sum) : "r"(word));
-    return sum;
-}
-
-/* Bytes 1 and 3. */
-UACCEL_KERNEL uint32_t uaccel_pool_dsp_add_odd(uint32_t sum, uint32_t word)
-{
-    __asm__("sxtab16 %0, %0, %1, ror #8" : "+r"(sum) : "r"(word));
-    return sum;
-}
-
 UACCEL_KERNEL int32_t uaccel_pool_dsp_mean(const struct uaccel_pool *p, int32_t sum, struct uaccel_pool_count c,
                                            int32_t lowest, int32_t highest)
 {
-    int32_t mean;
-    if (c.multiplier != 0) {
-        __asm__("smmulr %0, %1, %2" : "=r"(mean) : "r"(sum * 2), "r"(c.multiplier));
-    } else {
-        mean = uaccel_rounded_mean(sum, c.count);
-    }
-    if (p->clamp_min > lowest) {
-        mean = mean < p->clamp_min ? p->clamp_min : mean;
-    }
-    if (p->clamp_max < highest) {
-        mean = mean > p->clamp_max ? p->clamp_max : mean;
-    }
-    return mean;
-}
-
-/* Four channels; `words` is 2: eight. Of bytes a word has four channels. */
-UACCEL_KERNEL void uaccel_pool_dsp_max4_s8(const struct uaccel_pool *p, const int8_t *pixels, uaccel_index height,
-                                           uaccel_index width, uaccel_index words, int8_t *output)
-{
-    const uint32_t lowest = (uint32_t)(p->clamp_min & 0xFF) * 0x01010101u;
-    const uint32_t highest = (uint32_t)(p->clamp_max & 0xFF) * 0x01010101u;
-    uint32_t largest[2] = {lowest, lowest};
-    for (; height > 0; --height) {
-        const int8_t *pixel = pixels, *end = pixels + width * p->channels;
-        do {
-            for (uaccel_index i = 0; i < words; ++i) {
-                largest[i] = uaccel_pool_dsp_larger_s8(largest[i], uaccel_pool_dsp_load(pixel + 4 * i));
-            }
-            pixel += p->channels;
-        } while (pixel != end);
-        pixels += p->in_width * p->channels;
-    }
-    for (uaccel_index i = 0; i < words; ++i) {
-        if (p->clamp_max < INT8_MAX) {
-            /* the smaller one, of complements */
-            largest[i] = ~uaccel_pool_dsp_larger_s8(~largest[i], ~highest);
-        }
-        memcpy(output + 4 * i, &largest[i], 4);
-    }
-}
-
-/* Of halves a word has two channels. */
-UACCEL_KERNEL void uaccel_pool_dsp_max4_s16(const struct uaccel_pool *p, const int16_t *pixels, uaccel_index height,
-                                            uaccel_index width, uaccel_index words, int16_t *output)
-{
-    const uint32_t lowest = (uint32_t)(p->clamp_min & 0xFFFF) * 0x00010001u;
-    const uint32_t highest = (uint32_t)(p->clamp_max & 0xFFFF) * 0x00010001u;
-    uint32_t largest[4] = {lowest, lowest, lowest, lowest};
-    for (; height > 0; --height) {
-        const int16_t *pixel = pixels, *end = pixels + width * p->channels;
-        do {
-            for (uaccel_index i = 0; i < 2 * words; ++i) {
-                largest[i] = uaccel_pool_dsp_larger_s16(largest[i], uaccel_pool_dsp_load(pixel + 2 * i));
-            }
-            pixel += p->channels;
-        } while (pixel != end);
-        pixels += p->in_width * p->channels;
-    }
-    for (uaccel_index i = 0; i < 2 * words; ++i) {
-        if (p->clamp_max < INT16_MAX) {
-            largest[i] = ~uaccel_pool_dsp_larger_s16(~largest[i], ~highest);
-        }
-        memcpy(output + 2 * i, &largest[i], 4);
-    }
+    const int32_t mean = c.multiplier != 0 ? uaccel_dsp_high(sum * 2, c.multiplier) : uaccel_rounded_mean(sum, c.count);
+    return uaccel_dsp_bounded(mean, p->clamp_min, p->clamp_max, lowest, highest);
 }
 
 /* Bytes are added up in halves, and those, before they overflow, in words. */
@@ -130,9 +47,9 @@ UACCEL_KERNEL void uaccel_pool_dsp_mean4_s8(const struct uaccel_pool *p, const i
             const int8_t *pixel = pixels, *end = pixels + width * p->channels;
             do {
                 for (uaccel_index i = 0; i < words; ++i) {
-                    const uint32_t word = uaccel_pool_dsp_load(pixel + 4 * i);
-                    even[i] = uaccel_pool_dsp_add_even(even[i], word);
-                    odd[i] = uaccel_pool_dsp_add_odd(odd[i], word);
+                    const uint32_t word = uaccel_dsp_load(pixel + 4 * i);
+                    even[i] = uaccel_dsp_add_even(even[i], word);
+                    odd[i] = uaccel_dsp_add_odd(odd[i], word);
                 }
                 pixel += p->channels;
             } while (pixel != end);
@@ -158,7 +75,7 @@ UACCEL_KERNEL void uaccel_pool_dsp_mean4_s16(const struct uaccel_pool *p, const 
     for (; height > 0; --height) {
         const int16_t *pixel = pixels, *end = pixels + width * p->channels;
         do {
-            const uint32_t first = uaccel_pool_dsp_load(pixel), second = uaccel_pool_dsp_load(pixel + 2);
+            const uint32_t first = uaccel_dsp_load(pixel), second = uaccel_dsp_load(pixel + 2);
             sums[0] += (int16_t)first;
             sums[1] += (int32_t)first >> 16;
             sums[2] += (int16_t)second;
@@ -198,23 +115,9 @@ UACCEL_KERNEL void uaccel_pool_dsp_mean_s8(const struct uaccel_pool *p, const in
     }
 }
 
-#define UACCEL_POOL_DSP_MAX(type, element)                                                                            \
-    UACCEL_KERNEL void uaccel_pool_dsp_max_##type(const struct uaccel_pool *p, const element *pixels,                 \
-                                                  uaccel_index height, uaccel_index width, element *output)           \
-    {                                                                                                                 \
-        uaccel_index c = 0;                                                                                           \
-        for (; c + 8 <= p->channels; c += 8) {                                                                        \
-            uaccel_pool_dsp_max4_##type(p, pixels + c, height, width, 2, output + c);                                 \
-        }                                                                                                             \
-        for (; c < p->channels; c += 4) {                                                                             \
-            const uaccel_index at = c + 4 <= p->channels ? c : p->channels - 4;                                       \
-            uaccel_pool_dsp_max4_##type(p, pixels + at, height, width, 1, output + at);                               \
-        }                                                                                                             \
-    }
-
-UACCEL_POOL_DSP_MAX(s8, int8_t)
-UACCEL_POOL_DSP_MAX(s16, int16_t)
-#undef UACCEL_POOL_DSP_MAX
+#define UACCEL_BODY "uaccel_pool_dsp_body.h"
+#define UACCEL_TYPES 2
+#include "uaccel_types.h"
 
 #define UACCEL_POOL uaccel_max_pool_dsp_s8
 #define UACCEL_POOL_ELEMENT int8_t

@@ -18,9 +18,9 @@ UACCEL_KERNEL void uaccel_reduce_dsp_sums_s8(const int8_t *rows, uaccel_index co
         uint32_t even[2] = {0}, odd[2] = {0};
         do {
             for (uaccel_index i = 0; i < words; ++i) {
-                const uint32_t word = uaccel_pool_dsp_load(rows + 4 * i);
-                even[i] = uaccel_pool_dsp_add_even(even[i], word);
-                odd[i] = uaccel_pool_dsp_add_odd(odd[i], word);
+                const uint32_t word = uaccel_dsp_load(rows + 4 * i);
+                even[i] = uaccel_dsp_add_even(even[i], word);
+                odd[i] = uaccel_dsp_add_odd(odd[i], word);
             }
             rows += pitch;
         } while (rows != end);
@@ -41,7 +41,7 @@ UACCEL_KERNEL void uaccel_reduce_dsp_sums_s16(const int16_t *rows, uaccel_index 
         const int16_t *row = rows, *const end = rows + count * pitch;
         int32_t a = 0, b = 0, c = 0, d = 0;
         do {
-            const uint32_t low = uaccel_pool_dsp_load(row), high = uaccel_pool_dsp_load(row + 2);
+            const uint32_t low = uaccel_dsp_load(row), high = uaccel_dsp_load(row + 2);
             a += (int16_t)low;
             b += (int32_t)low >> 16;
             c += (int16_t)high;

@@ -55,14 +55,8 @@ UACCEL_SHARED struct uaccel_winograd_region uaccel_winograd_inputs(const struct 
 /* Two channels in halves: those of a word's bytes 0 and 2, or 1 and 3. */
 UACCEL_KERNEL uint32_t uaccel_winograd_halves(const int8_t *from, bool odd)
 {
-    uint32_t word, halves;
-    memcpy(&word, from, 4);
-    if (odd) {
-        __asm__("sxtb16 %0, %1, ror #8" : "=r"(halves) : "r"(word));
-    } else {
-        __asm__("sxtb16 %0, %1" : "=r"(halves) : "r"(word));
-    }
-    return halves;
+    const uint32_t word = uaccel_dsp_load(from);
+    return odd ? uaccel_dsp_odd(word) : uaccel_dsp_even(word);
 }
 
 UACCEL_KERNEL uint32_t uaccel_winograd_add(uint32_t a, uint32_t b)
@@ -143,14 +137,9 @@ UACCEL_ASSEMBLY const int32_t *uaccel_winograd_products(const uint32_t *tiles, c
             "add r2, r0, r2\n"
             "add r12, r0, r3\n"
             "strd r12, r2, [sp]\n"
-            "mov r4, #0\n"
-            "mov r5, #0\n"
-            "mov r6, #0\n"
-            "mov r7, #0\n"
-            "mov r8, #0\n"
-            "mov r9, #0\n"
-            "mov r10, #0\n"
-            "mov r11, #0\n"
+            ".irp sum, r4, r5, r6, r7, r8, r9, r10, r11\n"
+            "mov \\sum, #0\n"
+            ".endr\n"
             "cmp r0, r12\n"
             "beq 3f\n"
             "2: .rept 8\n"

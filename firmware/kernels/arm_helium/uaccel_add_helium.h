@@ -42,30 +42,23 @@ UACCEL_KERNEL int32x4_t uaccel_add_helium_sum(const struct uaccel_add_helium *p,
     return uaccel_add_helium_scale(x, p->multiplier, p->right, p->finish.sign);
 }
 
-/* Both halves of eight elements, in turn; the results are the low bytes. */
-UACCEL_KERNEL int16x8_t uaccel_add_helium_finish8(const struct uaccel_helium_finish *p, int32x4_t low, int32x4_t high)
+/* Both halves of eight elements, in turn; the results are the low bytes, or halves without a zero point. */
+UACCEL_KERNEL int16x8_t uaccel_add_helium_finish(const struct uaccel_helium_finish *p, int32x4_t low, int32x4_t high,
+                                                 bool bytes)
 {
     int16x8_t result;
     /* the intrinsics would copy what is narrowed */
     __asm__("vqmovnb.s32 %q0, %q0" : "+w"(low));
-    result = vqaddq_n_s16(vqmovntq_s32(vreinterpretq_s16_s32(low), high), (int16_t)p->zero_point);
+    result = vqmovntq_s32(vreinterpretq_s16_s32(low), high);
+    if (bytes) {
+        result = vqaddq_n_s16(result, (int16_t)p->zero_point);
+    }
     if (p->clamp) {
         result = vmaxq_s16(result, vdupq_n_s16((int16_t)p->lowest));
         return vminq_s16(result, vdupq_n_s16((int16_t)p->highest));
     }
-    __asm__("vqmovnb.s16 %q0, %q0" : "+w"(result));
-    return result;
-}
-
-/* The same for int16 without a zero point. */
-UACCEL_KERNEL int16x8_t uaccel_add_helium_finish16(const struct uaccel_helium_finish *p, int32x4_t even, int32x4_t odd)
-{
-    int16x8_t result;
-    __asm__("vqmovnb.s32 %q0, %q0" : "+w"(even));
-    result = vqmovntq_s32(vreinterpretq_s16_s32(even), odd);
-    if (p->clamp) {
-        result = vmaxq_s16(result, vdupq_n_s16((int16_t)p->lowest));
-        return vminq_s16(result, vdupq_n_s16((int16_t)p->highest));
+    if (bytes) {
+        __asm__("vqmovnb.s16 %q0, %q0" : "+w"(result));
     }
     return result;
 }
@@ -86,7 +79,7 @@ UACCEL_KERNEL void uaccel_add_helium_s8(const struct uaccel_add_helium *p, const
         const int32x4_t high = uaccel_add_helium_sum(p, vldrbq_s32(input1), vldrbq_s32(input2));
         input1 += 4;
         input2 += 4;
-        vstrbq_scatter_offset_s16(output, places, uaccel_add_helium_finish8(&p->finish, low, high));
+        vstrbq_scatter_offset_s16(output, places, uaccel_add_helium_finish(&p->finish, low, high, true));
         output += 8;
     }
     if (rest > 0) {
@@ -95,7 +88,7 @@ UACCEL_KERNEL void uaccel_add_helium_s8(const struct uaccel_add_helium *p, const
         const int32x4_t low = uaccel_add_helium_sum(p, vldrbq_z_s32(input1, some), vldrbq_z_s32(input2, some));
         const int32x4_t high =
             uaccel_add_helium_sum(p, vldrbq_z_s32(input1 + 4, more), vldrbq_z_s32(input2 + 4, more));
-        vstrbq_scatter_offset_p_s16(output, places, uaccel_add_helium_finish8(&p->finish, low, high), both);
+        vstrbq_scatter_offset_p_s16(output, places, uaccel_add_helium_finish(&p->finish, low, high, true), both);
     }
 }
 

@@ -8,11 +8,30 @@
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wunused-parameter"
 
+/* uaccel_rows: 16 bytes at r3 with eight vectors of weights at r1, added to eight sums. */
+#define UACCEL_HELIUM_ROWS               \
+    ".macro uaccel_two sum, other\n"     \
+    "vldrw.u32 q2, [r1], #16\n"          \
+    "vmladava.s8 \\sum, q0, q1\n"       \
+    "vldrw.u32 q1, [r1], #16\n"          \
+    "vmladava.s8 \\other, q0, q2\n"     \
+    ".endm\n"                            \
+    ".macro uaccel_rows\n"               \
+    "vldrb.u8 q0, [r3], #16\n"           \
+    "vldrw.u32 q1, [r1], #16\n"          \
+    "uaccel_two r0, r2\n"                \
+    "uaccel_two r4, r6\n"                \
+    "uaccel_two r8, r10\n"               \
+    "vldrw.u32 q2, [r1], #16\n"          \
+    "vmladava.s8 r12, q0, q1\n"          \
+    "vmladava.s8 lr, q0, q2\n"           \
+    ".endm\n"
+
 /* input..end: whole vectors of 16 bytes. weights: for each of them a vector of every row. */
 UACCEL_ASSEMBLY void uaccel_eight_dots_helium(const int8_t *input, const int8_t *end, const int32_t *weights,
                                               int32_t *sums)
 {
-    __asm__(".syntax unified\n"
+    __asm__(".syntax unified\n" UACCEL_HELIUM_ROWS
             "push {r3-r11, lr}\n"
             "mov r11, r1\n"
             "mov r1, r2\n"
@@ -20,28 +39,12 @@ UACCEL_ASSEMBLY void uaccel_eight_dots_helium(const int8_t *input, const int8_t 
             ".irp sum, r0, r2, r4, r6, r8, r10, r12, lr\n"
             "mov \\sum, #0\n"
             ".endr\n"
-            "1: vldrb.u8 q0, [r3], #16\n"
-            "vldrw.u32 q1, [r1], #16\n"
-            "vldrw.u32 q2, [r1], #16\n"
-            "vmladava.s8 r0, q0, q1\n"
-            "vldrw.u32 q1, [r1], #16\n"
-            "vmladava.s8 r2, q0, q2\n"
-            "vldrw.u32 q2, [r1], #16\n"
-            "vmladava.s8 r4, q0, q1\n"
-            "vldrw.u32 q1, [r1], #16\n"
-            "vmladava.s8 r6, q0, q2\n"
-            "vldrw.u32 q2, [r1], #16\n"
-            "vmladava.s8 r8, q0, q1\n"
-            "vldrw.u32 q1, [r1], #16\n"
-            "vmladava.s8 r10, q0, q2\n"
-            "vldrw.u32 q2, [r1], #16\n"
-            "vmladava.s8 r12, q0, q1\n"
-            "vmladava.s8 lr, q0, q2\n"
+            "1: uaccel_rows\n"
             "cmp r3, r11\n"
             "bne 1b\n"
             "ldr r3, [sp]\n"
             "stmia r3, {r0, r2, r4, r6, r8, r10, r12, lr}\n"
-            "pop {r3-r11, pc}\n");
+            "pop {r3-r11, pc}\n" UACCEL_PURGE("uaccel_two, uaccel_rows"));
 }
 
 #pragma GCC diagnostic pop

@@ -212,10 +212,7 @@ typedef void uaccel_helium_units_loop(const struct uaccel_fully_connected_helium
                 "pop {r4-r11, lr}\n"                                                                                 \
                 "vpop {d8-d15}\n"                                                                                    \
                 "bx lr\n"                                                                                            \
-                ".purgem uaccel_more\n"                                                                              \
-                ".purgem uaccel_step\n"                                                                              \
-                ".purgem uaccel_load\n"                                                                              \
-                ".purgem uaccel_turn\n");                                                                            \
+                UACCEL_PURGE("uaccel_more, uaccel_step, uaccel_load, uaccel_turn"));                                 \
     }
 
 /* The bodies find their parameters in registers. */

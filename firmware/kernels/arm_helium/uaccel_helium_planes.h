@@ -272,17 +272,9 @@ typedef void uaccel_helium_planes_loop(struct uaccel_helium_planes *job, const i
                 "pop {r0, r1, r4-r11, lr}\n"                                                                         \
                 "vpop {d8-d15}\n"                                                                                    \
                 "bx lr\n"                                                                                            \
-                ".purgem uaccel_lanes\n"                                                                             \
-                ".purgem uaccel_weights\n"                                                                           \
-                ".purgem uaccel_constants\n"                                                                         \
-                ".purgem uaccel_first\n"                                                                             \
-                ".purgem uaccel_eight\n"                                                                             \
-                ".purgem uaccel_four\n"                                                                              \
-                ".purgem uaccel_part\n"                                                                              \
-                ".purgem uaccel_bias\n"                                                                              \
-                ".purgem uaccel_rest\n"                                                                              \
-                ".purgem uaccel_right\n"                                                                             \
-                ".purgem uaccel_zero\n");                                                                            \
+                UACCEL_PURGE("uaccel_lanes, uaccel_weights, uaccel_constants, uaccel_first, "                        \
+                             "uaccel_eight, uaccel_four, uaccel_part, uaccel_bias, uaccel_rest, "                    \
+                             "uaccel_right, uaccel_zero"));                                                          \
     }
 
 /* The bodies find their parameters in registers. */

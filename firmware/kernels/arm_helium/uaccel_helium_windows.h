@@ -247,9 +247,7 @@ typedef void uaccel_helium_windows_loop(struct uaccel_helium_windows *job, const
                 "pop {r4-r11, lr}\n"                                                                                 \
                 "vpop {d8-d15}\n"                                                                                    \
                 "bx lr\n"                                                                                            \
-                ".purgem uaccel_data\n"                                                                              \
-                ".purgem uaccel_products\n"                                                                          \
-                ".purgem uaccel_turn\n");                                                                            \
+                UACCEL_PURGE("uaccel_data, uaccel_products, uaccel_turn"));                                          \
     }
 
 /* The bodies find their parameters in registers. */

@@ -12,24 +12,11 @@
  * multiplier and their shift. */
 UACCEL_ASSEMBLY void uaccel_lstm_gates_dots_helium(const struct uaccel_lstm_gates *job, const int32_t *stream)
 {
-    __asm__(UACCEL_HELIUM_MACROS
-            ".macro uaccel_two sum, other\n"
-            "vldrw.u32 q2, [r1], #16\n"
-            "vmladava.s8 \\sum, q0, q1\n"
-            "vldrw.u32 q1, [r1], #16\n"
-            "vmladava.s8 \\other, q0, q2\n"
-            ".endm\n"
+    __asm__(UACCEL_HELIUM_MACROS UACCEL_HELIUM_ROWS
             ".macro uaccel_part at\n"
             "ldrd r3, r11, [r9, #\\at]\n"
             "ldmia r1!, {r0, r2, r4, r6, r8, r10, r12, lr}\n"
-            "2: vldrb.u8 q0, [r3], #16\n"
-            "vldrw.u32 q1, [r1], #16\n"
-            "uaccel_two r0, r2\n"
-            "uaccel_two r4, r6\n"
-            "uaccel_two r8, r10\n"
-            "vldrw.u32 q2, [r1], #16\n"
-            "vmladava.s8 r12, q0, q1\n"
-            "vmladava.s8 lr, q0, q2\n"
+            "2: uaccel_rows\n"
             "cmp r3, r11\n"
             "bne 2b\n"
             "uaccel_gather r0, r2, r4, r6, r8, r10, r12, lr\n"
@@ -64,8 +51,7 @@ UACCEL_ASSEMBLY void uaccel_lstm_gates_dots_helium(const struct uaccel_lstm_gate
             "vstrh.16 q0, [r5], #16\n"
             "bne 1b\n"
             "pop {r4-r11, pc}\n"
-            ".purgem uaccel_two\n"
-            ".purgem uaccel_part\n" UACCEL_HELIUM_END_MACROS);
+            UACCEL_PURGE("uaccel_two, uaccel_rows, uaccel_part") UACCEL_HELIUM_END_MACROS);
 }
 
 #pragma GCC diagnostic pop

@@ -23,9 +23,10 @@ struct uaccel_mul_helium {
             y = vsubq_n_s16(y, (int16_t)p->zero_point2);                                                              \
         }                                                                                                             \
         const int32x4_t even = vmullbq_int_s16(x, y), odd = vmulltq_int_s16(x, y);                                    \
-        return uaccel_add_helium_finish##bits(&p->finish,                                                             \
-                                              uaccel_add_helium_scale(even, p->multiplier, p->right, p->finish.sign), \
-                                              uaccel_add_helium_scale(odd, p->multiplier, p->right, p->finish.sign)); \
+        return uaccel_add_helium_finish(&p->finish,                                                                   \
+                                        uaccel_add_helium_scale(even, p->multiplier, p->right, p->finish.sign),       \
+                                        uaccel_add_helium_scale(odd, p->multiplier, p->right, p->finish.sign),        \
+                                        bits == 8);                                                                   \
     }
 
 UACCEL_MUL_HELIUM(8)

@@ -28,7 +28,7 @@ UACCEL_KERNEL int32x4_t uaccel_sum_helium_four(const struct uaccel_sum_helium *p
     {                                                                                                             \
         const int32x4_t even = uaccel_sum_helium_four(p, vmovlbq_s16(x), vmovlbq_s16(y));                         \
         const int32x4_t odd = uaccel_sum_helium_four(p, vmovltq_s16(x), vmovltq_s16(y));                          \
-        return uaccel_add_helium_finish##bits(&p->finish, even, odd);                                             \
+        return uaccel_add_helium_finish(&p->finish, even, odd, bits == 8);                                        \
     }
 
 UACCEL_SUM_HELIUM(8)

@@ -51,6 +51,8 @@
 #define UACCEL_ASSEMBLY                                                                                              \
     static UACCEL_OPAQUE __attribute__((UACCEL_NO_STACK_CHECK UACCEL_NO_COUNTERS no_instrument_function, naked,      \
                                         unused, aligned(4)))
+/* Forgets an assembler's macros, whose names others use, too. */
+#define UACCEL_PURGE(names) ".irp name, " names "\n.purgem \\name\n.endr\n"
 /* A kernel that is compiled once and serves all its layers: its loops gain nothing from constants. */
 #define UACCEL_SHARED static __attribute__((noinline, unused))
 #else

@@ -4,20 +4,6 @@
 
 #include "uaccel_batch_matmul.h"
 
-/* What of the right side's zero point is left to do: nothing. */
-UACCEL_KERNEL int32_t uaccel_batch_matmul_zero_dots_blocked(const struct uaccel_batch_matmul *p)
-{
-    (void)p;
-    return 0;
-}
-
-UACCEL_KERNEL int32_t uaccel_batch_matmul_sum_dots_blocked(const int8_t *row, uaccel_index depth)
-{
-    (void)row;
-    (void)depth;
-    return 0;
-}
-
 /* For each element of a row those of eight columns. */
 UACCEL_KERNEL void uaccel_batch_matmul_pack_dots_blocked(const struct uaccel_batch_matmul *p, const int8_t *columns,
                                                          uaccel_index count, uaccel_index bytes, void *packed)
@@ -63,18 +49,8 @@ UACCEL_SHARED void uaccel_batch_matmul_eight_dots_blocked(const int8_t *input, c
     sums[7] = h;
 }
 
-UACCEL_KERNEL void uaccel_batch_matmul_finish_dots_blocked(const struct uaccel_batch_matmul *p, const int32_t *sums,
-                                                           const int32_t *column, int32_t row, uaccel_index count,
-                                                           int8_t *output)
-{
-    (void)row;
-    for (uaccel_index i = 0; i < count; ++i) {
-        const int32_t scaled = uaccel_requantise(sums[i] + column[i], p->multiplier, p->shift);
-        output[i] = (int8_t)uaccel_finish(scaled, p->output_zero_point, INT8_MIN, INT8_MAX);
-    }
-}
-
 #define UACCEL_DOTS(name) name##_dots_blocked
-#include "uaccel_batch_matmul_dots_body.h"
+#define UACCEL_DOTS_BYTE(value) uaccel_clamp(value, INT8_MIN, INT8_MAX)
+#include "uaccel_batch_matmul_dots_scalar_body.h"
 
 #endif
