@@ -13,8 +13,7 @@ struct uaccel_add_linear_dsp {
 };
 UACCEL_AT4(uaccel_add_linear_dsp, 0, first, second, start, elements);
 
-#pragma GCC diagnostic push
-#pragma GCC diagnostic ignored "-Wunused-parameter"
+UACCEL_ASSEMBLY_BEGIN
 
 /* Four elements at a time, two times in a row, and one time at least; what remains is left. Halves of words hold 256 times a value. */
 UACCEL_ASSEMBLY void uaccel_add_linear_dsp_fours(const struct uaccel_add_linear_dsp *p, const int8_t *input1,
@@ -59,7 +58,7 @@ UACCEL_ASSEMBLY void uaccel_add_linear_dsp_fours(const struct uaccel_add_linear_
             "pop {r4-r11, pc}\n"
             ".purgem uaccel_four\n");
 }
-#pragma GCC diagnostic pop
+UACCEL_ASSEMBLY_END
 
 /* The output may be an input. */
 UACCEL_SHARED void uaccel_add_linear_dsp_s8(const struct uaccel_add_linear_dsp *p, const int8_t *input1,

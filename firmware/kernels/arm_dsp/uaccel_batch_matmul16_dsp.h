@@ -12,8 +12,7 @@ UACCEL_KERNEL void uaccel_batch_matmul16_pack_dsp(const struct uaccel_batch_matm
     uaccel_batch_matmul16_spread(p, columns, count, 2, packed);
 }
 
-#pragma GCC diagnostic push
-#pragma GCC diagnostic ignored "-Wunused-parameter"
+UACCEL_ASSEMBLY_BEGIN
 
 /* A row, of which input..end are the elements, an even number, times four packed columns. */
 UACCEL_ASSEMBLY void uaccel_batch_matmul16_four_dsp(const int16_t *input, const int16_t *end, const int16_t *columns,
@@ -39,7 +38,7 @@ UACCEL_ASSEMBLY void uaccel_batch_matmul16_four_dsp(const int16_t *input, const 
             "pop {r4-r11, pc}\n");
 }
 
-#pragma GCC diagnostic pop
+UACCEL_ASSEMBLY_END
 
 #define UACCEL_MATMUL16(name) name##_dsp
 #include "uaccel_batch_matmul16_body.h"

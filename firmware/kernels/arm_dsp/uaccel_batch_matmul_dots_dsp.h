@@ -22,8 +22,7 @@ UACCEL_KERNEL void uaccel_batch_matmul_pack_dots_dsp(const struct uaccel_batch_m
     }
 }
 
-#pragma GCC diagnostic push
-#pragma GCC diagnostic ignored "-Wunused-parameter"
+UACCEL_ASSEMBLY_BEGIN
 
 /* A row, of which input..end are bytes, a multiple of four, times eight packed columns. */
 UACCEL_ASSEMBLY void uaccel_batch_matmul_eight_dots_dsp(const int8_t *input, const int8_t *end, const void *columns,
@@ -59,7 +58,7 @@ UACCEL_ASSEMBLY void uaccel_batch_matmul_eight_dots_dsp(const int8_t *input, con
             UACCEL_PURGE("uaccel_two, uaccel_eight"));
 }
 
-#pragma GCC diagnostic pop
+UACCEL_ASSEMBLY_END
 
 #define UACCEL_DOTS(name) name##_dots_dsp
 #define UACCEL_DOTS_BYTE(value) __builtin_arm_ssat(value, 8)

@@ -29,8 +29,7 @@ struct uaccel_dsp_widen_job {
 UACCEL_AT4(uaccel_dsp_widen_job, 0, words, pixels, over_a, over_b);
 UACCEL_AT(uaccel_dsp_widen_job, skip, 16);
 
-#pragma GCC diagnostic push
-#pragma GCC diagnostic ignored "-Wunused-parameter"
+UACCEL_ASSEMBLY_BEGIN
 
 /* Pixels of two rows, widened one in turn with the other. */
 UACCEL_ASSEMBLY void uaccel_dsp_widen(int16_t *target, const int8_t *a, const int8_t *b,
@@ -76,7 +75,7 @@ UACCEL_ASSEMBLY void uaccel_dsp_widen(int16_t *target, const int8_t *a, const in
             "pop {r4-r11, pc}\n"
             ".purgem uaccel_four\n");
 }
-#pragma GCC diagnostic pop
+UACCEL_ASSEMBLY_END
 
 /* Columns under the windows of two pixels, `apart` rows of the input from each other, and of those that follow. Rows and
  * columns that there are not are read from `outside`. */

@@ -40,8 +40,7 @@ enum { UACCEL_DSP_LINE_STAGE = 3 }; /* words of the stream for a channel, before
 typedef void uaccel_dsp_line(const int32_t *halves, const int32_t *stream, int8_t *output,
                              const struct uaccel_dsp_line_job *job);
 
-#pragma GCC diagnostic push
-#pragma GCC diagnostic ignored "-Wunused-parameter"
+UACCEL_ASSEMBLY_BEGIN
 
 /* One channel. stream: twice its sum at the start; multiplier, shift; bytes of weights. These become words of two,
  * twice their value: of weights 0 and 1 for outputs at even places, of the one before and weight 0 for those at odd
@@ -157,7 +156,7 @@ typedef void uaccel_dsp_line(const int32_t *halves, const int32_t *stream, int8_
 
 UACCEL_DSP_LINE(uaccel_dsp_line_plain, 0)
 UACCEL_DSP_LINE(uaccel_dsp_line_sign, 1)
-#pragma GCC diagnostic pop
+UACCEL_ASSEMBLY_END
 
 /* All channels of a line; `halves` has its borders already, but for the halves of words with pixels. */
 UACCEL_KERNEL void uaccel_depthwise_lines_one(const struct uaccel_depthwise_lines_dsp *p, const int8_t *input,

@@ -42,8 +42,7 @@ UACCEL_AT4(uaccel_dsp_rows_job, 16, step, odd, over, offset);
 typedef void uaccel_dsp_rows(const int32_t *plane, const int32_t *stream, int8_t *output,
                              const struct uaccel_dsp_rows_job *job);
 
-#pragma GCC diagnostic push
-#pragma GCC diagnostic ignored "-Wunused-parameter"
+UACCEL_ASSEMBLY_BEGIN
 
 /* One channel. stream: twice its sum at the start; multiplier; of each row of weights their bytes, and behind the
  * first the shift. They become the halves (0, 1) and (1, 2) of words, twice their value. In single precision, which is
@@ -308,7 +307,7 @@ UACCEL_ASSEMBLY void uaccel_dsp_planes(int32_t *planes, const int8_t *input, con
             "uaccel_leave\n"
             ".purgem uaccel_put\n" UACCEL_DSP_END_SLOTS);
 }
-#pragma GCC diagnostic pop
+UACCEL_ASSEMBLY_END
 
 /* Four channels of `rows` output rows from row y on. */
 UACCEL_KERNEL void uaccel_depthwise_rows_band(const struct uaccel_depthwise_rows_dsp *p, const int8_t *input,

@@ -34,8 +34,7 @@ UACCEL_AT4(uaccel_depthwise_small_job, 16, multiplier, shift, offset, lowest);
 UACCEL_AT(uaccel_depthwise_small_job, highest, 32);
 UACCEL_AT(uaccel_depthwise_small_job, output, 36);
 
-#pragma GCC diagnostic push
-#pragma GCC diagnostic ignored "-Wunused-parameter"
+UACCEL_ASSEMBLY_BEGIN
 
 /* Four channels of a pixel, from this one on: one tap at least. */
 UACCEL_ASSEMBLY void uaccel_depthwise_small_quad(const int8_t *const *taps,
@@ -100,7 +99,7 @@ UACCEL_ASSEMBLY void uaccel_depthwise_small_quad(const int8_t *const *taps,
             ".purgem uaccel_round\n");
 }
 
-#pragma GCC diagnostic pop
+UACCEL_ASSEMBLY_END
 
 /* The addresses of the pixels under a window; where the list ends. */
 UACCEL_SHARED const int8_t **uaccel_depthwise_small_list(const struct uaccel_depthwise_small_dsp *p,

@@ -6,8 +6,7 @@
 #include "uaccel_dots.h"
 #include "uaccel_dsp.h"
 
-#pragma GCC diagnostic push
-#pragma GCC diagnostic ignored "-Wunused-parameter"
+UACCEL_ASSEMBLY_BEGIN
 
 /* input..end: bytes, a multiple of four. weights: for each four inputs the words of inputs 0 and 2 of four pairs of
  * rows, and then those of 1 and 3. */
@@ -83,7 +82,7 @@ UACCEL_ASSEMBLY void uaccel_pair_dots_dsp(const int8_t *input, const int8_t *end
             ".purgem uaccel_step\n");
 }
 
-#pragma GCC diagnostic pop
+UACCEL_ASSEMBLY_END
 
 UACCEL_KERNEL int32_t uaccel_row_s8_dots_dsp(const int8_t *a, const int8_t *b, uaccel_index count, int32_t sum)
 {

@@ -346,9 +346,7 @@ UACCEL_AT4(uaccel_dsp_quads, 0, flags, offset, lowest, highest);
     "b 5b\n"                                                                                  \
     ".purgem uaccel_finish\n" UACCEL_DSP_END_EIGHT UACCEL_DSP_END_SLOTS UACCEL_DSP_END_MACROS
 
-/* The bodies below find their parameters in registers. */
-#pragma GCC diagnostic push
-#pragma GCC diagnostic ignored "-Wunused-parameter"
+UACCEL_ASSEMBLY_BEGIN
 
 /* What uaccel_dsp_2x4 works on: the windows of two pixels, `rows` times `words` words of bytes, widened one in turn
  * with the other into `patches`, and all of their output channels; then the next two. It counts in `a`, `b`, `pairs`. */
@@ -422,6 +420,6 @@ enum { UACCEL_DSP_LOOP = 24 }; /* steps that its loop has */
 #define UACCEL_NEEDS_FPU
 #include "uaccel_roundings.h"
 
-#pragma GCC diagnostic pop
+UACCEL_ASSEMBLY_END
 
 #endif

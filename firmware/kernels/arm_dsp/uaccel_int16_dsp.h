@@ -5,8 +5,9 @@
 #ifndef UACCEL_INT16_DSP_H
 #define UACCEL_INT16_DSP_H
 
-#include "uaccel_dsp.h"
 #include "uaccel_depthwise16.h"
+#include "uaccel_dsp.h"
+#include "uaccel_next_pixel.h"
 
 /* What a result is clamped to, in both halves. Of a channel the stream holds {multiplier, offset, shift}: a sum becomes
  * ((sum * multiplier >> 32) + offset) >> shift, where offset is half of 2^shift: it is rounded once. */
@@ -30,8 +31,7 @@ UACCEL_AT4(uaccel_int16_dsp_job, 0, patches, end, finish, first);
 UACCEL_AT(uaccel_int16_dsp_job, second, 16);
 UACCEL_AT(uaccel_int16_dsp_job, quads, 20);
 
-#pragma GCC diagnostic push
-#pragma GCC diagnostic ignored "-Wunused-parameter"
+UACCEL_ASSEMBLY_BEGIN
 
 /* Two pixels' output channels, by fours. stream, of each four: their biases; for each two inputs a word of channels 0
  * and 1 and one of 2 and 3, in which the bytes of the first channel are 0 and 2; and of each channel the constants of
@@ -169,7 +169,7 @@ UACCEL_ASSEMBLY const int32_t *uaccel_int16_dsp_1x2(const int16_t *input, const 
 }
 
 #undef UACCEL_INT16_DSP_UNITS
-#pragma GCC diagnostic pop
+UACCEL_ASSEMBLY_END
 
 /* The result of a sum, by the three constants of its channel. */
 UACCEL_KERNEL int16_t uaccel_int16_dsp_result(int32_t sum, const int32_t *constants, int32_t clamp_min,
@@ -297,18 +297,6 @@ UACCEL_SHARED const uint32_t *uaccel_conv2d_dsp16_patches(const struct uaccel_co
     return patches;
 }
 
-/* Where the results of the next pixel go. */
-UACCEL_KERNEL int16_t *uaccel_conv2d_dsp16_next(const struct uaccel_conv2d_dsp16 *p, int16_t *output,
-                                                uaccel_index *column)
-{
-    output += p->out_pixel;
-    if (++*column == p->out_width) {
-        *column = 0;
-        output += p->out_row - p->out_width * p->out_pixel;
-    }
-    return output;
-}
-
 /* scratch: both windows twice, filled up. */
 UACCEL_SHARED void uaccel_conv2d_dsp_s16(const struct uaccel_conv2d_dsp16 *p, const int16_t *input,
                                          const int32_t *stream, int16_t *output, void *scratch)
@@ -321,7 +309,7 @@ UACCEL_SHARED void uaccel_conv2d_dsp_s16(const struct uaccel_conv2d_dsp16 *p, co
             const uaccel_index more = pixel + 1 < pixels ? 1 : 0;
             int16_t *const first = output, last[8];
             if (more > 0) {
-                output = uaccel_conv2d_dsp16_next(p, output, &column);
+                output += uaccel_next_pixel(&column, p->out_width, p->out_pixel, p->out_row);
             }
             int16_t *const second = output;
             struct uaccel_int16_dsp_job job = {scratch, NULL, &p->finish, first, second, p->out_channels >> 2};
@@ -338,7 +326,7 @@ UACCEL_SHARED void uaccel_conv2d_dsp_s16(const struct uaccel_conv2d_dsp16 *p, co
                 memcpy(first + done, last, (size_t)rest * sizeof(int16_t));
                 memcpy(second + done, last + 4, (size_t)rest * sizeof(int16_t));
             }
-            output = uaccel_conv2d_dsp16_next(p, output, &column);
+            output += uaccel_next_pixel(&column, p->out_width, p->out_pixel, p->out_row);
         }
         input += p->in_height * p->in_width * p->in_pixel;
     }

@@ -6,8 +6,7 @@
 #include "uaccel_lstm_dots.h"
 #include "uaccel_lstm_show_dsp.h"
 
-#pragma GCC diagnostic push
-#pragma GCC diagnostic ignored "-Wunused-parameter"
+UACCEL_ASSEMBLY_BEGIN
 
 /* stream: of each eight gates and either vector S and B of four pairs, the words of each two inputs, and the multiplier,
  * the rounding's half and the shift, or 0 and the shift to the left. */
@@ -80,7 +79,7 @@ UACCEL_ASSEMBLY void uaccel_lstm_gates_dots_dsp(const struct uaccel_lstm_gates *
             UACCEL_PURGE("uaccel_half, uaccel_left, uaccel_halves") UACCEL_DSP_END_EIGHT UACCEL_DSP_END_MACROS);
 }
 
-#pragma GCC diagnostic pop
+UACCEL_ASSEMBLY_END
 
 #define UACCEL_DOTS(name) name##_dots_dsp
 #define uaccel_lstm_show_dots_dsp uaccel_lstm_show_s8_dsp

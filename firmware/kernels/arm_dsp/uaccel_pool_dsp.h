@@ -5,27 +5,17 @@
 #include "uaccel_dsp.h"
 #include "uaccel_pool_mean.h"
 
-/* The larger one of each byte. */
-UACCEL_KERNEL uint32_t uaccel_pool_dsp_larger_s8(uint32_t a, uint32_t b)
-{
-    uint32_t difference;
-    __asm__("ssub8 %1, %0, %2\n\t"
-            "sel %0, %0, %2"
-            : "+r"(a), "=&r"(difference)
-            : "r"(b));
-    return a;
-}
-
-/* The larger one of each half. */
-UACCEL_KERNEL uint32_t uaccel_pool_dsp_larger_s16(uint32_t a, uint32_t b)
-{
-    uint32_t difference;
-    __asm__("ssub16 %1, %0, %2\n\t"
-            "sel %0, %0, %2"
-            : "+r"(a), "=&r"(difference)
-            : "r"(b));
-    return a;
-}
+/* The larger one of each byte, or of each half. */
+#define UACCEL_POOL_DSP_LARGER(type, subtract)                                                   \
+    UACCEL_KERNEL uint32_t uaccel_pool_dsp_larger_##type(uint32_t a, uint32_t b)                 \
+    {                                                                                            \
+        uint32_t difference;                                                                     \
+        __asm__(subtract " %1, %0, %2\n\tsel %0, %0, %2" : "+r"(a), "=&r"(difference) : "r"(b)); \
+        return a;                                                                                \
+    }
+UACCEL_POOL_DSP_LARGER(s8, "ssub8")
+UACCEL_POOL_DSP_LARGER(s16, "ssub16")
+#undef UACCEL_POOL_DSP_LARGER
 
 UACCEL_KERNEL int32_t uaccel_pool_dsp_mean(const struct uaccel_pool *p, int32_t sum, struct uaccel_pool_count c,
                                            int32_t lowest, int32_t highest)

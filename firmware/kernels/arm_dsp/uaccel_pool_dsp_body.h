@@ -9,10 +9,8 @@ UACCEL_KERNEL void UACCEL_FN(uaccel_pool_dsp_max4)(const struct uaccel_pool *p, 
     const uaccel_index size = (uaccel_index)sizeof(UACCEL_ELEMENT), lanes = 4 / size, words = fours * size;
     const uint32_t mask = size == 1 ? 0xFF : 0xFFFF, ones = size == 1 ? 0x01010101u : 0x00010001u;
     const uint32_t lowest = ((uint32_t)p->clamp_min & mask) * ones, highest = ((uint32_t)p->clamp_max & mask) * ones;
-    uint32_t largest[2 * sizeof(UACCEL_ELEMENT)];
-    for (uaccel_index i = 0; i < words; ++i) {
-        largest[i] = lowest;
-    }
+    uint32_t largest[2 * sizeof(UACCEL_ELEMENT)] = {lowest, lowest};
+    largest[2 * size - 2] = largest[2 * size - 1] = lowest; /* of halves there are four */
     for (; height > 0; --height) {
         const UACCEL_ELEMENT *pixel = pixels, *end = pixels + width * p->channels;
         do {

@@ -55,8 +55,7 @@ struct uaccel_small_dsp {
     struct uaccel_small_finish finish;
 };
 
-#pragma GCC diagnostic push
-#pragma GCC diagnostic ignored "-Wunused-parameter"
+UACCEL_ASSEMBLY_BEGIN
 
 /* Sums of eight channels. input..end: bytes, a multiple of four. */
 UACCEL_ASSEMBLY void uaccel_small_sums(const int8_t *input, const int32_t *weights, const int8_t *end, int32_t *sums)
@@ -98,7 +97,7 @@ UACCEL_ASSEMBLY void uaccel_small_sums(const int8_t *input, const int32_t *weigh
             ".purgem uaccel_step\n");
 }
 
-#pragma GCC diagnostic pop
+UACCEL_ASSEMBLY_END
 
 /* The window of one output pixel, borders and all. */
 UACCEL_SHARED void uaccel_small_window(const struct uaccel_small_dsp *p, const int8_t *input, uaccel_index top,

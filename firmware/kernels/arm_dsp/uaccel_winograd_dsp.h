@@ -105,8 +105,7 @@ UACCEL_SHARED void uaccel_winograd_transform(const int8_t *from, uaccel_index ro
     }
 }
 
-#pragma GCC diagnostic push
-#pragma GCC diagnostic ignored "-Wunused-parameter"
+UACCEL_ASSEMBLY_BEGIN
 
 /* The sums of four channels of two tiles in 16 places. tiles: as transformed, `bytes` of each place, a multiple of 16;
  * stream: for each two inputs a word of each channel. Where the stream ends. */
@@ -168,7 +167,7 @@ UACCEL_ASSEMBLY const int32_t *uaccel_winograd_products(const uint32_t *tiles, c
             ".purgem uaccel_step\n");
 }
 
-#pragma GCC diagnostic pop
+UACCEL_ASSEMBLY_END
 
 /* A byte of a result from four times what is summed up; constants: multiplier, offset, shift. */
 UACCEL_KERNEL uint8_t uaccel_winograd_round(int32_t sum, const int32_t *constants, int32_t sign)

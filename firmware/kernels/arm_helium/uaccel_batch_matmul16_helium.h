@@ -27,8 +27,7 @@ UACCEL_KERNEL void uaccel_batch_matmul16_pack_helium(const struct uaccel_batch_m
     }
 }
 
-#pragma GCC diagnostic push
-#pragma GCC diagnostic ignored "-Wunused-parameter"
+UACCEL_ASSEMBLY_BEGIN
 
 /* A row, of which input..end are the elements, times four packed columns. */
 UACCEL_ASSEMBLY void uaccel_batch_matmul16_four_helium(const int16_t *input, const int16_t *end, const int16_t *columns,
@@ -57,7 +56,7 @@ UACCEL_ASSEMBLY void uaccel_batch_matmul16_four_helium(const int16_t *input, con
             "pop {r4-r11, pc}\n");
 }
 
-#pragma GCC diagnostic pop
+UACCEL_ASSEMBLY_END
 
 #define UACCEL_MATMUL16(name) name##_helium
 #include "uaccel_batch_matmul16_body.h"

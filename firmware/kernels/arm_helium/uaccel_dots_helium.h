@@ -5,8 +5,7 @@
 #include "uaccel_dots.h"
 #include "uaccel_helium.h"
 
-#pragma GCC diagnostic push
-#pragma GCC diagnostic ignored "-Wunused-parameter"
+UACCEL_ASSEMBLY_BEGIN
 
 /* uaccel_rows: 16 bytes at r3 with eight vectors of weights at r1, added to eight sums. */
 #define UACCEL_HELIUM_ROWS               \
@@ -47,35 +46,27 @@ UACCEL_ASSEMBLY void uaccel_eight_dots_helium(const int8_t *input, const int8_t 
             "pop {r3-r11, pc}\n" UACCEL_PURGE("uaccel_two, uaccel_rows"));
 }
 
-#pragma GCC diagnostic pop
+UACCEL_ASSEMBLY_END
 
-UACCEL_KERNEL int32_t uaccel_row_s8_dots_helium(const int8_t *a, const int8_t *b, uaccel_index count, int32_t sum)
-{
-    for (; count >= 16; count -= 16) {
-        sum = vmladavaq_s8(sum, vldrbq_s8(a), vldrbq_s8(b));
-        a += 16;
-        b += 16;
+/* `width` is b or h, of which a vector has so many lanes. */
+#define UACCEL_ROW_HELIUM(bits, width, lanes)                                                                        \
+    UACCEL_KERNEL int32_t uaccel_row_s##bits##_dots_helium(const int##bits##_t *a, const int##bits##_t *b,           \
+                                                           uaccel_index count, int32_t sum)                          \
+    {                                                                                                                \
+        for (; count >= lanes; count -= lanes) {                                                                     \
+            sum = vmladavaq_s##bits(sum, vldr##width##q_s##bits(a), vldr##width##q_s##bits(b));                      \
+            a += lanes;                                                                                              \
+            b += lanes;                                                                                              \
+        }                                                                                                            \
+        if (count > 0) {                                                                                             \
+            const mve_pred16_t some = vctp##bits##q((uint32_t)count);                                                \
+            sum = vmladavaq_p_s##bits(sum, vldr##width##q_z_s##bits(a, some), vldr##width##q_z_s##bits(b, some), some); \
+        }                                                                                                            \
+        return sum;                                                                                                  \
     }
-    if (count > 0) {
-        const mve_pred16_t some = vctp8q((uint32_t)count);
-        sum = vmladavaq_p_s8(sum, vldrbq_z_s8(a, some), vldrbq_z_s8(b, some), some);
-    }
-    return sum;
-}
-
-UACCEL_KERNEL int32_t uaccel_row_s16_dots_helium(const int16_t *a, const int16_t *b, uaccel_index count, int32_t sum)
-{
-    for (; count >= 8; count -= 8) {
-        sum = vmladavaq_s16(sum, vldrhq_s16(a), vldrhq_s16(b));
-        a += 8;
-        b += 8;
-    }
-    if (count > 0) {
-        const mve_pred16_t some = vctp16q((uint32_t)count);
-        sum = vmladavaq_p_s16(sum, vldrhq_z_s16(a, some), vldrhq_z_s16(b, some), some);
-    }
-    return sum;
-}
+UACCEL_ROW_HELIUM(8, b, 16)
+UACCEL_ROW_HELIUM(16, h, 8)
+#undef UACCEL_ROW_HELIUM
 
 /* Words of the weights of up to eight rows: those that there are not are zeros. */
 UACCEL_KERNEL uaccel_index uaccel_words_dots_helium(uaccel_index filled, uaccel_index rows)

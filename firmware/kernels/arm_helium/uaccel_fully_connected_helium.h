@@ -215,14 +215,12 @@ typedef void uaccel_helium_units_loop(const struct uaccel_fully_connected_helium
                 UACCEL_PURGE("uaccel_more, uaccel_step, uaccel_load, uaccel_turn"));                                 \
     }
 
-/* The bodies find their parameters in registers. */
-#pragma GCC diagnostic push
-#pragma GCC diagnostic ignored "-Wunused-parameter"
+UACCEL_ASSEMBLY_BEGIN
 
 UACCEL_HELIUM_LOOPS(UACCEL_HELIUM_UNITS, uaccel_helium_units_alike, 0)
 UACCEL_HELIUM_LOOPS(UACCEL_HELIUM_UNITS, uaccel_helium_units_each, 1)
 
-#pragma GCC diagnostic pop
+UACCEL_ASSEMBLY_END
 
 UACCEL_SHARED void uaccel_fully_connected_helium_rows(const struct uaccel_fully_connected_helium *p,
                                                       const int8_t *input, const int32_t *stream, int8_t *output,

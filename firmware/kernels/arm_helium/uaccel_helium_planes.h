@@ -277,9 +277,7 @@ typedef void uaccel_helium_planes_loop(struct uaccel_helium_planes *job, const i
                              "uaccel_right, uaccel_zero"));                                                          \
     }
 
-/* The bodies find their parameters in registers. */
-#pragma GCC diagnostic push
-#pragma GCC diagnostic ignored "-Wunused-parameter"
+UACCEL_ASSEMBLY_BEGIN
 
 UACCEL_HELIUM_LOOPS(UACCEL_HELIUM_PLANES_OF_A_ROW, uaccel_helium_planes_row, )
 UACCEL_HELIUM_LOOPS(UACCEL_HELIUM_PLANES, uaccel_helium_planes_1, UACCEL_HELIUM_ONE_LOAD)
@@ -292,7 +290,7 @@ UACCEL_HELIUM_LOOPS(UACCEL_HELIUM_PLANES, uaccel_helium_planes_20, UACCEL_HELIUM
 UACCEL_HELIUM_LOOPS(UACCEL_HELIUM_PLANES, uaccel_helium_planes_24, UACCEL_HELIUM_PARTS(6))
 UACCEL_HELIUM_LOOPS(UACCEL_HELIUM_PLANES, uaccel_helium_planes_28, UACCEL_HELIUM_PARTS(7))
 
-#pragma GCC diagnostic pop
+UACCEL_ASSEMBLY_END
 
 #define UACCEL_HELIUM_PLANES_BY(loads) UACCEL_HELIUM_LOOP_OF(uaccel_helium_planes_loop, uaccel_helium_planes_##loads, finish)
 

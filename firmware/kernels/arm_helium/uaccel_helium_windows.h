@@ -250,14 +250,12 @@ typedef void uaccel_helium_windows_loop(struct uaccel_helium_windows *job, const
                 UACCEL_PURGE("uaccel_data, uaccel_products, uaccel_turn"));                                          \
     }
 
-/* The bodies find their parameters in registers. */
-#pragma GCC diagnostic push
-#pragma GCC diagnostic ignored "-Wunused-parameter"
+UACCEL_ASSEMBLY_BEGIN
 
 UACCEL_HELIUM_LOOPS(UACCEL_HELIUM_RUNS, uaccel_helium_short_runs, 0)
 UACCEL_HELIUM_LOOPS(UACCEL_HELIUM_RUNS, uaccel_helium_long_runs, 1)
 
-#pragma GCC diagnostic pop
+UACCEL_ASSEMBLY_END
 
 /* The loop for runs of so many bytes. A constant decides, so that code for the others takes no place. */
 UACCEL_KERNEL uaccel_helium_windows_loop *uaccel_helium_loop(const struct uaccel_helium_finish *finish,

@@ -7,6 +7,7 @@
 
 #include "uaccel_depthwise16.h"
 #include "uaccel_helium.h"
+#include "uaccel_next_pixel.h"
 
 /* What the loops below work on; they count in the last three. */
 struct uaccel_int16_helium_job {
@@ -52,9 +53,7 @@ UACCEL_AT4(uaccel_int16_helium_job, 16, highest, output1, output2, channels);
             "vpop {d12-d15}\n"                                                                                        \
             "pop {r4-r11, pc}\n" UACCEL_HELIUM_END_MACROS)
 
-/* The bodies find their parameters in registers. */
-#pragma GCC diagnostic push
-#pragma GCC diagnostic ignored "-Wunused-parameter"
+UACCEL_ASSEMBLY_BEGIN
 
 /* Four channels of two pixels at a time. stream, of each four: biases, of each eight inputs eight bytes a channel,
  * multipliers, and shifts, negative. */
@@ -148,7 +147,7 @@ UACCEL_ASSEMBLY void uaccel_int16_helium_1x8(struct uaccel_int16_helium_job *job
                              "str r4, [r9, #28]\n");
 }
 
-#pragma GCC diagnostic pop
+UACCEL_ASSEMBLY_END
 
 /* `count` elements, which may be none. */
 UACCEL_KERNEL void uaccel_int16_helium_copy(int16_t *target, const int16_t *source, uaccel_index count)
@@ -249,18 +248,6 @@ UACCEL_SHARED const int16_t *uaccel_conv2d_helium16_window(const struct uaccel_c
     return copy;
 }
 
-/* Where the results of the next pixel go. */
-UACCEL_KERNEL int16_t *uaccel_conv2d_helium16_next(const struct uaccel_conv2d_helium16 *p, int16_t *output,
-                                                   uaccel_index *column)
-{
-    output += p->out_pixel;
-    if (++*column == p->out_width) {
-        *column = 0;
-        output += p->out_row - p->out_width * p->out_pixel;
-    }
-    return output;
-}
-
 /* scratch: two windows. */
 UACCEL_SHARED void uaccel_conv2d_helium_s16(const struct uaccel_conv2d_helium16 *p, const int16_t *input,
                                             const int32_t *stream, int16_t *output, void *scratch)
@@ -276,13 +263,13 @@ UACCEL_SHARED void uaccel_conv2d_helium_s16(const struct uaccel_conv2d_helium16 
             int16_t *const result = output;
             if (both) {
                 second = uaccel_conv2d_helium16_window(p, input, pixel + 1, copies + p->length);
-                output = uaccel_conv2d_helium16_next(p, output, &column);
+                output += uaccel_next_pixel(&column, p->out_width, p->out_pixel, p->out_row);
             }
             struct uaccel_int16_helium_job job = {
                 first, second, first + p->length, p->clamp_min, p->clamp_max, result, output, p->out_channels,
             };
             uaccel_int16_helium_2x4(&job, stream);
-            output = uaccel_conv2d_helium16_next(p, output, &column);
+            output += uaccel_next_pixel(&column, p->out_width, p->out_pixel, p->out_row);
         }
         input += p->in_height * p->in_width * p->in_pixel;
     }

@@ -5,8 +5,7 @@
 #include "uaccel_lstm_dots.h"
 #include "uaccel_lstm_show_helium.h"
 
-#pragma GCC diagnostic push
-#pragma GCC diagnostic ignored "-Wunused-parameter"
+UACCEL_ASSEMBLY_BEGIN
 
 /* stream: of each eight gates and either vector, even ones first, their biases; for each 16 inputs their weights; their
  * multiplier and their shift. */
@@ -54,7 +53,7 @@ UACCEL_ASSEMBLY void uaccel_lstm_gates_dots_helium(const struct uaccel_lstm_gate
             UACCEL_PURGE("uaccel_two, uaccel_rows, uaccel_part") UACCEL_HELIUM_END_MACROS);
 }
 
-#pragma GCC diagnostic pop
+UACCEL_ASSEMBLY_END
 
 #define UACCEL_DOTS(name) name##_dots_helium
 #define uaccel_lstm_show_dots_helium uaccel_lstm_show_helium_s8

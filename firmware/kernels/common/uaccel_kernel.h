@@ -51,6 +51,9 @@
 #define UACCEL_ASSEMBLY                                                                                              \
     static UACCEL_OPAQUE __attribute__((UACCEL_NO_STACK_CHECK UACCEL_NO_COUNTERS no_instrument_function, naked,      \
                                         unused, aligned(4)))
+/* Around those functions: they find their parameters in registers, which is no reason for a warning. */
+#define UACCEL_ASSEMBLY_BEGIN _Pragma("GCC diagnostic push") _Pragma("GCC diagnostic ignored \"-Wunused-parameter\"")
+#define UACCEL_ASSEMBLY_END _Pragma("GCC diagnostic pop")
 /* Forgets an assembler's macros, whose names others use, too. */
 #define UACCEL_PURGE(names) ".irp name, " names "\n.purgem \\name\n.endr\n"
 /* A kernel that is compiled once and serves all its layers: its loops gain nothing from constants. */

@@ -49,38 +49,20 @@ struct uaccel_move {
     uaccel_index run; /* bytes of one step, contiguous on both sides */
 };
 
-/* The three inner loops of uaccel_move. */
-UACCEL_KERNEL void uaccel_move_inner(const struct uaccel_move *p, const uint8_t *from, uint8_t *to)
-{
-    for (uaccel_index i = 0; i < p->extents[3]; ++i) {
-        const uint8_t *from_i = from + i * p->from[3];
-        uint8_t *to_i = to + i * p->to[3];
-        for (uaccel_index j = 0; j < p->extents[4]; ++j) {
-            const uint8_t *from_j = from_i + j * p->from[4];
-            uint8_t *to_j = to_i + j * p->to[4];
-            for (uaccel_index k = 0; k < p->extents[5]; ++k) {
-                memcpy(to_j + k * p->to[5], from_j + k * p->from[5], (size_t)p->run);
-            }
-        }
-    }
-}
+#define UACCEL_LOOP(i, level) for (uaccel_index i = 0; i < p->extents[level]; ++i)
 
 /* Copies a box of runs; source and target never overlap. */
 UACCEL_KERNEL void uaccel_move(const struct uaccel_move *p, const void *source, void *target)
 {
     const uint8_t *from = (const uint8_t *)source;
     uint8_t *to = (uint8_t *)target;
-    for (uaccel_index i = 0; i < p->extents[0]; ++i) {
-        const uint8_t *from_i = from + i * p->from[0];
-        uint8_t *to_i = to + i * p->to[0];
-        for (uaccel_index j = 0; j < p->extents[1]; ++j) {
-            const uint8_t *from_j = from_i + j * p->from[1];
-            uint8_t *to_j = to_i + j * p->to[1];
-            for (uaccel_index k = 0; k < p->extents[2]; ++k) {
-                uaccel_move_inner(p, from_j + k * p->from[2], to_j + k * p->to[2]);
-            }
-        }
+    const uaccel_index *f = p->from, *t = p->to;
+    UACCEL_LOOP(a, 0) UACCEL_LOOP(b, 1) UACCEL_LOOP(c, 2) UACCEL_LOOP(d, 3) UACCEL_LOOP(e, 4) UACCEL_LOOP(i, 5) {
+        memcpy(to + (a * t[0] + b * t[1] + c * t[2] + d * t[3] + e * t[4] + i * t[5]),
+               from + (a * f[0] + b * f[1] + c * f[2] + d * f[3] + e * f[4] + i * f[5]), (size_t)p->run);
     }
 }
+
+#undef UACCEL_LOOP
 
 #endif

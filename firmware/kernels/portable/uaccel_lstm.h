@@ -24,30 +24,17 @@ UACCEL_KERNEL int32_t uaccel_clamp16(int32_t value)
     return uaccel_clamp(value, INT16_MIN, INT16_MAX);
 }
 
-UACCEL_KERNEL struct uaccel_sigmoid16 uaccel_lstm_logistic_curve(uaccel_index units)
-{
-    const struct uaccel_sigmoid16 curve = {units, 3, 0, 9, INT32_C(0x7FFF) << 10, 0, INT32_C(1) << 25, 10};
-    return curve;
-}
-
-UACCEL_KERNEL struct uaccel_sigmoid16 uaccel_lstm_tanh_curve(uaccel_index units, int32_t multiplier,
-                                                             int32_t right_shift)
-{
-    const struct uaccel_sigmoid16 curve = {units, multiplier, right_shift, 8, INT32_C(0xFFFF) << 8,
-                                            INT32_C(1) << 23, INT32_C(1) << 23, 8};
-    return curve;
-}
-
 UACCEL_KERNEL void uaccel_lstm_logistic(uaccel_index units, const uint16_t *points, int16_t *values)
 {
-    const struct uaccel_sigmoid16 curve = uaccel_lstm_logistic_curve(units);
+    const struct uaccel_sigmoid16 curve = {units, 3, 0, 9, INT32_C(0x7FFF) << 10, 0, INT32_C(1) << 25, 10};
     uaccel_sigmoid16(&curve, values, points, values);
 }
 
 UACCEL_KERNEL void uaccel_lstm_tanh(uaccel_index units, int32_t multiplier, int32_t right_shift,
                                     const uint16_t *points, const int16_t *input, int16_t *output)
 {
-    const struct uaccel_sigmoid16 curve = uaccel_lstm_tanh_curve(units, multiplier, right_shift);
+    const struct uaccel_sigmoid16 curve = {units, multiplier, right_shift, 8, INT32_C(0xFFFF) << 8,
+                                            INT32_C(1) << 23, INT32_C(1) << 23, 8};
     uaccel_sigmoid16(&curve, input, points, output);
 }
 

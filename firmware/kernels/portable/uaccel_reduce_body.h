@@ -47,26 +47,15 @@ UACCEL_KERNEL void UACCEL_FN(uaccel_reduce)(const struct uaccel_reduce *p, const
     }
 }
 
-UACCEL_KERNEL void UACCEL_FN(uaccel_reduce_sum)(const struct uaccel_reduce *p, const UACCEL_ELEMENT *input,
-                                                UACCEL_ELEMENT *output)
-{
-    UACCEL_FN(uaccel_reduce)(p, input, output, UACCEL_REDUCE_SUM);
-}
+#define UACCEL_REDUCTION(name, reduction)                                                                     \
+    UACCEL_KERNEL void UACCEL_FN(name)(const struct uaccel_reduce *p, const UACCEL_ELEMENT *input,            \
+                                       UACCEL_ELEMENT *output)                                                \
+    {                                                                                                         \
+        UACCEL_FN(uaccel_reduce)(p, input, output, reduction);                                                \
+    }
 
-UACCEL_KERNEL void UACCEL_FN(uaccel_reduce_sum_float32)(const struct uaccel_reduce *p,
-                                                        const UACCEL_ELEMENT *input, UACCEL_ELEMENT *output)
-{
-    UACCEL_FN(uaccel_reduce)(p, input, output, UACCEL_REDUCE_SUM_FLOAT32);
-}
-
-UACCEL_KERNEL void UACCEL_FN(uaccel_reduce_max)(const struct uaccel_reduce *p, const UACCEL_ELEMENT *input,
-                                                UACCEL_ELEMENT *output)
-{
-    UACCEL_FN(uaccel_reduce)(p, input, output, UACCEL_REDUCE_MAX);
-}
-
-UACCEL_KERNEL void UACCEL_FN(uaccel_reduce_min)(const struct uaccel_reduce *p, const UACCEL_ELEMENT *input,
-                                                UACCEL_ELEMENT *output)
-{
-    UACCEL_FN(uaccel_reduce)(p, input, output, UACCEL_REDUCE_MIN);
-}
+UACCEL_REDUCTION(uaccel_reduce_sum, UACCEL_REDUCE_SUM)
+UACCEL_REDUCTION(uaccel_reduce_sum_float32, UACCEL_REDUCE_SUM_FLOAT32)
+UACCEL_REDUCTION(uaccel_reduce_max, UACCEL_REDUCE_MAX)
+UACCEL_REDUCTION(uaccel_reduce_min, UACCEL_REDUCE_MIN)
+#undef UACCEL_REDUCTION
