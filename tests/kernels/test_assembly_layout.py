@@ -25,7 +25,7 @@ WHOLE = "".join(TEXTS.values())
 
 def read_by_assembly() -> list[str]:
     """Of functions whose body is assembly, and of what these step through."""
-    heads = re.findall(r"UACCEL_ASSEMBLY[^{;]*?\(([^{;]*?)\)[\s\\]*\{", WHOLE)
+    heads = re.findall(r"UACCEL_ASSEMBLY [^{;]*?\(([^{;]*?)\)[\s\\]*\{", WHOLE)
     return sorted({name for head in heads for name in re.findall(r"struct (\w+)", head)} | {"uaccel_helium_place"})
 
 
