@@ -160,11 +160,9 @@ def loop_fields(first: Shape, second: Shape) -> dict[str, ParameterValue]:
 def places_shared(site: Site[Any], tensors: int) -> tuple[int, ...]:
     """The run-time inputs, among the first ``tensors`` operands, that the output may lie over: each element of an input
     of the output's size is read just before the output's element in its place is written."""
-    pairs, output = zip(site.input_indices()[:tensors], site.operands, strict=False), site.output
-    same = (
-        (index, (given.info.elements, given.info.dtype) == (output.elements, output.dtype)) for index, given in pairs
-    )
-    return tuple(index for index, fits in same if index is not None and fits)
+    pairs = zip(site.input_indices()[:tensors], site.operands, strict=False)
+    size = (site.output.elements, site.output.dtype)
+    return tuple(i for i, given in pairs if i is not None and (given.info.elements, given.info.dtype) == size)
 
 
 # Addition and subtraction of quantised tensors.

@@ -253,7 +253,7 @@ def _filters(weights: Array) -> Array:
 
 
 def _convolved(emitter: Emitter, layer: _Layer, data: Any, values: Array, window: ConvAttrs2d) -> Any:
-    """Emits the convolution of an accumulators.NHWC image; windows of one pixel make it a matrix product."""
+    """Emits the convolution of an NHWC image; windows of one pixel make it a matrix product."""
     batch, *extents, depth = shape_of(data)
     if values.shape[1:3] == window.strides == (1, 1) and not any(window.padding) and window.groups == 1:
         rows = emitter.bind(relax.op.reshape(data, (-1, depth)), suffix="_rows")

@@ -280,7 +280,7 @@ def _softmax16(context: Context, operator: Operator) -> Expr:
     depth, product = data.info.shape[-1], data.scale * _beta(operator)
     need(
         depth < 1 << 16,
-        f"rows of {depth} elements: their softmaxes.exponentials may overflow the reference's 32-bit sum",
+        f"rows of {depth} elements: their exponentials may overflow the reference's 32-bit sum",
     )
     multiplier, shift = quantize_multiplier(product / LOOKUP_RANGE)
     need(shift <= 15, f"beta * input scale is {product:.3g}, too large for the reference's 32-bit differences")
@@ -296,7 +296,7 @@ def log_softmax(context: Context, operator: Operator) -> Expr:
     need_quantisation(output, 1 / 16, 127)
     need(len(data.info.shape) > 0, "the input is a scalar")
     depth = data.info.shape[-1]
-    need(depth <= LONGEST_ROW, f"rows of {depth} elements: at most {LONGEST_ROW} softmaxes.exponentials can be summed")
+    need(depth <= LONGEST_ROW, f"rows of {depth} elements: at most {LONGEST_ROW} exponentials can be summed")
     multiplier, shift = scaled_difference(data.scale, "input scale")
     table = constant(softmaxes.exponentials(multiplier, shift))
     return get(softmaxes.LogSoftmax)(context.expr(data), table, attrs=softmaxes.LogSoftmaxAttrs(multiplier, shift))
