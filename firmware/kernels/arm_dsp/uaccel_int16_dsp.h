@@ -7,7 +7,6 @@
 
 #include "uaccel_depthwise16.h"
 #include "uaccel_dsp.h"
-#include "uaccel_next_pixel.h"
 
 /* What a result is clamped to, in both halves. Of a channel the stream holds {multiplier, offset, shift}: a sum becomes
  * ((sum * multiplier >> 32) + offset) >> shift, where offset is half of 2^shift: it is rounded once. */
@@ -171,6 +170,14 @@ UACCEL_ASSEMBLY const int32_t *uaccel_int16_dsp_1x2(const int16_t *input, const 
 #undef UACCEL_INT16_DSP_UNITS
 UACCEL_ASSEMBLY_END
 
+/* Two elements; a compiler may know that they lie at an even address. */
+UACCEL_KERNEL uint32_t uaccel_int16_dsp_load(const int16_t *place)
+{
+    uint32_t word;
+    memcpy(&word, place, 4);
+    return word;
+}
+
 /* The result of a sum, by the three constants of its channel. */
 UACCEL_KERNEL int16_t uaccel_int16_dsp_result(int32_t sum, const int32_t *constants, int32_t clamp_min,
                                               int32_t clamp_max)
@@ -288,13 +295,25 @@ UACCEL_SHARED const uint32_t *uaccel_conv2d_dsp16_patches(const struct uaccel_co
         uaccel_conv2d_dsp16_window(p, input, second, copies + 2 * words * p->kernel_height, &step2);
     for (uaccel_index ky = 0; ky < p->kernel_height; ++ky) {
         for (uaccel_index i = 0; i < words; ++i) {
-            *patches++ = uaccel_dsp_load(a + 2 * i);
-            *patches++ = uaccel_dsp_load(b + 2 * i);
+            *patches++ = uaccel_int16_dsp_load(a + 2 * i);
+            *patches++ = uaccel_int16_dsp_load(b + 2 * i);
         }
         a += step1;
         b += step2;
     }
     return patches;
+}
+
+/* Where the results of the next pixel go. */
+UACCEL_KERNEL int16_t *uaccel_conv2d_dsp16_next(const struct uaccel_conv2d_dsp16 *p, int16_t *output,
+                                                uaccel_index *column)
+{
+    output += p->out_pixel;
+    if (++*column == p->out_width) {
+        *column = 0;
+        output += p->out_row - p->out_width * p->out_pixel;
+    }
+    return output;
 }
 
 /* scratch: both windows twice, filled up. */
@@ -309,7 +328,7 @@ UACCEL_SHARED void uaccel_conv2d_dsp_s16(const struct uaccel_conv2d_dsp16 *p, co
             const uaccel_index more = pixel + 1 < pixels ? 1 : 0;
             int16_t *const first = output, last[8];
             if (more > 0) {
-                output += uaccel_next_pixel(&column, p->out_width, p->out_pixel, p->out_row);
+                output = uaccel_conv2d_dsp16_next(p, output, &column);
             }
             int16_t *const second = output;
             struct uaccel_int16_dsp_job job = {scratch, NULL, &p->finish, first, second, p->out_channels >> 2};
@@ -326,7 +345,7 @@ UACCEL_SHARED void uaccel_conv2d_dsp_s16(const struct uaccel_conv2d_dsp16 *p, co
                 memcpy(first + done, last, (size_t)rest * sizeof(int16_t));
                 memcpy(second + done, last + 4, (size_t)rest * sizeof(int16_t));
             }
-            output += uaccel_next_pixel(&column, p->out_width, p->out_pixel, p->out_row);
+            output = uaccel_conv2d_dsp16_next(p, output, &column);
         }
         input += p->in_height * p->in_width * p->in_pixel;
     }
@@ -351,7 +370,7 @@ UACCEL_KERNEL void uaccel_depthwise_conv2d_dsp16_quad(const struct uaccel_depthw
             const uint32_t word = (uint32_t)weights[kx];
             const uint32_t first = uaccel_dsp_even(word), second = uaccel_dsp_odd(word);
             if (p->multiplier == 1) {
-                const uint32_t x = uaccel_dsp_load(pixel), y = uaccel_dsp_load(pixel + 2);
+                const uint32_t x = uaccel_int16_dsp_load(pixel), y = uaccel_int16_dsp_load(pixel + 2);
                 a += (int16_t)x * (int16_t)first;
                 b += ((int32_t)x >> 16) * ((int32_t)first >> 16);
                 c += (int16_t)y * (int16_t)second;

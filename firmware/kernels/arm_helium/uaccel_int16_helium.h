@@ -7,7 +7,6 @@
 
 #include "uaccel_depthwise16.h"
 #include "uaccel_helium.h"
-#include "uaccel_next_pixel.h"
 
 /* What the loops below work on; they count in the last three. */
 struct uaccel_int16_helium_job {
@@ -246,6 +245,17 @@ UACCEL_SHARED const int16_t *uaccel_conv2d_helium16_window(const struct uaccel_c
         }
     }
     return copy;
+}
+
+/* How far the results of the next pixel are: `pixel` elements, and those between two rows behind the last column. */
+UACCEL_KERNEL uaccel_index uaccel_next_pixel(uaccel_index *column, uaccel_index width, uaccel_index pixel,
+                                             uaccel_index row)
+{
+    if (++*column < width) {
+        return pixel;
+    }
+    *column = 0;
+    return row - (width - 1) * pixel;
 }
 
 /* scratch: two windows. */
