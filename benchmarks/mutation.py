@@ -112,7 +112,7 @@ TARGETS: Final = (
     Target("partition: cycles", "python/uaccel/partition/regions.py", CYCLES),
     Target("verification: comparing", "python/uaccel/runner/compare.py", ("tests/runner/test_compare.py",)),
     Target("verification: what is compared", "python/uaccel/runner/verify.py", VERIFY),
-    Target("archives: form", "python/uaccel/build/board_json.py", ("tests/build/test_forms.py",)),
+    Target("archives: form", "python/uaccel/build/board_json.py", ("tests/util/test_forms.py",)),
     Target("archives: reading", "python/uaccel/build/archive_reader.py", ARCHIVES),
     Target("archives: unpacking", "project_template/api_server/archive.py", ARCHIVES),
 )

@@ -51,9 +51,10 @@ UACCEL_KERNEL float uaccel_dequantize_value(const struct uaccel_dequantize *p, i
     return (float)(stored - p->zero_point) * p->scale;
 }
 
-#define UACCEL_QUANTIZE(suffix, type)                                                                              \
-    UACCEL_ELEMENTWISE(uaccel_quantize_##suffix, uaccel_quantize, float, type, uaccel_quantize_value)              \
-    UACCEL_ELEMENTWISE(uaccel_quantize_##suffix##_float32, uaccel_quantize, float, type, uaccel_quantize_value_float32) \
+#define UACCEL_QUANTIZE(suffix, type)                                                                          \
+    UACCEL_ELEMENTWISE(uaccel_quantize_##suffix, uaccel_quantize, float, type, uaccel_quantize_value)          \
+    UACCEL_ELEMENTWISE(uaccel_quantize_##suffix##_float32, uaccel_quantize, float, type,                       \
+                       uaccel_quantize_value_float32)                                                          \
     UACCEL_ELEMENTWISE(uaccel_dequantize_##suffix, uaccel_dequantize, type, float, uaccel_dequantize_value)
 
 UACCEL_QUANTIZE(s8, int8_t)

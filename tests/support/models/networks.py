@@ -35,7 +35,7 @@ class Network:
 
 NETWORKS = [
     Network("gesture", arena=320),
-    Network("residual", arena=4712),
+    Network("residual", arena=4304),
     Network("branches", arena=2304),
     Network("int16", arena=2084),
     Network("mixed", arena=172, float_outputs=True),
