@@ -87,7 +87,7 @@ class Sliding(NamedTuple):
 
 
 def sliding(npu: Npu, kernel: tuple[int, int], stride_x: int, dilation_x: int) -> Sliding:
-    """Of a block of channels. From column to column some taps stay, unless there are too many."""
+    """Returns how a block of channels slides. From column to column some taps stay, unless there are too many."""
     high, wide = kernel
     many = high * wide > KEPT
     column = high if many else -(-high // npu.ports)

@@ -131,7 +131,7 @@ class Bench:
 
 
 def taps(bench: Bench, f: dict[str, int], channels: int, outside: int) -> tuple[Array, Array]:
-    """Of every output pixel the taps: [rows, columns, kernel_rows, kernel_columns, channels]; and which are inside."""
+    """Gathers the taps of pixels, [rows, columns, kernel_rows, kernel_columns, channels], and says which are inside."""
     there = bench.activations[
         bench.at(f["input"], (f["input_rows"], f["input_row"]), (f["input_columns"], f["input_pixel"]), channels)
     ]
@@ -198,7 +198,7 @@ def with_residual(bench: Bench, f: dict[str, int], adds: str) -> Array:
 
 
 def scaled(sums: Array, multipliers: Array, shifts: Array) -> Array:
-    """By integers alone: as docs/reference/npu.md says it of any sum and shift."""
+    """Scales sums by integers alone, as docs/reference/npu.md defines it for any sum and shift."""
     moved = (sums << np.maximum(shifts, 0)).astype(np.uint32).astype(np.int32).astype(np.int64)
     high = (moved * multipliers + 2**30) >> 31
     right = np.maximum(-shifts, 0)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import MISSING, dataclass, field, fields
 from pathlib import Path
@@ -24,13 +25,13 @@ ALL: Final = "uaccel.all"  # In a context's ``meta``: rare options are shown, to
 
 
 @dataclass(frozen=True, kw_only=True)
-class Command:
+class Command(ABC):
     """Is a command, whose docstring is its help. A field is an option, or with ``group()`` a class of options."""
 
     as_json: bool = option(False, "Write one JSON object to stdout, and nothing else.", "--json", panel=GENERAL)
 
-    def run(self) -> None:
-        raise NotImplementedError
+    @abstractmethod
+    def run(self) -> None: ...
 
 
 def group(*without: str, only: Sequence[str] | None = None) -> Any:

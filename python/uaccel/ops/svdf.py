@@ -145,7 +145,7 @@ class Svdf(OfFilters[SvdfAttrs]):
 
 @dataclass(frozen=True)
 class SvdfFloatAttrs(OfRank):
-    """With ``relu`` 1 negative results become zero."""
+    """Says with ``relu`` 1 that negative results become zero."""
 
     relu: int
 
