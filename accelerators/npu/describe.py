@@ -11,7 +11,7 @@ import numpy as np
 from uaccel.accelerator import ROUNDINGS, TFLITE, Accelerator, OpCall, Operation, Region, pattern, sums
 from uaccel.streams import WORD, Effort, Layer, Network, Shape, plan_network, why_not
 
-from .layers import Weighted, Windowed
+from .layers import Windowed
 from .machine import Npu
 from .means import mean_of
 from .network import PAD, VIEW, layer_of, padding_of
@@ -98,7 +98,7 @@ def _check(npu: Npu, operator: str) -> Check:
         key = _key(region.root)
         if key not in found:
             layer = layer_of(region.root, npu, {})
-            found[key] = _too_large(layer) or _misplaced(layer, npu) or why_not(npu.machine, layer)
+            found[key] = _too_large(layer) or why_not(npu.machine, layer)
         return found[key]
 
     return check
@@ -209,19 +209,4 @@ def _too_large(layer: Layer) -> str | None:
     limits += [(f"sums have {layer.steps} steps", layer.steps, LARGEST_EXTENT)]
     return next(
         (f"its {what}, and a command holds {most} at most" for what, value, most in limits if value > most), None
-    )
-
-
-def _misplaced(layer: Layer, npu: Npu) -> str | None:
-    """Whether constants of a block of channels lead to a place that is no multiple of the array's rows."""
-    if not isinstance(layer, Weighted):
-        return None
-    parts = {"weights": layer.block_weight_bytes, "numbers for rounding": npu.parameter_bytes}
-    return next(
-        (
-            f"its {what} take {size} bytes for {npu.columns} channels, and must begin at multiples of {npu.rows}"
-            for what, size in parts.items()
-            if size % npu.rows
-        ),
-        None,
     )
