@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
@@ -76,10 +76,15 @@ class Windowed(Layer):
 
     def pieces(self, part: Part) -> Sequence[Part]:
         """What one command computes each: of a group."""
+        return [
+            Part(part.image, part.rows, part.columns, blocks, part.steps) for blocks in self.grouped(part.blocks)
+        ]
+
+    def grouped(self, blocks: range) -> Sequence[range]:
+        """These blocks, those of each group apart."""
         size = self.group_blocks
-        groups = range(part.blocks.start // size, (part.blocks.stop - 1) // size + 1)
-        bounds = [(max(g * size, part.blocks.start), min((g + 1) * size, part.blocks.stop)) for g in groups]
-        return [Part(part.image, part.rows, part.columns, range(*bound), part.steps) for bound in bounds]
+        groups = range(blocks.start // size, (blocks.stop - 1) // size + 1) if blocks else range(0)
+        return [range(max(g * size, blocks.start), min((g + 1) * size, blocks.stop)) for g in groups]
 
     def cycles(self, part: Part) -> int:
         box = self.needs(0, part)
@@ -168,17 +173,29 @@ class Weighted(Windowed):
     def step_bytes(self, steps: range) -> int:
         return self.block_weight_bytes * len(steps) // self.steps
 
+    def _room(self, blocks: range, bytes_each: int) -> int:
+        """Bytes of constants of these blocks: a column of the array reads as many bytes at once as there are rows, so
+        that the constants of each command begin at a multiple of that."""
+        rows = self.npu.rows
+        if bytes_each % rows == 0:
+            return len(blocks) * bytes_each
+        return sum(-(-len(some) * bytes_each // rows) * rows for some in self.grouped(blocks))
+
     def weight_bytes(self, blocks: range, steps: range) -> int:
         """Weights, and what the output stage needs where the sums are complete."""
-        tail = self.npu.parameter_bytes * len(blocks) + len(self.addition) * WORD
-        return self.step_bytes(steps) * len(blocks) + (tail if steps.stop == self.steps else 0)
+        tail = self._room(blocks, self.npu.parameter_bytes) + len(self.addition) * WORD
+        return self._room(blocks, self.step_bytes(steps)) + (tail if steps.stop == self.steps else 0)
 
     def weights(self, blocks: range, steps: range) -> bytes:
-        data = [self.packed_weights(block, steps) for block in blocks]
+        data = self._in_rows(blocks, lambda block: self.packed_weights(block, steps))
         if steps.stop == self.steps:
-            data += [self._packed_parameters(block) for block in blocks]
-            data.append(np.array(self.addition, "<i4").tobytes())
-        return b"".join(data)
+            data += self._in_rows(blocks, self._packed_parameters)
+            data += np.array(self.addition, "<i4").tobytes()
+        return data
+
+    def _in_rows(self, blocks: range, packed: Callable[[int], bytes]) -> bytes:
+        groups = [b"".join(map(packed, some)) for some in self.grouped(blocks)]
+        return b"".join(data + bytes(-len(data) % self.npu.rows) for data in groups)
 
     def _packed_parameters(self, block: int) -> bytes:
         channels = self.channels(range(block, block + 1))
@@ -188,21 +205,22 @@ class Weighted(Windowed):
 
     def fields(self, some: Part, part: Part, places: Places) -> dict[str, int]:
         fields = super().fields(some, part, places)
-        before = some.blocks.start - part.blocks.start
+        before = range(part.blocks.start, some.blocks.start)
         fields |= {
-            "weights": places.weights + before * self.step_bytes(part.steps),
+            "weights": places.weights + self._room(before, self.step_bytes(part.steps)),
             "input_zero_point": self.clamp.input_zero_point,
         }
         if part.steps.stop < self.steps:
             unused = ("output", "output_row", "output_pixel", "clamp_min", "clamp_max")
             return fields | dict.fromkeys(unused, 0)
-        tail = places.weights + self.step_bytes(part.steps) * len(part.blocks)
-        fields["parameters"] = tail + before * self.npu.parameter_bytes
+        tail = places.weights + self._room(part.blocks, self.step_bytes(part.steps))
+        fields["parameters"] = tail + self._room(before, self.npu.parameter_bytes)
         fields["output_zero_point"] = self.clamp.output_zero_point
         if self.clamp.single:
             fields["float32"] = 1
         if self.addition:
-            fields |= self._residual(some, places.inputs[1], tail + len(part.blocks) * self.npu.parameter_bytes)
+            addition = tail + self._room(part.blocks, self.npu.parameter_bytes)
+            fields |= self._residual(some, places.inputs[1], addition)
         return fields
 
     def _residual(self, some: Part, residual: Placed, addition: int) -> dict[str, int]:

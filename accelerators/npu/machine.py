@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from dataclasses import dataclass
 from pathlib import Path
@@ -50,7 +51,7 @@ class Npu:
         bus = Bus(self.bus_bytes, self.burst, ram, flash, self.under_way, *fetched, gathered)
         return Machine(
             activations=Memory(self.activation_bytes, buffers, 16),
-            weights=Memory(self.weight_bytes, buffers, 16),
+            weights=Memory(self.weight_bytes, buffers, math.lcm(16, self.rows)),
             sums=Memory(self.sum_bytes),
             load=dma,
             store=dma,

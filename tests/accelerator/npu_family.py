@@ -37,7 +37,7 @@ FLASH = {"NAME": '"npu_flash"', "FLASH_FIRST": 20, "FLASH_NEXT": 7, "UNPACK": 2}
 """Constants and commands of a byte a cycle, and a load engine that unpacks them."""
 TINY = {**SMALL, "NAME": '"npu_tiny"', "ACTIVATION_BYTES": 512, "WEIGHT_BYTES": 512, "SUM_BYTES": 256, "BUFFERS": 2}
 """Memories in which hardly anything fits as a whole."""
-ODD = {**TINY, "NAME": '"npu_odd"', "ROWS": 5, "COLUMNS": 3, "PORTS": 1, "ACTIVATION_BYTES": 992}
+ODD = {**TINY, "NAME": '"npu_odd"', "ROWS": 5, "COLUMNS": 3, "PORTS": 1, "ACTIVATION_BYTES": 992, "WEIGHT_BYTES": 480}
 
 CONTROL, STATUS, ERROR, ERROR_COMMAND, COMMANDS, LENGTH = 0x18, 0x1C, 0x20, 0x24, 0x28, 0x2C
 BUSY, PLACE, BASE, LIMIT = 0x38, 0x48, 0x4C, 0x50
