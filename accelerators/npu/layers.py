@@ -76,9 +76,7 @@ class Windowed(Layer):
 
     def pieces(self, part: Part) -> Sequence[Part]:
         """What one command computes each: of a group."""
-        return [
-            Part(part.image, part.rows, part.columns, blocks, part.steps) for blocks in self.grouped(part.blocks)
-        ]
+        return [Part(part.image, part.rows, part.columns, blocks, part.steps) for blocks in self.grouped(part.blocks)]
 
     def grouped(self, blocks: range) -> Sequence[range]:
         """These blocks, those of each group apart."""
