@@ -54,6 +54,7 @@ REFUSED_NOW = {
     "DEPTHWISE_CONV_2D, float32, depth_multiplier=2": "depth_multiplier is 2, and the weights have 1 channels",
     "DEPTHWISE_CONV_2D, int8, depth_multiplier=2": "depth_multiplier is 2, and the weights have 1 channels",
     "BITWISE_XOR (5,) (5,), float32": "is float32; wanted integers or bool",
+    "LOG_SOFTMAX (), uint8": "the input is a scalar",
     "POW (4,) (2, 3, 4), bool": "is bool; wanted float32, or int8, uint8 or int16 with a scale",
     "CONV_2D, float32, dilation_h_factor=0": "strides (1, 1) and dilation (0, 1) must be positive",
 }

@@ -185,10 +185,7 @@ ELEMENTWISE: Mapping[str, One] = {
     "RELU_N1_TO_1": lambda x: relax.op.clip(x, -1, 1),
     "RELU_0_TO_1": lambda x: relax.op.clip(x, 0, 1),
 }
-OF_REALS: Mapping[str, One] = {
-    **{row.tflite: of_relax(row.relax) for row in _rows(1, pointwise.REALS)},
-    "LOG_SOFTMAX": relax.op.nn.log_softmax,
-}
+OF_REALS: Mapping[str, One] = {row.tflite: of_relax(row.relax) for row in _rows(1, pointwise.REALS)}
 
 
 @converts(*ELEMENTWISE, when=otherwise)
@@ -285,6 +282,13 @@ def softmax(context: Context, operator: Operator) -> Expr:
     need(math.isfinite(beta), f"beta is {beta}, wanted a number")
     scaled = expr if beta == 1.0 else relax.op.multiply(expr, _number(beta, _kind(data)))
     return stored(relax.op.nn.softmax(scaled, axis=-1), output)
+
+
+@converts("LOG_SOFTMAX", when=otherwise)
+def log_softmax(context: Context, operator: Operator) -> Expr:
+    data, output = _one(operator)
+    need(len(data.info.shape) > 0, "the input is a scalar")
+    return stored(relax.op.nn.log_softmax(real(context, data)), output)
 
 
 @converts("LEAKY_RELU", when=otherwise)
