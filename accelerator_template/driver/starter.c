@@ -106,7 +106,7 @@ int32_t starter_multiply(const int8_t *x, const int8_t *weights, int32_t *sums, 
         uaccel_hal_write32(starter, ROWS_AT + 4u * i, parameters[i]);
         uaccel_hal_clean(tensors[i], bytes[i]); /* data caches: what the CPU has stored goes to memory now, */
     }
-    const int32_t code = run(r * d * u + POLLS_AT_LEAST); /* a poll takes longer than a multiplication */
+    const int32_t code = run(3u * r * d * u + POLLS_AT_LEAST); /* slow memory included, a product takes fewer polls */
     uaccel_hal_invalidate(sums, bytes[2]); /* and what the device has stored is not taken from a cache */
     return code;
 }
