@@ -73,7 +73,7 @@ def _good(verify: dict[str, Any]) -> Iterator[str]:
     elif verify.get("within_tolerance"):  # absent where only a runtime disagrees
         yield f"{_near(verify)} of {samples}; {_how_far(verify)}"
     if verify["bit_exact"] and verify.get("tensors"):
-        yield f"so does what outputs hide: {', '.join(verify['tensors'])}"
+        yield f"exact, too, where the outputs may not show an error: {', '.join(verify['tensors'])}"
     if verify.get("layers_compared") and verify["first_wrong_layer"] is None:
         count = verify["layers_compared"]
         yield "the layer is right" if count == 1 else f"{count} layers are right for what they were given"
