@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -15,6 +16,7 @@ from support.models.onnx_island import S8, TO_S8, TO_U8, U8, WIDE, Build, Case, 
 from support.models.onnx_islands import CASES, shuffles, tokens
 from support.models.onnx_models import Graph, Grid, onnx_runtime
 from uaccel.frontend import import_model
+from uaccel.model import ImportedModel
 from uaccel.partition.partition import float_advice
 from uaccel.partition.passes.simplify import simplify
 from uaccel.runner.real_meaning import real_opinion
@@ -24,16 +26,25 @@ from uaccel.tvm_api.executor import Executor
 INTEGER_PLUMBING = {"requantize"}  # uint8 at the graph's ends
 
 
-@pytest.mark.sample(12)
-@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
-def test_integers_compute_it(case: Case, tmp_path: Path) -> None:
+def imported(case: Case, tmp_path: Path) -> tuple[Graph, Path, ImportedModel, list[Any]]:
+    """The graph of a case, its file, what the importer makes of it, and the calls in that."""
     graph = Graph()
     case.make(graph)
     path = graph.save(tmp_path / "model.onnx", case.opset)
     model = import_model(path)
-    calls = [expr for _, expr in main_bindings(model.module)[1] if is_call(expr)]
-    ours = {call.op.name.removeprefix("uaccel.") for call in calls if call.op.name.startswith("uaccel.")}
-    assert ours - INTEGER_PLUMBING == set(case.operators)
+    return graph, path, model, [expr for _, expr in main_bindings(model.module)[1] if is_call(expr)]
+
+
+def ours(calls: list[Any]) -> set[str]:
+    names = {call.op.name for call in calls if call.op.name.startswith("uaccel.")}
+    return {name.removeprefix("uaccel.") for name in names} - INTEGER_PLUMBING
+
+
+@pytest.mark.sample(12)
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+def test_integers_compute_it(case: Case, tmp_path: Path) -> None:
+    graph, path, model, calls = imported(case, tmp_path)
+    assert ours(calls) == set(case.operators)
     assert {int(call.attrs["weight_bits"]) for call in calls if hasattr(call.attrs, "weight_bits")} <= {case.bits}
     assert model.warnings == ()
     executor = Executor(model.module)
@@ -51,13 +62,8 @@ def test_integers_compute_it(case: Case, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("case", TABLES, ids=lambda case: case.name)
 def test_a_function_whose_result_is_real_is_a_table_of_it(case: Case, tmp_path: Path) -> None:
-    graph = Graph()
-    case.make(graph)
-    path = graph.save(tmp_path / "model.onnx", case.opset)
-    model = import_model(path)
-    calls = {expr.op.name for _, expr in main_bindings(model.module)[1] if is_call(expr)}
-    ours = {name.removeprefix("uaccel.") for name in calls if name.startswith("uaccel.")}
-    assert ours - INTEGER_PLUMBING == set(case.operators)
+    graph, path, model, calls = imported(case, tmp_path)
+    assert ours(calls) == set(case.operators)
     inputs = graph.samples(0)
     outputs = Executor(model.module).run(list(inputs.values()))
     np.testing.assert_allclose(outputs, onnx_runtime(path, inputs), rtol=0, atol=1e-6)
@@ -69,13 +75,8 @@ def test_a_function_whose_result_is_real_is_a_table_of_it(case: Case, tmp_path: 
 @pytest.mark.sample(3)
 @pytest.mark.parametrize("case", REALS, ids=lambda case: case.name)
 def test_sums_of_integers_whose_result_is_real(case: Case, tmp_path: Path) -> None:
-    graph = Graph()
-    case.make(graph)
-    path = graph.save(tmp_path / "model.onnx", case.opset)
-    model = import_model(path)
-    calls = {expr.op.name for _, expr in main_bindings(model.module)[1] if is_call(expr)}
-    ours = {name.removeprefix("uaccel.") for name in calls if name.startswith("uaccel.")}
-    assert ours - INTEGER_PLUMBING == {*case.operators, "dequantize_sums"}
+    graph, path, model, calls = imported(case, tmp_path)
+    assert ours(calls) == {*case.operators, "dequantize_sums"}
     assert model.warnings == float_advice(model) == ()
     inputs = graph.samples(0)
     (computed,) = Executor(model.module).run(list(inputs.values()))

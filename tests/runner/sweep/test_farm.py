@@ -23,6 +23,7 @@ from runner.sweep.farm_jobs import act
 from support.device.boards import board_with_tools
 from support.models.networks import OWN
 from support.run.command import process
+from support.run.rows import alike, lines
 from uaccel.errors import InputError, UaccelError
 from uaccel.frontend import import_model
 from uaccel.runner.sweep import scheduler as connect
@@ -64,23 +65,6 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     shutil.copytree(data_dir("accelerators") / "matrix8", folder / "own")
     (folder / "m.toml").write_text(MATRIX)
     return folder
-
-
-def lines(path: Path) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in path.read_text().splitlines()]
-
-
-def alike(results: Any) -> dict[str, Any]:
-    """What must not depend on when and where a row ran."""
-    found = {}
-    for result in results:
-        report = dict(result["report"])
-        for layer in report.get("layers", ()):
-            layer.pop("seconds")
-        report.pop("seconds", None)
-        figures = {name: value for name, value in result["figures"].items() if name != "seconds"}
-        found[result["title"]] = (result["status"], figures, result["error"], report, result["row"])
-    return found
 
 
 def rows(count: int, **tags: Any) -> list[Item]:

@@ -18,6 +18,7 @@ import pytest
 
 from support.models.networks import OWN
 from support.run.command import process
+from support.run.rows import alike, lines
 from uaccel.runner.sweep.matrix import SweepRow
 from uaccel.runner.sweep.pool import PoolOutcome
 from uaccel.runner.sweep.results import Regression, SweepResults, behind, read_results
@@ -46,21 +47,6 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (folder / "broken" / "accelerator.py").write_text("this is no Python\n")
     (folder / "m.toml").write_text(SMALL)
     return folder
-
-
-def lines(path: Path) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in path.read_text().splitlines()]
-
-
-def alike(results: Any) -> dict[str, Any]:
-    """What must not depend on when and where a row ran."""
-    found = {}
-    for result in results:
-        report = dict(result["report"])
-        for layer in report.get("layers", ()):
-            layer.pop("seconds")
-        found[result["title"]] = (result["status"], result["figures"], result["error"], report)
-    return found
 
 
 def test_rows_that_are_right_and_one_that_fails(folder: Path) -> None:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from support.models.single_op import Activation, Constant
-from support.models.tflite_writer import ModelBuilder, OptionValue, Tensor
+from support.models.single_op import Activation, Constant, argument
+from support.models.tflite_writer import ModelBuilder, OptionValue
 
 __all__ = ["Row", "many"]
 
@@ -25,7 +25,7 @@ def many(rows: Mapping[str, Row]) -> bytes:
     """The file; the tensors of a row have its name, so that a failure says which row it was."""
     model = ModelBuilder()
     for name, row in rows.items():
-        arguments = [_argument(model, f"{name}: input {i}", given) for i, given in enumerate(row.inputs)]
+        arguments = [argument(model, f"{name}: input {i}", given) for i, given in enumerate(row.inputs)]
         results = [
             model.tensor(f"{name}: output {i}", out.shape, out.dtype, scale=out.scale, zero_point=out.zero_point)
             for i, out in enumerate(row.outputs)
@@ -34,12 +34,3 @@ def many(rows: Mapping[str, Row]) -> bytes:
         for result in results:
             model.output(result)
     return model.build()
-
-
-def _argument(model: ModelBuilder, name: str, given: Activation | Constant | None) -> Tensor | None:
-    if given is None:
-        return None
-    if isinstance(given, Constant):
-        points, axis, bits = given.zero_points, given.axis, given.bits
-        return model.constant(name, given.values, scales=given.scales, zero_points=points, axis=axis, bits=bits)
-    return model.input(name, given.shape, given.dtype, scale=given.scale, zero_point=given.zero_point)

@@ -57,17 +57,8 @@ STEPS: Final = {"Resize": 1}
 NAMED: Final[dict[str, list[Any]]] = {
     **dict.fromkeys(
         (
-            *(
-                "keepdims",
-                "exclusive",
-                "reverse",
-                "ceil_mode",
-                "count_include_pad",
-                "transA",
-                "transB",
-                "fmod",
-                "largest",
-            ),
+            *("keepdims", "exclusive", "reverse", "ceil_mode", "count_include_pad", "fmod", "largest"),
+            *("transA", "transB"),
             *("select_last_index", "noop_with_empty_axes", "saturate", "detect_negative", "detect_positive", "upper"),
             *("align_corners", "storage_order", "linear_before_reset", "center_point_box", "interleaved"),
         ),
@@ -85,7 +76,13 @@ NAMED: Final[dict[str, list[Any]]] = {
     "stash_type": [None, 1],
     "round_mode": [None],
     "sorted": [None, 1],  # the order of others is not defined
-    **{name: [None] for name in ("auto_pad", "seed", "coordinate_transformation_mode", "p")},
+    **{
+        name: [None]
+        for name in (
+            *("auto_pad", "seed", "coordinate_transformation_mode", "p", "block_size", "output_dtype", "precision"),
+            *("kernel_shape", "pads", "strides", "dilations", "group", "output_padding", "output_shape"),
+        )
+    },
 }
 
 # The draw.

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from support.models.tflite_writer import ModelBuilder, OptionValue, Tensor
 
-__all__ = ["Activation", "Constant", "single_op"]
+__all__ = ["Activation", "Constant", "argument", "single_op"]
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,7 @@ def single_op(
 ) -> bytes:
     """The file; activations are the model's inputs in order, None is an optional input that is absent."""
     model = ModelBuilder()
-    arguments = [_argument(model, f"input_{number}", given) for number, given in enumerate(inputs)]
+    arguments = [argument(model, f"input_{number}", given) for number, given in enumerate(inputs)]
     results = [
         model.tensor(f"output_{number}", out.shape, out.dtype, scale=out.scale, zero_point=out.zero_point)
         for number, out in enumerate(outputs)
@@ -53,7 +53,7 @@ def single_op(
     return model.build()
 
 
-def _argument(model: ModelBuilder, name: str, given: Activation | Constant | None) -> Tensor | None:
+def argument(model: ModelBuilder, name: str, given: Activation | Constant | None) -> Tensor | None:
     if given is None:
         return None
     if isinstance(given, Constant):

@@ -84,18 +84,9 @@ class ModelBuilder:
         self._others.append(ModelBuilder())
         return self._others[-1]
 
-    def input(
-        self,
-        name: str,
-        shape: Sequence[int],
-        dtype: str,
-        *,
-        scale: float | None = None,
-        zero_point: int = 0,
-        signature: Sequence[int] | None = None,
-    ) -> Tensor:
-        """An input of the model; `signature` is the shape with -1 where a dimension is dynamic."""
-        tensor = self.tensor(name, shape, dtype, scale=scale, zero_point=zero_point, signature=signature)
+    def input(self, name: str, shape: Sequence[int], dtype: str, **more: Any) -> Tensor:
+        """An input of the model, with what ``tensor`` takes."""
+        tensor = self.tensor(name, shape, dtype, **more)
         self._inputs.append(tensor.index)
         return tensor
 
