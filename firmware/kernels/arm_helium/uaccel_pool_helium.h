@@ -160,24 +160,9 @@ UACCEL_KERNEL void uaccel_pool_helium_mean_s16(const struct uaccel_pool *p, cons
     }
 }
 
-#define UACCEL_POOL uaccel_max_pool_helium_s8
-#define UACCEL_POOL_ELEMENT int8_t
-#define UACCEL_POOL_WINDOW uaccel_pool_helium_max_s8
-#include "uaccel_pool_windows.h"
-
-#define UACCEL_POOL uaccel_max_pool_helium_s16
-#define UACCEL_POOL_ELEMENT int16_t
-#define UACCEL_POOL_WINDOW uaccel_pool_helium_max_s16
-#include "uaccel_pool_windows.h"
-
-#define UACCEL_POOL uaccel_average_pool_helium_s8
-#define UACCEL_POOL_ELEMENT int8_t
-#define UACCEL_POOL_WINDOW uaccel_pool_helium_mean_s8
-#include "uaccel_pool_windows.h"
-
-#define UACCEL_POOL uaccel_average_pool_helium_s16
-#define UACCEL_POOL_ELEMENT int16_t
-#define UACCEL_POOL_WINDOW uaccel_pool_helium_mean_s16
-#include "uaccel_pool_windows.h"
+UACCEL_POOL(uaccel_max_pool_helium_s8, int8_t, uaccel_pool_helium_max_s8)
+UACCEL_POOL(uaccel_max_pool_helium_s16, int16_t, uaccel_pool_helium_max_s16)
+UACCEL_POOL(uaccel_average_pool_helium_s8, int8_t, uaccel_pool_helium_mean_s8)
+UACCEL_POOL(uaccel_average_pool_helium_s16, int16_t, uaccel_pool_helium_mean_s16)
 
 #endif

@@ -12,7 +12,7 @@ UACCEL_KERNEL UACCEL_ACCUMULATOR UACCEL_FN(uaccel_depthwise_sum)(
             const bool valid = inside || (y >= 0 && y < p->in_height && x >= 0 && x < p->in_width);
             const int32_t value = valid ? input[(y * p->in_width + x) * p->in_channels] : p->input_zero_point;
             const UACCEL_STORED *const row = UACCEL_ROW(weights, ky * p->kernel_width + kx, p->out_channels);
-            acc = UACCEL_ADD(acc, value * UACCEL_OF_ROW(row, channel));
+            acc = UACCEL_ADD(acc, value * UACCEL_HERE(row, channel));
         }
     }
     return acc;
@@ -35,9 +35,10 @@ UACCEL_KERNEL void UACCEL_FN(uaccel_depthwise_conv2d)(const struct uaccel_depthw
                     top >= 0 && left >= 0 && top + reach_y < p->in_height && left + reach_x < p->in_width;
                 for (uaccel_index c = 0; c < p->out_channels; ++c) {
                     const UACCEL_ELEMENT *source = input + c / times;
+                    const UACCEL_STORED *const own = UACCEL_FROM(weights, c);
                     const UACCEL_ACCUMULATOR acc =
-                        inside ? UACCEL_FN(uaccel_depthwise_sum)(p, source, weights, c, bias[c], top, left, true)
-                               : UACCEL_FN(uaccel_depthwise_sum)(p, source, weights, c, bias[c], top, left, false);
+                        inside ? UACCEL_FN(uaccel_depthwise_sum)(p, source, own, c, bias[c], top, left, true)
+                               : UACCEL_FN(uaccel_depthwise_sum)(p, source, own, c, bias[c], top, left, false);
                     *output++ = UACCEL_FN(uaccel_output)(&p->output, acc, multiplier, shift, c);
                 }
             }

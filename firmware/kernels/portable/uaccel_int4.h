@@ -32,12 +32,13 @@ UACCEL_KERNEL int32_t uaccel_int4_products(int32_t acc, const int8_t *input, con
 
 #undef UACCEL_STORED
 #undef UACCEL_ROW
-#undef UACCEL_OF_ROW
+#undef UACCEL_FROM
+#undef UACCEL_HERE
 #undef UACCEL_PRODUCTS
 #define UACCEL_STORED uint8_t
 #define UACCEL_ROW(weights, number, size) ((weights) + (number) * (((size) + 1) / 2))
-#define UACCEL_OF_ROW(row, number) \
-    ((number) % 2 != 0 ? uaccel_int4_high((row)[(number) / 2]) : uaccel_int4_low((row)[(number) / 2]))
+#define UACCEL_FROM(row, number) ((row) + (number) / 2)
+#define UACCEL_HERE(place, number) ((number) % 2 != 0 ? uaccel_int4_high(*(place)) : uaccel_int4_low(*(place)))
 #define UACCEL_PRODUCTS uaccel_int4_products
 
 #define UACCEL_BODY "uaccel_int4_body.h"

@@ -11,11 +11,12 @@ struct uaccel_output {
     uaccel_index scale_step; /* 1: a multiplier and a shift per output channel, 0: one for all */
 };
 
-/* How weights lie: their type, the row `number` of `size` weights each, a weight of a row, and the products of a row,
- * added to `acc`. uaccel_int4.h has another way. */
+/* How weights lie: their type, the row `number` of `size` weights each, where a row has the weight `number`, what lies
+ * there, and the products of a row, added to `acc`. uaccel_int4.h has another way. */
 #define UACCEL_STORED int8_t
 #define UACCEL_ROW(weights, number, size) ((weights) + (number) * (size))
-#define UACCEL_OF_ROW(row, number) (row)[number]
+#define UACCEL_FROM(row, number) ((row) + (number))
+#define UACCEL_HERE(place, number) ((void)(number), *(place))
 #define UACCEL_PRODUCTS UACCEL_FN(uaccel_products)
 
 #define UACCEL_BODY "uaccel_weights_body.h"

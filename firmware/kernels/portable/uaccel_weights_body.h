@@ -4,7 +4,7 @@ UACCEL_KERNEL UACCEL_ACCUMULATOR UACCEL_FN(uaccel_products)(UACCEL_ACCUMULATOR a
                                                             const UACCEL_STORED *row, uaccel_index count)
 {
     for (uaccel_index i = 0; i < count; ++i) {
-        acc = UACCEL_ADD(acc, (int32_t)input[i] * UACCEL_OF_ROW(row, i));
+        acc = UACCEL_ADD(acc, (int32_t)input[i] * UACCEL_HERE(UACCEL_FROM(row, i), i));
     }
     return acc;
 }
