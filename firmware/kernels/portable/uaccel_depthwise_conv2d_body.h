@@ -11,8 +11,8 @@ UACCEL_KERNEL UACCEL_ACCUMULATOR UACCEL_FN(uaccel_depthwise_sum)(
             const uaccel_index x = left + kx * p->dilation_width;
             const bool valid = inside || (y >= 0 && y < p->in_height && x >= 0 && x < p->in_width);
             const int32_t value = valid ? input[(y * p->in_width + x) * p->in_channels] : p->input_zero_point;
-            acc = UACCEL_ADD(acc, value * UACCEL_HERE(weights, channel));
-            weights = UACCEL_ROW(weights, 1, p->out_channels);
+            const uaccel_index tap = ky * p->kernel_width + kx;
+            acc = UACCEL_ADD(acc, value * UACCEL_HERE(UACCEL_ROW(weights, tap, p->out_channels), channel));
         }
     }
     return acc;
