@@ -73,8 +73,6 @@ UACCEL_KERNEL void uaccel_add_dsp_some(const struct uaccel_add_dsp *p, const int
 #undef UACCEL_ADD_DSP_BYTE
 }
 
-#define UACCEL_LOOP(i, level) for (uaccel_index i = 0; i < p->extents[level]; ++i)
-
 /* The output may be an input of its size. */
 UACCEL_KERNEL void uaccel_add_dsp_s8(const struct uaccel_add_dsp *p, const int8_t *input1, const int8_t *input2,
                                      int8_t *output)
@@ -98,7 +96,5 @@ UACCEL_KERNEL void uaccel_add_dsp_s8(const struct uaccel_add_dsp *p, const int8_
         }
     }
 }
-
-#undef UACCEL_LOOP
 
 #endif

@@ -406,8 +406,6 @@ UACCEL_KERNEL void uaccel_depthwise_conv2d_dsp16_window(const struct uaccel_dept
     }
 }
 
-#define UACCEL_DEPTHWISE16 uaccel_depthwise_conv2d_dsp_s16
-#define UACCEL_DEPTHWISE16_WINDOW uaccel_depthwise_conv2d_dsp16_window
-#include "uaccel_depthwise16_windows.h"
+UACCEL_DEPTHWISE16(uaccel_depthwise_conv2d_dsp_s16, uaccel_depthwise_conv2d_dsp16_window)
 
 #endif

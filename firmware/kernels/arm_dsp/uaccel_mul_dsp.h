@@ -100,8 +100,6 @@ UACCEL_KERNEL void uaccel_mul_dsp_four_s16(const struct uaccel_mul_dsp *p, const
     output[3] = (int16_t)uaccel_mul_dsp_finish(p, uaccel_mul_dsp_high(x[1], y[1]), false);
 }
 
-#define UACCEL_LOOP(i, level) for (uaccel_index i = 0; i < p->extents[level]; ++i)
-
 /* An output may be an input of its size. */
 #define UACCEL_MUL_DSP(type, element, bytes)                                                                          \
     UACCEL_KERNEL void uaccel_mul_dsp_##type(const struct uaccel_mul_dsp *p, const element *input1,                   \
@@ -133,6 +131,4 @@ UACCEL_KERNEL void uaccel_mul_dsp_four_s16(const struct uaccel_mul_dsp *p, const
 UACCEL_MUL_DSP(s8, int8_t, true)
 UACCEL_MUL_DSP(s16, int16_t, false)
 #undef UACCEL_MUL_DSP
-#undef UACCEL_LOOP
-
 #endif

@@ -109,24 +109,9 @@ UACCEL_KERNEL void uaccel_pool_dsp_mean_s8(const struct uaccel_pool *p, const in
 #define UACCEL_TYPES 2
 #include "uaccel_types.h"
 
-#define UACCEL_POOL uaccel_max_pool_dsp_s8
-#define UACCEL_POOL_ELEMENT int8_t
-#define UACCEL_POOL_WINDOW uaccel_pool_dsp_max_s8
-#include "uaccel_pool_windows.h"
-
-#define UACCEL_POOL uaccel_max_pool_dsp_s16
-#define UACCEL_POOL_ELEMENT int16_t
-#define UACCEL_POOL_WINDOW uaccel_pool_dsp_max_s16
-#include "uaccel_pool_windows.h"
-
-#define UACCEL_POOL uaccel_average_pool_dsp_s8
-#define UACCEL_POOL_ELEMENT int8_t
-#define UACCEL_POOL_WINDOW uaccel_pool_dsp_mean_s8
-#include "uaccel_pool_windows.h"
-
-#define UACCEL_POOL uaccel_average_pool_dsp_s16
-#define UACCEL_POOL_ELEMENT int16_t
-#define UACCEL_POOL_WINDOW uaccel_pool_dsp_mean_s16
-#include "uaccel_pool_windows.h"
+UACCEL_POOL(uaccel_max_pool_dsp_s8, int8_t, uaccel_pool_dsp_max_s8)
+UACCEL_POOL(uaccel_max_pool_dsp_s16, int16_t, uaccel_pool_dsp_max_s16)
+UACCEL_POOL(uaccel_average_pool_dsp_s8, int8_t, uaccel_pool_dsp_mean_s8)
+UACCEL_POOL(uaccel_average_pool_dsp_s16, int16_t, uaccel_pool_dsp_mean_s16)
 
 #endif

@@ -65,7 +65,7 @@ UACCEL_KERNEL void uaccel_reduce_dsp_sums_s16(const int16_t *rows, uaccel_index 
         int32_t sums[8] = {0};                                                                                        \
         uaccel_reduce_dsp_sums_##type(rows, p->reduced_outer, p->middle, words, sums);                                \
         for (uaccel_index i = 0; i < 4 * words; ++i) {                                                                \
-            output[i] = uaccel_reduce_requantise_##type(p, sums[i], UACCEL_REDUCE_SUM);                               \
+            output[i] = uaccel_reduce_requantise_##type(p, sums[i]);                                                  \
         }                                                                                                             \
     }                                                                                                                 \
                                                                                                                       \

@@ -81,32 +81,26 @@ UACCEL_KERNEL int16x8_t uaccel_lstm_shown_helium(const struct uaccel_lstm *p, co
     return uaccel_lstm_products_helium(shown, given, p->give_multiplier, p->give_shift);
 }
 
-/* gates: of each kind `room` or more, and eight behind the last. */
-UACCEL_KERNEL void uaccel_lstm_show_helium_s8(const struct uaccel_lstm *p, const uint16_t *points, int8_t *output,
-                                              int8_t *hidden, int16_t *cell, const int16_t *gates,
-                                              uaccel_index room)
-{
-    for (uaccel_index u = 0; u < p->units; u += 8) {
-        const mve_pred16_t some = vctp16q((uint32_t)(p->units - u));
-        int16x8_t x = uaccel_lstm_shown_helium(p, points, cell + u, gates + u, room, some);
-        x = vqaddq_n_s16(x, (int16_t)p->hidden_zero_point);
-        x = vreinterpretq_s16_s8(vqmovnbq_s16(vreinterpretq_s8_s16(x), x));
-        vstrbq_p_s16(hidden + u, x, some);
-        vstrbq_p_s16(output + u, x, some);
+/* gates: of each kind `room` or more, and eight behind the last. `width`: b for bytes, h for halves. */
+#define UACCEL_LSTM_SHOW_HELIUM(bits, width)                                                               \
+    UACCEL_KERNEL void uaccel_lstm_show_helium_s##bits(                                                    \
+        const struct uaccel_lstm *p, const uint16_t *points, int##bits##_t *output, int##bits##_t *hidden, \
+        int16_t *cell, const int16_t *gates, uaccel_index room)                                            \
+    {                                                                                                      \
+        for (uaccel_index u = 0; u < p->units; u += 8) {                                                   \
+            const mve_pred16_t some = vctp16q((uint32_t)(p->units - u));                                   \
+            int16x8_t x = uaccel_lstm_shown_helium(p, points, cell + u, gates + u, room, some);            \
+            x = vqaddq_n_s16(x, (int16_t)p->hidden_zero_point);                                            \
+            if (bits == 8) {                                                                               \
+                x = vreinterpretq_s16_s8(vqmovnbq_s16(vreinterpretq_s8_s16(x), x));                        \
+            }                                                                                              \
+            vstr##width##q_p_s16(hidden + u, x, some);                                                     \
+            vstr##width##q_p_s16(output + u, x, some);                                                     \
+        }                                                                                                  \
     }
-}
 
-UACCEL_KERNEL void uaccel_lstm_show_helium_s16(const struct uaccel_lstm *p, const uint16_t *points, int16_t *output,
-                                               int16_t *hidden, int16_t *cell, const int16_t *gates,
-                                               uaccel_index room)
-{
-    for (uaccel_index u = 0; u < p->units; u += 8) {
-        const mve_pred16_t some = vctp16q((uint32_t)(p->units - u));
-        int16x8_t x = uaccel_lstm_shown_helium(p, points, cell + u, gates + u, room, some);
-        x = vqaddq_n_s16(x, (int16_t)p->hidden_zero_point);
-        vstrhq_p_s16(hidden + u, x, some);
-        vstrhq_p_s16(output + u, x, some);
-    }
-}
+UACCEL_LSTM_SHOW_HELIUM(8, b)
+UACCEL_LSTM_SHOW_HELIUM(16, h)
+#undef UACCEL_LSTM_SHOW_HELIUM
 
 #endif

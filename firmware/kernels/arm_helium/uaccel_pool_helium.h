@@ -103,20 +103,6 @@ UACCEL_KERNEL void uaccel_pool_helium_mean1_s8(const struct uaccel_pool *p, cons
     }
 }
 
-UACCEL_KERNEL void uaccel_pool_helium_mean_s8(const struct uaccel_pool *p, const int8_t *pixels, uaccel_index height,
-                                              uaccel_index width, int8_t *output)
-{
-    const struct uaccel_pool_count count = uaccel_pool_count(height * width, UACCEL_POOL_MOST(8));
-    uaccel_index c = 0;
-    for (; c + 16 <= p->channels; c += 16) {
-        uaccel_pool_helium_mean1_s8(p, pixels + c, height, width, count, true, vctp16q(8), output + c);
-    }
-    for (; c < p->channels; c += 8) {
-        const mve_pred16_t some = vctp16q((uint32_t)(p->channels - c));
-        uaccel_pool_helium_mean1_s8(p, pixels + c, height, width, count, false, some, output + c);
-    }
-}
-
 /* Sixteen channels where they are `whole`, else up to four. */
 UACCEL_KERNEL void uaccel_pool_helium_mean1_s16(const struct uaccel_pool *p, const int16_t *pixels,
                                                 uaccel_index height, uaccel_index width, struct uaccel_pool_count c,
@@ -146,38 +132,30 @@ UACCEL_KERNEL void uaccel_pool_helium_mean1_s16(const struct uaccel_pool *p, con
     }
 }
 
-UACCEL_KERNEL void uaccel_pool_helium_mean_s16(const struct uaccel_pool *p, const int16_t *pixels, uaccel_index height,
-                                               uaccel_index width, int16_t *output)
-{
-    const struct uaccel_pool_count count = uaccel_pool_count(height * width, UACCEL_POOL_MOST(16));
-    uaccel_index c = 0;
-    for (; c + 16 <= p->channels; c += 16) {
-        uaccel_pool_helium_mean1_s16(p, pixels + c, height, width, count, true, vctp32q(4), output + c);
+/* All channels of a window: by sixteens, and then by what `ctp` counts. */
+#define UACCEL_POOL_HELIUM_MEAN(type, element, lanes, ctp)                                                      \
+    UACCEL_KERNEL void uaccel_pool_helium_mean_##type(const struct uaccel_pool *p, const element *pixels,       \
+                                                      uaccel_index height, uaccel_index width, element *output) \
+    {                                                                                                           \
+        const uaccel_index most = UACCEL_POOL_MOST(8 * sizeof(element));                                        \
+        const struct uaccel_pool_count count = uaccel_pool_count(height * width, most);                         \
+        uaccel_index c = 0;                                                                                     \
+        for (; c + 16 <= p->channels; c += 16) {                                                                \
+            uaccel_pool_helium_mean1_##type(p, pixels + c, height, width, count, true, ctp(lanes), output + c); \
+        }                                                                                                       \
+        for (; c < p->channels; c += lanes) {                                                                   \
+            const mve_pred16_t some = ctp((uint32_t)(p->channels - c));                                         \
+            uaccel_pool_helium_mean1_##type(p, pixels + c, height, width, count, false, some, output + c);      \
+        }                                                                                                       \
     }
-    for (; c < p->channels; c += 4) {
-        const mve_pred16_t some = vctp32q((uint32_t)(p->channels - c));
-        uaccel_pool_helium_mean1_s16(p, pixels + c, height, width, count, false, some, output + c);
-    }
-}
 
-#define UACCEL_POOL uaccel_max_pool_helium_s8
-#define UACCEL_POOL_ELEMENT int8_t
-#define UACCEL_POOL_WINDOW uaccel_pool_helium_max_s8
-#include "uaccel_pool_windows.h"
+UACCEL_POOL_HELIUM_MEAN(s8, int8_t, 8, vctp16q)
+UACCEL_POOL_HELIUM_MEAN(s16, int16_t, 4, vctp32q)
+#undef UACCEL_POOL_HELIUM_MEAN
 
-#define UACCEL_POOL uaccel_max_pool_helium_s16
-#define UACCEL_POOL_ELEMENT int16_t
-#define UACCEL_POOL_WINDOW uaccel_pool_helium_max_s16
-#include "uaccel_pool_windows.h"
-
-#define UACCEL_POOL uaccel_average_pool_helium_s8
-#define UACCEL_POOL_ELEMENT int8_t
-#define UACCEL_POOL_WINDOW uaccel_pool_helium_mean_s8
-#include "uaccel_pool_windows.h"
-
-#define UACCEL_POOL uaccel_average_pool_helium_s16
-#define UACCEL_POOL_ELEMENT int16_t
-#define UACCEL_POOL_WINDOW uaccel_pool_helium_mean_s16
-#include "uaccel_pool_windows.h"
+UACCEL_POOL(uaccel_max_pool_helium_s8, int8_t, uaccel_pool_helium_max_s8)
+UACCEL_POOL(uaccel_max_pool_helium_s16, int16_t, uaccel_pool_helium_max_s16)
+UACCEL_POOL(uaccel_average_pool_helium_s8, int8_t, uaccel_pool_helium_mean_s8)
+UACCEL_POOL(uaccel_average_pool_helium_s16, int16_t, uaccel_pool_helium_mean_s16)
 
 #endif

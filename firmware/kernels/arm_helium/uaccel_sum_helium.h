@@ -3,6 +3,7 @@
 #define UACCEL_SUM_HELIUM_H
 
 #include "uaccel_add_helium.h"
+#include "uaccel_binary_helium.h"
 
 struct uaccel_sum_helium {
     uaccel_index extents[6], strides1[6], strides2[6];
@@ -22,29 +23,15 @@ UACCEL_KERNEL int32x4_t uaccel_sum_helium_four(const struct uaccel_sum_helium *p
 }
 
 /* Even lanes and odd ones apart. */
-#define UACCEL_SUM_HELIUM(bits)                                                                                   \
-    UACCEL_KERNEL int16x8_t uaccel_sum_helium_combine##bits(const struct uaccel_sum_helium *p, int16x8_t x,       \
-                                                            int16x8_t y)                                          \
-    {                                                                                                             \
-        const int32x4_t even = uaccel_sum_helium_four(p, vmovlbq_s16(x), vmovlbq_s16(y));                         \
-        const int32x4_t odd = uaccel_sum_helium_four(p, vmovltq_s16(x), vmovltq_s16(y));                          \
-        return uaccel_add_helium_finish(&p->finish, even, odd, bits == 8);                                        \
-    }
+UACCEL_KERNEL int16x8_t uaccel_sum_helium_combine(const struct uaccel_sum_helium *p, int16x8_t x, int16x8_t y,
+                                                  bool bytes)
+{
+    const int32x4_t even = uaccel_sum_helium_four(p, vmovlbq_s16(x), vmovlbq_s16(y));
+    const int32x4_t odd = uaccel_sum_helium_four(p, vmovltq_s16(x), vmovltq_s16(y));
+    return uaccel_add_helium_finish(&p->finish, even, odd, bytes);
+}
 
-UACCEL_SUM_HELIUM(8)
-UACCEL_SUM_HELIUM(16)
-#undef UACCEL_SUM_HELIUM
-
-#define UACCEL_BINARY uaccel_sum_helium_s8
-#define UACCEL_BINARY_STRUCT uaccel_sum_helium
-#define UACCEL_BINARY_BITS 8
-#define UACCEL_BINARY_COMBINE uaccel_sum_helium_combine8
-#include "uaccel_binary_helium.h"
-
-#define UACCEL_BINARY uaccel_sum_helium_s16
-#define UACCEL_BINARY_STRUCT uaccel_sum_helium
-#define UACCEL_BINARY_BITS 16
-#define UACCEL_BINARY_COMBINE uaccel_sum_helium_combine16
-#include "uaccel_binary_helium.h"
+UACCEL_BINARY_HELIUM(uaccel_sum_helium_s8, uaccel_sum_helium, int8_t, b, uaccel_sum_helium_combine)
+UACCEL_BINARY_HELIUM(uaccel_sum_helium_s16, uaccel_sum_helium, int16_t, h, uaccel_sum_helium_combine)
 
 #endif

@@ -14,7 +14,7 @@
 #include <string.h>
 
 /* Raised whenever a kernel's interface changes; generated code refuses another number. */
-#define UACCEL_KERNEL_ABI 4
+#define UACCEL_KERNEL_ABI 5
 
 #if defined(__GNUC__)
 #define UACCEL_KERNEL static inline __attribute__((always_inline, unused))
@@ -125,5 +125,8 @@ UACCEL_STATIC_ASSERT((int8_t)0x180 == -128 && (int32_t)0x80000000u == INT32_MIN,
 
 /* A loop variable and every extent: at most 2^31 elements in a tensor. */
 typedef int32_t uaccel_index;
+
+/* One of several nested loops, whose extents are in the structure. */
+#define UACCEL_LOOP(i, level) for (uaccel_index i = 0; i < p->extents[level]; ++i)
 
 #endif

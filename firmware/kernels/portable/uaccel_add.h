@@ -2,7 +2,7 @@
 #ifndef UACCEL_ADD_H
 #define UACCEL_ADD_H
 
-#include "uaccel_fixedpoint.h"
+#include "uaccel_binary.h"
 
 struct uaccel_add {
     uaccel_index extents[6], strides1[6], strides2[6];
@@ -29,12 +29,10 @@ UACCEL_KERNEL int32_t uaccel_add_combine(const struct uaccel_add *p, int32_t x, 
     return uaccel_finish(sum, p->output_zero_point, p->clamp_min, p->clamp_max);
 }
 
-#define UACCEL_BINARY uaccel_add
-#define UACCEL_FIRST(p, value) \
-    uaccel_add_rescale((value) - (p)->zero_point1, (p)->left_shift, (p)->multiplier1, (p)->shift1)
-#define UACCEL_SECOND(p, value) \
-    ((p)->sign * uaccel_add_rescale((value) - (p)->zero_point2, (p)->left_shift, (p)->multiplier2, (p)->shift2))
-#define UACCEL_COMBINE uaccel_add_combine
-#include "uaccel_binary.h"
+#define UACCEL_ADD1(p, value) \
+    uaccel_add_rescale(UACCEL_FIRST(p, value), (p)->left_shift, (p)->multiplier1, (p)->shift1)
+#define UACCEL_ADD2(p, value) \
+    ((p)->sign * uaccel_add_rescale(UACCEL_SECOND(p, value), (p)->left_shift, (p)->multiplier2, (p)->shift2))
+UACCEL_BINARY(uaccel_add, UACCEL_ADD1, UACCEL_ADD2, uaccel_add_combine)
 
 #endif

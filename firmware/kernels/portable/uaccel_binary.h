@@ -1,30 +1,41 @@
-/* Elementwise operators of two inputs with broadcasting: int8 and int16 from one description.
- *
- * The including header says what is computed, then includes this file, which forgets it again:
- *
- *   UACCEL_BINARY   the operator's name, also that of its structure, which holds the loops
- *   UACCEL_FIRST    prepares an element of the first input: int32_t (p, int32_t); less p->zero_point1 if not defined
- *   UACCEL_SECOND   prepares an element of the second; less p->zero_point2
- *   UACCEL_COMBINE  the output element, in range: int32_t (p, int32_t, int32_t)
- *   UACCEL_SECOND_TYPE   the second input's type, where it is not the first's
- *   UACCEL_RESULT   the output elements' type, where it is not the inputs'
- *
- * The loops are nested, outermost first; a stride of 0 repeats an input. Those that run once fold away. */
+/* Elementwise operators of two inputs with broadcasting. */
+#ifndef UACCEL_BINARY_H
+#define UACCEL_BINARY_H
 
 #include "uaccel_fixedpoint.h"
 
-#ifndef UACCEL_FIRST
+/* An element of either input less its zero point, and on a scale that both share. */
 #define UACCEL_FIRST(p, value) ((value) - (p)->zero_point1)
 #define UACCEL_SECOND(p, value) ((value) - (p)->zero_point2)
+#define UACCEL_RAISED1(p, value) \
+    uaccel_raised(UACCEL_FIRST(p, value), (p)->left_shift, (p)->multiplier1, (p)->shift1)
+#define UACCEL_RAISED2(p, value) \
+    uaccel_raised(UACCEL_SECOND(p, value), (p)->left_shift, (p)->multiplier2, (p)->shift2)
+
+/* A kernel over a structure that holds the loops, outermost first; a stride of 0 repeats an input, and loops that run
+ * once fold away. `first` and `second` prepare an element: int32_t (p, element); `combine` gives the output element, in
+ * range: (p, int32_t, int32_t). */
+#define UACCEL_BINARY_OF(name, structure, type1, type2, result, first, second, combine)                          \
+    UACCEL_KERNEL void name(const struct structure *p, const type1 *input1, const type2 *input2, result *output) \
+    {                                                                                                            \
+        const uaccel_index *s1 = p->strides1, *s2 = p->strides2;                                                 \
+        UACCEL_LOOP(a, 0) UACCEL_LOOP(b, 1) UACCEL_LOOP(c, 2) UACCEL_LOOP(d, 3) UACCEL_LOOP(e, 4) {              \
+            const type1 *row1 = input1 + (a * s1[0] + b * s1[1] + c * s1[2] + d * s1[3] + e * s1[4]);            \
+            const type2 *row2 = input2 + (a * s2[0] + b * s2[1] + c * s2[2] + d * s2[3] + e * s2[4]);            \
+            /* what is repeated along the row is prepared once */                                                \
+            int32_t x = first(p, *row1);                                                                         \
+            int32_t y = second(p, *row2);                                                                        \
+            UACCEL_LOOP(i, 5) {                                                                                  \
+                x = s1[5] != 0 ? first(p, row1[i]) : x;                                                          \
+                y = s2[5] != 0 ? second(p, row2[i]) : y;                                                         \
+                *output++ = (result)combine(p, x, y);                                                            \
+            }                                                                                                    \
+        }                                                                                                        \
+    }
+
+/* The kernels of int8 and of int16. */
+#define UACCEL_BINARY(name, first, second, combine)                                   \
+    UACCEL_BINARY_OF(name##_s8, name, int8_t, int8_t, int8_t, first, second, combine) \
+    UACCEL_BINARY_OF(name##_s16, name, int16_t, int16_t, int16_t, first, second, combine)
+
 #endif
-
-#define UACCEL_BODY "uaccel_binary_body.h"
-#define UACCEL_TYPES 2
-#include "uaccel_types.h"
-
-#undef UACCEL_BINARY
-#undef UACCEL_FIRST
-#undef UACCEL_SECOND
-#undef UACCEL_COMBINE
-#undef UACCEL_RESULT
-#undef UACCEL_SECOND_TYPE

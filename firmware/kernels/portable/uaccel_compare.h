@@ -2,7 +2,7 @@
 #ifndef UACCEL_COMPARE_H
 #define UACCEL_COMPARE_H
 
-#include "uaccel_fixedpoint.h"
+#include "uaccel_binary.h"
 
 struct uaccel_compare {
     uaccel_index extents[6], strides1[6], strides2[6];
@@ -24,13 +24,10 @@ UACCEL_KERNEL int32_t uaccel_compare_combine(const struct uaccel_compare *p, int
     }
 }
 
-#define UACCEL_BINARY uaccel_compare
-#define UACCEL_FIRST(p, value) \
-    uaccel_raised((value) - (p)->zero_point1, (p)->left_shift, (p)->multiplier1, (p)->shift1)
-#define UACCEL_SECOND(p, value) \
-    uaccel_raised((value) - (p)->zero_point2, (p)->left_shift, (p)->multiplier2, (p)->shift2)
-#define UACCEL_COMBINE uaccel_compare_combine
-#define UACCEL_RESULT uint8_t
-#include "uaccel_binary.h"
+#define UACCEL_COMPARE(name, type) \
+    UACCEL_BINARY_OF(name, uaccel_compare, type, type, uint8_t, UACCEL_RAISED1, UACCEL_RAISED2, uaccel_compare_combine)
+UACCEL_COMPARE(uaccel_compare_s8, int8_t)
+UACCEL_COMPARE(uaccel_compare_s16, int16_t)
+#undef UACCEL_COMPARE
 
 #endif

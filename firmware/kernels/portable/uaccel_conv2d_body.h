@@ -19,27 +19,9 @@ UACCEL_KERNEL void UACCEL_FN(uaccel_conv2d_gather)(const struct uaccel_conv2d *p
     }
 }
 
-/* Channels first..last-1 of one output pixel from its patch of `size` elements. */
-UACCEL_KERNEL void UACCEL_FN(uaccel_conv2d_pixel)(const struct uaccel_conv2d *p, const UACCEL_ELEMENT *patch,
-                                                  uaccel_index size, uaccel_index first, uaccel_index last,
-                                                  const int8_t *weights, const UACCEL_ACCUMULATOR *bias,
-                                                  const int32_t *multiplier, const int8_t *shift,
-                                                  UACCEL_ELEMENT *output)
-{
-    for (uaccel_index o = first; o < last; ++o) {
-        const int8_t *row = weights + o * size;
-        UACCEL_ACCUMULATOR acc = bias[o];
-        for (uaccel_index i = 0; i < size; ++i) {
-            acc = UACCEL_ADD(acc, (int32_t)patch[i] * row[i]);
-        }
-        const int32_t scaled = UACCEL_REQUANTISE(acc, multiplier[o * p->scale_step], shift[o * p->scale_step]);
-        output[o] = (UACCEL_ELEMENT)uaccel_finish(scaled, p->output_zero_point, p->clamp_min, p->clamp_max);
-    }
-}
-
 /* Any window. scratch: one group's patch, kernel_height * kernel_width * in_channels / groups elements. */
 UACCEL_KERNEL void UACCEL_FN(uaccel_conv2d)(const struct uaccel_conv2d *p, const UACCEL_ELEMENT *input,
-                                            const int8_t *weights, const UACCEL_ACCUMULATOR *bias,
+                                            const UACCEL_STORED *weights, const UACCEL_ACCUMULATOR *bias,
                                             const int32_t *multiplier, const int8_t *shift,
                                             UACCEL_ELEMENT *output, void *scratch)
 {
@@ -54,8 +36,8 @@ UACCEL_KERNEL void UACCEL_FN(uaccel_conv2d)(const struct uaccel_conv2d *p, const
                 const uaccel_index left = x * p->stride_width - p->pad_left;
                 for (uaccel_index g = 0; g < p->groups; ++g) {
                     UACCEL_FN(uaccel_conv2d_gather)(p, input, top, left, g * depth, depth, patch);
-                    UACCEL_FN(uaccel_conv2d_pixel)(p, patch, size, g * per_group, (g + 1) * per_group,
-                                                   weights, bias, multiplier, shift, output);
+                    UACCEL_FN(uaccel_channels)(&p->output, patch, size, g * per_group, (g + 1) * per_group, weights,
+                                               bias, multiplier, shift, output);
                 }
                 output += p->out_channels;
             }
@@ -66,7 +48,7 @@ UACCEL_KERNEL void UACCEL_FN(uaccel_conv2d)(const struct uaccel_conv2d *p, const
 
 /* 1x1 windows without padding or groups: every input pixel is a patch already. */
 UACCEL_KERNEL void UACCEL_FN(uaccel_conv2d_pointwise)(const struct uaccel_conv2d *p, const UACCEL_ELEMENT *input,
-                                                      const int8_t *weights, const UACCEL_ACCUMULATOR *bias,
+                                                      const UACCEL_STORED *weights, const UACCEL_ACCUMULATOR *bias,
                                                       const int32_t *multiplier, const int8_t *shift,
                                                       UACCEL_ELEMENT *output)
 {
@@ -74,8 +56,8 @@ UACCEL_KERNEL void UACCEL_FN(uaccel_conv2d_pointwise)(const struct uaccel_conv2d
         for (uaccel_index y = 0; y < p->out_height; ++y) {
             const UACCEL_ELEMENT *pixel = input + y * p->stride_height * p->in_width * p->in_channels;
             for (uaccel_index x = 0; x < p->out_width; ++x) {
-                UACCEL_FN(uaccel_conv2d_pixel)(p, pixel, p->in_channels, 0, p->out_channels, weights, bias,
-                                               multiplier, shift, output);
+                UACCEL_FN(uaccel_channels)(&p->output, pixel, p->in_channels, 0, p->out_channels, weights, bias,
+                                           multiplier, shift, output);
                 pixel += p->stride_width * p->in_channels;
                 output += p->out_channels;
             }

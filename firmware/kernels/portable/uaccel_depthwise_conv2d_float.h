@@ -25,43 +25,19 @@ struct uaccel_float_taps {
     uaccel_index pixel;                   /* to the second window */
 };
 
-UACCEL_SHARED void uaccel_float_channels(const struct uaccel_float_taps *taps, const float *restrict input,
-                                         const float *restrict weights, float *restrict sums)
-{
-    UACCEL_FLOAT_BEGIN(0);
-    for (uaccel_index ky = taps->rows; ky > 0; --ky) {
-        const float *tap = input;
-        for (uaccel_index kx = taps->columns; kx > 0; --kx) {
-            sum00 = uaccel_float_mac(sum00, tap[0], weights[0]);
-            sum01 = uaccel_float_mac(sum01, tap[1], weights[1]);
-            sum02 = uaccel_float_mac(sum02, tap[2], weights[2]);
-            sum03 = uaccel_float_mac(sum03, tap[3], weights[3]);
-            tap += taps->column_step;
-            weights += 4;
-        }
-        input += taps->row_step;
-        weights += taps->weight_row;
-    }
-    UACCEL_FLOAT_END(0)
-}
-
-UACCEL_SHARED void uaccel_float_channels_twice(const struct uaccel_float_taps *taps, const float *restrict input,
-                                               const float *restrict weights, float *restrict sums)
+/* Four channels of a window, and of the next one where they are `two`. */
+UACCEL_KERNEL void uaccel_float_channels_of(const struct uaccel_float_taps *taps, const float *restrict input,
+                                            const float *restrict weights, float *restrict sums, bool two)
 {
     UACCEL_FLOAT_BEGIN(0);
     UACCEL_FLOAT_BEGIN(1);
     for (uaccel_index ky = taps->rows; ky > 0; --ky) {
-        const float *tap = input, *next = input + taps->pixel;
+        const float *tap = input, *next = two ? input + taps->pixel : input;
         for (uaccel_index kx = taps->columns; kx > 0; --kx) {
-            const float weight0 = weights[0], weight1 = weights[1], weight2 = weights[2], weight3 = weights[3];
-            sum00 = uaccel_float_mac(sum00, tap[0], weight0);
-            sum01 = uaccel_float_mac(sum01, tap[1], weight1);
-            sum02 = uaccel_float_mac(sum02, tap[2], weight2);
-            sum03 = uaccel_float_mac(sum03, tap[3], weight3);
-            sum10 = uaccel_float_mac(sum10, next[0], weight0);
-            sum11 = uaccel_float_mac(sum11, next[1], weight1);
-            sum12 = uaccel_float_mac(sum12, next[2], weight2);
-            sum13 = uaccel_float_mac(sum13, next[3], weight3);
+            UACCEL_FLOAT_TAP(0, tap)
+            if (two) {
+                UACCEL_FLOAT_TAP(1, next)
+            }
             tap += taps->column_step;
             next += taps->column_step;
             weights += 4;
@@ -70,7 +46,21 @@ UACCEL_SHARED void uaccel_float_channels_twice(const struct uaccel_float_taps *t
         weights += taps->weight_row;
     }
     UACCEL_FLOAT_END(0)
-    UACCEL_FLOAT_END(1)
+    if (two) {
+        UACCEL_FLOAT_END(1)
+    }
+}
+
+UACCEL_SHARED void uaccel_float_channels(const struct uaccel_float_taps *taps, const float *restrict input,
+                                         const float *restrict weights, float *restrict sums)
+{
+    uaccel_float_channels_of(taps, input, weights, sums, false);
+}
+
+UACCEL_SHARED void uaccel_float_channels_twice(const struct uaccel_float_taps *taps, const float *restrict input,
+                                               const float *restrict weights, float *restrict sums)
+{
+    uaccel_float_channels_of(taps, input, weights, sums, true);
 }
 
 UACCEL_SHARED float uaccel_float_channel(const struct uaccel_float_taps *taps, const float *restrict input,

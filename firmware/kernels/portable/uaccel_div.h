@@ -2,6 +2,7 @@
 #ifndef UACCEL_DIV_H
 #define UACCEL_DIV_H
 
+#include "uaccel_binary.h"
 #include "uaccel_reciprocal.h"
 
 struct uaccel_div {
@@ -25,8 +26,6 @@ UACCEL_KERNEL int32_t uaccel_div_combine(const struct uaccel_div *p, int32_t x, 
     return uaccel_finish(rounded, p->output_zero_point, p->clamp_min, p->clamp_max);
 }
 
-#define UACCEL_BINARY uaccel_div
-#define UACCEL_COMBINE uaccel_div_combine
-#include "uaccel_binary.h"
+UACCEL_BINARY(uaccel_div, UACCEL_FIRST, UACCEL_SECOND, uaccel_div_combine)
 
 #endif

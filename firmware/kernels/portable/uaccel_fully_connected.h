@@ -4,14 +4,11 @@
 #ifndef UACCEL_FULLY_CONNECTED_H
 #define UACCEL_FULLY_CONNECTED_H
 
-#include "uaccel_fixedpoint.h"
-#include "uaccel_float32.h"
+#include "uaccel_weights.h"
 
 struct uaccel_fully_connected {
     uaccel_index rows, depth, units;
-    int32_t output_zero_point;
-    int32_t clamp_min, clamp_max;
-    uaccel_index scale_step; /* 1: a multiplier and a shift per output channel, 0: one for all */
+    struct uaccel_output output;
 };
 
 #define UACCEL_BODY "uaccel_fully_connected_body.h"

@@ -34,8 +34,6 @@ UACCEL_KERNEL int8_t uaccel_function_product_combine(const struct uaccel_functio
     return (int8_t)uaccel_finish_half_even(rounded, p->output_zero_point, p->clamp_min, p->clamp_max, false);
 }
 
-#define UACCEL_LOOP(i, level) for (uaccel_index i = 0; i < p->extents[level]; ++i)
-
 /* Both tables are indexed by the bits of an element. A stride of 0 repeats an input. */
 UACCEL_KERNEL void uaccel_function_product_s8(const struct uaccel_function_product *p, const int8_t *input1,
                                               const int8_t *input2, const int32_t *table1, const int32_t *table2,
@@ -54,7 +52,5 @@ UACCEL_KERNEL void uaccel_function_product_s8(const struct uaccel_function_produ
         }
     }
 }
-
-#undef UACCEL_LOOP
 
 #endif

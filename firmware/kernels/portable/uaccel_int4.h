@@ -20,7 +20,7 @@ UACCEL_KERNEL int32_t uaccel_int4_high(uint32_t byte)
 }
 
 /* acc and the products of `count` inputs with the weights of a row. */
-UACCEL_KERNEL int32_t uaccel_int4_sum(const int8_t *input, const uint8_t *row, uaccel_index count, int32_t acc)
+UACCEL_KERNEL int32_t uaccel_int4_products(int32_t acc, const int8_t *input, const uint8_t *row, uaccel_index count)
 {
     for (uaccel_index i = 0; i + 1 < count; i += 2) {
         const uint32_t byte = row[i / 2];
@@ -30,26 +30,16 @@ UACCEL_KERNEL int32_t uaccel_int4_sum(const int8_t *input, const uint8_t *row, u
     return count % 2 != 0 ? uaccel_add_wrapping(acc, input[count - 1] * uaccel_int4_low(row[count / 2])) : acc;
 }
 
-/* A row of weights: those of all channels under one element of the window. */
-UACCEL_KERNEL int32_t uaccel_depthwise_int4_sum(const struct uaccel_depthwise_conv2d *p, const int8_t *input,
-                                                const uint8_t *weights, uaccel_index channel, int32_t acc,
-                                                uaccel_index top, uaccel_index left)
-{
-    const uaccel_index times = p->out_channels / p->in_channels;
-    for (uaccel_index ky = 0; ky < p->kernel_height; ++ky) {
-        const uaccel_index y = top + ky * p->dilation_height;
-        for (uaccel_index kx = 0; kx < p->kernel_width; ++kx) {
-            const uaccel_index x = left + kx * p->dilation_width;
-            const bool inside = y >= 0 && y < p->in_height && x >= 0 && x < p->in_width;
-            const int32_t value =
-                inside ? input[(y * p->in_width + x) * p->in_channels + channel / times] : p->input_zero_point;
-            const uint32_t byte = weights[channel / 2];
-            acc = uaccel_add_wrapping(acc, value * (channel % 2 != 0 ? uaccel_int4_high(byte) : uaccel_int4_low(byte)));
-            weights += (p->out_channels + 1) / 2;
-        }
-    }
-    return acc;
-}
+#undef UACCEL_STORED
+#undef UACCEL_ROW
+#undef UACCEL_FROM
+#undef UACCEL_HERE
+#undef UACCEL_PRODUCTS
+#define UACCEL_STORED uint8_t
+#define UACCEL_ROW(weights, number, size) ((weights) + (number) * (((size) + 1) / 2))
+#define UACCEL_FROM(row, number) ((row) + (number) / 2)
+#define UACCEL_HERE(place, number) ((number) % 2 != 0 ? uaccel_int4_high(*(place)) : uaccel_int4_low(*(place)))
+#define UACCEL_PRODUCTS uaccel_int4_products
 
 #define UACCEL_BODY "uaccel_int4_body.h"
 #include "uaccel_roundings.h"

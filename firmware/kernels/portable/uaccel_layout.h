@@ -49,8 +49,6 @@ struct uaccel_move {
     uaccel_index run; /* bytes of one step, contiguous on both sides */
 };
 
-#define UACCEL_LOOP(i, level) for (uaccel_index i = 0; i < p->extents[level]; ++i)
-
 /* Copies a box of runs; source and target never overlap. */
 UACCEL_KERNEL void uaccel_move(const struct uaccel_move *p, const void *source, void *target)
 {
@@ -62,7 +60,5 @@ UACCEL_KERNEL void uaccel_move(const struct uaccel_move *p, const void *source, 
                from + (a * f[0] + b * f[1] + c * f[2] + d * f[3] + e * f[4] + i * f[5]), (size_t)p->run);
     }
 }
-
-#undef UACCEL_LOOP
 
 #endif

@@ -5,8 +5,8 @@
 #ifndef UACCEL_LSTM_H
 #define UACCEL_LSTM_H
 
-#include "uaccel_fixedpoint.h"
 #include "uaccel_sigmoid16.h"
+#include "uaccel_weights.h"
 
 struct uaccel_lstm {
     uaccel_index batch, steps, depth, units;

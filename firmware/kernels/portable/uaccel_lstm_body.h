@@ -4,10 +4,7 @@
 UACCEL_KERNEL int32_t UACCEL_FN(uaccel_lstm_sum)(const int8_t *row, const UACCEL_ELEMENT *vector, uaccel_index depth,
                                                  UACCEL_ACCUMULATOR bias, const int32_t *scale)
 {
-    UACCEL_ACCUMULATOR acc = bias;
-    for (uaccel_index i = 0; i < depth; ++i) {
-        acc = UACCEL_ADD(acc, (int32_t)vector[i] * row[i]);
-    }
+    const UACCEL_ACCUMULATOR acc = UACCEL_FN(uaccel_products)(bias, vector, row, depth);
     return uaccel_clamp16(UACCEL_REQUANTISE(acc, scale[0], scale[1]));
 }
 

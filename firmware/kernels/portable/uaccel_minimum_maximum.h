@@ -2,7 +2,7 @@
 #ifndef UACCEL_MINIMUM_MAXIMUM_H
 #define UACCEL_MINIMUM_MAXIMUM_H
 
-#include "uaccel_fixedpoint.h"
+#include "uaccel_binary.h"
 
 struct uaccel_minimum {
     uaccel_index extents[6], strides1[6], strides2[6];
@@ -16,18 +16,8 @@ struct uaccel_maximum {
 #define UACCEL_SMALLER(p, x, y) ((x) < (y) ? (x) : (y))
 #define UACCEL_LARGER(p, x, y) ((x) > (y) ? (x) : (y))
 
-#define UACCEL_BINARY uaccel_minimum
-#define UACCEL_FIRST UACCEL_AS_STORED
-#define UACCEL_SECOND UACCEL_AS_STORED
-#define UACCEL_COMBINE UACCEL_SMALLER
-#include "uaccel_binary.h"
-
-#define UACCEL_BINARY uaccel_maximum
-#define UACCEL_FIRST UACCEL_AS_STORED
-#define UACCEL_SECOND UACCEL_AS_STORED
-#define UACCEL_COMBINE UACCEL_LARGER
-#include "uaccel_binary.h"
-
+UACCEL_BINARY(uaccel_minimum, UACCEL_AS_STORED, UACCEL_AS_STORED, UACCEL_SMALLER)
+UACCEL_BINARY(uaccel_maximum, UACCEL_AS_STORED, UACCEL_AS_STORED, UACCEL_LARGER)
 #undef UACCEL_AS_STORED
 #undef UACCEL_SMALLER
 #undef UACCEL_LARGER

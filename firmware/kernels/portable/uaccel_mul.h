@@ -2,7 +2,7 @@
 #ifndef UACCEL_MUL_H
 #define UACCEL_MUL_H
 
-#include "uaccel_fixedpoint.h"
+#include "uaccel_binary.h"
 
 struct uaccel_mul {
     uaccel_index extents[6], strides1[6], strides2[6];
@@ -17,8 +17,6 @@ UACCEL_KERNEL int32_t uaccel_mul_combine(const struct uaccel_mul *p, int32_t x, 
     return uaccel_finish(product, p->output_zero_point, p->clamp_min, p->clamp_max);
 }
 
-#define UACCEL_BINARY uaccel_mul
-#define UACCEL_COMBINE uaccel_mul_combine
-#include "uaccel_binary.h"
+UACCEL_BINARY(uaccel_mul, UACCEL_FIRST, UACCEL_SECOND, uaccel_mul_combine)
 
 #endif

@@ -32,6 +32,27 @@ UACCEL_KERNEL int32_t uaccel_rounded_mean(int32_t sum, int32_t count)
     return (sum > 0 ? sum + count / 2 : sum - count / 2) / count;
 }
 
+/* A kernel: one window after the other. `each` gives all channels of one: void (p, pixels, height, width, output);
+ * `pixels` is the first of height * width, none of them padding, in rows of p->in_width. */
+#define UACCEL_POOL(name, element, each)                                                                       \
+    UACCEL_KERNEL void name(const struct uaccel_pool *p, const element *input, element *output)                \
+    {                                                                                                          \
+        for (uaccel_index n = 0; n < p->batch; ++n) {                                                          \
+            for (uaccel_index y = 0; y < p->out_height; ++y) {                                                 \
+                const struct uaccel_pool_span rows =                                                           \
+                    uaccel_pool_span(y * p->stride_height - p->pad_top, p->window_height, p->in_height);       \
+                for (uaccel_index x = 0; x < p->out_width; ++x) {                                              \
+                    const struct uaccel_pool_span columns =                                                    \
+                        uaccel_pool_span(x * p->stride_width - p->pad_left, p->window_width, p->in_width);     \
+                    each(p, input + (rows.first * p->in_width + columns.first) * p->channels,                  \
+                         rows.last - rows.first, columns.last - columns.first, output);                        \
+                    output += p->channels;                                                                     \
+                }                                                                                              \
+            }                                                                                                  \
+            input += p->in_height * p->in_width * p->channels;                                                 \
+        }                                                                                                      \
+    }
+
 #define UACCEL_BODY "uaccel_pool_body.h"
 #define UACCEL_TYPES 2
 #include "uaccel_types.h"

@@ -62,7 +62,8 @@ UACCEL_KERNEL const float *uaccel_pool_float_window(const struct uaccel_pool_flo
     return taps->rows > 0 && taps->columns > 0 ? input + (row * p->in_width + column) * p->channels : input;
 }
 
-UACCEL_KERNEL void uaccel_average_pool_float(const struct uaccel_pool_float *p, const float *input, float *output)
+/* Every window; `average` chooses between the two, and folds. */
+UACCEL_KERNEL void uaccel_pool_float(const struct uaccel_pool_float *p, const float *input, float *output, bool average)
 {
     for (uaccel_index n = 0; n < p->batch; ++n) {
         for (uaccel_index pixel = 0; pixel < p->out_height * p->out_width; ++pixel) {
@@ -74,39 +75,35 @@ UACCEL_KERNEL void uaccel_average_pool_float(const struct uaccel_pool_float *p, 
             uaccel_index c = 0;
             for (; c + 4 <= p->channels; c += 4) {
                 float sums[4];
-                uaccel_pool_float_four_sums(&taps, window + c, sums);
-                for (uaccel_index i = 0; i < 4; ++i) {
-                    float mean = sums[i] / count;
-                    UACCEL_FLOAT_ALONE(mean);
-                    *output++ = mean;
+                if (average) {
+                    uaccel_pool_float_four_sums(&taps, window + c, sums);
+                    for (uaccel_index i = 0; i < 4; ++i) {
+                        float mean = sums[i] / count;
+                        UACCEL_FLOAT_ALONE(mean);
+                        output[i] = mean;
+                    }
+                } else {
+                    uaccel_pool_float_four_maxima(&taps, window + c, output);
                 }
+                output += 4;
             }
             for (; c < p->channels; ++c) {
-                *output++ = uaccel_pool_float_one_sums(&taps, window + c) / count;
+                *output++ = average ? uaccel_pool_float_one_sums(&taps, window + c) / count
+                                    : uaccel_pool_float_one_maxima(&taps, window + c);
             }
         }
         input += p->in_height * p->in_width * p->channels;
     }
 }
 
+UACCEL_KERNEL void uaccel_average_pool_float(const struct uaccel_pool_float *p, const float *input, float *output)
+{
+    uaccel_pool_float(p, input, output, true);
+}
+
 UACCEL_KERNEL void uaccel_max_pool_float(const struct uaccel_pool_float *p, const float *input, float *output)
 {
-    for (uaccel_index n = 0; n < p->batch; ++n) {
-        for (uaccel_index pixel = 0; pixel < p->out_height * p->out_width; ++pixel) {
-            struct uaccel_pool_float_taps taps;
-            const float *const window =
-                uaccel_pool_float_window(p, input, pixel / p->out_width, pixel % p->out_width, &taps);
-            uaccel_index c = 0;
-            for (; c + 4 <= p->channels; c += 4) {
-                uaccel_pool_float_four_maxima(&taps, window + c, output);
-                output += 4;
-            }
-            for (; c < p->channels; ++c) {
-                *output++ = uaccel_pool_float_one_maxima(&taps, window + c);
-            }
-        }
-        input += p->in_height * p->in_width * p->channels;
-    }
+    uaccel_pool_float(p, input, output, false);
 }
 
 #endif

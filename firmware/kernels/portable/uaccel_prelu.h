@@ -2,7 +2,7 @@
 #ifndef UACCEL_PRELU_H
 #define UACCEL_PRELU_H
 
-#include "uaccel_fixedpoint.h"
+#include "uaccel_binary.h"
 
 struct uaccel_prelu {
     uaccel_index extents[6], strides1[6], strides2[6];
@@ -19,11 +19,12 @@ UACCEL_KERNEL int32_t uaccel_prelu_combine(const struct uaccel_prelu *p, int32_t
     return uaccel_finish(scaled, p->output_zero_point, p->clamp_min, p->clamp_max);
 }
 
-#define UACCEL_BINARY uaccel_prelu
-#define UACCEL_FIRST(p, value) ((value) - (p)->input_zero_point)
-#define UACCEL_SECOND(p, value) ((value) - (p)->alpha_zero_point)
-#define UACCEL_COMBINE uaccel_prelu_combine
-#define UACCEL_SECOND_TYPE int8_t
-#include "uaccel_binary.h"
+#define UACCEL_PRELU1(p, value) ((value) - (p)->input_zero_point)
+#define UACCEL_PRELU2(p, value) ((value) - (p)->alpha_zero_point)
+#define UACCEL_PRELU(name, type) \
+    UACCEL_BINARY_OF(name, uaccel_prelu, type, int8_t, type, UACCEL_PRELU1, UACCEL_PRELU2, uaccel_prelu_combine)
+UACCEL_PRELU(uaccel_prelu_s8, int8_t)
+UACCEL_PRELU(uaccel_prelu_s16, int16_t)
+#undef UACCEL_PRELU
 
 #endif

@@ -2,6 +2,7 @@
 #ifndef UACCEL_PRELU_ONCE_H
 #define UACCEL_PRELU_ONCE_H
 
+#include "uaccel_binary.h"
 #include "uaccel_half_even.h"
 
 struct uaccel_prelu_once {
@@ -21,11 +22,13 @@ UACCEL_KERNEL int32_t uaccel_prelu_once_combine(const struct uaccel_prelu_once *
     return uaccel_finish_half_even(rounded, p->output_zero_point, p->clamp_min, p->clamp_max, p->shift > 18);
 }
 
-#define UACCEL_BINARY uaccel_prelu_once
-#define UACCEL_FIRST(p, value) ((value) - (p)->zero_point)
-#define UACCEL_SECOND(p, value) (value) /* a slope as it is */
-#define UACCEL_COMBINE uaccel_prelu_once_combine
-#define UACCEL_SECOND_TYPE int32_t
-#include "uaccel_binary.h"
+#define UACCEL_ONCE1(p, value) ((value) - (p)->zero_point)
+#define UACCEL_ONCE2(p, value) (value) /* a slope as it is */
+#define UACCEL_PRELU(name, type)                                                                \
+    UACCEL_BINARY_OF(name, uaccel_prelu_once, type, int32_t, type, UACCEL_ONCE1, UACCEL_ONCE2, \
+                     uaccel_prelu_once_combine)
+UACCEL_PRELU(uaccel_prelu_once_s8, int8_t)
+UACCEL_PRELU(uaccel_prelu_once_s16, int16_t)
+#undef UACCEL_PRELU
 
 #endif

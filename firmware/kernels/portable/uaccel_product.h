@@ -2,6 +2,7 @@
 #ifndef UACCEL_PRODUCT_H
 #define UACCEL_PRODUCT_H
 
+#include "uaccel_binary.h"
 #include "uaccel_half_even.h"
 
 struct uaccel_product {
@@ -27,8 +28,6 @@ UACCEL_KERNEL int32_t uaccel_product_combine(const struct uaccel_product *p, int
     return uaccel_finish_half_even(rounded, p->output_zero_point, p->clamp_min, p->clamp_max, p->shift > 32);
 }
 
-#define UACCEL_BINARY uaccel_product
-#define UACCEL_COMBINE uaccel_product_combine
-#include "uaccel_binary.h"
+UACCEL_BINARY(uaccel_product, UACCEL_FIRST, UACCEL_SECOND, uaccel_product_combine)
 
 #endif

@@ -1,11 +1,9 @@
-/* Sum, mean, maximum and minimum along any axes, portable C.
- *
- * Neighbouring axes are joined ahead of time: every reduction is over the second and fourth of five extents. */
+/* Sum, mean, maximum and minimum along any axes, portable C. */
 #ifndef UACCEL_REDUCE_H
 #define UACCEL_REDUCE_H
 
-#include "uaccel_fixedpoint.h"
 #include "uaccel_float32.h"
+#include "uaccel_reduction.h"
 
 struct uaccel_reduce {
     uaccel_index outer, reduced_outer, middle, reduced_inner, inner;
@@ -15,7 +13,10 @@ struct uaccel_reduce {
     int32_t output_zero_point;
 };
 
-enum uaccel_reduction { UACCEL_REDUCE_SUM, UACCEL_REDUCE_SUM_FLOAT32, UACCEL_REDUCE_MAX, UACCEL_REDUCE_MIN };
+#define UACCEL_BEGIN_FIRST(element) (element)
+#define UACCEL_NEXT_MAX(most, element) ((element) > (most) ? (element) : (most))
+#define UACCEL_NEXT_MIN(least, element) ((element) < (least) ? (element) : (least))
+#define UACCEL_FINISH_AS_IT_IS(p, value) (value)
 
 #define UACCEL_BODY "uaccel_reduce_body.h"
 #define UACCEL_TYPES 2

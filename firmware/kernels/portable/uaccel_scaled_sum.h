@@ -1,10 +1,9 @@
-/* Sums and means along any axes, the real result rounded once, portable C.
- *
- * Neighbouring axes are joined ahead of time: every reduction is over the second and fourth of five extents. */
+/* Sums and means along any axes, the real result rounded once, portable C. */
 #ifndef UACCEL_SCALED_SUM_H
 #define UACCEL_SCALED_SUM_H
 
 #include "uaccel_half_even.h"
+#include "uaccel_reduction.h"
 
 struct uaccel_scaled_sum {
     uaccel_index outer, reduced_outer, middle, reduced_inner, inner;
@@ -22,8 +21,10 @@ UACCEL_KERNEL int32_t uaccel_scaled_sum_finish(const struct uaccel_scaled_sum *p
     return uaccel_finish_half_even(rounded, p->output_zero_point, p->clamp_min, p->clamp_max, p->shift > 32);
 }
 
-#define UACCEL_BODY "uaccel_scaled_sum_body.h"
-#define UACCEL_TYPES 2
-#include "uaccel_types.h"
+#define UACCEL_SCALED_SUM(name, element) \
+    UACCEL_REDUCTION(name, uaccel_scaled_sum, element, UACCEL_BEGIN_SUM, UACCEL_NEXT_SUM, uaccel_scaled_sum_finish)
+UACCEL_SCALED_SUM(uaccel_scaled_sum_s8, int8_t)
+UACCEL_SCALED_SUM(uaccel_scaled_sum_s16, int16_t)
+#undef UACCEL_SCALED_SUM
 
 #endif

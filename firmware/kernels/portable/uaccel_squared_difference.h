@@ -2,7 +2,7 @@
 #ifndef UACCEL_SQUARED_DIFFERENCE_H
 #define UACCEL_SQUARED_DIFFERENCE_H
 
-#include "uaccel_fixedpoint.h"
+#include "uaccel_binary.h"
 
 struct uaccel_squared_difference {
     uaccel_index extents[6], strides1[6], strides2[6];
@@ -21,12 +21,6 @@ UACCEL_KERNEL int32_t uaccel_squared_difference_combine(const struct uaccel_squa
     return uaccel_finish(scaled, p->output_zero_point, p->clamp_min, p->clamp_max);
 }
 
-#define UACCEL_BINARY uaccel_squared_difference
-#define UACCEL_FIRST(p, value) \
-    uaccel_raised((value) - (p)->zero_point1, (p)->left_shift, (p)->multiplier1, (p)->shift1)
-#define UACCEL_SECOND(p, value) \
-    uaccel_raised((value) - (p)->zero_point2, (p)->left_shift, (p)->multiplier2, (p)->shift2)
-#define UACCEL_COMBINE uaccel_squared_difference_combine
-#include "uaccel_binary.h"
+UACCEL_BINARY(uaccel_squared_difference, UACCEL_RAISED1, UACCEL_RAISED2, uaccel_squared_difference_combine)
 
 #endif

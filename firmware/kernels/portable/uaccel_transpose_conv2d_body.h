@@ -37,8 +37,7 @@ UACCEL_KERNEL void UACCEL_FN(uaccel_transpose_conv2d)(const struct uaccel_transp
                 for (uaccel_index o = 0; o < p->out_channels; ++o) {
                     const UACCEL_ACCUMULATOR acc = UACCEL_FN(uaccel_transpose_conv2d_sum)(
                         p, input, weights + o * window, bias[o], y + p->pad_top, x + p->pad_left);
-                    const int32_t scaled = UACCEL_REQUANTISE(acc, multiplier[o * p->scale_step], shift[o * p->scale_step]);
-                    *output++ = (UACCEL_ELEMENT)uaccel_finish(scaled, p->output_zero_point, p->clamp_min, p->clamp_max);
+                    *output++ = UACCEL_FN(uaccel_output)(&p->output, acc, multiplier, shift, o);
                 }
             }
         }

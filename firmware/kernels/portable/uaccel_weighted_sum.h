@@ -2,6 +2,7 @@
 #ifndef UACCEL_WEIGHTED_SUM_H
 #define UACCEL_WEIGHTED_SUM_H
 
+#include "uaccel_binary.h"
 #include "uaccel_half_even.h"
 
 struct uaccel_weighted_sum {
@@ -21,8 +22,6 @@ UACCEL_KERNEL int32_t uaccel_weighted_sum_combine(const struct uaccel_weighted_s
     return uaccel_finish_half_even(rounded, p->output_zero_point, p->clamp_min, p->clamp_max, p->shift > 18);
 }
 
-#define UACCEL_BINARY uaccel_weighted_sum
-#define UACCEL_COMBINE uaccel_weighted_sum_combine
-#include "uaccel_binary.h"
+UACCEL_BINARY(uaccel_weighted_sum, UACCEL_FIRST, UACCEL_SECOND, uaccel_weighted_sum_combine)
 
 #endif

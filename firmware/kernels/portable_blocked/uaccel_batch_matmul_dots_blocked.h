@@ -3,6 +3,7 @@
 #define UACCEL_BATCH_MATMUL_DOTS_BLOCKED_H
 
 #include "uaccel_batch_matmul.h"
+#include "uaccel_eight_blocked.h"
 
 /* For each element of a row those of eight columns. */
 UACCEL_KERNEL void uaccel_batch_matmul_pack_dots_blocked(const struct uaccel_batch_matmul *p, const int8_t *columns,
@@ -21,6 +22,8 @@ UACCEL_KERNEL void uaccel_batch_matmul_pack_dots_blocked(const struct uaccel_bat
     }
 }
 
+#define UACCEL_HALF(number) halves[number]
+
 /* A row, of which input..end are bytes, times eight packed columns. */
 UACCEL_SHARED void uaccel_batch_matmul_eight_dots_blocked(const int8_t *input, const int8_t *end, const void *columns,
                                                           int32_t *sums)
@@ -29,25 +32,13 @@ UACCEL_SHARED void uaccel_batch_matmul_eight_dots_blocked(const int8_t *input, c
     int32_t a = 0, b = 0, c = 0, d = 0, e = 0, f = 0, g = 0, h = 0;
     for (; input != end; ++input) {
         const int32_t x = *input;
-        a += x * halves[0];
-        b += x * halves[1];
-        c += x * halves[2];
-        d += x * halves[3];
-        e += x * halves[4];
-        f += x * halves[5];
-        g += x * halves[6];
-        h += x * halves[7];
+        UACCEL_EIGHT_PRODUCTS(x, UACCEL_HALF);
         halves += 8;
     }
-    sums[0] = a;
-    sums[1] = b;
-    sums[2] = c;
-    sums[3] = d;
-    sums[4] = e;
-    sums[5] = f;
-    sums[6] = g;
-    sums[7] = h;
+    UACCEL_EIGHT_STORE(sums);
 }
+
+#undef UACCEL_HALF
 
 #define UACCEL_DOTS(name) name##_dots_blocked
 #define UACCEL_DOTS_BYTE(value) uaccel_clamp(value, INT8_MIN, INT8_MAX)

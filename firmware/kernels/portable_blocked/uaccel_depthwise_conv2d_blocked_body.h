@@ -15,24 +15,34 @@ UACCEL_KERNEL void UACCEL_BLOCKED(uaccel_depthwise_blocked_list)(
     }
 }
 
-/* Four channels from `channel` on. */
-UACCEL_SHARED void UACCEL_BLOCKED(uaccel_depthwise_blocked_quad)(
-    const struct uaccel_depthwise_conv2d_blocked *p, const UACCEL_ITEM *const *taps, uaccel_index channel,
+/* Four results, whose channels of the input are `at`[0] to `at`[3] from each pixel on. */
+UACCEL_KERNEL void UACCEL_BLOCKED(uaccel_depthwise_blocked_four)(
+    const struct uaccel_depthwise_conv2d_blocked *p, const UACCEL_ITEM *const *taps, const uaccel_index *at,
     const UACCEL_FOUR *weights, const int32_t *constants, UACCEL_ITEM *output)
 {
+    const uaccel_index first = at[0], one = at[1], two = at[2], three = at[3];
     int32_t a = constants[0], b = constants[4], c = constants[8], d = constants[12];
     for (const UACCEL_ITEM *const *end = taps + p->kernel_height * p->kernel_width; taps != end; ++taps) {
-        const UACCEL_ITEM *pixel = *taps + channel;
+        const UACCEL_ITEM *pixel = *taps + first;
         a += pixel[0] * UACCEL_WEIGHT(weights, 0);
-        b += pixel[1] * UACCEL_WEIGHT(weights, 1);
-        c += pixel[2] * UACCEL_WEIGHT(weights, 2);
-        d += pixel[3] * UACCEL_WEIGHT(weights, 3);
+        b += pixel[one] * UACCEL_WEIGHT(weights, 1);
+        c += pixel[two] * UACCEL_WEIGHT(weights, 2);
+        d += pixel[three] * UACCEL_WEIGHT(weights, 3);
         weights += UACCEL_WEIGHTS(4);
     }
     output[0] = UACCEL_BLOCKED_ROUND(&p->finish, a, constants);
     output[1] = UACCEL_BLOCKED_ROUND(&p->finish, b, constants + 4);
     output[2] = UACCEL_BLOCKED_ROUND(&p->finish, c, constants + 8);
     output[3] = UACCEL_BLOCKED_ROUND(&p->finish, d, constants + 12);
+}
+
+/* Four channels from `channel` on. */
+UACCEL_SHARED void UACCEL_BLOCKED(uaccel_depthwise_blocked_quad)(
+    const struct uaccel_depthwise_conv2d_blocked *p, const UACCEL_ITEM *const *taps, uaccel_index channel,
+    const UACCEL_FOUR *weights, const int32_t *constants, UACCEL_ITEM *output)
+{
+    const uaccel_index at[4] = {channel, 1, 2, 3};
+    UACCEL_BLOCKED(uaccel_depthwise_blocked_four)(p, taps, at, weights, constants, output);
 }
 
 /* scratch: an address a tap, and a pixel. weights: for each four channels and each tap those of the channels;
@@ -74,24 +84,10 @@ UACCEL_SHARED void UACCEL_BLOCKED(uaccel_depthwise_times_blocked_quad)(
     const struct uaccel_depthwise_times_blocked *p, const UACCEL_ITEM *const *taps, uaccel_index channel,
     const UACCEL_FOUR *weights, const int32_t *constants, UACCEL_ITEM *output)
 {
-    const uaccel_index first = channel / p->multiplier, rest = channel - first * p->multiplier;
-    const uaccel_index one = rest + 1 < p->multiplier ? 0 : (rest + 1) / p->multiplier;
-    const uaccel_index two = rest + 2 < p->multiplier ? 0 : (rest + 2) / p->multiplier;
-    const uaccel_index three = rest + 3 < p->multiplier ? 0 : (rest + 3) / p->multiplier;
-    int32_t a = constants[0], b = constants[4], c = constants[8], d = constants[12];
-    const uaccel_index count = p->windows.kernel_height * p->windows.kernel_width;
-    for (const UACCEL_ITEM *const *end = taps + count; taps != end; ++taps) {
-        const UACCEL_ITEM *pixel = *taps + first;
-        a += pixel[0] * UACCEL_WEIGHT(weights, 0);
-        b += pixel[one] * UACCEL_WEIGHT(weights, 1);
-        c += pixel[two] * UACCEL_WEIGHT(weights, 2);
-        d += pixel[three] * UACCEL_WEIGHT(weights, 3);
-        weights += UACCEL_WEIGHTS(4);
-    }
-    output[0] = UACCEL_BLOCKED_ROUND(&p->windows.finish, a, constants);
-    output[1] = UACCEL_BLOCKED_ROUND(&p->windows.finish, b, constants + 4);
-    output[2] = UACCEL_BLOCKED_ROUND(&p->windows.finish, c, constants + 8);
-    output[3] = UACCEL_BLOCKED_ROUND(&p->windows.finish, d, constants + 12);
+    const uaccel_index times = p->multiplier, first = channel / times, rest = channel - first * times;
+    const uaccel_index at[4] = {first, rest + 1 < times ? 0 : (rest + 1) / times,
+                                rest + 2 < times ? 0 : (rest + 2) / times, rest + 3 < times ? 0 : (rest + 3) / times};
+    UACCEL_BLOCKED(uaccel_depthwise_blocked_four)(&p->windows, taps, at, weights, constants, output);
 }
 
 /* scratch and weights: the same. */

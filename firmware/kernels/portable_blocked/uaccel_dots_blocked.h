@@ -3,10 +3,13 @@
 #define UACCEL_DOTS_BLOCKED_H
 
 #include "uaccel_dots.h"
+#include "uaccel_eight_blocked.h"
 
 #define UACCEL_DOTS(name) name##_dots_blocked
 #include "uaccel_dots_scalar_body.h"
 #undef UACCEL_DOTS
+
+#define UACCEL_BYTE(number) weights[number]
 
 /* input..end: bytes. weights: for each of them those of eight rows. sums: what they are added to. */
 UACCEL_SHARED void uaccel_eight_dots_blocked(const int8_t *input, const int8_t *end, const int8_t *weights,
@@ -15,25 +18,13 @@ UACCEL_SHARED void uaccel_eight_dots_blocked(const int8_t *input, const int8_t *
     int32_t a = sums[0], b = sums[1], c = sums[2], d = sums[3], e = sums[4], f = sums[5], g = sums[6], h = sums[7];
     for (; input != end; ++input) {
         const int32_t x = *input;
-        a += x * weights[0];
-        b += x * weights[1];
-        c += x * weights[2];
-        d += x * weights[3];
-        e += x * weights[4];
-        f += x * weights[5];
-        g += x * weights[6];
-        h += x * weights[7];
+        UACCEL_EIGHT_PRODUCTS(x, UACCEL_BYTE);
         weights += 8;
     }
-    sums[0] = a;
-    sums[1] = b;
-    sums[2] = c;
-    sums[3] = d;
-    sums[4] = e;
-    sums[5] = f;
-    sums[6] = g;
-    sums[7] = h;
+    UACCEL_EIGHT_STORE(sums);
 }
+
+#undef UACCEL_BYTE
 
 UACCEL_KERNEL int32_t uaccel_row_s8_dots_blocked(const int8_t *a, const int8_t *b, uaccel_index count, int32_t sum)
 {

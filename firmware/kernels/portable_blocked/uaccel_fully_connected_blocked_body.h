@@ -12,24 +12,10 @@ UACCEL_SHARED void UACCEL_BLOCKED(uaccel_fully_connected_blocked)(
         int32_t e = constants[16], f = constants[20], g = constants[24], h = constants[28];
         for (const UACCEL_ITEM *x = input; x != end; ++x) {
             const int32_t value = *x;
-            a += value * UACCEL_WEIGHT(weights, 0);
-            b += value * UACCEL_WEIGHT(weights, 1);
-            c += value * UACCEL_WEIGHT(weights, 2);
-            d += value * UACCEL_WEIGHT(weights, 3);
-            e += value * UACCEL_WEIGHT(weights, 4);
-            f += value * UACCEL_WEIGHT(weights, 5);
-            g += value * UACCEL_WEIGHT(weights, 6);
-            h += value * UACCEL_WEIGHT(weights, 7);
+            UACCEL_EIGHT_PRODUCTS(value, UACCEL_OF_EIGHT);
             weights += UACCEL_WEIGHTS(8);
         }
-        sums[0] = a;
-        sums[1] = b;
-        sums[2] = c;
-        sums[3] = d;
-        sums[4] = e;
-        sums[5] = f;
-        sums[6] = g;
-        sums[7] = h;
+        UACCEL_EIGHT_STORE(sums);
         for (uaccel_index i = 0; i < 8 && unit + i < p->units; ++i) {
             output[unit + i] = UACCEL_BLOCKED_ROUND(&p->finish, sums[i], constants + 4 * i);
         }

@@ -54,9 +54,6 @@ UACCEL_KERNEL void uaccel_pool_rvv_mean(const struct uaccel_pool *p, const int8_
     }
 }
 
-#define UACCEL_POOL uaccel_average_pool_rvv_s8
-#define UACCEL_POOL_ELEMENT int8_t
-#define UACCEL_POOL_WINDOW uaccel_pool_rvv_mean
-#include "uaccel_pool_windows.h"
+UACCEL_POOL(uaccel_average_pool_rvv_s8, int8_t, uaccel_pool_rvv_mean)
 
 #endif

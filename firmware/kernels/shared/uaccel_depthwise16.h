@@ -41,4 +41,21 @@ UACCEL_KERNEL struct uaccel_depthwise16_taps uaccel_depthwise16_taps(const struc
     return taps;
 }
 
+/* A kernel: one window after the other. `each` gives every channel of one: void (p, taps, stream, output). */
+#define UACCEL_DEPTHWISE16(name, each)                                                                       \
+    UACCEL_KERNEL void name(const struct uaccel_depthwise16 *p, const int16_t *input, const int32_t *stream, \
+                            int16_t *output)                                                                 \
+    {                                                                                                        \
+        for (uaccel_index n = 0; n < p->batch; ++n) {                                                        \
+            for (uaccel_index y = 0; y < p->out_height; ++y) {                                               \
+                for (uaccel_index x = 0; x < p->out_width; ++x) {                                            \
+                    const struct uaccel_depthwise16_taps taps = uaccel_depthwise16_taps(p, input, y, x);     \
+                    each(p, &taps, stream, output);                                                          \
+                    output += p->channels;                                                                   \
+                }                                                                                            \
+            }                                                                                                \
+            input += p->in_height * p->in_width * p->in_channels;                                            \
+        }                                                                                                    \
+    }
+
 #endif

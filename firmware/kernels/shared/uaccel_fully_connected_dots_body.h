@@ -29,10 +29,8 @@ UACCEL_KERNEL void UACCEL_DOTS(uaccel_fully_connected_s8)(const struct uaccel_fu
             UACCEL_DOTS(uaccel_rows)(x, p->filled, eight, count, sums);
             eight += UACCEL_DOTS(uaccel_words)(p->filled, count);
             for (uaccel_index i = 0; i < count; ++i) {
-                const uaccel_index scale = (unit + i) * layer->scale_step;
                 const int32_t acc = uaccel_add_wrapping(sums[i], bias[unit + i]);
-                const int32_t scaled = uaccel_requantise(acc, multiplier[scale], shift[scale]);
-                *output++ = (int8_t)uaccel_finish(scaled, layer->output_zero_point, layer->clamp_min, layer->clamp_max);
+                *output++ = uaccel_output_s8(&layer->output, acc, multiplier, shift, unit + i);
             }
         }
         input += layer->depth;

@@ -58,25 +58,20 @@ UACCEL_KERNEL int32_t UACCEL_SHOW(uaccel_lstm_shown)(const struct uaccel_lstm *p
 }
 
 /* gates: `room` of each kind. */
-UACCEL_KERNEL void UACCEL_SHOW(uaccel_lstm_show_s8)(const struct uaccel_lstm *p, const uint16_t *points, int8_t *output,
-                                                    int8_t *hidden, int16_t *cell, const int16_t *gates,
-                                                    uaccel_index room)
-{
-    for (uaccel_index u = 0; u < p->units; ++u) {
-        const int32_t given = UACCEL_SHOW(uaccel_lstm_shown)(p, points, cell + u, gates + u, room);
-        output[u] = hidden[u] = (int8_t)uaccel_clamp(given + p->hidden_zero_point, INT8_MIN, INT8_MAX);
+#define UACCEL_SHOW_UNITS(bits)                                                                            \
+    UACCEL_KERNEL void UACCEL_SHOW(uaccel_lstm_show_s##bits)(                                              \
+        const struct uaccel_lstm *p, const uint16_t *points, int##bits##_t *output, int##bits##_t *hidden, \
+        int16_t *cell, const int16_t *gates, uaccel_index room)                                            \
+    {                                                                                                      \
+        for (uaccel_index u = 0; u < p->units; ++u) {                                                      \
+            const int32_t given = UACCEL_SHOW(uaccel_lstm_shown)(p, points, cell + u, gates + u, room);    \
+            const int32_t shown = given + p->hidden_zero_point;                                            \
+            output[u] = hidden[u] = (int##bits##_t)uaccel_clamp(shown, INT##bits##_MIN, INT##bits##_MAX);  \
+        }                                                                                                  \
     }
-}
-
-UACCEL_KERNEL void UACCEL_SHOW(uaccel_lstm_show_s16)(const struct uaccel_lstm *p, const uint16_t *points, int16_t *output,
-                                                     int16_t *hidden, int16_t *cell, const int16_t *gates,
-                                                     uaccel_index room)
-{
-    for (uaccel_index u = 0; u < p->units; ++u) {
-        const int32_t given = UACCEL_SHOW(uaccel_lstm_shown)(p, points, cell + u, gates + u, room);
-        output[u] = hidden[u] = (int16_t)uaccel_clamp16(given + p->hidden_zero_point);
-    }
-}
+UACCEL_SHOW_UNITS(8)
+UACCEL_SHOW_UNITS(16)
+#undef UACCEL_SHOW_UNITS
 
 #undef UACCEL_SHOW
 #undef UACCEL_SHOW_PRODUCT

@@ -200,14 +200,10 @@ def interleave_channels(rows: Array, block: int) -> NDArray[np.int8]:
     return np.ascontiguousarray(filled.reshape(-1, block, rows.shape[1]).transpose(0, 2, 1), dtype=np.int8)
 
 
-# Parameters of the portable kernels that an `OutputStage` holds already.
-OF_OUTPUT_STAGE: Final = ("output_zero_point", "clamp_min", "clamp_max", "scale_step")
-
-
 def geometry(site: Site[Any], kernel: tuple[int, int], *, depthwise: bool = False) -> dict[str, int]:
     """Returns the other parameters of a portable convolution; a depthwise one here has its ``channels`` once."""
     given = window_parameters(site, kernel)
-    kept = {name: value for name, value in given.items() if name not in OF_OUTPUT_STAGE}
+    kept = {name: value for name, value in given.items() if not name.startswith("output.")}
     if not depthwise:
         return kept
     return {("channels" if name == "in_channels" else name): kept[name] for name in kept if name != "out_channels"}

@@ -147,9 +147,11 @@ def scales_held(multiplier: Array, shift: Array) -> dict[str, Array]:
     return {"multiplier": multiplier[used], "shift": shift[used].astype(np.int8)}
 
 
-def scale_step(site: Site[Any]) -> int:
-    """1 where output channels differ in their scale, 0 where one multiplier and shift serve all."""
-    return int(differ(*(operand.value for operand in site.operands[3:5])))
+def output_fields(site: Site[Any]) -> dict[str, int]:
+    """The fields of ``struct uaccel_output``. ``scale_step``: 0 where one multiplier and shift serve all channels."""
+    step, attrs = int(differ(*(operand.value for operand in site.operands[3:5]))), site.attrs
+    bounds = {f"output.{name}": value for name, value in same(attrs, "clamp_min", "clamp_max").items()}
+    return {"output.zero_point": attrs.output_zero_point, **bounds, "output.scale_step": step}
 
 
 def differ(multiplier: Array, shift: Array) -> bool:
@@ -163,8 +165,8 @@ def window_parameters(site: Site[Conv2dAttrs], kernel: tuple[int, int]) -> dict[
     return {
         **image_fields(site.operands[0].info, site.output),
         **window_fields(attrs, kernel),
-        **same(attrs, "input_zero_point", "output_zero_point", "clamp_min", "clamp_max"),
-        "scale_step": scale_step(site),
+        "input_zero_point": attrs.input_zero_point,
+        **output_fields(site),
     }
 
 
@@ -276,8 +278,8 @@ class TransposeConv2d(IntegerOperator[TransposeConv2dAttrs]):
         parameters = {
             **image_fields(site.operands[0].info, site.output),
             **window_fields(attrs, site.operands[1].info.shape[1:3], dilated=False),
-            **same(attrs, "input_zero_point", "output_zero_point", "clamp_min", "clamp_max"),
-            "scale_step": scale_step(site),
+            "input_zero_point": attrs.input_zero_point,
+            **output_fields(site),
         }
         # The zero point stays out of the bias: output pixels differ in how many taps reach them.
         held = scales_held(*(operand.value for operand in site.operands[3:5]))

@@ -16,8 +16,8 @@ from uaccel.ops.conv import (
     TransposeConv2d,
     accumulator_suffix,
     folded_constants,
+    output_fields,
     output_stage,
-    scale_step,
 )
 from uaccel.ops.exact import TFLITE, check_rounding, kernel_suffix
 from uaccel.ops.kernel import Kernel, ParameterValue, dtype_suffix, same
@@ -65,13 +65,12 @@ class FullyConnected(IntegerOperator[FullyConnectedAttrs]):
         return output_stage(acc, bias, multiplier, shift, attrs, str(data.dtype))
 
     def kernels(self, site: Site[FullyConnectedAttrs]) -> Sequence[Kernel]:
-        attrs, data, weights = site.attrs, site.operands[0].info, site.operands[1].value
+        data, weights = site.operands[0].info, site.operands[1].value
         parameters = {
             "rows": data.shape[0],
             "depth": data.shape[1],
             "units": site.output.shape[1],
-            **same(attrs, "output_zero_point", "clamp_min", "clamp_max"),
-            "scale_step": scale_step(site),
+            **output_fields(site),
         }
         (kernel,) = self.one_call(site, parameters, accumulator_suffix(site), held=folded_constants(site, weights))
         return [pack_int4(kernel, weights) if is_int4(site) else kernel]
