@@ -150,8 +150,25 @@ def test_as_litert_where_tflite_micro_has_no_kernel() -> None:
             assert_same(meant, wanted, f"{name}: exact meaning")
 
 
+@pytest.mark.parametrize(
+    ("dtype", "given", "wanted"),
+    [("int8", (0.05, -100), (0.05, -100)), ("int8", (0.03, -128), (0.011, 7)), ("int16", (0.013, 0), (0.0071, 0))],
+)
+def test_square_roots_are_cut_off_as_litert_cuts_them(
+    dtype: str, given: tuple[float, int], wanted: tuple[float, int]
+) -> None:
+    """LiteRT stops with an error at negative numbers, which are the lowest value here."""
+    stored = np.arange(np.iinfo(dtype).min, np.iinfo(dtype).max + 1).astype(dtype)
+    row = Row("SQRT", [Activation(stored.shape, dtype, *given)], [Activation(stored.shape, dtype, *wanted)])
+    data = many({"row": row})
+    (got,) = HostModel(compile_bytes(data))(stored)
+    rooted = np.maximum(stored, given[1]).astype(dtype)
+    (reference,) = LiteRt(data).run([rooted])
+    assert_same(got[stored >= given[1]], reference[stored >= given[1]], "generated C")
+    assert set(got[stored < given[1]]) <= {np.iinfo(dtype).min}
+
+
 REAL: Mapping[str, Callable[[Array], Array]] = {
-    "SQRT": lambda x: np.sqrt(np.where(x < 0, np.nan, x)),
     "SQUARE": lambda x: x * x,
     "SIN": np.sin,
     "COS": np.cos,

@@ -308,6 +308,14 @@ def _saturated16(value: Values) -> Values:
     return np.clip(value, -(1 << 15), (1 << 15) - 1)
 
 
+def sqrt(given: Quantisation, wanted: Quantisation) -> Table:
+    """Square roots in single precision, cut off to whole steps; the lowest value for x < 0, where the reference stops
+    with an error."""
+    real = np.float32(given.scale) * (STORED_INT8 - given.zero_point).astype(np.float32)
+    steps = np.trunc(np.sqrt(np.maximum(real, 0)) / np.float32(wanted.scale))
+    return clipped(np.where(real < 0, -BEYOND, np.minimum(steps, BEYOND) + wanted.zero_point).astype(np.int64))
+
+
 def rsqrt(given: Quantisation, wanted: Quantisation) -> Table:
     """1 / sqrt(x); the largest value for x <= 0, where the reference stops with an error for x < 0."""
     multiplier, shift = quantize_multiplier(1.0 / (math.sqrt(given.scale) * wanted.scale))

@@ -27,7 +27,7 @@ from uaccel.ops.quantize import UNITY, Requantize, RequantizeAttrs
 
 BOUNDS = {"RELU": (0.0, None), "RELU_N1_TO_1": (-1.0, 1.0), "RELU_0_TO_1": (0.0, 1.0)}
 SCALE_TOLERANCE = 1e-3
-REAL_FUNCTIONS = ("EXP", "LOG", "SQRT", "SQUARE", "SIN", "COS", "FLOOR", "CEIL", "ROUND")
+REAL_FUNCTIONS = ("EXP", "LOG", "SQUARE", "SIN", "COS", "FLOOR", "CEIL", "ROUND")
 
 
 def _tensors(operator: Operator, dtypes: tuple[str, ...] = INTEGERS) -> tuple[Tensor, Tensor]:
@@ -226,6 +226,12 @@ def real_function(context: Context, operator: Operator) -> Expr:
     data, output = _tensors(operator)
     row = next(row for row in pointwise.ROWS if row.tflite == operator.name)
     return _lookup(context, operator, data, _of_reals(data, output, row))
+
+
+@converts("SQRT", when=_is_int8)
+def sqrt(context: Context, operator: Operator) -> Expr:
+    data, output = _tensors(operator)
+    return _lookup(context, operator, data, lookup.sqrt(data.required_quantisation, output.required_quantisation))
 
 
 @converts("GELU", when=_is_int8)

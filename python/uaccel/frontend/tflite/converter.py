@@ -138,10 +138,11 @@ def activation_range(operator: Operator, output: Tensor) -> tuple[int, int]:
 
 
 def activated(operator: Operator, value: Expr) -> Expr:
-    """Applies the fused activation to a float."""
+    """Applies the fused activation to a number without a scale."""
     low, high = _bounds(operator)
     if low is None:
         return value
+    low = max(low, 0.0) if operator.outputs[0].info.dtype == "uint32" else low  # It has no -1.
     return relax.op.nn.relu(value) if high is None else relax.op.clip(value, low, high)
 
 

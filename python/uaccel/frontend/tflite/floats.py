@@ -202,6 +202,21 @@ def elementwise(context: Context, operator: Operator) -> Expr:
     return relax.op.astype(result, "bool") if data.info.dtype == "bool" else stored(result, output)
 
 
+def _is_int16(operator: Operator) -> bool:
+    return operator.required_input(0).info.dtype == "int16"
+
+
+@converts("SQRT", when=_is_int16)
+def sqrt16(context: Context, operator: Operator) -> Expr:
+    """The reference divides a root in single precision by the output's scale and cuts the quotient off."""
+    data, output = _one(operator)
+    if not is_stepped(output):
+        return stored(relax.op.sqrt(real(context, data)), output)
+    need_one_scale(output)
+    steps = relax.op.trunc(relax.op.divide(relax.op.sqrt(real(context, data)), _number(output.scale, "float32")))
+    return get(Quantize)(steps, attrs=QuantizeAttrs(1.0, output.zero_point, "int16"))
+
+
 BENT: Mapping[str, Callable[[Expr, str], Expr]] = {"ELU": _elu, "HARD_SWISH": _hard_swish}
 
 
