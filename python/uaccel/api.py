@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 from uaccel.board import Board
 from uaccel.errors import VerificationError
 from uaccel.pipeline import Compiled
-from uaccel.report.run_json import batched
 from uaccel.runner.compare import Verdict
 from uaccel.runner.compiled import archive_of, run_compiled
 from uaccel.runner.execute import Looks
@@ -23,8 +22,7 @@ from uaccel.runner.job import Job
 from uaccel.runner.perform import perform
 from uaccel.runner.samples import SAMPLES, default_samples
 from uaccel.runner.sweep.matrix import SweepRow
-from uaccel.runner.verdict import as_imported, bisect_region, judge, layers_to_read, with_opinions
-from uaccel.runner.verify import is_exact
+from uaccel.runner.verdict import CompiledSubject, as_imported, bisect_region, layers_to_read, verdict_on
 from uaccel.session.tensors import load_inputs, samples_of
 from uaccel.util import text
 from uaccel.util.cache import cache_of_user
@@ -174,16 +172,7 @@ def _run(
     again = partial(bisect_region, job, samples=measured.samples, progress=_quiet, port=port, flashes=flashes)
     verdict = None
     if samples:
-        verdict = judge(compiled, measured, again=again)
-        verdict = with_opinions(
-            verdict,
-            as_imported(compiled),
-            job.model,
-            measured.samples,
-            measured.outputs,
-            exact=is_exact(compiled),
-        )
-    names = [spec.name for spec in compiled.model.signature.outputs]
-    outputs = {name: batched([values[i] for values in measured.run.outputs]) for i, name in enumerate(names)}
+        verdict = verdict_on(CompiledSubject(compiled), as_imported(compiled), job.model, measured, again=again)
+    outputs = measured.named(tensor_types(compiled.model.signature.outputs))
     taken, told = measured.run, None if verdict is None else verdict.report
     return Run(compiled, outputs, taken.instructions, taken.cycles, taken.seconds, taken.stack, told), verdict

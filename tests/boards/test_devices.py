@@ -20,7 +20,7 @@ from uaccel.build.programs import FoundProgram, find_command
 from uaccel.build.project import create_project
 from uaccel.errors import DeviceError, LayerError, ToolError
 from uaccel.runner.options import ProjectRunOptions
-from uaccel.runner.project_run import run_project
+from uaccel.runner.project_run import perform_project
 from uaccel.runner.request import Quiet
 from uaccel.session.device_models import device_plugin
 from uaccel.session.message import CODES
@@ -183,7 +183,8 @@ def test_a_board_on_the_bench_has_its_devices_too(firmware: Callable[[str], Path
 def test_a_project_runs_with_its_devices(name: str, tmp_path: Path, ram: Path) -> None:
     create_project(chain_files(), there(name), tmp_path / "project")
     np.savez(tmp_path / "two.npz", wave=np.stack([WAVE, WAVE]))
-    done = run_project(tmp_path / "project", ProjectRunOptions(tmp_path / "two.npz", profile=True), Quiet())
+    wishes = ProjectRunOptions(tmp_path / "two.npz", profile=True)
+    done = perform_project(tmp_path / "project", wishes, Quiet()).measured
     assert [done.run.cycles, *(account.cycles for account in done.run.accounts.values())] == [sum(CYCLES), *CYCLES]
     assert [time.layer for time in done.layers] == [0, 1, 2]
     assert not list(ram.iterdir())

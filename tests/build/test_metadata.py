@@ -5,11 +5,11 @@ from __future__ import annotations
 import copy
 import json
 import random
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 from rich.console import Console
 
@@ -18,26 +18,30 @@ from support.models.networks import OWN
 from uaccel.accelerator import load_accelerators
 from uaccel.build.archive_reader import Metadata, read_metadata, read_model, wrong_with
 from uaccel.build.linker_script import needs_of
-from uaccel.cli import run_project
 from uaccel.cli.verdict import show_run
 from uaccel.errors import UaccelError
 from uaccel.frontend import import_model
 from uaccel.model import ImportedModel
 from uaccel.pipeline import compile_model
-from uaccel.report.trace import trace_of
+from uaccel.report import page
+from uaccel.report.archived import STRUCTURE, told_of_archive
 from uaccel.runner.compiled import ArchiveLayers, ArchiveSubject, archive_of
+from uaccel.runner.execute import RunResult
+from uaccel.runner.firmware import Firmware
 from uaccel.runner.options import ProjectRunOptions
-from uaccel.runner.project_run import ProjectRun, _identity
+from uaccel.runner.perform import Place, performed
+from uaccel.runner.prepare import Prepared
+from uaccel.runner.project_run import _no_compiler
 from uaccel.session.batch import BatchRun
 from uaccel.util.files import write_tar
 
-WISHES = ProjectRunOptions()
+WISHES = ProjectRunOptions(details=True)
 
 
 @cache
-def document(model: str, *accelerators: str) -> Any:
+def document(model: str, *accelerators: str, file: str = "metadata.json") -> Any:
     compiled = compile_model(OWN / f"{model}.tflite", board="host", accelerators=load_accelerators(accelerators))
-    return json.loads(archive_of(compiled)["metadata.json"])
+    return json.loads(archive_of(compiled)[file])
 
 
 def archive_with(path: Path, metadata: Any) -> Path:
@@ -51,16 +55,18 @@ def use(archive: Path, metadata: Metadata) -> None:
     needs_of({"metadata.json": metadata.text})
     assert isinstance(metadata.board, str | None)
     assert all(isinstance(need, str) for need in metadata.requires)
-    _identity(metadata)
+    firmware = Firmware.of(metadata, "", dict)
     verified(metadata)
     sum(tensor["size"] for side in ("inputs", "outputs") for tensor in metadata.main[side].values())
-    outputs = [np.zeros(1, np.int8)]
-    model: Any = type("Model", (), {"outputs": ()})
-    done = ProjectRun("host", archive, metadata, model, [[]], BatchRun([outputs], 0), [], None)
-    report = run_project._report(done, WISHES)
-    show_run(Console(quiet=True), report | {"outputs": {}})
-    trace_of("title", metadata.at("uaccel", "layers"), {}, {}, [])
+    show_run(Console(quiet=True), report_of(firmware, metadata, {}))
     read_model(archive, metadata)
+
+
+def report_of(firmware: Firmware, metadata: Metadata, files: dict[str, bytes]) -> Any:
+    """What is told of a run of which nothing is known but the archive."""
+    prepared = Prepared(replace(firmware, outputs=()), told_of_archive(metadata, files.get), None, _no_compiler)
+    measured = RunResult([[]], BatchRun([[]], 0), None)
+    return performed(prepared, WISHES, measured, Place("host", None, False, ""), [], None).report
 
 
 def verified(metadata: Metadata) -> None:
@@ -113,6 +119,19 @@ def try_mutants(folder: Path, made: list[Any]) -> None:
 
 def test_what_is_wrong_by_structure_is_refused_or_harmless(tmp_path: Path) -> None:
     try_mutants(tmp_path, mutants(60))
+
+
+def test_a_structure_for_pages_that_is_wrong_is_refused_or_shown() -> None:
+    metadata, refused = Metadata(b"", document("gesture", "matrix8")), 0
+    for seed in range(60):
+        made, rng = copy.deepcopy(document("gesture", "matrix8", file=STRUCTURE)), random.Random(seed)
+        change(*rng.choice(list(places(made))), list(places(made)), rng)
+        try:
+            page([report_of(Firmware.of(metadata, "", dict), metadata, {STRUCTURE: json.dumps(made).encode()})])
+        except UaccelError as error:
+            refused += 1
+            assert str(error).startswith("report.json of the archive: ")
+    assert 12 < refused < 60
 
 
 @pytest.mark.slow

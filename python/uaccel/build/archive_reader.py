@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import tarfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any, Final
@@ -16,7 +16,21 @@ from uaccel.model import ModelFile
 from uaccel.util import incoming
 from uaccel.util.favour import Favour
 from uaccel.util.files import data_dir, parse_json
-from uaccel.util.form import FLAG, INDEX, NUMBER, OBJECT, SHAPE, TEXT, WHOLE, Maybe, Named, complaint, digits, optional
+from uaccel.util.form import (
+    FLAG,
+    INDEX,
+    NUMBER,
+    OBJECT,
+    SHAPE,
+    TEXT,
+    WHOLE,
+    Maybe,
+    Named,
+    Value,
+    complaint,
+    digits,
+    optional,
+)
 
 # The form of an archive's ``metadata.json``, as far as uaccel reads it.
 
@@ -25,7 +39,10 @@ _MAIN: Final = {
     **dict.fromkeys(("workspace_size_bytes", "constants_size_bytes", "io_size_bytes"), WHOLE),
     **dict.fromkeys(("inputs", "outputs"), _SIZES),
 }
-_TENSOR: Final = {"shape": SHAPE, "dtype": TEXT}
+_RANGE: Final = Value(
+    "a least and a largest number", lambda value: isinstance(value, list) and list(map(type, value)) == [int, int]
+)
+_TENSOR: Final = {"shape": SHAPE, "dtype": TEXT, "range?": _RANGE}
 _POOL: Final = {"name": TEXT, "bytes": WHOLE}
 _COVERED: Final = {
     **dict.fromkeys(("name", "op", "reason", "tensor"), TEXT),
@@ -53,6 +70,7 @@ _MEANING: Final = {
 _OWN: Final = optional(
     board=TEXT,
     workspace_io=FLAG,
+    fed=TEXT,
     favour=TEXT,
     model=optional(name=TEXT, file=Maybe(TEXT), file_sha256=Maybe(digits(64)), sha256=digits(64)),
     build=digits(16),
@@ -98,6 +116,11 @@ class Metadata:
 
     text: bytes
     data: dict[str, Any]
+
+    @classmethod
+    def of(cls, files: Mapping[str, bytes]) -> Metadata:
+        """The metadata of an archive that was made here, by its files."""
+        return cls(files[METADATA], parse_json(files[METADATA]))
 
     @property
     def model(self) -> str:
@@ -154,7 +177,7 @@ def read_metadata(archive: Path) -> Metadata:
     if kind:
         wanted = "projects are made of the tar that 'uaccel compile -o X.tar' writes"
         raise UaccelError(f"archive {archive} is {kind}; {wanted}")
-    data = _content(archive, METADATA, LONGEST)
+    data = read_member(archive, METADATA, LONGEST)
     if data is None:
         raise UaccelError(f"archive {archive} has no {METADATA}; wanted an archive that 'uaccel compile' wrote")
     return _parse(archive, data)
@@ -164,7 +187,7 @@ def read_model(archive: Path, metadata: Metadata) -> ModelFile:
     """The model that the archive was made of, with the shapes and weights that its own file may have left out. It must
     have the digest that the metadata states."""
     name, digest = metadata.at("uaccel", "model", "file"), metadata.at("uaccel", "model").get("file_sha256")
-    data = _content(archive, name, LONGEST_MODEL) if name is not None else None
+    data = read_member(archive, name, LONGEST_MODEL) if name is not None else None
     if data is None:
         raise UaccelError(f"archive {archive} does not hold its model; compile the model with this uaccel")
     if hashlib.sha256(data).hexdigest() != digest:
@@ -180,7 +203,7 @@ def _begin(file: Path) -> bytes:
         return b""
 
 
-def _content(archive: Path, name: str, longest: int) -> bytes | None:
+def read_member(archive: Path, name: str, longest: int = LONGEST) -> bytes | None:
     """The content of one member; None where it is not there."""
     try:
         with incoming.opened(archive, incoming.ARCHIVE) as stream, tarfile.open(fileobj=stream, mode="r:") as tar:

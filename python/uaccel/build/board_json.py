@@ -27,7 +27,7 @@ from uaccel.cycles.estimate import Timing
 from uaccel.errors import UaccelError
 from uaccel.util import incoming
 from uaccel.util.files import parse_json
-from uaccel.util.form import TEXT, WHOLE, Form, Maybe, Rows, Value, complaint
+from uaccel.util.form import FLAG, TEXT, WHOLE, Form, Maybe, Rows, Value, complaint
 
 # Commands that flash or reset a board: the one place that knows the tools' command lines.
 
@@ -98,12 +98,21 @@ _RUNS: Final[dict[str, Form]] = {
     "serial": {**dict.fromkeys(("port", "usb", "serial_number"), Maybe(TEXT)), "baud": WHOLE, "rtt?": _AREAS},
 }
 _KIND: Final = Value(f"one of {', '.join(_RUNS)}", lambda value: isinstance(value, str) and value in _RUNS)
+# What pages show of a board.
+TARGET: Final = {
+    **dict.fromkeys(("description", "cpu"), TEXT),
+    "features": [TEXT],
+    "emulated": FLAG,
+    "hz?": Maybe(WHOLE),
+    "memories?": [{"name": TEXT, "kind": TEXT, "bytes": WHOLE}],
+}
 _FORM: Final = {
     "board": TEXT,
     "firmware": TEXT,
     "runs": Rows({"kind": _KIND}, least=1),
     "flash": [{"in": TEXT, "command": _COMMAND}],
     "timing?": {"core": TEXT, "objdump": TEXT, "slow": [Rows(WHOLE, least=3)]},
+    "target?": TARGET,
 }
 
 
@@ -115,7 +124,9 @@ class ProjectBoard:
     firmware: str
     runs: list[dict[str, Any]]
     flash: list[dict[str, Any]]
-    timing: Timing | None = None  # None in projects of older versions, which do not note it.
+    # None in projects of older versions, which do not note them.
+    timing: Timing | None = None
+    target: dict[str, Any] | None = None
 
 
 def read_board_json(project: Path) -> ProjectBoard:
@@ -130,7 +141,7 @@ def read_board_json(project: Path) -> ProjectBoard:
     if wrong:
         raise UaccelError(f"{file} is not as it was made ({wrong}); make the project anew")
     timing = Timing.from_json(data["timing"]) if "timing" in data else None
-    return ProjectBoard(data["board"], data["firmware"], data["runs"], data["flash"], timing)
+    return ProjectBoard(data["board"], data["firmware"], data["runs"], data["flash"], timing, data.get("target"))
 
 
 def _wrong_run(run: dict[str, Any]) -> str:
@@ -148,8 +159,23 @@ def board_json(board: Board, folder: Path | None) -> str:
         "runs": [_run(board, run) for run in board.runs],
         "flash": [] if board.flash is None else [_step(step) for step in flash_steps(board.flash)],
         "timing": Timing.of(board).to_json(),
+        "target": target_of(board),
     }
     return json.dumps(data, indent=2) + "\n"
+
+
+def target_of(board: Board) -> dict[str, Any]:
+    """What pages show of a board."""
+    hz = board.timer.hz if board.timer.kind in ("systick", "mcycle") else None  # others tick apart from the CPU
+    return {
+        "board": board.name,
+        "description": board.description,
+        "cpu": board.cpu.name,
+        "features": list(board.cpu.features),
+        "hz": hz,
+        "emulated": board.runs[0].kind in ("qemu", "rtl"),
+        "memories": [{"name": m.name, "kind": m.kind, "bytes": m.length} for m in board.memories],
+    }
 
 
 def _run(board: Board, run: Run) -> dict[str, Any]:

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import tempfile
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
+from shlex import quote
+from typing import TYPE_CHECKING, Any
 
 import typer
 
+from uaccel.bench import hold_if_known, port_of_project
 from uaccel.board import load_board
 from uaccel.cli.command import given_of, group, names_of
 from uaccel.cli.options import Cached, ModelOptions, OnBoard, Templated
-from uaccel.cli.output import emit, progress, write_page_where, write_trace
-from uaccel.cli.run_project import require_places, run_folder, run_on_template, write_outputs
+from uaccel.cli.output import REPORT, TRACE, ShownSteps, emit, progress, write_page_where, write_trace
 from uaccel.cli.verdict import show_run
 from uaccel.codegen.options import EmitOptions
 from uaccel.errors import UaccelError, VerificationError
@@ -20,29 +24,82 @@ from uaccel.frontend import SUFFIXES
 from uaccel.runner.options import CompileOptions, ProjectRunOptions
 from uaccel.runner.request import Devices, RunRequest
 from uaccel.util.cache import Cache
-from uaccel.util.option import argument, like
+from uaccel.util.files import require_writable, write_atomically
+from uaccel.util.option import argument, like, words_of
 
-# The run of a model file, and the files that are written besides.
+if TYPE_CHECKING:
+    from uaccel.runner.perform import Performed
+
+# A run of a model or of a project, and the files that are written besides.
 
 
-def run_model(request: RunRequest, cache: Cache | None, as_json: bool) -> None:
-    """Runs a model, writes the files that were asked for, and shows the report."""
-    wishes = request.wishes
+def show(run: Callable[[ShownSteps], Performed], wishes: ProjectRunOptions, as_json: bool, **more: str) -> None:
+    """Runs something, writes the files that were asked for, and shows the report, to which ``more`` is added."""
     with progress() as step:
-        from uaccel.runner.perform import perform
-
-        ran = perform(request, step, cache)
+        ran = run(step)
         if wishes.outputs is not None:
             write_outputs(wishes.outputs, ran.outputs)
         if wishes.trace is not None:
             write_trace(wishes.trace, ran.trace)
         write_page_where(wishes.report, ran.report)
-    report = ran.report
+    report = ran.report | more
     if not wishes.detailed:
         report.pop("trace", None)
     emit(report, as_json, lambda console: show_run(console, report))
     if ran.complaint:
         raise VerificationError(ran.complaint)
+
+
+def require_places(wishes: ProjectRunOptions) -> None:
+    """Raises an error for files that cannot be written, before the work that would fill them."""
+    for path, option in ((wishes.outputs, "--outputs"), (wishes.trace, TRACE), (wishes.report, REPORT)):
+        if path is not None:
+            require_writable(path, option)
+
+
+def write_outputs(path: Path, arrays: Mapping[str, Any]) -> None:
+    """Writes outputs by name as an .npz file."""
+    from uaccel.model import write_npz
+
+    write_atomically(path, lambda stream: write_npz(stream, arrays), "--outputs")
+
+
+def run_model(request: RunRequest, cache: Cache | None, step: ShownSteps) -> Performed:
+    from uaccel.runner.perform import perform
+
+    return perform(request, step, cache)
+
+
+def run_folder(folder: Path, wishes: ProjectRunOptions, board: str | None, step: ShownSteps) -> Performed:
+    """Runs a project; ``board``, if the user named one, must be the project's."""
+    from uaccel.runner.project_run import perform_project
+
+    return perform_project(folder, wishes, step, board=board)
+
+
+def run_on_template(request: RunRequest, template: Path, project: Path, step: ShownSteps) -> Performed:
+    """Compiles a model, and does all that a client of microTVM does: create, build, flash, run.
+
+    The project's code may call the model with tensors of its own, so these lie apart unless asked for."""
+    from uaccel.build.project import build_any, create_from_archive, flash_any
+    from uaccel.runner.compiled import archive_of
+    from uaccel.runner.project_run import perform_project
+    from uaccel.util.files import write_archive
+
+    wishes = request.wishes
+    job = replace(request, workspace_io=bool(request.workspace_io)).what()
+    with tempfile.TemporaryDirectory(prefix="uaccel-") as temporary:
+        archive = Path(temporary) / "model.tar"
+        write_archive(archive, archive_of(job.compiled(step)))
+        step("create the project")
+        create_from_archive(archive, project, request.board, template=template, options=wishes.options)
+    step("build the firmware")
+    build_any(project, wishes.options, observe=False, verbose=False)
+    step("flash")
+    with hold_if_known(port_of_project(project, wishes.port)):
+        flash_any(project, wishes.options, port=wishes.port, verbose=False)
+    command = " ".join([job.command("run"), f"--template {quote(str(template))}", *words_of(wishes)])
+    return perform_project(project, wishes, step, command=command)
 
 
 # The command: its options, and which of them make sense together.
@@ -66,7 +123,8 @@ class RunCommand(ModelOptions, Templated, Cached):
         if self.model.is_dir():
             self._refuse()
             board = load_board(self.board).name if "--board" in given_of(self.context) else None
-            run_folder(self.model, wishes, self.as_json, board=board)
+            require_places(wishes)
+            show(partial(run_folder, self.model, wishes, board), wishes, self.as_json, project=str(self.model))
             return
         self.devices.require_sense(self.engines.accelerators)
         request = self.asked()
@@ -79,7 +137,7 @@ class RunCommand(ModelOptions, Templated, Cached):
             wanted = "give --template, or a project's DIR"
             raise UaccelError(f"--option is for the server of a project or a template; {wanted}")
         else:
-            run_model(request, self.cache, self.as_json)
+            show(partial(run_model, request, self.cache), wishes, self.as_json)
 
     def asked(self) -> RunRequest:
         """Returns the run of the model."""
@@ -110,7 +168,8 @@ def _run_through(template: Path, request: RunRequest, as_json: bool) -> None:
     if request.emit.pools or request.emit.constant_pools:
         raise UaccelError("--template takes neither --workspace-pool nor --constant-pool; leave them away")
     with tempfile.TemporaryDirectory(prefix="uaccel-") as temporary:
-        run_on_template(request, template, request.project or Path(temporary) / "project", as_json)
+        project = request.project or Path(temporary) / "project"
+        show(partial(run_on_template, request, template, project), request.wishes, as_json)
 
 
 def _require_new(folder: Path) -> None:

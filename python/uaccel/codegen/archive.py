@@ -52,7 +52,7 @@ def archive(generated: Generated, told: Mapping[str, Any] | None = None) -> dict
     files[f"parameters/{program.name}.params"] = NO_PARAMETERS
     model = program.model.file
     given = {} if model is None else {f"src/{program.name}{model.suffix}": model.data}
-    metadata = _metadata(generated, next(iter(given), None), told or {})
+    metadata = document(generated, told or {}, next(iter(given), None))
     files["metadata.json"] = (json.dumps(metadata, indent=2) + "\n").encode()
     drivers = {
         f"{ACCELERATORS}/{engine.name}/{name}": incoming.read_bytes(path)
@@ -67,7 +67,7 @@ def archive(generated: Generated, told: Mapping[str, Any] | None = None) -> dict
     return files | given | drivers | built
 
 
-def _metadata(generated: Generated, file: str | None, told: Mapping[str, Any]) -> dict[str, Any]:
+def document(generated: Generated, told: Mapping[str, Any], file: str | None = None) -> dict[str, Any]:
     """The content of ``metadata.json``. ``file`` is the model's path in the archive."""
     name = generated.program.name
     module = {

@@ -189,13 +189,13 @@ class LayerFunctions:
         parts += [self._own(layer) for layer in self._layers(self.program) if layer.on_accelerator or not layer.is_view]
         return "\n".join(parts)
 
-    def of(self, layer: Layer) -> str:
+    def of(self, layer: Layer) -> list[str]:
         """All functions that compute this layer: its own, the CPU's fallback, and those that it shares with others."""
         forms = [form for form in layer.functions if form.on_accelerator or not form.is_view]
         plain = [f for f in forms if f.definition is None and not f.on_accelerator and not f.streaming]
         keys = dict.fromkeys(shape_key(form) for form in plain)
         parts = [self._shared_function(key, self._shared[key]) for key in keys if key in self._shared]
-        return "\n".join([*parts, *map(self._own, forms)])
+        return [*parts, *map(self._own, forms)]
 
     def _own(self, layer: Layer) -> str:
         if layer.on_accelerator:

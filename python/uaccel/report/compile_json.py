@@ -2,70 +2,34 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import asdict
-from pathlib import Path
 from typing import Any, Final
 
-from uaccel.board import Board
-from uaccel.build.project import Footprint
-from uaccel.codegen.generate import io_bytes, layer_facts, state_facts
+from uaccel.build.archive_reader import Metadata
+from uaccel.codegen.archive import document
+from uaccel.codegen.generate import layer_facts
 from uaccel.codegen.layers import LayerFunctions
 from uaccel.codegen.weights import ConstantPool
 from uaccel.lower.placement import Place, computed_before, lifetimes, needed_by_layer
 from uaccel.lower.plan_search import Estimator, far_off
 from uaccel.lower.program import Layer, Program, view_roots
 from uaccel.pipeline import Compiled
-from uaccel.report.run_json import (
-    SCHEMA,
-    Facts,
-    fallback_report,
-    flash_report,
-    layer_reports,
-    memory_report,
-    offloaded_report,
-    with_code,
-)
-from uaccel.util.text import BOUNDED, CPU
-from uaccel.version import __version__
+from uaccel.report.archived import STRUCTURE, archive_report
+from uaccel.report.run_json import Facts, fallback_report, offloaded_report
+from uaccel.util.text import CPU
 
 # The report of a compilation: the JSON of section "report" in docs/cli.md.
 
 
 def compile_report(compiled: Compiled) -> dict[str, Any]:
-    """The report without a build: sizes that only a linker knows are null."""
-    program, signature = compiled.program, compiled.model.signature
-    layers = facts_of(program)
-    state = {"state": state_facts(program)} if program.state else {}
-    return state | {
-        "model": compiled.model.name,
-        "name": program.name,
-        "board": compiled.board,
-        "workspace_io": compiled.options.workspace_io,
-        "favour": program.favour.value,
-        "accelerators": [accelerator.name for accelerator in compiled.accelerators],
-        "inputs": {spec.name: spec.to_json() for spec in signature.inputs},
-        "outputs": {spec.name: spec.to_json() for spec in signature.outputs},
-        "layers": with_code(layer_reports(layers, None, {}, {}), None),
-        "ram": ram_report(compiled, None, stack=None),
-        "flash": flash_report(compiled.generated.weight_bytes, None, compiled.generated.constant_pools),
-        "offloaded": offloaded_report(layers),
-        "fallback": fallback_report(layers),
-        "warnings": compiled.warnings,
-    }
+    """The report without a build: what an archive of the compilation tells."""
+    metadata = Metadata(b"", document(compiled.generated, {"warnings": compiled.warnings}))
+    return archive_report(metadata, {"plan": {"pools": _pools(compiled)}, "engines": _engines(compiled)})
 
 
 def facts_of(program: Program) -> list[Facts]:
     return [layer_facts(layer) for layer in program.layers]
-
-
-def ram_report(compiled: Compiled, taken: Footprint | None, *, stack: int | None) -> dict[str, Any]:
-    placement = compiled.placement
-    io = io_bytes(compiled.program, compiled.options)
-    state = placement.state if compiled.program.state else None
-    pools = {"pools": dict(placement.pools)} if len(placement.pools) > 1 else {}
-    bound = placement.plan.lower_bound
-    copied = compiled.generated.copied_bytes
-    return pools | memory_report(placement.arena, bound, BOUNDED, io, taken, stack=stack, state=state, copied=copied)
 
 
 # The JSON of ``uaccel explain``: who computes what, why, what it costs, where layouts change.
@@ -124,49 +88,50 @@ def _region(layer: Layer) -> dict[str, Any]:
     }
 
 
-# Structure, for report pages: where a run comes from, its graph, its memory plan and who decided what. It is part of
-# the JSON of ``uaccel run`` (``docs/cli.md``).
-
-LONGEST_SOURCE: Final = 60_000  # Characters of one layer's C that are kept; constants are not among them.
+# Structure, for report pages: where the model comes from, its graph, its memory plan and who decided what. It is a file
+# of the archive, and part of the JSON of ``uaccel run`` (``docs/cli.md``).
 
 
-def structure(compiled: Compiled, board: Board, file: Path, command: str) -> dict[str, Any]:
-    """The structure of a compilation. ``command`` is what a user types for the same run."""
+def structure(compiled: Compiled) -> dict[str, Any]:
+    """The structure of a compilation. Nothing in it depends on the computer; ``sources`` says where a layer's functions
+    begin and end in the executor."""
+    model, generated = compiled.model, compiled.generated
     return {
-        "schema": SCHEMA,
-        "uaccel": __version__,
         "source": {
-            "file": file.name,
-            "format": compiled.model.source_format,
-            "bytes": file.stat().st_size if file.is_file() else None,
-            "sha256": compiled.model.digest,
-            "command": command,
+            "file": f"{model.name}{model.file.suffix if model.file else ''}",
+            "format": model.source_format,
+            "bytes": len(model.file.data) if model.file else None,
+            "sha256": model.digest,
         },
-        "target": _target(board),
         "graph": {"values": values_report(compiled), "layers": _layers(compiled)},
         "plan": plan_report(compiled),
         "constants": [
             {"symbol": array.symbol, "bytes": array.data.nbytes, "layers": list(array.users)}
             | ({"pool": array.pool} if array.pool else {})
-            for array in compiled.generated.arrays
+            for array in generated.arrays
         ],
         "decisions": [decision.to_json() for decision in compiled.partitioned.decisions],
         "plans": [plan.to_json() for plan in compiled.plans],
-        "engines": [_engine(accelerator) for accelerator in compiled.accelerators],
+        "engines": _engines(compiled),
+        "sources": _spans(compiled, generated.sources[f"tvmgen_{compiled.program.name}.c"]),
     }
 
 
-def _target(board: Board) -> dict[str, Any]:
-    hz = board.timer.hz if board.timer.kind in ("systick", "mcycle") else None  # others tick apart from the CPU
-    return {
-        "board": board.name,
-        "description": board.description,
-        "cpu": board.cpu.name,
-        "features": list(board.cpu.features),
-        "hz": hz,
-        "emulated": board.runs[0].kind in ("qemu", "rtl"),
-        "memories": [{"name": m.name, "kind": m.kind, "bytes": m.length} for m in board.memories],
-    }
+def structure_file(compiled: Compiled) -> dict[str, bytes]:
+    """The file of the archive with the structure."""
+    return {STRUCTURE: json.dumps(structure(compiled), separators=(",", ":")).encode()}
+
+
+def _spans(compiled: Compiled, executor: str) -> dict[str, list[list[int]]]:
+    program, generated = compiled.program, compiled.generated
+    functions = LayerFunctions(program, ConstantPool(program, generated.names), generated.ahead)
+    texts = {layer.name: functions.of(layer) for layer in program.layers if not layer.is_view}
+    begins = {name: [(executor.index(text), len(text)) for text in parts] for name, parts in texts.items()}
+    return {name: [[begin, begin + length] for begin, length in parts] for name, parts in begins.items()}
+
+
+def _engines(compiled: Compiled) -> list[dict[str, Any]]:
+    return [_engine(accelerator) for accelerator in compiled.accelerators]
 
 
 def _engine(accelerator: Any) -> dict[str, Any]:
@@ -233,7 +198,7 @@ def plan_report(compiled: Compiled) -> dict[str, Any]:
             }
             for index, place in placement.ahead.items()
         ],
-        "pools": [{"name": name, "bytes": size} for name, size in placement.pools.items()],
+        "pools": _pools(compiled),
         "live": [
             found.get(step, sum(block.size for block in placement.blocks if block.live(step)))
             for step in range(len(compiled.program.layers))
@@ -241,6 +206,10 @@ def plan_report(compiled: Compiled) -> dict[str, Any]:
         "overlaps": [asdict(overlap) for overlap in placement.overlaps],
         "state": placement.state,
     }
+
+
+def _pools(compiled: Compiled) -> list[dict[str, Any]]:
+    return [{"name": name, "bytes": size} for name, size in compiled.placement.pools.items()]
 
 
 def _place(place: Place) -> dict[str, Any]:
@@ -294,17 +263,3 @@ def _layer(layer: Layer, estimator: Estimator) -> dict[str, Any]:
         if choice is None
         else {"options": list(choice.options), "picked": choice.options[choice.picked], "why": choice.why},
     }
-
-
-def sources_report(compiled: Compiled) -> dict[str, str]:
-    """The C of each layer that has a function, including functions that it shares with other layers."""
-    program = compiled.program
-    generated = compiled.generated
-    functions = LayerFunctions(program, ConstantPool(program, generated.names), generated.ahead)
-    texts = {layer.name: functions.of(layer) for layer in program.layers if not layer.is_view}
-    return {name: _shortened(text) for name, text in texts.items()}
-
-
-def _shortened(text: str) -> str:
-    rest = len(text) - LONGEST_SOURCE
-    return text if rest <= 0 else f"{text[:LONGEST_SOURCE]}\n/* {rest} more characters: see the generated file */\n"

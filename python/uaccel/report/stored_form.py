@@ -9,6 +9,7 @@ import math
 from collections.abc import Mapping
 from typing import Any, Final
 
+from uaccel.build.board_json import TARGET
 from uaccel.util.form import FLAG, INDEX, NUMBER, OBJECT, SHAPE, TEXT, WHOLE, Maybe, Named, Value, complaint, optional
 
 
@@ -50,15 +51,7 @@ _FLASH: Final = {
     "pools?": Maybe(Named(WHOLE)),
     "symbols?": Maybe([{"name": TEXT, "bytes": WHOLE, "part": TEXT}]),
 }
-_SOURCE: Final = {**dict.fromkeys(("file", "format", "sha256", "command"), TEXT), "bytes?": COUNT}
-_TARGET: Final = {
-    "description": TEXT,
-    "cpu": TEXT,
-    "features": TEXTS,
-    "emulated": FLAG,
-    "hz?": COUNT,
-    "memories?": [{"name": TEXT, "kind": TEXT, "bytes": WHOLE}],
-}
+_MODEL: Final = {**dict.fromkeys(("file", "format", "sha256"), TEXT), "bytes?": COUNT}
 _VALUE: Final = {
     **dict.fromkeys(("tensor?", "memory?", "pool?", "view_of?"), Maybe(TEXT)),
     **dict.fromkeys(("first?", "last?"), Maybe(INDEX)),
@@ -90,6 +83,13 @@ _PLAN: Final = {
 }
 _REJECTION: Final = {"accelerator": TEXT, "reason": TEXT}
 _ENGINE: Final = {"name": TEXT, **optional(macs_per_cycle=Maybe(NUMBER), bytes_per_cycle=Maybe(NUMBER))}
+_STRUCTURE: Final = {
+    "graph?": Maybe({"values?": Named(_VALUE), "layers?": [_STEP]}),
+    "plan?": Maybe(_PLAN),
+    "constants?": [{"symbol": TEXT, "bytes": WHOLE, "layers": TEXTS}],
+    "decisions?": [{"name": TEXT, "rejections?": [_REJECTION]}],
+    "engines?": [_ENGINE],
+}
 _TRACK: Final = {"tid": WHOLE, "args": {"name": TEXT}}
 _SPAN: Final = {"tid": WHOLE, "ts": NUMBER, "dur": NUMBER, "args?": {"layer?": TEXT}}
 _TRACE: Final = {"otherData?": {"note?": TEXT}, "traceEvents?": [{"name": TEXT, "ph": TEXT}]}
@@ -127,13 +127,9 @@ _RUN: Final = {
     **dict.fromkeys(("instructions?", "cycles_estimated?", "accelerator_cycles?"), COUNT),
     "seconds?": Maybe(NUMBER),
     "cycles_estimated_by?": Maybe(optional(core=Maybe(TEXT), missing=Maybe(TEXT))),
-    "source?": Maybe(_SOURCE),
-    "target?": Maybe(_TARGET),
-    "graph?": Maybe({"values?": Named(_VALUE), "layers?": [_STEP]}),
-    "plan?": Maybe(_PLAN),
-    "constants?": [{"symbol": TEXT, "bytes": WHOLE, "layers": TEXTS}],
-    "decisions?": [{"name": TEXT, "rejections?": [_REJECTION]}],
-    "engines?": [_ENGINE],
+    "source?": Maybe({**_MODEL, "command": TEXT}),
+    "target?": Maybe(TARGET),
+    **_STRUCTURE,
     "trace?": Maybe(_TRACE),
     "sources?": Maybe(Named(TEXT)),
     "hot?": Maybe(Named(Maybe([_SPOT]))),
@@ -144,6 +140,19 @@ _RUN: Final = {
 def wrong_field(run: Mapping[str, Any]) -> str:
     """Says which field of a stored run is not as a run has it, what it is and what was wanted; empty if all are."""
     return complaint(run, _RUN) or _wrong_value(run) or _wrong_event(run)
+
+
+# What an archive holds of it: places of C instead of C, and no command.
+_PLACE: Final = Value(
+    "a begin and an end", lambda value: isinstance(value, list) and len(value) == 2 and all(map(WHOLE.holds, value))
+)
+_ARCHIVED: Final = {**_STRUCTURE, "plans?": [OBJECT], "source": _MODEL, "sources?": Named([_PLACE])}
+STRUCTURE_KEYS: Final = [key.rstrip("?") for key in _ARCHIVED]
+
+
+def wrong_structure(data: Any) -> str:
+    """Says what is wrong with the structure in an archive; empty if nothing is."""
+    return complaint(data, _ARCHIVED) or _wrong_value(data)
 
 
 def _wrong_value(run: Mapping[str, Any]) -> str:

@@ -12,16 +12,15 @@ from typing import Any, Final
 from uaccel.board import Board
 from uaccel.build.archive_reader import METADATA, Metadata
 from uaccel.codegen.archive import archive
-from uaccel.codegen.describe import tensor_memory
 from uaccel.codegen.export.base import Export, Sample
-from uaccel.codegen.layer_text import resident_inputs
 from uaccel.errors import ModelError, UaccelError
 from uaccel.lower.program import Layer, Value
 from uaccel.model import Array, ImportedModel, TensorSpec
 from uaccel.pipeline import Compiled, Progress
+from uaccel.report.compile_json import structure_file
 from uaccel.runner.compare import compare
-from uaccel.runner.execute import FirmwareMaker, RunResult, run_on_board
-from uaccel.runner.firmware import Firmware, tensor_types
+from uaccel.runner.execute import BoardBench, FirmwareMaker, Looks, RunResult
+from uaccel.runner.firmware import Firmware
 from uaccel.runner.verify import (
     Computed,
     Key,
@@ -245,7 +244,8 @@ def _wrong(what: str) -> UaccelError:
 
 def archive_of(compiled: Compiled) -> dict[str, bytes]:
     """Returns the files of the model's archive, with what verification must know of its layers."""
-    return archive(compiled.generated, {"meanings": reference_of_archive(compiled), "warnings": compiled.warnings})
+    told = {"meanings": reference_of_archive(compiled), "warnings": compiled.warnings}
+    return archive(compiled.generated, told) | structure_file(compiled)
 
 
 def digest_of(files: Mapping[str, bytes]) -> str:
@@ -267,21 +267,8 @@ def identity(compiled: Compiled) -> Identity:
 
 def pack_compiled(compiled: Compiled) -> Firmware:
     """Packs what running the model takes, with its archive's files, as plain data."""
-    signature, fed = compiled.model.signature, compiled.program.fed
-    held = resident_inputs(compiled.program, signature.inputs)
     files = archive_of(compiled)
-    return Firmware(
-        compiled.program.name,
-        lambda: files,
-        digest_of(files),
-        identity(compiled),
-        tuple(tensor_types(signature.inputs)),
-        tuple(tensor_types(signature.outputs)),
-        tuple(len(layer.outputs) for layer in compiled.program.layers),
-        compiled.placement.arena,
-        0 if compiled.options.workspace_io else tensor_memory((*held, *signature.outputs), compiled.program.alignment),
-        fed.info.size if fed is not None else 0,
-    )
+    return Firmware.of(Metadata.of(files), digest_of(files), lambda: files)
 
 
 def _kinds(values: Iterable[TensorSpec | Value]) -> Kinds:
@@ -289,14 +276,20 @@ def _kinds(values: Iterable[TensorSpec | Value]) -> Kinds:
 
 
 def run_compiled(
-    compiled: Compiled, board: Board, samples: list[list[Array]], folder: Path, progress: Progress, **how: Any
+    compiled: Compiled,
+    board: Board,
+    samples: list[list[Array]],
+    folder: Path,
+    progress: Progress,
+    looks: Looks | None = None,
+    **how: Any,
 ) -> RunResult:
     """Runs what was just compiled; the project is made in ``folder``.
 
-    ``how``: arguments of :func:`~uaccel.runner.execute.run_on_board`."""
+    ``how``: arguments of :class:`~uaccel.runner.execute.BoardBench`."""
     firmware = pack_compiled(compiled)
     maker = FirmwareMaker(firmware, board, folder, progress, None)
-    return run_on_board(firmware, board, samples, maker, progress, **how)
+    return BoardBench(firmware, board, maker, progress, **how).run(samples, looks or Looks())
 
 
 # What an export consists of: the compiled model, and a sample with its outputs.

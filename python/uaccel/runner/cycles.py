@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeGuard
 
 from uaccel.board import Board, RtlRun
 from uaccel.cycles import CycleEstimator, Mark, core_of, estimator_for, hot_spots, read_marks
@@ -149,12 +149,12 @@ class CoreCycles:
         return {"cycles": self.total, "waited": self.waited.to_json() if self.waited else None}
 
 
-def tells_cycles(board: Board) -> bool:
+def tells_cycles(board: Board | None) -> TypeGuard[Board]:
     """Says whether each tick of the board's timer is one cycle of its core."""
-    return isinstance(board.runs[0], RtlRun) and board.timer.kind == "mcycle"
+    return board is not None and isinstance(board.runs[0], RtlRun) and board.timer.kind == "mcycle"
 
 
-def core_cycles(board: Board, seconds: float | None, blocks: Blocks) -> CoreCycles | None:
+def core_cycles(board: Board | None, seconds: float | None, blocks: Blocks) -> CoreCycles | None:
     """Returns the core's cycles of the first inference of a session; None where the board does not count them."""
     if not tells_cycles(board):
         return None
@@ -163,7 +163,7 @@ def core_cycles(board: Board, seconds: float | None, blocks: Blocks) -> CoreCycl
 
 
 def with_core_cycles(
-    board: Board, blocks: Blocks, times: Sequence[LayerTime], outputs: Sequence[int], fed: int = 0
+    board: Board | None, blocks: Blocks, times: Sequence[LayerTime], outputs: Sequence[int], fed: int = 0
 ) -> list[LayerTime]:
     """Adds to each layer of the first run what the core counted; arguments as those of :func:`layer_cycles`."""
     if not tells_cycles(board):

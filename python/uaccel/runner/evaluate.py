@@ -16,7 +16,7 @@ import numpy as np
 from uaccel.bench import hold_if_known
 from uaccel.errors import InputError, UaccelError
 from uaccel.model import Array
-from uaccel.runner.execute import Bench, FirmwareMaker
+from uaccel.runner.execute import BoardBench, FirmwareMaker
 from uaccel.runner.perform import prepared_to_run
 from uaccel.runner.prepare import Prepared
 from uaccel.runner.request import RunRequest, Steps
@@ -150,10 +150,10 @@ def _run(
     names, results = [tensor.name for tensor in firmware.inputs], [tensor.name for tensor in firmware.outputs]
     with tempfile.TemporaryDirectory(prefix="uaccel-") as temporary:
         maker = FirmwareMaker(firmware, request.board, Path(temporary) / "project", step, cache)
-        bench = Bench(firmware, request.board, maker, step, request.wishes.port, request.wishes.flashes)
-        with hold_if_known(bench.line), closing(maker):
+        bench = BoardBench(firmware, request.board, maker, step, request.wishes.port, request.wishes.flashes)
+        with hold_if_known(bench.line), closing(bench):
             bench.build()
-            with bench.session(bench.built, on_log=step.log) as session:
+            with bench.session(on_log=step.log) as session:
                 done = work.count - len(work.rest)
                 step(f"evaluate {len(work.rest)} samples")
                 step.count(done, work.count)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from contextlib import closing
 from dataclasses import asdict, dataclass, field, replace
@@ -21,6 +22,7 @@ from uaccel.build.elf import Linked, SizeRow, Sizes
 from uaccel.build.project import Footprint, build_project, create_project, firmware_of, footprint, programs_for
 from uaccel.cycles.estimate import Timing
 from uaccel.errors import UaccelError
+from uaccel.report.run_json import batched
 from uaccel.runner.cycles import (
     FIRST_INFERENCE,
     CoreCycles,
@@ -42,6 +44,7 @@ from uaccel.session.link import Timeouts
 from uaccel.session.qemu import Blocks, emulated
 from uaccel.session.session import LogLine, Session
 from uaccel.session.simulated import SIMULATED_TIMEOUTS, SimulatedTransport, rtl_run
+from uaccel.session.tensors import TensorType
 from uaccel.util.cache import Cache, Entry, Key, file_digest, folder_digest
 from uaccel.util.files import data_dir
 from uaccel.util.reads import add_to_open, add_true, find_true
@@ -71,24 +74,27 @@ class FirmwareMaker:
     def __init__(
         self, firmware: Firmware, board: Board, folder: Path, progress: Callable[[str], None], cache: Cache | None
     ) -> None:
-        self._firmware = firmware
+        self.product = firmware
         self._board = board
         self._folder = folder
         self._progress = progress
         self._cache = cache
         self._created = False
         self._entries: list[Entry] = []
+        self._made: dict[bool, Path] = {}
         self.footprint: Footprint | None = None
 
     def firmware(self, *, observe: bool = False) -> Path:
-        """Returns the program or the ELF file. With ``observe`` its layers can be read."""
-        kept = self.kept(observe=observe)
-        if kept is not None:
-            return kept
+        """Returns the program or the ELF file, made at the first call. With ``observe`` its layers can be read."""
+        if observe not in self._made:
+            self._made[observe] = self.kept(observe=observe) or self._make(observe)
+        return self._made[observe]
+
+    def _make(self, observe: bool) -> Path:
         if not self._created:
             self._created = True
             self._progress("create the project")
-            create_project(self._firmware.files(), self._board, self._folder)
+            create_project(self.product.files(), self._board, self._folder)
         self._progress(f"build the firmware{' with a hook after every layer' if observe else ''}")
         count = getattr(self._progress, "count", lambda done, total: None)
         build = build_project(self._folder, observe=observe, count=count, cache=self._cache)
@@ -121,7 +127,7 @@ class FirmwareMaker:
         return made
 
     def _measured(self, build: Path) -> Footprint:
-        wanted = self._firmware
+        wanted = self.product
         return footprint(self._folder, build, wanted.name, arena=wanted.arena, io=wanted.io)
 
     def _keep(self, cache: Cache, key: Key, build: Path, taken: Footprint) -> None:
@@ -132,7 +138,7 @@ class FirmwareMaker:
             str(path.relative_to(self._folder)): path for path in sorted(devices) if path.is_file()
         }
         files |= {f"build/{made.name}": made, FOOTPRINT: json.dumps(asdict(taken)).encode()}
-        entry = add_true(cache, key, files, f"{self._firmware.name} for {self._board.name}", reads)
+        entry = add_true(cache, key, files, f"{self.product.name} for {self._board.name}", reads)
         if entry is not None:
             self._entries.append(entry)
 
@@ -142,12 +148,12 @@ class FirmwareMaker:
         try:
             return (
                 Key(KIND)
-                .add("archive", self._firmware.archive)
+                .add("archive", self.product.archive)
                 .add("board", [board.name, file_digest(board.file)])
                 .add("port", [folder_digest(folder) for folder in board.port.sources])
                 .add("sources", [folder_digest(data_dir("firmware")), folder_digest(data_dir("project_template"))])
                 .add("programs", programs_for(board))
-                .add("memory", [self._firmware.arena, self._firmware.io])
+                .add("memory", [self.product.arena, self.product.io])
                 .add("observe", observe)
             )
         except (OSError, UaccelError):
@@ -166,6 +172,7 @@ def _footprint_of(data: dict[str, Any]) -> Footprint:
 
 Array = NDArray[Any]
 Progress = Callable[[str], None]
+OnLog = Callable[[LogLine], None]
 HOST_TIMEOUTS: Final = Timeouts(run=600)
 DEFAULT_BAUD: Final = 115200
 
@@ -176,93 +183,112 @@ class RunResult:
 
     samples: list[list[Array]]
     run: BatchRun
-    footprint: Footprint
-    layers: list[LayerTime]
+    footprint: Footprint | None  # None of a project that another template than our own made.
+    layers: list[LayerTime] = field(default_factory=list)
     extra: BatchRun | None = None  # The run of samples that only verification wanted; it counts for no figure.
     # What layers gave for each sample, by (layer, output), where it was asked for.
     computed: list[dict[tuple[int, int], Array]] = field(default_factory=list)
     unread: str = ""  # Why ``computed`` is missing though it was asked for.
     cycles: CyclesEstimated | None = None  # For one inference, where an emulated board counted its instructions.
     core: CoreCycles | None = None  # For one inference, on a board that tells its core's own count.
-    firmware: str = ""  # SHA-256 of the program or ELF file that ran.
+    firmware: str = ""  # SHA-256 of the program or ELF file that ran, where it is known.
 
     @property
     def outputs(self) -> list[list[Array]]:
         """The outputs of every sample, those of verification last."""
         return self.run.outputs + (self.extra.outputs if self.extra is not None else [])
 
+    def named(self, outputs: Sequence[TensorType], repeat: int = 1) -> dict[str, Array]:
+        """Returns the outputs of the user's own samples by name; of ``repeat`` equal runs that of the first."""
+        per_sample = self.run.outputs[::repeat]
+        return {tensor.name: batched([values[i] for values in per_sample]) for i, tensor in enumerate(outputs)}
+
 
 @dataclass(frozen=True)
 class Looks:
     """Says what is wanted besides outputs of the user's samples.
 
-    ``extra`` are samples of verification, which count for no figure; ``read`` are the layers whose outputs it wants."""
+    ``extra`` are samples of verification, which count for no figure; ``read`` are the layers whose outputs it wants.
+    Without ``counts`` layers are not looked at only because their instructions could be counted."""
 
     extra: Sequence[list[Array]] = ()
     profile: bool = False
     read: Sequence[int] = ()
     sequence: bool = False  # The samples are frames of one sequence.
+    counts: bool = True
 
 
-def run_on_board(
-    firmware: Firmware,
-    board: Board,
-    samples: list[list[Array]],
-    maker: Source,
-    progress: Progress,
-    *,
-    looks: Looks | None = None,
-    port: str = "",
-    flashes: bool = True,
-    count: Callable[[int, int], None] = lambda done, total: None,
-    on_log: Callable[[LogLine], None] | None = None,
-) -> RunResult:
-    """Runs firmware that ``maker`` gives, once for each sample.
-
-    ``count`` is called with how many are done, ``on_log`` with lines of the device's log. A second build, with a hook
-    after every layer, is run if layers shall be read or profiled, or if instructions can be counted. With ``port`` the
-    board is one at a line: firmware is flashed if the board file says how, but without ``flashes`` it must run there
-    already.
-    """
-    bench = Bench(firmware, board, maker, progress, port, flashes)
-    looks = looks or Looks()
-    with hold_if_known(bench.line), closing(maker):
-        bench.build()
-        return bench.run(samples, looks, BatchProgress(len(samples) + len(looks.extra), progress, count), on_log)
-
-
-class Bench:
-    """Brings one board and the firmware of one compiled model together.
+class Bench(ABC):
+    """Runs firmware of one model where it is: on a board that is given it, or behind the server of a project.
 
     Figures are taken from plain firmware, as a hook after every layer costs time and flash. Layers are read from a
     second firmware with that hook, if other firmware can be loaded (``exchanges``). On a board that keeps its firmware
     they are read from what runs there, if it has the hook."""
 
-    def __init__(
-        self, firmware: Firmware, board: Board, maker: Source, progress: Progress, port: str, flashes: bool
-    ) -> None:
-        self.firmware = firmware
-        self.board = board
-        self.maker = maker
-        self.progress = progress
-        self.line = find_port(board, port) if port or board.runs[0].kind == "serial" else ""
-        self.flashes = flashes and bool(self.line) and board.flash is not None
-        self.exchanges = self.flashes or not self.line  # Whether other firmware can be run just to look into it.
-        self.timing = Timing.of(board)
-        self.feeding = readings_of_feeding(firmware.fed)
+    firmware: Firmware
+    progress: Progress
+    board: Board | None = None  # None where only the project's server knows it.
+    line: str = ""  # The port of a board that must be locked.
+    at_line: bool = False  # Whether it runs on a real board, as far as that is known.
+    exchanges: bool = True  # Whether other firmware can be run just to look into it.
+    timing: Timing | None = None  # The timings to estimate cycles by, where there are any.
 
+    @abstractmethod
     def build(self) -> None:
-        if self.line:
-            require_port(self.line, getattr(self.board.console, "baud", DEFAULT_BAUD))
-        self.built = self.maker.firmware()
+        """Makes the plain firmware, as far as that is done here."""
+
+    @abstractmethod
+    def built(self, *, observe: bool = False) -> Path:
+        """Returns the program or ELF file that runs."""
+
+    @property
+    @abstractmethod
+    def footprint(self) -> Footprint | None:
+        """What the plain firmware takes."""
+
+    @abstractmethod
+    def session(self, *, observe: bool = False, blocks: Blocks | None = None, on_log: OnLog | None = None) -> Session:
+        """Opens a session with the firmware."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """Releases what the firmware was taken from."""
 
     def run(
-        self, samples: list[list[Array]], looks: Looks, told: BatchProgress, on_log: Callable[[LogLine], None] | None
+        self,
+        samples: list[list[Array]],
+        looks: Looks,
+        count: Callable[[int, int], None] = lambda done, total: None,
+        on_log: OnLog | None = None,
     ) -> RunResult:
-        every = [*samples, *looks.extra]
-        seen, cycles, core = _Seen(), None, None
-        marks = self.feeding + FIRST_INFERENCE
-        with count_blocks(marks) as blocks, self.session(self.built, on_log=on_log, blocks=blocks) as session:
+        """Builds the firmware, and runs it as :meth:`measure` does; nobody else uses the board meanwhile."""
+        with hold_if_known(self.line), closing(self):
+            self.build()
+            return self.measure(samples, looks, count, on_log)
+
+    def measure(
+        self,
+        samples: list[list[Array]],
+        looks: Looks,
+        count: Callable[[int, int], None] = lambda done, total: None,
+        on_log: OnLog | None = None,
+    ) -> RunResult:
+        """Runs firmware once for each sample.
+
+        ``count`` is called with how many are done, ``on_log`` with lines of the device's log. A second firmware, with
+        a hook after every layer, is run if layers shall be read or profiled, or if instructions can be counted."""
+        told = BatchProgress(len(samples) + len(looks.extra), self.progress, count)
+        result = self._run(samples, looks, told, on_log)
+        counted = looks.counts and result.run.instructions is not None
+        if self.exchanges and (looks.profile or looks.read or counted):
+            result = self._look_inside(result, looks)
+        unread = NOT_SHOWN if looks.read and not result.computed else ""
+        return replace(result, unread=unread, footprint=self.footprint)
+
+    def _run(self, samples: list[list[Array]], looks: Looks, told: BatchProgress, on_log: OnLog | None) -> RunResult:
+        every, cycles, core = [*samples, *looks.extra], None, None
+        marks = readings_of_feeding(self.firmware.fed) + FIRST_INFERENCE
+        with count_blocks(marks) as blocks, self.session(on_log=on_log, blocks=blocks) as session:
             if looks.profile and not self.exchanges:
                 require_layers(session)
             told.begin()
@@ -270,52 +296,82 @@ class Bench:
             more = None
             if looks.extra:
                 more = run_batch(session, looks.extra, count=partial(told.done, before=len(samples)))
-            if not self.line and run.instructions is not None:
-                cycles = inference_cycles(self.timing, self.built, blocks, run.instructions)
+            if self.timing is not None and looks.counts and run.instructions is not None:
+                cycles = inference_cycles(self.timing, self.built(), blocks, run.instructions)
                 core = core_cycles(self.board, run.first_seconds, blocks)
-            if not self.exchanges and session.model.observable:
-                seen = _look(session, every, looks)
-        if self.exchanges and (looks.profile or looks.read or run.instructions is not None):
-            seen = self.look_inside(every, looks, cycles)
-        unread = NOT_SHOWN if looks.read and not seen.computed else ""
-        assert self.maker.footprint is not None  # build() came first
-        taken, ran = self.maker.footprint, file_digest(self.built)
-        return RunResult(every, run, taken, seen.layers, more, seen.computed, unread, cycles, core, ran)
+            result = RunResult(every, run, None, extra=more, cycles=cycles, core=core, firmware=self._digest())
+            inside = not self.exchanges and session.model.observable
+            return _look(session, result, looks) if inside else result
 
-    def look_inside(self, samples: list[list[Array]], looks: Looks, cycles: CyclesEstimated | None) -> _Seen:
+    def _digest(self) -> str:
+        return file_digest(self.built()) if self.board is not None else ""
+
+    def _look_inside(self, result: RunResult, looks: Looks) -> RunResult:
         """Runs firmware with a hook after every layer, for the costs of layers and the outputs that are wanted."""
-        observed = self.maker.firmware(observe=True)
-        self.progress("read the layers" if looks.read else "profile the layers")
         outputs, fed = self.firmware.layers, self.firmware.fed
-        marks = self.feeding + readings_of_layers(outputs)
-        with count_blocks(marks) as blocks, self.session(observed, blocks=blocks) as session:
-            seen = _look(session, samples, replace(looks, profile=True))
-            seen = replace(seen, layers=with_core_cycles(self.board, blocks, seen.layers, outputs, fed))
-            if cycles is not None and cycles.total is not None:
-                layers = layer_cycles(self.timing, observed, blocks, seen.layers, outputs, fed)
-                return replace(seen, layers=layers)
-        return seen
-
-    def session(self, firmware: Path, **options: Any) -> Session:
-        if self.flashes:
-            self.progress("flash")
-            flash(self.board, firmware, self.line)
-        return connect(self.board, firmware, self.firmware.identity, self.line, progress=self.progress, **options)
+        marks = readings_of_feeding(fed) + readings_of_layers(outputs)
+        with count_blocks(marks) as blocks, self.session(observe=True, blocks=blocks) as session:
+            self.progress("read the layers" if looks.read else "profile the layers")
+            seen = _look(session, result, replace(looks, profile=looks.profile or looks.counts))
+            layers = with_core_cycles(self.board, blocks, seen.layers, outputs, fed)
+            if self.timing is not None and result.cycles is not None and result.cycles.total is not None:
+                layers = layer_cycles(self.timing, self.built(observe=True), blocks, layers, outputs, fed)
+        return replace(seen, layers=layers)
 
 
-@dataclass(frozen=True)
-class _Seen:
-    """Holds what layers take, and what those that are wanted gave for each sample."""
-
-    layers: list[LayerTime] = field(default_factory=list)
-    computed: list[dict[tuple[int, int], Array]] = field(default_factory=list)
-
-
-def _look(session: Session, samples: list[list[Array]], looks: Looks) -> _Seen:
+def _look(session: Session, result: RunResult, looks: Looks) -> RunResult:
     """Reads costs and outputs of layers; of a sequence only for the first frame, whose state is the initial one."""
-    layers = layer_times(session, samples[0]) if looks.profile else []
-    looked_at = samples[:1] if looks.sequence else samples
-    return _Seen(layers, [layers_of(session, sample, looks.read) for sample in looked_at] if looks.read else [])
+    layers = layer_times(session, result.samples[0]) if looks.profile else []
+    looked_at = result.samples[:1] if looks.sequence else result.samples
+    computed = [layers_of(session, sample, looks.read) for sample in looked_at] if looks.read else []
+    return replace(result, layers=layers, computed=computed)
+
+
+class BoardBench(Bench):
+    """Gives a board firmware that ``maker`` makes; ``port`` leads to one at a line.
+
+    There firmware is flashed if the board file says how, but without ``flashes`` it must run there already."""
+
+    def __init__(
+        self,
+        firmware: Firmware,
+        board: Board,
+        maker: Source,
+        progress: Progress,
+        port: str = "",
+        flashes: bool = True,
+        timeouts: Timeouts | None = None,
+    ) -> None:
+        self.firmware, self.board, self.progress = firmware, board, progress
+        self._board, self._maker, self._timeouts = board, maker, timeouts
+        self.line = find_port(board, port) if port or board.runs[0].kind == "serial" else ""
+        self.at_line = bool(self.line)
+        self._flashes = flashes and self.at_line and board.flash is not None
+        self.exchanges = self._flashes or not self.line
+        self.timing = None if self.line else Timing.of(board)
+
+    def build(self) -> None:
+        if self.line:
+            require_port(self.line, getattr(self._board.console, "baud", DEFAULT_BAUD))
+        self.built()
+
+    def built(self, *, observe: bool = False) -> Path:
+        return self._maker.firmware(observe=observe)
+
+    @property
+    def footprint(self) -> Footprint | None:
+        return self._maker.footprint
+
+    def session(self, *, observe: bool = False, blocks: Blocks | None = None, on_log: OnLog | None = None) -> Session:
+        elf = self.built(observe=observe)
+        if self._flashes:
+            self.progress("flash")
+            flash(self._board, elf, self.line)
+        to = self._board, elf, self.firmware.identity, self.line
+        return connect(*to, timeouts=self._timeouts, blocks=blocks, progress=self.progress, on_log=on_log)
+
+    def close(self) -> None:
+        self._maker.close()
 
 
 def connect(

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
+from uaccel.build.archive_reader import Metadata
 from uaccel.model import TensorSpec
 from uaccel.session.description import Identity, Kinds, Tensors
 from uaccel.session.tensors import TensorType
+from uaccel.util.text import round_up
+
+ARRAY_ALIGNMENT: Final = 16  # Bytes; that of arrays with tensors, where no device wants more.
 
 
 @dataclass(frozen=True)
@@ -45,6 +49,35 @@ class Firmware:
             "io": self.io,
             "fed": self.fed,
         }
+
+    @classmethod
+    def of(cls, metadata: Metadata, archive: str, files: Callable[[], Mapping[str, bytes]]) -> Firmware:
+        """Describes what an archive's firmware is, as its metadata state it."""
+        own, main, layers = metadata.at("uaccel"), metadata.main, metadata.at("uaccel", "layers")
+        sides = [metadata.at("uaccel", side) for side in ("inputs", "outputs")]
+        kinds = [_kinds((row["shape"], row["dtype"]) for row in side.values()) for side in sides]
+        made = tuple(_kinds((row["shape"], row["dtype"]) for row in layer["outputs"]) for layer in layers)
+        types = [
+            _types((name, row["shape"], row["dtype"], row.get("range")) for name, row in side.items()) for side in sides
+        ]
+        devices = [engine for engine in metadata.at("uaccel", "accelerators") if engine.get("device", True)]
+        alignment = max([ARRAY_ALIGNMENT, *(engine.get("alignment", 1) for engine in devices)])
+        sizes = {name: row["size"] for name, row in main["inputs"].items()}
+        fed = sizes.pop(own.get("fed"), 0)
+        apart = [] if metadata.workspace_io else [*sizes.values(), *(row["size"] for row in main["outputs"].values())]
+        model, build = metadata.at("uaccel", "model", "sha256"), metadata.at("uaccel", "build")
+        return cls(
+            metadata.model,
+            files,
+            archive,
+            Identity(bytes.fromhex(model), bytes.fromhex(build), (kinds[0], kinds[1], made)),
+            types[0],
+            types[1],
+            tuple(map(len, made)),
+            main["workspace_size_bytes"],
+            sum(round_up(size, alignment) for size in apart),
+            fed,
+        )
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any], files: Callable[[], Mapping[str, bytes]]) -> Firmware:

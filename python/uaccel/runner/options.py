@@ -290,6 +290,11 @@ class ProjectRunOptions:
         """Whether verification adds samples: it does if the user gives none."""
         return self.verifies and self.inputs is None and not self.sequence
 
+    @property
+    def told_seed(self) -> int | None:
+        """The seed of the samples that verification adds; None if it adds none."""
+        return self.seed if self.more_samples else None
+
     def more(self, tensors: Sequence[TensorType]) -> Samples:
         """Returns the samples that only verification wants."""
         from uaccel.runner.samples import SAMPLES, default_samples

@@ -13,11 +13,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NoReturn
 
+from uaccel.build.board_json import target_of
 from uaccel.build.project import Footprint
 from uaccel.errors import InputError, InternalError, ToolError
 from uaccel.model import Array
 from uaccel.report.run_json import (
-    batched,
+    SCHEMA,
     cycles_report,
     flash_report,
     layer_reports,
@@ -28,8 +29,9 @@ from uaccel.report.run_json import (
 )
 from uaccel.report.trace import trace_of
 from uaccel.runner.compare import Verdict, arrays_digest
-from uaccel.runner.execute import FirmwareMaker, Looks, RunResult, Source, run_on_board
+from uaccel.runner.execute import Bench, BoardBench, FirmwareMaker, Looks, RunResult, Source
 from uaccel.runner.firmware import Firmware
+from uaccel.runner.options import ProjectRunOptions
 from uaccel.runner.prepare import Prepared, prepare, require_offload
 from uaccel.runner.request import MODEL, Quiet, RunRequest, Steps, devices_in_place
 from uaccel.runner.runtimes import installed
@@ -38,6 +40,7 @@ from uaccel.util import incoming
 from uaccel.util.cache import Cache, Key
 from uaccel.util.reads import Reads, add_true, find_true
 from uaccel.util.text import CPU
+from uaccel.version import __version__
 
 # Verdicts, kept in the cache by what was run, what went in and what came out.
 
@@ -65,8 +68,7 @@ def cached_verdict(
     """
     key = _key(request, prepared, measured) if cache is not None and prepared.key is not None else None
     entry = find_true(cache, key) if cache is not None and key is not None else None
-    wishes = request.wishes
-    seed = {"seed": wishes.seed if wishes.more_samples else None}
+    seed = {"seed": request.wishes.told_seed}
     if entry is not None:
         report = entry.json(VERDICT)
         entry.close()
@@ -82,23 +84,20 @@ def cached_verdict(
 
 def _found(request: RunRequest, prepared: Prepared, measured: RunResult, step: Steps, cuts: bool) -> Verdict:
     from uaccel.runner.outside import written_outside
-    from uaccel.runner.verdict import FAILED, as_imported, bisect_region, judge, with_opinions
-    from uaccel.runner.verify import is_exact
+    from uaccel.runner.verdict import FAILED, CompiledSubject, as_imported, bisect_region, verdict_on
 
     wishes, compiled = request.wishes, prepared.compiled
 
     def again(names: tuple[str, ...]) -> WrongLayer | None:
         return bisect_region(request.what(), names, measured.samples, step, port=wishes.port, flashes=wishes.flashes)
 
-    verdict = judge(compiled, measured, every_layer=wishes.every_layer, again=again if cuts else None)
-    verdict = with_opinions(
-        verdict,
+    verdict = verdict_on(
+        CompiledSubject(compiled),
         as_imported(compiled),
         request.model,
-        measured.samples,
-        measured.outputs,
-        exact=is_exact(compiled),
-        sequence=measured.run.sequence,
+        measured,
+        every_layer=wishes.every_layer,
+        again=again if cuts else None,
     )
     outside = ""
     if request.board.runs[0].kind == "host" and not request.at_line:
@@ -136,8 +135,8 @@ NO_STATE: Final = "--sequence is for models that keep a state between runs, and 
 class Performed:
     """Holds a run that is done. ``report`` is the JSON of ``uaccel run``; ``complaint`` says what is wrong, if so."""
 
-    request: RunRequest
     prepared: Prepared
+    wishes: ProjectRunOptions
     measured: RunResult
     report: dict[str, Any]
     complaint: str
@@ -150,7 +149,7 @@ class Performed:
     @property
     def outputs(self) -> dict[str, Array]:
         """The outputs of the user's own samples, by name."""
-        return _batches(self.prepared, self.measured, self.request.wishes.repeat)
+        return self.measured.named(self.prepared.firmware.outputs, self.wishes.repeat)
 
     @property
     def trace(self) -> dict[str, Any]:
@@ -171,10 +170,11 @@ def perform(request: RunRequest, step: Steps | None = None, cache: Cache | None 
         folder = request.project or Path(temporary) / "project"
         kept = None if request.project is not None else cache
         maker = FirmwareMaker(prepared.firmware, request.board, folder, step, kept)
+        bench = bench_of(prepared, request, maker, step)
         engines = request.engines.load()[0] if request.devices.kind != MODEL else []
         with devices_in_place(request.devices, engines, step, _offloaded(prepared)):
             with monitor.recorded(wishes.trace is not None or wishes.detailed) as jobs:
-                measured = measure(prepared, request, maker, step)
+                measured = measure(prepared, wishes, bench, step)
             return finish(request, prepared, measured, step, cache, jobs)
 
 
@@ -206,46 +206,59 @@ def finish(
     verdict = cached_verdict(request, prepared, measured, step, cache, cuts=cuts) if request.wishes.verifies else None
     if cache is not None and cache.problem:
         step(cache.problem)
-    report = _report(request, prepared, measured, jobs or [])
-    if verdict is not None:
-        report["verify"] = verdict.report
-    return Performed(request, prepared, measured, report, verdict.complaint if verdict is not None else "")
-
-
-def measure(prepared: Prepared, request: RunRequest, maker: Source, step: Steps) -> RunResult:
-    """Runs firmware from ``maker`` on the board; nothing is compiled here."""
-    wishes, types = request.wishes, prepared.firmware.inputs
-    reads = prepared.told["reads"]["layers" if wishes.every_layer else "outputs"]
-    return run_on_board(
-        prepared.firmware,
-        request.board,
-        wishes.samples(types),
-        maker,
-        step,
-        looks=Looks(
-            wishes.more(types),
-            wishes.profiles,
-            reads if wishes.verifies else (),
-            wishes.sequence,
-        ),
-        port=wishes.port,
-        flashes=wishes.flashes,
-        count=step.count,
-        on_log=step.log,
+    place = Place(
+        request.board.name,
+        target_of(request.board),
+        request.at_line,
+        f"{prepared.told['command']} {request.words}".rstrip(),
     )
+    return performed(prepared, request.wishes, measured, place, jobs or [], verdict)
 
 
-def _report(
-    request: RunRequest, prepared: Prepared, measured: RunResult, jobs: list[monitor.EngineJob]
-) -> dict[str, Any]:
-    wishes, taken, told = request.wishes, measured.footprint, prepared.told["report"]
+def bench_of(prepared: Prepared, request: RunRequest, maker: Source, step: Steps) -> BoardBench:
+    """Puts the firmware that ``maker`` gives on the board of a request."""
+    wishes = request.wishes
+    return BoardBench(prepared.firmware, request.board, maker, step, wishes.port, wishes.flashes)
+
+
+def measure(prepared: Prepared, wishes: ProjectRunOptions, bench: Bench, step: Steps) -> RunResult:
+    """Runs firmware on a bench, with all that is wished to be seen; no model is compiled here."""
+    types = prepared.firmware.inputs
+    read = prepared.told["reads"]["layers" if wishes.every_layer else "outputs"] if wishes.verifies else ()
+    looks = Looks(wishes.more(types), wishes.profiles, read, wishes.sequence)
+    return bench.run(wishes.samples(types), looks, step.count, step.log)
+
+
+@dataclass(frozen=True)
+class Place:
+    """Says where firmware ran, for reports: the board's name, what pages show of it, and what a user types for that.
+
+    ``board`` and ``target`` are None where only a project's server knows them."""
+
+    board: str | None
+    target: Mapping[str, Any] | None
+    at_line: bool
+    command: str
+
+
+def performed(
+    prepared: Prepared,
+    wishes: ProjectRunOptions,
+    measured: RunResult,
+    place: Place,
+    jobs: list[monitor.EngineJob],
+    verdict: Verdict | None,
+) -> Performed:
+    """Makes the report of a run."""
+    taken, told, facts = measured.footprint, prepared.told["report"], prepared.told["facts"]
     runs = len(measured.run.outputs)
     times, accounts = {time.layer: time for time in measured.layers}, measured.run.accounts
-    rows = layer_reports(prepared.told["facts"], runs, times, accounts)
-    timed = wishes.profile or wishes.detailed or request.at_line  # emulated: seconds would make equal runs differ
+    rows = layer_reports(facts, runs, times, accounts)
+    timed = wishes.profile or wishes.detailed or place.at_line  # emulated: seconds would make equal runs differ
     report: dict[str, Any] = told | {
+        "board": place.board,
         "warnings": told["warnings"] + stood_in(rows, runs),
-        "outputs": tensors_report(_batches(prepared, measured, wishes.repeat)),
+        "outputs": tensors_report(measured.named(prepared.firmware.outputs, wishes.repeat)),
         "runs": runs,
         "instructions": measured.run.instructions,
         **cycles_report(measured.cycles),
@@ -255,32 +268,29 @@ def _report(
         "ram": ram_with(told["ram"], taken, stack=measured.run.stack),
         "flash": flash_report(told["flash"]["weights"], taken, told["flash"].get("pools")),
         "seconds": measured.run.seconds if timed else None,
-        "artefacts": {"archive": prepared.firmware.archive, "firmware": measured.firmware},
     }
+    if measured.firmware:
+        report["artefacts"] = {"archive": prepared.firmware.archive, "firmware": measured.firmware}
     wishes.add_symbols(report, taken)
-    report |= _structure(request, prepared)
+    report |= _structure(prepared, place)
     if wishes.detailed or wishes.trace is not None:
-        title = f"{prepared.firmware.name} on {request.board.name}"
-        trace = trace_of(title, prepared.told["facts"], times, accounts, jobs)
+        trace = trace_of(f"{prepared.firmware.name} on {place.board}", facts, times, accounts, jobs)
         report |= {"trace": trace}
     if wishes.detailed:
-        names = {layer["index"]: layer["name"] for layer in prepared.told["facts"]}
+        names = {layer["index"]: layer["name"] for layer in facts}
         hot = {names[time.layer]: [spot.to_json() for spot in time.hot] for time in measured.layers}
         report |= {"sources": prepared.told["sources"], "hot": hot}
-    return report
+    if verdict is not None:
+        report["verify"] = verdict.report
+    return Performed(prepared, wishes, measured, report, verdict.complaint if verdict is not None else "")
 
 
-def _structure(request: RunRequest, prepared: Prepared) -> Mapping[str, Any]:
-    """Returns what pages show besides, with the command that repeats this run."""
-    structure = prepared.told["structure"]
-    command = f"{structure['source']['command']} {request.words}".rstrip()
-    return {**structure, "source": structure["source"] | {"command": command}}
-
-
-def _batches(prepared: Prepared, measured: RunResult, repeat: int) -> dict[str, Array]:
-    per_sample = measured.run.outputs[::repeat]
-    names = [tensor.name for tensor in prepared.firmware.outputs]
-    return {name: batched([values[i] for values in per_sample]) for i, name in enumerate(names)}
+def _structure(prepared: Prepared, place: Place) -> Mapping[str, Any]:
+    """Returns what pages show besides, with the command that repeats this run; archives of older versions lack it."""
+    told: dict[str, Any] = {"schema": SCHEMA, "uaccel": __version__, **prepared.told["structure"]}
+    if "source" in told:
+        told["source"] = told["source"] | {"command": place.command}
+    return told | ({} if place.target is None else {"target": place.target})
 
 
 # The same run in three stages: built where compilers are, run where the board is, judged where TVM is.
@@ -333,7 +343,8 @@ def run_apart(built: FirmwareBytes, request: RunRequest) -> RemoteRun:
     prepared = Prepared(firmware, built.told, None, _no_compiler)
     with tempfile.TemporaryDirectory(prefix="uaccel-") as temporary:
         brought = _Brought(built, Path(temporary))
-        return RemoteRun(firmware.archive, measure(prepared, request, brought, Quiet()))
+        bench = bench_of(prepared, request, brought, Quiet())
+        return RemoteRun(firmware.archive, measure(prepared, request.wishes, bench, Quiet()))
 
 
 def judge_apart(ran: RemoteRun, request: RunRequest, cache: Cache | None) -> Performed:
@@ -361,8 +372,9 @@ class _Brought:
         content = self._built.observed if observe else self._built.plain
         assert content is not None  # it is only asked for where the board is flashed
         path = self._folder / ("observed" if observe else "plain") / "firmware.elf"
-        path.parent.mkdir(exist_ok=True)
-        path.write_bytes(content)
+        if not path.exists():
+            path.parent.mkdir()
+            path.write_bytes(content)
         return path
 
     def close(self) -> None:

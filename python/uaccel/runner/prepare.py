@@ -16,8 +16,10 @@ from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from uaccel.build.archive_reader import Metadata
 from uaccel.errors import AcceleratorError, UaccelError
 from uaccel.frontend import files_beside
+from uaccel.report.archived import told_of_archive
 from uaccel.runner.firmware import Firmware
 from uaccel.runner.options import CompileOptions
 from uaccel.runner.request import RunRequest
@@ -74,7 +76,8 @@ def _made(request: RunRequest, step: Callable[[str], None], cache: Cache | None,
 
     with Reads() as reads:
         compiled = request.what().compiled(step)
-        firmware, told = pack_compiled(compiled), told_of(compiled, request)
+        firmware = pack_compiled(compiled)
+        told = told_of(compiled, request, firmware.files())
     # nothing is kept of a file that changes meanwhile, or where something was read that leaves no trace
     unseen = not_seen(reads.rows) if key is not None else ""
     if cache is not None and unseen:
@@ -109,23 +112,19 @@ def _from(entry: Entry, key: Key, cache: Cache, request: RunRequest, step: Calla
     return prepared
 
 
-def told_of(compiled: Compiled, request: RunRequest) -> dict[str, Any]:
-    """Returns what runs and pages tell of a compilation, as data for JSON."""
-    from uaccel.report.compile_json import compile_report, facts_of, sources_report, structure
+def told_of(compiled: Compiled, request: RunRequest, files: Mapping[str, bytes]) -> dict[str, Any]:
+    """Returns what runs and pages tell of a compilation, as data for JSON: what its archive's files tell, and more."""
     from uaccel.runner.verdict import layers_to_read
 
-    job = request.what()
-    command = replace(job, options=replace(job.options, workspace_io=False)).command("run")
-    return {
-        "report": compile_report(compiled),
-        "structure": structure(compiled, request.board, request.model, command),
-        "sources": sources_report(compiled),
-        "facts": facts_of(compiled.program),
+    job, told = request.what(), told_of_archive(Metadata.of(files), files.get)
+    given = {"file": request.model.name, "bytes": request.model.stat().st_size if request.model.is_file() else None}
+    told["structure"]["source"] |= given
+    return told | {
+        "command": replace(job, options=replace(job.options, workspace_io=False)).command("run"),
         "reads": {
             name: list(layers_to_read(compiled, every_layer=every))
             for name, every in (("outputs", False), ("layers", True))
         },
-        "state": bool(compiled.model.state),
         "missing_offload": request.engines.missing_offload(compiled),
     }
 

@@ -109,32 +109,8 @@ def layers_to_read(compiled: Compiled, *, every_layer: bool) -> Sequence[int]:
     return before_what_hides(compiled).layers or checked[:1]
 
 
-def judge(compiled: Compiled, measured: RunResult, *, every_layer: bool = False, again: Again | None = None) -> Verdict:
-    """Judges a run. ``again`` finds the layer in a wrong region; without it the region is named."""
-    return judge_values(
-        CompiledSubject(compiled),
-        measured.samples,
-        measured.outputs,
-        measured.computed,
-        sequence=measured.run.sequence,
-        every_layer=every_layer,
-        again=again,
-        unread=measured.unread,
-    )
-
-
-def judge_values(
-    subject: Subject,
-    samples: Samples,
-    outputs: Samples,
-    computed: Computed,
-    *,
-    sequence: bool = False,
-    every_layer: bool = False,
-    again: Again | None = None,
-    unread: str = "",
-) -> Verdict:
-    """Judges values, wherever they come from. ``unread``: why the device showed no layers that were wanted.
+def judge(subject: Subject, measured: RunResult, *, every_layer: bool = False, again: Again | None = None) -> Verdict:
+    """Judges a run, wherever it was. ``again`` finds the layer in a wrong region; without it the region is named.
 
     If all engines are exact, outputs and watched tensors must equal the model's meaning bit for bit. Otherwise watched
     tensors are not compared, and each layer is held to its own tolerance. The deviation of the outputs then is reported
@@ -145,17 +121,21 @@ def judge_values(
     the first output that is off. A sequence is not asked for passes: those are compared from the initial state.
     """
     exact, watched = subject.exact, subject.watched if subject.exact else None
+    samples, computed, sequence = measured.samples, measured.computed, measured.run.sequence
     found = verify(
         subject.reference,
         samples,
-        outputs,
+        measured.outputs,
         tolerance=subject.tolerance,
         sequence=sequence,
         watched=watched,
         computed=computed,
     )
     verdict = _told(found, samples)
-    report, complaint = verdict.report | {"not_compared": unread or subject.unjudged() or None}, verdict.complaint
+    report, complaint = (
+        verdict.report | {"not_compared": measured.unread or subject.unjudged() or None},
+        verdict.complaint,
+    )
     if computed and (every_layer or not exact):
         wrong = subject.first_wrong(samples, computed)
         wrong = find_inside(wrong, again) if wrong is not None and again is not None else wrong
@@ -208,6 +188,21 @@ def with_opinions(
         report |= {"bit_exact": False, "first_difference": opinion.first.to_json()}
         return Verdict(verdict.report | report, f"{FAILED}: {complaint}", opinion.first.sample)
     return replace(verdict, report=verdict.report | report)
+
+
+def verdict_on(
+    subject: Subject,
+    model: ImportedModel,
+    path: Path,
+    measured: RunResult,
+    *,
+    every_layer: bool = False,
+    again: Again | None = None,
+) -> Verdict:
+    """Judges a run by the exact meaning and by each other reference there is; arguments as of those functions."""
+    verdict, sequence = judge(subject, measured, every_layer=every_layer, again=again), measured.run.sequence
+    samples, outputs = measured.samples, measured.outputs
+    return with_opinions(verdict, model, path, samples, outputs, exact=subject.exact, sequence=sequence)
 
 
 def as_imported(compiled: Compiled) -> ImportedModel:

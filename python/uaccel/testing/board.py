@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,6 +15,7 @@ from uaccel.testing.needs import over_line
 from uaccel.testing.outcome import Check, Outcome, Values
 
 if TYPE_CHECKING:
+    from uaccel.runner.execute import BoardBench
     from uaccel.session.link import Timeouts
     from uaccel.session.session import LogLine, Session
 
@@ -84,7 +85,7 @@ class BoardUnderTest:
     ) -> Iterator[Session]:
         """Compile, build and flash a model, and talk to it; with ``observe`` its layers can be read."""
         product = self._made(self._path(model), accelerators, objective)
-        with self._session(product, observe=observe) as session:
+        with self._bench(product).session(observe=observe, on_log=self._show_log) as session:
             yield session
 
     def _do(self, check: Check) -> Outcome:
@@ -92,12 +93,10 @@ class BoardUnderTest:
         from uaccel.testing.check import check_product  # what it imports takes seconds
 
         product = self._made(check.model, check.accelerators, check.objective)
-
-        def session(made: CachedFirmware, observe: bool) -> AbstractContextManager[Session]:
-            return self._session(made, observe=observe)
-
         at_line = over_line(self.board, self.port)  # there it would be flashed a second time to look inside
-        outcome = check_product(product, check, self.name, session, self._workshop.cut, look_inside=not at_line)
+        outcome = check_product(
+            product, check, self._bench, self._workshop.cut, self._show_log, look_inside=not at_line
+        )
         for what, value in (("instructions", outcome.instructions), ("seconds", outcome.seconds)):
             if value is not None:
                 self._report(f"uaccel_{product.compiled.program.name}_{what}", value)
@@ -106,20 +105,8 @@ class BoardUnderTest:
     def _made(self, model: Path, accelerators: Sequence[str | Path], objective: str) -> CachedFirmware:
         return self._workshop.product(model, self.board, accelerators, objective)
 
-    @contextmanager
-    def _session(self, product: CachedFirmware, *, observe: bool) -> Iterator[Session]:
-        from uaccel.bench import flash
-        from uaccel.runner.compiled import identity
-        from uaccel.runner.execute import connect
-
-        firmware = product.firmware(observe=observe)
-        if over_line(self.board, self.port) and self.board.flash is not None:
-            flash(self.board, firmware, self.port)
-        expect = identity(product.compiled)
-        with connect(
-            self.board, firmware, expect, self.port, timeouts=self._timeouts, on_log=self._show_log
-        ) as session:
-            yield session
+    def _bench(self, product: CachedFirmware) -> BoardBench:
+        return product.bench(self.port, self._timeouts)
 
     def _show_log(self, line: LogLine) -> None:
         """Prints a line of the device's log; pytest shows it if the test fails."""

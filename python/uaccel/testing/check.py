@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
@@ -11,114 +10,86 @@ import numpy as np
 from numpy.typing import NDArray
 
 from uaccel.errors import DeviceError, InputError, ToolError, VerificationError
-from uaccel.report.run_json import batched
 from uaccel.runner.compare import compare
-from uaccel.runner.firmware import tensor_types
+from uaccel.runner.execute import BoardBench, Looks, OnLog, RunResult
 from uaccel.runner.samples import default_samples
 from uaccel.runner.verdict import (
     FAILED,
     CompiledSubject,
     as_imported,
-    judge_values,
+    judge,
     largest_tolerance,
     layers_to_read,
     runtime_opinion,
 )
-from uaccel.runner.verify import Computed, WrongLayer, find_inside, first_wrong_layer, is_exact
-from uaccel.session.batch import layers_of, run_batch
-from uaccel.session.session import Session
+from uaccel.runner.verify import WrongLayer, find_inside, first_wrong_layer, is_exact
+from uaccel.session.batch import layers_of
 from uaccel.session.tensors import TensorType, load_inputs, read_arrays, samples_of
 from uaccel.testing.firmware_cache import CachedFirmware
 from uaccel.testing.outcome import Check, Outcome, Values
 
 Array = NDArray[Any]
 Sample = list[Array]
-# Opens a session with a board that runs the product; with True one whose layers can be read.
-Open = Callable[[CachedFirmware, bool], AbstractContextManager[Session]]
-Cut = Callable[
-    [CachedFirmware, tuple[str, ...]], CachedFirmware
-]  # The same model with regions that end after the named layers.
+# Puts a product on the board of the test.
+Put = Callable[[CachedFirmware], BoardBench]
+# Makes the same model with regions that end after the named layers.
+Cut = Callable[[CachedFirmware, tuple[str, ...]], CachedFirmware]
 
 LATER_FRAME = "in which layer cannot be told: frames before it made the state; only a first frame is looked into"
 
 
 def check_product(
-    product: CachedFirmware, check: Check, board: str, open_session: Open, cut: Cut, *, look_inside: bool = True
+    product: CachedFirmware, check: Check, put: Put, cut: Cut, on_log: OnLog, *, look_inside: bool = True
 ) -> Outcome:
-    """Runs a model and raises :class:`VerificationError`, which names it and ``board``, if an output differs.
+    """Runs a model and raises :class:`VerificationError`, which names it and its board, if an output differs.
 
     For a sequence the samples are frames: the model's state goes on from each to the next. With ``look_inside`` what
     outputs hide is compared as well.
     """
-    expected, sequence = check.expected, check.sequence
-    compiled = product.compiled
-    signature = compiled.model.signature
-    count = 1 if sequence or expected is not None else check.samples
-    own, more = _samples(check.inputs, tensor_types(signature.inputs), count, check.seed)
-    wanted = None if expected is None else _outputs(expected, tensor_types(signature.outputs), len(own))
-    with open_session(product, False) as session:
-        run = run_batch(session, own, sequence=sequence)
-        further = run_batch(session, more).outputs if more else []
-    every, outputs = [*own, *more], [*run.outputs, *further]
+    expected, sequence, compiled = check.expected, check.sequence, product.compiled
+    bench = put(product)
+    firmware, count = bench.firmware, 1 if sequence or expected is not None else check.samples
+    own, more = _samples(check.inputs, firmware.inputs, count, check.seed)
+    wanted = None if expected is None else _outputs(expected, firmware.outputs, len(own))
     read = layers_to_read(compiled, every_layer=False) if look_inside and wanted is None and not sequence else ()
-    computed = _computed(product, every, read, open_session)
-    fault = _fault(product, every, outputs, wanted, computed, sequence)
+    measured = bench.measure(own, Looks(more, read=read, sequence=sequence, counts=False), on_log=on_log)
+    what, fault = f"{check.model.name} on board {product.job.board.name}", _fault(product, measured, wanted)
     if fault is not None:
         number, words = fault
         means = "the exact meaning" if wanted is None else "what was expected"
         told = LATER_FRAME
         if not (sequence and number):
-            told = _tell(product, every[: number + 1], outputs[number], open_session, cut)
-        raise VerificationError(f"{check.model.name} on board {board} is not {means}: {words}; {told}")
-    disagreement = _disagreement(product, every, outputs, sequence) if wanted is None else ""
+            told = _tell(product, measured, number, put, cut, own=wanted is not None)
+        raise VerificationError(f"{what} is not {means}: {words}; {told}")
+    disagreement = _disagreement(product, measured) if wanted is None else ""
     if disagreement:
-        raise VerificationError(
-            f"{check.model.name} on board {board} is not what its format's runtime computes: {disagreement}"
-        )
-    names = [spec.name for spec in signature.outputs]
-    outcome = {name: batched([values[i] for values in run.outputs]) for i, name in enumerate(names)}
+        raise VerificationError(f"{what} is not what its format's runtime computes: {disagreement}")
+    run = measured.run
     calls = {compiled.program.layers[index].name: account.calls for index, account in run.accounts.items()}
-    return Outcome(outcome, run.seconds, run.instructions, run.stack, calls)
+    return Outcome(measured.named(firmware.outputs), run.seconds, run.instructions, run.stack, calls)
 
 
-def _computed(
-    product: CachedFirmware, samples: Sequence[Sample], read: Sequence[int], open_session: Open
-) -> list[dict[tuple[int, int], Array]]:
-    """Reads what layers give, from firmware that shows them."""
-    if not read:
-        return []
-    with open_session(product, True) as session:
-        return [layers_of(session, sample, read) for sample in samples]
-
-
-def _fault(
-    product: CachedFirmware,
-    samples: Sequence[Sample],
-    outputs: Sequence[Sample],
-    wanted: Sequence[Sample] | None,
-    computed: Computed,
-    sequence: bool,
-) -> tuple[int, str] | None:
+def _fault(product: CachedFirmware, measured: RunResult, wanted: Sequence[Sample] | None) -> tuple[int, str] | None:
     """Returns the number of the first wrong sample and what is wrong there; None if all is right.
 
     Outputs are compared with ``wanted``, else with the model's meaning by the same rules as ``uaccel run --verify``."""
     compiled = product.compiled
     if wanted is not None:
-        for number, (values, expected) in enumerate(zip(outputs, wanted, strict=True)):
+        for number, (values, expected) in enumerate(zip(measured.outputs, wanted, strict=True)):
             for spec, got, should_be in zip(compiled.model.signature.outputs, values, expected, strict=True):
                 mismatch = compare(got, should_be, largest_tolerance(compiled))
                 if mismatch is not None:
                     return number, f'sample {number}, output "{spec.name}", element {mismatch}'
         return None
-    subject = CompiledSubject(compiled, product.reference)
-    verdict = judge_values(subject, samples, outputs, computed, sequence=sequence)
+    verdict = judge(CompiledSubject(compiled, product.reference), measured)
     return (verdict.sample, verdict.complaint.removeprefix(f"{FAILED}: ")) if verdict.complaint else None
 
 
-def _disagreement(product: CachedFirmware, samples: Sequence[Sample], outputs: Sequence[Sample], sequence: bool) -> str:
+def _disagreement(product: CachedFirmware, measured: RunResult) -> str:
     """Says where the runtime of the model's format computes something else, where it is installed."""
-    model, exact = as_imported(product.compiled), is_exact(product.compiled)
-    return runtime_opinion(model, product.job.model, samples, outputs, exact=exact, sequence=sequence)[1]
+    model, exact, sequence = as_imported(product.compiled), is_exact(product.compiled), measured.run.sequence
+    asked = model, product.job.model, measured.samples, measured.outputs
+    return runtime_opinion(*asked, exact=exact, sequence=sequence)[1]
 
 
 def _samples(
@@ -156,20 +127,24 @@ def _named(values: Any, tensors: Sequence[TensorType], kind: str) -> dict[str, A
     return {tensors[0].name: np.asarray(values)}
 
 
-def _tell(product: CachedFirmware, samples: Sequence[Sample], outputs: Sample, open_session: Open, cut: Cut) -> str:
-    """Says where it went wrong.
+def _tell(product: CachedFirmware, measured: RunResult, number: int, put: Put, cut: Cut, *, own: bool) -> str:
+    """Says where a sample went wrong.
 
-    If the outputs are the model's meaning, what the test expects is at fault. Otherwise firmware that shows its layers
-    runs the same samples again, and a wrong region is searched by bisection."""
-    compiled = product.compiled
+    If the outputs are the model's meaning, what the test expects of its ``own`` is at fault. Otherwise firmware that shows its layers
+    runs the samples up to it again, and a wrong region is searched by bisection."""
+    samples, outputs, tolerance = (
+        measured.samples[: number + 1],
+        measured.outputs[number],
+        largest_tolerance(product.compiled),
+    )
     meaning = product.reference.run(samples[-1])[0]
-    tolerance = largest_tolerance(compiled)
-    if all(compare(got, right, tolerance) is None for got, right in zip(outputs, meaning, strict=True)):
+    if own and all(compare(got, right, tolerance) is None for got, right in zip(outputs, meaning, strict=True)):
         return "every output is the exact meaning of the model: what was expected is not"
 
     def first_wrong(product: CachedFirmware) -> WrongLayer | None:
-        every = range(len(product.compiled.program.layers))
-        return first_wrong_layer(product.compiled, samples, _computed(product, samples, every, open_session))
+        with put(product).session(observe=True) as session:
+            every = range(len(product.compiled.program.layers))
+            return first_wrong_layer(product.compiled, samples, [layers_of(session, each, every) for each in samples])
 
     try:
         wrong = first_wrong(product)

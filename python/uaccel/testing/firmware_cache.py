@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,27 +15,26 @@ from uaccel.util import incoming
 if TYPE_CHECKING:
     from uaccel.accelerator import Accelerator
     from uaccel.pipeline import Compiled
+    from uaccel.runner.execute import BoardBench, FirmwareMaker
     from uaccel.runner.job import Job
     from uaccel.runner.verify import Reference
+    from uaccel.session.link import Timeouts
 
 
 @dataclass(frozen=True)
 class CachedFirmware:
-    """Holds a compiled model for a board, its meaning, and the project that builds its firmware."""
+    """Holds a compiled model for a board, its meaning, and what builds its firmware, each form at its first use."""
 
     job: Job
     compiled: Compiled
     reference: Reference
-    project: Path
-    _built: dict[bool, Path] = field(default_factory=dict)
+    maker: FirmwareMaker
 
-    def firmware(self, *, observe: bool = False) -> Path:
-        """Returns the firmware, built at the first call. With ``observe`` its layers can be read."""
-        from uaccel.build.project import build_project, firmware_of
+    def bench(self, port: str, timeouts: Timeouts) -> BoardBench:
+        """Puts the firmware on the board, which may be at a port."""
+        from uaccel.runner.execute import BoardBench
 
-        if observe not in self._built:
-            self._built[observe] = firmware_of(build_project(self.project, observe=observe))
-        return self._built[observe]
+        return BoardBench(self.maker.product, self.job.board, self.maker, _quiet, port, timeouts=timeouts)
 
 
 class Workshop:
@@ -71,22 +70,25 @@ class Workshop:
         compiled = job.compiled()
         _require_offload(compiled, job.accelerators)
         reference = self._references.setdefault(digest, Reference.of(compiled))
-        return CachedFirmware(job, compiled, reference, self._project(compiled, board))
+        return CachedFirmware(job, compiled, reference, self._maker(compiled, board))
 
     def cut(self, product: CachedFirmware, cuts: tuple[str, ...]) -> CachedFirmware:
         """Makes a product of the same model with regions that end after these layers, for bisection."""
         job = replace(product.job, wishes=replace(product.job.wishes, cuts=cuts))
         compiled = job.compiled()
-        return CachedFirmware(job, compiled, product.reference, self._project(compiled, job.board))
+        return CachedFirmware(job, compiled, product.reference, self._maker(compiled, job.board))
 
-    def _project(self, compiled: Compiled, board: Board) -> Path:
-        from uaccel.build.project import create_project
-        from uaccel.runner.compiled import archive_of
+    def _maker(self, compiled: Compiled, board: Board) -> FirmwareMaker:
+        from uaccel.runner.compiled import pack_compiled
+        from uaccel.runner.execute import FirmwareMaker
 
         self._made += 1
         folder = self._folder / f"{self._made}_{compiled.program.name}_{board.name}"
-        create_project(archive_of(compiled), board, folder)
-        return folder
+        return FirmwareMaker(pack_compiled(compiled), board, folder, _quiet, None)
+
+
+def _quiet(_step: str) -> None:
+    pass
 
 
 def _require_offload(compiled: Compiled, accelerators: Sequence[Accelerator]) -> None:

@@ -163,7 +163,7 @@ def result_of(digest: str, row: SweepRow, run: Callable[[], Performed]) -> dict[
     except UaccelError as error:
         result = RowResult(digest, row, FAILED, error=str(error), exit_status=error.exit_status)
     else:
-        verified = done.request.wishes.verifies
+        verified = done.wishes.verifies
         status = WRONG if done.complaint else RIGHT if verified else RAN
         result = RowResult(digest, row, status, done.report, done.complaint, 3 if done.complaint else 0)
     return result.to_json() | {"took": round(time.monotonic() - begun, 3)}
