@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from uaccel import tvm_api
 from uaccel.errors import InternalError, ModelError
 from uaccel.kernels import Choice, Work, candidates, kernel_options, pick, site_words
 from uaccel.kernels.choice import ANY_CPU, Selection
@@ -47,19 +48,7 @@ from uaccel.ops.operator import (
 from uaccel.partition import Partitioned, Wishes, partition
 from uaccel.partition.passes.simplify import simplify
 from uaccel.partition.regions import part_name
-from uaccel.tvm_api import (
-    field_names,
-    is_call,
-    is_constant,
-    is_region_call,
-    is_tuple,
-    is_tuple_get_item,
-    is_tuple_type,
-    is_var,
-    main_bindings,
-    main_result,
-    relax,
-)
+from uaccel.tvm_api import relax
 from uaccel.util.c_text import C_TYPES
 from uaccel.util.text import CPU
 
@@ -258,16 +247,16 @@ class _Lowering:
         self.names_of_model = {b: self.layer_names.take(name) for b, name in partitioned.layer_names.items()}
 
     def program(self, told: Count) -> Program:
-        parameters, bindings = main_bindings(self.model.module)
+        parameters, bindings = tvm_api.main_bindings(self.model.module)
         given = tuple(self._value(var.name, type_info(var.ty)) for var in parameters)
         self.env.update(zip(parameters, given, strict=True))
         count = len(self.model.signature.inputs)
         inputs, befores = given[:count], given[count:]
-        self.fields = field_names(bindings)
+        self.fields = tvm_api.field_names(bindings)
         for done, (var, expr) in enumerate(bindings):
             told(done, len(bindings))
             self.env[var] = self._bind(var, expr)
-        result = self._resolve(main_result(self.model.module))
+        result = self._resolve(tvm_api.main_result(self.model.module))
         results = result if isinstance(result, tuple) else (result,)
         count = len(self.model.signature.outputs)
         outputs = self._own_outputs(given, results[:count])
@@ -306,28 +295,28 @@ class _Lowering:
         return Value(unique, TensorSpec(spec.name if spec else name, info, quantisation))
 
     def _resolve(self, expr: Any) -> Any:
-        if is_var(expr):
+        if tvm_api.is_var(expr):
             return self.env[expr]
-        if is_constant(expr):
+        if tvm_api.is_constant(expr):
             return np.asarray(expr.value.numpy())
-        if is_tuple(expr):
+        if tvm_api.is_tuple(expr):
             return tuple(self._resolve(field) for field in expr.fields)
-        if is_tuple_get_item(expr):
+        if tvm_api.is_tuple_get_item(expr):
             return self._resolve(expr.tuple_value)[int(expr.index)]
         raise InternalError(f"unexpected Relax expression {type(expr).__name__} in a normalised module")
 
     def _bind(self, var: Any, expr: Any) -> Any:
-        if not is_call(expr):
+        if not tvm_api.is_call(expr):
             return self._resolve(expr)
         name = var.name
         arguments = flatten([self._resolve(arg) for arg in expr.args if is_tensor_argument(arg)])
         operands = tuple(as_operand(argument) for argument in arguments)
-        single, infos = not is_tuple_type(expr), infos_of(expr)
+        single, infos = not tvm_api.is_tuple_type(expr), infos_of(expr)
         layer_name = self._layer_name(name, expr)
         names = [name] if single else [self.fields.get((var, i), f"{name}_{i}") for i in range(len(infos))]
         outputs = tuple(self._value(name, info) for name, info in zip(names, infos, strict=True))
         inputs = tuple(a for a in arguments if isinstance(a, Value))
-        if is_region_call(expr):
+        if tvm_api.is_region_call(expr):
             self._append_engine(layer_name, self.model.origins.get(name), expr.op, inputs, outputs)
         else:
             try:
