@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from uaccel import model as models
 from uaccel import tvm_api
 from uaccel.errors import InternalError, ModelError
 from uaccel.kernels import Choice, Work, candidates, kernel_options, pick, site_words
@@ -21,16 +22,7 @@ from uaccel.lower.accelerator_layer import Known, after_lowering, engine_step, o
 from uaccel.lower.placement import Placement, Storing, place
 from uaccel.lower.program import Applied, Engine, Layer, Program, Value, check_parameters, view_roots
 from uaccel.lower.tir.function import compile_call
-from uaccel.model import (
-    ImportedModel,
-    Origin,
-    Signature,
-    TensorInfo,
-    TensorSpec,
-    UniqueNames,
-    c_identifier,
-    unique_names,
-)
+from uaccel.model import ImportedModel, Origin, TensorInfo, TensorSpec
 from uaccel.ops.control import PARTS, Control, ControlAttrs, Kind, parts_of, signature_of
 from uaccel.ops.kernel import Constant, Definition, Input, Kernel, KernelCall, Output, Scratch
 from uaccel.ops.layout import by_rows, layout_kernels
@@ -128,9 +120,9 @@ def _part(program: Program, prefix: str) -> _Part:
 def _model(module: Any, name: str) -> ImportedModel:
     taken, given = signature_of(module)
     parameters = [parameter.name for parameter in module["main"].params]
-    inputs = tuple(TensorSpec(n, info) for n, info in zip(unique_names(parameters), taken, strict=True))
+    inputs = tuple(TensorSpec(n, info) for n, info in zip(models.unique_names(parameters), taken, strict=True))
     outputs = tuple(TensorSpec(f"result_{i}", info) for i, info in enumerate(given))
-    return ImportedModel(name, "relax", "", module, Signature(inputs, outputs), {}, {})
+    return ImportedModel(name, "relax", "", module, models.Signature(inputs, outputs), {}, {})
 
 
 def _copies(targets: Sequence[str], sources: Sequence[str], sizes: Sequence[int]) -> list[str]:
@@ -242,8 +234,8 @@ class _Lowering:
         self.env: dict[Any, Any] = {}
         self.fields: dict[tuple[Any, int], str] = {}
         self.layers: list[Layer] = []
-        self.value_names = UniqueNames()
-        self.layer_names = UniqueNames()
+        self.value_names = models.UniqueNames()
+        self.layer_names = models.UniqueNames()
         self.names_of_model = {b: self.layer_names.take(name) for b, name in partitioned.layer_names.items()}
 
     def program(self, told: Count) -> Program:
@@ -289,7 +281,7 @@ class _Lowering:
             raise ModelError(
                 f'tensor "{name}" ({info}) cannot be in C: C99 has no type {info.dtype}; convert the model to float32'
             )
-        unique = self.value_names.take(c_identifier(name))
+        unique = self.value_names.take(models.c_identifier(name))
         spec = self.model.tensors.get(name)
         quantisation = spec.quantisation if spec else None
         return Value(unique, TensorSpec(spec.name if spec else name, info, quantisation))
@@ -359,7 +351,7 @@ class _Lowering:
         if name in self.names_of_model:
             return self.names_of_model[name]
         origin = self.model.origins.get(name)
-        return self.layer_names.take(c_identifier(name) if origin is None else part_name(call, origin.index))
+        return self.layer_names.take(models.c_identifier(name) if origin is None else part_name(call, origin.index))
 
     def _append_cpu(
         self, name: str, origin: Origin, step: _Step, inputs: tuple[Value, ...], outputs: tuple[Value, ...]
@@ -401,7 +393,7 @@ class _Lowering:
         return tuple(values)
 
     def _copy(self, spec: TensorSpec, source: Any, why: str = "an output needs memory of its own") -> Value:
-        name = f"copy_{c_identifier(spec.name)}"
+        name = f"copy_{models.c_identifier(spec.name)}"
         target = Value(self._value(name, spec.info).name, spec)
         is_value = isinstance(source, Value)
         argument = Input(0) if is_value else Constant("data", np.asarray(source))

@@ -8,17 +8,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from uaccel.model import Shape, TensorInfo
-from uaccel.ops import exact
-from uaccel.ops.conv import (
-    Conv2d,
-    DepthwiseConv2d,
-    Requantised,
-    TransposeConv2d,
-    accumulator_suffix,
-    folded_constants,
-    output_stage,
-    scale_step,
-)
+from uaccel.ops import conv, exact
 from uaccel.ops.exact import TFLITE, check_rounding, kernel_suffix
 from uaccel.ops.kernel import Kernel, ParameterValue, dtype_suffix, same
 from uaccel.ops.operator import Attributes, Channels, IntegerOperator, Site, register, require
@@ -29,7 +19,7 @@ from uaccel.tvm_api import te
 
 
 @dataclass(frozen=True)
-class FullyConnectedAttrs(Requantised):
+class FullyConnectedAttrs(conv.Requantised):
     """``weight_bits`` is 4 where four bits hold each weight."""
 
     weight_bits: int = 8
@@ -62,7 +52,7 @@ class FullyConnected(IntegerOperator[FullyConnectedAttrs]):
             return te.sum(value * weights(unit, k).astype(acc_dtype), axis=k)
 
         acc = te.compute((rows, weights.shape[0]), element, name="accumulated")
-        return output_stage(acc, bias, multiplier, shift, attrs, str(data.dtype))
+        return conv.output_stage(acc, bias, multiplier, shift, attrs, str(data.dtype))
 
     def kernels(self, site: Site[FullyConnectedAttrs]) -> Sequence[Kernel]:
         attrs, data, weights = site.attrs, site.operands[0].info, site.operands[1].value
@@ -71,9 +61,11 @@ class FullyConnected(IntegerOperator[FullyConnectedAttrs]):
             "depth": data.shape[1],
             "units": site.output.shape[1],
             **same(attrs, "output_zero_point", "clamp_min", "clamp_max"),
-            "scale_step": scale_step(site),
+            "scale_step": conv.scale_step(site),
         }
-        (kernel,) = self.one_call(site, parameters, accumulator_suffix(site), held=folded_constants(site, weights))
+        (kernel,) = self.one_call(
+            site, parameters, conv.accumulator_suffix(site), held=conv.folded_constants(site, weights)
+        )
         return [pack_int4(kernel, weights) if is_int4(site) else kernel]
 
 
@@ -195,7 +187,7 @@ GIVEN = ("input", "given_weights", "bias", "multiplier", "shift")
 
 
 @register
-class GivenConv2d(Conv2d):
+class GivenConv2d(conv.Conv2d):
     """Convolves with weights that are no constant."""
 
     name = "conv2d_given"
@@ -210,7 +202,7 @@ class GivenConv2d(Conv2d):
 
 
 @register
-class GivenDepthwiseConv2d(DepthwiseConv2d):
+class GivenDepthwiseConv2d(conv.DepthwiseConv2d):
     """Convolves channel by channel with weights that are no constant."""
 
     name = "depthwise_conv2d_given"
@@ -222,7 +214,7 @@ class GivenDepthwiseConv2d(DepthwiseConv2d):
 
 
 @register
-class GivenTransposeConv2d(TransposeConv2d):
+class GivenTransposeConv2d(conv.TransposeConv2d):
     """Convolves transposed with weights that are no constant."""
 
     name = "transpose_conv2d_given"
@@ -260,7 +252,7 @@ class GivenFullyConnected(FullyConnected):
             return te.sum(value * (weights(unit, k).astype(acc_dtype) - weight_zero), axis=k)
 
         acc = te.compute((rows, weights.shape[0]), element, name="accumulated")
-        return output_stage(acc, bias, multiplier, shift, attrs, str(data.dtype))
+        return conv.output_stage(acc, bias, multiplier, shift, attrs, str(data.dtype))
 
     def kernels(self, site: Site[FullyConnectedAttrs]) -> Sequence[Kernel]:
         return ()

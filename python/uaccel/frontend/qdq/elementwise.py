@@ -21,16 +21,8 @@ from uaccel.frontend.qdq.lookup_table import evaluated, functions, reals_of, req
 from uaccel.frontend.qdq.plan import Plan, apply_rule, choose_rule
 from uaccel.frontend.qdq.rules import Emit, Island, QdqWeights, channel_bias, constants, ends, rule
 from uaccel.model import Array, Shape
+from uaccel.ops import binary as binaries
 from uaccel.ops.activation import FunctionProduct, PreluOnce, function_product_operands, prelu_once_operands
-from uaccel.ops.binary import (
-    Maximum,
-    Minimum,
-    MinimumMaximumAttrs,
-    Product,
-    WeightedSum,
-    product_attrs,
-    weighted_sum_attrs,
-)
 from uaccel.ops.conv import Conv2dAttrs, DepthwiseConv2d
 from uaccel.ops.exact import FLOAT32
 from uaccel.ops.lookup import stored_values
@@ -72,10 +64,10 @@ def binary(island: Island) -> Emit | None:
     one, other, output = (grid.quantisation for grid in (first.grid, second.grid, island.output))
     clamp = (island.low, island.high)
     if name == MULTIPLY:
-        product = product_attrs(one, other, output, island.output.dtype, clamp=clamp)
-        return lambda emitter: _emit_binary(emitter, island, first, second, Product, product)
-    total = weighted_sum_attrs(one, other, output, island.output.dtype, sign=SIGNS[name], clamp=clamp)
-    return lambda emitter: _emit_binary(emitter, island, first, second, WeightedSum, total)
+        product = binaries.product_attrs(one, other, output, island.output.dtype, clamp=clamp)
+        return lambda emitter: _emit_binary(emitter, island, first, second, binaries.Product, product)
+    total = binaries.weighted_sum_attrs(one, other, output, island.output.dtype, sign=SIGNS[name], clamp=clamp)
+    return lambda emitter: _emit_binary(emitter, island, first, second, binaries.WeightedSum, total)
 
 
 def _in_fine_steps(operand: _Operand) -> _Operand:
@@ -454,7 +446,7 @@ def concatenation(island: Island) -> Emit | None:
     return lambda emitter: _emit(emitter, island, parts)
 
 
-CHOICES: Final[dict[str, Any]] = {"relax.maximum": Maximum, "relax.minimum": Minimum}
+CHOICES: Final[dict[str, Any]] = {"relax.maximum": binaries.Maximum, "relax.minimum": binaries.Minimum}
 
 
 @rule(*CHOICES)
@@ -468,7 +460,7 @@ def choice(island: Island) -> Emit | None:
         shape, held = shape_of(island.call), [_regridded(emitter, island, part) for part in parts]
         layout = layout_for(held, len(shape))
         args = [stretched(emitter, entry, shape, layout) for entry in held]
-        expr = get(CHOICES[name_of(island.call)])(*args, attrs=MinimumMaximumAttrs())
+        expr = get(CHOICES[name_of(island.call)])(*args, attrs=binaries.MinimumMaximumAttrs())
         return emitter.held(expr, shape, island.output, layout)
 
     return emit

@@ -17,17 +17,9 @@ import numpy as np
 from uaccel.errors import ModelError, need
 from uaccel.frontend.checks import ADVICE, NO_CONVERTER, first_line, read_file
 from uaccel.frontend.converters import Walk, by_tvm, parameters_of
+from uaccel.frontend.torch import converter, reader
 from uaccel.frontend.torch import program as programs
-from uaccel.frontend.torch import reader
-from uaccel.frontend.torch.converter import (
-    CONVERTERS,
-    Context,
-    Expr,
-    arguments,
-    check_arguments,
-    check_operator,
-    converts,
-)
+from uaccel.frontend.torch.converter import Context, Expr, arguments, converts
 from uaccel.frontend.torch.rebuild import exported_program
 from uaccel.frontend.torch.serialised import TensorMeta
 from uaccel.model import Array, ImportedModel, ModelFile, Origin, Signature, TensorSpec, UniqueNames
@@ -149,7 +141,7 @@ class TorchWalk(Walk[Any]):
         return f'operator {origin.index} {_shown(node)} ("{origin.tensor}")'
 
     def convert(self, node: Any) -> None:
-        check_operator(node, ours=_is_ours(node))
+        converter.check_operator(node, ours=_is_ours(node))
         if self._is_known(node):
             self.context.values[node] = self._computed(node)
         else:
@@ -188,11 +180,11 @@ class TorchWalk(Walk[Any]):
         operator, namespace = programs.name_of(node.target), programs.namespace_of(node.target)
         if operator == "getitem":
             return _item(self.context, node)
-        ours = CONVERTERS.find(_full_name(node.target), node)
+        ours = converter.CONVERTERS.find(_full_name(node.target), node)
         if ours is not None:
             return ours(self.context, node)
         need(namespace == "aten" and self.tvm.knows(operator), f"{NO_CONVERTER}; {ADVICE}")
-        check_arguments(node)
+        converter.check_arguments(node)
         return self._by_tvm(operator, node)
 
     def _by_tvm(self, operator: str, node: Any) -> Expr:
@@ -261,13 +253,13 @@ def _full_name(target: Any) -> str:
 
 
 def _is_ours(node: Any) -> bool:
-    return _full_name(node.target) in CONVERTERS.names
+    return _full_name(node.target) in converter.CONVERTERS.names
 
 
 def known_operators() -> Callable[[Any], bool]:
     """A function that says whether a converter, ours or TVM's, takes an operator."""
     by_tvm = frozenset(TorchConverter(None).operators())
-    return lambda target: programs.name_of(target) in by_tvm or _full_name(target) in CONVERTERS.names
+    return lambda target: programs.name_of(target) in by_tvm or _full_name(target) in converter.CONVERTERS.names
 
 
 def _item(context: Context, node: Any) -> Expr:

@@ -18,19 +18,9 @@ from numpy.typing import NDArray
 from uaccel import tvm_api
 from uaccel.frontend.qdq.rules import number
 from uaccel.model import TensorInfo
+from uaccel.ops import conv_float
 from uaccel.ops import operator as operators
-from uaccel.ops.conv_float import (
-    BOTH,
-    FLOAT,
-    LOWER,
-    NONE,
-    Conv2dFloat,
-    Conv2dFloatAttrs,
-    FloatSumAttrs,
-    FullyConnectedFloat,
-    TransposeConv2dFloat,
-    TransposeConv2dFloatAttrs,
-)
+from uaccel.ops.conv_float import BOTH, FLOAT, LOWER, NONE, FloatSumAttrs
 from uaccel.ops.operator import constant, get, info_of, infos_of, name_of
 from uaccel.ops.pool import AveragePool2dFloat, MaxPool2dFloat, PoolFloatAttrs
 from uaccel.ops.storage import Layout, identity, inverse, layout_name
@@ -138,14 +128,18 @@ def _transposed(var: Any, call: Any) -> ImageLayer | None:
         return None
     kernel = str(attrs.kernel_layout)
     values = np.asarray(weights.value.numpy()).transpose([kernel.index(letter) for letter in "OHWI"])
-    made = TransposeConv2dFloatAttrs(
+    made = conv_float.TransposeConv2dFloatAttrs(
         _turned(info_of(var), layout).shape[1:3],
         tuple(int(step) for step in attrs.strides),
         tuple(int(cut) for cut in attrs.padding[:2]),
     )
     ours = constant(np.ascontiguousarray(values))
     return ImageLayer(
-        call.args[0], layout, lambda data: get(TransposeConv2dFloat)(data, ours, attrs=made), (var.name,), gains=True
+        call.args[0],
+        layout,
+        lambda data: get(conv_float.TransposeConv2dFloat)(data, ours, attrs=made),
+        (var.name,),
+        gains=True,
     )
 
 
@@ -470,12 +464,12 @@ class _Writer:
         added = [] if layer.added is None else [self._old(layer.added)]
         if not layer.window:
             return self._product(var, data, constants, added, FloatSumAttrs(*ends))
-        attrs = Conv2dFloatAttrs(*ends, **layer.window)
+        attrs = conv_float.Conv2dFloatAttrs(*ends, **layer.window)
         names = (f"{var.name}_in", f"{var.name}_added")
         turned = [self._turned(each, layer.layout, name) for each, name in zip((data, *added), names, strict=False)]
         if len(shape) == 3:
             turned = [self._reshaped(each, (n, 1, w, c)) for each in turned for n, w, c in [info_of(each).shape]]
-        call = get(Conv2dFloat)(turned[0], *constants, *turned[1:], attrs=attrs)
+        call = get(conv_float.Conv2dFloat)(turned[0], *constants, *turned[1:], attrs=attrs)
         if len(shape) == 4:
             return self._named(var, call, layer.layout)
         flat = relax.op.reshape(self._own(var, call, "_rows"), tuple(shape[axis] for axis in layer.layout))
@@ -484,9 +478,9 @@ class _Writer:
     def _product(self, var: Any, data: Any, constants: list[Any], added: list[Any], attrs: FloatSumAttrs) -> Any:
         shape = info_of(var).shape
         if len(shape) == 2:
-            return self.emit(get(FullyConnectedFloat)(data, *constants, *added, attrs=attrs), var.name)
+            return self.emit(get(conv_float.FullyConnectedFloat)(data, *constants, *added, attrs=attrs), var.name)
         rows = [self._reshaped(each, (-1, info_of(each).shape[-1])) for each in (data, *added)]
-        call = get(FullyConnectedFloat)(rows[0], *constants, *rows[1:], attrs=attrs)
+        call = get(conv_float.FullyConnectedFloat)(rows[0], *constants, *rows[1:], attrs=attrs)
         return self.emit(relax.op.reshape(self._own(var, call, "_rows"), shape), var.name)
 
     def _reshaped(self, value: Any, shape: tuple[int, ...]) -> Any:
