@@ -57,7 +57,7 @@ class Lookup(IntegerOperator[LookupAttrs]):
         def element(*index: Any) -> Any:
             return table(data(*index).astype("uint8").astype("int32"))
 
-        return te.compute(data.shape, element, name="lookup")
+        return te.compute(data.shape, element, name=self.name)
 
     def kernels(self, site: Site[LookupAttrs]) -> Sequence[Kernel]:
         return [lookup_kernel(site.output.elements, site.operands[1].value)]
@@ -154,13 +154,10 @@ class Lookup16(IntegerOperator[Lookup16Attrs]):
 
 
 @register
-class FloatLookup(IntegerOperator[LookupAttrs]):
+class FloatLookup(Lookup):
     """Looks up table[input], a float; the table is indexed by the input's bits as an unsigned number."""
 
     name = "float_lookup"
-    hides_differences = True
-    arguments = ("input", "table")
-    elementwise = Elementwise.FIRST
 
     def infer(self, inputs: Sequence[TensorInfo], attrs: LookupAttrs) -> TensorInfo:
         data, table = inputs
@@ -168,14 +165,6 @@ class FloatLookup(IntegerOperator[LookupAttrs]):
         wanted = TensorInfo((ENTRIES,), "float32")
         require(table == wanted, f"float_lookup: the table is {table}, wanted {wanted}")
         return TensorInfo(data.shape, table.dtype)
-
-    def meaning(self, inputs: Sequence[Any], attrs: LookupAttrs) -> Any:
-        data, table = inputs
-
-        def element(*index: Any) -> Any:
-            return table(data(*index).astype("uint8").astype("int32"))
-
-        return te.compute(data.shape, element, name=self.name)
 
     def kernels(self, site: Site[LookupAttrs]) -> Sequence[Kernel]:
         return self.one_call(site, {"elements": site.output.elements}, "")

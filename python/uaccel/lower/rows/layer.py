@@ -367,10 +367,6 @@ class _Writer:
         return programs.Rows(self._cursor(event.layer, slot, name), 0, self.advances.get((number, slot), 0))
 
 
-def renumbered(layers: Sequence[programs.Layer]) -> tuple[programs.Layer, ...]:
-    return tuple(replace(layer, index=index) for index, layer in enumerate(layers))
-
-
 # A program of which some consecutive layers run together by rows.
 
 
