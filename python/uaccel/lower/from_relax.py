@@ -13,6 +13,8 @@ from typing import Any
 
 import numpy as np
 
+from uaccel import model as models
+from uaccel import tvm_api
 from uaccel.errors import InternalError, ModelError
 from uaccel.kernels import Choice, Work, candidates, kernel_options, pick, site_words
 from uaccel.kernels.choice import ANY_CPU, Selection
@@ -20,16 +22,7 @@ from uaccel.lower.accelerator_layer import Known, after_lowering, engine_step, o
 from uaccel.lower.placement import Placement, Storing, place
 from uaccel.lower.program import Applied, Engine, Layer, Program, Value, check_parameters, view_roots
 from uaccel.lower.tir.function import compile_call
-from uaccel.model import (
-    ImportedModel,
-    Origin,
-    Signature,
-    TensorInfo,
-    TensorSpec,
-    UniqueNames,
-    c_identifier,
-    unique_names,
-)
+from uaccel.model import ImportedModel, Origin, TensorInfo, TensorSpec
 from uaccel.ops.control import PARTS, Control, ControlAttrs, Kind, parts_of, signature_of
 from uaccel.ops.kernel import Constant, Definition, Input, Kernel, KernelCall, Output, Scratch
 from uaccel.ops.layout import by_rows, layout_kernels
@@ -47,19 +40,7 @@ from uaccel.ops.operator import (
 from uaccel.partition import Partitioned, Wishes, partition
 from uaccel.partition.passes.simplify import simplify
 from uaccel.partition.regions import part_name
-from uaccel.tvm_api import (
-    field_names,
-    is_call,
-    is_constant,
-    is_region_call,
-    is_tuple,
-    is_tuple_get_item,
-    is_tuple_type,
-    is_var,
-    main_bindings,
-    main_result,
-    relax,
-)
+from uaccel.tvm_api import relax
 from uaccel.util.c_text import C_TYPES
 from uaccel.util.text import CPU
 
@@ -139,9 +120,9 @@ def _part(program: Program, prefix: str) -> _Part:
 def _model(module: Any, name: str) -> ImportedModel:
     taken, given = signature_of(module)
     parameters = [parameter.name for parameter in module["main"].params]
-    inputs = tuple(TensorSpec(n, info) for n, info in zip(unique_names(parameters), taken, strict=True))
+    inputs = tuple(TensorSpec(n, info) for n, info in zip(models.unique_names(parameters), taken, strict=True))
     outputs = tuple(TensorSpec(f"result_{i}", info) for i, info in enumerate(given))
-    return ImportedModel(name, "relax", "", module, Signature(inputs, outputs), {}, {})
+    return ImportedModel(name, "relax", "", module, models.Signature(inputs, outputs), {}, {})
 
 
 def _copies(targets: Sequence[str], sources: Sequence[str], sizes: Sequence[int]) -> list[str]:
@@ -253,21 +234,21 @@ class _Lowering:
         self.env: dict[Any, Any] = {}
         self.fields: dict[tuple[Any, int], str] = {}
         self.layers: list[Layer] = []
-        self.value_names = UniqueNames()
-        self.layer_names = UniqueNames()
+        self.value_names = models.UniqueNames()
+        self.layer_names = models.UniqueNames()
         self.names_of_model = {b: self.layer_names.take(name) for b, name in partitioned.layer_names.items()}
 
     def program(self, told: Count) -> Program:
-        parameters, bindings = main_bindings(self.model.module)
+        parameters, bindings = tvm_api.main_bindings(self.model.module)
         given = tuple(self._value(var.name, type_info(var.ty)) for var in parameters)
         self.env.update(zip(parameters, given, strict=True))
         count = len(self.model.signature.inputs)
         inputs, befores = given[:count], given[count:]
-        self.fields = field_names(bindings)
+        self.fields = tvm_api.field_names(bindings)
         for done, (var, expr) in enumerate(bindings):
             told(done, len(bindings))
             self.env[var] = self._bind(var, expr)
-        result = self._resolve(main_result(self.model.module))
+        result = self._resolve(tvm_api.main_result(self.model.module))
         results = result if isinstance(result, tuple) else (result,)
         count = len(self.model.signature.outputs)
         outputs = self._own_outputs(given, results[:count])
@@ -300,34 +281,34 @@ class _Lowering:
             raise ModelError(
                 f'tensor "{name}" ({info}) cannot be in C: C99 has no type {info.dtype}; convert the model to float32'
             )
-        unique = self.value_names.take(c_identifier(name))
+        unique = self.value_names.take(models.c_identifier(name))
         spec = self.model.tensors.get(name)
         quantisation = spec.quantisation if spec else None
         return Value(unique, TensorSpec(spec.name if spec else name, info, quantisation))
 
     def _resolve(self, expr: Any) -> Any:
-        if is_var(expr):
+        if tvm_api.is_var(expr):
             return self.env[expr]
-        if is_constant(expr):
+        if tvm_api.is_constant(expr):
             return np.asarray(expr.value.numpy())
-        if is_tuple(expr):
+        if tvm_api.is_tuple(expr):
             return tuple(self._resolve(field) for field in expr.fields)
-        if is_tuple_get_item(expr):
+        if tvm_api.is_tuple_get_item(expr):
             return self._resolve(expr.tuple_value)[int(expr.index)]
         raise InternalError(f"unexpected Relax expression {type(expr).__name__} in a normalised module")
 
     def _bind(self, var: Any, expr: Any) -> Any:
-        if not is_call(expr):
+        if not tvm_api.is_call(expr):
             return self._resolve(expr)
         name = var.name
         arguments = flatten([self._resolve(arg) for arg in expr.args if is_tensor_argument(arg)])
         operands = tuple(as_operand(argument) for argument in arguments)
-        single, infos = not is_tuple_type(expr), infos_of(expr)
+        single, infos = not tvm_api.is_tuple_type(expr), infos_of(expr)
         layer_name = self._layer_name(name, expr)
         names = [name] if single else [self.fields.get((var, i), f"{name}_{i}") for i in range(len(infos))]
         outputs = tuple(self._value(name, info) for name, info in zip(names, infos, strict=True))
         inputs = tuple(a for a in arguments if isinstance(a, Value))
-        if is_region_call(expr):
+        if tvm_api.is_region_call(expr):
             self._append_engine(layer_name, self.model.origins.get(name), expr.op, inputs, outputs)
         else:
             try:
@@ -370,7 +351,7 @@ class _Lowering:
         if name in self.names_of_model:
             return self.names_of_model[name]
         origin = self.model.origins.get(name)
-        return self.layer_names.take(c_identifier(name) if origin is None else part_name(call, origin.index))
+        return self.layer_names.take(models.c_identifier(name) if origin is None else part_name(call, origin.index))
 
     def _append_cpu(
         self, name: str, origin: Origin, step: _Step, inputs: tuple[Value, ...], outputs: tuple[Value, ...]
@@ -412,7 +393,7 @@ class _Lowering:
         return tuple(values)
 
     def _copy(self, spec: TensorSpec, source: Any, why: str = "an output needs memory of its own") -> Value:
-        name = f"copy_{c_identifier(spec.name)}"
+        name = f"copy_{models.c_identifier(spec.name)}"
         target = Value(self._value(name, spec.info).name, spec)
         is_value = isinstance(source, Value)
         argument = Input(0) if is_value else Constant("data", np.asarray(source))

@@ -7,21 +7,10 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
 
+from uaccel import memory
 from uaccel.errors import UaccelError
 from uaccel.lower.program import Layer, Program, StateValue, Value, view_roots
-from uaccel.memory import (
-    Block,
-    Overlap,
-    Plan,
-    Pool,
-    check,
-    choose_inplace,
-    divide,
-    live_bytes,
-    merge_shared,
-    overlaps_of,
-    plan,
-)
+from uaccel.memory import plan
 from uaccel.model import StateSpec, TensorSpec
 from uaccel.util.text import round_up
 
@@ -97,10 +86,10 @@ class Placement:
 
     places: Mapping[str, Place]
     scratch: Mapping[int, Place]
-    plan: Plan
-    blocks: tuple[Block, ...]
+    plan: memory.Plan
+    blocks: tuple[memory.Block, ...]
     state: int = 0
-    overlaps: tuple[Overlap, ...] = ()
+    overlaps: tuple[memory.Overlap, ...] = ()
     pools: Mapping[str, int] = field(default_factory=dict)
     ahead: Mapping[int, Place] = field(default_factory=dict)
 
@@ -114,7 +103,7 @@ def place(
     program: Program,
     *,
     workspace_io: bool = False,
-    pools: Sequence[Pool] = (),
+    pools: Sequence[memory.Pool] = (),
     ahead: Mapping[int, int] = MappingProxyType({}),
 ) -> Placement:
     """Plans the arena by the live ranges of values, which follow from the order of the layers.
@@ -146,12 +135,12 @@ def place_apart(program: Program) -> Placement:
     that no layer may touch. Views still share the bytes of what they view."""
     asked = _question(program, workspace_io=True)
     views = [pair for pair in view_roots(program.layers).items() if pair[0] not in asked.fixed]
-    merged, owner = merge_shared(asked.blocks, views)
+    merged, owner = memory.merge_shared(asked.blocks, views)
     offsets, end = {}, 0
     for block in merged:
         offsets[block.name] = round_up(end + GUARD, max(AHEAD_ALIGNMENT, block.alignment))
         end = offsets[block.name] + block.size
-    planned = Plan(offsets, end + GUARD, end + GUARD, False, "apart")
+    planned = memory.Plan(offsets, end + GUARD, end + GUARD, False, "apart")
     places = {block.name: Place("arena", offset=offsets[owner[block.name]]) for block in asked.blocks}
     scratch = {index: places[name] for index, name in asked.scratch.items()}
     fixed, state = _state(program, GUARD)
@@ -160,40 +149,42 @@ def place_apart(program: Program) -> Placement:
 
 
 def _planned(
-    program: Program, asked: _Question, pools: Sequence[Pool]
-) -> tuple[Plan, Mapping[str, str], Mapping[str, int]]:
+    program: Program, asked: _Question, pools: Sequence[memory.Pool]
+) -> tuple[memory.Plan, Mapping[str, str], Mapping[str, int]]:
     """The plan of all blocks; the pool of each, and the bytes of each pool. With pools, the hottest blocks go to the
     first pool, as far as a quick plan finds room; then each pool is planned with full effort. An overlap holds only if
     both of its blocks are in one pool. Every plan is checked independently."""
     if not pools:
         planned = plan(asked.merged, asked.overlaps)
-        check(asked.merged, planned, asked.overlaps)
+        memory.check(asked.merged, planned, asked.overlaps)
         return planned, {}, {}
     heat = heat_of(program, asked.owner, [*asked.scratch.values(), *asked.ahead.values()])
-    divided, left = divide(asked.merged, pools, heat, lambda blocks: plan(blocks, _among(asked, blocks), effort=0))
+    divided, left = memory.divide(
+        asked.merged, pools, heat, lambda blocks: plan(blocks, _among(asked, blocks), effort=0)
+    )
     if left:
         raise UaccelError(_too_small(program, pools, left))
     plans = [plan(blocks, _among(asked, blocks)) for blocks in divided]
     for blocks, each in zip(divided, plans, strict=True):
-        check(blocks, each, _among(asked, blocks))
+        memory.check(blocks, each, _among(asked, blocks))
     pool_of = {block.name: pool.name for pool, blocks in zip(pools, divided, strict=True) for block in blocks}
-    whole = Plan(
+    whole = memory.Plan(
         offsets={name: offset for each in plans for name, offset in each.offsets.items()},
         size=sum(each.size for each in plans),
-        lower_bound=max(live_bytes(asked.merged, asked.overlaps).values(), default=0),
+        lower_bound=max(memory.live_bytes(asked.merged, asked.overlaps).values(), default=0),
         optimal=len(pools) == 1 and plans[0].optimal,
         method=plans[0].method,
     )
     return whole, pool_of, {pool.name: each.size for pool, each in zip(pools, plans, strict=True)}
 
 
-def _among(asked: _Question, blocks: Sequence[Block]) -> list[Overlap]:
+def _among(asked: _Question, blocks: Sequence[memory.Block]) -> list[memory.Overlap]:
     """The overlaps whose blocks are both there."""
     names = {block.name for block in blocks}
     return [overlap for overlap in asked.overlaps if {overlap.low, overlap.high} <= names]
 
 
-def _too_small(program: Program, pools: Sequence[Pool], left: Sequence[Block]) -> str:
+def _too_small(program: Program, pools: Sequence[memory.Pool], left: Sequence[memory.Block]) -> str:
     block = max(left, key=lambda block: (block.size, block.name))
     layer = next((layer.name for layer in program.layers if layer.index >= block.first), "the inputs")
     sizes = ", ".join(f"{pool.name} {pool.size:,}" for pool in pools if pool.size is not None)
@@ -209,7 +200,7 @@ def needed_by_layer(
     """Bytes that are needed at once while a layer runs, by its index: the arena has at least the largest of them.
     Layers are left out that need no more than one beside them."""
     asked = _question(program, workspace_io, ahead)
-    return live_bytes(asked.merged, asked.overlaps)
+    return memory.live_bytes(asked.merged, asked.overlaps)
 
 
 @dataclass(frozen=True)
@@ -218,12 +209,12 @@ class _Question:
 
     fixed: Mapping[str, Place]
     state: int
-    blocks: Sequence[Block]
+    blocks: Sequence[memory.Block]
     scratch: Mapping[int, str]
     ahead: Mapping[int, str]
-    merged: Sequence[Block]
+    merged: Sequence[memory.Block]
     owner: Mapping[str, str]
-    overlaps: Sequence[Overlap]
+    overlaps: Sequence[memory.Overlap]
 
 
 def _question(program: Program, workspace_io: bool, ahead: Mapping[int, int] = MappingProxyType({})) -> _Question:
@@ -231,7 +222,7 @@ def _question(program: Program, workspace_io: bool, ahead: Mapping[int, int] = M
     needed = device_alignments(program)
     fixed = _fixed_places(program, offsets_of_state, workspace_io=workspace_io)
     blocks = [
-        Block(name, life.value.info.size, life.first, life.last, _alignment(life.value, needed))
+        memory.Block(name, life.value.info.size, life.first, life.last, _alignment(life.value, needed))
         for name, life in lifetimes(program, workspace_io=workspace_io).items()
         if name not in fixed
     ]
@@ -239,17 +230,17 @@ def _question(program: Program, workspace_io: bool, ahead: Mapping[int, int] = M
     for layer in program.layers:
         if layer.scratch:
             alignment = max(WIDE_ALIGNMENT, program.device_alignment(layer))
-            blocks.append(Block(scratch[layer.index], layer.scratch, layer.index, layer.index, alignment))
+            blocks.append(memory.Block(scratch[layer.index], layer.scratch, layer.index, layer.index, alignment))
     copied = {index: f"constants of {program.layers[index].name}" for index in ahead}
     blocks += [
-        Block(copied[index], size, computed_before(program, index), index, AHEAD_ALIGNMENT)
+        memory.Block(copied[index], size, computed_before(program, index), index, AHEAD_ALIGNMENT)
         for index, size in ahead.items()
     ]
     views = [pair for pair in view_roots(program.layers).items() if pair[0] not in fixed]
     behind = _behind(program, fixed)
-    shares = choose_inplace(blocks, views, _inplace(program, fixed, behind), behind)
-    merged, owner = merge_shared(blocks, shares)
-    return _Question(fixed, state, blocks, scratch, copied, merged, owner, overlaps_of(merged, owner, behind))
+    shares = memory.choose_inplace(blocks, views, _inplace(program, fixed, behind), behind)
+    merged, owner = memory.merge_shared(blocks, shares)
+    return _Question(fixed, state, blocks, scratch, copied, merged, owner, memory.overlaps_of(merged, owner, behind))
 
 
 def computed_before(program: Program, index: int) -> int:
@@ -332,7 +323,7 @@ def lifetimes(program: Program, *, workspace_io: bool) -> dict[str, LiveRange]:
     return lives
 
 
-def _inplace(program: Program, fixed: Mapping[str, Place], behind: Sequence[Overlap]) -> list[tuple[str, str]]:
+def _inplace(program: Program, fixed: Mapping[str, Place], behind: Sequence[memory.Overlap]) -> list[tuple[str, str]]:
     """The pairs of an output and an input that may have one block: the kernel allows it, and the input dies there.
     ``choose_inplace`` leaves out what a view of the input still needs. A shared block has the larger of the two sizes
     for as long as either is live, so a smaller output rather overlaps its input, where it may at distance 0."""
@@ -349,7 +340,7 @@ def _inplace(program: Program, fixed: Mapping[str, Place], behind: Sequence[Over
     return found
 
 
-def _behind(program: Program, fixed: Mapping[str, Place]) -> list[Overlap]:
+def _behind(program: Program, fixed: Mapping[str, Place]) -> list[memory.Overlap]:
     """How far before an input the output must begin at least, to overlap it. Every form of the layer (accelerator and
     CPU) must state a distance, for this input and all others that view the same bytes; the largest holds. Both blocks
     must lie in the arena."""
@@ -364,7 +355,7 @@ def _behind(program: Program, fixed: Mapping[str, Place]) -> list[Overlap]:
             distances = [distance for distance in stated if distance is not None]
             target = layer.outputs[0].name
             if len(distances) == len(stated) and not {target, root} & fixed.keys():
-                found.append(Overlap(target, root, max(distances)))
+                found.append(memory.Overlap(target, root, max(distances)))
     return found
 
 

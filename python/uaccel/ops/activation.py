@@ -109,15 +109,8 @@ def prelu_once_operands(
     ratios = fixed_ratios([ratio, *(ratio * Fraction(slope) for slope in slopes.ravel().tolist())], BITS)
     low, high = exact.limits(dtype)
     multiplier, *others = ratios.multipliers
-    attrs = PreluOnceAttrs(
-        zero_point=given.zero_point,
-        multiplier=multiplier,
-        shift=ratios.shift,
-        tolerance=ratios.tolerance(high - low),
-        output_zero_point=output.zero_point,
-        clamp_min=clamp[0],
-        clamp_max=clamp[1],
-    )
+    stage = RoundedOnce.stage(ratios, high - low, output.zero_point, dtype, clamp)
+    attrs = PreluOnceAttrs(zero_point=given.zero_point, multiplier=multiplier, **stage)
     return attrs, np.array(others, np.int32).reshape(slopes.shape)
 
 

@@ -15,7 +15,7 @@ from uaccel.ops.audio_fft import NoAttrs
 from uaccel.ops.exact import const
 from uaccel.ops.operator import Attributes, IntegerOperator, register, require
 from uaccel.tvm_api import tirx
-from uaccel.tvm_api.loops import count_to, local_array, te_extern_loops, te_let, where
+from uaccel.tvm_api.loops import count_to, local_array, te_let, where
 
 # The filter bank: weighted sums of a spectrum's energies, and their square roots.
 
@@ -62,7 +62,7 @@ class FilterBank(IntegerOperator[FilterBankAttrs]):
                 at = exact.chosen(channel > 0, channel - 1, 0)
                 output[at] = sums[0].astype("uint64")
 
-        return te_extern_loops([((attrs.channels,), "uint64")], list(inputs), write, self.name)[0]
+        return self.by_loops(inputs, attrs, write)
 
 
 @register
@@ -102,7 +102,7 @@ class SquareRoot(IntegerOperator[NoAttrs]):
                 up = exact.chosen(left[0] > root[0], exact.chosen(root[0] < limit, one, zero), zero)
                 output[i] = ((root[0] + up) >> bits[0].astype("uint64")).astype("uint32")
 
-        return te_extern_loops([(data.shape, "uint32")], list(inputs), write, self.name)[0]
+        return self.by_loops(inputs, attrs, write)
 
 
 # Noise and gain of a spectrum's channels: subtraction of an estimate, gain by it, and logarithms.
@@ -173,7 +173,7 @@ class SpectralSubtraction(IntegerOperator[SubtractionAttrs]):
                 shown[i] = kept
                 after[i] = kept
 
-        return te_extern_loops([(data.shape, "uint32")] * 3, list(inputs), write, self.name)
+        return self.by_loops(inputs, attrs, write)
 
 
 @dataclass(frozen=True)
@@ -211,7 +211,7 @@ class ChannelGain(IntegerOperator[GainAttrs]):
                 large = (ratio >> const(SNR_BITS - OUTPUT_BITS)) - const(1 << OUTPUT_BITS)
                 output[i] = exact.chosen(ratio < const(2 << SNR_BITS), small, large).astype("uint32")
 
-        return te_extern_loops([(data.shape, "uint32")], list(inputs), write, self.name)[0]
+        return self.by_loops(inputs, attrs, write)
 
 
 def _gain(noise: Any, table: Any) -> Any:
@@ -269,7 +269,7 @@ class ChannelLog(IntegerOperator[LogAttrs]):
                 most = exact.chosen(value < const(32767), value, const(32767))
                 output[i] = exact.chosen(raised > const(1), most, const(0)).astype("int16")
 
-        return te_extern_loops([(data.shape, "int16")], list(inputs), write, self.name)[0]
+        return self.by_loops(inputs, attrs, write)
 
 
 def _scaled_log(value: Any, table: Any, scale: int) -> Any:
@@ -330,9 +330,7 @@ class Stacker(IntegerOperator[StackerAttrs]):
         return TensorInfo((size,), "int16"), TensorInfo((), "bool"), state
 
     def meaning(self, inputs: Sequence[Any], attrs: StackerAttrs) -> Any:
-        infos = [exact.info(tensor) for tensor in inputs]
-        results = [(info.shape, info.dtype) for info in self.infer(infos, attrs)]
-        width, size = infos[0].elements, infos[1].elements - 1
+        width, size = exact.info(inputs[0]).elements, exact.info(inputs[1]).elements - 1
 
         def write(frame: Any, before: Any, row: Any, valid: Any, after: Any) -> None:
             held = local_array(1, "int32")
@@ -354,4 +352,4 @@ class Stacker(IntegerOperator[StackerAttrs]):
                     after[1 + i] = after[1 + attrs.step * width + i]
             after[0] = (held[0] + 1).astype("int16")
 
-        return te_extern_loops(results, list(inputs), write, self.name)
+        return self.by_loops(inputs, attrs, write)

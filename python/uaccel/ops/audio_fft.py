@@ -15,7 +15,7 @@ from uaccel.ops import exact
 from uaccel.ops.exact import const
 from uaccel.ops.operator import Attributes, IntegerOperator, Site, register, require
 from uaccel.tvm_api import te, tirx
-from uaccel.tvm_api.loops import count_to, local_array, te_extern_loops, te_let
+from uaccel.tvm_api.loops import count_to, local_array, te_let
 
 # The FFT of real numbers as TensorFlow Lite Micro computes it; its C is printed from its meaning.
 #
@@ -79,7 +79,6 @@ class Rfft(IntegerOperator[RfftAttrs]):
 
     def meaning(self, inputs: Sequence[Any], attrs: RfftAttrs) -> Any:
         given = exact.info(inputs[0])
-        result = self.infer([given], attrs)
         half, width = attrs.length // 2, given.shape[-1]
         rows = given.elements // width
 
@@ -96,7 +95,7 @@ class Rfft(IntegerOperator[RfftAttrs]):
                 _transformed(work, turned, half)
                 _unpacked(work, last, output, half, row * (attrs.length + 2))
 
-        return te_extern_loops([(result.shape, "int16")], list(inputs), write, self.name)[0]
+        return self.by_loops(inputs, attrs, write)
 
     def macs(self, site: Site[RfftAttrs]) -> int:
         """Counts complex products, of four multiplications each."""
@@ -122,8 +121,7 @@ class Irfft(IntegerOperator[RfftAttrs]):
         return TensorInfo((*data.shape[:-1], attrs.length), data.dtype)
 
     def meaning(self, inputs: Sequence[Any], attrs: RfftAttrs) -> Any:
-        result = self.infer([exact.info(tensor) for tensor in inputs], attrs)
-        half = attrs.length // 2
+        (result,), half = self.results(inputs, attrs), attrs.length // 2
 
         def write(data: Any, places: Any, turned: Any, first: Any, output: Any) -> None:
             pairs, work = local_array(attrs.length, "int16"), local_array(attrs.length, "int16")
@@ -136,7 +134,7 @@ class Irfft(IntegerOperator[RfftAttrs]):
                 with count_to(attrs.length) as i:
                     output[row * attrs.length + i] = work[i]
 
-        return te_extern_loops([(result.shape, "int16")], list(inputs), write, self.name)[0]
+        return self.by_loops(inputs, attrs, write)
 
 
 def tables(length: int, sign: int = -1) -> tuple[NDArray[np.int32], NDArray[np.int16], NDArray[np.int16]]:
@@ -316,7 +314,7 @@ class AutoScale(IntegerOperator[NoAttrs]):
             with count_to(data.elements) as i:
                 output[i] = (exact.i32(samples[i]) << bits[0]).astype("int16")
 
-        return te_extern_loops([(data.shape, "int16"), ((), "int32")], list(inputs), write, self.name)
+        return self.by_loops(inputs, attrs, write)
 
 
 @dataclass(frozen=True)
@@ -408,7 +406,6 @@ class OverlapAdd(IntegerOperator[OverlapAddAttrs]):
 
     def meaning(self, inputs: Sequence[Any], attrs: OverlapAddAttrs) -> Any:
         data = exact.info(inputs[0])
-        results = [(info.shape, info.dtype) for info in self.infer([exact.info(each) for each in inputs], attrs)]
         frames, size = data.shape[-2:]
         rest = size - attrs.step
 
@@ -428,7 +425,7 @@ class OverlapAdd(IntegerOperator[OverlapAddAttrs]):
                 with count_to(attrs.step) as i:
                     after[start + rest + i] = tirx.const(0, data.dtype)
 
-        return te_extern_loops(results, list(inputs), write, self.name)
+        return self.by_loops(inputs, attrs, write)
 
 
 def _sum(one: Any, other: Any, dtype: str) -> Any:
@@ -463,7 +460,7 @@ class Framer(IntegerOperator[FramerAttrs]):
 
     def meaning(self, inputs: Sequence[Any], attrs: FramerAttrs) -> Any:
         data, state = inputs
-        frames, valid, after = self.infer([exact.info(each) for each in inputs], attrs)
+        frames, valid, after = self.results(inputs, attrs)
         overlap = attrs.size - attrs.step
 
         def sample(index: Sequence[Any], at: Any) -> Any:

@@ -277,6 +277,7 @@ class MinimumMaximumAttrs(Attributes):
 
 class _Choice(BinaryOperator[MinimumMaximumAttrs]):
     header = "uaccel_minimum_maximum.h"
+    hides_differences = True
 
     def parameters(self, attrs: MinimumMaximumAttrs) -> Mapping[str, ParameterValue]:
         return {}
@@ -287,7 +288,6 @@ class Minimum(_Choice):
     """Computes min(input1, input2)."""
 
     name = "minimum"
-    hides_differences = True
     kernel = "uaccel_minimum"
 
     def combine(self, x: Any, y: Any, attrs: MinimumMaximumAttrs, dtype: str) -> Any:
@@ -299,7 +299,6 @@ class Maximum(_Choice):
     """Computes max(input1, input2)."""
 
     name = "maximum"
-    hides_differences = True
     kernel = "uaccel_maximum"
 
     def combine(self, x: Any, y: Any, attrs: MinimumMaximumAttrs, dtype: str) -> Any:
@@ -375,11 +374,7 @@ def weighted_sum_attrs(
         multiplier1=multiplier1,
         zero_point2=second.zero_point,
         multiplier2=multiplier2,
-        shift=ratios.shift,
-        tolerance=ratios.tolerance(2 * (high - low)),
-        output_zero_point=output.zero_point,
-        clamp_min=clamp[0] if clamp else low,
-        clamp_max=clamp[1] if clamp else high,
+        **RoundedOnce.stage(ratios, 2 * (high - low), output.zero_point, dtype, clamp),
     )
 
 
@@ -418,16 +413,10 @@ def product_attrs(
     ratio = scale_fraction(first.scale) * scale_fraction(second.scale) / scale_fraction(output.scale)
     ratios = fixed_ratios([ratio], MULTIPLIER_BITS)
     low, high = exact.limits(dtype)
-    return ProductAttrs(
-        zero_point1=first.zero_point,
-        zero_point2=second.zero_point,
-        multiplier=ratios.multipliers[0],
-        shift=ratios.shift,
-        tolerance=ratios.tolerance(most_that_counts(ratio, (high - low) ** 2, high - low)),
-        output_zero_point=output.zero_point,
-        clamp_min=clamp[0] if clamp else low,
-        clamp_max=clamp[1] if clamp else high,
-    )
+    most = most_that_counts(ratio, (high - low) ** 2, high - low)
+    points = {"zero_point1": first.zero_point, "zero_point2": second.zero_point}
+    stage = RoundedOnce.stage(ratios, most, output.zero_point, dtype, clamp)
+    return ProductAttrs(multiplier=ratios.multipliers[0], **points, **stage)
 
 
 # Division of quantised tensors, as the reference does it without dividing.

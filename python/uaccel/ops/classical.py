@@ -10,7 +10,7 @@ from uaccel.model import TensorInfo
 from uaccel.ops import exact
 from uaccel.ops.operator import Attributes, IntegerOperator, Site, register, require
 from uaccel.tvm_api import te, tirx
-from uaccel.tvm_api.loops import count_to, local_array, te_extern_loops, te_let, while_holds
+from uaccel.tvm_api.loops import count_to, local_array, te_let, while_holds
 
 # Ensembles of decision trees: tables of nodes, and a loop that goes from a root to a leaf.
 
@@ -49,8 +49,7 @@ class Trees(IntegerOperator[TreesAttrs]):
 
     def meaning(self, inputs: Sequence[Any], attrs: TreesAttrs) -> Any:
         infos = [exact.info(tensor) for tensor in inputs]
-        result, depth, count = self.infer(infos, attrs), infos[0].shape[1], infos[1].elements
-        scores = result.shape[1]
+        (rows, scores), depth, count = self.infer(infos, attrs).shape, infos[0].shape[1], infos[1].elements
 
         def write(data: Any, *arrays: Any) -> None:
             roots, features, thresholds, others, base, *more, total = arrays
@@ -65,7 +64,7 @@ class Trees(IntegerOperator[TreesAttrs]):
                 )
                 return tirx.any(below, missing) if attrs.missing else below
 
-            with count_to(result.shape[0]) as row:
+            with count_to(rows) as row:
                 first = row * scores
                 with count_to(scores) as score:
                     total[first + score] = base[score]
@@ -80,7 +79,7 @@ class Trees(IntegerOperator[TreesAttrs]):
                     else:
                         total[first + place] = total[first + place] + thresholds[node[0]]
 
-        return te_extern_loops([(result.shape, result.dtype)], list(inputs), write, self.name)[0]
+        return self.by_loops(inputs, attrs, write)
 
 
 # Squared distances between rows, in float, for the kernels of support vector machines.
@@ -106,7 +105,7 @@ class Distances(IntegerOperator[DistancesAttrs]):
 
     def meaning(self, inputs: Sequence[Any], attrs: DistancesAttrs) -> Any:
         one, other = inputs
-        shape = self.infer([exact.info(tensor) for tensor in inputs], attrs).shape
+        shape = self.results(inputs, attrs)[0].shape
         k = te.reduce_axis((0, one.shape[1]), name="k")
 
         def square(i: Any, j: Any) -> Any:

@@ -11,7 +11,7 @@ from uaccel.model import TensorInfo
 from uaccel.ops import exact
 from uaccel.ops.operator import Attributes, IntegerOperator, register, require
 from uaccel.tvm_api import tirx
-from uaccel.tvm_api.loops import count_to, local_array, te_extern_loops, te_let, where, while_holds
+from uaccel.tvm_api.loops import count_to, local_array, te_let, where, while_holds
 
 # Non-maximum suppression: which of the boxes that overlap are kept.
 
@@ -102,9 +102,7 @@ class NonMaxSuppression(IntegerOperator[NonMaxSuppressionAttrs]):
         return TensorInfo((attrs.rows, 3), "int64")
 
     def meaning(self, inputs: Sequence[Any], attrs: NonMaxSuppressionAttrs) -> Any:
-        infos = [exact.info(tensor) for tensor in inputs]
-        result = self.infer(infos, attrs)
-        batch, classes, count = infos[1].shape
+        (result,), (batch, classes, count) = self.results(inputs, attrs), exact.info(inputs[1]).shape
 
         def write(boxes: Any, scores: Any, rows: Any) -> None:
             written = local_array(1, "int32")
@@ -131,7 +129,7 @@ class NonMaxSuppression(IntegerOperator[NonMaxSuppressionAttrs]):
                 most = min(attrs.most, count)
                 Greedy(count, most, attrs.overlap, lambda number: scores[first + number], box).write(admitted, keep)
 
-        return te_extern_loops([(result.shape, result.dtype)], list(inputs), write, self.name)[0]
+        return self.by_loops(inputs, attrs, write)
 
 
 def _around(values: Sequence[Any]) -> Box:
@@ -182,9 +180,11 @@ class Detections(IntegerOperator[DetectionsAttrs]):
         return tuple(TensorInfo(shape, boxes.dtype) for shape in shapes)
 
     def meaning(self, inputs: Sequence[Any], attrs: DetectionsAttrs) -> Any:
-        infos = [exact.info(tensor) for tensor in inputs]
-        results = self.infer(infos, attrs)
-        count, row = infos[2].shape[0], infos[1].shape[2]
+        results, count, row = (
+            self.results(inputs, attrs),
+            exact.info(inputs[2]).shape[0],
+            exact.info(inputs[1]).shape[2],
+        )
 
         def write(boxes: Any, scores: Any, anchors: Any, *outputs: Any) -> None:
             corners, classes, given, number = outputs
@@ -208,7 +208,7 @@ class Detections(IntegerOperator[DetectionsAttrs]):
                 return
             _best_of_all(attrs, scores, row, count, box, outputs, written)
 
-        return te_extern_loops([(info.shape, info.dtype) for info in results], list(inputs), write, self.name)
+        return self.by_loops(inputs, attrs, write)
 
 
 def _write_box(corners: Any, at: Any, box: Box) -> None:

@@ -12,10 +12,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from uaccel.errors import ModelError
-from uaccel.model import TensorInfo
-from uaccel.ops.fixedpoint import FLOAT32_LIMITS, RESTS, Int32s, multiply_by_quantized_multiplier
+from uaccel.ops.fixedpoint import FLOAT32_LIMITS, RESTS, Int32s, Ratios, multiply_by_quantized_multiplier
 from uaccel.ops.fixedpoint import requantize_float32 as requantize_float32_numpy
-from uaccel.ops.operator import Attributes
+from uaccel.ops.operator import Attributes, tensor_info
 from uaccel.tvm_api import tirx
 from uaccel.tvm_api.tir import dtype_of
 
@@ -97,6 +96,9 @@ def rounding_of(attrs: Any) -> str:
 # 64-bit intermediates keep every step free of overflow. Where the reference wraps to 32 bits, so does ``wrap32`` here.
 
 
+info: Final = tensor_info
+
+
 def i32(value: Any) -> Any:
     return value.astype("int32")
 
@@ -107,11 +109,6 @@ def i64(value: Any) -> Any:
 
 def const(value: int, dtype: str = "int64") -> Any:
     return tirx.const(value, dtype)
-
-
-def info(tensor: Any) -> TensorInfo:
-    """Shape and dtype of a TE tensor, as the type rules take them."""
-    return TensorInfo(tuple(int(extent) for extent in tensor.shape), str(tensor.dtype))
 
 
 def clamp(value: Any, low: int, high: int) -> Any:
@@ -239,6 +236,15 @@ class RoundedOnce(Attributes):
     output_zero_point: int
     clamp_min: int
     clamp_max: int
+
+    @staticmethod
+    def stage(
+        ratios: Ratios, magnitude: int, zero_point: int, dtype: str, clamp: tuple[int, int] | None = None
+    ) -> dict[str, int]:
+        """These attributes for totals of products with ``ratios`` of operands whose magnitudes sum to ``magnitude``."""
+        low, high = clamp or limits(dtype)
+        rounded = {"shift": ratios.shift, "tolerance": ratios.tolerance(magnitude)}
+        return {**rounded, "output_zero_point": zero_point, "clamp_min": low, "clamp_max": high}
 
     def finish(self, total: Any, dtype: str) -> Any:
         rounded = round_half_even(total, self.shift, self.tolerance)

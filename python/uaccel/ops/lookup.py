@@ -16,19 +16,8 @@ from numpy.typing import NDArray
 
 from uaccel.errors import need
 from uaccel.model import Array, Quantisation, TensorInfo
-from uaccel.ops import exact
+from uaccel.ops import exact, fixedpoint
 from uaccel.ops.exact import const
-from uaccel.ops.fixedpoint import (
-    ONE,
-    exp_of_negative,
-    multiply_by_quantized_multiplier,
-    one_minus_over_one_plus,
-    one_over_one_plus,
-    quantize_multiplier,
-    rounding_divide_by_power,
-    rounding_doubling_high_mul,
-    saturated,
-)
 from uaccel.ops.kernel import Argument, Constant, Input, Kernel, Output, portable, same
 from uaccel.ops.operator import Attributes, Elementwise, IntegerOperator, Site, register, require
 from uaccel.tvm_api import te, tirx
@@ -68,7 +57,7 @@ class Lookup(IntegerOperator[LookupAttrs]):
         def element(*index: Any) -> Any:
             return table(data(*index).astype("uint8").astype("int32"))
 
-        return te.compute(data.shape, element, name="lookup")
+        return te.compute(data.shape, element, name=self.name)
 
     def kernels(self, site: Site[LookupAttrs]) -> Sequence[Kernel]:
         return [lookup_kernel(site.output.elements, site.operands[1].value)]
@@ -165,13 +154,10 @@ class Lookup16(IntegerOperator[Lookup16Attrs]):
 
 
 @register
-class FloatLookup(IntegerOperator[LookupAttrs]):
+class FloatLookup(Lookup):
     """Looks up table[input], a float; the table is indexed by the input's bits as an unsigned number."""
 
     name = "float_lookup"
-    hides_differences = True
-    arguments = ("input", "table")
-    elementwise = Elementwise.FIRST
 
     def infer(self, inputs: Sequence[TensorInfo], attrs: LookupAttrs) -> TensorInfo:
         data, table = inputs
@@ -179,14 +165,6 @@ class FloatLookup(IntegerOperator[LookupAttrs]):
         wanted = TensorInfo((ENTRIES,), "float32")
         require(table == wanted, f"float_lookup: the table is {table}, wanted {wanted}")
         return TensorInfo(data.shape, table.dtype)
-
-    def meaning(self, inputs: Sequence[Any], attrs: LookupAttrs) -> Any:
-        data, table = inputs
-
-        def element(*index: Any) -> Any:
-            return table(data(*index).astype("uint8").astype("int32"))
-
-        return te.compute(data.shape, element, name=self.name)
 
     def kernels(self, site: Site[LookupAttrs]) -> Sequence[Kernel]:
         return self.one_call(site, {"elements": site.output.elements}, "")
@@ -214,17 +192,17 @@ def clipped(values: Values) -> Table:
 def logistic(given: Quantisation) -> Table:
     """1 / (1 + exp(-x)); the output has scale 1/256 and zero point -128, hence the shift from 31 bits to 8."""
     x, end = _sigmoid_argument(given)
-    tail = one_over_one_plus(exp_of_negative(-np.abs(x), SIGMOID_INTEGER_BITS))
-    q31 = np.where(x > 0, tail, np.where(x < 0, ONE - tail, 1 << 30))
-    return _with_ends(rounding_divide_by_power(q31, 23) - 128, end)
+    tail = fixedpoint.one_over_one_plus(fixedpoint.exp_of_negative(-np.abs(x), SIGMOID_INTEGER_BITS))
+    q31 = np.where(x > 0, tail, np.where(x < 0, fixedpoint.ONE - tail, 1 << 30))
+    return _with_ends(fixedpoint.rounding_divide_by_power(q31, 23) - 128, end)
 
 
 def tanh(given: Quantisation) -> Table:
     """tanh(x); the output has scale 1/128 and zero point 0."""
     x, end = _sigmoid_argument(given)
     # -|x| with one integer bit more is -2|x|
-    tail = one_minus_over_one_plus(exp_of_negative(-np.abs(x), SIGMOID_INTEGER_BITS + 1))
-    return _with_ends(rounding_divide_by_power(np.sign(x) * tail, 24), end)
+    tail = fixedpoint.one_minus_over_one_plus(fixedpoint.exp_of_negative(-np.abs(x), SIGMOID_INTEGER_BITS + 1))
+    return _with_ends(fixedpoint.rounding_divide_by_power(np.sign(x) * tail, 24), end)
 
 
 def _sigmoid_argument(given: Quantisation) -> tuple[Values, Values]:
@@ -236,7 +214,7 @@ def _sigmoid_argument(given: Quantisation) -> tuple[Values, Values]:
     value = STORED_INT8 - given.zero_point
     end = np.where(value <= -radius, -1, np.where(value >= radius, 1, 0))
     inside = np.where(end == 0, value, 0)
-    return multiply_by_quantized_multiplier(inside, multiplier, shift), end
+    return fixedpoint.multiply_by_quantized_multiplier(inside, multiplier, shift), end
 
 
 def _with_ends(values: Values, end: Values) -> Table:
@@ -292,10 +270,10 @@ def hard_swish(given: Quantisation, wanted: Quantisation, factors: HardSwishFact
     ramp = _high_mul16(ramp, factors.ramp_multiplier)
     if factors.ramp_shift > 0:
         ramp = _saturated16(ramp << 1)
-    ramp = rounding_divide_by_power(ramp, max(0, -factors.ramp_shift))
+    ramp = fixedpoint.rounding_divide_by_power(ramp, max(0, -factors.ramp_shift))
     product = ((ramp + (1 << 15)) >> 1) * scaled
     towards_zero = np.sign(product) * (np.abs(product) >> 15)
-    value = rounding_divide_by_power(towards_zero, -factors.output_shift) + wanted.zero_point
+    value = fixedpoint.rounding_divide_by_power(towards_zero, -factors.output_shift) + wanted.zero_point
     return clipped(value.astype(np.int16).astype(np.int64))
 
 
@@ -318,12 +296,12 @@ def sqrt(given: Quantisation, wanted: Quantisation) -> Table:
 
 def rsqrt(given: Quantisation, wanted: Quantisation) -> Table:
     """1 / sqrt(x); the largest value for x <= 0, where the reference stops with an error for x < 0."""
-    multiplier, shift = quantize_multiplier(1.0 / (math.sqrt(given.scale) * wanted.scale))
+    multiplier, shift = fixedpoint.quantize_multiplier(1.0 / (math.sqrt(given.scale) * wanted.scale))
     value = STORED_INT8 - given.zero_point
     roots = [_inverse_square_root(max(int(v), 1)) for v in value]
     root, root_shift = (np.array(column, np.int64) for column in zip(*roots, strict=True))
-    fine = multiply_by_quantized_multiplier(1, root, root_shift + RSQRT_BITS)
-    scaled = multiply_by_quantized_multiplier(fine, multiplier, shift - RSQRT_BITS)
+    fine = fixedpoint.multiply_by_quantized_multiplier(1, root, root_shift + RSQRT_BITS)
+    scaled = fixedpoint.multiply_by_quantized_multiplier(fine, multiplier, shift - RSQRT_BITS)
     return clipped(np.where(value > 0, scaled + wanted.zero_point, 127))
 
 
@@ -336,15 +314,17 @@ def _inverse_square_root(value: int) -> tuple[int, int]:
     shift is pairs - 11.
     """
     if value == 1:
-        return ONE, 0
+        return fixedpoint.ONE, 0
     pairs = (31 - value.bit_length()) // 2 - 1
-    half = rounding_divide_by_power(value << 2 * pairs >> 1, 1)
+    half = fixedpoint.rounding_divide_by_power(value << 2 * pairs >> 1, 1)
     x = np.array(1 << 28, np.int64)
     for _ in range(5):
-        square = rounding_doubling_high_mul(x, x)
-        cube = saturated(rounding_doubling_high_mul(square, x) << 6)
-        x = saturated((rounding_doubling_high_mul(3 << 27, x) - rounding_doubling_high_mul(half, cube)) << 3)
-    root = int(rounding_doubling_high_mul(x, HALF_SQRT_2))
+        square = fixedpoint.rounding_doubling_high_mul(x, x)
+        cube = fixedpoint.saturated(fixedpoint.rounding_doubling_high_mul(square, x) << 6)
+        x = fixedpoint.saturated(
+            (fixedpoint.rounding_doubling_high_mul(3 << 27, x) - fixedpoint.rounding_doubling_high_mul(half, cube)) << 3
+        )
+    root = int(fixedpoint.rounding_doubling_high_mul(x, HALF_SQRT_2))
     return (root << pairs - 11, 0) if pairs > 11 else (root, pairs - 11)
 
 

@@ -8,17 +8,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from uaccel.model import Shape, TensorInfo
-from uaccel.ops import exact
-from uaccel.ops.conv import (
-    Conv2d,
-    DepthwiseConv2d,
-    Requantised,
-    TransposeConv2d,
-    accumulator_suffix,
-    folded_constants,
-    output_fields,
-    output_stage,
-)
+from uaccel.ops import conv, exact
 from uaccel.ops.exact import TFLITE, check_rounding, kernel_suffix
 from uaccel.ops.kernel import Kernel, ParameterValue, dtype_suffix, same
 from uaccel.ops.operator import Attributes, Channels, IntegerOperator, Site, register, require
@@ -29,7 +19,7 @@ from uaccel.tvm_api import te
 
 
 @dataclass(frozen=True)
-class FullyConnectedAttrs(Requantised):
+class FullyConnectedAttrs(conv.Requantised):
     """``weight_bits`` is 4 where four bits hold each weight."""
 
     weight_bits: int = 8
@@ -55,14 +45,15 @@ class FullyConnected(IntegerOperator[FullyConnectedAttrs]):
         rows, depth = (int(extent) for extent in data.shape)
         k = te.reduce_axis((0, depth), name="k")
         acc_dtype = str(bias.dtype)
-        zero = exact.const(attrs.input_zero_point, acc_dtype)
+        points = (attrs.input_zero_point, getattr(attrs, "weight_zero_point", 0))
+        zero, weight_zero = (exact.const(point, acc_dtype) for point in points)
 
         def element(row: Any, unit: Any) -> Any:
             value = data(row, k).astype(acc_dtype) - zero
-            return te.sum(value * weights(unit, k).astype(acc_dtype), axis=k)
+            return te.sum(value * (weights(unit, k).astype(acc_dtype) - weight_zero), axis=k)
 
         acc = te.compute((rows, weights.shape[0]), element, name="accumulated")
-        return output_stage(acc, bias, multiplier, shift, attrs, str(data.dtype))
+        return conv.output_stage(acc, bias, multiplier, shift, attrs, str(data.dtype))
 
     def kernels(self, site: Site[FullyConnectedAttrs]) -> Sequence[Kernel]:
         data, weights = site.operands[0].info, site.operands[1].value
@@ -70,9 +61,11 @@ class FullyConnected(IntegerOperator[FullyConnectedAttrs]):
             "rows": data.shape[0],
             "depth": data.shape[1],
             "units": site.output.shape[1],
-            **output_fields(site),
+            **conv.output_fields(site),
         }
-        (kernel,) = self.one_call(site, parameters, accumulator_suffix(site), held=folded_constants(site, weights))
+        (kernel,) = self.one_call(
+            site, parameters, conv.accumulator_suffix(site), held=conv.folded_constants(site, weights)
+        )
         return [pack_int4(kernel, weights) if is_int4(site) else kernel]
 
 
@@ -193,42 +186,38 @@ def batch_steps(shape: Shape) -> tuple[int, ...]:
 GIVEN = ("input", "given_weights", "bias", "multiplier", "shift")
 
 
-@register
-class GivenConv2d(Conv2d):
-    """Convolves with weights that are no constant."""
+class Given:
+    """Says what is the same of all of them; it stands before the operator with constant weights."""
 
-    name = "conv2d_given"
     arguments = GIVEN
     channels = None
 
     def kernels(self, site: Site[Any]) -> Sequence[Kernel]:
         return ()
+
+
+@register
+class GivenConv2d(Given, conv.Conv2d):
+    """Convolves with weights that are no constant."""
+
+    name = "conv2d_given"
 
     def macs(self, site: Site[Any]) -> int:
         return site.output.elements * (site.operands[1].info.elements // site.output.shape[3])
 
 
 @register
-class GivenDepthwiseConv2d(DepthwiseConv2d):
+class GivenDepthwiseConv2d(Given, conv.DepthwiseConv2d):
     """Convolves channel by channel with weights that are no constant."""
 
     name = "depthwise_conv2d_given"
-    arguments = GIVEN
-    channels = None
-
-    def kernels(self, site: Site[Any]) -> Sequence[Kernel]:
-        return ()
 
 
 @register
-class GivenTransposeConv2d(TransposeConv2d):
+class GivenTransposeConv2d(Given, conv.TransposeConv2d):
     """Convolves transposed with weights that are no constant."""
 
     name = "transpose_conv2d_given"
-    arguments = GIVEN
-
-    def kernels(self, site: Site[Any]) -> Sequence[Kernel]:
-        return ()
 
 
 @dataclass(frozen=True)
@@ -239,30 +228,11 @@ class GivenFullyConnectedAttrs(FullyConnectedAttrs):
 
 
 @register
-class GivenFullyConnected(FullyConnected):
+class GivenFullyConnected(Given, FullyConnected):
     """Multiplies by weights that are no constant, or that have a zero point."""
 
     name = "fully_connected_given"
     attributes = GivenFullyConnectedAttrs
-    arguments = GIVEN
-    channels = None
-
-    def meaning(self, inputs: Sequence[Any], attrs: FullyConnectedAttrs) -> Any:
-        data, weights, bias, multiplier, shift = inputs
-        rows, depth = (int(extent) for extent in data.shape)
-        k, acc_dtype = te.reduce_axis((0, depth), name="k"), str(bias.dtype)
-        points = (attrs.input_zero_point, getattr(attrs, "weight_zero_point", 0))
-        zero, weight_zero = (exact.const(point, acc_dtype) for point in points)
-
-        def element(row: Any, unit: Any) -> Any:
-            value = data(row, k).astype(acc_dtype) - zero
-            return te.sum(value * (weights(unit, k).astype(acc_dtype) - weight_zero), axis=k)
-
-        acc = te.compute((rows, weights.shape[0]), element, name="accumulated")
-        return output_stage(acc, bias, multiplier, shift, attrs, str(data.dtype))
-
-    def kernels(self, site: Site[FullyConnectedAttrs]) -> Sequence[Kernel]:
-        return ()
 
     def macs(self, site: Site[FullyConnectedAttrs]) -> int:
         return site.output.elements * site.operands[0].info.shape[1]

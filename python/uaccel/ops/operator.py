@@ -7,7 +7,7 @@ import dataclasses
 import itertools
 import math
 import typing
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from typing import Any, ClassVar, Final, Generic, Protocol, TypeVar
@@ -19,6 +19,7 @@ from uaccel.model import Array, TensorInfo
 from uaccel.ops.kernel import Argument, Constant, Input, Kernel, Output, ParameterValue, Scratch, dtype_suffix, portable
 from uaccel.ops.pointwise import BY_RELAX
 from uaccel.tvm_api import is_constant, is_tuple, make_call, register_operator, relax, tirx
+from uaccel.tvm_api.loops import te_extern_loops
 
 # Operators: attributes, type rule, exact meaning, and how the CPU computes them.
 
@@ -158,6 +159,18 @@ class IntegerOperator(abc.ABC, Generic[A]):
     def meaning(self, inputs: Sequence[Any], attrs: A) -> Any:
         """The exact meaning, as TE tensors over TE tensors: what every kernel must equal bit for bit."""
 
+    def results(self, inputs: Sequence[Any], attrs: A) -> tuple[TensorInfo, ...]:
+        """The types of the results for TE tensors."""
+        found = self.infer([tensor_info(tensor) for tensor in inputs], attrs)
+        return (found,) if isinstance(found, TensorInfo) else found
+
+    def by_loops(self, inputs: Sequence[Any], attrs: A, write: Callable[..., None], name: str = "") -> Any:
+        """A meaning whose elements depend on earlier ones: ``write`` fills all results (``te_extern_loops``)."""
+        results = self.results(inputs, attrs)
+        shown = [(result.shape, result.dtype) for result in results]
+        made = te_extern_loops(shown, list(inputs), write, name or self.name)
+        return made if len(results) > 1 else made[0]
+
     def kernels(self, site: Site[A]) -> Sequence[Kernel]:
         """The ways the CPU can compute it, most specialised first; none: C from its meaning, by the TIR fallback."""
         return ()
@@ -257,6 +270,11 @@ def short_name(operator: str) -> str:
 def info_of(expr: Any) -> TensorInfo:
     """The static type of a Relax expression."""
     return type_info(expr.ty)
+
+
+def tensor_info(tensor: Any) -> TensorInfo:
+    """Shape and dtype of a TE tensor, as the type rules take them."""
+    return TensorInfo(tuple(int(extent) for extent in tensor.shape), str(tensor.dtype))
 
 
 def has_static_shape(expr: Any) -> bool:

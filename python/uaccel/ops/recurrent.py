@@ -19,7 +19,7 @@ from uaccel.ops.conv import folded_bias
 from uaccel.ops.kernel import Constant, Input, Kernel, Output, Scratch, dtype_suffix, portable, same
 from uaccel.ops.operator import Attributes, IntegerOperator, Site, register, require
 from uaccel.tvm_api import tirx
-from uaccel.tvm_api.loops import count_to, local_array, te_extern_loops, te_let, where
+from uaccel.tvm_api.loops import count_to, local_array, te_let, where
 
 # LSTM, GRU and simple recurrent layers in float over a sequence of vectors; their C is printed from their meaning.
 #
@@ -102,9 +102,7 @@ class Recurrent(IntegerOperator[RecurrentAttrs]):
         return (TensorInfo((*data.shape[:2], shown), data.dtype), *(state for state, _ in states))
 
     def meaning(self, inputs: Sequence[Any], attrs: RecurrentAttrs) -> Any:
-        infos = [exact.info(tensor) for tensor in inputs]
-        named = _named(infos, attrs)
-        outputs = [(result.shape, result.dtype) for result in self.infer(infos, attrs)]
+        named = _named(list(map(exact.info, inputs)), attrs)
         data, units, shown = named["input"], named["bias"].shape[1], _shown(named)
         steps, batch = data.shape[:2] if attrs.time_major else data.shape[1::-1]
 
@@ -135,7 +133,7 @@ class Recurrent(IntegerOperator[RecurrentAttrs]):
                 with where(t >= length), count_to(shown) as u:
                     output[vector(t) * shown + u] = tirx.const(0, data.dtype)
 
-        return te_extern_loops(outputs, list(inputs), write, attrs.cell)
+        return self.by_loops(inputs, attrs, write, attrs.cell)
 
     def macs(self, site: Site[RecurrentAttrs]) -> int:
         named = _named([operand.info for operand in site.operands], site.attrs)
@@ -340,10 +338,7 @@ class Lstm(IntegerOperator[LstmAttrs]):
         return TensorInfo((*data.shape[:2], units), data.dtype), hidden, cell
 
     def meaning(self, inputs: Sequence[Any], attrs: LstmAttrs) -> Any:
-        results = self.infer([exact.info(tensor) for tensor in inputs], attrs)
-        steps = _Steps(attrs, exact.info(inputs[0]), exact.info(inputs[5]))
-        outputs = [(result.shape, result.dtype) for result in results]
-        return te_extern_loops(outputs, list(inputs), steps.write, self.name)
+        return self.by_loops(inputs, attrs, _Steps(attrs, exact.info(inputs[0]), exact.info(inputs[5])).write)
 
     def kernels(self, site: Site[LstmAttrs]) -> Sequence[Kernel]:
         attrs, data = site.attrs, site.operands[0].info
@@ -437,7 +432,7 @@ class _Steps:
         requantize = exact.requantize_wide if self.sum_dtype == "int64" else exact.requantize
         multiplier, shift = (te_let(scales[4 * gate + part + i]) for i in (0, 1))
         scaled = te_let(requantize(te_let(total), multiplier, shift))
-        return te_let(exact.clamp(_wrapped(scaled), -32768, 32767))
+        return te_let(exact.clamp(exact.wrap32(exact.i64(scaled)), -32768, 32767))
 
     def _new_cell(self, gates: Any, before: Any, unit: Any) -> Any:
         attrs, (into, forget, update, _) = self.attrs, self._of(gates, unit)
@@ -456,10 +451,6 @@ class _Steps:
 
     def _of(self, gates: Any, unit: Any) -> list[Any]:
         return [gates[number * self.units + unit] for number in range(len(LSTM_GATES))]
-
-
-def _wrapped(value: Any) -> Any:
-    return exact.wrap32(exact.i64(value))
 
 
 def _product(one: Any, other: Any, multiplier: int, shift: int) -> Any:

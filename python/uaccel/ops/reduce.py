@@ -14,7 +14,7 @@ from uaccel.ops.fixedpoint import fixed_ratios, most_that_counts, scale_fraction
 from uaccel.ops.kernel import Kernel, same
 from uaccel.ops.operator import Attributes, IntegerOperator, Site, register, require
 from uaccel.tvm_api import te, tirx
-from uaccel.tvm_api.loops import count_to, local_array, te_extern_loops, te_let, where
+from uaccel.tvm_api.loops import count_to, local_array, te_let, where
 
 # Mean, sum, maximum and minimum along any axes, where mean and sum are requantised as accumulators are.
 
@@ -279,26 +279,15 @@ def scaled_sum_attrs(
     clamp: tuple[int, int] | None = None,
 ) -> ScaledSumAttrs:
     """Attributes of the sum of ``data`` along ``axes``, which may count from the end, or of its mean."""
-    ascending = _ascending(data.shape, axes)
+    ascending = tuple(sorted({axis + len(data.shape) if axis < 0 else axis for axis in axes}))
     count = reduced_elements(data.shape, ascending)
     ratio = scale_fraction(given.scale) / scale_fraction(wanted.scale) / (count if mean else 1)
     ratios = fixed_ratios([ratio], BITS)
     low, high = exact.limits(data.dtype)
-    return ScaledSumAttrs(
-        axes=ascending,
-        keep_dims=keep_dims,
-        input_zero_point=given.zero_point,
-        multiplier=ratios.multipliers[0],
-        shift=ratios.shift,
-        tolerance=ratios.tolerance(most_that_counts(ratio, count * (high - low), high - low)),
-        output_zero_point=wanted.zero_point,
-        clamp_min=clamp[0] if clamp else low,
-        clamp_max=clamp[1] if clamp else high,
-    )
-
-
-def _ascending(shape: Shape, axes: Sequence[int]) -> tuple[int, ...]:
-    return tuple(sorted({axis + len(shape) if axis < 0 else axis for axis in axes}))
+    most = most_that_counts(ratio, count * (high - low), high - low)
+    stage = RoundedOnce.stage(ratios, most, wanted.zero_point, data.dtype, clamp)
+    scaled = {"input_zero_point": given.zero_point, "multiplier": ratios.multipliers[0], **stage}
+    return ScaledSumAttrs(axes=ascending, keep_dims=keep_dims, **scaled)
 
 
 # Cumulative sums along an axis, quantised.
@@ -380,6 +369,7 @@ class ArgExtremeAttrs(Attributes):
 
 class _ArgExtreme(IntegerOperator[ArgExtremeAttrs]):
     arguments = ("input",)
+    hides_differences = True
     combine: ClassVar[Any]
 
     def infer(self, inputs: Sequence[TensorInfo], attrs: ArgExtremeAttrs) -> TensorInfo:
@@ -417,7 +407,6 @@ class ArgMax(_ArgExtreme):
     """Finds the position of the first largest element along an axis."""
 
     name = "arg_max"
-    hides_differences = True
     combine = te.max
 
 
@@ -426,7 +415,6 @@ class ArgMin(_ArgExtreme):
     """Finds the position of the first smallest element along an axis."""
 
     name = "arg_min"
-    hides_differences = True
     combine = te.min
 
 
@@ -465,7 +453,6 @@ class TopK(IntegerOperator[TopKAttrs]):
 
     def meaning(self, inputs: Sequence[Any], attrs: TopKAttrs) -> Any:
         info = exact.info(inputs[0])
-        outputs = [(result.shape, result.dtype) for result in self.infer([info], attrs)]
         outer, inner = math.prod(info.shape[: attrs.axis]), math.prod(info.shape[attrs.axis + 1 :])
         extent, count = info.shape[attrs.axis], attrs.count
 
@@ -495,4 +482,4 @@ class TopK(IntegerOperator[TopKAttrs]):
                         values[first + place[0] * inner] = value
                         positions[first + place[0] * inner] = tirx.Cast(attrs.position_dtype, number)
 
-        return te_extern_loops(outputs, list(inputs), write, self.name)
+        return self.by_loops(inputs, attrs, write)

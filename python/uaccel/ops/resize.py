@@ -23,7 +23,7 @@ from uaccel.ops.kernel import Kernel, same
 from uaccel.ops.operator import Attributes, IntegerOperator, Site, register, require
 from uaccel.ops.windows import sides, window_count
 from uaccel.tvm_api import te, tirx
-from uaccel.tvm_api.loops import count_to, local_array, te_extern_loops, te_let, where
+from uaccel.tvm_api.loops import count_to, local_array, te_let, where
 
 # Resizing as TFLite's reference does it: to the nearest pixel, and bilinear in fixed point.
 
@@ -233,8 +233,7 @@ class ResizeOnce(IntegerOperator[ResizeOnceAttrs]):
             )
             return attrs.finish(total * exact.const(attrs.multiplier), str(data.dtype))
 
-        shape = self.infer([exact.info(tensor) for tensor in inputs], attrs).shape
-        return te.compute(shape, element, name="resized")
+        return te.compute(self.results(inputs, attrs)[0].shape, element, name="resized")
 
     def kernels(self, site: Site[ResizeOnceAttrs]) -> Sequence[Kernel]:
         attrs, data = site.attrs, site.operands[0].info
@@ -287,17 +286,9 @@ def resize_once_operands(
     ratio = scale_fraction(given.scale) / scale_fraction(wanted.scale) / math.prod(parts)
     ratios = fixed_ratios([ratio], BITS)
     most = most_that_counts(ratio, math.prod(parts) * (high - low), high - low)
-    attrs = ResizeOnceAttrs(
-        parts=parts,
-        input_zero_point=given.zero_point,
-        multiplier=ratios.multipliers[0],
-        shift=ratios.shift,
-        tolerance=ratios.tolerance(most),
-        output_zero_point=wanted.zero_point,
-        clamp_min=clamp[0],
-        clamp_max=clamp[1],
-    )
-    return attrs, tables
+    scaled = {"input_zero_point": given.zero_point, "multiplier": ratios.multipliers[0]}
+    stage = RoundedOnce.stage(ratios, most, wanted.zero_point, dtype, clamp)
+    return ResizeOnceAttrs(parts=parts, **scaled, **stage), tables
 
 
 # Windows over any number of axes: added up where they overlap (col2im), or searched for their maximum's position.
@@ -367,7 +358,7 @@ class Fold(IntegerOperator[SpreadAttrs]):
                     at = te_let(n * image + attrs.number(places))
                     images[at] = images[at] + data[(n * size + element) * count + window]
 
-        return te_extern_loops([(result.shape, result.dtype)], list(inputs), write, self.name)[0]
+        return self.by_loops(inputs, attrs, write)
 
 
 @register
@@ -390,7 +381,6 @@ class MaxPositions(IntegerOperator[SpreadAttrs]):
 
     def meaning(self, inputs: Sequence[Any], attrs: SpreadAttrs) -> Any:
         info = exact.info(inputs[0])
-        results = self.infer([info], attrs)
         size, count, image = math.prod(attrs.kernel), math.prod(attrs.windows), math.prod(attrs.image)
         told = SpreadAttrs(*(getattr(attrs, name)[::-1] for name in _FIELDS)) if attrs.column_major else attrs
 
@@ -410,7 +400,7 @@ class MaxPositions(IntegerOperator[SpreadAttrs]):
                             number = told.number(places[::-1] if attrs.column_major else places)
                             positions[n * count + window] = tirx.Cast("int64", n * image + number)
 
-        return te_extern_loops([(r.shape, r.dtype) for r in results], list(inputs), write, self.name)
+        return self.by_loops(inputs, attrs, write)
 
 
 _FIELDS = ("image", "kernel", "stride", "dilation", "before", "after")

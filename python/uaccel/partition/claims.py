@@ -10,21 +10,13 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any, Final
 
+from uaccel import tvm_api
 from uaccel.accelerator import Accelerator, Operation
 from uaccel.accelerator.region import OpCall, Region, region_of
 from uaccel.accelerator.vendor import vendors
 from uaccel.errors import AcceleratorError
 from uaccel.ops.exact import FLOAT32, TFLITE, rounding_of
 from uaccel.ops.operator import short_name
-from uaccel.tvm_api import (
-    is_operator_call,
-    is_tuple_get_item,
-    is_tuple_type,
-    main_bindings,
-    main_result,
-    matched,
-    variables,
-)
 from uaccel.util import incoming
 from uaccel.util.files import parse_toml
 from uaccel.util.text import CPU, did_you_mean
@@ -55,7 +47,7 @@ class BindingGraph:
 
     def is_operator(self, index: int) -> bool:
         """Says whether a binding calls an operator; a tuple or a field of one is no work."""
-        return is_operator_call(self.bindings[index][1])
+        return tvm_api.is_operator_call(self.bindings[index][1])
 
     def operators(self, members: Iterable[int]) -> list[int]:
         """Lists the members that call operators, in order."""
@@ -70,7 +62,7 @@ class BindingGraph:
         """Returns the variables that members read from outside, and those of their own that are read outside."""
         inside = set(members)
         bound = {self.bindings[index][0] for index in inside}
-        read = [var for index in sorted(inside) for var in variables(self.bindings[index][1])]
+        read = [var for index in sorted(inside) for var in tvm_api.variables(self.bindings[index][1])]
         inputs = list(dict.fromkeys(var for var in read if var not in bound))
         return inputs, [self.bindings[index][0] for index in sorted(inside) if not self.users[index] <= inside]
 
@@ -78,22 +70,22 @@ class BindingGraph:
         """Adds the fields that are taken of the members' tuples: they go where the tuple goes."""
         found = set(members)
         for index, (_, expr) in enumerate(self.bindings):
-            if is_tuple_get_item(expr) and self.uses[index] <= found and self.uses[index]:
+            if tvm_api.is_tuple_get_item(expr) and self.uses[index] <= found and self.uses[index]:
                 found.add(index)
         return frozenset(found)
 
 
 def graph_of(module: Any, names: Mapping[str, str]) -> BindingGraph:
     """Makes the graph of ``main``."""
-    parameters, bindings = main_bindings(module)
+    parameters, bindings = tvm_api.main_bindings(module)
     position = {var: index for index, (var, _) in enumerate(bindings)}
-    uses = [frozenset(position[var] for var in variables(expr) if var in position) for _, expr in bindings]
+    uses = [frozenset(position[var] for var in tvm_api.variables(expr) if var in position) for _, expr in bindings]
     users: dict[int, set[int]] = defaultdict(set)
     for index, used in enumerate(uses):
         for source in used:
             users[source].add(index)
-    result = main_result(module)
-    for var in variables(result):
+    result = tvm_api.main_result(module)
+    for var in tvm_api.variables(result):
         if var in position:
             users[position[var]].add(RESULT)
     return BindingGraph(parameters, bindings, result, uses, [frozenset(users[i]) for i in range(len(bindings))], names)
@@ -163,7 +155,7 @@ def _ask(
     position: dict[Any, int],
 ) -> Claim | Rejection | None:
     with vendors(accelerator.folder, f"pattern of operation '{operation.name}', tried on {graph.name(index)},"):
-        calls = matched(operation.pattern, graph.bindings[index][1], bound)
+        calls = tvm_api.matched(operation.pattern, graph.bindings[index][1], bound)
     if calls is None:
         return None
     members = graph.closed(position[call] for call in calls if call in position)
@@ -171,7 +163,7 @@ def _ask(
     if shared:
         return Rejection(accelerator.name, operation.name, shared)
     inputs, outputs = graph.boundary(members)
-    if any(is_tuple_type(var) for var in (*inputs, *outputs)):
+    if any(tvm_api.is_tuple_type(var) for var in (*inputs, *outputs)):
         return Rejection(accelerator.name, operation.name, "a tuple of tensors goes in or out of it as a whole")
     region = region_of([graph.bindings[i] for i in sorted(members)], inputs, outputs, graph.names)
     reason = _other_rounding(operation, region) or _checked(accelerator, operation, region)

@@ -10,47 +10,14 @@ from uaccel.accelerator import Accelerator
 from uaccel.accelerator.region import OpCall, op_call
 from uaccel.frontend import quantising
 from uaccel.model import ImportedModel, Origin
-from uaccel.ops.operator import (
-    DEQUANTIZE,
-    FLOATS,
-    PERMUTE,
-    QUANTIZE,
-    info_of,
-    infos_of,
-    macs_of,
-    name_of,
-    operator_of,
-    tensor_arguments,
-)
-from uaccel.partition.claims import (
-    BindingGraph,
-    Claim,
-    Claims,
-    Constraints,
-    Rejection,
-    Wishes,
-    choose,
-    constraints_of,
-    cpu_cycles,
-    find_claims,
-    graph_of,
-    saving,
-)
+from uaccel.ops import operator as operators
+from uaccel.partition import claims as claiming
+from uaccel.partition import regions as cutting
+from uaccel.partition.claims import cpu_cycles, saving
 from uaccel.partition.passes.float_fusion import Fused, fuse_floats
 from uaccel.partition.passes.layout import CancelTransposes
 from uaccel.partition.passes.simplify import simplify
-from uaccel.partition.regions import (
-    EngineCall,
-    Group,
-    Rewritten,
-    fields_of,
-    fused_names,
-    groups_of,
-    layer_names,
-    rewrite,
-    run_pass,
-    turned_names,
-)
+from uaccel.partition.regions import layer_names
 from uaccel.tvm_api import is_constant, is_operator_call, is_tuple_type, main_bindings
 from uaccel.util.text import CPU
 
@@ -74,7 +41,7 @@ class Decision:
     bytes_moved: int
     cycles: float | None
     cpu_cycles: float
-    rejections: tuple[Rejection, ...]
+    rejections: tuple[claiming.Rejection, ...]
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -96,11 +63,11 @@ class Decision:
 
 
 def decisions_of(
-    graph: BindingGraph,
-    claims: Claims,
-    constraints: Constraints,
-    taken: Sequence[Claim],
-    groups: Sequence[Group],
+    graph: claiming.BindingGraph,
+    claims: claiming.Claims,
+    constraints: claiming.Constraints,
+    taken: Sequence[claiming.Claim],
+    groups: Sequence[cutting.Group],
     how: str,
 ) -> list[Decision]:
     """Makes the decisions, in the order of the model."""
@@ -134,7 +101,7 @@ def without_turns(decisions: Sequence[Decision], left: Collection[str]) -> list[
     """Marks transpositions that are no layers any more, and so move nothing; ``left`` are the names of layers."""
     return [
         replace(decision, reason=TURNED, bytes_moved=0, cpu_cycles=0.0, rejections=())
-        if decision.op == PERMUTE and decision.engine == CPU and decision.layer not in left
+        if decision.op == operators.PERMUTE and decision.engine == CPU and decision.layer not in left
         else decision
         for decision in decisions
     ]
@@ -144,22 +111,22 @@ def _moved(call: OpCall) -> int:
     return sum(operand.info.size for operand in call.operands) + sum(info.size for info in call.outputs)
 
 
-def _cycles(claim: Claim | None, index: int) -> float | None:
+def _cycles(claim: claiming.Claim | None, index: int) -> float | None:
     """Returns an operator's share of its claim's cost: the root bears all of it."""
     if claim is None or claim.cost is None:
         return None
     return claim.cost if claim.root == index else 0.0
 
 
-def _region_name(graph: BindingGraph, group: Group | None) -> str:
+def _region_name(graph: claiming.BindingGraph, group: cutting.Group | None) -> str:
     """Returns the name of a region of several layers, else nothing."""
     members = graph.operators(group.members) if group is not None else []
     return graph.region_name(members) if len(members) > 1 else ""
 
 
 def _passed_over(
-    index: int, claims: Claims, taken: Claim | None, constraints: Constraints, how: str
-) -> list[Rejection]:
+    index: int, claims: claiming.Claims, taken: claiming.Claim | None, constraints: claiming.Constraints, how: str
+) -> list[claiming.Rejection]:
     """Lists claims that could have been taken, and why they were not."""
     found = []
     for claim in claims.found:
@@ -179,16 +146,22 @@ def _passed_over(
             reason = f"{taken.accelerator.name} saves more cycles"
         else:
             reason = f"{taken.accelerator.name} is preferred to it"
-        found.append(Rejection(claim.accelerator.name, claim.operation.name, reason))
+        found.append(claiming.Rejection(claim.accelerator.name, claim.operation.name, reason))
     return found
 
 
-def _estimate(claim: Claim) -> str:
+def _estimate(claim: claiming.Claim) -> str:
     own = sum(cpu_cycles(call) for call in claim.region.calls)
     return f"{own:,.0f} cycles against {claim.cost or 0:,.0f}"
 
 
-def _why(call: OpCall, claim: Claim | None, pinned: str | None, rejections: Sequence[Rejection], asked: bool) -> str:
+def _why(
+    call: OpCall,
+    claim: claiming.Claim | None,
+    pinned: str | None,
+    rejections: Sequence[claiming.Rejection],
+    asked: bool,
+) -> str:
     if claim is not None:
         how = "pinned to it" if pinned else "it accepts the layer"
         return f"operation '{claim.operation.name}' of {claim.accelerator.name}: {how}"
@@ -212,7 +185,7 @@ class Partitioned:
     """
 
     model: ImportedModel
-    calls: Mapping[str, EngineCall]
+    calls: Mapping[str, cutting.EngineCall]
     layer_names: Mapping[str, str]
     origins: Mapping[str, Origin]
     decisions: Sequence[Decision]
@@ -228,50 +201,50 @@ class PartitionRequest:
 
     model: ImportedModel
     accelerators: Sequence[Accelerator]
-    wishes: Wishes
+    wishes: claiming.Wishes
     names: Mapping[str, str]
-    graph: BindingGraph
-    claims: Claims
-    constraints: Constraints
+    graph: claiming.BindingGraph
+    claims: claiming.Claims
+    constraints: claiming.Constraints
     stages: Mapping[str, Any]
 
 
-def partition(model: ImportedModel, accelerators: Sequence[Accelerator], wishes: Wishes) -> Partitioned:
+def partition(model: ImportedModel, accelerators: Sequence[Accelerator], wishes: claiming.Wishes) -> Partitioned:
     """Partitions a model layer by layer. Without accelerators only its float layers and layouts may change."""
     question = question_of(model, accelerators, wishes)
     return divided(question, preferred(question))
 
 
-def preferred(question: PartitionRequest) -> list[Claim]:
+def preferred(question: PartitionRequest) -> list[claiming.Claim]:
     """Takes claims layer by layer, as the user's constraints say."""
-    return choose(question.graph, question.claims, question.constraints, question.wishes.choose)
+    return claiming.choose(question.graph, question.claims, question.constraints, question.wishes.choose)
 
 
-def question_of(model: ImportedModel, accelerators: Sequence[Accelerator], wishes: Wishes) -> PartitionRequest:
+def question_of(model: ImportedModel, accelerators: Sequence[Accelerator], wishes: claiming.Wishes) -> PartitionRequest:
     """Runs the vendors' passes over the model, then finds what each accelerator could compute of it."""
     stages: dict[str, Any] = {}
     for accelerator in accelerators:
         for change in accelerator.before_partition:
-            model = replace(model, module=run_pass(accelerator, "before_partition", change, model.module))
+            model = replace(model, module=cutting.run_pass(accelerator, "before_partition", change, model.module))
             model = replace(model, module=simplify(model.module))  # Drops what the pass left unused.
             stages[f"before {accelerator.name}"] = model.module
     names = layer_names(model)
-    graph = graph_of(model.module, names)
-    claims = find_claims(graph, accelerators)
-    constraints = constraints_of(graph, accelerators, wishes)
+    graph = claiming.graph_of(model.module, names)
+    claims = claiming.find_claims(graph, accelerators)
+    constraints = claiming.constraints_of(graph, accelerators, wishes)
     return PartitionRequest(model, accelerators, wishes, names, graph, claims, constraints, stages)
 
 
-def divided(question: PartitionRequest, taken: Sequence[Claim], how: str = "") -> Partitioned:
+def divided(question: PartitionRequest, taken: Sequence[claiming.Claim], how: str = "") -> Partitioned:
     """Cuts the taken claims out of the model; ``how``: how they were chosen, if not as the constraints say. Regions
     come first, since float fusion and layouts are for what is left to the CPU."""
     model, names, graph = question.model, question.names, question.graph
     accelerators, stages = question.accelerators, dict(question.stages)
-    groups = groups_of(graph, taken, question.wishes.cuts)
+    groups = cutting.groups_of(graph, taken, question.wishes.cuts)
     how = how or question.wishes.choose
     decisions = decisions_of(graph, question.claims, question.constraints, taken, groups, how)
     origins = {names[binding]: model.origins[binding] for binding in names if binding in model.origins}
-    done = rewrite(graph, groups) if taken else _as_it_is(model.module, graph)
+    done = cutting.rewrite(graph, groups) if taken else _as_it_is(model.module, graph)
     fused = fuse_floats(done.module)
     if not taken and not fused.covers:
         return Partitioned(model, {}, names, origins, decisions, accelerators, stages, done.stands_for)
@@ -283,16 +256,16 @@ def divided(question: PartitionRequest, taken: Sequence[Claim], how: str = "") -
     stages["layouts"] = turned.module
     renamed = {**fused.origins, **{name: fused.origins.get(old, old) for name, old in turned.origins.items()}}
     final = replace(model, module=turned.module, origins=_origins(model, done.origins, renamed))
-    layers = turned_names(fused.module, turned, fused_names(fused, done.layer_names))
+    layers = cutting.turned_names(fused.module, turned, cutting.fused_names(fused, done.layer_names))
     decisions = without_turns(_joined(decisions, fused, done.layer_names), set(layers.values()))
     others = frozenset(renamed)
     return Partitioned(final, done.calls, layers, origins, decisions, accelerators, stages, done.stands_for, others)
 
 
-def _as_it_is(module: Any, graph: BindingGraph) -> Rewritten:
+def _as_it_is(module: Any, graph: claiming.BindingGraph) -> cutting.Rewritten:
     """Returns the module unchanged, where no accelerator takes anything."""
-    same = {key: key for var, _ in graph.bindings for key in fields_of(var)}
-    return Rewritten(module, layer_names=dict(graph.names), stands_for=same)
+    same = {key: key for var, _ in graph.bindings for key in cutting.fields_of(var)}
+    return cutting.Rewritten(module, layer_names=dict(graph.names), stands_for=same)
 
 
 def _joined(decisions: Sequence[Decision], fused: Fused, names: Mapping[str, str]) -> list[Decision]:
@@ -323,10 +296,10 @@ def float_advice(model: ImportedModel) -> tuple[str, ...]:
     """Returns one sentence, or none for a model that only quantises its inputs and dequantises its outputs. The module
     must hold operators alone, before any of them are a region."""
     calls = [expr for _, expr in main_bindings(model.module)[1] if is_operator_call(expr)]
-    macs = [(macs_of(call), _is_float(call)) for call in calls if not is_tuple_type(call)]
+    macs = [(operators.macs_of(call), _is_float(call)) for call in calls if not is_tuple_type(call)]
     total = sum(count for count, _ in macs)
     floating = sum(count for count, is_float in macs if is_float)
-    weights = {constant: info_of(constant).size for call in calls for constant in _float_weights(call)}
+    weights = {constant: operators.info_of(constant).size for call in calls for constant in _float_weights(call)}
     size = sum(weights.values())
     if not floating and not size:
         return ()
@@ -339,25 +312,29 @@ def float_advice(model: ImportedModel) -> tuple[str, ...]:
 
 
 def _is_float(call: Any) -> bool:
-    return infos_of(call)[0].dtype in FLOATS
+    return operators.infos_of(call)[0].dtype in operators.FLOATS
 
 
 def _is_quantised(call: Any) -> bool:
     """Says whether it takes, gives or multiplies by small integers; constant tables of trees do not count."""
-    if operator_of(call) is None:
+    if operators.operator_of(call) is None:
         return False
-    given = [argument for argument in tensor_arguments(call.args) if macs_of(call) or not is_constant(argument)]
-    return any(info.dtype in SMALL for info in (*infos_of(call), *map(info_of, given)))
+    given = [
+        argument
+        for argument in operators.tensor_arguments(call.args)
+        if operators.macs_of(call) or not is_constant(argument)
+    ]
+    return any(info.dtype in SMALL for info in (*operators.infos_of(call), *map(operators.info_of, given)))
 
 
 def _float_weights(call: Any) -> Iterator[Any]:
     """Yields float constants of more than one number that quantising would shrink; scales stay as they are."""
-    own = operator_of(call) is not None and not (_is_float(call) and macs_of(call))
-    if not own and name_of(call) not in (QUANTIZE, DEQUANTIZE):
-        for argument in tensor_arguments(call.args):
+    own = operators.operator_of(call) is not None and not (_is_float(call) and operators.macs_of(call))
+    if not own and operators.name_of(call) not in (operators.QUANTIZE, operators.DEQUANTIZE):
+        for argument in operators.tensor_arguments(call.args):
             if is_constant(argument):
-                info = info_of(argument)
-                if info.dtype in FLOATS and info.elements > 1:
+                info = operators.info_of(argument)
+                if info.dtype in operators.FLOATS and info.elements > 1:
                     yield argument
 
 

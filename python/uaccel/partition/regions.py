@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from uaccel import tvm_api
 from uaccel.accelerator import Accelerator, Expansion, Operation
 from uaccel.accelerator.region import OpCall, Region, region_of
 from uaccel.accelerator.vendor import vendors
@@ -15,25 +16,7 @@ from uaccel.ops.operator import info_of
 from uaccel.partition.claims import RESULT, BindingGraph, Claim
 from uaccel.partition.passes.float_fusion import Fused
 from uaccel.partition.passes.layout import LayoutsChanged
-from uaccel.tvm_api import (
-    FunctionBlock,
-    add_function,
-    bindings_of,
-    function_of_bindings,
-    is_call,
-    is_expression,
-    is_module,
-    is_operator_call,
-    is_tuple_type,
-    is_var,
-    main_bindings,
-    module_of,
-    relax,
-    relax_substitute,
-    replace_main,
-    same_type,
-    variables,
-)
+from uaccel.tvm_api import relax
 
 # Groups: adjacent claims of an accelerator that takes whole regions merge, as far as no cycle arises.
 #
@@ -161,7 +144,7 @@ def run_pass(accelerator: Accelerator, hook: str, change: Callable[[Any], Any], 
     what = f"{hook} pass '{pass_name(change)}'"
     with vendors(accelerator.folder, what):
         after = change(module)
-    if not is_module(after):
+    if not tvm_api.is_module(after):
         raise AcceleratorError(f"{accelerator.folder}: {what} returned {type(after).__name__}; wanted the module")
     names = sorted(str(name.name_hint) for name in after.functions)
     if names != ["main"]:
@@ -169,7 +152,7 @@ def run_pass(accelerator: Accelerator, hook: str, change: Callable[[Any], Any], 
             f"{accelerator.folder}: {what} left functions {', '.join(names) or 'none'}; wanted 'main' and nothing "
             "else: calls of Relax's or uaccel's operators, which everybody can compute"
         )
-    if not same_type(after["main"], module["main"]):
+    if not tvm_api.same_type(after["main"], module["main"]):
         raise AcceleratorError(
             f"{accelerator.folder}: {what} made {after['main'].ty} of {module['main'].ty}; "
             "a pass keeps inputs and outputs"
@@ -225,7 +208,7 @@ def fields_of(var: Any) -> list[tuple[str, int]]:
 def rewrite(graph: BindingGraph, groups: Sequence[Group]) -> Rewritten:
     """Writes a new module; every group becomes a call, an expansion, or stays the binding that it is."""
     work = _Rewrite(graph)
-    work.done.module = replace_main(list(graph.parameters), lambda block: work.body(block, groups))
+    work.done.module = tvm_api.replace_main(list(graph.parameters), lambda block: work.body(block, groups))
     return work.done
 
 
@@ -234,9 +217,9 @@ class _Rewrite:
         self.graph = graph
         self.done = Rewritten()
         self.env: dict[Any, Any] = {}
-        self.block: FunctionBlock
+        self.block: tvm_api.FunctionBlock
 
-    def body(self, block: FunctionBlock, groups: Sequence[Group]) -> Any:
+    def body(self, block: tvm_api.FunctionBlock, groups: Sequence[Group]) -> Any:
         self.block = block
         for group in groups:
             if not group.claims:
@@ -245,12 +228,12 @@ class _Rewrite:
                 _Expand(self, group, group.operation, group.operation.expand).run()
             else:
                 self._call(group)
-        return relax_substitute(self.graph.result, self.env)
+        return tvm_api.relax_substitute(self.graph.result, self.env)
 
     def _copy(self, group: Group) -> None:
         for index in sorted(group.members):
             var, expr = self.graph.bindings[index]
-            self.env[var] = copy = self.block.emit(relax_substitute(expr, self.env), var.name)
+            self.env[var] = copy = self.block.emit(tvm_api.relax_substitute(expr, self.env), var.name)
             self.done.stands_for |= dict(zip(fields_of(copy), fields_of(var), strict=True))
             if self.graph.is_operator(index):
                 self.done.layer_names[copy.name] = self.graph.name(index)
@@ -264,9 +247,9 @@ class _Rewrite:
         parameters = [relax.Var(var.name, var.ty) for var in inputs]
         inside: dict[Any, Any] = dict(zip(inputs, parameters, strict=True))
 
-        def body(block: FunctionBlock) -> Any:
+        def body(block: tvm_api.FunctionBlock) -> Any:
             for var, expr in bindings:
-                inside[var] = block.emit(relax_substitute(expr, inside), var.name)
+                inside[var] = block.emit(tvm_api.relax_substitute(expr, inside), var.name)
             results = [inside[var] for var in outputs]
             return results[0] if len(results) == 1 else relax.Tuple(results)
 
@@ -290,9 +273,9 @@ class _Rewrite:
     ) -> Any:
         """Binds a call of an engine's function."""
         accelerator = group.claims[0].accelerator
-        global_var = add_function(self.block, function, f"{accelerator.name}_{layer}")
-        parameters, bindings, result = bindings_of(function)
-        region = region_of(bindings, parameters, list(variables(result)), self.graph.names)
+        global_var = tvm_api.add_function(self.block, function, f"{accelerator.name}_{layer}")
+        parameters, bindings, result = tvm_api.bindings_of(function)
+        region = region_of(bindings, parameters, list(tvm_api.variables(result)), self.graph.names)
         cost = sum(claim.cost or 0 for claim in group.claims) if covers else 0
         self.done.calls[global_var.name_hint] = EngineCall(accelerator, group.operation, region, layer, covers, cost)
         var = self.block.emit(relax.Call(global_var, arguments), name)
@@ -321,7 +304,7 @@ class _Expand:
         what = f"expand of operation '{self.operation.name}', given {root},"
         with vendors(accelerator.folder, what):
             result = self.expand(Expansion(root.name, self.bind, self.call), self.region, self.work.given(inputs))
-            if is_expression(result) and not is_var(result):
+            if tvm_api.is_expression(result) and not tvm_api.is_var(result):
                 result = self.bind(result, str(outputs[0].name))
         self._require(result, accelerator, what)
         self.work.env[outputs[0]] = result
@@ -329,7 +312,7 @@ class _Expand:
 
     def _require(self, result: Any, accelerator: Accelerator, what: str) -> None:
         """Checks that the result has the claim's type, and that the accelerator has a part in it."""
-        if not is_var(result) or is_tuple_type(result):
+        if not tvm_api.is_var(result) or tvm_api.is_tuple_type(result):
             raise AcceleratorError(f"{accelerator.folder}: {what} returned no tensor; wanted the claim's result")
         if info_of(result) != self.region.output:
             raise AcceleratorError(
@@ -354,16 +337,18 @@ class _Expand:
         return self.work.call(self.group, function, arguments, name, layer, covers)
 
 
-def engine_function(group: Group, name: str, parameters: list[Any], body: Callable[[FunctionBlock], Any]) -> Any:
+def engine_function(
+    group: Group, name: str, parameters: list[Any], body: Callable[[tvm_api.FunctionBlock], Any]
+) -> Any:
     """Makes the function of an accelerator's region, and runs the vendor's own passes over it. The layer's name is an
     attribute of it, since TVM would merge two equal functions."""
     accelerator = group.claims[0].accelerator
     what = group.operation.name if group.operation is not None else "region"
     attributes = {"Codegen": accelerator.name, "Composite": f"{accelerator.name}.{what}", "layer": name}
-    function = function_of_bindings(name, parameters, attributes, body)
+    function = tvm_api.function_of_bindings(name, parameters, attributes, body)
     if not accelerator.on_region:
         return function
-    module = module_of(function)  # Passes work on modules.
+    module = tvm_api.module_of(function)  # Passes work on modules.
     for change in accelerator.on_region:
         module = run_pass(accelerator, "on_region", change, module)
     return module["main"].without_attr("global_symbol")
@@ -377,18 +362,18 @@ def layer_names(model: ImportedModel) -> Mapping[str, str]:
     unique = UniqueNames()
     return {
         var.name: unique.take(wanted_name(model, var.name, expr))
-        for var, expr in main_bindings(model.module)[1]
-        if is_operator_call(expr)
+        for var, expr in tvm_api.main_bindings(model.module)[1]
+        if tvm_api.is_operator_call(expr)
     }
 
 
 def turned_names(before: Any, turned: LayoutsChanged, names: Mapping[str, str]) -> Mapping[str, str]:
     """Names layers after the choice of layouts; a binding that only permutes a result is not the layer."""
-    operators = {var.name: expr.op for var, expr in main_bindings(before)[1] if is_call(expr)}
+    operators = {var.name: expr.op for var, expr in tvm_api.main_bindings(before)[1] if tvm_api.is_call(expr)}
     found = {}
-    for var, expr in main_bindings(turned.module)[1]:
+    for var, expr in tvm_api.main_bindings(turned.module)[1]:
         old = turned.origins.get(var.name, var.name)
-        if old in names and is_call(expr) and expr.op == operators.get(old):
+        if old in names and tvm_api.is_call(expr) and expr.op == operators.get(old):
             found[var.name] = names[old]
     return found
 

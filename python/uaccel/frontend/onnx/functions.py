@@ -18,22 +18,9 @@ import numpy as np
 
 from uaccel.errors import ModelError, need
 from uaccel.frontend.checks import ADVICE, NO_CONVERTER, SHAPE_OF_DATA, need_size, need_type
+from uaccel.frontend.onnx import graph as graphs
 from uaccel.frontend.onnx.converter import Context, Expr, expressions, static_info
-from uaccel.frontend.onnx.graph import (
-    AT_ONCE,
-    DATA_DEPENDENT,
-    DEFINED,
-    DTYPES,
-    FOUR_BITS,
-    KEPT,
-    MICROSOFT,
-    RANDOM,
-    SIZED,
-    SMALLER,
-    Node,
-    onnx_package,
-    refusals,
-)
+from uaccel.frontend.onnx.graph import Node, onnx_package
 from uaccel.frontend.onnx.reader import node_of
 from uaccel.frontend.onnx.schema import dtype_name
 from uaccel.model import Array, TensorInfo
@@ -52,7 +39,7 @@ def spend(context: Context, node: Node, values: Mapping[str, Array], types: Mapp
     Sizes come from ONNX's rules. Those that depend on data are taken as NonZero's: an int64 for each element and axis.
     """
     given = sum(value.size for value in values.values())
-    if node.op in SMALLER:
+    if node.op in graphs.SMALLER:
         made, size = given, sum(8 * value.size * max(1, value.ndim) for value in values.values())
     else:
         infos = [types.get(name) for name in node.outputs if name]
@@ -66,7 +53,7 @@ def spend(context: Context, node: Node, values: Mapping[str, Array], types: Mapp
 
 def _steps(node: Node, values: list[Array], given: int, made: int) -> int:
     """An upper bound of elementary steps. Einsum has at most as many as the extents of all operands multiplied."""
-    if node.op in AT_ONCE:
+    if node.op in graphs.AT_ONCE:
         return given + made
     if node.op in ("MatMul", "MatMulInteger", "Gemm"):
         return made * max((max(value.shape[-2:], default=1) for value in values), default=1)
@@ -91,9 +78,9 @@ def fold_node(context: Context, node: Node, types: Mapping[str, TensorInfo]) -> 
         return [np.asarray(context.info(node.required_input(0)).elements, np.int64)]
     if node.op == "EyeLike":
         return [_eye(context, node)]
-    if node.op in KEPT or _has_subgraph(node):
+    if node.op in graphs.KEPT or _has_subgraph(node):
         return None
-    need(node.op not in RANDOM, "its result is random; uaccel compiles what gives the same result each time")
+    need(node.op not in graphs.RANDOM, "its result is random; uaccel compiles what gives the same result each time")
     names = [name for name in node.inputs if name]
     if not all(name in context.constants for name in names):
         return None
@@ -118,7 +105,7 @@ def _eye(context: Context, node: Node) -> Array:
     need(len(info.shape) == 2, f"the input has rank {len(info.shape)}, wanted 2")
     kind = node.attributes.get("dtype")
     dtype = dtype_name(onnx_package(), kind) if kind else info.dtype
-    need_type(dtype, DTYPES, "its result")
+    need_type(dtype, graphs.DTYPES, "its result")
     rows, columns = info.shape
     context.budget.array(info.shape, 8)
     return np.eye(rows, columns, int(node.attributes.get("k", 0))).astype(dtype)
@@ -148,14 +135,14 @@ def evaluated(context: Context, node: Node, values: dict[str, Array]) -> list[Ar
 def _array(result: Any) -> Array:
     need(isinstance(result, np.ndarray | np.generic), f"its result is a {type(result).__name__}, wanted a tensor")
     array = np.asarray(result)
-    need_type(str(array.dtype), (*DTYPES, *FOUR_BITS), "its result")
+    need_type(str(array.dtype), (*graphs.DTYPES, *graphs.FOUR_BITS), "its result")
     return array
 
 
 # Type checking by ONNX's own rules, before anything computes or converts a node.
 
 SEEN: Final = 1 << 12  # Most bytes of a constant that the rules are given: they need shapes and axes, not weights.
-_NAMES: Final = {dtype: {"float32": "float", "float64": "double"}.get(dtype, dtype) for dtype in DTYPES}
+_NAMES: Final = {dtype: {"float32": "float", "float64": "double"}.get(dtype, dtype) for dtype in graphs.DTYPES}
 
 
 def checked_types(context: Context, node: Node) -> dict[str, TensorInfo]:
@@ -217,11 +204,11 @@ def _inferred(context: Context, node: Node, schema: Any, infos: dict[str, Tensor
     opsets = [helper.make_opsetid("", context.graph.opset)]
     try:
         found = inference.infer_node_outputs(schema, node.proto, types, data, opset_imports=opsets)
-    except refusals() as error:
+    except graphs.refusals() as error:
         raise ModelError(_reason(error)) from error
     static = {name: info for name, kind in found.items() if (info := _static(onnx, kind)) is not None}
     for name, info in static.items():
-        need_type(info.dtype, (*DTYPES, *FOUR_BITS), f'"{name}"')
+        need_type(info.dtype, (*graphs.DTYPES, *graphs.FOUR_BITS), f'"{name}"')
         need_size(info, f'"{name}"')
     return static
 
@@ -400,12 +387,12 @@ def _run(context: Context, node: Node, last: set[str]) -> None:
 
 def convert(context: Context, node: Node) -> list[Expr]:
     """The outputs' expressions. If TVM's converter and the definition both fail, ModelError says why TVM's did."""
-    fits = node.op not in DATA_DEPENDENT
+    fits = node.op not in graphs.DATA_DEPENDENT
     need(fits, f"{SHAPE_OF_DATA}; cut the model before it and compute it in the application")
-    need(node.op not in SIZED, f"{SHAPE_OF_DATA}; give it constants")
-    need(node.domain in ("", MICROSOFT), f'its domain "{node.domain}" is not known; {ADVICE}')
+    need(node.op not in graphs.SIZED, f"{SHAPE_OF_DATA}; give it constants")
+    need(node.domain in ("", graphs.MICROSOFT), f'its domain "{node.domain}" is not known; {ADVICE}')
     reason = f"{NO_CONVERTER}; {ADVICE}"
-    if knows_onnx_operator(node.op) and node.op not in DEFINED:
+    if knows_onnx_operator(node.op) and node.op not in graphs.DEFINED:
         try:
             return _by_tvm(context, node)
         except TvmConversionError as error:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -155,8 +154,6 @@ def move_quantization(context: Context, node: Node) -> Expr | None:
 # Operators on integers with scales: dequantise the inputs, compute in float, quantise the result.
 #
 # So they look like QDQ graphs, for which later stages find exact integer arithmetic.
-
-FloatOperator = Callable[[Context, Node, list[Expr]], Expr]
 
 
 @dataclass(frozen=True, eq=False)

@@ -14,16 +14,8 @@ from typing import Any, Final
 import numpy as np
 
 from uaccel.errors import ModelError, need
-from uaccel.frontend.checks import (
-    LARGEST_FILE,
-    Budget,
-    first_line,
-    need_elements,
-    need_size,
-    need_type,
-    read_file,
-    shape_text,
-)
+from uaccel.frontend import checks
+from uaccel.frontend.checks import first_line, need_size, need_type, shape_text
 from uaccel.frontend.onnx.graph import DTYPES, MICROSOFT, STANDARD, Node, OnnxGraph, onnx_package, refusals
 from uaccel.frontend.onnx.schema import AGAIN, all_graphs, check_structure, dtype_name, item_size, items, tensors_of
 from uaccel.model import Shape, TensorInfo, TensorSpec
@@ -37,7 +29,7 @@ _LOCATION: Final = b"\x0a\x08location\x12"
 
 def weight_files(path: Path) -> tuple[Path, ...]:
     """The existing files with weights of the model. Errors in how it names them are left to the time of reading."""
-    data = read_file(path)
+    data = checks.read_file(path)
     if _LOCATION not in data:
         return ()
     from google.protobuf.message import DecodeError
@@ -64,9 +56,9 @@ def read_external(onnx: Any, model: Any, path: Path) -> bool:
         dtype = dtype_name(onnx, tensor.data_type)
         size = items(tensor, dtype) * item_size(dtype)
         total += size
-        if total > LARGEST_FILE:
+        if total > checks.LARGEST_FILE:
             raise ModelError(
-                f"{path} keeps more than {LARGEST_FILE} bytes of weights in other files; at most that is read"
+                f"{path} keeps more than {checks.LARGEST_FILE} bytes of weights in other files; at most that is read"
             )
         try:
             tensor.raw_data = _content(tensor, size, path.parent)
@@ -179,14 +171,14 @@ class LoadedFile:
     opset: int
 
 
-def load(path: Path, budget: Budget) -> LoadedFile:
+def load(path: Path, budget: checks.Budget) -> LoadedFile:
     """The model, with external data read in and functions of the file's own inlined.
 
     The structure is checked before native code gets the model, and again after inlining, which puts values in place of
     references to attributes of functions. The first check has charged for inlined nodes; the second has a new budget.
     """
     onnx = onnx_package()
-    data = read_file(path)
+    data = checks.read_file(path)
     model = _parsed(onnx, data, path)
     opset = _checked_versions(onnx, model, path)
     check_structure(onnx, model, budget, path)
@@ -194,7 +186,7 @@ def load(path: Path, budget: Budget) -> LoadedFile:
         data = _as_one_file(model, path)
     if model.functions:
         model = _inlined(model, path)
-        check_structure(onnx, model, Budget(path), path)
+        check_structure(onnx, model, checks.Budget(path), path)
     _sort(model.graph)
     _check_graph(model.graph, path)
     _run_checker(onnx, model, path)
@@ -340,7 +332,7 @@ def _run_checker(onnx: Any, model: Any, path: Path) -> None:
 InputShapes = Mapping[str, Shape]
 
 
-def read(path: Path, input_shapes: InputShapes, budget: Budget) -> tuple[OnnxGraph, LoadedFile]:
+def read(path: Path, input_shapes: InputShapes, budget: checks.Budget) -> tuple[OnnxGraph, LoadedFile]:
     """The graph, with the shapes of inputs that the user gave."""
     file = load(path, budget)
     onnx = onnx_package()
@@ -381,7 +373,7 @@ def _input(onnx: Any, value: Any, input_shapes: InputShapes, path: Path) -> Tens
     info = TensorInfo(shape, dtype)
     if any(extent < 0 for extent in shape):
         raise ModelError(f'{path}: input "{name}" ({info}) has an extent below 0; export the model again')
-    need_elements(info, f'{path}: input "{name}"')
+    checks.need_elements(info, f'{path}: input "{name}"')
     need_size(info, f'{path}: input "{name}"')
     return TensorSpec(name, info)
 

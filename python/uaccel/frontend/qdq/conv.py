@@ -10,21 +10,10 @@ from typing import Any
 import numpy as np
 
 from uaccel.errors import need
+from uaccel.frontend.qdq import rules
 from uaccel.frontend.qdq.emitter import Emitter, image_of, integers_of, of_image
 from uaccel.frontend.qdq.graph import CHANNELS_LAST, Integers, KnownIntegers, QdqGraph, QuantGrid, attributes, shape_of
-from uaccel.frontend.qdq.rules import (
-    Emit,
-    Island,
-    QdqConstants,
-    QdqWeights,
-    add_bias,
-    channel_bias,
-    constants,
-    ends,
-    read_twice,
-    rule,
-    weights_of,
-)
+from uaccel.frontend.qdq.rules import Emit, Island, QdqConstants, QdqWeights, rule
 from uaccel.model import Array, Shape
 from uaccel.ops.conv import Conv2d, Conv2dAttrs, DepthwiseConv2d, TransposeConv2d, TransposeConv2dAttrs
 from uaccel.ops.exact import FLOAT32
@@ -48,16 +37,16 @@ class ConvAttrs2d:
 
 @rule(*CONVOLUTIONS, "relax.add")
 def convolution(island: Island) -> Emit | None:
-    found = add_bias(island.graph, island.core, *CONVOLUTIONS)
+    found = rules.add_bias(island.graph, island.core, *CONVOLUTIONS)
     if found is None:
         return None
     call = island.graph.definitions[found[0]]
     source, window = padded(island.graph, call)
     grid = island.need_alike(source)
     need_layout(call)
-    weights = weights_of(island.graph.integers(call.args[1]), 0)
-    bias = channel_bias(found[1], 1, len(shape_of(call)), weights.values.shape[0])
-    operands = constants(island, grid, weights, 0, bias)
+    weights = rules.weights_of(island.graph.integers(call.args[1]), 0)
+    bias = rules.channel_bias(found[1], 1, len(shape_of(call)), weights.values.shape[0])
+    operands = rules.constants(island, grid, weights, 0, bias)
 
     def emit(emitter: Emitter) -> Integers:
         data = image_of(emitter, integers_of(emitter, source, grid))
@@ -107,14 +96,14 @@ def convolved(
     operands: QdqConstants,
 ) -> Integers:
     """Emits the convolution of an NHWC image: depthwise where each channel has filters of its own."""
-    attrs = Conv2dAttrs(**vars(window), **ends(island, grid), rounding=FLOAT32, weight_bits=weights.bits)
+    attrs = Conv2dAttrs(**vars(window), **rules.ends(island, grid), rounding=FLOAT32, weight_bits=weights.bits)
     values = weights.values if weights.values.ndim == 4 else weights.values[:, :, np.newaxis, :]
     if values.shape[1] == 1 and window.groups == shape_of(data)[3] > 1 and weights.rest is None:
         kernel = constant(values[:, 0].transpose(1, 2, 0))
         expr = get(DepthwiseConv2d)(data, kernel, *operands, attrs=attrs)
     else:
         rest = None if weights.rest is None else weights.rest.reshape(values.shape).transpose(0, 2, 3, 1)
-        data, kernel = read_twice(emitter, data, grid, values.transpose(0, 2, 3, 1), rest)
+        data, kernel = rules.read_twice(emitter, data, grid, values.transpose(0, 2, 3, 1), rest)
         expr = get(Conv2d)(data, constant(kernel), *operands, attrs=attrs)
     shape = shape_of(call)
     return emitter.held(of_image(emitter, expr, shape), shape, island.output, CHANNELS_LAST[len(shape)])
@@ -129,7 +118,7 @@ TRANSPOSED = ("relax.nn.conv1d_transpose", "relax.nn.conv2d_transpose")
 
 @rule(*TRANSPOSED, "relax.add")
 def transposed(island: Island) -> Emit | None:
-    found = add_bias(island.graph, island.core, *TRANSPOSED)
+    found = rules.add_bias(island.graph, island.core, *TRANSPOSED)
     if found is None:
         return None
     call = island.graph.definitions[found[0]]
@@ -138,15 +127,17 @@ def transposed(island: Island) -> Emit | None:
     need(plain, f"its layout is {given.data_layout}")
     if int(given.groups) > 1 or any(int(step) > 1 for step in given.dilation):
         return _spread_out(island, call, found[1], grid)
-    weights = weights_of(island.graph.integers(call.args[1]), 1)
+    weights = rules.weights_of(island.graph.integers(call.args[1]), 1)
     need(weights.rest is None, "its weights need 9 bits once their zero point is taken off")
     shape = shape_of(call)
-    operands = constants(island, grid, weights, 1, channel_bias(found[1], 1, len(shape), shape[1]), narrow=False)
+    operands = rules.constants(
+        island, grid, weights, 1, rules.channel_bias(found[1], 1, len(shape), shape[1]), narrow=False
+    )
     attrs = TransposeConv2dAttrs(
         size=_of_image(shape[2:], 1),
         strides=_of_image(given.strides, 1),
         padding=_of_image(given.padding[: len(given.strides)], 0),
-        **ends(island, grid),
+        **rules.ends(island, grid),
         rounding=FLOAT32,
     )
     values = weights.values if weights.values.ndim == 4 else weights.values[:, :, np.newaxis, :]
@@ -174,8 +165,8 @@ def _spread_out(island: Island, call: Any, bias: Array | None, grid: QuantGrid) 
     begins with ``reach - padding`` zeros; the others follow the last pixel. A negative edge cuts pixels off.
     """
     given, shape, known = attributes(call), shape_of(call), island.graph.integers(call.args[1])
-    weights = weights_of(known and _turned(known, int(given.groups)), 0)
-    operands = constants(island, grid, weights, 0, channel_bias(bias, 1, len(shape), shape[1]))
+    weights = rules.weights_of(known and _turned(known, int(given.groups)), 0)
+    operands = rules.constants(island, grid, weights, 0, rules.channel_bias(bias, 1, len(shape), shape[1]))
     strides, dilation = _of_image(given.strides, 1), _of_image(given.dilation, 1)
     kernel, cut = _of_image(weights.values.shape[2:], 1), _of_image(given.padding[: len(given.strides)], 0)
     edges = []

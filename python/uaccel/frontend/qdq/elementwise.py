@@ -14,32 +14,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from uaccel.errors import ModelError, need
-from uaccel.frontend.qdq.emitter import (
-    Emitter,
-    image_of,
-    in_place,
-    integers_of,
-    move_integers,
-    moved_grid,
-    movement_source,
-    of_image,
-    reshaped,
-)
+from uaccel.frontend.qdq import emitter as emitting
+from uaccel.frontend.qdq.emitter import Emitter, integers_of
 from uaccel.frontend.qdq.graph import CHANNELS_LAST, Integers, QdqGraph, QuantGrid, along_axis, shape_of
 from uaccel.frontend.qdq.lookup_table import evaluated, functions, reals_of, requantize_by_table, source_of
 from uaccel.frontend.qdq.plan import Plan, apply_rule, choose_rule
 from uaccel.frontend.qdq.rules import Emit, Island, QdqWeights, channel_bias, constants, ends, rule
 from uaccel.model import Array, Shape
+from uaccel.ops import binary as binaries
 from uaccel.ops.activation import FunctionProduct, PreluOnce, function_product_operands, prelu_once_operands
-from uaccel.ops.binary import (
-    Maximum,
-    Minimum,
-    MinimumMaximumAttrs,
-    Product,
-    WeightedSum,
-    product_attrs,
-    weighted_sum_attrs,
-)
 from uaccel.ops.conv import Conv2dAttrs, DepthwiseConv2d
 from uaccel.ops.exact import FLOAT32
 from uaccel.ops.lookup import stored_values
@@ -81,10 +64,10 @@ def binary(island: Island) -> Emit | None:
     one, other, output = (grid.quantisation for grid in (first.grid, second.grid, island.output))
     clamp = (island.low, island.high)
     if name == MULTIPLY:
-        product = product_attrs(one, other, output, island.output.dtype, clamp=clamp)
-        return lambda emitter: _emit_binary(emitter, island, first, second, Product, product)
-    total = weighted_sum_attrs(one, other, output, island.output.dtype, sign=SIGNS[name], clamp=clamp)
-    return lambda emitter: _emit_binary(emitter, island, first, second, WeightedSum, total)
+        product = binaries.product_attrs(one, other, output, island.output.dtype, clamp=clamp)
+        return lambda emitter: _emit_binary(emitter, island, first, second, binaries.Product, product)
+    total = binaries.weighted_sum_attrs(one, other, output, island.output.dtype, sign=SIGNS[name], clamp=clamp)
+    return lambda emitter: _emit_binary(emitter, island, first, second, binaries.WeightedSum, total)
 
 
 def _in_fine_steps(operand: _Operand) -> _Operand:
@@ -142,7 +125,7 @@ def _function(island: Island, expr: Any) -> _Operand | None:
 def _average(island: Island, expr: Any) -> _Operand | None:
     """Plans an unquantised mean as a 16-bit operand: it lies within its input's range, on the input's wide grid."""
     base = expr
-    while (step := movement_source(island.graph, base)) is not None:
+    while (step := emitting.movement_source(island.graph, base)) is not None:
         base = step[1]
     call = island.graph.call(base, *AVERAGES)
     grid = island.grid(call.args[0]) if call is not None else None
@@ -225,7 +208,7 @@ class QdqTensor:
     def held(self, emitter: Emitter, grid: Any) -> Integers:
         held = integers_of(emitter, self.source, grid)
         for var in reversed(self.moves):
-            held = move_integers(emitter, var, held)
+            held = emitting.move_integers(emitter, var, held)
         return held
 
 
@@ -241,7 +224,7 @@ class Factor:
         """The factor for all 256 integers of the tensor, indexed by their bits, in double precision."""
         if self.tensor is None:
             return np.asarray(graph.value(self.expr), np.float64).reshape(-1) ** self.power
-        grid = moved_grid(graph, self.tensor.source)
+        grid = emitting.moved_grid(graph, self.tensor.source)
         assert grid is not None
         reals = (stored_values("int8") - grid.zero_point) * np.float64(grid.scale)
         return np.asarray(evaluated(graph, self.expr, self.tensor.source, reals) ** self.power, np.float64)
@@ -303,7 +286,7 @@ def _factor(graph: QdqGraph, expr: Any, power: int) -> Factor | None:
         return Factor(expr, power) if known.size == 1 else None
     moves: list[Any] = []
     while (source := source_of(graph, expr)) is None:
-        step = movement_source(graph, expr)
+        step = emitting.movement_source(graph, expr)
         if step is None or step[0].op.name not in AFTER_ALL:
             return None
         moves.append(expr)
@@ -344,7 +327,7 @@ def prelu(island: Island) -> Emit | None:
     attrs, factors = prelu_once_operands(grid.quantisation, island.output.quantisation, grid.dtype, slopes, clamp)
 
     def emit(emitter: Emitter) -> Integers:
-        held = in_place(emitter, integers_of(emitter, data, grid))
+        held = emitting.in_place(emitter, integers_of(emitter, data, grid))
         laid = constant(np.ascontiguousarray(factors.transpose(held.layout)))
         return emitter.held(get(PreluOnce)(held.stored, laid, attrs=attrs), held.shape, island.output, held.layout)
 
@@ -414,7 +397,7 @@ def affine(island: Island) -> Emit | None:
 def _joined(graph: QdqGraph, data: Any) -> list[Any]:
     """The parts of an unquantised concatenation along the channels: each has a grid of its own."""
     call = graph.call(data, "relax.concat")
-    if call is None or int(call.attrs.axis) != 1 or moved_grid(graph, data) is not None:
+    if call is None or int(call.attrs.axis) != 1 or emitting.moved_grid(graph, data) is not None:
         return [data]
     return [part for field in call.args[0].fields for part in _joined(graph, field)]
 
@@ -428,9 +411,9 @@ def _affine_part(island: Island, data: Any, gain: Array, summands: Array) -> Emi
     attrs = Conv2dAttrs((1, 1), (0, 0, 0, 0), (1, 1), channels, **ends(island, grid), rounding=FLOAT32)
 
     def emit(emitter: Emitter) -> Integers:
-        image = image_of(emitter, integers_of(emitter, data, grid))
+        image = emitting.image_of(emitter, integers_of(emitter, data, grid))
         expr = get(DepthwiseConv2d)(image, constant(signs.reshape(1, 1, channels)), *operands, attrs=attrs)
-        return emitter.held(of_image(emitter, expr, shape), shape, island.output, CHANNELS_LAST[len(shape)])
+        return emitter.held(emitting.of_image(emitter, expr, shape), shape, island.output, CHANNELS_LAST[len(shape)])
 
     return emit
 
@@ -463,7 +446,7 @@ def concatenation(island: Island) -> Emit | None:
     return lambda emitter: _emit(emitter, island, parts)
 
 
-CHOICES: Final[dict[str, Any]] = {"relax.maximum": Maximum, "relax.minimum": Minimum}
+CHOICES: Final[dict[str, Any]] = {"relax.maximum": binaries.Maximum, "relax.minimum": binaries.Minimum}
 
 
 @rule(*CHOICES)
@@ -477,7 +460,7 @@ def choice(island: Island) -> Emit | None:
         shape, held = shape_of(island.call), [_regridded(emitter, island, part) for part in parts]
         layout = layout_for(held, len(shape))
         args = [stretched(emitter, entry, shape, layout) for entry in held]
-        expr = get(CHOICES[name_of(island.call)])(*args, attrs=MinimumMaximumAttrs())
+        expr = get(CHOICES[name_of(island.call)])(*args, attrs=binaries.MinimumMaximumAttrs())
         return emitter.held(expr, shape, island.output, layout)
 
     return emit
@@ -522,7 +505,7 @@ def _emit(emitter: Emitter, island: Island, parts: list[Part]) -> Integers:
     axis = int(given) % rank if given is not None else 0
     held = [_regridded(emitter, island, part) for part in parts]
     if name_of(island.call) == STACK:
-        held = [reshaped(emitter, entry, (*entry.shape[:axis], 1, *entry.shape[axis:])) for entry in held]
+        held = [emitting.reshaped(emitter, entry, (*entry.shape[:axis], 1, *entry.shape[axis:])) for entry in held]
     there = (entry for entry in held if entry.stored is not None and not is_constant(entry.stored))
     layout = next((entry.layout for entry in there), identity(rank))
     expr = relax.op.concat([emitter.stored(entry, layout) for entry in held], axis=layout.index(axis))

@@ -11,36 +11,13 @@ from typing import Any, Final, Literal
 
 import numpy as np
 
-from uaccel.frontend.qdq.graph import (
-    CHANNELS_LAST,
-    MOST_PARTS,
-    OFFSETS,
-    WIDER,
-    Integers,
-    QdqGraph,
-    QuantGrid,
-    Trail,
-    attributes,
-    beginning,
-    shape_of,
-)
+from uaccel.frontend.qdq import graph as graphs
+from uaccel.frontend.qdq.graph import Integers, QdqGraph, QuantGrid, Trail, shape_of
 from uaccel.model import Origin, Quantisation, Shape, TensorSpec, UniqueNames, layer_name
 from uaccel.ops import exact
+from uaccel.ops import operator as operators
 from uaccel.ops.exact import FLOAT32, float32_scale
-from uaccel.ops.operator import (
-    DEQUANTIZE,
-    PAD,
-    PERMUTE,
-    QUANTIZE,
-    RESHAPING,
-    constant,
-    get,
-    info_of,
-    moved_widths,
-    name_of,
-    pads_with_number,
-    permuted_axes,
-)
+from uaccel.ops.operator import constant, get, info_of, name_of
 from uaccel.ops.pool import MaxPool2d, PoolAttrs, WindowAttrs, WindowMax
 from uaccel.ops.quantize import UNITY, Dequantize, DequantizeAttrs, Quantize, QuantizeAttrs, Requantize, RequantizeAttrs
 from uaccel.ops.reduce import ReduceAttrs, ReduceMax, ReduceMin
@@ -115,7 +92,7 @@ class Emitter:
         before, self.layer = self.layer, self.makers.get(held.stored, held.stored)
         trail = self.trail(held.stored)
         then = trail.permuted(shape_of(held.stored), axes)
-        if then is not None and trail.moves and not same and len(then.joined.extents) <= MOST_PARTS:
+        if then is not None and trail.moves and not same and len(then.joined.extents) <= graphs.MOST_PARTS:
             expr = relax.op.reshape(self._at_once(held, then.joined), shape)
         else:
             expr = relax.op.reshape(held.stored, shape) if same else relax.op.permute_dims(held.stored, axes)
@@ -127,7 +104,7 @@ class Emitter:
 
     def trail(self, stored: Any) -> Trail:
         """Gives the moves that made a variable from an earlier one."""
-        return self.trails[stored] if stored in self.trails else beginning(stored, shape_of(stored))
+        return self.trails[stored] if stored in self.trails else graphs.beginning(stored, shape_of(stored))
 
     def _at_once(self, held: Integers, trail: Trail) -> Any:
         """The base seen as the trail's parts, in one transposition; the base itself if nothing moves."""
@@ -175,19 +152,19 @@ class Emitter:
         plain = self.plain(held)
         if declared == held.grid.dtype:
             return plain
-        return self.bind(shifted(plain, OFFSETS[declared], declared), suffix=f"_{declared}")
+        return self.bind(shifted(plain, graphs.OFFSETS[declared], declared), suffix=f"_{declared}")
 
     def from_declared(self, expr: Any, grid: QuantGrid, declared: str) -> Integers:
         """Holds integers of the model itself: an input, or the result of an integer operator."""
         shape = shape_of(expr)
         if declared == grid.dtype:
             return Integers(shape, grid, identity(len(shape)), expr)
-        return self.held(shifted(expr, -OFFSETS[declared], grid.dtype), shape, grid, identity(len(shape)))
+        return self.held(shifted(expr, -graphs.OFFSETS[declared], grid.dtype), shape, grid, identity(len(shape)))
 
     def widened(self, held: Integers, grid: QuantGrid) -> Integers:
         """The same real numbers in 16 bits: zero point 0, ``WIDER`` steps for each of 8 bits."""
         if held not in self.wide:
-            multiplier, shift = float32_scale(WIDER)
+            multiplier, shift = float32_scale(graphs.WIDER)
             attrs = RequantizeAttrs(held.grid.zero_point, 0, multiplier, shift, *grid.limits, grid.dtype, FLOAT32)
             layout = identity(held.rank) if held.stored is None else held.layout
             expr = get(Requantize)(self.stored(held, layout), attrs=attrs)
@@ -260,7 +237,7 @@ def movement_source(graph: QdqGraph, expr: Any) -> tuple[Any, Any] | None:
 
 def moved_grid(graph: QdqGraph, expr: Any) -> QuantGrid | None:
     """The grid of a variable that is a quantise or dequantise followed by moves alone; None for any other."""
-    while (call := graph.call(expr, DEQUANTIZE, QUANTIZE)) is None:
+    while (call := graph.call(expr, operators.DEQUANTIZE, operators.QUANTIZE)) is None:
         step = movement_source(graph, expr)
         if step is None:
             return None
@@ -277,7 +254,7 @@ def integers_of(emitter: Emitter, expr: Any, grid: QuantGrid) -> Integers:
     chain = []
     while expr not in emitter.integers:
         chain.append(expr)
-        call = emitter.graph.call(expr, DEQUANTIZE)
+        call = emitter.graph.call(expr, operators.DEQUANTIZE)
         step = (call, call.args[0]) if call is not None else movement_source(emitter.graph, expr)
         if step is None:
             break
@@ -294,7 +271,7 @@ def integers_of(emitter: Emitter, expr: Any, grid: QuantGrid) -> Integers:
 
 
 def _step(emitter: Emitter, var: Any, held: Integers) -> Integers:
-    call = emitter.graph.call(var, DEQUANTIZE)
+    call = emitter.graph.call(var, operators.DEQUANTIZE)
     if call is not None:
         grid = emitter.graph.grid(call)
         return held.on(grid) if grid is not None else held
@@ -311,13 +288,13 @@ def move_integers(emitter: Emitter, var: Any, held: Integers) -> Integers:
     return result
 
 
-@moves(PERMUTE)
+@moves(operators.PERMUTE)
 def _permute(emitter: Emitter, call: Any, held: Integers) -> Integers:
-    axes = permuted_axes(call)
+    axes = operators.permuted_axes(call)
     return in_place(emitter, held).permuted(axes)
 
 
-@moves(*RESHAPING)
+@moves(*operators.RESHAPING)
 def _reshape(emitter: Emitter, call: Any, held: Integers) -> Integers:
     return reshaped(emitter, held, shape_of(call))
 
@@ -414,16 +391,16 @@ MIRRORS: Final[Mapping[str, Literal["reflect", "edge"]]] = {"reflect": "reflect"
 
 
 def _pads(call: Any) -> bool:
-    return pads_with_number(call) or str(call.attrs.pad_mode) in MIRRORS
+    return operators.pads_with_number(call) or str(call.attrs.pad_mode) in MIRRORS
 
 
-@moves(PAD, when=_pads)
+@moves(operators.PAD, when=_pads)
 def _pad(emitter: Emitter, call: Any, held: Integers) -> Integers:
     held = in_place(emitter, held)
     shape, mode = shape_of(call), str(call.attrs.pad_mode)
     if mode not in MIRRORS:
         value = held.grid.held(float(call.attrs.pad_value))
-        expr = relax.op.nn.pad(held.stored, moved_widths(call, held.layout), "constant", float(value))
+        expr = relax.op.nn.pad(held.stored, operators.moved_widths(call, held.layout), "constant", float(value))
         return emitter.held(expr, shape, held.grid, held.layout)
     for axis in range(held.rank):
         before, behind = (int(width) for width in call.attrs.pad_width[2 * axis : 2 * axis + 2])
@@ -463,14 +440,14 @@ def _flip(emitter: Emitter, call: Any, held: Integers) -> Integers:
 
 
 def _is_nearest(call: Any) -> bool:
-    given = attributes(call)
+    given = graphs.attributes(call)
     return given.method == "nearest_neighbor" and given.layout == "NCHW" and not any(map(float, given.roi or ()))
 
 
 @moves("relax.image.resize2d", when=_is_nearest)
 def _nearest(emitter: Emitter, call: Any, held: Integers) -> Integers:
-    given = attributes(call)
-    layout = CHANNELS_LAST[4]
+    given = graphs.attributes(call)
+    layout = graphs.CHANNELS_LAST[4]
     shape = shape_of(call)
     expr = relax.op.image.resize2d(
         emitter.stored(held, layout),
@@ -489,7 +466,7 @@ EXTREMES: dict[str, type[ReduceMax] | type[ReduceMin]] = {"relax.max": ReduceMax
 @moves(*EXTREMES)
 def _extreme(emitter: Emitter, call: Any, held: Integers) -> Integers:
     held = in_place(emitter, held)
-    given = attributes(call)
+    given = graphs.attributes(call)
     axes = sorted({int(axis) % held.rank for axis in given.axis}) if given.axis is not None else identity(held.rank)
     places = tuple(sorted(held.layout.index(axis) for axis in axes))
     expr = get(EXTREMES[name_of(call)])(held.stored, attrs=ReduceAttrs(places, bool(given.keepdims)))
@@ -504,7 +481,7 @@ def without(layout: Layout, axes: Sequence[int]) -> Layout:
 
 
 def _pools(call: Any) -> bool:
-    return attributes(call).layout in ("NCHW", "NCW")
+    return graphs.attributes(call).layout in ("NCHW", "NCW")
 
 
 @moves("relax.nn.max_pool1d", "relax.nn.max_pool2d", when=_pools)
@@ -516,7 +493,7 @@ def _max_pool(emitter: Emitter, call: Any, held: Integers) -> Integers:
         expr = get(MaxPool2d)(data, attrs=PoolAttrs(window, strides, padding, *limits))
     else:
         expr = get(WindowMax)(data, attrs=WindowAttrs(window, strides, padding, dilation, *limits))
-    return emitter.held(of_image(emitter, expr, shape), shape, held.grid, CHANNELS_LAST[len(shape)])
+    return emitter.held(of_image(emitter, expr, shape), shape, held.grid, graphs.CHANNELS_LAST[len(shape)])
 
 
 def image_of(emitter: Emitter, held: Integers) -> Any:
@@ -542,7 +519,7 @@ def pool_windows(call: Any) -> tuple[Shape, Shape, Shape, tuple[int, int, int, i
     Bottom and right follow from the result's shape, not from the attribute: with ``ceil_mode`` the last window may
     reach beyond the declared padding, and padding that no window reaches is left out.
     """
-    attrs = attributes(call)
+    attrs = graphs.attributes(call)
     sides = [tuple(map(int, part)) for part in (attrs.pool_size, attrs.strides, attrs.dilation)]
     given, result = shape_of(call.args[0])[2:], shape_of(call)[2:]
     first = [int(pad) for pad in attrs.padding[: len(given)]]

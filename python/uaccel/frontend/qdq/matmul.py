@@ -10,22 +10,11 @@ from typing import Any, Final
 import numpy as np
 
 from uaccel.errors import ModelError, need
+from uaccel.frontend.qdq import rules
 from uaccel.frontend.qdq.conv import CONVOLUTIONS, ConvAttrs2d, need_layout, padded
 from uaccel.frontend.qdq.emitter import Emitter, image_of, integers_of, moved_grid, of_image
 from uaccel.frontend.qdq.graph import OFFSETS, Integers, QdqGraph, QuantGrid, declared_grid, shape_of
-from uaccel.frontend.qdq.rules import (
-    Emit,
-    Island,
-    QdqConstants,
-    QdqWeights,
-    add_bias,
-    channel_bias,
-    constants,
-    ends,
-    read_twice,
-    rule,
-    weights_of,
-)
+from uaccel.frontend.qdq.rules import Emit, Island, QdqConstants, QdqWeights, rule
 from uaccel.model import Array
 from uaccel.ops import accumulators
 from uaccel.ops.exact import FLOAT32, float32_scales
@@ -42,7 +31,7 @@ MOST_AXES = 5
 
 @rule(MATMUL, "relax.add")
 def product(island: Island) -> Emit | None:
-    found = add_bias(island.graph, island.core, MATMUL)
+    found = rules.add_bias(island.graph, island.core, MATMUL)
     if found is None:
         return None
     call = island.graph.definitions[found[0]]
@@ -51,10 +40,10 @@ def product(island: Island) -> Emit | None:
         need(found[1] is None, "a bias behind a product of two tensors")
         return _of_two(island, call)
     grid = island.need_alike(call.args[0])
-    weights = weights_of(known.each(np.transpose), 0)
+    weights = rules.weights_of(known.each(np.transpose), 0)
     shape = shape_of(call)
-    bias = channel_bias(found[1], len(shape) - 1, len(shape), weights.values.shape[0])
-    operands = constants(island, grid, weights, 0, bias)
+    bias = rules.channel_bias(found[1], len(shape) - 1, len(shape), weights.values.shape[0])
+    operands = rules.constants(island, grid, weights, 0, bias)
     return lambda emitter: _emit(emitter, island, call, grid, weights, operands)
 
 
@@ -63,7 +52,7 @@ def _emit(
 ) -> Integers:
     data, values = rows_of(emitter, integers_of(emitter, call.args[0], grid), weights)
     shape = shape_of(call)
-    attrs = FullyConnectedAttrs(**ends(island, grid), rounding=FLOAT32, weight_bits=weights.bits)
+    attrs = FullyConnectedAttrs(**rules.ends(island, grid), rounding=FLOAT32, weight_bits=weights.bits)
     result = get(FullyConnected)(data, constant(values), *operands, attrs=attrs)
     if len(shape) != 2:
         result = relax.op.reshape(emitter.bind(result, suffix="_rows"), shape)
@@ -87,7 +76,7 @@ def rows_of(emitter: Emitter, held: Integers, weights: QdqWeights) -> tuple[Any,
     if shape_of(data) != (rows, depth):
         expr = relax.op.reshape(data, (rows, depth))
         data = emitter.bind(expr, quantisation=held.grid.quantisation, suffix="_rows")
-    return read_twice(emitter, data, held.grid, values, rest)
+    return rules.read_twice(emitter, data, held.grid, values, rest)
 
 
 def _order_of(source: Integers) -> Any:
@@ -167,7 +156,7 @@ Real = Callable[[Emitter], Any]  # Gives the variable of the float result.
 
 def real_sums(graph: QdqGraph, var: Any) -> tuple[Any, Real] | None:
     """Finds a layer with quantised weights and a float result, and plans it; None for anything else."""
-    found = add_bias(graph, var, *CONVOLUTIONS, MATMUL)
+    found = rules.add_bias(graph, var, *CONVOLUTIONS, MATMUL)
     if found is None or info_of(var).dtype != "float32":
         return None
     call = graph.definitions[found[0]]
@@ -216,8 +205,8 @@ def _matmul(graph: QdqGraph, call: Any, bias: Array | None) -> Real:
     known, shape = graph.integers(call.args[1]), shape_of(call)
     need(known is not None and len(known.shape) == 2 and len(shape_of(call.args[0])) >= 2, "its weights are no matrix")
     assert known is not None
-    weights = weights_of(known.each(np.transpose), 0)
-    biases = channel_bias(bias, len(shape) - 1, len(shape), len(weights.values))
+    weights = rules.weights_of(known.each(np.transpose), 0)
+    biases = rules.channel_bias(bias, len(shape) - 1, len(shape), len(weights.values))
     layer = _Layer(_grid(graph, call.args[0]), weights, biases)
 
     def emit(emitter: Emitter) -> Any:
@@ -231,13 +220,13 @@ def _matmul(graph: QdqGraph, call: Any, bias: Array | None) -> Real:
 def _convolution(graph: QdqGraph, call: Any, bias: Array | None) -> Real:
     source, window = padded(graph, call)
     need_layout(call)
-    weights, shape = weights_of(graph.integers(call.args[1]), 0), shape_of(call)
-    layer = _Layer(_grid(graph, source), weights, channel_bias(bias, 1, len(shape), len(weights.values)))
+    weights, shape = rules.weights_of(graph.integers(call.args[1]), 0), shape_of(call)
+    layer = _Layer(_grid(graph, source), weights, rules.channel_bias(bias, 1, len(shape), len(weights.values)))
 
     def emit(emitter: Emitter) -> Any:
         image = image_of(emitter, integers_of(emitter, source, layer.grid))
         rest = None if weights.rest is None else _filters(weights.rest)
-        data, values = read_twice(emitter, image, layer.grid, _filters(weights.values), rest)
+        data, values = rules.read_twice(emitter, image, layer.grid, _filters(weights.values), rest)
         real = of_image(emitter, _convolved(emitter, layer, data, values, window), shape)
         if not is_var(real):
             real = emitter.bind(real, suffix="_line")

@@ -6,21 +6,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from uaccel.errors import need
+from uaccel.frontend.tflite import converter
 from uaccel.frontend.tflite.checks import need_dtype, need_equal_quantisation, need_possible_shift, need_sum_in_32_bits
-from uaccel.frontend.tflite.converter import (
-    INTEGERS,
-    WIDE_WEIGHTS,
-    Context,
-    Expr,
-    activation_range,
-    apply,
-    bias_values,
-    channel_multipliers,
-    converts,
-    reshaped,
-    window_padding,
-    window_steps,
-)
+from uaccel.frontend.tflite.converter import INTEGERS, Context, Expr, converts
 from uaccel.frontend.tflite.reader import PADDINGS, Operator, Tensor
 from uaccel.model import Array, Shape
 from uaccel.ops import matmul
@@ -47,7 +35,7 @@ GIVEN: Mapping[Kind, Kind] = {
 
 def _need_type(weights: Tensor) -> None:
     """Refuses weights that are not int8; those that were uint8 may be int16 (see ``signed`` in ``importer``)."""
-    need_dtype(weights, ("int16",) if weights.bits == WIDE_WEIGHTS else ("int8",), "weights")
+    need_dtype(weights, ("int16",) if weights.bits == converter.WIDE_WEIGHTS else ("int8",), "weights")
 
 
 def _check(data: Tensor, weights: Tensor, output: Tensor) -> None:
@@ -65,16 +53,16 @@ def _call(
 
     ``tensors`` are input, weights and output as the file has them.
     """
-    scales = channel_multipliers(*tensors, len(bias), single=tensors[0].index < 0)
+    scales = converter.channel_multipliers(*tensors, len(bias), single=tensors[0].index < 0)
     fitting = kind if is_constant(weights) and tensors[1].bits <= 8 else GIVEN.get(kind, kind)
     return get(fitting)(source, weights, *map(constant, (bias, *scales)), attrs=attrs)
 
 
 def _window_attrs(operator: Operator, data: Tensor, kernel: Pair, groups: int) -> Conv2dAttrs:
     weights, output = operator.required_input(1), operator.outputs[0]
-    strides, dilation = window_steps(operator)
-    padding = window_padding(operator, data.info.shape[1:3], kernel, strides, dilation)
-    points, bounds = (data.zero_point, output.zero_point), activation_range(operator, output)
+    strides, dilation = converter.window_steps(operator)
+    padding = converter.window_padding(operator, data.info.shape[1:3], kernel, strides, dilation)
+    points, bounds = (data.zero_point, output.zero_point), converter.activation_range(operator, output)
     return Conv2dAttrs(strides, padding, dilation, groups, *points, *bounds, weight_bits=weights.bits)
 
 
@@ -84,7 +72,7 @@ def conv_2d(context: Context, operator: Operator) -> Expr:
     _check(data, weights, output)
     channels, height, width, depth = weights.info.shape
     need(data.info.shape[3] % depth == 0, f"input {data.info} does not fit weights {weights.info}")
-    bias = bias_values(operator.optional_input(2), channels, data)
+    bias = converter.bias_values(operator.optional_input(2), channels, data)
     attrs = _window_attrs(operator, data, (height, width), data.info.shape[3] // depth)
     return _call(Conv2d, context.expr(data), (data, weights, output), context.expr(weights), bias, attrs)
 
@@ -97,10 +85,12 @@ def depthwise_conv_2d(context: Context, operator: Operator) -> Expr:
     depth = data.info.shape[3]
     need(channels % depth == 0, f"weights {weights.info} are no multiple of the input's {depth} channels")
     need_multiplier(operator, channels // depth)
-    bias = bias_values(operator.optional_input(2), channels, data, ("int64",))
+    bias = converter.bias_values(operator.optional_input(2), channels, data, ("int64",))
     attrs = _window_attrs(operator, data, (height, width), depth)
     shape = (height, width, channels)
-    taps = apply(context, [weights], lambda e: relax.op.reshape(e, shape), lambda values: values.reshape(shape))
+    taps = converter.apply(
+        context, [weights], lambda e: relax.op.reshape(e, shape), lambda values: values.reshape(shape)
+    )
     return _call(DepthwiseConv2d, context.expr(data), (data, weights, output), taps, bias, attrs)
 
 
@@ -120,9 +110,9 @@ def transpose_conv(context: Context, operator: Operator) -> Expr:
     weights, data, output = operator.required_input(1), operator.required_input(2), operator.outputs[0]
     _check(data, weights, output)
     channels, height, width, _ = weights.info.shape
-    bias = bias_values(operator.optional_input(3), channels, data, ("int16", "int64"))
+    bias = converter.bias_values(operator.optional_input(3), channels, data, ("int16", "int64"))
     bias = bias.astype("int64" if data.info.dtype == "int16" else "int32")
-    points, bounds = (data.zero_point, output.zero_point), activation_range(operator, output)
+    points, bounds = (data.zero_point, output.zero_point), converter.activation_range(operator, output)
     attrs = TransposeConv2dAttrs(*transposed_window(operator, output, (height, width)), *points, *bounds)
     return _call(TransposeConv2d, context.expr(data), (data, weights, output), context.expr(weights), bias, attrs)
 
@@ -154,16 +144,16 @@ def fully_connected(context: Context, operator: Operator) -> Expr:
     need_rows(output, rows, units)
     points = set(weights.required_quantisation.zero_points)
     need(len(points) == 1, f"the weights have {len(points)} zero points; one for all, or none, can be compiled")
-    bias = bias_values(operator.optional_input(2), units, data)
-    common = (data.zero_point, output.zero_point, *activation_range(operator, output))
-    flat, matrix = reshaped(context.expr(data), data.info.shape, (rows, depth)), context.expr(weights)
+    bias = converter.bias_values(operator.optional_input(2), units, data)
+    common = (data.zero_point, output.zero_point, *converter.activation_range(operator, output))
+    flat, matrix = converter.reshaped(context.expr(data), data.info.shape, (rows, depth)), context.expr(weights)
     if is_constant(matrix) and points == {0} and weights.bits <= 8:
         plain = matmul.FullyConnectedAttrs(*common, weight_bits=weights.bits)
         product = _call(matmul.FullyConnected, flat, (data, weights, output), matrix, bias, plain)
     else:
         attrs = matmul.GivenFullyConnectedAttrs(*common, weight_zero_point=weights.zero_point)
         product = _call(matmul.GivenFullyConnected, flat, (data, weights, output), matrix, bias, attrs)
-    return reshaped(product, (rows, units), output.info.shape)
+    return converter.reshaped(product, (rows, units), output.info.shape)
 
 
 def need_rows(output: Tensor, rows: int, units: int) -> None:
@@ -185,8 +175,8 @@ def pool_attrs(operator: Operator) -> PoolAttrs:
     strides = (options.StrideH(), options.StrideW())
     need(min(window + strides) > 0, f"window {window} and strides {strides} must be positive")
     need_equal_quantisation(data, output, SCALE_TOLERANCE)
-    padding = window_padding(operator, data.info.shape[1:3], window, strides, (1, 1))
-    return PoolAttrs(window, strides, padding, *activation_range(operator, output))
+    padding = converter.window_padding(operator, data.info.shape[1:3], window, strides, (1, 1))
+    return PoolAttrs(window, strides, padding, *converter.activation_range(operator, output))
 
 
 @converts("AVERAGE_POOL_2D")

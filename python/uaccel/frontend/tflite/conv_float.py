@@ -13,18 +13,10 @@ import numpy as np
 from uaccel.errors import need
 from uaccel.frontend.checks import need_axis
 from uaccel.frontend.converters import otherwise
+from uaccel.frontend.tflite import converter
 from uaccel.frontend.tflite.checks import need_dtype, need_same_type, need_shape
 from uaccel.frontend.tflite.conv import need_multiplier, need_rows, transposed_window
-from uaccel.frontend.tflite.converter import (
-    Context,
-    Expr,
-    activated,
-    apply,
-    converts,
-    reshaped,
-    window_padding,
-    window_steps,
-)
+from uaccel.frontend.tflite.converter import Context, Expr, converts
 from uaccel.frontend.tflite.floats import FLOATS, is_stepped, need_reals, real, stored
 from uaccel.frontend.tflite.reader import Operator, Tensor
 from uaccel.model import Array, Shape
@@ -44,7 +36,7 @@ def _weights(context: Context, tensor: Tensor, order: Sequence[int]) -> Expr:
     """The weights with their axes in another order, known at import if they are a constant."""
     if is_stepped(tensor):
         return relax.op.permute_dims(_dequantized(context, tensor), list(order))
-    return apply(
+    return converter.apply(
         context,
         [tensor],
         lambda expr: relax.op.permute_dims(expr, list(order)),
@@ -74,8 +66,8 @@ def _finished(context: Context, operator: Operator, sums: Expr, output: Tensor) 
     if bias is not None:
         channels = output.info.shape[-1:]
         need((bias.info.elements,) == channels, f"bias {bias.info} does not fit the channels of {output.info}")
-        sums = relax.op.add(sums, reshaped(_bias(context, operator, bias), bias.info.shape, channels))
-    return stored(activated(operator, sums), output)
+        sums = relax.op.add(sums, converter.reshaped(_bias(context, operator, bias), bias.info.shape, channels))
+    return stored(converter.activated(operator, sums), output)
 
 
 def _bias(context: Context, operator: Operator, bias: Tensor) -> Expr:
@@ -138,11 +130,11 @@ def _need_alike(data: Tensor, weights: Tensor) -> None:
 
 def _window(operator: Operator, data: Tensor, kernel: Shape, groups: int, layout: str) -> dict[str, object]:
     """The arguments of a convolution of images."""
-    strides, dilation = window_steps(operator)
+    strides, dilation = converter.window_steps(operator)
     return {
         "strides": list(strides),
         "dilation": list(dilation),
-        "padding": list(window_padding(operator, data.info.shape[1:3], kernel, strides, dilation)),
+        "padding": list(converter.window_padding(operator, data.info.shape[1:3], kernel, strides, dilation)),
         "groups": groups,
         "data_layout": "NHWC",
         "kernel_layout": layout,
@@ -168,7 +160,9 @@ def depthwise_conv_2d(context: Context, operator: Operator) -> Expr:
 def _reshaped_weights(context: Context, weights: Tensor, shape: Shape) -> Expr:
     if is_stepped(weights):
         return relax.op.reshape(_dequantized(context, weights), shape)
-    return apply(context, [weights], lambda e: relax.op.reshape(e, shape), lambda values: values.reshape(shape))
+    return converter.apply(
+        context, [weights], lambda e: relax.op.reshape(e, shape), lambda values: values.reshape(shape)
+    )
 
 
 @converts("TRANSPOSE_CONV", when=otherwise)
@@ -190,8 +184,8 @@ def conv_3d(context: Context, operator: Operator) -> Expr:
     _need_operands(numbers, weights, numbers, 5)
     kernel, depth = weights.info.shape[:3], weights.info.shape[3]
     need(data.info.shape[4] == depth, f"input {data.info} does not fit weights {weights.info}")
-    strides, dilation = window_steps(operator, "DHW")
-    padding = list(window_padding(operator, data.info.shape[1:4], kernel, strides, dilation))
+    strides, dilation = converter.window_steps(operator, "DHW")
+    padding = list(converter.window_padding(operator, data.info.shape[1:4], kernel, strides, dilation))
     options = {"strides": list(strides), "dilation": list(dilation), "padding": padding}
     layouts = {"data_layout": "NDHWC", "kernel_layout": "DHWIO"}
     given = relax.op.astype(context.expr(data), "float32") if truths else real(context, data)
@@ -260,17 +254,17 @@ def pool(context: Context, operator: Operator) -> Expr:
     need_same_type(data, output)
     need(not is_stepped(data), f'input "{data.name}" is {data.info.dtype} with a scale for each slice, wanted one')
     _need_rank(data, 4, "inputs")
-    strides, _ = window_steps(operator, dilated=False)
+    strides, _ = converter.window_steps(operator, dilated=False)
     window = (int(options.FilterHeight()), int(options.FilterWidth()))
     need(min(window) > 0, f"window {window} must be positive")
-    padding = list(window_padding(operator, data.info.shape[1:3], window, strides, (1, 1)))
+    padding = list(converter.window_padding(operator, data.info.shape[1:3], window, strides, (1, 1)))
     kind = {"pool_size": window, "strides": strides, "padding": padding, "layout": "NHWC"}
     x = context.expr(data)
     if operator.name == "MAX_POOL_2D":
         # The reference's maxima are finite, which this attribute stands for (``tvm_api/extremes.py``).
-        return activated(operator, relax.op.nn.max_pool2d(x, **kind, count_include_pad=True))
+        return converter.activated(operator, relax.op.nn.max_pool2d(x, **kind, count_include_pad=True))
     means = operator.name == "AVERAGE_POOL_2D"
     need_dtype(data, (*FLOATS, "int64") if means else FLOATS, "input")  # No runtime has means of int64, truncated here.
     if means:
-        return activated(operator, relax.op.nn.avg_pool2d(x, **kind))
-    return activated(operator, relax.op.sqrt(relax.op.nn.avg_pool2d(relax.op.multiply(x, x), **kind)))
+        return converter.activated(operator, relax.op.nn.avg_pool2d(x, **kind))
+    return converter.activated(operator, relax.op.sqrt(relax.op.nn.avg_pool2d(relax.op.multiply(x, x), **kind)))

@@ -13,6 +13,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from uaccel import model
 from uaccel.errors import ModelError, need
 from uaccel.frontend.checks import ADVICE, NO_CONVERTER, SHAPE_OF_DATA, Budget, need_elements, need_size, need_type
 from uaccel.frontend.converters import Walk, always, as_list, by_tvm, parameters_of
@@ -32,20 +33,6 @@ from uaccel.frontend.tflite.floats import IN_FLOAT
 from uaccel.frontend.tflite.quantized import rescaled
 from uaccel.frontend.tflite.reader import DTYPES, Operator, Tensor, TfliteGraph, read, with_input_shapes
 from uaccel.frontend.tflite.state import VARIABLE_OPERATORS, find_variables
-from uaccel.model import (
-    ImportedModel,
-    ModelFile,
-    Origin,
-    Quantisation,
-    Shape,
-    Signature,
-    StateSpec,
-    TensorInfo,
-    TensorSpec,
-    c_identifier,
-    layer_name,
-    unique_names,
-)
 from uaccel.ops import exact
 from uaccel.ops.control import If, Kind, While, control_attrs
 from uaccel.ops.operator import get, has_static_shape, info_of, infos_of
@@ -134,8 +121,8 @@ def _signed(tensor: Tensor) -> Tensor:
     return replace(
         tensor,
         index=~tensor.index,
-        info=TensorInfo(tensor.info.shape, "int8"),
-        quantisation=Quantisation(grid.scales, points, grid.axis),
+        info=model.TensorInfo(tensor.info.shape, "int8"),
+        quantisation=model.Quantisation(grid.scales, points, grid.axis),
         data=None if tensor.data is None else (tensor.data ^ MIDDLE).view(np.int8),
     )
 
@@ -145,8 +132,8 @@ def _weights(tensor: Tensor) -> Tensor:
     values = need_constant(tensor, "weights").astype(np.int16) - np.int16(tensor.zero_point)
     fits = int(np.abs(values).max(initial=0)) <= LARGEST
     dtype, bits = ("int8", 8) if fits else ("int16", WIDE_WEIGHTS)
-    grid = Quantisation(tensor.required_quantisation.scales, (0,), 0)
-    info = TensorInfo(tensor.info.shape, dtype)
+    grid = model.Quantisation(tensor.required_quantisation.scales, (0,), 0)
+    info = model.TensorInfo(tensor.info.shape, dtype)
     return replace(tensor, index=~tensor.index, info=info, quantisation=grid, data=values.astype(dtype), bits=bits)
 
 
@@ -161,7 +148,7 @@ NOT_EXACT = "its quantised form has no integer operator here"
 FLOAT_NOTE = "its quantised form has no exact integer operator here and is computed in float"
 
 
-def import_tflite(path: Path, input_shapes: Mapping[str, Shape]) -> ImportedModel:
+def import_tflite(path: Path, input_shapes: Mapping[str, model.Shape]) -> model.ImportedModel:
     """Reads, checks and converts a TFLite file."""
     budget = Budget(path)
     graph, data = read(path, budget)
@@ -171,31 +158,33 @@ def import_tflite(path: Path, input_shapes: Mapping[str, Shape]) -> ImportedMode
     _check_tensors(graph, path)
     walk = _Import(path=path, budget=budget, graph=graph, context=Context(budget))
     module = walk.module(walk.parameters(), graph.operators)
-    return ImportedModel(
+    return model.ImportedModel(
         name=path.stem,
         source_format="tflite",
         digest=digest,
         module=module,
-        signature=Signature(_specs(graph.inputs), _specs(graph.outputs)),
+        signature=model.Signature(_specs(graph.inputs), _specs(graph.outputs)),
         tensors=walk.tensors,
         origins=walk.origins,
         warnings=tuple(walk.warnings),
-        file=ModelFile(path.suffix.lower(), data),
+        file=model.ModelFile(path.suffix.lower(), data),
         state=_state_specs(walk.context),
     )
 
 
-def _specs(tensors: tuple[Tensor, ...]) -> tuple[TensorSpec, ...]:
+def _specs(tensors: tuple[Tensor, ...]) -> tuple[model.TensorSpec, ...]:
     """Inputs or outputs with unique names, even where a file lists a tensor twice: files are named after them."""
-    names = unique_names(tensor.name for tensor in tensors)
+    names = model.unique_names(tensor.name for tensor in tensors)
     return tuple(replace(tensor.spec, name=name) for tensor, name in zip(tensors, names, strict=True))
 
 
-def _state_specs(context: Context) -> tuple[StateSpec, ...]:
+def _state_specs(context: Context) -> tuple[model.StateSpec, ...]:
     """The states in the order of the parameters, with unique names."""
     variables = list(context.variables.values())
-    names = unique_names(variable.spec.name for variable in variables)
-    return tuple(StateSpec(replace(v.spec, name=name), v.initial) for v, name in zip(variables, names, strict=True))
+    names = model.unique_names(variable.spec.name for variable in variables)
+    return tuple(
+        model.StateSpec(replace(v.spec, name=name), v.initial) for v, name in zip(variables, names, strict=True)
+    )
 
 
 def _check_tensors(graph: TfliteGraph, path: Path) -> None:
@@ -215,7 +204,7 @@ def _check_tensors(graph: TfliteGraph, path: Path) -> None:
             need_size(tensor.info, what)
 
 
-def _refuse_dynamic(path: Path, tensor: Tensor, shape: Shape) -> None:
+def _refuse_dynamic(path: Path, tensor: Tensor, shape: model.Shape) -> None:
     """Refuses a free extent; only a free batch (axis 0) is read, with the file's size, as TFLite Micro does."""
     extents = ",".join("?" if extent < 0 else str(extent) for extent in shape)
     raise ModelError(
@@ -324,16 +313,16 @@ class _Import(Walk[Operator]):
 
     def _each(self, operator: Operator, call: Expr) -> list[Expr]:
         """Binds a call of several outputs and gives its fields."""
-        whole = self.block.emit(call, layer_name(operator.name, operator.index))
+        whole = self.block.emit(call, model.layer_name(operator.name, operator.index))
         given = len(infos_of(whole))
         need(given == len(operator.outputs), f"it has {len(operator.outputs)} outputs, wanted {given}")
-        self.origins[whole.name] = Origin(operator.index, operator.name, operator.outputs[0].name)
+        self.origins[whole.name] = model.Origin(operator.index, operator.name, operator.outputs[0].name)
         return [relax.TupleGetItem(whole, number) for number in range(len(operator.outputs))]
 
     def _bound(self, operator: Operator, tensor: Tensor, expr: Expr, part: str = "") -> Any:
-        layer = layer_name(operator.name, operator.index)
+        layer = model.layer_name(operator.name, operator.index)
         name = f"{layer}_{part}" if part else layer
-        return self.bind(expr, name, Origin(operator.index, operator.name, tensor.name), tensor.spec)
+        return self.bind(expr, name, model.Origin(operator.index, operator.name, tensor.name), tensor.spec)
 
     def _update(self, operator: Operator, update: Update) -> None:
         """Binds a call that changes variables, with its outputs and the new values."""
@@ -342,20 +331,20 @@ class _Import(Walk[Operator]):
         if outputs[0].index in keys:
             self.context.variables[outputs[0].index].expr = self._bound(operator, outputs[0], update.call)
             return
-        layer = layer_name(operator.name, operator.index)
+        layer = model.layer_name(operator.name, operator.index)
         whole = self.block.emit(update.call, layer)
-        self.origins[whole.name] = Origin(operator.index, operator.name, outputs[0].name)
+        self.origins[whole.name] = model.Origin(operator.index, operator.name, outputs[0].name)
         for number, tensor in enumerate(outputs):
             var = self._part(whole, number, f"output_{number}" if number else "output", tensor.spec)
             _check_declared(tensor, var)
             self.context.exprs[tensor.index] = var
         for number, key in enumerate(keys, len(outputs)):
             variable = self.context.variables[key]
-            variable.expr = self._part(whole, number, c_identifier(variable.spec.name), variable.spec)
+            variable.expr = self._part(whole, number, model.c_identifier(variable.spec.name), variable.spec)
             same = info_of(variable.expr) == variable.spec.info
             need(same, f'"{variable.spec.name}" is {variable.spec.info}, and becomes {info_of(variable.expr)}')
 
-    def _part(self, whole: Any, number: int, name: str, spec: TensorSpec) -> Any:
+    def _part(self, whole: Any, number: int, name: str, spec: model.TensorSpec) -> Any:
         """Binds one field of a call's result."""
         var = self.block.emit(relax.TupleGetItem(whole, number), f"{whole.name}_{name}")
         self.tensors[var.name] = spec

@@ -10,17 +10,9 @@ import tflite
 from uaccel.errors import need
 from uaccel.frontend.checks import need_axis, shape_text
 from uaccel.frontend.converters import always
+from uaccel.frontend.tflite import converter
 from uaccel.frontend.tflite.checks import need_constant, need_count, need_dtype, need_output, need_same_type, need_shape
-from uaccel.frontend.tflite.converter import (
-    Context,
-    Expr,
-    apply,
-    constant_value,
-    converts,
-    need_known,
-    need_numbers,
-    reshaped,
-)
+from uaccel.frontend.tflite.converter import Context, Expr, apply, converts
 from uaccel.frontend.tflite.reader import ACTIVATIONS, Operator, Tensor
 from uaccel.frontend.tflite.slice import AxisSlice, sliced
 from uaccel.model import Array, Shape
@@ -73,8 +65,8 @@ def _blocks(context: Context, operator: Operator, role: str) -> tuple[Pair, tupl
     need_same_type(data, output)
     rank = len(data.info.shape)
     need(rank in (3, 4), f"input has rank {rank}, wanted 3 (NHC) or 4 (NHWC)")
-    sizes = [*need_numbers(context, operator.required_input(1), "block shape", rank - 2), 1][:2]
-    margins = [*need_numbers(context, operator.required_input(2), role, 2 * (rank - 2)), 0, 0][:4]
+    sizes = [*converter.need_numbers(context, operator.required_input(1), "block shape", rank - 2), 1][:2]
+    margins = [*converter.need_numbers(context, operator.required_input(2), role, 2 * (rank - 2)), 0, 0][:4]
     need(min(sizes) > 0, f"block shape {sizes} must be positive")
     need(min(margins) >= 0, f"{role} {margins} must not be negative")
     return (sizes[0], sizes[1]), ((margins[0], margins[1]), (margins[2], margins[3]))
@@ -98,7 +90,7 @@ def space_to_batch(context: Context, operator: Operator) -> Expr:
     need(padded[1] % rows == 0 and padded[2] % columns == 0, f"{padded} has no whole blocks of {rows} by {columns}")
     shape = (n * rows * columns, padded[1] // rows, padded[2] // columns, c)
     need_shape(output, _without_width(shape, len(data.info.shape)))
-    expr = reshaped(context.expr(data), data.info.shape, (n, h, w, c))
+    expr = converter.reshaped(context.expr(data), data.info.shape, (n, h, w, c))
     if any(margins[0] + margins[1]):
         widths = [0, 0, *margins[0], *margins[1], 0, 0]
         expr = relax.op.nn.pad(expr, widths, "constant", float(_zero(output)))
@@ -123,7 +115,7 @@ def batch_to_space(context: Context, operator: Operator) -> Expr:
     need(min(cropped) > 0, f"crops {list(crops)} leave nothing of {list(whole)}")
     need_shape(output, _without_width(cropped, len(data.info.shape)))
     expr = _permuted(context.expr(data), (rows, columns, n, h, w, c), (2, 3, 0, 4, 1, 5), whole)
-    return reshaped(_cropped(expr, whole, cropped, crops), cropped, output.info.shape)
+    return converter.reshaped(_cropped(expr, whole, cropped, crops), cropped, output.info.shape)
 
 
 def _cropped(expr: Expr, whole: Shape, cropped: Shape, crops: tuple[Pair, Pair]) -> Any:
@@ -140,7 +132,7 @@ def _cropped(expr: Expr, whole: Shape, cropped: Shape, crops: tuple[Pair, Pair])
 def transpose(context: Context, operator: Operator) -> Expr:
     data, output = operator.required_input(0), operator.outputs[0]
     shape = data.info.shape
-    given = need_numbers(context, operator.required_input(1), "permutation", len(shape))
+    given = converter.need_numbers(context, operator.required_input(1), "permutation", len(shape))
     order = [need_axis(axis, len(shape)) for axis in given]
     need(sorted(order) == list(range(len(shape))), f"{given} is no permutation of the axes of {data.info}")
     need_output(data, output, [shape[axis] for axis in order])
@@ -150,7 +142,7 @@ def transpose(context: Context, operator: Operator) -> Expr:
 @converts("REVERSE_V2", when=always)
 def reverse(context: Context, operator: Operator) -> Expr:
     data, output = operator.required_input(0), operator.outputs[0]
-    given = need_known(context, operator.required_input(1), "axis").reshape(-1)
+    given = converter.need_known(context, operator.required_input(1), "axis").reshape(-1)
     axes = sorted({need_axis(int(axis), len(data.info.shape)) for axis in given})
     need(bool(axes), "no axis is given")
     need_output(data, output, data.info.shape)
@@ -241,7 +233,7 @@ def pad(context: Context, operator: Operator) -> Expr:
 def _widths(context: Context, operator: Operator) -> Widths:
     data, output = operator.required_input(0), operator.outputs[0]
     need_same_type(data, output)
-    paddings = need_known(context, operator.required_input(1), "paddings")
+    paddings = converter.need_known(context, operator.required_input(1), "paddings")
     rank = len(data.info.shape)
     need(paddings.shape == (rank, 2), f"paddings have shape {shape_text(paddings.shape)}, wanted [{rank},2]")
     need(int(paddings.min(initial=0)) >= 0, f"padding {int(paddings.min(initial=0))} is negative; use SLICE to cut")
@@ -313,7 +305,7 @@ def _mirrored(expr: Expr, data: Tensor, widths: Widths, edge: int) -> Expr:
 def tile(context: Context, operator: Operator) -> Expr:
     data, output = operator.required_input(0), operator.outputs[0]
     shape = data.info.shape
-    repeats = need_numbers(context, operator.required_input(1), "multiples", len(shape))
+    repeats = converter.need_numbers(context, operator.required_input(1), "multiples", len(shape))
     need(min(repeats, default=1) > 0, f"multiples {repeats} must be positive")
     need_output(data, output, [extent * count for extent, count in zip(shape, repeats, strict=True)])
     return apply(context, [data], lambda expr: relax.op.tile(expr, repeats), lambda array: np.tile(array, repeats))
@@ -333,7 +325,7 @@ def broadcast_to(context: Context, operator: Operator) -> Expr:
 
 def _need_named_shape(context: Context, operator: Operator, position: int) -> None:
     """Checks a shape operand against the output's shape, unless it is computed at run time."""
-    value = constant_value(context, operator.required_input(position))
+    value = converter.constant_value(context, operator.required_input(position))
     if value is not None:
         need_shape(operator.outputs[0], [int(extent) for extent in value.reshape(-1)])
 

@@ -9,15 +9,8 @@ import numpy as np
 from uaccel.errors import need
 from uaccel.frontend.checks import need_axis
 from uaccel.frontend.converters import always, otherwise
-from uaccel.frontend.tflite.checks import (
-    axis_numbers,
-    need_asked_type,
-    need_dtype,
-    need_equal_quantisation,
-    need_one_scale,
-    need_same_type,
-    need_sum_in_32_bits,
-)
+from uaccel.frontend.tflite import checks
+from uaccel.frontend.tflite.checks import need_dtype, need_one_scale, need_same_type
 from uaccel.frontend.tflite.converter import INTEGERS, Context, Expr, converts, need_numbers
 from uaccel.frontend.tflite.elementwise import SUM_LEFT_SHIFT, fraction
 from uaccel.frontend.tflite.floats import as_bytes, real, stored
@@ -36,7 +29,7 @@ def _axes(operator: Operator) -> tuple[int, ...]:
     """The axes in ascending order without duplicates, as the reference resolves them."""
     data, output = operator.required_input(0), operator.outputs[0]
     need_dtype(output, (data.info.dtype,), "output")
-    axes = tuple(sorted(set(axis_numbers(operator.required_input(1), data))))
+    axes = tuple(sorted(set(checks.axis_numbers(operator.required_input(1), data))))
     runs = len(reductions.loop_extents(data.info.shape, axes))
     need(runs <= reductions.LONGEST, f"axes {axes} of {data.info} are more than two separate runs; reduce in two steps")
     return axes
@@ -49,7 +42,7 @@ def _keep_dims(operator: Operator) -> bool:
 @converts("MEAN", "SUM")
 def mean_or_sum(context: Context, operator: Operator) -> Expr:
     data, output, axes = operator.required_input(0), operator.outputs[0], _axes(operator)
-    need_sum_in_32_bits(data, reductions.reduced_elements(data.info.shape, axes))
+    checks.need_sum_in_32_bits(data, reductions.reduced_elements(data.info.shape, axes))
     multiplier, shift = quantize_multiplier(data.scale / output.scale)
     points = (data.zero_point, output.zero_point)
     attrs = reductions.ReduceSumAttrs(axes, _keep_dims(operator), *points, multiplier, shift)
@@ -61,7 +54,7 @@ def mean_or_sum(context: Context, operator: Operator) -> Expr:
 def extreme(context: Context, operator: Operator) -> Expr:
     data = operator.required_input(0)
     attrs = reductions.ReduceAttrs(_axes(operator), _keep_dims(operator))
-    need_equal_quantisation(data, operator.outputs[0])
+    checks.need_equal_quantisation(data, operator.outputs[0])
     reduction = reductions.ReduceMax if operator.name == "REDUCE_MAX" else reductions.ReduceMin
     return get(reduction)(context.expr(data), attrs=attrs)
 
@@ -69,8 +62,8 @@ def extreme(context: Context, operator: Operator) -> Expr:
 @converts("ARG_MAX", "ARG_MIN", when=always)
 def arg_extreme(context: Context, operator: Operator) -> Expr:
     data, output = operator.required_input(0), operator.outputs[0]
-    need_asked_type(operator, "OutputType")
-    axes = axis_numbers(operator.required_input(1), data)
+    checks.need_asked_type(operator, "OutputType")
+    axes = checks.axis_numbers(operator.required_input(1), data)
     need(len(axes) == 1, f"{len(axes)} axes given, wanted 1")
     if data.info.dtype not in INTEGERS:
         search = relax.op.argmax if operator.name == "ARG_MAX" else relax.op.argmin
@@ -100,7 +93,7 @@ def reduction(context: Context, operator: Operator) -> Expr:
     truths = operator.name in ("REDUCE_ALL", "REDUCE_ANY")
     need(data.info.dtype == "bool" or not truths, f'input "{data.name}" is {data.info.dtype}, supported is bool')
     need(operator.name != "MEAN" or data.info.dtype != "bool", f'input "{data.name}" is bool, supported are numbers')
-    axes = sorted(set(axis_numbers(operator.required_input(1), data)))
+    axes = sorted(set(checks.axis_numbers(operator.required_input(1), data)))
     if not axes:
         return stored(real(context, data), output)
     result = REDUCTIONS[operator.name](as_bytes(context, data), axes, _keep_dims(operator))
@@ -133,7 +126,7 @@ def add_n(context: Context, operator: Operator) -> Expr:
         need_one_scale(tensor)
         need(tensor.info.shape == output.info.shape, f"{tensor.info} and {output.info} have different shapes")
     for tensor in tensors[1:]:
-        need_equal_quantisation(tensors[0], tensor)
+        checks.need_equal_quantisation(tensors[0], tensor)
     wide = [relax.op.astype(context.expr(tensor), "int32") for tensor in tensors]
     start = constant(np.array(-tensors[0].zero_point * (len(tensors) + 1), np.int32))
     total = relax.op.add(reduce(relax.op.add, wide), start)

@@ -12,17 +12,9 @@ import numpy as np
 from uaccel.errors import ModelError, need
 from uaccel.frontend.checks import need_axis
 from uaccel.frontend.converters import always
+from uaccel.frontend.tflite import converter
 from uaccel.frontend.tflite.checks import need_count, need_dtype, need_output, need_same_type, need_shape
-from uaccel.frontend.tflite.converter import (
-    Context,
-    Expr,
-    apply,
-    constant_value,
-    converts,
-    need_known,
-    need_numbers,
-    reshaped,
-)
+from uaccel.frontend.tflite.converter import Context, Expr, apply, converts
 from uaccel.frontend.tflite.quantized import dequantised
 from uaccel.frontend.tflite.reader import Operator, Tensor
 from uaccel.model import Array, Shape
@@ -134,11 +126,11 @@ def slice_part(context: Context, operator: Operator) -> Expr:
     shape = data.info.shape
     begin, size = (operator.required_input(place).info.dtype for place in (1, 2))
     need(begin == size, f"its begin is {begin} and its size {size}; runtimes take one type for both")
-    sizes = need_numbers(context, operator.required_input(2), "size", len(shape))
-    if constant_value(context, operator.required_input(1)) is None:
+    sizes = converter.need_numbers(context, operator.required_input(2), "size", len(shape))
+    if converter.constant_value(context, operator.required_input(1)) is None:
         need_output(data, output, sizes)
         return sliced_at_run_time(context, data, operator.required_input(1), sizes)
-    begins = need_numbers(context, operator.required_input(1), "begin", len(shape))
+    begins = converter.need_numbers(context, operator.required_input(1), "begin", len(shape))
     parts = []
     for axis, (first, given, extent) in enumerate(zip(begins, sizes, shape, strict=True)):
         count = extent - first if given == -1 else given
@@ -197,7 +189,7 @@ def strided_slice(context: Context, operator: Operator) -> Expr:
     return apply(
         context,
         [data],
-        lambda expr: reshaped(sliced(expr, parts, shape), counts, tuple(kept)),
+        lambda expr: converter.reshaped(sliced(expr, parts, shape), counts, tuple(kept)),
         lambda array: picked(array, parts).reshape(kept),
     )
 
@@ -208,10 +200,10 @@ def _dense(context: Context, operator: Operator) -> list[SliceEntry | None]:
     The ellipsis, or else the end of the lists, stands for all axes that are not named.
     """
     options, rank = operator.options, len(operator.required_input(0).info.shape)
-    begins = need_known(context, operator.required_input(1), "begin").reshape(-1)
+    begins = converter.need_known(context, operator.required_input(1), "begin").reshape(-1)
     count = len(begins)
-    ends = need_numbers(context, operator.required_input(2), "end", count)
-    steps = need_numbers(context, operator.required_input(3), "strides", count)
+    ends = converter.need_numbers(context, operator.required_input(2), "end", count)
+    steps = converter.need_numbers(context, operator.required_input(3), "strides", count)
     named = sum(not (options.EllipsisMask() | options.NewAxisMask()) >> i & 1 for i in range(count))
     need((options.EllipsisMask() & (1 << count) - 1).bit_count() <= 1, "the mask has more than one ellipsis")
     need(named <= rank, f"begin names {named} axes of an input of rank {rank}")
@@ -293,7 +285,7 @@ def _batched(context: Context, data: Tensor, indices: Tensor, axis: int, batch: 
 
 
 def _need_inside(context: Context, indices: Tensor, extent: int) -> None:
-    value = constant_value(context, indices)
+    value = converter.constant_value(context, indices)
     if value is not None and value.size:
         wrong = [int(index) for index in value.reshape(-1) if not 0 <= index < extent]
         need(not wrong, f"index {wrong[0] if wrong else 0} lies outside the {extent} elements of the axis")
@@ -310,7 +302,7 @@ def gather_nd(context: Context, operator: Operator) -> Expr:
     fits = 0 < count <= most
     need(fits, f"indices of {count} entries for an input of rank {len(shape)}, at most {most} are possible")
     need_output(data, output, [*indices.info.shape[:-1], *shape[count:]])
-    flat = _flat_indices(constant_value(context, indices), shape[:count])
+    flat = _flat_indices(converter.constant_value(context, indices), shape[:count])
     if flat is None and count > 1:
         picks = relax.op.astype(context.expr(indices), "int64")
         return relax.op.gather_nd(context.expr(data), picks)
@@ -349,7 +341,7 @@ def split(context: Context, operator: Operator) -> list[Expr]:
 def split_v(context: Context, operator: Operator) -> list[Expr]:
     data = operator.required_input(0)
     axis = _axis(context, operator.required_input(2), data)
-    sizes = need_numbers(context, operator.required_input(1), "sizes", len(operator.outputs))
+    sizes = converter.need_numbers(context, operator.required_input(1), "sizes", len(operator.outputs))
     if sizes.count(-1) == 1:
         sizes[sizes.index(-1)] = data.info.shape[axis] - sum(sizes) - 1
     fits = min(sizes) > 0 and sum(sizes) == data.info.shape[axis]
@@ -358,7 +350,7 @@ def split_v(context: Context, operator: Operator) -> list[Expr]:
 
 
 def _axis(context: Context, tensor: Tensor, data: Tensor) -> int:
-    return need_axis(need_numbers(context, tensor, "axis", 1)[0], len(data.info.shape))
+    return need_axis(converter.need_numbers(context, tensor, "axis", 1)[0], len(data.info.shape))
 
 
 def _parts(context: Context, operator: Operator, data: Tensor, axis: int, sizes: list[int]) -> list[Expr]:
@@ -366,7 +358,7 @@ def _parts(context: Context, operator: Operator, data: Tensor, axis: int, sizes:
     for output, size in zip(operator.outputs, sizes, strict=True):
         need_output(data, output, [*shape[:axis], size, *shape[axis + 1 :]])
     ends = list(itertools.accumulate(sizes))[:-1]
-    value = constant_value(context, data)
+    value = converter.constant_value(context, data)
     if value is not None:
         return [constant(part) for part in np.split(value, ends, axis)]
     if len(sizes) == 1:
@@ -387,7 +379,7 @@ def unpack(context: Context, operator: Operator) -> list[Expr]:
     rest = (*shape[:axis], *shape[axis + 1 :])
     for output in operator.outputs:
         need_output(data, output, rest)
-    value = constant_value(context, data)
+    value = converter.constant_value(context, data)
     if value is not None:
         return [constant(part.reshape(rest)) for part in np.split(value, count, axis)]
     if count == 1:

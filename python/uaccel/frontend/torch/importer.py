@@ -17,28 +17,9 @@ import numpy as np
 from uaccel.errors import ModelError, need
 from uaccel.frontend.checks import ADVICE, NO_CONVERTER, first_line, read_file
 from uaccel.frontend.converters import Walk, by_tvm, parameters_of
-from uaccel.frontend.torch import reader
-from uaccel.frontend.torch.converter import (
-    CONVERTERS,
-    Context,
-    Expr,
-    arguments,
-    check_arguments,
-    check_operator,
-    converts,
-)
-from uaccel.frontend.torch.program import (
-    DTYPES,
-    TorchProgram,
-    check_pure,
-    decomposed,
-    info_of_value,
-    name_of,
-    namespace_of,
-    register_torchao,
-    torch_package,
-    user_inputs,
-)
+from uaccel.frontend.torch import converter, reader
+from uaccel.frontend.torch import program as programs
+from uaccel.frontend.torch.converter import Context, Expr, arguments, converts
 from uaccel.frontend.torch.rebuild import exported_program
 from uaccel.frontend.torch.serialised import TensorMeta
 from uaccel.model import Array, ImportedModel, ModelFile, Origin, Signature, TensorSpec, UniqueNames
@@ -160,7 +141,7 @@ class TorchWalk(Walk[Any]):
         return f'operator {origin.index} {_shown(node)} ("{origin.tensor}")'
 
     def convert(self, node: Any) -> None:
-        check_operator(node, ours=_is_ours(node))
+        converter.check_operator(node, ours=_is_ours(node))
         if self._is_known(node):
             self.context.values[node] = self._computed(node)
         else:
@@ -170,12 +151,12 @@ class TorchWalk(Walk[Any]):
         """The operator of the file that a node is or is made from: the latest in ``from_node`` that the file has."""
         names = [node.name, *(source.name for source in reversed(node.meta.get("from_node", ())))]
         name = next((name for name in names if name in self.numbers), node.name)
-        operator = name_of(node.target).partition(".")[0].strip("_")
+        operator = programs.name_of(node.target).partition(".")[0].strip("_")
         return Origin(self.numbers.get(name, len(self.numbers)), operator, name)
 
     def _is_known(self, node: Any) -> bool:
         """Whether a node is computed now. Dequantised weights are not, as later stages need their integers."""
-        if name_of(node.target).startswith("dequantize") and len(node.meta["val"].shape) > 0:
+        if programs.name_of(node.target).startswith("dequantize") and len(node.meta["val"].shape) > 0:
             return False
         return all(self._is_constant(self.context.values.get(entry)) for entry in node.all_input_nodes)
 
@@ -196,14 +177,14 @@ class TorchWalk(Walk[Any]):
                 raise ModelError(f"PyTorch cannot compute it from its constants: {first_line(error)}") from error
 
     def _converted(self, node: Any) -> Expr:
-        operator, namespace = name_of(node.target), namespace_of(node.target)
+        operator, namespace = programs.name_of(node.target), programs.namespace_of(node.target)
         if operator == "getitem":
             return _item(self.context, node)
-        ours = CONVERTERS.find(_full_name(node.target), node)
+        ours = converter.CONVERTERS.find(_full_name(node.target), node)
         if ours is not None:
             return ours(self.context, node)
         need(namespace == "aten" and self.tvm.knows(operator), f"{NO_CONVERTER}; {ADVICE}")
-        check_arguments(node)
+        converter.check_arguments(node)
         return self._by_tvm(operator, node)
 
     def _by_tvm(self, operator: str, node: Any) -> Expr:
@@ -243,7 +224,7 @@ class TorchWalk(Walk[Any]):
             return var
         declared = node.meta["val"]
         if hasattr(declared, "shape"):
-            wanted, computed = info_of_value(declared), info_of(var)
+            wanted, computed = programs.info_of_value(declared), info_of(var)
             need(wanted == computed, f"the program declares {wanted}, TVM's converter computes {computed}; {ADVICE}")
         if var not in self.made and var not in self.inputs:
             spec = TensorSpec(origin.tensor, info_of(var), self.context.quantised.get(node))
@@ -258,27 +239,27 @@ class TorchWalk(Walk[Any]):
     def _stand_in(self, value: Any) -> Any:
         if not hasattr(value, "shape") or any(not isinstance(extent, int) for extent in value.shape):
             return self.context.block.stand_in((1,), "float32")
-        info = info_of_value(value)
-        return self.context.block.stand_in(info.shape, info.dtype if info.dtype in DTYPES else "float32")
+        info = programs.info_of_value(value)
+        return self.context.block.stand_in(info.shape, info.dtype if info.dtype in programs.DTYPES else "float32")
 
 
 def _shown(node: Any) -> str:
     """The name in messages: of an operator with its namespace, of a Python function alone."""
-    return str(node.target) if hasattr(node.target, "_schema") else name_of(node.target)
+    return str(node.target) if hasattr(node.target, "_schema") else programs.name_of(node.target)
 
 
 def _full_name(target: Any) -> str:
-    return f"{namespace_of(target)}.{name_of(target)}"
+    return f"{programs.namespace_of(target)}.{programs.name_of(target)}"
 
 
 def _is_ours(node: Any) -> bool:
-    return _full_name(node.target) in CONVERTERS.names
+    return _full_name(node.target) in converter.CONVERTERS.names
 
 
 def known_operators() -> Callable[[Any], bool]:
     """A function that says whether a converter, ours or TVM's, takes an operator."""
     by_tvm = frozenset(TorchConverter(None).operators())
-    return lambda target: name_of(target) in by_tvm or _full_name(target) in CONVERTERS.names
+    return lambda target: programs.name_of(target) in by_tvm or _full_name(target) in converter.CONVERTERS.names
 
 
 def _item(context: Context, node: Any) -> Expr:
@@ -286,11 +267,11 @@ def _item(context: Context, node: Any) -> Expr:
     source, number = node.args
     values = context.values[source]
     if isinstance(values, (list, tuple)):
-        need(number < len(values), f"result {number} of {name_of(source.target)} is not supported; {ADVICE}")
+        need(number < len(values), f"result {number} of {programs.name_of(source.target)} is not supported; {ADVICE}")
         return values[number]
     if is_tuple_type(values):
         return relax.TupleGetItem(values, number)
-    need(number == 0, f"result {number} of {name_of(source.target)} is not supported; {ADVICE}")
+    need(number == 0, f"result {number} of {programs.name_of(source.target)} is not supported; {ADVICE}")
     return values
 
 
@@ -304,10 +285,10 @@ def import_torch(path: Path, input_shapes: reader.InputShapes | None = None) -> 
 
 def import_bytes(path: Path, data: bytes, input_shapes: reader.InputShapes) -> ImportedModel:
     """Import the file at ``path`` with content ``data``. One error names all operators that cannot be converted."""
-    torch = torch_package()
+    torch = programs.torch_package()
     program = read_program(torch, path, data, input_shapes)
-    flat = decomposed(torch, path, program.exported)
-    check_pure(path, flat, program.stored)
+    flat = programs.decomposed(torch, path, program.exported)
+    programs.check_pure(path, flat, program.stored)
     imported = _Import(path, program, flat)
     with quiet():
         module = imported.convert(torch)
@@ -323,16 +304,16 @@ def import_bytes(path: Path, data: bytes, input_shapes: reader.InputShapes) -> I
     )
 
 
-def read_program(torch: Any, path: Path, data: bytes, input_shapes: reader.InputShapes) -> TorchProgram:
+def read_program(torch: Any, path: Path, data: bytes, input_shapes: reader.InputShapes) -> programs.TorchProgram:
     stored = reader.read(path, data)
     if stored.program.uses("torchao"):
-        register_torchao()
+        programs.register_torchao()
     return exported_program(torch, path, stored, input_shapes, known_operators())
 
 
 def rehearse() -> None:
     """Import a tiny program, so that PyTorch loads now what a confined process could not; ``relu_`` is decomposed."""
-    torch = torch_package()
+    torch = programs.torch_package()
     tensor = TensorMeta(7, (1,), (1,), 0)
     own = reader.FileNode(
         "torch.ops.aten.relu.default", (reader.Argument("self", 1, ("as_tensor", {"name": "x"})),), ("y",), False, "y"
@@ -342,12 +323,12 @@ def rehearse() -> None:
     graph = reader.FileGraph((), (), (own, changing), {"x": tensor}, frozenset())
     stored = reader.Stored(reader.FileProgram(graph, (given,), (result,), (), {}), {})
     program = exported_program(torch, Path("rehearsal"), stored, {}, known_operators())
-    decomposed(torch, Path("rehearsal"), program.exported)
+    programs.decomposed(torch, Path("rehearsal"), program.exported)
 
 
 def execute(path: Path, data: bytes, samples: Sequence[Sequence[Array]]) -> list[list[Array]]:
     """Run the file's program in PyTorch, for samples of one shape, and return the results of each."""
-    torch = torch_package()
+    torch = programs.torch_package()
     program = reader.read(path, data).program
     names = [entry.name for entry in program.inputs if entry.stored is None and entry.name]
     shapes = {name: value.shape for name, value in zip(names, samples[0], strict=True)}
@@ -365,7 +346,7 @@ class _Import:
     """Imports one program. ``flat`` is the decomposed program."""
 
     path: Path
-    program: TorchProgram
+    program: programs.TorchProgram
     flat: Any
     tensors: dict[str, TensorSpec] = field(default_factory=dict)
     origins: dict[str, Origin] = field(default_factory=dict)
@@ -373,7 +354,7 @@ class _Import:
 
     def convert(self, torch: Any) -> Any:
         """The module. This fills ``tensors``, ``origins`` and ``signature`` as well."""
-        nodes = user_inputs(self.flat)
+        nodes = programs.user_inputs(self.flat)
         parameters = parameters_of(self.program.inputs)
         context = Context(torch, values=dict(zip(nodes, parameters, strict=True)) | self._weights())
         walk = TorchWalk(path=self.path, context=context, numbers=self.program.nodes, outputs=self._output_nodes())

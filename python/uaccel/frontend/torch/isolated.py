@@ -20,6 +20,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from uaccel import tvm_api
 from uaccel.errors import InternalError, ModelError
 from uaccel.frontend import limits
 from uaccel.frontend.checks import read_file
@@ -30,20 +31,7 @@ from uaccel.model import Array, ImportedModel, ModelFile, Origin, Quantisation, 
 from uaccel.ops.operator import IntegerOperator, get
 from uaccel.ops.recurrent import Recurrent
 from uaccel.ops.reduce import TopK
-from uaccel.tvm_api import (
-    FunctionBlock,
-    bindings_of,
-    is_constant,
-    is_operator_call,
-    is_tuple,
-    is_tuple_get_item,
-    is_var,
-    operator_names,
-    relax,
-    replace_main,
-    tirx,
-    tvm,
-)
+from uaccel.tvm_api import relax, tirx
 
 # The wire format: an imported model as JSON and arrays, and back. It is all that leaves the process that reads a file.
 #
@@ -118,7 +106,7 @@ class _Sender:
     def module(self, module: Any) -> dict[str, Any]:
         if [name.name_hint for name in module.functions] != ["main"]:
             raise ModelError("it became more than one function, which cannot be compiled")
-        parameters, bindings, result = bindings_of(module["main"])
+        parameters, bindings, result = tvm_api.bindings_of(module["main"])
         shown = []
         for var in parameters:
             self.numbers[var] = len(self.numbers)
@@ -131,18 +119,18 @@ class _Sender:
 
     def expr(self, expr: Any) -> list[Any]:
         """A list of the expression's kind and its parts; ``_READERS`` has one reader for each kind."""
-        if is_var(expr):
+        if tvm_api.is_var(expr):
             return ["variable", self.numbers[expr]]
-        if is_constant(expr):
+        if tvm_api.is_constant(expr):
             self.tensors.append(expr.value.numpy())
             return ["constant", len(self.tensors) - 1]
-        if is_tuple(expr):
+        if tvm_api.is_tuple(expr):
             return ["tuple", [self.expr(part) for part in expr.fields]]
-        if is_tuple_get_item(expr):
+        if tvm_api.is_tuple_get_item(expr):
             return ["item", self.expr(expr.tuple_value), expr.index]
         if isinstance(expr, relax.ShapeExpr):
             return ["shape", [int(extent) for extent in expr.values]]
-        if is_operator_call(expr):
+        if tvm_api.is_operator_call(expr):
             own = _OWN.get(expr.op.name)
             if own is not None:
                 return ["own", expr.op.name, [self.expr(part) for part in expr.args], own.attrs_of(expr).to_node()]
@@ -170,7 +158,7 @@ class _Sender:
             return ["number", value.value, str(value.ty.dtype)]
         if isinstance(value, _DTYPE):
             return ["type", str(value)]
-        if isinstance(value, (list, tuple, tvm.ir.Array)):
+        if isinstance(value, (list, tuple, tvm_api.tvm.ir.Array)):
             return ["list", *(self._value(part) for part in value)]
         raise ModelError(f"it became a call with a {type(value).__name__}, which cannot be compiled")
 
@@ -181,18 +169,18 @@ class _Receiver:
 
     tensors: list[Array]
     known: list[Any] = field(default_factory=list)
-    operators: frozenset[str] = field(default_factory=lambda: frozenset(operator_names()))
+    operators: frozenset[str] = field(default_factory=lambda: frozenset(tvm_api.operator_names()))
 
     def module(self, document: dict[str, Any]) -> Any:
         for name, shape, dtype in document["parameters"]:
             self.known.append(relax.Var(str(name), relax.TensorType([int(extent) for extent in shape], str(dtype))))
 
-        def body(block: FunctionBlock) -> Any:
+        def body(block: tvm_api.FunctionBlock) -> Any:
             for name, expr in document["bindings"]:
                 self.known.append(block.emit(self.expr(expr), str(name)))
             return self.expr(document["result"])
 
-        return replace_main(self.known, body)
+        return tvm_api.replace_main(self.known, body)
 
     def expr(self, entry: list[Any]) -> Any:
         kind, *parts = entry
@@ -206,8 +194,8 @@ class _Receiver:
             key, fields = attributes
             if not key.startswith(_ATTRIBUTES):
                 raise InternalError(f"a file became attributes of type {key}")
-            made = tvm.ir.make_node(key, **{str(field): self.value(value) for field, value in fields.items()})
-        return relax.Call(tvm.ir.Op.get(name), [self.expr(arg) for arg in args], made)
+            made = tvm_api.tvm.ir.make_node(key, **{str(field): self.value(value) for field, value in fields.items()})
+        return relax.Call(tvm_api.tvm.ir.Op.get(name), [self.expr(arg) for arg in args], made)
 
     def own(self, name: str, args: list[Any], attributes: dict[str, Any]) -> Any:
         if name not in _OWN:

@@ -13,20 +13,10 @@ from typing import Any, Final
 
 from uaccel.errors import ModelError
 from uaccel.frontend.checks import ADVICE, NO_CONVERTER, first_line, unsupported
+from uaccel.frontend.torch import reader
 from uaccel.frontend.torch.converter import check_extents
 from uaccel.frontend.torch.program import ARITHMETIC, TorchProgram, check_unchanged, input_specs, output_specs, resolved
-from uaccel.frontend.torch.reader import (
-    WANTED,
-    Argument,
-    FileGraph,
-    FileInput,
-    FileNode,
-    InputShapes,
-    Stored,
-    StoredTensor,
-    Value,
-    fixed_shapes,
-)
+from uaccel.frontend.torch.reader import Argument, FileGraph, FileInput, FileNode, Stored, Value
 from uaccel.frontend.torch.serialised import (
     Expression,
     MisfitError,
@@ -379,7 +369,7 @@ def _shown(number: int, node: FileNode) -> str:
 
 
 def exported_program(
-    torch: Any, path: Path, stored: Stored, input_shapes: InputShapes, known: Callable[[Any], bool]
+    torch: Any, path: Path, stored: Stored, input_shapes: reader.InputShapes, known: Callable[[Any], bool]
 ) -> TorchProgram:
     """The program for inputs of these shapes; ``known`` says whether an operator has a converter."""
     check_unchanged(path, list(stored.program.changed))
@@ -389,20 +379,20 @@ def exported_program(
     except UnsupportedError as error:
         raise unsupported(path, error.problems) from error
     except MisfitError as error:
-        raise ModelError(f"{path} cannot be read: its {error}; {WANTED}") from error
+        raise ModelError(f"{path} cannot be read: its {error}; {reader.WANTED}") from error
 
 
 class _Exported:
     """Makes an ``ExportedProgram`` whose placeholders are the file's tensors, all as buffers, and then the inputs."""
 
     def __init__(
-        self, torch: Any, path: Path, stored: Stored, input_shapes: InputShapes, known: Callable[[Any], bool]
+        self, torch: Any, path: Path, stored: Stored, input_shapes: reader.InputShapes, known: Callable[[Any], bool]
     ) -> None:
         self._torch = torch
         self._path = path
         self._file = stored.program
         self._tensors = stored.tensors
-        self._shapes, symbols = fixed_shapes(path, stored.program, input_shapes)
+        self._shapes, symbols = reader.fixed_shapes(path, stored.program, input_shapes)
         check_conditions(path, self._file.conditions, self._shapes)
         self._builder = Builder(torch, symbols, known)
         self._state: dict[str, Any] = {}
@@ -435,7 +425,7 @@ class _Exported:
         need(meta.dtype in DTYPES, f"input {name!r} has no type")
         return self._builder.placeholder(name, shape, None, meta.dtype)
 
-    def _loaded(self, stored: StoredTensor) -> Any:
+    def _loaded(self, stored: reader.StoredTensor) -> Any:
         """A copy of a stored tensor, whose bounds the reader has checked. Native code needs truth values of 0 or 1."""
         kind = getattr(self._torch, STORED[stored.meta.dtype])
         content = bytearray(stored.content)
@@ -480,4 +470,4 @@ class _Exported:
                 verifiers=[load_verifier("TRAINING")],  # it lets operators change their operands
             )
         except Exception as error:  # its own checks
-            raise ModelError(f"{self._path}: PyTorch does not take it: {first_line(error)}; {WANTED}") from error
+            raise ModelError(f"{self._path}: PyTorch does not take it: {first_line(error)}; {reader.WANTED}") from error

@@ -9,38 +9,11 @@ from typing import Any
 from uaccel.errors import InternalError
 from uaccel.kernels import Choice, Work, candidates, kernel_options, pick, site_words
 from uaccel.kernels.choice import Selection
+from uaccel.lower import program as programs
 from uaccel.lower.from_relax import describe
-from uaccel.lower.program import (
-    Action,
-    Band,
-    Covered,
-    Cursor,
-    Keep,
-    Layer,
-    Program,
-    Receive,
-    RowBuffer,
-    Rows,
-    Streaming,
-    Value,
-    check_parameters,
-)
+from uaccel.lower.rows import schedule as schedules
 from uaccel.lower.rows.geometry import Reach, RowRange, part_of, row_bytes
-from uaccel.lower.rows.schedule import (
-    DISPATCH,
-    MOVED,
-    Chains,
-    ComputeRows,
-    Costs,
-    Event,
-    MoveRows,
-    ReceiveRows,
-    RowChain,
-    Schedule,
-    bands_of,
-    schedule,
-    scratch_name,
-)
+from uaccel.lower.rows.schedule import schedule
 from uaccel.model import Origin, TensorInfo
 from uaccel.ops.kernel import Kernel
 from uaccel.ops.operator import Site
@@ -67,11 +40,11 @@ class Parts:
 
     def __init__(self, selection: Selection) -> None:
         self.selection = selection
-        self.costs = Costs.on(selection.target)
+        self.costs = schedules.Costs.on(selection.target)
         self._known: dict[Key, BandFunction | None] = {}
 
     def of(
-        self, layer: Layer, windows: tuple[Reach | None, ...], spans: tuple[RowRange, ...], rows: int
+        self, layer: programs.Layer, windows: tuple[Reach | None, ...], spans: tuple[RowRange, ...], rows: int
     ) -> tuple[Key, BandFunction | None]:
         """The function for these rows, with its key: a layer's functions with the same key are the same."""
         key = (layer.index, rows, *((span.count, span.top, span.bottom, span.places) for span in spans))
@@ -80,7 +53,7 @@ class Parts:
         return key, self._known[key]
 
     def _made(
-        self, layer: Layer, windows: tuple[Reach | None, ...], spans: tuple[RowRange, ...], rows: int
+        self, layer: programs.Layer, windows: tuple[Reach | None, ...], spans: tuple[RowRange, ...], rows: int
     ) -> BandFunction | None:
         assert layer.applied is not None
         operator = layer.applied.operator
@@ -95,12 +68,12 @@ class Parts:
         return BandFunction(site, kernel, macs, self.costs.of(kernel, work), choice)
 
 
-def function_of(layer: Layer, part: BandFunction, name: str, what: str) -> Layer:
+def function_of(layer: programs.Layer, part: BandFunction, name: str, what: str) -> programs.Layer:
     """Makes a part a layer of its own, which the whole one calls."""
     runtime = [operand.info for operand in part.site.operands if operand.constant is None]
     inputs = [_of(value, info) for value, info in zip(layer.inputs, runtime, strict=True)]
     why = f"; {part.choice.why}" if part.choice.why else ""
-    kernel = check_parameters(part.kernel)
+    kernel = programs.check_parameters(part.kernel)
     return replace(
         layer,
         name=name,
@@ -114,7 +87,7 @@ def function_of(layer: Layer, part: BandFunction, name: str, what: str) -> Layer
     )
 
 
-def _of(value: Value, info: TensorInfo) -> Value:
+def _of(value: programs.Value, info: TensorInfo) -> programs.Value:
     return replace(value, spec=replace(value.spec, info=info))
 
 
@@ -128,9 +101,9 @@ ALIGNMENT = 8
 class Sketch:
     """Holds a chain as it would run: what it needs of memory and of time, with no code made yet."""
 
-    chain: RowChain
+    chain: schedules.RowChain
     band: int
-    schedule: Schedule
+    schedule: schedules.Schedule
     parts: Mapping[Key, BandFunction]
     sizes: Mapping[str, int]
     offsets: Mapping[str, int]
@@ -138,25 +111,25 @@ class Sketch:
     cost: float
 
 
-def sketch(chain: RowChain, band: int, parts: Parts) -> Sketch | None:
+def sketch(chain: schedules.RowChain, band: int, parts: Parts) -> Sketch | None:
     """Schedules a chain, lays out its buffers and adds up its cost. The result is None where some part has no kernel,
     or none that works in place where it must."""
-    planned = schedule(chain, bands_of(chain, band))
+    planned = schedule(chain, schedules.bands_of(chain, band))
     used: dict[Key, BandFunction] = {}
-    scratch = dict.fromkeys((scratch_name(layer) for layer in chain.layers), 0)
+    scratch = dict.fromkeys((schedules.scratch_name(layer) for layer in chain.layers), 0)
     cost = 0.0
     for event in (event for step in planned.steps for event in step):
-        cost += DISPATCH
-        if isinstance(event, ComputeRows):
+        cost += schedules.DISPATCH
+        if isinstance(event, schedules.ComputeRows):
             layer = chain.layers[event.layer]
             key, part = parts.of(layer, chain.windows[event.layer], event.spans, event.last - event.first)
             if part is None or not _in_place(chain, layer, part.kernel):
                 return None
             used[key] = part
             cost += part.cost
-            scratch[scratch_name(layer)] = max(scratch[scratch_name(layer)], part.kernel.scratch)
+            scratch[schedules.scratch_name(layer)] = max(scratch[schedules.scratch_name(layer)], part.kernel.scratch)
         else:
-            cost += MOVED * event.rows * _row_of(chain, event)
+            cost += schedules.MOVED * event.rows * _row_of(chain, event)
     rows = {value.name: row_bytes(value.info) for value in chain.buffered}
     sizes = {name: planned.capacity[name] * size for name, size in rows.items()} | scratch
     sizes = {name: size for name, size in sizes.items() if size}
@@ -165,12 +138,12 @@ def sketch(chain: RowChain, band: int, parts: Parts) -> Sketch | None:
     return Sketch(chain, band, planned, used, sizes, offsets, total, cost)
 
 
-def _row_of(chain: RowChain, event: MoveRows | ReceiveRows) -> int:
-    name = event.name if isinstance(event, MoveRows) else chain.fed.name if chain.fed is not None else ""
+def _row_of(chain: schedules.RowChain, event: schedules.MoveRows | schedules.ReceiveRows) -> int:
+    name = event.name if isinstance(event, schedules.MoveRows) else chain.fed.name if chain.fed is not None else ""
     return next(row_bytes(value.info) for value in chain.buffered if value.name == name)
 
 
-def _in_place(chain: RowChain, layer: Layer, kernel: Kernel) -> bool:
+def _in_place(chain: schedules.RowChain, layer: programs.Layer, kernel: Kernel) -> bool:
     merged = [i for i, value in enumerate(layer.inputs) if chain.merged.get(value.name) == layer.outputs[0].name]
     return all(i in kernel.inplace for i in merged)
 
@@ -210,7 +183,7 @@ def check_layout(drawn: Sketch) -> None:
                     raise InternalError(f"rows: {name} and {other} share bytes while both hold something")
 
 
-def grouped(drawn: Sketch, parts: Parts, index: int) -> Layer:
+def grouped(drawn: Sketch, parts: Parts, index: int) -> programs.Layer:
     """The layer that takes the place of the chain's."""
     check_layout(drawn)
     chain = drawn.chain
@@ -226,7 +199,7 @@ def grouped(drawn: Sketch, parts: Parts, index: int) -> Layer:
     kernel = Kernel(special[0] if special else "portable", (), scratch=drawn.scratch, behind=behind)
     how = f"up to {drawn.band} rows" if drawn.band > 1 else "a row"
     saved = sum(v.info.size for layer in layers for v in layer.outputs if v.name in chain.inside)
-    return Layer(
+    return programs.Layer(
         index=index,
         name=f"{layers[0].name}_to_{layers[-1].name}",
         op=OP,
@@ -237,12 +210,12 @@ def grouped(drawn: Sketch, parts: Parts, index: int) -> Layer:
         outputs=outputs,
         kernel=kernel,
         macs=macs,
-        covers=tuple(Covered(o.name, o.op, o.origin, o.outputs[0].info, o.macs, o.reason) for o in layers),
+        covers=tuple(programs.Covered(o.name, o.op, o.origin, o.outputs[0].info, o.macs, o.reason) for o in layers),
         streaming=streaming,
     )
 
 
-def distance_behind(drawn: Sketch, source: Value, target: Value) -> int:
+def distance_behind(drawn: Sketch, source: programs.Value, target: programs.Value) -> int:
     """How many bytes before an input an output must begin at least, to write no row over one that is still read.
 
     A call writes up to byte ``last * row_out`` of the output. Rows from ``needed`` on of the input are read by this
@@ -250,7 +223,7 @@ def distance_behind(drawn: Sketch, source: Value, target: Value) -> int:
     all calls; the calls are visited backwards, so that ``needed`` is known.
     """
     chain = drawn.chain
-    events = [event for step in drawn.schedule.steps for event in step if isinstance(event, ComputeRows)]
+    events = [event for step in drawn.schedule.steps for event in step if isinstance(event, schedules.ComputeRows)]
     row_in, row_out = row_bytes(source.info), row_bytes(target.info)
     needed, distance = source.info.shape[1], 0
     for event in reversed(events):
@@ -268,21 +241,23 @@ class _Writer:
     have fixed offsets. Rows of whole tensors are found by cursors, which advance after each use, so that steps which do
     the same elsewhere in a tensor are equal and become one piece of code."""
 
-    def __init__(self, drawn: Sketch, parts: Parts, inputs: Sequence[Value], outputs: Sequence[Value]) -> None:
+    def __init__(
+        self, drawn: Sketch, parts: Parts, inputs: Sequence[programs.Value], outputs: Sequence[programs.Value]
+    ) -> None:
         self.drawn, self.parts = drawn, parts
         self.chain = drawn.chain
         self.row = {v.name: row_bytes(v.info) for o in self.chain.layers for v in (*o.inputs, *o.outputs)}
         self.places = {value.name: ("input", i) for i, value in enumerate(inputs)}
         self.places |= {value.name: ("output", i) for i, value in enumerate(outputs)}
-        self.functions: dict[Key, Layer] = {}
+        self.functions: dict[Key, programs.Layer] = {}
         self.numbers: dict[Key, int] = {}
-        self.cursors: dict[str, Cursor] = {}
+        self.cursors: dict[str, programs.Cursor] = {}
         self.stands: dict[str, int] = {}
 
-    def streaming(self) -> Streaming:
+    def streaming(self) -> programs.Streaming:
         events = [event for step in self.drawn.schedule.steps for event in step]
         self._next_places(events)
-        kinds: dict[tuple[Action, ...], int] = {}
+        kinds: dict[tuple[programs.Action, ...], int] = {}
         order = []
         number = 0
         for step in self.drawn.schedule.steps:
@@ -293,13 +268,13 @@ class _Writer:
             order.append(kinds.setdefault(tuple(actions), len(kinds)))
         functions = tuple(self.functions.values())
         owners = {function.name: self.chain.layers[self._owner(key)] for key, function in self.functions.items()}
-        scratch = tuple(self.drawn.offsets.get(scratch_name(owners[f.name]), 0) for f in functions)
+        scratch = tuple(self.drawn.offsets.get(schedules.scratch_name(owners[f.name]), 0) for f in functions)
         buffers = tuple(
-            RowBuffer(value, self.drawn.offsets[value.name], self.drawn.schedule.capacity[value.name])
+            programs.RowBuffer(value, self.drawn.offsets[value.name], self.drawn.schedule.capacity[value.name])
             for value in self.chain.buffered
             if value.name in self.drawn.offsets
         )
-        return Streaming(
+        return programs.Streaming(
             self.chain.layers,
             functions,
             scratch,
@@ -314,12 +289,12 @@ class _Writer:
     def _owner(self, key: Key) -> int:
         return next(i for i, layer in enumerate(self.chain.layers) if layer.index == key[0])
 
-    def _next_places(self, events: Sequence[Event]) -> None:
+    def _next_places(self, events: Sequence[schedules.Event]) -> None:
         """Finds how far each cursor advances after each use: to where its next use begins."""
         following: dict[str, tuple[int, int]] = {}
         self.advances: dict[tuple[int, int], int] = {}
         for number, event in enumerate(events):
-            if not isinstance(event, ComputeRows):
+            if not isinstance(event, schedules.ComputeRows):
                 continue
             for slot, row in enumerate(event.at):
                 name = self._home(event.layer, slot)
@@ -332,7 +307,7 @@ class _Writer:
                 self.stands[cursor] = row
                 self.advances[number, slot] = self._onwards(event, slot, row) * self.row[name]
 
-    def _onwards(self, event: ComputeRows, slot: int, row: int) -> int:
+    def _onwards(self, event: schedules.ComputeRows, slot: int, row: int) -> int:
         """How far a cursor advances after its last use: as if more rows came, but not beyond the tensor. So the last
         step equals those before it wherever it can."""
         rows, windows = event.last - event.first, self.chain.windows[event.layer]
@@ -355,20 +330,20 @@ class _Writer:
         writes = slot == len(owner.inputs)
         second = f"_{slot}" if slot and not writes else ""
         cursor = f"{'to' if writes else 'from'}_{side}{index}_of_{owner.name}{second}"
-        self.cursors.setdefault(cursor, Cursor(cursor, side, index, owner.name))
+        self.cursors.setdefault(cursor, programs.Cursor(cursor, side, index, owner.name))
         return cursor
 
-    def _action(self, event: Event, number: int) -> Action:
-        if isinstance(event, MoveRows):
+    def _action(self, event: schedules.Event, number: int) -> programs.Action:
+        if isinstance(event, schedules.MoveRows):
             row = self.row[event.name]
-            return Keep(event.name, event.row * row, event.rows * row)
-        if isinstance(event, ReceiveRows):
+            return programs.Keep(event.name, event.row * row, event.rows * row)
+        if isinstance(event, schedules.ReceiveRows):
             assert self.chain.fed is not None
             row = self.row[self.chain.fed.name]
-            return Receive(self.chain.fed.name, event.row * row if event.row >= 0 else -1, event.rows * row)
+            return programs.Receive(self.chain.fed.name, event.row * row if event.row >= 0 else -1, event.rows * row)
         return self._band(event, number)
 
-    def _band(self, event: ComputeRows, number: int) -> Band:
+    def _band(self, event: schedules.ComputeRows, number: int) -> programs.Band:
         layer, windows = self.chain.layers[event.layer], self.chain.windows[event.layer]
         key, part = self.parts.of(layer, windows, event.spans, event.last - event.first)
         assert part is not None
@@ -380,20 +355,16 @@ class _Writer:
             what = f"{rows} of {layer.outputs[0].info.shape[1]} rows at a time"
             self.functions[key] = function_of(layer, part, name, what)
         given = tuple(self._rows(event, slot, number) for slot in range(len(event.at)))
-        return Band(self.numbers[key], given[:-1], given[-1])
+        return programs.Band(self.numbers[key], given[:-1], given[-1])
 
-    def _rows(self, event: ComputeRows, slot: int, number: int) -> Rows:
+    def _rows(self, event: schedules.ComputeRows, slot: int, number: int) -> programs.Rows:
         name = self._home(event.layer, slot)
         if name not in self.places:
-            return Rows(f"rows_of_{name}", event.at[slot] * self.row[name])
+            return programs.Rows(f"rows_of_{name}", event.at[slot] * self.row[name])
         if not self._by_rows(event.layer, slot):
             side, index = self.places[name]
-            return Rows(f"{side}{index}")
-        return Rows(self._cursor(event.layer, slot, name), 0, self.advances.get((number, slot), 0))
-
-
-def renumbered(layers: Sequence[Layer]) -> tuple[Layer, ...]:
-    return tuple(replace(layer, index=index) for index, layer in enumerate(layers))
+            return programs.Rows(f"{side}{index}")
+        return programs.Rows(self._cursor(event.layer, slot, name), 0, self.advances.get((number, slot), 0))
 
 
 # A program of which some consecutive layers run together by rows.
@@ -408,11 +379,13 @@ class RowGroup:
     band: int = 1
 
 
-def apply(program: Program, groups: Iterable[RowGroup], parts: Parts, *, feed: bool = False) -> Program:
+def apply(
+    program: programs.Program, groups: Iterable[RowGroup], parts: Parts, *, feed: bool = False
+) -> programs.Program:
     """Replaces each group by one layer. With ``feed`` the group at the first layer is given an input's rows."""
-    chains = Chains(program)
+    chains = schedules.Chains(program)
     by_first = {group.first: group for group in groups}
-    layers: list[Layer] = []
+    layers: list[programs.Layer] = []
     at = 0
     while at < len(program.layers):
         group = by_first.get(at)

@@ -12,22 +12,8 @@ from typing import Any
 import numpy as np
 
 from uaccel.errors import ModelError
-from uaccel.lower.tir import value as integers
-from uaccel.lower.tir.value import (
-    INTEGERS,
-    CValue,
-    Helpers,
-    Level,
-    as_type,
-    bool_literal,
-    cast,
-    common_int,
-    float_literal,
-    int_literal,
-    name_of,
-    operand,
-    retyped,
-)
+from uaccel.lower.tir import value as printed
+from uaccel.lower.tir.value import CValue, Level, cast, operand
 from uaccel.tvm_api import tirx
 from uaccel.tvm_api.tir import Call, TensorLoad, dtype_of, lower_intrinsic
 from uaccel.util.c_text import FLOATS, bits, c_type, fits, limits
@@ -56,7 +42,7 @@ class Storage:
 
     def at(self, index: str) -> CValue:
         text = self.name if self.scalar else f"{self.name}[{index}]"
-        return name_of(text, self.dtype, self.low, self.high)
+        return printed.name_of(text, self.dtype, self.low, self.high)
 
 
 @dataclass
@@ -65,7 +51,7 @@ class Scope:
 
     variables: dict[Any, CValue] = field(default_factory=dict)
     storage: dict[Any, Storage] = field(default_factory=dict)
-    helpers: Helpers = field(default_factory=Helpers)
+    helpers: printed.Helpers = field(default_factory=printed.Helpers)
 
 
 class ExpressionPrinter:
@@ -101,10 +87,12 @@ class ExpressionPrinter:
         return self.element(node.source, node.indices)
 
     def integer_constant(self, node: Any) -> CValue:
-        return bool_literal(bool(node.value)) if dtype_of(node) == "bool" else int_literal(int(node.value))
+        return (
+            printed.bool_literal(bool(node.value)) if dtype_of(node) == "bool" else printed.int_literal(int(node.value))
+        )
 
     def float_constant(self, node: Any) -> CValue:
-        return float_literal(float(node.value), supported(dtype_of(node)))
+        return printed.float_literal(float(node.value), supported(dtype_of(node)))
 
     def let(self, node: Any) -> CValue:
         self.scope.variables[node.var] = self(node.value)
@@ -118,20 +106,20 @@ class ExpressionPrinter:
         if dtype in FLOATS:
             return float_binary(name, left, right, dtype, self.scope.helpers)
         if name in _ARITHMETIC:
-            return integers.arithmetic(_ARITHMETIC[name], left, right, dtype)
+            return printed.arithmetic(_ARITHMETIC[name], left, right, dtype)
         if name in _DIVISIONS:
-            return integers.division(_DIVISIONS[name], left, right, dtype, self.scope.helpers)
-        return integers.extremum(name.lower(), left, right, dtype, self.scope.helpers)
+            return printed.division(_DIVISIONS[name], left, right, dtype, self.scope.helpers)
+        return printed.extremum(name.lower(), left, right, dtype, self.scope.helpers)
 
     def comparison(self, node: Any) -> CValue:
         left, right = self(node.a), self(node.b)
         if not left.is_float:
-            machine = common_int(left, right, supported(dtype_of(node.a)))
-            left, right = as_type(left, machine), as_type(right, machine)
+            machine = printed.common_int(left, right, supported(dtype_of(node.a)))
+            left, right = printed.as_type(left, machine), printed.as_type(right, machine)
         sign = _COMPARISONS[type(node).__name__]
         known = decided(sign, left, right)
         if known is not None:
-            return bool_literal(known)
+            return printed.bool_literal(known)
         text = f"{operand(left, Level.SHIFT)} {sign} {operand(right, Level.SHIFT)}"
         return CValue(text, Level.COMPARE, "bool", 0, 1)
 
@@ -149,7 +137,7 @@ class ExpressionPrinter:
     def negation(self, node: Any) -> CValue:
         value = self(node.a)
         if value.literal:
-            return bool_literal(not value.low)
+            return printed.bool_literal(not value.low)
         return CValue(f"!{operand(value, Level.UNARY)}", Level.UNARY, "bool", 0, 1)
 
     def choice(self, condition: Any, chosen: Any, otherwise: Any, dtype: str) -> CValue:
@@ -157,8 +145,8 @@ class ExpressionPrinter:
         if test.literal:
             return first if test.low else second
         if dtype not in FLOATS and dtype != "bool":
-            machine = common_int(first, second, dtype)
-            first, second = as_type(first, machine), as_type(second, machine)
+            machine = printed.common_int(first, second, dtype)
+            first, second = printed.as_type(first, machine), printed.as_type(second, machine)
             dtype = machine
         texts = [operand(v, Level.COMPARE) for v in (test, first, second)]
         low, high = min(first.low, second.low), max(first.high, second.high)
@@ -184,7 +172,7 @@ class ExpressionPrinter:
     def _truth(self, value: CValue) -> CValue:
         if value.dtype == "bool":
             return value
-        zero = "0" if not value.is_float else float_literal(0, value.dtype).text
+        zero = "0" if not value.is_float else printed.float_literal(0, value.dtype).text
         return CValue(f"{operand(value, Level.SHIFT)} != {zero}", Level.COMPARE, "bool", 0, 1)
 
     def _truncation(self, value: CValue, dtype: str) -> CValue:
@@ -196,7 +184,7 @@ class ExpressionPrinter:
             low, high = math.trunc(value.low), math.trunc(value.high)
             target = "int32" if fits(low, high, "int32") and fits(low, high, dtype) and bits(dtype) > 32 else dtype
             if fits(low, high, target):
-                return retyped(cast(retyped(value, *limits(value.dtype)), target), low, high)
+                return printed.retyped(cast(printed.retyped(value, *limits(value.dtype)), target), low, high)
         wide = {"uint32": "int64", "int64": "int64", "uint64": "uint64"}.get(dtype, "int32")
         text = f"{self.scope.helpers.conversion(value.dtype, wide)}({value.text})"
         whole = CValue(text, Level.PRIMARY, wide, *limits(wide))
@@ -231,11 +219,11 @@ class ExpressionPrinter:
         """Shifts and bit operations that arrive as calls or nodes."""
         name, dtype = type(node).__name__, supported(dtype_of(node))
         if isinstance(node, tirx.BitwiseNot):
-            return integers.complement(self(node.a), dtype)
+            return printed.complement(self(node.a), dtype)
         left, right = self(node.a), self(node.b)
         if name in _SHIFTS:
-            return integers.shift(_SHIFTS[name], left, right, dtype)
-        return integers.bitwise(_BITS[name], left, right, dtype)
+            return printed.shift(_SHIFTS[name], left, right, dtype)
+        return printed.bitwise(_BITS[name], left, right, dtype)
 
     def same_bits(self, node: Any) -> CValue:
         value, dtype = self(node.args[0]), supported(dtype_of(node))
@@ -301,9 +289,9 @@ def one_line(node: Any, limit: int = 80) -> str:
 
 def settled(value: CValue) -> CValue:
     """The constant where the bounds leave one integer."""
-    if value.literal or value.low != value.high or value.dtype not in INTEGERS:
+    if value.literal or value.low != value.high or value.dtype not in printed.INTEGERS:
         return value
-    return bool_literal(bool(value.low)) if value.dtype == "bool" else int_literal(int(value.low))
+    return printed.bool_literal(bool(value.low)) if value.dtype == "bool" else printed.int_literal(int(value.low))
 
 
 def decided(sign: str, left: CValue, right: CValue) -> bool | None:
@@ -328,13 +316,13 @@ def to_float(value: CValue, dtype: str) -> CValue:
     if value.dtype == dtype:
         return value
     if value.literal:
-        return float_literal(value.low, dtype)
+        return printed.float_literal(value.low, dtype)
     number = np.dtype(dtype).type
     low, high = float(number(value.low)), float(number(value.high))
     return CValue(f"({c_type(dtype)}){operand(value, Level.UNARY)}", Level.UNARY, dtype, low, high)
 
 
-def float_binary(name: str, left: CValue, right: CValue, dtype: str, helpers: Helpers) -> CValue:
+def float_binary(name: str, left: CValue, right: CValue, dtype: str, helpers: printed.Helpers) -> CValue:
     sign = {"Add": "+", "Sub": "-", "Mul": "*", "Div": "/"}.get(name)
     if sign is not None:
         return _float_join(sign, left, right, dtype)
@@ -360,8 +348,8 @@ def _float_join(sign: str, left: CValue, right: CValue, dtype: str) -> CValue:
             "*": lambda a, b: a * b,
             "/": lambda a, b: a / b,
         }
-        bounds = _rounded_outwards(integers.bounds_of(exact[sign], left, right), dtype)
-    return integers.join(left, sign, right, dtype, bounds)
+        bounds = _rounded_outwards(printed.bounds_of(exact[sign], left, right), dtype)
+    return printed.join(left, sign, right, dtype, bounds)
 
 
 def _rounded_outwards(bounds: tuple[float, float], dtype: str) -> tuple[float, float]:

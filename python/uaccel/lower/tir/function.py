@@ -29,20 +29,10 @@ from uaccel.tvm_api import (
     main_bindings,
     main_result,
     relax,
+    tir,
     tirx,
 )
 from uaccel.tvm_api.extremes import TvmRefusalError
-from uaccel.tvm_api.tir import (
-    Call,
-    ScheduleError,
-    TensorLoad,
-    buffer_dtype,
-    copying_function,
-    legalise,
-    lower_blocks,
-    schedule,
-    with_plain_buffers,
-)
 from uaccel.util.c_text import INDENT, UNBROKEN, c_type, filled, literal
 from uaccel.util.text import round_up
 
@@ -183,7 +173,7 @@ def steps_of(call: Any) -> TirSteps:
     """The TIR functions that compute an operator call."""
     call = within_bounds(call)
     arguments = TirArguments(call.args)
-    module = legalise(relax.Call(call.op, arguments.replaced, call.attrs, call.ty_args), arguments.variables)
+    module = tir.legalise(relax.Call(call.op, arguments.replaced, call.attrs, call.ty_args), arguments.variables)
     parameters = dict(zip(main_bindings(module)[0], arguments.variables, strict=True))
     known = dict(arguments.places) | {new: arguments.places[old] for new, old in parameters.items()}
     reader = Reader(module, known)
@@ -216,7 +206,7 @@ def with_outputs(
             renamed[place] = ("out", index)
         else:
             copies.append(
-                TirStep(copying_function(info.shape, info.dtype), (renamed.get(place, place), ("out", index)))
+                TirStep(tir.copying_function(info.shape, info.dtype), (renamed.get(place, place), ("out", index)))
             )
     steps = [TirStep(step.func, tuple(renamed.get(place, place) for place in step.places)) for step in reader.steps]
     return TirSteps(inputs, infos, (*steps, *copies), tuple(reader.temporaries), tuple(reader.constants))
@@ -232,10 +222,10 @@ _SPATIAL = tirx.IterVar.DataPar
 
 def tidy(func: Any) -> Any:
     """The same function with fewer intermediate tensors and no test in the loops of its reductions."""
-    state = schedule(func)
+    state = tir.schedule(func)
     try:
         blocks = state.get_child_blocks(state.get_sblock("root"))
-    except ScheduleError:
+    except tir.ScheduleError:
         return func
     kept = [block for block in blocks if not (worth_inlining(state, block) and attempt(state.compute_inline, block))]
     for block in kept:
@@ -251,7 +241,7 @@ def attempt(primitive: Callable[..., object], *arguments: Any) -> bool:
     """Applies a primitive of the scheduler; the result is whether it agreed."""
     try:
         primitive(*arguments)
-    except ScheduleError:
+    except tir.ScheduleError:
         return False
     return True
 
@@ -276,8 +266,8 @@ def worth_inlining(state: Any, reference: Any) -> bool:
     if is_copy(block) and (not divides or all(is_elementwise(consumer) for consumer in consumers)):
         return True
     written = [region.source for region in block.writes]
-    reads = [load for load in nodes(consumers[0].body, TensorLoad) if any(load.source.same_as(w) for w in written)]
-    few = len(reads) <= (1 if nodes(block.body, Call) else 2)
+    reads = [load for load in nodes(consumers[0].body, tir.TensorLoad) if any(load.source.same_as(w) for w in written)]
+    few = len(reads) <= (1 if nodes(block.body, tir.Call) else 2)
     return len(consumers) == 1 and few and extent(consumers[0]) <= extent(block)
 
 
@@ -286,7 +276,7 @@ def is_copy(block: Any) -> bool:
     value = block.body.value if isinstance(block.body, tirx.BufferStore) else None
     while isinstance(value, tirx.Cast):
         value = value.value
-    return isinstance(value, TensorLoad)
+    return isinstance(value, tir.TensorLoad)
 
 
 def merge_with_consumer(state: Any, reference: Any) -> None:
@@ -371,7 +361,7 @@ class LoweredStep:
 
 
 def lowered(step: TirStep, tensors: Sequence[TensorInfo]) -> LoweredStep:
-    func = lower_blocks(tidy(with_plain_buffers(step.func)))
+    func = tir.lower_blocks(tidy(tir.with_plain_buffers(step.func)))
     if len(func.params) != len(step.places):
         raise ModelError("it needs parameters that are only known at run time")
     func = checked(func, tensors)
@@ -444,12 +434,12 @@ def buffer_size(buffer: Any) -> int:
     extents = buffer.ty.shape
     if not all(isinstance(extent, tirx.IntImm) for extent in extents):
         raise ModelError(f"the size of its intermediate tensor {buffer.name} is only known at run time")
-    return TensorInfo(tuple(map(int, extents)), buffer_dtype(buffer)).size
+    return TensorInfo(tuple(map(int, extents)), tir.buffer_dtype(buffer)).size
 
 
 def touched(statement: Any) -> Iterator[Any]:
     """The buffers whose elements a statement reads or writes, or whose address it takes."""
-    yield from (load.source for load in nodes(statement, TensorLoad))
+    yield from (load.source for load in nodes(statement, tir.TensorLoad))
     yield from (store.buffer for store in nodes(statement, tirx.BufferStore))
     if not isinstance(statement, tirx.DeclBuffer):
         yield from (data_source(declaration) for declaration in nodes(statement, tirx.DeclBuffer))
@@ -479,7 +469,7 @@ def allocate(printer: StatementPrinter, number: int, part: LoweredStep, offsets:
     for statement in part.statements:
         for buffer in allocated(statement):
             if (number, buffer) in offsets:
-                storage = pointer(printer, buffer.name, buffer_dtype(buffer), offsets[number, buffer])
+                storage = pointer(printer, buffer.name, tir.buffer_dtype(buffer), offsets[number, buffer])
                 printer.scope.storage[buffer] = storage
 
 

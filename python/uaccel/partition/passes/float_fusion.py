@@ -15,49 +15,20 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from uaccel import tvm_api
 from uaccel.frontend.qdq.rules import number
 from uaccel.model import TensorInfo
-from uaccel.ops.conv_float import (
-    BOTH,
-    FLOAT,
-    LOWER,
-    NONE,
-    Conv2dFloat,
-    Conv2dFloatAttrs,
-    FloatSumAttrs,
-    FullyConnectedFloat,
-    TransposeConv2dFloat,
-    TransposeConv2dFloatAttrs,
-)
-from uaccel.ops.operator import (
-    IntegerOperator,
-    constant,
-    get,
-    info_of,
-    infos_of,
-    moved_widths,
-    name_of,
-    pads_with_number,
-)
+from uaccel.ops import conv_float
+from uaccel.ops import operator as operators
+from uaccel.ops.conv_float import BOTH, FLOAT, LOWER, NONE, FloatSumAttrs
+from uaccel.ops.operator import constant, get, info_of, infos_of, name_of
 from uaccel.ops.pool import AveragePool2dFloat, MaxPool2dFloat, PoolFloatAttrs
 from uaccel.ops.storage import Layout, identity, inverse, layout_name
-from uaccel.tvm_api import (
-    Emit,
-    is_constant,
-    is_operator_call,
-    is_tuple_type,
-    is_var,
-    main_bindings,
-    main_result,
-    relax,
-    relax_substitute,
-    rewrite_main,
-    variables,
-)
+from uaccel.tvm_api import relax
 
 # Image layers: pools, means, resizes, transposed convolutions. Nothing is fused to them.
 
-POOLS: Final[dict[str, type[IntegerOperator[Any]]]] = {
+POOLS: Final[dict[str, type[operators.IntegerOperator[Any]]]] = {
     "relax.nn.max_pool2d": MaxPool2dFloat,
     "relax.nn.avg_pool2d": AveragePool2dFloat,
 }
@@ -153,18 +124,22 @@ def _transposed(var: Any, call: Any) -> ImageLayer | None:
     """Describes a transposed convolution by constant weights, of one group and no dilation."""
     attrs, weights, layout = call.attrs, call.args[1], _laid(call, "data_layout")
     plain = int(attrs.groups) == 1 and all(int(step) == 1 for step in attrs.dilation)
-    if layout is None or not plain or not is_constant(weights) or info_of(weights).dtype != FLOAT:
+    if layout is None or not plain or not tvm_api.is_constant(weights) or info_of(weights).dtype != FLOAT:
         return None
     kernel = str(attrs.kernel_layout)
     values = np.asarray(weights.value.numpy()).transpose([kernel.index(letter) for letter in "OHWI"])
-    made = TransposeConv2dFloatAttrs(
+    made = conv_float.TransposeConv2dFloatAttrs(
         _turned(info_of(var), layout).shape[1:3],
         tuple(int(step) for step in attrs.strides),
         tuple(int(cut) for cut in attrs.padding[:2]),
     )
     ours = constant(np.ascontiguousarray(values))
     return ImageLayer(
-        call.args[0], layout, lambda data: get(TransposeConv2dFloat)(data, ours, attrs=made), (var.name,), gains=True
+        call.args[0],
+        layout,
+        lambda data: get(conv_float.TransposeConv2dFloat)(data, ours, attrs=made),
+        (var.name,),
+        gains=True,
     )
 
 
@@ -217,7 +192,11 @@ def sums_of(var: Any, call: Any) -> Sums | None:
     if name not in (*CONVOLUTIONS, "relax.matmul") or info_of(var).dtype != FLOAT:
         return None
     data, weights = call.args[:2]
-    if is_constant(data) or not is_constant(weights) or {info_of(data).dtype, info_of(weights).dtype} != {FLOAT}:
+    if (
+        tvm_api.is_constant(data)
+        or not tvm_api.is_constant(weights)
+        or {info_of(data).dtype, info_of(weights).dtype} != {FLOAT}
+    ):
         return None
     values = np.asarray(weights.value.numpy())
     return _product(var, data, values) if name == "relax.matmul" else _convolution(var, call, values)
@@ -265,7 +244,7 @@ def _numbers(values: Any) -> tuple[int, ...]:
 
 def padded(sums: Sums, pad: Any) -> Sums:
     """Returns the layer with the padding of a pad before it; the same layer where that does not pad images with 0."""
-    widths = moved_widths(pad, sums.layout)
+    widths = operators.moved_widths(pad, sums.layout)
     ends = [(widths[2 * axis], widths[2 * axis + 1]) for axis in range(len(sums.layout))]
     if not sums.window or any(map(any, (ends[0], ends[-1]))) or min(widths) < 0 or float(pad.attrs.pad_value) != 0.0:
         return sums
@@ -282,7 +261,7 @@ def grown(sums: Sums, var: Any, call: Any, before: Any) -> Sums | None:
     name = name_of(call).removeprefix("relax.")
     more = _bounded(sums, name, call)
     if more is None and name in _FOLDED and sums.added is None:
-        at = next(position for position, arg in enumerate(call.args) if is_var(arg) and arg.same_as(before))
+        at = next(position for position, arg in enumerate(call.args) if tvm_api.is_var(arg) and arg.same_as(before))
         more = _with_other(sums, name, call.args[1 - at], before, first=at == 0)
     return None if more is None else replace(more, covers=(*sums.covers, var.name))
 
@@ -328,11 +307,11 @@ def _with_other(sums: Sums, name: str, other: Any, before: Any, *, first: bool) 
     """Fuses a constant for each channel, or adds a tensor of the same shape; None for anything else. A layer's own
     input is not added, as its kernel reads that to the end: the output could not take its place."""
     shape = info_of(before).shape
-    if is_constant(other):
+    if tvm_api.is_constant(other):
         values = _by_channel(np.asarray(other.value.numpy()), shape, sums.channel_axis)
         return None if values is None or (name == "subtract" and not first) else _FOLDED[name](sums, values)
-    own_input = is_var(sums.data) and other.same_as(sums.data)
-    if name != "add" or not is_var(other) or own_input or info_of(other) != info_of(before):
+    own_input = tvm_api.is_var(sums.data) and other.same_as(sums.data)
+    if name != "add" or not tvm_api.is_var(other) or own_input or info_of(other) != info_of(before):
         return None
     return replace(sums, added=other)
 
@@ -374,16 +353,16 @@ def _layers(module: Any) -> tuple[dict[Any, Sums | ImageLayer], set[Any]]:
     """Finds layers by the variable that each ends with, and the variables inside them, which nothing else reads. One
     pass in order of execution: a layer grows by a binding that alone reads its result so far. The fused operator takes
     the place of its last binding, where all that it reads has been computed."""
-    _, bindings = main_bindings(module)
-    uses = Counter(used for _, expr in bindings for used in variables(expr))
-    uses.update(variables(main_result(module)))
+    _, bindings = tvm_api.main_bindings(module)
+    uses = Counter(used for _, expr in bindings for used in tvm_api.variables(expr))
+    uses.update(tvm_api.variables(tvm_api.main_result(module)))
     found: dict[Any, Sums | ImageLayer] = {}
     pads: dict[Any, Any] = {}
     gone: set[Any] = set()
     for var, expr in bindings:
-        if not is_operator_call(expr) or is_tuple_type(var):
+        if not tvm_api.is_operator_call(expr) or tvm_api.is_tuple_type(var):
             continue
-        if pads_with_number(expr) and uses[var] == 1:
+        if operators.pads_with_number(expr) and uses[var] == 1:
             pads[var] = expr
         layer = _with_more(found, uses, gone, var, expr)
         made = layer or sums_of(var, expr) or image_layer_of(var, expr)
@@ -401,7 +380,7 @@ def _with_more(
 ) -> Sums | None:
     """Returns the layer that a call continues, which it alone reads, and takes it from where it ended before."""
     for begun in reversed(call.args):
-        layer = found.get(begun) if is_var(begun) and uses[begun] == 1 else None
+        layer = found.get(begun) if tvm_api.is_var(begun) and uses[begun] == 1 else None
         more = grown(layer, var, call, begun) if isinstance(layer, Sums) else None
         if more is not None:
             del found[begun]
@@ -420,13 +399,13 @@ def _worth_while(found: dict[Any, Sums | ImageLayer]) -> dict[Any, Sums | ImageL
 def _is_split(var: Any, value: Any) -> bool:
     """Says whether a binding splits float tensors. As a tuple, a split would fix its input in the model's layout."""
     return (
-        is_operator_call(value)
+        tvm_api.is_operator_call(value)
         and name_of(value) == "relax.split"
         and all(info.dtype == FLOAT for info in infos_of(var))
     )
 
 
-def _split_parts(emit: Emit, var: Any, split: Any) -> Any:
+def _split_parts(emit: tvm_api.Emit, var: Any, split: Any) -> Any:
     """Emits the fields of a split as slices, each of which may take any layout."""
     infos, axis = infos_of(var), int(split.attrs.axis)
     ends = np.cumsum([info.shape[axis] for info in infos]).tolist()
@@ -447,15 +426,15 @@ class _Writer:
         self.module, self.found, self.gone = module, found, gone
         self.bound: dict[Any, Any] = {}
         self.origins: dict[str, str] = {}
-        self.emit: Emit = lambda expr, name: expr
+        self.emit: tvm_api.Emit = lambda expr, name: expr
 
     def run(self) -> Fused:
-        module = rewrite_main(self.module, self._write)
+        module = tvm_api.rewrite_main(self.module, self._write)
         own = {old: name for name, old in self.origins.items()}
         covers = {own.get(var.name, var.name): layer.covers for var, layer in self.found.items()}
         return Fused(module, self.origins, covers)
 
-    def _write(self, emit: Emit, var: Any, value: Any) -> Any:
+    def _write(self, emit: tvm_api.Emit, var: Any, value: Any) -> Any:
         self.emit = emit
         layer = self.found.get(var)
         if var in self.gone:
@@ -469,7 +448,7 @@ class _Writer:
 
     def _old(self, expr: Any) -> Any:
         """Returns an expression of the old module with the variables of the new one."""
-        return relax_substitute(expr, self.bound)
+        return tvm_api.relax_substitute(expr, self.bound)
 
     def _image(self, var: Any, layer: ImageLayer) -> Any:
         call = layer.call(self._turned(self._old(layer.data), layer.layout, f"{var.name}_in"))
@@ -485,12 +464,12 @@ class _Writer:
         added = [] if layer.added is None else [self._old(layer.added)]
         if not layer.window:
             return self._product(var, data, constants, added, FloatSumAttrs(*ends))
-        attrs = Conv2dFloatAttrs(*ends, **layer.window)
+        attrs = conv_float.Conv2dFloatAttrs(*ends, **layer.window)
         names = (f"{var.name}_in", f"{var.name}_added")
         turned = [self._turned(each, layer.layout, name) for each, name in zip((data, *added), names, strict=False)]
         if len(shape) == 3:
             turned = [self._reshaped(each, (n, 1, w, c)) for each in turned for n, w, c in [info_of(each).shape]]
-        call = get(Conv2dFloat)(turned[0], *constants, *turned[1:], attrs=attrs)
+        call = get(conv_float.Conv2dFloat)(turned[0], *constants, *turned[1:], attrs=attrs)
         if len(shape) == 4:
             return self._named(var, call, layer.layout)
         flat = relax.op.reshape(self._own(var, call, "_rows"), tuple(shape[axis] for axis in layer.layout))
@@ -499,9 +478,9 @@ class _Writer:
     def _product(self, var: Any, data: Any, constants: list[Any], added: list[Any], attrs: FloatSumAttrs) -> Any:
         shape = info_of(var).shape
         if len(shape) == 2:
-            return self.emit(get(FullyConnectedFloat)(data, *constants, *added, attrs=attrs), var.name)
+            return self.emit(get(conv_float.FullyConnectedFloat)(data, *constants, *added, attrs=attrs), var.name)
         rows = [self._reshaped(each, (-1, info_of(each).shape[-1])) for each in (data, *added)]
-        call = get(FullyConnectedFloat)(rows[0], *constants, *rows[1:], attrs=attrs)
+        call = get(conv_float.FullyConnectedFloat)(rows[0], *constants, *rows[1:], attrs=attrs)
         return self.emit(relax.op.reshape(self._own(var, call, "_rows"), shape), var.name)
 
     def _reshaped(self, value: Any, shape: tuple[int, ...]) -> Any:

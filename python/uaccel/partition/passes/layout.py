@@ -13,31 +13,12 @@ from typing import Any, Final
 
 import numpy as np
 
+from uaccel import tvm_api
 from uaccel.model import TensorInfo, UniqueNames
-from uaccel.ops.operator import (
-    PAD,
-    PERMUTE,
-    Elementwise,
-    constant,
-    elementwise_of,
-    info_of,
-    moved_widths,
-    name_of,
-    operator_of,
-    permuted_axes,
-)
+from uaccel.ops import operator as operators
+from uaccel.ops.operator import constant, info_of, name_of
 from uaccel.ops.storage import Layout, bytes_order, compose, identity, inverse, layout_name
-from uaccel.tvm_api import (
-    is_call,
-    is_constant,
-    is_tuple,
-    is_tuple_get_item,
-    is_var,
-    main_bindings,
-    main_result,
-    relax,
-    tvm,
-)
+from uaccel.tvm_api import is_call, is_constant, is_var, relax
 
 # The choice of layouts. Permutes are no nodes: a tensor that a permute gives is its source, seen in another order. What
 # remains are nodes that hold a tensor, and readers that want it in some order; each order that is wanted and not held
@@ -199,10 +180,10 @@ class Rule:
 
 def rule_of(call: Any) -> Rule | None:
     """Returns the rule of a call; None where the order of axes matters to it."""
-    elementwise, operator = elementwise_of(call), operator_of(call)
+    elementwise, operator = operators.elementwise_of(call), operators.operator_of(call)
     if elementwise is not None:
-        return Rule(_tensors if elementwise is Elementwise.EACH else _first, _same_call)
-    if name_of(call) == PAD:
+        return Rule(_tensors if elementwise is operators.Elementwise.EACH else _first, _same_call)
+    if name_of(call) == operators.PAD:
         return Rule(_first, _pad)
     if operator is not None:
         return Rule(_first, _with_axis) if operator.channel_axis else None
@@ -212,7 +193,7 @@ def rule_of(call: Any) -> Rule | None:
 
 def _keeps_axes(call: Any) -> bool:
     """Says whether a reduction keeps its axes, with one element each, or the places of a slice are known."""
-    known = name_of(call) != SLICE or all(map(is_tuple, call.args[1:]))
+    known = name_of(call) != SLICE or all(map(tvm_api.is_tuple, call.args[1:]))
     return known and bool(getattr(call.attrs, "keepdims", True))
 
 
@@ -229,11 +210,13 @@ def _same_call(call: Any, args: list[Any], _layout: Layout) -> Any:
 
 
 def _pad(call: Any, args: list[Any], layout: Layout) -> Any:
-    return relax.op.nn.pad(args[0], moved_widths(call, layout), call.attrs.pad_mode, float(call.attrs.pad_value))
+    return relax.op.nn.pad(
+        args[0], operators.moved_widths(call, layout), call.attrs.pad_mode, float(call.attrs.pad_value)
+    )
 
 
 def _with_axis(call: Any, args: list[Any], layout: Layout) -> Any:
-    operator = operator_of(call)
+    operator = operators.operator_of(call)
     assert operator is not None
     attrs: Any = operator.attrs_of(call)
     axis = layout.index(getattr(attrs, operator.channel_axis))
@@ -322,7 +305,7 @@ class CancelTransposes:
 
     def run(self, module: Any) -> LayoutsChanged:
         """Returns the module, and what became of its bindings' names."""
-        if not any(is_permute(expr) for _, expr in main_bindings(module)[1]):
+        if not any(is_permute(expr) for _, expr in tvm_api.main_bindings(module)[1]):
             return LayoutsChanged(module, {})
         graph = _read(module)
         choose_layouts(graph.nodes)
@@ -330,7 +313,7 @@ class CancelTransposes:
 
 
 def is_permute(expr: Any) -> bool:
-    return is_call(expr) and name_of(expr) == PERMUTE
+    return is_call(expr) and name_of(expr) == operators.PERMUTE
 
 
 # The value of an expression: a ``Use``, a tuple of such, or the expression itself where it has no variables.
@@ -349,7 +332,7 @@ class _Graph:
         """Returns the value of an expression."""
         if is_var(expr):
             return self.known[expr]
-        return tuple(self.of(entry) for entry in expr.fields) if is_tuple(expr) else expr
+        return tuple(self.of(entry) for entry in expr.fields) if tvm_api.is_tuple(expr) else expr
 
     def add(self, var: Any, node: LayoutNode) -> LayoutUse:
         self.nodes.append(node)
@@ -360,19 +343,19 @@ class _Graph:
 
 def _read(module: Any) -> _Graph:
     graph = _Graph()
-    parameters, bindings = main_bindings(module)
+    parameters, bindings = tvm_api.main_bindings(module)
     for var in parameters:
         graph.add(var, _node(var, None))
     for var, expr in bindings:
         if is_permute(expr):
-            graph.known[var] = _permuted(graph, var, graph.of(expr.args[0]), permuted_axes(expr))
-        elif is_tuple_get_item(expr) and isinstance(graph.of(expr.tuple_value), tuple):
+            graph.known[var] = _permuted(graph, var, graph.of(expr.args[0]), operators.permuted_axes(expr))
+        elif tvm_api.is_tuple_get_item(expr) and isinstance(graph.of(expr.tuple_value), tuple):
             graph.known[var] = graph.of(expr.tuple_value)[int(expr.index)]
-        elif is_call(expr) or is_tuple_get_item(expr):
+        elif is_call(expr) or tvm_api.is_tuple_get_item(expr):
             _add_node(graph, var, expr)
         else:
             graph.known[var] = graph.of(expr)
-    _read_as_it_is(graph.of(main_result(module)))
+    _read_as_it_is(graph.of(tvm_api.main_result(module)))
     return graph
 
 
@@ -435,7 +418,7 @@ class _Writer:
         self.bound: dict[LayoutNode, dict[Layout, Any]] = {}
 
     def run(self) -> LayoutsChanged:
-        parameters, bindings = main_bindings(self.module)
+        parameters, bindings = tvm_api.main_bindings(self.module)
         for var in (*parameters, *(var for var, _ in bindings)):
             self.taken.take(var.name)
         with self.builder.function("main", parameters):
@@ -444,7 +427,7 @@ class _Writer:
                     self.bound[node] = {node.layout: var}
                 for node in self.graph.nodes[len(parameters) :]:
                     self._bind(node)
-                result = self.builder.emit_output(self._as_it_is(self.graph.of(main_result(self.module))))
+                result = self.builder.emit_output(self._as_it_is(self.graph.of(tvm_api.main_result(self.module))))
             self.builder.emit_func_output(result)
         return LayoutsChanged(_with_main(self.module, self.builder.get()["main"]), self.origins)
 
@@ -456,7 +439,7 @@ class _Writer:
 
     def _expr(self, node: LayoutNode) -> Any:
         expr = node.expr
-        if is_tuple_get_item(expr):
+        if tvm_api.is_tuple_get_item(expr):
             return relax.TupleGetItem(self._as_it_is(self.graph.of(expr.tuple_value)), expr.index)
         arguments = [self.graph.of(arg) for arg in expr.args]
         rule = rule_of(expr) if node.free else None
@@ -504,6 +487,6 @@ class _Writer:
 
 def _with_main(module: Any, main: Any) -> Any:
     """Returns the module with another ``main``; its other functions stay as they are."""
-    changed = tvm.IRModule(dict(module.functions.items()), attrs=module.attrs)
+    changed = tvm_api.tvm.IRModule(dict(module.functions.items()), attrs=module.attrs)
     changed.update_func(module.get_global_var("main"), main)
     return changed

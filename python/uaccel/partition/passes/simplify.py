@@ -20,34 +20,14 @@ from typing import Any, Final, Protocol, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from uaccel import tvm_api
 from uaccel.errors import ModelError
 from uaccel.model import Array
+from uaccel.ops import operator as operators
 from uaccel.ops.exact import requantize_numpy
-from uaccel.ops.operator import (
-    FLOATS,
-    RESHAPE,
-    Channels,
-    Elementwise,
-    IntegerOperator,
-    constant,
-    elementwise_of,
-    info_of,
-    name_of,
-    operator_of,
-)
+from uaccel.ops.operator import constant, info_of, name_of, operator_of
 from uaccel.partition.passes.padding import FoldPadding
-from uaccel.tvm_api import (
-    is_call,
-    is_constant,
-    is_operator_call,
-    is_tuple,
-    is_var,
-    main_bindings,
-    main_result,
-    rebuild_main,
-    relax,
-    variables,
-)
+from uaccel.tvm_api import is_call, is_var, relax
 from uaccel.tvm_api.executor import Executor
 
 # What the bindings of ``main`` do with channels, the last axis of their tensors: mix them, or keep them apart.
@@ -62,7 +42,7 @@ class MixingLayer:
 
     var: Any
     source: Any
-    operator: IntegerOperator[Any]
+    operator: operators.IntegerOperator[Any]
     attrs: Any
     weights: Array
     bias: Array
@@ -72,7 +52,7 @@ class MixingLayer:
     @property
     def mixes(self) -> bool:
         """Says whether every output channel reads every input channel; else each reads its own."""
-        return self.operator.channels is Channels.MIXED
+        return self.operator.channels is operators.Channels.MIXED
 
     @property
     def bordered(self) -> bool:
@@ -97,7 +77,7 @@ class ElementwiseChannels:
 
     @property
     def is_reshape(self) -> bool:
-        return name_of(self.call) == RESHAPE
+        return name_of(self.call) == operators.RESHAPE
 
 
 Step: TypeAlias = MixingLayer | ElementwiseChannels
@@ -106,18 +86,18 @@ Steps: TypeAlias = dict[Any, Step]  # By variable, in order of execution.
 
 def steps_of(module: Any) -> Steps:
     """Collects the bindings of ``main`` that treat channels in one of these ways."""
-    found = ((var, _step_of(var, expr)) for var, expr in main_bindings(module)[1])
+    found = ((var, _step_of(var, expr)) for var, expr in tvm_api.main_bindings(module)[1])
     return {var: step for var, step in found if step is not None}
 
 
 def _step_of(var: Any, expr: Any) -> Step | None:
     """Describes what a binding does with channels; None where it reads them in a way of its own."""
-    if not is_operator_call(expr):
+    if not tvm_api.is_operator_call(expr):
         return None
     operator = operator_of(expr)
     if operator is not None and operator.channels is not None and operator.weighted:
         return _weighted(var, expr, operator)
-    if name_of(expr) == RESHAPE or (operator is not None and operator.channels is Channels.APART):
+    if name_of(expr) == operators.RESHAPE or (operator is not None and operator.channels is operators.Channels.APART):
         source = expr.args[0]
         return (
             ElementwiseChannels(var, (source,), expr)
@@ -127,9 +107,9 @@ def _step_of(var: Any, expr: Any) -> Step | None:
     return _elementwise(var, expr) if operator is not None and operator.elementwise else None
 
 
-def _weighted(var: Any, call: Any, operator: IntegerOperator[Any]) -> MixingLayer | None:
+def _weighted(var: Any, call: Any, operator: operators.IntegerOperator[Any]) -> MixingLayer | None:
     source, *constants = call.args
-    if not is_var(source) or not all(is_constant(arg) for arg in constants):
+    if not is_var(source) or not all(tvm_api.is_constant(arg) for arg in constants):
         return None
     step = MixingLayer(var, source, operator, operator.attrs_of(call), *(arg.value.numpy() for arg in constants))
     plain = getattr(step.attrs, "groups", 1) == 1 if step.mixes else step.weights.shape[-1] == channels_of(source)
@@ -140,11 +120,15 @@ def _elementwise(var: Any, call: Any) -> ElementwiseChannels | None:
     """Describes an elementwise call of one tensor and tables, or of tensors of one shape; None for others. A broadcast
     tensor has other channels. Floats are left out, since channels are known as integers."""
     sources = tuple(arg for arg in call.args if is_var(arg))
-    tables = [arg for arg in call.args[1:] if is_constant(arg)] if elementwise_of(call) is Elementwise.FIRST else []
+    tables = (
+        [arg for arg in call.args[1:] if tvm_api.is_constant(arg)]
+        if operators.elementwise_of(call) is operators.Elementwise.FIRST
+        else []
+    )
     complete = bool(sources) and len(sources) + len(tables) == len(call.args)
     result = info_of(var)
     infos = (result, *map(info_of, sources))
-    alike = all(info.shape == result.shape and info.dtype not in FLOATS for info in infos)
+    alike = all(info.shape == result.shape and info.dtype not in operators.FLOATS for info in infos)
     return ElementwiseChannels(var, sources, call) if complete and result.shape and alike else None
 
 
@@ -181,7 +165,7 @@ class FoldConstants:
 def _folded(module: Any, end: float) -> Any:
     """Folds in rounds, as results make more calls foldable, until none is left or the CPU clock reads ``end``."""
     while True:
-        foldable = {var: expr for var, expr in main_bindings(module)[1] if _is_foldable(var, expr)}
+        foldable = {var: expr for var, expr in tvm_api.main_bindings(module)[1] if _is_foldable(var, expr)}
         if not foldable:
             return module
         _check_effort(foldable)
@@ -196,7 +180,7 @@ def _folded(module: Any, end: float) -> Any:
                 )
             return constant(evaluate(expr))
 
-        module = rebuild_main(module, fold)
+        module = tvm_api.rebuild_main(module, fold)
 
 
 def _check_effort(calls: Mapping[Any, Any]) -> None:
@@ -214,11 +198,11 @@ def _check_effort(calls: Mapping[Any, Any]) -> None:
 
 
 def _elements(arg: Any) -> int:
-    return int(math.prod(arg.value.shape)) if is_constant(arg) else 1
+    return int(math.prod(arg.value.shape)) if tvm_api.is_constant(arg) else 1
 
 
 def _arguments(expr: Any) -> list[Any]:
-    return [entry for arg in expr.args for entry in (arg.fields if is_tuple(arg) else [arg])]
+    return [entry for arg in expr.args for entry in (arg.fields if tvm_api.is_tuple(arg) else [arg])]
 
 
 def _is_foldable(var: Any, expr: Any) -> bool:
@@ -229,7 +213,7 @@ def _is_foldable(var: Any, expr: Any) -> bool:
     if operator is not None and not operator.foldable:
         return False
     arguments = _arguments(expr)
-    return any(is_constant(arg) for arg in arguments) and not any(is_var(arg) for arg in arguments)
+    return any(tvm_api.is_constant(arg) for arg in arguments) and not any(is_var(arg) for arg in arguments)
 
 
 def evaluate(call: Any) -> Any:
@@ -447,16 +431,16 @@ class DropChannels:
                 return expr
             return _cut(step, expr, needs, known) if isinstance(step, MixingLayer) else _cut_shape(step, expr, needs)
 
-        return rebuild_main(module, change)
+        return tvm_api.rebuild_main(module, change)
 
 
 def _fixed(module: Any, steps: Steps) -> list[Any]:
     """Lists the values that keep all of their channels: inputs and outputs, and what other operators read or make."""
-    parameters, bindings = main_bindings(module)
-    outside = [*parameters, *variables(main_result(module))]
+    parameters, bindings = tvm_api.main_bindings(module)
+    outside = [*parameters, *tvm_api.variables(tvm_api.main_result(module))]
     for var, expr in bindings:
         if var not in steps:
-            outside += [var, *variables(expr)]
+            outside += [var, *tvm_api.variables(expr)]
     involved = {value for step in steps.values() for value in (step.var, *sources_of(step))}
     return [value for value in outside if value in involved]
 
