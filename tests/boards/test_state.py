@@ -14,7 +14,7 @@ from uaccel.codegen.options import EmitOptions
 from uaccel.pipeline import compile_model
 from uaccel.runner.compiled import run_compiled
 from uaccel.runner.execute import Looks
-from uaccel.runner.verdict import judge
+from uaccel.runner.verdict import CompiledSubject, judge
 from uaccel.runner.verify import exact_layers
 
 STREAM = OWN / "stream.tflite"
@@ -32,7 +32,7 @@ def test_frames_of_a_sequence(name: str, tmp_path: Path) -> None:
     for number, (frame, outputs) in enumerate(zip(frames, measured.run.outputs, strict=True)):
         for got, wanted in zip(outputs, reference.run(frame), strict=True):
             np.testing.assert_array_equal(got, wanted, f"frame {number}")
-    assert judge(compiled, measured).report["bit_exact"]
+    assert judge(CompiledSubject(compiled), measured).report["bit_exact"]
     for key, wanted in exact_layers(compiled, frames[0]).items():
         np.testing.assert_array_equal(measured.computed[0][key].ravel(), wanted.ravel(), f"layer {key}")
     total, layers = measured.run.instructions, [layer.instructions for layer in measured.layers]

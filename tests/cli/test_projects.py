@@ -10,6 +10,7 @@ import sys
 import tarfile
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -82,7 +83,8 @@ def test_a_project_runs_as_its_model_does(board: str, tmp_path: Path, call: Call
     """The same fields, the same numbers and the same page, whoever compiled it."""
     if board != "host":
         board_with_tools(board)
-    project, reports = tmp_path / "project", []
+    project = tmp_path / "project"
+    reports: list[Any] = []
     good(call("compile", GESTURE, "--board", board, "-o", tmp_path / "g.tar"))
     good(call("create", tmp_path / "g.tar", project))
     for subject in ((GESTURE, "--board", board, "--no-workspace-io"), (project,)):

@@ -186,11 +186,11 @@ def batch_steps(shape: Shape) -> tuple[int, ...]:
 GIVEN = ("input", "given_weights", "bias", "multiplier", "shift")
 
 
-class Given:
+class Given(IntegerOperator[Any]):
     """Says what is the same of all of them; it stands before the operator with constant weights."""
 
     arguments = GIVEN
-    channels = None
+    channels: ClassVar[Channels | None] = None
 
     def kernels(self, site: Site[Any]) -> Sequence[Kernel]:
         return ()

@@ -130,8 +130,8 @@ def _named(values: Any, tensors: Sequence[TensorType], kind: str) -> dict[str, A
 def _tell(product: CachedFirmware, measured: RunResult, number: int, put: Put, cut: Cut, *, own: bool) -> str:
     """Says where a sample went wrong.
 
-    If the outputs are the model's meaning, what the test expects of its ``own`` is at fault. Otherwise firmware that shows its layers
-    runs the samples up to it again, and a wrong region is searched by bisection."""
+    If the outputs are the model's meaning, what the test expects of its ``own`` is at fault. Otherwise firmware that
+    shows its layers runs the samples up to it again, and a wrong region is searched by bisection."""
     samples, outputs, tolerance = (
         measured.samples[: number + 1],
         measured.outputs[number],
