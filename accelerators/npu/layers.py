@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -76,7 +76,7 @@ class Windowed(Layer):
 
     def pieces(self, part: Part) -> Sequence[Part]:
         """What one command computes each: of a group."""
-        return [Part(part.image, part.rows, part.columns, blocks, part.steps) for blocks in self.grouped(part.blocks)]
+        return [replace(part, blocks=blocks) for blocks in self.grouped(part.blocks)]
 
     def grouped(self, blocks: range) -> Sequence[range]:
         """These blocks, those of each group apart."""
@@ -85,9 +85,9 @@ class Windowed(Layer):
         return [range(max(g * size, blocks.start), min((g + 1) * size, blocks.stop)) for g in groups]
 
     def cycles(self, part: Part) -> int:
-        box = self.needs(0, part)
-        read = inside(0, self.shapes[0], box) if len(self.pieces(part)) > 1 else dense(0, box)
-        return sum(self.time(some, read).cycles for some in self.pieces(part))
+        box, pieces = self.needs(0, part), self.pieces(part)
+        read = inside(0, self.shapes[0], box) if len(pieces) > 1 else dense(0, box)
+        return sum(self.time(some, read).cycles for some in pieces)
 
     @abstractmethod
     def time(self, part: Part, read: Placed) -> Timed:
@@ -171,13 +171,9 @@ class Weighted(Windowed):
     def step_bytes(self, steps: range) -> int:
         return self.block_weight_bytes * len(steps) // self.steps
 
-    def _room(self, blocks: range, bytes_each: int) -> int:
-        """Bytes of constants of these blocks: a column of the array reads as many bytes at once as there are rows, so
-        that the constants of each command begin at a multiple of that."""
-        rows = self.npu.rows
-        if bytes_each % rows == 0:
-            return len(blocks) * bytes_each
-        return sum(-(-len(some) * bytes_each // rows) * rows for some in self.grouped(blocks))
+    def _room(self, blocks: range, each: int) -> int:
+        """Bytes of constants: as a column reads a byte for each row at once, those of a command begin at such bytes."""
+        return sum(-(-len(some) * each // self.npu.rows) * self.npu.rows for some in self.grouped(blocks))
 
     def weight_bytes(self, blocks: range, steps: range) -> int:
         """Weights, and what the output stage needs where the sums are complete."""
@@ -185,15 +181,11 @@ class Weighted(Windowed):
         return self._room(blocks, self.step_bytes(steps)) + (tail if steps.stop == self.steps else 0)
 
     def weights(self, blocks: range, steps: range) -> bytes:
-        data = self._in_rows(blocks, lambda block: self.packed_weights(block, steps))
-        if steps.stop == self.steps:
-            data += self._in_rows(blocks, self._packed_parameters)
-            data += np.array(self.addition, "<i4").tobytes()
-        return data
-
-    def _in_rows(self, blocks: range, packed: Callable[[int], bytes]) -> bytes:
-        groups = [b"".join(map(packed, some)) for some in self.grouped(blocks)]
-        return b"".join(data + bytes(-len(data) % self.npu.rows) for data in groups)
+        whole, groups = steps.stop == self.steps, self.grouped(blocks)
+        parts = [b"".join(self.packed_weights(block, steps) for block in some) for some in groups]
+        parts += [b"".join(map(self._packed_parameters, some)) for some in groups if whole]
+        data = b"".join(part + bytes(-len(part) % self.npu.rows) for part in parts)
+        return data + (np.array(self.addition, "<i4").tobytes() if whole else b"")
 
     def _packed_parameters(self, block: int) -> bytes:
         channels = self.channels(range(block, block + 1))
@@ -204,21 +196,15 @@ class Weighted(Windowed):
     def fields(self, some: Part, part: Part, places: Places) -> dict[str, int]:
         fields = super().fields(some, part, places)
         before = range(part.blocks.start, some.blocks.start)
-        fields |= {
-            "weights": places.weights + self._room(before, self.step_bytes(part.steps)),
-            "input_zero_point": self.clamp.input_zero_point,
-        }
+        weights = places.weights + self._room(before, self.step_bytes(part.steps))
+        fields |= {"weights": weights, "input_zero_point": self.clamp.input_zero_point}
         if part.steps.stop < self.steps:
-            unused = ("output", "output_row", "output_pixel", "clamp_min", "clamp_max")
-            return fields | dict.fromkeys(unused, 0)
+            return fields | dict.fromkeys(("output", "output_row", "output_pixel", "clamp_min", "clamp_max"), 0)
         tail = places.weights + self._room(part.blocks, self.step_bytes(part.steps))
         fields["parameters"] = tail + self._room(before, self.npu.parameter_bytes)
-        fields["output_zero_point"] = self.clamp.output_zero_point
-        if self.clamp.single:
-            fields["float32"] = 1
+        fields |= {"output_zero_point": self.clamp.output_zero_point} | ({"float32": 1} if self.clamp.single else {})
         if self.addition:
-            addition = tail + self._room(part.blocks, self.npu.parameter_bytes)
-            fields |= self._residual(some, places.inputs[1], addition)
+            fields |= self._residual(some, places.inputs[1], tail + self._room(part.blocks, self.npu.parameter_bytes))
         return fields
 
     def _residual(self, some: Part, residual: Placed, addition: int) -> dict[str, int]:

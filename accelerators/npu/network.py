@@ -44,8 +44,7 @@ def network_of(region: Region, npu: Npu) -> Network:
 
 
 def layer_of(call: OpCall, npu: Npu, known: dict[str, bytes], pad: OpCall | None = None) -> Layer:
-    """One call; constants that it adds go to ``known``. The zero points that ``pad`` puts around its input are the
-    layer's own padding."""
+    """One call; its constants go to ``known``, and the zero points of ``pad`` are padding of the layer's own."""
     if call.op in (ADD, WEIGHTED_SUM):
         return _addition(call, npu, known)
     if call.op == BATCH_MATMUL:

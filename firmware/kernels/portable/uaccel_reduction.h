@@ -4,9 +4,9 @@
 
 #include "uaccel_fixedpoint.h"
 
-/* A kernel over a structure of five extents: neighbouring axes are joined ahead of time, so that every reduction is over
- * the second and the fourth. `begin` is what it begins with, of the first element; `next` what becomes of it with
- * another element; `finish` the output element, in range, of (p, int32_t). */
+/* A kernel over a structure of five extents: neighbouring axes are joined ahead of time, so that every reduction is
+ * over the second and the fourth. `begin` is what it begins with, of the first element; `next` what becomes of it
+ * with another element; `finish` the output element, in range, of (p, int32_t). */
 #define UACCEL_REDUCTION(name, structure, element, begin, next, finish)                               \
     UACCEL_KERNEL void name(const struct structure *p, const element *input, element *output)         \
     {                                                                                                 \

@@ -47,12 +47,20 @@ WRONG_ONCE = (
     "MEAN (2, 3, 4, 2, 3) along 4, uint8",
     "TOPK_V2, rare, bool",
     "RELU_N1_TO_1, rare, bool",
+    "SQRT (), int16",
+)
+MUTANTS_ONCE = (
+    "AVERAGE_POOL_2D, uint8, output 0 is uint8[48]",
+    "GREATER_EQUAL, uint8, input 1 is Activation(shape=()",
+    "CONCATENATION, uint8, input 1 is Activation(shape=(1, 4, 6, 8), dtype='uint8', scale=None",
 )
 REFUSED_NOW = {
     "UNPACK, float32, num=2": "its option Num is 2, and it has 4 outputs",
     "PACK, float32, values_count=1": "its option ValuesCount is 1, and it has 2 inputs",
     "DEPTHWISE_CONV_2D, float32, depth_multiplier=2": "depth_multiplier is 2, and the weights have 1 channels",
     "DEPTHWISE_CONV_2D, int8, depth_multiplier=2": "depth_multiplier is 2, and the weights have 1 channels",
+    "NEG, uint32": "is uint32, which has no negative number",
+    "MUL (5,) (5,), uint32, fused_activation_function=RELU_N1_TO_1": "its activation begins at -1, which",
     "BITWISE_XOR (5,) (5,), float32": "is float32; wanted integers or bool",
     "LOG_SOFTMAX (), uint8": "the input is a scalar",
     "POW (4,) (2, 3, 4), bool": "is bool; wanted float32, or int8, uint8 or int16 with a scale",
@@ -91,7 +99,9 @@ def test_a_share_of_all() -> None:
     rows = named([*WRONG_ONCE, *REFUSED_NOW])
     rows |= share({label: row for dtype in ("float32", "int8") for label, row in campaign(dtype)}, 9)
     rows |= {f"DILATE, {dtype}": row_of("DILATE", DILATE, dtype) for dtype in ("float32", "int8", "bool")}
-    verdicts = judged(rows, share(dict(mutants("float32")), 8), safely=False)
+    once = {label: row for label, row in mutants("uint8") if label.startswith(MUTANTS_ONCE)}
+    assert len(once) == len(MUTANTS_ONCE)
+    verdicts = judged(rows, share(dict(mutants("float32")), 8) | once, safely=False)
     assert wrong(verdicts) == {}
     assert [label for label in WRONG_ONCE if verdicts[label].outcome == "refused"] == []
     assert [label for label, said in REFUSED_NOW.items() if said not in verdicts[label].detail] == []

@@ -142,7 +142,7 @@ def activated(operator: Operator, value: Expr) -> Expr:
     low, high = _bounds(operator)
     if low is None:
         return value
-    low = max(low, 0.0) if operator.outputs[0].info.dtype == "uint32" else low  # It has no -1.
+    need(low >= 0 or operator.outputs[0].info.dtype != "uint32", "its activation begins at -1, which uint32 has not")
     return relax.op.nn.relu(value) if high is None else relax.op.clip(value, low, high)
 
 

@@ -34,6 +34,7 @@ from uaccel.frontend.tflite.quantized import rescaled
 from uaccel.frontend.tflite.reader import DTYPES, Operator, Tensor, TfliteGraph, read, with_input_shapes
 from uaccel.frontend.tflite.state import VARIABLE_OPERATORS, find_variables
 from uaccel.ops import exact
+from uaccel.ops.compare import KINDS
 from uaccel.ops.control import If, Kind, While, control_attrs
 from uaccel.ops.operator import get, has_static_shape, info_of, infos_of
 from uaccel.ops.pool import UnsignedAveragePool2d
@@ -74,7 +75,7 @@ def convert(graph: TfliteGraph, operator: Operator, context: Context, block: Any
 # here, since convolutions have none for weights; where int8 does not hold what is left, they are int16.
 
 WEIGHTED: Final = ("CONV_2D", "DEPTHWISE_CONV_2D", "FULLY_CONNECTED")
-# On int8 these give what they give on uint8, 128 less.
+# On int8 these give what they give on uint8, 128 less, and comparisons of scales below 1 give the same.
 COMPUTING: Final = (
     *WEIGHTED,
     *("ADD", "SUB", "MUL", "DIV", "MAX_POOL_2D", "MEAN", "SUM", "SOFTMAX", "RELU", "RELU6", "LEAKY_RELU"),
@@ -91,12 +92,12 @@ def is_legacy(context: Context, operator: Operator) -> bool:
     grids = {(tensor.quantisation.scales, tensor.quantisation.zero_points) for tensor in tensors if tensor.quantisation}
     whole = all(tensor.quantisation and not tensor.quantisation.per_channel for tensor in tensors)
     within = any(~tensor.index in context.exprs for tensor in tensors)
-    known = operator.name in (*COMPUTING, "AVERAGE_POOL_2D") or (operator.name in MOVING and within)
+    compares = operator.name in KINDS and all(max(scales, default=1.0) < 1 for scales, _ in grids)
+    known = compares or operator.name in (*COMPUTING, "AVERAGE_POOL_2D") or (operator.name in MOVING and within)
     alike = operator.name != "CONCATENATION" or len(grids) == 1
     mixed = any(tensor and tensor.info.dtype in ("int8", "int16") for tensor in operator.inputs)
-    return (
-        known and whole and alike and not mixed and bool(operator.outputs) and operator.outputs[0].info.dtype == "uint8"
-    )
+    gives = {tensor.info.dtype for tensor in operator.outputs} == {"bool" if compares else "uint8"}
+    return known and bool(tensors) and whole and alike and not mixed and gives
 
 
 def signed(operator: Operator) -> Operator:
@@ -297,7 +298,9 @@ class _Import(Walk[Operator]):
         """
         (output,) = operator.outputs
         if operator.name == "AVERAGE_POOL_2D":
-            self.context.exprs[output.index] = self._bound(operator, output, average_pool(self.context, operator))
+            var = self._bound(operator, output, average_pool(self.context, operator))
+            _check_declared(output, var)
+            self.context.exprs[output.index] = var
             return
         inner = signed(operator)
         for given, tensor in zip(operator.inputs, inner.inputs, strict=True):
@@ -308,6 +311,8 @@ class _Import(Walk[Operator]):
         var = self._bound(inner, within, self._result(inner))
         _check_declared(within, var)
         self.context.exprs[within.index] = var
+        if within is output:  # A comparison gives truths.
+            return
         again = rescaled(self.context, within, output, *exact.limits("uint8"))
         self.context.exprs[output.index] = self._bound(operator, output, again, "unsigned")
 

@@ -193,6 +193,8 @@ def _need_alike(part: Tensor, output: Tensor) -> None:
         f'input "{part.name}" ({part.quantisation or "not quantised"}) and output '
         f"({output.quantisation or 'not quantised'}) must be quantised alike: this operator cannot rescale",
     )
+    mixed = output.info.dtype == "uint8" and (part.quantisation is None) != (output.quantisation is None)
+    need(not mixed, f'of input "{part.name}" and output "{output.name}" only one has a scale; both need one, or none')
 
 
 @converts("PACK", when=always)
