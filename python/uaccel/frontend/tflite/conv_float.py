@@ -204,6 +204,8 @@ def fully_connected(context: Context, operator: Operator) -> Expr:
     _need_reals_or_bytes(data, weights)
     need_same_type(data, output)
     _need_alike(data, weights)
+    mixed = (data.info.dtype, weights.info.dtype) == ("uint8", "int8")
+    need(not mixed, f'weights "{weights.name}" are int8 beside a uint8 input; wanted uint8')
     _need_rank(weights, 2, "weights")
     units, depth = weights.info.shape
     need(data.info.elements % depth == 0, f"input {data.info} does not fit weights {weights.info}")
