@@ -179,7 +179,7 @@ def _number(value: float, dtype: str) -> Expr:
 
 
 def _negated(x: Expr) -> Expr:
-    """Of unsigned numbers, modulo their range, as StableHLO says; TFLite's own operator takes none."""
+    """Negates; unsigned numbers wrap around, as StableHLO says. TFLite's own operator takes none."""
     unsigned = info_of(x).dtype == "uint32"
     return relax.op.subtract(constant(np.array(0, "uint32")), x) if unsigned else relax.op.negative(x)
 
