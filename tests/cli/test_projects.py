@@ -99,6 +99,7 @@ def test_a_project_runs_as_its_model_does(board: str, tmp_path: Path, call: Call
             holder.pop(key)
         reports.append(report)
     assert reports[0] == reports[1]
+    assert reports[0].keys() >= {"source", "graph", "plan", "constants", "decisions", "engines", "target"}
     shown = [sections(tmp_path / f"{number}.html") for number in (0, 1)]
     assert shown[0] == shown[1]
     assert len(shown[0]) == 9

@@ -386,8 +386,8 @@ from pathlib import Path
 
 import numpy as np
 
+from uaccel.runner import execute
 from uaccel.session.emulated_board import give_order
-from uaccel.testing import check
 
 SAMPLES = np.zeros((1000, 32, 1, 3), np.int8)
 pulled = []
@@ -398,8 +398,8 @@ def pull(done, total):
         pulled.append(time.monotonic())
 
 def test_it(uaccel_board, monkeypatch):
-    original = check.run_batch
-    monkeypatch.setattr(check, "run_batch", lambda *arguments, **more: original(*arguments, count=pull, **more))
+    original = execute.run_batch
+    monkeypatch.setattr(execute, "run_batch", lambda *given, **more: original(*given, **dict(more, count=pull)))
     try:
         uaccel_board.check({str(GESTURE)!r}, SAMPLES)
     finally:
