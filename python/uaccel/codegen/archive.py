@@ -6,7 +6,7 @@ import hashlib
 import io
 import json
 import struct
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any, Final
 
 from uaccel.board.accelerator_devices import FILE as DEVICE_BUILD
@@ -14,12 +14,6 @@ from uaccel.codegen.generate import Generated, facts, io_bytes
 from uaccel.model import TensorSpec, write_npz
 from uaccel.util import incoming
 from uaccel.util.files import ACCELERATORS, CODE
-
-# A packager turns a :class:`~uaccel.codegen.generate.Generated` into files. Projects are made from the archive, so that
-# all that a project has is in the archive, too.
-
-Packager = Callable[[Generated], dict[str, bytes]]  # Path -> content.
-
 
 # Model Library Format, version 7: one tar with everything, the same bytes for the same model.
 

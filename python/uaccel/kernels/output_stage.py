@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from uaccel.model import Array
-from uaccel.ops.conv import fold_conv_constants, window_parameters
+from uaccel.ops.conv import folded_constants, window_parameters
 from uaccel.ops.exact import FLOAT32, limits
 from uaccel.ops.fixedpoint import RESTS, multiply_by_quantized_multiplier
 from uaccel.ops.operator import Site
@@ -135,7 +135,7 @@ def output_stage_of(site: Site[Any], weights: Array, *, rests: bool = False, dty
     attrs = site.attrs
     multiplier, shift = (np.broadcast_to(operand.value, len(weights)) for operand in site.operands[3:5])
     multiplier, shift = multiplier.astype(np.int64), shift.astype(np.int64)
-    bias = fold_conv_constants(site, weights)[1].data.astype(np.int64)
+    bias = folded_constants(site, weights)["bias"].astype(np.int64)
     if attrs.rounding == FLOAT32:
         if (multiplier % RESTS).any() and not rests:
             return None

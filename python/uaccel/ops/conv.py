@@ -11,7 +11,7 @@ import numpy as np
 from uaccel.model import Array, TensorInfo
 from uaccel.ops import exact
 from uaccel.ops.exact import TFLITE, check_rounding, kernel_suffix
-from uaccel.ops.kernel import Constant, Kernel, dtype_suffix, same
+from uaccel.ops.kernel import Kernel, dtype_suffix, same
 from uaccel.ops.operator import Attributes, Channels, IntegerOperator, Site, register, require
 from uaccel.ops.storage import is_int4, overwrite_distance, pack_int4
 from uaccel.ops.windows import Grouped, Transposed, image_fields, infer_places, padded, taps, window_fields
@@ -116,11 +116,6 @@ def accumulator_suffix(site: Site[Any]) -> str:
     suffix = dtype_suffix(site.output.dtype)
     narrow = site.operands[2].info.dtype == "int32"
     return (f"{suffix}_acc32" if suffix == "s16" and narrow else suffix) + kernel_suffix(site.attrs)
-
-
-def fold_conv_constants(site: Site[Any], weights: Any, packed: Any = None) -> tuple[Constant, ...]:
-    """``folded_constants`` as arguments of kernels."""
-    return tuple(Constant(role, value) for role, value in folded_constants(site, weights, packed).items())
 
 
 def folded_constants(site: Site[Any], weights: Any, packed: Any = None) -> dict[str, Array]:

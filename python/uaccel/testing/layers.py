@@ -264,7 +264,3 @@ def operator(name: str) -> Any:
     """The integer operator ``uaccel.<name>``: ``operator("add").attributes(...)`` are attributes of it, and
     ``operator("add")(x, y, attrs=...)`` is a call."""
     return REGISTRY[f"{NAMESPACE}{name}"]
-
-
-def random_int8(generator: np.random.Generator, shape: tuple[int, ...]) -> Array:
-    return generator.integers(-128, 128, shape).astype(np.int8)
