@@ -48,6 +48,8 @@ WRONG_ONCE = (
     "TOPK_V2, rare, bool",
     "RELU_N1_TO_1, rare, bool",
     "SQRT (), int16",
+    "NEG, uint8",
+    "STABLEHLO_NEGATE, form 237, uint32",
 )
 MUTANTS_ONCE = (
     "AVERAGE_POOL_2D, uint8, output 0 is uint8[48]",

@@ -21,7 +21,7 @@ from uaccel.frontend.tflite.converter import Context, Expr, activated, converts
 from uaccel.frontend.tflite.quantized import dequantised
 from uaccel.frontend.tflite.reader import Operator, Tensor
 from uaccel.ops import binary, pointwise
-from uaccel.ops.operator import constant, get, info_of
+from uaccel.ops.operator import constant, get
 from uaccel.ops.quantize import Quantize, QuantizeAttrs
 from uaccel.tvm_api import of_relax, relax
 
@@ -178,15 +178,8 @@ def _number(value: float, dtype: str) -> Expr:
     return constant(np.asarray(value, dtype))
 
 
-def _negated(x: Expr) -> Expr:
-    """Negates; unsigned numbers wrap around, as StableHLO says. TFLite's own operator takes none."""
-    unsigned = info_of(x).dtype == "uint32"
-    return relax.op.subtract(constant(np.array(0, "uint32")), x) if unsigned else relax.op.negative(x)
-
-
 ELEMENTWISE: Mapping[str, One] = {
     **{row.tflite: of_relax(row.relax) for row in _rows(1)},
-    "NEG": _negated,
     "SQUARE": lambda x: relax.op.multiply(x, x),
     "RELU6": lambda x: relax.op.clip(x, 0, 6),
     "RELU_N1_TO_1": lambda x: relax.op.clip(x, -1, 1),

@@ -157,7 +157,10 @@ def stable_hlo(context: Context, operator: Operator) -> Expr:
         need(not is_stepped(tensor), f'"{tensor.name}" has a scale; wanted plain numbers')
         need_dtype(tensor, FLOATS if same in ONLY_FLOATS else NUMBERS, "input")
         need_output(tensor, output, tensor.info.shape)
-    result: Expr = compute(*map(context.expr, given))
+    exprs = [context.expr(tensor) for tensor in given]
+    if same == "NEG" and output.info.dtype == "uint32":  # It wraps around; TFLite's own operator takes none.
+        return relax.op.subtract(constant(np.array(0, "uint32")), *exprs)
+    result: Expr = compute(*exprs)
     return result
 
 
