@@ -75,11 +75,11 @@ class Windowed(Layer):
         return found
 
     def pieces(self, part: Part) -> Sequence[Part]:
-        """What one command computes each: of a group."""
+        """Gives what one command computes each: blocks of one group."""
         return [replace(part, blocks=blocks) for blocks in self.grouped(part.blocks)]
 
     def grouped(self, blocks: range) -> Sequence[range]:
-        """These blocks, those of each group apart."""
+        """Divides these blocks by their groups."""
         size = self.group_blocks
         groups = range(blocks.start // size, (blocks.stop - 1) // size + 1) if blocks else range(0)
         return [range(max(g * size, blocks.start), min((g + 1) * size, blocks.stop)) for g in groups]
@@ -91,7 +91,7 @@ class Windowed(Layer):
 
     @abstractmethod
     def time(self, part: Part, read: Placed) -> Timed:
-        """Of one command."""
+        """Says how long one command takes."""
 
     def block_rows(self, part: Part) -> int:
         """Rows, each of them as often as there are blocks of channels."""
@@ -148,8 +148,8 @@ class Pool(Windowed):
 
 @dataclass(frozen=True, eq=False)
 class Weighted(Windowed):
-    """With weights and an output stage. ``parameters``: bias, multiplier and shift of each output channel, the input's
-    zero point in the bias already. ``addition``: of a residual, which is the second input."""
+    """Has weights and an output stage. ``parameters``: bias, multiplier and shift of each output channel, the input's
+    zero point in the bias already. ``addition`` adds a residual, which is the second input."""
 
     parameters: NDArray[Any]
     addition: tuple[int, ...] = ()
@@ -158,7 +158,7 @@ class Weighted(Windowed):
     @property
     @abstractmethod
     def block_weight_bytes(self) -> int:
-        """Of all steps."""
+        """Counts the bytes of all steps."""
 
     @abstractmethod
     def packed_weights(self, block: int, steps: range) -> bytes: ...
@@ -172,7 +172,7 @@ class Weighted(Windowed):
         return self.block_weight_bytes * len(steps) // self.steps
 
     def _room(self, blocks: range, each: int) -> int:
-        """Bytes of constants: as a column reads a byte for each row at once, those of a command begin at such bytes."""
+        """Counts bytes of constants. A column reads a byte for each row at once, so a command's begin at such bytes."""
         return sum(-(-len(some) * each // self.npu.rows) * self.npu.rows for some in self.grouped(blocks))
 
     def weight_bytes(self, blocks: range, steps: range) -> int:
@@ -257,7 +257,7 @@ class Convolution(Weighted):
         return Timed(self.ended(cycles, part, part.pixels * array), results if steps.stop == self.steps else None)
 
     def ended(self, cycles: int, part: Part, array: int) -> int:
-        """With what comes before and behind, unless the sums wait for more."""
+        """Adds what comes before and behind, unless the sums wait for more."""
         if part.steps.stop < self.steps:
             return cycles - times.UNFINISHED
         least = times.WEIGHED + self.parameter_reads(len(part.blocks)) + array
@@ -318,7 +318,7 @@ class Elements(Layer):
     npu: Npu
     kind = ""
     names: ClassVar[tuple[str, ...]] = ()
-    """Of the fields that are places, the output last, and of the constants."""
+    """Names the fields that are places, the output last, and the constants."""
 
     @property
     @abstractmethod
@@ -327,7 +327,7 @@ class Elements(Layer):
 
     @abstractmethod
     def time(self, rows: int, columns: int) -> Timed:
-        """Of a command."""
+        """Says how long a command takes."""
 
     def channels(self, blocks: range) -> range:
         return range(1)
@@ -367,7 +367,7 @@ class Elements(Layer):
 
 @dataclass(frozen=True)
 class Addition(Elements):
-    """Of two tensors; ``once``: the real sum is rounded."""
+    """Adds two tensors; ``once``: the real sum is rounded."""
 
     addition: tuple[int, ...]
     once: bool

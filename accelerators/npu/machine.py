@@ -38,7 +38,7 @@ class Npu:
 
     @property
     def parameter_bytes(self) -> int:
-        """Of a block of output channels."""
+        """Counts the bytes that a block of output channels needs."""
         return PARAMETER_WORDS * WORD * self.columns
 
     @property

@@ -1,4 +1,4 @@
-"""From operator calls to the machine's layers: additions join the convolution before them, views vanish."""
+"""Turns operator calls into the machine's layers: additions join the convolution before them, views vanish."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def network_of(region: Region, npu: Npu) -> Network:
 
 
 def layer_of(call: OpCall, npu: Npu, known: dict[str, bytes], pad: OpCall | None = None) -> Layer:
-    """One call; its constants go to ``known``, and the zero points of ``pad`` are padding of the layer's own."""
+    """Makes a layer; constants go to ``known``, and the zero points of ``pad`` become padding of its own."""
     if call.op in (ADD, WEIGHTED_SUM):
         return _addition(call, npu, known)
     if call.op == BATCH_MATMUL:
@@ -115,7 +115,7 @@ def _lying(column: Shape) -> Shape:
 
 
 def _across(window: Window) -> Window:
-    """Of such a row; what is beside a column has no part in it."""
+    """Turns a window to slide along such a row; what is beside a column has no part in it."""
     kernel, strides, dilation = ((1, pair[0]) for pair in (window.kernel, window.strides, window.dilation))
     return Window(kernel, strides, dilation, (0, window.padding[0]))
 

@@ -68,7 +68,7 @@ def _first(values: NDArray[Any]) -> str:
     return ", ".join([*shown, "..."] if values.size > len(shown) else shown)
 
 
-def compile(  # noqa: A001 - as Python's own, it makes one form of another
+def compile(
     model: str | Path,
     board: str | Path | Board = "host",
     accelerators: Sequence[str | Path] = (),

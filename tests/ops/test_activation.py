@@ -54,7 +54,9 @@ def every_value(cases: Mapping[str, Unary]) -> list[list[Array]]:
     for case in cases.values():
         info = np.iinfo(case.dtype)
         values = np.arange(info.min, info.max + 1).astype(case.dtype)
-        count = case.row.inputs[0].shape[0]  # type: ignore[union-attr]
+        first = case.row.inputs[0]
+        assert isinstance(first, Activation)
+        count = first.shape[0]
         runs[0].append(values[:count])
         runs[1].append(values[-count:])
     return runs

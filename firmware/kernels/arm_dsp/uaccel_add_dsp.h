@@ -60,9 +60,9 @@ UACCEL_KERNEL void uaccel_add_dsp_some(const struct uaccel_add_dsp *p, const int
     if (!repeats2) {
         memcpy(&second, input2, four ? 4 : 1);
     }
-#define UACCEL_ADD_DSP_BYTE(number)                                                                                   \
-    output[number] = (int8_t)uaccel_add_dsp_one(                                                                      \
-        p, uaccel_add_dsp_byte(&p->first, repeats1, once1, first, 8 * (number)),                                      \
+#define UACCEL_ADD_DSP_BYTE(number)                                              \
+    output[number] = (int8_t)uaccel_add_dsp_one(                                 \
+        p, uaccel_add_dsp_byte(&p->first, repeats1, once1, first, 8 * (number)), \
         uaccel_add_dsp_byte(&p->second, repeats2, once2, second, 8 * (number)))
     UACCEL_ADD_DSP_BYTE(0);
     if (four) {
@@ -78,9 +78,9 @@ UACCEL_KERNEL void uaccel_add_dsp_s8(const struct uaccel_add_dsp *p, const int8_
                                      int8_t *output)
 {
     const uaccel_index *s1 = p->strides1, *s2 = p->strides2;
-    UACCEL_LOOP(a, 0) UACCEL_LOOP(b, 1) UACCEL_LOOP(c, 2) UACCEL_LOOP(d, 3) UACCEL_LOOP(e, 4) {
-        const int8_t *x = input1 + (a * s1[0] + b * s1[1] + c * s1[2] + d * s1[3] + e * s1[4]);
-        const int8_t *y = input2 + (a * s2[0] + b * s2[1] + c * s2[2] + d * s2[3] + e * s2[4]);
+    UACCEL_OUTER_LOOPS {
+        const int8_t *x = input1 + UACCEL_OUTER_AT(s1);
+        const int8_t *y = input2 + UACCEL_OUTER_AT(s2);
         const int32_t once1 = uaccel_add_dsp_raise(&p->first, *x), once2 = uaccel_add_dsp_raise(&p->second, *y);
         uaccel_index left = p->extents[5];
         for (; left >= 4; left -= 4) {

@@ -101,31 +101,31 @@ UACCEL_KERNEL void uaccel_mul_dsp_four_s16(const struct uaccel_mul_dsp *p, const
 }
 
 /* An output may be an input of its size. */
-#define UACCEL_MUL_DSP(type, element, bytes)                                                                          \
-    UACCEL_KERNEL void uaccel_mul_dsp_##type(const struct uaccel_mul_dsp *p, const element *input1,                   \
-                                             const element *input2, element *output)                                  \
-    {                                                                                                                 \
-        const uaccel_index *s1 = p->strides1, *s2 = p->strides2;                                                      \
-        UACCEL_LOOP(a, 0) UACCEL_LOOP(b, 1) UACCEL_LOOP(c, 2) UACCEL_LOOP(d, 3) UACCEL_LOOP(e, 4) {                   \
-            const element *x = input1 + (a * s1[0] + b * s1[1] + c * s1[2] + d * s1[3] + e * s1[4]);                  \
-            const element *y = input2 + (a * s2[0] + b * s2[1] + c * s2[2] + d * s2[3] + e * s2[4]);                  \
-            uaccel_index left = p->extents[5];                                                                        \
-            for (; left >= 4; left -= 4) {                                                                            \
-                uint32_t first[2], second[2];                                                                         \
-                uaccel_mul_dsp_load_##type(x, s1[5], p->zero_point1, first);                                          \
-                uaccel_mul_dsp_load_##type(y, s2[5], p->zero_point2, second);                                         \
-                uaccel_mul_dsp_four_##type(p, first, second, output);                                                 \
-                x += 4 * s1[5];                                                                                       \
-                y += 4 * s2[5];                                                                                       \
-                output += 4;                                                                                          \
-            }                                                                                                         \
-            for (; left > 0; --left) {                                                                                \
-                const int32_t product = (*x - p->zero_point1) * (*y - p->zero_point2);                                \
-                *output++ = (element)uaccel_mul_dsp_finish(p, product, bytes);                                        \
-                x += s1[5];                                                                                           \
-                y += s2[5];                                                                                           \
-            }                                                                                                         \
-        }                                                                                                             \
+#define UACCEL_MUL_DSP(type, element, bytes)                                                        \
+    UACCEL_KERNEL void uaccel_mul_dsp_##type(const struct uaccel_mul_dsp *p, const element *input1, \
+                                             const element *input2, element *output)                \
+    {                                                                                               \
+        const uaccel_index *s1 = p->strides1, *s2 = p->strides2;                                    \
+        UACCEL_OUTER_LOOPS {                                                                        \
+            const element *x = input1 + UACCEL_OUTER_AT(s1);                                        \
+            const element *y = input2 + UACCEL_OUTER_AT(s2);                                        \
+            uaccel_index left = p->extents[5];                                                      \
+            for (; left >= 4; left -= 4) {                                                          \
+                uint32_t first[2], second[2];                                                       \
+                uaccel_mul_dsp_load_##type(x, s1[5], p->zero_point1, first);                        \
+                uaccel_mul_dsp_load_##type(y, s2[5], p->zero_point2, second);                       \
+                uaccel_mul_dsp_four_##type(p, first, second, output);                               \
+                x += 4 * s1[5];                                                                     \
+                y += 4 * s2[5];                                                                     \
+                output += 4;                                                                        \
+            }                                                                                       \
+            for (; left > 0; --left) {                                                              \
+                const int32_t product = (*x - p->zero_point1) * (*y - p->zero_point2);              \
+                *output++ = (element)uaccel_mul_dsp_finish(p, product, bytes);                      \
+                x += s1[5];                                                                         \
+                y += s2[5];                                                                         \
+            }                                                                                       \
+        }                                                                                           \
     }
 
 UACCEL_MUL_DSP(s8, int8_t, true)

@@ -129,4 +129,8 @@ typedef int32_t uaccel_index;
 /* One of several nested loops, whose extents are in the structure. */
 #define UACCEL_LOOP(i, level) for (uaccel_index i = 0; i < p->extents[level]; ++i)
 
+/* All but the innermost, and the element of a tensor with these strides at which they are. */
+#define UACCEL_OUTER_LOOPS UACCEL_LOOP(a, 0) UACCEL_LOOP(b, 1) UACCEL_LOOP(c, 2) UACCEL_LOOP(d, 3) UACCEL_LOOP(e, 4)
+#define UACCEL_OUTER_AT(s) (a * (s)[0] + b * (s)[1] + c * (s)[2] + d * (s)[3] + e * (s)[4])
+
 #endif

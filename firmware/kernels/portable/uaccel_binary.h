@@ -19,9 +19,9 @@
     UACCEL_KERNEL void name(const struct structure *p, const type1 *input1, const type2 *input2, result *output) \
     {                                                                                                            \
         const uaccel_index *s1 = p->strides1, *s2 = p->strides2;                                                 \
-        UACCEL_LOOP(a, 0) UACCEL_LOOP(b, 1) UACCEL_LOOP(c, 2) UACCEL_LOOP(d, 3) UACCEL_LOOP(e, 4) {              \
-            const type1 *row1 = input1 + (a * s1[0] + b * s1[1] + c * s1[2] + d * s1[3] + e * s1[4]);            \
-            const type2 *row2 = input2 + (a * s2[0] + b * s2[1] + c * s2[2] + d * s2[3] + e * s2[4]);            \
+        UACCEL_OUTER_LOOPS {                                                                                     \
+            const type1 *row1 = input1 + UACCEL_OUTER_AT(s1);                                                    \
+            const type2 *row2 = input2 + UACCEL_OUTER_AT(s2);                                                    \
             /* what is repeated along the row is prepared once */                                                \
             int32_t x = first(p, *row1);                                                                         \
             int32_t y = second(p, *row2);                                                                        \

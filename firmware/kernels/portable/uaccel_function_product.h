@@ -40,9 +40,9 @@ UACCEL_KERNEL void uaccel_function_product_s8(const struct uaccel_function_produ
                                               int8_t *output)
 {
     const uaccel_index *s1 = p->strides1, *s2 = p->strides2;
-    UACCEL_LOOP(a, 0) UACCEL_LOOP(b, 1) UACCEL_LOOP(c, 2) UACCEL_LOOP(d, 3) UACCEL_LOOP(e, 4) {
-        const int8_t *row1 = input1 + (a * s1[0] + b * s1[1] + c * s1[2] + d * s1[3] + e * s1[4]);
-        const int8_t *row2 = input2 + (a * s2[0] + b * s2[1] + c * s2[2] + d * s2[3] + e * s2[4]);
+    UACCEL_OUTER_LOOPS {
+        const int8_t *row1 = input1 + UACCEL_OUTER_AT(s1);
+        const int8_t *row2 = input2 + UACCEL_OUTER_AT(s2);
         int64_t x = uaccel_function_product_first(p, table1, *row1);
         int64_t y = uaccel_function_product_second(p, table2, *row2);
         UACCEL_LOOP(i, 5) {

@@ -55,9 +55,9 @@ UACCEL_KERNEL void uaccel_move(const struct uaccel_move *p, const void *source, 
     const uint8_t *from = (const uint8_t *)source;
     uint8_t *to = (uint8_t *)target;
     const uaccel_index *f = p->from, *t = p->to;
-    UACCEL_LOOP(a, 0) UACCEL_LOOP(b, 1) UACCEL_LOOP(c, 2) UACCEL_LOOP(d, 3) UACCEL_LOOP(e, 4) UACCEL_LOOP(i, 5) {
-        memcpy(to + (a * t[0] + b * t[1] + c * t[2] + d * t[3] + e * t[4] + i * t[5]),
-               from + (a * f[0] + b * f[1] + c * f[2] + d * f[3] + e * f[4] + i * f[5]), (size_t)p->run);
+    UACCEL_OUTER_LOOPS UACCEL_LOOP(i, 5) {
+        memcpy(to + (UACCEL_OUTER_AT(t) + i * t[5]),
+               from + (UACCEL_OUTER_AT(f) + i * f[5]), (size_t)p->run);
     }
 }
 

@@ -289,7 +289,9 @@ def run_compiled(
     ``how``: arguments of :class:`~uaccel.runner.execute.BoardBench`."""
     firmware = pack_compiled(compiled)
     maker = FirmwareMaker(firmware, board, folder, progress, None)
-    return BoardBench(firmware, board, maker, progress, **how).run(samples, looks or Looks())
+    bench = BoardBench(firmware, board, maker, progress, **how)
+    with bench.ready():
+        return bench.measure(samples, looks or Looks())
 
 
 # What an export consists of: the compiled model, and a sample with its outputs.

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
-from contextlib import closing
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing, contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -254,17 +254,12 @@ class Bench(ABC):
     def close(self) -> None:
         """Releases what the firmware was taken from."""
 
-    def run(
-        self,
-        samples: list[list[Array]],
-        looks: Looks,
-        count: Callable[[int, int], None] = lambda done, total: None,
-        on_log: OnLog | None = None,
-    ) -> RunResult:
-        """Builds the firmware, and runs it as :meth:`measure` does; nobody else uses the board meanwhile."""
+    @contextmanager
+    def ready(self) -> Iterator[None]:
+        """Builds the firmware, and lets nobody else use the board until the end of the block."""
         with hold_if_known(self.line), closing(self):
             self.build()
-            return self.measure(samples, looks, count, on_log)
+            yield
 
     def measure(
         self,

@@ -226,7 +226,8 @@ def measure(prepared: Prepared, wishes: ProjectRunOptions, bench: Bench, step: S
     types = prepared.firmware.inputs
     read = prepared.told["reads"]["layers" if wishes.every_layer else "outputs"] if wishes.verifies else ()
     looks = Looks(wishes.more(types), wishes.profiles, read, wishes.sequence)
-    return bench.run(wishes.samples(types), looks, step.count, step.log)
+    with bench.ready():
+        return bench.measure(wishes.samples(types), looks, step.count, step.log)
 
 
 @dataclass(frozen=True)
