@@ -224,41 +224,39 @@ def generate(
 def facts(generated: Generated) -> dict[str, Any]:
     """All facts; ``docs/generated-code.md`` describes the keys."""
     program, placement, model = generated.program, generated.placement, generated.program.model
+    return _of_runs(program, placement) | {
+        "version": __version__,
+        "board": generated.board,
+        "workspace_io": generated.options.workspace_io,
+        "favour": program.favour.value,
+        "model": {"name": model.name, "format": model.source_format, "sha256": model.digest},
+        "inputs": {spec.name: spec.to_json() for spec in program.signature.inputs},
+        "outputs": {spec.name: spec.to_json() for spec in program.signature.outputs},
+        "arena": {"bytes": placement.arena, "lower_bound": placement.plan.lower_bound, "bounds": BOUNDED},
+        **_pools(placement),
+        **_constant_pools(generated),
+        "requires": sorted({need for layer in program.layers for v in layer.functions for need in v.kernel.requires}),
+        "device_constants": sum(array.data.nbytes for array in generated.arrays if array.for_device),
+        "accelerators": [
+            {
+                "name": engine.name,
+                "tolerance": engine.tolerance,
+                "device": engine.has_device,
+                "alignment": engine.alignment,
+            }
+            for engine in program.engines
+        ],
+        "layers": [_layer(layer, placement) for layer in program.layers],
+        "build": generated.build.hex(),
+    }
+
+
+def _of_runs(program: Program, placement: Placement) -> dict[str, Any]:
+    """What goes on from run to run, and which input comes in pieces, of a model that has such."""
     state = {"state": {"bytes": placement.state, "tensors": state_facts(program)}} if program.state else {}
-    fed = [
-        spec.name for value, spec in zip(program.inputs, program.signature.inputs, strict=True) if value == program.fed
-    ]
-    return (
-        state
-        | dict(zip(["fed"], fed, strict=False))
-        | {
-            "version": __version__,
-            "board": generated.board,
-            "workspace_io": generated.options.workspace_io,
-            "favour": program.favour.value,
-            "model": {"name": model.name, "format": model.source_format, "sha256": model.digest},
-            "inputs": {spec.name: spec.to_json() for spec in program.signature.inputs},
-            "outputs": {spec.name: spec.to_json() for spec in program.signature.outputs},
-            "arena": {"bytes": placement.arena, "lower_bound": placement.plan.lower_bound, "bounds": BOUNDED},
-            **_pools(placement),
-            **_constant_pools(generated),
-            "requires": sorted(
-                {need for layer in program.layers for v in layer.functions for need in v.kernel.requires}
-            ),
-            "device_constants": sum(array.data.nbytes for array in generated.arrays if array.for_device),
-            "accelerators": [
-                {
-                    "name": engine.name,
-                    "tolerance": engine.tolerance,
-                    "device": engine.has_device,
-                    "alignment": engine.alignment,
-                }
-                for engine in program.engines
-            ],
-            "layers": [_layer(layer, placement) for layer in program.layers],
-            "build": generated.build.hex(),
-        }
-    )
+    if program.fed is None:
+        return state
+    return state | {"fed": program.signature.inputs[program.inputs.index(program.fed)].name}
 
 
 def _pools(placement: Placement) -> dict[str, Any]:

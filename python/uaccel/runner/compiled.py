@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Mapping, Sequence, Set
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -14,8 +14,8 @@ from uaccel.build.archive_reader import METADATA, Metadata
 from uaccel.codegen.archive import archive
 from uaccel.codegen.export.base import Export, Sample
 from uaccel.errors import ModelError, UaccelError
-from uaccel.lower.program import Layer, Value
-from uaccel.model import Array, ImportedModel, TensorSpec
+from uaccel.lower.program import Layer
+from uaccel.model import Array, ImportedModel
 from uaccel.pipeline import Compiled, Progress
 from uaccel.report.compile_json import structure_file
 from uaccel.runner.compare import compare
@@ -35,7 +35,7 @@ from uaccel.runner.verify import (
     tolerance_of,
     types_of,
 )
-from uaccel.session.description import Identity, Kinds
+from uaccel.session.description import Identity
 from uaccel.tvm_api import each_by_itself, main_bindings
 from uaccel.tvm_api.executor import Executor
 
@@ -259,20 +259,13 @@ def digest_of(files: Mapping[str, bytes]) -> str:
 
 def identity(compiled: Compiled) -> Identity:
     """Returns what firmware that was built from this reports of itself."""
-    signature = compiled.model.signature
-    layers = tuple(_kinds(layer.outputs) for layer in compiled.program.layers)
-    tensors = (_kinds(signature.inputs), _kinds(signature.outputs), layers)
-    return Identity(bytes.fromhex(compiled.model.digest), compiled.generated.build, tensors)
+    return pack_compiled(compiled).identity
 
 
 def pack_compiled(compiled: Compiled) -> Firmware:
     """Packs what running the model takes, with its archive's files, as plain data."""
     files = archive_of(compiled)
     return Firmware.of(Metadata.of(files), digest_of(files), lambda: files)
-
-
-def _kinds(values: Iterable[TensorSpec | Value]) -> Kinds:
-    return tuple((value.info.shape, value.info.dtype) for value in values)
 
 
 def run_compiled(
