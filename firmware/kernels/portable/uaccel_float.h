@@ -82,9 +82,9 @@ UACCEL_KERNEL uaccel_index uaccel_float_inside(uaccel_index first, uaccel_index 
         sum##n##2 = uaccel_float_mac(sum##n##2, taken, weight2); \
         sum##n##3 = uaccel_float_mac(sum##n##3, taken, weight3); \
     }
-/* Of four channels that lie side by side, each with its weight. */
-#define UACCEL_FLOAT_TAP(n, tap)                                        \
-    {                                                                   \
+/* A tap of four channels that lie side by side, each with its weight. */
+#define UACCEL_FLOAT_TAP(n, tap)                                       \
+    {                                                                  \
         sum##n##0 = uaccel_float_mac(sum##n##0, (tap)[0], weights[0]); \
         sum##n##1 = uaccel_float_mac(sum##n##1, (tap)[1], weights[1]); \
         sum##n##2 = uaccel_float_mac(sum##n##2, (tap)[2], weights[2]); \

@@ -56,8 +56,7 @@ UACCEL_KERNEL void uaccel_move(const struct uaccel_move *p, const void *source, 
     uint8_t *to = (uint8_t *)target;
     const uaccel_index *f = p->from, *t = p->to;
     UACCEL_OUTER_LOOPS UACCEL_LOOP(i, 5) {
-        memcpy(to + (UACCEL_OUTER_AT(t) + i * t[5]),
-               from + (UACCEL_OUTER_AT(f) + i * f[5]), (size_t)p->run);
+        memcpy(to + (UACCEL_OUTER_AT(t) + i * t[5]), from + (UACCEL_OUTER_AT(f) + i * f[5]), (size_t)p->run);
     }
 }
 
