@@ -226,8 +226,9 @@ def measure(prepared: Prepared, wishes: ProjectRunOptions, bench: Bench, step: S
     types = prepared.firmware.inputs
     read = prepared.told["reads"]["layers" if wishes.every_layer else "outputs"] if wishes.verifies else ()
     looks = Looks(wishes.more(types), wishes.profiles, read, wishes.sequence)
+    samples = wishes.samples(types)  # Wrong ones are refused before anything is built.
     with bench.ready():
-        return bench.measure(wishes.samples(types), looks, step.count, step.log)
+        return bench.measure(samples, looks, step.count, step.log)
 
 
 @dataclass(frozen=True)
