@@ -240,6 +240,10 @@ class Engines:
     free: dict[str, int] = field(default_factory=lambda: dict.fromkeys(ENGINES, 0))
     busy: dict[str, int] = field(default_factory=lambda: dict.fromkeys(ENGINES, 0))
 
+    def copy(self) -> Engines:
+        """The same, to go on in another way."""
+        return Engines(list(self.spans), dict(self.free), dict(self.busy))
+
     def run(self, engine: str, cycles: int, awaited: Iterable[int]) -> BusySpan:
         """Runs a command as soon as its engine is free and all of ``awaited`` has passed."""
         begin = max([self.free[engine], *awaited])

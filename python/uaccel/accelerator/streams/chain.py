@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, reduce
 from itertools import accumulate, combinations, islice, pairwise
 from typing import Final
 
@@ -349,17 +349,20 @@ class StreamRegion:
     objective: str
 
 
+def emit(emitter: CommandEmitter, step: Step) -> CommandEmitter:
+    """Emits the commands of a step; the result is the emitter."""
+    if isinstance(step, Chain):
+        emit_chain(emitter, step)
+    else:
+        emitter.layer(step)
+    return emitter
+
+
 def emitted(
     machine: Machine, steps: Sequence[Step], homes: Mapping[str, Home], constants: StreamConstants | None = None
 ) -> CommandEmitter:
     """Emits the commands of steps, one after the other."""
-    emitter = CommandEmitter(machine, homes, constants)
-    for step in steps:
-        if isinstance(step, Chain):
-            emit_chain(emitter, step)
-        else:
-            emitter.layer(step)
-    return emitter
+    return reduce(emit, steps, CommandEmitter(machine, homes, constants))
 
 
 def spans(steps: Sequence[Step]) -> list[tuple[int, int]]:
@@ -370,25 +373,32 @@ def spans(steps: Sequence[Step]) -> list[tuple[int, int]]:
 
 
 def with_chains(region: StreamRegion, decided: Sequence[LayerPlan]) -> list[Step]:
-    """The layers with chains where those cost less. The steps are those with the least sum of costs, each step
-    simulated on its own. This ignores that a step's loads overlap with the step before, so the layers as they were stay
-    if all steps together are not better."""
+    """The layers with chains where those cost less. The steps are those with the least sum of costs. A chain's cost is
+    what it adds behind the layers before it as they were. What is behind it may gain or lose by it, so the layers as
+    they were stay if all steps together are not better."""
     if not region.inside:
         return list(decided)
-    steps = _least(region, decided)
-    return steps if _cost(region, steps) < _cost(region, decided) else list(decided)
+    before = [CommandEmitter(region.machine, region.homes)]
+    for one in decided:
+        before.append(emit(before[-1].copy(), one))
+    keys = [emitter.cost().key(region.objective) for emitter in before]
+    steps = _least(decided, keys, _chains(region, before, keys))
+    cost = emitted(region.machine, steps, region.homes).cost()
+    return steps if cost.key(region.objective) < keys[-1] else list(decided)
 
 
-def _least(region: StreamRegion, decided: Sequence[LayerPlan]) -> list[Step]:
+Found = dict[tuple[int, int], tuple[Key, Chain]]
+
+
+def _least(decided: Sequence[LayerPlan], keys: Sequence[Key], found: Found) -> list[Step]:
     """The steps with the least sum of costs, by dynamic programming. ``best[end]`` has the best steps for the layers
     before ``end``: their last step is a single layer or a chain that ends there, and what comes before that is itself
-    best."""
-    alone = [_cost(region, [one]) for one in decided]
+    best. ``keys``: what all layers up to each cost one by one."""
     best: list[tuple[Key, list[Step]]] = [((0, 0), [])]
-    found = _chains(region, decided)
     for end in range(1, len(decided) + 1):
-        options = [(_sum(best[end - 1][0], alone[end - 1]), [*best[end - 1][1], decided[end - 1]])]
-        for begin in range(end):
+        alone = _difference(keys[end], keys[end - 1])
+        options = [(_sum(best[end - 1][0], alone), [*best[end - 1][1], decided[end - 1]])]
+        for begin in range(max(0, end - MOST), end):
             if (begin, end) in found:
                 key, chain = found[begin, end]
                 options.append((_sum(best[begin][0], key), [*best[begin][1], chain]))
@@ -396,13 +406,13 @@ def _least(region: StreamRegion, decided: Sequence[LayerPlan]) -> list[Step]:
     return best[-1][1]
 
 
-def _chains(region: StreamRegion, decided: Sequence[LayerPlan]) -> dict[tuple[int, int], tuple[Key, Chain]]:
+def _chains(region: StreamRegion, before: Sequence[CommandEmitter], keys: Sequence[Key]) -> Found:
     """The best chain of each stretch of layers, where it costs less than they do one by one."""
-    found = {}
+    found: Found = {}
     for begin, end in stretches(region):
-        one_by_one = _cost(region, decided[begin:end])
+        one_by_one = _difference(keys[end], keys[begin])
         tried = [
-            (_cost(region, [chain]), chain)
+            (_difference(emit(before[begin].copy(), chain).cost().key(region.objective), keys[begin]), chain)
             for estimated, chain in islice(chains_of(region, begin, end), TRIED)
             if estimated[0] <= SLACK * one_by_one[0]
         ]
@@ -465,9 +475,9 @@ def _estimate(region: StreamRegion, links: Links, height: int, buffered: bool, w
     return Cost(count * each, moved)
 
 
-def _cost(region: StreamRegion, steps: Sequence[Step]) -> Key:
-    return emitted(region.machine, steps, region.homes).cost().key(region.objective)
-
-
 def _sum(one: Key, other: Key) -> Key:
     return one[0] + other[0], one[1] + other[1]
+
+
+def _difference(one: Key, other: Key) -> Key:
+    return one[0] - other[0], one[1] - other[1]

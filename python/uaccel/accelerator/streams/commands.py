@@ -6,8 +6,8 @@ Engines run side by side and tell their neighbours by tokens what is done. :func
 from __future__ import annotations
 
 import struct
-from bisect import bisect_left
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
@@ -121,7 +121,6 @@ def _value(field: Field, word: int) -> int:
 # Load and store are no neighbours. Where one waits for the other, it waits for a computation instead that has itself
 # waited for the far command; if there is none, a command that does nothing (a relay) is put in for it.
 
-PAGE: Final = 1 << 12  # Bytes of a page of the index below; it decides how long a search takes, not what it finds.
 NEIGHBOURS: Final = frozenset({("load", "compute"), ("compute", "load"), ("compute", "store"), ("store", "compute")})
 
 
@@ -155,104 +154,135 @@ class _Pair:
         return self.waiting[at] if at < len(self.waiting) else None
 
 
-def synchronise(commands: Sequence[Command], relay: Callable[[Command], Command]) -> Synchronised:
-    """Finds the tokens of commands in order. ``relay`` makes a command of the compute engine that does nothing. The
-    commands may come back with relays among them; all numbers count these."""
-    pairs = {pair: _Pair() for pair in NEIGHBOURS}
-    memory = _Memory()
-    ordered: list[Command] = []
-    for command in commands:
-        awaited = memory.conflicts(command)
+Waiting = tuple[Command, tuple[int, ...]]  # A command, and the numbers of those that it waits for.
+
+
+class Synchroniser:
+    """Finds what commands wait for that come one by one. ``relay`` makes a command of the compute engine that does
+    nothing. Commands that were taken may have relays among them, and all numbers count these."""
+
+    def __init__(self, relay: Callable[[Command], Command]) -> None:
+        self.relay = relay
+        self.pairs = {pair: _Pair() for pair in NEIGHBOURS}
+        self.memory = _Memory()
+        self.count = 0
+
+    def copy(self) -> Synchroniser:
+        """The same, to go on in another way."""
+        other = Synchroniser(self.relay)
+        other.pairs = {pair: _Pair(list(one.awaited), list(one.waiting)) for pair, one in self.pairs.items()}
+        other.memory, other.count = self.memory.copy(), self.count
+        return other
+
+    def take(self, command: Command) -> Iterator[Waiting]:
+        """The command with the numbers of those that it waits for, perhaps behind a relay."""
+        awaited = self.memory.conflicts(command)
         awaited.pop(command.engine, None)
         if command.engine != "compute":
-            _through_compute(command, awaited, pairs, ordered, relay)
+            yield from self._through_compute(command, awaited)
+        self.memory.add(command, self.count)
+        yield self._next(command, awaited)
+
+    def _next(self, command: Command, awaited: Mapping[str, int]) -> Waiting:
+        waits = []
         for engine, number in awaited.items():
-            pair = pairs[engine, command.engine]
+            pair = self.pairs[engine, command.engine]
             if not pair.knows(number):
-                pair.add(number, len(ordered))
-        memory.add(command, len(ordered))
-        ordered.append(command)
-    return _with_tokens(ordered, pairs)
+                pair.add(number, self.count)
+                waits.append(number)
+        self.count += 1
+        return command, tuple(sorted(waits))
+
+    def _through_compute(
+        self, command: Command, awaited: dict[str, int]
+    ) -> Iterator[Waiting]:
+        """Replaces a wait for an engine that is no neighbour by one for a computation that has waited for it. The first
+        such computation is taken, since it is done earliest."""
+        far = "store" if command.engine == "load" else "load"
+        number = awaited.pop(far, None)
+        if number is None:
+            return
+        known = self.pairs[far, "compute"].first_to_know(number)
+        if known is None:
+            known = self.count
+            yield self._next(self.relay(command), {far: number})
+        awaited["compute"] = max(known, awaited.get("compute", -1))
 
 
-def _through_compute(
-    command: Command,
-    awaited: dict[str, int],
-    pairs: dict[tuple[str, str], _Pair],
-    ordered: list[Command],
-    relay: Callable[[Command], Command],
-) -> None:
-    """Replaces a wait for an engine that is no neighbour by one for a computation that has waited for it. The first
-    such computation is taken, since it is done earliest."""
-    far = "store" if command.engine == "load" else "load"
-    number = awaited.pop(far, None)
-    if number is None:
-        return
-    known = pairs[far, "compute"].first_to_know(number)
-    if known is None:
-        known = len(ordered)
-        pairs[far, "compute"].add(number, known)
-        ordered.append(relay(command))
-    awaited["compute"] = max(known, awaited.get("compute", -1))
+def synchronise(commands: Iterable[Command], relay: Callable[[Command], Command]) -> Synchronised:
+    """Finds the tokens of commands in order; they may come back with relays among them."""
+    synchroniser = Synchroniser(relay)
+    return with_tokens([one for command in commands for one in synchroniser.take(command)])
 
 
-def _with_tokens(commands: list[Command], pairs: dict[tuple[str, str], _Pair]) -> Synchronised:
+def with_tokens(commands: Sequence[Waiting]) -> Synchronised:
+    """States by tokens who waits for whom."""
     flags: list[dict[str, bool]] = [{} for _ in commands]
-    waits: list[list[int]] = [[] for _ in commands]
-    for (giver, taker), pair in pairs.items():
-        forward = ENGINES.index(giver) < ENGINES.index(taker)
-        for awaited, waiting in zip(pair.awaited, pair.waiting, strict=True):
-            flags[awaited]["push_next" if forward else "push_previous"] = True
-            flags[waiting]["wait_previous" if forward else "wait_next"] = True
-            waits[waiting].append(awaited)
-    tokens = tuple(Tokens(**flag) for flag in flags)
-    return Synchronised(tuple(commands), tokens, tuple(tuple(sorted(numbers)) for numbers in waits))
+    for flag, (command, numbers) in zip(flags, commands, strict=True):
+        for number in numbers:
+            forward = ENGINES.index(commands[number][0].engine) < ENGINES.index(command.engine)
+            flags[number]["push_next" if forward else "push_previous"] = True
+            flag["wait_previous" if forward else "wait_next"] = True
+    ordered, waits = zip(*commands, strict=True) if commands else ((), ())
+    return Synchronised(ordered, tuple(Tokens(**flag) for flag in flags), waits)
 
 
-class _Touch(NamedTuple):
-    begin: int
-    end: int
-    writes: bool
-    number: int
-    engine: str
+class _Touched(NamedTuple):
+    """Holds who touched some bytes last: the command that wrote them, and each engine's last reader since then."""
+
+    writer: tuple[str, int] | None
+    readers: tuple[tuple[str, int], ...] = ()
 
 
 class _Memory:
-    """Remembers who touched which bytes, as long as somebody may have to wait for it (see ``_replaces``). Touches are
-    kept by page, each in all pages that it reaches into: a large tensor is touched by thousands of commands, and only
-    those nearby are compared."""
+    """Remembers who touched which bytes, as long as somebody may have to wait for it.
+
+    A memory is divided where touches begin or end. A write makes everything before it needless: whoever had to wait for
+    that waits for the write, which has itself waited. Among reads of one engine the last one is enough.
+    """
 
     def __init__(self) -> None:
-        self.pages: dict[tuple[str, int], list[_Touch]] = {}
+        self.memories: dict[str, tuple[list[int], list[_Touched]]] = {}
+
+    def copy(self) -> _Memory:
+        """The same, to go on in another way."""
+        other = _Memory()
+        other.memories = {name: (list(begins), list(touched)) for name, (begins, touched) in self.memories.items()}
+        return other
 
     def conflicts(self, command: Command) -> dict[str, int]:
         """The last command of each engine that this one must come after."""
         last: dict[str, int] = {}
         for access in command.accesses:
-            for page in _pages(access):
-                for old in self.pages.get(page, ()):
-                    if old.begin < access.end and access.begin < old.end and (old.writes or access.writes):
-                        last[old.engine] = max(old.number, last.get(old.engine, -1))
+            begins, touched = self._memory(access.memory)
+            for at in range(bisect_right(begins, access.begin) - 1, bisect_left(begins, access.end)):
+                writer, readers = touched[at]
+                for engine, number in (*((writer,) if writer else ()), *(readers if access.writes else ())):
+                    last[engine] = max(number, last.get(engine, -1))
         return last
 
     def add(self, command: Command, number: int) -> None:
+        own = (command.engine, number)
         for access in command.accesses:
-            touch = _Touch(access.begin, access.end, access.writes, number, command.engine)
-            for page in _pages(access):
-                there = self.pages.get(page, ())
-                self.pages[page] = [old for old in there if not _replaces(access, command.engine, old)] + [touch]
+            if access.begin == access.end:
+                continue
+            begins, touched = self._memory(access.memory)
+            first, end = (_divide(begins, touched, bound) for bound in (access.begin, access.end))
+            if access.writes:
+                begins[first:end], touched[first:end] = [access.begin], [_Touched(own)]
+                continue
+            for at in range(first, end):
+                others = (one for one in touched[at].readers if one[0] != command.engine)
+                touched[at] = _Touched(touched[at].writer, (*others, own))
+
+    def _memory(self, name: str) -> tuple[list[int], list[_Touched]]:
+        return self.memories.setdefault(name, ([0], [_Touched(None)]))
 
 
-def _pages(access: Access) -> Iterator[tuple[str, int]]:
-    return ((access.memory, page) for page in range(access.begin // PAGE, -(-access.end // PAGE)))
-
-
-def _replaces(access: Access, engine: str, old: _Touch) -> bool:
-    """Whether a new access makes an old one needless: whoever had to wait for the old one waits for the new one.
-
-    The new one must cover the old one's bytes. If it writes, it conflicts with all later accesses to them, and has
-    itself waited for the old one. If both read and are of one engine, later writes wait for the new one, which comes
-    after the old one in its engine's order.
-    """
-    covers = access.begin <= old.begin and old.end <= access.end
-    return covers and (access.writes or (engine == old.engine and not old.writes))
+def _divide(begins: list[int], touched: list[_Touched], bound: int) -> int:
+    """Makes a division begin at ``bound``; the result is its position."""
+    at = bisect_left(begins, bound)
+    if at == len(begins) or begins[at] != bound:
+        begins.insert(at, bound)
+        touched.insert(at, touched[at - 1])
+    return at

@@ -7,11 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import islice
 from typing import Final
 
 from uaccel.accelerator.machine import Box, Dma, Shape, Tiling, extents, promising, span
-from uaccel.accelerator.streams.commands import Synchronised, synchronise
+from uaccel.accelerator.streams.commands import Synchronised, Synchroniser, Waiting, with_tokens
 from uaccel.accelerator.streams.machine import (
     Access,
     Code,
@@ -41,7 +42,7 @@ from uaccel.accelerator.streams.tiling import (
     total_weights,
     typical_part,
 )
-from uaccel.accelerator.streams.timeline import Cost, Key, timeline
+from uaccel.accelerator.streams.timeline import NOTHING, Cost, Estimate, Key, Work
 from uaccel.errors import InternalError
 from uaccel.memory import lowest_free
 from uaccel.util.text import pieces, round_up
@@ -120,9 +121,20 @@ class CommandEmitter:
         self.homes = homes
         self.constants = constants
         self.weights = WeightMemory(machine)
-        self.commands: list[Command] = []
+        self.commands: list[Waiting] = []
         self.held: dict[int, tuple[str, Box]] = {}
         self.turns: dict[tuple[int, ...], int] = {}
+        self.synchroniser = Synchroniser(partial(relay, machine))
+        self.estimate = Estimate(machine)
+        self.moved = 0
+
+    def copy(self) -> CommandEmitter:
+        """The same but for the commands, which only serve to compute the time from here on."""
+        other = CommandEmitter(self.machine, self.homes)
+        other.weights.next, other.weights.there = self.weights.next, dict(self.weights.there)
+        other.held, other.turns, other.moved = dict(self.held), dict(self.turns), self.moved
+        other.synchroniser, other.estimate = self.synchroniser.copy(), self.estimate.copy()
+        return other
 
     def layer(self, decided: LayerPlan) -> None:
         """Emits a layer: each part's loads, its computations, and its store after the last step of the sums."""
@@ -140,12 +152,23 @@ class CommandEmitter:
                 self._store(layer, part, output)
 
     def synchronised(self) -> Synchronised:
-        return synchronise(self.commands, lambda command: relay(self.machine, command))
+        return with_tokens(self.commands)
 
-    def cost(self) -> Cost:
-        """What all commands so far cost."""
-        times = timeline(self.machine, self.synchronised())
-        return Cost(times.total, sum(command.moved for command in self.commands))
+    def cost(self, behind: Work = NOTHING) -> Cost:
+        """What all commands so far cost by estimate, where the engines have at least the work ``behind`` to do after
+        them."""
+        return Cost(self.estimate.end(behind.busy), self.moved + behind.moved)
+
+    @property
+    def work(self) -> Work:
+        """What the engines have to do so far."""
+        return Work(dict(self.estimate.engines.busy), self.moved)
+
+    def _append(self, command: Command) -> None:
+        self.moved += command.moved
+        for one in self.synchroniser.take(command):
+            self.commands.append(one)
+            self.estimate.run(*one)
 
     def _input(self, decided: LayerPlan, index: int, part: Part) -> Placed:
         layer, where = decided.layer, decided.inputs[index]
@@ -214,7 +237,7 @@ class CommandEmitter:
             touched.append(Access("activations", places.output.address, places.output.end, True))
         label = f"{_where(layer, part)}: {compute.kind}"
         done = (compute.kind, "compute", compute.fields, tuple(touched), compute.cycles, compute.size)
-        self.commands.append(Command(*done, layer.name, label, results=compute.results))
+        self._append(Command(*done, layer.name, label, results=compute.results))
 
     def _store(self, layer: Layer, part: Part, placed: Placed) -> None:
         self.transfer("store", layer, part, layer.output, layer.shape, placed)
@@ -249,7 +272,7 @@ class CommandEmitter:
         zeros = dict.fromkeys(("stride_run", "stride_plane", "pitch_run", "pitch_plane"), 0)
         size, moved = self.machine.transfer_size, fields["run"] if moved is None else moved
         done = (kind, kind, zeros | fields, touched, cycles, size, layer.name, label, moved, code)
-        self.commands.append(Command(*done))
+        self._append(Command(*done))
 
 
 def _fitting(slots: Slots, address: int, box: Box) -> Placed:

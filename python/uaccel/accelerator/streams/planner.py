@@ -15,7 +15,15 @@ from uaccel.accelerator.machine import Tiling, Timeline
 from uaccel.accelerator.region import Region
 from uaccel.accelerator.streams.chain import Chain, Step, StreamRegion, emitted, spans, with_chains
 from uaccel.accelerator.streams.commands import TOKENS, Synchronised
-from uaccel.accelerator.streams.emitter import USUAL, Effort, StreamConstants, TilingProblem, best, feasible
+from uaccel.accelerator.streams.emitter import (
+    USUAL,
+    CommandEmitter,
+    Effort,
+    StreamConstants,
+    TilingProblem,
+    best,
+    feasible,
+)
 from uaccel.accelerator.streams.machine import Command, Layer, Machine, Tokens
 from uaccel.accelerator.streams.tiling import (
     Home,
@@ -31,18 +39,15 @@ from uaccel.accelerator.streams.tiling import (
     smallest_pieces,
     typical_part,
 )
-from uaccel.accelerator.streams.timeline import LATENCY, Cost, timeline
+from uaccel.accelerator.streams.timeline import LATENCY, Cost, Key, Work, timeline
 from uaccel.errors import AcceleratorError
 from uaccel.memory import Block, plan
 
 # A region on a machine: which tensors stay on chip, how layers are cut, and the stream of commands that follows.
 
 ALIGNMENT = 16  # Bytes to which tensors in scratch memory are aligned.
-# A tiling is tried among its neighbours: all layers of a region with up to FEW, in larger ones so many before and
-# behind. So the time grows with the number of layers, and not with its square.
-FEW = 40
-BEFORE, BEHIND = 2, 3
-LONGEST = 400  # Parts of a layer and its neighbours together that are still simulated.
+AHEAD = 3  # Layers behind one whose tilings are tried that are simulated with each of them.
+LONGEST = 400  # Parts of a layer and of those ahead together that are still simulated.
 
 
 # The best tilings by layer and all that they depend on. Residents differ only in some tensors from one try to the next,
@@ -165,33 +170,38 @@ def refined(
     machine: Machine, choices: Sequence[Sequence[LayerPlan]], homes: Mapping[str, Home], objective: str
 ) -> list[LayerPlan]:
     """Chooses each layer's tiling among its neighbours, from the best ones of the layer alone. The best alone need not
-    be the best among others, since the next layer's loads run beside it. Layers are refined in order, each with the
-    neighbours before it as refined. The result counts only if it is no worse for the whole region."""
+    be the best among others, since the next layer's loads run beside it. Layers are refined in order: behind those that
+    are decided, before some layers as they are alone, and before as much work as the others have. The result counts
+    only if it is no worse for the whole region."""
     first = [some[0] for some in choices]
-    if len(choices) == 1:
-        return first
-    decided = list(first)
+    whole = CommandEmitter(machine, homes)
+    done = [whole.work]
+    for one in first:
+        whole.layer(one)
+        done.append(whole.work)
+    emitter, decided = CommandEmitter(machine, homes), []
     for number, some in enumerate(choices):
-        begin, end = (0, len(choices)) if len(choices) <= FEW else (max(0, number - BEFORE), number + BEHIND + 1)
-        around = (decided[begin:number], decided[number + 1 : end])
-        if sum(count(other.layer, other.tiling) for other in decided[begin:end]) <= LONGEST:
-            decided[number] = _best_among(machine, some, around, homes, objective)
-    if all(one is other for one, other in zip(decided, first, strict=True)):
-        return first
-    costs = [emitted(machine, found, homes).cost().key(objective) for found in (decided, first)]
-    return decided if costs[0] <= costs[1] else first
+        ahead = first[number + 1 : number + 1 + AHEAD]
+        rest = done[number + 1 + len(ahead)].until(whole.work)
+        if sum(count(one.layer, one.tiling) for one in (some[0], *ahead)) > LONGEST:
+            some = some[:1]
+        decided.append(_best_before(emitter, some, ahead, rest, objective))
+        emitter.layer(decided[-1])
+    return decided if emitter.cost().key(objective) <= whole.cost().key(objective) else first
 
 
-def _best_among(
-    machine: Machine,
-    choices: Sequence[LayerPlan],
-    around: tuple[Sequence[LayerPlan], Sequence[LayerPlan]],
-    homes: Mapping[str, Home],
-    objective: str,
+def _best_before(
+    emitter: CommandEmitter, choices: Sequence[LayerPlan], ahead: Sequence[LayerPlan], rest: Work, objective: str
 ) -> LayerPlan:
-    before, behind = around
-    costs = [emitted(machine, [*before, some, *behind], homes).cost().key(objective) for some in choices]
-    return choices[costs.index(min(costs))]
+    """The choice that costs least behind what was emitted, before the layers ``ahead`` and the ``rest`` of the work."""
+
+    def key(choice: LayerPlan) -> Key:
+        trial = emitter.copy()
+        for one in (choice, *ahead):
+            trial.layer(one)
+        return trial.cost(rest).key(objective)
+
+    return choices[0] if len(choices) == 1 else min(choices, key=key)
 
 
 def _homes(

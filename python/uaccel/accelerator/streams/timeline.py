@@ -7,7 +7,7 @@ compete for its words, and :func:`shared` simulates the machine from event to ev
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import accumulate
@@ -41,6 +41,21 @@ class Cost:
         """The cost as a key for comparisons."""
         return (self.cycles, self.bytes) if objective == LATENCY else (self.bytes, self.cycles)
 
+
+@dataclass(frozen=True)
+class Work:
+    """Holds for how many cycles each engine is busy, and the bytes that are moved."""
+
+    busy: Mapping[str, int]
+    moved: int
+
+    def until(self, later: Work) -> Work:
+        """What is in ``later`` besides."""
+        busy = {engine: cycles - self.busy.get(engine, 0) for engine, cycles in later.busy.items()}
+        return Work(busy, later.moved - self.moved)
+
+
+NOTHING: Final = Work({}, 0)
 
 # The words on the bus: fetching and loads ask for bursts, one in a cycle, and these come in the order of the requests.
 
@@ -430,22 +445,50 @@ def shared(machine: Machine, stream: Synchronised, bus: Bus) -> Timeline:
 # When the commands of a stream run: engines with fetching, full queues and tokens.
 
 
-def timeline(machine: Machine, stream: Synchronised) -> Timeline:
-    """Computes when the commands of a stream run.
+class Estimate:
+    """Computes when commands run that are given one by one. Without a shared bus that is exact.
 
-    Without a shared bus a command depends on earlier ones only: on its engine, on the tokens of ``waits``, on the
-    fetching of all before it, and on room in its queue, which the command ``machine.queue`` places before it in the
-    queue leaves when it begins. So one pass in the commands' order knows everything in time.
+    There a command depends on earlier ones only: on its engine, on those that it waits for, on the fetching of all
+    before it, and on room in its queue, which the command ``machine.queue`` places before it in the queue leaves when
+    it begins. With a bus, each command's words are counted as time of the load engine, with which fetching competes.
     """
+
+    def __init__(self, machine: Machine) -> None:
+        self.machine = machine
+        self.engines = Engines()
+        self.begun = {engine: deque([0] * machine.queue, machine.queue) for engine in ENGINES}
+        self.fetched = machine.fetch.start_up
+
+    def copy(self) -> Estimate:
+        """The same, to go on in another way."""
+        other = Estimate(self.machine)
+        other.engines, other.fetched = self.engines.copy(), self.fetched
+        other.begun = {engine: begun.copy() for engine, begun in self.begun.items()}
+        return other
+
+    def end(self, busy: Mapping[str, int]) -> int:
+        """When all is done if each engine is busy for so long after what it has run."""
+        return max(free + busy.get(engine, 0) for engine, free in self.engines.free.items())
+
+    def run(self, command: Command, waits: Iterable[int]) -> None:
+        """Runs the next command, which waits for those with these numbers."""
+        machine, engines, begun = self.machine, self.engines, self.begun[command.engine]
+        if machine.bus is None:
+            fetching = pieces(command.size, machine.fetch.bytes_per_cycle)
+        else:
+            fetching = pieces(command.size, machine.bus.word) * (1 + machine.bus.constants.further)
+            engines.free["load"] += fetching
+            engines.busy["load"] += fetching
+        self.fetched = max(self.fetched + fetching, begun[0])
+        awaited = (engines.spans[number].end for number in waits)
+        begun.append(engines.run(command.engine, command.cycles, (self.fetched, *awaited)).begin)
+
+
+def timeline(machine: Machine, stream: Synchronised) -> Timeline:
+    """Computes when the commands of a stream run."""
     if machine.bus is not None:
         return shared(machine, stream, machine.bus)
-    engines = Engines()
-    begun: dict[str, list[int]] = {engine: [] for engine in ENGINES}
-    fetched = machine.fetch.start_up
+    estimate = Estimate(machine)
     for command, waits in zip(stream.commands, stream.waits, strict=True):
-        queue = begun[command.engine]
-        room = queue[-machine.queue] if len(queue) >= machine.queue else 0
-        fetched = max(fetched + pieces(command.size, machine.fetch.bytes_per_cycle), room)
-        awaited = (engines.spans[number].end for number in waits)
-        queue.append(engines.run(command.engine, command.cycles, (fetched, *awaited)).begin)
-    return engines.timeline
+        estimate.run(command, waits)
+    return estimate.engines.timeline
