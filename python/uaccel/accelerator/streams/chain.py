@@ -15,7 +15,7 @@ from typing import Final
 from uaccel.accelerator.machine import Box, Memory, Shape, extents, promising
 from uaccel.accelerator.streams.emitter import CommandEmitter, StreamConstants
 from uaccel.accelerator.streams.machine import Layer, Machine, Part, Placed, Places, inside
-from uaccel.accelerator.streams.tiling import Home, LayerPlan, Residents, Slots, Taken, Where
+from uaccel.accelerator.streams.tiling import Home, LayerPlan, Residents, Round, Slots, Taken, Where, round_of
 from uaccel.accelerator.streams.timeline import Cost, Key
 from uaccel.errors import InternalError
 from uaccel.memory import Block, lowest_free
@@ -160,25 +160,24 @@ class _Run:
         """Emits one layer of a band. ``origins``: the address that row 0 of a tensor would have if all of its rows were
         there; so parts address their rows as in a whole tensor. It may be negative. ``backwards``: begin with the
         blocks that the band before ended with, since their weights are still there."""
-        emitter, whole = self.emitter, whole_width(layer, rows[layer.output])
+        emitter, whole = self.emitter, round_of(layer, whole_width(layer, rows[layer.output]))
         for name, shape in zip(layer.inputs, layer.shapes, strict=True):
             if name not in origins:
                 origins[name] = self._origin(name, shape, rows[name])
-                emitter.transfer("load", layer, whole, name, shape, _rows(origins[name], shape, rows[name]))
+                emitter.transfer("load", whole, name, shape, _rows(origins[name], shape, rows[name]))
         if layer.output not in origins:
-            origins[layer.output] = self._origin(layer.output, layer.shape, whole.rows)
-        for part in _parts(layer, whole, weights.blocks, backwards):
+            origins[layer.output] = self._origin(layer.output, layer.shape, whole.part.rows)
+        for part in _parts(layer, whole.part, weights.blocks, backwards):
+            one = round_of(layer, part)
             inputs = tuple(
-                inside(origins[name], shape, layer.needs(index, part))
-                for index, (name, shape) in enumerate(zip(layer.inputs, layer.shapes, strict=True))
+                inside(origins[name], shape, box)
+                for name, shape, box in zip(layer.inputs, layer.shapes, one.needs, strict=True)
             )
-            output = inside(origins[layer.output], layer.shape, layer.result(part))
-            places = Places(inputs, output, self._weights(layer, part, weights), 0)
-            for compute in layer.commands(part, places):
-                emitter.compute(layer, part, compute, places)
+            output = inside(origins[layer.output], layer.shape, one.result)
+            emitter.compute(one, Places(inputs, output, self._weights(one, weights), 0))
         if layer is self.chain.links.output and layer.output in emitter.homes:
-            stored = _rows(origins[layer.output], layer.shape, whole.rows)
-            emitter.transfer("store", layer, whole, layer.output, layer.shape, stored)
+            stored = _rows(origins[layer.output], layer.shape, whole.part.rows)
+            emitter.transfer("store", whole, layer.output, layer.shape, stored)
 
     def _origin(self, name: str, shape: Shape, rows: range) -> int:
         slots = self.chain.places[name]
@@ -186,17 +185,17 @@ class _Run:
             raise InternalError(f"rows {rows.start}:{rows.stop} of {name} have no room in {slots}")
         return self.emitter.turn(slots) - rows.start * shape.row_pitch
 
-    def _weights(self, layer: Layer, part: Part, weights: Weights) -> int:
-        if layer.weight_bytes(part.blocks, part.steps) == 0:
+    def _weights(self, one: Round, weights: Weights) -> int:
+        if one.weights == 0:
             return 0
-        key = (layer.name, part.blocks)
+        key = (one.layer.name, one.part.blocks)
         for address in weights.slots.addresses:
             if self.loaded.get(address) == key:
                 return address
         address = weights.slots.addresses[self.loads % len(weights.slots.addresses)]
         self.loads += 1
         self.loaded[address] = key
-        self.emitter.load_weights(layer, part, address)
+        self.emitter.load_weights(one, address)
         return address
 
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
 from uaccel.accelerator.machine import ENGINES
-from uaccel.accelerator.streams.machine import Access, Command, Tokens
+from uaccel.accelerator.streams.machine import Command, Tokens
 
 # Commands as little-endian words, from a table that they are packed, read and printed from.
 #
@@ -193,9 +193,7 @@ class Synchroniser:
         self.count += 1
         return command, tuple(sorted(waits))
 
-    def _through_compute(
-        self, command: Command, awaited: dict[str, int]
-    ) -> Iterator[Waiting]:
+    def _through_compute(self, command: Command, awaited: dict[str, int]) -> Iterator[Waiting]:
         """Replaces a wait for an engine that is no neighbour by one for a computation that has waited for it. The first
         such computation is taken, since it is done earliest."""
         far = "store" if command.engine == "load" else "load"

@@ -11,13 +11,12 @@ from functools import partial
 from itertools import islice
 from typing import Final
 
-from uaccel.accelerator.machine import Box, Dma, Shape, Tiling, extents, promising, span
+from uaccel.accelerator.machine import Box, Dma, Shape, Tiling, extents, promising
 from uaccel.accelerator.streams.commands import Synchronised, Synchroniser, Waiting, with_tokens
 from uaccel.accelerator.streams.machine import (
     Access,
     Code,
     Command,
-    Compute,
     Layer,
     Machine,
     Part,
@@ -32,17 +31,17 @@ from uaccel.accelerator.streams.machine import (
 from uaccel.accelerator.streams.tiling import (
     Home,
     LayerPlan,
+    Round,
     Slots,
     Taken,
     Where,
     count,
     input_bytes,
     output_bytes,
-    parts,
     total_weights,
     typical_part,
 )
-from uaccel.accelerator.streams.timeline import NOTHING, Cost, Estimate, Key, Work
+from uaccel.accelerator.streams.timeline import NOTHING, Cost, Estimate, Key, Work, fetching
 from uaccel.errors import InternalError
 from uaccel.memory import lowest_free
 from uaccel.util.text import pieces, round_up
@@ -109,11 +108,15 @@ class WeightMemory:
         return begin
 
 
+ZEROS: Final = dict.fromkeys(("stride_run", "stride_plane", "pitch_run", "pitch_plane"), 0)
+_TIMED: Final[tuple[dict[str, int], str]] = ({}, "")  # Fields and label of a command whose time alone is asked for.
+
+
 class CommandEmitter:
     """Collects the commands of layers. ``homes``: where tensors lie in memory; ``constants`` are place 0.
 
     ``held``: the tensor and box that each slot on chip holds. ``turns``: how often the slots of a tensor were used.
-    Without constants the offsets of weights are wrong, and the commands only serve to compute their time.
+    Without constants commands have no fields of their own and no label: they only serve to compute their time.
     """
 
     def __init__(self, machine: Machine, homes: Mapping[str, Home], constants: StreamConstants | None = None) -> None:
@@ -138,18 +141,15 @@ class CommandEmitter:
 
     def layer(self, decided: LayerPlan) -> None:
         """Emits a layer: each part's loads, its computations, and its store after the last step of the sums."""
-        layer, tiling = decided.layer, decided.tiling
-        self.weights.begin(total_weights(layer, tiling, self.machine.weights.alignment))
+        self.weights.begin(total_weights(decided.layer, decided.tiling, self.machine.weights.alignment))
         self.held.clear()
-        for part in parts(layer, tiling):
-            inputs = tuple(self._input(decided, index, part) for index in range(len(layer.inputs)))
-            weights = self._weights(layer, part)
-            last = part.steps.stop == layer.steps
-            output = self._output(decided, part)
-            for compute in layer.commands(part, Places(inputs, output, weights, 0)):
-                self.compute(layer, part, compute, Places(inputs, output, weights, 0), last)
-            if last and layer.output in self.homes:
-                self._store(layer, part, output)
+        for one in decided.rounds:
+            inputs = tuple(self._input(decided, index, one) for index in range(len(one.needs)))
+            weights = self._weights(one)
+            output = self._output(decided, one)
+            self.compute(one, Places(inputs, output, weights, 0), one.is_last)
+            if one.is_last and decided.layer.output in self.homes:
+                self.transfer("store", one, decided.layer.output, decided.layer.shape, output)
 
     def synchronised(self) -> Synchronised:
         return with_tokens(self.commands)
@@ -170,9 +170,9 @@ class CommandEmitter:
             self.commands.append(one)
             self.estimate.run(*one)
 
-    def _input(self, decided: LayerPlan, index: int, part: Part) -> Placed:
+    def _input(self, decided: LayerPlan, index: int, one: Round) -> Placed:
         layer, where = decided.layer, decided.inputs[index]
-        name, shape, box = layer.inputs[index], layer.shapes[index], layer.needs(index, part)
+        name, shape, box = layer.inputs[index], layer.shapes[index], one.needs[index]
         if isinstance(where, int):
             return inside(where, shape, box)
         for address in where.addresses:
@@ -181,16 +181,15 @@ class CommandEmitter:
         address = self.turn(where)
         self.held[address] = (name, box)
         placed = _fitting(where, address, box)
-        self.transfer("load", layer, part, name, shape, placed)
+        self.transfer("load", one, name, shape, placed)
         return placed
 
-    def _output(self, decided: LayerPlan, part: Part) -> Placed:
-        layer, box = decided.layer, decided.layer.result(part)
+    def _output(self, decided: LayerPlan, one: Round) -> Placed:
         if isinstance(decided.output, int):
-            return inside(decided.output, layer.shape, box)
-        first = part.steps.start == 0
+            return inside(decided.output, decided.layer.shape, one.result)
+        first = one.part.steps.start == 0
         address = self.turn(decided.output) if first else self._current(decided.output)
-        return _fitting(decided.output, address, box)
+        return _fitting(decided.output, address, one.result)
 
     def turn(self, slots: Slots) -> int:
         """The address of the next slot; slots are used one after the other."""
@@ -201,62 +200,66 @@ class CommandEmitter:
     def _current(self, slots: Slots) -> int:
         return slots.addresses[self.turns[slots.addresses] % len(slots.addresses)]
 
-    def _weights(self, layer: Layer, part: Part) -> int:
-        size = layer.weight_bytes(part.blocks, part.steps)
-        if size == 0:
+    def _weights(self, one: Round) -> int:
+        if one.weights == 0:
             return 0
-        key = (layer.name, part.blocks, part.steps)
+        key = (one.layer.name, one.part.blocks, one.part.steps)
         found = self.weights.find(key)
         if found is not None:
             return found
-        address = self.weights.take(key, size)
-        self.load_weights(layer, part, address)
+        address = self.weights.take(key, one.weights)
+        self.load_weights(one, address)
         return address
 
-    def load_weights(self, layer: Layer, part: Part, address: int) -> None:
-        made = layer.made_bytes(part.blocks, part.steps)
-        size, address = layer.weight_bytes(part.blocks, part.steps) - made, address + made
+    def load_weights(self, one: Round, address: int) -> None:
+        size, address = one.weights - one.made, address + one.made
         cycles, run, code = self.machine.constants.cycles(size), size, None
         if self.machine.unpacker is not None:
-            code = self.machine.unpacker.code(layer, part)
+            code = self.machine.unpacker.code(one.layer, one.part)
             cycles, run = min((cycles, run), (self.machine.unpacked_cycles(size, code.size), code.size))
         coded = run < size
-        offset = 0 if self.constants is None else self.constants.offset(layer, part, coded)
-        fields = {"place": 0, "memory": 1, "offset": offset, "address": address, "run": run}
-        fields |= {"runs": 1, "planes": 1, **({"coded": 1, "pitch_run": size} if coded else {})}
         touched = (Access("weights", address, address + size, True),)
-        label = f"{_where(layer, part)}: load weights"
-        self._transferred("load", layer, fields, touched, cycles, label, code=code if coded else None)
+        fields, label = _TIMED
+        if self.constants is not None:
+            offset = self.constants.offset(one.layer, one.part, coded)
+            fields = {"place": 0, "memory": 1, "offset": offset, "address": address, "run": run}
+            fields |= {"runs": 1, "planes": 1, **({"coded": 1, "pitch_run": size} if coded else {})}
+            label = f"{one.where}: load weights"
+        self._transferred("load", one.layer, fields, touched, cycles, label, run, code if coded else None)
 
-    def compute(self, layer: Layer, part: Part, compute: Compute, places: Places, last: bool = True) -> None:
+    def compute(self, one: Round, places: Places, last: bool = True) -> None:
+        """Emits the commands that compute a part at these places."""
         touched = [Access("activations", p.address, p.end, False) for p in places.inputs]
-        size = layer.weight_bytes(part.blocks, part.steps)
-        if size:
-            touched.append(Access("weights", places.weights, places.weights + size, False))
+        if one.weights:
+            touched.append(Access("weights", places.weights, places.weights + one.weights, False))
         if last:
             touched.append(Access("activations", places.output.address, places.output.end, True))
-        label = f"{_where(layer, part)}: {compute.kind}"
-        done = (compute.kind, "compute", compute.fields, tuple(touched), compute.cycles, compute.size)
-        self._append(Command(*done, layer.name, label, results=compute.results))
+        if self.constants is not None or not one.computes:
+            one.computes[:] = one.layer.commands(one.part, places)
+        for compute in one.computes:
+            label = "" if self.constants is None else f"{one.where}: {compute.kind}"
+            done = (compute.kind, "compute", compute.fields, tuple(touched), compute.cycles, compute.size)
+            self._append(Command(*done, one.layer.name, label, results=compute.results))
 
-    def _store(self, layer: Layer, part: Part, placed: Placed) -> None:
-        self.transfer("store", layer, part, layer.output, layer.shape, placed)
-
-    def transfer(self, kind: str, layer: Layer, part: Part, name: str, shape: Shape, placed: Placed) -> None:
-        home, move = self.homes[name], move_of(shape, placed)
+    def transfer(self, kind: str, one: Round, name: str, shape: Shape, placed: Placed) -> None:
+        """Emits the move of a box between its place on chip and the tensor in memory."""
+        move = one.moves.get(name)
+        if move is None:
+            move = one.moves[name] = move_of(shape, placed)
+        home, loads = self.homes[name], kind == "load"
         offset = home.offset + shape.offset(placed.box)
-        fields = {"place": home.place, "memory": 0, "offset": offset, "address": placed.address, "run": move.run}
-        fields |= {"runs": move.runs, "planes": move.planes}
-        fields |= {"stride_run": move.strides[0], "stride_plane": move.strides[1]}
-        fields |= {"pitch_run": move.pitches[0], "pitch_plane": move.pitches[1]}
-        loads = kind == "load"
         touched = [Access("activations", placed.address, placed.end, loads)]
         if home.place != 0:
             touched.append(Access(place_name(home.place), offset, offset + move.extent, not loads))
-        dma = self.machine.load if loads else self.machine.store
-        label = f"{_where(layer, part)}: {kind} {name} {placed.box}"
-        cycles = dma.cycles(move.run, move.total_runs)
-        self._transferred(kind, layer, fields, tuple(touched), cycles, label, move.bytes)
+        fields, label = _TIMED
+        if self.constants is not None:
+            fields = {"place": home.place, "memory": 0, "offset": offset, "address": placed.address, "run": move.run}
+            fields |= {"runs": move.runs, "planes": move.planes}
+            fields |= {"stride_run": move.strides[0], "stride_plane": move.strides[1]}
+            fields |= {"pitch_run": move.pitches[0], "pitch_plane": move.pitches[1]}
+            label = f"{one.where}: {kind} {name} {placed.box}"
+        cycles = (self.machine.load if loads else self.machine.store).cycles(move.run, move.total_runs)
+        self._transferred(kind, one.layer, fields, tuple(touched), cycles, label, move.bytes)
 
     def _transferred(
         self,
@@ -266,13 +269,11 @@ class CommandEmitter:
         touched: tuple[Access, ...],
         cycles: int,
         label: str,
-        moved: int | None = None,
+        moved: int,
         code: Code | None = None,
     ) -> None:
-        zeros = dict.fromkeys(("stride_run", "stride_plane", "pitch_run", "pitch_plane"), 0)
-        size, moved = self.machine.transfer_size, fields["run"] if moved is None else moved
-        done = (kind, kind, zeros | fields, touched, cycles, size, layer.name, label, moved, code)
-        self._append(Command(*done))
+        done = (touched, cycles, self.machine.transfer_size, layer.name, label, moved, code)
+        self._append(Command(kind, kind, ZEROS | fields if fields else {}, *done))
 
 
 def _fitting(slots: Slots, address: int, box: Box) -> Placed:
@@ -287,18 +288,9 @@ def relay(machine: Machine, command: Command) -> Command:
     return Command("sync", "compute", {}, (), machine.sync_cycles, machine.sync_size, command.layer, label)
 
 
-def _where(layer: Layer, part: Part) -> str:
-    """The layer's name and, for each loop that is cut, the range of the part: a label for readers."""
-    loops = [("image", layer.shape.images, range(part.image, part.image + 1))]
-    loops += [("rows", layer.shape.rows, part.rows), ("columns", layer.shape.columns, part.columns)]
-    loops += [("blocks", layer.blocks, part.blocks), ("steps", layer.steps, part.steps)]
-    inner = [f" {name} {span(values)}" for name, whole, values in loops if len(values) < whole]
-    return layer.name + "".join(inner)
-
-
 # The best tiling of a layer: all sensible ones are estimated, and the most promising ones are simulated.
 
-LONGEST: Final = 400  # Parts of a layer that is still simulated; beyond, the estimate decides, to bound the time.
+LONGEST: Final = 128  # Parts of a layer that is still simulated; beyond, the estimate decides, to bound the time.
 
 
 @dataclass(frozen=True)
@@ -430,7 +422,9 @@ def estimate(machine: Machine, question: TilingProblem, tiling: Tiling) -> Cost:
     load, computation and store follow each other."""
     rounds = count(question.layer, tiling)
     loads, stores = _loads(machine, question, tiling), _stores(question, tiling)
-    load = sum(times * dma.cycles(size) for dma, size, times in loads)
+    transfers = sum(times for _, _, times in loads) + sum(times for _, times in stores)
+    fetch = (rounds + transfers) * fetching(machine, machine.transfer_size)
+    load = sum(times * dma.cycles(size) for dma, size, times in loads) + (0 if machine.bus is None else fetch)
     store = sum(times * machine.store.cycles(size) for size, times in stores)
     compute = rounds * question.layer.cycles(typical_part(question.layer, tiling))
     moved = sum(times * size for _, size, times in loads) + sum(times * size for size, times in stores)
@@ -438,7 +432,7 @@ def estimate(machine: Machine, question: TilingProblem, tiling: Tiling) -> Cost:
         return Cost(load + compute + store, moved)
     first = sum(dma.cycles(size) for dma, size, _ in loads)
     last = sum(machine.store.cycles(size) for size, _ in stores)
-    return Cost(max(load, store, compute) + first + last, moved)
+    return Cost(max(load, store, compute, fetch) + first + last, moved)
 
 
 def _loads(machine: Machine, question: TilingProblem, tiling: Tiling) -> list[tuple[Dma, int, int]]:

@@ -47,7 +47,7 @@ from uaccel.memory import Block, plan
 
 ALIGNMENT = 16  # Bytes to which tensors in scratch memory are aligned.
 AHEAD = 3  # Layers behind one whose tilings are tried that are simulated with each of them.
-LONGEST = 400  # Parts of a layer and of those ahead together that are still simulated.
+LONGEST = 128  # Parts of a layer and of those ahead together that are still simulated.
 
 
 # The best tilings by layer and all that they depend on. Residents differ only in some tensors from one try to the next,

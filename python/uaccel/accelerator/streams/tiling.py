@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from itertools import accumulate
 
-from uaccel.accelerator.machine import Tiling
-from uaccel.accelerator.streams.machine import Layer, Machine, Part
+from uaccel.accelerator.machine import Box, Tiling, span
+from uaccel.accelerator.streams.machine import Compute, Layer, Machine, Move, Part
 from uaccel.memory import Block, plan
 from uaccel.util.text import pieces, round_up
 
@@ -111,6 +112,46 @@ Where = int | Slots  # The address of a tensor that is on chip as a whole, or th
 
 
 @dataclass(frozen=True)
+class Round:
+    """Holds what a part of a layer reads and gives, and the bytes of weights that it needs and of those makes itself.
+
+    A plan is tried in many places, and its rounds are the same in all of them: ``moves`` of what it reads and gives by
+    the tensors' names, and ``computes``, the commands as they were at some addresses, are kept for their times.
+    """
+
+    layer: Layer
+    part: Part
+    needs: tuple[Box, ...]
+    result: Box
+    weights: int
+    made: int
+    moves: dict[str, Move] = field(default_factory=dict, compare=False)
+    computes: list[Compute] = field(default_factory=list, compare=False)
+
+    @property
+    def is_last(self) -> bool:
+        """Whether it completes its sums."""
+        return self.part.steps.stop == self.layer.steps
+
+    @property
+    def where(self) -> str:
+        """The layer's name and, for each loop that is cut, the range of the part: a label for readers."""
+        layer, part = self.layer, self.part
+        loops = [("image", layer.shape.images, range(part.image, part.image + 1))]
+        loops += [("rows", layer.shape.rows, part.rows), ("columns", layer.shape.columns, part.columns)]
+        loops += [("blocks", layer.blocks, part.blocks), ("steps", layer.steps, part.steps)]
+        return layer.name + "".join(f" {name} {span(some)}" for name, whole, some in loops if len(some) < whole)
+
+
+def round_of(layer: Layer, part: Part) -> Round:
+    """What a part needs."""
+    needs = tuple(layer.needs(index, part) for index in range(len(layer.inputs)))
+    weights = layer.weight_bytes(part.blocks, part.steps)
+    made = layer.made_bytes(part.blocks, part.steps) if weights else 0
+    return Round(layer, part, needs, layer.result(part), weights, made)
+
+
+@dataclass(frozen=True)
 class LayerPlan:
     """Holds everything that has been decided of a layer: its tiling, and where each input and the output lie."""
 
@@ -118,6 +159,11 @@ class LayerPlan:
     tiling: Tiling
     inputs: tuple[Where, ...]
     output: Where
+
+    @cached_property
+    def rounds(self) -> tuple[Round, ...]:
+        """Its parts in the order of execution."""
+        return tuple(round_of(self.layer, part) for part in parts(self.layer, self.tiling))
 
 
 # Which tensors stay on chip between layers, and where.

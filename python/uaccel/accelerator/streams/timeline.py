@@ -445,6 +445,13 @@ def shared(machine: Machine, stream: Synchronised, bus: Bus) -> Timeline:
 # When the commands of a stream run: engines with fetching, full queues and tokens.
 
 
+def fetching(machine: Machine, size: int) -> int:
+    """The cycles that fetching a command of so many bytes takes, on the bus where there is one."""
+    if machine.bus is None:
+        return pieces(size, machine.fetch.bytes_per_cycle)
+    return pieces(size, machine.bus.word) * (1 + machine.bus.constants.further)
+
+
 class Estimate:
     """Computes when commands run that are given one by one. Without a shared bus that is exact.
 
@@ -472,14 +479,12 @@ class Estimate:
 
     def run(self, command: Command, waits: Iterable[int]) -> None:
         """Runs the next command, which waits for those with these numbers."""
-        machine, engines, begun = self.machine, self.engines, self.begun[command.engine]
-        if machine.bus is None:
-            fetching = pieces(command.size, machine.fetch.bytes_per_cycle)
-        else:
-            fetching = pieces(command.size, machine.bus.word) * (1 + machine.bus.constants.further)
-            engines.free["load"] += fetching
-            engines.busy["load"] += fetching
-        self.fetched = max(self.fetched + fetching, begun[0])
+        engines, begun = self.engines, self.begun[command.engine]
+        fetch = fetching(self.machine, command.size)
+        if self.machine.bus is not None:
+            engines.free["load"] += fetch
+            engines.busy["load"] += fetch
+        self.fetched = max(self.fetched + fetch, begun[0])
         awaited = (engines.spans[number].end for number in waits)
         begun.append(engines.run(command.engine, command.cycles, (self.fetched, *awaited)).begin)
 
