@@ -9,7 +9,7 @@ from typing import Final
 import numpy as np
 
 from uaccel.accelerator import ROUNDINGS, TFLITE, Accelerator, OpCall, Operation, Region, pattern, sums
-from uaccel.streams import WORD, Effort, Layer, Network, Shape, plan_network, why_not
+from uaccel.streams import WORD, Effort, Layer, Shape, cycles_alone, why_not
 
 from .layers import Windowed
 from .machine import Npu
@@ -75,9 +75,7 @@ def _cost(npu: Npu, objective: str) -> Callable[[Region], float]:
     def cost(region: Region) -> float:
         key = _key(region.root)
         if key not in found:
-            layer = layer_of(region.root, npu, {})
-            alone = Network((layer,), layer.inputs, (layer.output,))
-            found[key] = plan_network(npu.machine, alone, objective).timeline.total
+            found[key] = cycles_alone(npu.machine, layer_of(region.root, npu, {}), objective)
         return found[key]
 
     return cost

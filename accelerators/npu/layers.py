@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
@@ -39,7 +40,7 @@ class Windowed(Layer):
     group_channels: int
     kind = ""
 
-    @property
+    @cached_property
     def group_blocks(self) -> int:
         return -(-self.group_channels // self.npu.columns)
 
@@ -81,6 +82,8 @@ class Windowed(Layer):
     def grouped(self, blocks: range) -> Sequence[range]:
         """Divides these blocks by their groups."""
         size = self.group_blocks
+        if blocks.stop <= size:
+            return [blocks] if blocks else []
         groups = range(blocks.start // size, (blocks.stop - 1) // size + 1) if blocks else range(0)
         return [range(max(g * size, blocks.start), min((g + 1) * size, blocks.stop)) for g in groups]
 

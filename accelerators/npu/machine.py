@@ -27,9 +27,10 @@ class Npu:
 
     def __getattr__(self, name: str) -> int:
         try:
-            return self.numbers[name.upper()]
+            number = self.__dict__[name] = self.numbers[name.upper()]
         except KeyError:
             raise AttributeError(f"the machine has no {name}") from None
+        return number
 
     @property
     def tile_bytes(self) -> int:

@@ -27,7 +27,7 @@ from uaccel.accelerator.streams.machine import (
     inside,
     packed,
 )
-from uaccel.accelerator.streams.planner import Network, Planned, listing, plan_network, why_not
+from uaccel.accelerator.streams.planner import Network, Planned, cycles_alone, listing, plan_network, why_not
 from uaccel.accelerator.streams.timeline import ENERGY, LATENCY
 from uaccel.memory import Block, plan
 
@@ -59,6 +59,7 @@ __all__ = [
     "Tokens",
     "Unpacker",
     "Window",
+    "cycles_alone",
     "dense",
     "halves",
     "inside",

@@ -274,7 +274,9 @@ class _Memory:
                 touched[at] = _Touched(touched[at].writer, (*others, own))
 
     def _memory(self, name: str) -> tuple[list[int], list[_Touched]]:
-        return self.memories.setdefault(name, ([0], [_Touched(None)]))
+        if name not in self.memories:
+            self.memories[name] = ([0], [_Touched(None)])
+        return self.memories[name]
 
 
 def _divide(begins: list[int], touched: list[_Touched], bound: int) -> int:

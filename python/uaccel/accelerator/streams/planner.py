@@ -22,7 +22,8 @@ from uaccel.accelerator.streams.emitter import (
     StreamConstants,
     TilingProblem,
     best,
-    feasible,
+    candidates,
+    decide,
 )
 from uaccel.accelerator.streams.machine import Command, Layer, Machine, Tokens
 from uaccel.accelerator.streams.tiling import (
@@ -46,6 +47,7 @@ from uaccel.memory import Block, plan
 # A region on a machine: which tensors stay on chip, how layers are cut, and the stream of commands that follows.
 
 ALIGNMENT = 16  # Bytes to which tensors in scratch memory are aligned.
+WAYS = 2  # Ways to share the activation memory that are planned to the end.
 AHEAD = 3  # Layers behind one whose tilings are tried that are simulated with each of them.
 LONGEST = 128  # Parts of a layer and of those ahead together that are still simulated.
 
@@ -94,29 +96,48 @@ class Planned:
 def plan_network(machine: Machine, network: Network, objective: str = LATENCY, effort: Effort = USUAL) -> Planned:
     """Plans a region: the best of some ways to share the activation memory between what stays and what passes through.
     Room that is kept for pieces gives larger tiles, but lets fewer tensors stay. Nothing, an eighth, a quarter and a
-    half of the memory are tried as the ``reserve``, and ways that lead to the same residents are planned once."""
+    half of the memory are tried as the ``reserve``. The ways whose layers cost least as they are alone are planned to
+    the end, and the best of them by estimate is simulated."""
     alive = lives(network.layers)
     smallest = [smallest_pieces(machine, layer) for layer in network.layers]
     size = machine.activations.bytes
-    tried: dict[frozenset[str], Planned | None] = {}
+    ways: dict[frozenset[str], Way] = {}
     answers: Answers = {}
     for reserve in (0, size // 8, size // 4, size // 2):
         residents = choose_residents(machine, smallest, alive, reserve)
         names = frozenset(residents.addresses)
-        if names not in tried:
-            tried[names] = _planned(machine, network, alive, residents, objective, answers, effort)
-    found = [planned for planned in tried.values() if planned is not None]
-    if not found:
+        if names not in ways:
+            homes, _ = _homes(network, alive, residents, StreamConstants())
+            ways[names] = Way(
+                residents, homes, _choices(machine, network, residents, homes, objective, answers, effort)
+            )
+    fitting = [way for way in ways.values() if all(way.choices)]
+    if not fitting:
         layers = ", ".join(layer.name for layer in network.layers)
         raise AcceleratorError(f"no part of {layers} fits the machine; its check should have refused it")
-    return min(found, key=lambda planned: planned.cost.key(objective))
+    costs = (
+        [emitted(machine, way.first, way.homes).cost().key(objective) for way in fitting] if fitting[1:] else [(0, 0)]
+    )
+    least = sorted(range(len(fitting)), key=lambda number: costs[number])[:WAYS]
+    planned = [_steps(machine, network, fitting[number], objective) for number in least]
+    cost, steps, way = min(planned, key=lambda one: one[0])
+    return _planned(machine, network, alive, way.residents, steps)
+
+
+def cycles_alone(machine: Machine, layer: Layer, objective: str = LATENCY) -> int:
+    """How long a layer takes that is alone in its region, by estimate; for one that fits (:func:`why_not`)."""
+    alone = _alone(layer)
+    return emitted(machine, best(machine, alone, objective)[:1], alone.homes).cost().cycles
+
+
+def _alone(layer: Layer) -> TilingProblem:
+    homes = {name: Home(number, 0) for number, name in enumerate((*layer.inputs, layer.output), 1)}
+    return TilingProblem(layer, (None,) * len(layer.inputs), None, (), homes)
 
 
 def why_not(machine: Machine, layer: Layer) -> str | None:
     """Says why not even the smallest part of a layer fits; None where it does."""
-    homes = {name: Home(1, 0) for name in (*layer.inputs, layer.output)}
-    alone = TilingProblem(layer, (None,) * len(layer.inputs), None, (), homes)
-    if next(feasible(machine, alone, LATENCY), None) is not None:
+    if any(decide(machine, _alone(layer), tiling) for tiling in candidates(machine, layer, whole=False, sparsely=True)):
         return None
     for name in ("weights", "sums", "activations"):
         needed, there = _smallest(machine, layer, name), machine.memory(name).bytes
@@ -125,45 +146,64 @@ def why_not(machine: Machine, layer: Layer) -> str | None:
     return "its smallest part fits no memory on chip"
 
 
-def _planned(
+@dataclass(frozen=True)
+class Way:
+    """Holds a way to share the activation memory, with the best tilings of each layer; none where it does not fit."""
+
+    residents: Residents
+    homes: Mapping[str, Home]
+    choices: Sequence[Sequence[LayerPlan]]
+
+    @property
+    def first(self) -> list[LayerPlan]:
+        """Each layer's best tiling alone."""
+        return [some[0] for some in self.choices]
+
+
+def _choices(
     machine: Machine,
     network: Network,
-    alive: Sequence[ResidentRange],
     residents: Residents,
+    homes: Mapping[str, Home],
     objective: str,
     answers: Answers,
     effort: Effort,
-) -> Planned | None:
-    """Plans a region with these residents; None where a layer does not fit beside them. Homes are laid out twice: first
-    to know which tensors have one, then for good, since chains make some tensors vanish from memory and others live
-    longer."""
-    homes, _ = _homes(network, alive, residents, StreamConstants())
-    border = {*network.known, *network.inputs, *network.outputs}
+) -> list[list[LayerPlan]]:
+    """The best tilings of each layer alone, beside these residents."""
     addresses = residents.addresses
     choices = []
     for number, layer in enumerate(network.layers):
         inputs = tuple(addresses.get(name) for name in layer.inputs)
         taken = residents.taken(number, number + 1)
         question = TilingProblem(layer, inputs, addresses.get(layer.output), taken, homes, effort)
-        key = (
-            number,
-            inputs,
-            question.output,
-            *question.taken,
-            *(name in homes for name in (*layer.inputs, layer.output)),
-        )
+        at_home = (name in homes for name in (*layer.inputs, layer.output))
+        key = (number, inputs, question.output, *question.taken, *at_home)
         if key not in answers:
             answers[key] = best(machine, question, objective)
         choices.append(answers[key])
-    if not all(choices):
-        return None
-    decided = refined(machine, choices, homes, objective)
-    spilled = frozenset(name for name in homes if name not in border)
-    steps = with_chains(StreamRegion(machine, network.layers, spilled, residents, homes, objective), decided)
+    return choices
+
+
+def _steps(machine: Machine, network: Network, way: Way, objective: str) -> tuple[Key, list[Step], Residents]:
+    """The steps of a region with what they cost by estimate."""
+    decided = refined(machine, way.choices, way.homes, objective)
+    border = {*network.known, *network.inputs, *network.outputs}
+    spilled = frozenset(name for name in way.homes if name not in border)
+    region = StreamRegion(machine, network.layers, spilled, way.residents, way.homes, objective)
+    steps = with_chains(region, decided)
+    return emitted(machine, steps, way.homes).cost().key(objective), steps, way.residents
+
+
+def _planned(
+    machine: Machine, network: Network, alive: Sequence[ResidentRange], residents: Residents, steps: Sequence[Step]
+) -> Planned:
+    """Emits a region for good. Homes are laid out anew, since chains make some tensors vanish from memory and others
+    live longer."""
     constants = StreamConstants(alignment=ALIGNMENT if machine.bus is None else machine.bus.word)
     homes, scratch = _homes(network, lives_beside(alive, spans(steps)), residents, constants)
     stream = emitted(machine, steps, homes, constants).synchronised()
-    return Planned(tuple(steps), addresses, stream, timeline(machine, stream), bytes(constants.data), scratch)
+    times = timeline(machine, stream)
+    return Planned(tuple(steps), residents.addresses, stream, times, bytes(constants.data), scratch)
 
 
 def refined(
