@@ -115,13 +115,11 @@ def plan_network(machine: Machine, network: Network, objective: str = LATENCY, e
     if not fitting:
         layers = ", ".join(layer.name for layer in network.layers)
         raise AcceleratorError(f"no part of {layers} fits the machine; its check should have refused it")
-    costs = (
-        [emitted(machine, way.first, way.homes).cost().key(objective) for way in fitting] if fitting[1:] else [(0, 0)]
-    )
-    least = sorted(range(len(fitting)), key=lambda number: costs[number])[:WAYS]
-    planned = [_steps(machine, network, fitting[number], objective) for number in least]
-    cost, steps, way = min(planned, key=lambda one: one[0])
-    return _planned(machine, network, alive, way.residents, steps)
+    if len(fitting) > WAYS:
+        fitting.sort(key=lambda way: emitted(machine, way.first, way.homes).cost().key(objective))
+    planned = [_steps(machine, network, way, objective) for way in fitting[:WAYS]]
+    _, steps, residents = min(planned, key=lambda one: one[0])
+    return _planned(machine, network, alive, residents, steps)
 
 
 def cycles_alone(machine: Machine, layer: Layer, objective: str = LATENCY) -> int:
