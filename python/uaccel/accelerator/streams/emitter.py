@@ -112,6 +112,9 @@ ZEROS: Final = dict.fromkeys(("stride_run", "stride_plane", "pitch_run", "pitch_
 _TIMED: Final[tuple[dict[str, int], str]] = ({}, "")  # Fields and label of a command whose time alone is asked for.
 
 
+LONGEST: Final = 128  # Parts of a layer that is still simulated.
+
+
 class CommandEmitter:
     """Collects the commands of layers. ``homes``: where tensors lie in memory; ``constants`` are place 0.
 
@@ -140,7 +143,12 @@ class CommandEmitter:
         return other
 
     def layer(self, decided: LayerPlan) -> None:
-        """Emits a layer: each part's loads, its computations, and its store after the last step of the sums."""
+        """Emits a layer: each part's loads, its computations, and its store after the last step of the sums. Where only
+        the time is asked for, a layer of many parts counts by its estimate: they hardly depend on other layers."""
+        if self.constants is None and count(decided.layer, decided.tiling) > LONGEST:
+            self.estimate.skip(decided.estimated.cycles)
+            self.moved += decided.estimated.bytes
+            return
         self.weights.begin(total_weights(decided.layer, decided.tiling, self.machine.weights.alignment))
         self.held.clear()
         for one in decided.rounds:
@@ -290,8 +298,6 @@ def relay(machine: Machine, command: Command) -> Command:
 
 # The best tiling of a layer: all sensible ones are estimated, and the most promising ones are simulated.
 
-LONGEST: Final = 128  # Parts of a layer that is still simulated; beyond, the estimate decides, to bound the time.
-
 
 @dataclass(frozen=True)
 class Effort:
@@ -322,22 +328,25 @@ class TilingProblem:
 
 def best(machine: Machine, question: TilingProblem, objective: str) -> list[LayerPlan]:
     """The most promising tilings, best first; none where not even the smallest part fits."""
-    played = [
-        (_played(machine, question, decided, objective) or estimated, decided)
-        for estimated, decided in islice(feasible(machine, question, objective), question.effort.played)
-    ]
-    return [decided for _, decided in sorted(played, key=lambda pair: pair[0])]
+
+    def alone(decided: LayerPlan) -> Key:
+        emitter = CommandEmitter(machine, question.homes)
+        emitter.layer(decided)
+        return emitter.cost().key(objective)
+
+    return sorted(islice(feasible(machine, question, objective), question.effort.played), key=alone)
 
 
-def feasible(machine: Machine, question: TilingProblem, objective: str) -> Iterator[tuple[Key, LayerPlan]]:
+def feasible(machine: Machine, question: TilingProblem, objective: str) -> Iterator[LayerPlan]:
     """The tilings to try, with places for their pieces: the best estimates first."""
     stays = None not in (*question.inputs, question.output) and question.layer.output not in question.homes
     tilings = candidates(machine, question.layer, whole=stays, sparsely=not question.effort.every)
-    return promising(
+    found = promising(
         tilings,
         lambda tiling: estimate(machine, question, tiling).key(objective),
         lambda tiling: decide(machine, question, tiling),
     )
+    return (decided for _, decided in found)
 
 
 def candidates(machine: Machine, layer: Layer, *, whole: bool, sparsely: bool) -> Iterator[Tiling]:
@@ -413,7 +422,7 @@ def decide(machine: Machine, question: TilingProblem, tiling: Tiling) -> LayerPl
     places: list[Where] = []
     for index, resident in enumerate((*question.inputs, question.output)):
         places.append(slots[index] if resident is None else resident)
-    return LayerPlan(layer, tiling, tuple(places[:-1]), places[-1])
+    return LayerPlan(layer, tiling, tuple(places[:-1]), places[-1], estimate(machine, question, tiling))
 
 
 def estimate(machine: Machine, question: TilingProblem, tiling: Tiling) -> Cost:
@@ -459,12 +468,3 @@ def _stores(question: TilingProblem, tiling: Tiling) -> list[tuple[int, int]]:
     if layer.output not in question.homes:
         return []
     return [(layer.result(part).bytes, count(layer, tiling) // pieces(layer.steps, tiling.steps))]
-
-
-def _played(machine: Machine, question: TilingProblem, decided: LayerPlan, objective: str) -> Key | None:
-    """What the layer takes on its own, simulated; None where it has too many parts."""
-    if count(question.layer, decided.tiling) > LONGEST:
-        return None
-    emitter = CommandEmitter(machine, question.homes)
-    emitter.layer(decided)
-    return emitter.cost().key(objective)

@@ -32,7 +32,6 @@ from uaccel.accelerator.streams.tiling import (
     ResidentRange,
     Residents,
     choose_residents,
-    count,
     input_bytes,
     lives,
     lives_beside,
@@ -49,7 +48,6 @@ from uaccel.memory import Block, plan
 ALIGNMENT = 16  # Bytes to which tensors in scratch memory are aligned.
 WAYS = 2  # Ways to share the activation memory that are planned to the end.
 AHEAD = 3  # Layers behind one whose tilings are tried that are simulated with each of them.
-LONGEST = 128  # Parts of a layer and of those ahead together that are still simulated.
 
 
 # The best tilings by layer and all that they depend on. Residents differ only in some tensors from one try to the next,
@@ -221,8 +219,6 @@ def refined(
     for number, some in enumerate(choices):
         ahead = first[number + 1 : number + 1 + AHEAD]
         rest = done[number + 1 + len(ahead)].until(whole.work)
-        if sum(count(one.layer, one.tiling) for one in (some[0], *ahead)) > LONGEST:
-            some = some[:1]
         decided.append(_best_before(emitter, some, ahead, rest, objective))
         emitter.layer(decided[-1])
     return decided if emitter.cost().key(objective) <= whole.cost().key(objective) else first

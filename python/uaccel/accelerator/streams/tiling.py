@@ -9,6 +9,7 @@ from itertools import accumulate
 
 from uaccel.accelerator.machine import Box, Tiling, span
 from uaccel.accelerator.streams.machine import Compute, Layer, Machine, Move, Part
+from uaccel.accelerator.streams.timeline import Cost
 from uaccel.memory import Block, plan
 from uaccel.util.text import pieces, round_up
 
@@ -153,12 +154,16 @@ def round_of(layer: Layer, part: Part) -> Round:
 
 @dataclass(frozen=True)
 class LayerPlan:
-    """Holds everything that has been decided of a layer: its tiling, and where each input and the output lie."""
+    """Holds everything that has been decided of a layer: its tiling, and where each input and the output lie.
+
+    ``estimated``: what it costs by the typical part.
+    """
 
     layer: Layer
     tiling: Tiling
     inputs: tuple[Where, ...]
     output: Where
+    estimated: Cost
 
     @cached_property
     def rounds(self) -> tuple[Round, ...]:

@@ -477,6 +477,13 @@ class Estimate:
         """When all is done if each engine is busy for so long after what it has run."""
         return max(free + busy.get(engine, 0) for engine, free in self.engines.free.items())
 
+    def skip(self, cycles: int) -> None:
+        """Passes over commands that take so long in all, and with which nothing else runs."""
+        end = max(self.engines.free.values()) + cycles
+        for engine in ENGINES:
+            self.engines.free[engine] = end
+            self.engines.busy[engine] += cycles
+
     def run(self, command: Command, waits: Iterable[int]) -> None:
         """Runs the next command, which waits for those with these numbers."""
         engines, begun = self.engines, self.begun[command.engine]
