@@ -102,19 +102,14 @@ def _padded(data: Any, attrs: Conv2dSumsAttrs) -> Any:
 # The raw sums of a fully connected layer, as an accelerator gives them.
 
 
-@dataclass(frozen=True)
-class FullyConnectedSumsAttrs(Attributes):
-    """There are none: rows times transposed weights, whatever they mean."""
-
-
 @register
-class FullyConnectedSums(IntegerOperator[FullyConnectedSumsAttrs]):
+class FullyConnectedSums(IntegerOperator[Attributes]):
     """Multiplies input [rows, depth] by weights [units, depth] transposed, summed in int32, which wraps."""
 
     name = "fully_connected_sums"
     arguments = ("input", "weights")
 
-    def infer(self, inputs: Sequence[TensorInfo], attrs: FullyConnectedSumsAttrs) -> TensorInfo:
+    def infer(self, inputs: Sequence[TensorInfo], attrs: Attributes) -> TensorInfo:
         data, weights = inputs
         rank = len(data.shape) == len(weights.shape) == 2
         require(rank, "fully_connected_sums: input and weights have rank 2")
@@ -123,7 +118,7 @@ class FullyConnectedSums(IntegerOperator[FullyConnectedSumsAttrs]):
         require(fits, f"fully_connected_sums: input {data} does not fit weights {weights}")
         return TensorInfo((data.shape[0], weights.shape[0]), "int32")
 
-    def meaning(self, inputs: Sequence[Any], attrs: FullyConnectedSumsAttrs) -> Any:
+    def meaning(self, inputs: Sequence[Any], attrs: Attributes) -> Any:
         data, weights = inputs
         infos = [exact.info(tensor) for tensor in inputs]
         k = te.reduce_axis((0, infos[0].shape[1]), name="k")
@@ -133,7 +128,7 @@ class FullyConnectedSums(IntegerOperator[FullyConnectedSumsAttrs]):
 
         return te.compute(self.infer(infos, attrs).shape, element, name="sums")
 
-    def kernels(self, site: Site[FullyConnectedSumsAttrs]) -> Sequence[Kernel]:
+    def kernels(self, site: Site[Attributes]) -> Sequence[Kernel]:
         rows, units = site.output.shape
         parameters = {"rows": rows, "depth": site.operands[0].info.shape[1], "units": units}
         return self.one_call(site, parameters, "")

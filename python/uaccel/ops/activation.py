@@ -47,7 +47,6 @@ class Prelu(BinaryOperator[PreluAttrs]):
 
     name = "prelu"
     arguments = ("input", "alpha")
-    kernel = "uaccel_prelu"
 
     def second_dtypes(self, dtype: str) -> tuple[str, ...]:
         return ("int8",)
@@ -84,7 +83,6 @@ class PreluOnce(BinaryOperator[PreluOnceAttrs]):
 
     name = "prelu_once"
     arguments = ("input", "slopes")
-    kernel = "uaccel_prelu_once"
 
     def second_dtypes(self, dtype: str) -> tuple[str, ...]:
         return ("int32",)
@@ -134,7 +132,6 @@ class TwoSlopes(IntegerOperator[TwoSlopesAttrs]):
     """Computes x * positive factor for x >= 0, x * negative factor for x < 0, of int8 and int16."""
 
     name = "two_slopes"
-    arguments = ("input",)
     elementwise = Elementwise.FIRST
 
     def infer(self, inputs: Sequence[TensorInfo], attrs: TwoSlopesAttrs) -> TensorInfo:
@@ -313,7 +310,6 @@ class Rsqrt16(IntegerOperator[Rsqrt16Attrs]):
     """Computes 1 / sqrt(x); the largest value for x <= 0, where the reference stops with an error for x < 0."""
 
     name = "rsqrt16"
-    arguments = ("input",)
     elementwise = Elementwise.FIRST
 
     def infer(self, inputs: Sequence[TensorInfo], attrs: Rsqrt16Attrs) -> TensorInfo:

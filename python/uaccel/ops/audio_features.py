@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 
 from uaccel.model import TensorInfo
 from uaccel.ops import exact
-from uaccel.ops.audio_fft import NoAttrs
 from uaccel.ops.exact import const
 from uaccel.ops.operator import Attributes, IntegerOperator, register, require
 from uaccel.tvm_api import tirx
@@ -66,7 +65,7 @@ class FilterBank(IntegerOperator[FilterBankAttrs]):
 
 
 @register
-class SquareRoot(IntegerOperator[NoAttrs]):
+class SquareRoot(IntegerOperator[Attributes]):
     """Takes the square root of 64 bits, rounded, and shifts it right by a number that may be computed.
 
     The root grows bit by bit from the highest, ``bit`` being the square of its place: a bit is set where the remainder
@@ -77,13 +76,13 @@ class SquareRoot(IntegerOperator[NoAttrs]):
     name = "filter_bank_square_root"
     arguments = ("input", "bits")
 
-    def infer(self, inputs: Sequence[TensorInfo], attrs: NoAttrs) -> TensorInfo:
+    def infer(self, inputs: Sequence[TensorInfo], attrs: Attributes) -> TensorInfo:
         data, bits = inputs
         fits = data.dtype == "uint64" and bits.dtype == "int32" and bits.elements == 1
         require(fits, f"{self.name}: {data} and {bits}, wanted uint64 and one int32")
         return TensorInfo(data.shape, "uint32")
 
-    def meaning(self, inputs: Sequence[Any], attrs: NoAttrs) -> Any:
+    def meaning(self, inputs: Sequence[Any], attrs: Attributes) -> Any:
         data = exact.info(inputs[0])
 
         def write(numbers: Any, bits: Any, output: Any) -> None:

@@ -279,24 +279,18 @@ class WindowFunction(IntegerOperator[WindowAttrs]):
         return te.compute(data.shape, element, name=self.name)
 
 
-@dataclass(frozen=True)
-class NoAttrs(Attributes):
-    """Stands for operators that have no attributes."""
-
-
 @register
-class AutoScale(IntegerOperator[NoAttrs]):
+class AutoScale(IntegerOperator[Attributes]):
     """Shifts the samples to the left as far as the largest allows, and says by how many bits."""
 
     name = "fft_auto_scale"
-    arguments = ("input",)
 
-    def infer(self, inputs: Sequence[TensorInfo], attrs: NoAttrs) -> tuple[TensorInfo, ...]:
+    def infer(self, inputs: Sequence[TensorInfo], attrs: Attributes) -> tuple[TensorInfo, ...]:
         (data,) = inputs
         require(data.dtype == "int16" and len(data.shape) == 1, f"fft_auto_scale: input {data}, wanted int16 [N]")
         return data, TensorInfo((), "int32")
 
-    def meaning(self, inputs: Sequence[Any], attrs: NoAttrs) -> Any:
+    def meaning(self, inputs: Sequence[Any], attrs: Attributes) -> Any:
         data = exact.info(inputs[0])
 
         def write(samples: Any, output: Any, bits: Any) -> None:
@@ -331,7 +325,6 @@ class Energy(IntegerOperator[EnergyAttrs]):
     """Sums the squares of real and imaginary parts."""
 
     name = "energy"
-    arguments = ("input",)
 
     def infer(self, inputs: Sequence[TensorInfo], attrs: EnergyAttrs) -> TensorInfo:
         (data,) = inputs
@@ -357,19 +350,19 @@ class Energy(IntegerOperator[EnergyAttrs]):
 
 
 @register
-class Delay(IntegerOperator[NoAttrs]):
+class Delay(IntegerOperator[Attributes]):
     """Delays rows of samples by the length of the state's rows; its results are the samples and the next state."""
 
     name = "delay"
     arguments = ("input", "state")
 
-    def infer(self, inputs: Sequence[TensorInfo], attrs: NoAttrs) -> tuple[TensorInfo, ...]:
+    def infer(self, inputs: Sequence[TensorInfo], attrs: Attributes) -> tuple[TensorInfo, ...]:
         data, state = inputs
         fits = state.dtype == data.dtype == "int16" and state.shape[:-1] == data.shape[:-1]
         require(fits, f"delay: state {state} for {data}, wanted int16")
         return data, state
 
-    def meaning(self, inputs: Sequence[Any], attrs: NoAttrs) -> Any:
+    def meaning(self, inputs: Sequence[Any], attrs: Attributes) -> Any:
         data, state = inputs
         size, length = int(data.shape[-1]), int(state.shape[-1])
 

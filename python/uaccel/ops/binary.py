@@ -85,7 +85,7 @@ class Broadcast(IntegerOperator[A]):
 
     arguments = ("input1", "input2")
     elementwise = Elementwise.EACH
-    kernel: ClassVar[str]
+    kernel: ClassVar[str] = ""  # The name of the structure where it is not the operator's.
     header: ClassVar[str] = ""
 
     def parameters(self, attrs: A) -> Mapping[str, ParameterValue]:
@@ -105,8 +105,9 @@ class Broadcast(IntegerOperator[A]):
         first, second = (operand.info for operand in site.operands)
         parameters = {**loop_fields(first.shape, second.shape), **self.parameters(site.attrs)}
         arguments = (*operand_arguments(site.operands, ("first", "second")), Output(0))
-        function, shared = f"{self.kernel}_{dtype_suffix(first.dtype)}", places_shared(site, 2)
-        return [portable(function, self.kernel, parameters, arguments, header=self.header, inplace=shared)]
+        struct, shared = self.kernel or f"uaccel_{self.name}", places_shared(site, 2)
+        function = f"{struct}_{dtype_suffix(first.dtype)}"
+        return [portable(function, struct, parameters, arguments, header=self.header, inplace=shared)]
 
 
 class BinaryOperator(Broadcast[A]):
@@ -186,13 +187,10 @@ class AddAttrs(Attributes):
     clamp_max: int
 
 
-AddLike = TypeVar("AddLike", bound=AddAttrs)
-
-
-class CommonScale(BinaryOperator[AddLike]):
+class CommonScale(BinaryOperator[AddAttrs]):
     """Brings both inputs to one finer scale before it combines them."""
 
-    def either(self, value: Any, attrs: AddLike, number: str) -> Any:
+    def either(self, value: Any, attrs: AddAttrs, number: str) -> Any:
         return rescaled(value, attrs, number)
 
 
@@ -207,7 +205,7 @@ def centred(value: Any, attrs: Any, number: str, dtype: str = "int32") -> Any:
     return value.astype(dtype) - exact.const(getattr(attrs, f"zero_point{number}"), dtype)
 
 
-class _Sum(CommonScale[AddAttrs]):
+class _Sum(CommonScale):
     kernel = "uaccel_add"
     sign: int
 
@@ -257,7 +255,6 @@ class Mul(BinaryOperator[MulAttrs]):
     """Computes input1 * input2."""
 
     name = "mul"
-    kernel = "uaccel_mul"
 
     def either(self, value: Any, attrs: MulAttrs, number: str) -> Any:
         return centred(value, attrs, number)
@@ -270,16 +267,13 @@ class Mul(BinaryOperator[MulAttrs]):
 # The smaller and the larger of two tensors' stored values.
 
 
-@dataclass(frozen=True)
-class MinimumMaximumAttrs(Attributes):
-    """There are none: the reference compares what is stored, whatever the scales."""
+class _Choice(BinaryOperator[Attributes]):
+    """Compares what is stored, whatever the scales, as the reference does."""
 
-
-class _Choice(BinaryOperator[MinimumMaximumAttrs]):
     header = "uaccel_minimum_maximum.h"
     hides_differences = True
 
-    def parameters(self, attrs: MinimumMaximumAttrs) -> Mapping[str, ParameterValue]:
+    def parameters(self, attrs: Attributes) -> Mapping[str, ParameterValue]:
         return {}
 
 
@@ -288,9 +282,8 @@ class Minimum(_Choice):
     """Computes min(input1, input2)."""
 
     name = "minimum"
-    kernel = "uaccel_minimum"
 
-    def combine(self, x: Any, y: Any, attrs: MinimumMaximumAttrs, dtype: str) -> Any:
+    def combine(self, x: Any, y: Any, attrs: Attributes, dtype: str) -> Any:
         return tirx.min(x, y)
 
 
@@ -299,28 +292,21 @@ class Maximum(_Choice):
     """Computes max(input1, input2)."""
 
     name = "maximum"
-    kernel = "uaccel_maximum"
 
-    def combine(self, x: Any, y: Any, attrs: MinimumMaximumAttrs, dtype: str) -> Any:
+    def combine(self, x: Any, y: Any, attrs: Attributes, dtype: str) -> Any:
         return tirx.max(x, y)
 
 
 # The squared difference of quantised tensors.
 
 
-@dataclass(frozen=True)
-class SquaredDifferenceAttrs(AddAttrs):
-    """The attributes are those of a sum, but the square is brought to the output's scale."""
-
-
 @register
-class SquaredDifference(CommonScale[SquaredDifferenceAttrs]):
-    """Computes (input1 - input2) squared."""
+class SquaredDifference(CommonScale):
+    """Computes (input1 - input2) squared; the square is brought to the output's scale."""
 
     name = "squared_difference"
-    kernel = "uaccel_squared_difference"
 
-    def combine(self, x: Any, y: Any, attrs: SquaredDifferenceAttrs, dtype: str) -> Any:
+    def combine(self, x: Any, y: Any, attrs: AddAttrs, dtype: str) -> Any:
         square = (x - y) * (x - y)
         scaled = exact.requantize_const(square, attrs.output_multiplier, attrs.output_shift)
         return exact.finish(scaled, attrs.output_zero_point, attrs.clamp_min, attrs.clamp_max, dtype)
@@ -346,7 +332,6 @@ class WeightedSum(BinaryOperator[WeightedSumAttrs]):
     """Computes (input1 - zero_point1) * ratio1 + (input2 - zero_point2) * ratio2, rounded once, half to even."""
 
     name = "weighted_sum"
-    kernel = "uaccel_weighted_sum"
 
     def either(self, value: Any, attrs: WeightedSumAttrs, number: str) -> Any:
         return centred(value, attrs, number, "int64") * exact.const(getattr(attrs, f"multiplier{number}"))
@@ -397,7 +382,6 @@ class Product(BinaryOperator[ProductAttrs]):
     """Computes (input1 - zero_point1) * (input2 - zero_point2) * ratio, rounded once, half to even."""
 
     name = "product"
-    kernel = "uaccel_product"
 
     def either(self, value: Any, attrs: ProductAttrs, number: str) -> Any:
         return centred(value, attrs, number, "int64")
@@ -429,23 +413,20 @@ def product_attrs(
 OF_ZERO: Final = -1515870788
 
 
-@dataclass(frozen=True)
-class DivAttrs(MulAttrs):
-    """``multiplier`` and ``shift`` bring the quotient of the stored values to the output's scale."""
-
-
 @register
-class Div(Broadcast[DivAttrs]):
-    """Computes input1 / input2, of int8. A quotient that takes a shift by more than 31 bits is zero."""
+class Div(Broadcast[MulAttrs]):
+    """Computes input1 / input2, of int8. A quotient that takes a shift by more than 31 bits is zero.
+
+    ``multiplier`` and ``shift`` bring the quotient of the stored values to the output's scale.
+    """
 
     name = "div"
-    kernel = "uaccel_div"
 
-    def infer(self, inputs: Sequence[TensorInfo], attrs: DivAttrs) -> TensorInfo:
+    def infer(self, inputs: Sequence[TensorInfo], attrs: MulAttrs) -> TensorInfo:
         require(inputs[0].dtype == "int8", f"div: input is {inputs[0].dtype}, wanted int8")
         return super().infer(inputs, attrs)
 
-    def meaning(self, inputs: Sequence[Any], attrs: DivAttrs) -> Any:
+    def meaning(self, inputs: Sequence[Any], attrs: MulAttrs) -> Any:
         infos = [exact.info(tensor) for tensor in inputs]
         divisor = te.compute(infos[1].shape, lambda *i: i64(inputs[1](*i)) - const(attrs.zero_point2), name="divisor")
         size = te.compute(infos[1].shape, lambda *i: tirx.max(divisor(*i), -divisor(*i)), name="size")

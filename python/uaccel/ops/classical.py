@@ -85,25 +85,20 @@ class Trees(IntegerOperator[TreesAttrs]):
 # Squared distances between rows, in float, for the kernels of support vector machines.
 
 
-@dataclass(frozen=True)
-class DistancesAttrs(Attributes):
-    """There are none: the operands say all."""
-
-
 @register
-class Distances(IntegerOperator[DistancesAttrs]):
+class Distances(IntegerOperator[Attributes]):
     """Computes squared distances from each row of the input to each of ``others``; C is printed from the meaning."""
 
     name = "distances"
     arguments = ("input", "others")
 
-    def infer(self, inputs: Sequence[TensorInfo], attrs: DistancesAttrs) -> TensorInfo:
+    def infer(self, inputs: Sequence[TensorInfo], attrs: Attributes) -> TensorInfo:
         one, other = inputs
         fit = len(one.shape) == len(other.shape) == 2 and one.shape[1] == other.shape[1]
         require(fit, f"distances: {one} and {other}, wanted rows of one length")
         return TensorInfo((one.shape[0], other.shape[0]), one.dtype)
 
-    def meaning(self, inputs: Sequence[Any], attrs: DistancesAttrs) -> Any:
+    def meaning(self, inputs: Sequence[Any], attrs: Attributes) -> Any:
         one, other = inputs
         shape = self.results(inputs, attrs)[0].shape
         k = te.reduce_axis((0, one.shape[1]), name="k")
@@ -113,5 +108,5 @@ class Distances(IntegerOperator[DistancesAttrs]):
 
         return te.compute(shape, lambda i, j: te.sum(square(i, j), axis=k), name=self.name)
 
-    def macs(self, site: Site[DistancesAttrs]) -> int:
+    def macs(self, site: Site[Attributes]) -> int:
         return site.output.elements * site.operands[0].info.shape[1]

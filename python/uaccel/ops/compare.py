@@ -35,7 +35,6 @@ class Compare(BinaryOperator[CompareAttrs]):
 
     name = "compare"
     hides_differences = True
-    kernel = "uaccel_compare"
 
     def infer(self, inputs: Sequence[TensorInfo], attrs: CompareAttrs) -> TensorInfo:
         require(inputs[0].dtype == "int8", f"compare: input is {inputs[0].dtype}, wanted int8")

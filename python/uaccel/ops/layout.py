@@ -274,11 +274,6 @@ class FrameAttrs(Attributes):
     value: float
 
 
-@dataclass(frozen=True)
-class BesideAttrs(Attributes):
-    """There are none: the operands say all."""
-
-
 class Frame:
     """Puts elements of one value around an image."""
 
@@ -336,7 +331,7 @@ def by_rows(call: Any, operands: tuple[Operand, ...], output: TensorInfo) -> tup
         attrs = FrameAttrs(padding, (widths[6], widths[7]), float(call.attrs.pad_value))
         return FRAME, Site(attrs, operands, (output,))
     if call.op.name == BESIDE.full_name and int(call.attrs.axis or 0) % IMAGE == IMAGE - 1:
-        return BESIDE, Site(BesideAttrs(), operands, (output,))
+        return BESIDE, Site(Attributes(), operands, (output,))
     return None
 
 

@@ -42,7 +42,6 @@ class L2Normalize(IntegerOperator[L2NormalizeAttrs]):
     """Normalises along the last axis; the output's scale is 1/128, its zero point 0. A row of zeros stays zero."""
 
     name = "l2_normalize"
-    arguments = ("input",)
 
     def infer(self, inputs: Sequence[TensorInfo], attrs: L2NormalizeAttrs) -> TensorInfo:
         (data,) = inputs

@@ -28,7 +28,10 @@ NAMESPACE = "uaccel."
 
 @dataclass(frozen=True)
 class Attributes:
-    """Is the base of the operators' attribute records: integers, floats, strings and tuples of integers."""
+    """Is the base of the operators' attribute records: integers, floats, strings and tuples of integers.
+
+    By itself it stands for operators without attributes.
+    """
 
     def to_node(self) -> dict[str, Any]:
         return {f.name: _encode(getattr(self, f.name)) for f in dataclasses.fields(self)}
@@ -131,7 +134,7 @@ class IntegerOperator(abc.ABC, Generic[A]):
     # Different inputs often give the same result, so verifying a network compares such a layer's input, too.
     hides_differences: ClassVar[bool] = False
     attributes: ClassVar[type[Attributes]]  # The type argument of the class.
-    arguments: ClassVar[tuple[str, ...]]
+    arguments: ClassVar[tuple[str, ...]] = ("input",)
 
     elementwise: ClassVar[Elementwise | None] = None
     channels: ClassVar[Channels | None] = None  # None where neither holds.

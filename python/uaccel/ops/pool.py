@@ -72,7 +72,6 @@ def _geometry(site: Site[Any], *, dilated: bool) -> dict[str, int]:
 
 
 class _Pool(IntegerOperator[PoolAttrs]):
-    arguments = ("input",)
     channels = Channels.APART
     keeps_number = True
     kernel: ClassVar[str]
@@ -224,7 +223,6 @@ class WindowMax(IntegerOperator[WindowAttrs]):
     """Finds the largest element under each window, or the lowest value where there is none; quantisation stays."""
 
     name = "window_max"
-    arguments = ("input",)
 
     def infer(self, inputs: Sequence[TensorInfo], attrs: WindowAttrs) -> TensorInfo:
         return infer_windows(inputs[0], attrs, self.name)
@@ -327,7 +325,6 @@ class PoolFloatAttrs(Pooled):
 
 
 class _PoolFloat(IntegerOperator[PoolFloatAttrs]):
-    arguments = ("input",)
     channels = Channels.APART
     kernel: ClassVar[str]
 

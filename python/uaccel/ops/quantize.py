@@ -39,7 +39,6 @@ class Quantize(IntegerOperator[QuantizeAttrs]):
     """
 
     name = "quantize"
-    arguments = ("input",)
     elementwise = Elementwise.FIRST
 
     def infer(self, inputs: Sequence[TensorInfo], attrs: QuantizeAttrs) -> TensorInfo:
@@ -90,7 +89,6 @@ class Dequantize(IntegerOperator[DequantizeAttrs]):
     """Computes (x - zero_point) * scale."""
 
     name = "dequantize"
-    arguments = ("input",)
     elementwise = Elementwise.FIRST
 
     def infer(self, inputs: Sequence[TensorInfo], attrs: DequantizeAttrs) -> TensorInfo:
@@ -149,7 +147,6 @@ class Requantize(IntegerOperator[RequantizeAttrs]):
     """
 
     name = "requantize"
-    arguments = ("input",)
     elementwise = Elementwise.FIRST
 
     def infer(self, inputs: Sequence[TensorInfo], attrs: RequantizeAttrs) -> TensorInfo:
@@ -206,7 +203,6 @@ class BitCast(IntegerOperator[BitCastAttrs]):
     """Reads the bits of numbers as another type; its C is printed from its meaning."""
 
     name = "bit_cast"
-    arguments = ("input",)
     elementwise = Elementwise.FIRST
 
     def infer(self, inputs: Sequence[TensorInfo], attrs: BitCastAttrs) -> TensorInfo:

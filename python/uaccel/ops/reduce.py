@@ -109,8 +109,6 @@ OF_SUMS = ("offset", "multiplier", "shift", "output_zero_point")  # Fields that 
 class _RequantisedSum(IntegerOperator[ReduceSumAttrs]):
     """Holds what mean and sum share: they differ in the factor alone."""
 
-    arguments = ("input",)
-
     def factor(self, attrs: ReduceSumAttrs, count: int) -> tuple[int, int]:
         """Multiplier and shift for the sum of ``count`` elements."""
         return attrs.multiplier, attrs.shift
@@ -178,7 +176,6 @@ class ReduceMean(_RequantisedSum):
 class _Extreme(IntegerOperator[ReduceAttrs]):
     """Holds what maximum and minimum share."""
 
-    arguments = ("input",)
     combine: Any
 
     def infer(self, inputs: Sequence[TensorInfo], attrs: ReduceAttrs) -> TensorInfo:
@@ -237,7 +234,6 @@ class ScaledSum(IntegerOperator[ScaledSumAttrs]):
     """Sums input - input_zero_point and multiplies by a ratio, rounded once, half to even."""
 
     name = "scaled_sum"
-    arguments = ("input",)
 
     def infer(self, inputs: Sequence[TensorInfo], attrs: ScaledSumAttrs) -> TensorInfo:
         output = infer_reduced(inputs[0], attrs, self.name)
@@ -317,7 +313,6 @@ class Cumsum(IntegerOperator[CumsumAttrs]):
     """Sums all elements so far; each sum begins with minus the input's zero point, as the reference's does."""
 
     name = "cumsum"
-    arguments = ("input",)
 
     def infer(self, inputs: Sequence[TensorInfo], attrs: CumsumAttrs) -> TensorInfo:
         (data,) = inputs
@@ -368,7 +363,6 @@ class ArgExtremeAttrs(Attributes):
 
 
 class _ArgExtreme(IntegerOperator[ArgExtremeAttrs]):
-    arguments = ("input",)
     hides_differences = True
     combine: ClassVar[Any]
 
@@ -441,7 +435,6 @@ class TopK(IntegerOperator[TopKAttrs]):
 
     name = "top_k"
     hides_differences = True
-    arguments = ("input",)
 
     def infer(self, inputs: Sequence[TensorInfo], attrs: TopKAttrs) -> tuple[TensorInfo, ...]:
         (data,) = inputs

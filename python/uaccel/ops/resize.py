@@ -124,7 +124,6 @@ class ResizeBilinear(IntegerOperator[ResizeBilinearAttrs]):
     """
 
     name = "resize_bilinear"
-    arguments = ("input",)
 
     def infer(self, inputs: Sequence[TensorInfo], attrs: ResizeBilinearAttrs) -> TensorInfo:
         (data,) = inputs
@@ -336,7 +335,6 @@ class Fold(IntegerOperator[SpreadAttrs]):
     """Adds windows up to images where they overlap; its input is [batch, channels * elements of a window, windows]."""
 
     name = "fold"
-    arguments = ("input",)
 
     def infer(self, inputs: Sequence[TensorInfo], attrs: SpreadAttrs) -> TensorInfo:
         (data,), count, size = inputs, math.prod(attrs.windows), math.prod(attrs.kernel)
@@ -370,7 +368,6 @@ class MaxPositions(IntegerOperator[SpreadAttrs]):
 
     name = "max_positions"
     hides_differences = True
-    arguments = ("input",)
 
     def infer(self, inputs: Sequence[TensorInfo], attrs: SpreadAttrs) -> tuple[TensorInfo, ...]:
         (data,) = inputs

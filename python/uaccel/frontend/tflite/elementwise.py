@@ -96,7 +96,7 @@ def mul(context: Context, operator: Operator) -> Expr:
 
 @converts(*EXTREMES)
 def extreme(context: Context, operator: Operator) -> Expr:
-    return _binary(context, EXTREMES[operator.name], _tensors(operator), binary.MinimumMaximumAttrs())
+    return _binary(context, EXTREMES[operator.name], _tensors(operator), Attributes())
 
 
 @converts("SQUARED_DIFFERENCE")
@@ -106,7 +106,7 @@ def squared_difference(context: Context, operator: Operator) -> Expr:
     left_shift = DIFFERENCE_LEFT_SHIFT[output.info.dtype]
     twice = 2.0 * max(first.scale, second.scale)
     low, high = exact.limits(output.info.dtype)
-    attrs = binary.SquaredDifferenceAttrs(
+    attrs = binary.AddAttrs(
         **_on_a_common_scale(first, second, left_shift),
         **factor("output", twice * twice / ((1 << 2 * left_shift) * output.scale)),
         output_zero_point=output.zero_point,
@@ -156,7 +156,7 @@ def div(context: Context, operator: Operator) -> Expr:
     multiplier, shift = quantize_multiplier(first.scale / (second.scale * output.scale))
     need(shift <= MOST_SHIFT, f"the output's scale is finer than the quotient's by 2**{shift}, at most 2**{MOST_SHIFT}")
     points = (first.zero_point, second.zero_point, output.zero_point)
-    attrs = binary.DivAttrs(*points, multiplier, shift, *activation_range(operator, output))
+    attrs = binary.MulAttrs(*points, multiplier, shift, *activation_range(operator, output))
     return get(binary.Div)(context.expr(first), context.expr(second), attrs=attrs)
 
 
