@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -32,11 +32,26 @@ class PoolAttrs(Pooled):
     clamp_max: int
 
 
-def infer_pool(data: TensorInfo, attrs: PoolAttrs, what: str) -> TensorInfo:
-    places = infer_places(data, attrs.window, attrs, what)
-    largest = (max(attrs.padding[0::2]) < attrs.window[0], max(attrs.padding[1::2]) < attrs.window[1])
-    require(all(largest), f"{what}: padding {attrs.padding} leaves windows {attrs.window} without any element")
-    return TensorInfo((data.shape[0], *places, data.shape[3]), data.dtype)
+def infer_windows(data: TensorInfo, attrs: Pooled, what: str) -> TensorInfo:
+    return TensorInfo((data.shape[0], *infer_places(data, attrs.window, attrs, what), data.shape[3]), data.dtype)
+
+
+def _over_window(data: Any, attrs: Pooled, what: str, combine: Any, convert: Any, outside: Any) -> Any:
+    """Applies ``combine`` over each window to ``convert``-ed elements, and to ``outside`` where there are none."""
+    element, axes = over_windows(data, attrs, convert, outside)
+    shape = infer_windows(exact.info(data), attrs, what).shape
+    return te.compute(shape, lambda *index: combine(element(*index), axis=axes), name="windows")
+
+
+def _maxima(data: Any, attrs: Any, what: str) -> Any:
+    """The largest element under each window, clamped; where there is none, the lowest value is."""
+    lowest = exact.const(exact.limits(str(data.dtype))[0], "int32")
+    largest = _over_window(data, attrs, what, te.max, exact.i32, lowest)
+
+    def clamped(*index: Any) -> Any:
+        return exact.clamp(largest(*index), attrs.clamp_min, attrs.clamp_max).astype(str(data.dtype))
+
+    return te.compute(largest.shape, clamped, name="clamped")
 
 
 def _covered(position: Any, axis: int, attrs: PoolAttrs, extent: int) -> Any:
@@ -77,7 +92,12 @@ class _Pool(IntegerOperator[PoolAttrs]):
     kernel: ClassVar[str]
 
     def infer(self, inputs: Sequence[TensorInfo], attrs: PoolAttrs) -> TensorInfo:
-        return infer_pool(inputs[0], attrs, self.name)
+        attained = (max(attrs.padding[axis::2]) < attrs.window[axis] for axis in (0, 1))
+        output = infer_windows(inputs[0], attrs, self.name)
+        require(
+            all(attained), f"{self.name}: padding {attrs.padding} leaves windows {attrs.window} without any element"
+        )
+        return output
 
     def kernels(self, site: Site[PoolAttrs]) -> Sequence[Kernel]:
         return [pool_kernel(self.kernel, site)]
@@ -93,9 +113,7 @@ class AveragePool2d(_Pool):
     def meaning(self, inputs: Sequence[Any], attrs: PoolAttrs) -> Any:
         (data,) = inputs
         info = exact.info(data)
-        element, taps = over_windows(data, attrs, exact.i32, exact.const(0, "int32"))
-        shape = infer_pool(info, attrs, self.name).shape
-        sums = te.compute(shape, lambda *index: te.sum(element(*index), axis=taps), name="sums")
+        sums = _over_window(data, attrs, self.name, te.sum, exact.i32, exact.const(0, "int32"))
 
         def average(n: Any, y: Any, x: Any, c: Any) -> Any:
             rows, columns = (_covered(p, axis, attrs, info.shape[axis + 1]) for axis, p in enumerate((y, x)))
@@ -103,7 +121,7 @@ class AveragePool2d(_Pool):
             mean = _rounded_mean(sums(n, y, x, c), count)
             return exact.clamp(mean, attrs.clamp_min, attrs.clamp_max).astype(info.dtype)
 
-        return te.compute(shape, average, name="average")
+        return te.compute(sums.shape, average, name="average")
 
 
 @register
@@ -124,17 +142,7 @@ class MaxPool2d(_Pool):
     kernel = "uaccel_max_pool"
 
     def meaning(self, inputs: Sequence[Any], attrs: PoolAttrs) -> Any:
-        (data,) = inputs
-        info = exact.info(data)
-        lowest = exact.const(exact.limits(info.dtype)[0], "int32")
-        element, taps = over_windows(data, attrs, exact.i32, lowest)
-        shape = infer_pool(info, attrs, self.name).shape
-        largest = te.compute(shape, lambda *index: te.max(element(*index), axis=taps), name="largest")
-
-        def clamped(*index: Any) -> Any:
-            return exact.clamp(largest(*index), attrs.clamp_min, attrs.clamp_max).astype(info.dtype)
-
-        return te.compute(shape, clamped, name="clamped")
+        return _maxima(inputs[0], attrs, self.name)
 
 
 # Means and maxima over windows for models that are not TFLite: any padding, dilation, one rounding.
@@ -169,39 +177,28 @@ class WindowMeanAttrs(WindowAttrs):
     tolerance: int
 
 
-def infer_windows(data: TensorInfo, attrs: WindowAttrs, what: str) -> TensorInfo:
-    return TensorInfo((data.shape[0], *infer_places(data, attrs.window, attrs, what), data.shape[3]), data.dtype)
-
-
-def _positions(data: TensorInfo, attrs: WindowAttrs, axis: int) -> int:
+def _positions(data: TensorInfo, attrs: Pooled, axis: int) -> int:
     return window_places(data.shape[1:3], attrs.window, attrs)[axis]
 
 
-def _counts(data: TensorInfo, attrs: WindowMeanAttrs) -> NDArray[np.int64]:
-    """How many elements each window counts, by its row and column."""
+def _counts(data: TensorInfo, attrs: WindowMeanAttrs) -> tuple[int, int]:
+    """How many elements a window counts at least and at most."""
     sides = []
     for axis in (0, 1):
         first = np.arange(_positions(data, attrs, axis))[:, None] * attrs.strides[axis] - attrs.padding[axis]
         taps = first + np.arange(attrs.window[axis]) * attrs.dilation[axis]
         low, high = -attrs.counted[axis], data.shape[axis + 1] + attrs.counted[axis + 2]
         sides.append(((taps >= low) & (taps < high)).sum(axis=1))
-    return np.asarray(np.multiply.outer(sides[0], sides[1]), np.int64)
+    least, most = (int(function(sides[0]) * function(sides[1])) for function in (np.min, np.max))
+    reason = f"{WindowMean.name}: padding {attrs.padding} leaves windows {attrs.window} that count no element"
+    require(least > 0, reason)
+    return least, most
 
 
-def _over_window(data: Any, attrs: WindowAttrs, what: str, combine: Any, convert: Any, outside: Any) -> Any:
-    """Applies ``combine`` over each window to ``convert``-ed elements, and to ``outside`` where there are none."""
-    element, axes = over_windows(data, attrs, convert, outside)
-
-    def combined(n: Any, y: Any, x: Any, c: Any) -> Any:
-        return combine(element(n, y, x, c), axis=axes)
-
-    return te.compute(infer_windows(exact.info(data), attrs, what).shape, combined, name="windows")
-
-
-def _counted_along(data: TensorInfo, attrs: WindowMeanAttrs, axis: int) -> Any:
-    """How many elements each window counts along one axis."""
+def _counted_along(data: TensorInfo, attrs: Pooled, axis: int, counted: Sequence[int] = (0, 0, 0, 0)) -> Any:
+    """How many elements each window counts along one axis, ``counted`` outside of the image."""
     tap = te.reduce_axis((0, attrs.window[axis]), name="k")
-    low, high = -attrs.counted[axis], data.shape[axis + 1] + attrs.counted[axis + 2]
+    low, high = -counted[axis], data.shape[axis + 1] + counted[axis + 2]
 
     def element(position: Any) -> Any:
         place = tap_place(position, axis, attrs, tap)
@@ -228,14 +225,7 @@ class WindowMax(IntegerOperator[WindowAttrs]):
         return infer_windows(inputs[0], attrs, self.name)
 
     def meaning(self, inputs: Sequence[Any], attrs: WindowAttrs) -> Any:
-        (data,) = inputs
-        lowest = exact.const(attrs.clamp_min, "int32")
-        largest = _over_window(data, attrs, self.name, te.max, exact.i32, lowest)
-
-        def clamped(*index: Any) -> Any:
-            return exact.clamp(largest(*index), attrs.clamp_min, attrs.clamp_max).astype(str(data.dtype))
-
-        return te.compute(largest.shape, clamped, name=self.name)
+        return _maxima(inputs[0], attrs, self.name)
 
     def kernels(self, site: Site[WindowAttrs]) -> Sequence[Kernel]:
         parameters = _geometry(site, dilated=True) | dict.fromkeys(OF_MEANS, 0)
@@ -252,9 +242,7 @@ class WindowMean(IntegerOperator[WindowMeanAttrs]):
     def infer(self, inputs: Sequence[TensorInfo], attrs: WindowMeanAttrs) -> TensorInfo:
         data, multipliers = inputs
         output = infer_windows(data, attrs, self.name)
-        counts = _counts(data, attrs)
-        least, most = int(counts.min()), int(counts.max())
-        require(least > 0, f"{self.name}: padding {attrs.padding} leaves windows {attrs.window} that count no element")
+        least, most = _counts(data, attrs)
         require_sum(most, data.dtype, self.name)
         wanted = TensorInfo((most - attrs.least + 1,), "int32")
         fits = attrs.least == least and multipliers == wanted
@@ -268,7 +256,7 @@ class WindowMean(IntegerOperator[WindowMeanAttrs]):
         sums = _over_window(
             data, attrs, self.name, te.sum, lambda element: exact.i64(element) - zero_point, exact.const(0)
         )
-        rows, columns = (_counted_along(exact.info(data), attrs, axis) for axis in (0, 1))
+        rows, columns = (_counted_along(exact.info(data), attrs, axis, attrs.counted) for axis in (0, 1))
 
         def output(n: Any, y: Any, x: Any, c: Any) -> Any:
             multiplier = multipliers(rows(y) * columns(x) - attrs.least)
@@ -297,13 +285,10 @@ def window_mean_operands(
 ) -> tuple[WindowMeanAttrs, NDArray[np.int32]]:
     """Attributes and multipliers. ``counted`` is the padding that the model counts as zeros; elements beyond it, which
     a last window may reach with ``ceil_mode``, are not counted."""
-    fields = {name: getattr(windows, name) for name in windows.__dataclass_fields__}
-    unscaled = WindowMeanAttrs(**fields, counted=tuple(counted), least=1, input_zero_point=given.zero_point,
+    unscaled = WindowMeanAttrs(**asdict(windows), counted=tuple(counted), least=1, input_zero_point=given.zero_point,
                                output_zero_point=wanted.zero_point, shift=1, tolerance=0)  # fmt: skip
     infer_windows(data, windows, WindowMean.name)
-    counts = _counts(data, unscaled)
-    least, most = int(counts.min()), int(counts.max())
-    require(least > 0, f"window_mean: padding {windows.padding} leaves windows {windows.window} that count no element")
+    least, most = _counts(data, unscaled)
     ratio = scale_fraction(given.scale) / scale_fraction(wanted.scale)
     ratios = fixed_ratios([ratio / count for count in range(least, most + 1)], BITS)
     low, high = exact.limits(data.dtype)
@@ -331,8 +316,7 @@ class _PoolFloat(IntegerOperator[PoolFloatAttrs]):
     def infer(self, inputs: Sequence[TensorInfo], attrs: PoolFloatAttrs) -> TensorInfo:
         (data,) = inputs
         require(data.dtype == "float32", f"{self.name}: input {data}, wanted float32")
-        places = infer_places(data, attrs.window, attrs, self.name)
-        return TensorInfo((data.shape[0], *places, data.shape[3]), data.dtype)
+        return infer_windows(data, attrs, self.name)
 
     def kernels(self, site: Site[PoolFloatAttrs]) -> Sequence[Kernel]:
         attrs, data, output = site.attrs, site.operands[0].info, site.output
@@ -348,18 +332,8 @@ class _PoolFloat(IntegerOperator[PoolFloatAttrs]):
         return [portable(self.kernel, "uaccel_pool_float", parameters, arguments, behind=behind)]
 
 
-def _taps(data: Any, attrs: PoolFloatAttrs, outside: float) -> tuple[Any, list[Any]]:
-    return over_windows(data, attrs, lambda element: element, tirx.const(outside, "float32"))
-
-
-def _inside(position: Any, axis: int, attrs: PoolFloatAttrs, extent: int) -> Any:
-    """How many taps of one axis lie inside of the input at this position."""
-    total: Any = tirx.const(0, "int32")
-    for tap in range(attrs.window[axis]):
-        at = tap_place(position, axis, attrs, tap)
-        one, none = tirx.const(1, "int32"), tirx.const(0, "int32")
-        total = total + tirx.Select(tirx.all(at >= 0, at < extent), one, none)
-    return total
+def _unchanged(element: Any) -> Any:
+    return element
 
 
 @register
@@ -371,17 +345,16 @@ class AveragePool2dFloat(_PoolFloat):
 
     def meaning(self, inputs: Sequence[Any], attrs: PoolFloatAttrs) -> Any:
         (data,) = inputs
-        element, taps = _taps(data, attrs, 0.0)
-        shape = self.infer([exact.info(data)], attrs).shape
-        sums = te.compute(shape, lambda *index: te.sum(element(*index), axis=taps), name="sums")
+        sums = _over_window(data, attrs, self.name, te.sum, _unchanged, exact.real(0))
+        rows, columns = (_counted_along(exact.info(data), attrs, axis) for axis in (0, 1))
 
         def average(n: Any, y: Any, x: Any, c: Any) -> Any:
             if attrs.counts_padding:
-                return sums(n, y, x, c) / tirx.const(math.prod(attrs.window), "float32")
-            count = _inside(y, 0, attrs, int(data.shape[1])) * _inside(x, 1, attrs, int(data.shape[2]))
-            return sums(n, y, x, c) / tirx.max(count, tirx.const(1, "int32")).astype("float32")
+                return sums(n, y, x, c) / exact.real(math.prod(attrs.window))
+            count = tirx.max(rows(y) * columns(x), exact.const(1, "int32"))
+            return sums(n, y, x, c) / count.astype("float32")
 
-        return te.compute(shape, average, name="average")
+        return te.compute(sums.shape, average, name="average")
 
 
 @register
@@ -392,8 +365,6 @@ class MaxPool2dFloat(_PoolFloat):
     kernel = "uaccel_max_pool_float"
 
     def meaning(self, inputs: Sequence[Any], attrs: PoolFloatAttrs) -> Any:
-        (data,) = inputs
         least = float(np.finfo(np.float32).min) if attrs.counts_padding else -math.inf
-        element, taps = _taps(data, attrs, least)
-        shape, largest = self.infer([exact.info(data)], attrs).shape, extreme(tirx.max, least)
-        return te.compute(shape, lambda *index: largest(element(*index), axis=taps), name="largest")
+        largest = extreme(tirx.max, least)
+        return _over_window(inputs[0], attrs, self.name, largest, _unchanged, exact.real(least))
