@@ -5,10 +5,10 @@ All begin with the differences to a row's largest element, so that no exponentia
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -41,17 +41,19 @@ A = TypeVar("A", bound=Attributes)
 
 
 class OfRows(IntegerOperator[A]):
-    """Works on rows of int8, along the last axis, with a table of exponentials for all differences in a row."""
+    """Works on rows, along the last axis, with tables: usually of exponentials for all differences in a row."""
 
     hides_differences = True
-    arguments = ("input", "exponentials")
+    arguments: ClassVar[tuple[str, ...]] = ("input", "exponentials")
+    tables: ClassVar[Mapping[str, TensorInfo]] = {"int8": TensorInfo((256,), "int32")}  # By the input's type.
 
     def infer(self, inputs: Sequence[TensorInfo], attrs: A) -> TensorInfo:
-        data, table = inputs
+        data, *tables = inputs
         require(len(data.shape) > 0, f"{self.name}: the input is a scalar")
-        require(data.dtype == "int8", f"{self.name}: input is {data.dtype}, wanted int8")
-        wanted = TensorInfo((256,), "int32")
-        require(table == wanted, f"{self.name}: the table is {table}, wanted {wanted}")
+        require(data.dtype in self.tables, f"{self.name}: input is {data.dtype}, wanted {' or '.join(self.tables)}")
+        for table in tables:
+            wanted = self.tables[data.dtype]
+            require(table == wanted, f"{self.name}: the table is {table}, wanted {wanted}")
         return TensorInfo(data.shape, getattr(attrs, "output_dtype", data.dtype))
 
     def by_table(self, site: Site[A], more: dict[str, int], types: str) -> list[Kernel]:
@@ -200,20 +202,12 @@ def interpolated(table: Any, value: Any) -> Any:
 
 
 @register
-class Softmax16(IntegerOperator[Softmax16Attrs]):
+class Softmax16(OfRows[Softmax16Attrs]):
     """Computes softmax of int16 along the last axis; 0..32767 stands for 0..1. Both tables hold 513 points."""
 
     name = "softmax16"
-    hides_differences = True
     arguments = ("input", "exponential", "reciprocal")
-
-    def infer(self, inputs: Sequence[TensorInfo], attrs: Softmax16Attrs) -> TensorInfo:
-        data, *tables = inputs
-        require(len(data.shape) > 0, "softmax16: the input is a scalar")
-        require(data.dtype == "int16", f"softmax16: input is {data.dtype}, wanted int16")
-        for table in tables:
-            require(table == TensorInfo((513,), "int16"), f"softmax16: a table is {table}, wanted int16 [513]")
-        return data
+    tables: ClassVar[Mapping[str, TensorInfo]] = {"int16": TensorInfo((513,), "int16")}
 
     def meaning(self, inputs: Sequence[Any], attrs: Softmax16Attrs) -> Any:
         data, exponential_table, reciprocal_table = inputs
@@ -288,14 +282,7 @@ class SoftmaxOnce(OfRows[SoftmaxOnceAttrs]):
     """
 
     name = "softmax_once"
-
-    def infer(self, inputs: Sequence[TensorInfo], attrs: SoftmaxOnceAttrs) -> TensorInfo:
-        data, table = inputs
-        if data.dtype != "int16":
-            return super().infer(inputs, attrs)
-        wanted = TensorInfo((2 * ENTRIES,), "int32")
-        require(len(data.shape) > 0 and table == wanted, f"softmax_once: {data} and {table}, wanted rows and {wanted}")
-        return TensorInfo(data.shape, attrs.output_dtype)
+    tables: ClassVar[Mapping[str, TensorInfo]] = {**OfRows.tables, "int16": TensorInfo((2 * ENTRIES,), "int32")}
 
     def meaning(self, inputs: Sequence[Any], attrs: SoftmaxOnceAttrs) -> Any:
         data, table = inputs
