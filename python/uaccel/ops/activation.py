@@ -20,8 +20,9 @@ from uaccel.ops.fixedpoint import LONGEST_SHIFT, fixed_ratios, multiply_by_quant
 from uaccel.ops.kernel import Kernel, same
 from uaccel.ops.lookup import ENTRIES, lookup_kernel, stored_values, worth_a_table
 from uaccel.ops.normalize import inverse_root
-from uaccel.ops.operator import Attributes, Elementwise, IntegerOperator, Site, register, require
+from uaccel.ops.operator import Attributes, Each, EachAtOnce, IntegerOperator, Site, register, require
 from uaccel.tvm_api import te, tirx
+from uaccel.tvm_api.tir import dtype_of
 
 # TFLite's PRELU: a tensor holds the factors of negative values.
 
@@ -128,28 +129,18 @@ class TwoSlopesAttrs(Attributes):
 
 
 @register
-class TwoSlopes(IntegerOperator[TwoSlopesAttrs]):
+class TwoSlopes(EachAtOnce[TwoSlopesAttrs]):
     """Computes x * positive factor for x >= 0, x * negative factor for x < 0, of int8 and int16."""
 
     name = "two_slopes"
-    elementwise = Elementwise.FIRST
+    takes = ("int8", "int16")
 
-    def infer(self, inputs: Sequence[TensorInfo], attrs: TwoSlopesAttrs) -> TensorInfo:
-        require(inputs[0].dtype in ("int8", "int16"), f"two_slopes: input is {inputs[0].dtype}, wanted int8 or int16")
-        return inputs[0]
-
-    def meaning(self, inputs: Sequence[Any], attrs: TwoSlopesAttrs) -> Any:
-        (data,) = inputs
-        low, high = exact.limits(str(data.dtype))
-
-        def element(*index: Any) -> Any:
-            value = exact.i32(data(*index)) - exact.const(attrs.input_zero_point, "int32")
-            positive = exact.requantize_const(value, attrs.positive_multiplier, attrs.positive_shift)
-            negative = exact.requantize_const(value, attrs.negative_multiplier, attrs.negative_shift)
-            scaled = tirx.Select(value >= exact.const(0, "int32"), positive, negative)
-            return exact.finish(scaled, attrs.output_zero_point, low, high, str(data.dtype))
-
-        return te.compute(data.shape, element, name="two_slopes")
+    def element(self, value: Any, attrs: TwoSlopesAttrs, *tables: Any) -> Any:
+        dtype, centred = dtype_of(value), exact.i32(value) - exact.const(attrs.input_zero_point, "int32")
+        positive = exact.requantize_const(centred, attrs.positive_multiplier, attrs.positive_shift)
+        negative = exact.requantize_const(centred, attrs.negative_multiplier, attrs.negative_shift)
+        scaled = tirx.Select(centred >= exact.const(0, "int32"), positive, negative)
+        return exact.finish(scaled, attrs.output_zero_point, *exact.limits(dtype), dtype)
 
     def kernels(self, site: Site[TwoSlopesAttrs]) -> Sequence[Kernel]:
         low, high = exact.limits(site.output.dtype)
@@ -234,16 +225,14 @@ def table_argument(value: Any, multiplier: int, right_shift: int) -> Any:
     return (exact.i32(value) * _i32(multiplier) + _i32(1 << right_shift >> 1)) >> _i32(right_shift)
 
 
-class _Sigmoid16(IntegerOperator[Sigmoid16Attrs]):
+class _Sigmoid16(Each[Sigmoid16Attrs]):
     arguments = ("input", "points")
-    elementwise = Elementwise.FIRST
+    takes = ("int16",)
     curve: ClassVar[Curve]
 
     def infer(self, inputs: Sequence[TensorInfo], attrs: Sigmoid16Attrs) -> TensorInfo:
-        data, points = inputs
-        require(data.dtype == "int16", f"{self.name}: input is {data.dtype}, wanted int16")
-        require(points == TensorInfo((POINTS,), "uint16"), f"{self.name}: the table is {points}")
-        return data
+        require(inputs[1] == TensorInfo((POINTS,), "uint16"), f"{self.name}: the table is {inputs[1]}")
+        return super().infer(inputs, attrs)
 
     def meaning(self, inputs: Sequence[Any], attrs: Sigmoid16Attrs) -> Any:
         data, points = inputs
@@ -306,15 +295,11 @@ class Rsqrt16Attrs(Attributes):
 
 
 @register
-class Rsqrt16(IntegerOperator[Rsqrt16Attrs]):
+class Rsqrt16(Each[Rsqrt16Attrs]):
     """Computes 1 / sqrt(x); the largest value for x <= 0, where the reference stops with an error for x < 0."""
 
     name = "rsqrt16"
-    elementwise = Elementwise.FIRST
-
-    def infer(self, inputs: Sequence[TensorInfo], attrs: Rsqrt16Attrs) -> TensorInfo:
-        require(inputs[0].dtype == "int16", f"rsqrt16: input is {inputs[0].dtype}, wanted int16")
-        return inputs[0]
+    takes = ("int16",)
 
     def meaning(self, inputs: Sequence[Any], attrs: Rsqrt16Attrs) -> Any:
         (data,) = inputs

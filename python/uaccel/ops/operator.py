@@ -18,7 +18,7 @@ from uaccel.errors import InternalError
 from uaccel.model import Array, TensorInfo
 from uaccel.ops.kernel import Argument, Constant, Input, Kernel, Output, ParameterValue, Scratch, dtype_suffix, portable
 from uaccel.ops.pointwise import BY_RELAX
-from uaccel.tvm_api import is_constant, is_tuple, make_call, register_operator, relax, tirx
+from uaccel.tvm_api import is_constant, is_tuple, make_call, register_operator, relax, te, tirx
 from uaccel.tvm_api.loops import te_extern_loops
 
 # Operators: attributes, type rule, exact meaning, and how the CPU computes them.
@@ -219,6 +219,31 @@ class IntegerOperator(abc.ABC, Generic[A]):
         hints = _type_hints(self.attributes)
         values = {name: _decode(call.attrs[name], hint) for name, hint in hints.items()}
         return typing.cast(A, self.attributes(**values))
+
+
+class Each(IntegerOperator[A]):
+    """Computes each element of the result from one of the first input; other arguments are tables."""
+
+    elementwise = Elementwise.FIRST
+    takes: ClassVar[tuple[str, ...]] = ()  # The types that the first input may have; none are any.
+
+    def infer(self, inputs: Sequence[TensorInfo], attrs: A) -> TensorInfo:
+        shape, dtype = inputs[0].shape, inputs[0].dtype
+        fits = dtype in self.takes or not self.takes
+        require(fits, f"{self.name}: input is {dtype}, wanted {' or '.join(self.takes)}")
+        return TensorInfo(shape, getattr(attrs, "output_dtype", dtype))
+
+
+class EachAtOnce(Each[A]):
+    """States the meaning of one element, as one expression."""
+
+    @abc.abstractmethod
+    def element(self, value: Any, attrs: A, *tables: Any) -> Any:
+        """The element of the result, as a TE expression."""
+
+    def meaning(self, inputs: Sequence[Any], attrs: A) -> Any:
+        data, *tables = inputs
+        return te.compute(data.shape, lambda *i: self.element(data(*i), attrs, *tables), name=self.name)
 
 
 _hints: dict[type, dict[str, Any]] = {}
