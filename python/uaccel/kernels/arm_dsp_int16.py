@@ -6,41 +6,31 @@ the weights of one channel for two inputs, and bytes 1 and 3 to those of another
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from functools import partial
 from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from uaccel.kernels import conv_forms
+from uaccel.kernels.arm_dsp_conv import REQUIRES, arm_dsp
 from uaccel.kernels.output_stage import pad_axis
 from uaccel.kernels.registry import offers
 from uaccel.kernels.weight_packing import concat_words
 from uaccel.model import Array
-from uaccel.ops.conv import Conv2d, Conv2dAttrs, DepthwiseConv2d, TransposeConv2d, TransposeConv2dAttrs
+from uaccel.ops.conv import Conv2d, Conv2dAttrs, DepthwiseConv2d
 from uaccel.ops.exact import limits
-from uaccel.ops.kernel import Argument, Constant, Input, Kernel, KernelCall, Output, ParameterValue, Scratch, same
+from uaccel.ops.kernel import Constant, Input, Kernel, Output, ParameterValue, Scratch, same
 from uaccel.ops.matmul import FullyConnected, FullyConnectedAttrs
 from uaccel.ops.operator import Site
 from uaccel.ops.storage import overwrite_distance
 
-REQUIRES: Final = ("dsp",)
 HEADER: Final = "uaccel_int16_dsp.h"
 ADDRESS: Final = 4  # Bytes of scratch memory that a call is given where it uses none.
 
 Ints = NDArray[np.int64]
 
-
-def _kernel(
-    function: str,
-    struct: str,
-    parameters: dict[str, ParameterValue],
-    arguments: tuple[Argument, ...],
-    scratch: int = 0,
-    behind: Mapping[int, int] | None = None,
-) -> Kernel:
-    call = KernelCall(function, HEADER, struct, parameters, arguments)
-    return Kernel("arm_dsp", (call,), scratch=scratch, requires=REQUIRES, behind=behind or {})
+_kernel: Final = partial(arm_dsp, header=HEADER)
 
 
 @offers(Conv2d, REQUIRES, rank=220)
@@ -59,9 +49,7 @@ def conv2d(site: Site[Conv2dAttrs]) -> Kernel | None:
     return _convolution(site, rows, stage, conv_forms.convolution_of(site))
 
 
-@offers(TransposeConv2d, REQUIRES, rank=210)
-def transpose_conv2d(site: Site[TransposeConv2dAttrs]) -> Kernel | None:
-    return conv_forms.by_phases(site, conv2d)
+conv_forms.offer_rewritten(conv2d, REQUIRES, transposed=210, depthwise=240)
 
 
 @offers(FullyConnected, REQUIRES, rank=240)
@@ -89,7 +77,9 @@ def _one_row(site: Site[Any], weights: Array, stage: conv_forms.WideStage) -> Ke
     }
     arguments = (Input(0), Constant("stream", _unit_stream(filled, stage)), Output(0), Scratch())
     scratch = 2 * filled.shape[1] if filled.shape[1] > depth else ADDRESS
-    return _kernel("uaccel_fully_connected_dsp_s16", "uaccel_fully_connected_dsp16", parameters, arguments, scratch)
+    return _kernel(
+        "uaccel_fully_connected_dsp_s16", "uaccel_fully_connected_dsp16", parameters, arguments, scratch=scratch
+    )
 
 
 def _convolution(site: Site[Any], weights: Array, stage: conv_forms.WideStage, pixels: conv_forms.ConvPixels) -> Kernel:
@@ -102,8 +92,8 @@ def _convolution(site: Site[Any], weights: Array, stage: conv_forms.WideStage, p
         "finish.highest": (high & 0xFFFF) * 0x00010001,
     }
     arguments = (Input(0), Constant("stream", stream), Output(0), Scratch())
-    behind = overwrite_distance(site, 2, copied=True)
-    return _kernel("uaccel_conv2d_dsp_s16", "uaccel_conv2d_dsp16", parameters, arguments, 8 * weights.shape[1], behind)
+    options: dict[str, Any] = {"scratch": 8 * weights.shape[1], "behind": overwrite_distance(site, 2, copied=True)}
+    return _kernel("uaccel_conv2d_dsp_s16", "uaccel_conv2d_dsp16", parameters, arguments, **options)
 
 
 def _unit_stream(weights: Array, stage: conv_forms.WideStage) -> NDArray[np.int32]:
@@ -154,9 +144,3 @@ def depthwise_conv2d(site: Site[Conv2dAttrs]) -> Kernel | None:
     arguments = (Input(0), Constant("stream", stream), Output(0))
     parameters, behind = conv_forms.depthwise_parameters(site), overwrite_distance(site)
     return _kernel("uaccel_depthwise_conv2d_dsp_s16", "uaccel_depthwise16", parameters, arguments, behind=behind)
-
-
-@offers(DepthwiseConv2d, REQUIRES, rank=240)
-def one_channel(site: Site[Conv2dAttrs]) -> Kernel | None:
-    converted = conv_forms.as_convolution(site)
-    return None if converted is None else conv2d(converted)

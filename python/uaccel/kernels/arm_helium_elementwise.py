@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Callable
 from typing import Any, Final
 
 import numpy as np
@@ -37,6 +37,8 @@ from uaccel.util.favour import Favour
 # Addition and subtraction. What the instructions compute is compared with TFLite's result for every value of an input,
 # so that cheaper forms are used where they give the same: a factor alone, or no correction of negative ties.
 
+Sum = type[Add] | type[Sub]
+
 INPUT_LIMIT: Final = 1 << 30  # Inputs on the common scale are below it, so that their sum does not wrap around.
 RAISED_LIMIT: Final = 1 << 31  # Raised inputs are below it: they fit 32 bits.
 
@@ -56,23 +58,23 @@ def add(site: Site[AddAttrs]) -> Kernel | None:
     return helium_kernel("add", {"count": site.output.elements, **parameters}, (*arguments, Output(0)), inplace=inplace)
 
 
-@offers(Add, REQUIRES, rank=110)
-def broadcast_add(site: Site[AddAttrs]) -> Kernel | None:
-    return _sum(site, get(Add), subtract=0)
-
-
-@offers(Sub, REQUIRES, rank=100)
-def subtract(site: Site[AddAttrs]) -> Kernel | None:
-    return _sum(site, get(Sub), subtract=1)
-
-
-def _sum(site: Site[AddAttrs], operator: IntegerOperator[AddAttrs], subtract: int) -> Kernel | None:
+def _sum(operator: Sum, site: Site[AddAttrs]) -> Kernel | None:
     """Adds or subtracts eight elements at a time, of inputs that broadcast."""
     attrs, dtype = site.attrs, site.output.dtype
     zero_points = (attrs.zero_point1, attrs.zero_point2, attrs.output_zero_point)
     fits = dtype == "int8" or (dtype == "int16" and not any(zero_points))
     parameters = _parameters(site) if fits and attrs.output_shift <= 0 and attrs.output_multiplier >= 0 else None
-    return None if parameters is None else broadcasting("sum", site, operator, parameters | {"subtract": subtract})
+    subtract = {"subtract": int(operator is Sub)}
+    return None if parameters is None else broadcasting("sum", site, get(operator), parameters | subtract)
+
+
+def offer_sums(requires: tuple[str, ...], make: Callable[[Sum, Site[AddAttrs]], Kernel | None], *ranks: int) -> None:
+    """Offers what ``make`` gives for additions and for subtractions, at a rank each."""
+    offers(Add, requires, rank=ranks[0])(lambda site: make(Add, site))
+    offers(Sub, requires, rank=ranks[1])(lambda site: make(Sub, site))
+
+
+offer_sums(REQUIRES, _sum, 110, 100)
 
 
 def broadcasting(
@@ -173,9 +175,8 @@ def fits(site: Site[MulAttrs]) -> bool:
 
 @offers(Lookup, REQUIRES, rank=100)
 def lookup(site: Site[LookupAttrs]) -> Kernel:
-    portable = Lookup().kernels(site)[0]
-    own = replace(portable.calls[0], function="uaccel_lookup_helium", header="uaccel_lookup_helium.h")
-    return replace(portable, family="arm_helium", calls=(own,), requires=REQUIRES)
+    name = "uaccel_lookup_helium"
+    return Lookup().kernels(site)[0].by("arm_helium", REQUIRES, function=name, header=f"{name}.h")
 
 
 # Dot products, and the layers that begin with them.
@@ -221,8 +222,5 @@ def _with_helium(kernel: Kernel | None) -> Kernel | None:
     """Returns the same call of the function for Helium."""
     if kernel is None:
         return None
-    (call,) = kernel.calls
-    name = call.function.removesuffix(f"_{SINGLE}") + "_helium"
-    return replace(
-        kernel, family="arm_helium", calls=(replace(call, function=name, header=f"{name}.h"),), requires=FLOAT_REQUIRES
-    )
+    name = kernel.calls[0].function.removesuffix(f"_{SINGLE}") + "_helium"
+    return kernel.by("arm_helium", FLOAT_REQUIRES, function=name, header=f"{name}.h")

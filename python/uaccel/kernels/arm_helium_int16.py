@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from functools import partial
 from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from uaccel.kernels import conv_forms
-from uaccel.kernels.arm_helium_conv import REQUIRES
+from uaccel.kernels.arm_helium_conv import REQUIRES, arm_helium
 from uaccel.kernels.output_stage import pad_axis
 from uaccel.kernels.registry import offers
 from uaccel.kernels.weight_packing import concat_words
 from uaccel.model import Array
-from uaccel.ops.conv import Conv2d, Conv2dAttrs, DepthwiseConv2d, TransposeConv2d, TransposeConv2dAttrs
-from uaccel.ops.kernel import Argument, Constant, Input, Kernel, KernelCall, Output, ParameterValue, Scratch, same
+from uaccel.ops.conv import Conv2d, Conv2dAttrs, DepthwiseConv2d
+from uaccel.ops.kernel import Constant, Input, Kernel, Output, ParameterValue, Scratch, same
 from uaccel.ops.matmul import FullyConnected, FullyConnectedAttrs
 from uaccel.ops.operator import Site
 from uaccel.ops.storage import overwrite_distance
@@ -25,17 +25,7 @@ VECTOR: Final = 8  # Elements of a vector.
 ITEM: Final = 2  # Bytes of an element.
 IN_TURN: Final = (0, 2, 4, 6, 1, 3, 5, 7)  # Eight channels, even ones first.
 
-
-def _kernel(
-    function: str,
-    struct: str,
-    parameters: dict[str, ParameterValue],
-    arguments: tuple[Argument, ...],
-    scratch: int = 0,
-    behind: Mapping[int, int] | None = None,
-) -> Kernel:
-    call = KernelCall(function, HEADER, struct, parameters, arguments)
-    return Kernel("arm_helium", (call,), scratch=scratch, requires=REQUIRES, behind=behind or {})
+_kernel: Final = partial(arm_helium, header=HEADER)
 
 
 @offers(Conv2d, REQUIRES, rank=110)
@@ -55,9 +45,7 @@ def conv2d(site: Site[Conv2dAttrs]) -> Kernel | None:
     )
 
 
-@offers(TransposeConv2d, REQUIRES, rank=110)
-def transpose_conv2d(site: Site[TransposeConv2dAttrs]) -> Kernel | None:
-    return conv_forms.by_phases(site, conv2d)
+conv_forms.offer_rewritten(conv2d, REQUIRES, transposed=110, depthwise=130)
 
 
 @offers(FullyConnected, REQUIRES, rank=120)
@@ -81,7 +69,7 @@ def _one_row(site: Site[Any], weights: Array, stage: conv_forms.WideStage) -> Ke
     }
     arguments = (Input(0), Constant("stream", run_stream(weights, stage, 8)), Output(0), Scratch())
     function, struct = "uaccel_fully_connected_helium_s16", "uaccel_fully_connected_helium16"
-    return _kernel(function, struct, parameters, arguments, ITEM * (length if length > depth else VECTOR))
+    return _kernel(function, struct, parameters, arguments, scratch=ITEM * (length if length > depth else VECTOR))
 
 
 def _convolution(site: Site[Any], weights: Array, stage: conv_forms.WideStage, pixels: conv_forms.ConvPixels) -> Kernel:
@@ -89,7 +77,7 @@ def _convolution(site: Site[Any], weights: Array, stage: conv_forms.WideStage, p
     parameters = pixels.parameters() | {"length": length, **same(site.attrs, "clamp_min", "clamp_max")}
     arguments = (Input(0), Constant("stream", run_stream(weights, stage, 4)), Output(0), Scratch())
     function, struct, scratch = "uaccel_conv2d_helium_s16", "uaccel_conv2d_helium16", 2 * ITEM * length
-    return _kernel(function, struct, parameters, arguments, scratch, overwrite_distance(site, 2))
+    return _kernel(function, struct, parameters, arguments, scratch=scratch, behind=overwrite_distance(site, 2))
 
 
 def _whole(count: int) -> int:
@@ -131,9 +119,3 @@ def depthwise_conv2d(site: Site[Conv2dAttrs]) -> Kernel | None:
     arguments = (Input(0), Constant("stream", stream), Output(0))
     parameters, behind = conv_forms.depthwise_parameters(site), overwrite_distance(site)
     return _kernel("uaccel_depthwise_conv2d_helium_s16", "uaccel_depthwise16", parameters, arguments, behind=behind)
-
-
-@offers(DepthwiseConv2d, REQUIRES, rank=130)
-def one_channel(site: Site[Conv2dAttrs]) -> Kernel | None:
-    converted = conv_forms.as_convolution(site)
-    return None if converted is None else conv2d(converted)

@@ -15,13 +15,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from uaccel.kernels.output_stage import geometry
+from uaccel.kernels.registry import offers
 from uaccel.model import Array, TensorInfo
-from uaccel.ops.conv import Conv2dAttrs, TransposeConv2dAttrs
+from uaccel.ops.conv import Conv2dAttrs, DepthwiseConv2d, TransposeConv2d, TransposeConv2dAttrs
 from uaccel.ops.exact import TFLITE, rounding_of
 from uaccel.ops.kernel import Argument, Input, Kernel, KernelCall, Output, ParameterValue, same
 from uaccel.ops.matmul import FullyConnectedAttrs
 from uaccel.ops.operator import Operand, Site
-from uaccel.ops.windows import sides
+from uaccel.ops.windows import sides, window_fields
 
 # Layers that are single convolutions by another name.
 
@@ -241,6 +242,28 @@ def _phase(site: Site[TransposeConv2dAttrs], rows: Taps, columns: Taps) -> Strid
     )
 
 
+def offer_rewritten(
+    make: Maker,
+    requires: tuple[str, ...],
+    float32: tuple[str, ...] | None = None,
+    *,
+    transposed: int,
+    depthwise: int,
+    least: int = 1,
+) -> None:
+    """Offers what becomes convolutions, each by the kernel that ``make`` gives: transposed convolutions, and depthwise
+    ones of one input channel and at least so many others. Their ranks are given."""
+
+    @offers(TransposeConv2d, requires, float32, rank=transposed)
+    def by_its_phases(site: Site[TransposeConv2dAttrs]) -> Kernel | None:
+        return by_phases(site, make)
+
+    @offers(DepthwiseConv2d, requires, float32, rank=depthwise)
+    def one_channel(site: Site[Conv2dAttrs]) -> Kernel | None:
+        converted = as_convolution(site) if site.output.shape[3] >= least else None
+        return None if converted is None else make(converted)
+
+
 def by_phases(site: Site[TransposeConv2dAttrs], make: Maker) -> Kernel | None:
     """Computes a transposed convolution by its phases, for each image, each by the kernel that ``make`` gives."""
     found, (batch, *shape) = phases(site), site.output.shape
@@ -377,11 +400,7 @@ class ConvPixels:
             "in_channels": self.given[3],
             **sides("out", self.wanted[1:3]),
             "out_channels": self.wanted[3],
-            **sides("kernel", self.kernel),
-            **sides("stride", self.strides),
-            **sides("dilation", self.dilation),
-            "pad_top": self.padding[0],
-            "pad_left": self.padding[1],
+            **window_fields(self, self.kernel),
             "out_pixel": out_pixel,
             "out_row": out_row,
             "in_pixel": in_pixel,
@@ -425,10 +444,6 @@ def depthwise_parameters(site: Site[Conv2dAttrs]) -> dict[str, ParameterValue]:
         "channels": site.output.shape[3],
         "multiplier": site.output.shape[3] // data.shape[3],
         **sides("out", site.output.shape[1:3]),
-        **sides("kernel", site.operands[1].info.shape[:2]),
-        **sides("stride", attrs.strides),
-        **sides("dilation", attrs.dilation),
-        "pad_top": attrs.padding[0],
-        "pad_left": attrs.padding[1],
+        **window_fields(attrs, site.operands[1].info.shape[:2]),
         **same(attrs, "clamp_min", "clamp_max"),
     }

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
@@ -93,16 +93,16 @@ def lstm_dots(site: Site[LstmAttrs], family: LstmFamily) -> Kernel | None:
     filled = {"filled": family.filled(depth), "hidden_filled": family.filled(units)}
     parameters: dict[str, ParameterValue] = {f"layer.{name}": value for name, value in call.parameters.items()}
     states, results = (Input(0), Input(1), Input(2)), (Output(0), Output(1), Output(2), Scratch())
-    own = replace(
-        call,
+    return portable.by(
+        family.name,
+        family.requires,
+        4 * 2 * -(-units // ROWS) * ROWS + sum(filled.values()),
         function=f"uaccel_lstm_s8_dots_{family.suffix}",
         header=f"uaccel_lstm_dots_{family.suffix}.h",
         struct="uaccel_lstm_dots",
         parameters=parameters | filled,
         arguments=(*states, Constant("stream", stream), last_twice(constants["points"]), *results),
     )
-    scratch = 4 * 2 * -(-units // ROWS) * ROWS + sum(filled.values())
-    return replace(portable, family=family.name, calls=(own,), scratch=scratch, requires=family.requires)
 
 
 def _stream(constants: dict[str, Array], family: LstmFamily) -> NDArray[np.int32] | None:
@@ -166,16 +166,16 @@ def lstm16(site: Site[LstmAttrs], family: LstmFamily, row: Maker) -> Kernel | No
     streams = [Constant(part, _int16_stream(kernel)) for part, kernel in parts.items()]
     states = (Input(0), Input(1), Input(2))
     results = (Output(0), Output(1), Output(2), Scratch())
-    own = replace(
-        call,
+    return portable.by(
+        family.name,
+        family.requires,
+        2 * portable.scratch + max(given.scratch, kept.scratch, 2 * ROWS),
         function=f"uaccel_lstm_s16_{family.suffix}16",
         header=f"uaccel_lstm16_{family.suffix}.h",
         struct=f"uaccel_lstm_{family.suffix}16",
         parameters=parameters,
         arguments=(*states, *streams, last_twice(points), *results),
     )
-    scratch = 2 * portable.scratch + max(given.scratch, kept.scratch, 2 * ROWS)
-    return replace(portable, family=family.name, calls=(own,), scratch=scratch, requires=family.requires)
 
 
 def _gates(weights: Array, bias: Array, scales: Array, zero_point: int) -> Site[FullyConnectedAttrs]:
