@@ -21,7 +21,7 @@ from uaccel.model import Array
 from uaccel.ops.conv import Conv2d, Conv2dAttrs, DepthwiseConv2d
 from uaccel.ops.exact import limits
 from uaccel.ops.kernel import Constant, Input, Kernel, Output, ParameterValue, Scratch, same
-from uaccel.ops.matmul import FullyConnected, FullyConnectedAttrs
+from uaccel.ops.matmul import FullyConnected
 from uaccel.ops.operator import Site
 from uaccel.ops.storage import overwrite_distance
 
@@ -31,39 +31,6 @@ ADDRESS: Final = 4  # Bytes of scratch memory that a call is given where it uses
 Ints = NDArray[np.int64]
 
 _kernel: Final = partial(arm_dsp, header=HEADER)
-
-
-@offers(Conv2d, REQUIRES, rank=220)
-def conv2d(site: Site[Conv2dAttrs]) -> Kernel | None:
-    """Computes two pixels at a time, four channels over them. A call for each group."""
-    if site.attrs.groups > 1:
-        return conv_forms.by_groups(site, conv2d)
-    weights = site.operands[1].value
-    channels, height, width, depth = weights.shape
-    stage = conv_forms.wide_stage_of(site, weights.reshape(channels, -1))
-    if stage is None or not conv_forms.is_worth_it(weights):
-        return None
-    if conv_forms.is_one_row(site):
-        return _one_row(site, weights.reshape(channels, -1), stage)
-    rows = pad_axis(weights.reshape(channels, height, width * depth), 2, 2).reshape(channels, -1)
-    return _convolution(site, rows, stage, conv_forms.convolution_of(site))
-
-
-conv_forms.offer_rewritten(conv2d, REQUIRES, transposed=210, depthwise=240)
-
-
-@offers(FullyConnected, REQUIRES, rank=240)
-def fully_connected(site: Site[FullyConnectedAttrs]) -> Kernel | None:
-    """Computes four units at a time; several rows are the pixels of a pointwise convolution."""
-    weights, rows = site.operands[1].value, site.operands[0].info.shape[0]
-    stage = conv_forms.wide_stage_of(site, weights)
-    if stage is None:
-        return None
-    return (
-        _one_row(site, weights, stage)
-        if rows == 1
-        else _convolution(site, pad_axis(weights, 1, 2), stage, conv_forms.rows_of(site))
-    )
 
 
 def _one_row(site: Site[Any], weights: Array, stage: conv_forms.WideStage) -> Kernel:
@@ -94,6 +61,12 @@ def _convolution(site: Site[Any], weights: Array, stage: conv_forms.WideStage, p
     arguments = (Input(0), Constant("stream", stream), Output(0), Scratch())
     options: dict[str, Any] = {"scratch": 8 * weights.shape[1], "behind": overwrite_distance(site, 2, copied=True)}
     return _kernel("uaccel_conv2d_dsp_s16", "uaccel_conv2d_dsp16", parameters, arguments, **options)
+
+
+_int16: Final = conv_forms.Int16(_one_row, _convolution, unit=2)
+fully_connected: Final = offers(FullyConnected, REQUIRES, rank=240)(_int16.fully_connected)
+offers(Conv2d, REQUIRES, rank=220)(_int16.conv2d)
+conv_forms.offer_rewritten(_int16.conv2d, REQUIRES, transposed=210, depthwise=240)
 
 
 def _unit_stream(weights: Array, stage: conv_forms.WideStage) -> NDArray[np.int32]:

@@ -11,19 +11,16 @@ from numpy.typing import NDArray
 from uaccel.kernels.arm_helium_conv import REQUIRES, finish_parameters, helium_kernel
 from uaccel.kernels.dot_products import ROWS, Dots, offer_dots
 from uaccel.kernels.output_stage import pad_axis
-from uaccel.kernels.registry import offers
+from uaccel.kernels.registry import Maker, offers
 from uaccel.kernels.weight_packing import VECTOR
 from uaccel.model import Array
 from uaccel.ops.binary import Add, AddAttrs, Mul, MulAttrs, Sub
 from uaccel.ops.conv_float import (
     SINGLE,
     Conv2dFloat,
-    FloatSumAttrs,
     FullyConnectedFloat,
     as_pixels,
-    conv2d_kernel,
-    depthwise_kernel,
-    is_depthwise,
+    float_kernel,
     is_kernels,
     wide_kernel,
 )
@@ -196,26 +193,16 @@ offer_dots(Dots("arm_helium", "helium", REQUIRES, VECTOR, _pack, element=1, rank
 FLOAT_REQUIRES: Final = ("helium", "fpu")
 
 
-@offers(Conv2dFloat, FLOAT_REQUIRES, favour=Favour.speed, rank=100)
-def conv2d_wide(site: Site[Any]) -> Kernel | None:
-    return _with_helium(wide_kernel(site))
+def offer_floats(requires: tuple[str, ...], make: Maker, favour: Favour | None, rank: int) -> None:
+    """Offers what ``make`` gives for convolutions of floats, and for fully connected layers as such."""
+    offered = offers(Conv2dFloat, requires, favour=favour, rank=rank)
+    offered(lambda site: make(site) if is_kernels(site) else None)
+    offered = offers(FullyConnectedFloat, requires, favour=favour, rank=rank)
+    offered(lambda site: make(as_pixels(site)) if is_kernels(site) else None)
 
 
-@offers(FullyConnectedFloat, FLOAT_REQUIRES, favour=Favour.speed, rank=100)
-def fully_connected_wide(site: Site[FloatSumAttrs]) -> Kernel | None:
-    return _with_helium(wide_kernel(as_pixels(site))) if is_kernels(site) else None
-
-
-@offers(Conv2dFloat, FLOAT_REQUIRES, rank=110)
-def conv2d(site: Site[Any]) -> Kernel | None:
-    if not is_kernels(site):
-        return None
-    return _with_helium((depthwise_kernel if is_depthwise(site) else conv2d_kernel)(site))
-
-
-@offers(FullyConnectedFloat, FLOAT_REQUIRES, rank=110)
-def fully_connected(site: Site[FloatSumAttrs]) -> Kernel | None:
-    return _with_helium(conv2d_kernel(as_pixels(site))) if is_kernels(site) else None
+offer_floats(FLOAT_REQUIRES, lambda site: _with_helium(wide_kernel(site)), Favour.speed, 100)
+offer_floats(FLOAT_REQUIRES, lambda site: _with_helium(float_kernel(site)), None, 110)
 
 
 def _with_helium(kernel: Kernel | None) -> Kernel | None:

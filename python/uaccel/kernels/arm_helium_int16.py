@@ -16,7 +16,7 @@ from uaccel.kernels.weight_packing import concat_words
 from uaccel.model import Array
 from uaccel.ops.conv import Conv2d, Conv2dAttrs, DepthwiseConv2d
 from uaccel.ops.kernel import Constant, Input, Kernel, Output, ParameterValue, Scratch, same
-from uaccel.ops.matmul import FullyConnected, FullyConnectedAttrs
+from uaccel.ops.matmul import FullyConnected
 from uaccel.ops.operator import Site
 from uaccel.ops.storage import overwrite_distance
 
@@ -26,37 +26,6 @@ ITEM: Final = 2  # Bytes of an element.
 IN_TURN: Final = (0, 2, 4, 6, 1, 3, 5, 7)  # Eight channels, even ones first.
 
 _kernel: Final = partial(arm_helium, header=HEADER)
-
-
-@offers(Conv2d, REQUIRES, rank=110)
-def conv2d(site: Site[Conv2dAttrs]) -> Kernel | None:
-    """Computes two pixels at a time, four channels over them. A call for each group."""
-    if site.attrs.groups > 1:
-        return conv_forms.by_groups(site, conv2d)
-    weights = site.operands[1].value
-    rows = weights.reshape(len(weights), -1)
-    stage = conv_forms.wide_stage_of(site, rows)
-    if stage is None or not conv_forms.is_worth_it(weights):
-        return None
-    return (
-        _one_row(site, rows, stage)
-        if conv_forms.is_one_row(site)
-        else _convolution(site, rows, stage, conv_forms.convolution_of(site))
-    )
-
-
-conv_forms.offer_rewritten(conv2d, REQUIRES, transposed=110, depthwise=130)
-
-
-@offers(FullyConnected, REQUIRES, rank=120)
-def fully_connected(site: Site[FullyConnectedAttrs]) -> Kernel | None:
-    """Computes eight units at a time; several rows are the pixels of a pointwise convolution."""
-    weights = site.operands[1].value
-    stage = conv_forms.wide_stage_of(site, weights)
-    if stage is None:
-        return None
-    one = site.operands[0].info.shape[0] == 1
-    return _one_row(site, weights, stage) if one else _convolution(site, weights, stage, conv_forms.rows_of(site))
 
 
 def _one_row(site: Site[Any], weights: Array, stage: conv_forms.WideStage) -> Kernel:
@@ -78,6 +47,12 @@ def _convolution(site: Site[Any], weights: Array, stage: conv_forms.WideStage, p
     arguments = (Input(0), Constant("stream", run_stream(weights, stage, 4)), Output(0), Scratch())
     function, struct, scratch = "uaccel_conv2d_helium_s16", "uaccel_conv2d_helium16", 2 * ITEM * length
     return _kernel(function, struct, parameters, arguments, scratch=scratch, behind=overwrite_distance(site, 2))
+
+
+_int16: Final = conv_forms.Int16(_one_row, _convolution)
+fully_connected: Final = offers(FullyConnected, REQUIRES, rank=120)(_int16.fully_connected)
+offers(Conv2d, REQUIRES, rank=110)(_int16.conv2d)
+conv_forms.offer_rewritten(_int16.conv2d, REQUIRES, transposed=110, depthwise=130)
 
 
 def _whole(count: int) -> int:

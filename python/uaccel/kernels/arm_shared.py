@@ -5,11 +5,12 @@ Also offers, for any CPU, float layers whose half-precision weights are stored a
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Final
 
+from uaccel.kernels.arm_helium_elementwise import offer_floats
 from uaccel.kernels.dot_products import LARGEST_DEPTH
 from uaccel.kernels.registry import EMBEDDED, offers
-from uaccel.ops.conv_float import Conv2dFloat, FloatSumAttrs, FullyConnectedFloat, as_pixels, is_kernels, wide_kernel
+from uaccel.ops.conv_float import wide_kernel
 from uaccel.ops.exact import TFLITE
 from uaccel.ops.kernel import Kernel, ParameterValue, Scratch, dtype_suffix
 from uaccel.ops.matmul import BatchMatmul, BatchMatmulAttrs, matrix
@@ -122,11 +123,4 @@ _offer("blocked", "blocked", (), 1, 400)
 # at run time.
 
 
-@offers(Conv2dFloat, (), favour=Favour.speed, rank=400)
-def conv2d(site: Site[Any]) -> Kernel | None:
-    return wide_kernel(site)
-
-
-@offers(FullyConnectedFloat, (), favour=Favour.speed, rank=400)
-def fully_connected(site: Site[FloatSumAttrs]) -> Kernel | None:
-    return wide_kernel(as_pixels(site)) if is_kernels(site) else None
+offer_floats((), wide_kernel, Favour.speed, 400)

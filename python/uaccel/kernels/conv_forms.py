@@ -14,7 +14,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from uaccel.kernels.output_stage import geometry
+from uaccel.kernels.output_stage import geometry, pad_axis
 from uaccel.kernels.registry import offers
 from uaccel.model import Array, TensorInfo
 from uaccel.ops.conv import Conv2dAttrs, DepthwiseConv2d, TransposeConv2d, TransposeConv2dAttrs
@@ -427,6 +427,42 @@ def is_one_row(site: Site[Conv2dAttrs]) -> bool:
 def is_worth_it(weights: Array) -> bool:
     """Says whether a pixel has enough to do that two at a time pay: an output takes about as long as six products."""
     return bool(weights.size + 6 * len(weights) >= LEAST_WORK)
+
+
+@dataclass(frozen=True)
+class Int16:
+    """Makes a family's kernels of int16 activations: ``one_row`` for a single window, ``convolution`` for others.
+
+    Weights of a row of a window, or of a unit, are filled up to ``unit`` elements for ``convolution``.
+    """
+
+    one_row: Callable[[Site[Any], Array, WideStage], Kernel]
+    convolution: Callable[[Site[Any], Array, WideStage, ConvPixels], Kernel]
+    unit: int = 1
+
+    def conv2d(self, site: Site[Conv2dAttrs]) -> Kernel | None:
+        """Computes two pixels at a time, four channels over them. A call for each group."""
+        if site.attrs.groups > 1:
+            return by_groups(site, self.conv2d)
+        weights = site.operands[1].value
+        channels, height = weights.shape[:2]
+        stage = wide_stage_of(site, weights.reshape(channels, -1))
+        if stage is None or not is_worth_it(weights):
+            return None
+        if is_one_row(site):
+            return self.one_row(site, weights.reshape(channels, -1), stage)
+        rows = pad_axis(weights.reshape(channels, height, -1), 2, self.unit).reshape(channels, -1)
+        return self.convolution(site, rows, stage, convolution_of(site))
+
+    def fully_connected(self, site: Site[FullyConnectedAttrs]) -> Kernel | None:
+        """Computes several units at a time; several rows are the pixels of a pointwise convolution."""
+        weights = site.operands[1].value
+        stage = wide_stage_of(site, weights)
+        if stage is None:
+            return None
+        if site.operands[0].info.shape[0] == 1:
+            return self.one_row(site, weights, stage)
+        return self.convolution(site, pad_axis(weights, 1, self.unit), stage, rows_of(site))
 
 
 def is_depthwise(site: Site[Conv2dAttrs]) -> bool:

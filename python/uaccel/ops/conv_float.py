@@ -161,7 +161,11 @@ class Conv2dFloat(FloatSums):
     def kernels(self, site: Site[Any]) -> Sequence[Kernel]:
         if not is_kernels(site):
             return ()
-        return [depthwise_kernel(site) if is_depthwise(site) else conv2d_kernel(site)]
+        return [float_kernel(site)]
+
+
+def float_kernel(site: Site[Any]) -> Kernel:
+    return depthwise_kernel(site) if is_depthwise(site) else conv2d_kernel(site)
 
 
 def is_depthwise(site: Site[Any]) -> bool:

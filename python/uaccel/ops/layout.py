@@ -274,15 +274,22 @@ class FrameAttrs(Attributes):
     value: float
 
 
-class Frame:
-    """Puts elements of one value around an image."""
+class ByRows:
+    """Moves elements, and computes nothing."""
 
-    name: str = "pad"
-    full_name: str = "relax.nn.pad"
+    name: str
+    full_name: str
     elementwise: Elementwise | None = None
 
     def macs(self, site: Site[Any]) -> int:
         return 0
+
+
+class Frame(ByRows):
+    """Puts elements of one value around an image."""
+
+    name = "pad"
+    full_name = "relax.nn.pad"
 
     def kernels(self, site: Site[Any]) -> Sequence[Kernel]:
         info, output, attrs = site.operands[0].info, site.output, site.attrs
@@ -295,15 +302,11 @@ class Frame:
         return move_kernels([move], output.itemsize, first=first)
 
 
-class Beside:
+class Beside(ByRows):
     """Joins several images, the channels of one behind those of another."""
 
-    name: str = "concat"
-    full_name: str = "relax.concat"
-    elementwise: Elementwise | None = None
-
-    def macs(self, site: Site[Any]) -> int:
-        return 0
+    name = "concat"
+    full_name = "relax.concat"
 
     def kernels(self, site: Site[Any]) -> Sequence[Kernel]:
         strides, moves, start = row_major(site.output.shape), [], 0
