@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from uaccel.model import Shape, TensorInfo
@@ -24,7 +23,6 @@ NHWC = "NHWC"
 TO_NHWC: dict[str, tuple[int, ...]] = {NCHW: (0, 2, 3, 1), NHWC: (0, 1, 2, 3)}
 
 
-@dataclass(frozen=True)
 class Conv2dSumsAttrs(Grouped):
     """``padding`` is of zeros. Weights are OIHW for the layout NCHW, OHWI for NHWC."""
 
@@ -148,7 +146,6 @@ def _with_bias(total: Any, bias: Any) -> Any:
     return exact.i32(exact.wrap32(exact.i64(total) + exact.i64(bias)))
 
 
-@dataclass(frozen=True)
 class RequantizeSumsAttrs(Attributes):
     """``axis`` is the axis of the channels."""
 
@@ -203,7 +200,6 @@ class RequantizeSums(IntegerOperator[RequantizeSumsAttrs]):
 # The float output stage of sums, for models that do not quantise them again.
 
 
-@dataclass(frozen=True)
 class DequantizeSumsAttrs(Attributes):
     """``axis`` is the axis of the channels."""
 

@@ -27,7 +27,6 @@ from uaccel.tvm_api.tir import dtype_of
 # TFLite's PRELU: a tensor holds the factors of negative values.
 
 
-@dataclass(frozen=True)
 class PreluAttrs(Attributes):
     """``positive_...`` is input scale / output scale, ``negative_...`` that times the scale of alpha."""
 
@@ -70,7 +69,6 @@ class Prelu(BinaryOperator[PreluAttrs]):
 BITS = 30  # of the largest multiplier
 
 
-@dataclass(frozen=True)
 class PreluOnceAttrs(RoundedOnce):
     """``multiplier / 2**shift`` is input scale / output scale; the second input has the multipliers of negative x."""
 
@@ -116,7 +114,6 @@ def prelu_once_operands(
 # One factor for positive values and another for negative ones: LEAKY_RELU and ABS.
 
 
-@dataclass(frozen=True)
 class TwoSlopesAttrs(Attributes):
     """``negative_multiplier`` may be negative."""
 
@@ -212,7 +209,6 @@ class Curve:
         return result.astype("int16")
 
 
-@dataclass(frozen=True)
 class Sigmoid16Attrs(Attributes):
     """``multiplier / 2**right_shift`` brings the input to units of 1 / (3 * 4096): 2**9 of them lie between points."""
 
@@ -286,7 +282,6 @@ class Tanh16(_Sigmoid16):
 FINE: Final = 20  # Bits of a root after the point.
 
 
-@dataclass(frozen=True)
 class Rsqrt16Attrs(Attributes):
     """``multiplier * 2**(shift - 31)`` brings the root of a stored value to the output's scale."""
 
@@ -334,7 +329,6 @@ NOISE = 2.0**-8  # steps by which the rounded entries of tables may make product
 MOST_BITS = 31  # after the point of each factor: a product then has 62, the most that round_half_even can shift by
 
 
-@dataclass(frozen=True)
 class FunctionProductAttrs(Attributes):
     """``shift`` is how many bits after the point a product of two entries has; within ``tolerance`` of the middle it
     is a tie. ``functions`` names the two functions for reports."""

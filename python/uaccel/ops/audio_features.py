@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
@@ -19,7 +18,6 @@ from uaccel.tvm_api.loops import count_to, local_array, te_let, where
 # The filter bank: weighted sums of a spectrum's energies, and their square roots.
 
 
-@dataclass(frozen=True)
 class FilterBankAttrs(Attributes):
     """Tables have one channel more than the output: the first only passes its rest on to the next, the first output.
     ``widest`` is the largest of the widths."""
@@ -126,7 +124,6 @@ def bit_length(value: Any) -> Any:
     return length[0]
 
 
-@dataclass(frozen=True)
 class SubtractionAttrs(Attributes):
     """``even`` and ``odd`` have the smoothing of such channels, and one less the smoothing. With ``clamping`` 1 the
     estimate is kept from exceeding the signal."""
@@ -175,7 +172,6 @@ class SpectralSubtraction(IntegerOperator[SubtractionAttrs]):
         return self.by_loops(inputs, attrs, write)
 
 
-@dataclass(frozen=True)
 class GainAttrs(Attributes):
     """``snr_shift`` shifts the product of signal and gain right to a ratio with ``SNR_BITS`` after the point."""
 
@@ -231,7 +227,6 @@ def _gain(noise: Any, table: Any) -> Any:
     return exact.chosen(is_tiny, tiny, te_let(wrapped))
 
 
-@dataclass(frozen=True)
 class LogAttrs(Attributes):
     """A signal is shifted left by ``correction_bits``; its logarithm is in units of 1 / ``output_scale``."""
 
@@ -295,7 +290,6 @@ def _scaled_log(value: Any, table: Any, scale: int) -> Any:
 MOST_FRAMES: Final = 1 << 14
 
 
-@dataclass(frozen=True)
 class StackerAttrs(Attributes):
     """A row has ``left`` frames before and ``right`` behind a frame; ``step`` frames lie between rows."""
 

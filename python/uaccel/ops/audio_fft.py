@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -54,7 +53,6 @@ def turns(phases: NDArray[np.float64]) -> NDArray[np.int16]:
     return np.asarray(np.floor(0.5 + ONE * parts)).astype(np.int16).reshape(-1)
 
 
-@dataclass(frozen=True)
 class RfftAttrs(Attributes):
     """``length`` is a power of two; shorter inputs are filled up with zeros."""
 
@@ -248,7 +246,6 @@ def _mirrored(work: Any, at: Any) -> Pair:
 # The operators before and behind an FFT of 16-bit samples: a window, a scale, energies.
 
 
-@dataclass(frozen=True)
 class WindowAttrs(Attributes):
     """``shift`` bits of each product are cut off."""
 
@@ -311,7 +308,6 @@ class AutoScale(IntegerOperator[Attributes]):
         return self.by_loops(inputs, attrs, write)
 
 
-@dataclass(frozen=True)
 class EnergyAttrs(Attributes):
     """Pairs from ``start`` on and before ``end`` have energies; the others of ``count`` results are zero."""
 
@@ -376,7 +372,6 @@ class Delay(IntegerOperator[Attributes]):
         return [output, after]
 
 
-@dataclass(frozen=True)
 class OverlapAddAttrs(Attributes):
     """Once a frame is added, the first ``step`` samples of the state are complete."""
 
@@ -427,7 +422,6 @@ def _sum(one: Any, other: Any, dtype: str) -> Any:
     return exact.clamp(exact.i32(one) + exact.i32(other), -32768, 32767).astype("int16")
 
 
-@dataclass(frozen=True)
 class FramerAttrs(Attributes):
     """A frame has ``size`` samples and begins ``step`` after the one before."""
 

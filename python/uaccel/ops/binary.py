@@ -169,7 +169,6 @@ def places_shared(site: Site[Any], tensors: int) -> tuple[int, ...]:
 # Addition and subtraction of quantised tensors.
 
 
-@dataclass(frozen=True)
 class AddAttrs(Attributes):
     """Both inputs are raised by ``left_shift`` bits, brought to one scale, added, and brought to the output's scale."""
 
@@ -237,7 +236,6 @@ class Sub(_Sum):
 # Multiplication of quantised tensors.
 
 
-@dataclass(frozen=True)
 class MulAttrs(Attributes):
     """``multiplier * 2**(shift - 31)`` is input scale * input scale / output scale."""
 
@@ -317,7 +315,6 @@ class SquaredDifference(CommonScale):
 BITS = 31  # of the larger multiplier: with 17 bits of an int16 less its zero point far from overflow
 
 
-@dataclass(frozen=True)
 class WeightedSumAttrs(RoundedOnce):
     """``multiplier / 2**shift`` is input scale / output scale, the second negative for a difference."""
 
@@ -368,7 +365,6 @@ def weighted_sum_attrs(
 MULTIPLIER_BITS = 30  # a product of two int16 elements takes 33 bits with its sign, both together 63
 
 
-@dataclass(frozen=True)
 class ProductAttrs(RoundedOnce):
     """``multiplier / 2**shift`` is input scale * input scale / output scale."""
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, Final
 
 from uaccel.model import TensorInfo
@@ -17,7 +16,6 @@ from uaccel.tvm_api.loops import count_to, local_array, te_let, while_holds
 LEAF: Final = -1  # the feature of a leaf
 
 
-@dataclass(frozen=True)
 class TreesAttrs(Attributes):
     """``shared``: leaves add to every score, and ``weights`` has a row for each leaf. ``missing``: nodes of that
     argument send NaN to the node behind them."""

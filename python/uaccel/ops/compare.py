@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, Final
 
 from uaccel.model import TensorInfo
@@ -15,7 +14,6 @@ from uaccel.tvm_api import tirx
 KINDS: Final = ("EQUAL", "NOT_EQUAL", "GREATER", "GREATER_EQUAL", "LESS", "LESS_EQUAL")
 
 
-@dataclass(frozen=True)
 class CompareAttrs(Attributes):
     """Each input is raised by ``left_shift`` bits and scaled; ``kind`` is the comparison's place in ``KINDS``."""
 

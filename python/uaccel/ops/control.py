@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from enum import Enum
 from typing import Any, Final
 
@@ -33,7 +32,6 @@ class Kind(str, Enum):
 PARTS: Final[Mapping[Kind, tuple[str, str]]] = {Kind.IF: ("then", "otherwise"), Kind.WHILE: ("condition", "body")}
 
 
-@dataclass(frozen=True)
 class ControlAttrs(Attributes):
     """``parts`` is the key of the two functions, whose roles ``PARTS`` names."""
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -20,7 +19,6 @@ from uaccel.tvm_api import te, tirx
 # Two-dimensional convolution, NHWC, weights OHWI, with groups, dilation and asymmetric padding.
 
 
-@dataclass(frozen=True)
 class Requantised(Attributes):
     """Sums of the input's differences from its zero point are rounded as ``rounding`` says, and clamped."""
 
@@ -31,7 +29,6 @@ class Requantised(Attributes):
     rounding: str = TFLITE
 
 
-@dataclass(frozen=True)
 class Conv2dAttrs(Requantised, Grouped):
     """Padded elements hold the input's zero point.
 
@@ -217,7 +214,6 @@ class DepthwiseConv2d(IntegerOperator[Conv2dAttrs]):
 # Transposed convolution, NHWC, weights OHWI: each input pixel adds a weighted window to the output.
 
 
-@dataclass(frozen=True)
 class TransposeConv2dAttrs(Requantised, Transposed):
     """Has windows, zero points and a clamp."""
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Final
 
 import numpy as np
@@ -31,7 +31,6 @@ SINGLE, HALF = "f32", "f16"
 BLOCK: Final = 4  # Output channels whose weights lie side by side.
 
 
-@dataclass(frozen=True)
 class FloatSumAttrs(Attributes):
     """``activation`` says whether results have no bound, a lower one, or both."""
 
@@ -121,7 +120,6 @@ def stored(weights: NDArray[np.float32], *, wide: bool = False) -> tuple[str, Ar
 TOGETHER = 4  # Pixels that a kernel computes at a time; a depthwise kernel computes two.
 
 
-@dataclass(frozen=True)
 class Conv2dFloatAttrs(Grouped, FloatSumAttrs):
     """Has windows and an activation."""
 
@@ -303,7 +301,6 @@ def as_pixels(site: Site[FloatSumAttrs]) -> Site[Any]:
 # Transposed convolution in float, NHWC, weights OHWI: its C is printed from its meaning.
 
 
-@dataclass(frozen=True)
 class TransposeConv2dFloatAttrs(Transposed):
     """The attributes mean what they mean for the quantised one."""
 

@@ -70,7 +70,6 @@ def _overlap(one: Box, other: Box, most: float) -> Any:
     return tirx.all(real, shared / together > tirx.const(most, "float32"))
 
 
-@dataclass(frozen=True)
 class NonMaxSuppressionAttrs(Attributes):
     """``most`` boxes of a class are kept. ``centred`` boxes are x, y of the middle, width, height, others two corners,
     each y before x. Where ``bounded``, scores up to ``least`` do not count. The result has ``rows`` rows."""
@@ -141,7 +140,6 @@ def _around(values: Sequence[Any]) -> Box:
 # The post-processing that TFLite's detection models end with: boxes are decoded by anchors, and the best are kept.
 
 
-@dataclass(frozen=True)
 class DetectionsAttrs(Attributes):
     """``most`` detections are kept. The last ``classes`` of the scores of a box count; scores below ``least`` do not.
     Positions and sizes are divided by the four scales. With ``each`` classes are suppressed one by one and keep so many

@@ -5,7 +5,6 @@ The TE expressions are what operators state as their exact meaning; every kernel
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
@@ -227,8 +226,7 @@ def limits(dtype: str) -> tuple[int, int]:
 # The output stage of operators whose real result is rounded once, half to even.
 
 
-@dataclass(frozen=True, kw_only=True)
-class RoundedOnce(Attributes):
+class RoundedOnce(Attributes, kw_only=True):
     """Totals are results times ``2**shift``; those within ``tolerance`` of the middle of two integers count as ties."""
 
     shift: int

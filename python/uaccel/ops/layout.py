@@ -265,7 +265,6 @@ def gather_nd(call: Any, operands: tuple[Operand, ...], _outputs: tuple[TensorIn
 IMAGE: Final = 4  # Axes of batch, rows, columns, channels.
 
 
-@dataclass(frozen=True)
 class FrameAttrs(Attributes):
     """``padding`` is top, left, bottom, right; ``channels`` has those added before and after."""
 

@@ -28,7 +28,6 @@ ENTRIES = 256
 BYTES = ("int8", "uint8")
 
 
-@dataclass(frozen=True)
 class LookupAttrs(Attributes):
     """``function`` names what the table holds, for reports and for accelerators that have that function."""
 
@@ -90,7 +89,6 @@ COLUMNS: Final = 5
 STORED: Final = -(1 << 31)
 
 
-@dataclass(frozen=True)
 class Lookup16Attrs(Attributes):
     """``function`` names it, for reports. A segment has ``2**bits`` values; factors have ``fraction`` bits after the
     point."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from uaccel.model import Shape, TensorInfo
@@ -18,7 +17,6 @@ from uaccel.tvm_api import te
 # Fully connected: rows of the input times the transposed weights, any input rank.
 
 
-@dataclass(frozen=True)
 class FullyConnectedAttrs(conv.Requantised):
     """``weight_bits`` is 4 where four bits hold each weight."""
 
@@ -74,7 +72,6 @@ class FullyConnected(IntegerOperator[FullyConnectedAttrs]):
 BATCH_AXES = 3  # the kernel has as many loops around a product
 
 
-@dataclass(frozen=True)
 class BatchMatmulAttrs(Attributes):
     """``adj_x`` and ``adj_y`` say that a side's matrices lie transposed."""
 
@@ -220,7 +217,6 @@ class GivenTransposeConv2d(Given, conv.TransposeConv2d):
     name = "transpose_conv2d_given"
 
 
-@dataclass(frozen=True)
 class GivenFullyConnectedAttrs(FullyConnectedAttrs):
     """``weight_zero_point`` is subtracted from every weight."""
 

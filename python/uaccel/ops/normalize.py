@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
@@ -30,7 +29,6 @@ ROOT_HALF = 1518500250  # 2**-0.5 * 2**31
 OUTPUT_BITS = 7  # the output's scale is 1/128
 
 
-@dataclass(frozen=True)
 class L2NormalizeAttrs(Attributes):
     """The output's quantisation is fixed; the input's scale cancels out."""
 
@@ -142,7 +140,6 @@ STEPS = 5  # of Newton's method, see ``_inverse_root``
 SEED = (0x95555555, 1431655765)  # 7/3 and 4/3, both with 30 bits after the point
 
 
-@dataclass(frozen=True)
 class LayerNormAttrs(Attributes):
     """Bits after the point are: ``fraction`` (even) of v and ``epsilon``, ``normal`` of t, ``shift`` of the result,
     ``shift - normal`` of gamma, ``shift - beta_shift`` of beta. Gamma and beta begin anew after ``groups`` rows, and

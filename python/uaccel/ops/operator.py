@@ -10,7 +10,7 @@ import typing
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
-from typing import Any, ClassVar, Final, Generic, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Generic, Protocol, TypeVar
 
 import numpy as np
 
@@ -26,12 +26,24 @@ from uaccel.tvm_api.loops import te_extern_loops
 NAMESPACE = "uaccel."
 
 
+if TYPE_CHECKING:
+    from typing_extensions import dataclass_transform
+else:
+
+    def dataclass_transform(**_options: Any) -> Callable[[type], type]:
+        return lambda cls: cls
+
+
+@dataclass_transform(frozen_default=True)
 @dataclass(frozen=True)
 class Attributes:
     """Is the base of the operators' attribute records: integers, floats, strings and tuples of integers.
 
-    By itself it stands for operators without attributes.
+    By itself it stands for operators without attributes. Subclasses are frozen dataclasses without being declared so.
     """
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        dataclass(frozen=True, **options)(cls)
 
     def to_node(self) -> dict[str, Any]:
         return {f.name: _encode(getattr(self, f.name)) for f in dataclasses.fields(self)}

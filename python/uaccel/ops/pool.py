@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -24,7 +24,6 @@ from uaccel.tvm_api.extremes import extreme
 # Average and maximum as TFLite has them; padded elements take no part.
 
 
-@dataclass(frozen=True)
 class PoolAttrs(Pooled):
     """Results are clamped as they are stored."""
 
@@ -152,7 +151,6 @@ class MaxPool2d(_Pool):
 BITS = 31  # of the largest multiplier: a sum of 32 bits with its sign times that fits 64
 
 
-@dataclass(frozen=True)
 class WindowAttrs(Pooled):
     """``dilation`` is height, width; results are clamped as they are stored."""
 
@@ -161,7 +159,6 @@ class WindowAttrs(Pooled):
     clamp_max: int
 
 
-@dataclass(frozen=True)
 class WindowMeanAttrs(WindowAttrs):
     """``counted`` says how far outside the input elements count, as zeros: top, left, bottom, right.
 
@@ -300,7 +297,6 @@ def window_mean_operands(
 # Means and maxima of floats over windows.
 
 
-@dataclass(frozen=True)
 class PoolFloatAttrs(Pooled):
     """``dilation`` is height, width. ``counts_padding`` is 1 where padded elements count: as zeros of a mean,
     as the lowest finite number of a maximum."""

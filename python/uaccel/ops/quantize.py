@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from typing import Any
 
 import numpy as np
@@ -21,7 +21,6 @@ from uaccel.tvm_api import te, tirx
 QUANTIZE_DTYPES = ("int8", "uint8", "int16")
 
 
-@dataclass(frozen=True)
 class QuantizeAttrs(Attributes):
     """``scale`` is a single-precision number."""
 
@@ -75,7 +74,6 @@ class Quantize(Each[QuantizeAttrs]):
         return self.one_call(site, parameters, f"{dtype_suffix(site.output.dtype)}{kernel_suffix(site.attrs)}")
 
 
-@dataclass(frozen=True)
 class DequantizeAttrs(Attributes):
     """``scale`` is a single-precision number."""
 
@@ -117,7 +115,6 @@ UNSIGNED = ("uint16", "int16")  # each may become either
 UNITY = (1 << 30, 1)  # the multiplier and shift that mean exactly one
 
 
-@dataclass(frozen=True)
 class RequantizeAttrs(Attributes):
     """``multiplier * 2**(shift - 31)`` is input scale / output scale; the clamp bounds the stored result."""
 
@@ -177,7 +174,6 @@ def _table(dtype: str, attrs: RequantizeAttrs) -> Array:
 # The bits of numbers, read as numbers of another type of the same width.
 
 
-@dataclass(frozen=True)
 class BitCastAttrs(Attributes):
     """``dtype`` is the type to read the bits as, of the same width."""
 

@@ -44,7 +44,6 @@ SQUASHED: Final[Mapping[Cell, tuple[str, ...]]] = {
 }
 
 
-@dataclass(frozen=True)
 class RecurrentAttrs(Attributes):
     """``functions`` are names of ``FUNCTIONS``, with spaces between. ``clip`` bounds their arguments, ``cell_clip`` an
     LSTM's cell; 0 means none. ``reset_after``: a GRU's reset gate multiplies the recurrent product, not the hidden
@@ -293,7 +292,6 @@ LSTM_GATES = ("input", "forget", "cell", "output")
 GATE_SCALE = (3, 0)
 
 
-@dataclass(frozen=True)
 class LstmAttrs(Attributes):
     """The input is [batch, steps, depth], or [steps, batch, depth] where ``time_major`` is 1.
 

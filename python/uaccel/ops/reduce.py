@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from uaccel.model import Quantisation, Shape, TensorInfo
@@ -19,7 +18,6 @@ from uaccel.tvm_api.loops import count_to, local_array, te_let, where
 # Mean, sum, maximum and minimum along any axes, where mean and sum are requantised as accumulators are.
 
 
-@dataclass(frozen=True)
 class ReduceAttrs(Attributes):
     """``axes`` ascend; ``keep_dims`` leaves them behind with extent 1."""
 
@@ -27,7 +25,6 @@ class ReduceAttrs(Attributes):
     keep_dims: bool
 
 
-@dataclass(frozen=True)
 class ReduceSumAttrs(ReduceAttrs):
     """``multiplier * 2**(shift - 31)`` is input scale / output scale."""
 
@@ -210,7 +207,6 @@ class ReduceMin(_Extreme):
 BITS = 31  # of the multiplier: a sum of 32 bits with its sign times that fits 64
 
 
-@dataclass(frozen=True)
 class ScaledSumAttrs(RoundedOnce, ReduceAttrs):
     """``multiplier / 2**shift`` is input scale / output scale, divided by the count for a mean."""
 
@@ -289,7 +285,6 @@ def scaled_sum_attrs(
 # Cumulative sums along an axis, quantised.
 
 
-@dataclass(frozen=True)
 class CumsumAttrs(Attributes):
     """``exclusive`` leaves out the element itself, ``reverse`` sums from the end. Both are 0 or 1.
 
@@ -354,7 +349,6 @@ class Cumsum(IntegerOperator[CumsumAttrs]):
 # Positions of the largest or smallest element along an axis; of equal ones the first counts.
 
 
-@dataclass(frozen=True)
 class ArgExtremeAttrs(Attributes):
     """``axis`` counts from the front; the output, int32 or int64, lacks it."""
 
@@ -415,7 +409,6 @@ class ArgMin(_ArgExtreme):
 # The k largest or smallest elements along an axis in their order, and where they were.
 
 
-@dataclass(frozen=True)
 class TopKAttrs(Attributes):
     """``axis`` counts from the front; ``largest`` 0 asks for the smallest; positions are int32 or int64."""
 

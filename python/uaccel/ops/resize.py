@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
@@ -31,7 +30,6 @@ ONE = 1 << 10  # positions and weights have 10 bits after the point
 HALF = ONE // 2
 
 
-@dataclass(frozen=True)
 class ResizeNearestAttrs(Attributes):
     """The attributes say what the tables were made from; kernels need the tables alone."""
 
@@ -76,7 +74,6 @@ class ResizeNearest(IntegerOperator[ResizeNearestAttrs]):
         return self.one_call(site, parameters, "")
 
 
-@dataclass(frozen=True)
 class ResizeBilinearAttrs(Attributes):
     """``size`` is the output's height and width."""
 
@@ -100,7 +97,6 @@ class ResizeBilinearAttrs(Attributes):
         return self.start(axis, extent) + self.step(axis, extent) * (self.size[axis] - 1) - ONE * (extent - 1)
 
 
-@dataclass(frozen=True)
 class ResizedRows(ResizeBilinearAttrs):
     """Describes some output rows, made of some input rows: the first lies at ``row_start``, others ``row_step`` on."""
 
@@ -184,7 +180,6 @@ BITS = 31  # of the multiplier: a sum of 32 bits with its sign times that fits 6
 LARGEST = (1 << 15) - 1  # parts of a pixel: tables of places are int16
 
 
-@dataclass(frozen=True)
 class ResizeOnceAttrs(RoundedOnce):
     """``parts`` says into how many parts a pixel's height and width are divided. ``multiplier / 2**shift`` is input
     scale / output scale / (parts of the height * parts of the width)."""
@@ -293,7 +288,6 @@ def resize_once_operands(
 # Windows over any number of axes: added up where they overlap (col2im), or searched for their maximum's position.
 
 
-@dataclass(frozen=True)
 class SpreadAttrs(Attributes):
     """Describes windows with an entry for each axis. ``image`` is without the padding ``before`` and ``after``;
     ``column_major``: positions count along the first of two axes first."""

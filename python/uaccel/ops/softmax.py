@@ -6,7 +6,6 @@ All begin with the differences to a row's largest element, so that no exponentia
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, ClassVar, TypeVar
 
@@ -129,7 +128,6 @@ def _newton_step(half: Any, estimate: Any, step: int) -> Any:
 # Softmax along the last axis of 8-bit activations.
 
 
-@dataclass(frozen=True)
 class SoftmaxAttrs(Attributes):
     """``multiplier * 2**(shift - 31)`` is beta * input scale in units of 2**-26: what the table was made from."""
 
@@ -184,7 +182,6 @@ class Softmax(OfRows[SoftmaxAttrs]):
 # Softmax along the last axis of 16-bit activations, by two interpolated tables as in the reference.
 
 
-@dataclass(frozen=True)
 class Softmax16Attrs(Attributes):
     """``multiplier * 2**(shift - 31)`` turns input differences into steps of the exponential's table."""
 
@@ -262,7 +259,6 @@ RECIPROCAL_BITS = 31  # by which the dividend is raised
 INVERSE_BITS = 31  # of 1 / output scale
 
 
-@dataclass(frozen=True)
 class SoftmaxOnceAttrs(Attributes):
     """``inverse / 2**shift`` is 1 / output scale."""
 
@@ -416,7 +412,6 @@ NUMERATOR, DENOMINATOR = 117049297, 127690142
 CONSTANT, LINEAR = 1057819769, 638450708
 
 
-@dataclass(frozen=True)
 class LogSoftmaxAttrs(Attributes):
     """``multiplier * 2**(shift - 31)`` is the input scale in units of 2**-26."""
 

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import abc
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import numpy as np
@@ -22,7 +21,6 @@ from uaccel.tvm_api import te, tirx
 # SVDF of integers, as TFLite's reference computes it.
 
 
-@dataclass(frozen=True)
 class OfRank(Attributes):
     """``rank`` filters make a unit."""
 
@@ -32,7 +30,6 @@ class OfRank(Attributes):
 A = TypeVar("A", bound=OfRank)
 
 
-@dataclass(frozen=True)
 class SvdfAttrs(OfRank):
     """``feature_...`` scales a frame's sum of products to the feature that is kept."""
 
@@ -161,7 +158,6 @@ class Svdf(OfFilters[SvdfAttrs]):
 # SVDF in float: its C is printed from its meaning.
 
 
-@dataclass(frozen=True)
 class SvdfFloatAttrs(OfRank):
     """Says with ``relu`` 1 that negative results become zero."""
 
