@@ -10,7 +10,7 @@ from uaccel.ops import exact
 from uaccel.ops.conv import scales_held
 from uaccel.ops.exact import TFLITE, check_rounding, kernel_suffix
 from uaccel.ops.kernel import Kernel, same
-from uaccel.ops.operator import Attributes, IntegerOperator, Site, register, require
+from uaccel.ops.operator import Attributes, IntegerOperator, Site, require
 from uaccel.ops.reduce import along_axis
 from uaccel.ops.windows import Grouped, taps, window_places
 from uaccel.tvm_api import te, tirx
@@ -29,7 +29,6 @@ class Conv2dSumsAttrs(Grouped):
     layout: str
 
 
-@register
 class Conv2dSums(IntegerOperator[Conv2dSumsAttrs]):
     """Computes sum(input * weights) in int32, which wraps; other operators take care of zero points, bias and scale."""
 
@@ -100,7 +99,6 @@ def _padded(data: Any, attrs: Conv2dSumsAttrs) -> Any:
 # The raw sums of a fully connected layer, as an accelerator gives them.
 
 
-@register
 class FullyConnectedSums(IntegerOperator[Attributes]):
     """Multiplies input [rows, depth] by weights [units, depth] transposed, summed in int32, which wraps."""
 
@@ -157,7 +155,6 @@ class RequantizeSumsAttrs(Attributes):
     rounding: str = TFLITE
 
 
-@register
 class RequantizeSums(IntegerOperator[RequantizeSumsAttrs]):
     """Makes results of a layer's sums: sums + bias (which wraps), times multiplier / 2**31 * 2**shift, clamped."""
 
@@ -206,7 +203,6 @@ class DequantizeSumsAttrs(Attributes):
     axis: int
 
 
-@register
 class DequantizeSums(IntegerOperator[DequantizeSumsAttrs]):
     """Computes (sums + bias, which wraps) * scale + rest, in single precision."""
 

@@ -20,7 +20,7 @@ from uaccel.ops.fixedpoint import LONGEST_SHIFT, fixed_ratios, multiply_by_quant
 from uaccel.ops.kernel import Kernel, same
 from uaccel.ops.lookup import ENTRIES, lookup_kernel, stored_values, worth_a_table
 from uaccel.ops.normalize import inverse_root
-from uaccel.ops.operator import Attributes, Each, EachAtOnce, IntegerOperator, Site, register, require
+from uaccel.ops.operator import Attributes, Each, EachAtOnce, IntegerOperator, Site, require
 from uaccel.tvm_api import te, tirx
 from uaccel.tvm_api.tir import dtype_of
 
@@ -41,7 +41,6 @@ class PreluAttrs(Attributes):
     clamp_max: int
 
 
-@register
 class Prelu(BinaryOperator[PreluAttrs]):
     """Computes x for x >= 0, x * alpha for x < 0; alpha is int8 beside int8 and int16."""
 
@@ -76,7 +75,6 @@ class PreluOnceAttrs(RoundedOnce):
     multiplier: int
 
 
-@register
 class PreluOnce(BinaryOperator[PreluOnceAttrs]):
     """Computes x * multiplier for x >= 0, x * slope for x < 0; slopes are int32."""
 
@@ -125,7 +123,6 @@ class TwoSlopesAttrs(Attributes):
     negative_shift: int
 
 
-@register
 class TwoSlopes(EachAtOnce[TwoSlopesAttrs]):
     """Computes x * positive factor for x >= 0, x * negative factor for x < 0, of int8 and int16."""
 
@@ -259,7 +256,6 @@ def _i32(value: int) -> Any:
     return exact.const(value, "int32")
 
 
-@register
 class Logistic16(_Sigmoid16):
     """Computes 1 / (1 + exp(-x)) in units of 2**-15."""
 
@@ -268,7 +264,6 @@ class Logistic16(_Sigmoid16):
     curve = Curve(fraction_bits=9, saturated=0x7FFF << 10, origin=0, mirror=1 << 25, shift=10)
 
 
-@register
 class Tanh16(_Sigmoid16):
     """Computes tanh(x) = 2 / (1 + exp(-2x)) - 1 in units of 2**-15; a bit fewer between points stands for 2x."""
 
@@ -289,7 +284,6 @@ class Rsqrt16Attrs(Attributes):
     shift: int
 
 
-@register
 class Rsqrt16(Each[Rsqrt16Attrs]):
     """Computes 1 / sqrt(x); the largest value for x <= 0, where the reference stops with an error for x < 0."""
 
@@ -341,7 +335,6 @@ class FunctionProductAttrs(Attributes):
     functions: str
 
 
-@register
 class FunctionProduct(IntegerOperator[FunctionProductAttrs]):
     """Multiplies table1[input1] by table2[input2]; the inputs' bits index the tables. A first table of one entry is a
     zero point instead. The second may have 64 bits: low words, as signed numbers, and then high words."""

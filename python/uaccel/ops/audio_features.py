@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from uaccel.model import TensorInfo
 from uaccel.ops import exact
 from uaccel.ops.exact import const
-from uaccel.ops.operator import Attributes, IntegerOperator, register, require
+from uaccel.ops.operator import Attributes, IntegerOperator, require
 from uaccel.tvm_api import tirx
 from uaccel.tvm_api.loops import count_to, local_array, te_let, where
 
@@ -26,7 +26,6 @@ class FilterBankAttrs(Attributes):
     widest: int
 
 
-@register
 class FilterBank(IntegerOperator[FilterBankAttrs]):
     """Adds each energy to two channels: by its weight to one, and by the rest (``unweights``) to the next."""
 
@@ -62,7 +61,6 @@ class FilterBank(IntegerOperator[FilterBankAttrs]):
         return self.by_loops(inputs, attrs, write)
 
 
-@register
 class SquareRoot(IntegerOperator[Attributes]):
     """Takes the square root of 64 bits, rounded, and shifts it right by a number that may be computed.
 
@@ -136,7 +134,6 @@ class SubtractionAttrs(Attributes):
     bits: int
 
 
-@register
 class SpectralSubtraction(IntegerOperator[SubtractionAttrs]):
     """Computes the signal without the noise, the noise estimate, and the estimate again as the state that lasts."""
 
@@ -178,7 +175,6 @@ class GainAttrs(Attributes):
     snr_shift: int
 
 
-@register
 class ChannelGain(IntegerOperator[GainAttrs]):
     """Normalises amplitudes by channel (PCAN): the noise gives a gain from a table of parabolas, then a curve bends it.
 
@@ -240,7 +236,6 @@ def log_table() -> NDArray[np.uint16]:
     return np.append(np.rint((np.log2(1 + rising) - rising) * (1 << LOG_BITS)), 0).astype(np.uint16)
 
 
-@register
 class ChannelLog(IntegerOperator[LogAttrs]):
     """Computes natural logarithms in units of 1 / ``output_scale``, by the table of ``log_table``."""
 
@@ -302,7 +297,6 @@ class StackerAttrs(Attributes):
         return self.left + self.right + 1
 
 
-@register
 class Stacker(IntegerOperator[StackerAttrs]):
     """Puts frames into rows. Its results are the row, whether it is complete, and the state.
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from uaccel.model import TensorInfo
 from uaccel.ops import exact
 from uaccel.ops.exact import const
-from uaccel.ops.operator import Attributes, IntegerOperator, Site, register, require
+from uaccel.ops.operator import Attributes, IntegerOperator, Site, require
 from uaccel.tvm_api import te, tirx
 from uaccel.tvm_api.loops import count_to, local_array, te_let
 
@@ -59,7 +59,6 @@ class RfftAttrs(Attributes):
     length: int
 
 
-@register
 class Rfft(IntegerOperator[RfftAttrs]):
     """Transforms rows of int16; each gives length / 2 + 1 pairs of a real and an imaginary part. ``order`` and the two
     tables of ``turns`` are constants of the length (``tables``)."""
@@ -103,7 +102,6 @@ class Rfft(IntegerOperator[RfftAttrs]):
         return 4 * rows * each
 
 
-@register
 class Irfft(IntegerOperator[RfftAttrs]):
     """Transforms length / 2 + 1 pairs back to rows of samples; its tables turn the other way."""
 
@@ -252,7 +250,6 @@ class WindowAttrs(Attributes):
     shift: int
 
 
-@register
 class WindowFunction(IntegerOperator[WindowAttrs]):
     """Multiplies each row by the weights, shifts to the right, and saturates."""
 
@@ -276,7 +273,6 @@ class WindowFunction(IntegerOperator[WindowAttrs]):
         return te.compute(data.shape, element, name=self.name)
 
 
-@register
 class AutoScale(IntegerOperator[Attributes]):
     """Shifts the samples to the left as far as the largest allows, and says by how many bits."""
 
@@ -316,7 +312,6 @@ class EnergyAttrs(Attributes):
     count: int
 
 
-@register
 class Energy(IntegerOperator[EnergyAttrs]):
     """Sums the squares of real and imaginary parts."""
 
@@ -345,7 +340,6 @@ class Energy(IntegerOperator[EnergyAttrs]):
 # Streams: delayed samples, frames that overlap, and such frames added up.
 
 
-@register
 class Delay(IntegerOperator[Attributes]):
     """Delays rows of samples by the length of the state's rows; its results are the samples and the next state."""
 
@@ -378,7 +372,6 @@ class OverlapAddAttrs(Attributes):
     step: int
 
 
-@register
 class OverlapAdd(IntegerOperator[OverlapAddAttrs]):
     """Adds frames [..., frames, size] to a state [..., size], which moves on after each; int16 saturates."""
 
@@ -429,7 +422,6 @@ class FramerAttrs(Attributes):
     step: int
 
 
-@register
 class Framer(IntegerOperator[FramerAttrs]):
     """Cuts a stream into frames that overlap; its last ``size - step`` samples are the state. All are complete."""
 

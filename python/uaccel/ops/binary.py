@@ -12,7 +12,7 @@ from uaccel.ops import exact
 from uaccel.ops.exact import RoundedOnce, const, i64
 from uaccel.ops.fixedpoint import fixed_ratios, most_that_counts, scale_fraction
 from uaccel.ops.kernel import Kernel, Output, ParameterValue, dtype_suffix, portable
-from uaccel.ops.operator import Attributes, Elementwise, IntegerOperator, Site, operand_arguments, register, require
+from uaccel.ops.operator import Attributes, Elementwise, IntegerOperator, Site, operand_arguments, require
 from uaccel.ops.softmax import leading_zeros, reciprocal_of
 from uaccel.tvm_api import te, tirx
 
@@ -217,7 +217,6 @@ class _Sum(CommonScale):
         return {**super().parameters(attrs), "sign": self.sign}
 
 
-@register
 class Add(_Sum):
     """Computes input1 + input2."""
 
@@ -225,7 +224,6 @@ class Add(_Sum):
     sign = 1
 
 
-@register
 class Sub(_Sum):
     """Computes input1 - input2."""
 
@@ -248,7 +246,6 @@ class MulAttrs(Attributes):
     clamp_max: int
 
 
-@register
 class Mul(BinaryOperator[MulAttrs]):
     """Computes input1 * input2."""
 
@@ -275,7 +272,6 @@ class _Choice(BinaryOperator[Attributes]):
         return {}
 
 
-@register
 class Minimum(_Choice):
     """Computes min(input1, input2)."""
 
@@ -285,7 +281,6 @@ class Minimum(_Choice):
         return tirx.min(x, y)
 
 
-@register
 class Maximum(_Choice):
     """Computes max(input1, input2)."""
 
@@ -298,7 +293,6 @@ class Maximum(_Choice):
 # The squared difference of quantised tensors.
 
 
-@register
 class SquaredDifference(CommonScale):
     """Computes (input1 - input2) squared; the square is brought to the output's scale."""
 
@@ -324,7 +318,6 @@ class WeightedSumAttrs(RoundedOnce):
     multiplier2: int
 
 
-@register
 class WeightedSum(BinaryOperator[WeightedSumAttrs]):
     """Computes (input1 - zero_point1) * ratio1 + (input2 - zero_point2) * ratio2, rounded once, half to even."""
 
@@ -373,7 +366,6 @@ class ProductAttrs(RoundedOnce):
     multiplier: int
 
 
-@register
 class Product(BinaryOperator[ProductAttrs]):
     """Computes (input1 - zero_point1) * (input2 - zero_point2) * ratio, rounded once, half to even."""
 
@@ -409,7 +401,6 @@ def product_attrs(
 OF_ZERO: Final = -1515870788
 
 
-@register
 class Div(Broadcast[MulAttrs]):
     """Computes input1 / input2, of int8. A quotient that takes a shift by more than 31 bits is zero.
 

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from uaccel.model import TensorInfo
 from uaccel.ops import exact
-from uaccel.ops.operator import Attributes, IntegerOperator, Site, register, require
+from uaccel.ops.operator import Attributes, IntegerOperator, Site, require
 from uaccel.tvm_api import te, tirx
 from uaccel.tvm_api.loops import count_to, local_array, te_let, while_holds
 
@@ -24,7 +24,6 @@ class TreesAttrs(Attributes):
     missing: int
 
 
-@register
 class Trees(IntegerOperator[TreesAttrs]):
     """Computes scores of rows of features: ``base`` plus the contribution of one leaf of each tree.
 
@@ -83,7 +82,6 @@ class Trees(IntegerOperator[TreesAttrs]):
 # Squared distances between rows, in float, for the kernels of support vector machines.
 
 
-@register
 class Distances(IntegerOperator[Attributes]):
     """Computes squared distances from each row of the input to each of ``others``; C is printed from the meaning."""
 

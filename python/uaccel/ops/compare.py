@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from uaccel.model import TensorInfo
 from uaccel.ops.binary import BinaryOperator, rescaled
-from uaccel.ops.operator import Attributes, register, require
+from uaccel.ops.operator import Attributes, require
 from uaccel.tvm_api import tirx
 
 # The attribute ``kind`` is a place in this list.
@@ -27,7 +27,6 @@ class CompareAttrs(Attributes):
     shift2: int
 
 
-@register
 class Compare(BinaryOperator[CompareAttrs]):
     """Computes input1 (==, !=, >, >=, <, <=) input2, of int8."""
 

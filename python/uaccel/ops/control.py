@@ -15,7 +15,7 @@ import numpy as np
 from uaccel.errors import ModelError
 from uaccel.model import Array, TensorInfo
 from uaccel.ops import exact
-from uaccel.ops.operator import Attributes, IntegerOperator, register, require, type_info
+from uaccel.ops.operator import Attributes, IntegerOperator, require, type_info
 from uaccel.tvm_api.executor import Executor, calling, digest_of
 
 MOST_TURNS: Final = 1 << 20  # A loop that is computed here is given up after so many turns: it may never end.
@@ -99,14 +99,12 @@ def _told(infos: Sequence[TensorInfo]) -> str:
     return ", ".join(map(str, infos)) or "nothing"
 
 
-@register
 class If(Control):
     """Gives the results of one of two functions."""
 
     name = "if"
 
 
-@register
 class While(Control):
     """Gives the values that the body has made of the inputs when the condition no longer holds."""
 

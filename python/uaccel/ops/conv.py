@@ -11,7 +11,7 @@ from uaccel.model import Array, TensorInfo
 from uaccel.ops import exact
 from uaccel.ops.exact import TFLITE, check_rounding, kernel_suffix
 from uaccel.ops.kernel import Kernel, dtype_suffix, same
-from uaccel.ops.operator import Attributes, Channels, IntegerOperator, Site, register, require
+from uaccel.ops.operator import Attributes, Channels, IntegerOperator, Site, require
 from uaccel.ops.storage import is_int4, overwrite_distance, pack_int4
 from uaccel.ops.windows import Grouped, Transposed, image_fields, infer_places, padded, taps, window_fields
 from uaccel.tvm_api import te, tirx
@@ -58,7 +58,6 @@ def output_stage(acc: Any, bias: Any, multiplier: Any, shift: Any, attrs: Requan
     return te.compute(acc.shape, element, name="requantized")
 
 
-@register
 class Conv2d(IntegerOperator[Conv2dAttrs]):
     """Convolves with int32 accumulation (int64 for 16-bit activations) and per-channel requantisation."""
 
@@ -165,7 +164,6 @@ def window_parameters(site: Site[Conv2dAttrs], kernel: tuple[int, int]) -> dict[
 # Depthwise convolution, NHWC, weights HWC with any channel multiplier.
 
 
-@register
 class DepthwiseConv2d(IntegerOperator[Conv2dAttrs]):
     """Convolves channel by channel: output channel o reads input channel o // multiplier; ``groups`` counts the input's
     channels."""
@@ -248,7 +246,6 @@ def accumulated(data: Any, weights: Any, attrs: Transposed, dtype: str, zero_poi
     return te.compute((info.shape[0], *attrs.size, channels), element, name="accumulated")
 
 
-@register
 class TransposeConv2d(IntegerOperator[TransposeConv2dAttrs]):
     """Convolves transposed, with int32 accumulation (int64 for 16 bits) and per-channel requantisation."""
 

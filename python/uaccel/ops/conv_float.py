@@ -14,7 +14,7 @@ from uaccel.model import Array, TensorInfo
 from uaccel.ops import exact
 from uaccel.ops.conv import accumulated, infer_transposed, transposed_macs
 from uaccel.ops.kernel import Argument, Constant, Input, Kernel, KernelCall, Output, ParameterValue, Scratch
-from uaccel.ops.operator import Attributes, IntegerOperator, Site, register, require
+from uaccel.ops.operator import Attributes, IntegerOperator, Site, require
 from uaccel.ops.storage import overwrite_distance, row_overwrite_distance
 from uaccel.ops.windows import Grouped, Transposed, infer_places, padded, sides, taps, window_fields
 from uaccel.tvm_api import te, tirx
@@ -124,7 +124,6 @@ class Conv2dFloatAttrs(Grouped, FloatSumAttrs):
     """Has windows and an activation."""
 
 
-@register
 class Conv2dFloat(FloatSums):
     """Convolves; it adds up products by rows of the window, its columns, and channels."""
 
@@ -255,7 +254,6 @@ def depthwise_kernel(site: Site[Any]) -> Kernel:
 # Matrix product of floats with constant weights, bias, another tensor and activation.
 
 
-@register
 class FullyConnectedFloat(FloatSums):
     """Multiplies rows by the rows of the weights."""
 
@@ -305,7 +303,6 @@ class TransposeConv2dFloatAttrs(Transposed):
     """The attributes mean what they mean for the quantised one."""
 
 
-@register
 class TransposeConv2dFloat(IntegerOperator[TransposeConv2dFloatAttrs]):
     """Each input pixel adds a weighted window to the output."""
 

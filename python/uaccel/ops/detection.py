@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from uaccel.model import TensorInfo
 from uaccel.ops import exact
-from uaccel.ops.operator import Attributes, IntegerOperator, register, require
+from uaccel.ops.operator import Attributes, IntegerOperator, require
 from uaccel.tvm_api import tirx
 from uaccel.tvm_api.loops import count_to, local_array, te_let, where, while_holds
 
@@ -82,7 +82,6 @@ class NonMaxSuppressionAttrs(Attributes):
     centred: int
 
 
-@register
 class NonMaxSuppression(IntegerOperator[NonMaxSuppressionAttrs]):
     """Gives rows of batch, class and box; behind the last box that is kept all are -1."""
 
@@ -156,7 +155,6 @@ class DetectionsAttrs(Attributes):
     each: int = 0
 
 
-@register
 class Detections(IntegerOperator[DetectionsAttrs]):
     """Gives corners, classes and scores of the best of all classes, and how many these are. Behind them are zeros.
 

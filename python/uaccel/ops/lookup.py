@@ -19,7 +19,7 @@ from uaccel.model import Array, Quantisation, TensorInfo
 from uaccel.ops import exact, fixedpoint
 from uaccel.ops.exact import const
 from uaccel.ops.kernel import Argument, Constant, Input, Kernel, Output, portable, same
-from uaccel.ops.operator import Attributes, EachAtOnce, Site, register, require
+from uaccel.ops.operator import Attributes, EachAtOnce, Site, require
 from uaccel.tvm_api import tirx
 
 # A function of one 8-bit variable, as a table of its 256 values.
@@ -34,7 +34,6 @@ class LookupAttrs(Attributes):
     function: str
 
 
-@register
 class Lookup(EachAtOnce[LookupAttrs]):
     """Looks up table[input]; the table is indexed by the input's bits as an unsigned number."""
 
@@ -100,7 +99,6 @@ class Lookup16Attrs(Attributes):
     clamp_max: int
 
 
-@register
 class Lookup16(EachAtOnce[Lookup16Attrs]):
     """Evaluates polynomials: ``segments`` has rows of whole part, fraction and three factors, ``stored`` the results of
     segments without a polynomial."""
@@ -141,7 +139,6 @@ class Lookup16(EachAtOnce[Lookup16Attrs]):
 # A function of one 8-bit variable whose results stay real, as a table of 256 single-precision numbers.
 
 
-@register
 class FloatLookup(Lookup):
     """Looks up table[input], a float; the table is indexed by the input's bits as an unsigned number."""
 

@@ -10,7 +10,7 @@ from uaccel.model import Shape, TensorInfo
 from uaccel.ops import conv, exact
 from uaccel.ops.exact import TFLITE, check_rounding, kernel_suffix
 from uaccel.ops.kernel import Kernel, ParameterValue, dtype_suffix, same
-from uaccel.ops.operator import Attributes, Channels, IntegerOperator, Site, register, require
+from uaccel.ops.operator import Attributes, Channels, IntegerOperator, Site, require
 from uaccel.ops.storage import is_int4, pack_int4
 from uaccel.tvm_api import te
 
@@ -23,7 +23,6 @@ class FullyConnectedAttrs(conv.Requantised):
     weight_bits: int = 8
 
 
-@register
 class FullyConnected(IntegerOperator[FullyConnectedAttrs]):
     """Multiplies input [rows, depth] by weights [units, depth]; the front ends flatten other ranks with a reshape."""
 
@@ -102,7 +101,6 @@ def broadcast_batch(lhs: TensorInfo, rhs: TensorInfo) -> Shape:
     return tuple(max(pair) for pair in pairs)
 
 
-@register
 class BatchMatmul(IntegerOperator[BatchMatmulAttrs]):
     """Computes lhs @ rhs with one multiplier for all; axes before the last two are batches, and broadcast."""
 
@@ -193,7 +191,6 @@ class Given(IntegerOperator[Any]):
         return ()
 
 
-@register
 class GivenConv2d(Given, conv.Conv2d):
     """Convolves with weights that are no constant."""
 
@@ -203,14 +200,12 @@ class GivenConv2d(Given, conv.Conv2d):
         return site.output.elements * (site.operands[1].info.elements // site.output.shape[3])
 
 
-@register
 class GivenDepthwiseConv2d(Given, conv.DepthwiseConv2d):
     """Convolves channel by channel with weights that are no constant."""
 
     name = "depthwise_conv2d_given"
 
 
-@register
 class GivenTransposeConv2d(Given, conv.TransposeConv2d):
     """Convolves transposed with weights that are no constant."""
 
@@ -223,7 +218,6 @@ class GivenFullyConnectedAttrs(FullyConnectedAttrs):
     weight_zero_point: int = 0
 
 
-@register
 class GivenFullyConnected(Given, FullyConnected):
     """Multiplies by weights that are no constant, or that have a zero point."""
 

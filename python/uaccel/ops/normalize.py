@@ -19,7 +19,7 @@ from uaccel.ops import exact
 from uaccel.ops.exact import const, high_mul
 from uaccel.ops.fixedpoint import scale_fraction
 from uaccel.ops.kernel import Kernel, same
-from uaccel.ops.operator import Attributes, IntegerOperator, Site, register, require
+from uaccel.ops.operator import Attributes, IntegerOperator, Site, require
 from uaccel.ops.softmax import HIGHEST, leading_zeros, shift_left
 from uaccel.tvm_api import te, tirx
 
@@ -35,7 +35,6 @@ class L2NormalizeAttrs(Attributes):
     input_zero_point: int
 
 
-@register
 class L2Normalize(IntegerOperator[L2NormalizeAttrs]):
     """Normalises along the last axis; the output's scale is 1/128, its zero point 0. A row of zeros stays zero."""
 
@@ -157,7 +156,6 @@ class LayerNormAttrs(Attributes):
     inner: int = 1
 
 
-@register
 class LayerNorm(IntegerOperator[LayerNormAttrs]):
     """Normalises rows of int8 or int16; gamma and beta are divided by the output's scale."""
 

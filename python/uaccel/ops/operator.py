@@ -140,7 +140,7 @@ class Computable(Protocol):
 
 
 class IntegerOperator(abc.ABC, Generic[A]):
-    """Defines an operator ``uaccel.<name>``; subclasses are stateless and registered once, by ``register``."""
+    """Defines an operator ``uaccel.<name>``; subclasses are stateless, and those that state a name are registered."""
 
     name: ClassVar[str]
     # Different inputs often give the same result, so verifying a network compares such a layer's input, too.
@@ -161,6 +161,8 @@ class IntegerOperator(abc.ABC, Generic[A]):
         for given in (argument for base in bases for argument in typing.get_args(base)):
             if isinstance(given, type) and issubclass(given, Attributes):
                 cls.attributes = given
+        if "name" in cls.__dict__:
+            _register(cls())
 
     @property
     def weighted(self) -> bool:
@@ -269,12 +271,9 @@ def _type_hints(attributes: type[Attributes]) -> dict[str, Any]:
 
 REGISTRY: dict[str, IntegerOperator[Any]] = {}
 
-Class = TypeVar("Class", bound="type[IntegerOperator[Any]]")
 
-
-def register(cls: Class) -> Class:
-    """Makes the operator of a class known to Relax and to ``operator_of``; a class decorator."""
-    operator = cls()
+def _register(operator: IntegerOperator[Any]) -> None:
+    """Makes an operator known to Relax and to ``operator_of``."""
     REGISTRY[operator.full_name] = operator
 
     def infer_type(call: Any, _context: Any) -> Any:
@@ -287,8 +286,7 @@ def register(cls: Class) -> Class:
         )
 
     count = -1 if operator.variadic else len(operator.arguments)
-    register_operator(operator.full_name, (cls.__doc__ or "").strip(), count, infer_type, legalize)
-    return cls
+    register_operator(operator.full_name, (operator.__doc__ or "").strip(), count, infer_type, legalize)
 
 
 def get(cls: type[IntegerOperator[A]]) -> IntegerOperator[A]:

@@ -14,7 +14,7 @@ from uaccel.model import Quantisation, TensorInfo
 from uaccel.ops import exact
 from uaccel.ops.fixedpoint import fixed_ratios, most_that_counts, scale_fraction
 from uaccel.ops.kernel import Input, Kernel, Output, dtype_suffix, portable, same
-from uaccel.ops.operator import Channels, IntegerOperator, Site, register, require
+from uaccel.ops.operator import Channels, IntegerOperator, Site, require
 from uaccel.ops.reduce import require_sum
 from uaccel.ops.storage import overwrite_distance
 from uaccel.ops.windows import Pooled, infer_places, over_windows, sides, tap_place, window_fields, window_places
@@ -102,7 +102,6 @@ class _Pool(IntegerOperator[PoolAttrs]):
         return [pool_kernel(self.kernel, site)]
 
 
-@register
 class AveragePool2d(_Pool):
     """Computes the mean under each window, halves away from zero; input and output share their scale."""
 
@@ -123,7 +122,6 @@ class AveragePool2d(_Pool):
         return te.compute(sums.shape, average, name="average")
 
 
-@register
 class UnsignedAveragePool2d(AveragePool2d):
     """Computes the mean of unsigned elements under each window; its C is printed from its meaning."""
 
@@ -133,7 +131,6 @@ class UnsignedAveragePool2d(AveragePool2d):
         return ()
 
 
-@register
 class MaxPool2d(_Pool):
     """Finds the largest element under each window; input and output share their scale."""
 
@@ -212,7 +209,6 @@ OF_MEANS = (
 )
 
 
-@register
 class WindowMax(IntegerOperator[WindowAttrs]):
     """Finds the largest element under each window, or the lowest value where there is none; quantisation stays."""
 
@@ -229,7 +225,6 @@ class WindowMax(IntegerOperator[WindowAttrs]):
         return self.one_call(site, parameters, struct="uaccel_window", function=f"uaccel_{self.name}")
 
 
-@register
 class WindowMean(IntegerOperator[WindowMeanAttrs]):
     """Computes the mean of the elements that each window counts, rescaled and rounded once, half to even."""
 
@@ -332,7 +327,6 @@ def _unchanged(element: Any) -> Any:
     return element
 
 
-@register
 class AveragePool2dFloat(_PoolFloat):
     """Computes the mean of the elements under each window: their sum, row by row, divided by their number."""
 
@@ -353,7 +347,6 @@ class AveragePool2dFloat(_PoolFloat):
         return te.compute(sums.shape, average, name="average")
 
 
-@register
 class MaxPool2dFloat(_PoolFloat):
     """Finds the largest element under each window."""
 

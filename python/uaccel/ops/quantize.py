@@ -13,7 +13,7 @@ from uaccel.ops import exact
 from uaccel.ops.exact import FLOAT32, TFLITE, check_rounding, half_even, kernel_suffix, real, requantize_numpy
 from uaccel.ops.kernel import Kernel, dtype_suffix, same
 from uaccel.ops.lookup import BYTES, lookup_kernel, stored_values, worth_a_table
-from uaccel.ops.operator import Attributes, Each, EachAtOnce, Site, register, require
+from uaccel.ops.operator import Attributes, Each, EachAtOnce, Site, require
 from uaccel.tvm_api import te, tirx
 
 # Between single-precision floats and quantised integers.
@@ -30,7 +30,6 @@ class QuantizeAttrs(Attributes):
     rounding: str = TFLITE
 
 
-@register
 class Quantize(Each[QuantizeAttrs]):
     """Computes round(x / scale) + zero_point, clamped; a NaN becomes the lowest value.
 
@@ -81,7 +80,6 @@ class DequantizeAttrs(Attributes):
     zero_point: int
 
 
-@register
 class Dequantize(EachAtOnce[DequantizeAttrs]):
     """Computes (x - zero_point) * scale."""
 
@@ -128,7 +126,6 @@ class RequantizeAttrs(Attributes):
     rounding: str = TFLITE
 
 
-@register
 class Requantize(EachAtOnce[RequantizeAttrs]):
     """Computes clamp(output_zero_point + (input - input_zero_point) * multiplier / 2**31 * 2**shift).
 
@@ -180,7 +177,6 @@ class BitCastAttrs(Attributes):
     dtype: str
 
 
-@register
 class BitCast(EachAtOnce[BitCastAttrs]):
     """Reads the bits of numbers as another type; its C is printed from its meaning."""
 

@@ -17,7 +17,7 @@ from uaccel.ops import exact
 from uaccel.ops.activation import POINTS, Curve, Logistic16, Tanh16, table_argument
 from uaccel.ops.conv import folded_bias
 from uaccel.ops.kernel import Constant, Input, Kernel, Output, Scratch, dtype_suffix, portable, same
-from uaccel.ops.operator import Attributes, IntegerOperator, Site, register, require
+from uaccel.ops.operator import Attributes, IntegerOperator, Site, require
 from uaccel.tvm_api import tirx
 from uaccel.tvm_api.loops import count_to, local_array, te_let, where
 
@@ -62,7 +62,6 @@ class RecurrentAttrs(Attributes):
     measured: int = 0
 
 
-@register
 class Recurrent(IntegerOperator[RecurrentAttrs]):
     """Computes the hidden state of every step, and the states after the last.
 
@@ -314,7 +313,6 @@ class LstmAttrs(Attributes):
     tanh_right_shift: int
 
 
-@register
 class Lstm(IntegerOperator[LstmAttrs]):
     """Computes output, hidden state and cell state. Gates are in the order input, forget, cell, output: weights
     [4, units, depth], recurrent weights [4, units, units], bias [4, units], scales [4, 4] with the multiplier and shift

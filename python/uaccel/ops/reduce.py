@@ -11,7 +11,7 @@ from uaccel.ops import exact
 from uaccel.ops.exact import FLOAT32, TFLITE, RoundedOnce, check_rounding, const, kernel_suffix
 from uaccel.ops.fixedpoint import fixed_ratios, most_that_counts, scale_fraction
 from uaccel.ops.kernel import Kernel, same
-from uaccel.ops.operator import Attributes, IntegerOperator, Site, register, require
+from uaccel.ops.operator import Attributes, IntegerOperator, Site, require
 from uaccel.tvm_api import te, tirx
 from uaccel.tvm_api.loops import count_to, local_array, te_let, where
 
@@ -144,14 +144,12 @@ class _RequantisedSum(IntegerOperator[ReduceSumAttrs]):
         return self.one_call(site, parameters, struct="uaccel_reduce", function=function)
 
 
-@register
 class ReduceSum(_RequantisedSum):
     """Computes the sum, requantised."""
 
     name = "sum"
 
 
-@register
 class ReduceMean(_RequantisedSum):
     """Computes the mean: the sum, requantised by a multiplier that includes the division by the count."""
 
@@ -186,7 +184,6 @@ class _Extreme(IntegerOperator[ReduceAttrs]):
         return self.one_call(site, parameters, struct="uaccel_reduce", function=f"uaccel_{self.name}")
 
 
-@register
 class ReduceMax(_Extreme):
     """Finds the largest element; input and output share their quantisation."""
 
@@ -194,7 +191,6 @@ class ReduceMax(_Extreme):
     combine = te.max
 
 
-@register
 class ReduceMin(_Extreme):
     """Finds the smallest element; input and output share their quantisation."""
 
@@ -225,7 +221,6 @@ def require_sum(count: int, dtype: str, what: str) -> None:
     require(count <= most, reason)
 
 
-@register
 class ScaledSum(IntegerOperator[ScaledSumAttrs]):
     """Sums input - input_zero_point and multiplies by a ratio, rounded once, half to even."""
 
@@ -303,7 +298,6 @@ class CumsumAttrs(Attributes):
     clamp_max: int
 
 
-@register
 class Cumsum(IntegerOperator[CumsumAttrs]):
     """Sums all elements so far; each sum begins with minus the input's zero point, as the reference's does."""
 
@@ -390,7 +384,6 @@ class _ArgExtreme(IntegerOperator[ArgExtremeAttrs]):
         return self.one_call(site, parameters, struct="uaccel_arg_extreme", function=f"uaccel_{self.name}")
 
 
-@register
 class ArgMax(_ArgExtreme):
     """Finds the position of the first largest element along an axis."""
 
@@ -398,7 +391,6 @@ class ArgMax(_ArgExtreme):
     combine = te.max
 
 
-@register
 class ArgMin(_ArgExtreme):
     """Finds the position of the first smallest element along an axis."""
 
@@ -418,7 +410,6 @@ class TopKAttrs(Attributes):
     position_dtype: str
 
 
-@register
 class TopK(IntegerOperator[TopKAttrs]):
     """Sorts the best elements by insertion: each element takes its place among the best so far.
 

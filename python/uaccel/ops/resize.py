@@ -19,7 +19,7 @@ from uaccel.ops import exact
 from uaccel.ops.exact import RoundedOnce, const
 from uaccel.ops.fixedpoint import fixed_ratios, most_that_counts, scale_fraction
 from uaccel.ops.kernel import Kernel, same
-from uaccel.ops.operator import Attributes, IntegerOperator, Site, register, require
+from uaccel.ops.operator import Attributes, IntegerOperator, Site, require
 from uaccel.ops.windows import sides, window_count
 from uaccel.tvm_api import te, tirx
 from uaccel.tvm_api.loops import count_to, local_array, te_let, where
@@ -37,7 +37,6 @@ class ResizeNearestAttrs(Attributes):
     half_pixel_centers: bool
 
 
-@register
 class ResizeNearest(IntegerOperator[ResizeNearestAttrs]):
     """Copies pixels: output row y is input row ``rows[y]``, output column x is input column ``columns[x]``.
 
@@ -110,7 +109,6 @@ class ResizedRows(ResizeBilinearAttrs):
         return super().start(axis, extent) if axis else self.row_start
 
 
-@register
 class ResizeBilinear(IntegerOperator[ResizeBilinearAttrs]):
     """Makes each output pixel the mean of four neighbours, weighted in fixed point, halves away from zero.
 
@@ -189,7 +187,6 @@ class ResizeOnceAttrs(RoundedOnce):
     multiplier: int
 
 
-@register
 class ResizeOnce(IntegerOperator[ResizeOnceAttrs]):
     """Makes each output pixel the mean of four neighbours, weighted by exact positions, rounded once, half to even.
 
@@ -324,7 +321,6 @@ class SpreadAttrs(Attributes):
         return total
 
 
-@register
 class Fold(IntegerOperator[SpreadAttrs]):
     """Adds windows up to images where they overlap; its input is [batch, channels * elements of a window, windows]."""
 
@@ -353,7 +349,6 @@ class Fold(IntegerOperator[SpreadAttrs]):
         return self.by_loops(inputs, attrs, write)
 
 
-@register
 class MaxPositions(IntegerOperator[SpreadAttrs]):
     """Finds the maximum of each window and where in the whole tensor it lies, the first of equal ones.
 

@@ -23,7 +23,7 @@ from uaccel.ops.fixedpoint import (
     scale_fraction,
 )
 from uaccel.ops.kernel import Kernel, dtype_suffix, same
-from uaccel.ops.operator import Attributes, IntegerOperator, Site, register, require
+from uaccel.ops.operator import Attributes, IntegerOperator, Site, require
 from uaccel.tvm_api import te, tirx
 
 # The steps that softmax and its logarithm share, as TE tensors with one value a row or element.
@@ -136,7 +136,6 @@ class SoftmaxAttrs(Attributes):
     output_dtype: str
 
 
-@register
 class Softmax(OfRows[SoftmaxAttrs]):
     """Computes softmax of int8 along the last axis; the output covers 0..1 with the whole range of int8 or int16.
 
@@ -198,7 +197,6 @@ def interpolated(table: Any, value: Any) -> Any:
     return base + ((slope * place + const(64, "int32")) >> const(7, "int32"))
 
 
-@register
 class Softmax16(OfRows[Softmax16Attrs]):
     """Computes softmax of int16 along the last axis; 0..32767 stands for 0..1. Both tables hold 513 points."""
 
@@ -268,7 +266,6 @@ class SoftmaxOnceAttrs(Attributes):
     output_dtype: str
 
 
-@register
 class SoftmaxOnce(OfRows[SoftmaxOnceAttrs]):
     """Computes softmax along the last axis; ``exponentials[d]`` is exp(-d * input scale) * 2**30, rounded.
 
@@ -419,7 +416,6 @@ class LogSoftmaxAttrs(Attributes):
     shift: int
 
 
-@register
 class LogSoftmax(OfRows[LogSoftmaxAttrs]):
     """Computes ln(softmax) of int8; the output's -128..127 stand for about -16..0. The table is softmax's."""
 

@@ -15,7 +15,7 @@ from uaccel.model import TensorInfo
 from uaccel.ops import exact
 from uaccel.ops.conv import folded_bias
 from uaccel.ops.kernel import Constant, Input, Kernel, Output, dtype_suffix, portable, same
-from uaccel.ops.operator import Attributes, IntegerOperator, Site, register, require
+from uaccel.ops.operator import Attributes, IntegerOperator, Site, require
 from uaccel.tvm_api import te, tirx
 
 # SVDF of integers, as TFLite's reference computes it.
@@ -104,7 +104,6 @@ class OfFilters(IntegerOperator[A]):
         return site.operands[0].info.shape[0] * (features.elements + times.elements)
 
 
-@register
 class Svdf(OfFilters[SvdfAttrs]):
     """Filters input [batch, depth] with state [batch, filters * memory], which has the newest feature of a filter last;
     its second result is the state afterwards."""
@@ -164,7 +163,6 @@ class SvdfFloatAttrs(OfRank):
     relu: int
 
 
-@register
 class SvdfFloat(OfFilters[SvdfFloatAttrs]):
     """Does as ``svdf``: the newest feature of a filter lies last, and the second result is the state afterwards."""
 
