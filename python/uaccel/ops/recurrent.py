@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from enum import Enum
 from typing import Any, Final
 
 import numpy as np
@@ -25,22 +24,14 @@ from uaccel.tvm_api.loops import count_to, local_array, te_let, where
 #
 # Weights may be integers with a scale for each row; a row's sum of products is multiplied by its scale.
 
-
-class Cell(str, Enum):
-    """Names what a step computes."""
-
-    LSTM = "lstm"
-    GRU = "gru"
-    RNN = "rnn"
-
-
+LSTM, GRU, RNN = "lstm", "gru", "rnn"  # What a step computes, as attributes name it.
 # How many gates a cell has: input, forget, update and output of an LSTM; update, reset and candidate of a GRU.
-GATES: Final[Mapping[Cell, int]] = {Cell.LSTM: 4, Cell.GRU: 3, Cell.RNN: 1}
+GATES: Final[Mapping[str, int]] = {LSTM: 4, GRU: 3, RNN: 1}
 # The usual functions, in their order: of the gates, of the candidate, of the cell state that an LSTM puts out.
-SQUASHED: Final[Mapping[Cell, tuple[str, ...]]] = {
-    Cell.LSTM: ("sigmoid", "tanh", "tanh"),
-    Cell.GRU: ("sigmoid", "tanh"),
-    Cell.RNN: ("tanh",),
+SQUASHED: Final[Mapping[str, tuple[str, ...]]] = {
+    LSTM: ("sigmoid", "tanh", "tanh"),
+    GRU: ("sigmoid", "tanh"),
+    RNN: ("tanh",),
 }
 
 
@@ -79,11 +70,11 @@ class Recurrent(IntegerOperator[RecurrentAttrs]):
     variadic = True
 
     def infer(self, inputs: Sequence[TensorInfo], attrs: RecurrentAttrs) -> tuple[TensorInfo, ...]:
-        names, known = attrs.functions.split(), attrs.cell in [*Cell]
-        fit = known and len(names) == len(SQUASHED[Cell(attrs.cell)]) and all(name in FUNCTIONS for name in names)
+        names, known = attrs.functions.split(), attrs.cell in GATES
+        fit = known and len(names) == len(SQUASHED[attrs.cell]) and all(name in FUNCTIONS for name in names)
         require(fit, f"a recurrent layer {attrs.cell!r} with {attrs.functions!r}, which is none that there is")
         named = _named(inputs, attrs)
-        data, bias, gates = named["input"], named["bias"], GATES[Cell(attrs.cell)]
+        data, bias, gates = named["input"], named["bias"], GATES[attrs.cell]
         require(len(data.shape) == 3, f"{attrs.cell}: input {data}, wanted rank 3")
         depth, units, batch = data.shape[2], bias.shape[1], data.shape[1 if attrs.time_major else 0]
         shown = _shown(named)
@@ -143,7 +134,7 @@ class Recurrent(IntegerOperator[RecurrentAttrs]):
 
 def _named(values: Sequence[Any], attrs: RecurrentAttrs) -> dict[str, Any]:
     """The arguments by name; the attributes tell which there are, but for scales, which are the last if at all."""
-    left_out = {"cell"} if attrs.cell != Cell.LSTM else set()
+    left_out = {"cell"} if attrs.cell != LSTM else set()
     switches = {"peepholes": attrs.peepholes, "projection": attrs.projected, "lengths": attrs.measured}
     left_out |= {name for name, given in switches.items() if not given}
     return dict(zip([name for name in Recurrent.arguments if name not in left_out], values, strict=False))
@@ -181,10 +172,10 @@ class _Step:
 
     def write(self, sequence: Any, vector: Any) -> None:
         """Writes the step of sequence number ``sequence``; ``vector`` is the number of the input's vector."""
-        if self.attrs.cell == Cell.LSTM:
+        if self.attrs.cell == LSTM:
             self._lstm(sequence, vector)
         else:
-            (self._gru if self.attrs.cell == Cell.GRU else self._rnn)(sequence * self.units, vector)
+            (self._gru if self.attrs.cell == GRU else self._rnn)(sequence * self.units, vector)
 
     def _lstm(self, sequence: Any, vector: Any) -> None:
         """Sums all gates before any state changes: every row reads the whole hidden state of the step before.
@@ -249,7 +240,7 @@ class _Step:
         total = self._product(vector, start, name, row, depth)
         if self._scales is None:
             return total
-        first = 0 if name == "weights" else GATES[Cell(self.attrs.cell)] * self.units
+        first = 0 if name == "weights" else GATES[self.attrs.cell] * self.units
         return total * self._scales[first + row]
 
     def _product(self, vector: Any, start: Any, name: str, row: Any, depth: int) -> Any:
