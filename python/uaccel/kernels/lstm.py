@@ -133,16 +133,6 @@ def curves_by_helium(attrs: LstmAttrs) -> bool:
     return attrs.tanh_multiplier == 3 and attrs.tanh_right_shift <= 15
 
 
-@offers(Lstm, HELIUM.requires, rank=100)
-def by_helium(site: Site[LstmAttrs]) -> Kernel | None:
-    return lstm_dots(site, HELIUM) if curves_by_helium(site.attrs) else None
-
-
-@offers(Lstm, DSP.requires, rank=200)
-def by_dsp(site: Site[LstmAttrs]) -> Kernel | None:
-    return lstm_dots(site, DSP)
-
-
 # LSTM of int16 vectors: a step's gates are two fully connected layers of one row (over the input, over the hidden
 # state), by the family's kernel for them.
 
@@ -195,11 +185,14 @@ def _int16_stream(kernel: Kernel) -> NDArray[np.int32]:
     return np.concatenate([each.reshape(-1).view(np.int32) for each in sorted(arrays, key=lambda a: -a.itemsize)])
 
 
-@offers(Lstm, HELIUM.requires, rank=250)
-def int16_by_helium(site: Site[LstmAttrs]) -> Kernel | None:
-    return lstm16(site, HELIUM, arm_helium_int16.fully_connected) if curves_by_helium(site.attrs) else None
+def _offer(
+    family: LstmFamily, row: Maker, *ranks: int, fits: Callable[[LstmAttrs], bool] = lambda _attrs: True
+) -> None:
+    """Registers a family's kernels of int8 and of int16, at a rank each."""
+    int8, int16 = (offers(Lstm, family.requires, rank=rank) for rank in ranks)
+    int8(lambda site: lstm_dots(site, family) if fits(site.attrs) else None)
+    int16(lambda site: lstm16(site, family, row) if fits(site.attrs) else None)
 
 
-@offers(Lstm, DSP.requires, rank=260)
-def int16_by_dsp(site: Site[LstmAttrs]) -> Kernel | None:
-    return lstm16(site, DSP, arm_dsp_int16.fully_connected)
+_offer(HELIUM, arm_helium_int16.fully_connected, 100, 250, fits=curves_by_helium)
+_offer(DSP, arm_dsp_int16.fully_connected, 200, 260)

@@ -15,7 +15,7 @@ from uaccel.errors import need
 from uaccel.model import Array, Quantisation, TensorInfo
 from uaccel.ops import exact
 from uaccel.ops.binary import BinaryOperator, broadcast_shape, element_at, infer_broadcast, loop_fields, places_shared
-from uaccel.ops.exact import RoundedOnce, const
+from uaccel.ops.exact import RoundedOnce, Scaled, const
 from uaccel.ops.fixedpoint import LONGEST_SHIFT, fixed_ratios, multiply_by_quantized_multiplier, scale_fraction
 from uaccel.ops.kernel import Kernel, same
 from uaccel.ops.lookup import ENTRIES, lookup_kernel, stored_values, worth_a_table
@@ -277,11 +277,8 @@ class Tanh16(_Sigmoid16):
 FINE: Final = 20  # Bits of a root after the point.
 
 
-class Rsqrt16Attrs(Attributes):
+class Rsqrt16Attrs(Scaled):
     """``multiplier * 2**(shift - 31)`` brings the root of a stored value to the output's scale."""
-
-    multiplier: int
-    shift: int
 
 
 class Rsqrt16(Each[Rsqrt16Attrs]):

@@ -223,7 +223,14 @@ def limits(dtype: str) -> tuple[int, int]:
     return int(integers.min), int(integers.max)
 
 
-# The output stage of operators whose real result is rounded once, half to even.
+# Attributes of output stages: a scale as TFLite keeps it, and what it takes to round a real result once, half to even.
+
+
+class Scaled(Attributes):
+    """Is the base of attributes about one factor, ``multiplier * 2**(shift - 31)``."""
+
+    multiplier: int
+    shift: int
 
 
 class RoundedOnce(Attributes, kw_only=True):

@@ -88,11 +88,10 @@ COLUMNS: Final = 5
 STORED: Final = -(1 << 31)
 
 
-class Lookup16Attrs(Attributes):
+class Lookup16Attrs(LookupAttrs):
     """``function`` names it, for reports. A segment has ``2**bits`` values; factors have ``fraction`` bits after the
     point."""
 
-    function: str
     bits: int
     fraction: int
     clamp_min: int

@@ -23,11 +23,10 @@ class FullyConnectedAttrs(conv.Requantised):
     weight_bits: int = 8
 
 
-class FullyConnected(IntegerOperator[FullyConnectedAttrs]):
+class FullyConnected(conv.Requantising[FullyConnectedAttrs]):
     """Multiplies input [rows, depth] by weights [units, depth]; the front ends flatten other ranks with a reshape."""
 
     name = "fully_connected"
-    arguments = ("input", "weights", "bias", "multiplier", "shift")
     channels: ClassVar[Channels | None] = Channels.MIXED
 
     def infer(self, inputs: Sequence[TensorInfo], attrs: FullyConnectedAttrs) -> TensorInfo:
@@ -37,20 +36,17 @@ class FullyConnected(IntegerOperator[FullyConnectedAttrs]):
         require(data.shape[1] == weights.shape[1], f"fully_connected: input {data} does not fit weights {weights}")
         return TensorInfo((data.shape[0], weights.shape[0]), data.dtype)
 
-    def meaning(self, inputs: Sequence[Any], attrs: FullyConnectedAttrs) -> Any:
-        data, weights, bias, multiplier, shift = inputs
+    def sums(self, data: Any, weights: Any, attrs: FullyConnectedAttrs, dtype: str) -> Any:
         rows, depth = (int(extent) for extent in data.shape)
         k = te.reduce_axis((0, depth), name="k")
-        acc_dtype = str(bias.dtype)
         points = (attrs.input_zero_point, getattr(attrs, "weight_zero_point", 0))
-        zero, weight_zero = (exact.const(point, acc_dtype) for point in points)
+        zero, weight_zero = (exact.const(point, dtype) for point in points)
 
         def element(row: Any, unit: Any) -> Any:
-            value = data(row, k).astype(acc_dtype) - zero
-            return te.sum(value * (weights(unit, k).astype(acc_dtype) - weight_zero), axis=k)
+            value = data(row, k).astype(dtype) - zero
+            return te.sum(value * (weights(unit, k).astype(dtype) - weight_zero), axis=k)
 
-        acc = te.compute((rows, weights.shape[0]), element, name="accumulated")
-        return conv.output_stage(acc, bias, multiplier, shift, attrs, str(data.dtype))
+        return te.compute((rows, weights.shape[0]), element, name="accumulated")
 
     def kernels(self, site: Site[FullyConnectedAttrs]) -> Sequence[Kernel]:
         data, weights = site.operands[0].info, site.operands[1].value
@@ -184,7 +180,7 @@ GIVEN = ("input", "given_weights", "bias", "multiplier", "shift")
 class Given(IntegerOperator[Any]):
     """Says what is the same of all of them; it stands before the operator with constant weights."""
 
-    arguments = GIVEN
+    arguments: ClassVar[tuple[str, ...]] = GIVEN
     channels: ClassVar[Channels | None] = None
 
     def kernels(self, site: Site[Any]) -> Sequence[Kernel]:

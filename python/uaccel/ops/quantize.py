@@ -21,11 +21,16 @@ from uaccel.tvm_api import te, tirx
 QUANTIZE_DTYPES = ("int8", "uint8", "int16")
 
 
-class QuantizeAttrs(Attributes):
+class DequantizeAttrs(Attributes):
     """``scale`` is a single-precision number."""
 
     scale: float
     zero_point: int
+
+
+class QuantizeAttrs(DequantizeAttrs):
+    """Results are of ``output_dtype``, rounded as ``rounding`` says."""
+
     output_dtype: str
     rounding: str = TFLITE
 
@@ -71,13 +76,6 @@ class Quantize(Each[QuantizeAttrs]):
             "clamp_max": high,
         }
         return self.one_call(site, parameters, f"{dtype_suffix(site.output.dtype)}{kernel_suffix(site.attrs)}")
-
-
-class DequantizeAttrs(Attributes):
-    """``scale`` is a single-precision number."""
-
-    scale: float
-    zero_point: int
 
 
 class Dequantize(EachAtOnce[DequantizeAttrs]):

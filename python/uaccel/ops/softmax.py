@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from uaccel.model import Quantisation, TensorInfo
 from uaccel.ops import exact
-from uaccel.ops.exact import const, high_mul, rounding_divide_by_power
+from uaccel.ops.exact import Scaled, const, high_mul, rounding_divide_by_power
 from uaccel.ops.fixedpoint import (
     LONGEST_SHIFT,
     exp_of_negative,
@@ -128,11 +128,9 @@ def _newton_step(half: Any, estimate: Any, step: int) -> Any:
 # Softmax along the last axis of 8-bit activations.
 
 
-class SoftmaxAttrs(Attributes):
+class SoftmaxAttrs(Scaled):
     """``multiplier * 2**(shift - 31)`` is beta * input scale in units of 2**-26: what the table was made from."""
 
-    multiplier: int
-    shift: int
     output_dtype: str
 
 
@@ -181,11 +179,8 @@ class Softmax(OfRows[SoftmaxAttrs]):
 # Softmax along the last axis of 16-bit activations, by two interpolated tables as in the reference.
 
 
-class Softmax16Attrs(Attributes):
+class Softmax16Attrs(Scaled):
     """``multiplier * 2**(shift - 31)`` turns input differences into steps of the exponential's table."""
-
-    multiplier: int
-    shift: int
 
 
 def interpolated(table: Any, value: Any) -> Any:
@@ -409,11 +404,8 @@ NUMERATOR, DENOMINATOR = 117049297, 127690142
 CONSTANT, LINEAR = 1057819769, 638450708
 
 
-class LogSoftmaxAttrs(Attributes):
+class LogSoftmaxAttrs(Scaled):
     """``multiplier * 2**(shift - 31)`` is the input scale in units of 2**-26."""
-
-    multiplier: int
-    shift: int
 
 
 class LogSoftmax(OfRows[LogSoftmaxAttrs]):
