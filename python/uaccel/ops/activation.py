@@ -50,11 +50,9 @@ class Prelu(BinaryOperator[PreluAttrs]):
     def second_dtypes(self, dtype: str) -> tuple[str, ...]:
         return ("int8",)
 
-    def first(self, value: Any, attrs: PreluAttrs) -> Any:
-        return exact.i32(value) - exact.const(attrs.input_zero_point, "int32")
-
-    def second(self, value: Any, attrs: PreluAttrs) -> Any:
-        return exact.i32(value) - exact.const(attrs.alpha_zero_point, "int32")
+    def either(self, value: Any, attrs: PreluAttrs, number: str) -> Any:
+        zero_point = attrs.input_zero_point if number == "1" else attrs.alpha_zero_point
+        return exact.i32(value) - exact.const(zero_point, "int32")
 
     def combine(self, x: Any, y: Any, attrs: PreluAttrs, dtype: str) -> Any:
         positive = exact.requantize_const(x, attrs.positive_multiplier, attrs.positive_shift)
@@ -84,15 +82,12 @@ class PreluOnce(BinaryOperator[PreluOnceAttrs]):
     def second_dtypes(self, dtype: str) -> tuple[str, ...]:
         return ("int32",)
 
-    def first(self, value: Any, attrs: PreluOnceAttrs) -> Any:
-        return exact.i64(value) - exact.const(attrs.zero_point)
-
-    def second(self, value: Any, attrs: PreluOnceAttrs) -> Any:
-        return exact.i64(value)
+    def either(self, value: Any, attrs: PreluOnceAttrs, number: str) -> Any:
+        return exact.i64(value) - exact.const(attrs.zero_point if number == "1" else 0)
 
     def combine(self, x: Any, y: Any, attrs: PreluOnceAttrs, dtype: str) -> Any:
         factor = tirx.Select(x >= exact.const(0), exact.const(attrs.multiplier), y)
-        return attrs.finish(x * factor, dtype)
+        return exact.rounded_once(x * factor, attrs, dtype)
 
 
 def prelu_once_operands(
@@ -357,8 +352,7 @@ class FunctionProduct(IntegerOperator[FunctionProductAttrs]):
             second = exact.i64(table2(_place(y)))
             if int(table2.shape[0]) > ENTRIES:
                 second = second + exact.i64(table2(_place(y) + ENTRIES)) * exact.const(1 << WORD)
-            rounded = exact.round_half_even(exact.i64(first) * second, attrs.shift, attrs.tolerance)
-            return exact.finish(rounded, attrs.output_zero_point, attrs.clamp_min, attrs.clamp_max, "int8")
+            return exact.rounded_once(exact.i64(first) * second, attrs, "int8")
 
         return te.compute(broadcast_shape(*shapes), element, name=self.name)
 

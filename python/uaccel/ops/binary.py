@@ -113,16 +113,8 @@ class Broadcast(IntegerOperator[A]):
 class BinaryOperator(Broadcast[A]):
     """States the meaning in steps: one for each input, and one that combines them."""
 
-    def first(self, value: Any, attrs: A) -> Any:
-        """What an element of the first input contributes, as a TE expression."""
-        return self.either(value, attrs, "1")
-
-    def second(self, value: Any, attrs: A) -> Any:
-        """What an element of the second input contributes."""
-        return self.either(value, attrs, "2")
-
     def either(self, value: Any, attrs: A, number: str) -> Any:
-        """What an element contributes where attributes of both inputs have the same names, which end in a number."""
+        """What an element of input number "1" or "2" contributes, as a TE expression."""
         return value
 
     @abc.abstractmethod
@@ -131,8 +123,8 @@ class BinaryOperator(Broadcast[A]):
 
     def meaning(self, inputs: Sequence[Any], attrs: A) -> Any:
         shape1, shape2 = (tuple(int(extent) for extent in tensor.shape) for tensor in inputs)
-        first = te.compute(shape1, lambda *i: self.first(inputs[0](*i), attrs), name="first")
-        second = te.compute(shape2, lambda *i: self.second(inputs[1](*i), attrs), name="second")
+        first = te.compute(shape1, lambda *i: self.either(inputs[0](*i), attrs, "1"), name="first")
+        second = te.compute(shape2, lambda *i: self.either(inputs[1](*i), attrs, "2"), name="second")
         dtype = str(inputs[0].dtype)
 
         def element(*index: Any) -> Any:
@@ -209,9 +201,7 @@ class _Sum(CommonScale):
     sign: int
 
     def combine(self, x: Any, y: Any, attrs: AddAttrs, dtype: str) -> Any:
-        total = x + y if self.sign > 0 else x - y
-        scaled = exact.requantize_const(total, attrs.output_multiplier, attrs.output_shift)
-        return exact.finish(scaled, attrs.output_zero_point, attrs.clamp_min, attrs.clamp_max, dtype)
+        return exact.rounded_twice(x + y if self.sign > 0 else x - y, attrs, dtype, "output_")
 
     def parameters(self, attrs: AddAttrs) -> Mapping[str, ParameterValue]:
         return {**super().parameters(attrs), "sign": self.sign}
@@ -255,8 +245,7 @@ class Mul(BinaryOperator[MulAttrs]):
         return centred(value, attrs, number)
 
     def combine(self, x: Any, y: Any, attrs: MulAttrs, dtype: str) -> Any:
-        scaled = exact.requantize_const(x * y, attrs.multiplier, attrs.shift)
-        return exact.finish(scaled, attrs.output_zero_point, attrs.clamp_min, attrs.clamp_max, dtype)
+        return exact.rounded_twice(x * y, attrs, dtype)
 
 
 # The smaller and the larger of two tensors' stored values.
@@ -299,9 +288,7 @@ class SquaredDifference(CommonScale):
     name = "squared_difference"
 
     def combine(self, x: Any, y: Any, attrs: AddAttrs, dtype: str) -> Any:
-        square = (x - y) * (x - y)
-        scaled = exact.requantize_const(square, attrs.output_multiplier, attrs.output_shift)
-        return exact.finish(scaled, attrs.output_zero_point, attrs.clamp_min, attrs.clamp_max, dtype)
+        return exact.rounded_twice((x - y) * (x - y), attrs, dtype, "output_")
 
 
 # Addition and subtraction whose real result is rounded once, half to even.
@@ -327,7 +314,7 @@ class WeightedSum(BinaryOperator[WeightedSumAttrs]):
         return centred(value, attrs, number, "int64") * exact.const(getattr(attrs, f"multiplier{number}"))
 
     def combine(self, x: Any, y: Any, attrs: WeightedSumAttrs, dtype: str) -> Any:
-        return attrs.finish(x + y, dtype)
+        return exact.rounded_once(x + y, attrs, dtype)
 
 
 def weighted_sum_attrs(
@@ -375,7 +362,7 @@ class Product(BinaryOperator[ProductAttrs]):
         return centred(value, attrs, number, "int64")
 
     def combine(self, x: Any, y: Any, attrs: ProductAttrs, dtype: str) -> Any:
-        return attrs.finish(x * y * exact.const(attrs.multiplier), dtype)
+        return exact.rounded_once(x * y * exact.const(attrs.multiplier), attrs, dtype)
 
 
 def product_attrs(

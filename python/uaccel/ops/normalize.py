@@ -196,8 +196,7 @@ class LayerNorm(IntegerOperator[LayerNormAttrs]):
             if attrs.groups > 1:
                 channel += tirx.floormod(row[0], attrs.groups) * (depth // attrs.inner)
             total = normal * exact.i64(gamma(channel)) + (exact.i64(beta(channel)) << const(attrs.beta_shift))
-            rounded = exact.round_half_even(total, attrs.shift)
-            return exact.finish(rounded, attrs.output_zero_point, attrs.clamp_min, attrs.clamp_max, str(data.dtype))
+            return exact.rounded_once(total, attrs, str(data.dtype))
 
         return te.compute(data.shape, output, name=self.name)
 

@@ -252,9 +252,7 @@ class WindowMean(IntegerOperator[WindowMeanAttrs]):
 
         def output(n: Any, y: Any, x: Any, c: Any) -> Any:
             multiplier = multipliers(rows(y) * columns(x) - attrs.least)
-            rounded = exact.round_half_even(sums(n, y, x, c) * exact.i64(multiplier), attrs.shift, attrs.tolerance)
-            low, high = attrs.clamp_min, attrs.clamp_max
-            return exact.finish(rounded, attrs.output_zero_point, low, high, str(data.dtype))
+            return exact.rounded_once(sums(n, y, x, c) * exact.i64(multiplier), attrs, str(data.dtype))
 
         return te.compute(sums.shape, output, name=self.name)
 

@@ -239,8 +239,7 @@ class ScaledSum(IntegerOperator[ScaledSumAttrs]):
         sums = reduced(data, attrs, self.name, te.sum, lambda element: exact.i64(element) - zero_point)
 
         def output(*index: Any) -> Any:
-            scaled = sums(*index) * exact.const(attrs.multiplier)
-            return attrs.finish(scaled, str(data.dtype))
+            return exact.rounded_once(sums(*index) * exact.const(attrs.multiplier), attrs, str(data.dtype))
 
         return te.compute(sums.shape, output, name=self.name)
 
@@ -326,8 +325,7 @@ class Cumsum(IntegerOperator[CumsumAttrs]):
 
         def element(*index: Any) -> Any:
             raised = exact.wrap32((sums(*index) - const(attrs.input_zero_point)) << const(attrs.left_shift))
-            scaled = exact.requantize_const(raised, attrs.multiplier, attrs.shift)
-            return exact.finish(scaled, attrs.output_zero_point, attrs.clamp_min, attrs.clamp_max, "int8")
+            return exact.rounded_twice(raised, attrs, "int8")
 
         return te.compute(info.shape, element, name="cumsum")
 

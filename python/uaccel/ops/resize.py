@@ -222,7 +222,7 @@ class ResizeOnce(IntegerOperator[ResizeOnceAttrs]):
                 for row, row_weight in neighbours(rows, y, 0)
                 for column, column_weight in neighbours(columns, x, 1)
             )
-            return attrs.finish(total * exact.const(attrs.multiplier), str(data.dtype))
+            return exact.rounded_once(total * exact.const(attrs.multiplier), attrs, str(data.dtype))
 
         return te.compute(self.results(inputs, attrs)[0].shape, element, name="resized")
 
