@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from uaccel.model import TensorInfo
 from uaccel.ops import exact
 from uaccel.ops.exact import const
-from uaccel.ops.operator import Attributes, IntegerOperator, Site, require
+from uaccel.ops.operator import Attributes, ByLoops, Infos, IntegerOperator, Site, require
 from uaccel.tvm_api import te, tirx
 from uaccel.tvm_api.loops import count_to, local_array, te_let
 
@@ -59,7 +59,7 @@ class RfftAttrs(Attributes):
     length: int
 
 
-class Rfft(IntegerOperator[RfftAttrs]):
+class Rfft(ByLoops[RfftAttrs]):
     """Transforms rows of int16; each gives length / 2 + 1 pairs of a real and an imaginary part. ``order`` and the two
     tables of ``turns`` are constants of the length (``tables``)."""
 
@@ -74,25 +74,22 @@ class Rfft(IntegerOperator[RfftAttrs]):
         require(0 < data.shape[-1] <= attrs.length, f"rfft: {data} is longer than {attrs.length}")
         return TensorInfo((*data.shape[:-1], attrs.length + 2), data.dtype)
 
-    def meaning(self, inputs: Sequence[Any], attrs: RfftAttrs) -> Any:
-        given = exact.info(inputs[0])
+    def write(self, infos: Infos, attrs: RfftAttrs, *arrays: Any) -> None:
+        data, places, turned, last, output = arrays
+        given = infos[0]
         half, width = attrs.length // 2, given.shape[-1]
         rows = given.elements // width
-
-        def write(data: Any, places: Any, turned: Any, last: Any, output: Any) -> None:
-            work = local_array(attrs.length, "int16")
-            with count_to(rows) as row:
-                with count_to(half) as i:
-                    for part in (0, 1):
-                        at = 2 * places[i] + part
-                        inside = exact.clamp(at, 0, width - 1)
-                        zero = exact.const(0, "int16")
-                        value = data[row * width + inside]
-                        work[2 * i + part] = exact.chosen(at < width, value, zero)
-                _transformed(work, turned, half)
-                _unpacked(work, last, output, half, row * (attrs.length + 2))
-
-        return self.by_loops(inputs, attrs, write)
+        work = local_array(attrs.length, "int16")
+        with count_to(rows) as row:
+            with count_to(half) as i:
+                for part in (0, 1):
+                    at = 2 * places[i] + part
+                    inside = exact.clamp(at, 0, width - 1)
+                    zero = exact.const(0, "int16")
+                    value = data[row * width + inside]
+                    work[2 * i + part] = exact.chosen(at < width, value, zero)
+            _transformed(work, turned, half)
+            _unpacked(work, last, output, half, row * (attrs.length + 2))
 
     def macs(self, site: Site[RfftAttrs]) -> int:
         """Counts complex products, of four multiplications each."""
@@ -102,7 +99,7 @@ class Rfft(IntegerOperator[RfftAttrs]):
         return 4 * rows * each
 
 
-class Irfft(IntegerOperator[RfftAttrs]):
+class Irfft(ByLoops[RfftAttrs]):
     """Transforms length / 2 + 1 pairs back to rows of samples; its tables turn the other way."""
 
     name = "irfft"
@@ -116,21 +113,18 @@ class Irfft(IntegerOperator[RfftAttrs]):
         require(fits, f"irfft: input {data}, wanted int16 in rows of {attrs.length + 2}")
         return TensorInfo((*data.shape[:-1], attrs.length), data.dtype)
 
-    def meaning(self, inputs: Sequence[Any], attrs: RfftAttrs) -> Any:
-        (result,), half = self.results(inputs, attrs), attrs.length // 2
-
-        def write(data: Any, places: Any, turned: Any, first: Any, output: Any) -> None:
-            pairs, work = local_array(attrs.length, "int16"), local_array(attrs.length, "int16")
-            with count_to(result.elements // attrs.length) as row:
-                _packed(data, first, pairs, half, row * (half + 1))
-                with count_to(half) as i:
-                    for part in (0, 1):
-                        work[2 * i + part] = pairs[2 * places[i] + part]
-                _transformed(work, turned, half, inverse=True)
-                with count_to(attrs.length) as i:
-                    output[row * attrs.length + i] = work[i]
-
-        return self.by_loops(inputs, attrs, write)
+    def write(self, infos: Infos, attrs: RfftAttrs, *arrays: Any) -> None:
+        data, places, turned, first, output = arrays
+        result, half = self.infer(infos, attrs), attrs.length // 2
+        pairs, work = local_array(attrs.length, "int16"), local_array(attrs.length, "int16")
+        with count_to(result.elements // attrs.length) as row:
+            _packed(data, first, pairs, half, row * (half + 1))
+            with count_to(half) as i:
+                for part in (0, 1):
+                    work[2 * i + part] = pairs[2 * places[i] + part]
+            _transformed(work, turned, half, inverse=True)
+            with count_to(attrs.length) as i:
+                output[row * attrs.length + i] = work[i]
 
 
 def tables(length: int, sign: int = -1) -> tuple[NDArray[np.int32], NDArray[np.int16], NDArray[np.int16]]:
@@ -273,7 +267,7 @@ class WindowFunction(IntegerOperator[WindowAttrs]):
         return te.compute(data.shape, element, name=self.name)
 
 
-class AutoScale(IntegerOperator[Attributes]):
+class AutoScale(ByLoops[Attributes]):
     """Shifts the samples to the left as far as the largest allows, and says by how many bits."""
 
     name = "fft_auto_scale"
@@ -283,25 +277,21 @@ class AutoScale(IntegerOperator[Attributes]):
         require(data.dtype == "int16" and len(data.shape) == 1, f"fft_auto_scale: input {data}, wanted int16 [N]")
         return data, TensorInfo((), "int32")
 
-    def meaning(self, inputs: Sequence[Any], attrs: Attributes) -> Any:
-        data = exact.info(inputs[0])
-
-        def write(samples: Any, output: Any, bits: Any) -> None:
-            """The reference keeps the largest magnitude in 16 bits, so that of -32768 is negative: no shift then."""
-            largest, length = local_array(1, "int16"), local_array(1, "int32")
-            largest[0] = const(0, "int16")
-            with count_to(data.elements) as i:
-                value, most = exact.i32(samples[i]), exact.i32(largest[0])
-                other = exact.chosen(-value > most, -value, most)
-                largest[0] = exact.chosen(value > most, value, other).astype("int16")
-            length[0] = const(0, "int32")
-            with count_to(15) as bit:
-                length[0] = length[0] + ((exact.i32(largest[0]) >> bit) > 0).astype("int32")
-            bits[0] = exact.chosen(largest[0] > const(0, "int16"), const(15, "int32") - length[0], const(0, "int32"))
-            with count_to(data.elements) as i:
-                output[i] = (exact.i32(samples[i]) << bits[0]).astype("int16")
-
-        return self.by_loops(inputs, attrs, write)
+    def write(self, infos: Infos, attrs: Attributes, samples: Any, output: Any, bits: Any) -> None:
+        """The reference keeps the largest magnitude in 16 bits, so that of -32768 is negative: no shift then."""
+        data = infos[0]
+        largest, length = local_array(1, "int16"), local_array(1, "int32")
+        largest[0] = const(0, "int16")
+        with count_to(data.elements) as i:
+            value, most = exact.i32(samples[i]), exact.i32(largest[0])
+            other = exact.chosen(-value > most, -value, most)
+            largest[0] = exact.chosen(value > most, value, other).astype("int16")
+        length[0] = const(0, "int32")
+        with count_to(15) as bit:
+            length[0] = length[0] + ((exact.i32(largest[0]) >> bit) > 0).astype("int32")
+        bits[0] = exact.chosen(largest[0] > const(0, "int16"), const(15, "int32") - length[0], const(0, "int32"))
+        with count_to(data.elements) as i:
+            output[i] = (exact.i32(samples[i]) << bits[0]).astype("int16")
 
 
 class EnergyAttrs(Attributes):
@@ -372,7 +362,7 @@ class OverlapAddAttrs(Attributes):
     step: int
 
 
-class OverlapAdd(IntegerOperator[OverlapAddAttrs]):
+class OverlapAdd(ByLoops[OverlapAddAttrs]):
     """Adds frames [..., frames, size] to a state [..., size], which moves on after each; int16 saturates."""
 
     name = "overlap_add"
@@ -385,28 +375,24 @@ class OverlapAdd(IntegerOperator[OverlapAddAttrs]):
         require(0 < attrs.step <= data.shape[-1], f"overlap_add: a step of {attrs.step} for {data}")
         return TensorInfo((*data.shape[:-2], data.shape[-2] * attrs.step), data.dtype), state
 
-    def meaning(self, inputs: Sequence[Any], attrs: OverlapAddAttrs) -> Any:
-        data = exact.info(inputs[0])
+    def write(self, infos: Infos, attrs: OverlapAddAttrs, samples: Any, before: Any, output: Any, after: Any) -> None:
+        data = infos[0]
         frames, size = data.shape[-2:]
         rest = size - attrs.step
-
-        def write(samples: Any, before: Any, output: Any, after: Any) -> None:
-            rows = data.elements // (frames * size)
-            with count_to(rows * size) as i:
-                after[i] = before[i]
-            with count_to(rows) as row, count_to(frames) as frame:
-                number, start = row * frames + frame, row * size
-                with count_to(size) as i:
-                    after[start + i] = te_let(_sum(samples[number * size + i], after[start + i], data.dtype))
-                with count_to(attrs.step) as i:
-                    output[number * attrs.step + i] = after[start + i]
-                if rest:
-                    with count_to(rest) as i:
-                        after[start + i] = after[start + attrs.step + i]
-                with count_to(attrs.step) as i:
-                    after[start + rest + i] = tirx.const(0, data.dtype)
-
-        return self.by_loops(inputs, attrs, write)
+        rows = data.elements // (frames * size)
+        with count_to(rows * size) as i:
+            after[i] = before[i]
+        with count_to(rows) as row, count_to(frames) as frame:
+            number, start = row * frames + frame, row * size
+            with count_to(size) as i:
+                after[start + i] = te_let(_sum(samples[number * size + i], after[start + i], data.dtype))
+            with count_to(attrs.step) as i:
+                output[number * attrs.step + i] = after[start + i]
+            if rest:
+                with count_to(rest) as i:
+                    after[start + i] = after[start + attrs.step + i]
+            with count_to(attrs.step) as i:
+                after[start + rest + i] = tirx.const(0, data.dtype)
 
 
 def _sum(one: Any, other: Any, dtype: str) -> Any:

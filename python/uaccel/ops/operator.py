@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import abc
 import dataclasses
+import functools
 import itertools
 import math
 import typing
@@ -246,6 +247,20 @@ class Each(IntegerOperator[A]):
         fits = dtype in self.takes or not self.takes
         require(fits, f"{self.name}: input is {dtype}, wanted {' or '.join(self.takes)}")
         return TensorInfo(shape, getattr(attrs, "output_dtype", dtype))
+
+
+Infos = Sequence[TensorInfo]
+
+
+class ByLoops(IntegerOperator[A]):
+    """States the meaning as loops where elements depend on earlier ones."""
+
+    # Fills the results: it takes the inputs' types, the attributes, and the arrays of the inputs and of the results.
+    write: Callable[..., None]
+
+    def meaning(self, inputs: Sequence[Any], attrs: A) -> Any:
+        infos = [tensor_info(tensor) for tensor in inputs]
+        return self.by_loops(inputs, attrs, functools.partial(self.write, infos, attrs))
 
 
 class EachAtOnce(Each[A]):

@@ -39,7 +39,8 @@ def _over_window(data: Any, attrs: Pooled, what: str, combine: Any, convert: Any
     """Applies ``combine`` over each window to ``convert``-ed elements, and to ``outside`` where there are none."""
     element, axes = over_windows(data, attrs, convert, outside)
     shape = infer_windows(exact.info(data), attrs, what).shape
-    return te.compute(shape, lambda *index: combine(element(*index), axis=axes), name="windows")
+    name = "sums" if combine is te.sum else "largest"
+    return te.compute(shape, lambda *index: combine(element(*index), axis=axes), name=name)
 
 
 def _maxima(data: Any, attrs: Any, what: str) -> Any:

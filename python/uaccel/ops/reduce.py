@@ -11,7 +11,7 @@ from uaccel.ops import exact
 from uaccel.ops.exact import FLOAT32, TFLITE, RoundedOnce, check_rounding, const, kernel_suffix
 from uaccel.ops.fixedpoint import fixed_ratios, most_that_counts, scale_fraction
 from uaccel.ops.kernel import Kernel, same
-from uaccel.ops.operator import Attributes, IntegerOperator, Site, require
+from uaccel.ops.operator import Attributes, ByLoops, Infos, IntegerOperator, Site, require
 from uaccel.tvm_api import te, tirx
 from uaccel.tvm_api.loops import count_to, local_array, te_let, where
 
@@ -408,7 +408,7 @@ class TopKAttrs(Attributes):
     position_dtype: str
 
 
-class TopK(IntegerOperator[TopKAttrs]):
+class TopK(ByLoops[TopKAttrs]):
     """Sorts the best elements by insertion: each element takes its place among the best so far.
 
     The first of equal elements comes first, since an element passes those that are strictly worse only. Most elements
@@ -426,35 +426,31 @@ class TopK(IntegerOperator[TopKAttrs]):
         shape = (*data.shape[: attrs.axis], attrs.count, *data.shape[attrs.axis + 1 :])
         return TensorInfo(shape, data.dtype), TensorInfo(shape, attrs.position_dtype)
 
-    def meaning(self, inputs: Sequence[Any], attrs: TopKAttrs) -> Any:
-        info = exact.info(inputs[0])
+    def write(self, infos: Infos, attrs: TopKAttrs, data: Any, values: Any, positions: Any) -> None:
+        info = infos[0]
         outer, inner = math.prod(info.shape[: attrs.axis]), math.prod(info.shape[attrs.axis + 1 :])
         extent, count = info.shape[attrs.axis], attrs.count
+        place = local_array(1, "int32")
 
-        def write(data: Any, values: Any, positions: Any) -> None:
-            place = local_array(1, "int32")
+        def precedes(value: Any, at: Any) -> Any:
+            """Whether the value comes before the entry there; an entry is free while its position is below 0."""
+            better = value > values[at] if attrs.largest else value < values[at]
+            return tirx.any(positions[at] < tirx.const(0, attrs.position_dtype), better)
 
-            def precedes(value: Any, at: Any) -> Any:
-                """Whether the value comes before the entry there; an entry is free while its position is below 0."""
-                better = value > values[at] if attrs.largest else value < values[at]
-                return tirx.any(positions[at] < tirx.const(0, attrs.position_dtype), better)
-
-            with count_to(outer) as o, count_to(inner) as i:
-                first = o * count * inner + i
-                with count_to(count) as rank:
-                    values[first + rank * inner] = tirx.const(0, info.dtype)
-                    positions[first + rank * inner] = tirx.const(-1, attrs.position_dtype)
-                with count_to(extent) as number:
-                    value = te_let(data[(o * extent + number) * inner + i])
-                    with where(precedes(value, first + (count - 1) * inner)):
-                        place[0] = count - 1
-                        with count_to(count - 1) as step:
-                            before = first + (count - 2 - step) * inner
-                            with where(precedes(value, before)):
-                                values[before + inner] = values[before]
-                                positions[before + inner] = positions[before]
-                                place[0] = count - 2 - step
-                        values[first + place[0] * inner] = value
-                        positions[first + place[0] * inner] = tirx.Cast(attrs.position_dtype, number)
-
-        return self.by_loops(inputs, attrs, write)
+        with count_to(outer) as o, count_to(inner) as i:
+            first = o * count * inner + i
+            with count_to(count) as rank:
+                values[first + rank * inner] = tirx.const(0, info.dtype)
+                positions[first + rank * inner] = tirx.const(-1, attrs.position_dtype)
+            with count_to(extent) as number:
+                value = te_let(data[(o * extent + number) * inner + i])
+                with where(precedes(value, first + (count - 1) * inner)):
+                    place[0] = count - 1
+                    with count_to(count - 1) as step:
+                        before = first + (count - 2 - step) * inner
+                        with where(precedes(value, before)):
+                            values[before + inner] = values[before]
+                            positions[before + inner] = positions[before]
+                            place[0] = count - 2 - step
+                    values[first + place[0] * inner] = value
+                    positions[first + place[0] * inner] = tirx.Cast(attrs.position_dtype, number)

@@ -19,7 +19,7 @@ from uaccel.ops import exact
 from uaccel.ops.exact import RoundedOnce, const
 from uaccel.ops.fixedpoint import fixed_ratios, most_that_counts, scale_fraction
 from uaccel.ops.kernel import Kernel, same
-from uaccel.ops.operator import Attributes, IntegerOperator, Site, require
+from uaccel.ops.operator import Attributes, ByLoops, Infos, IntegerOperator, Site, require
 from uaccel.ops.windows import sides, window_count
 from uaccel.tvm_api import te, tirx
 from uaccel.tvm_api.loops import count_to, local_array, te_let, where
@@ -321,7 +321,7 @@ class SpreadAttrs(Attributes):
         return total
 
 
-class Fold(IntegerOperator[SpreadAttrs]):
+class Fold(ByLoops[SpreadAttrs]):
     """Adds windows up to images where they overlap; its input is [batch, channels * elements of a window, windows]."""
 
     name = "fold"
@@ -332,24 +332,20 @@ class Fold(IntegerOperator[SpreadAttrs]):
         require(fit, f"fold: {data}, wanted [batch,channels * {size},{count}]")
         return TensorInfo((data.shape[0], data.shape[1] // size, *attrs.image), data.dtype)
 
-    def meaning(self, inputs: Sequence[Any], attrs: SpreadAttrs) -> Any:
-        info = exact.info(inputs[0])
-        result = self.infer([info], attrs)
+    def write(self, infos: Infos, attrs: SpreadAttrs, data: Any, images: Any) -> None:
+        info = infos[0]
+        result = self.infer(infos, attrs)
         size, count, image = math.prod(attrs.kernel), math.prod(attrs.windows), math.prod(attrs.image)
-
-        def write(data: Any, images: Any) -> None:
-            with count_to(result.elements) as i:
-                images[i] = tirx.const(0, info.dtype)
-            with count_to(result.elements // image) as n, count_to(size) as element, count_to(count) as window:
-                inside, places = attrs.point(window, element)
-                with where(inside):
-                    at = te_let(n * image + attrs.number(places))
-                    images[at] = images[at] + data[(n * size + element) * count + window]
-
-        return self.by_loops(inputs, attrs, write)
+        with count_to(result.elements) as i:
+            images[i] = tirx.const(0, info.dtype)
+        with count_to(result.elements // image) as n, count_to(size) as element, count_to(count) as window:
+            inside, places = attrs.point(window, element)
+            with where(inside):
+                at = te_let(n * image + attrs.number(places))
+                images[at] = images[at] + data[(n * size + element) * count + window]
 
 
-class MaxPositions(IntegerOperator[SpreadAttrs]):
+class MaxPositions(ByLoops[SpreadAttrs]):
     """Finds the maximum of each window and where in the whole tensor it lies, the first of equal ones.
 
     A window wholly outside the image gives 0 and -1.
@@ -365,28 +361,24 @@ class MaxPositions(IntegerOperator[SpreadAttrs]):
         shape = (*data.shape[:2], *attrs.windows)
         return TensorInfo(shape, data.dtype), TensorInfo(shape, "int64")
 
-    def meaning(self, inputs: Sequence[Any], attrs: SpreadAttrs) -> Any:
-        info = exact.info(inputs[0])
+    def write(self, infos: Infos, attrs: SpreadAttrs, data: Any, values: Any, positions: Any) -> None:
+        info = infos[0]
         size, count, image = math.prod(attrs.kernel), math.prod(attrs.windows), math.prod(attrs.image)
         told = SpreadAttrs(*(getattr(attrs, name)[::-1] for name in _FIELDS)) if attrs.column_major else attrs
-
-        def write(data: Any, values: Any, positions: Any) -> None:
-            best = local_array(1, "int32")
-            with count_to(info.elements // image) as n, count_to(count) as window:
-                best[0] = tirx.const(-1, "int32")
-                values[n * count + window] = tirx.const(0, info.dtype)
-                positions[n * count + window] = tirx.const(-1, "int64")
-                with count_to(size) as element:
-                    inside, places = attrs.point(window, element)
-                    with where(inside):
-                        at = te_let(n * image + attrs.number(places))
-                        with where(tirx.any(best[0] < 0, data[at] > data[tirx.max(best[0], 0)])):
-                            best[0] = at
-                            values[n * count + window] = data[at]
-                            number = told.number(places[::-1] if attrs.column_major else places)
-                            positions[n * count + window] = tirx.Cast("int64", n * image + number)
-
-        return self.by_loops(inputs, attrs, write)
+        best = local_array(1, "int32")
+        with count_to(info.elements // image) as n, count_to(count) as window:
+            best[0] = tirx.const(-1, "int32")
+            values[n * count + window] = tirx.const(0, info.dtype)
+            positions[n * count + window] = tirx.const(-1, "int64")
+            with count_to(size) as element:
+                inside, places = attrs.point(window, element)
+                with where(inside):
+                    at = te_let(n * image + attrs.number(places))
+                    with where(tirx.any(best[0] < 0, data[at] > data[tirx.max(best[0], 0)])):
+                        best[0] = at
+                        values[n * count + window] = data[at]
+                        number = told.number(places[::-1] if attrs.column_major else places)
+                        positions[n * count + window] = tirx.Cast("int64", n * image + number)
 
 
 _FIELDS = ("image", "kernel", "stride", "dilation", "before", "after")
