@@ -14,16 +14,8 @@ from uaccel.kernels.output_stage import pad_axis
 from uaccel.kernels.registry import Maker, offers
 from uaccel.kernels.weight_packing import VECTOR
 from uaccel.model import Array
+from uaccel.ops import conv_float
 from uaccel.ops.binary import Add, AddAttrs, Mul, MulAttrs, Sub
-from uaccel.ops.conv_float import (
-    SINGLE,
-    Conv2dFloat,
-    FullyConnectedFloat,
-    as_pixels,
-    float_kernel,
-    is_kernels,
-    wide_kernel,
-)
 from uaccel.ops.exact import limits
 from uaccel.ops.fixedpoint import multiply_by_quantized_multiplier, rounding_doubling_high_mul
 from uaccel.ops.kernel import Kernel, Output, ParameterValue, dtype_suffix, same
@@ -195,19 +187,19 @@ FLOAT_REQUIRES: Final = ("helium", "fpu")
 
 def offer_floats(requires: tuple[str, ...], make: Maker, favour: Favour | None, rank: int) -> None:
     """Offers what ``make`` gives for convolutions of floats, and for fully connected layers as such."""
-    offered = offers(Conv2dFloat, requires, favour=favour, rank=rank)
-    offered(lambda site: make(site) if is_kernels(site) else None)
-    offered = offers(FullyConnectedFloat, requires, favour=favour, rank=rank)
-    offered(lambda site: make(as_pixels(site)) if is_kernels(site) else None)
+    offered = offers(conv_float.Conv2dFloat, requires, favour=favour, rank=rank)
+    offered(lambda site: make(site) if conv_float.is_kernels(site) else None)
+    offered = offers(conv_float.FullyConnectedFloat, requires, favour=favour, rank=rank)
+    offered(lambda site: make(conv_float.as_pixels(site)) if conv_float.is_kernels(site) else None)
 
 
-offer_floats(FLOAT_REQUIRES, lambda site: _with_helium(wide_kernel(site)), Favour.speed, 100)
-offer_floats(FLOAT_REQUIRES, lambda site: _with_helium(float_kernel(site)), None, 110)
+offer_floats(FLOAT_REQUIRES, lambda site: _with_helium(conv_float.wide_kernel(site)), Favour.speed, 100)
+offer_floats(FLOAT_REQUIRES, lambda site: _with_helium(conv_float.float_kernel(site)), None, 110)
 
 
 def _with_helium(kernel: Kernel | None) -> Kernel | None:
     """Returns the same call of the function for Helium."""
     if kernel is None:
         return None
-    name = kernel.calls[0].function.removesuffix(f"_{SINGLE}") + "_helium"
+    name = kernel.calls[0].function.removesuffix(f"_{conv_float.SINGLE}") + "_helium"
     return kernel.by("arm_helium", FLOAT_REQUIRES, function=name, header=f"{name}.h")

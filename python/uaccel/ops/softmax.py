@@ -13,15 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from uaccel.model import Quantisation, TensorInfo
-from uaccel.ops import exact
+from uaccel.ops import exact, fixedpoint
 from uaccel.ops.exact import Scaled, const, high_mul, rounding_divide_by_power
-from uaccel.ops.fixedpoint import (
-    LONGEST_SHIFT,
-    exp_of_negative,
-    fixed_ratios,
-    rounding_doubling_high_mul,
-    scale_fraction,
-)
 from uaccel.ops.kernel import Kernel, dtype_suffix, same
 from uaccel.ops.operator import Attributes, IntegerOperator, Site, require
 from uaccel.tvm_api import te, tirx
@@ -289,7 +282,7 @@ class SoftmaxOnce(OfRows[SoftmaxOnceAttrs]):
         def output(*index: Any) -> Any:
             shift = const(RECIPROCAL_BITS + attrs.shift) + excess(*index[:-1])
             share = exponential(*index) * reciprocals(*index[:-1])
-            shortest = tirx.min(shift, const(LONGEST_SHIFT))
+            shortest = tirx.min(shift, const(fixedpoint.LONGEST_SHIFT))
             # A share is below 2**62: with a longer shift it is below one half, which is zero.
             rounded = tirx.Select(shift > shortest, const(0), exact.round_half_even(share, shortest))
             return exact.finish(rounded, attrs.output_zero_point, low, high, attrs.output_dtype)
@@ -318,7 +311,9 @@ def _exponentials(difference: Any, table: Any, *, wide: bool) -> Any:
 
 def _excess(total: Any) -> Any:
     """How many bits a sum is longer than 31; the largest exponential alone, 2**30, has that many."""
-    longer = (tirx.Select(total >= const(1 << bits), const(1), const(0)) for bits in range(31, LONGEST_SHIFT))
+    longer = (
+        tirx.Select(total >= const(1 << bits), const(1), const(0)) for bits in range(31, fixedpoint.LONGEST_SHIFT)
+    )
     return sum(longer, start=const(0))
 
 
@@ -326,10 +321,10 @@ def softmax_once_operands(
     given: Quantisation, wanted: Quantisation, output_dtype: str = "int8", input_dtype: str = "int8"
 ) -> tuple[SoftmaxOnceAttrs, NDArray[np.int32]]:
     """Attributes and the table of exponentials."""
-    inverse = fixed_ratios([Fraction(1) / scale_fraction(wanted.scale)], INVERSE_BITS)
+    inverse = fixedpoint.fixed_ratios([Fraction(1) / fixedpoint.scale_fraction(wanted.scale)], INVERSE_BITS)
     places = np.arange(ENTRIES)
     places = places if input_dtype == "int8" else np.concatenate([places * ENTRIES, places])
-    differences = places * float(scale_fraction(given.scale))
+    differences = places * float(fixedpoint.scale_fraction(given.scale))
     table = np.rint(np.exp(-differences) * (1 << EXPONENTIAL_BITS)).astype(np.int32)
     return SoftmaxOnceAttrs(inverse.multipliers[0], inverse.shift, wanted.zero_point, output_dtype), table
 
@@ -354,8 +349,8 @@ def input_radius(shift: int) -> int:
 def exponentials(multiplier: int, shift: int) -> NDArray[np.int32]:
     """exp(-d * multiplier * 2**(shift - 57)) * 2**31 for d = 0..255; zero where it is negligible."""
     difference = np.arange(256, dtype=np.int64)
-    scaled = rounding_doubling_high_mul(-difference << shift, multiplier)
-    values = np.where(difference <= input_radius(shift), exp_of_negative(scaled, 31 - DIFF_BITS), 0)
+    scaled = fixedpoint.rounding_doubling_high_mul(-difference << shift, multiplier)
+    values = np.where(difference <= input_radius(shift), fixedpoint.exp_of_negative(scaled, 31 - DIFF_BITS), 0)
     return np.where(values < NEGLIGIBLE, 0, values).astype(np.int32)
 
 
