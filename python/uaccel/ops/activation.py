@@ -214,6 +214,7 @@ def table_argument(value: Any, multiplier: int, right_shift: int) -> Any:
 
 
 class _Sigmoid16(Each[Sigmoid16Attrs]):
+    hides_differences = True
     arguments = ("input", "points")
     takes = ("int16",)
     curve: ClassVar[Curve]
@@ -255,7 +256,6 @@ class Logistic16(_Sigmoid16):
     """Computes 1 / (1 + exp(-x)) in units of 2**-15."""
 
     name = "logistic16"
-    hides_differences = True
     curve = Curve(fraction_bits=9, saturated=0x7FFF << 10, origin=0, mirror=1 << 25, shift=10)
 
 
@@ -263,7 +263,6 @@ class Tanh16(_Sigmoid16):
     """Computes tanh(x) = 2 / (1 + exp(-2x)) - 1 in units of 2**-15; a bit fewer between points stands for 2x."""
 
     name = "tanh16"
-    hides_differences = True
     curve = Curve(fraction_bits=8, saturated=0xFFFF << 8, origin=1 << 23, mirror=1 << 23, shift=8)
 
 

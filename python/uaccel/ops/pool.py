@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import asdict, replace
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -89,7 +89,6 @@ def _geometry(site: Site[Any], *, dilated: bool) -> dict[str, int]:
 class _Pool(IntegerOperator[PoolAttrs]):
     channels = Channels.APART
     keeps_number = True
-    kernel: ClassVar[str]
 
     def infer(self, inputs: Sequence[TensorInfo], attrs: PoolAttrs) -> TensorInfo:
         attained = (max(attrs.padding[axis::2]) < attrs.window[axis] for axis in (0, 1))
@@ -100,14 +99,13 @@ class _Pool(IntegerOperator[PoolAttrs]):
         return output
 
     def kernels(self, site: Site[PoolAttrs]) -> Sequence[Kernel]:
-        return [pool_kernel(self.kernel, site)]
+        return [pool_kernel(f"uaccel_{self.name.replace('2d', '')}", site)]
 
 
 class AveragePool2d(_Pool):
     """Computes the mean under each window, halves away from zero; input and output share their scale."""
 
     name = "average_pool2d"
-    kernel = "uaccel_average_pool"
 
     def meaning(self, inputs: Sequence[Any], attrs: PoolAttrs) -> Any:
         (data,) = inputs
@@ -136,7 +134,6 @@ class MaxPool2d(_Pool):
     """Finds the largest element under each window; input and output share their scale."""
 
     name = "max_pool2d"
-    kernel = "uaccel_max_pool"
 
     def meaning(self, inputs: Sequence[Any], attrs: PoolAttrs) -> Any:
         return _maxima(inputs[0], attrs, self.name)
@@ -301,7 +298,6 @@ class PoolFloatAttrs(Pooled):
 
 class _PoolFloat(IntegerOperator[PoolFloatAttrs]):
     channels = Channels.APART
-    kernel: ClassVar[str]
 
     def infer(self, inputs: Sequence[TensorInfo], attrs: PoolFloatAttrs) -> TensorInfo:
         (data,) = inputs
@@ -318,8 +314,8 @@ class _PoolFloat(IntegerOperator[PoolFloatAttrs]):
             **window_fields(attrs, attrs.window, "window"),
             "divisor": math.prod(attrs.window) if attrs.counts_padding else 0,
         }
-        arguments, behind = (Input(0), Output(0)), overwrite_distance(site)
-        return [portable(self.kernel, "uaccel_pool_float", parameters, arguments, behind=behind)]
+        function, behind = f"uaccel_{self.name.replace('2d', '')}", overwrite_distance(site)
+        return [portable(function, "uaccel_pool_float", parameters, (Input(0), Output(0)), behind=behind)]
 
 
 def _unchanged(element: Any) -> Any:
@@ -330,7 +326,6 @@ class AveragePool2dFloat(_PoolFloat):
     """Computes the mean of the elements under each window: their sum, row by row, divided by their number."""
 
     name = "average_pool2d_float"
-    kernel = "uaccel_average_pool_float"
 
     def meaning(self, inputs: Sequence[Any], attrs: PoolFloatAttrs) -> Any:
         (data,) = inputs
@@ -350,7 +345,6 @@ class MaxPool2dFloat(_PoolFloat):
     """Finds the largest element under each window."""
 
     name = "max_pool2d_float"
-    kernel = "uaccel_max_pool_float"
 
     def meaning(self, inputs: Sequence[Any], attrs: PoolFloatAttrs) -> Any:
         least = float(np.finfo(np.float32).min) if attrs.counts_padding else -math.inf

@@ -238,10 +238,8 @@ class _Step:
     def _sum(self, vector: Any, start: Any, name: str, row: Any, depth: int) -> Any:
         """The sum of products of a vector with a row of a matrix, times the row's scale if weights are integers."""
         total = self._product(vector, start, name, row, depth)
-        if self._scales is None:
-            return total
-        first = 0 if name == "weights" else GATES[self.attrs.cell] * self.units
-        return total * self._scales[first + row]
+        scales, first = self.given.get("scales"), 0 if name == "weights" else GATES[self.attrs.cell] * self.units
+        return total if scales is None else total * scales[first + row]
 
     def _product(self, vector: Any, start: Any, name: str, row: Any, depth: int) -> Any:
         total = local_array(1, self.dtype)
@@ -250,10 +248,6 @@ class _Step:
             weight = self.given[name][row * depth + k].astype(self.dtype)
             total[0] = total[0] + vector[start + k] * weight
         return total[0]
-
-    @property
-    def _scales(self) -> Any | None:
-        return self.given.get("scales")
 
     def _peeped(self, value: Any, kind: int, unit: Any, cell: Any) -> Any:
         """Adds what a gate sees of the cell; ``kind`` is 0 for the input gate, 1 for output, 2 for forget."""
