@@ -330,6 +330,13 @@ class Energy(IntegerOperator[EnergyAttrs]):
 # Streams: delayed samples, frames that overlap, and such frames added up.
 
 
+def _late(data: Any, state: Any, index: Sequence[Any], at: Any) -> Any:
+    """A sample of the state's row, or of the input's that follows it."""
+    length = int(state.shape[-1])
+    late = state(*index, tirx.min(at, length - 1))
+    return tirx.Select(at < length, late, data(*index, tirx.max(at - length, 0)))
+
+
 class Delay(IntegerOperator[Attributes]):
     """Delays rows of samples by the length of the state's rows; its results are the samples and the next state."""
 
@@ -344,15 +351,9 @@ class Delay(IntegerOperator[Attributes]):
 
     def meaning(self, inputs: Sequence[Any], attrs: Attributes) -> Any:
         data, state = inputs
-        size, length = int(data.shape[-1]), int(state.shape[-1])
-
-        def sample(index: Sequence[Any], at: Any) -> Any:
-            """A sample of the state, or of the input that follows it."""
-            late = state(*index[:-1], tirx.min(at, length - 1))
-            return tirx.Select(at < length, late, data(*index[:-1], tirx.max(at - length, 0)))
-
-        output = te.compute(data.shape, lambda *index: sample(index, index[-1]), name=self.name)
-        after = te.compute(state.shape, lambda *index: sample(index, index[-1] + size), name="state")
+        size = int(data.shape[-1])
+        output = te.compute(data.shape, lambda *i: _late(data, state, i[:-1], i[-1]), name=self.name)
+        after = te.compute(state.shape, lambda *i: _late(data, state, i[:-1], i[-1] + size), name="state")
         return [output, after]
 
 
@@ -426,18 +427,13 @@ class Framer(IntegerOperator[FramerAttrs]):
     def meaning(self, inputs: Sequence[Any], attrs: FramerAttrs) -> Any:
         data, state = inputs
         frames, valid, after = self.results(inputs, attrs)
-        overlap = attrs.size - attrs.step
-
-        def sample(index: Sequence[Any], at: Any) -> Any:
-            late = state(*index, tirx.min(at, overlap - 1))
-            return tirx.Select(at < overlap, late, data(*index, tirx.max(at - overlap, 0)))
 
         def framed(*index: Any) -> Any:
-            return sample(index[:-2], index[-2] * attrs.step + index[-1])
+            return _late(data, state, index[:-2], index[-2] * attrs.step + index[-1])
 
         moved = int(data.shape[-1])
         return [
             te.compute(frames.shape, framed, name=self.name),
             te.compute(valid.shape, lambda: tirx.const(True, "bool"), name="valid"),
-            te.compute(after.shape, lambda *index: sample(index[:-1], index[-1] + moved), name="state"),
+            te.compute(after.shape, lambda *i: _late(data, state, i[:-1], i[-1] + moved), name="state"),
         ]

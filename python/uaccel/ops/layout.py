@@ -308,12 +308,7 @@ class Beside(ByRows):
     full_name = "relax.concat"
 
     def kernels(self, site: Site[Any]) -> Sequence[Kernel]:
-        strides, moves, start = row_major(site.output.shape), [], 0
-        for source, operand in zip(sources(site.operands), site.operands, strict=True):
-            shape = operand.info.shape
-            moves.append(Move(source, axes(shape, row_major(shape), strides), 0, start))
-            start += shape[-1]
-        return move_kernels(moves, site.output.itemsize)
+        return joined(site.operands, site.output, IMAGE - 1)
 
 
 FRAME: Final = Frame()
@@ -409,8 +404,11 @@ def split(call: Any, operands: tuple[Operand, ...], outputs: tuple[TensorInfo, .
 
 @layout("concat")
 def concat(call: Any, operands: tuple[Operand, ...], outputs: tuple[TensorInfo, ...]) -> Sequence[Kernel]:
-    output = outputs[0]
-    axis = int(call.attrs.axis or 0) % len(output.shape)
+    return joined(operands, outputs[0], int(call.attrs.axis or 0) % len(outputs[0].shape))
+
+
+def joined(operands: Sequence[Operand], output: TensorInfo, axis: int) -> Sequence[Kernel]:
+    """The kernel that lays tensors one behind the other along an axis."""
     target = row_major(output.shape)
     moves, start = [], 0
     for source, operand in zip(sources(operands), operands, strict=True):
