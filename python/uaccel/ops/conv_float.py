@@ -258,7 +258,6 @@ class FullyConnectedFloat(FloatSums):
     """Multiplies rows by the rows of the weights."""
 
     name = "fully_connected_float"
-    attributes = FloatSumAttrs
 
     def infer(self, inputs: Sequence[TensorInfo], attrs: FloatSumAttrs) -> TensorInfo:
         data, weights = inputs[:2]

@@ -228,7 +228,6 @@ class ResizeOnce(IntegerOperator[ResizeOnceAttrs]):
 
     def kernels(self, site: Site[ResizeOnceAttrs]) -> Sequence[Kernel]:
         attrs, data = site.attrs, site.operands[0].info
-        scaled = same(attrs, "input_zero_point", "multiplier", "shift", "tolerance", "output_zero_point")
         parameters = {
             "batch": data.shape[0],
             **sides("in", data.shape[1:3]),
@@ -236,7 +235,7 @@ class ResizeOnce(IntegerOperator[ResizeOnceAttrs]):
             "channels": data.shape[3],
             "parts_y": attrs.parts[0],
             "parts_x": attrs.parts[1],
-            **scaled,
+            **same(attrs, "input_zero_point", "multiplier", "shift", "tolerance", "output_zero_point"),
             **same(attrs, "clamp_min", "clamp_max"),
         }
         return self.one_call(site, parameters)

@@ -32,6 +32,11 @@ LOWEST, HIGHEST = -(1 << 31), (1 << 31) - 1
 A = TypeVar("A", bound=Attributes)
 
 
+def row_fields(data: TensorInfo) -> dict[str, int]:
+    """The rows along the last axis, and their length, as fields of a kernel's structure."""
+    return {"rows": data.elements // data.shape[-1], "depth": data.shape[-1]}
+
+
 class OfRows(IntegerOperator[A]):
     """Works on rows, along the last axis, with tables: usually of exponentials for all differences in a row."""
 
@@ -52,7 +57,7 @@ class OfRows(IntegerOperator[A]):
         """The kernel; of a table for int8 it reads what lies before the last zeros, and takes these for zero."""
         data, table = site.operands[0].info, site.operands[1].value
         used = table[: 1 + np.flatnonzero(table)[-1]] if data.dtype == "int8" else table
-        rows = {"rows": data.elements // data.shape[-1], "depth": data.shape[-1], "entries": len(used)}
+        rows = row_fields(data) | {"entries": len(used)}
         inplace = (0,) if site.output.dtype == data.dtype else ()
         return self.one_call(site, rows | more, types, held={"exponentials": used}, inplace=inplace)
 
@@ -65,15 +70,15 @@ def differences(data: Any) -> Any:
     return te.compute(data.shape, lambda *i: largest(*i[:-1]) - exact.i32(data(*i)), name="differences")
 
 
+def row_sums(values: Any, convert: Callable[[Any], Any] = exact.i64) -> Any:
+    """The sum of what each element of a row is converted to."""
+    k = te.reduce_axis((0, int(values.shape[-1])), name="k")
+    return te.compute(values.shape[:-1], lambda *row: te.sum(convert(values(*row, k)), axis=k), name="sums")
+
+
 def exponential_sums(difference: Any, table: Any) -> Any:
     """Each row's sum of exponentials, 19 bits after the point."""
-    k = te.reduce_axis((0, int(difference.shape[-1])), name="k")
-
-    def total(*row: Any) -> Any:
-        exponential = exact.i64(table(difference(*row, k)))
-        return te.sum(rounding_divide_by_power(exponential, const(SUM_BITS)), axis=k)
-
-    return te.compute(difference.shape[:-1], total, name="sums")
+    return row_sums(difference, lambda d: rounding_divide_by_power(exact.i64(table(d)), const(SUM_BITS)))
 
 
 def leading_zeros(value: Any) -> Any:
@@ -201,10 +206,8 @@ class Softmax16(OfRows[Softmax16Attrs]):
             centred = exact.clamp(scaled + const(32767), -32768, 32767)
             return interpolated(exponential_table, exact.i32(centred))
 
-        rows = data.shape[:-1]
-        k = te.reduce_axis((0, int(data.shape[-1])), name="k")
-        exponentials = te.compute(data.shape, exponential, name="exponentials")
-        sums = te.compute(rows, lambda *row: te.sum(exact.i64(exponentials(*row, k)), axis=k), name="sums")
+        rows, exponentials = data.shape[:-1], te.compute(data.shape, exponential, name="exponentials")
+        sums = row_sums(exponentials)
         headroom = te.compute(rows, lambda *row: leading_zeros(sums(*row)), name="headroom")
 
         def reciprocal(*row: Any) -> Any:
@@ -227,9 +230,7 @@ class Softmax16(OfRows[Softmax16Attrs]):
         return te.compute(data.shape, output, name="softmax")
 
     def kernels(self, site: Site[Softmax16Attrs]) -> Sequence[Kernel]:
-        data = site.operands[0].info
-        rows = {"rows": data.elements // data.shape[-1], "depth": data.shape[-1]}
-        parameters = {**rows, **same(site.attrs, "multiplier", "shift")}
+        parameters = row_fields(site.operands[0].info) | same(site.attrs, "multiplier", "shift")
         return self.one_call(site, parameters, function="uaccel_softmax", inplace=(0,))
 
 
@@ -268,9 +269,7 @@ class SoftmaxOnce(OfRows[SoftmaxOnceAttrs]):
     def meaning(self, inputs: Sequence[Any], attrs: SoftmaxOnceAttrs) -> Any:
         data, table = inputs
         exponential = _exponentials(differences(data), table, wide=str(data.dtype) == "int16")
-        k = te.reduce_axis((0, int(data.shape[-1])), name="k")
-        rows = data.shape[:-1]
-        sums = te.compute(rows, lambda *row: te.sum(exponential(*row, k), axis=k), name="sums")
+        rows, sums = data.shape[:-1], row_sums(exponential)
         excess = te.compute(rows, lambda *row: _excess(sums(*row)), name="excess")
 
         def reciprocal(*row: Any) -> Any:
