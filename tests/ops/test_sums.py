@@ -25,13 +25,12 @@ from uaccel.ops.accumulators import (
     Conv2dSums,
     Conv2dSumsAttrs,
     FullyConnectedSums,
-    FullyConnectedSumsAttrs,
     RequantizeSums,
     RequantizeSumsAttrs,
 )
 from uaccel.ops.conv import Conv2d, Conv2dAttrs
 from uaccel.ops.matmul import FullyConnected, FullyConnectedAttrs
-from uaccel.ops.operator import constant, get
+from uaccel.ops.operator import Attributes, constant, get
 from uaccel.tvm_api import relax
 from uaccel.tvm_api.executor import Executor
 
@@ -269,7 +268,7 @@ def test_sums_of_a_fully_connected_layer(rows: int, depth: int, units: int, zero
     def build(x: Any) -> Any:
         stage = [constant(values) for values in (scaling.bias, scaling.multiplier, scaling.shift)]
         connected = get(FullyConnected)(x, constant(weights), *stage, attrs=whole)
-        sums = get(FullyConnectedSums)(x, constant(weights), attrs=FullyConnectedSumsAttrs())
+        sums = get(FullyConnectedSums)(x, constant(weights), attrs=Attributes())
         return relax.Tuple([connected, sums, scaling(sums, 1, less=correction)])
 
     connected, sums, split = Executor(module_of([x], build)).run([x])
@@ -296,7 +295,7 @@ def test_sums_alone_are_left_to_the_fallback(layout: str) -> None:
 def test_sums_of_some_units(units: int) -> None:
     x, weights = some_bytes(np.random.default_rng(1), (3, 7)), some_bytes(np.random.default_rng(2), (units, 7))
     operator = get(FullyConnectedSums)
-    found = compiled([x], lambda x: operator(x, constant(weights), attrs=FullyConnectedSumsAttrs()))
+    found = compiled([x], lambda x: operator(x, constant(weights), attrs=Attributes()))
     (layer,) = found.program.layers
     assert layer.reason == "CPU kernel uaccel_fully_connected_sums (portable)"
     assert (layer.op, layer.macs) == ("fully_connected_sums", 3 * units * 7)
@@ -340,7 +339,7 @@ REFUSED: dict[str, tuple[Any, Any, list[tuple[tuple[int, ...], str]], str]] = {
     ),
     "units": (
         FullyConnectedSums,
-        FullyConnectedSumsAttrs(),
+        Attributes(),
         [((1, 5), I8), ((3, 4), I8)],
         "fully_connected_sums: input int8 [1,5] does not fit weights int8 [3,4]",
     ),

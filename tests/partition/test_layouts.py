@@ -16,9 +16,9 @@ from support.models.relax_modules import compiled_module
 from support.oracle.exactness import assert_same
 from uaccel.ops.accumulators import NCHW, Conv2dSums, Conv2dSumsAttrs, RequantizeSums, RequantizeSumsAttrs
 from uaccel.ops.activation import Prelu, PreluAttrs, Sigmoid16Attrs, Tanh16, TwoSlopes, TwoSlopesAttrs
-from uaccel.ops.binary import Add, AddAttrs, Maximum, MinimumMaximumAttrs, Mul, MulAttrs, Sub
+from uaccel.ops.binary import Add, AddAttrs, Maximum, Mul, MulAttrs, Sub
 from uaccel.ops.lookup import Lookup, LookupAttrs
-from uaccel.ops.operator import RESHAPING, constant, get, info_of, permuted_axes
+from uaccel.ops.operator import RESHAPING, Attributes, constant, get, info_of, permuted_axes
 from uaccel.ops.pointwise import BY_RELAX
 from uaccel.ops.quantize import Dequantize, DequantizeAttrs, Quantize, QuantizeAttrs, Requantize, RequantizeAttrs
 from uaccel.partition.passes.layout import CancelTransposes, LayoutsChanged, is_permute
@@ -188,7 +188,7 @@ BINARY: dict[str, Callable[[Any, Any], Any]] = {
     "uaccel.add": lambda x, y: get(Add)(x, y, attrs=ADD),
     "uaccel.sub": lambda x, y: get(Sub)(x, y, attrs=ADD),
     "uaccel.mul": lambda x, y: get(Mul)(x, y, attrs=MUL),
-    "uaccel.maximum": lambda x, y: get(Maximum)(x, y, attrs=MinimumMaximumAttrs()),
+    "uaccel.maximum": lambda x, y: get(Maximum)(x, y, attrs=Attributes()),
     "relax.minimum": OP.minimum,
     "relax.where": lambda x, y: OP.where(OP.less(x, y), x, y),
 }

@@ -16,15 +16,8 @@ import numpy as np
 
 from uaccel.accelerator.region import Region
 from uaccel.model import Array
-from uaccel.ops.accumulators import (
-    Conv2dSums,
-    Conv2dSumsAttrs,
-    FullyConnectedSums,
-    FullyConnectedSumsAttrs,
-    RequantizeSums,
-    RequantizeSumsAttrs,
-)
-from uaccel.ops.operator import constant, get
+from uaccel.ops.accumulators import Conv2dSums, Conv2dSumsAttrs, FullyConnectedSums, RequantizeSums, RequantizeSumsAttrs
+from uaccel.ops.operator import Attributes, constant, get
 from uaccel.ops.reduce import ReduceMean, ReduceSumAttrs
 from uaccel.tvm_api import relax
 
@@ -128,9 +121,7 @@ def spread(kernel: Array, dilation: tuple[int, ...]) -> Array:
 def fully_connected(expansion: Expansion, region: Region, inputs: list[Any]) -> Any:
     """Expands ``uaccel.fully_connected`` to sums of rows with weights [units, depth]."""
     weights, operator = region.operands[1].value, get(FullyConnectedSums)
-    result = expansion.engine(
-        lambda x: operator(x, constant(weights), attrs=FullyConnectedSumsAttrs()), [inputs[0]], "sums"
-    )
+    result = expansion.engine(lambda x: operator(x, constant(weights), attrs=Attributes()), [inputs[0]], "sums")
     return _requantized(result, region, weights, axis=1)
 
 

@@ -17,7 +17,7 @@ from uaccel.errors import InternalError, ModelError, need
 from uaccel.frontend.checks import ADVICE, Budget, first_line, unsupported
 from uaccel.model import Array, Origin, TensorSpec, c_identifier, unique_names
 from uaccel.ops.operator import constant, info_of
-from uaccel.ops.recurrent import GATES, Cell
+from uaccel.ops.recurrent import GATES
 from uaccel.tvm_api import TYPE_ERRORS, FunctionBlock, ModuleBuilder, main_bindings, relax
 from uaccel.tvm_api.converters import TvmConversionError
 from uaccel.tvm_api.extremes import plain
@@ -278,7 +278,7 @@ class Gates:
     ``reset_after`` is the GRU whose reset gate is applied after the recurrent product and its bias.
     """
 
-    cell: Cell
+    cell: str
     units: int
     order: tuple[int, ...]
     reset_after: bool = False

@@ -4,22 +4,9 @@ A kernel is offered for a call only where it gives the operator's result to the 
 registers its offers, each with its rank (`offers`); `choice` picks one of them for each layer.
 """
 
-from uaccel.kernels import (
-    arm_dsp_conv,
-    arm_dsp_depthwise,
-    arm_dsp_elementwise,
-    arm_dsp_int16,
-    arm_dsp_small,
-    arm_dsp_winograd,
-    arm_helium_conv,
-    arm_helium_depthwise,
-    arm_helium_elementwise,
-    arm_helium_int16,
-    arm_shared,
-    lstm,
-    portable_blocked,
-    riscv_vector,
-)
+import importlib
+import pkgutil
+
 from uaccel.kernels.choice import (
     Choice,
     Estimated,
@@ -50,25 +37,14 @@ __all__ = [
     "Target",
     "Turn",
     "Work",
-    "arm_dsp_conv",
-    "arm_dsp_depthwise",
-    "arm_dsp_elementwise",
-    "arm_dsp_int16",
-    "arm_dsp_small",
-    "arm_dsp_winograd",
-    "arm_helium_conv",
-    "arm_helium_depthwise",
-    "arm_helium_elementwise",
-    "arm_helium_int16",
-    "arm_shared",
     "candidates",
     "kernel_options",
-    "lstm",
     "offers",
     "pick",
-    "portable_blocked",
     "read_records",
-    "riscv_vector",
     "site_words",
     "write_records",
 ]
+
+for _module in pkgutil.iter_modules(__path__, f"{__name__}."):
+    importlib.import_module(_module.name)

@@ -8,21 +8,22 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from uaccel.kernels.conv_forms import MOST_GROUPS, as_convolution, by_phases, of_group, output_steps, rows_as_pixels
+from uaccel.kernels.conv_forms import MOST_GROUPS, of_group, offer_rewritten, output_steps, rows_as_pixels
 from uaccel.kernels.output_stage import Ints, OutputStage, output_stage_of, pad_axis
 from uaccel.kernels.registry import offers
 from uaccel.kernels.weight_packing import alike, concat_words, finish_words, pack_int16_pairs, paired_stream
-from uaccel.ops.conv import Conv2d, Conv2dAttrs, DepthwiseConv2d, TransposeConv2d, TransposeConv2dAttrs
-from uaccel.ops.kernel import UNUSED, Argument, Constant, Input, Kernel, KernelCall, Output, ParameterValue, Scratch
+from uaccel.ops.conv import Conv2d, Conv2dAttrs
+from uaccel.ops.kernel import UNUSED, Argument, Constant, Input, Kernel, Output, ParameterValue, Scratch, calling
 from uaccel.ops.matmul import FullyConnected, FullyConnectedAttrs
 from uaccel.ops.operator import Site
 from uaccel.ops.storage import overwrite_distance, pairs_of_rows_behind
-from uaccel.ops.windows import sides
+from uaccel.ops.windows import image_fields, sides, window_fields
 
 # Streams for ``uaccel_dsp_2x4``: four channels of two pixels at a time, channels in pairs as in `weight_packing`.
 #
@@ -102,6 +103,8 @@ FPU: Final = ("fpu",)  # Required besides by layers that round in single precisi
 WORD: Final = 4  # Bytes that are read at once.
 FEW: Final = 2  # So few units are better computed pair by pair, by the dot products.
 
+arm_dsp: Final = partial(calling, "arm_dsp", REQUIRES)
+
 
 def dsp_kernel(
     name: str,
@@ -113,9 +116,8 @@ def dsp_kernel(
     behind: Mapping[int, int] | None = None,
     form: str = "",
 ) -> Kernel:
-    function = f"uaccel_{name}_dsp{form}_s8{'_float32' * single}"
-    call = KernelCall(function, f"uaccel_{name}_dsp.h", f"uaccel_{name}_dsp", parameters, arguments)
-    return Kernel("arm_dsp", (call,), scratch=scratch, inplace=inplace, requires=REQUIRES, behind=behind or {})
+    function, struct = f"uaccel_{name}_dsp{form}_s8{'_float32' * single}", f"uaccel_{name}_dsp"
+    return arm_dsp(function, struct, parameters, arguments, scratch=scratch, inplace=inplace, behind=behind)
 
 
 @offers(Conv2d, REQUIRES, FPU, rank=200)
@@ -155,11 +157,7 @@ def _conv2d_group(site: Site[Conv2dAttrs], group: int) -> Kernel | None:
         "in_channels": depth,
         **sides("out", result),
         "out_channels": out_channels,
-        **sides("kernel", (height, width)),
-        **sides("stride", attrs.strides),
-        **sides("dilation", attrs.dilation),
-        "pad_top": attrs.padding[0],
-        "pad_left": attrs.padding[1],
+        **window_fields(attrs, (height, width)),
         "input_zero_point": attrs.input_zero_point,
         **_places(attrs, image, weights.shape, pixel),
         "out_pixel": out_pixel,
@@ -201,15 +199,7 @@ def _places(
     }
 
 
-@offers(DepthwiseConv2d, REQUIRES, FPU, rank=200)
-def one_channel(site: Site[Conv2dAttrs]) -> Kernel | None:
-    converted = as_convolution(site)
-    return None if converted is None else conv2d(converted)
-
-
-@offers(TransposeConv2d, REQUIRES, FPU, rank=200)
-def transpose_conv2d(site: Site[TransposeConv2dAttrs]) -> Kernel | None:
-    return by_phases(site, conv2d)
+offer_rewritten(conv2d, REQUIRES, FPU, transposed=200, depthwise=200)
 
 
 @offers(FullyConnected, REQUIRES, FPU, rank=200)
@@ -271,15 +261,8 @@ def columns(site: Site[Conv2dAttrs]) -> Kernel | None:
         return None
     chunk = min(pixels, CHUNK)
     parameters: dict[str, ParameterValue] = {
-        "batch": data.shape[0],
-        **sides("in", data.shape[1:3]),
-        "in_channels": depth,
-        **sides("out", (rows, pixels)),
-        "out_channels": out_channels,
-        **sides("kernel", (height, width)),
-        **sides("stride", attrs.strides),
-        "pad_top": attrs.padding[0],
-        "pad_left": attrs.padding[1],
+        **image_fields(data, site.output),
+        **window_fields(attrs, (height, width), dilated=False),
         "input_zero_point": attrs.input_zero_point,
         "chunk": chunk,
         "quad_words": packed.stream.shape[1],

@@ -23,7 +23,7 @@ from uaccel.ops.fixedpoint import RESTS
 from uaccel.ops.kernel import Constant, Input, Kernel, Output, ParameterValue, Scratch
 from uaccel.ops.operator import Site
 from uaccel.ops.storage import overwrite_distance
-from uaccel.ops.windows import sides
+from uaccel.ops.windows import sides, window_fields
 
 # 3x3 windows by planes, and any others pixel by pixel.
 #
@@ -195,11 +195,7 @@ def depthwise_conv2d(site: Site[Any]) -> Kernel | None:
         "multiplier": multiplier,
         "ring": ring,
         **sides("out", site.output.shape[1:3]),
-        **sides("kernel", (height, width)),
-        **sides("stride", attrs.strides),
-        **sides("dilation", attrs.dilation),
-        "pad_top": attrs.padding[0],
-        "pad_left": attrs.padding[1],
+        **window_fields(attrs, (height, width)),
         "input_zero_point": attrs.input_zero_point,
         "taps": taps.shape[1],
     }

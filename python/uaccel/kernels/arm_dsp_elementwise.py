@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from uaccel.kernels.arm_helium_elementwise import fits
+from uaccel.kernels.arm_dsp_conv import REQUIRES, arm_dsp
+from uaccel.kernels.arm_helium_elementwise import Sum, fits, offer_sums
 from uaccel.kernels.dot_products import ROWS, Dots, offer_dots
 from uaccel.kernels.output_stage import LARGEST_SHIFT, pad_axis
 from uaccel.kernels.registry import offers
 from uaccel.kernels.weight_packing import concat_words, pack_int16_pairs
-from uaccel.ops.binary import Add, AddAttrs, Mul, MulAttrs, Sub
+from uaccel.ops.binary import AddAttrs, Mul, MulAttrs, Sub
 from uaccel.ops.fixedpoint import multiply_by_quantized_multiplier
 from uaccel.ops.kernel import Kernel, KernelCall, Output, ParameterValue, dtype_suffix, same
 from uaccel.ops.matmul import FullyConnected
@@ -22,37 +23,30 @@ from uaccel.ops.operator import Site, get, operand_arguments
 
 # Addition and subtraction as TFLite rounds them: both inputs on a common scale, then their sum on the output's.
 
-REQUIRES: Final = ("dsp",)
 LOOPS: Final = ("extents", "strides1", "strides2")
 HALF: Final = 1 << 30  # The multiplier that stands for one half.
 # An input less its zero point is below 2**8 from zero: raised by 20 bits and doubled, below 2**29; so a sum fits.
 LARGEST_RAISE: Final = 20
 
 
-@offers(Add, REQUIRES, rank=200)
-def add_by_scale(site: Site[AddAttrs]) -> Kernel | None:
-    return sum_kernel(site, "arm_dsp", REQUIRES, subtract=0)
-
-
-@offers(Sub, REQUIRES, rank=200)
-def subtract_by_scale(site: Site[AddAttrs]) -> Kernel | None:
-    return sum_kernel(site, "arm_dsp", REQUIRES, subtract=1)
-
-
-def sum_kernel(site: Site[AddAttrs], family: str, requires: tuple[str, ...], subtract: int) -> Kernel | None:
+def sum_kernel(family: str, requires: tuple[str, ...], operator: Sum, site: Site[AddAttrs]) -> Kernel | None:
     """Makes the kernel of ``family`` that adds or subtracts; None where it would not be exact. The DSP extension's has
     loops for inputs that broadcast, and doubles inputs on the common scale. The RISC-V one takes inputs of one
     shape."""
     arm = family == "arm_dsp"
-    portable = get(Sub if subtract else Add).kernels(site)[0]
+    portable = get(operator).kernels(site)[0]
     same_shape = all(operand.info.elements == site.output.elements for operand in site.operands)
+    subtract = int(operator is Sub)
     call = _call(site, family.removeprefix("arm_"), subtract, doubled=arm) if arm or same_shape else None
     if call is None:
         return None
     given = portable.calls[0].parameters
     loops = {field: given[field] for field in LOOPS} if arm else {"elements": site.output.elements}
     own = replace(call, parameters={**loops, **call.parameters})
-    return Kernel(family, (own,), inplace=portable.inplace, requires=requires)
+    return replace(portable, family=family, calls=(own,), requires=requires)
+
+
+offer_sums(REQUIRES, partial(sum_kernel, "arm_dsp", REQUIRES), 200, 200)
 
 
 def _call(site: Site[AddAttrs], family: str, subtract: int, *, doubled: bool) -> KernelCall | None:
@@ -108,28 +102,19 @@ BOUND: Final = 1 << 31  # Weights and sums fit 32 bits.
 VALUES: Final = np.arange(-128, 128)
 
 
-@offers(Add, REQUIRES, rank=210)
-def add(site: Site[AddAttrs]) -> Kernel | None:
-    return _kernel(site, 1)
-
-
-@offers(Sub, REQUIRES, rank=210)
-def subtract(site: Site[AddAttrs]) -> Kernel | None:
-    return _kernel(site, -1)
-
-
-def _kernel(site: Site[AddAttrs], sign: int) -> Kernel | None:
+def _kernel(operator: Sum, site: Site[AddAttrs]) -> Kernel | None:
     shapes = {operand.info.shape for operand in site.operands} | {site.output.shape}
-    form = linear_form(site.attrs, sign) if site.output.dtype == "int8" and len(shapes) == 1 else None
+    form = linear_form(site.attrs, operator.sign) if site.output.dtype == "int8" and len(shapes) == 1 else None
     if form is None:
         return None
     first, second, start = form
     parameters = {"first": first, "second": second, "start": start, "elements": site.output.elements}
     arguments = (*operand_arguments(site.operands, ("first", "second")), Output(0))
     name = "uaccel_add_linear_dsp"
-    call = KernelCall(f"{name}_s8", f"{name}.h", name, parameters, arguments)
-    portable = get(Sub if sign < 0 else Add).kernels(site)[0]
-    return Kernel("arm_dsp", (call,), inplace=portable.inplace, requires=REQUIRES)
+    return arm_dsp(f"{name}_s8", name, parameters, arguments, inplace=get(operator).kernels(site)[0].inplace)
+
+
+offer_sums(REQUIRES, _kernel, 210, 210)
 
 
 @lru_cache(maxsize=64)
@@ -193,8 +178,8 @@ def mul(site: Site[MulAttrs]) -> Kernel | None:
         "sign": int(attrs.clamp_min < attrs.output_zero_point),
     }
     name = "uaccel_mul_dsp"
-    own = KernelCall(f"{name}_{dtype_suffix(site.output.dtype)}", f"{name}.h", name, parameters, call.arguments)
-    return Kernel("arm_dsp", (own,), inplace=portable.inplace, requires=REQUIRES)
+    function = f"{name}_{dtype_suffix(site.output.dtype)}"
+    return portable.by("arm_dsp", REQUIRES, function=function, header=f"{name}.h", struct=name, parameters=parameters)
 
 
 def _largest_shows(attrs: MulAttrs) -> bool:

@@ -6,76 +6,31 @@ the weights of one channel for two inputs, and bytes 1 and 3 to those of another
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from functools import partial
 from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from uaccel.kernels import conv_forms
+from uaccel.kernels.arm_dsp_conv import REQUIRES, arm_dsp
 from uaccel.kernels.output_stage import pad_axis
 from uaccel.kernels.registry import offers
 from uaccel.kernels.weight_packing import concat_words
 from uaccel.model import Array
-from uaccel.ops.conv import Conv2d, Conv2dAttrs, DepthwiseConv2d, TransposeConv2d, TransposeConv2dAttrs
+from uaccel.ops.conv import Conv2d, Conv2dAttrs, DepthwiseConv2d
 from uaccel.ops.exact import limits
-from uaccel.ops.kernel import Argument, Constant, Input, Kernel, KernelCall, Output, ParameterValue, Scratch, same
-from uaccel.ops.matmul import FullyConnected, FullyConnectedAttrs
+from uaccel.ops.kernel import Constant, Input, Kernel, Output, ParameterValue, Scratch, same
+from uaccel.ops.matmul import FullyConnected
 from uaccel.ops.operator import Site
 from uaccel.ops.storage import overwrite_distance
 
-REQUIRES: Final = ("dsp",)
 HEADER: Final = "uaccel_int16_dsp.h"
 ADDRESS: Final = 4  # Bytes of scratch memory that a call is given where it uses none.
 
 Ints = NDArray[np.int64]
 
-
-def _kernel(
-    function: str,
-    struct: str,
-    parameters: dict[str, ParameterValue],
-    arguments: tuple[Argument, ...],
-    scratch: int = 0,
-    behind: Mapping[int, int] | None = None,
-) -> Kernel:
-    call = KernelCall(function, HEADER, struct, parameters, arguments)
-    return Kernel("arm_dsp", (call,), scratch=scratch, requires=REQUIRES, behind=behind or {})
-
-
-@offers(Conv2d, REQUIRES, rank=220)
-def conv2d(site: Site[Conv2dAttrs]) -> Kernel | None:
-    """Computes two pixels at a time, four channels over them. A call for each group."""
-    if site.attrs.groups > 1:
-        return conv_forms.by_groups(site, conv2d)
-    weights = site.operands[1].value
-    channels, height, width, depth = weights.shape
-    stage = conv_forms.wide_stage_of(site, weights.reshape(channels, -1))
-    if stage is None or not conv_forms.is_worth_it(weights):
-        return None
-    if conv_forms.is_one_row(site):
-        return _one_row(site, weights.reshape(channels, -1), stage)
-    rows = pad_axis(weights.reshape(channels, height, width * depth), 2, 2).reshape(channels, -1)
-    return _convolution(site, rows, stage, conv_forms.convolution_of(site))
-
-
-@offers(TransposeConv2d, REQUIRES, rank=210)
-def transpose_conv2d(site: Site[TransposeConv2dAttrs]) -> Kernel | None:
-    return conv_forms.by_phases(site, conv2d)
-
-
-@offers(FullyConnected, REQUIRES, rank=240)
-def fully_connected(site: Site[FullyConnectedAttrs]) -> Kernel | None:
-    """Computes four units at a time; several rows are the pixels of a pointwise convolution."""
-    weights, rows = site.operands[1].value, site.operands[0].info.shape[0]
-    stage = conv_forms.wide_stage_of(site, weights)
-    if stage is None:
-        return None
-    return (
-        _one_row(site, weights, stage)
-        if rows == 1
-        else _convolution(site, pad_axis(weights, 1, 2), stage, conv_forms.rows_of(site))
-    )
+_kernel: Final = partial(arm_dsp, header=HEADER)
 
 
 def _one_row(site: Site[Any], weights: Array, stage: conv_forms.WideStage) -> Kernel:
@@ -89,7 +44,9 @@ def _one_row(site: Site[Any], weights: Array, stage: conv_forms.WideStage) -> Ke
     }
     arguments = (Input(0), Constant("stream", _unit_stream(filled, stage)), Output(0), Scratch())
     scratch = 2 * filled.shape[1] if filled.shape[1] > depth else ADDRESS
-    return _kernel("uaccel_fully_connected_dsp_s16", "uaccel_fully_connected_dsp16", parameters, arguments, scratch)
+    return _kernel(
+        "uaccel_fully_connected_dsp_s16", "uaccel_fully_connected_dsp16", parameters, arguments, scratch=scratch
+    )
 
 
 def _convolution(site: Site[Any], weights: Array, stage: conv_forms.WideStage, pixels: conv_forms.ConvPixels) -> Kernel:
@@ -102,8 +59,14 @@ def _convolution(site: Site[Any], weights: Array, stage: conv_forms.WideStage, p
         "finish.highest": (high & 0xFFFF) * 0x00010001,
     }
     arguments = (Input(0), Constant("stream", stream), Output(0), Scratch())
-    behind = overwrite_distance(site, 2, copied=True)
-    return _kernel("uaccel_conv2d_dsp_s16", "uaccel_conv2d_dsp16", parameters, arguments, 8 * weights.shape[1], behind)
+    options: dict[str, Any] = {"scratch": 8 * weights.shape[1], "behind": overwrite_distance(site, 2, copied=True)}
+    return _kernel("uaccel_conv2d_dsp_s16", "uaccel_conv2d_dsp16", parameters, arguments, **options)
+
+
+_int16: Final = conv_forms.Int16(_one_row, _convolution, unit=2)
+fully_connected: Final = offers(FullyConnected, REQUIRES, rank=240)(_int16.fully_connected)
+offers(Conv2d, REQUIRES, rank=220)(_int16.conv2d)
+conv_forms.offer_rewritten(_int16.conv2d, REQUIRES, transposed=210, depthwise=240)
 
 
 def _unit_stream(weights: Array, stage: conv_forms.WideStage) -> NDArray[np.int32]:
@@ -154,9 +117,3 @@ def depthwise_conv2d(site: Site[Conv2dAttrs]) -> Kernel | None:
     arguments = (Input(0), Constant("stream", stream), Output(0))
     parameters, behind = conv_forms.depthwise_parameters(site), overwrite_distance(site)
     return _kernel("uaccel_depthwise_conv2d_dsp_s16", "uaccel_depthwise16", parameters, arguments, behind=behind)
-
-
-@offers(DepthwiseConv2d, REQUIRES, rank=240)
-def one_channel(site: Site[Conv2dAttrs]) -> Kernel | None:
-    converted = conv_forms.as_convolution(site)
-    return None if converted is None else conv2d(converted)

@@ -10,18 +10,18 @@ from typing import Any, Final
 
 import numpy as np
 
-from uaccel.kernels.arm_dsp_conv import REQUIRES
+from uaccel.kernels.arm_dsp_conv import REQUIRES, arm_dsp
 from uaccel.kernels.conv_forms import rows_as_pixels
 from uaccel.kernels.output_stage import OutputStage, output_stage_of, pad_axis
 from uaccel.kernels.registry import offers
 from uaccel.kernels.weight_packing import concat_words, pack_int16_pairs
 from uaccel.model import Array
 from uaccel.ops.conv import Conv2d, Conv2dAttrs, DepthwiseConv2d, differ
-from uaccel.ops.kernel import UNUSED, Argument, Constant, Input, Kernel, KernelCall, Output, ParameterValue, Scratch
+from uaccel.ops.kernel import UNUSED, Argument, Constant, Input, Kernel, Output, ParameterValue, Scratch
 from uaccel.ops.matmul import FullyConnected, FullyConnectedAttrs
 from uaccel.ops.operator import Site
 from uaccel.ops.storage import overwrite_distance
-from uaccel.ops.windows import sides
+from uaccel.ops.windows import image_fields, sides, window_fields
 from uaccel.util.favour import Favour
 
 BLOCK: Final = 8  # Output channels that are computed together.
@@ -50,15 +50,14 @@ def _kernel(
         Output(0),
         Scratch() if scratch else UNUSED,
     )
-    call = KernelCall(f"uaccel_{name}_s8", f"uaccel_{name}.h", f"uaccel_{name}", parameters, arguments)
     behind = overwrite_distance(site, copied=copied)
-    return Kernel("arm_dsp", (call,), scratch=scratch, requires=REQUIRES, behind=behind)
+    return arm_dsp(f"uaccel_{name}_s8", f"uaccel_{name}", parameters, arguments, scratch=scratch, behind=behind)
 
 
 @offers(Conv2d, REQUIRES, favour=Favour.size, rank=230)
 def conv2d(site: Site[Conv2dAttrs]) -> Kernel | None:
     """Computes eight channels of one pixel at a time, packed in pairs; biases are added behind the loop."""
-    attrs, data, weights = site.attrs, site.operands[0].info, site.operands[1].value
+    attrs, weights = site.attrs, site.operands[1].value
     out_channels, height, width, depth = weights.shape
     flat = weights.reshape(out_channels, -1)
     stage = output_stage_of(site, flat) if attrs.groups == 1 and attrs.dilation == (1, 1) else None
@@ -73,15 +72,8 @@ def conv2d(site: Site[Conv2dAttrs]) -> Kernel | None:
     shared = 1 if not differ(stage.multiplier, stage.shift) else None
     direct = height == width == 1 and depth % WORD == 0 and not any(attrs.padding)
     parameters: dict[str, ParameterValue] = {
-        "batch": data.shape[0],
-        **sides("in", data.shape[1:3]),
-        "in_channels": depth,
-        **sides("out", site.output.shape[1:3]),
-        "out_channels": out_channels,
-        **sides("kernel", (height, width)),
-        **sides("stride", attrs.strides),
-        "pad_top": attrs.padding[0],
-        "pad_left": attrs.padding[1],
+        **image_fields(site.operands[0].info, site.output),
+        **window_fields(attrs, (height, width), dilated=False),
         "input_zero_point": attrs.input_zero_point,
         "direct": int(direct),
         "block_words": words.shape[1],
@@ -114,11 +106,7 @@ def depthwise_conv2d(site: Site[Any]) -> Kernel | None:
         **sides("in", data.shape[1:3]),
         "channels": channels,
         **sides("out", site.output.shape[1:3]),
-        **sides("kernel", (height, width)),
-        **sides("stride", attrs.strides),
-        **sides("dilation", attrs.dilation),
-        "pad_top": attrs.padding[0],
-        "pad_left": attrs.padding[1],
+        **window_fields(attrs, (height, width)),
         "input_zero_point": attrs.input_zero_point,
         "offset": 2 * attrs.output_zero_point + 1,
         "lowest": (attrs.clamp_min & 0xFF) * 0x01010101,

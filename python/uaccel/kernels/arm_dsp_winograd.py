@@ -21,7 +21,7 @@ from uaccel.model import Array
 from uaccel.ops.conv import Conv2d, Conv2dAttrs
 from uaccel.ops.kernel import Constant, Input, Kernel, Output, ParameterValue, Scratch
 from uaccel.ops.operator import Site
-from uaccel.ops.windows import sides
+from uaccel.ops.windows import image_fields
 from uaccel.util.favour import Favour
 
 WINDOW: Final = (3, 3)
@@ -41,7 +41,7 @@ def winograd(site: Site[Conv2dAttrs]) -> Kernel | None:
     """Computes two tiles of 2x2 pixels at a time, four channels over them. Scratch memory holds sums, two transformed
     tiles (a word of each for two channels: 64 bytes a channel), and the inputs of both where they have borders or the
     image is no multiple of two tiles."""
-    attrs, data, weights = site.attrs, site.operands[0].info, site.operands[1].value
+    attrs, weights = site.attrs, site.operands[1].value
     out_channels, *window, depth = weights.shape
     dense = attrs.groups == 1 and attrs.strides == attrs.dilation == (1, 1)
     if not dense or tuple(window) != WINDOW or out_channels % BLOCK or depth % BLOCK:
@@ -50,11 +50,7 @@ def winograd(site: Site[Conv2dAttrs]) -> Kernel | None:
     if stage is None or stage.single or _reach(weights, stage) >= LIMIT:
         return None
     parameters: dict[str, ParameterValue] = {
-        "batch": data.shape[0],
-        **sides("in", data.shape[1:3]),
-        "in_channels": depth,
-        **sides("out", site.output.shape[1:3]),
-        "out_channels": out_channels,
+        **image_fields(site.operands[0].info, site.output),
         "pad_top": attrs.padding[0],
         "pad_left": attrs.padding[1],
         "input_zero_point": attrs.input_zero_point,

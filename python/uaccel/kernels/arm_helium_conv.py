@@ -6,26 +6,29 @@ The input's columns under a row of windows are copied one after the other, so th
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from math import gcd
 from typing import Any, Final
 
 import numpy as np
 
-from uaccel.kernels.conv_forms import as_convolution, by_phases, column_as_row, is_pointwise, output_steps
+from uaccel.kernels.conv_forms import column_as_row, is_pointwise, offer_rewritten, output_steps
 from uaccel.kernels.output_stage import OutputStage, output_stage_of
 from uaccel.kernels.registry import offers
 from uaccel.kernels.weight_packing import VECTOR, Channels, channels_of, unit_stream, window_stream
-from uaccel.ops.conv import Conv2d, Conv2dAttrs, DepthwiseConv2d, TransposeConv2d, TransposeConv2dAttrs
+from uaccel.ops.conv import Conv2d, Conv2dAttrs
 from uaccel.ops.exact import limits
-from uaccel.ops.kernel import Argument, Constant, Input, Kernel, KernelCall, Output, ParameterValue, Scratch
+from uaccel.ops.kernel import Argument, Constant, Input, Kernel, Output, ParameterValue, Scratch, calling
 from uaccel.ops.matmul import FullyConnected, FullyConnectedAttrs
 from uaccel.ops.operator import Site
 from uaccel.ops.storage import overwrite_distance, row_overwrite_distance
-from uaccel.ops.windows import sides
+from uaccel.ops.windows import image_fields, sides
 
 # Calls of the kernels of Arm Helium, Cortex-M55 and M85.
 
 REQUIRES: Final = ("helium",)
+
+arm_helium: Final = partial(calling, "arm_helium", REQUIRES)
 
 
 def helium_kernel(
@@ -37,9 +40,8 @@ def helium_kernel(
     suffix: str = "s8",
     behind: Mapping[int, int] | None = None,
 ) -> Kernel:
-    header, struct = f"uaccel_{name}_helium.h", f"uaccel_{name}_helium"
-    call = KernelCall(f"{struct}_{suffix}", header, struct, parameters, arguments)
-    return Kernel("arm_helium", (call,), scratch=scratch, inplace=inplace, requires=REQUIRES, behind=behind or {})
+    function, struct = f"uaccel_{name}_helium_{suffix}", f"uaccel_{name}_helium"
+    return arm_helium(function, struct, parameters, arguments, scratch=scratch, inplace=inplace, behind=behind)
 
 
 def finish_parameters(
@@ -114,27 +116,15 @@ def conv2d(site: Site[Conv2dAttrs]) -> Kernel | None:
     return helium_kernel("conv2d", parameters | finish, arguments, scratch, behind=behind)
 
 
-@offers(DepthwiseConv2d, REQUIRES, float32=("fpu",), rank=100)
-def depthwise_of_one_channel(site: Site[Conv2dAttrs]) -> Kernel | None:
-    """Computes a depthwise convolution of one input channel; one to fewer than four channels is left to planes."""
-    converted = as_convolution(site) if site.output.shape[3] >= 4 else None
-    return None if converted is None else conv2d(converted)
-
-
-@offers(TransposeConv2d, REQUIRES, float32=("fpu",), rank=100)
-def transpose_conv2d(site: Site[TransposeConv2dAttrs]) -> Kernel | None:
-    return by_phases(site, conv2d)
+# A depthwise convolution of one channel to fewer than four is left to planes.
+offer_rewritten(conv2d, REQUIRES, ("fpu",), transposed=100, depthwise=100, least=4)
 
 
 def _common(site: Site[Conv2dAttrs], height: int) -> dict[str, ParameterValue]:
     """Returns the parameters that both kernels for convolution take."""
-    attrs, data, output = site.attrs, site.operands[0].info.shape, site.output.shape
+    attrs = site.attrs
     return {
-        "batch": data[0],
-        **sides("in", data[1:3]),
-        "in_channels": data[3],
-        **sides("out", output[1:3]),
-        "out_channels": output[3],
+        **image_fields(site.operands[0].info, site.output),
         "kernel_height": height,
         "stride_height": attrs.strides[0],
         "dilation_height": attrs.dilation[0],

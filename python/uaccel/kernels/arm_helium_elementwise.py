@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Callable
 from typing import Any, Final
 
 import numpy as np
@@ -11,22 +11,11 @@ from numpy.typing import NDArray
 from uaccel.kernels.arm_helium_conv import REQUIRES, finish_parameters, helium_kernel
 from uaccel.kernels.dot_products import ROWS, Dots, offer_dots
 from uaccel.kernels.output_stage import pad_axis
-from uaccel.kernels.registry import offers
+from uaccel.kernels.registry import Maker, offers
 from uaccel.kernels.weight_packing import VECTOR
 from uaccel.model import Array
+from uaccel.ops import conv_float
 from uaccel.ops.binary import Add, AddAttrs, Mul, MulAttrs, Sub
-from uaccel.ops.conv_float import (
-    SINGLE,
-    Conv2dFloat,
-    FloatSumAttrs,
-    FullyConnectedFloat,
-    as_pixels,
-    conv2d_kernel,
-    depthwise_kernel,
-    is_depthwise,
-    is_kernels,
-    wide_kernel,
-)
 from uaccel.ops.exact import limits
 from uaccel.ops.fixedpoint import multiply_by_quantized_multiplier, rounding_doubling_high_mul
 from uaccel.ops.kernel import Kernel, Output, ParameterValue, dtype_suffix, same
@@ -36,6 +25,8 @@ from uaccel.util.favour import Favour
 
 # Addition and subtraction. What the instructions compute is compared with TFLite's result for every value of an input,
 # so that cheaper forms are used where they give the same: a factor alone, or no correction of negative ties.
+
+Sum = type[Add] | type[Sub]
 
 INPUT_LIMIT: Final = 1 << 30  # Inputs on the common scale are below it, so that their sum does not wrap around.
 RAISED_LIMIT: Final = 1 << 31  # Raised inputs are below it: they fit 32 bits.
@@ -56,23 +47,23 @@ def add(site: Site[AddAttrs]) -> Kernel | None:
     return helium_kernel("add", {"count": site.output.elements, **parameters}, (*arguments, Output(0)), inplace=inplace)
 
 
-@offers(Add, REQUIRES, rank=110)
-def broadcast_add(site: Site[AddAttrs]) -> Kernel | None:
-    return _sum(site, get(Add), subtract=0)
-
-
-@offers(Sub, REQUIRES, rank=100)
-def subtract(site: Site[AddAttrs]) -> Kernel | None:
-    return _sum(site, get(Sub), subtract=1)
-
-
-def _sum(site: Site[AddAttrs], operator: IntegerOperator[AddAttrs], subtract: int) -> Kernel | None:
+def _sum(operator: Sum, site: Site[AddAttrs]) -> Kernel | None:
     """Adds or subtracts eight elements at a time, of inputs that broadcast."""
     attrs, dtype = site.attrs, site.output.dtype
     zero_points = (attrs.zero_point1, attrs.zero_point2, attrs.output_zero_point)
     fits = dtype == "int8" or (dtype == "int16" and not any(zero_points))
     parameters = _parameters(site) if fits and attrs.output_shift <= 0 and attrs.output_multiplier >= 0 else None
-    return None if parameters is None else broadcasting("sum", site, operator, parameters | {"subtract": subtract})
+    subtract = {"subtract": int(operator is Sub)}
+    return None if parameters is None else broadcasting("sum", site, get(operator), parameters | subtract)
+
+
+def offer_sums(requires: tuple[str, ...], make: Callable[[Sum, Site[AddAttrs]], Kernel | None], *ranks: int) -> None:
+    """Offers what ``make`` gives for additions and for subtractions, at a rank each."""
+    offers(Add, requires, rank=ranks[0])(lambda site: make(Add, site))
+    offers(Sub, requires, rank=ranks[1])(lambda site: make(Sub, site))
+
+
+offer_sums(REQUIRES, _sum, 110, 100)
 
 
 def broadcasting(
@@ -173,9 +164,8 @@ def fits(site: Site[MulAttrs]) -> bool:
 
 @offers(Lookup, REQUIRES, rank=100)
 def lookup(site: Site[LookupAttrs]) -> Kernel:
-    portable = Lookup().kernels(site)[0]
-    own = replace(portable.calls[0], function="uaccel_lookup_helium", header="uaccel_lookup_helium.h")
-    return replace(portable, family="arm_helium", calls=(own,), requires=REQUIRES)
+    name = "uaccel_lookup_helium"
+    return Lookup().kernels(site)[0].by("arm_helium", REQUIRES, function=name, header=f"{name}.h")
 
 
 # Dot products, and the layers that begin with them.
@@ -195,34 +185,21 @@ offer_dots(Dots("arm_helium", "helium", REQUIRES, VECTOR, _pack, element=1, rank
 FLOAT_REQUIRES: Final = ("helium", "fpu")
 
 
-@offers(Conv2dFloat, FLOAT_REQUIRES, favour=Favour.speed, rank=100)
-def conv2d_wide(site: Site[Any]) -> Kernel | None:
-    return _with_helium(wide_kernel(site))
+def offer_floats(requires: tuple[str, ...], make: Maker, favour: Favour | None, rank: int) -> None:
+    """Offers what ``make`` gives for convolutions of floats, and for fully connected layers as such."""
+    offered = offers(conv_float.Conv2dFloat, requires, favour=favour, rank=rank)
+    offered(lambda site: make(site) if conv_float.is_kernels(site) else None)
+    offered = offers(conv_float.FullyConnectedFloat, requires, favour=favour, rank=rank)
+    offered(lambda site: make(conv_float.as_pixels(site)) if conv_float.is_kernels(site) else None)
 
 
-@offers(FullyConnectedFloat, FLOAT_REQUIRES, favour=Favour.speed, rank=100)
-def fully_connected_wide(site: Site[FloatSumAttrs]) -> Kernel | None:
-    return _with_helium(wide_kernel(as_pixels(site))) if is_kernels(site) else None
-
-
-@offers(Conv2dFloat, FLOAT_REQUIRES, rank=110)
-def conv2d(site: Site[Any]) -> Kernel | None:
-    if not is_kernels(site):
-        return None
-    return _with_helium((depthwise_kernel if is_depthwise(site) else conv2d_kernel)(site))
-
-
-@offers(FullyConnectedFloat, FLOAT_REQUIRES, rank=110)
-def fully_connected(site: Site[FloatSumAttrs]) -> Kernel | None:
-    return _with_helium(conv2d_kernel(as_pixels(site))) if is_kernels(site) else None
+offer_floats(FLOAT_REQUIRES, lambda site: _with_helium(conv_float.wide_kernel(site)), Favour.speed, 100)
+offer_floats(FLOAT_REQUIRES, lambda site: _with_helium(conv_float.float_kernel(site)), None, 110)
 
 
 def _with_helium(kernel: Kernel | None) -> Kernel | None:
     """Returns the same call of the function for Helium."""
     if kernel is None:
         return None
-    (call,) = kernel.calls
-    name = call.function.removesuffix(f"_{SINGLE}") + "_helium"
-    return replace(
-        kernel, family="arm_helium", calls=(replace(call, function=name, header=f"{name}.h"),), requires=FLOAT_REQUIRES
-    )
+    name = kernel.calls[0].function.removesuffix(f"_{conv_float.SINGLE}") + "_helium"
+    return kernel.by("arm_helium", FLOAT_REQUIRES, function=name, header=f"{name}.h")

@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from functools import partial
 from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from uaccel.kernels import conv_forms
-from uaccel.kernels.arm_helium_conv import REQUIRES
+from uaccel.kernels.arm_helium_conv import REQUIRES, arm_helium
 from uaccel.kernels.output_stage import pad_axis
 from uaccel.kernels.registry import offers
 from uaccel.kernels.weight_packing import concat_words
 from uaccel.model import Array
-from uaccel.ops.conv import Conv2d, Conv2dAttrs, DepthwiseConv2d, TransposeConv2d, TransposeConv2dAttrs
-from uaccel.ops.kernel import Argument, Constant, Input, Kernel, KernelCall, Output, ParameterValue, Scratch, same
-from uaccel.ops.matmul import FullyConnected, FullyConnectedAttrs
+from uaccel.ops.conv import Conv2d, Conv2dAttrs, DepthwiseConv2d
+from uaccel.ops.kernel import Constant, Input, Kernel, Output, ParameterValue, Scratch, same
+from uaccel.ops.matmul import FullyConnected
 from uaccel.ops.operator import Site
 from uaccel.ops.storage import overwrite_distance
 
@@ -25,50 +25,7 @@ VECTOR: Final = 8  # Elements of a vector.
 ITEM: Final = 2  # Bytes of an element.
 IN_TURN: Final = (0, 2, 4, 6, 1, 3, 5, 7)  # Eight channels, even ones first.
 
-
-def _kernel(
-    function: str,
-    struct: str,
-    parameters: dict[str, ParameterValue],
-    arguments: tuple[Argument, ...],
-    scratch: int = 0,
-    behind: Mapping[int, int] | None = None,
-) -> Kernel:
-    call = KernelCall(function, HEADER, struct, parameters, arguments)
-    return Kernel("arm_helium", (call,), scratch=scratch, requires=REQUIRES, behind=behind or {})
-
-
-@offers(Conv2d, REQUIRES, rank=110)
-def conv2d(site: Site[Conv2dAttrs]) -> Kernel | None:
-    """Computes two pixels at a time, four channels over them. A call for each group."""
-    if site.attrs.groups > 1:
-        return conv_forms.by_groups(site, conv2d)
-    weights = site.operands[1].value
-    rows = weights.reshape(len(weights), -1)
-    stage = conv_forms.wide_stage_of(site, rows)
-    if stage is None or not conv_forms.is_worth_it(weights):
-        return None
-    return (
-        _one_row(site, rows, stage)
-        if conv_forms.is_one_row(site)
-        else _convolution(site, rows, stage, conv_forms.convolution_of(site))
-    )
-
-
-@offers(TransposeConv2d, REQUIRES, rank=110)
-def transpose_conv2d(site: Site[TransposeConv2dAttrs]) -> Kernel | None:
-    return conv_forms.by_phases(site, conv2d)
-
-
-@offers(FullyConnected, REQUIRES, rank=120)
-def fully_connected(site: Site[FullyConnectedAttrs]) -> Kernel | None:
-    """Computes eight units at a time; several rows are the pixels of a pointwise convolution."""
-    weights = site.operands[1].value
-    stage = conv_forms.wide_stage_of(site, weights)
-    if stage is None:
-        return None
-    one = site.operands[0].info.shape[0] == 1
-    return _one_row(site, weights, stage) if one else _convolution(site, weights, stage, conv_forms.rows_of(site))
+_kernel: Final = partial(arm_helium, header=HEADER)
 
 
 def _one_row(site: Site[Any], weights: Array, stage: conv_forms.WideStage) -> Kernel:
@@ -81,7 +38,7 @@ def _one_row(site: Site[Any], weights: Array, stage: conv_forms.WideStage) -> Ke
     }
     arguments = (Input(0), Constant("stream", run_stream(weights, stage, 8)), Output(0), Scratch())
     function, struct = "uaccel_fully_connected_helium_s16", "uaccel_fully_connected_helium16"
-    return _kernel(function, struct, parameters, arguments, ITEM * (length if length > depth else VECTOR))
+    return _kernel(function, struct, parameters, arguments, scratch=ITEM * (length if length > depth else VECTOR))
 
 
 def _convolution(site: Site[Any], weights: Array, stage: conv_forms.WideStage, pixels: conv_forms.ConvPixels) -> Kernel:
@@ -89,7 +46,13 @@ def _convolution(site: Site[Any], weights: Array, stage: conv_forms.WideStage, p
     parameters = pixels.parameters() | {"length": length, **same(site.attrs, "clamp_min", "clamp_max")}
     arguments = (Input(0), Constant("stream", run_stream(weights, stage, 4)), Output(0), Scratch())
     function, struct, scratch = "uaccel_conv2d_helium_s16", "uaccel_conv2d_helium16", 2 * ITEM * length
-    return _kernel(function, struct, parameters, arguments, scratch, overwrite_distance(site, 2))
+    return _kernel(function, struct, parameters, arguments, scratch=scratch, behind=overwrite_distance(site, 2))
+
+
+_int16: Final = conv_forms.Int16(_one_row, _convolution)
+fully_connected: Final = offers(FullyConnected, REQUIRES, rank=120)(_int16.fully_connected)
+offers(Conv2d, REQUIRES, rank=110)(_int16.conv2d)
+conv_forms.offer_rewritten(_int16.conv2d, REQUIRES, transposed=110, depthwise=130)
 
 
 def _whole(count: int) -> int:
@@ -131,9 +94,3 @@ def depthwise_conv2d(site: Site[Conv2dAttrs]) -> Kernel | None:
     arguments = (Input(0), Constant("stream", stream), Output(0))
     parameters, behind = conv_forms.depthwise_parameters(site), overwrite_distance(site)
     return _kernel("uaccel_depthwise_conv2d_helium_s16", "uaccel_depthwise16", parameters, arguments, behind=behind)
-
-
-@offers(DepthwiseConv2d, REQUIRES, rank=130)
-def one_channel(site: Site[Conv2dAttrs]) -> Kernel | None:
-    converted = conv_forms.as_convolution(site)
-    return None if converted is None else conv2d(converted)

@@ -5,12 +5,12 @@ Also offers, for any CPU, float layers whose half-precision weights are stored a
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import Any, Final
+from typing import Final
 
+from uaccel.kernels.arm_helium_elementwise import offer_floats
 from uaccel.kernels.dot_products import LARGEST_DEPTH
 from uaccel.kernels.registry import EMBEDDED, offers
-from uaccel.ops.conv_float import Conv2dFloat, FloatSumAttrs, FullyConnectedFloat, as_pixels, is_kernels, wide_kernel
+from uaccel.ops.conv_float import wide_kernel
 from uaccel.ops.exact import TFLITE
 from uaccel.ops.kernel import Kernel, ParameterValue, Scratch, dtype_suffix
 from uaccel.ops.matmul import BatchMatmul, BatchMatmulAttrs, matrix
@@ -21,56 +21,39 @@ from uaccel.util.favour import Favour
 
 # Pools: the portable call with another function, where that is exact.
 
-HELIUM: Final = ("helium",)
-DSP: Final = ("dsp",)
 LARGEST_ROW: Final = 255  # Bytes of a window's row, whose sum fits 16 bits: 255 * 128 < 2**15.
 LEAST_CHANNELS: Final = 4  # The DSP extension's kernels take four at a time; the last four may overlap those before.
 
 
-@offers(AveragePool2d, HELIUM, rank=100)
-def average_helium(site: Site[PoolAttrs]) -> Kernel | None:
-    return _kernel("average", HELIUM, site) if _sums_fit(site) else None
+def _offer_pools(feature: str, rank: int, least: int = 1) -> None:
+    """Registers the pools of a feature for at least so many channels."""
 
+    def made(what: str, site: Site[PoolAttrs]) -> Kernel | None:
+        if site.output.dtype not in ("int8", "int16") or site.output.shape[3] < least:
+            return None
+        portable = pool_kernel(f"uaccel_{what}_pool_{feature}", site)
+        return portable.by(f"arm_{feature}", (feature,), header=f"uaccel_pool_{feature}.h")
 
-@offers(MaxPool2d, HELIUM, rank=100)
-def max_helium(site: Site[PoolAttrs]) -> Kernel | None:
-    return _kernel("max", HELIUM, site)
-
-
-@offers(AveragePool2d, DSP, rank=200)
-def average_dsp(site: Site[PoolAttrs]) -> Kernel | None:
-    return _kernel("average", DSP, site) if _sums_fit(site) and _wide_enough(site) else None
-
-
-@offers(MaxPool2d, DSP, rank=200)
-def max_dsp(site: Site[PoolAttrs]) -> Kernel | None:
-    return _kernel("max", DSP, site) if _wide_enough(site) else None
+    offers(AveragePool2d, (feature,), rank=rank)(lambda site: made("average", site) if _sums_fit(site) else None)
+    offers(MaxPool2d, (feature,), rank=rank)(lambda site: made("max", site))
 
 
 def _sums_fit(site: Site[PoolAttrs]) -> bool:
     return site.output.dtype == "int16" or min(site.attrs.window[1], site.operands[0].info.shape[2]) <= LARGEST_ROW
 
 
-def _wide_enough(site: Site[PoolAttrs]) -> bool:
-    return site.output.shape[3] >= LEAST_CHANNELS
-
-
-def _kernel(what: str, requires: tuple[str, ...], site: Site[PoolAttrs]) -> Kernel | None:
-    if site.output.dtype not in ("int8", "int16"):
-        return None
-    (feature,) = requires
-    portable = pool_kernel(f"uaccel_{what}_pool_{feature}", site)
-    call = replace(portable.calls[0], header=f"uaccel_pool_{feature}.h")
-    return replace(portable, family=f"arm_{feature}", calls=(call,), requires=requires)
+_offer_pools("helium", 100)
+_offer_pools("dsp", 200, LEAST_CHANNELS)
 
 
 # Sums and means: the portable call with another function, where what is added up lies row by row.
 
 # Elements of a row. The DSP extension's kernel takes four at a time; the last four may overlap those before.
 LEAST_NEIGHBOURS: Final = {"helium": 1, "dsp": 4}
+Sum = type[ReduceMean] | type[ReduceSum]
 
 
-def _sum(site: Site[ReduceSumAttrs], operator: type[ReduceMean] | type[ReduceSum], feature: str) -> Kernel | None:
+def _sum(site: Site[ReduceSumAttrs], operator: Sum, feature: str) -> Kernel | None:
     """Makes the kernel where what is added up lies row by row, as pixels do, and rounding is TFLite's; else None."""
     shape, attrs = site.operands[0].info.shape, site.attrs
     loops = loop_parameters(shape, attrs.axes)
@@ -81,28 +64,16 @@ def _sum(site: Site[ReduceSumAttrs], operator: type[ReduceMean] | type[ReduceSum
         return None
     portable = get(operator).kernels(site)[0]
     function = f"uaccel_reduce_sum_{feature}_{dtype_suffix(site.output.dtype)}"
-    own = replace(portable.calls[0], function=function, header=f"uaccel_reduce_{feature}.h")
-    return replace(portable, family=f"arm_{feature}", calls=(own,), requires=(feature,))
+    return portable.by(f"arm_{feature}", (feature,), function=function, header=f"uaccel_reduce_{feature}.h")
 
 
-@offers(ReduceMean, ("helium",), rank=100)
-def mean_helium(site: Site[ReduceSumAttrs]) -> Kernel | None:
-    return _sum(site, ReduceMean, "helium")
+def _offer_sums(operator: Sum) -> None:
+    offers(operator, ("helium",), rank=100)(lambda site: _sum(site, operator, "helium"))
+    offers(operator, ("dsp",), rank=200)(lambda site: _sum(site, operator, "dsp"))
 
 
-@offers(ReduceSum, ("helium",), rank=100)
-def sum_helium(site: Site[ReduceSumAttrs]) -> Kernel | None:
-    return _sum(site, ReduceSum, "helium")
-
-
-@offers(ReduceMean, ("dsp",), rank=200)
-def mean_dsp(site: Site[ReduceSumAttrs]) -> Kernel | None:
-    return _sum(site, ReduceMean, "dsp")
-
-
-@offers(ReduceSum, ("dsp",), rank=200)
-def sum_dsp(site: Site[ReduceSumAttrs]) -> Kernel | None:
-    return _sum(site, ReduceSum, "dsp")
+_offer_sums(ReduceMean)
+_offer_sums(ReduceSum)
 
 
 # Matrix products of int16: four columns of the right side are packed at run time, then every row meets them.
@@ -126,8 +97,10 @@ def _offer(family: str, suffix: str, requires: tuple[str, ...], unit: int, rank:
         (call,) = portable.calls
         whole = -(-depth // unit) * unit
         parameters: dict[str, ParameterValue] = {f"layer.{name}": value for name, value in call.parameters.items()}
-        own = replace(
-            call,
+        return portable.by(
+            family,
+            requires,
+            ELEMENT * (COLUMNS + 1) * whole,
             function=f"{call.function}_{suffix}",
             header=f"{call.struct}16_{suffix}.h",
             struct=f"{call.struct}16",
@@ -139,8 +112,6 @@ def _offer(family: str, suffix: str, requires: tuple[str, ...], unit: int, rank:
             },
             arguments=(*call.arguments, Scratch()),
         )
-        scratch = ELEMENT * (COLUMNS + 1) * whole
-        return replace(portable, family=family, calls=(own,), scratch=scratch, requires=requires)
 
 
 _offer("arm_helium", "helium", ("helium",), 8, 250)
@@ -152,11 +123,4 @@ _offer("blocked", "blocked", (), 1, 400)
 # at run time.
 
 
-@offers(Conv2dFloat, (), favour=Favour.speed, rank=400)
-def conv2d(site: Site[Any]) -> Kernel | None:
-    return wide_kernel(site)
-
-
-@offers(FullyConnectedFloat, (), favour=Favour.speed, rank=400)
-def fully_connected(site: Site[FloatSumAttrs]) -> Kernel | None:
-    return wide_kernel(as_pixels(site)) if is_kernels(site) else None
+offer_floats((), wide_kernel, Favour.speed, 400)

@@ -14,14 +14,15 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from uaccel.kernels.output_stage import geometry
+from uaccel.kernels.output_stage import geometry, pad_axis
+from uaccel.kernels.registry import offers
 from uaccel.model import Array, TensorInfo
-from uaccel.ops.conv import Conv2dAttrs, TransposeConv2dAttrs
+from uaccel.ops.conv import Conv2dAttrs, DepthwiseConv2d, TransposeConv2d, TransposeConv2dAttrs
 from uaccel.ops.exact import TFLITE, rounding_of
 from uaccel.ops.kernel import Argument, Input, Kernel, KernelCall, Output, ParameterValue, same
 from uaccel.ops.matmul import FullyConnectedAttrs
 from uaccel.ops.operator import Operand, Site
-from uaccel.ops.windows import sides
+from uaccel.ops.windows import sides, window_fields
 
 # Layers that are single convolutions by another name.
 
@@ -241,6 +242,28 @@ def _phase(site: Site[TransposeConv2dAttrs], rows: Taps, columns: Taps) -> Strid
     )
 
 
+def offer_rewritten(
+    make: Maker,
+    requires: tuple[str, ...],
+    float32: tuple[str, ...] | None = None,
+    *,
+    transposed: int,
+    depthwise: int,
+    least: int = 1,
+) -> None:
+    """Offers what becomes convolutions, each by the kernel that ``make`` gives: transposed convolutions, and depthwise
+    ones of one input channel and at least so many others. Their ranks are given."""
+
+    @offers(TransposeConv2d, requires, float32, rank=transposed)
+    def by_its_phases(site: Site[TransposeConv2dAttrs]) -> Kernel | None:
+        return by_phases(site, make)
+
+    @offers(DepthwiseConv2d, requires, float32, rank=depthwise)
+    def one_channel(site: Site[Conv2dAttrs]) -> Kernel | None:
+        converted = as_convolution(site) if site.output.shape[3] >= least else None
+        return None if converted is None else make(converted)
+
+
 def by_phases(site: Site[TransposeConv2dAttrs], make: Maker) -> Kernel | None:
     """Computes a transposed convolution by its phases, for each image, each by the kernel that ``make`` gives."""
     found, (batch, *shape) = phases(site), site.output.shape
@@ -377,11 +400,7 @@ class ConvPixels:
             "in_channels": self.given[3],
             **sides("out", self.wanted[1:3]),
             "out_channels": self.wanted[3],
-            **sides("kernel", self.kernel),
-            **sides("stride", self.strides),
-            **sides("dilation", self.dilation),
-            "pad_top": self.padding[0],
-            "pad_left": self.padding[1],
+            **window_fields(self, self.kernel),
             "out_pixel": out_pixel,
             "out_row": out_row,
             "in_pixel": in_pixel,
@@ -410,6 +429,42 @@ def is_worth_it(weights: Array) -> bool:
     return bool(weights.size + 6 * len(weights) >= LEAST_WORK)
 
 
+@dataclass(frozen=True)
+class Int16:
+    """Makes a family's kernels of int16 activations: ``one_row`` for a single window, ``convolution`` for others.
+
+    Weights of a row of a window, or of a unit, are filled up to ``unit`` elements for ``convolution``.
+    """
+
+    one_row: Callable[[Site[Any], Array, WideStage], Kernel]
+    convolution: Callable[[Site[Any], Array, WideStage, ConvPixels], Kernel]
+    unit: int = 1
+
+    def conv2d(self, site: Site[Conv2dAttrs]) -> Kernel | None:
+        """Computes two pixels at a time, four channels over them. A call for each group."""
+        if site.attrs.groups > 1:
+            return by_groups(site, self.conv2d)
+        weights = site.operands[1].value
+        channels, height = weights.shape[:2]
+        stage = wide_stage_of(site, weights.reshape(channels, -1))
+        if stage is None or not is_worth_it(weights):
+            return None
+        if is_one_row(site):
+            return self.one_row(site, weights.reshape(channels, -1), stage)
+        rows = pad_axis(weights.reshape(channels, height, -1), 2, self.unit).reshape(channels, -1)
+        return self.convolution(site, rows, stage, convolution_of(site))
+
+    def fully_connected(self, site: Site[FullyConnectedAttrs]) -> Kernel | None:
+        """Computes several units at a time; several rows are the pixels of a pointwise convolution."""
+        weights = site.operands[1].value
+        stage = wide_stage_of(site, weights)
+        if stage is None:
+            return None
+        if site.operands[0].info.shape[0] == 1:
+            return self.one_row(site, weights, stage)
+        return self.convolution(site, pad_axis(weights, 1, self.unit), stage, rows_of(site))
+
+
 def is_depthwise(site: Site[Conv2dAttrs]) -> bool:
     """Says whether the layer is truly depthwise: one input channel with several results is an ordinary convolution."""
     return site.operands[0].info.shape[3] > 1 or site.output.shape[3] == 1
@@ -425,10 +480,6 @@ def depthwise_parameters(site: Site[Conv2dAttrs]) -> dict[str, ParameterValue]:
         "channels": site.output.shape[3],
         "multiplier": site.output.shape[3] // data.shape[3],
         **sides("out", site.output.shape[1:3]),
-        **sides("kernel", site.operands[1].info.shape[:2]),
-        **sides("stride", attrs.strides),
-        **sides("dilation", attrs.dilation),
-        "pad_top": attrs.padding[0],
-        "pad_left": attrs.padding[1],
+        **window_fields(attrs, site.operands[1].info.shape[:2]),
         **same(attrs, "clamp_min", "clamp_max"),
     }

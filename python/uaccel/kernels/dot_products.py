@@ -7,7 +7,7 @@ each is the portable kernel's call with its weights packed.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
@@ -79,15 +79,16 @@ class Dots:
 
         arguments: tuple[Argument, ...] = tuple(given(argument) for argument in call.arguments)
         parameters: dict[str, ParameterValue] = {f"layer.{name}": value for name, value in call.parameters.items()}
-        own = replace(
-            call,
+        return portable.by(
+            self.family,
+            self.requires,
+            scratch,
             function=f"{call.function}_dots_{self.suffix}",
             header=f"{call.struct}_dots_{self.suffix}.h",
             struct=f"{call.struct}_dots",
             parameters={**parameters, **filled},
             arguments=arguments if Scratch() in arguments else (*arguments, Scratch() if scratch else UNUSED),
         )
-        return replace(portable, family=self.family, calls=(own,), scratch=scratch, requires=self.requires)
 
     def fully_connected(self, site: Site[FullyConnectedAttrs]) -> Kernel | None:
         """Makes the kernel for layers that the family's own kernel does not take."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
@@ -93,16 +93,16 @@ def lstm_dots(site: Site[LstmAttrs], family: LstmFamily) -> Kernel | None:
     filled = {"filled": family.filled(depth), "hidden_filled": family.filled(units)}
     parameters: dict[str, ParameterValue] = {f"layer.{name}": value for name, value in call.parameters.items()}
     states, results = (Input(0), Input(1), Input(2)), (Output(0), Output(1), Output(2), Scratch())
-    own = replace(
-        call,
+    return portable.by(
+        family.name,
+        family.requires,
+        4 * 2 * -(-units // ROWS) * ROWS + sum(filled.values()),
         function=f"uaccel_lstm_s8_dots_{family.suffix}",
         header=f"uaccel_lstm_dots_{family.suffix}.h",
         struct="uaccel_lstm_dots",
         parameters=parameters | filled,
         arguments=(*states, Constant("stream", stream), last_twice(constants["points"]), *results),
     )
-    scratch = 4 * 2 * -(-units // ROWS) * ROWS + sum(filled.values())
-    return replace(portable, family=family.name, calls=(own,), scratch=scratch, requires=family.requires)
 
 
 def _stream(constants: dict[str, Array], family: LstmFamily) -> NDArray[np.int32] | None:
@@ -133,16 +133,6 @@ def curves_by_helium(attrs: LstmAttrs) -> bool:
     return attrs.tanh_multiplier == 3 and attrs.tanh_right_shift <= 15
 
 
-@offers(Lstm, HELIUM.requires, rank=100)
-def by_helium(site: Site[LstmAttrs]) -> Kernel | None:
-    return lstm_dots(site, HELIUM) if curves_by_helium(site.attrs) else None
-
-
-@offers(Lstm, DSP.requires, rank=200)
-def by_dsp(site: Site[LstmAttrs]) -> Kernel | None:
-    return lstm_dots(site, DSP)
-
-
 # LSTM of int16 vectors: a step's gates are two fully connected layers of one row (over the input, over the hidden
 # state), by the family's kernel for them.
 
@@ -166,16 +156,16 @@ def lstm16(site: Site[LstmAttrs], family: LstmFamily, row: Maker) -> Kernel | No
     streams = [Constant(part, _int16_stream(kernel)) for part, kernel in parts.items()]
     states = (Input(0), Input(1), Input(2))
     results = (Output(0), Output(1), Output(2), Scratch())
-    own = replace(
-        call,
+    return portable.by(
+        family.name,
+        family.requires,
+        2 * portable.scratch + max(given.scratch, kept.scratch, 2 * ROWS),
         function=f"uaccel_lstm_s16_{family.suffix}16",
         header=f"uaccel_lstm16_{family.suffix}.h",
         struct=f"uaccel_lstm_{family.suffix}16",
         parameters=parameters,
         arguments=(*states, *streams, last_twice(points), *results),
     )
-    scratch = 2 * portable.scratch + max(given.scratch, kept.scratch, 2 * ROWS)
-    return replace(portable, family=family.name, calls=(own,), scratch=scratch, requires=family.requires)
 
 
 def _gates(weights: Array, bias: Array, scales: Array, zero_point: int) -> Site[FullyConnectedAttrs]:
@@ -195,11 +185,14 @@ def _int16_stream(kernel: Kernel) -> NDArray[np.int32]:
     return np.concatenate([each.reshape(-1).view(np.int32) for each in sorted(arrays, key=lambda a: -a.itemsize)])
 
 
-@offers(Lstm, HELIUM.requires, rank=250)
-def int16_by_helium(site: Site[LstmAttrs]) -> Kernel | None:
-    return lstm16(site, HELIUM, arm_helium_int16.fully_connected) if curves_by_helium(site.attrs) else None
+def _offer(
+    family: LstmFamily, row: Maker, *ranks: int, fits: Callable[[LstmAttrs], bool] = lambda _attrs: True
+) -> None:
+    """Registers a family's kernels of int8 and of int16, at a rank each."""
+    int8, int16 = (offers(Lstm, family.requires, rank=rank) for rank in ranks)
+    int8(lambda site: lstm_dots(site, family) if fits(site.attrs) else None)
+    int16(lambda site: lstm16(site, family, row) if fits(site.attrs) else None)
 
 
-@offers(Lstm, DSP.requires, rank=260)
-def int16_by_dsp(site: Site[LstmAttrs]) -> Kernel | None:
-    return lstm16(site, DSP, arm_dsp_int16.fully_connected)
+_offer(HELIUM, arm_helium_int16.fully_connected, 100, 250, fits=curves_by_helium)
+_offer(DSP, arm_dsp_int16.fully_connected, 200, 260)

@@ -12,6 +12,7 @@ so with ``sign`` shifts must be 1 or more.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
@@ -95,15 +96,15 @@ class OutputStage:
         """Returns a row of bias, multiplier, offset and shift a channel, as ``uaccel_blocked_round`` reads them."""
         return np.stack([self.bias, self.multiplier, self.offset, self.shift], axis=1).astype(np.int32)
 
+    def _each(self, change: Callable[[Ints], Ints]) -> OutputStage:
+        """Applies a change to the constants of all channels."""
+        by_channel = ("bias", "multiplier", "offset", "shift")
+        changed: dict[str, Any] = {name: change(getattr(self, name)) for name in by_channel}
+        return replace(self, **changed)
+
     def taken(self, order: Ints) -> OutputStage:
         """Returns the stage for channels in this order."""
-        return replace(
-            self,
-            bias=self.bias[order],
-            multiplier=self.multiplier[order],
-            offset=self.offset[order],
-            shift=self.shift[order],
-        )
+        return self._each(lambda constants: constants[order])
 
     def computed(self, rows: Array) -> tuple[Array, OutputStage]:
         """Returns rows and stage with channels of a constant result computed as others are: from a bias alone. With
@@ -119,11 +120,7 @@ class OutputStage:
 
     def filled(self, channels: int) -> OutputStage:
         """Appends channels of zeros, to ``channels`` in all."""
-        more = (0, channels - len(self.bias))
-        bias, multiplier = np.pad(self.bias, more), np.pad(self.multiplier, more)
-        return replace(
-            self, bias=bias, multiplier=multiplier, offset=np.pad(self.offset, more), shift=np.pad(self.shift, more)
-        )
+        return self._each(lambda constants: np.pad(constants, (0, channels - len(constants))))
 
 
 def output_stage_of(site: Site[Any], weights: Array, *, rests: bool = False, dtype: str = "int8") -> OutputStage | None:

@@ -4,29 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from uaccel.kernels.conv_forms import (
-    as_convolution,
-    by_groups,
-    by_phases,
-    is_depthwise,
-    is_pointwise,
-    wide_stage_of,
-    windows_of,
-)
+from uaccel.kernels.conv_forms import by_groups, is_depthwise, is_pointwise, offer_rewritten, wide_stage_of, windows_of
 from uaccel.kernels.dot_products import ROWS, Dots, offer_dots
 from uaccel.kernels.lstm import Ints, LstmFamily, ends, lstm16, lstm_dots, sums_fit
 from uaccel.kernels.output_stage import geometry, interleave_channels, output_stage_of, pad_axis
-from uaccel.kernels.registry import EMBEDDED, offers
+from uaccel.kernels.registry import EMBEDDED, Maker, offers
 from uaccel.model import Array
-from uaccel.ops.conv import Conv2d, Conv2dAttrs, DepthwiseConv2d, TransposeConv2d, TransposeConv2dAttrs
-from uaccel.ops.kernel import Argument, Constant, Input, Kernel, KernelCall, Output, ParameterValue, Scratch
+from uaccel.ops.conv import Conv2d, Conv2dAttrs, DepthwiseConv2d
+from uaccel.ops.kernel import Argument, Constant, Input, Kernel, KernelCall, Output, ParameterValue, Scratch, calling
 from uaccel.ops.matmul import FullyConnected, FullyConnectedAttrs
-from uaccel.ops.operator import Site
+from uaccel.ops.operator import IntegerOperator, Site
 from uaccel.ops.recurrent import Lstm, LstmAttrs
 from uaccel.ops.storage import overwrite_distance, row_overwrite_distance
 
@@ -83,15 +76,10 @@ def _kernel(
     arguments: tuple[Argument, ...] = (Input(0), *constants, Output(0), *((Scratch(),) if scratch else ()))
     fields = {**parameters, **stage.bounds}
     header = "int16" if stage.kind.startswith("s16") else header or name
-    call = KernelCall(
-        f"uaccel_{name}_blocked_{stage.kind}",
-        f"uaccel_{header}_blocked.h",
-        f"uaccel_{name}_blocked",
-        {f"windows.{field}": value for field, value in fields.items()} | {**more} if more else fields,
-        arguments,
-    )
-    effort = len(weights) * block / channels
-    return Kernel("blocked", (call,), scratch=scratch, behind=behind or {}, effort=effort)
+    fields = {f"windows.{field}": value for field, value in fields.items()} | {**more} if more else fields
+    struct, effort = f"uaccel_{name}_blocked", len(weights) * block / channels
+    own = partial(calling, "blocked", (), header=f"uaccel_{header}_blocked.h", scratch=scratch, effort=effort)
+    return own(f"{struct}_{stage.kind}", struct, fields, arguments, behind=behind)
 
 
 @offers(Conv2d, EMBEDDED, float32=(), rank=400)
@@ -115,9 +103,7 @@ def blocked_conv2d(site: Site[Conv2dAttrs]) -> Kernel | None:
     return _kernel("conv2d", windows_of(site), packed, stage, scratch=scratch, behind=behind)
 
 
-@offers(TransposeConv2d, EMBEDDED, float32=(), rank=400)
-def transpose_conv2d(site: Site[TransposeConv2dAttrs]) -> Kernel | None:
-    return by_phases(site, blocked_conv2d)
+offer_rewritten(blocked_conv2d, EMBEDDED, (), transposed=400, depthwise=410)
 
 
 @offers(FullyConnected, EMBEDDED, float32=(), rank=400)
@@ -151,12 +137,6 @@ def blocked_depthwise_conv2d(site: Site[Conv2dAttrs]) -> Kernel | None:
         return _kernel(name, windows, packed, stage, scratch=scratch, behind=behind)
     more = {"out_channels": channels, "multiplier": channels // data.shape[3]}
     return _kernel("depthwise_times", windows, packed, stage, header=name, scratch=scratch, behind=behind, more=more)
-
-
-@offers(DepthwiseConv2d, EMBEDDED, float32=(), rank=410)
-def one_channel(site: Site[Conv2dAttrs]) -> Kernel | None:
-    converted = as_convolution(site)
-    return None if converted is None else blocked_conv2d(converted)
 
 
 # Dot products, eight at a time, and the layers that begin with them.
@@ -217,16 +197,10 @@ def _packed(call: KernelCall) -> KernelCall:
     return replace(call, function=function, header=HEADER, arguments=arguments)
 
 
-@offers(Conv2d, EMBEDDED, float32=(), weight_bits=4, rank=410)
-def conv2d(site: Site[Conv2dAttrs]) -> Kernel | None:
-    return packed(blocked_conv2d(site))
+def _offer_packed(operator: type[IntegerOperator[Any]], make: Maker, rank: int) -> None:
+    offers(operator, EMBEDDED, (), weight_bits=4, rank=rank)(lambda site: packed(make(site)))
 
 
-@offers(FullyConnected, EMBEDDED, float32=(), weight_bits=4, rank=420)
-def int4_fully_connected(site: Site[FullyConnectedAttrs]) -> Kernel | None:
-    return packed(fully_connected(site))
-
-
-@offers(DepthwiseConv2d, EMBEDDED, float32=(), weight_bits=4, rank=420)
-def depthwise_conv2d(site: Site[Any]) -> Kernel | None:
-    return packed(blocked_depthwise_conv2d(site))
+_offer_packed(Conv2d, blocked_conv2d, 410)
+_offer_packed(FullyConnected, fully_connected, 420)
+_offer_packed(DepthwiseConv2d, blocked_depthwise_conv2d, 420)

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
+from functools import partial
 from typing import Any, Final
 
 import numpy as np
 
 from uaccel.kernels.arm_dsp_elementwise import sum_kernel
+from uaccel.kernels.arm_helium_elementwise import offer_sums
 from uaccel.kernels.output_stage import OutputStage, geometry, output_stage_of
 from uaccel.kernels.registry import offers
 from uaccel.model import Array
-from uaccel.ops.binary import Add, AddAttrs, Sub
 from uaccel.ops.conv import Conv2d, Conv2dAttrs, DepthwiseConv2d
-from uaccel.ops.kernel import Argument, Constant, Input, Kernel, KernelCall, Output, ParameterValue, Scratch
+from uaccel.ops.kernel import Argument, Constant, Input, Kernel, Output, ParameterValue, Scratch, calling
 from uaccel.ops.matmul import FullyConnected, FullyConnectedAttrs
 from uaccel.ops.operator import Site
 from uaccel.ops.pool import AveragePool2d, PoolAttrs, pool_kernel
@@ -41,9 +41,8 @@ def _kernel(
     weights, constants = blocks_of(rows).astype(np.int8), blocks_of(stage.table())
     arguments: tuple[Argument, ...] = (Input(0), Constant("weights", weights), Constant("constants", constants))
     arguments = (*arguments, Output(0), *((Scratch(),) if scratch else ()))
-    function, struct = f"uaccel_{name}_rvv_s8", f"uaccel_{name}_rvv"
-    call = KernelCall(function, f"uaccel_{name}_rvv.h", struct, {**parameters, **stage.bounds()}, arguments)
-    return Kernel("rvv", (call,), scratch=scratch, requires=REQUIRES, behind=behind or {})
+    called, fields = partial(calling, "rvv", REQUIRES), {**parameters, **stage.bounds()}
+    return called(f"uaccel_{name}_rvv_s8", f"uaccel_{name}_rvv", fields, arguments, scratch=scratch, behind=behind)
 
 
 def blocks_of(rows: Array) -> Array:
@@ -103,20 +102,11 @@ def depthwise_conv2d(site: Site[Any]) -> Kernel | None:
 # Addition, subtraction and average pooling for RISC-V's vector extension.
 
 
-@offers(Add, REQUIRES, rank=300)
-def add(site: Site[AddAttrs]) -> Kernel | None:
-    return sum_kernel(site, "rvv", REQUIRES, subtract=0)
-
-
-@offers(Sub, REQUIRES, rank=300)
-def subtract(site: Site[AddAttrs]) -> Kernel | None:
-    return sum_kernel(site, "rvv", REQUIRES, subtract=1)
+offer_sums(REQUIRES, partial(sum_kernel, "rvv", REQUIRES), 300, 300)
 
 
 @offers(AveragePool2d, REQUIRES, rank=300)
 def average_pool2d(site: Site[PoolAttrs]) -> Kernel | None:
     if site.output.dtype != "int8":
         return None
-    portable = pool_kernel("uaccel_average_pool_rvv", site)
-    call = replace(portable.calls[0], header="uaccel_pool_rvv.h")
-    return replace(portable, family="rvv", calls=(call,), requires=REQUIRES)
+    return pool_kernel("uaccel_average_pool_rvv", site).by("rvv", REQUIRES, header="uaccel_pool_rvv.h")

@@ -23,7 +23,7 @@ from uaccel.lower.placement import Placement, Storing, place
 from uaccel.lower.program import Applied, Engine, Layer, Program, Value, check_parameters, view_roots
 from uaccel.lower.tir.function import compile_call
 from uaccel.model import ImportedModel, Origin, TensorInfo, TensorSpec
-from uaccel.ops.control import PARTS, Control, ControlAttrs, Kind, parts_of, signature_of
+from uaccel.ops.control import IF, PARTS, Control, ControlAttrs, parts_of, signature_of
 from uaccel.ops.kernel import Constant, Definition, Input, Kernel, KernelCall, Output, Scratch
 from uaccel.ops.layout import by_rows, layout_kernels
 from uaccel.ops.operator import (
@@ -66,13 +66,12 @@ def control_step(
     attrs: ControlAttrs, operands: Sequence[Operand], outputs: Sequence[TensorInfo], symbol: str, lower: Lower
 ) -> ControlStep:
     """Lowers control flow. ``symbol``: the C function's name. ``lower`` gives the program of a function."""
-    kind = Kind(attrs.kind)
-    names = [f"{symbol}_{part}" for part in PARTS[kind]]
+    names = [f"{symbol}_{part}" for part in PARTS[attrs.kind]]
     first, second = (
         _part(lower(_model(module, name), name), name) for module, name in zip(parts_of(attrs), names, strict=True)
     )
     sizes = [operand.info.size for operand in operands]
-    body = _choice(first, second, sizes) if kind is Kind.IF else _loop(first, second, sizes)
+    body = _choice(first, second, sizes) if attrs.kind == IF else _loop(first, second, sizes)
     parameters = [f"const void *in{i}" for i in range(len(operands))]
     parameters += [f"void *out{i}" for i in range(len(outputs))]
     head = f"static void {symbol}({', '.join([*parameters, 'uint8_t *scratch'])})"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from uaccel.model import Shape, TensorInfo
@@ -11,7 +10,7 @@ from uaccel.ops import exact
 from uaccel.ops.conv import scales_held
 from uaccel.ops.exact import TFLITE, check_rounding, kernel_suffix
 from uaccel.ops.kernel import Kernel, same
-from uaccel.ops.operator import Attributes, IntegerOperator, Site, register, require
+from uaccel.ops.operator import Attributes, IntegerOperator, Site, require
 from uaccel.ops.reduce import along_axis
 from uaccel.ops.windows import Grouped, taps, window_places
 from uaccel.tvm_api import te, tirx
@@ -24,14 +23,12 @@ NHWC = "NHWC"
 TO_NHWC: dict[str, tuple[int, ...]] = {NCHW: (0, 2, 3, 1), NHWC: (0, 1, 2, 3)}
 
 
-@dataclass(frozen=True)
 class Conv2dSumsAttrs(Grouped):
     """``padding`` is of zeros. Weights are OIHW for the layout NCHW, OHWI for NHWC."""
 
     layout: str
 
 
-@register
 class Conv2dSums(IntegerOperator[Conv2dSumsAttrs]):
     """Computes sum(input * weights) in int32, which wraps; other operators take care of zero points, bias and scale."""
 
@@ -102,19 +99,13 @@ def _padded(data: Any, attrs: Conv2dSumsAttrs) -> Any:
 # The raw sums of a fully connected layer, as an accelerator gives them.
 
 
-@dataclass(frozen=True)
-class FullyConnectedSumsAttrs(Attributes):
-    """There are none: rows times transposed weights, whatever they mean."""
-
-
-@register
-class FullyConnectedSums(IntegerOperator[FullyConnectedSumsAttrs]):
+class FullyConnectedSums(IntegerOperator[Attributes]):
     """Multiplies input [rows, depth] by weights [units, depth] transposed, summed in int32, which wraps."""
 
     name = "fully_connected_sums"
     arguments = ("input", "weights")
 
-    def infer(self, inputs: Sequence[TensorInfo], attrs: FullyConnectedSumsAttrs) -> TensorInfo:
+    def infer(self, inputs: Sequence[TensorInfo], attrs: Attributes) -> TensorInfo:
         data, weights = inputs
         rank = len(data.shape) == len(weights.shape) == 2
         require(rank, "fully_connected_sums: input and weights have rank 2")
@@ -123,7 +114,7 @@ class FullyConnectedSums(IntegerOperator[FullyConnectedSumsAttrs]):
         require(fits, f"fully_connected_sums: input {data} does not fit weights {weights}")
         return TensorInfo((data.shape[0], weights.shape[0]), "int32")
 
-    def meaning(self, inputs: Sequence[Any], attrs: FullyConnectedSumsAttrs) -> Any:
+    def meaning(self, inputs: Sequence[Any], attrs: Attributes) -> Any:
         data, weights = inputs
         infos = [exact.info(tensor) for tensor in inputs]
         k = te.reduce_axis((0, infos[0].shape[1]), name="k")
@@ -133,7 +124,7 @@ class FullyConnectedSums(IntegerOperator[FullyConnectedSumsAttrs]):
 
         return te.compute(self.infer(infos, attrs).shape, element, name="sums")
 
-    def kernels(self, site: Site[FullyConnectedSumsAttrs]) -> Sequence[Kernel]:
+    def kernels(self, site: Site[Attributes]) -> Sequence[Kernel]:
         rows, units = site.output.shape
         parameters = {"rows": rows, "depth": site.operands[0].info.shape[1], "units": units}
         return self.one_call(site, parameters, "")
@@ -153,7 +144,6 @@ def _with_bias(total: Any, bias: Any) -> Any:
     return exact.i32(exact.wrap32(exact.i64(total) + exact.i64(bias)))
 
 
-@dataclass(frozen=True)
 class RequantizeSumsAttrs(Attributes):
     """``axis`` is the axis of the channels."""
 
@@ -165,7 +155,6 @@ class RequantizeSumsAttrs(Attributes):
     rounding: str = TFLITE
 
 
-@register
 class RequantizeSums(IntegerOperator[RequantizeSumsAttrs]):
     """Makes results of a layer's sums: sums + bias (which wraps), times multiplier / 2**31 * 2**shift, clamped."""
 
@@ -208,14 +197,12 @@ class RequantizeSums(IntegerOperator[RequantizeSumsAttrs]):
 # The float output stage of sums, for models that do not quantise them again.
 
 
-@dataclass(frozen=True)
 class DequantizeSumsAttrs(Attributes):
     """``axis`` is the axis of the channels."""
 
     axis: int
 
 
-@register
 class DequantizeSums(IntegerOperator[DequantizeSumsAttrs]):
     """Computes (sums + bias, which wraps) * scale + rest, in single precision."""
 

@@ -15,18 +15,18 @@ from uaccel.errors import need
 from uaccel.model import Array, Quantisation, TensorInfo
 from uaccel.ops import exact
 from uaccel.ops.binary import BinaryOperator, broadcast_shape, element_at, infer_broadcast, loop_fields, places_shared
-from uaccel.ops.exact import RoundedOnce, const
+from uaccel.ops.exact import RoundedOnce, Scaled, const
 from uaccel.ops.fixedpoint import LONGEST_SHIFT, fixed_ratios, multiply_by_quantized_multiplier, scale_fraction
 from uaccel.ops.kernel import Kernel, same
 from uaccel.ops.lookup import ENTRIES, lookup_kernel, stored_values, worth_a_table
 from uaccel.ops.normalize import inverse_root
-from uaccel.ops.operator import Attributes, Elementwise, IntegerOperator, Site, register, require
+from uaccel.ops.operator import Attributes, Each, EachAtOnce, IntegerOperator, Site, require
 from uaccel.tvm_api import te, tirx
+from uaccel.tvm_api.tir import dtype_of
 
 # TFLite's PRELU: a tensor holds the factors of negative values.
 
 
-@dataclass(frozen=True)
 class PreluAttrs(Attributes):
     """``positive_...`` is input scale / output scale, ``negative_...`` that times the scale of alpha."""
 
@@ -41,22 +41,18 @@ class PreluAttrs(Attributes):
     clamp_max: int
 
 
-@register
 class Prelu(BinaryOperator[PreluAttrs]):
     """Computes x for x >= 0, x * alpha for x < 0; alpha is int8 beside int8 and int16."""
 
     name = "prelu"
     arguments = ("input", "alpha")
-    kernel = "uaccel_prelu"
 
     def second_dtypes(self, dtype: str) -> tuple[str, ...]:
         return ("int8",)
 
-    def first(self, value: Any, attrs: PreluAttrs) -> Any:
-        return exact.i32(value) - exact.const(attrs.input_zero_point, "int32")
-
-    def second(self, value: Any, attrs: PreluAttrs) -> Any:
-        return exact.i32(value) - exact.const(attrs.alpha_zero_point, "int32")
+    def either(self, value: Any, attrs: PreluAttrs, number: str) -> Any:
+        zero_point = attrs.input_zero_point if number == "1" else attrs.alpha_zero_point
+        return exact.i32(value) - exact.const(zero_point, "int32")
 
     def combine(self, x: Any, y: Any, attrs: PreluAttrs, dtype: str) -> Any:
         positive = exact.requantize_const(x, attrs.positive_multiplier, attrs.positive_shift)
@@ -70,7 +66,6 @@ class Prelu(BinaryOperator[PreluAttrs]):
 BITS = 30  # of the largest multiplier
 
 
-@dataclass(frozen=True)
 class PreluOnceAttrs(RoundedOnce):
     """``multiplier / 2**shift`` is input scale / output scale; the second input has the multipliers of negative x."""
 
@@ -78,26 +73,21 @@ class PreluOnceAttrs(RoundedOnce):
     multiplier: int
 
 
-@register
 class PreluOnce(BinaryOperator[PreluOnceAttrs]):
     """Computes x * multiplier for x >= 0, x * slope for x < 0; slopes are int32."""
 
     name = "prelu_once"
     arguments = ("input", "slopes")
-    kernel = "uaccel_prelu_once"
 
     def second_dtypes(self, dtype: str) -> tuple[str, ...]:
         return ("int32",)
 
-    def first(self, value: Any, attrs: PreluOnceAttrs) -> Any:
-        return exact.i64(value) - exact.const(attrs.zero_point)
-
-    def second(self, value: Any, attrs: PreluOnceAttrs) -> Any:
-        return exact.i64(value)
+    def either(self, value: Any, attrs: PreluOnceAttrs, number: str) -> Any:
+        return exact.i64(value) - exact.const(attrs.zero_point if number == "1" else 0)
 
     def combine(self, x: Any, y: Any, attrs: PreluOnceAttrs, dtype: str) -> Any:
         factor = tirx.Select(x >= exact.const(0), exact.const(attrs.multiplier), y)
-        return attrs.finish(x * factor, dtype)
+        return exact.rounded_once(x * factor, attrs, dtype)
 
 
 def prelu_once_operands(
@@ -117,7 +107,6 @@ def prelu_once_operands(
 # One factor for positive values and another for negative ones: LEAKY_RELU and ABS.
 
 
-@dataclass(frozen=True)
 class TwoSlopesAttrs(Attributes):
     """``negative_multiplier`` may be negative."""
 
@@ -129,30 +118,18 @@ class TwoSlopesAttrs(Attributes):
     negative_shift: int
 
 
-@register
-class TwoSlopes(IntegerOperator[TwoSlopesAttrs]):
+class TwoSlopes(EachAtOnce[TwoSlopesAttrs]):
     """Computes x * positive factor for x >= 0, x * negative factor for x < 0, of int8 and int16."""
 
     name = "two_slopes"
-    arguments = ("input",)
-    elementwise = Elementwise.FIRST
+    takes = ("int8", "int16")
 
-    def infer(self, inputs: Sequence[TensorInfo], attrs: TwoSlopesAttrs) -> TensorInfo:
-        require(inputs[0].dtype in ("int8", "int16"), f"two_slopes: input is {inputs[0].dtype}, wanted int8 or int16")
-        return inputs[0]
-
-    def meaning(self, inputs: Sequence[Any], attrs: TwoSlopesAttrs) -> Any:
-        (data,) = inputs
-        low, high = exact.limits(str(data.dtype))
-
-        def element(*index: Any) -> Any:
-            value = exact.i32(data(*index)) - exact.const(attrs.input_zero_point, "int32")
-            positive = exact.requantize_const(value, attrs.positive_multiplier, attrs.positive_shift)
-            negative = exact.requantize_const(value, attrs.negative_multiplier, attrs.negative_shift)
-            scaled = tirx.Select(value >= exact.const(0, "int32"), positive, negative)
-            return exact.finish(scaled, attrs.output_zero_point, low, high, str(data.dtype))
-
-        return te.compute(data.shape, element, name="two_slopes")
+    def element(self, value: Any, attrs: TwoSlopesAttrs, *tables: Any) -> Any:
+        dtype, centred = dtype_of(value), exact.i32(value) - exact.const(attrs.input_zero_point, "int32")
+        positive = exact.requantize_const(centred, attrs.positive_multiplier, attrs.positive_shift)
+        negative = exact.requantize_const(centred, attrs.negative_multiplier, attrs.negative_shift)
+        scaled = tirx.Select(centred >= exact.const(0, "int32"), positive, negative)
+        return exact.finish(scaled, attrs.output_zero_point, *exact.limits(dtype), dtype)
 
     def kernels(self, site: Site[TwoSlopesAttrs]) -> Sequence[Kernel]:
         low, high = exact.limits(site.output.dtype)
@@ -224,7 +201,6 @@ class Curve:
         return result.astype("int16")
 
 
-@dataclass(frozen=True)
 class Sigmoid16Attrs(Attributes):
     """``multiplier / 2**right_shift`` brings the input to units of 1 / (3 * 4096): 2**9 of them lie between points."""
 
@@ -237,16 +213,15 @@ def table_argument(value: Any, multiplier: int, right_shift: int) -> Any:
     return (exact.i32(value) * _i32(multiplier) + _i32(1 << right_shift >> 1)) >> _i32(right_shift)
 
 
-class _Sigmoid16(IntegerOperator[Sigmoid16Attrs]):
+class _Sigmoid16(Each[Sigmoid16Attrs]):
+    hides_differences = True
     arguments = ("input", "points")
-    elementwise = Elementwise.FIRST
+    takes = ("int16",)
     curve: ClassVar[Curve]
 
     def infer(self, inputs: Sequence[TensorInfo], attrs: Sigmoid16Attrs) -> TensorInfo:
-        data, points = inputs
-        require(data.dtype == "int16", f"{self.name}: input is {data.dtype}, wanted int16")
-        require(points == TensorInfo((POINTS,), "uint16"), f"{self.name}: the table is {points}")
-        return data
+        require(inputs[1] == TensorInfo((POINTS,), "uint16"), f"{self.name}: the table is {inputs[1]}")
+        return super().infer(inputs, attrs)
 
     def meaning(self, inputs: Sequence[Any], attrs: Sigmoid16Attrs) -> Any:
         data, points = inputs
@@ -277,21 +252,17 @@ def _i32(value: int) -> Any:
     return exact.const(value, "int32")
 
 
-@register
 class Logistic16(_Sigmoid16):
     """Computes 1 / (1 + exp(-x)) in units of 2**-15."""
 
     name = "logistic16"
-    hides_differences = True
     curve = Curve(fraction_bits=9, saturated=0x7FFF << 10, origin=0, mirror=1 << 25, shift=10)
 
 
-@register
 class Tanh16(_Sigmoid16):
     """Computes tanh(x) = 2 / (1 + exp(-2x)) - 1 in units of 2**-15; a bit fewer between points stands for 2x."""
 
     name = "tanh16"
-    hides_differences = True
     curve = Curve(fraction_bits=8, saturated=0xFFFF << 8, origin=1 << 23, mirror=1 << 23, shift=8)
 
 
@@ -300,25 +271,15 @@ class Tanh16(_Sigmoid16):
 FINE: Final = 20  # Bits of a root after the point.
 
 
-@dataclass(frozen=True)
-class Rsqrt16Attrs(Attributes):
+class Rsqrt16Attrs(Scaled):
     """``multiplier * 2**(shift - 31)`` brings the root of a stored value to the output's scale."""
 
-    multiplier: int
-    shift: int
 
-
-@register
-class Rsqrt16(IntegerOperator[Rsqrt16Attrs]):
+class Rsqrt16(Each[Rsqrt16Attrs]):
     """Computes 1 / sqrt(x); the largest value for x <= 0, where the reference stops with an error for x < 0."""
 
     name = "rsqrt16"
-    arguments = ("input",)
-    elementwise = Elementwise.FIRST
-
-    def infer(self, inputs: Sequence[TensorInfo], attrs: Rsqrt16Attrs) -> TensorInfo:
-        require(inputs[0].dtype == "int16", f"rsqrt16: input is {inputs[0].dtype}, wanted int16")
-        return inputs[0]
+    takes = ("int16",)
 
     def meaning(self, inputs: Sequence[Any], attrs: Rsqrt16Attrs) -> Any:
         (data,) = inputs
@@ -353,7 +314,6 @@ NOISE = 2.0**-8  # steps by which the rounded entries of tables may make product
 MOST_BITS = 31  # after the point of each factor: a product then has 62, the most that round_half_even can shift by
 
 
-@dataclass(frozen=True)
 class FunctionProductAttrs(Attributes):
     """``shift`` is how many bits after the point a product of two entries has; within ``tolerance`` of the middle it
     is a tie. ``functions`` names the two functions for reports."""
@@ -366,7 +326,6 @@ class FunctionProductAttrs(Attributes):
     functions: str
 
 
-@register
 class FunctionProduct(IntegerOperator[FunctionProductAttrs]):
     """Multiplies table1[input1] by table2[input2]; the inputs' bits index the tables. A first table of one entry is a
     zero point instead. The second may have 64 bits: low words, as signed numbers, and then high words."""
@@ -392,8 +351,7 @@ class FunctionProduct(IntegerOperator[FunctionProductAttrs]):
             second = exact.i64(table2(_place(y)))
             if int(table2.shape[0]) > ENTRIES:
                 second = second + exact.i64(table2(_place(y) + ENTRIES)) * exact.const(1 << WORD)
-            rounded = exact.round_half_even(exact.i64(first) * second, attrs.shift, attrs.tolerance)
-            return exact.finish(rounded, attrs.output_zero_point, attrs.clamp_min, attrs.clamp_max, "int8")
+            return exact.rounded_once(exact.i64(first) * second, attrs, "int8")
 
         return te.compute(broadcast_shape(*shapes), element, name=self.name)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
@@ -11,16 +10,14 @@ from numpy.typing import NDArray
 
 from uaccel.model import TensorInfo
 from uaccel.ops import exact
-from uaccel.ops.audio_fft import NoAttrs
 from uaccel.ops.exact import const
-from uaccel.ops.operator import Attributes, IntegerOperator, register, require
+from uaccel.ops.operator import Attributes, ByLoops, Infos, require
 from uaccel.tvm_api import tirx
 from uaccel.tvm_api.loops import count_to, local_array, te_let, where
 
 # The filter bank: weighted sums of a spectrum's energies, and their square roots.
 
 
-@dataclass(frozen=True)
 class FilterBankAttrs(Attributes):
     """Tables have one channel more than the output: the first only passes its rest on to the next, the first output.
     ``widest`` is the largest of the widths."""
@@ -29,8 +26,7 @@ class FilterBankAttrs(Attributes):
     widest: int
 
 
-@register
-class FilterBank(IntegerOperator[FilterBankAttrs]):
+class FilterBank(ByLoops[FilterBankAttrs]):
     """Adds each energy to two channels: by its weight to one, and by the rest (``unweights``) to the next."""
 
     name = "filter_bank"
@@ -44,29 +40,25 @@ class FilterBank(IntegerOperator[FilterBankAttrs]):
         require(enough and attrs.channels > 0, f"filter_bank: tables for {attrs.channels} channels are too short")
         return TensorInfo((attrs.channels,), "uint64")
 
-    def meaning(self, inputs: Sequence[Any], attrs: FilterBankAttrs) -> Any:
-        def write(*arrays: Any) -> None:
-            data, weights, unweights, frequencies, starts, widths, output = arrays
-            sums = local_array(2, "int64")
+    def write(self, infos: Infos, attrs: FilterBankAttrs, *arrays: Any) -> None:
+        data, weights, unweights, frequencies, starts, widths, output = arrays
+        sums = local_array(2, "int64")
+        sums[1] = const(0)
+        with count_to(attrs.channels + 1) as channel:
+            sums[0] = sums[1]
             sums[1] = const(0)
-            with count_to(attrs.channels + 1) as channel:
-                sums[0] = sums[1]
-                sums[1] = const(0)
-                with count_to(attrs.widest) as j:
-                    counts = j < exact.i32(widths[channel])
-                    energy_at = exact.chosen(counts, exact.i32(frequencies[channel]) + j, 0)
-                    weight_at = te_let(exact.chosen(counts, exact.i32(starts[channel]) + j, 0))
-                    energy = te_let(exact.chosen(counts, exact.i64(data[energy_at]), const(0)))
-                    sums[0] = sums[0] + exact.i64(weights[weight_at]) * energy
-                    sums[1] = sums[1] + exact.i64(unweights[weight_at]) * energy
-                at = exact.chosen(channel > 0, channel - 1, 0)
-                output[at] = sums[0].astype("uint64")
-
-        return self.by_loops(inputs, attrs, write)
+            with count_to(attrs.widest) as j:
+                counts = j < exact.i32(widths[channel])
+                energy_at = exact.chosen(counts, exact.i32(frequencies[channel]) + j, 0)
+                weight_at = te_let(exact.chosen(counts, exact.i32(starts[channel]) + j, 0))
+                energy = te_let(exact.chosen(counts, exact.i64(data[energy_at]), const(0)))
+                sums[0] = sums[0] + exact.i64(weights[weight_at]) * energy
+                sums[1] = sums[1] + exact.i64(unweights[weight_at]) * energy
+            at = exact.chosen(channel > 0, channel - 1, 0)
+            output[at] = sums[0].astype("uint64")
 
 
-@register
-class SquareRoot(IntegerOperator[NoAttrs]):
+class SquareRoot(ByLoops[Attributes]):
     """Takes the square root of 64 bits, rounded, and shifts it right by a number that may be computed.
 
     The root grows bit by bit from the highest, ``bit`` being the square of its place: a bit is set where the remainder
@@ -77,32 +69,28 @@ class SquareRoot(IntegerOperator[NoAttrs]):
     name = "filter_bank_square_root"
     arguments = ("input", "bits")
 
-    def infer(self, inputs: Sequence[TensorInfo], attrs: NoAttrs) -> TensorInfo:
+    def infer(self, inputs: Sequence[TensorInfo], attrs: Attributes) -> TensorInfo:
         data, bits = inputs
         fits = data.dtype == "uint64" and bits.dtype == "int32" and bits.elements == 1
         require(fits, f"{self.name}: {data} and {bits}, wanted uint64 and one int32")
         return TensorInfo(data.shape, "uint32")
 
-    def meaning(self, inputs: Sequence[Any], attrs: NoAttrs) -> Any:
-        data = exact.info(inputs[0])
-
-        def write(numbers: Any, bits: Any, output: Any) -> None:
-            left, root, bit = (local_array(1, "uint64") for _ in range(3))
-            one, zero = const(1, "uint64"), const(0, "uint64")
-            with count_to(data.elements) as i:
-                left[0], root[0], bit[0] = numbers[i], zero, const(1 << 62, "uint64")
-                narrow = (numbers[i] >> const(32, "uint64")) < one
-                limit = te_let(exact.chosen(narrow, const(0xFFFF, "uint64"), const(0xFFFFFFFF, "uint64")))
-                with count_to(32):
-                    taken = te_let(root[0] + bit[0])
-                    fits = te_let(left[0] >= taken)
-                    left[0] = exact.chosen(fits, left[0] - taken, left[0])
-                    root[0] = (root[0] >> one) + exact.chosen(fits, bit[0], zero)
-                    bit[0] = bit[0] >> const(2, "uint64")
-                up = exact.chosen(left[0] > root[0], exact.chosen(root[0] < limit, one, zero), zero)
-                output[i] = ((root[0] + up) >> bits[0].astype("uint64")).astype("uint32")
-
-        return self.by_loops(inputs, attrs, write)
+    def write(self, infos: Infos, attrs: Attributes, numbers: Any, bits: Any, output: Any) -> None:
+        data = infos[0]
+        left, root, bit = (local_array(1, "uint64") for _ in range(3))
+        one, zero = const(1, "uint64"), const(0, "uint64")
+        with count_to(data.elements) as i:
+            left[0], root[0], bit[0] = numbers[i], zero, const(1 << 62, "uint64")
+            narrow = (numbers[i] >> const(32, "uint64")) < one
+            limit = te_let(exact.chosen(narrow, const(0xFFFF, "uint64"), const(0xFFFFFFFF, "uint64")))
+            with count_to(32):
+                taken = te_let(root[0] + bit[0])
+                fits = te_let(left[0] >= taken)
+                left[0] = exact.chosen(fits, left[0] - taken, left[0])
+                root[0] = (root[0] >> one) + exact.chosen(fits, bit[0], zero)
+                bit[0] = bit[0] >> const(2, "uint64")
+            up = exact.chosen(left[0] > root[0], exact.chosen(root[0] < limit, one, zero), zero)
+            output[i] = ((root[0] + up) >> bits[0].astype("uint64")).astype("uint32")
 
 
 # Noise and gain of a spectrum's channels: subtraction of an estimate, gain by it, and logarithms.
@@ -127,7 +115,6 @@ def bit_length(value: Any) -> Any:
     return length[0]
 
 
-@dataclass(frozen=True)
 class SubtractionAttrs(Attributes):
     """``even`` and ``odd`` have the smoothing of such channels, and one less the smoothing. With ``clamping`` 1 the
     estimate is kept from exceeding the signal."""
@@ -140,8 +127,7 @@ class SubtractionAttrs(Attributes):
     bits: int
 
 
-@register
-class SpectralSubtraction(IntegerOperator[SubtractionAttrs]):
+class SpectralSubtraction(ByLoops[SubtractionAttrs]):
     """Computes the signal without the noise, the noise estimate, and the estimate again as the state that lasts."""
 
     name = "spectral_subtraction"
@@ -152,39 +138,33 @@ class SpectralSubtraction(IntegerOperator[SubtractionAttrs]):
         require(data == estimate and data.dtype == "uint32", f"{self.name}: {data} and {estimate}, wanted uint32")
         return data, data, data
 
-    def meaning(self, inputs: Sequence[Any], attrs: SubtractionAttrs) -> Any:
-        data = exact.info(inputs[0])
+    def write(self, infos: Infos, attrs: SubtractionAttrs, *arrays: Any) -> None:
+        signal, before, output, shown, after = arrays
+        data = infos[0]
         bits, scale = const(attrs.bits), const(attrs.smoothing_bits)
-
-        def write(signal: Any, before: Any, output: Any, shown: Any, after: Any) -> None:
-            with count_to(data.elements) as i:
-                is_even = (i % 2) < 1
-                smoothing, rest = (
-                    exact.chosen(is_even, const(even), const(odd))
-                    for even, odd in zip(attrs.even, attrs.odd, strict=True)
-                )
-                raised = te_let(word(exact.i64(signal[i]) << scale))
-                noise = te_let(word((raised * smoothing + exact.i64(before[i]) * rest) >> bits))
-                taken = te_let(exact.chosen(noise > raised, raised, noise))
-                kept = te_let((taken if attrs.clamping else noise).astype("uint32"))
-                least = te_let(word((exact.i64(signal[i]) * const(attrs.least_signal)) >> bits))
-                left = te_let((raised - taken) >> scale)
-                output[i] = exact.chosen(left > least, left, least).astype("uint32")
-                shown[i] = kept
-                after[i] = kept
-
-        return self.by_loops(inputs, attrs, write)
+        with count_to(data.elements) as i:
+            is_even = (i % 2) < 1
+            smoothing, rest = (
+                exact.chosen(is_even, const(even), const(odd)) for even, odd in zip(attrs.even, attrs.odd, strict=True)
+            )
+            raised = te_let(word(exact.i64(signal[i]) << scale))
+            noise = te_let(word((raised * smoothing + exact.i64(before[i]) * rest) >> bits))
+            taken = te_let(exact.chosen(noise > raised, raised, noise))
+            kept = te_let((taken if attrs.clamping else noise).astype("uint32"))
+            least = te_let(word((exact.i64(signal[i]) * const(attrs.least_signal)) >> bits))
+            left = te_let((raised - taken) >> scale)
+            output[i] = exact.chosen(left > least, left, least).astype("uint32")
+            shown[i] = kept
+            after[i] = kept
 
 
-@dataclass(frozen=True)
 class GainAttrs(Attributes):
     """``snr_shift`` shifts the product of signal and gain right to a ratio with ``SNR_BITS`` after the point."""
 
     snr_shift: int
 
 
-@register
-class ChannelGain(IntegerOperator[GainAttrs]):
+class ChannelGain(ByLoops[GainAttrs]):
     """Normalises amplitudes by channel (PCAN): the noise gives a gain from a table of parabolas, then a curve bends it.
 
     The curve is x**2 / 4 below 2 and x - 1 from there on.
@@ -199,19 +179,15 @@ class ChannelGain(IntegerOperator[GainAttrs]):
         require(table.dtype == "int16" and table.elements >= 125, f"pcan: gains {table}, wanted 125 of int16")
         return data
 
-    def meaning(self, inputs: Sequence[Any], attrs: GainAttrs) -> Any:
-        data = exact.info(inputs[0])
-
-        def write(signal: Any, estimate: Any, table: Any, output: Any) -> None:
-            with count_to(data.elements) as i:
-                gain = te_let(word(_gain(te_let(exact.i64(estimate[i])), table)))
-                product = signal[i].astype("uint64") * gain.astype("uint64")
-                ratio = te_let(word(exact.i64(product >> const(attrs.snr_shift, "uint64"))))
-                small = word(ratio * ratio) >> const(2 + 2 * SNR_BITS - OUTPUT_BITS)
-                large = (ratio >> const(SNR_BITS - OUTPUT_BITS)) - const(1 << OUTPUT_BITS)
-                output[i] = exact.chosen(ratio < const(2 << SNR_BITS), small, large).astype("uint32")
-
-        return self.by_loops(inputs, attrs, write)
+    def write(self, infos: Infos, attrs: GainAttrs, signal: Any, estimate: Any, table: Any, output: Any) -> None:
+        data = infos[0]
+        with count_to(data.elements) as i:
+            gain = te_let(word(_gain(te_let(exact.i64(estimate[i])), table)))
+            product = signal[i].astype("uint64") * gain.astype("uint64")
+            ratio = te_let(word(exact.i64(product >> const(attrs.snr_shift, "uint64"))))
+            small = word(ratio * ratio) >> const(2 + 2 * SNR_BITS - OUTPUT_BITS)
+            large = (ratio >> const(SNR_BITS - OUTPUT_BITS)) - const(1 << OUTPUT_BITS)
+            output[i] = exact.chosen(ratio < const(2 << SNR_BITS), small, large).astype("uint32")
 
 
 def _gain(noise: Any, table: Any) -> Any:
@@ -232,7 +208,6 @@ def _gain(noise: Any, table: Any) -> Any:
     return exact.chosen(is_tiny, tiny, te_let(wrapped))
 
 
-@dataclass(frozen=True)
 class LogAttrs(Attributes):
     """A signal is shifted left by ``correction_bits``; its logarithm is in units of 1 / ``output_scale``."""
 
@@ -246,8 +221,7 @@ def log_table() -> NDArray[np.uint16]:
     return np.append(np.rint((np.log2(1 + rising) - rising) * (1 << LOG_BITS)), 0).astype(np.uint16)
 
 
-@register
-class ChannelLog(IntegerOperator[LogAttrs]):
+class ChannelLog(ByLoops[LogAttrs]):
     """Computes natural logarithms in units of 1 / ``output_scale``, by the table of ``log_table``."""
 
     name = "filter_bank_log"
@@ -259,17 +233,13 @@ class ChannelLog(IntegerOperator[LogAttrs]):
         require(0 <= attrs.correction_bits < 32, f"{self.name}: a shift of {attrs.correction_bits} bits")
         return TensorInfo(data.shape, "int16")
 
-    def meaning(self, inputs: Sequence[Any], attrs: LogAttrs) -> Any:
-        data = exact.info(inputs[0])
-
-        def write(signal: Any, table: Any, output: Any) -> None:
-            with count_to(data.elements) as i:
-                raised = te_let(word(exact.i64(signal[i]) << const(attrs.correction_bits)))
-                value = te_let(_scaled_log(raised, table, attrs.output_scale))
-                most = exact.chosen(value < const(32767), value, const(32767))
-                output[i] = exact.chosen(raised > const(1), most, const(0)).astype("int16")
-
-        return self.by_loops(inputs, attrs, write)
+    def write(self, infos: Infos, attrs: LogAttrs, signal: Any, table: Any, output: Any) -> None:
+        data = infos[0]
+        with count_to(data.elements) as i:
+            raised = te_let(word(exact.i64(signal[i]) << const(attrs.correction_bits)))
+            value = te_let(_scaled_log(raised, table, attrs.output_scale))
+            most = exact.chosen(value < const(32767), value, const(32767))
+            output[i] = exact.chosen(raised > const(1), most, const(0)).astype("int16")
 
 
 def _scaled_log(value: Any, table: Any, scale: int) -> Any:
@@ -296,7 +266,6 @@ def _scaled_log(value: Any, table: Any, scale: int) -> Any:
 MOST_FRAMES: Final = 1 << 14
 
 
-@dataclass(frozen=True)
 class StackerAttrs(Attributes):
     """A row has ``left`` frames before and ``right`` behind a frame; ``step`` frames lie between rows."""
 
@@ -309,8 +278,7 @@ class StackerAttrs(Attributes):
         return self.left + self.right + 1
 
 
-@register
-class Stacker(IntegerOperator[StackerAttrs]):
+class Stacker(ByLoops[StackerAttrs]):
     """Puts frames into rows. Its results are the row, whether it is complete, and the state.
 
     The state begins with the number of frames held plus one, so that zero means a fresh state; the frames follow. The
@@ -329,27 +297,24 @@ class Stacker(IntegerOperator[StackerAttrs]):
         require(fits, f"stacker: state {state} for {data}, wanted int16")
         return TensorInfo((size,), "int16"), TensorInfo((), "bool"), state
 
-    def meaning(self, inputs: Sequence[Any], attrs: StackerAttrs) -> Any:
-        width, size = exact.info(inputs[0]).elements, exact.info(inputs[1]).elements - 1
-
-        def write(frame: Any, before: Any, row: Any, valid: Any, after: Any) -> None:
-            held = local_array(1, "int32")
-            held[0] = tirx.min(exact.i32(before[0]), attrs.frames) - 1
+    def write(self, infos: Infos, attrs: StackerAttrs, *arrays: Any) -> None:
+        frame, before, row, valid, after = arrays
+        width, size = infos[0].elements, infos[1].elements - 1
+        held = local_array(1, "int32")
+        held[0] = tirx.min(exact.i32(before[0]), attrs.frames) - 1
+        with count_to(size) as i:
+            row[i] = exact.const(0, "int16")
+            after[1 + i] = tirx.Select(held[0] < 0, frame[i % width], before[1 + i])
+        with where(held[0] < 0):
+            held[0] = exact.const(attrs.left, "int32")
+        with count_to(width) as i:
+            after[1 + held[0] * width + i] = frame[i]
+        held[0] = held[0] + 1
+        valid[0] = te_let(held[0] >= attrs.frames)
+        with where(held[0] >= attrs.frames):
+            held[0] = held[0] - attrs.step
             with count_to(size) as i:
-                row[i] = exact.const(0, "int16")
-                after[1 + i] = tirx.Select(held[0] < 0, frame[i % width], before[1 + i])
-            with where(held[0] < 0):
-                held[0] = exact.const(attrs.left, "int32")
-            with count_to(width) as i:
-                after[1 + held[0] * width + i] = frame[i]
-            held[0] = held[0] + 1
-            valid[0] = te_let(held[0] >= attrs.frames)
-            with where(held[0] >= attrs.frames):
-                held[0] = held[0] - attrs.step
-                with count_to(size) as i:
-                    row[i] = after[1 + i]
-                with count_to(size - attrs.step * width) as i:
-                    after[1 + i] = after[1 + attrs.step * width + i]
-            after[0] = (held[0] + 1).astype("int16")
-
-        return self.by_loops(inputs, attrs, write)
+                row[i] = after[1 + i]
+            with count_to(size - attrs.step * width) as i:
+                after[1 + i] = after[1 + attrs.step * width + i]
+        after[0] = (held[0] + 1).astype("int16")

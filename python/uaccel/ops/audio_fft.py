@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -13,7 +12,7 @@ from numpy.typing import NDArray
 from uaccel.model import TensorInfo
 from uaccel.ops import exact
 from uaccel.ops.exact import const
-from uaccel.ops.operator import Attributes, IntegerOperator, Site, register, require
+from uaccel.ops.operator import Attributes, ByLoops, Infos, IntegerOperator, Site, require
 from uaccel.tvm_api import te, tirx
 from uaccel.tvm_api.loops import count_to, local_array, te_let
 
@@ -54,15 +53,13 @@ def turns(phases: NDArray[np.float64]) -> NDArray[np.int16]:
     return np.asarray(np.floor(0.5 + ONE * parts)).astype(np.int16).reshape(-1)
 
 
-@dataclass(frozen=True)
 class RfftAttrs(Attributes):
     """``length`` is a power of two; shorter inputs are filled up with zeros."""
 
     length: int
 
 
-@register
-class Rfft(IntegerOperator[RfftAttrs]):
+class Rfft(ByLoops[RfftAttrs]):
     """Transforms rows of int16; each gives length / 2 + 1 pairs of a real and an imaginary part. ``order`` and the two
     tables of ``turns`` are constants of the length (``tables``)."""
 
@@ -77,25 +74,22 @@ class Rfft(IntegerOperator[RfftAttrs]):
         require(0 < data.shape[-1] <= attrs.length, f"rfft: {data} is longer than {attrs.length}")
         return TensorInfo((*data.shape[:-1], attrs.length + 2), data.dtype)
 
-    def meaning(self, inputs: Sequence[Any], attrs: RfftAttrs) -> Any:
-        given = exact.info(inputs[0])
+    def write(self, infos: Infos, attrs: RfftAttrs, *arrays: Any) -> None:
+        data, places, turned, last, output = arrays
+        given = infos[0]
         half, width = attrs.length // 2, given.shape[-1]
         rows = given.elements // width
-
-        def write(data: Any, places: Any, turned: Any, last: Any, output: Any) -> None:
-            work = local_array(attrs.length, "int16")
-            with count_to(rows) as row:
-                with count_to(half) as i:
-                    for part in (0, 1):
-                        at = 2 * places[i] + part
-                        inside = exact.clamp(at, 0, width - 1)
-                        zero = exact.const(0, "int16")
-                        value = data[row * width + inside]
-                        work[2 * i + part] = exact.chosen(at < width, value, zero)
-                _transformed(work, turned, half)
-                _unpacked(work, last, output, half, row * (attrs.length + 2))
-
-        return self.by_loops(inputs, attrs, write)
+        work = local_array(attrs.length, "int16")
+        with count_to(rows) as row:
+            with count_to(half) as i:
+                for part in (0, 1):
+                    at = 2 * places[i] + part
+                    inside = exact.clamp(at, 0, width - 1)
+                    zero = exact.const(0, "int16")
+                    value = data[row * width + inside]
+                    work[2 * i + part] = exact.chosen(at < width, value, zero)
+            _transformed(work, turned, half)
+            _unpacked(work, last, output, half, row * (attrs.length + 2))
 
     def macs(self, site: Site[RfftAttrs]) -> int:
         """Counts complex products, of four multiplications each."""
@@ -105,8 +99,7 @@ class Rfft(IntegerOperator[RfftAttrs]):
         return 4 * rows * each
 
 
-@register
-class Irfft(IntegerOperator[RfftAttrs]):
+class Irfft(ByLoops[RfftAttrs]):
     """Transforms length / 2 + 1 pairs back to rows of samples; its tables turn the other way."""
 
     name = "irfft"
@@ -120,21 +113,18 @@ class Irfft(IntegerOperator[RfftAttrs]):
         require(fits, f"irfft: input {data}, wanted int16 in rows of {attrs.length + 2}")
         return TensorInfo((*data.shape[:-1], attrs.length), data.dtype)
 
-    def meaning(self, inputs: Sequence[Any], attrs: RfftAttrs) -> Any:
-        (result,), half = self.results(inputs, attrs), attrs.length // 2
-
-        def write(data: Any, places: Any, turned: Any, first: Any, output: Any) -> None:
-            pairs, work = local_array(attrs.length, "int16"), local_array(attrs.length, "int16")
-            with count_to(result.elements // attrs.length) as row:
-                _packed(data, first, pairs, half, row * (half + 1))
-                with count_to(half) as i:
-                    for part in (0, 1):
-                        work[2 * i + part] = pairs[2 * places[i] + part]
-                _transformed(work, turned, half, inverse=True)
-                with count_to(attrs.length) as i:
-                    output[row * attrs.length + i] = work[i]
-
-        return self.by_loops(inputs, attrs, write)
+    def write(self, infos: Infos, attrs: RfftAttrs, *arrays: Any) -> None:
+        data, places, turned, first, output = arrays
+        result, half = self.infer(infos, attrs), attrs.length // 2
+        pairs, work = local_array(attrs.length, "int16"), local_array(attrs.length, "int16")
+        with count_to(result.elements // attrs.length) as row:
+            _packed(data, first, pairs, half, row * (half + 1))
+            with count_to(half) as i:
+                for part in (0, 1):
+                    work[2 * i + part] = pairs[2 * places[i] + part]
+            _transformed(work, turned, half, inverse=True)
+            with count_to(attrs.length) as i:
+                output[row * attrs.length + i] = work[i]
 
 
 def tables(length: int, sign: int = -1) -> tuple[NDArray[np.int32], NDArray[np.int16], NDArray[np.int16]]:
@@ -248,14 +238,12 @@ def _mirrored(work: Any, at: Any) -> Pair:
 # The operators before and behind an FFT of 16-bit samples: a window, a scale, energies.
 
 
-@dataclass(frozen=True)
 class WindowAttrs(Attributes):
     """``shift`` bits of each product are cut off."""
 
     shift: int
 
 
-@register
 class WindowFunction(IntegerOperator[WindowAttrs]):
     """Multiplies each row by the weights, shifts to the right, and saturates."""
 
@@ -279,45 +267,33 @@ class WindowFunction(IntegerOperator[WindowAttrs]):
         return te.compute(data.shape, element, name=self.name)
 
 
-@dataclass(frozen=True)
-class NoAttrs(Attributes):
-    """Stands for operators that have no attributes."""
-
-
-@register
-class AutoScale(IntegerOperator[NoAttrs]):
+class AutoScale(ByLoops[Attributes]):
     """Shifts the samples to the left as far as the largest allows, and says by how many bits."""
 
     name = "fft_auto_scale"
-    arguments = ("input",)
 
-    def infer(self, inputs: Sequence[TensorInfo], attrs: NoAttrs) -> tuple[TensorInfo, ...]:
+    def infer(self, inputs: Sequence[TensorInfo], attrs: Attributes) -> tuple[TensorInfo, ...]:
         (data,) = inputs
         require(data.dtype == "int16" and len(data.shape) == 1, f"fft_auto_scale: input {data}, wanted int16 [N]")
         return data, TensorInfo((), "int32")
 
-    def meaning(self, inputs: Sequence[Any], attrs: NoAttrs) -> Any:
-        data = exact.info(inputs[0])
-
-        def write(samples: Any, output: Any, bits: Any) -> None:
-            """The reference keeps the largest magnitude in 16 bits, so that of -32768 is negative: no shift then."""
-            largest, length = local_array(1, "int16"), local_array(1, "int32")
-            largest[0] = const(0, "int16")
-            with count_to(data.elements) as i:
-                value, most = exact.i32(samples[i]), exact.i32(largest[0])
-                other = exact.chosen(-value > most, -value, most)
-                largest[0] = exact.chosen(value > most, value, other).astype("int16")
-            length[0] = const(0, "int32")
-            with count_to(15) as bit:
-                length[0] = length[0] + ((exact.i32(largest[0]) >> bit) > 0).astype("int32")
-            bits[0] = exact.chosen(largest[0] > const(0, "int16"), const(15, "int32") - length[0], const(0, "int32"))
-            with count_to(data.elements) as i:
-                output[i] = (exact.i32(samples[i]) << bits[0]).astype("int16")
-
-        return self.by_loops(inputs, attrs, write)
+    def write(self, infos: Infos, attrs: Attributes, samples: Any, output: Any, bits: Any) -> None:
+        """The reference keeps the largest magnitude in 16 bits, so that of -32768 is negative: no shift then."""
+        data = infos[0]
+        largest, length = local_array(1, "int16"), local_array(1, "int32")
+        largest[0] = const(0, "int16")
+        with count_to(data.elements) as i:
+            value, most = exact.i32(samples[i]), exact.i32(largest[0])
+            other = exact.chosen(-value > most, -value, most)
+            largest[0] = exact.chosen(value > most, value, other).astype("int16")
+        length[0] = const(0, "int32")
+        with count_to(15) as bit:
+            length[0] = length[0] + ((exact.i32(largest[0]) >> bit) > 0).astype("int32")
+        bits[0] = exact.chosen(largest[0] > const(0, "int16"), const(15, "int32") - length[0], const(0, "int32"))
+        with count_to(data.elements) as i:
+            output[i] = (exact.i32(samples[i]) << bits[0]).astype("int16")
 
 
-@dataclass(frozen=True)
 class EnergyAttrs(Attributes):
     """Pairs from ``start`` on and before ``end`` have energies; the others of ``count`` results are zero."""
 
@@ -326,12 +302,10 @@ class EnergyAttrs(Attributes):
     count: int
 
 
-@register
 class Energy(IntegerOperator[EnergyAttrs]):
     """Sums the squares of real and imaginary parts."""
 
     name = "energy"
-    arguments = ("input",)
 
     def infer(self, inputs: Sequence[TensorInfo], attrs: EnergyAttrs) -> TensorInfo:
         (data,) = inputs
@@ -356,42 +330,40 @@ class Energy(IntegerOperator[EnergyAttrs]):
 # Streams: delayed samples, frames that overlap, and such frames added up.
 
 
-@register
-class Delay(IntegerOperator[NoAttrs]):
+def _late(data: Any, state: Any, index: Sequence[Any], at: Any) -> Any:
+    """A sample of the state's row, or of the input's that follows it."""
+    length = int(state.shape[-1])
+    late = state(*index, tirx.min(at, length - 1))
+    return tirx.Select(at < length, late, data(*index, tirx.max(at - length, 0)))
+
+
+class Delay(IntegerOperator[Attributes]):
     """Delays rows of samples by the length of the state's rows; its results are the samples and the next state."""
 
     name = "delay"
     arguments = ("input", "state")
 
-    def infer(self, inputs: Sequence[TensorInfo], attrs: NoAttrs) -> tuple[TensorInfo, ...]:
+    def infer(self, inputs: Sequence[TensorInfo], attrs: Attributes) -> tuple[TensorInfo, ...]:
         data, state = inputs
         fits = state.dtype == data.dtype == "int16" and state.shape[:-1] == data.shape[:-1]
         require(fits, f"delay: state {state} for {data}, wanted int16")
         return data, state
 
-    def meaning(self, inputs: Sequence[Any], attrs: NoAttrs) -> Any:
+    def meaning(self, inputs: Sequence[Any], attrs: Attributes) -> Any:
         data, state = inputs
-        size, length = int(data.shape[-1]), int(state.shape[-1])
-
-        def sample(index: Sequence[Any], at: Any) -> Any:
-            """A sample of the state, or of the input that follows it."""
-            late = state(*index[:-1], tirx.min(at, length - 1))
-            return tirx.Select(at < length, late, data(*index[:-1], tirx.max(at - length, 0)))
-
-        output = te.compute(data.shape, lambda *index: sample(index, index[-1]), name=self.name)
-        after = te.compute(state.shape, lambda *index: sample(index, index[-1] + size), name="state")
+        size = int(data.shape[-1])
+        output = te.compute(data.shape, lambda *i: _late(data, state, i[:-1], i[-1]), name=self.name)
+        after = te.compute(state.shape, lambda *i: _late(data, state, i[:-1], i[-1] + size), name="state")
         return [output, after]
 
 
-@dataclass(frozen=True)
 class OverlapAddAttrs(Attributes):
     """Once a frame is added, the first ``step`` samples of the state are complete."""
 
     step: int
 
 
-@register
-class OverlapAdd(IntegerOperator[OverlapAddAttrs]):
+class OverlapAdd(ByLoops[OverlapAddAttrs]):
     """Adds frames [..., frames, size] to a state [..., size], which moves on after each; int16 saturates."""
 
     name = "overlap_add"
@@ -404,28 +376,24 @@ class OverlapAdd(IntegerOperator[OverlapAddAttrs]):
         require(0 < attrs.step <= data.shape[-1], f"overlap_add: a step of {attrs.step} for {data}")
         return TensorInfo((*data.shape[:-2], data.shape[-2] * attrs.step), data.dtype), state
 
-    def meaning(self, inputs: Sequence[Any], attrs: OverlapAddAttrs) -> Any:
-        data = exact.info(inputs[0])
+    def write(self, infos: Infos, attrs: OverlapAddAttrs, samples: Any, before: Any, output: Any, after: Any) -> None:
+        data = infos[0]
         frames, size = data.shape[-2:]
         rest = size - attrs.step
-
-        def write(samples: Any, before: Any, output: Any, after: Any) -> None:
-            rows = data.elements // (frames * size)
-            with count_to(rows * size) as i:
-                after[i] = before[i]
-            with count_to(rows) as row, count_to(frames) as frame:
-                number, start = row * frames + frame, row * size
-                with count_to(size) as i:
-                    after[start + i] = te_let(_sum(samples[number * size + i], after[start + i], data.dtype))
-                with count_to(attrs.step) as i:
-                    output[number * attrs.step + i] = after[start + i]
-                if rest:
-                    with count_to(rest) as i:
-                        after[start + i] = after[start + attrs.step + i]
-                with count_to(attrs.step) as i:
-                    after[start + rest + i] = tirx.const(0, data.dtype)
-
-        return self.by_loops(inputs, attrs, write)
+        rows = data.elements // (frames * size)
+        with count_to(rows * size) as i:
+            after[i] = before[i]
+        with count_to(rows) as row, count_to(frames) as frame:
+            number, start = row * frames + frame, row * size
+            with count_to(size) as i:
+                after[start + i] = te_let(_sum(samples[number * size + i], after[start + i], data.dtype))
+            with count_to(attrs.step) as i:
+                output[number * attrs.step + i] = after[start + i]
+            if rest:
+                with count_to(rest) as i:
+                    after[start + i] = after[start + attrs.step + i]
+            with count_to(attrs.step) as i:
+                after[start + rest + i] = tirx.const(0, data.dtype)
 
 
 def _sum(one: Any, other: Any, dtype: str) -> Any:
@@ -434,7 +402,6 @@ def _sum(one: Any, other: Any, dtype: str) -> Any:
     return exact.clamp(exact.i32(one) + exact.i32(other), -32768, 32767).astype("int16")
 
 
-@dataclass(frozen=True)
 class FramerAttrs(Attributes):
     """A frame has ``size`` samples and begins ``step`` after the one before."""
 
@@ -442,7 +409,6 @@ class FramerAttrs(Attributes):
     step: int
 
 
-@register
 class Framer(IntegerOperator[FramerAttrs]):
     """Cuts a stream into frames that overlap; its last ``size - step`` samples are the state. All are complete."""
 
@@ -461,18 +427,13 @@ class Framer(IntegerOperator[FramerAttrs]):
     def meaning(self, inputs: Sequence[Any], attrs: FramerAttrs) -> Any:
         data, state = inputs
         frames, valid, after = self.results(inputs, attrs)
-        overlap = attrs.size - attrs.step
-
-        def sample(index: Sequence[Any], at: Any) -> Any:
-            late = state(*index, tirx.min(at, overlap - 1))
-            return tirx.Select(at < overlap, late, data(*index, tirx.max(at - overlap, 0)))
 
         def framed(*index: Any) -> Any:
-            return sample(index[:-2], index[-2] * attrs.step + index[-1])
+            return _late(data, state, index[:-2], index[-2] * attrs.step + index[-1])
 
         moved = int(data.shape[-1])
         return [
             te.compute(frames.shape, framed, name=self.name),
             te.compute(valid.shape, lambda: tirx.const(True, "bool"), name="valid"),
-            te.compute(after.shape, lambda *index: sample(index[:-1], index[-1] + moved), name="state"),
+            te.compute(after.shape, lambda *i: _late(data, state, i[:-1], i[-1] + moved), name="state"),
         ]

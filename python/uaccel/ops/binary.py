@@ -12,7 +12,7 @@ from uaccel.ops import exact
 from uaccel.ops.exact import RoundedOnce, const, i64
 from uaccel.ops.fixedpoint import fixed_ratios, most_that_counts, scale_fraction
 from uaccel.ops.kernel import Kernel, Output, ParameterValue, dtype_suffix, portable
-from uaccel.ops.operator import Attributes, Elementwise, IntegerOperator, Site, operand_arguments, register, require
+from uaccel.ops.operator import Attributes, Elementwise, IntegerOperator, Site, operand_arguments, require
 from uaccel.ops.softmax import leading_zeros, reciprocal_of
 from uaccel.tvm_api import te, tirx
 
@@ -85,7 +85,7 @@ class Broadcast(IntegerOperator[A]):
 
     arguments = ("input1", "input2")
     elementwise = Elementwise.EACH
-    kernel: ClassVar[str]
+    kernel: ClassVar[str] = ""  # The name of the structure where it is not the operator's.
     header: ClassVar[str] = ""
 
     def parameters(self, attrs: A) -> Mapping[str, ParameterValue]:
@@ -105,23 +105,16 @@ class Broadcast(IntegerOperator[A]):
         first, second = (operand.info for operand in site.operands)
         parameters = {**loop_fields(first.shape, second.shape), **self.parameters(site.attrs)}
         arguments = (*operand_arguments(site.operands, ("first", "second")), Output(0))
-        function, shared = f"{self.kernel}_{dtype_suffix(first.dtype)}", places_shared(site, 2)
-        return [portable(function, self.kernel, parameters, arguments, header=self.header, inplace=shared)]
+        struct, shared = self.kernel or f"uaccel_{self.name}", places_shared(site, 2)
+        function = f"{struct}_{dtype_suffix(first.dtype)}"
+        return [portable(function, struct, parameters, arguments, header=self.header, inplace=shared)]
 
 
 class BinaryOperator(Broadcast[A]):
     """States the meaning in steps: one for each input, and one that combines them."""
 
-    def first(self, value: Any, attrs: A) -> Any:
-        """What an element of the first input contributes, as a TE expression."""
-        return self.either(value, attrs, "1")
-
-    def second(self, value: Any, attrs: A) -> Any:
-        """What an element of the second input contributes."""
-        return self.either(value, attrs, "2")
-
     def either(self, value: Any, attrs: A, number: str) -> Any:
-        """What an element contributes where attributes of both inputs have the same names, which end in a number."""
+        """What an element of input number "1" or "2" contributes, as a TE expression."""
         return value
 
     @abc.abstractmethod
@@ -130,8 +123,8 @@ class BinaryOperator(Broadcast[A]):
 
     def meaning(self, inputs: Sequence[Any], attrs: A) -> Any:
         shape1, shape2 = (tuple(int(extent) for extent in tensor.shape) for tensor in inputs)
-        first = te.compute(shape1, lambda *i: self.first(inputs[0](*i), attrs), name="first")
-        second = te.compute(shape2, lambda *i: self.second(inputs[1](*i), attrs), name="second")
+        first = te.compute(shape1, lambda *i: self.either(inputs[0](*i), attrs, "1"), name="first")
+        second = te.compute(shape2, lambda *i: self.either(inputs[1](*i), attrs, "2"), name="second")
         dtype = str(inputs[0].dtype)
 
         def element(*index: Any) -> Any:
@@ -168,7 +161,6 @@ def places_shared(site: Site[Any], tensors: int) -> tuple[int, ...]:
 # Addition and subtraction of quantised tensors.
 
 
-@dataclass(frozen=True)
 class AddAttrs(Attributes):
     """Both inputs are raised by ``left_shift`` bits, brought to one scale, added, and brought to the output's scale."""
 
@@ -186,13 +178,10 @@ class AddAttrs(Attributes):
     clamp_max: int
 
 
-AddLike = TypeVar("AddLike", bound=AddAttrs)
-
-
-class CommonScale(BinaryOperator[AddLike]):
+class CommonScale(BinaryOperator[AddAttrs]):
     """Brings both inputs to one finer scale before it combines them."""
 
-    def either(self, value: Any, attrs: AddLike, number: str) -> Any:
+    def either(self, value: Any, attrs: AddAttrs, number: str) -> Any:
         return rescaled(value, attrs, number)
 
 
@@ -207,20 +196,17 @@ def centred(value: Any, attrs: Any, number: str, dtype: str = "int32") -> Any:
     return value.astype(dtype) - exact.const(getattr(attrs, f"zero_point{number}"), dtype)
 
 
-class _Sum(CommonScale[AddAttrs]):
+class _Sum(CommonScale):
     kernel = "uaccel_add"
     sign: int
 
     def combine(self, x: Any, y: Any, attrs: AddAttrs, dtype: str) -> Any:
-        total = x + y if self.sign > 0 else x - y
-        scaled = exact.requantize_const(total, attrs.output_multiplier, attrs.output_shift)
-        return exact.finish(scaled, attrs.output_zero_point, attrs.clamp_min, attrs.clamp_max, dtype)
+        return exact.rounded_twice(x + y if self.sign > 0 else x - y, attrs, dtype, "output_")
 
     def parameters(self, attrs: AddAttrs) -> Mapping[str, ParameterValue]:
         return {**super().parameters(attrs), "sign": self.sign}
 
 
-@register
 class Add(_Sum):
     """Computes input1 + input2."""
 
@@ -228,7 +214,6 @@ class Add(_Sum):
     sign = 1
 
 
-@register
 class Sub(_Sum):
     """Computes input1 - input2."""
 
@@ -239,7 +224,6 @@ class Sub(_Sum):
 # Multiplication of quantised tensors.
 
 
-@dataclass(frozen=True)
 class MulAttrs(Attributes):
     """``multiplier * 2**(shift - 31)`` is input scale * input scale / output scale."""
 
@@ -252,78 +236,59 @@ class MulAttrs(Attributes):
     clamp_max: int
 
 
-@register
 class Mul(BinaryOperator[MulAttrs]):
     """Computes input1 * input2."""
 
     name = "mul"
-    kernel = "uaccel_mul"
 
     def either(self, value: Any, attrs: MulAttrs, number: str) -> Any:
         return centred(value, attrs, number)
 
     def combine(self, x: Any, y: Any, attrs: MulAttrs, dtype: str) -> Any:
-        scaled = exact.requantize_const(x * y, attrs.multiplier, attrs.shift)
-        return exact.finish(scaled, attrs.output_zero_point, attrs.clamp_min, attrs.clamp_max, dtype)
+        return exact.rounded_twice(x * y, attrs, dtype)
 
 
 # The smaller and the larger of two tensors' stored values.
 
 
-@dataclass(frozen=True)
-class MinimumMaximumAttrs(Attributes):
-    """There are none: the reference compares what is stored, whatever the scales."""
+class _Choice(BinaryOperator[Attributes]):
+    """Compares what is stored, whatever the scales, as the reference does."""
 
-
-class _Choice(BinaryOperator[MinimumMaximumAttrs]):
     header = "uaccel_minimum_maximum.h"
     hides_differences = True
 
-    def parameters(self, attrs: MinimumMaximumAttrs) -> Mapping[str, ParameterValue]:
+    def parameters(self, attrs: Attributes) -> Mapping[str, ParameterValue]:
         return {}
 
 
-@register
 class Minimum(_Choice):
     """Computes min(input1, input2)."""
 
     name = "minimum"
-    kernel = "uaccel_minimum"
 
-    def combine(self, x: Any, y: Any, attrs: MinimumMaximumAttrs, dtype: str) -> Any:
+    def combine(self, x: Any, y: Any, attrs: Attributes, dtype: str) -> Any:
         return tirx.min(x, y)
 
 
-@register
 class Maximum(_Choice):
     """Computes max(input1, input2)."""
 
     name = "maximum"
-    kernel = "uaccel_maximum"
 
-    def combine(self, x: Any, y: Any, attrs: MinimumMaximumAttrs, dtype: str) -> Any:
+    def combine(self, x: Any, y: Any, attrs: Attributes, dtype: str) -> Any:
         return tirx.max(x, y)
 
 
 # The squared difference of quantised tensors.
 
 
-@dataclass(frozen=True)
-class SquaredDifferenceAttrs(AddAttrs):
-    """The attributes are those of a sum, but the square is brought to the output's scale."""
-
-
-@register
-class SquaredDifference(CommonScale[SquaredDifferenceAttrs]):
-    """Computes (input1 - input2) squared."""
+class SquaredDifference(CommonScale):
+    """Computes (input1 - input2) squared; the square is brought to the output's scale."""
 
     name = "squared_difference"
-    kernel = "uaccel_squared_difference"
 
-    def combine(self, x: Any, y: Any, attrs: SquaredDifferenceAttrs, dtype: str) -> Any:
-        square = (x - y) * (x - y)
-        scaled = exact.requantize_const(square, attrs.output_multiplier, attrs.output_shift)
-        return exact.finish(scaled, attrs.output_zero_point, attrs.clamp_min, attrs.clamp_max, dtype)
+    def combine(self, x: Any, y: Any, attrs: AddAttrs, dtype: str) -> Any:
+        return exact.rounded_twice((x - y) * (x - y), attrs, dtype, "output_")
 
 
 # Addition and subtraction whose real result is rounded once, half to even.
@@ -331,7 +296,6 @@ class SquaredDifference(CommonScale[SquaredDifferenceAttrs]):
 BITS = 31  # of the larger multiplier: with 17 bits of an int16 less its zero point far from overflow
 
 
-@dataclass(frozen=True)
 class WeightedSumAttrs(RoundedOnce):
     """``multiplier / 2**shift`` is input scale / output scale, the second negative for a difference."""
 
@@ -341,18 +305,16 @@ class WeightedSumAttrs(RoundedOnce):
     multiplier2: int
 
 
-@register
 class WeightedSum(BinaryOperator[WeightedSumAttrs]):
     """Computes (input1 - zero_point1) * ratio1 + (input2 - zero_point2) * ratio2, rounded once, half to even."""
 
     name = "weighted_sum"
-    kernel = "uaccel_weighted_sum"
 
     def either(self, value: Any, attrs: WeightedSumAttrs, number: str) -> Any:
         return centred(value, attrs, number, "int64") * exact.const(getattr(attrs, f"multiplier{number}"))
 
     def combine(self, x: Any, y: Any, attrs: WeightedSumAttrs, dtype: str) -> Any:
-        return attrs.finish(x + y, dtype)
+        return exact.rounded_once(x + y, attrs, dtype)
 
 
 def weighted_sum_attrs(
@@ -383,7 +345,6 @@ def weighted_sum_attrs(
 MULTIPLIER_BITS = 30  # a product of two int16 elements takes 33 bits with its sign, both together 63
 
 
-@dataclass(frozen=True)
 class ProductAttrs(RoundedOnce):
     """``multiplier / 2**shift`` is input scale * input scale / output scale."""
 
@@ -392,18 +353,16 @@ class ProductAttrs(RoundedOnce):
     multiplier: int
 
 
-@register
 class Product(BinaryOperator[ProductAttrs]):
     """Computes (input1 - zero_point1) * (input2 - zero_point2) * ratio, rounded once, half to even."""
 
     name = "product"
-    kernel = "uaccel_product"
 
     def either(self, value: Any, attrs: ProductAttrs, number: str) -> Any:
         return centred(value, attrs, number, "int64")
 
     def combine(self, x: Any, y: Any, attrs: ProductAttrs, dtype: str) -> Any:
-        return attrs.finish(x * y * exact.const(attrs.multiplier), dtype)
+        return exact.rounded_once(x * y * exact.const(attrs.multiplier), attrs, dtype)
 
 
 def product_attrs(
@@ -429,23 +388,19 @@ def product_attrs(
 OF_ZERO: Final = -1515870788
 
 
-@dataclass(frozen=True)
-class DivAttrs(MulAttrs):
-    """``multiplier`` and ``shift`` bring the quotient of the stored values to the output's scale."""
+class Div(Broadcast[MulAttrs]):
+    """Computes input1 / input2, of int8. A quotient that takes a shift by more than 31 bits is zero.
 
-
-@register
-class Div(Broadcast[DivAttrs]):
-    """Computes input1 / input2, of int8. A quotient that takes a shift by more than 31 bits is zero."""
+    ``multiplier`` and ``shift`` bring the quotient of the stored values to the output's scale.
+    """
 
     name = "div"
-    kernel = "uaccel_div"
 
-    def infer(self, inputs: Sequence[TensorInfo], attrs: DivAttrs) -> TensorInfo:
+    def infer(self, inputs: Sequence[TensorInfo], attrs: MulAttrs) -> TensorInfo:
         require(inputs[0].dtype == "int8", f"div: input is {inputs[0].dtype}, wanted int8")
         return super().infer(inputs, attrs)
 
-    def meaning(self, inputs: Sequence[Any], attrs: DivAttrs) -> Any:
+    def meaning(self, inputs: Sequence[Any], attrs: MulAttrs) -> Any:
         infos = [exact.info(tensor) for tensor in inputs]
         divisor = te.compute(infos[1].shape, lambda *i: i64(inputs[1](*i)) - const(attrs.zero_point2), name="divisor")
         size = te.compute(infos[1].shape, lambda *i: tirx.max(divisor(*i), -divisor(*i)), name="size")

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, Final
 
 from uaccel.model import TensorInfo
-from uaccel.ops import exact
-from uaccel.ops.operator import Attributes, IntegerOperator, Site, register, require
+from uaccel.ops.operator import Attributes, ByLoops, Infos, IntegerOperator, Site, require
 from uaccel.tvm_api import te, tirx
 from uaccel.tvm_api.loops import count_to, local_array, te_let, while_holds
 
@@ -17,7 +15,6 @@ from uaccel.tvm_api.loops import count_to, local_array, te_let, while_holds
 LEAF: Final = -1  # the feature of a leaf
 
 
-@dataclass(frozen=True)
 class TreesAttrs(Attributes):
     """``shared``: leaves add to every score, and ``weights`` has a row for each leaf. ``missing``: nodes of that
     argument send NaN to the node behind them."""
@@ -26,8 +23,7 @@ class TreesAttrs(Attributes):
     missing: int
 
 
-@register
-class Trees(IntegerOperator[TreesAttrs]):
+class Trees(ByLoops[TreesAttrs]):
     """Computes scores of rows of features: ``base`` plus the contribution of one leaf of each tree.
 
     A node sends values up to its threshold to the node behind it, and others to the node in ``others``. A leaf has no
@@ -47,63 +43,50 @@ class Trees(IntegerOperator[TreesAttrs]):
         require(len(inputs) == 6 + attrs.shared + attrs.missing, f"trees: {len(inputs)} arguments for {attrs}")
         return TensorInfo((data.shape[0], base.shape[0]), data.dtype)
 
-    def meaning(self, inputs: Sequence[Any], attrs: TreesAttrs) -> Any:
-        infos = [exact.info(tensor) for tensor in inputs]
+    def write(self, infos: Infos, attrs: TreesAttrs, data: Any, *arrays: Any) -> None:
         (rows, scores), depth, count = self.infer(infos, attrs).shape, infos[0].shape[1], infos[1].elements
+        roots, features, thresholds, others, base, *more, total = arrays
+        node = local_array(1, "int32")
 
-        def write(data: Any, *arrays: Any) -> None:
-            roots, features, thresholds, others, base, *more, total = arrays
-            node = local_array(1, "int32")
+        def goes_on(row: Any) -> Any:
+            """Whether the row goes on to the node right behind."""
+            value = te_let(data[row * depth + features[node[0]]])
+            below = value <= thresholds[node[0]]
+            missing = tirx.all(more[-1][node[0]] != tirx.const(0, "uint8"), tirx.isnan(value)) if attrs.missing else 0
+            return tirx.any(below, missing) if attrs.missing else below
 
-            def goes_on(row: Any) -> Any:
-                """Whether the row goes on to the node right behind."""
-                value = te_let(data[row * depth + features[node[0]]])
-                below = value <= thresholds[node[0]]
-                missing = (
-                    tirx.all(more[-1][node[0]] != tirx.const(0, "uint8"), tirx.isnan(value)) if attrs.missing else 0
-                )
-                return tirx.any(below, missing) if attrs.missing else below
-
-            with count_to(rows) as row:
-                first = row * scores
-                with count_to(scores) as score:
-                    total[first + score] = base[score]
-                with count_to(count) as tree:
-                    node[0] = tirx.Cast("int32", roots[tree])
-                    with while_holds(features[node[0]] >= tirx.const(0, infos[2].dtype)):
-                        node[0] = tirx.Select(goes_on(row), node[0] + 1, tirx.Cast("int32", others[node[0]]))
-                    place = te_let(tirx.Cast("int32", others[node[0]]))
-                    if attrs.shared:
-                        with count_to(scores) as score:
-                            total[first + score] = total[first + score] + more[0][place * scores + score]
-                    else:
-                        total[first + place] = total[first + place] + thresholds[node[0]]
-
-        return self.by_loops(inputs, attrs, write)
+        with count_to(rows) as row:
+            first = row * scores
+            with count_to(scores) as score:
+                total[first + score] = base[score]
+            with count_to(count) as tree:
+                node[0] = tirx.Cast("int32", roots[tree])
+                with while_holds(features[node[0]] >= tirx.const(0, infos[2].dtype)):
+                    node[0] = tirx.Select(goes_on(row), node[0] + 1, tirx.Cast("int32", others[node[0]]))
+                place = te_let(tirx.Cast("int32", others[node[0]]))
+                if attrs.shared:
+                    with count_to(scores) as score:
+                        total[first + score] = total[first + score] + more[0][place * scores + score]
+                else:
+                    total[first + place] = total[first + place] + thresholds[node[0]]
 
 
 # Squared distances between rows, in float, for the kernels of support vector machines.
 
 
-@dataclass(frozen=True)
-class DistancesAttrs(Attributes):
-    """There are none: the operands say all."""
-
-
-@register
-class Distances(IntegerOperator[DistancesAttrs]):
+class Distances(IntegerOperator[Attributes]):
     """Computes squared distances from each row of the input to each of ``others``; C is printed from the meaning."""
 
     name = "distances"
     arguments = ("input", "others")
 
-    def infer(self, inputs: Sequence[TensorInfo], attrs: DistancesAttrs) -> TensorInfo:
+    def infer(self, inputs: Sequence[TensorInfo], attrs: Attributes) -> TensorInfo:
         one, other = inputs
         fit = len(one.shape) == len(other.shape) == 2 and one.shape[1] == other.shape[1]
         require(fit, f"distances: {one} and {other}, wanted rows of one length")
         return TensorInfo((one.shape[0], other.shape[0]), one.dtype)
 
-    def meaning(self, inputs: Sequence[Any], attrs: DistancesAttrs) -> Any:
+    def meaning(self, inputs: Sequence[Any], attrs: Attributes) -> Any:
         one, other = inputs
         shape = self.results(inputs, attrs)[0].shape
         k = te.reduce_axis((0, one.shape[1]), name="k")
@@ -113,5 +96,5 @@ class Distances(IntegerOperator[DistancesAttrs]):
 
         return te.compute(shape, lambda i, j: te.sum(square(i, j), axis=k), name=self.name)
 
-    def macs(self, site: Site[DistancesAttrs]) -> int:
+    def macs(self, site: Site[Attributes]) -> int:
         return site.output.elements * site.operands[0].info.shape[1]

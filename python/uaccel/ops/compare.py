@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, Final
 
 from uaccel.model import TensorInfo
 from uaccel.ops.binary import BinaryOperator, rescaled
-from uaccel.ops.operator import Attributes, register, require
+from uaccel.ops.operator import Attributes, require
 from uaccel.tvm_api import tirx
 
 # The attribute ``kind`` is a place in this list.
 KINDS: Final = ("EQUAL", "NOT_EQUAL", "GREATER", "GREATER_EQUAL", "LESS", "LESS_EQUAL")
 
 
-@dataclass(frozen=True)
 class CompareAttrs(Attributes):
     """Each input is raised by ``left_shift`` bits and scaled; ``kind`` is the comparison's place in ``KINDS``."""
 
@@ -29,13 +27,11 @@ class CompareAttrs(Attributes):
     shift2: int
 
 
-@register
 class Compare(BinaryOperator[CompareAttrs]):
     """Computes input1 (==, !=, >, >=, <, <=) input2, of int8."""
 
     name = "compare"
     hides_differences = True
-    kernel = "uaccel_compare"
 
     def infer(self, inputs: Sequence[TensorInfo], attrs: CompareAttrs) -> TensorInfo:
         require(inputs[0].dtype == "int8", f"compare: input is {inputs[0].dtype}, wanted int8")

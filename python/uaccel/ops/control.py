@@ -7,8 +7,6 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from enum import Enum
 from typing import Any, Final
 
 import numpy as np
@@ -16,24 +14,18 @@ import numpy as np
 from uaccel.errors import ModelError
 from uaccel.model import Array, TensorInfo
 from uaccel.ops import exact
-from uaccel.ops.operator import Attributes, IntegerOperator, register, require, type_info
+from uaccel.ops.operator import Attributes, IntegerOperator, require, type_info
 from uaccel.tvm_api.executor import Executor, calling, digest_of
 
 MOST_TURNS: Final = 1 << 20  # A loop that is computed here is given up after so many turns: it may never end.
 
 
-class Kind(str, Enum):
-    """Names the two kinds. ``IF`` takes a condition and the arguments of both functions; ``WHILE`` takes the arguments
-    of condition and body, which the body returns for the next turn."""
-
-    IF = "if"
-    WHILE = "while"
+# ``IF`` takes a condition and the arguments of both functions; ``WHILE`` takes the arguments of condition and body,
+# which the body returns for the next turn.
+IF, WHILE = "if", "while"
+PARTS: Final[Mapping[str, tuple[str, str]]] = {IF: ("then", "otherwise"), WHILE: ("condition", "body")}
 
 
-PARTS: Final[Mapping[Kind, tuple[str, str]]] = {Kind.IF: ("then", "otherwise"), Kind.WHILE: ("condition", "body")}
-
-
-@dataclass(frozen=True)
 class ControlAttrs(Attributes):
     """``parts`` is the key of the two functions, whose roles ``PARTS`` names."""
 
@@ -44,11 +36,11 @@ class ControlAttrs(Attributes):
 _parts: Final[dict[str, tuple[Any, Any]]] = {}  # All functions that this process has met, by their digests.
 
 
-def control_attrs(kind: Kind, first: Any, second: Any) -> ControlAttrs:
+def control_attrs(kind: str, first: Any, second: Any) -> ControlAttrs:
     """Attributes for two modules, whose ``main`` is the function each; they are kept by their digests."""
     key = f"{digest_of(first)}_{digest_of(second)}"
     _parts[key] = (first, second)
-    return ControlAttrs(kind.value, key)
+    return ControlAttrs(kind, key)
 
 
 def parts_of(attrs: ControlAttrs) -> tuple[Any, Any]:
@@ -77,8 +69,8 @@ class Control(IntegerOperator[ControlAttrs]):
 
     def infer(self, inputs: Sequence[TensorInfo], attrs: ControlAttrs) -> TensorInfo | tuple[TensorInfo, ...]:
         (taken, given), (also, others) = map(signature_of, parts_of(attrs))
-        names = PARTS[Kind(attrs.kind)]
-        if attrs.kind == Kind.IF:
+        names = PARTS[attrs.kind]
+        if attrs.kind == IF:
             require(_is_bool(inputs[:1]), f"its condition is {_told(inputs[:1])}, wanted one bool")
             require(given == others, f"{names[0]} gives {_told(given)} and {names[1]} gives {_told(others)}")
             inputs = inputs[1:]
@@ -101,14 +93,12 @@ def _told(infos: Sequence[TensorInfo]) -> str:
     return ", ".join(map(str, infos)) or "nothing"
 
 
-@register
 class If(Control):
     """Gives the results of one of two functions."""
 
     name = "if"
 
 
-@register
 class While(Control):
     """Gives the values that the body has made of the inputs when the condition no longer holds."""
 
@@ -123,7 +113,7 @@ def _executors(attrs: ControlAttrs) -> tuple[Executor, Executor]:
 
 def _computed(attrs: ControlAttrs, values: Sequence[Array]) -> Sequence[Array]:
     first, second = _executors(attrs)
-    if attrs.kind == Kind.IF:
+    if attrs.kind == IF:
         return (first if bool(np.ravel(values[0])[0]) else second).run(values[1:])
     for _ in range(MOST_TURNS):
         if not bool(np.ravel(first.run(values)[0])[0]):

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import abc
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 
@@ -12,7 +12,7 @@ from uaccel.model import Array, TensorInfo
 from uaccel.ops import exact
 from uaccel.ops.exact import TFLITE, check_rounding, kernel_suffix
 from uaccel.ops.kernel import Kernel, dtype_suffix, same
-from uaccel.ops.operator import Attributes, Channels, IntegerOperator, Site, register, require
+from uaccel.ops.operator import Attributes, Channels, IntegerOperator, Site, require
 from uaccel.ops.storage import is_int4, overwrite_distance, pack_int4
 from uaccel.ops.windows import Grouped, Transposed, image_fields, infer_places, padded, taps, window_fields
 from uaccel.tvm_api import te, tirx
@@ -20,7 +20,6 @@ from uaccel.tvm_api import te, tirx
 # Two-dimensional convolution, NHWC, weights OHWI, with groups, dilation and asymmetric padding.
 
 
-@dataclass(frozen=True)
 class Requantised(Attributes):
     """Sums of the input's differences from its zero point are rounded as ``rounding`` says, and clamped."""
 
@@ -31,7 +30,6 @@ class Requantised(Attributes):
     rounding: str = TFLITE
 
 
-@dataclass(frozen=True)
 class Conv2dAttrs(Requantised, Grouped):
     """Padded elements hold the input's zero point.
 
@@ -47,26 +45,37 @@ def infer_window(data: TensorInfo, kernel: tuple[int, int], attrs: Conv2dAttrs, 
     return TensorInfo((data.shape[0], *infer_places(data, kernel, attrs, what), channels), data.dtype)
 
 
-def output_stage(acc: Any, bias: Any, multiplier: Any, shift: Any, attrs: Requantised, dtype: str) -> Any:
-    """Bias, requantisation per channel (the last axis), zero point, clamp.
+R = TypeVar("R", bound=Requantised)
 
-    The accumulator has the bias' type: 16-bit activations with 64-bit biases then round once.
+
+class Requantising(IntegerOperator[R]):
+    """Adds up products with weights, and requantises each sum by its channel, the last axis.
+
+    Sums have the bias' type: 16-bit activations with 64-bit biases then round once.
     """
 
-    def element(*index: Any) -> Any:
-        c = index[-1]
-        scaled = exact.requantize_as(attrs.rounding, acc(*index) + bias(c), multiplier(c), shift(c))
-        return exact.finish(scaled, attrs.output_zero_point, attrs.clamp_min, attrs.clamp_max, dtype)
+    arguments: ClassVar[tuple[str, ...]] = ("input", "weights", "bias", "multiplier", "shift")
 
-    return te.compute(acc.shape, element, name="requantized")
+    @abc.abstractmethod
+    def sums(self, data: Any, weights: Any, attrs: R, dtype: str) -> Any:
+        """The sums of products in this type, less the zero points."""
+
+    def meaning(self, inputs: Sequence[Any], attrs: R) -> Any:
+        data, weights, bias, multiplier, shift = inputs
+        acc = self.sums(data, weights, attrs, str(bias.dtype))
+
+        def element(*index: Any) -> Any:
+            c = index[-1]
+            scaled = exact.requantize_as(attrs.rounding, acc(*index) + bias(c), multiplier(c), shift(c))
+            return exact.finish(scaled, attrs.output_zero_point, attrs.clamp_min, attrs.clamp_max, str(data.dtype))
+
+        return te.compute(acc.shape, element, name="requantized")
 
 
-@register
-class Conv2d(IntegerOperator[Conv2dAttrs]):
+class Conv2d(Requantising[Conv2dAttrs]):
     """Convolves with int32 accumulation (int64 for 16-bit activations) and per-channel requantisation."""
 
     name = "conv2d"
-    arguments = ("input", "weights", "bias", "multiplier", "shift")
     channels: ClassVar[Channels | None] = Channels.MIXED
 
     def infer(self, inputs: Sequence[TensorInfo], attrs: Conv2dAttrs) -> TensorInfo:
@@ -78,24 +87,22 @@ class Conv2d(IntegerOperator[Conv2dAttrs]):
         require(out_channels % attrs.groups == 0, "conv2d: the groups do not divide the output channels")
         return infer_window(data, (height, width), attrs, out_channels, "conv2d")
 
-    def meaning(self, inputs: Sequence[Any], attrs: Conv2dAttrs) -> Any:
-        data, weights, bias, multiplier, shift = inputs
+    def sums(self, data: Any, weights: Any, attrs: Conv2dAttrs, dtype: str) -> Any:
         out_channels, kernel_h, kernel_w, depth = exact.info(weights).shape
-        source, acc_dtype = padded(data, attrs.padding, attrs.input_zero_point), str(bias.dtype)
+        source = padded(data, attrs.padding, attrs.input_zero_point)
         ky, kx, ci = taps(ky=kernel_h, kx=kernel_w, ci=depth)
         per_group = out_channels // attrs.groups
-        zero = exact.const(attrs.input_zero_point, acc_dtype)
+        zero = exact.const(attrs.input_zero_point, dtype)
 
         def element(n: Any, y: Any, x: Any, o: Any) -> Any:
             first = tirx.floordiv(o, per_group) * depth if attrs.groups > 1 else 0
             row = y * attrs.strides[0] + ky * attrs.dilation[0]
             column = x * attrs.strides[1] + kx * attrs.dilation[1]
-            value = source(n, row, column, first + ci).astype(acc_dtype) - zero
-            return te.sum(value * weights(o, ky, kx, ci).astype(acc_dtype), axis=[ky, kx, ci])
+            value = source(n, row, column, first + ci).astype(dtype) - zero
+            return te.sum(value * weights(o, ky, kx, ci).astype(dtype), axis=[ky, kx, ci])
 
         shape = infer_window(exact.info(data), (kernel_h, kernel_w), attrs, out_channels, "conv2d").shape
-        acc = te.compute(shape, element, name="accumulated")
-        return output_stage(acc, bias, multiplier, shift, attrs, str(data.dtype))
+        return te.compute(shape, element, name="accumulated")
 
     def kernels(self, site: Site[Conv2dAttrs]) -> Sequence[Kernel]:
         attrs, data, weights = site.attrs, site.operands[0].info, site.operands[1].value
@@ -168,13 +175,11 @@ def window_parameters(site: Site[Conv2dAttrs], kernel: tuple[int, int]) -> dict[
 # Depthwise convolution, NHWC, weights HWC with any channel multiplier.
 
 
-@register
-class DepthwiseConv2d(IntegerOperator[Conv2dAttrs]):
+class DepthwiseConv2d(Requantising[Conv2dAttrs]):
     """Convolves channel by channel: output channel o reads input channel o // multiplier; ``groups`` counts the input's
     channels."""
 
     name = "depthwise_conv2d"
-    arguments = ("input", "weights", "bias", "multiplier", "shift")
     channels: ClassVar[Channels | None] = Channels.APART
 
     def infer(self, inputs: Sequence[TensorInfo], attrs: Conv2dAttrs) -> TensorInfo:
@@ -184,23 +189,21 @@ class DepthwiseConv2d(IntegerOperator[Conv2dAttrs]):
         require(channels % data.shape[3] == 0, f"depthwise_conv2d: {channels} channels from {data}")
         return infer_window(data, (height, width), attrs, channels, "depthwise_conv2d")
 
-    def meaning(self, inputs: Sequence[Any], attrs: Conv2dAttrs) -> Any:
-        data, weights, bias, multiplier, shift = inputs
+    def sums(self, data: Any, weights: Any, attrs: Conv2dAttrs, dtype: str) -> Any:
         kernel_h, kernel_w, channels = exact.info(weights).shape
         times = channels // int(data.shape[3])
-        source, acc_dtype = padded(data, attrs.padding, attrs.input_zero_point), str(bias.dtype)
+        source = padded(data, attrs.padding, attrs.input_zero_point)
         ky, kx = taps(ky=kernel_h, kx=kernel_w)
-        zero = exact.const(attrs.input_zero_point, acc_dtype)
+        zero = exact.const(attrs.input_zero_point, dtype)
 
         def element(n: Any, y: Any, x: Any, c: Any) -> Any:
             row = y * attrs.strides[0] + ky * attrs.dilation[0]
             column = x * attrs.strides[1] + kx * attrs.dilation[1]
-            value = source(n, row, column, tirx.floordiv(c, times)).astype(acc_dtype) - zero
-            return te.sum(value * weights(ky, kx, c).astype(acc_dtype), axis=[ky, kx])
+            value = source(n, row, column, tirx.floordiv(c, times)).astype(dtype) - zero
+            return te.sum(value * weights(ky, kx, c).astype(dtype), axis=[ky, kx])
 
         shape = infer_window(exact.info(data), (kernel_h, kernel_w), attrs, channels, "depthwise_conv2d").shape
-        acc = te.compute(shape, element, name="accumulated")
-        return output_stage(acc, bias, multiplier, shift, attrs, str(data.dtype))
+        return te.compute(shape, element, name="accumulated")
 
     def kernels(self, site: Site[Conv2dAttrs]) -> Sequence[Kernel]:
         weights = site.operands[1].value
@@ -217,7 +220,6 @@ class DepthwiseConv2d(IntegerOperator[Conv2dAttrs]):
 # Transposed convolution, NHWC, weights OHWI: each input pixel adds a weighted window to the output.
 
 
-@dataclass(frozen=True)
 class TransposeConv2dAttrs(Requantised, Transposed):
     """Has windows, zero points and a clamp."""
 
@@ -252,21 +254,17 @@ def accumulated(data: Any, weights: Any, attrs: Transposed, dtype: str, zero_poi
     return te.compute((info.shape[0], *attrs.size, channels), element, name="accumulated")
 
 
-@register
-class TransposeConv2d(IntegerOperator[TransposeConv2dAttrs]):
+class TransposeConv2d(Requantising[TransposeConv2dAttrs]):
     """Convolves transposed, with int32 accumulation (int64 for 16 bits) and per-channel requantisation."""
 
     name = "transpose_conv2d"
-    arguments = ("input", "weights", "bias", "multiplier", "shift")
 
     def infer(self, inputs: Sequence[TensorInfo], attrs: TransposeConv2dAttrs) -> TensorInfo:
         check_rounding(attrs, self.name)
         return infer_transposed(inputs, attrs, self.name)
 
-    def meaning(self, inputs: Sequence[Any], attrs: TransposeConv2dAttrs) -> Any:
-        data, weights, bias, multiplier, shift = inputs
-        acc = accumulated(data, weights, attrs, str(bias.dtype), attrs.input_zero_point)
-        return output_stage(acc, bias, multiplier, shift, attrs, str(data.dtype))
+    def sums(self, data: Any, weights: Any, attrs: TransposeConv2dAttrs, dtype: str) -> Any:
+        return accumulated(data, weights, attrs, dtype, attrs.input_zero_point)
 
     def kernels(self, site: Site[TransposeConv2dAttrs]) -> Sequence[Kernel]:
         attrs = site.attrs

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Final
 
 import numpy as np
@@ -14,7 +14,7 @@ from uaccel.model import Array, TensorInfo
 from uaccel.ops import exact
 from uaccel.ops.conv import accumulated, infer_transposed, transposed_macs
 from uaccel.ops.kernel import Argument, Constant, Input, Kernel, KernelCall, Output, ParameterValue, Scratch
-from uaccel.ops.operator import Attributes, IntegerOperator, Site, register, require
+from uaccel.ops.operator import Attributes, IntegerOperator, Site, require
 from uaccel.ops.storage import overwrite_distance, row_overwrite_distance
 from uaccel.ops.windows import Grouped, Transposed, infer_places, padded, sides, taps, window_fields
 from uaccel.tvm_api import te, tirx
@@ -31,7 +31,6 @@ SINGLE, HALF = "f32", "f16"
 BLOCK: Final = 4  # Output channels whose weights lie side by side.
 
 
-@dataclass(frozen=True)
 class FloatSumAttrs(Attributes):
     """``activation`` says whether results have no bound, a lower one, or both."""
 
@@ -121,12 +120,10 @@ def stored(weights: NDArray[np.float32], *, wide: bool = False) -> tuple[str, Ar
 TOGETHER = 4  # Pixels that a kernel computes at a time; a depthwise kernel computes two.
 
 
-@dataclass(frozen=True)
 class Conv2dFloatAttrs(Grouped, FloatSumAttrs):
     """Has windows and an activation."""
 
 
-@register
 class Conv2dFloat(FloatSums):
     """Convolves; it adds up products by rows of the window, its columns, and channels."""
 
@@ -161,7 +158,11 @@ class Conv2dFloat(FloatSums):
     def kernels(self, site: Site[Any]) -> Sequence[Kernel]:
         if not is_kernels(site):
             return ()
-        return [depthwise_kernel(site) if is_depthwise(site) else conv2d_kernel(site)]
+        return [float_kernel(site)]
+
+
+def float_kernel(site: Site[Any]) -> Kernel:
+    return depthwise_kernel(site) if is_depthwise(site) else conv2d_kernel(site)
 
 
 def is_depthwise(site: Site[Any]) -> bool:
@@ -253,12 +254,10 @@ def depthwise_kernel(site: Site[Any]) -> Kernel:
 # Matrix product of floats with constant weights, bias, another tensor and activation.
 
 
-@register
 class FullyConnectedFloat(FloatSums):
     """Multiplies rows by the rows of the weights."""
 
     name = "fully_connected_float"
-    attributes = FloatSumAttrs
 
     def infer(self, inputs: Sequence[TensorInfo], attrs: FloatSumAttrs) -> TensorInfo:
         data, weights = inputs[:2]
@@ -299,12 +298,10 @@ def as_pixels(site: Site[FloatSumAttrs]) -> Site[Any]:
 # Transposed convolution in float, NHWC, weights OHWI: its C is printed from its meaning.
 
 
-@dataclass(frozen=True)
 class TransposeConv2dFloatAttrs(Transposed):
     """The attributes mean what they mean for the quantised one."""
 
 
-@register
 class TransposeConv2dFloat(IntegerOperator[TransposeConv2dFloatAttrs]):
     """Each input pixel adds a weighted window to the output."""
 

@@ -8,8 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from uaccel.model import TensorInfo
-from uaccel.ops import exact
-from uaccel.ops.operator import Attributes, IntegerOperator, register, require
+from uaccel.ops.operator import Attributes, ByLoops, Infos, require
 from uaccel.tvm_api import tirx
 from uaccel.tvm_api.loops import count_to, local_array, te_let, where, while_holds
 
@@ -70,7 +69,6 @@ def _overlap(one: Box, other: Box, most: float) -> Any:
     return tirx.all(real, shared / together > tirx.const(most, "float32"))
 
 
-@dataclass(frozen=True)
 class NonMaxSuppressionAttrs(Attributes):
     """``most`` boxes of a class are kept. ``centred`` boxes are x, y of the middle, width, height, others two corners,
     each y before x. Where ``bounded``, scores up to ``least`` do not count. The result has ``rows`` rows."""
@@ -83,8 +81,7 @@ class NonMaxSuppressionAttrs(Attributes):
     centred: int
 
 
-@register
-class NonMaxSuppression(IntegerOperator[NonMaxSuppressionAttrs]):
+class NonMaxSuppression(ByLoops[NonMaxSuppressionAttrs]):
     """Gives rows of batch, class and box; behind the last box that is kept all are -1."""
 
     name = "non_max_suppression"
@@ -101,35 +98,31 @@ class NonMaxSuppression(IntegerOperator[NonMaxSuppressionAttrs]):
         require(fits, f"non_max_suppression: {attrs.rows} rows for {attrs.most} boxes of a class of {scores}")
         return TensorInfo((attrs.rows, 3), "int64")
 
-    def meaning(self, inputs: Sequence[Any], attrs: NonMaxSuppressionAttrs) -> Any:
-        (result,), (batch, classes, count) = self.results(inputs, attrs), exact.info(inputs[1]).shape
+    def write(self, infos: Infos, attrs: NonMaxSuppressionAttrs, boxes: Any, scores: Any, rows: Any) -> None:
+        result, (batch, classes, count) = self.infer(infos, attrs), infos[1].shape
+        written = local_array(1, "int32")
+        written[0] = 0
+        with count_to(result.elements) as i:
+            rows[i] = tirx.const(-1, "int64")
+        with count_to(batch) as b, count_to(classes) as c:
+            first = (b * classes + c) * count
 
-        def write(boxes: Any, scores: Any, rows: Any) -> None:
-            written = local_array(1, "int32")
-            written[0] = 0
-            with count_to(result.elements) as i:
-                rows[i] = tirx.const(-1, "int64")
-            with count_to(batch) as b, count_to(classes) as c:
-                first = (b * classes + c) * count
+            def box(number: Any) -> Box:
+                values = [boxes[(b * count + number) * CORNERS + i] for i in range(CORNERS)]
+                return _around(values) if attrs.centred else (values[0], values[1], values[2], values[3])
 
-                def box(number: Any) -> Box:
-                    values = [boxes[(b * count + number) * CORNERS + i] for i in range(CORNERS)]
-                    return _around(values) if attrs.centred else (values[0], values[1], values[2], values[3])
+            def admitted(number: Any) -> Any:
+                always = tirx.const(True, "bool")
+                return scores[first + number] > tirx.const(attrs.least, "float32") if attrs.bounded else always
 
-                def admitted(number: Any) -> Any:
-                    always = tirx.const(True, "bool")
-                    return scores[first + number] > tirx.const(attrs.least, "float32") if attrs.bounded else always
+            def keep(number: Any) -> None:
+                with where(written[0] < attrs.rows):
+                    for place, value in enumerate((b, c, number)):
+                        rows[written[0] * 3 + place] = tirx.Cast("int64", value)
+                    written[0] = written[0] + 1
 
-                def keep(number: Any) -> None:
-                    with where(written[0] < attrs.rows):
-                        for place, value in enumerate((b, c, number)):
-                            rows[written[0] * 3 + place] = tirx.Cast("int64", value)
-                        written[0] = written[0] + 1
-
-                most = min(attrs.most, count)
-                Greedy(count, most, attrs.overlap, lambda number: scores[first + number], box).write(admitted, keep)
-
-        return self.by_loops(inputs, attrs, write)
+            most = min(attrs.most, count)
+            Greedy(count, most, attrs.overlap, lambda number: scores[first + number], box).write(admitted, keep)
 
 
 def _around(values: Sequence[Any]) -> Box:
@@ -141,7 +134,6 @@ def _around(values: Sequence[Any]) -> Box:
 # The post-processing that TFLite's detection models end with: boxes are decoded by anchors, and the best are kept.
 
 
-@dataclass(frozen=True)
 class DetectionsAttrs(Attributes):
     """``most`` detections are kept. The last ``classes`` of the scores of a box count; scores below ``least`` do not.
     Positions and sizes are divided by the four scales. With ``each`` classes are suppressed one by one and keep so many
@@ -158,8 +150,7 @@ class DetectionsAttrs(Attributes):
     each: int = 0
 
 
-@register
-class Detections(IntegerOperator[DetectionsAttrs]):
+class Detections(ByLoops[DetectionsAttrs]):
     """Gives corners, classes and scores of the best of all classes, and how many these are. Behind them are zeros.
 
     ``boxes`` and ``anchors`` are y, x of the middle, height and width.
@@ -179,36 +170,32 @@ class Detections(IntegerOperator[DetectionsAttrs]):
         shapes = ((1, attrs.most, CORNERS), (1, attrs.most), (1, attrs.most), (1,))
         return tuple(TensorInfo(shape, boxes.dtype) for shape in shapes)
 
-    def meaning(self, inputs: Sequence[Any], attrs: DetectionsAttrs) -> Any:
+    def write(self, infos: Infos, attrs: DetectionsAttrs, boxes: Any, scores: Any, anchors: Any, *outputs: Any) -> None:
         results, count, row = (
-            self.results(inputs, attrs),
-            exact.info(inputs[2]).shape[0],
-            exact.info(inputs[1]).shape[2],
+            self.infer(infos, attrs),
+            infos[2].shape[0],
+            infos[1].shape[2],
         )
+        corners, classes, given, number = outputs
+        zero = tirx.const(0, "float32")
+        for array, info in zip(outputs, results, strict=True):
+            with count_to(info.elements) as i:
+                array[i] = zero
+        written = local_array(1, "int32")
+        written[0] = 0
+        decoded = local_array(CORNERS * count, "float32")
+        with count_to(count) as n:
+            _decode(boxes, anchors, decoded, n, attrs)
 
-        def write(boxes: Any, scores: Any, anchors: Any, *outputs: Any) -> None:
-            corners, classes, given, number = outputs
-            zero = tirx.const(0, "float32")
-            for array, info in zip(outputs, results, strict=True):
-                with count_to(info.elements) as i:
-                    array[i] = zero
-            written = local_array(1, "int32")
-            written[0] = 0
-            decoded = local_array(CORNERS * count, "float32")
-            with count_to(count) as n:
-                _decode(boxes, anchors, decoded, n, attrs)
+        def box(at: Any) -> Box:
+            first = at * CORNERS
+            return decoded[first], decoded[first + 1], decoded[first + 2], decoded[first + 3]
 
-            def box(at: Any) -> Box:
-                first = at * CORNERS
-                return decoded[first], decoded[first + 1], decoded[first + 2], decoded[first + 3]
-
-            if attrs.each:
-                _ClassByClass(attrs, scores, row, count, box).write(corners, classes, given, written)
-                number[0] = tirx.Cast("float32", written[0])
-                return
-            _best_of_all(attrs, scores, row, count, box, outputs, written)
-
-        return self.by_loops(inputs, attrs, write)
+        if attrs.each:
+            _ClassByClass(attrs, scores, row, count, box).write(corners, classes, given, written)
+            number[0] = tirx.Cast("float32", written[0])
+            return
+        _best_of_all(attrs, scores, row, count, box, outputs, written)
 
 
 def _write_box(corners: Any, at: Any, box: Box) -> None:

@@ -5,7 +5,6 @@ The TE expressions are what operators state as their exact meaning; every kernel
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
@@ -219,16 +218,34 @@ def finish(value: Any, zero_point: int, low: int, high: int, dtype: str) -> Any:
     return clamp(value + const(zero_point, dtype_of(value)), low, high).astype(dtype)
 
 
+def rounded_twice(total: Any, attrs: Any, dtype: str, what: str = "") -> Any:
+    """The stored result of an operator that rounds as TFLite does; ``what`` precedes the names of its scale."""
+    scaled = requantize_const(total, *(getattr(attrs, what + name) for name in ("multiplier", "shift")))
+    return finish(scaled, attrs.output_zero_point, attrs.clamp_min, attrs.clamp_max, dtype)
+
+
+def rounded_once(total: Any, attrs: Any, dtype: str) -> Any:
+    """The stored result of an operator that rounds once, for a total of ``RoundedOnce``; no tolerance is 0."""
+    rounded = round_half_even(total, attrs.shift, getattr(attrs, "tolerance", 0))
+    return finish(rounded, attrs.output_zero_point, attrs.clamp_min, attrs.clamp_max, dtype)
+
+
 def limits(dtype: str) -> tuple[int, int]:
     integers = np.iinfo(dtype)
     return int(integers.min), int(integers.max)
 
 
-# The output stage of operators whose real result is rounded once, half to even.
+# Attributes of output stages: a scale as TFLite keeps it, and what it takes to round a real result once, half to even.
 
 
-@dataclass(frozen=True, kw_only=True)
-class RoundedOnce(Attributes):
+class Scaled(Attributes):
+    """Is the base of attributes about one factor, ``multiplier * 2**(shift - 31)``."""
+
+    multiplier: int
+    shift: int
+
+
+class RoundedOnce(Attributes, kw_only=True):
     """Totals are results times ``2**shift``; those within ``tolerance`` of the middle of two integers count as ties."""
 
     shift: int
@@ -245,7 +262,3 @@ class RoundedOnce(Attributes):
         low, high = clamp or limits(dtype)
         rounded = {"shift": ratios.shift, "tolerance": ratios.tolerance(magnitude)}
         return {**rounded, "output_zero_point": zero_point, "clamp_min": low, "clamp_max": high}
-
-    def finish(self, total: Any, dtype: str) -> Any:
-        rounded = round_half_even(total, self.shift, self.tolerance)
-        return finish(rounded, self.output_zero_point, self.clamp_min, self.clamp_max, dtype)

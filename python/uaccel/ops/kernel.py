@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any, Final
 
 import numpy as np
@@ -99,6 +100,11 @@ class Kernel:
     leaner: Callable[[], Iterable[tuple[Kernel, float]]] = field(default=tuple, compare=False)
     effort: float = 1.0
 
+    def by(self, family: str, requires: tuple[str, ...], scratch: int | None = None, **changes: Any) -> Kernel:
+        """The kernel of another family whose one call is this one's but for the ``changes``."""
+        (call,), scratch = self.calls, self.scratch if scratch is None else scratch
+        return replace(self, family=family, calls=(replace(call, **changes),), scratch=scratch, requires=requires)
+
 
 @dataclass(frozen=True)
 class Definition:
@@ -112,7 +118,9 @@ class Definition:
 VIEW = Kernel("view", (), view=True)
 
 
-def portable(
+def calling(
+    family: str,
+    requires: tuple[str, ...],
     function: str,
     struct: str,
     parameters: Mapping[str, ParameterValue],
@@ -123,10 +131,15 @@ def portable(
     inplace: tuple[int, ...] = (),
     updates: tuple[tuple[int, int], ...] = (),
     behind: Mapping[int, int] | None = None,
+    effort: float = 1.0,
 ) -> Kernel:
-    """The usual case: one call to a portable kernel. Unless ``header`` is given, it has the structure's name."""
+    """The usual case: a kernel of one call. Unless ``header`` is given, it has the structure's name."""
     call = KernelCall(function, header or f"{struct}.h", struct, parameters, arguments)
-    return Kernel("portable", (call,), scratch=scratch, inplace=inplace, updates=updates, behind=behind or {})
+    lies: dict[str, Any] = {"inplace": inplace, "updates": updates, "behind": behind or {}}
+    return Kernel(family, (call,), scratch, requires=requires, effort=effort, **lies)
+
+
+portable: Final = partial(calling, "portable", ())
 
 
 def dtype_suffix(dtype: str) -> str:

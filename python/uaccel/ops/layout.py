@@ -265,7 +265,6 @@ def gather_nd(call: Any, operands: tuple[Operand, ...], _outputs: tuple[TensorIn
 IMAGE: Final = 4  # Axes of batch, rows, columns, channels.
 
 
-@dataclass(frozen=True)
 class FrameAttrs(Attributes):
     """``padding`` is top, left, bottom, right; ``channels`` has those added before and after."""
 
@@ -274,20 +273,22 @@ class FrameAttrs(Attributes):
     value: float
 
 
-@dataclass(frozen=True)
-class BesideAttrs(Attributes):
-    """There are none: the operands say all."""
+class ByRows:
+    """Moves elements, and computes nothing."""
 
-
-class Frame:
-    """Puts elements of one value around an image."""
-
-    name: str = "pad"
-    full_name: str = "relax.nn.pad"
+    name: str
+    full_name: str
     elementwise: Elementwise | None = None
 
     def macs(self, site: Site[Any]) -> int:
         return 0
+
+
+class Frame(ByRows):
+    """Puts elements of one value around an image."""
+
+    name = "pad"
+    full_name = "relax.nn.pad"
 
     def kernels(self, site: Site[Any]) -> Sequence[Kernel]:
         info, output, attrs = site.operands[0].info, site.output, site.attrs
@@ -300,23 +301,14 @@ class Frame:
         return move_kernels([move], output.itemsize, first=first)
 
 
-class Beside:
+class Beside(ByRows):
     """Joins several images, the channels of one behind those of another."""
 
-    name: str = "concat"
-    full_name: str = "relax.concat"
-    elementwise: Elementwise | None = None
-
-    def macs(self, site: Site[Any]) -> int:
-        return 0
+    name = "concat"
+    full_name = "relax.concat"
 
     def kernels(self, site: Site[Any]) -> Sequence[Kernel]:
-        strides, moves, start = row_major(site.output.shape), [], 0
-        for source, operand in zip(sources(site.operands), site.operands, strict=True):
-            shape = operand.info.shape
-            moves.append(Move(source, axes(shape, row_major(shape), strides), 0, start))
-            start += shape[-1]
-        return move_kernels(moves, site.output.itemsize)
+        return joined(site.operands, site.output, IMAGE - 1)
 
 
 FRAME: Final = Frame()
@@ -336,7 +328,7 @@ def by_rows(call: Any, operands: tuple[Operand, ...], output: TensorInfo) -> tup
         attrs = FrameAttrs(padding, (widths[6], widths[7]), float(call.attrs.pad_value))
         return FRAME, Site(attrs, operands, (output,))
     if call.op.name == BESIDE.full_name and int(call.attrs.axis or 0) % IMAGE == IMAGE - 1:
-        return BESIDE, Site(BesideAttrs(), operands, (output,))
+        return BESIDE, Site(Attributes(), operands, (output,))
     return None
 
 
@@ -412,8 +404,11 @@ def split(call: Any, operands: tuple[Operand, ...], outputs: tuple[TensorInfo, .
 
 @layout("concat")
 def concat(call: Any, operands: tuple[Operand, ...], outputs: tuple[TensorInfo, ...]) -> Sequence[Kernel]:
-    output = outputs[0]
-    axis = int(call.attrs.axis or 0) % len(output.shape)
+    return joined(operands, outputs[0], int(call.attrs.axis or 0) % len(outputs[0].shape))
+
+
+def joined(operands: Sequence[Operand], output: TensorInfo, axis: int) -> Sequence[Kernel]:
+    """The kernel that lays tensors one behind the other along an axis."""
     target = row_major(output.shape)
     moves, start = [], 0
     for source, operand in zip(sources(operands), operands, strict=True):

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import product
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,8 +19,8 @@ from uaccel.model import Array, Quantisation, TensorInfo
 from uaccel.ops import exact, fixedpoint
 from uaccel.ops.exact import const
 from uaccel.ops.kernel import Argument, Constant, Input, Kernel, Output, portable, same
-from uaccel.ops.operator import Attributes, Elementwise, IntegerOperator, Site, register, require
-from uaccel.tvm_api import te, tirx
+from uaccel.ops.operator import Attributes, EachAtOnce, Site, require
+from uaccel.tvm_api import tirx
 
 # A function of one 8-bit variable, as a table of its 256 values.
 
@@ -28,36 +28,29 @@ ENTRIES = 256
 BYTES = ("int8", "uint8")
 
 
-@dataclass(frozen=True)
 class LookupAttrs(Attributes):
     """``function`` names what the table holds, for reports and for accelerators that have that function."""
 
     function: str
 
 
-@register
-class Lookup(IntegerOperator[LookupAttrs]):
+class Lookup(EachAtOnce[LookupAttrs]):
     """Looks up table[input]; the table is indexed by the input's bits as an unsigned number."""
 
     name = "lookup"
     hides_differences = True
     arguments = ("input", "table")
-    elementwise = Elementwise.FIRST
+    takes = BYTES
+    gives: ClassVar[tuple[str, ...]] = BYTES  # The types that the table may have.
 
     def infer(self, inputs: Sequence[TensorInfo], attrs: LookupAttrs) -> TensorInfo:
-        data, table = inputs
-        require(data.dtype in BYTES, f"lookup: input is {data.dtype}, wanted int8 or uint8")
-        fits = table.shape == (ENTRIES,) and table.dtype in BYTES
-        require(fits, f"lookup: the table is {table}, wanted {ENTRIES} of int8 or uint8")
-        return TensorInfo(data.shape, table.dtype)
+        table = inputs[1]
+        fits = table.shape == (ENTRIES,) and table.dtype in self.gives
+        require(fits, f"{self.name}: the table is {table}, wanted {ENTRIES} of {' or '.join(self.gives)}")
+        return replace(super().infer(inputs, attrs), dtype=table.dtype)
 
-    def meaning(self, inputs: Sequence[Any], attrs: LookupAttrs) -> Any:
-        data, table = inputs
-
-        def element(*index: Any) -> Any:
-            return table(data(*index).astype("uint8").astype("int32"))
-
-        return te.compute(data.shape, element, name=self.name)
+    def element(self, value: Any, attrs: LookupAttrs, *tables: Any) -> Any:
+        return tables[0](value.astype("uint8").astype("int32"))
 
     def kernels(self, site: Site[LookupAttrs]) -> Sequence[Kernel]:
         return [lookup_kernel(site.output.elements, site.operands[1].value)]
@@ -95,52 +88,44 @@ COLUMNS: Final = 5
 STORED: Final = -(1 << 31)
 
 
-@dataclass(frozen=True)
-class Lookup16Attrs(Attributes):
+class Lookup16Attrs(LookupAttrs):
     """``function`` names it, for reports. A segment has ``2**bits`` values; factors have ``fraction`` bits after the
     point."""
 
-    function: str
     bits: int
     fraction: int
     clamp_min: int
     clamp_max: int
 
 
-@register
-class Lookup16(IntegerOperator[Lookup16Attrs]):
+class Lookup16(EachAtOnce[Lookup16Attrs]):
     """Evaluates polynomials: ``segments`` has rows of whole part, fraction and three factors, ``stored`` the results of
     segments without a polynomial."""
 
     name = "lookup16"
     hides_differences = True
     arguments = ("input", "segments", "stored")
-    elementwise = Elementwise.FIRST
+    takes = ("int16",)
 
     def infer(self, inputs: Sequence[TensorInfo], attrs: Lookup16Attrs) -> TensorInfo:
-        data, segments, stored = inputs
-        require(data.dtype == "int16", f"lookup16: input is {data.dtype}, wanted int16")
+        _, segments, stored = inputs
         wanted = TensorInfo((VALUES >> attrs.bits, COLUMNS), "int32")
         require(segments == wanted, f"lookup16: the segments are {segments}, wanted {wanted}")
         fits = stored.dtype == "int16" and len(stored.shape) == 1
         require(fits, f"lookup16: the table is {stored}, wanted int16 with one axis")
-        return data
+        return super().infer(inputs, attrs)
 
-    def meaning(self, inputs: Sequence[Any], attrs: Lookup16Attrs) -> Any:
-        data, segments, stored = inputs
+    def element(self, value: Any, attrs: Lookup16Attrs, *tables: Any) -> Any:
+        segments, stored = tables
         bits, last = const(attrs.bits), const(int(stored.shape[0]) - 1)
-
-        def element(*index: Any) -> Any:
-            place = exact.i64(data(*index)) + const(VALUES // 2)
-            segment, t = place >> bits, place & const((1 << attrs.bits) - 1)
-            whole, rest, line, square, cube = (exact.i64(segments(segment, column)) for column in range(COLUMNS))
-            total = ((((((cube * t) >> bits) + square) * t >> bits) + line) * t >> bits) + rest
-            value = whole + ((total + const(1 << (attrs.fraction - 1))) >> const(attrs.fraction))
-            clamped = tirx.max(tirx.min(value, const(attrs.clamp_max)), const(attrs.clamp_min))
-            there = exact.i64(stored(tirx.max(tirx.min(whole + t, last), const(0))))
-            return tirx.Select(cube == const(STORED), there, clamped).astype("int16")
-
-        return te.compute(data.shape, element, name=self.name)
+        place = exact.i64(value) + const(VALUES // 2)
+        segment, t = place >> bits, place & const((1 << attrs.bits) - 1)
+        whole, rest, line, square, cube = (exact.i64(segments(segment, column)) for column in range(COLUMNS))
+        total = ((((((cube * t) >> bits) + square) * t >> bits) + line) * t >> bits) + rest
+        rounded = whole + ((total + const(1 << (attrs.fraction - 1))) >> const(attrs.fraction))
+        clamped = tirx.max(tirx.min(rounded, const(attrs.clamp_max)), const(attrs.clamp_min))
+        there = exact.i64(stored(tirx.max(tirx.min(whole + t, last), const(0))))
+        return tirx.Select(cube == const(STORED), there, clamped).astype("int16")
 
     def kernels(self, site: Site[Lookup16Attrs]) -> Sequence[Kernel]:
         parameters = {
@@ -153,18 +138,11 @@ class Lookup16(IntegerOperator[Lookup16Attrs]):
 # A function of one 8-bit variable whose results stay real, as a table of 256 single-precision numbers.
 
 
-@register
 class FloatLookup(Lookup):
     """Looks up table[input], a float; the table is indexed by the input's bits as an unsigned number."""
 
     name = "float_lookup"
-
-    def infer(self, inputs: Sequence[TensorInfo], attrs: LookupAttrs) -> TensorInfo:
-        data, table = inputs
-        require(data.dtype in BYTES, f"float_lookup: input is {data.dtype}, wanted int8 or uint8")
-        wanted = TensorInfo((ENTRIES,), "float32")
-        require(table == wanted, f"float_lookup: the table is {table}, wanted {wanted}")
-        return TensorInfo(data.shape, table.dtype)
+    gives = ("float32",)
 
     def kernels(self, site: Site[LookupAttrs]) -> Sequence[Kernel]:
         return self.one_call(site, {"elements": site.output.elements}, "")

@@ -4,33 +4,29 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from uaccel.model import Shape, TensorInfo
 from uaccel.ops import conv, exact
 from uaccel.ops.exact import TFLITE, check_rounding, kernel_suffix
 from uaccel.ops.kernel import Kernel, ParameterValue, dtype_suffix, same
-from uaccel.ops.operator import Attributes, Channels, IntegerOperator, Site, register, require
+from uaccel.ops.operator import Attributes, Channels, IntegerOperator, Site, require
 from uaccel.ops.storage import is_int4, pack_int4
 from uaccel.tvm_api import te
 
 # Fully connected: rows of the input times the transposed weights, any input rank.
 
 
-@dataclass(frozen=True)
 class FullyConnectedAttrs(conv.Requantised):
     """``weight_bits`` is 4 where four bits hold each weight."""
 
     weight_bits: int = 8
 
 
-@register
-class FullyConnected(IntegerOperator[FullyConnectedAttrs]):
+class FullyConnected(conv.Requantising[FullyConnectedAttrs]):
     """Multiplies input [rows, depth] by weights [units, depth]; the front ends flatten other ranks with a reshape."""
 
     name = "fully_connected"
-    arguments = ("input", "weights", "bias", "multiplier", "shift")
     channels: ClassVar[Channels | None] = Channels.MIXED
 
     def infer(self, inputs: Sequence[TensorInfo], attrs: FullyConnectedAttrs) -> TensorInfo:
@@ -40,20 +36,17 @@ class FullyConnected(IntegerOperator[FullyConnectedAttrs]):
         require(data.shape[1] == weights.shape[1], f"fully_connected: input {data} does not fit weights {weights}")
         return TensorInfo((data.shape[0], weights.shape[0]), data.dtype)
 
-    def meaning(self, inputs: Sequence[Any], attrs: FullyConnectedAttrs) -> Any:
-        data, weights, bias, multiplier, shift = inputs
+    def sums(self, data: Any, weights: Any, attrs: FullyConnectedAttrs, dtype: str) -> Any:
         rows, depth = (int(extent) for extent in data.shape)
         k = te.reduce_axis((0, depth), name="k")
-        acc_dtype = str(bias.dtype)
         points = (attrs.input_zero_point, getattr(attrs, "weight_zero_point", 0))
-        zero, weight_zero = (exact.const(point, acc_dtype) for point in points)
+        zero, weight_zero = (exact.const(point, dtype) for point in points)
 
         def element(row: Any, unit: Any) -> Any:
-            value = data(row, k).astype(acc_dtype) - zero
-            return te.sum(value * (weights(unit, k).astype(acc_dtype) - weight_zero), axis=k)
+            value = data(row, k).astype(dtype) - zero
+            return te.sum(value * (weights(unit, k).astype(dtype) - weight_zero), axis=k)
 
-        acc = te.compute((rows, weights.shape[0]), element, name="accumulated")
-        return conv.output_stage(acc, bias, multiplier, shift, attrs, str(data.dtype))
+        return te.compute((rows, weights.shape[0]), element, name="accumulated")
 
     def kernels(self, site: Site[FullyConnectedAttrs]) -> Sequence[Kernel]:
         data, weights = site.operands[0].info, site.operands[1].value
@@ -74,7 +67,6 @@ class FullyConnected(IntegerOperator[FullyConnectedAttrs]):
 BATCH_AXES = 3  # the kernel has as many loops around a product
 
 
-@dataclass(frozen=True)
 class BatchMatmulAttrs(Attributes):
     """``adj_x`` and ``adj_y`` say that a side's matrices lie transposed."""
 
@@ -105,7 +97,6 @@ def broadcast_batch(lhs: TensorInfo, rhs: TensorInfo) -> Shape:
     return tuple(max(pair) for pair in pairs)
 
 
-@register
 class BatchMatmul(IntegerOperator[BatchMatmulAttrs]):
     """Computes lhs @ rhs with one multiplier for all; axes before the last two are batches, and broadcast."""
 
@@ -189,14 +180,13 @@ GIVEN = ("input", "given_weights", "bias", "multiplier", "shift")
 class Given(IntegerOperator[Any]):
     """Says what is the same of all of them; it stands before the operator with constant weights."""
 
-    arguments = GIVEN
+    arguments: ClassVar[tuple[str, ...]] = GIVEN
     channels: ClassVar[Channels | None] = None
 
     def kernels(self, site: Site[Any]) -> Sequence[Kernel]:
         return ()
 
 
-@register
 class GivenConv2d(Given, conv.Conv2d):
     """Convolves with weights that are no constant."""
 
@@ -206,28 +196,24 @@ class GivenConv2d(Given, conv.Conv2d):
         return site.output.elements * (site.operands[1].info.elements // site.output.shape[3])
 
 
-@register
 class GivenDepthwiseConv2d(Given, conv.DepthwiseConv2d):
     """Convolves channel by channel with weights that are no constant."""
 
     name = "depthwise_conv2d_given"
 
 
-@register
 class GivenTransposeConv2d(Given, conv.TransposeConv2d):
     """Convolves transposed with weights that are no constant."""
 
     name = "transpose_conv2d_given"
 
 
-@dataclass(frozen=True)
 class GivenFullyConnectedAttrs(FullyConnectedAttrs):
     """``weight_zero_point`` is subtracted from every weight."""
 
     weight_zero_point: int = 0
 
 
-@register
 class GivenFullyConnected(Given, FullyConnected):
     """Multiplies by weights that are no constant, or that have a zero point."""
 

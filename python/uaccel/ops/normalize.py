@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
@@ -20,8 +19,8 @@ from uaccel.ops import exact
 from uaccel.ops.exact import const, high_mul
 from uaccel.ops.fixedpoint import scale_fraction
 from uaccel.ops.kernel import Kernel, same
-from uaccel.ops.operator import Attributes, IntegerOperator, Site, register, require
-from uaccel.ops.softmax import HIGHEST, leading_zeros, shift_left
+from uaccel.ops.operator import Attributes, IntegerOperator, Site, require
+from uaccel.ops.softmax import HIGHEST, leading_zeros, row_fields, row_sums, shift_left
 from uaccel.tvm_api import te, tirx
 
 # L2 normalisation of 8-bit activations: rows divided by their Euclidean length, as in TFLite's reference.
@@ -30,19 +29,16 @@ ROOT_HALF = 1518500250  # 2**-0.5 * 2**31
 OUTPUT_BITS = 7  # the output's scale is 1/128
 
 
-@dataclass(frozen=True)
 class L2NormalizeAttrs(Attributes):
     """The output's quantisation is fixed; the input's scale cancels out."""
 
     input_zero_point: int
 
 
-@register
 class L2Normalize(IntegerOperator[L2NormalizeAttrs]):
     """Normalises along the last axis; the output's scale is 1/128, its zero point 0. A row of zeros stays zero."""
 
     name = "l2_normalize"
-    arguments = ("input",)
 
     def infer(self, inputs: Sequence[TensorInfo], attrs: L2NormalizeAttrs) -> TensorInfo:
         (data,) = inputs
@@ -52,28 +48,23 @@ class L2Normalize(IntegerOperator[L2NormalizeAttrs]):
 
     def meaning(self, inputs: Sequence[Any], attrs: L2NormalizeAttrs) -> Any:
         (data,) = inputs
-        k = te.reduce_axis((0, int(data.shape[-1])), name="k")
 
-        def centred(*index: Any) -> Any:
-            return exact.i64(data(*index)) - const(attrs.input_zero_point)
+        def centred(value: Any) -> Any:
+            return exact.i64(value) - const(attrs.input_zero_point)
 
-        def square(*row: Any) -> Any:
-            return te.sum(centred(*row, k) * centred(*row, k), axis=k)
-
-        squares = te.compute(data.shape[:-1], square, name="squares")
-        multiplier, shift = inverse_root(squares)
+        multiplier, shift = inverse_root(row_sums(data, lambda value: centred(value) * centred(value)))
 
         def output(*index: Any) -> Any:
             row = index[:-1]
-            value = exact.requantize(exact.i32(centred(*index)), multiplier(*row), shift(*row) + const(OUTPUT_BITS))
+            value = exact.requantize(
+                exact.i32(centred(data(*index))), multiplier(*row), shift(*row) + const(OUTPUT_BITS)
+            )
             return exact.clamp(value, -128, 127).astype("int8")
 
         return te.compute(data.shape, output, name="normalized")
 
     def kernels(self, site: Site[L2NormalizeAttrs]) -> Sequence[Kernel]:
-        data = site.operands[0].info
-        depth = data.shape[-1]
-        parameters = {"rows": data.elements // depth, "depth": depth, **same(site.attrs, "input_zero_point")}
+        parameters = row_fields(site.operands[0].info) | same(site.attrs, "input_zero_point")
         return self.one_call(site, parameters, inplace=(0,))
 
 
@@ -143,7 +134,6 @@ STEPS = 5  # of Newton's method, see ``_inverse_root``
 SEED = (0x95555555, 1431655765)  # 7/3 and 4/3, both with 30 bits after the point
 
 
-@dataclass(frozen=True)
 class LayerNormAttrs(Attributes):
     """Bits after the point are: ``fraction`` (even) of v and ``epsilon``, ``normal`` of t, ``shift`` of the result,
     ``shift - normal`` of gamma, ``shift - beta_shift`` of beta. Gamma and beta begin anew after ``groups`` rows, and
@@ -161,7 +151,6 @@ class LayerNormAttrs(Attributes):
     inner: int = 1
 
 
-@register
 class LayerNorm(IntegerOperator[LayerNormAttrs]):
     """Normalises rows of int8 or int16; gamma and beta are divided by the output's scale."""
 
@@ -182,8 +171,7 @@ class LayerNorm(IntegerOperator[LayerNormAttrs]):
     def meaning(self, inputs: Sequence[Any], attrs: LayerNormAttrs) -> Any:
         data, gamma, beta = inputs
         depth = int(data.shape[-1])
-        sums = _row_sums(data, lambda value: value)
-        spread = _row_sums(data, lambda value: value * value)
+        sums, spread = row_sums(data), row_sums(data, lambda value: exact.i64(value) * exact.i64(value))
 
         def variance(*row: Any) -> Any:
             exactly = const(depth) * spread(*row) - sums(*row) * sums(*row)
@@ -202,27 +190,19 @@ class LayerNorm(IntegerOperator[LayerNormAttrs]):
             if attrs.groups > 1:
                 channel += tirx.floormod(row[0], attrs.groups) * (depth // attrs.inner)
             total = normal * exact.i64(gamma(channel)) + (exact.i64(beta(channel)) << const(attrs.beta_shift))
-            rounded = exact.round_half_even(total, attrs.shift)
-            return exact.finish(rounded, attrs.output_zero_point, attrs.clamp_min, attrs.clamp_max, str(data.dtype))
+            return exact.rounded_once(total, attrs, str(data.dtype))
 
         return te.compute(data.shape, output, name=self.name)
 
     def kernels(self, site: Site[LayerNormAttrs]) -> Sequence[Kernel]:
-        attrs, data = site.attrs, site.operands[0].info
-        depth = data.shape[-1]
+        attrs = site.attrs
         parameters = {
-            "rows": data.elements // depth,
-            "depth": depth,
+            **row_fields(site.operands[0].info),
             **same(attrs, "epsilon", "fraction"),
             "right": WIDE - 1 - attrs.fraction // 2 - attrs.normal,
             **same(attrs, "shift", "beta_shift", "output_zero_point", "clamp_min", "clamp_max", "groups", "inner"),
         }
         return self.one_call(site, parameters, inplace=(0,))
-
-
-def _row_sums(data: Any, convert: Any) -> Any:
-    k = te.reduce_axis((0, int(data.shape[-1])), name="k")
-    return te.compute(data.shape[:-1], lambda *row: te.sum(convert(exact.i64(data(*row, k))), axis=k), name="sums")
 
 
 def _inverse_root(value: Any) -> tuple[Any, Any]:

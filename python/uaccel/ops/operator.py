@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import abc
 import dataclasses
+import functools
 import itertools
 import math
 import typing
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
-from typing import Any, ClassVar, Final, Generic, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Generic, Protocol, TypeVar
 
 import numpy as np
 
@@ -18,7 +19,7 @@ from uaccel.errors import InternalError
 from uaccel.model import Array, TensorInfo
 from uaccel.ops.kernel import Argument, Constant, Input, Kernel, Output, ParameterValue, Scratch, dtype_suffix, portable
 from uaccel.ops.pointwise import BY_RELAX
-from uaccel.tvm_api import is_constant, is_tuple, make_call, register_operator, relax, tirx
+from uaccel.tvm_api import is_constant, is_tuple, make_call, register_operator, relax, te, tirx
 from uaccel.tvm_api.loops import te_extern_loops
 
 # Operators: attributes, type rule, exact meaning, and how the CPU computes them.
@@ -26,9 +27,24 @@ from uaccel.tvm_api.loops import te_extern_loops
 NAMESPACE = "uaccel."
 
 
+if TYPE_CHECKING:
+    from typing_extensions import dataclass_transform
+else:
+
+    def dataclass_transform(**_options: Any) -> Callable[[type], type]:
+        return lambda cls: cls
+
+
+@dataclass_transform(frozen_default=True)
 @dataclass(frozen=True)
 class Attributes:
-    """Is the base of the operators' attribute records: integers, floats, strings and tuples of integers."""
+    """Is the base of the operators' attribute records: integers, floats, strings and tuples of integers.
+
+    By itself it stands for operators without attributes. Subclasses are frozen dataclasses without being declared so.
+    """
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        dataclass(frozen=True, **options)(cls)
 
     def to_node(self) -> dict[str, Any]:
         return {f.name: _encode(getattr(self, f.name)) for f in dataclasses.fields(self)}
@@ -125,13 +141,13 @@ class Computable(Protocol):
 
 
 class IntegerOperator(abc.ABC, Generic[A]):
-    """Defines an operator ``uaccel.<name>``; subclasses are stateless and registered once, by ``register``."""
+    """Defines an operator ``uaccel.<name>``; subclasses are stateless, and those that state a name are registered."""
 
     name: ClassVar[str]
     # Different inputs often give the same result, so verifying a network compares such a layer's input, too.
     hides_differences: ClassVar[bool] = False
     attributes: ClassVar[type[Attributes]]  # The type argument of the class.
-    arguments: ClassVar[tuple[str, ...]]
+    arguments: ClassVar[tuple[str, ...]] = ("input",)
 
     elementwise: ClassVar[Elementwise | None] = None
     channels: ClassVar[Channels | None] = None  # None where neither holds.
@@ -146,6 +162,8 @@ class IntegerOperator(abc.ABC, Generic[A]):
         for given in (argument for base in bases for argument in typing.get_args(base)):
             if isinstance(given, type) and issubclass(given, Attributes):
                 cls.attributes = given
+        if "name" in cls.__dict__:
+            _register(cls())
 
     @property
     def weighted(self) -> bool:
@@ -218,6 +236,45 @@ class IntegerOperator(abc.ABC, Generic[A]):
         return typing.cast(A, self.attributes(**values))
 
 
+class Each(IntegerOperator[A]):
+    """Computes each element of the result from one of the first input; other arguments are tables."""
+
+    elementwise = Elementwise.FIRST
+    takes: ClassVar[tuple[str, ...]] = ()  # The types that the first input may have; none are any.
+
+    def infer(self, inputs: Sequence[TensorInfo], attrs: A) -> TensorInfo:
+        shape, dtype = inputs[0].shape, inputs[0].dtype
+        fits = dtype in self.takes or not self.takes
+        require(fits, f"{self.name}: input is {dtype}, wanted {' or '.join(self.takes)}")
+        return TensorInfo(shape, getattr(attrs, "output_dtype", dtype))
+
+
+Infos = Sequence[TensorInfo]
+
+
+class ByLoops(IntegerOperator[A]):
+    """States the meaning as loops where elements depend on earlier ones."""
+
+    # Fills the results: it takes the inputs' types, the attributes, and the arrays of the inputs and of the results.
+    write: Callable[..., None]
+
+    def meaning(self, inputs: Sequence[Any], attrs: A) -> Any:
+        infos = [tensor_info(tensor) for tensor in inputs]
+        return self.by_loops(inputs, attrs, functools.partial(self.write, infos, attrs))
+
+
+class EachAtOnce(Each[A]):
+    """States the meaning of one element, as one expression."""
+
+    @abc.abstractmethod
+    def element(self, value: Any, attrs: A, *tables: Any) -> Any:
+        """The element of the result, as a TE expression."""
+
+    def meaning(self, inputs: Sequence[Any], attrs: A) -> Any:
+        data, *tables = inputs
+        return te.compute(data.shape, lambda *i: self.element(data(*i), attrs, *tables), name=self.name)
+
+
 _hints: dict[type, dict[str, Any]] = {}
 
 
@@ -229,12 +286,9 @@ def _type_hints(attributes: type[Attributes]) -> dict[str, Any]:
 
 REGISTRY: dict[str, IntegerOperator[Any]] = {}
 
-Class = TypeVar("Class", bound="type[IntegerOperator[Any]]")
 
-
-def register(cls: Class) -> Class:
-    """Makes the operator of a class known to Relax and to ``operator_of``; a class decorator."""
-    operator = cls()
+def _register(operator: IntegerOperator[Any]) -> None:
+    """Makes an operator known to Relax and to ``operator_of``."""
     REGISTRY[operator.full_name] = operator
 
     def infer_type(call: Any, _context: Any) -> Any:
@@ -247,8 +301,7 @@ def register(cls: Class) -> Class:
         )
 
     count = -1 if operator.variadic else len(operator.arguments)
-    register_operator(operator.full_name, (cls.__doc__ or "").strip(), count, infer_type, legalize)
-    return cls
+    register_operator(operator.full_name, (operator.__doc__ or "").strip(), count, infer_type, legalize)
 
 
 def get(cls: type[IntegerOperator[A]]) -> IntegerOperator[A]:

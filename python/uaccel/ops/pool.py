@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from dataclasses import asdict, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,7 +14,7 @@ from uaccel.model import Quantisation, TensorInfo
 from uaccel.ops import exact
 from uaccel.ops.fixedpoint import fixed_ratios, most_that_counts, scale_fraction
 from uaccel.ops.kernel import Input, Kernel, Output, dtype_suffix, portable, same
-from uaccel.ops.operator import Channels, IntegerOperator, Site, register, require
+from uaccel.ops.operator import Channels, IntegerOperator, Site, require
 from uaccel.ops.reduce import require_sum
 from uaccel.ops.storage import overwrite_distance
 from uaccel.ops.windows import Pooled, infer_places, over_windows, sides, tap_place, window_fields, window_places
@@ -24,7 +24,6 @@ from uaccel.tvm_api.extremes import extreme
 # Average and maximum as TFLite has them; padded elements take no part.
 
 
-@dataclass(frozen=True)
 class PoolAttrs(Pooled):
     """Results are clamped as they are stored."""
 
@@ -32,11 +31,27 @@ class PoolAttrs(Pooled):
     clamp_max: int
 
 
-def infer_pool(data: TensorInfo, attrs: PoolAttrs, what: str) -> TensorInfo:
-    places = infer_places(data, attrs.window, attrs, what)
-    largest = (max(attrs.padding[0::2]) < attrs.window[0], max(attrs.padding[1::2]) < attrs.window[1])
-    require(all(largest), f"{what}: padding {attrs.padding} leaves windows {attrs.window} without any element")
-    return TensorInfo((data.shape[0], *places, data.shape[3]), data.dtype)
+def infer_windows(data: TensorInfo, attrs: Pooled, what: str) -> TensorInfo:
+    return TensorInfo((data.shape[0], *infer_places(data, attrs.window, attrs, what), data.shape[3]), data.dtype)
+
+
+def _over_window(data: Any, attrs: Pooled, what: str, combine: Any, convert: Any, outside: Any) -> Any:
+    """Applies ``combine`` over each window to ``convert``-ed elements, and to ``outside`` where there are none."""
+    element, axes = over_windows(data, attrs, convert, outside)
+    shape = infer_windows(exact.info(data), attrs, what).shape
+    name = "sums" if combine is te.sum else "largest"
+    return te.compute(shape, lambda *index: combine(element(*index), axis=axes), name=name)
+
+
+def _maxima(data: Any, attrs: Any, what: str) -> Any:
+    """The largest element under each window, clamped; where there is none, the lowest value is."""
+    lowest = exact.const(exact.limits(str(data.dtype))[0], "int32")
+    largest = _over_window(data, attrs, what, te.max, exact.i32, lowest)
+
+    def clamped(*index: Any) -> Any:
+        return exact.clamp(largest(*index), attrs.clamp_min, attrs.clamp_max).astype(str(data.dtype))
+
+    return te.compute(largest.shape, clamped, name="clamped")
 
 
 def _covered(position: Any, axis: int, attrs: PoolAttrs, extent: int) -> Any:
@@ -72,31 +87,30 @@ def _geometry(site: Site[Any], *, dilated: bool) -> dict[str, int]:
 
 
 class _Pool(IntegerOperator[PoolAttrs]):
-    arguments = ("input",)
     channels = Channels.APART
     keeps_number = True
-    kernel: ClassVar[str]
 
     def infer(self, inputs: Sequence[TensorInfo], attrs: PoolAttrs) -> TensorInfo:
-        return infer_pool(inputs[0], attrs, self.name)
+        attained = (max(attrs.padding[axis::2]) < attrs.window[axis] for axis in (0, 1))
+        output = infer_windows(inputs[0], attrs, self.name)
+        require(
+            all(attained), f"{self.name}: padding {attrs.padding} leaves windows {attrs.window} without any element"
+        )
+        return output
 
     def kernels(self, site: Site[PoolAttrs]) -> Sequence[Kernel]:
-        return [pool_kernel(self.kernel, site)]
+        return [pool_kernel(f"uaccel_{self.name.replace('2d', '')}", site)]
 
 
-@register
 class AveragePool2d(_Pool):
     """Computes the mean under each window, halves away from zero; input and output share their scale."""
 
     name = "average_pool2d"
-    kernel = "uaccel_average_pool"
 
     def meaning(self, inputs: Sequence[Any], attrs: PoolAttrs) -> Any:
         (data,) = inputs
         info = exact.info(data)
-        element, taps = over_windows(data, attrs, exact.i32, exact.const(0, "int32"))
-        shape = infer_pool(info, attrs, self.name).shape
-        sums = te.compute(shape, lambda *index: te.sum(element(*index), axis=taps), name="sums")
+        sums = _over_window(data, attrs, self.name, te.sum, exact.i32, exact.const(0, "int32"))
 
         def average(n: Any, y: Any, x: Any, c: Any) -> Any:
             rows, columns = (_covered(p, axis, attrs, info.shape[axis + 1]) for axis, p in enumerate((y, x)))
@@ -104,10 +118,9 @@ class AveragePool2d(_Pool):
             mean = _rounded_mean(sums(n, y, x, c), count)
             return exact.clamp(mean, attrs.clamp_min, attrs.clamp_max).astype(info.dtype)
 
-        return te.compute(shape, average, name="average")
+        return te.compute(sums.shape, average, name="average")
 
 
-@register
 class UnsignedAveragePool2d(AveragePool2d):
     """Computes the mean of unsigned elements under each window; its C is printed from its meaning."""
 
@@ -117,25 +130,13 @@ class UnsignedAveragePool2d(AveragePool2d):
         return ()
 
 
-@register
 class MaxPool2d(_Pool):
     """Finds the largest element under each window; input and output share their scale."""
 
     name = "max_pool2d"
-    kernel = "uaccel_max_pool"
 
     def meaning(self, inputs: Sequence[Any], attrs: PoolAttrs) -> Any:
-        (data,) = inputs
-        info = exact.info(data)
-        lowest = exact.const(exact.limits(info.dtype)[0], "int32")
-        element, taps = over_windows(data, attrs, exact.i32, lowest)
-        shape = infer_pool(info, attrs, self.name).shape
-        largest = te.compute(shape, lambda *index: te.max(element(*index), axis=taps), name="largest")
-
-        def clamped(*index: Any) -> Any:
-            return exact.clamp(largest(*index), attrs.clamp_min, attrs.clamp_max).astype(info.dtype)
-
-        return te.compute(shape, clamped, name="clamped")
+        return _maxima(inputs[0], attrs, self.name)
 
 
 # Means and maxima over windows for models that are not TFLite: any padding, dilation, one rounding.
@@ -145,7 +146,6 @@ class MaxPool2d(_Pool):
 BITS = 31  # of the largest multiplier: a sum of 32 bits with its sign times that fits 64
 
 
-@dataclass(frozen=True)
 class WindowAttrs(Pooled):
     """``dilation`` is height, width; results are clamped as they are stored."""
 
@@ -154,7 +154,6 @@ class WindowAttrs(Pooled):
     clamp_max: int
 
 
-@dataclass(frozen=True)
 class WindowMeanAttrs(WindowAttrs):
     """``counted`` says how far outside the input elements count, as zeros: top, left, bottom, right.
 
@@ -170,39 +169,28 @@ class WindowMeanAttrs(WindowAttrs):
     tolerance: int
 
 
-def infer_windows(data: TensorInfo, attrs: WindowAttrs, what: str) -> TensorInfo:
-    return TensorInfo((data.shape[0], *infer_places(data, attrs.window, attrs, what), data.shape[3]), data.dtype)
-
-
-def _positions(data: TensorInfo, attrs: WindowAttrs, axis: int) -> int:
+def _positions(data: TensorInfo, attrs: Pooled, axis: int) -> int:
     return window_places(data.shape[1:3], attrs.window, attrs)[axis]
 
 
-def _counts(data: TensorInfo, attrs: WindowMeanAttrs) -> NDArray[np.int64]:
-    """How many elements each window counts, by its row and column."""
+def _counts(data: TensorInfo, attrs: WindowMeanAttrs) -> tuple[int, int]:
+    """How many elements a window counts at least and at most."""
     sides = []
     for axis in (0, 1):
         first = np.arange(_positions(data, attrs, axis))[:, None] * attrs.strides[axis] - attrs.padding[axis]
         taps = first + np.arange(attrs.window[axis]) * attrs.dilation[axis]
         low, high = -attrs.counted[axis], data.shape[axis + 1] + attrs.counted[axis + 2]
         sides.append(((taps >= low) & (taps < high)).sum(axis=1))
-    return np.asarray(np.multiply.outer(sides[0], sides[1]), np.int64)
+    least, most = (int(function(sides[0]) * function(sides[1])) for function in (np.min, np.max))
+    reason = f"{WindowMean.name}: padding {attrs.padding} leaves windows {attrs.window} that count no element"
+    require(least > 0, reason)
+    return least, most
 
 
-def _over_window(data: Any, attrs: WindowAttrs, what: str, combine: Any, convert: Any, outside: Any) -> Any:
-    """Applies ``combine`` over each window to ``convert``-ed elements, and to ``outside`` where there are none."""
-    element, axes = over_windows(data, attrs, convert, outside)
-
-    def combined(n: Any, y: Any, x: Any, c: Any) -> Any:
-        return combine(element(n, y, x, c), axis=axes)
-
-    return te.compute(infer_windows(exact.info(data), attrs, what).shape, combined, name="windows")
-
-
-def _counted_along(data: TensorInfo, attrs: WindowMeanAttrs, axis: int) -> Any:
-    """How many elements each window counts along one axis."""
+def _counted_along(data: TensorInfo, attrs: Pooled, axis: int, counted: Sequence[int] = (0, 0, 0, 0)) -> Any:
+    """How many elements each window counts along one axis, ``counted`` outside of the image."""
     tap = te.reduce_axis((0, attrs.window[axis]), name="k")
-    low, high = -attrs.counted[axis], data.shape[axis + 1] + attrs.counted[axis + 2]
+    low, high = -counted[axis], data.shape[axis + 1] + counted[axis + 2]
 
     def element(position: Any) -> Any:
         place = tap_place(position, axis, attrs, tap)
@@ -219,32 +207,22 @@ OF_MEANS = (
 )
 
 
-@register
 class WindowMax(IntegerOperator[WindowAttrs]):
     """Finds the largest element under each window, or the lowest value where there is none; quantisation stays."""
 
     name = "window_max"
-    arguments = ("input",)
 
     def infer(self, inputs: Sequence[TensorInfo], attrs: WindowAttrs) -> TensorInfo:
         return infer_windows(inputs[0], attrs, self.name)
 
     def meaning(self, inputs: Sequence[Any], attrs: WindowAttrs) -> Any:
-        (data,) = inputs
-        lowest = exact.const(attrs.clamp_min, "int32")
-        largest = _over_window(data, attrs, self.name, te.max, exact.i32, lowest)
-
-        def clamped(*index: Any) -> Any:
-            return exact.clamp(largest(*index), attrs.clamp_min, attrs.clamp_max).astype(str(data.dtype))
-
-        return te.compute(largest.shape, clamped, name=self.name)
+        return _maxima(inputs[0], attrs, self.name)
 
     def kernels(self, site: Site[WindowAttrs]) -> Sequence[Kernel]:
         parameters = _geometry(site, dilated=True) | dict.fromkeys(OF_MEANS, 0)
         return self.one_call(site, parameters, struct="uaccel_window", function=f"uaccel_{self.name}")
 
 
-@register
 class WindowMean(IntegerOperator[WindowMeanAttrs]):
     """Computes the mean of the elements that each window counts, rescaled and rounded once, half to even."""
 
@@ -254,9 +232,7 @@ class WindowMean(IntegerOperator[WindowMeanAttrs]):
     def infer(self, inputs: Sequence[TensorInfo], attrs: WindowMeanAttrs) -> TensorInfo:
         data, multipliers = inputs
         output = infer_windows(data, attrs, self.name)
-        counts = _counts(data, attrs)
-        least, most = int(counts.min()), int(counts.max())
-        require(least > 0, f"{self.name}: padding {attrs.padding} leaves windows {attrs.window} that count no element")
+        least, most = _counts(data, attrs)
         require_sum(most, data.dtype, self.name)
         wanted = TensorInfo((most - attrs.least + 1,), "int32")
         fits = attrs.least == least and multipliers == wanted
@@ -270,13 +246,11 @@ class WindowMean(IntegerOperator[WindowMeanAttrs]):
         sums = _over_window(
             data, attrs, self.name, te.sum, lambda element: exact.i64(element) - zero_point, exact.const(0)
         )
-        rows, columns = (_counted_along(exact.info(data), attrs, axis) for axis in (0, 1))
+        rows, columns = (_counted_along(exact.info(data), attrs, axis, attrs.counted) for axis in (0, 1))
 
         def output(n: Any, y: Any, x: Any, c: Any) -> Any:
             multiplier = multipliers(rows(y) * columns(x) - attrs.least)
-            rounded = exact.round_half_even(sums(n, y, x, c) * exact.i64(multiplier), attrs.shift, attrs.tolerance)
-            low, high = attrs.clamp_min, attrs.clamp_max
-            return exact.finish(rounded, attrs.output_zero_point, low, high, str(data.dtype))
+            return exact.rounded_once(sums(n, y, x, c) * exact.i64(multiplier), attrs, str(data.dtype))
 
         return te.compute(sums.shape, output, name=self.name)
 
@@ -299,13 +273,10 @@ def window_mean_operands(
 ) -> tuple[WindowMeanAttrs, NDArray[np.int32]]:
     """Attributes and multipliers. ``counted`` is the padding that the model counts as zeros; elements beyond it, which
     a last window may reach with ``ceil_mode``, are not counted."""
-    fields = {name: getattr(windows, name) for name in windows.__dataclass_fields__}
-    unscaled = WindowMeanAttrs(**fields, counted=tuple(counted), least=1, input_zero_point=given.zero_point,
+    unscaled = WindowMeanAttrs(**asdict(windows), counted=tuple(counted), least=1, input_zero_point=given.zero_point,
                                output_zero_point=wanted.zero_point, shift=1, tolerance=0)  # fmt: skip
     infer_windows(data, windows, WindowMean.name)
-    counts = _counts(data, unscaled)
-    least, most = int(counts.min()), int(counts.max())
-    require(least > 0, f"window_mean: padding {windows.padding} leaves windows {windows.window} that count no element")
+    least, most = _counts(data, unscaled)
     ratio = scale_fraction(given.scale) / scale_fraction(wanted.scale)
     ratios = fixed_ratios([ratio / count for count in range(least, most + 1)], BITS)
     low, high = exact.limits(data.dtype)
@@ -317,7 +288,6 @@ def window_mean_operands(
 # Means and maxima of floats over windows.
 
 
-@dataclass(frozen=True)
 class PoolFloatAttrs(Pooled):
     """``dilation`` is height, width. ``counts_padding`` is 1 where padded elements count: as zeros of a mean,
     as the lowest finite number of a maximum."""
@@ -327,15 +297,12 @@ class PoolFloatAttrs(Pooled):
 
 
 class _PoolFloat(IntegerOperator[PoolFloatAttrs]):
-    arguments = ("input",)
     channels = Channels.APART
-    kernel: ClassVar[str]
 
     def infer(self, inputs: Sequence[TensorInfo], attrs: PoolFloatAttrs) -> TensorInfo:
         (data,) = inputs
         require(data.dtype == "float32", f"{self.name}: input {data}, wanted float32")
-        places = infer_places(data, attrs.window, attrs, self.name)
-        return TensorInfo((data.shape[0], *places, data.shape[3]), data.dtype)
+        return infer_windows(data, attrs, self.name)
 
     def kernels(self, site: Site[PoolFloatAttrs]) -> Sequence[Kernel]:
         attrs, data, output = site.attrs, site.operands[0].info, site.output
@@ -347,56 +314,39 @@ class _PoolFloat(IntegerOperator[PoolFloatAttrs]):
             **window_fields(attrs, attrs.window, "window"),
             "divisor": math.prod(attrs.window) if attrs.counts_padding else 0,
         }
-        arguments, behind = (Input(0), Output(0)), overwrite_distance(site)
-        return [portable(self.kernel, "uaccel_pool_float", parameters, arguments, behind=behind)]
+        function, behind = f"uaccel_{self.name.replace('2d', '')}", overwrite_distance(site)
+        return [portable(function, "uaccel_pool_float", parameters, (Input(0), Output(0)), behind=behind)]
 
 
-def _taps(data: Any, attrs: PoolFloatAttrs, outside: float) -> tuple[Any, list[Any]]:
-    return over_windows(data, attrs, lambda element: element, tirx.const(outside, "float32"))
+def _unchanged(element: Any) -> Any:
+    return element
 
 
-def _inside(position: Any, axis: int, attrs: PoolFloatAttrs, extent: int) -> Any:
-    """How many taps of one axis lie inside of the input at this position."""
-    total: Any = tirx.const(0, "int32")
-    for tap in range(attrs.window[axis]):
-        at = tap_place(position, axis, attrs, tap)
-        one, none = tirx.const(1, "int32"), tirx.const(0, "int32")
-        total = total + tirx.Select(tirx.all(at >= 0, at < extent), one, none)
-    return total
-
-
-@register
 class AveragePool2dFloat(_PoolFloat):
     """Computes the mean of the elements under each window: their sum, row by row, divided by their number."""
 
     name = "average_pool2d_float"
-    kernel = "uaccel_average_pool_float"
 
     def meaning(self, inputs: Sequence[Any], attrs: PoolFloatAttrs) -> Any:
         (data,) = inputs
-        element, taps = _taps(data, attrs, 0.0)
-        shape = self.infer([exact.info(data)], attrs).shape
-        sums = te.compute(shape, lambda *index: te.sum(element(*index), axis=taps), name="sums")
+        sums = _over_window(data, attrs, self.name, te.sum, _unchanged, exact.real(0))
+        rows, columns = (_counted_along(exact.info(data), attrs, axis) for axis in (0, 1))
 
         def average(n: Any, y: Any, x: Any, c: Any) -> Any:
             if attrs.counts_padding:
-                return sums(n, y, x, c) / tirx.const(math.prod(attrs.window), "float32")
-            count = _inside(y, 0, attrs, int(data.shape[1])) * _inside(x, 1, attrs, int(data.shape[2]))
-            return sums(n, y, x, c) / tirx.max(count, tirx.const(1, "int32")).astype("float32")
+                return sums(n, y, x, c) / exact.real(math.prod(attrs.window))
+            count = tirx.max(rows(y) * columns(x), exact.const(1, "int32"))
+            return sums(n, y, x, c) / count.astype("float32")
 
-        return te.compute(shape, average, name="average")
+        return te.compute(sums.shape, average, name="average")
 
 
-@register
 class MaxPool2dFloat(_PoolFloat):
     """Finds the largest element under each window."""
 
     name = "max_pool2d_float"
-    kernel = "uaccel_max_pool_float"
 
     def meaning(self, inputs: Sequence[Any], attrs: PoolFloatAttrs) -> Any:
-        (data,) = inputs
         least = float(np.finfo(np.float32).min) if attrs.counts_padding else -math.inf
-        element, taps = _taps(data, attrs, least)
-        shape, largest = self.infer([exact.info(data)], attrs).shape, extreme(tirx.max, least)
-        return te.compute(shape, lambda *index: largest(element(*index), axis=taps), name="largest")
+        largest = extreme(tirx.max, least)
+        return _over_window(inputs[0], attrs, self.name, largest, _unchanged, exact.real(least))

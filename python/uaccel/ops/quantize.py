@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, replace
 from typing import Any
 
 import numpy as np
@@ -13,7 +13,7 @@ from uaccel.ops import exact
 from uaccel.ops.exact import FLOAT32, TFLITE, check_rounding, half_even, kernel_suffix, real, requantize_numpy
 from uaccel.ops.kernel import Kernel, dtype_suffix, same
 from uaccel.ops.lookup import BYTES, lookup_kernel, stored_values, worth_a_table
-from uaccel.ops.operator import Attributes, Elementwise, IntegerOperator, Site, register, require
+from uaccel.ops.operator import Attributes, Each, EachAtOnce, Site, require
 from uaccel.tvm_api import te, tirx
 
 # Between single-precision floats and quantised integers.
@@ -21,32 +21,33 @@ from uaccel.tvm_api import te, tirx
 QUANTIZE_DTYPES = ("int8", "uint8", "int16")
 
 
-@dataclass(frozen=True)
-class QuantizeAttrs(Attributes):
+class DequantizeAttrs(Attributes):
     """``scale`` is a single-precision number."""
 
     scale: float
     zero_point: int
+
+
+class QuantizeAttrs(DequantizeAttrs):
+    """Results are of ``output_dtype``, rounded as ``rounding`` says."""
+
     output_dtype: str
     rounding: str = TFLITE
 
 
-@register
-class Quantize(IntegerOperator[QuantizeAttrs]):
+class Quantize(Each[QuantizeAttrs]):
     """Computes round(x / scale) + zero_point, clamped; a NaN becomes the lowest value.
 
     Halves go away from zero as in TFLite, or to even with float32 rounding.
     """
 
     name = "quantize"
-    arguments = ("input",)
-    elementwise = Elementwise.FIRST
+    takes = ("float32",)
 
     def infer(self, inputs: Sequence[TensorInfo], attrs: QuantizeAttrs) -> TensorInfo:
         check_rounding(attrs, self.name)
-        require(inputs[0].dtype == "float32", f"quantize: input is {inputs[0].dtype}, wanted float32")
         require(attrs.output_dtype in QUANTIZE_DTYPES, f"quantize: output is {attrs.output_dtype}")
-        return TensorInfo(inputs[0].shape, attrs.output_dtype)
+        return super().infer(inputs, attrs)
 
     def meaning(self, inputs: Sequence[Any], attrs: QuantizeAttrs) -> Any:
         (data,) = inputs
@@ -77,34 +78,17 @@ class Quantize(IntegerOperator[QuantizeAttrs]):
         return self.one_call(site, parameters, f"{dtype_suffix(site.output.dtype)}{kernel_suffix(site.attrs)}")
 
 
-@dataclass(frozen=True)
-class DequantizeAttrs(Attributes):
-    """``scale`` is a single-precision number."""
-
-    scale: float
-    zero_point: int
-
-
-@register
-class Dequantize(IntegerOperator[DequantizeAttrs]):
+class Dequantize(EachAtOnce[DequantizeAttrs]):
     """Computes (x - zero_point) * scale."""
 
     name = "dequantize"
-    arguments = ("input",)
-    elementwise = Elementwise.FIRST
+    takes = QUANTIZE_DTYPES
 
     def infer(self, inputs: Sequence[TensorInfo], attrs: DequantizeAttrs) -> TensorInfo:
-        require(inputs[0].dtype in QUANTIZE_DTYPES, f"dequantize: input is {inputs[0].dtype}")
-        return TensorInfo(inputs[0].shape, "float32")
+        return replace(super().infer(inputs, attrs), dtype="float32")
 
-    def meaning(self, inputs: Sequence[Any], attrs: DequantizeAttrs) -> Any:
-        (data,) = inputs
-
-        def element(*index: Any) -> Any:
-            value = exact.i32(data(*index)) - exact.const(attrs.zero_point, "int32")
-            return value.astype("float32") * real(attrs.scale)
-
-        return te.compute(data.shape, element, name="dequantize")
+    def element(self, value: Any, attrs: DequantizeAttrs, *tables: Any) -> Any:
+        return (exact.i32(value) - exact.const(attrs.zero_point, "int32")).astype("float32") * real(attrs.scale)
 
     def kernels(self, site: Site[DequantizeAttrs]) -> Sequence[Kernel]:
         parameters = {"elements": site.output.elements, **same(site.attrs, "scale", "zero_point")}
@@ -127,7 +111,6 @@ UNSIGNED = ("uint16", "int16")  # each may become either
 UNITY = (1 << 30, 1)  # the multiplier and shift that mean exactly one
 
 
-@dataclass(frozen=True)
 class RequantizeAttrs(Attributes):
     """``multiplier * 2**(shift - 31)`` is input scale / output scale; the clamp bounds the stored result."""
 
@@ -141,16 +124,13 @@ class RequantizeAttrs(Attributes):
     rounding: str = TFLITE
 
 
-@register
-class Requantize(IntegerOperator[RequantizeAttrs]):
+class Requantize(EachAtOnce[RequantizeAttrs]):
     """Computes clamp(output_zero_point + (input - input_zero_point) * multiplier / 2**31 * 2**shift).
 
     With float32 rounding results have at most 16 bits.
     """
 
     name = "requantize"
-    arguments = ("input",)
-    elementwise = Elementwise.FIRST
 
     def infer(self, inputs: Sequence[TensorInfo], attrs: RequantizeAttrs) -> TensorInfo:
         check_rounding(attrs, self.name)
@@ -159,18 +139,13 @@ class Requantize(IntegerOperator[RequantizeAttrs]):
             require(attrs.output_dtype in DTYPES, f"requantize: output is {attrs.output_dtype}")
         narrow = attrs.rounding == TFLITE or attrs.output_dtype != "int32"
         require(narrow, f"requantize: output is {attrs.output_dtype}, too wide for the rounding {attrs.rounding}")
-        return TensorInfo(inputs[0].shape, attrs.output_dtype)
+        return super().infer(inputs, attrs)
 
-    def meaning(self, inputs: Sequence[Any], attrs: RequantizeAttrs) -> Any:
-        (data,) = inputs
-        factor = [exact.const(number, "int32") for number in (attrs.multiplier, attrs.shift)]
-
-        def element(*index: Any) -> Any:
-            value = exact.i32(data(*index)) - exact.const(attrs.input_zero_point, "int32")
-            scaled = exact.i32(exact.requantize_as(attrs.rounding, value, *factor))
-            return exact.finish(scaled, attrs.output_zero_point, attrs.clamp_min, attrs.clamp_max, attrs.output_dtype)
-
-        return te.compute(data.shape, element, name="requantize")
+    def element(self, value: Any, attrs: RequantizeAttrs, *tables: Any) -> Any:
+        factor = (exact.const(number, "int32") for number in (attrs.multiplier, attrs.shift))
+        centred = exact.i32(value) - exact.const(attrs.input_zero_point, "int32")
+        scaled = exact.i32(exact.requantize_as(attrs.rounding, centred, *factor))
+        return exact.finish(scaled, attrs.output_zero_point, attrs.clamp_min, attrs.clamp_max, attrs.output_dtype)
 
     def kernels(self, site: Site[RequantizeAttrs]) -> Sequence[Kernel]:
         attrs, data, output = site.attrs, site.operands[0].info, site.output
@@ -194,26 +169,21 @@ def _table(dtype: str, attrs: RequantizeAttrs) -> Array:
 # The bits of numbers, read as numbers of another type of the same width.
 
 
-@dataclass(frozen=True)
 class BitCastAttrs(Attributes):
     """``dtype`` is the type to read the bits as, of the same width."""
 
     dtype: str
 
 
-@register
-class BitCast(IntegerOperator[BitCastAttrs]):
+class BitCast(EachAtOnce[BitCastAttrs]):
     """Reads the bits of numbers as another type; its C is printed from its meaning."""
 
     name = "bit_cast"
-    arguments = ("input",)
-    elementwise = Elementwise.FIRST
 
     def infer(self, inputs: Sequence[TensorInfo], attrs: BitCastAttrs) -> TensorInfo:
         result = TensorInfo(inputs[0].shape, attrs.dtype)
         require(result.itemsize == inputs[0].itemsize, f"bit_cast: {inputs[0]} as {result}, which is of other width")
         return result
 
-    def meaning(self, inputs: Sequence[Any], attrs: BitCastAttrs) -> Any:
-        (data,) = inputs
-        return te.compute(exact.info(data).shape, lambda *i: tirx.reinterpret(attrs.dtype, data(*i)), name=self.name)
+    def element(self, value: Any, attrs: BitCastAttrs, *tables: Any) -> Any:
+        return tirx.reinterpret(attrs.dtype, value)

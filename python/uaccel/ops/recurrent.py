@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from enum import Enum
 from typing import Any, Final
 
 import numpy as np
@@ -17,7 +16,7 @@ from uaccel.ops import exact
 from uaccel.ops.activation import POINTS, Curve, Logistic16, Tanh16, table_argument
 from uaccel.ops.conv import folded_bias
 from uaccel.ops.kernel import Constant, Input, Kernel, Output, Scratch, dtype_suffix, portable, same
-from uaccel.ops.operator import Attributes, IntegerOperator, Site, register, require
+from uaccel.ops.operator import Attributes, IntegerOperator, Site, require
 from uaccel.tvm_api import tirx
 from uaccel.tvm_api.loops import count_to, local_array, te_let, where
 
@@ -25,26 +24,17 @@ from uaccel.tvm_api.loops import count_to, local_array, te_let, where
 #
 # Weights may be integers with a scale for each row; a row's sum of products is multiplied by its scale.
 
-
-class Cell(str, Enum):
-    """Names what a step computes."""
-
-    LSTM = "lstm"
-    GRU = "gru"
-    RNN = "rnn"
-
-
+LSTM, GRU, RNN = "lstm", "gru", "rnn"  # What a step computes, as attributes name it.
 # How many gates a cell has: input, forget, update and output of an LSTM; update, reset and candidate of a GRU.
-GATES: Final[Mapping[Cell, int]] = {Cell.LSTM: 4, Cell.GRU: 3, Cell.RNN: 1}
+GATES: Final[Mapping[str, int]] = {LSTM: 4, GRU: 3, RNN: 1}
 # The usual functions, in their order: of the gates, of the candidate, of the cell state that an LSTM puts out.
-SQUASHED: Final[Mapping[Cell, tuple[str, ...]]] = {
-    Cell.LSTM: ("sigmoid", "tanh", "tanh"),
-    Cell.GRU: ("sigmoid", "tanh"),
-    Cell.RNN: ("tanh",),
+SQUASHED: Final[Mapping[str, tuple[str, ...]]] = {
+    LSTM: ("sigmoid", "tanh", "tanh"),
+    GRU: ("sigmoid", "tanh"),
+    RNN: ("tanh",),
 }
 
 
-@dataclass(frozen=True)
 class RecurrentAttrs(Attributes):
     """``functions`` are names of ``FUNCTIONS``, with spaces between. ``clip`` bounds their arguments, ``cell_clip`` an
     LSTM's cell; 0 means none. ``reset_after``: a GRU's reset gate multiplies the recurrent product, not the hidden
@@ -63,7 +53,6 @@ class RecurrentAttrs(Attributes):
     measured: int = 0
 
 
-@register
 class Recurrent(IntegerOperator[RecurrentAttrs]):
     """Computes the hidden state of every step, and the states after the last.
 
@@ -81,11 +70,11 @@ class Recurrent(IntegerOperator[RecurrentAttrs]):
     variadic = True
 
     def infer(self, inputs: Sequence[TensorInfo], attrs: RecurrentAttrs) -> tuple[TensorInfo, ...]:
-        names, known = attrs.functions.split(), attrs.cell in [*Cell]
-        fit = known and len(names) == len(SQUASHED[Cell(attrs.cell)]) and all(name in FUNCTIONS for name in names)
+        names, known = attrs.functions.split(), attrs.cell in GATES
+        fit = known and len(names) == len(SQUASHED[attrs.cell]) and all(name in FUNCTIONS for name in names)
         require(fit, f"a recurrent layer {attrs.cell!r} with {attrs.functions!r}, which is none that there is")
         named = _named(inputs, attrs)
-        data, bias, gates = named["input"], named["bias"], GATES[Cell(attrs.cell)]
+        data, bias, gates = named["input"], named["bias"], GATES[attrs.cell]
         require(len(data.shape) == 3, f"{attrs.cell}: input {data}, wanted rank 3")
         depth, units, batch = data.shape[2], bias.shape[1], data.shape[1 if attrs.time_major else 0]
         shown = _shown(named)
@@ -145,7 +134,7 @@ class Recurrent(IntegerOperator[RecurrentAttrs]):
 
 def _named(values: Sequence[Any], attrs: RecurrentAttrs) -> dict[str, Any]:
     """The arguments by name; the attributes tell which there are, but for scales, which are the last if at all."""
-    left_out = {"cell"} if attrs.cell != Cell.LSTM else set()
+    left_out = {"cell"} if attrs.cell != LSTM else set()
     switches = {"peepholes": attrs.peepholes, "projection": attrs.projected, "lengths": attrs.measured}
     left_out |= {name for name, given in switches.items() if not given}
     return dict(zip([name for name in Recurrent.arguments if name not in left_out], values, strict=False))
@@ -183,10 +172,10 @@ class _Step:
 
     def write(self, sequence: Any, vector: Any) -> None:
         """Writes the step of sequence number ``sequence``; ``vector`` is the number of the input's vector."""
-        if self.attrs.cell == Cell.LSTM:
+        if self.attrs.cell == LSTM:
             self._lstm(sequence, vector)
         else:
-            (self._gru if self.attrs.cell == Cell.GRU else self._rnn)(sequence * self.units, vector)
+            (self._gru if self.attrs.cell == GRU else self._rnn)(sequence * self.units, vector)
 
     def _lstm(self, sequence: Any, vector: Any) -> None:
         """Sums all gates before any state changes: every row reads the whole hidden state of the step before.
@@ -249,10 +238,8 @@ class _Step:
     def _sum(self, vector: Any, start: Any, name: str, row: Any, depth: int) -> Any:
         """The sum of products of a vector with a row of a matrix, times the row's scale if weights are integers."""
         total = self._product(vector, start, name, row, depth)
-        if self._scales is None:
-            return total
-        first = 0 if name == "weights" else GATES[Cell(self.attrs.cell)] * self.units
-        return total * self._scales[first + row]
+        scales, first = self.given.get("scales"), 0 if name == "weights" else GATES[self.attrs.cell] * self.units
+        return total if scales is None else total * scales[first + row]
 
     def _product(self, vector: Any, start: Any, name: str, row: Any, depth: int) -> Any:
         total = local_array(1, self.dtype)
@@ -261,10 +248,6 @@ class _Step:
             weight = self.given[name][row * depth + k].astype(self.dtype)
             total[0] = total[0] + vector[start + k] * weight
         return total[0]
-
-    @property
-    def _scales(self) -> Any | None:
-        return self.given.get("scales")
 
     def _peeped(self, value: Any, kind: int, unit: Any, cell: Any) -> Any:
         """Adds what a gate sees of the cell; ``kind`` is 0 for the input gate, 1 for output, 2 for forget."""
@@ -293,7 +276,6 @@ LSTM_GATES = ("input", "forget", "cell", "output")
 GATE_SCALE = (3, 0)
 
 
-@dataclass(frozen=True)
 class LstmAttrs(Attributes):
     """The input is [batch, steps, depth], or [steps, batch, depth] where ``time_major`` is 1.
 
@@ -316,7 +298,6 @@ class LstmAttrs(Attributes):
     tanh_right_shift: int
 
 
-@register
 class Lstm(IntegerOperator[LstmAttrs]):
     """Computes output, hidden state and cell state. Gates are in the order input, forget, cell, output: weights
     [4, units, depth], recurrent weights [4, units, units], bias [4, units], scales [4, 4] with the multiplier and shift

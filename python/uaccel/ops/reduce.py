@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from uaccel.model import Quantisation, Shape, TensorInfo
@@ -12,14 +11,13 @@ from uaccel.ops import exact
 from uaccel.ops.exact import FLOAT32, TFLITE, RoundedOnce, check_rounding, const, kernel_suffix
 from uaccel.ops.fixedpoint import fixed_ratios, most_that_counts, scale_fraction
 from uaccel.ops.kernel import Kernel, same
-from uaccel.ops.operator import Attributes, IntegerOperator, Site, register, require
+from uaccel.ops.operator import Attributes, ByLoops, Infos, IntegerOperator, Site, require
 from uaccel.tvm_api import te, tirx
 from uaccel.tvm_api.loops import count_to, local_array, te_let, where
 
 # Mean, sum, maximum and minimum along any axes, where mean and sum are requantised as accumulators are.
 
 
-@dataclass(frozen=True)
 class ReduceAttrs(Attributes):
     """``axes`` ascend; ``keep_dims`` leaves them behind with extent 1."""
 
@@ -27,7 +25,6 @@ class ReduceAttrs(Attributes):
     keep_dims: bool
 
 
-@dataclass(frozen=True)
 class ReduceSumAttrs(ReduceAttrs):
     """``multiplier * 2**(shift - 31)`` is input scale / output scale."""
 
@@ -109,8 +106,6 @@ OF_SUMS = ("offset", "multiplier", "shift", "output_zero_point")  # Fields that 
 class _RequantisedSum(IntegerOperator[ReduceSumAttrs]):
     """Holds what mean and sum share: they differ in the factor alone."""
 
-    arguments = ("input",)
-
     def factor(self, attrs: ReduceSumAttrs, count: int) -> tuple[int, int]:
         """Multiplier and shift for the sum of ``count`` elements."""
         return attrs.multiplier, attrs.shift
@@ -149,14 +144,12 @@ class _RequantisedSum(IntegerOperator[ReduceSumAttrs]):
         return self.one_call(site, parameters, struct="uaccel_reduce", function=function)
 
 
-@register
 class ReduceSum(_RequantisedSum):
     """Computes the sum, requantised."""
 
     name = "sum"
 
 
-@register
 class ReduceMean(_RequantisedSum):
     """Computes the mean: the sum, requantised by a multiplier that includes the division by the count."""
 
@@ -178,7 +171,6 @@ class ReduceMean(_RequantisedSum):
 class _Extreme(IntegerOperator[ReduceAttrs]):
     """Holds what maximum and minimum share."""
 
-    arguments = ("input",)
     combine: Any
 
     def infer(self, inputs: Sequence[TensorInfo], attrs: ReduceAttrs) -> TensorInfo:
@@ -192,7 +184,6 @@ class _Extreme(IntegerOperator[ReduceAttrs]):
         return self.one_call(site, parameters, struct="uaccel_reduce", function=f"uaccel_{self.name}")
 
 
-@register
 class ReduceMax(_Extreme):
     """Finds the largest element; input and output share their quantisation."""
 
@@ -200,7 +191,6 @@ class ReduceMax(_Extreme):
     combine = te.max
 
 
-@register
 class ReduceMin(_Extreme):
     """Finds the smallest element; input and output share their quantisation."""
 
@@ -213,7 +203,6 @@ class ReduceMin(_Extreme):
 BITS = 31  # of the multiplier: a sum of 32 bits with its sign times that fits 64
 
 
-@dataclass(frozen=True)
 class ScaledSumAttrs(RoundedOnce, ReduceAttrs):
     """``multiplier / 2**shift`` is input scale / output scale, divided by the count for a mean."""
 
@@ -232,12 +221,10 @@ def require_sum(count: int, dtype: str, what: str) -> None:
     require(count <= most, reason)
 
 
-@register
 class ScaledSum(IntegerOperator[ScaledSumAttrs]):
     """Sums input - input_zero_point and multiplies by a ratio, rounded once, half to even."""
 
     name = "scaled_sum"
-    arguments = ("input",)
 
     def infer(self, inputs: Sequence[TensorInfo], attrs: ScaledSumAttrs) -> TensorInfo:
         output = infer_reduced(inputs[0], attrs, self.name)
@@ -252,8 +239,7 @@ class ScaledSum(IntegerOperator[ScaledSumAttrs]):
         sums = reduced(data, attrs, self.name, te.sum, lambda element: exact.i64(element) - zero_point)
 
         def output(*index: Any) -> Any:
-            scaled = sums(*index) * exact.const(attrs.multiplier)
-            return attrs.finish(scaled, str(data.dtype))
+            return exact.rounded_once(sums(*index) * exact.const(attrs.multiplier), attrs, str(data.dtype))
 
         return te.compute(sums.shape, output, name=self.name)
 
@@ -293,7 +279,6 @@ def scaled_sum_attrs(
 # Cumulative sums along an axis, quantised.
 
 
-@dataclass(frozen=True)
 class CumsumAttrs(Attributes):
     """``exclusive`` leaves out the element itself, ``reverse`` sums from the end. Both are 0 or 1.
 
@@ -312,12 +297,10 @@ class CumsumAttrs(Attributes):
     clamp_max: int
 
 
-@register
 class Cumsum(IntegerOperator[CumsumAttrs]):
     """Sums all elements so far; each sum begins with minus the input's zero point, as the reference's does."""
 
     name = "cumsum"
-    arguments = ("input",)
 
     def infer(self, inputs: Sequence[TensorInfo], attrs: CumsumAttrs) -> TensorInfo:
         (data,) = inputs
@@ -342,8 +325,7 @@ class Cumsum(IntegerOperator[CumsumAttrs]):
 
         def element(*index: Any) -> Any:
             raised = exact.wrap32((sums(*index) - const(attrs.input_zero_point)) << const(attrs.left_shift))
-            scaled = exact.requantize_const(raised, attrs.multiplier, attrs.shift)
-            return exact.finish(scaled, attrs.output_zero_point, attrs.clamp_min, attrs.clamp_max, "int8")
+            return exact.rounded_twice(raised, attrs, "int8")
 
         return te.compute(info.shape, element, name="cumsum")
 
@@ -359,7 +341,6 @@ class Cumsum(IntegerOperator[CumsumAttrs]):
 # Positions of the largest or smallest element along an axis; of equal ones the first counts.
 
 
-@dataclass(frozen=True)
 class ArgExtremeAttrs(Attributes):
     """``axis`` counts from the front; the output, int32 or int64, lacks it."""
 
@@ -368,7 +349,6 @@ class ArgExtremeAttrs(Attributes):
 
 
 class _ArgExtreme(IntegerOperator[ArgExtremeAttrs]):
-    arguments = ("input",)
     hides_differences = True
     combine: ClassVar[Any]
 
@@ -402,7 +382,6 @@ class _ArgExtreme(IntegerOperator[ArgExtremeAttrs]):
         return self.one_call(site, parameters, struct="uaccel_arg_extreme", function=f"uaccel_{self.name}")
 
 
-@register
 class ArgMax(_ArgExtreme):
     """Finds the position of the first largest element along an axis."""
 
@@ -410,7 +389,6 @@ class ArgMax(_ArgExtreme):
     combine = te.max
 
 
-@register
 class ArgMin(_ArgExtreme):
     """Finds the position of the first smallest element along an axis."""
 
@@ -421,7 +399,6 @@ class ArgMin(_ArgExtreme):
 # The k largest or smallest elements along an axis in their order, and where they were.
 
 
-@dataclass(frozen=True)
 class TopKAttrs(Attributes):
     """``axis`` counts from the front; ``largest`` 0 asks for the smallest; positions are int32 or int64."""
 
@@ -431,8 +408,7 @@ class TopKAttrs(Attributes):
     position_dtype: str
 
 
-@register
-class TopK(IntegerOperator[TopKAttrs]):
+class TopK(ByLoops[TopKAttrs]):
     """Sorts the best elements by insertion: each element takes its place among the best so far.
 
     The first of equal elements comes first, since an element passes those that are strictly worse only. Most elements
@@ -441,7 +417,6 @@ class TopK(IntegerOperator[TopKAttrs]):
 
     name = "top_k"
     hides_differences = True
-    arguments = ("input",)
 
     def infer(self, inputs: Sequence[TensorInfo], attrs: TopKAttrs) -> tuple[TensorInfo, ...]:
         (data,) = inputs
@@ -451,35 +426,31 @@ class TopK(IntegerOperator[TopKAttrs]):
         shape = (*data.shape[: attrs.axis], attrs.count, *data.shape[attrs.axis + 1 :])
         return TensorInfo(shape, data.dtype), TensorInfo(shape, attrs.position_dtype)
 
-    def meaning(self, inputs: Sequence[Any], attrs: TopKAttrs) -> Any:
-        info = exact.info(inputs[0])
+    def write(self, infos: Infos, attrs: TopKAttrs, data: Any, values: Any, positions: Any) -> None:
+        info = infos[0]
         outer, inner = math.prod(info.shape[: attrs.axis]), math.prod(info.shape[attrs.axis + 1 :])
         extent, count = info.shape[attrs.axis], attrs.count
+        place = local_array(1, "int32")
 
-        def write(data: Any, values: Any, positions: Any) -> None:
-            place = local_array(1, "int32")
+        def precedes(value: Any, at: Any) -> Any:
+            """Whether the value comes before the entry there; an entry is free while its position is below 0."""
+            better = value > values[at] if attrs.largest else value < values[at]
+            return tirx.any(positions[at] < tirx.const(0, attrs.position_dtype), better)
 
-            def precedes(value: Any, at: Any) -> Any:
-                """Whether the value comes before the entry there; an entry is free while its position is below 0."""
-                better = value > values[at] if attrs.largest else value < values[at]
-                return tirx.any(positions[at] < tirx.const(0, attrs.position_dtype), better)
-
-            with count_to(outer) as o, count_to(inner) as i:
-                first = o * count * inner + i
-                with count_to(count) as rank:
-                    values[first + rank * inner] = tirx.const(0, info.dtype)
-                    positions[first + rank * inner] = tirx.const(-1, attrs.position_dtype)
-                with count_to(extent) as number:
-                    value = te_let(data[(o * extent + number) * inner + i])
-                    with where(precedes(value, first + (count - 1) * inner)):
-                        place[0] = count - 1
-                        with count_to(count - 1) as step:
-                            before = first + (count - 2 - step) * inner
-                            with where(precedes(value, before)):
-                                values[before + inner] = values[before]
-                                positions[before + inner] = positions[before]
-                                place[0] = count - 2 - step
-                        values[first + place[0] * inner] = value
-                        positions[first + place[0] * inner] = tirx.Cast(attrs.position_dtype, number)
-
-        return self.by_loops(inputs, attrs, write)
+        with count_to(outer) as o, count_to(inner) as i:
+            first = o * count * inner + i
+            with count_to(count) as rank:
+                values[first + rank * inner] = tirx.const(0, info.dtype)
+                positions[first + rank * inner] = tirx.const(-1, attrs.position_dtype)
+            with count_to(extent) as number:
+                value = te_let(data[(o * extent + number) * inner + i])
+                with where(precedes(value, first + (count - 1) * inner)):
+                    place[0] = count - 1
+                    with count_to(count - 1) as step:
+                        before = first + (count - 2 - step) * inner
+                        with where(precedes(value, before)):
+                            values[before + inner] = values[before]
+                            positions[before + inner] = positions[before]
+                            place[0] = count - 2 - step
+                    values[first + place[0] * inner] = value
+                    positions[first + place[0] * inner] = tirx.Cast(attrs.position_dtype, number)

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
@@ -20,7 +19,7 @@ from uaccel.ops import exact
 from uaccel.ops.exact import RoundedOnce, const
 from uaccel.ops.fixedpoint import fixed_ratios, most_that_counts, scale_fraction
 from uaccel.ops.kernel import Kernel, same
-from uaccel.ops.operator import Attributes, IntegerOperator, Site, register, require
+from uaccel.ops.operator import Attributes, ByLoops, Infos, IntegerOperator, Site, require
 from uaccel.ops.windows import sides, window_count
 from uaccel.tvm_api import te, tirx
 from uaccel.tvm_api.loops import count_to, local_array, te_let, where
@@ -31,7 +30,6 @@ ONE = 1 << 10  # positions and weights have 10 bits after the point
 HALF = ONE // 2
 
 
-@dataclass(frozen=True)
 class ResizeNearestAttrs(Attributes):
     """The attributes say what the tables were made from; kernels need the tables alone."""
 
@@ -39,7 +37,6 @@ class ResizeNearestAttrs(Attributes):
     half_pixel_centers: bool
 
 
-@register
 class ResizeNearest(IntegerOperator[ResizeNearestAttrs]):
     """Copies pixels: output row y is input row ``rows[y]``, output column x is input column ``columns[x]``.
 
@@ -76,7 +73,6 @@ class ResizeNearest(IntegerOperator[ResizeNearestAttrs]):
         return self.one_call(site, parameters, "")
 
 
-@dataclass(frozen=True)
 class ResizeBilinearAttrs(Attributes):
     """``size`` is the output's height and width."""
 
@@ -100,7 +96,6 @@ class ResizeBilinearAttrs(Attributes):
         return self.start(axis, extent) + self.step(axis, extent) * (self.size[axis] - 1) - ONE * (extent - 1)
 
 
-@dataclass(frozen=True)
 class ResizedRows(ResizeBilinearAttrs):
     """Describes some output rows, made of some input rows: the first lies at ``row_start``, others ``row_step`` on."""
 
@@ -114,7 +109,6 @@ class ResizedRows(ResizeBilinearAttrs):
         return super().start(axis, extent) if axis else self.row_start
 
 
-@register
 class ResizeBilinear(IntegerOperator[ResizeBilinearAttrs]):
     """Makes each output pixel the mean of four neighbours, weighted in fixed point, halves away from zero.
 
@@ -124,7 +118,6 @@ class ResizeBilinear(IntegerOperator[ResizeBilinearAttrs]):
     """
 
     name = "resize_bilinear"
-    arguments = ("input",)
 
     def infer(self, inputs: Sequence[TensorInfo], attrs: ResizeBilinearAttrs) -> TensorInfo:
         (data,) = inputs
@@ -185,7 +178,6 @@ BITS = 31  # of the multiplier: a sum of 32 bits with its sign times that fits 6
 LARGEST = (1 << 15) - 1  # parts of a pixel: tables of places are int16
 
 
-@dataclass(frozen=True)
 class ResizeOnceAttrs(RoundedOnce):
     """``parts`` says into how many parts a pixel's height and width are divided. ``multiplier / 2**shift`` is input
     scale / output scale / (parts of the height * parts of the width)."""
@@ -195,7 +187,6 @@ class ResizeOnceAttrs(RoundedOnce):
     multiplier: int
 
 
-@register
 class ResizeOnce(IntegerOperator[ResizeOnceAttrs]):
     """Makes each output pixel the mean of four neighbours, weighted by exact positions, rounded once, half to even.
 
@@ -231,13 +222,12 @@ class ResizeOnce(IntegerOperator[ResizeOnceAttrs]):
                 for row, row_weight in neighbours(rows, y, 0)
                 for column, column_weight in neighbours(columns, x, 1)
             )
-            return attrs.finish(total * exact.const(attrs.multiplier), str(data.dtype))
+            return exact.rounded_once(total * exact.const(attrs.multiplier), attrs, str(data.dtype))
 
         return te.compute(self.results(inputs, attrs)[0].shape, element, name="resized")
 
     def kernels(self, site: Site[ResizeOnceAttrs]) -> Sequence[Kernel]:
         attrs, data = site.attrs, site.operands[0].info
-        scaled = same(attrs, "input_zero_point", "multiplier", "shift", "tolerance", "output_zero_point")
         parameters = {
             "batch": data.shape[0],
             **sides("in", data.shape[1:3]),
@@ -245,7 +235,7 @@ class ResizeOnce(IntegerOperator[ResizeOnceAttrs]):
             "channels": data.shape[3],
             "parts_y": attrs.parts[0],
             "parts_x": attrs.parts[1],
-            **scaled,
+            **same(attrs, "input_zero_point", "multiplier", "shift", "tolerance", "output_zero_point"),
             **same(attrs, "clamp_min", "clamp_max"),
         }
         return self.one_call(site, parameters)
@@ -294,7 +284,6 @@ def resize_once_operands(
 # Windows over any number of axes: added up where they overlap (col2im), or searched for their maximum's position.
 
 
-@dataclass(frozen=True)
 class SpreadAttrs(Attributes):
     """Describes windows with an entry for each axis. ``image`` is without the padding ``before`` and ``after``;
     ``column_major``: positions count along the first of two axes first."""
@@ -331,12 +320,10 @@ class SpreadAttrs(Attributes):
         return total
 
 
-@register
-class Fold(IntegerOperator[SpreadAttrs]):
+class Fold(ByLoops[SpreadAttrs]):
     """Adds windows up to images where they overlap; its input is [batch, channels * elements of a window, windows]."""
 
     name = "fold"
-    arguments = ("input",)
 
     def infer(self, inputs: Sequence[TensorInfo], attrs: SpreadAttrs) -> TensorInfo:
         (data,), count, size = inputs, math.prod(attrs.windows), math.prod(attrs.kernel)
@@ -344,25 +331,20 @@ class Fold(IntegerOperator[SpreadAttrs]):
         require(fit, f"fold: {data}, wanted [batch,channels * {size},{count}]")
         return TensorInfo((data.shape[0], data.shape[1] // size, *attrs.image), data.dtype)
 
-    def meaning(self, inputs: Sequence[Any], attrs: SpreadAttrs) -> Any:
-        info = exact.info(inputs[0])
-        result = self.infer([info], attrs)
+    def write(self, infos: Infos, attrs: SpreadAttrs, data: Any, images: Any) -> None:
+        info = infos[0]
+        result = self.infer(infos, attrs)
         size, count, image = math.prod(attrs.kernel), math.prod(attrs.windows), math.prod(attrs.image)
-
-        def write(data: Any, images: Any) -> None:
-            with count_to(result.elements) as i:
-                images[i] = tirx.const(0, info.dtype)
-            with count_to(result.elements // image) as n, count_to(size) as element, count_to(count) as window:
-                inside, places = attrs.point(window, element)
-                with where(inside):
-                    at = te_let(n * image + attrs.number(places))
-                    images[at] = images[at] + data[(n * size + element) * count + window]
-
-        return self.by_loops(inputs, attrs, write)
+        with count_to(result.elements) as i:
+            images[i] = tirx.const(0, info.dtype)
+        with count_to(result.elements // image) as n, count_to(size) as element, count_to(count) as window:
+            inside, places = attrs.point(window, element)
+            with where(inside):
+                at = te_let(n * image + attrs.number(places))
+                images[at] = images[at] + data[(n * size + element) * count + window]
 
 
-@register
-class MaxPositions(IntegerOperator[SpreadAttrs]):
+class MaxPositions(ByLoops[SpreadAttrs]):
     """Finds the maximum of each window and where in the whole tensor it lies, the first of equal ones.
 
     A window wholly outside the image gives 0 and -1.
@@ -370,7 +352,6 @@ class MaxPositions(IntegerOperator[SpreadAttrs]):
 
     name = "max_positions"
     hides_differences = True
-    arguments = ("input",)
 
     def infer(self, inputs: Sequence[TensorInfo], attrs: SpreadAttrs) -> tuple[TensorInfo, ...]:
         (data,) = inputs
@@ -379,28 +360,24 @@ class MaxPositions(IntegerOperator[SpreadAttrs]):
         shape = (*data.shape[:2], *attrs.windows)
         return TensorInfo(shape, data.dtype), TensorInfo(shape, "int64")
 
-    def meaning(self, inputs: Sequence[Any], attrs: SpreadAttrs) -> Any:
-        info = exact.info(inputs[0])
+    def write(self, infos: Infos, attrs: SpreadAttrs, data: Any, values: Any, positions: Any) -> None:
+        info = infos[0]
         size, count, image = math.prod(attrs.kernel), math.prod(attrs.windows), math.prod(attrs.image)
         told = SpreadAttrs(*(getattr(attrs, name)[::-1] for name in _FIELDS)) if attrs.column_major else attrs
-
-        def write(data: Any, values: Any, positions: Any) -> None:
-            best = local_array(1, "int32")
-            with count_to(info.elements // image) as n, count_to(count) as window:
-                best[0] = tirx.const(-1, "int32")
-                values[n * count + window] = tirx.const(0, info.dtype)
-                positions[n * count + window] = tirx.const(-1, "int64")
-                with count_to(size) as element:
-                    inside, places = attrs.point(window, element)
-                    with where(inside):
-                        at = te_let(n * image + attrs.number(places))
-                        with where(tirx.any(best[0] < 0, data[at] > data[tirx.max(best[0], 0)])):
-                            best[0] = at
-                            values[n * count + window] = data[at]
-                            number = told.number(places[::-1] if attrs.column_major else places)
-                            positions[n * count + window] = tirx.Cast("int64", n * image + number)
-
-        return self.by_loops(inputs, attrs, write)
+        best = local_array(1, "int32")
+        with count_to(info.elements // image) as n, count_to(count) as window:
+            best[0] = tirx.const(-1, "int32")
+            values[n * count + window] = tirx.const(0, info.dtype)
+            positions[n * count + window] = tirx.const(-1, "int64")
+            with count_to(size) as element:
+                inside, places = attrs.point(window, element)
+                with where(inside):
+                    at = te_let(n * image + attrs.number(places))
+                    with where(tirx.any(best[0] < 0, data[at] > data[tirx.max(best[0], 0)])):
+                        best[0] = at
+                        values[n * count + window] = data[at]
+                        number = told.number(places[::-1] if attrs.column_major else places)
+                        positions[n * count + window] = tirx.Cast("int64", n * image + number)
 
 
 _FIELDS = ("image", "kernel", "stride", "dilation", "before", "after")

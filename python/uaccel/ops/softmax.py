@@ -5,26 +5,18 @@ All begin with the differences to a row's largest element, so that no exponentia
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
-from typing import Any, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from uaccel.model import Quantisation, TensorInfo
-from uaccel.ops import exact
-from uaccel.ops.exact import const, high_mul, rounding_divide_by_power
-from uaccel.ops.fixedpoint import (
-    LONGEST_SHIFT,
-    exp_of_negative,
-    fixed_ratios,
-    rounding_doubling_high_mul,
-    scale_fraction,
-)
+from uaccel.ops import exact, fixedpoint
+from uaccel.ops.exact import Scaled, const, high_mul, rounding_divide_by_power
 from uaccel.ops.kernel import Kernel, dtype_suffix, same
-from uaccel.ops.operator import Attributes, IntegerOperator, Site, register, require
+from uaccel.ops.operator import Attributes, IntegerOperator, Site, require
 from uaccel.tvm_api import te, tirx
 
 # The steps that softmax and its logarithm share, as TE tensors with one value a row or element.
@@ -40,25 +32,32 @@ LOWEST, HIGHEST = -(1 << 31), (1 << 31) - 1
 A = TypeVar("A", bound=Attributes)
 
 
+def row_fields(data: TensorInfo) -> dict[str, int]:
+    """The rows along the last axis, and their length, as fields of a kernel's structure."""
+    return {"rows": data.elements // data.shape[-1], "depth": data.shape[-1]}
+
+
 class OfRows(IntegerOperator[A]):
-    """Works on rows of int8, along the last axis, with a table of exponentials for all differences in a row."""
+    """Works on rows, along the last axis, with tables: usually of exponentials for all differences in a row."""
 
     hides_differences = True
-    arguments = ("input", "exponentials")
+    arguments: ClassVar[tuple[str, ...]] = ("input", "exponentials")
+    tables: ClassVar[Mapping[str, TensorInfo]] = {"int8": TensorInfo((256,), "int32")}  # By the input's type.
 
     def infer(self, inputs: Sequence[TensorInfo], attrs: A) -> TensorInfo:
-        data, table = inputs
+        data, *tables = inputs
         require(len(data.shape) > 0, f"{self.name}: the input is a scalar")
-        require(data.dtype == "int8", f"{self.name}: input is {data.dtype}, wanted int8")
-        wanted = TensorInfo((256,), "int32")
-        require(table == wanted, f"{self.name}: the table is {table}, wanted {wanted}")
+        require(data.dtype in self.tables, f"{self.name}: input is {data.dtype}, wanted {' or '.join(self.tables)}")
+        for table in tables:
+            wanted = self.tables[data.dtype]
+            require(table == wanted, f"{self.name}: the table is {table}, wanted {wanted}")
         return TensorInfo(data.shape, getattr(attrs, "output_dtype", data.dtype))
 
     def by_table(self, site: Site[A], more: dict[str, int], types: str) -> list[Kernel]:
         """The kernel; of a table for int8 it reads what lies before the last zeros, and takes these for zero."""
         data, table = site.operands[0].info, site.operands[1].value
         used = table[: 1 + np.flatnonzero(table)[-1]] if data.dtype == "int8" else table
-        rows = {"rows": data.elements // data.shape[-1], "depth": data.shape[-1], "entries": len(used)}
+        rows = row_fields(data) | {"entries": len(used)}
         inplace = (0,) if site.output.dtype == data.dtype else ()
         return self.one_call(site, rows | more, types, held={"exponentials": used}, inplace=inplace)
 
@@ -71,15 +70,15 @@ def differences(data: Any) -> Any:
     return te.compute(data.shape, lambda *i: largest(*i[:-1]) - exact.i32(data(*i)), name="differences")
 
 
+def row_sums(values: Any, convert: Callable[[Any], Any] = exact.i64) -> Any:
+    """The sum of what each element of a row is converted to."""
+    k = te.reduce_axis((0, int(values.shape[-1])), name="k")
+    return te.compute(values.shape[:-1], lambda *row: te.sum(convert(values(*row, k)), axis=k), name="sums")
+
+
 def exponential_sums(difference: Any, table: Any) -> Any:
     """Each row's sum of exponentials, 19 bits after the point."""
-    k = te.reduce_axis((0, int(difference.shape[-1])), name="k")
-
-    def total(*row: Any) -> Any:
-        exponential = exact.i64(table(difference(*row, k)))
-        return te.sum(rounding_divide_by_power(exponential, const(SUM_BITS)), axis=k)
-
-    return te.compute(difference.shape[:-1], total, name="sums")
+    return row_sums(difference, lambda d: rounding_divide_by_power(exact.i64(table(d)), const(SUM_BITS)))
 
 
 def leading_zeros(value: Any) -> Any:
@@ -127,16 +126,12 @@ def _newton_step(half: Any, estimate: Any, step: int) -> Any:
 # Softmax along the last axis of 8-bit activations.
 
 
-@dataclass(frozen=True)
-class SoftmaxAttrs(Attributes):
+class SoftmaxAttrs(Scaled):
     """``multiplier * 2**(shift - 31)`` is beta * input scale in units of 2**-26: what the table was made from."""
 
-    multiplier: int
-    shift: int
     output_dtype: str
 
 
-@register
 class Softmax(OfRows[SoftmaxAttrs]):
     """Computes softmax of int8 along the last axis; the output covers 0..1 with the whole range of int8 or int16.
 
@@ -182,12 +177,8 @@ class Softmax(OfRows[SoftmaxAttrs]):
 # Softmax along the last axis of 16-bit activations, by two interpolated tables as in the reference.
 
 
-@dataclass(frozen=True)
-class Softmax16Attrs(Attributes):
+class Softmax16Attrs(Scaled):
     """``multiplier * 2**(shift - 31)`` turns input differences into steps of the exponential's table."""
-
-    multiplier: int
-    shift: int
 
 
 def interpolated(table: Any, value: Any) -> Any:
@@ -199,21 +190,12 @@ def interpolated(table: Any, value: Any) -> Any:
     return base + ((slope * place + const(64, "int32")) >> const(7, "int32"))
 
 
-@register
-class Softmax16(IntegerOperator[Softmax16Attrs]):
+class Softmax16(OfRows[Softmax16Attrs]):
     """Computes softmax of int16 along the last axis; 0..32767 stands for 0..1. Both tables hold 513 points."""
 
     name = "softmax16"
-    hides_differences = True
     arguments = ("input", "exponential", "reciprocal")
-
-    def infer(self, inputs: Sequence[TensorInfo], attrs: Softmax16Attrs) -> TensorInfo:
-        data, *tables = inputs
-        require(len(data.shape) > 0, "softmax16: the input is a scalar")
-        require(data.dtype == "int16", f"softmax16: input is {data.dtype}, wanted int16")
-        for table in tables:
-            require(table == TensorInfo((513,), "int16"), f"softmax16: a table is {table}, wanted int16 [513]")
-        return data
+    tables: ClassVar[Mapping[str, TensorInfo]] = {"int16": TensorInfo((513,), "int16")}
 
     def meaning(self, inputs: Sequence[Any], attrs: Softmax16Attrs) -> Any:
         data, exponential_table, reciprocal_table = inputs
@@ -224,10 +206,8 @@ class Softmax16(IntegerOperator[Softmax16Attrs]):
             centred = exact.clamp(scaled + const(32767), -32768, 32767)
             return interpolated(exponential_table, exact.i32(centred))
 
-        rows = data.shape[:-1]
-        k = te.reduce_axis((0, int(data.shape[-1])), name="k")
-        exponentials = te.compute(data.shape, exponential, name="exponentials")
-        sums = te.compute(rows, lambda *row: te.sum(exact.i64(exponentials(*row, k)), axis=k), name="sums")
+        rows, exponentials = data.shape[:-1], te.compute(data.shape, exponential, name="exponentials")
+        sums = row_sums(exponentials)
         headroom = te.compute(rows, lambda *row: leading_zeros(sums(*row)), name="headroom")
 
         def reciprocal(*row: Any) -> Any:
@@ -250,9 +230,7 @@ class Softmax16(IntegerOperator[Softmax16Attrs]):
         return te.compute(data.shape, output, name="softmax")
 
     def kernels(self, site: Site[Softmax16Attrs]) -> Sequence[Kernel]:
-        data = site.operands[0].info
-        rows = {"rows": data.elements // data.shape[-1], "depth": data.shape[-1]}
-        parameters = {**rows, **same(site.attrs, "multiplier", "shift")}
+        parameters = row_fields(site.operands[0].info) | same(site.attrs, "multiplier", "shift")
         return self.one_call(site, parameters, function="uaccel_softmax", inplace=(0,))
 
 
@@ -268,7 +246,6 @@ RECIPROCAL_BITS = 31  # by which the dividend is raised
 INVERSE_BITS = 31  # of 1 / output scale
 
 
-@dataclass(frozen=True)
 class SoftmaxOnceAttrs(Attributes):
     """``inverse / 2**shift`` is 1 / output scale."""
 
@@ -278,7 +255,6 @@ class SoftmaxOnceAttrs(Attributes):
     output_dtype: str
 
 
-@register
 class SoftmaxOnce(OfRows[SoftmaxOnceAttrs]):
     """Computes softmax along the last axis; ``exponentials[d]`` is exp(-d * input scale) * 2**30, rounded.
 
@@ -288,21 +264,12 @@ class SoftmaxOnce(OfRows[SoftmaxOnceAttrs]):
     """
 
     name = "softmax_once"
-
-    def infer(self, inputs: Sequence[TensorInfo], attrs: SoftmaxOnceAttrs) -> TensorInfo:
-        data, table = inputs
-        if data.dtype != "int16":
-            return super().infer(inputs, attrs)
-        wanted = TensorInfo((2 * ENTRIES,), "int32")
-        require(len(data.shape) > 0 and table == wanted, f"softmax_once: {data} and {table}, wanted rows and {wanted}")
-        return TensorInfo(data.shape, attrs.output_dtype)
+    tables: ClassVar[Mapping[str, TensorInfo]] = {**OfRows.tables, "int16": TensorInfo((2 * ENTRIES,), "int32")}
 
     def meaning(self, inputs: Sequence[Any], attrs: SoftmaxOnceAttrs) -> Any:
         data, table = inputs
         exponential = _exponentials(differences(data), table, wide=str(data.dtype) == "int16")
-        k = te.reduce_axis((0, int(data.shape[-1])), name="k")
-        rows = data.shape[:-1]
-        sums = te.compute(rows, lambda *row: te.sum(exponential(*row, k), axis=k), name="sums")
+        rows, sums = data.shape[:-1], row_sums(exponential)
         excess = te.compute(rows, lambda *row: _excess(sums(*row)), name="excess")
 
         def reciprocal(*row: Any) -> Any:
@@ -314,7 +281,7 @@ class SoftmaxOnce(OfRows[SoftmaxOnceAttrs]):
         def output(*index: Any) -> Any:
             shift = const(RECIPROCAL_BITS + attrs.shift) + excess(*index[:-1])
             share = exponential(*index) * reciprocals(*index[:-1])
-            shortest = tirx.min(shift, const(LONGEST_SHIFT))
+            shortest = tirx.min(shift, const(fixedpoint.LONGEST_SHIFT))
             # A share is below 2**62: with a longer shift it is below one half, which is zero.
             rounded = tirx.Select(shift > shortest, const(0), exact.round_half_even(share, shortest))
             return exact.finish(rounded, attrs.output_zero_point, low, high, attrs.output_dtype)
@@ -343,7 +310,9 @@ def _exponentials(difference: Any, table: Any, *, wide: bool) -> Any:
 
 def _excess(total: Any) -> Any:
     """How many bits a sum is longer than 31; the largest exponential alone, 2**30, has that many."""
-    longer = (tirx.Select(total >= const(1 << bits), const(1), const(0)) for bits in range(31, LONGEST_SHIFT))
+    longer = (
+        tirx.Select(total >= const(1 << bits), const(1), const(0)) for bits in range(31, fixedpoint.LONGEST_SHIFT)
+    )
     return sum(longer, start=const(0))
 
 
@@ -351,10 +320,10 @@ def softmax_once_operands(
     given: Quantisation, wanted: Quantisation, output_dtype: str = "int8", input_dtype: str = "int8"
 ) -> tuple[SoftmaxOnceAttrs, NDArray[np.int32]]:
     """Attributes and the table of exponentials."""
-    inverse = fixed_ratios([Fraction(1) / scale_fraction(wanted.scale)], INVERSE_BITS)
+    inverse = fixedpoint.fixed_ratios([Fraction(1) / fixedpoint.scale_fraction(wanted.scale)], INVERSE_BITS)
     places = np.arange(ENTRIES)
     places = places if input_dtype == "int8" else np.concatenate([places * ENTRIES, places])
-    differences = places * float(scale_fraction(given.scale))
+    differences = places * float(fixedpoint.scale_fraction(given.scale))
     table = np.rint(np.exp(-differences) * (1 << EXPONENTIAL_BITS)).astype(np.int32)
     return SoftmaxOnceAttrs(inverse.multipliers[0], inverse.shift, wanted.zero_point, output_dtype), table
 
@@ -379,8 +348,8 @@ def input_radius(shift: int) -> int:
 def exponentials(multiplier: int, shift: int) -> NDArray[np.int32]:
     """exp(-d * multiplier * 2**(shift - 57)) * 2**31 for d = 0..255; zero where it is negligible."""
     difference = np.arange(256, dtype=np.int64)
-    scaled = rounding_doubling_high_mul(-difference << shift, multiplier)
-    values = np.where(difference <= input_radius(shift), exp_of_negative(scaled, 31 - DIFF_BITS), 0)
+    scaled = fixedpoint.rounding_doubling_high_mul(-difference << shift, multiplier)
+    values = np.where(difference <= input_radius(shift), fixedpoint.exp_of_negative(scaled, 31 - DIFF_BITS), 0)
     return np.where(values < NEGLIGIBLE, 0, values).astype(np.int32)
 
 
@@ -429,15 +398,10 @@ NUMERATOR, DENOMINATOR = 117049297, 127690142
 CONSTANT, LINEAR = 1057819769, 638450708
 
 
-@dataclass(frozen=True)
-class LogSoftmaxAttrs(Attributes):
+class LogSoftmaxAttrs(Scaled):
     """``multiplier * 2**(shift - 31)`` is the input scale in units of 2**-26."""
 
-    multiplier: int
-    shift: int
 
-
-@register
 class LogSoftmax(OfRows[LogSoftmaxAttrs]):
     """Computes ln(softmax) of int8; the output's -128..127 stand for about -16..0. The table is softmax's."""
 

@@ -5,8 +5,8 @@ Each filter computes one feature of a frame; a second filter weighs the features
 
 from __future__ import annotations
 
+import abc
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import numpy as np
@@ -15,13 +15,12 @@ from uaccel.model import TensorInfo
 from uaccel.ops import exact
 from uaccel.ops.conv import folded_bias
 from uaccel.ops.kernel import Constant, Input, Kernel, Output, dtype_suffix, portable, same
-from uaccel.ops.operator import Attributes, IntegerOperator, Site, register, require
+from uaccel.ops.operator import Attributes, IntegerOperator, Site, require
 from uaccel.tvm_api import te, tirx
 
 # SVDF of integers, as TFLite's reference computes it.
 
 
-@dataclass(frozen=True)
 class OfRank(Attributes):
     """``rank`` filters make a unit."""
 
@@ -31,7 +30,6 @@ class OfRank(Attributes):
 A = TypeVar("A", bound=OfRank)
 
 
-@dataclass(frozen=True)
 class SvdfAttrs(OfRank):
     """``feature_...`` scales a frame's sum of products to the feature that is kept."""
 
@@ -59,60 +57,76 @@ class OfFilters(IntegerOperator[A]):
         require(bias.shape == (filters // rank,), f"svdf: bias {bias} for {filters} filters of rank {rank}")
         return TensorInfo((batch, filters // rank), data.dtype), state
 
+    def term(self, value: Any, attrs: A, zero_point: str = "") -> Any:
+        """A factor of a product, less the zero point that is named."""
+        return value
+
+    def kept(self, sums: Any, attrs: A, dtype: str) -> Any:
+        """The features of a frame as the state keeps them."""
+        return sums
+
+    @abc.abstractmethod
+    def result(self, total: Any, bias: Any, attrs: A, dtype: str) -> Any:
+        """The element of a unit."""
+
+    def meaning(self, inputs: Sequence[Any], attrs: A) -> Any:
+        data, state, features, times, bias = inputs
+        (batch, depth), (filters, memory) = exact.info(data).shape, exact.info(times).shape
+        k = te.reduce_axis((0, depth), name="k")
+
+        def dot(b: Any, f: Any) -> Any:
+            return te.sum(self.term(data(b, k), attrs, "input") * self.term(features(f, k), attrs), axis=k)
+
+        newest = self.kept(te.compute((batch, filters), dot, name="newest"), attrs, str(state.dtype))
+
+        def moved(b: Any, i: Any) -> Any:
+            following = tirx.min(i + 1, filters * memory - 1)
+            is_last = tirx.floormod(i, memory) == memory - 1
+            return tirx.Select(is_last, newest(b, tirx.floordiv(i, memory)), state(b, following))
+
+        after = te.compute((batch, filters * memory), moved, name="state")
+        r, m = te.reduce_axis((0, attrs.rank), name="r"), te.reduce_axis((0, memory), name="m")
+
+        def product(b: Any, unit: Any) -> Any:
+            row = unit * attrs.rank + r
+            value = self.term(after(b, row * memory + m), attrs, "state")
+            return te.sum(value * self.term(times(row, m), attrs), axis=[r, m])
+
+        sums = te.compute((batch, filters // attrs.rank), product, name="sums")
+
+        def output(b: Any, unit: Any) -> Any:
+            return self.result(sums(b, unit), bias(unit), attrs, str(data.dtype))
+
+        return [te.compute(sums.shape, output, name="svdf"), after]
+
     def macs(self, site: Site[A]) -> int:
         features, times = site.operands[2].info, site.operands[3].info
         return site.operands[0].info.shape[0] * (features.elements + times.elements)
 
 
-@register
 class Svdf(OfFilters[SvdfAttrs]):
     """Filters input [batch, depth] with state [batch, filters * memory], which has the newest feature of a filter last;
     its second result is the state afterwards."""
 
     name = "svdf"
 
-    def meaning(self, inputs: Sequence[Any], attrs: SvdfAttrs) -> Any:
-        data, state, features, times, bias = inputs
-        batch, depth = (int(extent) for extent in data.shape)
-        filters, memory = (int(extent) for extent in times.shape)
-        low, high = exact.limits(str(state.dtype))
-        k = te.reduce_axis((0, depth), name="k")
-        zero = exact.const(attrs.input_zero_point, "int32")
-        dot = te.compute(
-            (batch, filters),
-            lambda b, f: te.sum((exact.i32(data(b, k)) - zero) * exact.i32(features(f, k)), axis=k),
-            name="dot",
-        )
+    def term(self, value: Any, attrs: SvdfAttrs, zero_point: str = "") -> Any:
+        return exact.i32(value) - exact.const(getattr(attrs, f"{zero_point}_zero_point", 0), "int32")
+
+    def kept(self, sums: Any, attrs: SvdfAttrs, dtype: str) -> Any:
+        low, high = exact.limits(dtype)
 
         def feature(b: Any, f: Any) -> Any:
-            scaled = exact.requantize_const(dot(b, f), attrs.feature_multiplier, attrs.feature_shift)
+            scaled = exact.requantize_const(sums(b, f), attrs.feature_multiplier, attrs.feature_shift)
             shifted = exact.clamp(scaled, low, high) + exact.const(attrs.state_zero_point)
-            return shifted.astype(str(state.dtype))  # wraps, as the reference's does: it clamps too early
+            return shifted.astype(dtype)  # wraps, as the reference's does: it clamps too early
 
-        newest = te.compute((batch, filters), feature, name="newest")
-        last = exact.const(memory - 1, "int32")
+        return te.compute(sums.shape, feature, name="feature")
 
-        def moved(b: Any, i: Any) -> Any:
-            following = tirx.min(i + 1, filters * memory - 1)
-            return tirx.Select(i % memory == last, newest(b, i // memory), state(b, following))
-
-        after = te.compute((batch, filters * memory), moved, name="state")
-        r, m = te.reduce_axis((0, attrs.rank), name="r"), te.reduce_axis((0, memory), name="m")
-        point = exact.const(attrs.state_zero_point, "int32")
-
-        def product(b: Any, unit: Any) -> Any:
-            row = unit * attrs.rank + r
-            value = exact.i32(after(b, row * memory + m)) - point
-            return te.sum(value * exact.i32(times(row, m)), axis=[r, m])
-
-        sums = te.compute((batch, filters // attrs.rank), product, name="sums")
-
-        def output(b: Any, unit: Any) -> Any:
-            acc = exact.wrap32(exact.i64(sums(b, unit)) + exact.i64(bias(unit)))
-            scaled = exact.requantize_const(acc, attrs.output_multiplier, attrs.output_shift)
-            return exact.finish(scaled, attrs.output_zero_point, *exact.limits(str(data.dtype)), str(data.dtype))
-
-        return [te.compute(sums.shape, output, name="svdf"), after]
+    def result(self, total: Any, bias: Any, attrs: SvdfAttrs, dtype: str) -> Any:
+        acc = exact.wrap32(exact.i64(total) + exact.i64(bias))
+        scaled = exact.requantize_const(acc, attrs.output_multiplier, attrs.output_shift)
+        return exact.finish(scaled, attrs.output_zero_point, *exact.limits(dtype), dtype)
 
     def kernels(self, site: Site[SvdfAttrs]) -> Sequence[Kernel]:
         attrs, data = site.attrs, site.operands[0].info
@@ -143,42 +157,16 @@ class Svdf(OfFilters[SvdfAttrs]):
 # SVDF in float: its C is printed from its meaning.
 
 
-@dataclass(frozen=True)
 class SvdfFloatAttrs(OfRank):
     """Says with ``relu`` 1 that negative results become zero."""
 
     relu: int
 
 
-@register
 class SvdfFloat(OfFilters[SvdfFloatAttrs]):
     """Does as ``svdf``: the newest feature of a filter lies last, and the second result is the state afterwards."""
 
     name = "svdf_float"
 
-    def meaning(self, inputs: Sequence[Any], attrs: SvdfFloatAttrs) -> Any:
-        data, state, features, times, bias = inputs
-        batch, depth = (int(extent) for extent in data.shape)
-        filters, memory = (int(extent) for extent in times.shape)
-        k = te.reduce_axis((0, depth), name="k")
-        newest = te.compute((batch, filters), lambda b, f: te.sum(data(b, k) * features(f, k), axis=k), name="newest")
-
-        def moved(b: Any, i: Any) -> Any:
-            following = tirx.min(i + 1, filters * memory - 1)
-            is_last = tirx.floormod(i, memory) == memory - 1
-            return tirx.Select(is_last, newest(b, tirx.floordiv(i, memory)), state(b, following))
-
-        after = te.compute((batch, filters * memory), moved, name="state")
-        r, m = te.reduce_axis((0, attrs.rank), name="r"), te.reduce_axis((0, memory), name="m")
-
-        def product(b: Any, unit: Any) -> Any:
-            row = unit * attrs.rank + r
-            return te.sum(after(b, row * memory + m) * times(row, m), axis=[r, m])
-
-        sums = te.compute((batch, filters // attrs.rank), product, name="sums")
-
-        def output(b: Any, unit: Any) -> Any:
-            total = sums(b, unit) + bias(unit)
-            return tirx.max(total, tirx.const(0, data.dtype)) if attrs.relu else total
-
-        return [te.compute(sums.shape, output, name="svdf"), after]
+    def result(self, total: Any, bias: Any, attrs: SvdfFloatAttrs, dtype: str) -> Any:
+        return tirx.max(total + bias, tirx.const(0, dtype)) if attrs.relu else total + bias

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from uaccel.model import TensorInfo
@@ -13,7 +12,6 @@ from uaccel.ops.operator import Attributes, require
 from uaccel.tvm_api import te, tirx
 
 
-@dataclass(frozen=True)
 class Pooled(Attributes):
     """``window`` and ``strides`` are height, width; ``padding`` is top, left, bottom, right."""
 
@@ -22,7 +20,6 @@ class Pooled(Attributes):
     padding: tuple[int, ...]
 
 
-@dataclass(frozen=True)
 class Grouped(Attributes):
     """``strides`` and ``dilation`` are height, width; ``padding`` is top, left, bottom, right."""
 
@@ -32,7 +29,6 @@ class Grouped(Attributes):
     groups: int
 
 
-@dataclass(frozen=True)
 class Transposed(Attributes):
     """``size`` is the output's height and width. ``padding``, top and left, is cut off the sum of the windows."""
 

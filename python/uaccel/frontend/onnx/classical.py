@@ -13,8 +13,8 @@ from uaccel.errors import need
 from uaccel.frontend.onnx.converter import Context, Expr, converts, real
 from uaccel.frontend.onnx.graph import LEARNING, Node
 from uaccel.model import Array
-from uaccel.ops.classical import LEAF, Distances, DistancesAttrs, Trees, TreesAttrs
-from uaccel.ops.operator import constant, get
+from uaccel.ops.classical import LEAF, Distances, Trees, TreesAttrs
+from uaccel.ops.operator import Attributes, constant, get
 from uaccel.tvm_api import relax
 
 # Labels and scores, linear models, and operators on features.
@@ -217,7 +217,7 @@ def _nearness(context: Context, node: Node) -> tuple[Expr, int]:
     how, numbers = node.attributes.get("kernel_type", "LINEAR"), [float(n) for n in _floats(node, "kernel_params")]
     gamma, summand, degree = numbers if len(numbers) == 3 else (0.0, 0.0, 3.0)
     if how == "RBF":
-        apart = get(Distances)(data, constant(vectors), attrs=DistancesAttrs())
+        apart = get(Distances)(data, constant(vectors), attrs=Attributes())
         return relax.op.exp(relax.op.multiply(apart, real(-gamma, context, data))), count
     made = relax.op.matmul(data, constant(np.ascontiguousarray(vectors.T)))
     if how == "LINEAR":

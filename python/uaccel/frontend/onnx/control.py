@@ -16,7 +16,7 @@ from uaccel.frontend.onnx.functions import taken
 from uaccel.frontend.onnx.graph import Node, OnnxGraph, onnx_package
 from uaccel.frontend.onnx.reader import node_of
 from uaccel.model import Array, TensorInfo, TensorSpec
-from uaccel.ops.control import If, Kind, While, control_attrs
+from uaccel.ops.control import IF, WHILE, If, While, control_attrs
 from uaccel.ops.operator import constant, get, info_of
 from uaccel.tvm_api import relax
 
@@ -49,7 +49,7 @@ def branch(context: Context, node: Node) -> list[Expr]:
         outputs = [value.name for value in graph.output]
         constants = around.known | _initialisers(graph)
         modules.append(_inside(context, list(graph.node), constants, around.specs, outputs)[0])
-    call = get(If)(context.expr(node.required_input(0)), *around.exprs, attrs=control_attrs(Kind.IF, *modules))
+    call = get(If)(context.expr(node.required_input(0)), *around.exprs, attrs=control_attrs(IF, *modules))
     return _fields(context, node, call, len(branches[0].output))
 
 
@@ -234,7 +234,7 @@ class _Turns:
         last = tests[-1].output[0]
         goes_on, _ = _inside(self.context, tests, self.constants, self.specs, [last])
         body, _ = self.inside([*(after for _, after, _ in self.carried), *(spec.name for spec in self.around.specs)])
-        attrs = control_attrs(Kind.WHILE, goes_on, body)
+        attrs = control_attrs(WHILE, goes_on, body)
         call = get(While)(*(first for _, _, first in self.carried), *self.around.exprs, attrs=attrs)
         return _fields(self.context, self.node, call, len(self.specs))[1 : len(self.carried)]
 

@@ -13,11 +13,11 @@ from uaccel.frontend.onnx.converter import Context, Expr, converts
 from uaccel.frontend.onnx.graph import MICROSOFT, Node
 from uaccel.model import Array
 from uaccel.ops.operator import constant, get
-from uaccel.ops.recurrent import SQUASHED, Cell, Recurrent, RecurrentAttrs
+from uaccel.ops.recurrent import GRU, LSTM, RNN, SQUASHED, Recurrent, RecurrentAttrs
 from uaccel.tvm_api import relax
 
 # ONNX's places of the gates in the order of ``ops.recurrent``.
-ORDERS: Final = {Cell.LSTM: (0, 2, 3, 1), Cell.GRU: (0, 1, 2), Cell.RNN: (0,)}
+ORDERS: Final = {LSTM: (0, 2, 3, 1), GRU: (0, 1, 2), RNN: (0,)}
 FUNCTIONS: Final = {"sigmoid": "sigmoid", "tanh": "tanh", "relu": "relu", "hardsigmoid": "hard_sigmoid"}
 # Slope and offset of the HardSigmoid that can be compiled, which are its defaults.
 HARD: Final = (0.2, 0.5)
@@ -29,7 +29,7 @@ SCALES: Final = {1: 8, 2: 10}  # Positions of the scales of integer weights, eac
 @converts("LSTM", "GRU", "RNN", f"{MICROSOFT}.DynamicQuantizeLSTM")
 def recurrent(context: Context, node: Node) -> list[Expr]:
     """The sequence and the last states, each with an axis of directions."""
-    layer = _Layer(context, node, Cell(node.op.removeprefix("DynamicQuantize").lower()))
+    layer = _Layer(context, node, node.op.removeprefix("DynamicQuantize").lower())
     layer.check()
     results = [layer.direction(number, reverse) for number, reverse in enumerate(layer.directions)]
     first = int(layer.batch_first)
@@ -46,7 +46,7 @@ class _Layer:
 
     context: Context
     node: Node
-    cell: Cell
+    cell: str
 
     @property
     def directions(self) -> tuple[bool, ...]:
@@ -81,11 +81,11 @@ class _Layer:
 
     def direction(self, number: int, reverse: bool) -> list[Expr]:
         """The sequence and the last states of one direction."""
-        context, node, is_lstm = self.context, self.node, self.cell is Cell.LSTM
-        reset_after = self.cell is Cell.GRU and node.attributes.get("linear_before_reset", 0) != 0
+        context, node, is_lstm = self.context, self.node, self.cell == LSTM
+        reset_after = self.cell == GRU and node.attributes.get("linear_before_reset", 0) != 0
         peepholes = self._part(PEEPHOLES, number) if is_lstm else None
         attrs = RecurrentAttrs(
-            self.cell.value,
+            self.cell,
             int(not self.batch_first),
             self._functions(number),
             int(reverse),

@@ -26,7 +26,7 @@ from uaccel.ops.activation import FunctionProduct, PreluOnce, function_product_o
 from uaccel.ops.conv import Conv2dAttrs, DepthwiseConv2d
 from uaccel.ops.exact import FLOAT32
 from uaccel.ops.lookup import stored_values
-from uaccel.ops.operator import PERMUTE, RESHAPING, constant, get, name_of
+from uaccel.ops.operator import PERMUTE, RESHAPING, Attributes, constant, get, name_of
 from uaccel.ops.storage import Layout, identity
 from uaccel.tvm_api import is_constant, is_tuple, relax
 
@@ -460,7 +460,7 @@ def choice(island: Island) -> Emit | None:
         shape, held = shape_of(island.call), [_regridded(emitter, island, part) for part in parts]
         layout = layout_for(held, len(shape))
         args = [stretched(emitter, entry, shape, layout) for entry in held]
-        expr = get(CHOICES[name_of(island.call)])(*args, attrs=binaries.MinimumMaximumAttrs())
+        expr = get(CHOICES[name_of(island.call)])(*args, attrs=Attributes())
         return emitter.held(expr, shape, island.output, layout)
 
     return emit

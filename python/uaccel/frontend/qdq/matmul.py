@@ -19,7 +19,7 @@ from uaccel.model import Array
 from uaccel.ops import accumulators
 from uaccel.ops.exact import FLOAT32, float32_scales
 from uaccel.ops.matmul import BatchMatmul, BatchMatmulAttrs, FullyConnected, FullyConnectedAttrs
-from uaccel.ops.operator import constant, get, info_of
+from uaccel.ops.operator import Attributes, constant, get, info_of
 from uaccel.ops.storage import identity
 from uaccel.tvm_api import is_var, relax
 
@@ -177,9 +177,7 @@ class _Layer:
     bias: Array
 
     def dense(self, emitter: Emitter, rows: Any, values: Array) -> Any:
-        expr = get(accumulators.FullyConnectedSums)(
-            rows, constant(values), attrs=accumulators.FullyConnectedSumsAttrs()
-        )
+        expr = get(accumulators.FullyConnectedSums)(rows, constant(values), attrs=Attributes())
         return self.real(emitter, emitter.bind(expr, suffix="_sums"), values)
 
     def real(self, emitter: Emitter, sums: Any, values: Array) -> Any:

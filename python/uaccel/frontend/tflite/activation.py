@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from uaccel.errors import need
-from uaccel.frontend.tflite.checks import need_dtype, need_one_scale, need_quantisation
+from uaccel.frontend.tflite.checks import is_int8, need_dtype, need_one_scale, need_quantisation
 from uaccel.frontend.tflite.converter import INTEGERS, Context, Expr, bounded_range, converts, factor, quantize_value
 from uaccel.frontend.tflite.importer import was_unsigned
 from uaccel.frontend.tflite.quantized import rescaled
@@ -216,11 +216,7 @@ def _of_reals(data: Tensor, output: Tensor, row: pointwise.Pointwise) -> NDArray
     return lookup.of_reals(data.required_quantisation, output.required_quantisation, row.compute)
 
 
-def _is_int8(operator: Operator) -> bool:
-    return operator.required_input(0).info.dtype == "int8"
-
-
-@converts(*REAL_FUNCTIONS, when=_is_int8)
+@converts(*REAL_FUNCTIONS, when=is_int8)
 def real_function(context: Context, operator: Operator) -> Expr:
     """The reference has no integer kernel; a table does what float kernels between two conversions would do."""
     data, output = _tensors(operator)
@@ -228,13 +224,13 @@ def real_function(context: Context, operator: Operator) -> Expr:
     return _lookup(context, operator, data, _of_reals(data, output, row))
 
 
-@converts("SQRT", when=_is_int8)
+@converts("SQRT", when=is_int8)
 def sqrt(context: Context, operator: Operator) -> Expr:
     data, output = _tensors(operator)
     return _lookup(context, operator, data, lookup.sqrt(data.required_quantisation, output.required_quantisation))
 
 
-@converts("GELU", when=_is_int8)
+@converts("GELU", when=is_int8)
 def gelu(context: Context, operator: Operator) -> Expr:
     data, output = _tensors(operator)
     row = pointwise.BY_RELAX["relax.nn.gelu_tanh" if operator.option("Approximate") else "relax.nn.gelu"]
@@ -246,6 +242,14 @@ def gelu(context: Context, operator: Operator) -> Expr:
 LONGEST_ROW = 4095  # Exponentials of at most 1 whose sum fits the reference's 12 integer bits.
 LARGEST_MULTIPLIER = 2.0**31 - 1  # Beyond it only the largest element of a row counts.
 LOOKUP_RANGE = 10.0 / 65535.0  # A step where [-10, 0] spans all 65,536 differences of 16 bits, as the table does.
+
+
+def _rows(operator: Operator, dtypes: tuple[str, ...] = INTEGERS) -> tuple[Tensor, Tensor]:
+    data, output = operator.required_input(0), operator.outputs[0]
+    need_dtype(data, dtypes, "input")
+    need_dtype(output, dtypes, "output")
+    need(len(data.info.shape) > 0, "the input is a scalar")
+    return data, output
 
 
 def _beta(operator: Operator) -> float:
@@ -263,11 +267,9 @@ def scaled_difference(product: float, what: str) -> tuple[int, int]:
 
 @converts("SOFTMAX")
 def softmax(context: Context, operator: Operator) -> Expr:
-    data, output = operator.required_input(0), operator.outputs[0]
-    need(len(data.info.shape) > 0, "the input is a scalar")
+    data, output = _rows(operator)
     if data.info.dtype == "int16":
         return _softmax16(context, operator)
-    need_dtype(output, ("int8", "int16"), "output")
     if output.info.dtype == "int8":
         need_quantisation(output, 1 / 256, -128)
     else:
@@ -296,11 +298,8 @@ def _softmax16(context: Context, operator: Operator) -> Expr:
 
 @converts("LOG_SOFTMAX")
 def log_softmax(context: Context, operator: Operator) -> Expr:
-    data, output = operator.required_input(0), operator.outputs[0]
-    need_dtype(data, ("int8",), "input")
-    need_dtype(output, ("int8",), "output")
+    data, output = _rows(operator, ("int8",))
     need_quantisation(output, 1 / 16, 127)
-    need(len(data.info.shape) > 0, "the input is a scalar")
     depth = data.info.shape[-1]
     need(depth <= LONGEST_ROW, f"rows of {depth} elements: at most {LONGEST_ROW} exponentials can be summed")
     multiplier, shift = scaled_difference(data.scale, "input scale")
@@ -315,13 +314,10 @@ LONGEST_NORM = (2**31 - 1) // 255**2  # An int8 less its zero point is at most 2
 
 @converts("L2_NORMALIZATION")
 def l2_normalization(context: Context, operator: Operator) -> Expr:
-    data, output = operator.required_input(0), operator.outputs[0]
-    need_dtype(data, ("int8",), "input")
-    need_dtype(output, ("int8",), "output")
+    data, output = _rows(operator, ("int8",))
     need_quantisation(output, 1 / 128, 0)
     name = ACTIVATIONS[operator.option("FusedActivationFunction")]
     need(name == "NONE", f"fused activation {name} is not supported here; make it an operator of its own")
-    need(len(data.info.shape) > 0, "the input is a scalar")
     depth = data.info.shape[-1]
     need(depth <= LONGEST_NORM, f"rows of {depth} elements: at most {LONGEST_NORM} squares can be summed in 32 bits")
     return get(L2Normalize)(context.expr(data), attrs=L2NormalizeAttrs(data.zero_point))

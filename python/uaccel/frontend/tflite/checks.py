@@ -13,6 +13,10 @@ from uaccel.frontend.tflite.reader import Operator, Tensor
 from uaccel.model import Array
 
 
+def is_int8(operator: Operator) -> bool:
+    return operator.required_input(0).info.dtype == "int8"
+
+
 def need_constant(tensor: Tensor, role: str) -> Array:
     if tensor.data is None:
         raise at_run_time(role, tensor.name)

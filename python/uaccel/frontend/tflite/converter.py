@@ -13,14 +13,7 @@ from numpy.typing import NDArray
 from uaccel.errors import InternalError, ModelError, need
 from uaccel.frontend.checks import Budget, at_run_time, need_axis, shape_text
 from uaccel.frontend.converters import Converters, always
-from uaccel.frontend.tflite.checks import (
-    need_asked_type,
-    need_constant,
-    need_dtype,
-    need_possible_shift,
-    need_same_type,
-    need_shape,
-)
+from uaccel.frontend.tflite import checks
 from uaccel.frontend.tflite.reader import ACTIVATIONS, PADDINGS, Operator, Tensor
 from uaccel.model import Array, Shape, TensorSpec
 from uaccel.ops.fixedpoint import quantize_multiplier, quantize_multipliers
@@ -192,7 +185,7 @@ def channel_multipliers(
         products = (np.float32(data.scale) * scales.astype(np.float32)).astype(np.float64)
     effective = products / np.float64(output.scale)
     multiplier, shift = quantize_multipliers(np.broadcast_to(effective, (channels,)))
-    need_possible_shift(data, int(shift.max(initial=0)))
+    checks.need_possible_shift(data, int(shift.max(initial=0)))
     return multiplier, shift
 
 
@@ -201,8 +194,8 @@ def bias_values(bias: Tensor | None, channels: int, data: Tensor, wide: Sequence
     is_wide = data.info.dtype == "int16"
     if bias is None:
         return np.zeros(channels, np.int64 if is_wide else np.int32)
-    need_dtype(bias, wide if is_wide else ("int32",), "bias")
-    values = need_constant(bias, "bias").reshape(-1)
+    checks.need_dtype(bias, wide if is_wide else ("int32",), "bias")
+    values = checks.need_constant(bias, "bias").reshape(-1)
     need(len(values) == channels, f"{len(values)} bias values for {channels} output channels")
     return values
 
@@ -255,7 +248,7 @@ def reshape(context: Context, operator: Operator) -> Expr:
     """The output's own shape counts, as in the reference; a shape given as a tensor or option repeats it."""
     data, output = operator.required_input(0), operator.outputs[0]
     need(data.info.elements == output.info.elements, f"cannot reshape {data.info} to {output.info}")
-    need_same_type(data, output)
+    checks.need_same_type(data, output)
     return apply(
         context,
         [data],
@@ -273,7 +266,7 @@ def squeeze(context: Context, operator: Operator) -> Expr:
     for axis in axes:
         need(shape[axis] == 1, f"axis {axis} of {shape_text(shape)} has {shape[axis]} elements, wanted 1 to drop it")
     dropped = axes if named else {axis for axis, extent in enumerate(shape) if extent == 1}
-    need_shape(operator.outputs[0], [extent for axis, extent in enumerate(shape) if axis not in dropped])
+    checks.need_shape(operator.outputs[0], [extent for axis, extent in enumerate(shape) if axis not in dropped])
     return reshape(context, operator)
 
 
@@ -284,23 +277,23 @@ def expand_dims(context: Context, operator: Operator) -> Expr:
     if axis is not None:
         (number,) = need_numbers(context, operator.required_input(1), "axis", 1)
         place = need_axis(number, len(shape) + 1)
-        need_shape(operator.outputs[0], [*shape[:place], 1, *shape[place:]])
+        checks.need_shape(operator.outputs[0], [*shape[:place], 1, *shape[place:]])
     return reshape(context, operator)
 
 
 @converts("SHAPE", when=always)
 def shape(_context: Context, operator: Operator) -> Expr:
     data, output = operator.required_input(0), operator.outputs[0]
-    need_asked_type(operator, "OutType")
-    need_shape(output, [len(data.info.shape)])
+    checks.need_asked_type(operator, "OutType")
+    checks.need_shape(output, [len(data.info.shape)])
     return constant(np.array(data.info.shape, output.info.dtype))
 
 
 @converts("RANK", when=always)
 def rank(_context: Context, operator: Operator) -> Expr:
     data, output = operator.required_input(0), operator.outputs[0]
-    need_dtype(output, ("int32",), "output")
-    need_shape(output, [])
+    checks.need_dtype(output, ("int32",), "output")
+    checks.need_shape(output, [])
     return constant(np.array(len(data.info.shape), output.info.dtype))
 
 
@@ -314,5 +307,5 @@ def broadcast_args(context: Context, operator: Operator) -> Expr:
     except ValueError:
         common = None
     need(common is not None, f"the shapes {first.tolist()} and {second.tolist()} have no common one")
-    need_shape(output, [len(common or ())])
+    checks.need_shape(output, [len(common or ())])
     return constant(np.array(common, output.info.dtype))

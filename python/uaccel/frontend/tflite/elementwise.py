@@ -7,7 +7,7 @@ from typing import Any
 
 from uaccel.errors import need
 from uaccel.frontend.converters import always
-from uaccel.frontend.tflite.checks import need_dtype, need_one_scale, need_same_type, need_shape
+from uaccel.frontend.tflite.checks import is_int8, need_dtype, need_one_scale, need_same_type, need_shape
 from uaccel.frontend.tflite.converter import INTEGERS, Context, Expr, activation_range, converts, factor, reshaped
 from uaccel.frontend.tflite.reader import Operator, Tensor
 from uaccel.ops import binary, exact
@@ -96,7 +96,7 @@ def mul(context: Context, operator: Operator) -> Expr:
 
 @converts(*EXTREMES)
 def extreme(context: Context, operator: Operator) -> Expr:
-    return _binary(context, EXTREMES[operator.name], _tensors(operator), binary.MinimumMaximumAttrs())
+    return _binary(context, EXTREMES[operator.name], _tensors(operator), Attributes())
 
 
 @converts("SQUARED_DIFFERENCE")
@@ -106,7 +106,7 @@ def squared_difference(context: Context, operator: Operator) -> Expr:
     left_shift = DIFFERENCE_LEFT_SHIFT[output.info.dtype]
     twice = 2.0 * max(first.scale, second.scale)
     low, high = exact.limits(output.info.dtype)
-    attrs = binary.SquaredDifferenceAttrs(
+    attrs = binary.AddAttrs(
         **_on_a_common_scale(first, second, left_shift),
         **factor("output", twice * twice / ((1 << 2 * left_shift) * output.scale)),
         output_zero_point=output.zero_point,
@@ -124,13 +124,12 @@ LEFT_SHIFT = 8  # Bits by which the reference raises both sides of a comparison 
 MOST_SHIFT = 22
 
 
-def _is_int8(operator: Operator) -> bool:
+def _is_scaled(operator: Operator) -> bool:
     """Whether the first input is int8 with a scale; plain int8 is compared as it is."""
-    first = operator.required_input(0)
-    return first.info.dtype == "int8" and first.quantisation is not None
+    return is_int8(operator) and operator.required_input(0).quantisation is not None
 
 
-@converts(*KINDS, when=_is_int8)
+@converts(*KINDS, when=_is_scaled)
 def compare(context: Context, operator: Operator) -> Expr:
     first, second, output = operator.required_input(0), operator.required_input(1), operator.outputs[0]
     need_dtype(second, ("int8",), "input")
@@ -146,7 +145,7 @@ def compare(context: Context, operator: Operator) -> Expr:
     return get(Compare)(context.expr(first), context.expr(second), attrs=attrs)
 
 
-@converts("DIV", when=_is_int8)
+@converts("DIV", when=_is_scaled)
 def div(context: Context, operator: Operator) -> Expr:
     first, second, output = operator.required_input(0), operator.required_input(1), operator.outputs[0]
     for tensor in (second, output):
@@ -156,7 +155,7 @@ def div(context: Context, operator: Operator) -> Expr:
     multiplier, shift = quantize_multiplier(first.scale / (second.scale * output.scale))
     need(shift <= MOST_SHIFT, f"the output's scale is finer than the quotient's by 2**{shift}, at most 2**{MOST_SHIFT}")
     points = (first.zero_point, second.zero_point, output.zero_point)
-    attrs = binary.DivAttrs(*points, multiplier, shift, *activation_range(operator, output))
+    attrs = binary.MulAttrs(*points, multiplier, shift, *activation_range(operator, output))
     return get(binary.Div)(context.expr(first), context.expr(second), attrs=attrs)
 
 

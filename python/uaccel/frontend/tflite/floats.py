@@ -277,8 +277,9 @@ def prelu(context: Context, operator: Operator) -> Expr:
 # Activations with options, and sums along the last axis.
 
 
-def _one(operator: Operator) -> tuple[Tensor, Tensor]:
+def _one(operator: Operator, *, of_rows: bool = False) -> tuple[Tensor, Tensor]:
     data, output = operator.required_input(0), operator.outputs[0]
+    need(len(data.info.shape) > 0 or not of_rows, "the input is a scalar")
     need_reals(data)
     need_alike(data, output)
     need_shape(output, data.info.shape)
@@ -292,8 +293,7 @@ def _kind(data: Tensor) -> str:
 @converts("SOFTMAX", when=otherwise)
 def softmax(context: Context, operator: Operator) -> Expr:
     """Converts the softmax of ``beta`` times the input."""
-    data, output = _one(operator)
-    need(len(data.info.shape) > 0, "the input is a scalar")
+    data, output = _one(operator, of_rows=True)
     beta, expr = float(operator.options.Beta()), real(context, data)
     need(math.isfinite(beta), f"beta is {beta}, wanted a number")
     scaled = expr if beta == 1.0 else relax.op.multiply(expr, _number(beta, _kind(data)))
@@ -302,8 +302,7 @@ def softmax(context: Context, operator: Operator) -> Expr:
 
 @converts("LOG_SOFTMAX", when=otherwise)
 def log_softmax(context: Context, operator: Operator) -> Expr:
-    data, output = _one(operator)
-    need(len(data.info.shape) > 0, "the input is a scalar")
+    data, output = _one(operator, of_rows=True)
     return stored(relax.op.nn.log_softmax(real(context, data)), output)
 
 
@@ -340,8 +339,7 @@ LEAST_NORM = 1e-6  # The reference divides by no smaller one.
 
 @converts("L2_NORMALIZATION", when=otherwise)
 def l2_normalization(context: Context, operator: Operator) -> Expr:
-    data, output = _one(operator)
-    need(len(data.info.shape) > 0, "the input is a scalar")
+    data, output = _one(operator, of_rows=True)
     x = real(context, data)
     norm = relax.op.sqrt(relax.op.sum(relax.op.multiply(x, x), axis=-1, keepdims=True))
     divided = relax.op.divide(x, relax.op.maximum(norm, _number(LEAST_NORM, _kind(data))))

@@ -35,7 +35,7 @@ from uaccel.frontend.tflite.reader import DTYPES, Operator, Tensor, TfliteGraph,
 from uaccel.frontend.tflite.state import VARIABLE_OPERATORS, find_variables
 from uaccel.ops import exact
 from uaccel.ops.compare import KINDS
-from uaccel.ops.control import If, Kind, While, control_attrs
+from uaccel.ops.control import IF, WHILE, If, While, control_attrs
 from uaccel.ops.operator import get, has_static_shape, info_of, infos_of
 from uaccel.ops.pool import UnsignedAveragePool2d
 from uaccel.tvm_api import is_constant, relax
@@ -403,21 +403,21 @@ DEEPEST = 8  # Subgraphs within each other.
 def if_(context: Context, operator: Operator) -> Expr | Several:
     options = operator.options
     numbers = (options.ThenSubgraphIndex(), options.ElseSubgraphIndex())
-    return _control(context, operator, Kind.IF, numbers)
+    return _control(context, operator, IF, numbers)
 
 
 @converts("WHILE", when=always)
 def while_(context: Context, operator: Operator) -> Expr | Several:
     options = operator.options
     numbers = (options.CondSubgraphIndex(), options.BodySubgraphIndex())
-    return _control(context, operator, Kind.WHILE, numbers)
+    return _control(context, operator, WHILE, numbers)
 
 
-def _control(context: Context, operator: Operator, kind: Kind, numbers: tuple[int, int]) -> Expr | Several:
+def _control(context: Context, operator: Operator, kind: str, numbers: tuple[int, int]) -> Expr | Several:
     need(len(context.inside) < DEEPEST, f"subgraphs lie more than {DEEPEST} deep in each other")
     for number in numbers:
         need(number not in context.inside, f"its subgraph {number} runs itself")
     tensors = [context.expr(operator.required_input(i)) for i in range(len(operator.inputs))]
     need(len(tensors) > 0, "it has no inputs; wanted a condition, or what its loop changes")
-    call = get(If if kind is Kind.IF else While)(*tensors, attrs=control_attrs(kind, *map(context.subgraph, numbers)))
+    call = get(If if kind == IF else While)(*tensors, attrs=control_attrs(kind, *map(context.subgraph, numbers)))
     return call if len(operator.outputs) == 1 else Several(call)

@@ -17,7 +17,7 @@ from uaccel.model import Array
 from uaccel.ops.activation import sigmoid_points
 from uaccel.ops.fixedpoint import quantize_multiplier
 from uaccel.ops.operator import constant, get
-from uaccel.ops.recurrent import LSTM_GATES, SQUASHED, Cell, Lstm, LstmAttrs, Recurrent, RecurrentAttrs
+from uaccel.ops.recurrent import LSTM, LSTM_GATES, RNN, SQUASHED, Lstm, LstmAttrs, Recurrent, RecurrentAttrs
 from uaccel.ops.svdf import Svdf, SvdfAttrs, SvdfFloat, SvdfFloatAttrs
 from uaccel.tvm_api import relax
 
@@ -131,9 +131,9 @@ def _lstm_float(context: Context, operator: Operator) -> Update:
         for first, role in ((WEIGHTS, "weights"), (RECURRENT, "weights"), (BIASES, "bias"))
     ]
     clip = float(np.float32(operator.options.CellClip()))
-    functions = " ".join(SQUASHED[Cell.LSTM])
+    functions = " ".join(SQUASHED[LSTM])
     time_major = int(operator.options.TimeMajor())
-    attrs = RecurrentAttrs(Cell.LSTM.value, time_major, functions, cell_clip=max(clip, 0.0))
+    attrs = RecurrentAttrs(LSTM, time_major, functions, cell_clip=max(clip, 0.0))
     states = (context.expr(tensor) for tensor in (data, hidden, cell))
     return Update(get(Recurrent)(*states, *map(constant, parameters), attrs=attrs), (hidden, cell))
 
@@ -246,7 +246,7 @@ def _simple_cells(context: Context, operator: Operator, first: int) -> Expr:
     parameters = [_row(context, tensor) for tensor in (weights, recurrent)]
     zeros = (constant(np.zeros(shape, np.float32)) for shape in (state.info.shape, (1, units)))
     hidden, no_bias = zeros
-    attrs = RecurrentAttrs(Cell.RNN.value, time_major, CELL_FUNCTIONS[name], reverse=int(first == BACKWARDS))
+    attrs = RecurrentAttrs(RNN, time_major, CELL_FUNCTIONS[name], reverse=int(first == BACKWARDS))
     return get(Recurrent)(
         context.expr(data),
         context.expr(state) if begins else hidden,

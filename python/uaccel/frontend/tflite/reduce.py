@@ -10,7 +10,7 @@ from uaccel.errors import need
 from uaccel.frontend.checks import need_axis
 from uaccel.frontend.converters import always, otherwise
 from uaccel.frontend.tflite import checks
-from uaccel.frontend.tflite.checks import need_dtype, need_one_scale, need_same_type
+from uaccel.frontend.tflite.checks import is_int8, need_dtype, need_one_scale, need_same_type
 from uaccel.frontend.tflite.converter import INTEGERS, Context, Expr, converts, need_numbers
 from uaccel.frontend.tflite.elementwise import SUM_LEFT_SHIFT, fraction
 from uaccel.frontend.tflite.floats import as_bytes, real, stored
@@ -106,17 +106,13 @@ def reduction(context: Context, operator: Operator) -> Expr:
 HALVED = SUM_LEFT_SHIFT["int8"] - 1
 
 
-def _is_int8(operator: Operator) -> bool:
-    return operator.required_input(0).info.dtype == "int8"
-
-
 def _to_output(data: Tensor, output: Tensor) -> tuple[int, int]:
     """Multiplier and shift from a raised sum to the output."""
     real = 2.0 * data.scale / ((1 << SUM_LEFT_SHIFT["int8"]) * output.scale)
     return fraction(real, "relative scale of the sum")
 
 
-@converts("ADD_N", when=_is_int8)
+@converts("ADD_N", when=is_int8)
 def add_n(context: Context, operator: Operator) -> Expr:
     """Converts ADD_N; like the reference's, the sum takes the inputs' zero point off once more than it has inputs."""
     output = operator.outputs[0]

@@ -11,7 +11,7 @@ from uaccel.frontend.tflite.converter import Context, Expr, Several, Update, con
 from uaccel.frontend.tflite.reader import Operator, custom_options, whole_number
 from uaccel.frontend.tflite.state import SUBTRACTION, own_state
 from uaccel.ops import audio_features, audio_fft
-from uaccel.ops.operator import IntegerOperator, constant, get
+from uaccel.ops.operator import Attributes, IntegerOperator, constant, get
 
 LARGEST_FFT = 1 << 14  # Samples.
 
@@ -29,7 +29,7 @@ def window(context: Context, operator: Operator) -> Expr:
 
 @converts("CUSTOM:SignalFftAutoScale", when=always)
 def fft_auto_scale(context: Context, operator: Operator) -> Several:
-    return Several(get(audio_fft.AutoScale)(*_exprs(context, operator, 1), attrs=audio_fft.NoAttrs()))
+    return Several(get(audio_fft.AutoScale)(*_exprs(context, operator, 1), attrs=Attributes()))
 
 
 @converts("CUSTOM:SignalRfft", "CUSTOM:SignalIrfft", when=always)
@@ -67,7 +67,7 @@ def filter_bank(context: Context, operator: Operator) -> Expr:
 
 @converts("CUSTOM:SignalFilterBankSquareRoot", when=always)
 def filter_bank_square_root(context: Context, operator: Operator) -> Expr:
-    return get(audio_features.SquareRoot)(*_exprs(context, operator, 2), attrs=audio_fft.NoAttrs())
+    return get(audio_features.SquareRoot)(*_exprs(context, operator, 2), attrs=Attributes())
 
 
 @converts(SUBTRACTION, when=always)
@@ -92,7 +92,7 @@ def spectral_subtraction(context: Context, operator: Operator) -> Update:
 
 @converts("CUSTOM:SignalDelay", when=always)
 def delay(context: Context, operator: Operator) -> Update:
-    return _remembering(context, operator, audio_fft.Delay, audio_fft.NoAttrs())
+    return _remembering(context, operator, audio_fft.Delay, Attributes())
 
 
 @converts("CUSTOM:SignalOverlapAdd", when=always)

@@ -11,15 +11,15 @@ from uaccel.errors import need
 from uaccel.frontend.converters import Gates, Matrix
 from uaccel.frontend.torch.converter import Context, Expr, arguments, converts
 from uaccel.ops.operator import constant, get, info_of
-from uaccel.ops.recurrent import SQUASHED, Cell, Recurrent, RecurrentAttrs
+from uaccel.ops.recurrent import GRU, LSTM, RNN, SQUASHED, Recurrent, RecurrentAttrs
 from uaccel.tvm_api import relax
 
 # For each operator its cell, PyTorch's places of the gates in the order of ``ops.recurrent``, and its functions.
 CELLS: Final = {
-    "lstm": (Cell.LSTM, (0, 1, 2, 3), " ".join(SQUASHED[Cell.LSTM])),
-    "gru": (Cell.GRU, (1, 0, 2), " ".join(SQUASHED[Cell.GRU])),
-    "rnn_tanh": (Cell.RNN, (0,), "tanh"),
-    "rnn_relu": (Cell.RNN, (0,), "relu"),
+    "lstm": (LSTM, (0, 1, 2, 3), " ".join(SQUASHED[LSTM])),
+    "gru": (GRU, (1, 0, 2), " ".join(SQUASHED[GRU])),
+    "rnn_tanh": (RNN, (0,), "tanh"),
+    "rnn_relu": (RNN, (0,), "relu"),
 }
 
 
@@ -53,11 +53,11 @@ def _one(
     arrays = [context.array(param) for param in params]
     projections = [arrays.pop()] if len(arrays) in (3, 5) else []
     units = len(arrays[0]) // len(order)
-    gates = Gates(cell, units, order, reset_after=cell is Cell.GRU)
+    gates = Gates(cell, units, order, reset_after=cell == GRU)
     biases = arrays[2:] or [np.zeros(len(order) * units, np.float32)] * 2
     weights, _ = gates.parameters([Matrix(array) for array in arrays[:2]], biases)
     attrs = RecurrentAttrs(
-        cell.value,
+        cell,
         int(not arguments(node)["batch_first"]),
         functions,
         int(reverse),
