@@ -22,7 +22,7 @@ from uaccel.ops.kernel import UNUSED, Argument, Constant, Input, Kernel, KernelC
 from uaccel.ops.matmul import FullyConnected, FullyConnectedAttrs
 from uaccel.ops.operator import Site
 from uaccel.ops.storage import overwrite_distance, pairs_of_rows_behind
-from uaccel.ops.windows import sides
+from uaccel.ops.windows import geometry_of, sides
 
 # Streams for ``uaccel_dsp_2x4``: four channels of two pixels at a time, channels in pairs as in `weight_packing`.
 #
@@ -150,16 +150,7 @@ def _conv2d_group(site: Site[Conv2dAttrs], group: int) -> Kernel | None:
     if packed is None:
         return None
     parameters: dict[str, ParameterValue] = {
-        "batch": image[0],
-        **sides("in", image[1:]),
-        "in_channels": depth,
-        **sides("out", result),
-        "out_channels": out_channels,
-        **sides("kernel", (height, width)),
-        **sides("stride", attrs.strides),
-        **sides("dilation", attrs.dilation),
-        "pad_top": attrs.padding[0],
-        "pad_left": attrs.padding[1],
+        **geometry_of((*image, depth), (1, *result, out_channels), (height, width), attrs),
         "input_zero_point": attrs.input_zero_point,
         **_places(attrs, image, weights.shape, pixel),
         "out_pixel": out_pixel,
