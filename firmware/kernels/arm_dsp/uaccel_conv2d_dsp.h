@@ -9,11 +9,7 @@
 #include "uaccel_dsp.h"
 
 struct uaccel_conv2d_dsp {
-    uaccel_index batch, in_height, in_width, in_channels;
-    uaccel_index out_height, out_width, out_channels;
-    uaccel_index kernel_height, kernel_width;
-    uaccel_index stride_height, stride_width, dilation_height, dilation_width;
-    uaccel_index pad_top, pad_left;
+    struct uaccel_geometry geo;
     int32_t input_zero_point;
     uaccel_index row, pixel, out_pixel; /* bytes from one to the next */
     uaccel_index out_skip;              /* from what would be a row's next result to the next row's first */
@@ -48,22 +44,22 @@ UACCEL_SHARED void uaccel_conv2d_dsp_border(const struct uaccel_conv2d_dsp *p, c
                                             uaccel_index left, int8_t *target)
 {
     const bool apart = p->copied == 2;
-    const uaccel_index step = apart ? p->dilation_width : p->kernel_width;
+    const uaccel_index step = apart ? p->geo.dilation_width : p->geo.kernel_width;
     const uint32_t outside = (uint32_t)(p->input_zero_point & 0xFF) * 0x01010101u;
     for (uaccel_index i = 0; i < p->window; ++i) {
         memcpy(target + i * 4, &outside, 4); /* memset() often goes byte by byte */
     }
-    for (uaccel_index ky = 0; ky < p->kernel_height; ++ky) {
-        const uaccel_index y = top + ky * p->dilation_height;
+    for (uaccel_index ky = 0; ky < p->geo.kernel_height; ++ky) {
+        const uaccel_index y = top + ky * p->geo.dilation_height;
         uaccel_index x = left;
-        for (uaccel_index kx = 0; kx < (apart ? p->kernel_width : 1); ++kx) {
+        for (uaccel_index kx = 0; kx < (apart ? p->geo.kernel_width : 1); ++kx) {
             const uaccel_index begin = x < 0 ? 0 : x, next = apart ? x + 1 : x + step;
-            const uaccel_index end = next < p->in_width ? next : p->in_width;
-            if ((uint32_t)y < (uint32_t)p->in_height && begin < end) {
-                uaccel_conv2d_dsp_copy(target + (begin - x) * p->in_channels, input + y * p->row + begin * p->pixel,
-                                       (end - begin) * p->in_channels);
+            const uaccel_index end = next < p->geo.in_width ? next : p->geo.in_width;
+            if ((uint32_t)y < (uint32_t)p->geo.in_height && begin < end) {
+                uaccel_conv2d_dsp_copy(target + (begin - x) * p->geo.in_channels, input + y * p->row + begin * p->pixel,
+                                       (end - begin) * p->geo.in_channels);
             }
-            target += (next - x) * p->in_channels;
+            target += (next - x) * p->geo.in_channels;
             x += step;
         }
     }
@@ -78,13 +74,13 @@ struct uaccel_conv2d_dsp_window {
 UACCEL_KERNEL void uaccel_conv2d_dsp_next(const struct uaccel_conv2d_dsp *p, struct uaccel_conv2d_dsp_window *w,
                                           uaccel_index pixels)
 {
-    w->left += p->stride_width * pixels;
+    w->left += p->geo.stride_width * pixels;
     w->x += pixels;
     w->output += p->out_pixel * pixels;
-    if (w->x == p->out_width) {
+    if (w->x == p->geo.out_width) {
         w->x = 0;
-        w->left = -p->pad_left;
-        w->top += p->stride_height;
+        w->left = -p->geo.pad_left;
+        w->top += p->geo.stride_height;
         w->output += p->out_skip;
     }
 }
@@ -96,8 +92,8 @@ UACCEL_SHARED uaccel_index uaccel_conv2d_dsp_pairs(const struct uaccel_conv2d_ds
     if (p->copied > 1 || (uint32_t)w->top >= (uint32_t)p->tops || (uint32_t)w->left >= (uint32_t)p->lefts) {
         return 0;
     }
-    const uaccel_index step = p->stride_width * p->pixel;
-    const uaccel_index within = (p->lefts - 1 - w->left) / p->stride_width + 1, row = p->out_width - w->x;
+    const uaccel_index step = p->geo.stride_width * p->pixel;
+    const uaccel_index within = (p->lefts - 1 - w->left) / p->geo.stride_width + 1, row = p->geo.out_width - w->x;
     uaccel_index count = within < row ? within : row;
     uaccel_index end = w->top * p->row + w->left * p->pixel + (count - 1) * step + p->reach;
     for (; count > 1 && end > p->limit; --count) {
@@ -114,7 +110,7 @@ UACCEL_SHARED const int8_t *uaccel_conv2d_dsp_place(const struct uaccel_conv2d_d
     if (p->copied == 0 && (uint32_t)w->top < (uint32_t)p->tops && (uint32_t)w->left < (uint32_t)p->lefts) {
         const uaccel_index start = w->top * p->row + w->left * p->pixel;
         if (start + p->reach <= p->limit) {
-            *over = p->dilation_height * p->row - p->kernel_width * p->in_channels;
+            *over = p->geo.dilation_height * p->row - p->geo.kernel_width * p->geo.in_channels;
             return input + start;
         }
     }

@@ -4,15 +4,15 @@
 UACCEL_KERNEL void UACCEL_ROUNDED(uaccel_conv2d_dsp_channels)(
     const struct uaccel_conv2d_dsp *p, const int32_t *stream, struct uaccel_dsp_job *job)
 {
-    const uaccel_index rest = p->out_channels & 3;
-    job->rows = p->copied > 0 ? 1 : p->kernel_height;
-    job->stop = stream + (p->out_channels >> 2) * p->quad_words;
-    if (p->out_channels >= 4) {
+    const uaccel_index rest = p->geo.out_channels & 3;
+    job->rows = p->copied > 0 ? 1 : p->geo.kernel_height;
+    job->stop = stream + (p->geo.out_channels >> 2) * p->quad_words;
+    if (p->geo.out_channels >= 4) {
         UACCEL_ROUNDED(uaccel_dsp_2x4)(job, stream);
         job->rows = 0;
     }
     if (rest > 0) {
-        int8_t last[8], *const first = job->first + (p->out_channels - rest);
+        int8_t last[8], *const first = job->first + (p->geo.out_channels - rest);
         const uaccel_index difference = job->difference;
         stream = job->stop;
         job->first = last;
@@ -30,7 +30,7 @@ UACCEL_KERNEL void UACCEL_ROUNDED(uaccel_conv2d_dsp_channels)(
 UACCEL_SHARED void UACCEL_ROUNDED(uaccel_conv2d_dsp_s8)(
     const struct uaccel_conv2d_dsp *p, const int8_t *input, const int32_t *stream, int8_t *output, void *scratch)
 {
-    const uaccel_index pixels = p->out_height * p->out_width;
+    const uaccel_index pixels = p->geo.out_height * p->geo.out_width;
     int16_t *const end = (int16_t *)scratch + p->window * 8;
     int8_t *const copies = (int8_t *)end;
     struct uaccel_dsp_job job = {
@@ -39,25 +39,25 @@ UACCEL_SHARED void UACCEL_ROUNDED(uaccel_conv2d_dsp_s8)(
         .entry = ((p->window * 2 - 1) % UACCEL_DSP_LOOP) * UACCEL_DSP_STEP,
         .flags = p->finish.flags,
         .finish = &p->finish,
-        .advance = p->stride_width * p->pixel * 2,
-        .onward = p->out_pixel * 2 - p->out_channels,
+        .advance = p->geo.stride_width * p->pixel * 2,
+        .onward = p->out_pixel * 2 - p->geo.out_channels,
         .copy_b = copies + p->window * 4 + 4,
-        .run = p->kernel_width * p->in_channels,
-        .step = p->dilation_height * p->row,
-        .height = p->kernel_height,
-        .words = p->copied > 0 ? p->window : (p->kernel_width * p->in_channels + 3) >> 2,
+        .run = p->geo.kernel_width * p->geo.in_channels,
+        .step = p->geo.dilation_height * p->row,
+        .height = p->geo.kernel_height,
+        .words = p->copied > 0 ? p->window : (p->geo.kernel_width * p->geo.in_channels + 3) >> 2,
     };
-    for (uaccel_index n = 0; n < p->batch; ++n) {
-        struct uaccel_conv2d_dsp_window window = {-p->pad_top, -p->pad_left, 0, output};
+    for (uaccel_index n = 0; n < p->geo.batch; ++n) {
+        struct uaccel_conv2d_dsp_window window = {-p->geo.pad_top, -p->geo.pad_left, 0, output};
         for (uaccel_index pixel = 0; pixel < pixels;) {
-            const uaccel_index pairs = (p->out_channels & 3) == 0 ? uaccel_conv2d_dsp_pairs(p, &window) : 0;
+            const uaccel_index pairs = (p->geo.out_channels & 3) == 0 ? uaccel_conv2d_dsp_pairs(p, &window) : 0;
             const uaccel_index count = pairs > 0 ? pairs * 2 : (pixel + 1 < pixels ? 2 : 1);
             job.first = window.output;
             job.difference = p->out_pixel;
             if (pairs > 0) {
                 job.pairs = pairs;
                 job.a = input + window.top * p->row + window.left * p->pixel;
-                job.b = job.a + p->stride_width * p->pixel;
+                job.b = job.a + p->geo.stride_width * p->pixel;
                 job.over_a = job.over_b = p->copied > 0 ? 0 : job.step - job.run;
                 job.copy_a = p->copied > 0 ? copies : NULL;
                 uaccel_conv2d_dsp_next(p, &window, count);
@@ -79,6 +79,6 @@ UACCEL_SHARED void UACCEL_ROUNDED(uaccel_conv2d_dsp_s8)(
             pixel += count;
         }
         output = window.output;
-        input += p->in_height * p->row;
+        input += p->geo.in_height * p->row;
     }
 }

@@ -231,11 +231,7 @@ UACCEL_SHARED void uaccel_fully_connected_dsp_s16(const struct uaccel_fully_conn
 /* Convolution of one group, whose channels may be some of a pixel's. Of each window the pixels of a row are a run of
  * halves, with one more behind it where their number is odd; its weights there are zero. */
 struct uaccel_conv2d_dsp16 {
-    uaccel_index batch, in_height, in_width, in_channels;
-    uaccel_index out_height, out_width, out_channels;
-    uaccel_index kernel_height, kernel_width;
-    uaccel_index stride_height, stride_width, dilation_height, dilation_width;
-    uaccel_index pad_top, pad_left;
+    struct uaccel_geometry geo;
     uaccel_index out_pixel, out_row, in_pixel; /* elements from one to the next */
     uaccel_index runs; /* elements that are read of a window's row, by twos, and up to its last pixel's end; 0: apart */
     uaccel_index quad_words;         /* words of the stream for four output channels */
@@ -247,36 +243,38 @@ struct uaccel_conv2d_dsp16 {
 UACCEL_SHARED const int16_t *uaccel_conv2d_dsp16_window(const struct uaccel_conv2d_dsp16 *p, const int16_t *input,
                                                         uaccel_index pixel, int16_t *copy, uaccel_index *step)
 {
-    const uaccel_index top = pixel / p->out_width * p->stride_height - p->pad_top;
-    const uaccel_index left = pixel % p->out_width * p->stride_width - p->pad_left;
-    const uaccel_index bottom = top + (p->kernel_height - 1) * p->dilation_height;
-    const uaccel_index row = p->in_width * p->in_pixel, length = p->kernel_width * p->in_channels;
+    const uaccel_index top = pixel / p->geo.out_width * p->geo.stride_height - p->geo.pad_top;
+    const uaccel_index left = pixel % p->geo.out_width * p->geo.stride_width - p->geo.pad_left;
+    const uaccel_index bottom = top + (p->geo.kernel_height - 1) * p->geo.dilation_height;
+    const uaccel_index row = p->geo.in_width * p->in_pixel, length = p->geo.kernel_width * p->geo.in_channels;
     const uaccel_index run = (length + 1) & ~1;
-    if (p->runs > 0 && top >= 0 && left >= 0 && bottom < p->in_height &&
-        left + p->kernel_width <= p->in_width && bottom * row + left * p->in_pixel + p->runs <= p->in_height * row) {
-        *step = p->dilation_height * row;
+    if (p->runs > 0 && top >= 0 && left >= 0 && bottom < p->geo.in_height &&
+        left + p->geo.kernel_width <= p->geo.in_width &&
+        bottom * row + left * p->in_pixel + p->runs <= p->geo.in_height * row) {
+        *step = p->geo.dilation_height * row;
         return input + top * row + left * p->in_pixel;
     }
     *step = run;
-    memset(copy, 0, (size_t)(run * p->kernel_height) * sizeof(int16_t));
+    memset(copy, 0, (size_t)(run * p->geo.kernel_height) * sizeof(int16_t));
     const uaccel_index first = left < 0 ? -left : 0;
-    const uaccel_index last = left + p->kernel_width > p->in_width ? p->in_width - left : p->kernel_width;
-    for (uaccel_index ky = 0; ky < p->kernel_height; ++ky) {
-        const uaccel_index y = top + ky * p->dilation_height;
+    const uaccel_index last =
+        left + p->geo.kernel_width > p->geo.in_width ? p->geo.in_width - left : p->geo.kernel_width;
+    for (uaccel_index ky = 0; ky < p->geo.kernel_height; ++ky) {
+        const uaccel_index y = top + ky * p->geo.dilation_height;
         int16_t *const target = copy + ky * run;
-        if (y < 0 || y >= p->in_height) {
+        if (y < 0 || y >= p->geo.in_height) {
             continue;
         }
         const int16_t *const source = input + y * row;
         if (p->runs > 0 && first < last) {
-            memcpy(target + first * p->in_channels, source + (left + first) * p->in_pixel,
-                   (size_t)((last - first) * p->in_channels) * sizeof(int16_t));
+            memcpy(target + first * p->geo.in_channels, source + (left + first) * p->in_pixel,
+                   (size_t)((last - first) * p->geo.in_channels) * sizeof(int16_t));
         }
-        for (uaccel_index kx = p->runs > 0 ? p->kernel_width : 0; kx < p->kernel_width; ++kx) {
-            const uaccel_index x = left + kx * p->dilation_width;
-            if (x >= 0 && x < p->in_width) {
-                memcpy(target + kx * p->in_channels, source + x * p->in_pixel,
-                       (size_t)p->in_channels * sizeof(int16_t));
+        for (uaccel_index kx = p->runs > 0 ? p->geo.kernel_width : 0; kx < p->geo.kernel_width; ++kx) {
+            const uaccel_index x = left + kx * p->geo.dilation_width;
+            if (x >= 0 && x < p->geo.in_width) {
+                memcpy(target + kx * p->geo.in_channels, source + x * p->in_pixel,
+                       (size_t)p->geo.in_channels * sizeof(int16_t));
             }
         }
     }
@@ -287,13 +285,13 @@ UACCEL_SHARED const int16_t *uaccel_conv2d_dsp16_window(const struct uaccel_conv
 UACCEL_SHARED const uint32_t *uaccel_conv2d_dsp16_patches(const struct uaccel_conv2d_dsp16 *p, const int16_t *input,
                                                           uaccel_index first, uaccel_index second, uint32_t *patches)
 {
-    const uaccel_index words = (p->kernel_width * p->in_channels + 1) >> 1;
-    int16_t *copies = (int16_t *)(patches + 2 * words * p->kernel_height);
+    const uaccel_index words = (p->geo.kernel_width * p->geo.in_channels + 1) >> 1;
+    int16_t *copies = (int16_t *)(patches + 2 * words * p->geo.kernel_height);
     uaccel_index step1, step2;
     const int16_t *a = uaccel_conv2d_dsp16_window(p, input, first, copies, &step1);
     const int16_t *b =
-        uaccel_conv2d_dsp16_window(p, input, second, copies + 2 * words * p->kernel_height, &step2);
-    for (uaccel_index ky = 0; ky < p->kernel_height; ++ky) {
+        uaccel_conv2d_dsp16_window(p, input, second, copies + 2 * words * p->geo.kernel_height, &step2);
+    for (uaccel_index ky = 0; ky < p->geo.kernel_height; ++ky) {
         for (uaccel_index i = 0; i < words; ++i) {
             *patches++ = uaccel_int16_dsp_load(a + 2 * i);
             *patches++ = uaccel_int16_dsp_load(b + 2 * i);
@@ -309,9 +307,9 @@ UACCEL_KERNEL int16_t *uaccel_conv2d_dsp16_next(const struct uaccel_conv2d_dsp16
                                                 uaccel_index *column)
 {
     output += p->out_pixel;
-    if (++*column == p->out_width) {
+    if (++*column == p->geo.out_width) {
         *column = 0;
-        output += p->out_row - p->out_width * p->out_pixel;
+        output += p->out_row - p->geo.out_width * p->out_pixel;
     }
     return output;
 }
@@ -320,9 +318,9 @@ UACCEL_KERNEL int16_t *uaccel_conv2d_dsp16_next(const struct uaccel_conv2d_dsp16
 UACCEL_SHARED void uaccel_conv2d_dsp_s16(const struct uaccel_conv2d_dsp16 *p, const int16_t *input,
                                          const int32_t *stream, int16_t *output, void *scratch)
 {
-    const uaccel_index pixels = p->out_height * p->out_width, rest = p->out_channels & 3;
+    const uaccel_index pixels = p->geo.out_height * p->geo.out_width, rest = p->geo.out_channels & 3;
     uaccel_index column = 0;
-    for (uaccel_index n = 0; n < p->batch; ++n) {
+    for (uaccel_index n = 0; n < p->geo.batch; ++n) {
         for (uaccel_index pixel = 0; pixel < pixels; pixel += 2) {
             /* the second one of a last pair may be the first again */
             const uaccel_index more = pixel + 1 < pixels ? 1 : 0;
@@ -331,13 +329,13 @@ UACCEL_SHARED void uaccel_conv2d_dsp_s16(const struct uaccel_conv2d_dsp16 *p, co
                 output = uaccel_conv2d_dsp16_next(p, output, &column);
             }
             int16_t *const second = output;
-            struct uaccel_int16_dsp_job job = {scratch, NULL, &p->finish, first, second, p->out_channels >> 2};
+            struct uaccel_int16_dsp_job job = {scratch, NULL, &p->finish, first, second, p->geo.out_channels >> 2};
             job.end = uaccel_conv2d_dsp16_patches(p, input, pixel, pixel + more, scratch);
             if (job.quads > 0) {
                 uaccel_int16_dsp_2x4(&job, stream);
             }
             if (rest > 0) {
-                const uaccel_index done = p->out_channels - rest;
+                const uaccel_index done = p->geo.out_channels - rest;
                 job.first = last;
                 job.second = last + 4;
                 job.quads = 1;
@@ -347,7 +345,7 @@ UACCEL_SHARED void uaccel_conv2d_dsp_s16(const struct uaccel_conv2d_dsp16 *p, co
             }
             output = uaccel_conv2d_dsp16_next(p, output, &column);
         }
-        input += p->in_height * p->in_width * p->in_pixel;
+        input += p->geo.in_height * p->geo.in_width * p->in_pixel;
     }
 }
 
@@ -357,7 +355,7 @@ UACCEL_KERNEL void uaccel_depthwise_conv2d_dsp16_quad(const struct uaccel_depthw
                                                       const struct uaccel_depthwise16_taps *taps, uaccel_index channel,
                                                       const int32_t *stream, int16_t *output)
 {
-    const int32_t *constants = stream + 4 + p->kernel_height * p->kernel_width;
+    const int32_t *constants = stream + 4 + p->geo.kernel_height * p->geo.kernel_width;
     const int32_t *weights = stream + 4 + taps->first;
     const int16_t *row = taps->pixels + channel / p->multiplier;
     const uaccel_index rest = channel % p->multiplier;
@@ -382,10 +380,10 @@ UACCEL_KERNEL void uaccel_depthwise_conv2d_dsp16_quad(const struct uaccel_depthw
                 c += pixel[all ? 0 : two] * (int16_t)second;
                 d += pixel[all ? 0 : three] * ((int32_t)second >> 16);
             }
-            pixel += p->dilation_width * p->in_channels;
+            pixel += p->geo.dilation_width * p->geo.in_channels;
         }
-        weights += p->kernel_width;
-        row += p->dilation_height * p->in_width * p->in_channels;
+        weights += p->geo.kernel_width;
+        row += p->geo.dilation_height * p->geo.in_width * p->geo.in_channels;
     }
     output[0] = uaccel_int16_dsp_result(a, constants, p->clamp_min, p->clamp_max);
     output[1] = uaccel_int16_dsp_result(b, constants + 3, p->clamp_min, p->clamp_max);
@@ -398,9 +396,9 @@ UACCEL_KERNEL void uaccel_depthwise_conv2d_dsp16_window(const struct uaccel_dept
                                                         const struct uaccel_depthwise16_taps *taps,
                                                         const int32_t *stream, int16_t *output)
 {
-    const uaccel_index words = 16 + p->kernel_height * p->kernel_width;
-    for (uaccel_index c = 0; c < p->channels; c += 4) {
-        const uaccel_index at = c + 4 <= p->channels ? c : p->channels - 4;
+    const uaccel_index words = 16 + p->geo.kernel_height * p->geo.kernel_width;
+    for (uaccel_index c = 0; c < p->geo.out_channels; c += 4) {
+        const uaccel_index at = c + 4 <= p->geo.out_channels ? c : p->geo.out_channels - 4;
         uaccel_depthwise_conv2d_dsp16_quad(p, taps, at, stream, output + at);
         stream += words;
     }

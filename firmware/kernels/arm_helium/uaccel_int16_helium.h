@@ -187,11 +187,7 @@ UACCEL_SHARED void uaccel_fully_connected_helium_s16(const struct uaccel_fully_c
 /* Convolution of one group, whose channels may be some of a pixel's. A window is a run of elements, and what follows it
  * up to a whole vector has weights of zero. */
 struct uaccel_conv2d_helium16 {
-    uaccel_index batch, in_height, in_width, in_channels;
-    uaccel_index out_height, out_width, out_channels;
-    uaccel_index kernel_height, kernel_width;
-    uaccel_index stride_height, stride_width, dilation_height, dilation_width;
-    uaccel_index pad_top, pad_left;
+    struct uaccel_geometry geo;
     uaccel_index out_pixel, out_row, in_pixel; /* elements from one to the next */
     uaccel_index runs; /* 0: the pixels of a window's row lie apart */
     uaccel_index length; /* of a window, in whole vectors of eight */
@@ -204,18 +200,18 @@ UACCEL_KERNEL void uaccel_conv2d_helium16_row(const struct uaccel_conv2d_helium1
 {
     if (p->runs) {
         const uaccel_index first = left < 0 ? -left : 0;
-        const uaccel_index room = p->in_width - left;
-        const uaccel_index last = room < p->kernel_width ? room : p->kernel_width;
+        const uaccel_index room = p->geo.in_width - left;
+        const uaccel_index last = room < p->geo.kernel_width ? room : p->geo.kernel_width;
         if (first < last) {
-            uaccel_int16_helium_copy(copy + first * p->in_channels, row + (left + first) * p->in_pixel,
-                                     (last - first) * p->in_channels);
+            uaccel_int16_helium_copy(copy + first * p->geo.in_channels, row + (left + first) * p->in_pixel,
+                                     (last - first) * p->geo.in_channels);
         }
         return;
     }
-    for (uaccel_index kx = 0; kx < p->kernel_width; ++kx) {
-        const uaccel_index x = left + kx * p->dilation_width;
-        if (x >= 0 && x < p->in_width) {
-            uaccel_int16_helium_copy(copy + kx * p->in_channels, row + x * p->in_pixel, p->in_channels);
+    for (uaccel_index kx = 0; kx < p->geo.kernel_width; ++kx) {
+        const uaccel_index x = left + kx * p->geo.dilation_width;
+        if (x >= 0 && x < p->geo.in_width) {
+            uaccel_int16_helium_copy(copy + kx * p->geo.in_channels, row + x * p->in_pixel, p->geo.in_channels);
         }
     }
 }
@@ -224,24 +220,24 @@ UACCEL_KERNEL void uaccel_conv2d_helium16_row(const struct uaccel_conv2d_helium1
 UACCEL_SHARED const int16_t *uaccel_conv2d_helium16_window(const struct uaccel_conv2d_helium16 *p,
                                                            const int16_t *input, uaccel_index pixel, int16_t *copy)
 {
-    const uaccel_index top = pixel / p->out_width * p->stride_height - p->pad_top;
-    const uaccel_index left = pixel % p->out_width * p->stride_width - p->pad_left;
-    const uaccel_index bottom = top + (p->kernel_height - 1) * p->dilation_height;
-    const uaccel_index right = left + (p->kernel_width - 1) * p->dilation_width;
-    const uaccel_index row = p->in_width * p->in_pixel, place = top * row + left * p->in_pixel;
-    const uaccel_index end = p->in_height * row - (p->in_pixel - p->in_channels);
-    const bool inside = top >= 0 && left >= 0 && bottom < p->in_height && right < p->in_width;
-    if (inside && p->kernel_height == 1 && p->runs && place + p->length <= end) {
+    const uaccel_index top = pixel / p->geo.out_width * p->geo.stride_height - p->geo.pad_top;
+    const uaccel_index left = pixel % p->geo.out_width * p->geo.stride_width - p->geo.pad_left;
+    const uaccel_index bottom = top + (p->geo.kernel_height - 1) * p->geo.dilation_height;
+    const uaccel_index right = left + (p->geo.kernel_width - 1) * p->geo.dilation_width;
+    const uaccel_index row = p->geo.in_width * p->in_pixel, place = top * row + left * p->in_pixel;
+    const uaccel_index end = p->geo.in_height * row - (p->in_pixel - p->geo.in_channels);
+    const bool inside = top >= 0 && left >= 0 && bottom < p->geo.in_height && right < p->geo.in_width;
+    if (inside && p->geo.kernel_height == 1 && p->runs && place + p->length <= end) {
         return input + place;
     }
     if (!inside) {
         uaccel_helium_fill((int8_t *)copy, 0, p->length * (uaccel_index)sizeof(int16_t));
     }
-    for (uaccel_index ky = 0; ky < p->kernel_height; ++ky) {
-        const uaccel_index y = top + ky * p->dilation_height;
-        if (y >= 0 && y < p->in_height) {
+    for (uaccel_index ky = 0; ky < p->geo.kernel_height; ++ky) {
+        const uaccel_index y = top + ky * p->geo.dilation_height;
+        if (y >= 0 && y < p->geo.in_height) {
             uaccel_conv2d_helium16_row(p, input + y * row, left,
-                                       copy + ky * p->kernel_width * p->in_channels);
+                                       copy + ky * p->geo.kernel_width * p->geo.in_channels);
         }
     }
     return copy;
@@ -262,10 +258,10 @@ UACCEL_KERNEL uaccel_index uaccel_next_pixel(uaccel_index *column, uaccel_index 
 UACCEL_SHARED void uaccel_conv2d_helium_s16(const struct uaccel_conv2d_helium16 *p, const int16_t *input,
                                             const int32_t *stream, int16_t *output, void *scratch)
 {
-    const uaccel_index pixels = p->out_height * p->out_width;
+    const uaccel_index pixels = p->geo.out_height * p->geo.out_width;
     int16_t *copies = scratch;
     uaccel_index column = 0;
-    for (uaccel_index n = 0; n < p->batch; ++n) {
+    for (uaccel_index n = 0; n < p->geo.batch; ++n) {
         for (uaccel_index pixel = 0; pixel < pixels; pixel += 2) {
             /* the second one of a last pair may be the first again */
             const bool both = pixel + 1 < pixels;
@@ -273,15 +269,15 @@ UACCEL_SHARED void uaccel_conv2d_helium_s16(const struct uaccel_conv2d_helium16 
             int16_t *const result = output;
             if (both) {
                 second = uaccel_conv2d_helium16_window(p, input, pixel + 1, copies + p->length);
-                output += uaccel_next_pixel(&column, p->out_width, p->out_pixel, p->out_row);
+                output += uaccel_next_pixel(&column, p->geo.out_width, p->out_pixel, p->out_row);
             }
             struct uaccel_int16_helium_job job = {
-                first, second, first + p->length, p->clamp_min, p->clamp_max, result, output, p->out_channels,
+                first, second, first + p->length, p->clamp_min, p->clamp_max, result, output, p->geo.out_channels,
             };
             uaccel_int16_helium_2x4(&job, stream);
-            output += uaccel_next_pixel(&column, p->out_width, p->out_pixel, p->out_row);
+            output += uaccel_next_pixel(&column, p->geo.out_width, p->out_pixel, p->out_row);
         }
-        input += p->in_height * p->in_width * p->in_pixel;
+        input += p->geo.in_height * p->geo.in_width * p->in_pixel;
     }
 }
 
@@ -324,7 +320,7 @@ UACCEL_KERNEL void uaccel_depthwise_conv2d_helium16_block(const struct uaccel_de
                                                           uaccel_index channel, const int32_t *stream, bool whole,
                                                           mve_pred16_t some, int16_t *output)
 {
-    const int32_t *ends = stream + 8 + 2 * p->kernel_height * p->kernel_width;
+    const int32_t *ends = stream + 8 + 2 * p->geo.kernel_height * p->geo.kernel_width;
     const int8_t *weights = (const int8_t *)(stream + 8 + 2 * taps->first);
     const int16_t *row = taps->pixels + channel / p->multiplier;
     const uint16x8_t from = uaccel_depthwise_conv2d_helium16_from(p, channel);
@@ -337,11 +333,11 @@ UACCEL_KERNEL void uaccel_depthwise_conv2d_helium16_block(const struct uaccel_de
             const int16x8_t w = vldrbq_s16(weight);
             even = vaddq_s32(even, vmullbq_int_s16(x, w));
             odd = vaddq_s32(odd, vmulltq_int_s16(x, w));
-            pixel += p->dilation_width * p->in_channels;
+            pixel += p->geo.dilation_width * p->geo.in_channels;
             weight += 8;
         }
-        weights += 8 * p->kernel_width;
-        row += p->dilation_height * p->in_width * p->in_channels;
+        weights += 8 * p->geo.kernel_width;
+        row += p->geo.dilation_height * p->geo.in_width * p->geo.in_channels;
     }
     even = uaccel_depthwise_conv2d_helium16_finish(p, even, ends, ends + 8);
     odd = uaccel_depthwise_conv2d_helium16_finish(p, odd, ends + 4, ends + 12);
@@ -352,14 +348,14 @@ UACCEL_KERNEL void uaccel_depthwise_conv2d_helium16_window(const struct uaccel_d
                                                            const struct uaccel_depthwise16_taps *taps,
                                                            const int32_t *stream, int16_t *output)
 {
-    const uaccel_index words = 24 + 2 * p->kernel_height * p->kernel_width;
+    const uaccel_index words = 24 + 2 * p->geo.kernel_height * p->geo.kernel_width;
     uaccel_index c = 0;
-    for (; c + 8 <= p->channels; c += 8) {
+    for (; c + 8 <= p->geo.out_channels; c += 8) {
         uaccel_depthwise_conv2d_helium16_block(p, taps, c, stream, true, vctp16q(8), output + c);
         stream += words;
     }
-    if (c < p->channels) {
-        const mve_pred16_t some = vctp16q((uint32_t)(p->channels - c));
+    if (c < p->geo.out_channels) {
+        const mve_pred16_t some = vctp16q((uint32_t)(p->geo.out_channels - c));
         uaccel_depthwise_conv2d_helium16_block(p, taps, c, stream, false, some, output + c);
     }
 }

@@ -14,7 +14,7 @@
 #include <string.h>
 
 /* Raised whenever a kernel's interface changes; generated code refuses another number. */
-#define UACCEL_KERNEL_ABI 5
+#define UACCEL_KERNEL_ABI 6
 
 #if defined(__GNUC__)
 #define UACCEL_KERNEL static inline __attribute__((always_inline, unused))
@@ -125,6 +125,16 @@ UACCEL_STATIC_ASSERT((int8_t)0x180 == -128 && (int32_t)0x80000000u == INT32_MIN,
 
 /* A loop variable and every extent: at most 2^31 elements in a tensor. */
 typedef int32_t uaccel_index;
+
+/* The images, NHWC, that a kernel reads and writes, and the windows that it lays over the one for each pixel of the
+ * other. */
+struct uaccel_geometry {
+    uaccel_index batch, in_height, in_width, in_channels;
+    uaccel_index out_height, out_width, out_channels;
+    uaccel_index kernel_height, kernel_width;
+    uaccel_index stride_height, stride_width, dilation_height, dilation_width;
+    uaccel_index pad_top, pad_left;
+};
 
 /* One of several nested loops, whose extents are in the structure. */
 #define UACCEL_LOOP(i, level) for (uaccel_index i = 0; i < p->extents[level]; ++i)

@@ -8,12 +8,7 @@
 #include "uaccel_weights.h"
 
 struct uaccel_conv2d {
-    uaccel_index batch, in_height, in_width, in_channels;
-    uaccel_index out_height, out_width, out_channels;
-    uaccel_index kernel_height, kernel_width;
-    uaccel_index stride_height, stride_width;
-    uaccel_index dilation_height, dilation_width;
-    uaccel_index pad_top, pad_left;
+    struct uaccel_geometry geo;
     int32_t input_zero_point;
     struct uaccel_output output;
     uaccel_index groups;

@@ -6,11 +6,7 @@
 #include "uaccel_float.h"
 
 struct uaccel_conv2d_float {
-    uaccel_index batch, in_height, in_width, in_channels;
-    uaccel_index out_height, out_width, out_channels;
-    uaccel_index kernel_height, kernel_width;
-    uaccel_index stride_height, stride_width, dilation_height, dilation_width;
-    uaccel_index pad_top, pad_left;
+    struct uaccel_geometry geo;
     uaccel_index groups, depth; /* elements of a group's window */
     int32_t copies;             /* 0: a window is a pixel, and they follow each other */
     int32_t adds;               /* 1: another tensor, before the activation */
@@ -21,16 +17,16 @@ struct uaccel_conv2d_float {
 UACCEL_KERNEL void uaccel_conv2d_float_window(const struct uaccel_conv2d_float *p, const float *input,
                                               uaccel_index pixel, uaccel_index group, float *window)
 {
-    const uaccel_index channels = p->in_channels / p->groups;
-    const uaccel_index top = pixel / p->out_width * p->stride_height - p->pad_top;
-    const uaccel_index left = pixel % p->out_width * p->stride_width - p->pad_left;
+    const uaccel_index channels = p->geo.in_channels / p->groups;
+    const uaccel_index top = pixel / p->geo.out_width * p->geo.stride_height - p->geo.pad_top;
+    const uaccel_index left = pixel % p->geo.out_width * p->geo.stride_width - p->geo.pad_left;
     input += group * channels;
-    for (uaccel_index ky = 0; ky < p->kernel_height; ++ky) {
-        const uaccel_index y = top + ky * p->dilation_height;
-        for (uaccel_index kx = 0; kx < p->kernel_width; ++kx) {
-            const uaccel_index x = left + kx * p->dilation_width;
-            const bool inside = y >= 0 && y < p->in_height && x >= 0 && x < p->in_width;
-            const float *const source = input + (y * p->in_width + x) * p->in_channels;
+    for (uaccel_index ky = 0; ky < p->geo.kernel_height; ++ky) {
+        const uaccel_index y = top + ky * p->geo.dilation_height;
+        for (uaccel_index kx = 0; kx < p->geo.kernel_width; ++kx) {
+            const uaccel_index x = left + kx * p->geo.dilation_width;
+            const bool inside = y >= 0 && y < p->geo.in_height && x >= 0 && x < p->geo.in_width;
+            const float *const source = input + (y * p->geo.in_width + x) * p->geo.in_channels;
             for (uaccel_index c = 0; c < channels; ++c) {
                 *window++ = inside ? source[c] : 0.0f;
             }

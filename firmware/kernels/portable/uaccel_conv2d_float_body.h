@@ -23,7 +23,7 @@ UACCEL_KERNEL void UACCEL_FN(uaccel_conv2d_float_pixels)(const struct uaccel_con
                                                          const float *rows, const UACCEL_FLOAT_WEIGHT *weights,
                                                          const float *bias, const float *added, float *output)
 {
-    const uaccel_index group = p->out_channels / p->groups;
+    const uaccel_index group = p->geo.out_channels / p->groups;
     for (uaccel_index c = 0; c < group; c += 4) {
         const uaccel_index count = group - c < 4 ? group - c : 4;
         float sums[16];
@@ -33,7 +33,7 @@ UACCEL_KERNEL void UACCEL_FN(uaccel_conv2d_float_pixels)(const struct uaccel_con
             UACCEL_FLOAT_SUMS1(rows, weights, p->depth, sums);
         }
         for (uaccel_index pixel = 0; pixel < pixels; ++pixel) {
-            const uaccel_index at = pixel * p->out_channels + c;
+            const uaccel_index at = pixel * p->geo.out_channels + c;
             UACCEL_FN(uaccel_conv2d_float_store)(p, sums + 4 * pixel, bias + c, added + at, output + at, count);
         }
         weights += p->depth * 4;
@@ -46,9 +46,9 @@ UACCEL_KERNEL void UACCEL_FN(uaccel_conv2d_float)(const struct uaccel_conv2d_flo
                                                   const UACCEL_FLOAT_WEIGHT *weights, const float *bias,
                                                   const float *added, float *output, float *windows)
 {
-    const uaccel_index pixels = p->out_height * p->out_width, group = p->out_channels / p->groups;
+    const uaccel_index pixels = p->geo.out_height * p->geo.out_width, group = p->geo.out_channels / p->groups;
     const uaccel_index of_group = (group + 3) / 4 * 4 * p->depth;
-    for (uaccel_index n = 0; n < p->batch; ++n) {
+    for (uaccel_index n = 0; n < p->geo.batch; ++n) {
         for (uaccel_index pixel = 0; pixel < pixels;) {
             const uaccel_index count = pixels - pixel < 4 ? 1 : 4;
             for (uaccel_index g = 0; g < p->groups; ++g) {
@@ -62,11 +62,11 @@ UACCEL_KERNEL void UACCEL_FN(uaccel_conv2d_float)(const struct uaccel_conv2d_flo
                 UACCEL_FN(uaccel_conv2d_float_pixels)
                 (p, count, rows, weights + g * of_group, bias + g * group, added + g * group, output + g * group);
             }
-            output += count * p->out_channels;
-            added += p->adds ? count * p->out_channels : 0;
+            output += count * p->geo.out_channels;
+            added += p->adds ? count * p->geo.out_channels : 0;
             pixel += count;
         }
-        input += p->in_height * p->in_width * p->in_channels;
+        input += p->geo.in_height * p->geo.in_width * p->geo.in_channels;
     }
 }
 

@@ -7,12 +7,8 @@
 #include "uaccel_float.h"
 
 struct uaccel_depthwise_conv2d_float {
-    uaccel_index batch, in_height, in_width, in_channels;
-    uaccel_index out_height, out_width;
+    struct uaccel_geometry geo;
     uaccel_index multiplier; /* output channels of each input channel */
-    uaccel_index kernel_height, kernel_width;
-    uaccel_index stride_height, stride_width, dilation_height, dilation_width;
-    uaccel_index pad_top, pad_left;
     int32_t adds; /* 1: another tensor, before the activation */
     struct uaccel_float_finish finish;
 };

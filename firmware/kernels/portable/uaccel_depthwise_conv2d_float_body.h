@@ -8,7 +8,7 @@ UACCEL_KERNEL void UACCEL_FN(uaccel_depthwise_float_pixels)(const struct uaccel_
                                                             const float *weights, const float *bias,
                                                             const float *added, float *output)
 {
-    const uaccel_index channels = p->in_channels * p->multiplier, window = p->kernel_height * p->kernel_width;
+    const uaccel_index channels = p->geo.out_channels, window = p->geo.kernel_height * p->geo.kernel_width;
     const uaccel_index fours = p->multiplier == 1 ? channels / 4 * 4 : 0;
     struct uaccel_float_taps taps = *whole;
     taps.weight_row = 4 * whole->weight_row;
@@ -41,35 +41,37 @@ UACCEL_KERNEL void UACCEL_FN(uaccel_depthwise_conv2d_float)(const struct uaccel_
                                                             const float *input, const float *weights,
                                                             const float *bias, const float *added, float *output)
 {
-    const uaccel_index channels = p->in_channels * p->multiplier, in_row = p->in_width * p->in_channels;
+    const uaccel_index channels = p->geo.out_channels, in_row = p->geo.in_width * p->geo.in_channels;
     struct uaccel_float_taps taps;
-    taps.row_step = p->dilation_height * in_row;
-    taps.column_step = p->dilation_width * p->in_channels;
-    taps.pixel = p->stride_width * p->in_channels;
-    for (uaccel_index n = 0; n < p->batch; ++n) {
-        for (uaccel_index y = 0; y < p->out_height; ++y) {
-            const uaccel_index top = y * p->stride_height - p->pad_top;
-            const uaccel_index above = uaccel_float_skipped(top, p->dilation_height);
-            taps.rows = uaccel_float_inside(top, p->dilation_height, p->kernel_height, p->in_height);
-            for (uaccel_index x = 0; x < p->out_width;) {
-                const uaccel_index left = x * p->stride_width - p->pad_left;
-                const uaccel_index reach = left + p->stride_width + (p->kernel_width - 1) * p->dilation_width;
-                const uaccel_index pixels = left >= 0 && x + 1 < p->out_width && reach < p->in_width ? 2 : 1;
-                const uaccel_index before = uaccel_float_skipped(left, p->dilation_width);
-                taps.columns = uaccel_float_inside(left, p->dilation_width, p->kernel_width, p->in_width);
-                taps.weight_row = p->kernel_width - taps.columns;
-                const uaccel_index row = top + above * p->dilation_height;
-                const uaccel_index column = left + before * p->dilation_width;
+    taps.row_step = p->geo.dilation_height * in_row;
+    taps.column_step = p->geo.dilation_width * p->geo.in_channels;
+    taps.pixel = p->geo.stride_width * p->geo.in_channels;
+    for (uaccel_index n = 0; n < p->geo.batch; ++n) {
+        for (uaccel_index y = 0; y < p->geo.out_height; ++y) {
+            const uaccel_index top = y * p->geo.stride_height - p->geo.pad_top;
+            const uaccel_index above = uaccel_float_skipped(top, p->geo.dilation_height);
+            taps.rows = uaccel_float_inside(top, p->geo.dilation_height, p->geo.kernel_height, p->geo.in_height);
+            for (uaccel_index x = 0; x < p->geo.out_width;) {
+                const uaccel_index left = x * p->geo.stride_width - p->geo.pad_left;
+                const uaccel_index reach =
+                    left + p->geo.stride_width + (p->geo.kernel_width - 1) * p->geo.dilation_width;
+                const uaccel_index pixels = left >= 0 && x + 1 < p->geo.out_width && reach < p->geo.in_width ? 2 : 1;
+                const uaccel_index before = uaccel_float_skipped(left, p->geo.dilation_width);
+                taps.columns = uaccel_float_inside(left, p->geo.dilation_width, p->geo.kernel_width, p->geo.in_width);
+                taps.weight_row = p->geo.kernel_width - taps.columns;
+                const uaccel_index row = top + above * p->geo.dilation_height;
+                const uaccel_index column = left + before * p->geo.dilation_width;
                 const bool any = taps.rows > 0 && taps.columns > 0;
-                const float *const source = any ? input + row * in_row + column * p->in_channels : input;
+                const float *const source = any ? input + row * in_row + column * p->geo.in_channels : input;
                 UACCEL_FN(uaccel_depthwise_float_pixels)
-                (p, &taps, pixels, any ? above * p->kernel_width + before : 0, source, weights, bias, added, output);
+                (p, &taps, pixels, any ? above * p->geo.kernel_width + before : 0, source, weights, bias, added,
+                 output);
                 output += pixels * channels;
                 added += p->adds ? pixels * channels : 0;
                 x += pixels;
             }
         }
-        input += p->in_height * in_row;
+        input += p->geo.in_height * in_row;
     }
 }
 

@@ -5,12 +5,12 @@ UACCEL_SHARED void UACCEL_BLOCKED(uaccel_conv2d_blocked)(
     const struct uaccel_conv2d_blocked *p, const UACCEL_ITEM *input, const UACCEL_FOUR *weights,
     const int32_t *constants, UACCEL_ITEM *output, void *scratch)
 {
-    const uaccel_index channels = p->in_channels / (uaccel_index)sizeof *input;
-    const uaccel_index depth = p->kernel_height * p->kernel_width * channels;
-    const uaccel_index pixels = p->out_height * p->out_width;
+    const uaccel_index channels = p->geo.in_channels / (uaccel_index)sizeof *input;
+    const uaccel_index depth = p->geo.kernel_height * p->geo.kernel_width * channels;
+    const uaccel_index pixels = p->geo.out_height * p->geo.out_width;
     UACCEL_ITEM *first = scratch, *second = first + depth;
     uaccel_index column = 0;
-    for (uaccel_index n = 0; n < p->batch; ++n) {
+    for (uaccel_index n = 0; n < p->geo.batch; ++n) {
         for (uaccel_index pixel = 0; pixel < pixels; pixel += 2) {
             const bool both = pixel + 1 < pixels;
             UACCEL_ITEM *const result = output;
@@ -20,10 +20,10 @@ UACCEL_SHARED void UACCEL_BLOCKED(uaccel_conv2d_blocked)(
                 output += uaccel_conv2d_blocked_step(p, &column);
             }
             UACCEL_BLOCKED(uaccel_blocked_channels)(&p->finish, first, both ? second : first, depth, weights,
-                                                    constants, p->out_channels, result, output);
+                                                    constants, p->geo.out_channels, result, output);
             output += uaccel_conv2d_blocked_step(p, &column);
         }
-        input += p->in_height * p->in_width * (p->in_pixel / (uaccel_index)sizeof *input);
+        input += p->geo.in_height * p->geo.in_width * (p->in_pixel / (uaccel_index)sizeof *input);
     }
 }
 

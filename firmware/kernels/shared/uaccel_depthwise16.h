@@ -6,12 +6,8 @@
 
 /* Without zero points. */
 struct uaccel_depthwise16 {
-    uaccel_index batch, in_height, in_width;
-    uaccel_index in_channels, channels, multiplier; /* the second is the product of the others */
-    uaccel_index out_height, out_width;
-    uaccel_index kernel_height, kernel_width;
-    uaccel_index stride_height, stride_width, dilation_height, dilation_width;
-    uaccel_index pad_top, pad_left;
+    struct uaccel_geometry geo;
+    uaccel_index multiplier; /* output channels of each input channel */
     int32_t clamp_min, clamp_max;
 };
 
@@ -26,16 +22,17 @@ UACCEL_KERNEL struct uaccel_depthwise16_taps uaccel_depthwise16_taps(const struc
                                                                      const int16_t *input, uaccel_index y,
                                                                      uaccel_index x)
 {
-    const uaccel_index top = y * p->stride_height - p->pad_top, left = x * p->stride_width - p->pad_left;
+    const uaccel_index top = y * p->geo.stride_height - p->geo.pad_top;
+    const uaccel_index left = x * p->geo.stride_width - p->geo.pad_left;
     const struct uaccel_window_taps rows =
-        uaccel_window_taps(top, p->kernel_height, p->dilation_height, 0, p->in_height);
+        uaccel_window_taps(top, p->geo.kernel_height, p->geo.dilation_height, 0, p->geo.in_height);
     const struct uaccel_window_taps columns =
-        uaccel_window_taps(left, p->kernel_width, p->dilation_width, 0, p->in_width);
-    const uaccel_index row = top + rows.first * p->dilation_height;
-    const uaccel_index column = left + columns.first * p->dilation_width;
+        uaccel_window_taps(left, p->geo.kernel_width, p->geo.dilation_width, 0, p->geo.in_width);
+    const uaccel_index row = top + rows.first * p->geo.dilation_height;
+    const uaccel_index column = left + columns.first * p->geo.dilation_width;
     struct uaccel_depthwise16_taps taps;
-    taps.pixels = input + (row * p->in_width + column) * p->in_channels;
-    taps.first = rows.first * p->kernel_width + columns.first;
+    taps.pixels = input + (row * p->geo.in_width + column) * p->geo.in_channels;
+    taps.first = rows.first * p->geo.kernel_width + columns.first;
     taps.height = rows.last - rows.first;
     taps.width = columns.last - columns.first;
     return taps;
@@ -46,15 +43,15 @@ UACCEL_KERNEL struct uaccel_depthwise16_taps uaccel_depthwise16_taps(const struc
     UACCEL_KERNEL void name(const struct uaccel_depthwise16 *p, const int16_t *input, const int32_t *stream, \
                             int16_t *output)                                                                 \
     {                                                                                                        \
-        for (uaccel_index n = 0; n < p->batch; ++n) {                                                        \
-            for (uaccel_index y = 0; y < p->out_height; ++y) {                                               \
-                for (uaccel_index x = 0; x < p->out_width; ++x) {                                            \
+        for (uaccel_index n = 0; n < p->geo.batch; ++n) {                                                    \
+            for (uaccel_index y = 0; y < p->geo.out_height; ++y) {                                           \
+                for (uaccel_index x = 0; x < p->geo.out_width; ++x) {                                        \
                     const struct uaccel_depthwise16_taps taps = uaccel_depthwise16_taps(p, input, y, x);     \
                     each(p, &taps, stream, output);                                                          \
-                    output += p->channels;                                                                   \
+                    output += p->geo.out_channels;                                                           \
                 }                                                                                            \
             }                                                                                                \
-            input += p->in_height * p->in_width * p->in_channels;                                            \
+            input += p->geo.in_height * p->geo.in_width * p->geo.in_channels;                                \
         }                                                                                                    \
     }
 

@@ -23,7 +23,7 @@ from uaccel.ops.kernel import UNUSED, Argument, Constant, Input, Kernel, Output,
 from uaccel.ops.matmul import FullyConnected, FullyConnectedAttrs
 from uaccel.ops.operator import Site
 from uaccel.ops.storage import overwrite_distance, pairs_of_rows_behind
-from uaccel.ops.windows import image_fields, sides, window_fields
+from uaccel.ops.windows import geometry_of, image_fields, window_fields
 
 # Streams for ``uaccel_dsp_2x4``: four channels of two pixels at a time, channels in pairs as in `weight_packing`.
 #
@@ -152,12 +152,7 @@ def _conv2d_group(site: Site[Conv2dAttrs], group: int) -> Kernel | None:
     if packed is None:
         return None
     parameters: dict[str, ParameterValue] = {
-        "batch": image[0],
-        **sides("in", image[1:]),
-        "in_channels": depth,
-        **sides("out", result),
-        "out_channels": out_channels,
-        **window_fields(attrs, (height, width)),
+        **geometry_of((*image, depth), (1, *result, out_channels), (height, width), attrs),
         "input_zero_point": attrs.input_zero_point,
         **_places(attrs, image, weights.shape, pixel),
         "out_pixel": out_pixel,
@@ -261,7 +256,7 @@ def columns(site: Site[Conv2dAttrs]) -> Kernel | None:
         return None
     chunk = min(pixels, CHUNK)
     parameters: dict[str, ParameterValue] = {
-        **image_fields(data, site.output),
+        **image_fields(data.shape, site.output.shape),
         **window_fields(attrs, (height, width), dilated=False),
         "input_zero_point": attrs.input_zero_point,
         "chunk": chunk,

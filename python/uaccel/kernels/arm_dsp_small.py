@@ -72,7 +72,7 @@ def conv2d(site: Site[Conv2dAttrs]) -> Kernel | None:
     shared = 1 if not differ(stage.multiplier, stage.shift) else None
     direct = height == width == 1 and depth % WORD == 0 and not any(attrs.padding)
     parameters: dict[str, ParameterValue] = {
-        **image_fields(site.operands[0].info, site.output),
+        **image_fields(site.operands[0].info.shape, site.output.shape),
         **window_fields(attrs, (height, width), dilated=False),
         "input_zero_point": attrs.input_zero_point,
         "direct": int(direct),

@@ -50,7 +50,7 @@ def winograd(site: Site[Conv2dAttrs]) -> Kernel | None:
     if stage is None or stage.single or _reach(weights, stage) >= LIMIT:
         return None
     parameters: dict[str, ParameterValue] = {
-        **image_fields(site.operands[0].info, site.output),
+        **image_fields(site.operands[0].info.shape, site.output.shape),
         "pad_top": attrs.padding[0],
         "pad_left": attrs.padding[1],
         "input_zero_point": attrs.input_zero_point,

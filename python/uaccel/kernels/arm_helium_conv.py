@@ -124,7 +124,7 @@ def _common(site: Site[Conv2dAttrs], height: int) -> dict[str, ParameterValue]:
     """Returns the parameters that both kernels for convolution take."""
     attrs = site.attrs
     return {
-        **image_fields(site.operands[0].info, site.output),
+        **image_fields(site.operands[0].info.shape, site.output.shape),
         "kernel_height": height,
         "stride_height": attrs.strides[0],
         "dilation_height": attrs.dilation[0],

@@ -22,7 +22,7 @@ from uaccel.ops.exact import TFLITE, rounding_of
 from uaccel.ops.kernel import Argument, Input, Kernel, KernelCall, Output, ParameterValue, same
 from uaccel.ops.matmul import FullyConnectedAttrs
 from uaccel.ops.operator import Operand, Site
-from uaccel.ops.windows import sides, window_fields
+from uaccel.ops.windows import geometry_fields, geometry_of
 
 # Layers that are single convolutions by another name.
 
@@ -151,7 +151,7 @@ def windows_of(site: Site[Conv2dAttrs]) -> dict[str, int]:
     out_pixel, out_row = output_steps(site)
     in_pixel, item = input_step(site), site.operands[0].info.itemsize
     return geometry(site, (height, width)) | {
-        "in_channels": depth * item,
+        "geo.in_channels": depth * item,
         "in_pixel": in_pixel * item,
         "out_pixel": out_pixel,
         "out_row": out_row,
@@ -395,12 +395,7 @@ class ConvPixels:
         reach = width * depth + width * depth % 2 + in_pixel - depth
         out_pixel, out_row = self.steps or (self.wanted[3], self.wanted[2] * self.wanted[3])
         return {
-            "batch": self.given[0],
-            **sides("in", self.given[1:3]),
-            "in_channels": self.given[3],
-            **sides("out", self.wanted[1:3]),
-            "out_channels": self.wanted[3],
-            **window_fields(self, self.kernel),
+            **geometry_of(self.given, self.wanted, self.kernel, self),
             "out_pixel": out_pixel,
             "out_row": out_row,
             "in_pixel": in_pixel,
@@ -472,14 +467,8 @@ def is_depthwise(site: Site[Conv2dAttrs]) -> bool:
 
 def depthwise_parameters(site: Site[Conv2dAttrs]) -> dict[str, ParameterValue]:
     """Returns the fields of ``struct uaccel_depthwise16``."""
-    attrs, data = site.attrs, site.operands[0].info
     return {
-        "batch": data.shape[0],
-        **sides("in", data.shape[1:3]),
-        "in_channels": data.shape[3],
-        "channels": site.output.shape[3],
-        "multiplier": site.output.shape[3] // data.shape[3],
-        **sides("out", site.output.shape[1:3]),
-        **window_fields(attrs, site.operands[1].info.shape[:2]),
-        **same(attrs, "clamp_min", "clamp_max"),
+        **geometry_fields(site, site.operands[1].info.shape[:2]),
+        "multiplier": site.output.shape[3] // site.operands[0].info.shape[3],
+        **same(site.attrs, "clamp_min", "clamp_max"),
     }

@@ -203,4 +203,5 @@ def geometry(site: Site[Any], kernel: tuple[int, int], *, depthwise: bool = Fals
     kept = {name: value for name, value in given.items() if not name.startswith("output.")}
     if not depthwise:
         return kept
-    return {("channels" if name == "in_channels" else name): kept[name] for name in kept if name != "out_channels"}
+    plain = {name.removeprefix("geo."): value for name, value in kept.items() if name != "geo.out_channels"}
+    return {("channels" if name == "in_channels" else name): value for name, value in plain.items()}

@@ -14,7 +14,7 @@ from uaccel.ops.exact import TFLITE, check_rounding, kernel_suffix
 from uaccel.ops.kernel import Kernel, dtype_suffix, same
 from uaccel.ops.operator import Attributes, Channels, IntegerOperator, Site, require
 from uaccel.ops.storage import is_int4, overwrite_distance, pack_int4
-from uaccel.ops.windows import Grouped, Transposed, image_fields, infer_places, padded, taps, window_fields
+from uaccel.ops.windows import Grouped, Transposed, geometry_fields, infer_places, padded, taps
 from uaccel.tvm_api import te, tirx
 
 # Two-dimensional convolution, NHWC, weights OHWI, with groups, dilation and asymmetric padding.
@@ -165,8 +165,7 @@ def window_parameters(site: Site[Conv2dAttrs], kernel: tuple[int, int]) -> dict[
     """The fields that convolution, depthwise convolution and their C structures share."""
     attrs = site.attrs
     return {
-        **image_fields(site.operands[0].info, site.output),
-        **window_fields(attrs, kernel),
+        **geometry_fields(site, kernel),
         "input_zero_point": attrs.input_zero_point,
         **output_fields(site),
     }
@@ -269,8 +268,7 @@ class TransposeConv2d(Requantising[TransposeConv2dAttrs]):
     def kernels(self, site: Site[TransposeConv2dAttrs]) -> Sequence[Kernel]:
         attrs = site.attrs
         parameters = {
-            **image_fields(site.operands[0].info, site.output),
-            **window_fields(attrs, site.operands[1].info.shape[1:3], dilated=False),
+            **geometry_fields(site, site.operands[1].info.shape[1:3]),
             "input_zero_point": attrs.input_zero_point,
             **output_fields(site),
         }

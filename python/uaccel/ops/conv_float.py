@@ -16,7 +16,7 @@ from uaccel.ops.conv import accumulated, infer_transposed, transposed_macs
 from uaccel.ops.kernel import Argument, Constant, Input, Kernel, KernelCall, Output, ParameterValue, Scratch
 from uaccel.ops.operator import Attributes, IntegerOperator, Site, require
 from uaccel.ops.storage import overwrite_distance, row_overwrite_distance
-from uaccel.ops.windows import Grouped, Transposed, infer_places, padded, sides, taps, window_fields
+from uaccel.ops.windows import Grouped, Transposed, geometry_fields, geometry_of, infer_places, padded, taps
 from uaccel.tvm_api import te, tirx
 
 # What these layers have in common: a bias, another tensor that is added, an activation.
@@ -177,7 +177,7 @@ def conv2d_kernel(site: Site[Any], *, wide: bool = False) -> Kernel:
     depth = height * width * channels_in
     pointwise = (height, width, attrs.groups) == (1, 1, 1) and attrs.strides == (1, 1) and not any(attrs.padding)
     rows = math.prod(data.shape[:3])
-    shapes = ((1, 1, rows), (1, rows)) if pointwise else (data.shape[:3], output.shape[1:3])
+    image, result = ((1, 1, rows, channels_in), (1, 1, rows, channels)) if pointwise else (data.shape, output.shape)
     groups = site.operands[1].value.reshape(attrs.groups, -1, depth)
     weights = np.concatenate([in_blocks(group) for group in groups])
     copied = not pointwise and attrs.groups == 1
@@ -190,12 +190,7 @@ def conv2d_kernel(site: Site[Any], *, wide: bool = False) -> Kernel:
         site,
         weights,
         {
-            "batch": shapes[0][0],
-            **sides("in", shapes[0][1:]),
-            "in_channels": data.shape[3],
-            **sides("out", shapes[1]),
-            "out_channels": channels,
-            **window_fields(attrs, (height, width)),
+            **geometry_of(image, result, (height, width), attrs),
             "groups": attrs.groups,
             "depth": depth,
             "copies": int(not pointwise),
@@ -235,18 +230,13 @@ def _kernel(
 
 def depthwise_kernel(site: Site[Any]) -> Kernel:
     """The kernel that computes two pixels at a time, four channels of each."""
-    attrs, data, output = site.attrs, site.operands[0].info, site.output
     channels, height, width, _ = site.operands[1].info.shape
-    rows, multiplier = site.operands[1].value.reshape(channels, -1), channels // data.shape[3]
+    rows, multiplier = site.operands[1].value.reshape(channels, -1), channels // site.operands[0].info.shape[3]
     fours = channels // BLOCK * BLOCK if multiplier == 1 else 0
     weights = np.concatenate([in_blocks(rows[:fours]).reshape(-1), rows[fours:].reshape(-1)])
     fields: dict[str, ParameterValue] = {
-        "batch": data.shape[0],
-        **sides("in", data.shape[1:3]),
-        "in_channels": data.shape[3],
-        **sides("out", output.shape[1:3]),
+        **geometry_fields(site, (height, width)),
         "multiplier": multiplier,
-        **window_fields(attrs, (height, width)),
     }
     return _kernel("depthwise_conv2d_float", site, weights, fields, overwrite_distance(site, 2))
 

@@ -15,7 +15,7 @@ from uaccel.model import Array
 # structure beside the call, so that the inlined kernel folds and unrolls for this one layer.
 
 # Raised when a kernel's C interface changes, or the order in which it reads and writes; also in uaccel_kernel.h.
-KERNEL_ABI = 5
+KERNEL_ABI = 6
 
 ParameterValue = int | float | tuple[int, ...]
 

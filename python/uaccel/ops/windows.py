@@ -8,7 +8,7 @@ from typing import Any
 
 from uaccel.model import TensorInfo
 from uaccel.ops import exact
-from uaccel.ops.operator import Attributes, require
+from uaccel.ops.operator import Attributes, Site, require
 from uaccel.tvm_api import te, tirx
 
 
@@ -119,18 +119,29 @@ def window_fields(attrs: Any, kernel: Sequence[int], what: str = "kernel", *, di
     return {
         **sides(what, kernel),
         **sides("stride", attrs.strides),
-        **(sides("dilation", attrs.dilation) if dilated else {}),
+        **(sides("dilation", steps(attrs)) if dilated else {}),
         "pad_top": attrs.padding[0],
         "pad_left": attrs.padding[1],
     }
 
 
-def image_fields(data: TensorInfo, output: TensorInfo) -> dict[str, int]:
+def image_fields(image: Sequence[int], result: Sequence[int]) -> dict[str, int]:
     """The fields about the images that layers with weights read and write."""
     return {
-        "batch": data.shape[0],
-        **sides("in", data.shape[1:3]),
-        "in_channels": data.shape[3],
-        **sides("out", output.shape[1:3]),
-        "out_channels": output.shape[3],
+        "batch": image[0],
+        **sides("in", image[1:3]),
+        "in_channels": image[3],
+        **sides("out", result[1:3]),
+        "out_channels": result[3],
     }
+
+
+def geometry_of(image: Sequence[int], result: Sequence[int], kernel: Sequence[int], attrs: Any) -> dict[str, int]:
+    """The fields of ``struct uaccel_geometry``, which structures of kernels have for a member."""
+    fields = image_fields(image, result) | window_fields(attrs, kernel)
+    return {f"geo.{name}": value for name, value in fields.items()}
+
+
+def geometry_fields(site: Site[Any], kernel: Sequence[int]) -> dict[str, int]:
+    """The same, of a layer whose windows have this size."""
+    return geometry_of(site.operands[0].info.shape, site.output.shape, kernel, site.attrs)
