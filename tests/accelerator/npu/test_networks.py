@@ -25,7 +25,7 @@ from support.oracle.oracle import Tflm, random_inputs
 from uaccel.accelerator import OBJECTIVES, Region, load_accelerator
 from uaccel.api import verify
 from uaccel.pipeline import Compiled, compile_model
-from uaccel.streams import LATENCY, Network, plan_network
+from uaccel.streams import LATENCY, Network, Planned, cycles_alone, plan_network
 from uaccel.util.text import CPU
 
 ARRAY = 256
@@ -117,6 +117,17 @@ def test_every_layer_takes_what_was_predicted(
             assert measured == predicted, f"{layer} on {family.npu.name}"
 
 
+@pytest.mark.sample(4)
+@pytest.mark.parametrize("name", [pytest.param(name, id=name) for name in NETWORKS])
+def test_what_a_layer_costs_alone_is_what_its_plan_takes(name: str, machines: dict[str, Family]) -> None:
+    """Exactly, where it has few parts; what is planned is as exact as the test above."""
+    for family in machines.values():
+        for layer, region in single_layers(name):
+            planned = planned_alone(family, region, {})
+            alone = cycles_alone(family.npu.machine, part("network").layer_of(region.root, family.npu, {}))
+            assert alone == pytest.approx(planned.timeline.total, rel=0.03), f"{layer} on {family.npu.name}"
+
+
 @pytest.fixture(scope="module")
 def machines(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Family]:
     return {
@@ -125,10 +136,14 @@ def machines(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Family]:
     }
 
 
+def planned_alone(family: Family, region: Region, known: dict[str, bytes]) -> Planned:
+    layer = part("network").layer_of(region.root, family.npu, known)
+    return plan_network(family.npu.machine, Network((layer,), layer.inputs, (layer.output,), known))
+
+
 def played_alone(family: Family, region: Region) -> tuple[int, int]:
     known: dict[str, bytes] = {}
-    layer = part("network").layer_of(region.root, family.npu, known)
-    planned = plan_network(family.npu.machine, Network((layer,), layer.inputs, (layer.output,), known))
+    planned, layer = planned_alone(family, region, known), part("network").layer_of(region.root, family.npu, known)
     stream = part("stream").packed(planned, family.npu)
     places = [planned.constants, *(bytes(shape.bytes) for shape in layer.shapes), bytes(layer.shape.bytes)]
     assert family.start(stream[32:], places) == (0, 0xFFFFFFFF)

@@ -16,6 +16,7 @@ from uaccel.accelerator.region import Region
 from uaccel.accelerator.streams.chain import Chain, Step, StreamRegion, emitted, spans, with_chains
 from uaccel.accelerator.streams.commands import TOKENS, Synchronised
 from uaccel.accelerator.streams.emitter import (
+    LONGEST,
     USUAL,
     CommandEmitter,
     Effort,
@@ -32,6 +33,7 @@ from uaccel.accelerator.streams.tiling import (
     ResidentRange,
     Residents,
     choose_residents,
+    count,
     input_bytes,
     lives,
     lives_beside,
@@ -121,9 +123,13 @@ def plan_network(machine: Machine, network: Network, objective: str = LATENCY, e
 
 
 def cycles_alone(machine: Machine, layer: Layer, objective: str = LATENCY) -> int:
-    """How long a layer takes that is alone in its region, by estimate; for one that fits (:func:`why_not`)."""
+    """How long a layer takes that is alone in its region, if it fits (:func:`why_not`): simulated where it has few
+    parts, by estimate where it has many."""
     alone = _alone(layer)
-    return emitted(machine, best(machine, alone, objective)[:1], alone.homes).cost().cycles
+    decided = best(machine, alone, objective)[0]
+    if count(layer, decided.tiling) > LONGEST:
+        return decided.estimated.cycles
+    return timeline(machine, emitted(machine, [decided], alone.homes, StreamConstants()).synchronised()).total
 
 
 def _alone(layer: Layer) -> TilingProblem:
