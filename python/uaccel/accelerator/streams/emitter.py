@@ -70,6 +70,13 @@ class StreamConstants:
         return self.offsets[chunk]
 
 
+class UnreadConstants(StreamConstants):
+    """Stands for constants where only the time of a stream is asked for: no byte of them is packed."""
+
+    def offset(self, layer: Layer, part: Part, coded: bool) -> int:
+        return 0
+
+
 class WeightMemory:
     """Allocates the weight memory as a ring: chunks lie one behind the other, and begin at 0 again at the end.
 

@@ -9,11 +9,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import Final
 
 from uaccel.accelerator.machine import Tiling, Timeline
 from uaccel.accelerator.region import Region
-from uaccel.accelerator.streams.chain import Chain, Step, StreamRegion, emitted, spans, with_chains
+from uaccel.accelerator.streams.chain import TRIED, Chain, Step, StreamRegion, chains_of, emitted, spans, with_chains
 from uaccel.accelerator.streams.commands import TOKENS, Synchronised
 from uaccel.accelerator.streams.emitter import (
     LONGEST,
@@ -22,6 +23,7 @@ from uaccel.accelerator.streams.emitter import (
     Effort,
     StreamConstants,
     TilingProblem,
+    UnreadConstants,
     best,
     candidates,
     decide,
@@ -49,6 +51,7 @@ from uaccel.memory import Block, plan
 
 ALIGNMENT = 16  # Bytes to which tensors in scratch memory are aligned.
 WAYS = 2  # Ways to share the activation memory that are planned to the end.
+POLISHED = 12000  # Commands that are simulated at the end; it bounds the time.
 AHEAD = 3  # Layers behind one whose tilings are tried that are simulated with each of them.
 
 
@@ -97,7 +100,7 @@ def plan_network(machine: Machine, network: Network, objective: str = LATENCY, e
     """Plans a region: the best of some ways to share the activation memory between what stays and what passes through.
     Room that is kept for pieces gives larger tiles, but lets fewer tensors stay. Nothing, an eighth, a quarter and a
     half of the memory are tried as the ``reserve``. The ways whose layers cost least as they are alone are planned to
-    the end, and the best of them by estimate is simulated."""
+    the end, and the best of them by estimate is polished."""
     alive = lives(network.layers)
     smallest = [smallest_pieces(machine, layer) for layer in network.layers]
     size = machine.activations.bytes
@@ -118,8 +121,8 @@ def plan_network(machine: Machine, network: Network, objective: str = LATENCY, e
     if len(fitting) > WAYS:
         fitting.sort(key=lambda way: emitted(machine, way.first, way.homes).cost().key(objective))
     planned = [_steps(machine, network, way, objective) for way in fitting[:WAYS]]
-    _, steps, residents = min(planned, key=lambda one: one[0])
-    return _planned(machine, network, alive, residents, steps)
+    _, way, region, steps = min(planned, key=lambda one: one[0])
+    return _planned(machine, network, alive, way.residents, polished(region, way.choices, steps))
 
 
 def cycles_alone(machine: Machine, layer: Layer, objective: str = LATENCY) -> int:
@@ -186,14 +189,56 @@ def _choices(
     return choices
 
 
-def _steps(machine: Machine, network: Network, way: Way, objective: str) -> tuple[Key, list[Step], Residents]:
-    """The steps of a region with what they cost by estimate."""
+def _steps(
+    machine: Machine, network: Network, way: Way, objective: str
+) -> tuple[Key, Way, StreamRegion, Sequence[Step]]:
+    """The steps of a region, behind what they cost by estimate."""
     decided = refined(machine, way.choices, way.homes, objective)
     border = {*network.known, *network.inputs, *network.outputs}
     spilled = frozenset(name for name in way.homes if name not in border)
     region = StreamRegion(machine, network.layers, spilled, way.residents, way.homes, objective)
     steps = with_chains(region, decided)
-    return emitted(machine, steps, way.homes).cost().key(objective), steps, way.residents
+    return emitted(machine, steps, way.homes).cost().key(objective), way, region, steps
+
+
+def polished(region: StreamRegion, choices: Sequence[Sequence[LayerPlan]], steps: Sequence[Step]) -> Sequence[Step]:
+    """Tries once more what each step may be, by what the whole region takes if it is simulated. It ends when
+    ``POLISHED`` commands were simulated, so small regions are searched exactly, and large ones stay as they are."""
+    if sum(count(one.layer, one.tiling) for one in steps if isinstance(one, LayerPlan)) > POLISHED:
+        return steps
+    least, spent = _simulated(region, steps)
+    decided: list[Step] = []
+    begin = 0
+    for number, step in enumerate(steps):
+        end = begin + (len(step.links.layers) if isinstance(step, Chain) else 1)
+        taken: Sequence[Step] = [step]
+        for other in _instead(region, choices, begin, end):
+            if other[0] is not step and spent <= POLISHED:
+                key, commands = _simulated(region, [*decided, *other, *steps[number + 1 :]])
+                spent += commands
+                least, taken = (key, other) if key < least else (least, taken)
+        decided += taken
+        begin = end
+    return decided
+
+
+def _instead(
+    region: StreamRegion, choices: Sequence[Sequence[LayerPlan]], begin: int, end: int
+) -> Iterator[Sequence[Step]]:
+    """What the layers from ``begin`` up to ``end`` may be: tilings of one layer, chains of several, or one by one."""
+    if end == begin + 1:
+        yield from ([one] for one in choices[begin])
+        return
+    yield from ([chain] for _, chain in islice(chains_of(region, begin, end), TRIED))
+    yield [some[0] for some in choices[begin:end]]
+
+
+def _simulated(region: StreamRegion, steps: Sequence[Step]) -> tuple[Key, int]:
+    """What steps cost, and how many commands they have."""
+    emitter = emitted(region.machine, steps, region.homes, UnreadConstants())
+    stream = emitter.synchronised()
+    cost = Cost(timeline(region.machine, stream).total, emitter.moved)
+    return cost.key(region.objective), len(stream.commands)
 
 
 def _planned(
