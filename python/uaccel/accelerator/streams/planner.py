@@ -203,8 +203,8 @@ def _steps(
 
 def polished(region: StreamRegion, choices: Sequence[Sequence[LayerPlan]], steps: Sequence[Step]) -> Sequence[Step]:
     """Tries once more what each step may be, by what the whole region takes if it is simulated. It ends when
-    ``POLISHED`` commands were simulated, so small regions are searched exactly, and large ones stay as they are."""
-    if sum(count(one.layer, one.tiling) for one in steps if isinstance(one, LayerPlan)) > POLISHED:
+    ``POLISHED`` commands were simulated. Regions of which that would allow few tries stay as they are."""
+    if sum(count(one.layer, one.tiling) for one in steps if isinstance(one, LayerPlan)) > POLISHED // 20:
         return steps
     least, spent = _simulated(region, steps)
     decided: list[Step] = []
