@@ -12,8 +12,10 @@ from hypothesis import strategies as st
 from accelerator.streams.drawn import chain, linked_networks
 from accelerator.streams.toy import MACHINE, with_banks
 from uaccel.accelerator.streams import planner
+from uaccel.accelerator.streams.emitter import CommandEmitter, TilingProblem, best
+from uaccel.accelerator.streams.tiling import Home
 from uaccel.accelerator.streams.timeline import Estimate
-from uaccel.streams import Bus, Command, Machine, Memory, Network, Outside, cycles_alone, plan_network, why_not
+from uaccel.streams import LATENCY, Bus, Command, Machine, Memory, Network, Outside, cycles_alone, plan_network, why_not
 
 BUS = Bus(word=4, burst=8, ram=Outside(4, 0), constants=Outside(6, 1))
 
@@ -54,3 +56,22 @@ def test_a_layer_alone_costs_what_its_plan_takes(network: Network, memory: int, 
     for layer in network.layers:
         alone = Network((layer,), layer.inputs, (layer.output,))
         assert cycles_alone(machine, layer) == plan_network(machine, alone).timeline.total
+
+
+@settings(max_examples=40, deadline=None)
+@given(linked_networks(most=6), st.integers(0, 5), st.sampled_from([60, 200]))
+def test_what_is_tried_leaves_no_trace(network: Network, begin: int, memory: int) -> None:
+    machine = replace(MACHINE, activations=Memory(memory, 2))
+    assume(network.layers and not any(why_not(machine, layer) for layer in network.layers))
+    homes = {name: Home(1, 0) for layer in network.layers for name in (*layer.inputs, layer.output)}
+    problems = [TilingProblem(layer, (None,) * len(layer.inputs), None, (), homes) for layer in network.layers]
+    plans = [best(machine, problem, LATENCY)[0] for problem in problems]
+    tried, alone = CommandEmitter(machine, homes), CommandEmitter(machine, homes)
+    for number, plan in enumerate(plans):
+        tried.layer(plan)
+        alone.layer(plan)
+        if number == begin:
+            trial = tried.copy()
+            for other in plans:
+                trial.layer(other)
+    assert (tried.cost(), tried.commands) == (alone.cost(), alone.commands)
