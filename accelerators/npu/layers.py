@@ -82,8 +82,6 @@ class Windowed(Layer):
     def grouped(self, blocks: range) -> Sequence[range]:
         """Divides these blocks by their groups."""
         size = self.group_blocks
-        if blocks.stop <= size:
-            return [blocks] if blocks else []
         groups = range(blocks.start // size, (blocks.stop - 1) // size + 1) if blocks else range(0)
         return [range(max(g * size, blocks.start), min((g + 1) * size, blocks.stop)) for g in groups]
 

