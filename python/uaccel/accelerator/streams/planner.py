@@ -129,10 +129,13 @@ def cycles_alone(machine: Machine, layer: Layer, objective: str = LATENCY) -> in
     """How long a layer takes that is alone in its region, if it fits (:func:`why_not`): simulated where it has few
     parts, by estimate where it has many."""
     alone = _alone(layer)
-    decided = best(machine, alone, objective)[0]
-    if count(layer, decided.tiling) > LONGEST:
-        return decided.estimated.cycles
-    return timeline(machine, emitted(machine, [decided], alone.homes, StreamConstants()).synchronised()).total
+    choices = best(machine, alone, objective)
+    if count(layer, choices[0].tiling) > LONGEST:
+        return choices[0].estimated.cycles
+    few = [one for one in choices if count(layer, one.tiling) <= LONGEST // 4]
+    region = StreamRegion(machine, (layer,), frozenset(), Residents({}, {}), alone.homes, objective)
+    keys = [_simulated(region, [one])[0] for one in few or choices[:1]]
+    return min(keys)[0 if objective == LATENCY else 1]
 
 
 def _alone(layer: Layer) -> TilingProblem:
