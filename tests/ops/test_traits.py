@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+import importlib
 import inspect
 from dataclasses import fields
 from typing import Any
 
 import pytest
 
-import uaccel.pipeline  # noqa: F401 - every operator is registered by now
 from uaccel.ops.operator import (
     REGISTRY,
     Attributes,
@@ -20,6 +20,7 @@ from uaccel.ops.operator import (
 )
 from uaccel.tvm_api import relax
 
+importlib.import_module("uaccel.pipeline")  # every operator is registered by now
 OPERATORS = sorted(REGISTRY.values(), key=lambda operator: operator.name)
 
 

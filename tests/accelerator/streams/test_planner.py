@@ -14,7 +14,7 @@ from uaccel.accelerator import OBJECTIVES
 from uaccel.accelerator.machine import Tiling
 from uaccel.accelerator.streams.tiling import choose_residents, count, lives, parts, smallest_pieces
 from uaccel.errors import AcceleratorError
-from uaccel.streams import ENERGY, LATENCY, Memory, Network, Shape, plan_network, why_not
+from uaccel.streams import ENERGY, LATENCY, Memory, Network, Shape, Window, plan_network, why_not
 
 
 @settings(max_examples=80, deadline=None)
@@ -27,6 +27,17 @@ def test_streams_compute_what_the_layers_mean(network: Network, memory: int, ban
     values = expected(network, {"x": x})
     found = play(machine, network, planned, {"x": x})
     assert found == [values[name].tobytes() for name in network.outputs]
+
+
+@pytest.mark.parametrize("memory", [48, 60, 80, 120, 200])
+def test_a_layer_may_read_a_tensor_twice_in_two_ways(memory: int) -> None:
+    """As ``convolution(x) + x`` does: windows of it, and what is added."""
+    machine, shape = with_banks(replace(MACHINE, activations=Memory(memory, 2)), 2), Shape(1, 8, 6, 3)
+    layer = Mix("both", ("x", "x"), (shape, shape), "y", shape, 1, 1, Window(kernel=(3, 3), padding=(1, 1)))
+    network = Network((layer,), ("x",), ("y",))
+    x = random_input(network)
+    found = play(machine, network, plan_network(machine, network), {"x": x})
+    assert found == [expected(network, {"x": x})["y"].tobytes()]
 
 
 def test_what_fits_stays_on_chip() -> None:

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from uaccel.accelerator.machine import BusySpan
-from uaccel.accelerator.streams.commands import Synchronised, synchronise
+from uaccel.accelerator.streams.commands import Synchronised, Synchroniser, with_tokens
 from uaccel.accelerator.streams.machine import Access
 from uaccel.accelerator.streams.timeline import timeline
 from uaccel.streams import ENGINES, Command, Dma, Machine, Memory, Tokens
@@ -34,7 +34,8 @@ def commands(draw: st.DrawFn) -> list[Command]:
 
 
 def synchronised(made: list[Command]) -> Synchronised:
-    return synchronise(made, lambda command: replace(command, kind="sync", engine="compute", accesses=(), cycles=1))
+    relays = Synchroniser(lambda command: replace(command, kind="sync", engine="compute", accesses=(), cycles=1))
+    return with_tokens([one for command in made for one in relays.take(command)])
 
 
 def played(stream: Synchronised) -> list[BusySpan]:

@@ -161,10 +161,10 @@ class _Run:
         there; so parts address their rows as in a whole tensor. It may be negative. ``backwards``: begin with the
         blocks that the band before ended with, since their weights are still there."""
         emitter, whole = self.emitter, round_of(layer, whole_width(layer, rows[layer.output]))
-        for name, shape in zip(layer.inputs, layer.shapes, strict=True):
+        for index, (name, shape) in enumerate(zip(layer.inputs, layer.shapes, strict=True)):
             if name not in origins:
                 origins[name] = self._origin(name, shape, rows[name])
-                emitter.transfer("load", whole, name, shape, _rows(origins[name], shape, rows[name]))
+                emitter.transfer(whole, index, _rows(origins[name], shape, rows[name]))
         if layer.output not in origins:
             origins[layer.output] = self._origin(layer.output, layer.shape, whole.part.rows)
         for part in _parts(layer, whole.part, weights.blocks, backwards):
@@ -177,7 +177,7 @@ class _Run:
             emitter.compute(one, Places(inputs, output, self._weights(one, weights), 0))
         if layer is self.chain.links.output and layer.output in emitter.homes:
             stored = _rows(origins[layer.output], layer.shape, whole.part.rows)
-            emitter.transfer("store", whole, layer.output, layer.shape, stored)
+            emitter.transfer(whole, len(layer.inputs), stored)
 
     def _origin(self, name: str, shape: Shape, rows: range) -> int:
         slots = self.chain.places[name]

@@ -1,13 +1,14 @@
 """Packs commands into words, and derives from what they touch which of them wait for which.
 
-Engines run side by side and tell their neighbours by tokens what is done. :func:`synchronise` finds the tokens.
+Engines run side by side and tell their neighbours by tokens what is done. :class:`Synchroniser` finds who waits for
+whom, and :func:`with_tokens` states it by tokens.
 """
 
 from __future__ import annotations
 
 import struct
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
@@ -158,8 +159,8 @@ Waiting = tuple[Command, tuple[int, ...]]  # A command, and the numbers of those
 
 
 class Synchroniser:
-    """Finds what commands wait for that come one by one. ``relay`` makes a command of the compute engine that does
-    nothing. Commands that were taken may have relays among them, and all numbers count these."""
+    """Finds for commands that come one by one which earlier ones each waits for. ``relay`` makes a command of the
+    compute engine that does nothing. Such relays may come among the others, and all numbers count them."""
 
     def __init__(self, relay: Callable[[Command], Command]) -> None:
         self.relay = relay
@@ -205,12 +206,6 @@ class Synchroniser:
             known = self.count
             yield self._next(self.relay(command), {far: number})
         awaited["compute"] = max(known, awaited.get("compute", -1))
-
-
-def synchronise(commands: Iterable[Command], relay: Callable[[Command], Command]) -> Synchronised:
-    """Finds the tokens of commands in order; they may come back with relays among them."""
-    synchroniser = Synchroniser(relay)
-    return with_tokens([one for command in commands for one in synchroniser.take(command)])
 
 
 def with_tokens(commands: Sequence[Waiting]) -> Synchronised:

@@ -11,7 +11,7 @@ from functools import partial
 from itertools import islice
 from typing import Final
 
-from uaccel.accelerator.machine import Box, Dma, Shape, Tiling, extents, promising
+from uaccel.accelerator.machine import Box, Dma, Tiling, extents, promising
 from uaccel.accelerator.streams.commands import Synchronised, Synchroniser, Waiting, with_tokens
 from uaccel.accelerator.streams.machine import (
     Access,
@@ -164,7 +164,7 @@ class CommandEmitter:
             output = self._output(decided, one)
             self.compute(one, Places(inputs, output, weights, 0), one.is_last)
             if one.is_last and decided.layer.output in self.homes:
-                self.transfer("store", one, decided.layer.output, decided.layer.shape, output)
+                self.transfer(one, len(one.needs), output)
 
     def synchronised(self) -> Synchronised:
         return with_tokens(self.commands)
@@ -196,7 +196,7 @@ class CommandEmitter:
         address = self.turn(where)
         self.held[address] = (name, box)
         placed = _fitting(where, address, box)
-        self.transfer("load", one, name, shape, placed)
+        self.transfer(one, index, placed)
         return placed
 
     def _output(self, decided: LayerPlan, one: Round) -> Placed:
@@ -256,12 +256,16 @@ class CommandEmitter:
             done = (compute.kind, "compute", compute.fields, tuple(touched), compute.cycles, compute.size)
             self._append(Command(*done, one.layer.name, label, results=compute.results))
 
-    def transfer(self, kind: str, one: Round, name: str, shape: Shape, placed: Placed) -> None:
-        """Emits the move of a box between its place on chip and the tensor in memory."""
-        move = one.moves.get(name)
+    def transfer(self, one: Round, index: int, placed: Placed) -> None:
+        """Emits the move of a box between its place on chip and memory: of an input, or of the output behind them."""
+        layer, loads = one.layer, index < len(one.needs)
+        kind, name, shape = (
+            ("load", layer.inputs[index], layer.shapes[index]) if loads else ("store", layer.output, layer.shape)
+        )
+        move = one.moves.get(index)
         if move is None:
-            move = one.moves[name] = move_of(shape, placed)
-        home, loads = self.homes[name], kind == "load"
+            move = one.moves[index] = move_of(shape, placed)
+        home = self.homes[name]
         offset = home.offset + shape.offset(placed.box)
         touched = [Access("activations", placed.address, placed.end, loads)]
         if home.place != 0:
@@ -274,7 +278,7 @@ class CommandEmitter:
             fields |= {"pitch_run": move.pitches[0], "pitch_plane": move.pitches[1]}
             label = f"{one.where}: {kind} {name} {placed.box}"
         cycles = (self.machine.load if loads else self.machine.store).cycles(move.run, move.total_runs)
-        self._transferred(kind, one.layer, fields, tuple(touched), cycles, label, move.bytes)
+        self._transferred(kind, layer, fields, tuple(touched), cycles, label, move.bytes)
 
     def _transferred(
         self,

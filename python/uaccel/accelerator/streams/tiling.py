@@ -114,10 +114,11 @@ Where = int | Slots  # The address of a tensor that is on chip as a whole, or th
 
 @dataclass(frozen=True)
 class Round:
-    """Holds what a part of a layer reads and gives, and the bytes of weights that it needs and of those makes itself.
+    """Holds what a part of a layer reads and gives, the bytes of weights that it needs, and how many it makes itself.
 
-    A plan is tried in many places, and its rounds are the same in all of them: ``moves`` of what it reads and gives by
-    the tensors' names, and ``computes``, the commands as they were at some addresses, are kept for their times.
+    A plan is tried in many places, and its rounds are the same in all of them. So ``moves`` keeps those of the inputs
+    by number, and of the output behind them; ``computes`` keeps the commands as they were at some addresses, for their
+    times.
     """
 
     layer: Layer
@@ -126,7 +127,7 @@ class Round:
     result: Box
     weights: int
     made: int
-    moves: dict[str, Move] = field(default_factory=dict, compare=False)
+    moves: dict[int, Move] = field(default_factory=dict, compare=False)
     computes: list[Compute] = field(default_factory=list, compare=False)
 
     @property

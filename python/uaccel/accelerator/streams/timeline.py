@@ -453,11 +453,12 @@ def fetching(machine: Machine, size: int) -> int:
 
 
 class Estimate:
-    """Computes when commands run that are given one by one. Without a shared bus that is exact.
+    """Computes when commands run that are given one by one.
 
-    There a command depends on earlier ones only: on its engine, on those that it waits for, on the fetching of all
-    before it, and on room in its queue, which the command ``machine.queue`` places before it in the queue leaves when
-    it begins. With a bus, each command's words are counted as time of the load engine, with which fetching competes.
+    Without a shared bus this is exact, as a command depends on earlier ones only: on its engine, on those that it waits
+    for, on the fetching of all before it, and on room in its queue, which the command ``machine.queue`` places before
+    it in the queue leaves when it begins. With a bus, fetching competes with loads, so the time that it takes counts as
+    the load engine's, too.
     """
 
     def __init__(self, machine: Machine) -> None:
