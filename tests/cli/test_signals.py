@@ -82,7 +82,11 @@ def test_while_a_project_is_built(program: str, number: signal.Signals, project:
 @pytest.mark.slow
 @both
 @pytest.mark.parametrize(("board", "program"), [(BOARD, "qemu-system-arm"), ("host", "firmware"), (BOARD, "cmake")])
-def test_while_a_model_runs(board: str, program: str, number: signal.Signals, tmp_path: Path) -> None:
+def test_while_a_model_runs(
+    board: str, program: str, number: signal.Signals, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With a cache of its own: firmware that another test has built needs no cmake."""
+    monkeypatch.setenv("UACCEL_CACHE", str(tmp_path / "cache"))
     if board != "host":
         board_with_tools(board)
     with family(uaccel("run", GESTURE, "-b", board, "--repeat", MANY), tmp_path) as started:
