@@ -121,6 +121,7 @@ UACCEL_SHARED const int8_t *uaccel_conv2d_dsp_place(const struct uaccel_conv2d_d
 
 #define UACCEL_BODY "uaccel_conv2d_dsp_body.h"
 #define UACCEL_NEEDS_FPU
+#define UACCEL_DEEP_TOO
 #include "uaccel_roundings.h"
 
 #endif

@@ -33,7 +33,7 @@ UACCEL_SHARED void UACCEL_ROUNDED(uaccel_conv2d_dsp_s8)(
     const uaccel_index pixels = p->geo.out_height * p->geo.out_width;
     int16_t *const end = (int16_t *)scratch + p->window * 8;
     int8_t *const copies = (int8_t *)end;
-    struct uaccel_dsp_job job = {
+    struct uaccel_dsp_job first = {
         .patches = scratch,
         .end = end,
         .entry = ((p->window * 2 - 1) % UACCEL_DSP_LOOP) * UACCEL_DSP_STEP,
@@ -47,35 +47,42 @@ UACCEL_SHARED void UACCEL_ROUNDED(uaccel_conv2d_dsp_s8)(
         .height = p->geo.kernel_height,
         .words = p->copied > 0 ? p->window : (p->geo.kernel_width * p->geo.in_channels + 3) >> 2,
     };
+#if UACCEL_DEEP
+    struct uaccel_dsp_deep_job whole = {first, uaccel_dsp_ends(end, p->window * 16, *stream++)};
+    struct uaccel_dsp_job *const job = &whole.job;
+    job->end = whole.deep.first;
+#else
+    struct uaccel_dsp_job *const job = &first;
+#endif
     for (uaccel_index n = 0; n < p->geo.batch; ++n) {
         struct uaccel_conv2d_dsp_window window = {-p->geo.pad_top, -p->geo.pad_left, 0, output};
         for (uaccel_index pixel = 0; pixel < pixels;) {
             const uaccel_index pairs = (p->geo.out_channels & 3) == 0 ? uaccel_conv2d_dsp_pairs(p, &window) : 0;
             const uaccel_index count = pairs > 0 ? pairs * 2 : (pixel + 1 < pixels ? 2 : 1);
-            job.first = window.output;
-            job.difference = p->out_pixel;
+            job->first = window.output;
+            job->difference = p->out_pixel;
             if (pairs > 0) {
-                job.pairs = pairs;
-                job.a = input + window.top * p->row + window.left * p->pixel;
-                job.b = job.a + p->geo.stride_width * p->pixel;
-                job.over_a = job.over_b = p->copied > 0 ? 0 : job.step - job.run;
-                job.copy_a = p->copied > 0 ? copies : NULL;
+                job->pairs = pairs;
+                job->a = input + window.top * p->row + window.left * p->pixel;
+                job->b = job->a + p->geo.stride_width * p->pixel;
+                job->over_a = job->over_b = p->copied > 0 ? 0 : job->step - job->run;
+                job->copy_a = p->copied > 0 ? copies : NULL;
                 uaccel_conv2d_dsp_next(p, &window, count);
             } else {
-                job.pairs = 1;
-                job.a = job.b = uaccel_conv2d_dsp_place(p, input, &window, copies, &job.over_a);
-                job.over_b = job.over_a;
-                job.copy_a = NULL;
+                job->pairs = 1;
+                job->a = job->b = uaccel_conv2d_dsp_place(p, input, &window, copies, &job->over_a);
+                job->over_b = job->over_a;
+                job->copy_a = NULL;
                 uaccel_conv2d_dsp_next(p, &window, 1);
                 if (count == 1) {
-                    job.difference = 0;
+                    job->difference = 0;
                 } else {
-                    job.difference = (uaccel_index)(window.output - job.first);
-                    job.b = uaccel_conv2d_dsp_place(p, input, &window, job.copy_b, &job.over_b);
+                    job->difference = (uaccel_index)(window.output - job->first);
+                    job->b = uaccel_conv2d_dsp_place(p, input, &window, job->copy_b, &job->over_b);
                     uaccel_conv2d_dsp_next(p, &window, 1);
                 }
             }
-            UACCEL_ROUNDED(uaccel_conv2d_dsp_channels)(p, stream, &job);
+            UACCEL_ROUNDED(uaccel_conv2d_dsp_channels)(p, stream, job);
             pixel += count;
         }
         output = window.output;

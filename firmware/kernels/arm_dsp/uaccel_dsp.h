@@ -16,6 +16,10 @@
 #endif
 #include <arm_acle.h>
 
+/* A number as text, for the assembler. */
+#define UACCEL_TEXT_OF(number) #number
+#define UACCEL_TEXT(number) UACCEL_TEXT_OF(number)
+
 /* A word at any address. */
 UACCEL_KERNEL uint32_t uaccel_dsp_load(const void *place)
 {
@@ -209,10 +213,48 @@ UACCEL_AT4(uaccel_dsp_quads, 0, flags, offset, lowest, highest);
     "ssat \\a, #8, \\a\n"                                                                                            \
     ".endm\n"                                                                                                        \
     /* A of a pair from S and B, and both twice their value */                                                       \
-    ".macro uaccel_part s, b\n"                                                                                      \
+    ".macro uaccel_part s, b, apart=0\n"                                                                             \
+    ".if !\\apart\n"                                                                                                 \
     "sub \\s, \\s, \\b\n"                                                                                            \
     "asr \\s, \\s, #7\n"                                                                                             \
+    ".endif\n"                                                                                                       \
     "lsl \\b, \\b, #1\n"                                                                                             \
+    ".endm\n"                                                                                                        \
+    /* Deep sums: struct uaccel_dsp_deep lies `at` bytes behind the job, whose address is in slot 3. Twice the bias of A\
+     * is a part at first, and S begins without it. At an end twice A is added to the part, and S begins anew; the last\
+     * end makes S of the part. */                                                                                   \
+    ".macro uaccel_begin at, s0, b0, s1, b1, s2, b2, s3, b3\n"                                                       \
+    "uaccel_recall r12, 3\n"                                                                                         \
+    "add r12, #\\at\n"                                                                                               \
+    "stmia r12, {\\s0, \\s1, \\s2, \\s3}\n"                                                                          \
+    "mov \\s0, \\b0\n"                                                                                               \
+    "mov \\s1, \\b1\n"                                                                                               \
+    "mov \\s2, \\b2\n"                                                                                               \
+    "mov \\s3, \\b3\n"                                                                                               \
+    ".endm\n"                                                                                                        \
+    ".macro uaccel_apart s, b\n"                                                                                     \
+    "ldr r2, [r12]\n"                                                                                                \
+    "sub \\s, \\s, \\b\n"                                                                                            \
+    "add r2, r2, \\s, asr #7\n"                                                                                      \
+    "str r2, [r12], #4\n"                                                                                            \
+    "mov \\s, \\b\n"                                                                                                 \
+    ".endm\n"                                                                                                        \
+    ".macro uaccel_fold at, loop, s0, b0, s1, b1, s2, b2, s3, b3\n"                                                  \
+    "uaccel_recall r12, 3\n"                                                                                         \
+    "add r12, #\\at\n"                                                                                               \
+    "uaccel_apart \\s0, \\b0\n"                                                                                      \
+    "uaccel_apart \\s1, \\b1\n"                                                                                      \
+    "uaccel_apart \\s2, \\b2\n"                                                                                      \
+    "uaccel_apart \\s3, \\b3\n"                                                                                      \
+    "ldmia r12!, {r2, r3}\n"                                                                                         \
+    "add r3, r0\n"                                                                                                   \
+    "cmp r0, r2\n"                                                                                                   \
+    "it eq\n"                                                                                                        \
+    "ldreq r3, [r12]\n"                                                                                              \
+    "uaccel_keep r3, 5\n"                                                                                            \
+    "bne \\loop\n"                                                                                                   \
+    "sub r12, #24\n"                                                                                                 \
+    "ldmia r12, {\\s0, \\s1, \\s2, \\s3}\n"                                                                          \
     ".endm\n"                                                                                                        \
     ".macro uaccel_pack a, b, c, d\n"                                                                                \
     "bfi \\a, \\b, #8, #8\n"                                                                                         \
@@ -228,7 +270,8 @@ UACCEL_AT4(uaccel_dsp_quads, 0, flags, offset, lowest, highest);
     ".endm\n"
 
 #define UACCEL_DSP_END_MACROS                                                                                        \
-    UACCEL_PURGE("uaccel_scale, uaccel_shift, uaccel_round1, uaccel_part, uaccel_pack, uaccel_clamp4")
+    UACCEL_PURGE("uaccel_scale, uaccel_shift, uaccel_round1, uaccel_part, uaccel_begin, uaccel_apart, uaccel_fold, "     \
+                 "uaccel_pack, uaccel_clamp4")
 
 /* Four inputs at r0 with the weights of eight channels at r1, into r4 to r11: S and B of each pair. uaccel_steps has fewer
  * instructions, uaccel_rows fewer cycles: loads in a row take turns. */
@@ -272,8 +315,9 @@ UACCEL_AT4(uaccel_dsp_quads, 0, flags, offset, lowest, highest);
 #define UACCEL_DSP_END_EIGHT      \
     UACCEL_PURGE("uaccel_products, uaccel_inputs, uaccel_steps, uaccel_rows")
 
-/* All of uaccel_dsp_1x8. each: whether the stream has the constants of each unit's output stage, "0" or "1". */
-#define UACCEL_DSP_ROW(each)                                                                  \
+/* All of uaccel_dsp_1x8. each: whether the stream has the constants of each unit's output stage, "0" or "1"; deep: whether
+ * a struct uaccel_dsp_deep is behind the job. */
+#define UACCEL_DSP_ROW(each, deep)                                                            \
     UACCEL_DSP_MACROS UACCEL_DSP_SLOTS UACCEL_DSP_EIGHT                                       \
     ".macro uaccel_finish way\n"                                                              \
     ".if !" each "\n"                                                                         \
@@ -288,6 +332,9 @@ UACCEL_AT4(uaccel_dsp_quads, 0, flags, offset, lowest, highest);
     "push {r4-r11, lr}\n"                                                                     \
     "mov r12, r0\n"                                                                           \
     "uaccel_slots\n"                                                                          \
+    ".if " deep "\n"                                                                          \
+    "uaccel_keep r0, 3\n"                                                                     \
+    ".endif\n"                                                                                \
     "uaccel_recall r2, 6\n"                                                                   \
     "adr r3, 3f\n"                                                                            \
     "sub r3, r3, r2\n"                                                                        \
@@ -295,6 +342,9 @@ UACCEL_AT4(uaccel_dsp_quads, 0, flags, offset, lowest, highest);
     "uaccel_keep r3, 6\n"                                                                     \
     "1: uaccel_recall r0, 4\n"                                                                \
     "ldmia r1!, {r4-r11}\n"                                                                   \
+    ".if " deep "\n"                                                                          \
+    "uaccel_begin 44, r4, r5, r6, r7, r8, r9, r10, r11\n"                                     \
+    ".endif\n"                                                                                \
     "uaccel_recall r12, 6\n"                                                                  \
     "bx r12\n"                                                                                \
     "2: .rept 4\n"                                                                            \
@@ -304,10 +354,13 @@ UACCEL_AT4(uaccel_dsp_quads, 0, flags, offset, lowest, highest);
     "3: uaccel_recall r12, 5\n"                                                               \
     "cmp r0, r12\n"                                                                           \
     "bne 2b\n"                                                                                \
-    "uaccel_part r4, r5\n"                                                                    \
-    "uaccel_part r6, r7\n"                                                                    \
-    "uaccel_part r8, r9\n"                                                                    \
-    "uaccel_part r10, r11\n"                                                                  \
+    ".if " deep "\n"                                                                          \
+    "uaccel_fold 44, 2b, r4, r5, r6, r7, r8, r9, r10, r11\n"                                  \
+    ".endif\n"                                                                                \
+    "uaccel_part r4, r5, " deep "\n"                                                          \
+    "uaccel_part r6, r7, " deep "\n"                                                          \
+    "uaccel_part r8, r9, " deep "\n"                                                          \
+    "uaccel_part r10, r11, " deep "\n"                                                        \
     "uaccel_recall r0, 7\n"                                                                   \
     "lsls r2, r0, #31\n"                                                                      \
     "bne 7f\n"                                                                                \
@@ -411,6 +464,38 @@ struct uaccel_dsp_depthwise_job {
 UACCEL_AT4(uaccel_dsp_depthwise_job, 0, taps, entry, end, flags);
 UACCEL_AT4(uaccel_dsp_depthwise_job, 16, finish, output, last, unused);
 
+/* Where sums are too deep for 24 bits, behind a job: twice the sums A of four pairs so far, and the ends of the inputs,
+ * a number of bytes apart, of which the job has the first. The stream begins with that number, and has twice the bias
+ * of A in place of S at the start. */
+struct uaccel_dsp_deep {
+    int32_t parts[4];
+    const void *last;
+    uaccel_index apart;
+    const void *first;
+};
+UACCEL_AT(uaccel_dsp_deep, parts, 0);
+UACCEL_AT(uaccel_dsp_deep, last, 16);
+UACCEL_AT(uaccel_dsp_deep, apart, 20);
+UACCEL_AT(uaccel_dsp_deep, first, 24);
+
+struct uaccel_dsp_deep_job {
+    struct uaccel_dsp_job job;
+    struct uaccel_dsp_deep deep;
+};
+UACCEL_AT(uaccel_dsp_deep_job, deep, 92);
+
+struct uaccel_dsp_deep_row {
+    struct uaccel_dsp_row job;
+    struct uaccel_dsp_deep deep;
+};
+UACCEL_AT(uaccel_dsp_deep_row, deep, 44);
+
+/* The ends of so many bytes, the last of them at `last`. */
+UACCEL_KERNEL struct uaccel_dsp_deep uaccel_dsp_ends(const void *last, uaccel_index bytes, uaccel_index apart)
+{
+    return (struct uaccel_dsp_deep){{0, 0, 0, 0}, last, apart, (const int8_t *)last - (bytes - 1) / apart * apart};
+}
+
 enum { UACCEL_DSP_TAP = 34 };  /* bytes of code of a tap of uaccel_dsp_depthwise, of which its loop has four */
 enum { UACCEL_DSP_STEPS = 128 }; /* of code of a word of inputs of uaccel_dsp_1x8, of which its loop has four */
 enum { UACCEL_DSP_STEP = 46 }; /* bytes of code of a step of uaccel_dsp_2x4 */
@@ -418,6 +503,7 @@ enum { UACCEL_DSP_LOOP = 24 }; /* steps that its loop has */
 
 #define UACCEL_BODY "uaccel_dsp_body.h"
 #define UACCEL_NEEDS_FPU
+#define UACCEL_DEEP_TOO
 #include "uaccel_roundings.h"
 
 UACCEL_ASSEMBLY_END

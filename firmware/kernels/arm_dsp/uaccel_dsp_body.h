@@ -1,4 +1,4 @@
-/* Inner loops with their output stage for one way to round; included by uaccel_dsp.h, once a way. */
+/* Inner loops with their output stage for one way to round; included by uaccel_dsp.h, once a way and a depth. */
 
 /* Two pixels' output channels, by fours. stream, of each four: S and B of two pairs at the start, for each two inputs
  * a word of each pair, and the constants of the output stage (struct uaccel_dsp_quads); in single precision as
@@ -21,10 +21,10 @@ UACCEL_ASSEMBLY void UACCEL_ROUNDED(uaccel_dsp_2x4)(struct uaccel_dsp_job *job, 
             "smlad r11, r3, lr, r11\n"
             ".endm\n"
             ".macro uaccel_single\n"
-            "uaccel_part r4, r6\n"
-            "uaccel_part r5, r7\n"
-            "uaccel_part r8, r10\n"
-            "uaccel_part r9, r11\n"
+            "uaccel_part r4, r6, " UACCEL_TEXT(UACCEL_DEEP) "\n"
+            "uaccel_part r5, r7, " UACCEL_TEXT(UACCEL_DEEP) "\n"
+            "uaccel_part r8, r10, " UACCEL_TEXT(UACCEL_DEEP) "\n"
+            "uaccel_part r9, r11, " UACCEL_TEXT(UACCEL_DEEP) "\n"
             "ldmia r1!, {r2, r3, r12, lr}\n"
             "uaccel_scale r4, r5, r2, r3, 0, 2\n"
             "uaccel_scale r6, r7, r12, lr, 4, 2\n"
@@ -40,8 +40,10 @@ UACCEL_ASSEMBLY void UACCEL_ROUNDED(uaccel_dsp_2x4)(struct uaccel_dsp_job *job, 
             "uaccel_pack r5, r7, r9, r11\n"
             ".endm\n"
             ".macro uaccel_first s, b, shift, sign\n" /* A, doubled, by r2; then 2^shift less */
+            ".if !" UACCEL_TEXT(UACCEL_DEEP) "\n"
             "sub \\s, \\s, \\b\n"
             "asr \\s, \\s, #7\n"
+            ".endif\n"
             ".if \\sign\n"
             "asr lr, \\s, #31\n"
             "smmlar \\s, \\s, r2, lr\n"
@@ -175,6 +177,11 @@ UACCEL_ASSEMBLY void UACCEL_ROUNDED(uaccel_dsp_2x4)(struct uaccel_dsp_job *job, 
             "4: uaccel_recall r1, 15\n"
             "5: uaccel_recall r0, 4\n"
             "ldmia r1!, {r4, r6, r8, r10}\n"
+            ".if " UACCEL_TEXT(UACCEL_DEEP) "\n"
+            "mov r5, r4\n"
+            "mov r9, r8\n"
+            "uaccel_begin 92, r4, r6, r5, r7, r8, r10, r9, r11\n"
+            ".endif\n"
             "ldmia r0!, {r2, r3}\n"
             "ldmia r1!, {r12, lr}\n"
             "smlad r5, r3, r12, r4\n"
@@ -196,6 +203,9 @@ UACCEL_ASSEMBLY void UACCEL_ROUNDED(uaccel_dsp_2x4)(struct uaccel_dsp_job *job, 
             "7: uaccel_recall r12, 5\n"
             "cmp r0, r12\n"
             "bne 6b\n"
+            ".if " UACCEL_TEXT(UACCEL_DEEP) "\n"
+            "uaccel_fold 92, 6b, r4, r6, r5, r7, r8, r10, r9, r11\n"
+            ".endif\n"
             "uaccel_recall r0, 7\n"
             "lsls r0, r0, #30\n" /* carry: clamp, negative: wide, zero: neither that nor sign */
             ".if " UACCEL_DSP_SIGN " == 2\n"
@@ -262,13 +272,14 @@ UACCEL_ASSEMBLY void UACCEL_ROUNDED(uaccel_dsp_2x4)(struct uaccel_dsp_job *job, 
  * the words of inputs 0 and 2 and then those of 1 and 3, and of each unit the constants of its output stage. */
 UACCEL_ASSEMBLY void UACCEL_ROUNDED(uaccel_dsp_1x8)(const struct uaccel_dsp_row *job, const int32_t *stream)
 {
-    __asm__(UACCEL_DSP_ROW("1"));
+    __asm__(UACCEL_DSP_ROW("1", UACCEL_TEXT(UACCEL_DEEP)));
 }
 
+#if !UACCEL_DEEP
 /* Where the output stage of all units has the same constants: those of the job, and the stream has none. */
 UACCEL_ASSEMBLY void UACCEL_ROUNDED(uaccel_dsp_1x8_alike)(const struct uaccel_dsp_row *job, const int32_t *stream)
 {
-    __asm__(UACCEL_DSP_ROW("0"));
+    __asm__(UACCEL_DSP_ROW("0", "0"));
 }
 
 /* All channels of one pixel of a depthwise convolution. stream, of each four: twice their sums at the start, for each tap
@@ -342,3 +353,4 @@ UACCEL_ASSEMBLY void UACCEL_ROUNDED(uaccel_dsp_depthwise)(
             "uaccel_clamp4 r4\n"
             "b 5b\n" UACCEL_DSP_END_SLOTS UACCEL_DSP_END_MACROS);
 }
+#endif

@@ -14,6 +14,7 @@ struct uaccel_fully_connected_dsp {
 
 #define UACCEL_BODY "uaccel_fully_connected_dsp_body.h"
 #define UACCEL_NEEDS_FPU
+#define UACCEL_DEEP_TOO
 #include "uaccel_roundings.h"
 
 #endif

@@ -1,4 +1,4 @@
-/* The kernel for one way to round; included by uaccel_fully_connected_dsp.h, once a way. */
+/* The kernel for one way to round; included by uaccel_fully_connected_dsp.h, once a way and a depth. */
 
 UACCEL_KERNEL struct uaccel_dsp_row UACCEL_ROUNDED(uaccel_fully_connected_dsp_job)(
     const struct uaccel_fully_connected_dsp *p, const int8_t *input, int8_t *output, void *scratch)
@@ -26,9 +26,16 @@ UACCEL_SHARED void UACCEL_ROUNDED(uaccel_fully_connected_dsp_s8)(
     void *scratch)
 {
     const struct uaccel_dsp_row job = UACCEL_ROUNDED(uaccel_fully_connected_dsp_job)(p, input, output, scratch);
+#if UACCEL_DEEP
+    struct uaccel_dsp_deep_row whole = {job, uaccel_dsp_ends(job.end, p->filled, *stream)};
+    whole.job.end = whole.deep.first;
+    UACCEL_ROUNDED(uaccel_dsp_1x8)(&whole.job, stream + 1);
+#else
     UACCEL_ROUNDED(uaccel_dsp_1x8)(&job, stream);
+#endif
 }
 
+#if !UACCEL_DEEP
 /* Where all units have one scale. */
 UACCEL_SHARED void UACCEL_ROUNDED(uaccel_fully_connected_dsp_alike_s8)(
     const struct uaccel_fully_connected_dsp *p, const int8_t *input, const int32_t *stream, int8_t *output,
@@ -37,3 +44,4 @@ UACCEL_SHARED void UACCEL_ROUNDED(uaccel_fully_connected_dsp_alike_s8)(
     const struct uaccel_dsp_row job = UACCEL_ROUNDED(uaccel_fully_connected_dsp_job)(p, input, output, scratch);
     UACCEL_ROUNDED(uaccel_dsp_1x8_alike)(&job, stream);
 }
+#endif

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Final
 
@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from uaccel.kernels.conv_forms import MOST_GROUPS, of_group, offer_rewritten, output_steps, rows_as_pixels
 from uaccel.kernels.output_stage import Ints, OutputStage, output_stage_of, pad_axis
 from uaccel.kernels.registry import offers
-from uaccel.kernels.weight_packing import alike, concat_words, finish_words, pack_int16_pairs, paired_stream
+from uaccel.kernels.weight_packing import Paired, alike, finish_words, paired_stream
 from uaccel.ops.conv import Conv2d, Conv2dAttrs
 from uaccel.ops.kernel import UNUSED, Argument, Constant, Input, Kernel, Output, ParameterValue, Scratch, calling
 from uaccel.ops.matmul import FullyConnected, FullyConnectedAttrs
@@ -37,6 +37,8 @@ from uaccel.ops.windows import geometry_of, image_fields, window_fields
 # It needs twice a result in 16 bits; where weights may give more (``WIDE``), a flag has the kernel saturate them first.
 
 QUAD: Final = 4  # Output channels at a time.
+PIXELS: Final = 2  # Windows at a time, whose inputs are widened to two bytes.
+TURN: Final = 48  # Inputs of a turn of the loop (UACCEL_DSP_LOOP steps of two).
 # Single precision reads {scale, offset} of two channels before the rests of both. These are their places among the
 # words of `finish_words`, which are {scale, offset, rest} by channel.
 IN_TURN: Final = (0, 1, 3, 4, 2, 5, 6, 7, 9, 10, 8, 11)
@@ -45,19 +47,19 @@ NORMAL: Final = 1 << 30  # The least multiplier m for which 2 * m - 2**32 fits 3
 
 
 @dataclass(frozen=True, eq=False)
-class Quads:
+class Quads(Paired):
     """Holds a stream for ``uaccel_dsp_2x4`` and, as ``finish``, the fields of ``struct uaccel_dsp_quads``.
 
     The stream has, for each four channels, S and B of two pairs at the start, the words of each two inputs, and the
     output stage.
     """
 
-    stream: NDArray[np.int32]
-    finish: dict[str, ParameterValue]
+    finish: dict[str, ParameterValue] = field(default_factory=dict)
 
 
-def quads(weights: NDArray[np.int8], stage: OutputStage) -> Quads | None:
-    """Packs weights, one row a channel whose length is a multiple of four; None where that would not be exact."""
+def quads(weights: NDArray[np.int8], stage: OutputStage, turn: int = 0) -> Quads | None:
+    """Packs weights, one row a channel whose length is a multiple of four; None where that would not be exact.
+    ``turn``: as in `weight_packing.ends_apart`."""
     wide = False
     if not stage.single:
         weights, stage = stage.computed(weights)
@@ -66,11 +68,10 @@ def quads(weights: NDArray[np.int8], stage: OutputStage) -> Quads | None:
         wide = _reach(weights, stage) >= WIDE
     rows = pad_axis(weights, 0, QUAD)
     stage = stage.filled(len(rows))
-    words = pack_int16_pairs(rows, stage.bias, QUAD)
-    if words is None:
-        return None
-    start = np.stack([256 * stage.bias[0::2] + stage.bias[1::2], stage.bias[1::2]], axis=1)
     finish = finish_words(stage, QUAD)[:, IN_TURN] if stage.single else _finish(stage)
+    packed = paired_stream(rows, stage.bias, QUAD, finish, turn=turn)
+    if packed is None:
+        return None
     low, high = ((bound & 0xFF) * 0x01010101 for bound in (stage.clamp_min, stage.clamp_max))
     fields: dict[str, ParameterValue] = {
         "finish.flags": int(stage.sign) + 2 * int(wide) + 4 * int(stage.clamps),
@@ -78,7 +79,7 @@ def quads(weights: NDArray[np.int8], stage: OutputStage) -> Quads | None:
         "finish.lowest": low,
         "finish.highest": high,
     }
-    return Quads(concat_words(start.reshape(len(words), -1), words, finish), fields)
+    return Quads(packed.stream, packed.apart, fields)
 
 
 def _finish(stage: OutputStage) -> Ints:
@@ -101,6 +102,8 @@ def _reach(weights: NDArray[np.int8], stage: OutputStage) -> int:
 REQUIRES: Final = ("dsp",)
 FPU: Final = ("fpu",)  # Required besides by layers that round in single precision.
 WORD: Final = 4  # Bytes that are read at once.
+EIGHT: Final = 8  # Units of a row at a time.
+TURN_OF_ROW: Final = 16  # Inputs of a turn of the loop over a row.
 FEW: Final = 2  # So few units are better computed pair by pair, by the dot products.
 
 arm_dsp: Final = partial(calling, "arm_dsp", REQUIRES)
@@ -115,8 +118,10 @@ def dsp_kernel(
     single: bool = False,
     behind: Mapping[int, int] | None = None,
     form: str = "",
+    deep: bool = False,
 ) -> Kernel:
-    function, struct = f"uaccel_{name}_dsp{form}_s8{'_float32' * single}", f"uaccel_{name}_dsp"
+    ways = "_deep" * deep + "_float32" * single
+    function, struct = f"uaccel_{name}_dsp{form}_s8{ways}", f"uaccel_{name}_dsp"
     return arm_dsp(function, struct, parameters, arguments, scratch=scratch, inplace=inplace, behind=behind)
 
 
@@ -148,7 +153,7 @@ def _conv2d_group(site: Site[Conv2dAttrs], group: int) -> Kernel | None:
     if stage is None:
         return None
     window = pad_axis(weights.reshape(out_channels, -1), 1, WORD)
-    packed = quads(window, stage)
+    packed = quads(window, stage, TURN)
     if packed is None:
         return None
     parameters: dict[str, ParameterValue] = {
@@ -164,11 +169,12 @@ def _conv2d_group(site: Site[Conv2dAttrs], group: int) -> Kernel | None:
     scratch = window.shape[1] * 4 + (window.shape[1] * 2 + 2 * WORD if copies else 0)
     arguments = (
         Input(0, group * depth),
-        Constant("stream", packed.stream),
+        Constant("stream", packed.behind_ends(PIXELS * 2)),
         Output(0, group * out_channels),
         Scratch(),
     )
-    return dsp_kernel("conv2d", parameters | packed.finish, arguments, scratch, single=stage.single)
+    given, deep = parameters | packed.finish, packed.apart > 0
+    return dsp_kernel("conv2d", given, arguments, scratch, single=stage.single, deep=deep)
 
 
 def _places(
@@ -209,18 +215,20 @@ def fully_connected(site: Site[FullyConnectedAttrs]) -> Kernel | None:
     stage = output_stage_of(site, weights, rests=True)
     if stage is None:
         return None
+    units, filled = weights.shape
     shared = alike(stage)
-    stream = paired_stream(weights, stage, 8, finished=not any(shared.values()))
-    if stream is None:
+    weights = pad_axis(weights, 0, EIGHT)
+    stages = stage.filled(len(weights))
+    once = paired_stream(weights, stages.bias, EIGHT) if any(shared.values()) else None
+    packed = once or paired_stream(weights, stages.bias, EIGHT, finish_words(stages, EIGHT), turn=TURN_OF_ROW)
+    if packed is None:
         return None
-    filled, form = weights.shape[1], "_alike" * any(shared.values())
-    parameters = {"depth": depth, "filled": filled, "units": len(weights), **shared}
-    given = Scratch() if filled > depth else UNUSED
-    arguments = (Input(0), Constant("stream", stream), Output(0), given)
-    scratch = filled if filled > depth else 0
-    return dsp_kernel(
-        "fully_connected", parameters | stage.parameters(), arguments, scratch, single=stage.single, form=form
-    )
+    constants = shared if once else dict.fromkeys(shared, 0)
+    parameters = {"depth": depth, "filled": filled, "units": units, **constants, **stage.parameters()}
+    given, scratch = (Scratch(), filled) if filled > depth else (UNUSED, 0)
+    arguments = (Input(0), Constant("stream", packed.behind_ends(1)), Output(0), given)
+    form, deep = "_alike" * (once is not None), packed.apart > 0
+    return dsp_kernel("fully_connected", parameters, arguments, scratch, single=stage.single, form=form, deep=deep)
 
 
 @offers(FullyConnected, REQUIRES, FPU, rank=210)

@@ -125,8 +125,9 @@ INSTRUCTIONS: Final = "instructions"
 CYCLES: Final = "estimated cycles"
 TIMED: Final = "cortex-m"  # Begins the names of cores for which estimates are in cycles.
 SLOWER: Final = 2  # A kernel that is chosen for its size takes at most so many times the fastest kernel's estimate.
-# Ends the names of kernels that round in single precision. Only their last step differs: estimates ignore it.
-SINGLE: Final = "_float32"
+# Ends the names of kernels that round in single precision, and of those that take deep sums apart as they grow. Only a
+# few steps differ: estimates ignore them.
+FORMS: Final = ("_float32", "_deep")
 
 
 @lru_cache(maxsize=1)
@@ -177,12 +178,18 @@ class Estimated:
 
     def of(self, option: Option, work: Work) -> float | None:
         """Estimates an option's cost in the unit; None where a function was never measured."""
-        functions = [function.removesuffix(SINGLE) for function in option.functions]
+        functions = [_usual_form(function) for function in option.functions]
         if not functions or any(function not in self.costs for function in functions):
             return None
         known = [self.costs[function] for function in functions]
         macs = work.macs * option.effort
         return sum(c["mac"] * macs + c["output"] * work.outputs + c["call"] for c in known)
+
+
+def _usual_form(function: str) -> str:
+    for form in FORMS:
+        function = function.removesuffix(form)
+    return function
 
 
 def smallest(options: Sequence[Option], estimates: Sequence[float | None]) -> tuple[int, str]:

@@ -24,11 +24,16 @@ from uaccel.model import Array
 #     B = sum(b * x)                      SMLAD behind SXTB16, which sign-extends the low byte of h: that is b
 #
 # and A = (S - B) / 256 in the end. Four products so take three instructions, and weights stay one byte each. Registers
-# may wrap around on the way, since sums count modulo 2**32. Two conditions make it exact (``pack_int16_pairs``):
+# may wrap around on the way, since sums count modulo 2**32. Two conditions make it exact:
 #
 # - h fits 16 bits. The largest, 256 * 127 + 127, does; below -2**15 it is where a is -128 and b is negative.
 # - 256 * A fits 32 bits, so that the arithmetic shift of S - B gives A with its sign: A lies within +-2**23. B may take
 #   all of its 32 bits.
+#
+# A deep sum breaks the second condition, and so does a large bias. Kernels with a deep form keep the bias of A apart,
+# add A to it at several ends, and begin S anew each time. ``ends_apart`` says how many inputs lie between the ends.
+
+Ints = NDArray[np.int64]
 
 PAIR_LIMIT: Final = 1 << 23  # The sum of the first channel of a pair is below it: 256 times that fits 32 bits.
 FINISH: Final = ("multiplier", "offset", "shift")  # The output stage's constants of a channel, in their order.
@@ -36,33 +41,60 @@ HALVED: Final = 1 << 23  # One in the exponent of a float32: less that, its bits
 IN_HALVES: Final = (0, 2, 1, 3)  # SXTB16 takes bytes 0 and 2 of four inputs, and with a rotation bytes 1 and 3.
 
 
-def paired_stream(
-    weights: NDArray[np.int8], stage: OutputStage, block: int, *, finished: bool = True
-) -> NDArray[np.int32] | None:
-    """Packs each ``block`` channels: S and B of each pair, the words of each two inputs, and the output stage.
-    ``weights`` has one row a channel, whose length is a multiple of four. None where two channels do not fit into one
-    word. ``finished``: whether the stream holds the output stage's constants."""
-    rows = pad_axis(weights, 0, block)
-    stage = stage.filled(len(rows))
-    words = pack_int16_pairs(rows, stage.bias, block)
-    if words is None:
+@dataclass(frozen=True, eq=False)
+class Paired:
+    """Holds a stream, a row for each block of channels. ``apart``: the inputs between two ends; 0 without deep sums."""
+
+    stream: NDArray[np.int32]
+    apart: int = 0
+
+    def behind_ends(self, item: int) -> NDArray[np.int32]:
+        """Returns the whole stream as kernels read it: that of deep sums begins with the distance of its ends, whose
+        inputs have ``item`` bytes."""
+        return np.append(np.int32(self.apart * item), self.stream) if self.apart else self.stream
+
+
+def paired_stream(rows: NDArray[np.int8], bias: Ints, block: int, *others: Ints, turn: int = 0) -> Paired | None:
+    """Packs each ``block`` channels: S and B of each pair, the words of each two inputs, and a row of each of the
+    ``others``. ``rows`` has one row a channel, whose length is a multiple of four. ``turn``: as in `ends_apart`. None
+    where two channels do not fit into one word."""
+    words, apart = _pair_words(rows, block), ends_apart(rows, bias, turn)
+    if words is None or apart is None:
         return None
-    start = np.stack([256 * stage.bias[0::2] + stage.bias[1::2], stage.bias[1::2]], axis=1)
-    if not finished:
-        return concat_words(start.reshape(len(words), -1), words)
-    return concat_words(start.reshape(len(words), -1), words, finish_words(stage, block))
+    first, second = bias[0::2], bias[1::2]
+    start = np.stack([2 * first if apart else 256 * first + second, second], axis=1)
+    return Paired(concat_words(start.reshape(len(words), -1), words, *others), apart)
 
 
-def pack_int16_pairs(rows: NDArray[np.int8], bias: NDArray[np.int64], block: int) -> NDArray[np.int64] | None:
-    """Returns a row for each ``block`` channels: for each two inputs a word of each pair of channels.
+def pack_int16_pairs(rows: NDArray[np.int8], bias: Ints, block: int) -> Ints | None:
+    """Returns a row for each ``block`` channels: for each two inputs a word of each pair of channels. None where a pair
+    does not meet the conditions above. ``bias``: where the sums begin."""
+    return None if ends_apart(rows, bias) is None else _pair_words(rows, block)
 
-    ``bias``: where the sums begin. None where a pair does not meet the conditions above. An input lies between -128 and
-    127, so a sum is at most 128 times the magnitudes of its weights from its bias.
+
+def ends_apart(rows: NDArray[np.int8], bias: Ints, turn: int = 0) -> int | None:
+    """Returns how many inputs lie between two ends; 0 where sums are not deep, None where no number is exact.
+
+    ``turn``: the inputs of a turn of the kernel's loop, at which ends may lie; 0 without a form for deep sums. Ends are
+    counted from the last one, so that fewer inputs may lie before the first. An input lies between -128 and 127, so a
+    sum is at most 128 times the magnitudes of its weights from where it begins.
     """
+    reach = 128 * np.abs(rows[0::2].astype(np.int64))
+    depth = reach.shape[1]
+    if (reach.sum(axis=1) + np.abs(bias[0::2])).max(initial=0) < PAIR_LIMIT:
+        return 0
+    for turns in range(-(-depth // turn) if turn else 0, 0, -1):
+        apart = turns * turn
+        parts = np.pad(reach, ((0, 0), (-depth % apart, 0))).reshape(len(reach), -1, apart)
+        if parts.sum(axis=2).max() < PAIR_LIMIT:
+            return apart
+    return None
+
+
+def _pair_words(rows: NDArray[np.int8], block: int) -> Ints | None:
     first, second = rows[0::2].astype(np.int64), rows[1::2].astype(np.int64)
     halves = 256 * first + second
-    reach = 128 * np.abs(first).sum(axis=1) + np.abs(bias[0::2])
-    if halves.min(initial=0) < -(1 << 15) or reach.max(initial=0) >= PAIR_LIMIT:
+    if halves.min(initial=0) < -(1 << 15):
         return None
     blocks = len(rows) // block
     in_order = halves.reshape(len(halves), -1, 4)[:, :, IN_HALVES].reshape(blocks, block // 2, -1, 2)
@@ -117,8 +149,6 @@ VECTOR: Final = 16  # Bytes of a vector.
 # The code goes from the highest address down and is entered where the run ends; the first vector comes before that.
 UNROLLED: Final = 15
 HEAD: Final = 4 * 4 + 4  # Words read ahead: the first vector of four channels, and the next one of the first of them.
-
-Ints = NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)

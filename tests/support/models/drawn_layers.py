@@ -46,6 +46,10 @@ class Draw:
     def bytes(self, *shape: int) -> NDArray[np.int8]:
         return self.random.integers(-127, 128, shape).astype(np.int8)
 
+    def trained(self, *shape: int) -> NDArray[np.int8]:
+        """Distributed as in trained layers, the largest of some thousand at the end of the range."""
+        return self.random.normal(0, 36, shape).round().clip(-127, 127).astype(np.int8)
+
     @property
     def grid(self) -> dict[str, Any]:
         """Of an activation."""
@@ -100,12 +104,13 @@ def convolution(
     dilation: int = 1,
     groups: int = 1,
     padding: str = "SAME",
+    trained: bool = False,
 ) -> None:
     terms = kernel[0] * kernel[1] * into // groups
     reach = [(size - 1) * dilation + 1 for size in kernel]
     side = draw.side(terms * out // stride**2, max(reach))
     x = draw.input(1, side, max(side, reach[1]), into)
-    w = draw.weights(draw.bytes(out, *kernel, into // groups), 0)
+    w = draw.weights((draw.trained if trained else draw.bytes)(out, *kernel, into // groups), 0)
     sides = [-(-(n if padding == "SAME" else n - r + 1) // stride) for n, r in zip(x.shape[1:3], reach, strict=True)]
     y = draw.result((1, *sides, out), x, w, terms)
     options: Options = {"padding": padding, "stride_w": stride, "stride_h": stride, "dilation_w_factor": dilation}
@@ -145,6 +150,11 @@ def valid(draw: Draw) -> None:
 def grouped(draw: Draw) -> None:
     groups = draw.one_of(2, 4)
     convolution(draw, (3, 3), 8 * groups * draw.integer(1, 2), 8 * groups * draw.integer(1, 2), groups=groups)
+
+
+def deep(draw: Draw) -> None:
+    """Sums of some thousand products."""
+    convolution(draw, (3, 3), draw.one_of(200, 256, 320, 512), draw.channels(8, 40), trained=True)
 
 
 def depthwise(
@@ -197,11 +207,14 @@ def depthwise_multiplied(draw: Draw) -> None:
     depthwise(draw, (3, 3), draw.channels(3, 32), multiplier=draw.one_of(2, 2, 3, 4, 8))
 
 
-def fully_connected(draw: Draw, *, rows: int = 1, large_bias: bool = False, per_channel: bool = False) -> None:
-    depth, units = draw.channels(8, 512), draw.channels(8, 256)
+def fully_connected(
+    draw: Draw, deep: int = 0, *, rows: int = 1, large_bias: bool = False, per_channel: bool = False
+) -> None:
+    """``deep``: inputs of a trained layer, if not drawn."""
+    depth, units = deep or draw.channels(8, 512), draw.channels(8, 64 if deep else 256)
     units = draw.one_of(units, draw.integer(2, 12))
     x = draw.input(rows, depth)
-    w = draw.weights(draw.bytes(units, depth), 0, per_channel)
+    w = draw.weights((draw.trained if deep else draw.bytes)(units, depth), 0, per_channel)
     y = draw.result((rows, units), x, w, depth)
     bias = draw.bias(x, w, depth, (1 << 30) if large_bias else None)
     draw.add("FULLY_CONNECTED", [x, w, bias], y, {"fused_activation": draw.activation()})
@@ -213,6 +226,10 @@ def dense(draw: Draw) -> None:
 
 def dense_per_channel(draw: Draw) -> None:
     fully_connected(draw, per_channel=True)
+
+
+def dense_deep(draw: Draw) -> None:
+    fully_connected(draw, draw.one_of(1363, 2048, 4096, draw.integer(1500, 3000)), rows=draw.one_of(1, 1, 1, 4))
 
 
 def dense_rows(draw: Draw) -> None:
@@ -321,6 +338,7 @@ KINDS: dict[str, Kind] = {
     "convolution, dilated": (dilated, "int8"),
     "convolution, VALID": (valid, "int8"),
     "convolution, groups": (grouped, "int8"),
+    "convolution, deep": (deep, "int8"),
     "depthwise 3x3": (depthwise_square, "int8"),
     "depthwise 5x5 and 7x7": (depthwise_large, "int8"),
     "depthwise k x 1 and 1 x k": (depthwise_along, "int8"),
@@ -328,6 +346,7 @@ KINDS: dict[str, Kind] = {
     "depthwise of 1 channel": (depthwise_one, "int8"),
     "depthwise, multiplied": (depthwise_multiplied, "int8"),
     "fully connected": (dense, "int8"),
+    "fully connected, deep": (dense_deep, "int8"),
     "fully connected, per channel": (dense_per_channel, "int8"),
     "fully connected, rows": (dense_rows, "int8"),
     "fully connected, large biases": (dense_biased, "int8"),

@@ -1,0 +1,86 @@
+"""Sums too deep for 24 bits stay with the fast kernels of Arm's DSP extension, and are exact at their ends."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from support.device.boards import board_with_tools
+from support.models.kernel_zoo import Array
+from support.models.relax_modules import compiled_module, module_of
+from uaccel.kernels import Turn
+from uaccel.kernels.choice import Selection, target_of
+from uaccel.kernels.weight_packing import PAIR_LIMIT, ends_apart
+from uaccel.ops.conv import Conv2d, Conv2dAttrs
+from uaccel.ops.exact import FLOAT32, TFLITE
+from uaccel.ops.matmul import FullyConnected, FullyConnectedAttrs
+from uaccel.ops.operator import constant, get
+from uaccel.runner.compiled import run_compiled
+from uaccel.tvm_api import relax
+from uaccel.tvm_api.executor import Executor
+
+DEPTH, UNITS = 2107, 11
+PIXELS = (1, 2, 3, DEPTH)
+"""Whose number is odd, and whose words end amid a pixel."""
+FORMS = {
+    ("uaccel_conv2d_dsp_s8_deep", "uaccel_fully_connected_dsp_s8_deep"): TFLITE,
+    ("uaccel_conv2d_dsp_s8_deep_float32", "uaccel_fully_connected_dsp_s8_deep_float32"): FLOAT32,
+}
+
+
+def weights() -> Array:
+    """All at an end, of one sign and of both in turn; of few, of half and of all inputs; and drawn ones."""
+    rows = np.random.default_rng(4).integers(-127, 128, (UNITS, DEPTH)).astype(np.int8)
+    rows[:6] = 127
+    rows[1:6:2] = -127
+    rows[2, 1::2] = -127
+    rows[3, DEPTH // 2 :] = 127
+    rows[4, :600] = rows[5, 600:] = 0
+    return rows
+
+
+def samples(rows: Array) -> list[list[Array]]:
+    """With each of them, the inputs that bring sums to their ends; channels of them, side by side."""
+    of_rows = [np.where(row > 0, high, low).astype(np.int8) for row in rows for low, high in ((-128, 127), (127, -128))]
+    every = np.stack(of_rows)
+    images = [np.resize(every[start:], PIXELS) for start in range(0, len(every), 5)]
+    return [[image, every[number][None]] for number, image in enumerate(images)]
+
+
+def layers(rounding: str, rows: Array) -> Any:
+    scales = [np.full(UNITS, 1 << 30 | 77, np.int32), np.full(UNITS, -17, np.int32)]
+    bias = np.linspace(-(1 << 23), 1 << 23, UNITS).astype(np.int32)
+
+    def build(image: Any, row: Any) -> Any:
+        given = [constant(value) for value in (bias, *scales)]
+        ends = (-3, 5, -128, 127, rounding)
+        conv = Conv2dAttrs((1, 1), (0, 0, 0, 0), (1, 1), 1, *ends)
+        pixels = get(Conv2d)(image, constant(rows[:, None, None]), *given, attrs=conv)
+        units = get(FullyConnected)(row, constant(rows), *given, attrs=FullyConnectedAttrs(*ends))
+        return relax.Tuple([pixels, units])
+
+    return build
+
+
+@pytest.mark.parametrize("board_name", ["mps2_an386", "mps2_an505"])
+@pytest.mark.parametrize("forms", FORMS, ids=FORMS.values())
+def test_deep_sums_are_exact_at_their_ends(forms: tuple[str, str], board_name: str, tmp_path: Path) -> None:
+    board, rows = board_with_tools(board_name), weights()
+    given = samples(rows)
+    module = module_of(given[0], layers(FORMS[forms], rows))
+    compiled = compiled_module(module, selection=Selection(target_of(board), Turn(0)))
+    assert tuple(layer.kernel.calls[0].function for layer in compiled.program.layers) == forms
+    run = run_compiled(compiled, board, given, tmp_path, lambda step: None).run
+    for number, (results, sample) in enumerate(zip(run.outputs, given, strict=True)):
+        for form, result, value in zip(forms, results, Executor(module).run(sample), strict=True):
+            assert np.array_equal(result, value), (number, form)
+
+
+@pytest.mark.parametrize(("depth", "turn", "apart"), [(516, 48, 0), (517, 48, 480), (2048, 48, 480), (2048, 600, None)])
+def test_ends_are_as_far_apart_as_sums_fit(depth: int, turn: int, apart: int | None) -> None:
+    rows, none = np.full((2, depth), 127, np.int8), np.zeros(2, np.int64)
+    assert ends_apart(rows, none, turn) == apart
+    assert 127 * 128 * 516 < PAIR_LIMIT <= 127 * 128 * 517
