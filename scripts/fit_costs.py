@@ -29,7 +29,7 @@ from support.models.relax_modules import compiled_module
 from support.models.stateful import Lstm, Svdf
 from uaccel.board import Board, load_board
 from uaccel.kernels import Turn
-from uaccel.kernels.choice import SINGLE, Selection, target_of
+from uaccel.kernels.choice import FORMS, Selection, target_of
 from uaccel.lower.kernel_swaps import ALONE
 from uaccel.model import Array
 from uaccel.pipeline import Compiled, compile_model
@@ -147,7 +147,7 @@ def main() -> int:
     costs = json.loads(COSTS.read_text()) if COSTS.is_file() else {}
     for board in map(load_board, given.boards):
         points, headers = measure(board, given.seeds, recurrent if given.recurrent else zoo)
-        for function in [function for function in points if function.endswith(SINGLE)]:
+        for function in [function for function in points if function.endswith(FORMS)]:
             del points[function]  # nobody asks for these
         lines = {function: fit([row[:3] for row in points[function]]) for function in sorted(points)}
         found: dict[str, dict[str, Any]] = {"cpus": lines, "code": code(board, headers)}

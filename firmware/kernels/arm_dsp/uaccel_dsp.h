@@ -279,9 +279,9 @@ UACCEL_AT4(uaccel_dsp_quads, 0, flags, offset, lowest, highest);
     ".macro uaccel_products x, a, b, c, d\n" \
     "smlad \\a, \\x, r12, \\a\n"         \
     "sxtb16 r12, r12\n"                 \
-    "smlad \\b, \\x, r12, \\b\n"         \
     "smlad \\c, \\x, lr, \\c\n"          \
     "sxtb16 lr, lr\n"                   \
+    "smlad \\b, \\x, r12, \\b\n"         \
     "smlad \\d, \\x, lr, \\d\n"          \
     ".endm\n"                           \
     ".macro uaccel_inputs\n"            \
@@ -498,7 +498,25 @@ UACCEL_KERNEL struct uaccel_dsp_deep uaccel_dsp_ends(const void *last, uaccel_in
 
 enum { UACCEL_DSP_TAP = 34 };  /* bytes of code of a tap of uaccel_dsp_depthwise, of which its loop has four */
 enum { UACCEL_DSP_STEPS = 128 }; /* of code of a word of inputs of uaccel_dsp_1x8, of which its loop has four */
-enum { UACCEL_DSP_STEP = 46 }; /* bytes of code of a step of uaccel_dsp_2x4 */
+/* How a step of uaccel_dsp_2x4 begins, and its bytes of code. Two words at once suit a core that issues an instruction at a
+ * time; one that issues two (UACCEL_DUAL_ISSUE) loads beside products. */
+#if defined(UACCEL_DUAL_ISSUE)
+#define UACCEL_DSP_STEP 54
+#define UACCEL_DSP_LOADS           \
+    "ldr r12, [r1], #4\n"          \
+    "ldr r3, [r0, #4]\n"           \
+    "ldr r2, [r0], #8\n"           \
+    "smlad r5, r3, r12, r5\n"      \
+    "ldr lr, [r1], #4\n"           \
+    "smlad r4, r2, r12, r4\n"
+#else
+#define UACCEL_DSP_STEP 46
+#define UACCEL_DSP_LOADS           \
+    "ldmia r0!, {r2, r3}\n"        \
+    "ldmia r1!, {r12, lr}\n"       \
+    "smlad r4, r2, r12, r4\n"      \
+    "smlad r5, r3, r12, r5\n"
+#endif
 enum { UACCEL_DSP_LOOP = 24 }; /* steps that its loop has */
 
 #define UACCEL_BODY "uaccel_dsp_body.h"

@@ -7,16 +7,13 @@ UACCEL_ASSEMBLY void UACCEL_ROUNDED(uaccel_dsp_2x4)(struct uaccel_dsp_job *job, 
 {
     __asm__(UACCEL_DSP_MACROS UACCEL_DSP_SLOTS
             ".macro uaccel_step\n"
-            "ldmia r0!, {r2, r3}\n"
-            "ldmia r1!, {r12, lr}\n"
-            "smlad r4, r2, r12, r4\n"
-            "smlad r5, r3, r12, r5\n"
+            UACCEL_DSP_LOADS
             "sxtb16 r12, r12\n"
-            "smlad r6, r2, r12, r6\n"
-            "smlad r7, r3, r12, r7\n"
             "smlad r8, r2, lr, r8\n"
             "smlad r9, r3, lr, r9\n"
             "sxtb16 lr, lr\n"
+            "smlad r6, r2, r12, r6\n"
+            "smlad r7, r3, r12, r7\n"
             "smlad r10, r2, lr, r10\n"
             "smlad r11, r3, lr, r11\n"
             ".endm\n"
@@ -199,7 +196,7 @@ UACCEL_ASSEMBLY void UACCEL_ROUNDED(uaccel_dsp_2x4)(struct uaccel_dsp_job *job, 
             "6: .rept 24\n"
             "uaccel_step\n"
             ".endr\n"
-            ".org 6b + 24 * 46\n"
+            ".org 6b + 24 * " UACCEL_TEXT(UACCEL_DSP_STEP) "\n"
             "7: uaccel_recall r12, 5\n"
             "cmp r0, r12\n"
             "bne 6b\n"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 from uaccel.codegen.describe import build_id, describe
 from uaccel.codegen.header import ACCELERATOR, ALWAYS, firmware_headers, header, kernel_headers, maps, size_macros
@@ -30,6 +30,8 @@ from uaccel.memory import Store
 from uaccel.ops.kernel import KERNEL_ABI
 from uaccel.util.text import BOUNDED
 from uaccel.version import __version__
+
+DUAL_ISSUE: Final = ("cortex-m7",)  # Cores with Arm's DSP extension that issue two instructions at a time.
 
 # The executor: one C file with the layers' functions and the run function that calls them in order.
 
@@ -66,7 +68,10 @@ def _includes(program: Program, names: Names, ahead: PrefetchPlan) -> str:
     drivers = [header for engine in program.engines for header in engine.headers]
     lines = [f'#include "{names.header}"', "", "#include <stddef.h>"]
     lines += [f"#include <{h}>" for h in system if h != "stddef.h"]
-    lines += ["", *(f'#include "{h}"' for h in (*ALWAYS, *([FETCH] if ahead else []), *kernel_headers(program)))]
+    kernels = kernel_headers(program)
+    if program.cpu in DUAL_ISSUE and any(header.endswith("_dsp.h") for header in kernels):
+        lines += ["", "#define UACCEL_DUAL_ISSUE /* loops are in the order of a core that issues two instructions */"]
+    lines += ["", *(f'#include "{h}"' for h in (*ALWAYS, *([FETCH] if ahead else []), *kernels))]
     if program.engines:
         lines += [f'#include "{h}"' for h in dict.fromkeys((ACCELERATOR, *drivers))]
     lines += [f'#include "{names.prefix}_weights.h"', ""]

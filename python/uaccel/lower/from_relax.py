@@ -253,8 +253,8 @@ class _Lowering:
         outputs = self._own_outputs(given, results[:count])
         storing = Storing(self.layers, befores, outputs, partial(self._copy, why="it lasts until the next inference"))
         state = storing.values(self.model.state, results[count:]) if befores else ()
-        layers, favour = tuple(self.layers), self.selection.favour
-        return Program(self.name, self.model, inputs, outputs, layers, self._engines(), state, favour)
+        layers, favour, cpu = tuple(self.layers), self.selection.favour, self.selection.target.cpu
+        return Program(self.name, self.model, inputs, outputs, layers, self._engines(), state, favour, cpu)
 
     def _engines(self) -> tuple[Engine, ...]:
         """The accelerators that compute something."""

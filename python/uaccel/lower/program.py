@@ -264,7 +264,7 @@ def view_roots(layers: Iterable[Layer]) -> dict[str, str]:
 class Program:
     """Holds a lowered model. ``inputs`` and ``outputs`` stand for the signature's tensors, in its order.
 
-    ``favour``: what the user wants saved, for the stages that follow.
+    ``favour``: what the user wants saved, for the stages that follow. ``cpu``: the name of the core that it is for.
     """
 
     name: str
@@ -275,6 +275,7 @@ class Program:
     engines: tuple[Engine, ...] = ()
     state: tuple[StateValue, ...] = ()
     favour: Favour = Favour.balanced
+    cpu: str = ""
 
     @property
     def signature(self) -> Signature:
