@@ -104,6 +104,8 @@ FPU: Final = ("fpu",)  # Required besides by layers that round in single precisi
 WORD: Final = 4  # Bytes that are read at once.
 EIGHT: Final = 8  # Units of a row at a time.
 TURN_OF_ROW: Final = 16  # Inputs of a turn of the loop over a row.
+OF_COPY: Final = 400  # Products that take as long as what a copied window takes besides,
+OF_PLACE: Final = 80  # and one that is read in its place.
 FEW: Final = 2  # So few units are better computed pair by pair, by the dot products.
 
 arm_dsp: Final = partial(calling, "arm_dsp", REQUIRES)
@@ -127,22 +129,35 @@ def dsp_kernel(
 
 @offers(Conv2d, REQUIRES, FPU, rank=200)
 def conv2d(site: Site[Conv2dAttrs]) -> Kernel | None:
-    """Widens the windows of two pixels at a time, and runs all channels over them by fours. A call for each group."""
+    """Widens the windows of two pixels at a time, and runs all channels over them by fours. A call for each group, or
+    for several side by side."""
     groups = site.attrs.groups
-    if groups > MOST_GROUPS:
+    together = min(range(1, groups + 1), key=partial(_work_of_groups, site)) if groups > 1 else 1
+    firsts = range(0, groups, together)
+    if len(firsts) > MOST_GROUPS:
         return None
-    kernels = [_conv2d_group(site, group) for group in range(groups)]
+    kernels = [_conv2d_groups(site, first, min(together, groups - first)) for first in firsts]
     whole = [kernel for kernel in kernels if kernel is not None]
-    if len(whole) < groups:
+    if len(whole) < len(kernels):
         return None
     calls = tuple(call for kernel in whole for call in kernel.calls)
-    behind = overwrite_distance(site, 2, copied=True) if groups == 1 else {}
+    behind = overwrite_distance(site, 2, copied=True) if len(whole) == 1 else {}
     return replace(whole[0], calls=calls, scratch=max(kernel.scratch for kernel in whole), behind=behind)
 
 
-def _conv2d_group(site: Site[Conv2dAttrs], group: int) -> Kernel | None:
+def _work_of_groups(site: Site[Conv2dAttrs], together: int) -> int:
+    """Estimates the work of a pixel if so many groups are one convolution, in products. Few channels leave places of
+    a quad empty, and copying a window takes as long as some hundred products; but weights between groups are zeros."""
+    groups, (channels, *window) = site.attrs.groups, site.operands[1].info.shape
+    products = QUAD * -(-together * channels // groups // QUAD) * WORD * -(-together * math.prod(window) // WORD)
+    copied = together < groups and window[1] > 1
+    return -(-groups // together) * (products + (OF_COPY if copied else OF_PLACE))
+
+
+def _conv2d_groups(site: Site[Conv2dAttrs], first: int, count: int) -> Kernel | None:
     pixel, (out_pixel, out_row) = site.operands[0].info.shape[3], output_steps(site)
-    site = of_group(site, group) if site.attrs.groups > 1 else site
+    source, target = (first * channels // site.attrs.groups for channels in (pixel, site.output.shape[3]))
+    site = of_group(site, first, count) if site.attrs.groups > 1 else site
     attrs, data, weights = site.attrs, site.operands[0].info, site.operands[1].value
     image, result = data.shape[:3], site.output.shape[1:3]
     out_skip = out_row - result[1] * out_pixel
@@ -168,9 +183,9 @@ def _conv2d_group(site: Site[Conv2dAttrs], group: int) -> Kernel | None:
     copies = parameters["copied"] != 0 or any(attrs.padding) or depth % WORD > 0
     scratch = window.shape[1] * 4 + (window.shape[1] * 2 + 2 * WORD if copies else 0)
     arguments = (
-        Input(0, group * depth),
+        Input(0, source),
         Constant("stream", packed.behind_ends(PIXELS * 2)),
-        Output(0, group * out_channels),
+        Output(0, target),
         Scratch(),
     )
     given, deep = parameters | packed.finish, packed.apart > 0

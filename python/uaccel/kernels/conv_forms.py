@@ -74,19 +74,31 @@ def rows_as_pixels(site: Site[FullyConnectedAttrs]) -> Site[Conv2dAttrs]:
     )
 
 
-def of_group(site: Site[Conv2dAttrs], group: int) -> Site[Conv2dAttrs]:
-    """Returns one group of a convolution, as the convolution of its own channels alone."""
+def of_group(site: Site[Conv2dAttrs], group: int, count: int = 1) -> Site[Conv2dAttrs]:
+    """Returns one group of a convolution, as the convolution of its own channels alone; or several side by side, where
+    the weights of other groups' channels are zeros."""
     into = site.operands[1].info.shape[3]
-    count = site.operands[1].info.shape[0] // site.attrs.groups
-    own = slice(group * count, (group + 1) * count)
-    data, *constants = site.operands
-    info = replace(data.info, shape=(*data.info.shape[:3], into))
-    output = replace(site.output, shape=(*site.output.shape[:3], count))
+    each = site.operands[1].info.shape[0] // site.attrs.groups
+    own = slice(group * each, (group + count) * each)
+    data, weights, *constants = site.operands
+    info = replace(data.info, shape=(*data.info.shape[:3], count * into))
+    output = replace(site.output, shape=(*site.output.shape[:3], count * each))
     return Site(
         replace(site.attrs, groups=1),
-        (Operand(info), *(_rows(constant, own) for constant in constants)),
+        (Operand(info), _side_by_side(_rows(weights, own), count), *(_rows(constant, own) for constant in constants)),
         (output,),
     )
+
+
+def _side_by_side(weights: Operand, count: int) -> Operand:
+    if count == 1:
+        return weights
+    given = weights.value.reshape(count, -1, *weights.info.shape[1:])
+    wide = np.zeros((*given.shape[:-1], count, given.shape[-1]), given.dtype)
+    for number in range(count):
+        wide[number, ..., number, :] = given[number]
+    value = wide.reshape(*weights.info.shape[:3], -1)
+    return Operand(replace(weights.info, shape=value.shape), value)
 
 
 def _rows(operand: Operand, rows: slice) -> Operand:

@@ -152,6 +152,13 @@ def grouped(draw: Draw) -> None:
     convolution(draw, (3, 3), 8 * groups * draw.integer(1, 2), 8 * groups * draw.integer(1, 2), groups=groups)
 
 
+def grouped_few(draw: Draw) -> None:
+    """Of 1 to 4 channels each."""
+    groups, size = draw.integer(3, 20), draw.one_of(1, 3, 3, 5)
+    into, out = groups * draw.integer(2, 4), groups * draw.integer(1, 3)
+    convolution(draw, (size, size), into, out, groups=groups)
+
+
 def deep(draw: Draw) -> None:
     """Sums of some thousand products."""
     convolution(draw, (3, 3), draw.one_of(200, 256, 320, 512), draw.channels(8, 40), trained=True)
@@ -338,6 +345,7 @@ KINDS: dict[str, Kind] = {
     "convolution, dilated": (dilated, "int8"),
     "convolution, VALID": (valid, "int8"),
     "convolution, groups": (grouped, "int8"),
+    "convolution, groups of few channels": (grouped_few, "int8"),
     "convolution, deep": (deep, "int8"),
     "depthwise 3x3": (depthwise_square, "int8"),
     "depthwise 5x5 and 7x7": (depthwise_large, "int8"),
