@@ -19,7 +19,7 @@ from uaccel.util.favour import Favour
 
 M4 = Target.of("cortex-m4", ["dsp", "fpu"])
 ROW, SHARED = "uaccel_fully_connected_dsp_alike_s8", "uaccel_conv2d_dsp_s8"
-PAIRS = "uaccel_fully_connected_s8_dots_pairs"
+PAIRS, SMALL = "uaccel_fully_connected_s8_dots_pairs", "uaccel_small_dsp_s8"
 Call = tuple[str, ...]
 
 
@@ -52,10 +52,10 @@ def functions(pixels: int, units: int, selection: Selection) -> tuple[list[str],
     ("pixels", "units", "first", "last"),
     [
         pytest.param(4000, 3, PAIRS, SHARED, id="another layer has the code"),
-        pytest.param(4000, 12, ROW, PAIRS, id="that code takes twice as long, and another that is short does not"),
-        pytest.param(100, 12, ROW, ROW, id="the network is too small for that time"),
+        pytest.param(4000, 16, ROW, SMALL, id="that code takes twice as long, and another that is short does not"),
+        pytest.param(100, 16, ROW, ROW, id="the network is too small for that time"),
         pytest.param(4000, 1000, ROW, ROW, id="the layer is too large"),
-        pytest.param(0, 12, ROW, ROW, id="no other layer has it"),
+        pytest.param(0, 16, ROW, ROW, id="no other layer has it"),
     ],
 )
 def test_a_small_layer_takes_less_code(pixels: int, units: int, first: str, last: str) -> None:

@@ -243,7 +243,8 @@ def fully_connected(site: Site[FullyConnectedAttrs]) -> Kernel | None:
     given, scratch = (Scratch(), filled) if filled > depth else (UNUSED, 0)
     arguments = (Input(0), Constant("stream", packed.behind_ends(1)), Output(0), given)
     form, deep = "_alike" * (once is not None), packed.apart > 0
-    return dsp_kernel("fully_connected", parameters, arguments, scratch, single=stage.single, form=form, deep=deep)
+    kernel = dsp_kernel("fully_connected", parameters, arguments, scratch, single=stage.single, form=form, deep=deep)
+    return replace(kernel, effort=len(weights) / units)
 
 
 @offers(FullyConnected, REQUIRES, FPU, rank=210)
