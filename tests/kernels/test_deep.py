@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,8 +12,8 @@ import pytest
 from support.device.boards import board_with_tools
 from support.models.kernel_zoo import Array
 from support.models.relax_modules import compiled_module, module_of
-from uaccel.kernels import Turn
-from uaccel.kernels.choice import Selection, target_of
+from uaccel.kernels import Work
+from uaccel.kernels.choice import Option, Selection, Selector, target_of
 from uaccel.kernels.weight_packing import PAIR_LIMIT, ends_apart
 from uaccel.ops.conv import Conv2d, Conv2dAttrs
 from uaccel.ops.exact import FLOAT32, TFLITE
@@ -27,6 +28,7 @@ PIXELS = (1, 2, 3, DEPTH)
 """Whose number is odd, and whose words end amid a pixel."""
 FORMS = {
     ("uaccel_conv2d_dsp_s8_deep", "uaccel_fully_connected_dsp_s8_deep"): TFLITE,
+    ("uaccel_conv2d_dsp_s8_deep", "uaccel_fully_connected_s8_dots_dsp_deep"): TFLITE,
     ("uaccel_conv2d_dsp_s8_deep_float32", "uaccel_fully_connected_dsp_s8_deep_float32"): FLOAT32,
 }
 
@@ -65,13 +67,22 @@ def layers(rounding: str, rows: Array) -> Any:
     return build
 
 
+def among(functions: tuple[str, str]) -> Selector:
+    """Picks the kernel that is one of these."""
+
+    def pick(site: str, options: Sequence[Option], work: Work) -> tuple[int, str]:
+        return next(at for at, option in enumerate(options) if option.functions[0] in functions), ""
+
+    return pick
+
+
 @pytest.mark.parametrize("board_name", ["mps2_an386", "mps2_an505"])
-@pytest.mark.parametrize("forms", FORMS, ids=FORMS.values())
+@pytest.mark.parametrize("forms", FORMS, ids=[forms[1] for forms in FORMS])
 def test_deep_sums_are_exact_at_their_ends(forms: tuple[str, str], board_name: str, tmp_path: Path) -> None:
     board, rows = board_with_tools(board_name), weights()
     given = samples(rows)
     module = module_of(given[0], layers(FORMS[forms], rows))
-    compiled = compiled_module(module, selection=Selection(target_of(board), Turn(0)))
+    compiled = compiled_module(module, selection=Selection(target_of(board), among(forms)))
     assert tuple(layer.kernel.calls[0].function for layer in compiled.program.layers) == forms
     run = run_compiled(compiled, board, given, tmp_path, lambda step: None).run
     for number, (results, sample) in enumerate(zip(run.outputs, given, strict=True)):

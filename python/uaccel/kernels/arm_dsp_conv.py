@@ -222,10 +222,8 @@ offer_rewritten(conv2d, REQUIRES, FPU, transposed=200, depthwise=200)
 def fully_connected(site: Site[FullyConnectedAttrs]) -> Kernel | None:
     """Computes one row, eight units at a time; several rows are the pixels of a pointwise convolution."""
     rows, depth = site.operands[0].info.shape
-    if site.output.shape[1] <= (2 * FEW if rows == 1 else FEW):
-        return None
     if rows > 1:
-        return conv2d(rows_as_pixels(site))
+        return conv2d(rows_as_pixels(site)) if site.output.shape[1] > FEW else None
     weights = pad_axis(site.operands[1].value, 1, WORD)
     stage = output_stage_of(site, weights, rests=True)
     if stage is None:
@@ -236,7 +234,7 @@ def fully_connected(site: Site[FullyConnectedAttrs]) -> Kernel | None:
     stages = stage.filled(len(weights))
     once = paired_stream(weights, stages.bias, EIGHT) if any(shared.values()) else None
     packed = once or paired_stream(weights, stages.bias, EIGHT, finish_words(stages, EIGHT), turn=TURN_OF_ROW)
-    if packed is None:
+    if packed is None or (units <= 2 * FEW and not packed.apart):
         return None
     constants = shared if once else dict.fromkeys(shared, 0)
     parameters = {"depth": depth, "filled": filled, "units": units, **constants, **stage.parameters()}
@@ -249,10 +247,12 @@ def fully_connected(site: Site[FullyConnectedAttrs]) -> Kernel | None:
 
 @offers(FullyConnected, REQUIRES, FPU, rank=210)
 def one_pixel(site: Site[FullyConnectedAttrs]) -> Kernel | None:
-    """Computes one row by the convolution's loop, as both of its pixels: twice the products, but no code of its own."""
+    """Computes one row by the convolution's loop, as both of its pixels: twice the products, but no code of its own.
+    Not where sums are deep: its scratch memory grows with them."""
     rows, _ = site.operands[0].info.shape
     kernel = conv2d(rows_as_pixels(site)) if rows == 1 and site.output.shape[1] > FEW else None
-    return None if kernel is None else replace(kernel, effort=2.0)
+    deep = kernel is not None and kernel.calls[0].function.removesuffix("_float32").endswith("_deep")
+    return None if kernel is None or deep else replace(kernel, effort=2.0)
 
 
 # Convolutions whose windows overlap along rows: columns are widened once for several windows.

@@ -211,7 +211,17 @@ def _pack_pairs(rows: NDArray[np.int8]) -> NDArray[np.int32] | None:
     return None if words is None else concat_words(words).reshape(-1)
 
 
-offer_dots(Dots("arm_dsp", "dsp", REQUIRES, 4, _pack, element=2, rank=220))
+def _pack_deep(rows: NDArray[np.int8]) -> NDArray[np.int32] | None:
+    """Packs ``PART`` inputs of all rows after the other, whose sums fit whatever the weights are."""
+    packed = [_pack(rows[:, first : first + PART]) for first in range(0, rows.shape[1], PART)]
+    whole = [words for words in packed if words is not None]
+    return np.concatenate(whole) if len(whole) == len(packed) else None
+
+
+PART: Final = 512  # UACCEL_DOTS_PART
+_DOTS: Final = Dots("arm_dsp", "dsp", REQUIRES, 4, _pack, element=2, rank=220)
+offer_dots(_DOTS)
 _PAIRS: Final = Dots("arm_dsp", "pairs", REQUIRES, 4, _pack_pairs, element=2, rank=230)
-# With less code, which is worth it where units are few.
-offers(FullyConnected, REQUIRES, rank=_PAIRS.rank)(_PAIRS.fully_connected)
+_DEEP: Final = Dots("arm_dsp", "dsp_deep", REQUIRES, 4, _pack_deep, element=2, rank=225, better=_DOTS.fully_connected)
+for _dots in (_PAIRS, _DEEP):  # The first has less code, which is worth it where units are few.
+    offers(FullyConnected, REQUIRES, rank=_dots.rank)(_dots.fully_connected)
