@@ -26,6 +26,7 @@ from uaccel.model import Array
 from uaccel.ops import operator as operators
 from uaccel.ops.exact import requantize_numpy
 from uaccel.ops.operator import constant, info_of, name_of, operator_of
+from uaccel.partition.passes.functions import FoldFunctions
 from uaccel.partition.passes.padding import FoldPadding
 from uaccel.tvm_api import is_call, is_var, relax
 from uaccel.tvm_api.executor import Executor
@@ -487,7 +488,7 @@ class RemoveDeadCode:
         return relax.transform.DeadCodeElimination(["main"])(module)
 
 
-# The passes and their order: constants that dead code computed are not folded, borders go that nothing reads any more,
+# The passes and their order: constants that dead code computed are not folded, what nothing reads any more goes,
 # and channels are dropped last, when all weights are constants.
 
 
@@ -499,7 +500,14 @@ class Pass(Protocol):
     def __call__(self, module: Any) -> Any: ...
 
 
-PASSES: Sequence[Pass] = (RemoveDeadCode(), FoldConstants(), FoldPadding(), RemoveDeadCode(), DropChannels())
+PASSES: Sequence[Pass] = (
+    RemoveDeadCode(),
+    FoldConstants(),
+    FoldFunctions(),
+    FoldPadding(),
+    RemoveDeadCode(),
+    DropChannels(),
+)
 
 
 def simplify(module: Any) -> Any:
