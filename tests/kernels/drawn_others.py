@@ -25,10 +25,11 @@ def transposed(draw: Draw) -> None:
     draw.add("TRANSPOSE_CONV", [shape, w, x, draw.bias(x, w, terms)], y, options)
 
 
-def matrices(draw: Draw) -> None:
+def matrices(draw: Draw, rows: int = 0) -> None:
+    """``rows``: of the left side, if not drawn."""
     batch, rows, depth, columns = (
         draw.integer(1, 4),
-        draw.channels(4, 64),
+        rows or draw.channels(4, 64),
         draw.channels(4, 64),
         draw.channels(4, 64),
     )
@@ -42,6 +43,10 @@ def matrices(draw: Draw) -> None:
     zero_point = draw.integer(-20, 20) if draw.dtype == "int8" else 0
     y = draw.model.tensor(f"y{draw.number}", (batch, rows, columns), draw.dtype, scale=scale, zero_point=zero_point)
     draw.add("BATCH_MATMUL", [x, other], y, {"adj_x": False, "adj_y": flipped})
+
+
+def few_rows(draw: Draw) -> None:
+    matrices(draw, draw.integer(1, 7))
 
 
 def mean(draw: Draw) -> None:
@@ -136,6 +141,7 @@ def curve(draw: Draw) -> None:
 OTHERS: dict[str, Kind] = {
     "transposed convolution": (transposed, "int8"),
     "matrices": (matrices, "int8"),
+    "matrices of few rows": (few_rows, "int8"),
     "mean": (mean, "int8"),
     "sub": (subtraction, "int8"),
     "add, broadcast": (broadcast_addition, "int8"),

@@ -218,6 +218,19 @@ def test_prelu() -> None:
     assert_exact_random(many(rows), runs=9)
 
 
+@pytest.mark.parametrize(
+    ("alpha", "slopes"),
+    [((1, 1, 6), 6), ((1,), 6), ((1, 1, 1, 6), 6), ((4, 1), 120), ((5, 1, 6), 120), ((2, 1, 1, 6), 240)],
+)
+def test_slopes_of_float_channels_are_not_laid_out(alpha: tuple[int, ...], slopes: int) -> None:
+    """``slopes``: those in flash. Where images are as many as slopes, the one input serves them all."""
+    shape = (max(1, alpha[0] if len(alpha) == 4 else 1), 5, 4, 6)
+    values = np.random.default_rng(1).normal(size=alpha).astype(np.float32)
+    row = Row("PRELU", [Activation((1, 5, 4, 6), "float32"), Constant(values)], [Activation(shape, "float32")])
+    compiled = assert_exact_random(many({"prelu": row}))
+    assert sum(array.data.nbytes for array in compiled.generated.arrays) == 4 * slopes
+
+
 @st.composite
 def unaries(draw: st.DrawFn) -> Unary:
     operator = draw(

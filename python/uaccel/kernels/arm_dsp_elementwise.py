@@ -11,14 +11,14 @@ from numpy.typing import NDArray
 
 from uaccel.kernels.arm_dsp_conv import REQUIRES, arm_dsp
 from uaccel.kernels.arm_helium_elementwise import Sum, fits, offer_sums
-from uaccel.kernels.dot_products import ROWS, Dots, offer_dots
+from uaccel.kernels.dot_products import ROWS, Dots, is_plain_product, offer_dots
 from uaccel.kernels.output_stage import LARGEST_SHIFT, pad_axis
 from uaccel.kernels.registry import offers
 from uaccel.kernels.weight_packing import concat_words, pack_int16_pairs
 from uaccel.ops.binary import AddAttrs, Mul, MulAttrs, Sub
 from uaccel.ops.fixedpoint import multiply_by_quantized_multiplier
-from uaccel.ops.kernel import Kernel, KernelCall, Output, ParameterValue, dtype_suffix, same
-from uaccel.ops.matmul import FullyConnected
+from uaccel.ops.kernel import Kernel, KernelCall, Output, ParameterValue, Scratch, dtype_suffix, same
+from uaccel.ops.matmul import BatchMatmul, BatchMatmulAttrs, FullyConnected, matrix
 from uaccel.ops.operator import Site, get, operand_arguments
 
 # Addition and subtraction as TFLite rounds them: both inputs on a common scale, then their sum on the output's.
@@ -225,3 +225,18 @@ _PAIRS: Final = Dots("arm_dsp", "pairs", REQUIRES, 4, _pack_pairs, element=2, ra
 _DEEP: Final = Dots("arm_dsp", "dsp_deep", REQUIRES, 4, _pack_deep, element=2, rank=225, better=_DOTS.fully_connected)
 for _dots in (_PAIRS, _DEEP):  # The first has less code, which is worth it where units are few.
     offers(FullyConnected, REQUIRES, rank=_dots.rank)(_dots.fully_connected)
+
+
+FEW_ROWS: Final = 7  # For more rows the right side is packed: that takes as long as so many.
+
+
+@offers(BatchMatmul, REQUIRES, rank=215)
+def few_rows(site: Site[BatchMatmulAttrs]) -> Kernel | None:
+    """Reads the right side where it lies, once for each row of the left side."""
+    rows, depth = matrix(site.operands[0].info.shape, site.attrs.adj_x)
+    if rows > FEW_ROWS or not is_plain_product(site):
+        return None
+    (portable,) = BatchMatmul().kernels(site)
+    name, arguments = "uaccel_batch_matmul_rows_dsp", (*portable.calls[0].arguments, Scratch())
+    scratch = 2 * depth
+    return portable.by("arm_dsp", REQUIRES, scratch, function=f"{name}_s8", header=f"{name}.h", arguments=arguments)

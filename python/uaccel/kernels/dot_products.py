@@ -102,6 +102,13 @@ class Dots:
         return self.kernel(portable, {"weights": weights}, {"filled": self.filled(depth)}, self.scratch(depth))
 
 
+def is_plain_product(site: Site[BatchMatmulAttrs]) -> bool:
+    """Says whether sums of 32 bits, rounded as TFLite does, are exact."""
+    attrs, depth = site.attrs, matrix(site.operands[0].info.shape, site.attrs.adj_x)[1]
+    fits = depth <= LARGEST_DEPTH and attrs.multiplier >= 0 and -LARGEST_SHIFT <= attrs.shift <= 0
+    return site.output.dtype == "int8" and attrs.rounding == TFLITE and fits
+
+
 def offer_dots(dots: Dots) -> None:
     """Registers every layer that a family computes by dot products."""
 
@@ -116,10 +123,9 @@ def offer_dots(dots: Dots) -> None:
     @offers(BatchMatmul, dots.requires or EMBEDDED, rank=dots.rank)
     def batch_matmul(site: Site[BatchMatmulAttrs]) -> Kernel | None:
         """Packs eight columns of the right side at run time, as neither side is constant."""
-        lhs, attrs = site.operands[0].info, site.attrs
-        rows, depth = matrix(lhs.shape, attrs.adj_x)
-        exact = depth <= LARGEST_DEPTH and attrs.multiplier >= 0 and -LARGEST_SHIFT <= attrs.shift <= 0
-        if site.output.dtype != "int8" or attrs.rounding != TFLITE or not exact:
+        lhs = site.operands[0].info
+        rows, depth = matrix(lhs.shape, site.attrs.adj_x)
+        if not is_plain_product(site):
             return None
         filled = -(-dots.filled(depth) // WORD) * WORD  # what lies behind it begins at a word
         packed = ROWS * filled * dots.element

@@ -263,14 +263,19 @@ def add_n(context: Context, operator: Operator) -> Expr:
 
 @converts("PRELU", when=otherwise)
 def prelu(context: Context, operator: Operator) -> Expr:
-    """Multiplies negative elements by their slope, which may be broadcast."""
+    """Multiplies negative elements by their slope, which may be broadcast. Slopes that differ by channel alone stay as
+    many; others are laid out over the whole tensor."""
     data, alpha, output = operator.required_input(0), operator.required_input(1), operator.outputs[0]
     need_reals(data, alpha)
     need_alike(data, output)
     shape = binary.broadcast_shape(data.info.shape, alpha.info.shape)
     need_shape(output, shape)
-    x, slopes = (relax.op.broadcast_to(real(context, tensor), shape) for tensor in (data, alpha))
-    flat = [relax.op.reshape(each, (math.prod(shape),)) for each in (x, slopes)]
+    x, slopes = real(context, data), real(context, alpha)
+    x = x if data.info.shape == shape else relax.op.broadcast_to(x, shape)
+    if shape and math.prod(alpha.info.shape[:-1]) == 1:
+        slopes = relax.op.broadcast_to(relax.op.reshape(slopes, alpha.info.shape[-1:] or (1,)), shape[-1:])
+        return stored(relax.op.nn.prelu(x, slopes, axis=len(shape) - 1), output)
+    flat = [relax.op.reshape(each, (math.prod(shape),)) for each in (x, relax.op.broadcast_to(slopes, shape))]
     return stored(relax.op.reshape(relax.op.nn.prelu(*flat, axis=0), shape), output)
 
 
