@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from math import prod
 from typing import Any
@@ -30,7 +29,7 @@ class FoldFunctions:
     def __call__(self, module: Any) -> Any:
         calls = dict(tvm_api.main_bindings(module)[1])
         roots = _roots(calls)
-        folded = _folded(calls, roots, tvm_api.variables(tvm_api.main_result(module)))
+        folded = _folded(calls, roots)
         if not folded:
             return module
         tables = _tables(calls, roots, folded)
@@ -77,16 +76,13 @@ def _given(expr: Any) -> list[Any]:
     return [arg for arg in expr.args if is_var(arg)]
 
 
-def _folded(calls: Calls, roots: Roots, results: Iterable[Any]) -> list[Any]:
-    """The variables to look up: what joins several functions, and what only moves on such a value, or a table's."""
-    uses = Counter(used for expr in calls.values() for used in tvm_api.variables(expr))
-    uses.update(results)
+def _folded(calls: Calls, roots: Roots) -> list[Any]:
+    """The variables to look up: what joins several functions, and a function of such a value or of a table."""
     folded: dict[Any, None] = {}
     for var in roots:
-        given = _given(calls[var])
-        source = given[0]
-        tabled = source in folded or isinstance(operator_of(calls.get(source)), lookup.Lookup)
-        if len(given) > 1 or (source in roots and tabled and uses[source] == 1):
+        source, *others = _given(calls[var])
+        tabled = source in folded or (source in roots and isinstance(operator_of(calls[source]), lookup.Lookup))
+        if others or tabled:
             folded[var] = None
     return list(folded)
 
