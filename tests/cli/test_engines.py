@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 from rich.console import Console
 
+from support.device.boards import board_with_tools
 from support.hostile.vendor import description, vendor_folder
 from support.models.float_convolutions import float_convolutions
 from support.models.networks import OWN
@@ -79,10 +80,25 @@ def test_a_transposition_of_the_models_own_moves_behind_a_slice(call: Call) -> N
 
 def test_without_accelerators(call: Call) -> None:
     report = call("explain", GESTURE, "--json").report
-    assert report["accelerators"] == []
+    assert (report["accelerators"], report["costs"]) == ([], "rule")
     assert {(row["engine"], row["reason"]) for row in report["layers"]} == {("cpu", "no accelerator was asked")}
     assert report["engines"]["cpu"]["layers"] == len(report["layers"])
     assert (report["offloaded"], report["fallback"], report["regions"], report["added"]) == ([], [], [], [])
+
+
+def test_without_accelerators_layers_cost_what_their_functions_do(call: Call) -> None:
+    """``run`` counts. Estimates know a function's products and results, and not the shape of the layer."""
+    board_with_tools("mps2_an386")
+    told = call("explain", RESIDUAL, "-b", "mps2_an386", "--json").report
+    taken = call("run", RESIDUAL, "-b", "mps2_an386", "--json").report
+    cycles = {row["name"]: row["cycles_estimated"] for row in taken["layers"]}
+    large = {row["name"]: row["cpu_cycles"] for row in told["layers"] if row["macs"] > 50_000}
+    assert (told["costs"], len(large)) == ("functions", 5)
+    assert all(0.6 < cost / cycles[name] < 1.4 for name, cost in large.items())
+    assert 0.8 < sum(row["cpu_cycles"] for row in told["layers"]) / taken["cycles_estimated"] < 1.2
+    text = "\n".join(shown(told, 100))
+    assert "conv2d_columns_dsp_s8 (arm_dsp)" in text
+    assert "no accelerator was asked" not in text
 
 
 def shown(report: dict[str, Any], width: int) -> list[str]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from uaccel.cli.options import ModelCommand
-from uaccel.cli.output import emit, new_table, progress, show_lines, show_warnings
+from uaccel.cli.output import emit, function_of, new_table, progress, show_lines, show_warnings
 from uaccel.errors import escape_terminal
 
 if TYPE_CHECKING:
@@ -33,8 +33,14 @@ class ExplainCommand(ModelCommand):
 
 
 def _show(console: Console, report: dict[str, Any]) -> None:
-    """Shows reasons beside the layers if there is room for them, else below."""
+    """Shows reasons beside the layers if there is room for them, else below. Without accelerators functions are shown:
+    nothing was decided."""
     layers = report["layers"]
+    if not report["accelerators"]:
+        console.print(_functions(layers))
+        show_lines(console, list(_summary(report)))
+        show_warnings(console, report)
+        return
     beside = console.width >= WIDE
     table = new_table("Layer", "Engine", ">MACs", ">Bytes", ">Cycles", ">On the CPU", *(("~Why",) if beside else ()))
     for row in layers:
@@ -51,6 +57,14 @@ def _show(console: Console, report: dict[str, Any]) -> None:
         console.print(_plans(report["plans"]))
     show_lines(console, list(_summary(report)))
     show_warnings(console, report)
+
+
+def _functions(layers: Sequence[dict[str, Any]]) -> Table:
+    table = new_table("Layer", ">MACs", ">Bytes", ">Cycles", "~Function")
+    for row in layers:
+        costs = map(_count, (row["macs"], row["bytes"], row["cpu_cycles"]))
+        table.add_row(row["name"], *costs, escape_terminal(function_of(row["function"] or "")))
+    return table
 
 
 def _plans(plans: Sequence[dict[str, Any]]) -> Table:
@@ -92,7 +106,10 @@ def _summary(report: dict[str, Any]) -> Iterator[tuple[str, str]]:
         yield "Layout", f"{moved:,} bytes change their order at run time: {names}"
     for off in report["estimates_off"]:
         yield "Estimate", f"{off['layer']}: {off['estimate']:,} estimated, {off['measured']:,} measured"
-    yield "Costs", "estimated cycles: of the accelerator as it states them, of the CPU a rough rule"
+    if report["costs"] == "rule":
+        yield "Costs", "estimated cycles: of the accelerator as it states them, of the CPU a rough rule"
+    else:
+        yield "Costs", "estimated cycles of these functions, by measurements of others like them; 'run' tells more"
 
 
 def _count(count: float | None) -> str:

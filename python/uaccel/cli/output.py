@@ -343,7 +343,7 @@ def _columns(layers: list[dict[str, Any]], *, several_engines: bool, width: int)
         (estimated, _Column(">Cycles, est.", lambda layer: _count(layer.get("cycles_estimated")))),
         (timed, _Column(">Time", lambda layer: _seconds(layer.get("seconds")))),
         (several_engines, _Column("Engine", lambda layer: str(layer["engine"]))),
-        (True, _Column("~Function", lambda layer: _function(layer["reason"]))),
+        (True, _Column("~Function", lambda layer: function_of(layer["reason"]))),
     ]
     return [column for wanted, column in shown if wanted]
 
@@ -369,7 +369,7 @@ def _count(count: int | None) -> str:
     return f"{count:,}" if count else ""
 
 
-def _function(reason: str) -> str:
+def function_of(reason: str) -> str:
     """The C function that computes a layer. Why it is this one, 'uaccel explain' says."""
     driver = re.search(r"(?:^|; )driver functions? (.*)", reason)
     if driver:

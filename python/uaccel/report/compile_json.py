@@ -11,9 +11,13 @@ from uaccel.codegen.archive import document
 from uaccel.codegen.generate import layer_facts
 from uaccel.codegen.layers import LayerFunctions
 from uaccel.codegen.weights import ConstantPool
+from uaccel.kernels import Work
+from uaccel.kernels.registry import EMBEDDED
 from uaccel.lower.placement import Place, computed_before, lifetimes, needed_by_layer
 from uaccel.lower.plan_search import Estimator, far_off
 from uaccel.lower.program import Layer, Program, view_roots
+from uaccel.lower.rows.schedule import Costs
+from uaccel.partition.partition import Decision
 from uaccel.pipeline import Compiled
 from uaccel.report.archived import STRUCTURE, archive_report
 from uaccel.report.run_json import Facts, fallback_report, offloaded_report
@@ -45,7 +49,8 @@ def explain(compiled: Compiled) -> dict[str, Any]:
         "model": compiled.model.name,
         "board": compiled.board,
         "accelerators": [accelerator.name for accelerator in compiled.accelerators],
-        "layers": [decision.to_json() for decision in decisions],
+        "costs": "functions" if _by_functions(compiled) else "rule",
+        "layers": [decision.to_json() | _on_the_cpu(compiled, decision) for decision in decisions],
         "engines": _shares(compiled),
         "regions": [_region(layer) for layer in layers if layer.on_accelerator],
         "layout_changes": [
@@ -67,6 +72,27 @@ def explain(compiled: Compiled) -> dict[str, Any]:
         ],
         "warnings": compiled.warnings,
     }
+
+
+def _by_functions(compiled: Compiled) -> bool:
+    return not compiled.accelerators and compiled.selection.target.has(EMBEDDED)
+
+
+def _on_the_cpu(compiled: Compiled, decision: Decision) -> dict[str, Any]:
+    """Says what computes a layer, if the CPU does. Without accelerators its cost is that of its kernel; beside theirs a
+    rule serves all layers, since those that they compute have no kernel."""
+    at = (layer for layer in compiled.program.layers if layer.name == decision.layer and not layer.on_accelerator)
+    layer = next(at, None)
+    if layer is None:
+        return {"function": None}
+    found: dict[str, Any] = {"function": layer.reason}
+    if not _by_functions(compiled):
+        return found
+    costs = Costs.on(compiled.selection.target)
+    work = Work(layer.macs, sum(value.info.elements for value in layer.outputs))
+    cycles = 0.0 if layer.is_view else costs.of(layer.kernel, work)
+    known = layer.is_view or costs.knows(layer.kernel)
+    return found | {"cpu_cycles": round(cycles if known else max(cycles, decision.cpu_cycles))}
 
 
 def _shares(compiled: Compiled) -> dict[str, dict[str, int]]:

@@ -360,6 +360,10 @@ class Costs:
     def on(cls, target: Target) -> Costs:
         return cls(Estimated.on(target))
 
+    def knows(self, kernel: Kernel) -> bool:
+        """Says whether the kernel's functions were measured."""
+        return self.estimated.of(_option(kernel), Work(0, 0)) is not None
+
     def of(self, kernel: Kernel, work: Work) -> float:
         known = self.estimated.of(_option(kernel), work)
         if known is not None:
