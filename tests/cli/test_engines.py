@@ -99,6 +99,16 @@ def test_without_accelerators_layers_cost_what_their_functions_do(call: Call) ->
     text = "\n".join(shown(told, 100))
     assert "conv2d_columns_dsp_s8 (arm_dsp)" in text
     assert "no accelerator was asked" not in text
+    assert "plain C" not in text
+
+
+def test_layers_in_plain_c_are_named_with_their_share(call: Call) -> None:
+    report = call("explain", OWN / "mixed.tflite", "-b", "mps2_an386", "--json").report
+    shares = {row["name"]: row["cpu_cycles"] for row in report["layers"] if row["family"] == "portable" and row["macs"]}
+    part = 100 * sum(shares.values()) / sum(row["cpu_cycles"] for row in report["layers"])
+    assert [*shares] == ["fully_connected_6"]
+    line = next(line for line in shown(report, 100) if "plain C" in line)
+    assert line.split() == f"Portable fully_connected_6: {part:.1f} % of the cycles, in plain C".split()
 
 
 def shown(report: dict[str, Any], width: int) -> list[str]:

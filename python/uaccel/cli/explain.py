@@ -106,10 +106,20 @@ def _summary(report: dict[str, Any]) -> Iterator[tuple[str, str]]:
         yield "Layout", f"{moved:,} bytes change their order at run time: {names}"
     for off in report["estimates_off"]:
         yield "Estimate", f"{off['layer']}: {off['estimate']:,} estimated, {off['measured']:,} measured"
+    yield from _slow(report)
     if report["costs"] == "rule":
         yield "Costs", "estimated cycles: of the accelerator as it states them, of the CPU a rough rule"
     else:
         yield "Costs", "estimated cycles of these functions, by measurements of others like them; 'run' tells more"
+
+
+def _slow(report: dict[str, Any]) -> Iterator[tuple[str, str]]:
+    """Names layers of many products that no kernel for the CPU takes, and their share of the cycles."""
+    rows = [row for row in report["layers"] if row["family"] == "portable" and row["macs"]]
+    whole = sum(row["cpu_cycles"] for row in report["layers"])
+    if report["costs"] == "functions" and rows:
+        part = 100 * sum(row["cpu_cycles"] for row in rows) / whole
+        yield "Portable", f"{', '.join(row['name'] for row in rows)}: {part:.1f} % of the cycles, in plain C"
 
 
 def _count(count: float | None) -> str:

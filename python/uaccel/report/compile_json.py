@@ -84,8 +84,8 @@ def _on_the_cpu(compiled: Compiled, decision: Decision) -> dict[str, Any]:
     at = (layer for layer in compiled.program.layers if layer.name == decision.layer and not layer.on_accelerator)
     layer = next(at, None)
     if layer is None:
-        return {"function": None}
-    found: dict[str, Any] = {"function": layer.reason}
+        return {"function": None, "family": None}
+    found: dict[str, Any] = {"function": layer.reason, "family": layer.kernel.family}
     if not _by_functions(compiled):
         return found
     costs = Costs.on(compiled.selection.target)
