@@ -44,8 +44,9 @@ def functions(pixels: int, units: int, selection: Selection) -> tuple[list[str],
 
     images = [np.zeros((1, pixels, 1, 32), np.int8)] if pixels else []
     _, program = lowered(module_of([row, *images], build), selection)
-    placed = place_small(program, selection)
-    return tuple([c.function for layer in p.layers for c in layer.kernel.calls] for p in (program, placed))  # type: ignore[return-value]
+    programs = (program, place_small(program, selection))
+    picked, placed = ([call.function for layer in one.layers for call in layer.kernel.calls] for one in programs)
+    return picked, placed
 
 
 @pytest.mark.parametrize(

@@ -128,15 +128,15 @@ def dsp_kernel(
 
 
 @offers(Conv2d, REQUIRES, FPU, rank=200)
-def conv2d(site: Site[Conv2dAttrs]) -> Kernel | None:
+def conv2d(site: Site[Conv2dAttrs], turn: int = TURN) -> Kernel | None:
     """Widens the windows of two pixels at a time, and runs all channels over them by fours. A call for each group, or
-    for several side by side."""
+    for several side by side. ``turn``: 0 to decline deep sums."""
     groups = site.attrs.groups
     together = min(range(1, groups + 1), key=partial(_work_of_groups, site)) if groups > 1 else 1
     firsts = range(0, groups, together)
     if len(firsts) > MOST_GROUPS:
         return None
-    kernels = [_conv2d_groups(site, first, min(together, groups - first)) for first in firsts]
+    kernels = [_conv2d_groups(site, first, min(together, groups - first), turn) for first in firsts]
     whole = [kernel for kernel in kernels if kernel is not None]
     if len(whole) < len(kernels):
         return None
@@ -154,7 +154,7 @@ def _work_of_groups(site: Site[Conv2dAttrs], together: int) -> int:
     return -(-groups // together) * (products + (OF_COPY if copied else OF_PLACE))
 
 
-def _conv2d_groups(site: Site[Conv2dAttrs], first: int, count: int) -> Kernel | None:
+def _conv2d_groups(site: Site[Conv2dAttrs], first: int, count: int, turn: int) -> Kernel | None:
     pixel, (out_pixel, out_row) = site.operands[0].info.shape[3], output_steps(site)
     source, target = (first * channels // site.attrs.groups for channels in (pixel, site.output.shape[3]))
     site = of_group(site, first, count) if site.attrs.groups > 1 else site
@@ -168,7 +168,7 @@ def _conv2d_groups(site: Site[Conv2dAttrs], first: int, count: int) -> Kernel | 
     if stage is None:
         return None
     window = pad_axis(weights.reshape(out_channels, -1), 1, WORD)
-    packed = quads(window, stage, TURN)
+    packed = quads(window, stage, turn)
     if packed is None:
         return None
     parameters: dict[str, ParameterValue] = {
@@ -250,9 +250,8 @@ def one_pixel(site: Site[FullyConnectedAttrs]) -> Kernel | None:
     """Computes one row by the convolution's loop, as both of its pixels: twice the products, but no code of its own.
     Not where sums are deep: its scratch memory grows with them."""
     rows, _ = site.operands[0].info.shape
-    kernel = conv2d(rows_as_pixels(site)) if rows == 1 and site.output.shape[1] > FEW else None
-    deep = kernel is not None and kernel.calls[0].function.removesuffix("_float32").endswith("_deep")
-    return None if kernel is None or deep else replace(kernel, effort=2.0)
+    kernel = conv2d(rows_as_pixels(site), turn=0) if rows == 1 and site.output.shape[1] > FEW else None
+    return None if kernel is None else replace(kernel, effort=2.0)
 
 
 # Convolutions whose windows overlap along rows: columns are widened once for several windows.
