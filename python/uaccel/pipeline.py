@@ -21,7 +21,7 @@ from uaccel.lower.placement import Placement, place
 from uaccel.lower.plan_search import PartitionPlan, cheapest, kept_on_cpu
 from uaccel.lower.program import Program
 from uaccel.lower.rows.schedule import Chains
-from uaccel.lower.rows.search import RamWish, by_rows
+from uaccel.lower.rows.wish import RamWish, by_rows
 from uaccel.memory import Pool, Rooms, Store
 from uaccel.model import ImportedModel, Shape, c_identifier
 from uaccel.partition import Partitioned, PartitionRequest, Wishes, divided, preferred, question_of
@@ -237,4 +237,5 @@ def _ram_wish(program: Program, options: EmitOptions) -> RamWish:
     state = sum(entry.spec.spec.info.size for entry in program.state)
     fed = Chains(program).feedable if options.feed and not options.workspace_io else None
     apart = io_bytes(program, options) + state - (fed.info.size if fed is not None else 0)
-    return RamWish(options.ram, apart, options.feed, options.workspace_io)
+    ahead = any(pool.fetch is not None for pool in options.constant_pools)  # Layers by rows have no constants copied.
+    return RamWish(options.ram, apart, options.feed, options.workspace_io, options.whole_layers or ahead)

@@ -13,6 +13,7 @@ from support.oracle.oracle import Tflm, random_inputs
 from uaccel.board import Board, load_board
 from uaccel.build.elf import symbols
 from uaccel.build.project import build_project, create_project, firmware_of
+from uaccel.codegen.options import EmitOptions
 from uaccel.errors import ToolError
 from uaccel.pipeline import compile_model
 from uaccel.runner.compiled import archive_of, identity
@@ -37,7 +38,7 @@ def test_arena_tensors_and_constants_in_other_memories(tmp_path: Path) -> None:
     upper = '\n[[memory]]\nname = "upper"\nkind = "flash"\norigin = 0x0020_0000\nlength = "2M"\n'
     board = small_board(tmp_path, (FLASH, FLASH.replace("4M", "40K") + upper), (RAM, RAM.replace("4M", "40K")))
     network = network_named("vww")
-    compiled = compile_model(network.path, board="small")
+    compiled = compile_model(network.path, board="small", options=EmitOptions(whole_layers=True))
     create_project(archive_of(compiled), board, tmp_path / "project")
     elf = firmware_of(build_project(tmp_path / "project"))
     at = symbols(elf)

@@ -272,7 +272,7 @@ def show_layers(console: Console, report: dict[str, Any]) -> None:
     engines = list(dict.fromkeys(layer["engine"] for layer in layers))
     columns = _columns(layers, several_engines=len(engines) > 1, width=console.width)
     table = new_table(*(column.title for column in columns))
-    for layer in layers:
+    for layer in _told_once(layers):
         table.add_row(*(escape_terminal(column.cell(layer)) for column in columns))
     console.print(table)
     show_lines(console, [("Layers", _shares(layers, engines))])
@@ -319,6 +319,15 @@ def _time(report: dict[str, Any]) -> Iterable[tuple[str, str]]:
         yield "", f"about {report['cycles_estimated']:,} cycles, estimated for {by['core']}"
     elif by["source"] is not None:
         yield "", f"cycles are not estimated: {by['missing']}"
+
+
+def _told_once(layers: Iterable[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+    """Gives the layers; of those that one function computes together, the first alone has the reason."""
+    last = None
+    for layer in layers:
+        same = (layer["region"], layer["reason"])
+        yield layer | {"reason": "with the layer above"} if layer["region"] and same == last else layer
+        last = same
 
 
 def _columns(layers: list[dict[str, Any]], *, several_engines: bool, width: int) -> list[_Column]:

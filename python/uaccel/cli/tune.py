@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -53,7 +53,9 @@ class TuneCommand(ModelCommand, Cached):
 
             known = read_records(path, target.cpu.name) if path.exists() else Records(target.cpu.name)
             begun = Records(known.cpu, unit=known.unit) if self.again else known
-            compiled = partial(request.what().compiled, step)
+            # Each layer is measured as a whole, whatever rows would save.
+            whole = replace(request, emit=replace(request.emit, whole_layers=True))
+            compiled = partial(whole.what().compiled, step)
             tuned = tune(compiled, target, begun, step, search, self.cache)
             write_records(path, known.merged(tuned.records))
         report = _report(self.model, target.name, path, tuned)

@@ -50,6 +50,10 @@ def function_name(layer: Layer) -> str:
 
 def layer_comment(layer: Layer) -> str:
     """The comment above the function: operator, shapes, quantisation, engine and work."""
+    return wrapped_comment(_lines(layer), indent=10)
+
+
+def _lines(layer: Layer) -> list[str]:
     origin = layer.origin
     source = f"operator {origin.index} of the model, {origin.op}" if origin.index >= 0 else "added by the compiler"
     lines = [f"{layer.name}: {source}"]
@@ -59,7 +63,7 @@ def layer_comment(layer: Layer) -> str:
     lines.append(f"  engine  {layer.engine}: {layer.reason}")
     if layer.macs:
         lines.append(f"  work    {layer.macs} multiply-accumulates")
-    return wrapped_comment(lines, indent=10)
+    return lines
 
 
 def _describe(value: Value) -> str:
@@ -118,8 +122,8 @@ def streaming_function(layer: Layer) -> str:
 
 def streaming_comment(layer: Layer) -> str:
     """The comment of a layer, and below it the operators that it computes by rows."""
-    parts = [f"{operator.name}: {operator.outputs[0].info}" for operator in layer.operators]
-    return f"{layer_comment(layer)}\n{wrapped_comment(['By rows:', *(f'  {part}' for part in parts)], indent=4)}"
+    parts = [f"  rows    {operator.name}: {operator.outputs[0].info}" for operator in layer.operators]
+    return wrapped_comment([*_lines(layer), *parts], indent=10)
 
 
 def _streaming(layer: Layer) -> Streaming:

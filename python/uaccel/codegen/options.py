@@ -131,6 +131,9 @@ class EmitOptions:
     ram: int | None = option(
         None, "As fast as fits: inputs, outputs, state and workspace in so many bytes.", metavar="BYTES", least=0
     )
+    whole_layers: bool = option(
+        False, "Compute every layer as a whole that need not run by rows: a bit faster, more RAM.", rare=True
+    )
     feed: bool = option(
         False, "The application hands over an input (the first that can come so) some rows at a time.", rare=True
     )

@@ -25,7 +25,16 @@ from uaccel.lower.program import Band, Layer, Program, StateValue
 from uaccel.lower.rows.schedule import Costs
 from uaccel.memory import Pool, Store
 from uaccel.ops.kernel import Constant
-from uaccel.util.c_text import COMPACT_FROM, SUPPRESSED, array_body, as_string, is_long, storage_type, wrap_call
+from uaccel.util.c_text import (
+    COMPACT_FROM,
+    SUPPRESSED,
+    array_body,
+    as_string,
+    is_long,
+    storage_type,
+    wrap_call,
+    wrapped_comment,
+)
 from uaccel.util.favour import Favour
 from uaccel.util.text import round_up
 
@@ -146,7 +155,7 @@ def weights_source(names: Names, arrays: Sequence[Array], provenance: str) -> st
     for array in arrays:
         shape = "x".join(map(str, array.data.shape)) or "1"
         users = array.users if len(array.users) <= 4 else [*array.users[:4], f"and {len(array.users) - 4} more"]
-        parts.append(f"/* {array.data.dtype} {shape}, {array.data.nbytes} bytes: {', '.join(users)} */")
+        parts.append(wrapped_comment([f"{array.data.dtype} {shape}, {array.data.nbytes} bytes: {', '.join(users)}"], 4))
         parts.append(f"{array.declaration} {array.place} ={_value(array.data, compact)};\n")
     if not arrays:
         parts.append(f"/* This model has no constants. */\ntypedef int {names.prefix}_no_weights;\n")

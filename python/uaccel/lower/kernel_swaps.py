@@ -13,7 +13,7 @@ from uaccel.kernels.choice import INSTRUCTIONS, Estimated, Selection, Work, kern
 from uaccel.kernels.registry import Target
 from uaccel.lower.placement import Placement, needed_by_layer, place
 from uaccel.lower.program import Layer, Program, check_parameters
-from uaccel.ops.kernel import Kernel
+from uaccel.ops.kernel import Constant, Kernel
 from uaccel.util.favour import Favour
 
 # Kernels with less scratch memory, where that makes the arena smaller at few more instructions.
@@ -29,13 +29,13 @@ SCRATCH_SHARES: Final = {Favour.balanced: 0.03, Favour.size: 0.03, Favour.speed:
 
 
 def place_with_less_scratch(
-    program: Program, target: Target, *, workspace_io: bool = False
+    program: Program, target: Target, *, workspace_io: bool = False, effort: float = 1.0
 ) -> tuple[Program, Placement]:
     """The program with leaner kernels where the arena is smaller with them, and its placement."""
-    placement = place(program, workspace_io=workspace_io)
+    placement = place(program, workspace_io=workspace_io, effort=effort)
     leaner = _Leaner(program, _instructions(program, target), workspace_io).result()
     if leaner is not program:
-        smaller = place(leaner, workspace_io=workspace_io)
+        smaller = place(leaner, workspace_io=workspace_io, effort=effort)
         if smaller.arena < placement.arena:
             return leaner, smaller
     return program, placement
@@ -129,6 +129,7 @@ LONGEST: Final = {Favour.balanced: 1.5, Favour.size: 2.6}
 # Instructions or cycles that a layer may always take more: estimates are not more exact than that.
 NOISE: Final = 400
 CODE: Final = 1000  # Bytes assumed for a shared function whose code was never counted.
+CALLING: Final = 180  # Bytes assumed for a call of a shared function, with its parameters.
 INLINED: Final = 400  # Bytes assumed for a portable kernel, which is compiled for each layer anew.
 ROOM: Final = {Favour.balanced: 1.0, Favour.size: 1.05}  # The arena that is allowed, as a multiple of the one before.
 LEAST: Final = 200  # Bytes that a change must save.
@@ -147,7 +148,7 @@ class _Layer:
     times: tuple[float | None, ...]
 
 
-def place_small(program: Program, selection: Selection, *, workspace_io: bool = False) -> Program:
+def place_small(program: Program, selection: Selection, *, workspace_io: bool = False, effort: float = 1.0) -> Program:
     """The program with kernels that take less flash; unchanged where measurements chose its kernels. Greedy: of all
     steps that stay within the time, the one that saves most is taken if the arena does not outgrow its limit. Each
     choice is tried once, and a taken one saves flash, so the search ends: when no step saves LEAST bytes."""
@@ -170,8 +171,9 @@ def place_small(program: Program, selection: Selection, *, workspace_io: bool = 
         if saved < LEAST:
             return _with(program, free, start, taken)
         tried.add(tuple(sorted(best.items())))
-        arena = arena or place(program, workspace_io=workspace_io).arena
-        if place(_with(program, free, start, best), workspace_io=workspace_io).arena <= ROOM[selection.favour] * arena:
+        arena = arena or place(program, workspace_io=workspace_io, effort=effort).arena
+        trial = place(_with(program, free, start, best), workspace_io=workspace_io, effort=effort)
+        if trial.arena <= ROOM[selection.favour] * arena:
             taken = best
 
 
@@ -259,6 +261,17 @@ class _Network:
 
     def _kernel(self, layer: Layer, taken: Taken) -> Kernel:
         return self.free[layer.index].kernels[taken[layer.index]] if layer.index in self.free else layer.kernel
+
+
+def code_bytes(program: Program, code: Mapping[str, Mapping[str, int]]) -> int:
+    """Estimates a program's flash: constants, each once; functions that kernels share; one function for each layer."""
+    functions = [one for layer in program.layers for one in layer.functions if not one.is_view]
+    called = {call.function for one in functions if one.kernel.family != ALONE for call in one.kernel.calls}
+    needed = [code.get(name, {name: CODE}) for name in called]
+    arguments = (part for one in functions for call in one.kernel.calls for part in call.arguments)
+    arrays = {(str(p.data.dtype), p.data.tobytes()) for p in arguments if isinstance(p, Constant)}
+    own = sum(INLINED if one.kernel.family == ALONE else CALLING for one in functions)
+    return own + sum({n: s for names in needed for n, s in names.items()}.values()) + sum(len(b) for _, b in arrays)
 
 
 def _more(free: Mapping[int, _Layer], start: Taken, step: Taken) -> float:

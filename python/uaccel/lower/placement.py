@@ -105,16 +105,17 @@ def place(
     workspace_io: bool = False,
     pools: Sequence[memory.Pool] = (),
     ahead: Mapping[int, int] = MappingProxyType({}),
+    effort: float = 1.0,
 ) -> Placement:
     """Plans the arena by the live ranges of values, which follow from the order of the layers.
 
     Views share the bytes of what they view. Outputs take the place of inputs where that cannot cost bytes, and overlap
     them where kernels state how far their writes lag behind their reads. ``pools``: the memories that the arena is
     divided among, the preferred one first. ``ahead``: bytes of constants that are copied before a layer runs, by its
-    index.
+    index. ``effort``: how long to search, as a multiple of what is usual.
     """
     asked = _question(program, workspace_io, ahead)
-    planned, pool_of, sizes = _planned(program, asked, pools)
+    planned, pool_of, sizes = _planned(program, asked, pools, effort)
     places = dict(asked.fixed)
 
     def placed(block: str) -> Place:
@@ -149,13 +150,13 @@ def place_apart(program: Program) -> Placement:
 
 
 def _planned(
-    program: Program, asked: _Question, pools: Sequence[memory.Pool]
+    program: Program, asked: _Question, pools: Sequence[memory.Pool], effort: float
 ) -> tuple[memory.Plan, Mapping[str, str], Mapping[str, int]]:
     """The plan of all blocks; the pool of each, and the bytes of each pool. With pools, the hottest blocks go to the
     first pool, as far as a quick plan finds room; then each pool is planned with full effort. An overlap holds only if
     both of its blocks are in one pool. Every plan is checked independently."""
     if not pools:
-        planned = plan(asked.merged, asked.overlaps)
+        planned = plan(asked.merged, asked.overlaps, effort=effort)
         memory.check(asked.merged, planned, asked.overlaps)
         return planned, {}, {}
     heat = heat_of(program, asked.owner, [*asked.scratch.values(), *asked.ahead.values()])

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from random import Random
 from typing import Final
 
@@ -368,6 +369,11 @@ def plan(blocks: Sequence[Block], overlaps: Sequence[Overlap] = (), *, effort: f
 
     ``effort`` multiplies the work that search may take; 0 leaves it at the cheap orders of placement.
     """
+    return _known_plan(tuple(blocks), tuple(overlaps), effort)
+
+
+@lru_cache(maxsize=64)  # Stages of one compilation ask for the same plan several times.
+def _known_plan(blocks: tuple[Block, ...], overlaps: tuple[Overlap, ...], effort: float) -> Plan:
     validate(blocks, overlaps)
     parts = [cheap_solution(problem) for problem in split(blocks, overlaps)]
     bound = max((part.proven for part in parts), default=0)

@@ -122,7 +122,8 @@ def frontier_report(job: Job, step: Callable[[str], None] = lambda _step: None) 
     Each way that the search offers is lowered and placed, which tells its RAM; those that are no gain then are left
     out."""
     feed = job.options.feed
-    whole = replace(job, options=replace(job.options, feed=False, ram=None), favour=Favour.balanced).compiled(step)
+    options = replace(job.options, feed=False, ram=None, whole_layers=True)
+    whole = replace(job, options=options, favour=Favour.balanced).compiled(step)
     step("compare rows")
     search = RowSearch(whole.program, whole.selection, workspace_io=job.options.workspace_io, feed=feed)
     if feed:

@@ -31,7 +31,7 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def _compiled(path: Path, favour: str = "balanced", ram: int | None = None, *, feed: bool = False) -> Compiled:
-    options = EmitOptions(workspace_io=True, ram=ram, feed=feed)
+    options = EmitOptions(workspace_io=True, ram=ram, feed=feed, whole_layers=favour == "balanced")
     return Job.of(path, "mps2_an386", options=options, favour=favour).compiled()
 
 

@@ -37,7 +37,7 @@ def _assert_exact(data: bytes, compiled: Compiled, seed: int = 0) -> None:
 @pytest.mark.parametrize("seed", range(40))
 def test_random_chains_are_exact(seed: int) -> None:
     data = random_chain(seed)
-    compiled = compile_pooled(data)
+    compiled = compile_pooled(data, whole_layers=True)
     groups = random_groups(compiled, seed)
     assert groups
     _assert_exact(data, by_groups(compiled, groups), seed)
@@ -46,7 +46,7 @@ def test_random_chains_are_exact(seed: int) -> None:
 @pytest.mark.parametrize("band", [1, 4])
 def test_rows_need_less(band: int) -> None:
     data = tall()
-    compiled = compile_pooled(data)
+    compiled = compile_pooled(data, whole_layers=True)
     rows = by_groups(compiled, [RowGroup(0, 3, band)])
     assert rows.placement.arena < compiled.placement.arena / 2
     assert [len(layer.operators) for layer in rows.program.layers] == [4]
@@ -57,7 +57,7 @@ def test_rows_need_less(band: int) -> None:
 def test_rows_that_become_more(band: int) -> None:
     """Resizing and transposed convolutions, whose bands are of a few kinds."""
     data = growing()
-    compiled = compile_pooled(data)
+    compiled = compile_pooled(data, whole_layers=True)
     last = len(compiled.program.layers) - 1
     rows = by_groups(compiled, [RowGroup(0, last, band)])
     (layer,) = rows.program.layers

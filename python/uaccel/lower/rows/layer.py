@@ -65,7 +65,8 @@ class Parts:
         work = Work(macs, site.output.elements)
         choice = pick(self.selection.selector, site_words(operator, site), kernel_options(kernels), work)
         kernel = kernels[choice.picked]
-        return BandFunction(site, kernel, macs, self.costs.of(kernel, work), choice)
+        again = schedules.CHANNEL.get(kernel.family, 0.0) * site.output.shape[-1]
+        return BandFunction(site, kernel, macs, self.costs.of(kernel, work) + again, choice)
 
 
 def function_of(layer: programs.Layer, part: BandFunction, name: str, what: str) -> programs.Layer:

@@ -348,6 +348,8 @@ def bands_of(chain: RowChain, band: int) -> tuple[int, ...]:
 UNKNOWN: Final[Mapping[str, float]] = {"mac": 6.0, "output": 12.0, "call": 300.0}
 MOVED: Final = 0.75  # The cost of each byte that moves within a buffer or comes in.
 DISPATCH: Final = 30.0  # The cost of each event of a schedule.
+# What a call takes for each channel of its output, beyond the estimate: Helium's kernels prepare each channel anew.
+CHANNEL: Final[Mapping[str, float]] = {"arm_helium": 40.0}
 
 
 @dataclass(frozen=True)

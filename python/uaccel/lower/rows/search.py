@@ -10,13 +10,11 @@ from typing import Final
 from uaccel.errors import ModelError
 from uaccel.kernels import Work
 from uaccel.kernels.choice import Selection
-from uaccel.lower.kernel_swaps import place_with_less_scratch
-from uaccel.lower.placement import ELEMENT_ALIGNMENT, needed_by_layer, place
+from uaccel.lower.placement import ELEMENT_ALIGNMENT, needed_by_layer
 from uaccel.lower.program import Layer, Program, Value, view_roots
 from uaccel.lower.rows.geometry import row_bytes
-from uaccel.lower.rows.layer import Parts, RowGroup, Sketch, apply, distance_behind, sketch
+from uaccel.lower.rows.layer import Parts, RowGroup, Sketch, distance_behind, sketch
 from uaccel.lower.rows.schedule import Chains, RowChain
-from uaccel.util.favour import Favour
 from uaccel.util.text import round_up
 
 # For one limit of RAM the layers are cut into chains and single layers, each of which stays within it, such that the
@@ -49,15 +47,23 @@ class _Block:
 
 
 class RowSearch:
-    """Searches the cuts of one program. ``feed``: the caller hands over an input's rows.
+    """Searches the cuts of one program. ``feed``: the caller hands over an input's rows. ``longest``: the most
+    layers of a chain; ``tallest``: the most rows of a tensor in it, each of which costs time to plan.
 
     ``alone``: the bytes that are needed while each layer runs as a whole; ``costs``: its estimated time.
     """
 
     def __init__(
-        self, program: Program, selection: Selection, *, workspace_io: bool = False, feed: bool = False
+        self,
+        program: Program,
+        selection: Selection,
+        *,
+        workspace_io: bool = False,
+        feed: bool = False,
+        longest: int = LONGEST,
+        tallest: int = ANY,
     ) -> None:
-        self.program = program
+        self.program, self.longest, self.tallest = program, longest, tallest
         self.parts = Parts(selection)
         self.chains = Chains(program)
         self.feed = feed
@@ -115,8 +121,9 @@ class RowSearch:
         """
         needed = self.feed and first == 0
         shortest = first if needed else first + 1
-        for last in range(first, min(len(self.program.layers), first + LONGEST)):
-            if self.chains.windows[last] is None:
+        for last in range(first, min(len(self.program.layers), first + self.longest)):
+            output = self.program.layers[last].outputs[0].info
+            if self.chains.windows[last] is None or output.shape[1] > self.tallest:
                 return
             needed = needed or self.alone[last] > limit
             if not needed or last < shortest:
@@ -261,71 +268,6 @@ def frontier(search: RowSearch) -> Sequence[ChainPlan]:
         cut = search.within(min(cut.bytes - 1, cut.bytes * 31 // 32))
     smallest = least(search, float("inf"))
     return [*found, smallest] if found and smallest.bytes < found[-1].bytes else found
-
-
-# What the user asks of RAM, as a program: which of its layers run by rows.
-
-SLOWER: Final = 1.13  # How much more estimated time ``--favour ram`` may cost: what is measured stays below 15 %.
-TRIES: Final = 6  # An arena may exceed what is needed at once: so many times the limit is lowered by the excess.
-
-
-@dataclass(frozen=True)
-class RamWish:
-    """Holds what the user asks of RAM. ``limit``: bytes for inputs, outputs, state and the arena; None without one.
-
-    ``apart``: the bytes of these outside the arena. ``feed``: the caller hands over an input's rows.
-    """
-
-    limit: int | None = None
-    apart: int = 0
-    feed: bool = False
-    workspace_io: bool = False
-
-
-def by_rows(program: Program, selection: Selection, wish: RamWish) -> Program:
-    """The program with some layers by rows, as the user asks; unchanged if nothing asks for less RAM."""
-    if wish.limit is None and not wish.feed and selection.favour is not Favour.ram:
-        return program
-    search = RowSearch(program, selection, workspace_io=wish.workspace_io, feed=wish.feed)
-    if wish.feed:
-        require_feedable(search)
-    if wish.limit is not None:
-        return _within(search, wish, wish.limit)
-    if selection.favour is Favour.ram:
-        smaller = _applied(search, least(search, SLOWER), wish)
-        gains = wish.feed or _arena(smaller, selection, wish) < _arena(program, selection, wish)
-        return smaller if gains else program
-    return _applied(search, search.within(ANY) or search.whole, wish)
-
-
-def _arena(program: Program, selection: Selection, wish: RamWish) -> int:
-    return place_with_less_scratch(program, selection.target, workspace_io=wish.workspace_io)[1].arena
-
-
-def _applied(search: RowSearch, cut: ChainPlan, wish: RamWish) -> Program:
-    return apply(search.program, cut.groups, search.parts, feed=wish.feed)
-
-
-def _within(search: RowSearch, wish: RamWish, ram: int) -> Program:
-    """The fastest program found whose arena fits; ModelError with the least RAM reached if none does."""
-    limit = ram - wish.apart
-    for _ in range(TRIES):
-        cut = search.within(limit)
-        if cut is None:
-            break
-        program = _applied(search, cut, wish)
-        over = wish.apart + place(program, workspace_io=wish.workspace_io).arena - ram
-        if over <= 0:
-            return program
-        limit = min(limit, cut.bytes) - over
-    smallest = _applied(search, least(search, float("inf")), wish)
-    reached = wish.apart + place(smallest, workspace_io=wish.workspace_io).arena
-    if reached <= ram:
-        return smallest
-    raise ModelError(
-        f"--ram {ram:,}: {search.program.model.name} takes {reached:,} bytes at least, inputs and outputs included; "
-        f"give it as many, or a model with smaller tensors"
-    )
 
 
 def require_feedable(search: RowSearch) -> None:
