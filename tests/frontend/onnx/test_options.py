@@ -53,7 +53,14 @@ CEILING: dict[str, Any] = {"coordinate_transformation_mode": "pytorch_half_pixel
 SYMMETRIC: dict[str, Any] = {"coordinate_transformation_mode": "half_pixel_symmetric", "nearest_mode": "floor"}
 ROWS = _ints(0, 3).reshape(2, 1)
 BELOW = (-np.inf, -np.inf)
+# Constants of so many elements that ONNX's own evaluator takes long.
+MANY = np.arange(80_000, dtype=np.float32).reshape(400, 200)
+EVERY_THIRD = np.tile(np.arange(-200, 200, 3), (400, 1))
+TWICE = np.tile(np.arange(150) // 2, (400, 1))
 MENDED: dict[str, tuple[int, Row]] = {
+    "many constants scattered": (16, row("ScatterElements", MANY, EVERY_THIRD[:, ::2], MANY[:, :67], axis=1)),
+    "many constants added": (18, row("ScatterElements", MANY, TWICE, MANY[:, :150], axis=-1, reduction="add")),
+    "the largest of many constants": (18, row("ScatterElements", MANY, TWICE, MANY[:, :150], axis=1, reduction="max")),
     "equal truths": (19, row("Equal", Given((2, 4), "bool"), Given((4,), "bool"))),
     "crossed bounds": (13, row("Clip", S, _scalar(2), _scalar(1))),
     "crossed bounds of integers": (13, row("Clip", Given((9,), "int8"), _scalar(2, "int8"), _scalar(1, "int8"))),

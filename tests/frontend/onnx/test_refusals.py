@@ -48,10 +48,6 @@ def _newer_opset(model: Any) -> None:
     model.opset_import[0].version = 999
 
 
-def _older_opset(model: Any) -> None:
-    model.opset_import[0].version = 11
-
-
 def _no_opset(model: Any) -> None:
     del model.opset_import[:]
 
@@ -114,11 +110,6 @@ def _no_shape(model: Any) -> None:
 FILES: dict[str, tuple[Callable[[Any], None], str]] = {
     "newer IR": (_newer_ir, r"m.onnx has IR version 99; onnx \S+ knows up to \d+: pip install -U onnx, or export .*"),
     "newer opset": (_newer_opset, r"m.onnx uses opset 999; onnx \S+ knows up to \d+: pip install -U onnx, or .*"),
-    "older opset": (
-        _older_opset,
-        r"m.onnx uses opset 11, wanted 13 or later; convert it: "
-        r"onnx.save\(onnx.version_converter.convert_version\(onnx.load\('m.onnx'\), 17\), 'new.onnx'\)",
-    ),
     "no opset": (_no_opset, "m.onnx does not say which opset of ai.onnx its operators are of; export the model again"),
     "no nodes": (_no_nodes, "m.onnx is empty: its graph has no nodes; nothing to compile"),
     "no outputs": (_no_outputs, "m.onnx has no outputs; export the model again"),

@@ -10,7 +10,7 @@ import io
 import math
 import re
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
@@ -53,7 +53,7 @@ def spend(context: Context, node: Node, values: Mapping[str, Array], types: Mapp
 
 def _steps(node: Node, values: list[Array], given: int, made: int) -> int:
     """An upper bound of elementary steps. Einsum has at most as many as the extents of all operands multiplied."""
-    if node.op in graphs.AT_ONCE:
+    if node.op in graphs.AT_ONCE or node.op in OWN:
         return given + made
     if node.op in ("MatMul", "MatMulInteger", "Gemm"):
         return made * max((max(value.shape[-2:], default=1) for value in values), default=1)
@@ -113,6 +113,8 @@ def _eye(context: Context, node: Node) -> Array:
 
 def evaluated(context: Context, node: Node, values: dict[str, Array]) -> list[Array]:
     """Run the node in ONNX's reference evaluator, without what it prints and warns about."""
+    if node.op in OWN:
+        return [OWN[node.op](node, *(values[name] for name in node.inputs))]
     onnx = onnx_package()
     reference = onnx_package("onnx.reference")
     graph = onnx.helper.make_graph(
@@ -130,6 +132,28 @@ def evaluated(context: Context, node: Node, values: dict[str, Array]) -> list[Ar
         except Exception as error:  # whatever numpy raises on what the node asks for
             raise ModelError(f"its inputs are constant, and computing it fails: {error}") from error
     return [_array(result) for result in results]
+
+
+def _scattered(node: Node, data: Array, places: Array, updates: Array) -> Array:
+    """ScatterElements, which the evaluator computes in a loop in Python."""
+    result, axis = data.copy(), node.attributes.get("axis", 0)
+    need(-data.ndim <= axis < data.ndim, f"axis {axis} is wrong for a tensor of rank {data.ndim}")
+    size = data.shape[axis]
+    need(bool(((places >= -size) & (places < size)).all()), f"an index is not within the axis of {size}")
+    index: list[Any] = [*np.indices(places.shape, sparse=True)]
+    index[axis] = places + size * (places < 0)
+    reduction = node.attributes.get("reduction", "none")
+    with np.errstate(all="ignore"):
+        if reduction == "none":
+            result[tuple(index)] = updates
+        else:
+            REDUCTIONS[reduction].at(result, tuple(index), updates)
+    return result
+
+
+REDUCTIONS: Final = {"add": np.add, "mul": np.multiply, "max": np.maximum, "min": np.minimum}
+# Operators of constants that NumPy computes at once where the evaluator does not.
+OWN: Final[Mapping[str, Callable[..., Array]]] = {"ScatterElements": _scattered}
 
 
 def _array(result: Any) -> Array:

@@ -17,6 +17,7 @@ from uaccel.errors import ModelError, need
 from uaccel.frontend import checks
 from uaccel.frontend.checks import first_line, need_size, need_type, shape_text
 from uaccel.frontend.onnx.graph import DTYPES, MICROSOFT, STANDARD, Node, OnnxGraph, onnx_package, refusals
+from uaccel.frontend.onnx.older import WANTED, modernised
 from uaccel.frontend.onnx.schema import AGAIN, all_graphs, check_structure, dtype_name, item_size, items, tensors_of
 from uaccel.model import Shape, TensorInfo, TensorSpec
 from uaccel.util import incoming
@@ -157,7 +158,6 @@ def _widen_type(kind: Any) -> None:
 
 # Loading: an ONNX file becomes a checked protobuf.
 
-OLDEST_OPSET = 13
 LARGEST_CHECKED = 1 << 12  # Most bytes of an initialiser that ONNX's checks are given; they do not need the weights.
 
 
@@ -176,6 +176,7 @@ def load(path: Path, budget: checks.Budget) -> LoadedFile:
 
     The structure is checked before native code gets the model, and again after inlining, which puts values in place of
     references to attributes of functions. The first check has charged for inlined nodes; the second has a new budget.
+    ``data`` and digest stay those of the file where operators of an older opset are rewritten.
     """
     onnx = onnx_package()
     data = checks.read_file(path)
@@ -190,6 +191,9 @@ def load(path: Path, budget: checks.Budget) -> LoadedFile:
     _sort(model.graph)
     _check_graph(model.graph, path)
     _run_checker(onnx, model, path)
+    if opset < WANTED:
+        model, opset = modernised(onnx, model, opset, path), WANTED
+        _run_checker(onnx, model, path)
     widened(onnx, model)
     return LoadedFile(model, data, hashlib.sha256(data).hexdigest(), opset)
 
@@ -232,17 +236,13 @@ def _checked_versions(onnx: Any, model: Any, path: Path) -> int:
     upgrade = f"onnx {onnx.__version__} knows up to {{}}: pip install -U onnx, or export the model for an older one"
     if model.ir_version > newest_ir:
         raise ModelError(f"{path} has IR version {model.ir_version}; {upgrade.format(newest_ir)}")
-    versions = {entry.version for entry in model.opset_import if entry.domain in STANDARD}
-    need(len(versions) <= 1, f"{path} says of several opsets of ai.onnx that its operators are of it; {AGAIN}")
-    opset = max(versions, default=0)
+    entries = [entry for entry in model.opset_import if entry.domain in STANDARD]
+    opset = entries[-1].version if entries else 0  # ONNX Runtime takes the last, too, where a file has several.
+    for entry in entries:
+        entry.version = opset
     need(opset >= 1, f"{path} does not say which opset of ai.onnx its operators are of; export the model again")
     if opset > newest:
         raise ModelError(f"{path} uses opset {opset}; {upgrade.format(newest)}")
-    if opset < OLDEST_OPSET:
-        raise ModelError(
-            f"{path} uses opset {opset}, wanted {OLDEST_OPSET} or later; convert it: "
-            f"onnx.save(onnx.version_converter.convert_version(onnx.load('{path.name}'), 17), 'new.onnx')"
-        )
     return opset
 
 
@@ -343,11 +343,21 @@ def read(path: Path, input_shapes: InputShapes, budget: checks.Budget) -> tuple[
     _fix_inputs(onnx, values, inputs)
     if input_shapes:  # so that the file in an archive is the model that was compiled
         _forget_shapes(file.model)
-        file = replace(file, data=file.model.SerializeToString(deterministic=True))
+        file = replace(file, data=_with_shapes(onnx, file.data, inputs))
     nodes = tuple(node_of(onnx, index, node) for index, node in enumerate(graph.node))
     outputs = tuple(value.name for value in graph.output)
     inferred = _inferred(onnx, file.model)
     return OnnxGraph(nodes, constants, inputs, outputs, inferred, file.opset), file
+
+
+def _with_shapes(onnx: Any, data: bytes, inputs: tuple[TensorSpec, ...]) -> bytes:
+    """The file with the shapes of its inputs."""
+    model, shapes = onnx.ModelProto(), {spec.name: spec for spec in inputs}
+    model.ParseFromString(data)
+    values = [value for value in model.graph.input if value.name in shapes]
+    _fix_inputs(onnx, values, tuple(shapes[value.name] for value in values))
+    _forget_shapes(model)
+    return bytes(model.SerializeToString(deterministic=True))
 
 
 def _inputs(onnx: Any, values: list[Any], input_shapes: InputShapes, path: Path) -> tuple[TensorSpec, ...]:
@@ -379,10 +389,13 @@ def _input(onnx: Any, value: Any, input_shapes: InputShapes, path: Path) -> Tens
 
 
 def _declared(kind: Any) -> list[int | str] | None:
-    """The extents in the file, with names for those that may vary; None where not even the rank is known."""
+    """The extents in the file, with names for those that may vary (some write -1); None where no rank is known."""
     if not kind.HasField("shape"):
         return None
-    return [dim.dim_value if dim.WhichOneof("value") == "dim_value" else dim.dim_param or "?" for dim in kind.shape.dim]
+    return [
+        dim.dim_value if dim.WhichOneof("value") == "dim_value" and dim.dim_value != -1 else dim.dim_param or "?"
+        for dim in kind.shape.dim
+    ]
 
 
 def _static(path: Path, name: str, declared: list[int | str] | None) -> Shape:
