@@ -45,7 +45,7 @@ against the code.
 - **known at import**: computed while the model is read; no code is left.
 - **refused**: an error at import that names the node and the reason.
 """
-ONNX_HEAD = """[models.md](../models.md#onnx) says which files; opset 13 to {opset}. The notes say how many of the
+ONNX_HEAD = """[models.md](../models.md#onnx) says which files; opsets up to {opset}. The notes say how many of the
 official tests pass (onnx {version}; those without types that cannot be compiled), and what is refused."""
 TORCH_HEAD = """[models.md](../models.md#pytorch) says which files. ATen's operators that have a converter; others
 PyTorch takes apart into these, or they are refused by name, as is what depends on data."""
