@@ -96,7 +96,7 @@ def _tensor(model: Any, tensor: Any, index: int) -> TensorInfo:
         tuple(float(scale) for scale in scales) if isinstance(scales, np.ndarray) else (),
         () if quantisation is None else _integers(quantisation.ZeroPointAsNumpy()),
         0 if quantisation is None else quantisation.QuantizedDimension(),
-        _constant(model.Buffers(tensor.Buffer()).DataAsNumpy(), shape, dtype),
+        _constant(model.Buffers(tensor.Buffer()).DataAsNumpy(), shape, dtype) if tensor.Sparsity() is None else None,
     )
 
 

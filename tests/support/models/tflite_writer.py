@@ -25,13 +25,24 @@ import tflite
 
 from support.models.tflite_options import OptionValue, write_options
 
-__all__ = ["ModelBuilder", "Operator", "OptionValue", "Tensor"]
+__all__ = ["ModelBuilder", "Operator", "OptionValue", "Sparsity", "Tensor"]
 
 _PLACE_LATER = 1 << 62  # stands in a table until it is known where a constant lies
 _SCHEMA_VERSION = 3
 _BUFFER_ALIGNMENT = 16
 _INTEGERS = ("int4", "int8", "uint8", "int16", "uint32", "int32", "uint64", "int64")
 _DTYPES = (*_INTEGERS, "float16", "float32", "bool", "resource")
+
+
+@dataclass(frozen=True)
+class Sparsity:
+    """How a constant leaves zeros out. `levels`: the size of a dense dimension, or segments and indices of a sparse
+    one, in the order in which they are visited; `kind` is the type of these lists."""
+
+    order: tuple[int, ...]
+    blocked: tuple[int, ...]
+    levels: tuple[int | tuple[Sequence[int], Sequence[int]], ...]
+    kind: str = "uint8"
 
 
 @dataclass(frozen=True)
@@ -48,6 +59,7 @@ class Tensor:
     signature: tuple[int, ...] | None = None
     data: bytes | None = field(default=None, repr=False)
     is_variable: bool = False
+    sparsity: Sparsity | None = None
 
 
 @dataclass(frozen=True)
@@ -157,6 +169,10 @@ class ModelBuilder:
             axis=axis,
             data=(_nibbles(values) if bits == 4 else little_endian).tobytes(),
         )
+
+    def sparse(self, name: str, shape: Sequence[int], values: npt.NDArray[Any], sparsity: Sparsity) -> Tensor:
+        """A constant of which only some values are stored, one after the other."""
+        return self._add(name, shape, values.dtype.name, data=values.tobytes(), sparsity=sparsity)
 
     def op(
         self,
@@ -300,6 +316,8 @@ class _Writer:
             children.append((tflite.TensorAddShapeSignature, self._int32s(tensor.signature)))
         if tensor.is_variable:
             children.append((tflite.TensorAddIsVariable, True))
+        if tensor.sparsity is not None:
+            children.append((tflite.TensorAddSparsity, self._sparsity(tensor.sparsity)))
         return self._table(tflite.TensorStart, children, tflite.TensorEnd)
 
     def _quantisation(self, tensor: Tensor) -> int:
@@ -309,6 +327,34 @@ class _Writer:
             (tflite.QuantizationParametersAddQuantizedDimension, tensor.axis),
         )
         return self._table(tflite.QuantizationParametersStart, children, tflite.QuantizationParametersEnd)
+
+    def _sparsity(self, sparsity: Sparsity) -> int:
+        levels = [self._level(level, sparsity.kind) for level in sparsity.levels]
+        metadata = self._tables(tflite.SparsityParametersStartDimMetadataVector, levels)
+        children = [
+            (tflite.SparsityParametersAddTraversalOrder, self._int32s(sparsity.order)),
+            (tflite.SparsityParametersAddDimMetadata, metadata),
+        ]
+        if sparsity.blocked:
+            children.append((tflite.SparsityParametersAddBlockMap, self._int32s(sparsity.blocked)))
+        return self._table(tflite.SparsityParametersStart, children, tflite.SparsityParametersEnd)
+
+    def _level(self, level: int | tuple[Sequence[int], Sequence[int]], kind: str) -> int:
+        if isinstance(level, int):
+            dense = [(tflite.DimensionMetadataAddDenseSize, level)]
+            return self._table(tflite.DimensionMetadataStart, dense, tflite.DimensionMetadataEnd)
+        name = f"{kind.capitalize()}Vector"
+        start, values, end = (getattr(tflite, f"{name}{part}") for part in ("Start", "AddValues", "End"))
+        segments, indices = (self._table(start, [(values, self._array(list_, np.dtype(kind)))], end) for list_ in level)
+        number = getattr(tflite.SparseIndexVector, name)
+        children = (
+            (tflite.DimensionMetadataAddFormat, tflite.DimensionType.SPARSE_CSR),
+            (tflite.DimensionMetadataAddArraySegmentsType, number),
+            (tflite.DimensionMetadataAddArraySegments, segments),
+            (tflite.DimensionMetadataAddArrayIndicesType, number),
+            (tflite.DimensionMetadataAddArrayIndices, indices),
+        )
+        return self._table(tflite.DimensionMetadataStart, children, tflite.DimensionMetadataEnd)
 
     def _operator(self, operator: Operator, opcode_index: int) -> int:
         kind, options = write_options(self._builder, operator.name, operator.options)

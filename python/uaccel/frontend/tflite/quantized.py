@@ -62,6 +62,14 @@ def dequantize(context: Context, operator: Operator) -> Expr:
     return dequantised(context.expr(data), data)
 
 
+@converts("DENSIFY", when=always)
+def densify(context: Context, operator: Operator) -> Expr:
+    """The reader spreads a sparse constant already."""
+    data, _ = _tensors(operator)
+    need(data.data is not None, "its input is no constant")
+    return context.expr(data)
+
+
 def dequantised(expr: Expr, tensor: Tensor) -> Expr:
     """The numbers that a tensor's integers stand for, by its one scale; ``expr`` are they, or some of them."""
     need_one_scale(tensor)

@@ -15,6 +15,7 @@ from flatbuffers import flexbuffers, number_types
 
 from uaccel.errors import ModelError, need
 from uaccel.frontend.checks import MOST_RANK, Budget, read_file
+from uaccel.frontend.tflite.sparse import dense
 from uaccel.model import Array, Quantisation, Shape, TensorInfo, TensorSpec, unique_names
 
 # The file is checked once, so that the converters never meet a broken flatbuffer.
@@ -321,9 +322,13 @@ class _Reader:
         raw = buffer.DataAsNumpy()
         if info.dtype not in DTYPES.values():
             return np.frombuffer(raw.tobytes(), np.uint8)
+        dtype = np.dtype(info.dtype).newbyteorder("<")
+        if table.Sparsity() is not None and length % dtype.itemsize == 0 and len(raw) == length:
+            self.budget.bytes(NUMBER * (length // dtype.itemsize) * (len(info.shape) + 1) + info.size)
+            return dense(table.Sparsity(), np.frombuffer(raw.tobytes(), dtype), info.shape)
         if length != info.size or len(raw) != length:
             raise ValueError(f'tensor "{name}" ({info}) needs {info.size} bytes and its buffer has {length}')
-        return np.frombuffer(raw.tobytes(), np.dtype(info.dtype).newbyteorder("<")).reshape(info.shape)
+        return np.frombuffer(raw.tobytes(), dtype).reshape(info.shape)
 
     def _quantisation(self, table: Any) -> Quantisation | None:
         parameters = table.Quantization()
