@@ -11,15 +11,20 @@ pytest.importorskip("onnx", reason="the onnx package is not installed")
 pytest.importorskip("onnxruntime", reason="the reference, onnxruntime, is not installed")
 
 from support.models.onnx_options import Drawn
-from support.models.onnx_rows import Given, Row, model_of, row, session_of
+from support.models.onnx_rows import Array, Given, Row, model_of, row, session_of
 from support.oracle.onnx_differential import difference, executed, outcomes
 from uaccel.errors import ModelError
 from uaccel.frontend import import_model
 
+
+def _reals(*numbers: float) -> Array:
+    return np.asarray(numbers, np.float32)
+
+
 S = Given((2, 3, 4))
 IMAGE = Given((1, 2, 5, 6))
-STATISTICS = (np.float32([1.5, -2]), np.float32([0.5, 1]), np.float32([0.1, -0.2]), np.float32([2, 0.25]))
-DOUBLED = np.float32([1, 1, 2, 3])
+STATISTICS = (_reals(1.5, -2), _reals(0.5, 1), _reals(0.1, -0.2), _reals(2, 0.25))
+DOUBLED = _reals(1, 1, 2, 3)
 PLACES = np.array([[1, 0, 2, 1]], np.int64).reshape(1, 1, 4)
 
 OLDER: dict[str, tuple[int, Row]] = {
@@ -34,7 +39,7 @@ OLDER: dict[str, tuple[int, Row]] = {
     "even parts": (7, row("Split", S, outputs=3, axis=1)),
     "bounds": (7, row("Clip", S, min=-0.5, max=0.25)),
     "an upper bound": (10, row("Clip", S, max=0.25)),
-    "bounds as inputs": (11, row("Clip", S, np.float32(-0.5), np.float32(0.25))),
+    "bounds as inputs": (11, row("Clip", S, np.asarray(-0.5, np.float32), np.asarray(0.25, np.float32))),
     "bounds of float64": (6, row("Clip", Given((2, 3), "float64"), min=-0.5, max=0.25)),
     "borders": (10, row("Pad", IMAGE, pads=[0, 0, 1, 2, 0, 0, 3, 0], value=0.5)),
     "reflected": (9, row("Pad", IMAGE, mode="reflect", pads=[0, 0, 1, 2, 0, 0, 2, 1])),
@@ -49,9 +54,9 @@ OLDER: dict[str, tuple[int, Row]] = {
     "scaled": (9, row("Upsample", IMAGE, DOUBLED, mode="linear")),
     "scaled anew": (10, row("Resize", IMAGE, DOUBLED)),
     "scaled anew, linearly": (10, row("Resize", IMAGE, DOUBLED, mode="linear")),
-    "made smaller": (10, row("Resize", IMAGE, np.float32([1, 1, 0.6, 0.5]))),
-    "made smaller, linearly": (10, row("Resize", IMAGE, np.float32([1, 1, 0.6, 0.5]), mode="linear")),
-    "resized by today's rule": (11, row("Resize", IMAGE, np.float32([]), DOUBLED, mode="linear")),
+    "made smaller": (10, row("Resize", IMAGE, _reals(1, 1, 0.6, 0.5))),
+    "made smaller, linearly": (10, row("Resize", IMAGE, _reals(1, 1, 0.6, 0.5), mode="linear")),
+    "resized by today's rule": (11, row("Resize", IMAGE, _reals(), DOUBLED, mode="linear")),
     "scattered": (10, row("Scatter", S, PLACES, Given((1, 1, 4)), axis=1)),
     "shares of a row": (9, row("Softmax", Given((3, 5)))),
     "shares of the last axis": (11, row("Softmax", S, axis=2)),
@@ -60,7 +65,7 @@ OLDER: dict[str, tuple[int, Row]] = {
     "shares by an axis from the end": (11, row("Softmax", S, axis=-2)),
     "logarithms of shares": (8, row("LogSoftmax", S, axis=1)),
     "the winner": (11, row("Hardmax", S)),
-    "a product with a bias": (7, row("Gemm", Given((2, 3)), Given((3, 4)), np.float32([1, 2, 3, 4]))),
+    "a product with a bias": (7, row("Gemm", Given((2, 3)), Given((3, 4)), _reals(1, 2, 3, 4))),
     "a convolution": (7, row("Conv", IMAGE, np.ones((3, 2, 3, 3), np.float32), pads=[1, 1, 1, 1])),
     "windows": (8, row("MaxPool", IMAGE, kernel_shape=[2, 2], strides=[2, 2])),
     "averages": (7, row("AveragePool", IMAGE, kernel_shape=[2, 3], pads=[1, 1, 0, 1], count_include_pad=1)),
@@ -88,7 +93,7 @@ REFUSED = {
     ),
     "both ways at once": (
         10,
-        row("Resize", IMAGE, np.float32([1, 1, 2, 0.5])),
+        row("Resize", IMAGE, _reals(1, 1, 2, 0.5)),
         r'node 0 Resize \("n"\) of opset 10: it makes one axis smaller and another one larger; export .*',
     ),
 }

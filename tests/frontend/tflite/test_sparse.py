@@ -35,7 +35,7 @@ def _stored(data: Array, order: Sequence[int], blocks: dict[int, int], formats: 
     rank, blocked = data.ndim, list(blocks)
     outer = [size // blocks.get(axis, 1) for axis, size in enumerate(data.shape)]
     sizes = [*outer, *(blocks[axis] for axis in blocked)]
-    kept: dict[tuple[int, ...], list[float]] = {}
+    kept: dict[tuple[int, ...], float] = {}
     for place in product(*(range(sizes[dimension]) for dimension in order)):
         at = dict(zip(order, place, strict=True))
         index = [

@@ -31,8 +31,12 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-def _compiled(path: Path, board: str = "mps2_an386", favour: str = "balanced", **options: bool) -> Compiled:
-    return Job.of(path, board, options=EmitOptions(workspace_io=True, **options), favour=favour).compiled()
+def _compiled(
+    path: Path, board: str = "mps2_an386", favour: str = "balanced", *, whole_layers: bool = False
+) -> Compiled:
+    return Job.of(
+        path, board, options=EmitOptions(workspace_io=True, whole_layers=whole_layers), favour=favour
+    ).compiled()
 
 
 def _by_rows(compiled: Compiled) -> list[str]:
@@ -52,6 +56,7 @@ def test_other_wishes_take_none(model: Path, favour: str) -> None:
     assert not _by_rows(_compiled(model, favour=favour))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("board", ["mps2_an386", "mps3_an547"])
 def test_what_it_costs(model: Path, board: str, call: Call) -> None:
     few, whole = (call("run", model, "--board", board, "--verify", "--json", *w) for w in ((), ("--whole-layers",)))

@@ -29,12 +29,12 @@ POOL = "arena"
 DRIVER = Path(__file__).with_name("sanitized_driver.c")
 
 
-def compile_pooled(data: bytes, name: str = "model", **options: bool) -> Compiled:
+def compile_pooled(data: bytes, name: str = "model", *, whole_layers: bool = False) -> Compiled:
     """The model with a workspace that the application passes in."""
     with tempfile.TemporaryDirectory(prefix="uaccel-test-") as folder:
         path = Path(folder) / f"{name}.tflite"
         path.write_bytes(data)
-        return compile_model(path, board="host", options=EmitOptions(pools=(Pool(POOL),), **options))
+        return compile_model(path, board="host", options=EmitOptions(pools=(Pool(POOL),), whole_layers=whole_layers))
 
 
 def run_sanitized(compiled: Compiled, inputs: Sequence[Sequence[Array]], compiler: str = "gcc") -> list[list[Array]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from typing import Any, Final
 
 import numpy as np
@@ -13,10 +14,10 @@ from uaccel.model import Array, Shape
 # The dimensions are visited in a stated order; blocks of a dimension are dimensions of their own, behind the others.
 # A dense dimension has each of its indices below each index of the dimension before. A sparse one lists them.
 
-VECTORS: Final = {
-    tflite.SparseIndexVector.Int32Vector: (tflite.Int32Vector, np.dtype("<i4")),
-    tflite.SparseIndexVector.Uint16Vector: (tflite.Uint16Vector, np.dtype("<u2")),
-    tflite.SparseIndexVector.Uint8Vector: (tflite.Uint8Vector, np.dtype("u1")),
+VECTORS: Final[Mapping[int, tuple[Any, str]]] = {
+    tflite.SparseIndexVector.Int32Vector: (tflite.Int32Vector, "<i4"),
+    tflite.SparseIndexVector.Uint16Vector: (tflite.Uint16Vector, "<u2"),
+    tflite.SparseIndexVector.Uint8Vector: (tflite.Uint8Vector, "u1"),
 }
 
 
@@ -44,7 +45,7 @@ def dense(table: Any, values: Array, shape: Shape) -> Array:
 
 
 def _below(entry: Any, count: int, most: int) -> tuple[Array, Array]:
-    """For each index of a dimension: the number of the one that it lies below, of so many, and itself."""
+    """The indices of a dimension, and for each the number of the one that it lies below."""
     if entry.Format() == tflite.DimensionType.DENSE:
         size = entry.DenseSize()
         if not 0 <= size * count <= most:
