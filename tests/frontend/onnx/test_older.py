@@ -10,6 +10,8 @@ import pytest
 pytest.importorskip("onnx", reason="the onnx package is not installed")
 pytest.importorskip("onnxruntime", reason="the reference, onnxruntime, is not installed")
 
+import onnx  # after the skips
+
 from support.models.onnx_options import Drawn
 from support.models.onnx_rows import Array, Given, Row, model_of, row, session_of
 from support.oracle.onnx_differential import difference, executed, outcomes
@@ -108,6 +110,17 @@ def test_forms_that_today_has_not(what: str, tmp_path: Path) -> None:
         import_model(path)
 
 
+BRANCHES = """<ir_version: 7, opset_import: ["" : 11]> g (float[2,3,4] x, bool c) => (float[2,3,4] y) {
+    y = If(c) <
+        then_branch = a () => (float[2,3,4] p) {
+            t = Relu(x)  u = Unsqueeze<axes = [0]>(t)  p = Squeeze<axes = [0]>(u)
+        },
+        else_branch = b () => (float[2,3,4] p) {
+            u = Unsqueeze<axes = [3]>(x)  t = Softmax<axis = 1>(u)  p = Squeeze<axes = [3]>(t)
+        }>
+    }"""
+
+
 @pytest.mark.parametrize("order", [(13, 11), (11, 13)])
 def test_the_last_of_two_opsets_counts(order: tuple[int, int], tmp_path: Path) -> None:
     """As for ONNX Runtime: with opset 11 the shares are of two axes together."""
@@ -131,3 +144,14 @@ def test_an_extent_of_minus_one_is_open(tmp_path: Path) -> None:
     with pytest.raises(ModelError, match=r"\[\?,3,4\] has the dynamic dimension 0; .* --input-shape n/in0:1,3,4, or"):
         import_model(path)
     assert import_model(path, {"n/in0": (5, 3, 4)}).signature.inputs[0].info.shape == (5, 3, 4)
+
+
+@pytest.mark.parametrize("which", [True, False])
+def test_branches_use_the_same_names(which: bool, tmp_path: Path) -> None:
+    path = tmp_path / "m.onnx"
+    model = onnx.parser.parse_model(BRANCHES)
+    path.write_bytes(model.SerializeToString())
+    values, choice = S.values(np.random.default_rng(3)), np.asarray(which)
+    (wanted,) = session_of(model).run(None, {"x": values, "c": choice})
+    (got,) = executed(import_model(path).module, [values, choice])
+    assert difference(got, wanted) == ""

@@ -19,7 +19,6 @@ from uaccel.frontend.onnx.schema import all_graphs
 
 WANTED: Final = 13
 FORMS_SINCE: Final = 7  # Before, operators did not broadcast by themselves; onnx converts such models.
-
 INITIALISERS_SINCE: Final = 4  # The IR version since which an initialiser need not be an input, too.
 
 
@@ -48,7 +47,8 @@ def _converted(onnx: Any, model: Any, path: Path) -> Any:
 
 
 def _types(onnx: Any, model: Any) -> Mapping[str, tuple[int, int | None]]:
-    """The element type and the rank of each tensor as far as they are known; None for an unknown rank."""
+    """The element type and the rank of each tensor. The rank is None where it is unknown, or where graphs inside of the
+    model use one name for tensors of several ranks."""
     found: dict[str, tuple[int, int | None]] = {t.name: (t.data_type, len(t.dims)) for t in model.graph.initializer}
     try:
         model = onnx.shape_inference.infer_shapes(model)
@@ -57,7 +57,9 @@ def _types(onnx: Any, model: Any) -> Mapping[str, tuple[int, int | None]]:
     for graph in all_graphs(model.graph):
         for value in (*graph.value_info, *graph.input, *graph.output):
             kind = value.type.tensor_type
-            found[value.name] = (kind.elem_type, len(kind.shape.dim) if kind.HasField("shape") else None)
+            rank = len(kind.shape.dim) if kind.HasField("shape") else None
+            known = found.get(value.name, (0, rank))[1]
+            found[value.name] = (kind.elem_type, rank if rank == known else None)
     return found
 
 
@@ -96,8 +98,8 @@ class _Rewriting:
         return None
 
     def constant(self, node: Any, what: str, value: Any, kind: int) -> str:
-        """The name of a new initialiser."""
-        name = f"{next(iter(node.output), '')}:{what}"
+        """The name of a new initialiser; the branches of an ``If`` may give their tensors the same names."""
+        name = f"{next(iter(node.output), '')}:{what}:{len(self.main.initializer)}"
         data = np.asarray(value, self.onnx.helper.tensor_dtype_to_np_dtype(kind))
         self.main.initializer.append(self.onnx.numpy_helper.from_array(data, name))
         return name
