@@ -11,7 +11,7 @@ import pytest
 
 from support.run.command import call_in
 from uaccel.errors import InternalError, ModelError, need
-from uaccel.frontend import FORMATS, SUFFIXES, quantising
+from uaccel.frontend import FORMATS, SUFFIXES, import_model, quantising
 from uaccel.frontend.checks import first_line, unsupported
 from uaccel.frontend.converters import Converters, Walk, parameters_of
 from uaccel.model import Origin, TensorInfo, TensorSpec
@@ -111,3 +111,21 @@ def test_help_names_every_format(
     monkeypatch.setenv("COLUMNS", "200")
     assert SUFFIXES == ".tflite, .onnx, .pt2"
     assert f"({SUFFIXES})" in call_in(capfd)(command, "--help").out
+
+
+OTHERS = {
+    "m.keras": r"convert it: import tensorflow as tf; m = tf.keras.models.load_model\('m.keras'\); open\('m.tflite', .*",
+    "m.h5": r"convert it: import tensorflow as tf; m = tf.keras.models.load_model\('m.h5'\); open\('m.tflite', .*",
+    "m.pte": r"it is compiled for ExecuTorch; export its program: torch.export.save\(.*, 'm.pt2'\)",
+    "m.pth": r"export its program: torch.export.save\(torch.export.export\(model.eval\(\), inputs\), 'm.pt2'\)",
+    "m.task": r"it is a bundle, from which 'unzip m.task' takes .tflite files",
+}
+
+
+@pytest.mark.parametrize("name", OTHERS)
+def test_other_formats_are_refused_with_what_converts_them(name: str, tmp_path: Path) -> None:
+    path = tmp_path / name
+    path.write_bytes(b"anything")
+    words = rf"{name}: suffix '{path.suffix}' is not known; wanted .tflite, .onnx, .pt2; {OTHERS[name]}"
+    with pytest.raises(ModelError, match=words):
+        import_model(path)

@@ -57,6 +57,20 @@ FORMATS: Final = (
     ),
 )
 SUFFIXES: Final = ", ".join(known.suffix for known in FORMATS)
+# How a file of another format becomes one of these. ``{0}`` is its name, ``{1}`` the name without suffix.
+_KERAS: Final = (
+    "convert it: import tensorflow as tf; m = tf.keras.models.load_model('{0}'); "
+    "open('{1}.tflite', 'wb').write(tf.lite.TFLiteConverter.from_keras_model(m).convert())"
+)
+_TORCH: Final = "export its program: torch.export.save(torch.export.export(model.eval(), inputs), '{1}.pt2')"
+REMEDIES: Final[Mapping[str, str]] = {
+    ".keras": _KERAS,
+    ".h5": _KERAS,
+    ".pte": f"it is compiled for ExecuTorch; {_TORCH}",
+    ".pt": _TORCH,
+    ".pth": _TORCH,
+    ".task": "it is a bundle, from which 'unzip {0}' takes .tflite files",
+}
 
 
 def import_model(path: Path, input_shapes: Mapping[str, Shape] | None = None) -> ImportedModel:
@@ -67,7 +81,9 @@ def import_model(path: Path, input_shapes: Mapping[str, Shape] | None = None) ->
         raise ModelError(f"{path} is a directory, wanted a model file ({SUFFIXES})")
     found = _format_of(path)
     if found is None:
-        raise ModelError(f"{path}: suffix {path.suffix or 'missing'!r} is not known; wanted {SUFFIXES}")
+        remedy = REMEDIES.get(path.suffix.lower(), "").format(path.name, path.stem)
+        wanted = f"wanted {SUFFIXES}" + (f"; {remedy}" if remedy else "")
+        raise ModelError(f"{path}: suffix {path.suffix or 'missing'!r} is not known; {wanted}")
     with limited(path):
         model: ImportedModel = _named(found.reader)(path, input_shapes or {})
         return _with_ranges(model if not found.islands else _integers(model))
