@@ -114,7 +114,7 @@ def test_help_names_every_format(
 
 
 OTHERS = {
-    "m.keras": r"convert it: import tensorflow as tf; m = tf.keras.models.load_model\('m.keras'\); .*from_keras_model.*",
+    "m.keras": r"convert it: import tensorflow as tf; m = tf.keras.models.load_model\('m.keras'\); .*from_keras.*",
     "m.h5": r"convert it: import tensorflow as tf; m = tf.keras.models.load_model\('m.h5'\); open\('m.tflite', .*",
     "m.pte": r"it is compiled for ExecuTorch; export its program: torch.export.save\(.*, 'm.pt2'\)",
     "m.pth": r"export its program: torch.export.save\(torch.export.export\(model.eval\(\), inputs\), 'm.pt2'\)",
