@@ -16,7 +16,7 @@ from uaccel.frontend import import_model
 from uaccel.kernels.choice import ANY_CPU, Selection
 from uaccel.lower.accelerator_layer import Known
 from uaccel.lower.from_relax import lower
-from uaccel.lower.kernel_swaps import place_small, place_with_less_scratch
+from uaccel.lower.kernel_swaps import place_small, place_with_less_scratch, require_fast
 from uaccel.lower.placement import Placement, place
 from uaccel.lower.plan_search import PartitionPlan, cheapest, kept_on_cpu
 from uaccel.lower.program import Program
@@ -153,6 +153,8 @@ def compile_model(
     program = place_small(program, selection, workspace_io=options.workspace_io)
     program, placement = place_with_less_scratch(program, selection.target, workspace_io=options.workspace_io)
     placement, options = _in_pools(program, placement, options, memories)
+    if options.require_fast:
+        require_fast(program, selection.target)
     progress("emit C")
     again = command(program.name) if command else regenerate_command(path.name, board, program.name, options.words)
 

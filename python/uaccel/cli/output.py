@@ -325,8 +325,8 @@ def _told_once(layers: Iterable[dict[str, Any]]) -> Iterator[dict[str, Any]]:
     """Gives the layers; of those that one function computes together, the first alone has the reason."""
     last = None
     for layer in layers:
-        same = (layer["region"], layer["reason"])
-        yield layer | {"reason": "with the layer above"} if layer["region"] and same == last else layer
+        same = (layer.get("region"), layer["reason"])
+        yield layer | {"reason": "with the layer above"} if same[0] and same == last else layer
         last = same
 
 

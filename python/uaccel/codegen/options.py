@@ -134,6 +134,9 @@ class EmitOptions:
     whole_layers: bool = option(
         False, "Compute every layer as a whole that need not run by rows: a bit faster, more RAM.", rare=True
     )
+    require_fast: bool = option(
+        False, "Fail where plain C computes products of a layer whose operator has kernels for this CPU.", rare=True
+    )
     feed: bool = option(
         False, "The application hands over an input (the first that can come so) some rows at a time.", rare=True
     )

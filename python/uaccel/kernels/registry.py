@@ -119,3 +119,9 @@ def candidates(
     makers = [maker for maker, needs in offered if needs is not None and target.has(needs)]
     special = [kernel for kernel in (maker(site) for maker in makers) if kernel is not None]
     return [*special, *operator.kernels(site)]
+
+
+def has_fast_kernels(operator: Computable, target: Target) -> bool:
+    """Whether some call of the operator has kernels of the CPU's own, beyond C for any CPU."""
+    asked = (offer.requires for offer in _OFFERS.get(operator.name, []))
+    return any(target.has(requires) for requires in asked if not set(requires) <= set(EMBEDDED))

@@ -128,7 +128,7 @@ def test_every_operator_that_is_taken_has_rows() -> None:
     rows = {row.operator for _, row in forms("float32")}
     elsewhere = {"DILATE", *(f"{kind}DIRECTIONAL_SEQUENCE_RNN" for kind in ("UNI", "BI"))}
     elsewhere |= {f"STABLEHLO_{name}" for name in MEANINGS}
-    elsewhere |= {"IF", "WHILE", "UNIDIRECTIONAL_SEQUENCE_LSTM", "SVDF", "BROADCAST_ARGS", "RANK"}
+    elsewhere |= {"IF", "WHILE", "UNIDIRECTIONAL_SEQUENCE_LSTM", "SVDF", "BROADCAST_ARGS", "RANK", "DENSIFY"}
     ours = {name for name in CONVERTERS.names if not name.startswith("CUSTOM:")}
     assert sorted({*ours, *HELD} - rows - elsewhere - {*HLO, "STABLEHLO_CLAMP", "STABLEHLO_REMAINDER"}) == []
 
