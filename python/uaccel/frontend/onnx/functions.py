@@ -141,7 +141,7 @@ def _scattered(node: Node, data: Array, places: Array, updates: Array) -> Array:
     size = data.shape[axis]
     need(bool(((places >= -size) & (places < size)).all()), f"an index is not within the axis of {size}")
     index: list[Any] = [*np.indices(places.shape, sparse=True)]
-    index[axis] = places + size * (places < 0)
+    index[axis] = places  # below 0 from the end, as NumPy counts, too
     reduction = node.attributes.get("reduction", "none")
     with np.errstate(all="ignore"):
         if reduction == "none":

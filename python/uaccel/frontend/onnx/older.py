@@ -18,6 +18,7 @@ from uaccel.frontend.onnx.graph import STANDARD, onnx_package, refusals
 from uaccel.frontend.onnx.schema import all_graphs
 
 WANTED: Final = 13
+AGAIN: Final = f"export the model again for opset {WANTED} or later"
 FORMS_SINCE: Final = 7  # Before, operators did not broadcast by themselves; onnx converts such models.
 INITIALISERS_SINCE: Final = 4  # The IR version since which an initialiser need not be an input, too.
 
@@ -41,8 +42,7 @@ def _converted(onnx: Any, model: Any, path: Path) -> Any:
         return onnx_package("onnx.version_converter").convert_version(model, FORMS_SINCE)
     except refusals() as error:
         raise ModelError(
-            f"{path} is of an opset before {FORMS_SINCE}, and onnx cannot convert it: {first_line(error)}; "
-            f"export it again for opset {WANTED} or later"
+            f"{path} is of an opset before {FORMS_SINCE}, and onnx cannot convert it: {first_line(error)}; {AGAIN}"
         ) from error
 
 
@@ -121,7 +121,6 @@ class _Rewriting:
         raise ValueError(f'"{name}" is no constant')
 
 
-AGAIN: Final = f"export the model again for opset {WANTED} or later"
 Rewrite = Callable[[_Rewriting, Any], Sequence[Any]]  # Gives the nodes that take the place of one.
 
 
@@ -138,18 +137,16 @@ def _append(node: Any, inputs: Iterable[str], behind: int) -> None:
     node.input.extend(names)
 
 
-def _axes(graph: _Rewriting, node: Any) -> Sequence[Any]:
-    axes = graph.take(node, "axes")
-    if axes is not None:
-        _append(node, [graph.indices(node, "axes", axes)], 1)
-    return [node]
+def _as_input(name: str) -> Rewrite:
+    """An attribute of integers becomes the second input."""
 
+    def rewrite(graph: _Rewriting, node: Any) -> Sequence[Any]:
+        value = graph.take(node, name)
+        if value is not None:
+            _append(node, [graph.indices(node, name, np.atleast_1d(value))], 1)
+        return [node]
 
-def _split(graph: _Rewriting, node: Any) -> Sequence[Any]:
-    sizes = graph.take(node, "split")
-    if sizes is not None:
-        _append(node, [graph.indices(node, "split", sizes)], 1)
-    return [node]
+    return rewrite
 
 
 def _clip(graph: _Rewriting, node: Any) -> Sequence[Any]:
@@ -173,13 +170,6 @@ def _pad(graph: _Rewriting, node: Any) -> Sequence[Any]:
 def _slice(graph: _Rewriting, node: Any) -> Sequence[Any]:
     parts = {name: graph.take(node, name) for name in ("starts", "ends", "axes")}
     _append(node, ["" if v is None else graph.indices(node, name, v) for name, v in parts.items()], 1)
-    return [node]
-
-
-def _top_k(graph: _Rewriting, node: Any) -> Sequence[Any]:
-    count = graph.take(node, "k")
-    if count is not None:
-        _append(node, [graph.indices(node, "k", [count])], 1)
     return [node]
 
 
@@ -239,14 +229,14 @@ FORMS: Final[Mapping[str, tuple[int, Rewrite]]] = {
     "Hardmax": (13, _softmax),
     "LogSoftmax": (13, _softmax),
     "Pad": (11, _pad),
-    "ReduceSum": (13, _axes),
+    "ReduceSum": (13, _as_input("axes")),
     "Resize": (11, _resize),
     "Scatter": (11, _scatter),
     "Slice": (10, _slice),
     "Softmax": (13, _softmax),
-    "Split": (13, _split),
-    "Squeeze": (13, _axes),
-    "TopK": (10, _top_k),
-    "Unsqueeze": (13, _axes),
+    "Split": (13, _as_input("split")),
+    "Squeeze": (13, _as_input("axes")),
+    "TopK": (10, _as_input("k")),
+    "Unsqueeze": (13, _as_input("axes")),
     "Upsample": (10, _resize),
 }
