@@ -10,17 +10,11 @@ import pytest
 from lower.rows.rows import random_chain, tall
 from models.field import field
 from support.models.networks import OWN, network_named
-from support.run.command import Call, call_in, is_exact
+from support.run.command import Call, is_exact
 from support.run.scripts import script_of
 from uaccel.codegen.options import EmitOptions
 from uaccel.pipeline import Compiled
 from uaccel.runner.job import Job
-
-
-@pytest.fixture
-def call(capfd: pytest.CaptureFixture[str]) -> Call:
-    """A command in this process."""
-    return call_in(capfd)
 
 
 @pytest.fixture(scope="module")

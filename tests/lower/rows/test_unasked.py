@@ -11,16 +11,10 @@ from models.field import field
 from models.network import Network
 from models.seeded import Seeded
 from support.models.networks import OWN
-from support.run.command import Call, call_in, is_exact
+from support.run.command import Call, is_exact
 from uaccel.codegen.options import EmitOptions
 from uaccel.pipeline import Compiled
 from uaccel.runner.job import Job
-
-
-@pytest.fixture
-def call(capfd: pytest.CaptureFixture[str]) -> Call:
-    """A command in this process."""
-    return call_in(capfd)
 
 
 @pytest.fixture(scope="module")
