@@ -66,7 +66,7 @@ def report_of(firmware: Firmware, metadata: Metadata, files: dict[str, bytes]) -
     """What is told of a run of which nothing is known but the archive."""
     prepared = Prepared(replace(firmware, outputs=()), told_of_archive(metadata, files.get), None, _no_compiler)
     measured = RunResult([[]], BatchRun([[]], 0), None)
-    return performed(prepared, WISHES, measured, Place("host", None, False, ""), [], None).report
+    return performed(prepared, WISHES, measured, Place("host", None, False, ""), None).report
 
 
 def verified(metadata: Metadata) -> None:

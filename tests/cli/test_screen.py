@@ -11,7 +11,7 @@ from rich.console import Console
 
 from support.device.generated import compiled
 from support.models.networks import Network, each_network
-from uaccel.cli.output import _seconds, show_layers, show_memory, show_outputs
+from uaccel.cli.tables import _seconds, show_latency, show_layers, show_memory, show_outputs
 from uaccel.report.compile_json import compile_report
 
 WIDTHS = pytest.mark.parametrize("width", [80, 100])
@@ -31,7 +31,7 @@ def shown(console: Console) -> list[str]:
 def test_layers_and_memory_fit(network: Network, width: int) -> None:
     report = compile_report(compiled(network.path))
     console = screen(width)
-    show_layers(console, report)
+    show_layers(console, report, every=True)
     show_memory(console, report)
     lines = shown(console)
     assert max(map(len, lines)) <= width
@@ -112,6 +112,57 @@ def test_what_layers_took(width: int, measured: dict[str, Any], head: str) -> No
     assert [word for word in wanted if word in lines[3]] == wanted
     assert "depthwise_conv2d_s8" in "\n".join(lines)
     assert max(map(len, lines)) <= width
+
+
+def test_of_many_layers_those_are_shown_that_take_most() -> None:
+    console = screen(100)
+    reason = "CPU kernel uaccel_copy (portable)"
+    layers = [layer(f"l{n}", "cpu", reason, [[1]]) | {"macs": 100 * n} for n in range(20)]
+    show_layers(console, {"layers": layers, "warnings": []})
+    lines = shown(console)
+    assert re.findall(r"^  l(\d+) ", "\n".join(lines), re.MULTILINE) == [str(n) for n in range(19, 9, -1)]
+    others = "  Others    10 more layers, 23.7% of the multiply-accumulates; --layers shows them"
+    assert others in map(str.rstrip, lines)
+
+
+LATENCY = {"cycles": 15_698, "ms": 0.628, "hz": 25_000_000, "estimated": True, "missing": None, "cpu_alone": 3_924_500}
+PARTS = {"cpu": 841, "start": 1357, "copies": 706, "waiting": 12_794}
+NPU = layer("conv_2d_0", "npu", "driver functions npu_play", [[1]])
+BY = {"cycles_estimated_by": {"core": "cortex-m4"}}
+
+
+@pytest.mark.parametrize(
+    ("report", "wanted"),
+    [
+        (
+            {"latency": LATENCY | {"parts": PARTS}, "instructions": 1_300, "accelerator_cycles": 13_500} | BY,
+            [
+                "Latency about 628 µs: 15,698 cycles at 25 MHz, estimated for cortex-m4",
+                "cpu 841 (5%), start of npu 1,357 (9%), npu moving data 706 (4%), npu computing 12,794 (82%)",
+                "about 250 times as fast as the CPU alone, by estimate 3,924,500 cycles",
+                "1,300 instructions, 13,500 cycles of npu",
+            ],
+        ),
+        (
+            {"latency": LATENCY | {"parts": None, "cpu_alone": None, "estimated": False}, "waited": {"code": 9}},
+            ["Latency 628 µs: 15,698 cycles at 25 MHz", "the core waited 9 for code"],
+        ),
+        (
+            {"latency": dict.fromkeys(LATENCY) | {"parts": None, "ms": 1.2, "estimated": False}, "seconds": 0.0012},
+            ["Latency 1.2 ms, the fastest inference"],
+        ),
+        (
+            {"latency": dict.fromkeys(LATENCY) | {"parts": None, "missing": "no clock"}, "instructions": 7},
+            ["Latency not known: no clock", "7 instructions"],
+        ),
+        ({"latency": dict.fromkeys(LATENCY) | {"parts": None, "missing": "no clock"}}, []),
+        ({}, []),
+    ],
+)
+def test_latency(report: dict[str, Any], wanted: list[str]) -> None:
+    console = screen(110)
+    show_latency(console, {"layers": [NPU], **report})
+    assert [" ".join(line.split()) for line in shown(console)] == wanted
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from uaccel.report.latency import jobs_by_layer
 from uaccel.report.trace import UNCOUNTED, trace_of
 from uaccel.session.description import Account, LayerTime
 from uaccel.session.monitor import VARIABLE, CommandSpan, EngineJob, Recorder, read_jobs
@@ -22,6 +23,15 @@ def account(cycles: int) -> Account:
 
 def layer(index: int, engine: str = "cpu", **more: Any) -> dict[str, Any]:
     return {"index": index, "name": f"layer_{index}", "op": "op", "engine": engine, **more}
+
+
+def traced(
+    layers: list[dict[str, Any]],
+    times: dict[int, LayerTime],
+    accounts: dict[int, Account],
+    jobs: list[EngineJob],
+) -> dict[str, Any]:
+    return trace_of("t", layers, times, jobs_by_layer(layers, accounts, jobs))
 
 
 def spans(document: dict[str, Any], track: str) -> list[tuple[str, int, int]]:
@@ -45,7 +55,7 @@ def test_jobs_come_with_their_spans() -> None:
 def test_cpu_and_engines_follow_each_other() -> None:
     jobs = [EngineJob("npu", 100, 130, (CommandSpan("load", 0, 103, 110), CommandSpan("compute", 1, 105, 130)))]
     layers = [layer(0), layer(1, "npu", commands=["first: load", "first: compute"]), layer(2)]
-    document = trace_of("t", layers, {0: taken(50), 1: taken(7), 2: taken(20)}, {1: account(30)}, jobs)
+    document = traced(layers, {0: taken(50), 1: taken(7), 2: taken(20)}, {1: account(30)}, jobs)
     assert spans(document, "cpu") == [("layer_0", 0, 50), ("layer_1: driver of npu", 50, 57), ("layer_2", 87, 107)]
     assert spans(document, "npu load") == [("first: load", 60, 67)]
     assert spans(document, "npu compute") == [("first: compute", 62, 87)]
@@ -55,30 +65,28 @@ def test_a_layer_has_as_many_jobs_as_it_took_cycles() -> None:
     """Two jobs of the first layer, one of the second; those of further inferences are left out."""
     jobs = [EngineJob("x", begin, end, ()) for begin, end in ((0, 10), (10, 25), (25, 30), (30, 40), (40, 55))]
     layers = [layer(0, "x"), layer(1, "x")]
-    document = trace_of("t", layers, {}, {0: account(25), 1: account(5)}, jobs)
+    document = traced(layers, {}, {0: account(25), 1: account(5)}, jobs)
     assert spans(document, "x work") == [("layer_0", 0, 10), ("layer_0", 10, 25), ("layer_1", 25, 30)]
 
 
 def test_without_a_device_model_a_layer_is_one_span() -> None:
-    document = trace_of("t", [layer(0, "x")], {0: taken(5)}, {0: account(40)}, [])
+    document = traced([layer(0, "x")], {0: taken(5)}, {0: account(40)}, [])
     assert spans(document, "x work") == [("layer_0", 5, 45)]
 
 
 def test_a_layer_that_the_cpu_stood_in_for_has_no_span() -> None:
-    document = trace_of("t", [layer(0, "x")], {0: taken(500)}, {}, [])
+    document = traced([layer(0, "x")], {0: taken(500)}, {}, [])
     assert [event["name"] for event in document["traceEvents"] if event["ph"] == "X"] == ["layer_0: driver of x"]
 
 
 def test_a_command_without_a_label_has_its_number() -> None:
-    document = trace_of(
-        "t", [layer(0, "x")], {}, {0: account(4)}, [EngineJob("x", 0, 4, (CommandSpan("belt", 3, 0, 4),))]
-    )
+    document = traced([layer(0, "x")], {}, {0: account(4)}, [EngineJob("x", 0, 4, (CommandSpan("belt", 3, 0, 4),))])
     assert spans(document, "x belt") == [("layer_0: command 3", 0, 4)]
 
 
 @pytest.mark.parametrize(("instructions", "told"), [(None, True), (5, False)])
 def test_a_board_that_does_not_count_is_told_of(instructions: int | None, told: bool) -> None:
-    document = trace_of("t", [layer(0)], {0: taken(instructions)}, {}, [])
+    document = traced([layer(0)], {0: taken(instructions)}, {}, [])
     assert (UNCOUNTED in document["otherData"]["note"]) == told
 
 

@@ -205,6 +205,19 @@ def promising(
             yield cost, placed
 
 
+# What lies on chip meanwhile, for readers of reports.
+
+
+class Tile(NamedTuple):
+    """Says that the bytes ``begin`` to ``end`` of a memory on chip are in use from command ``first`` to ``last``."""
+
+    memory: str
+    begin: int
+    end: int
+    first: int
+    last: int
+
+
 # When commands run: three engines side by side, each with its commands in their order.
 
 # Engines in the order in which data pass them; neighbours give each other tokens.

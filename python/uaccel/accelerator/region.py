@@ -8,6 +8,7 @@ from typing import Any, SupportsFloat, SupportsIndex
 
 import numpy as np
 
+from uaccel.accelerator.machine import Tile
 from uaccel.model import TensorInfo
 from uaccel.ops.kernel import Argument, Constant, Definition, Input, KernelCall, Output, Scratch
 from uaccel.ops.operator import Operand, info_of, macs_of, operator_of, site_of, tensor_arguments
@@ -138,7 +139,8 @@ class Lowered:
     ``name``: the name among several ways to compute one region, of which ``uaccel tune`` measures each.
     ``cycles``: those that the device will take, if that is more exact than the sum of the operations' ``cost``.
     ``instructions``: those that the driver takes of the CPU for all the calls; without them a rule estimates.
-    ``moved``: bytes that the device carries between memory and chip, where they are known.
+    ``moved``: bytes that the device carries between memory and chip, where they are known; ``moved_by``: the same for
+    each operator by its name. ``tiles``: what lies in memories on chip, by the numbers of commands, for reports.
     """
 
     calls: tuple[KernelCall, ...]
@@ -150,6 +152,8 @@ class Lowered:
     cycles: float | None = None
     instructions: float | None = None
     moved: int | None = None
+    moved_by: Mapping[str, int] = field(default_factory=dict)
+    tiles: Sequence[Tile] = ()
 
 
 def library_call(function: str, *arguments: Argument | SupportsIndex | SupportsFloat) -> KernelCall:

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 from uaccel.board import Board
 from uaccel.cli.command import group
-from uaccel.cli.options import Cached, ModelCommand
-from uaccel.cli.output import emit, progress, show_frontier, show_layers, show_memory
+from uaccel.cli.options import Cached, Layered, ModelCommand
+from uaccel.cli.output import emit, progress
+from uaccel.cli.tables import show_frontier, show_layers, show_memory
 from uaccel.codegen.options import EmitOptions
 from uaccel.errors import BoardError
 from uaccel.runner.options import CompileOptions
 from uaccel.runner.request import RunRequest
-from uaccel.util.cache import Cache
 from uaccel.util.files import require_new_folder, require_writable, write_archive
 from uaccel.util.option import like, option
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, kw_only=True)
-class CompileCommand(ModelCommand, Cached):
+class CompileCommand(ModelCommand, Layered, Cached):
     """Compile a model to plain C, in a Model Library Format archive."""
 
     output: str = option(
@@ -44,32 +44,31 @@ class CompileCommand(ModelCommand, Cached):
         if self.frontier:
             _tell_frontier(request, self.as_json)
         else:
-            _write(request, self.output, self.dump, None if self.dump else self.cache, self.as_json)
+            self._write(request)
 
+    def _write(self, request: RunRequest) -> None:
+        """Writes the archive in the form that its name says.
 
-def _write(request: RunRequest, output: str, dump: Path | None, cache: Cache | None, as_json: bool) -> None:
-    """Writes the archive in the form that its name says.
+        A dump needs the compilation itself, so no cache is used with it."""
+        archive, folder = Path(self.output or f"{request.model.stem}.tar"), self.output.endswith("/")
+        (require_new_folder if folder else require_writable)(archive, "-o")
+        with progress() as step:
+            from uaccel.runner.prepare import prepare, require_offload
 
-    A dump needs the compilation itself, so no cache is used with it."""
-    archive, folder = Path(output or f"{request.model.stem}.tar"), output.endswith("/")
-    (require_new_folder if folder else require_writable)(archive, "-o")
-    with progress() as step:
-        from uaccel.runner.prepare import prepare, require_offload
+            prepared = prepare(request, step, None if self.dump else self.cache)
+            require_offload(request, prepared)
+            if self.dump is not None:
+                from uaccel.report.dump import write_dump
 
-        prepared = prepare(request, step, cache)
-        require_offload(request, prepared)
-        if dump is not None:
-            from uaccel.report.dump import write_dump
-
-            step(f"write {dump}")
-            write_dump(prepared.compiled, dump)
-        step(f"write {archive}")
-        files = dict(prepared.firmware.files())
-        unfit = _add_board(files, request.board)
-        write_archive(archive, files, folder=folder)
-    told = prepared.told["report"]
-    report = told | {"archive": str(archive), "warnings": told["warnings"] + unfit}
-    emit(report, as_json, lambda console: _show(console, report))
+                step(f"write {self.dump}")
+                write_dump(prepared.compiled, self.dump)
+            step(f"write {archive}")
+            files = dict(prepared.firmware.files())
+            unfit = _add_board(files, request.board)
+            write_archive(archive, files, folder=folder)
+        told = prepared.told["report"]
+        report = told | {"archive": str(archive), "warnings": told["warnings"] + unfit}
+        emit(report, self.as_json, lambda console: _show(console, report, every=self.layers))
 
 
 def _tell_frontier(request: RunRequest, as_json: bool) -> None:
@@ -78,11 +77,7 @@ def _tell_frontier(request: RunRequest, as_json: bool) -> None:
         from uaccel.runner.job import frontier_report
 
         report = frontier_report(replace(request, emit=replace(request.emit, ram=None)).what(), step)
-    emit(report, as_json, lambda console: _show_frontier(console, report))
-
-
-def _show_frontier(console: Console, report: dict[str, Any]) -> None:
-    show_frontier(console, report)
+    emit(report, as_json, lambda console: show_frontier(console, report))
 
 
 def _add_board(files: dict[str, bytes], board: Board) -> list[str]:
@@ -98,7 +93,7 @@ def _add_board(files: dict[str, bytes], board: Board) -> list[str]:
     return []
 
 
-def _show(console: Console, report: dict[str, Any]) -> None:
-    show_layers(console, report)
+def _show(console: Console, report: dict[str, Any], *, every: bool) -> None:
+    show_layers(console, report, every=every)
     show_memory(console, report)
     console.print(f"  Archive   {report['archive']}", soft_wrap=True)  # a path stays in one piece

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from uaccel.cli.options import ModelCommand
-from uaccel.cli.output import emit, function_of, new_table, progress, show_lines, show_warnings
+from uaccel.cli.output import emit, new_table, progress, show_lines
+from uaccel.cli.tables import function_of, show_warnings
 from uaccel.errors import escape_terminal
 
 if TYPE_CHECKING:

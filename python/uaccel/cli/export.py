@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any, Final, get_args
 
 from uaccel.cli.command import group
 from uaccel.cli.options import ModelCommand
-from uaccel.cli.output import emit, progress, show_layers, show_memory
+from uaccel.cli.output import emit, progress
+from uaccel.cli.tables import show_layers, show_memory
 from uaccel.codegen.export import FormatName
 from uaccel.codegen.options import EmitOptions
 from uaccel.runner.options import CompileOptions

@@ -11,7 +11,7 @@ from uaccel.cli.command import GENERAL, Command, group
 from uaccel.codegen.options import EmitOptions
 from uaccel.frontend import SUFFIXES
 from uaccel.frontend.limits import Limits, asked
-from uaccel.runner.options import WHERE, CompileOptions, EngineRequest, ProjectRunOptions
+from uaccel.runner.options import TOLD, WHERE, CompileOptions, EngineRequest, ProjectRunOptions
 from uaccel.runner.request import RunRequest
 from uaccel.util.cache import Cache, cache_of_user
 from uaccel.util.option import argument, option, shared
@@ -36,6 +36,13 @@ class Cached(Command):
     def cache(self) -> Cache | None:
         """The user's cache, unless this run shall use none."""
         return None if self.no_cache else cache_of_user()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Layered(Command):
+    """Adds the choice to see all layers."""
+
+    layers: bool = option(False, "Show every layer, not only those that take most.", panel=TOLD)
 
 
 @dataclass(frozen=True, kw_only=True)

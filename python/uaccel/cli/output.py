@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import sys
 import time
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -16,7 +14,7 @@ from typing import IO, TYPE_CHECKING, Any
 
 from uaccel.errors import UaccelError, escape_terminal, one_line
 from uaccel.util.files import write_atomically
-from uaccel.util.text import CPU, shown_json
+from uaccel.util.text import shown_json
 
 # Results go to stdout, all else to stderr.
 #
@@ -224,20 +222,7 @@ def progress() -> Iterator[ShownSteps]:
         steps.stop()
 
 
-# Tables of layers, memory and outputs, which stay readable at 60 columns.
-
-USUAL_WIDTH, WIDE = 80, 90  # Columns; on narrower screens MACs, shapes and estimates make room for measured costs.
-WIDTH_OF_ENGINE = 20  # Columns that engines take, with the longer names of driver functions.
-SHOWN_VALUES = 12
-UNITS = ((1.0, "s"), (1e3, "ms"), (1e6, "µs"))
-# Start and end of nearly every layer's reason, and the prefix of kernels: left away to save room.
-USUAL = ("CPU kernel ", " (portable)", "uaccel_")
-
-
-@dataclass(frozen=True)
-class _Column:
-    title: str  # As new_table() takes it.
-    cell: Callable[[dict[str, Any]], str]
+# Tables and lines, which stay readable at 60 columns.
 
 
 def new_table(*titles: str) -> Table:
@@ -255,172 +240,6 @@ def new_table(*titles: str) -> Table:
             overflow="fold" if fold else "ellipsis",
         )
     return table
-
-
-def show_frontier(console: Console, report: dict[str, Any]) -> None:
-    """Shows a row for each way to run the model, from the most RAM to the least."""
-    table = new_table(">RAM", f">{report['unit']}", ">slower", ">constants", ">functions")
-    for point in report["points"]:
-        numbers = (f"{point[key]:,}" for key in ("ram", "estimate"))
-        table.add_row(*numbers, f"{point['slower']:.1%}", f"{point['constants']:,}", str(point["functions"]))
-    console.print(table)
-
-
-def show_layers(console: Console, report: dict[str, Any]) -> None:
-    """Shows a row for each layer; an engine that runs all layers is named once, below."""
-    layers = report["layers"]
-    engines = list(dict.fromkeys(layer["engine"] for layer in layers))
-    columns = _columns(layers, several_engines=len(engines) > 1, width=console.width)
-    table = new_table(*(column.title for column in columns))
-    for layer in _told_once(layers):
-        table.add_row(*(escape_terminal(column.cell(layer)) for column in columns))
-    console.print(table)
-    show_lines(console, [("Layers", _shares(layers, engines))])
-    if report.get("instructions") is not None:
-        show_lines(console, list(_time(report)))
-    elif report.get("seconds") is not None:
-        show_lines(console, [("Time", f"{_seconds(report['seconds'])}, the fastest inference")])
-    if report.get("accelerator_cycles"):
-        names = " and ".join(engine for engine in engines if engine != CPU)
-        timed = report.get("instructions") is not None or report.get("seconds") is not None
-        cycles = f"{report['accelerator_cycles']:,} cycles of {names}, one inference"
-        show_lines(console, [("" if timed else "Time", cycles)])
-    show_warnings(console, report)
-
-
-def _shares(layers: list[dict[str, Any]], engines: list[str]) -> str:
-    """Says how many layers each engine computes, and what share of the products accelerators compute."""
-    macs = {engine: sum(layer["macs"] for layer in layers if layer["engine"] == engine) for engine in engines}
-    total = sum(macs.values())
-    if len(engines) == 1:
-        return f"{len(layers)} on {engines[0]}, {total:,} multiply-accumulates"
-    counts = Counter(layer["engine"] for layer in layers)
-    parts = [f"{counts[engine]} on {engine}" for engine in engines]
-    shares = [f"{macs[engine] / total:.1%} on {engine}" for engine in engines if engine != CPU and total]
-    of_all = f" ({', '.join(shares)})" if shares else ""
-    return f"{', '.join(parts)}, {total:,} multiply-accumulates{of_all}"
-
-
-def show_warnings(console: Console, report: dict[str, Any]) -> None:
-    for warning in report["warnings"]:
-        show_lines(console, [("Warning", warning)], style="yellow")
-
-
-def _time(report: dict[str, Any]) -> Iterable[tuple[str, str]]:
-    """Yields the time of an inference in instructions, in the core's own cycles, and in estimated ones."""
-    yield "Time", f"{report['instructions']:,} instructions, one inference"
-    if report.get("cycles") is not None:
-        waited = report.get("waited") or {}
-        what = [f"{cycles:,} for {name}" for name, cycles in waited.items() if cycles]
-        told = f"; among them waiting: {', '.join(what)}" if what else ""
-        yield "", f"{report['cycles']:,} cycles, as the core counts them{told}"
-    by = report.get("cycles_estimated_by") or {"source": None}
-    if report.get("cycles_estimated") is not None:
-        yield "", f"about {report['cycles_estimated']:,} cycles, estimated for {by['core']}"
-    elif by["source"] is not None:
-        yield "", f"cycles are not estimated: {by['missing']}"
-
-
-def _told_once(layers: Iterable[dict[str, Any]]) -> Iterator[dict[str, Any]]:
-    """Gives the layers; of those that one function computes together, the first alone has the reason."""
-    last = None
-    for layer in layers:
-        same = (layer.get("region"), layer["reason"])
-        yield layer | {"reason": "with the layer above"} if same[0] and same == last else layer
-        last = same
-
-
-def _columns(layers: list[dict[str, Any]], *, several_engines: bool, width: int) -> list[_Column]:
-    """Returns the columns; on a narrow screen those that matter least are left away."""
-    counted = any(layer.get("instructions") is not None for layer in layers)
-    told = any(layer.get("core_cycles") is not None for layer in layers)
-    estimated = width >= USUAL_WIDTH and any(layer.get("cycles_estimated") is not None for layer in layers)
-    timed = not counted and any(layer.get("seconds") is not None for layer in layers)
-    width -= WIDTH_OF_ENGINE if several_engines and (counted or timed) else 0
-    shown = [
-        (True, _Column("Layer", lambda layer: str(layer["name"]))),
-        (
-            width >= (WIDE if estimated else USUAL_WIDTH) or not (counted or timed),
-            _Column("~Output", _shapes),
-        ),
-        (
-            width >= (WIDE if counted or timed else USUAL_WIDTH),
-            _Column(">MACs", lambda layer: _count(layer["macs"])),
-        ),
-        (counted, _Column(">Instructions", lambda layer: _count(layer.get("instructions")))),
-        (told, _Column(">Cycles", lambda layer: _count(layer.get("core_cycles")))),
-        (estimated, _Column(">Cycles, est.", lambda layer: _count(layer.get("cycles_estimated")))),
-        (timed, _Column(">Time", lambda layer: _seconds(layer.get("seconds")))),
-        (several_engines, _Column("Engine", lambda layer: str(layer["engine"]))),
-        (True, _Column("~Function", lambda layer: function_of(layer["reason"]))),
-    ]
-    return [column for wanted, column in shown if wanted]
-
-
-def _seconds(seconds: float | None) -> str:
-    """Writes a time in the unit that leaves one to three digits before the point."""
-    if seconds is None:
-        return ""
-    scale, unit = next(row for row in UNITS if seconds * row[0] >= 1 or row[1] == "µs")
-    number = float(f"{seconds * scale:.3g}")
-    return f"{number:.3g} {unit}" if number < 1000 else f"{seconds * scale:,.0f} {unit}"
-
-
-def _shapes(layer: dict[str, Any]) -> str:
-    """Writes shapes as 1x8x8x4, or as 2 of 1x8x8x4 if several outputs are alike."""
-    shapes = ["x".join(map(str, shape)) or "scalar" for shape in layer["outputs"]]
-    if len(shapes) > 1 and len(set(shapes)) == 1:
-        return f"{len(shapes)} of {shapes[0]}"
-    return " ".join(shapes)
-
-
-def _count(count: int | None) -> str:
-    return f"{count:,}" if count else ""
-
-
-def function_of(reason: str) -> str:
-    """The C function that computes a layer. Why it is this one, 'uaccel explain' says."""
-    driver = re.search(r"(?:^|; )driver functions? (.*)", reason)
-    if driver:
-        return driver[1]
-    reason = reason.partition("; ")[0] if reason.startswith(USUAL[0]) else reason  # '--json' says why
-    start, end, prefix = USUAL
-    return reason.removeprefix(start).removesuffix(end).replace(prefix, "") if reason.startswith(start) else reason
-
-
-def show_memory(console: Console, report: dict[str, Any]) -> None:
-    ram, flash = report["ram"], report["flash"]
-    holds = " with inputs and outputs" if report["workspace_io"] else ""
-    arena = f"arena {ram['arena']:,}{holds} (lower bound {ram['arena_lower_bound']:,})"
-    apart = ("constants", "static", "stack") if report["workspace_io"] else ("constants", "io", "static", "stack")
-    divided = ", ".join(f"{name} {size:,}" for name, size in flash.get("pools", {}).items())
-    show_lines(
-        console,
-        [
-            ("RAM", _parts(ram, apart, [arena])),
-            ("Flash", _parts(flash, ("weights", "code"), [])),
-            *([("Pools", divided)] if divided else []),
-        ],
-    )
-
-
-def _parts(sizes: dict[str, int | None], names: tuple[str, ...], parts: list[str]) -> str:
-    parts += [f"{name} {sizes[name]:,}" for name in names if sizes.get(name) is not None]
-    total = f" = {sizes['total']:,} bytes" if sizes["total"] is not None else " bytes"
-    return " + ".join(parts) + total
-
-
-def show_outputs(console: Console, outputs: dict[str, Any]) -> None:
-    """Shows the first values of each output."""
-    for name, tensor in outputs.items():
-        values = [_number(value) for value in tensor["data"][:SHOWN_VALUES]]
-        more = ["..."] if len(tensor["data"]) > SHOWN_VALUES else []
-        shape = "x".join(map(str, tensor["shape"])) or "scalar"
-        show_lines(console, [("Output", f"{name} ({tensor['dtype']} {shape}): {', '.join(values + more)}")])
-
-
-def _number(value: Any) -> str:
-    return f"{value:.6g}" if isinstance(value, float) else str(value)
 
 
 def show_lines(console: Console, lines: Iterable[tuple[str, str]], style: str = "") -> None:

@@ -15,7 +15,7 @@ import typer
 from uaccel.bench import hold_if_known, port_of_project
 from uaccel.board import load_board
 from uaccel.cli.command import given_of, group, names_of
-from uaccel.cli.options import Cached, ModelOptions, OnBoard, Templated
+from uaccel.cli.options import Cached, Layered, ModelOptions, OnBoard, Templated
 from uaccel.cli.output import REPORT, TRACE, ShownSteps, emit, progress, write_page_where, write_trace
 from uaccel.cli.verdict import show_run
 from uaccel.codegen.options import EmitOptions
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 # A run of a model or of a project, and the files that are written besides.
 
 
-def show(run: Callable[[ShownSteps], Performed], wishes: ProjectRunOptions, as_json: bool, **more: str) -> None:
+def show(run: Callable[[ShownSteps], Performed], wishes: ProjectRunOptions, how: Layered, **more: str) -> None:
     """Runs something, writes the files that were asked for, and shows the report, to which ``more`` is added."""
     with progress() as step:
         ran = run(step)
@@ -45,7 +45,7 @@ def show(run: Callable[[ShownSteps], Performed], wishes: ProjectRunOptions, as_j
     report = ran.report | more
     if not wishes.detailed:
         report.pop("trace", None)
-    emit(report, as_json, lambda console: show_run(console, report))
+    emit(report, how.as_json, lambda console: show_run(console, report, every=how.layers))
     if ran.complaint:
         raise VerificationError(ran.complaint)
 
@@ -106,7 +106,7 @@ def run_on_template(request: RunRequest, template: Path, project: Path, step: Sh
 
 
 @dataclass(frozen=True, kw_only=True)
-class RunCommand(ModelOptions, Templated, Cached):
+class RunCommand(ModelOptions, Templated, Layered, Cached):
     """Compile a model, build its firmware, run it, and show what came out; or run a project's firmware."""
 
     context: typer.Context
@@ -124,7 +124,7 @@ class RunCommand(ModelOptions, Templated, Cached):
             self._refuse()
             board = load_board(self.board).name if "--board" in given_of(self.context) else None
             require_places(wishes)
-            show(partial(run_folder, self.model, wishes, board), wishes, self.as_json, project=str(self.model))
+            show(partial(run_folder, self.model, wishes, board), wishes, self, project=str(self.model))
             return
         self.devices.require_sense(self.engines.accelerators)
         request = self.asked()
@@ -132,12 +132,12 @@ class RunCommand(ModelOptions, Templated, Cached):
         if self.project is not None:
             _require_new(self.project)
         if self.template is not None:
-            _run_through(self.template, request, self.as_json)
+            _run_through(self.template, request, self)
         elif wishes.options:
             wanted = "give --template, or a project's DIR"
             raise UaccelError(f"--option is for the server of a project or a template; {wanted}")
         else:
-            show(partial(run_model, request, self.cache), wishes, self.as_json)
+            show(partial(run_model, request, self.cache), wishes, self)
 
     def asked(self) -> RunRequest:
         """Returns the run of the model."""
@@ -154,12 +154,12 @@ class RunCommand(ModelOptions, Templated, Cached):
 
     def _refuse(self) -> None:
         """Raises an error for options that mean nothing for a project, which was compiled already."""
-        given = given_of(self.context, names_of(ProjectRunOptions, Cached, OnBoard) | {"model"})
+        given = given_of(self.context, names_of(ProjectRunOptions, Layered, Cached, OnBoard) | {"model"})
         if given:
             raise UaccelError(f"{given[0]} is for a model file, and MODEL is a folder; leave it away")
 
 
-def _run_through(template: Path, request: RunRequest, as_json: bool) -> None:
+def _run_through(template: Path, request: RunRequest, how: Layered) -> None:
     """Runs a model in a project that a user's template makes."""
     if request.engines.accelerators:
         raise UaccelError("--template takes no --accelerator yet; leave one of them away")
@@ -169,7 +169,7 @@ def _run_through(template: Path, request: RunRequest, as_json: bool) -> None:
         raise UaccelError("--template takes neither --workspace-pool nor --constant-pool; leave them away")
     with tempfile.TemporaryDirectory(prefix="uaccel-") as temporary:
         project = request.project or Path(temporary) / "project"
-        show(partial(run_on_template, request, template, project), request.wishes, as_json)
+        show(partial(run_on_template, request, template, project), request.wishes, how)
 
 
 def _require_new(folder: Path) -> None:

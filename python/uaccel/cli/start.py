@@ -21,7 +21,8 @@ from uaccel.board.cmsis_pack import chip_in_pack
 from uaccel.board.types import ports_folder
 from uaccel.cli.command import Command, add_command
 from uaccel.cli.options import OnBoard
-from uaccel.cli.output import emit, new_table, progress, show_lines, show_memory
+from uaccel.cli.output import emit, new_table, progress, show_lines
+from uaccel.cli.tables import show_memory
 from uaccel.cli.verdict import show_verified
 from uaccel.errors import BoardError, UaccelError, VerificationError
 from uaccel.runner.options import EngineRequest, ProjectRunOptions

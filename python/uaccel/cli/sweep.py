@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from uaccel.cli.command import Command, group
 from uaccel.cli.output import ShownSteps, emit, new_table, progress, say, show_lines
@@ -210,11 +210,21 @@ def _complain(results: Sequence[RowResult], worse: Sequence[Regression], target:
         raise UaccelError(f"{count} fell behind, first {worse[0]}; --accept stores them if they shall be so")
 
 
+# What a row's time is shown by: the first that any row has.
+_TIMES: Final = {
+    "latency.cycles": "Cycles",
+    "accelerator_cycles": "Cycles of accelerators",
+    "instructions": "Instructions",
+}
+
+
 def _show(console: Console, report: dict[str, Any]) -> None:
-    table = new_table("~Row", "~Is", ">Instructions", ">Cycles", ">RAM", ">Flash", ">Seconds")
-    for row in report["list"]:
+    rows = report["list"]
+    time = next((name for name in _TIMES if any(name in row["figures"] for row in rows)), "instructions")
+    table = new_table("~Row", "~Result", f">{_TIMES[time]}", ">RAM, bytes", ">Flash, bytes", ">Took, s")
+    for row in rows:
         figures = row["figures"]
-        shown = [figures.get(name) for name in ("instructions", "accelerator_cycles", "ram.total", "flash.total")]
+        shown = [figures.get(name) for name in (time, "ram.total", "flash.total")]
         cells = [f"{value:,.0f}" if value else "" for value in shown]
         table.add_row(row["title"], row["status"], *cells, f"{row['took']:.1f}")
     console.print(table)

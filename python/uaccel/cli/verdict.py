@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Final
 
-from uaccel.cli.output import show_layers, show_lines, show_memory, show_outputs
+from uaccel.cli.output import show_lines
+from uaccel.cli.tables import show_layers, show_memory, show_outputs
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -32,9 +33,9 @@ PROVES_LITTLE: Final = (
 )
 
 
-def show_run(console: Console, report: dict[str, Any]) -> None:
-    """Shows what a run gave: layers, memory, outputs, and what was verified."""
-    show_layers(console, report)
+def show_run(console: Console, report: dict[str, Any], *, every: bool = False) -> None:
+    """Shows what a run gave: latency, layers, memory, outputs, and what was verified. ``every``: all layers."""
+    show_layers(console, report, every=every)
     show_memory(console, report)
     show_outputs(console, report["outputs"])
     show_verified(console, report)

@@ -21,6 +21,7 @@ from uaccel.kernels.choice import ANY_CPU, Selection
 from uaccel.lower.accelerator_layer import Known, after_lowering, engine_step, on_cpu
 from uaccel.lower.placement import Placement, Storing, place
 from uaccel.lower.program import Applied, Engine, Layer, Program, Value, check_parameters, view_roots
+from uaccel.lower.rows.schedule import Costs
 from uaccel.lower.tir.function import compile_call
 from uaccel.model import ImportedModel, Origin, TensorInfo, TensorSpec
 from uaccel.ops.control import IF, PARTS, Control, ControlAttrs, parts_of, signature_of
@@ -35,6 +36,7 @@ from uaccel.ops.operator import (
     operand_arguments,
     operator_of,
     short_name,
+    site_of,
     type_info,
 )
 from uaccel.partition import Partitioned, Wishes, partition
@@ -327,6 +329,8 @@ class _Lowering:
         if self.cpu_fallback:
             kernel_of = partial(_kernel_of, self.selection)
             otherwise = on_cpu(self.model.module[function], kernel_of, f"{self.name}_{name}_on_cpu")
+        _, bindings, _ = tvm_api.bindings_of(self.model.module[function])
+        cpu_cycles = sum(_cost_on_cpu(expr, self.selection) for _, expr in bindings)
         macs = sum(covered.macs for covered in step.covers)
         made = _Step(step.op, step.kernel, step.reason, macs, step.lowered.source, step.choice)
         layer = self._layer(name, origin or Origin(-1, step.op, name), made, inputs, outputs)
@@ -341,7 +345,10 @@ class _Lowering:
                 labels=step.lowered.labels,
                 cycles=call.cost if step.lowered.cycles is None else step.lowered.cycles,
                 instructions=step.lowered.instructions,
+                cpu_cycles=cpu_cycles,
                 moved=step.lowered.moved,
+                moved_by=step.lowered.moved_by,
+                tiles=tuple(step.lowered.tiles),
             )
         )
 
@@ -464,6 +471,18 @@ def _kernel_of(
 ) -> tuple[Kernel, Definition | None]:
     step = choose(call, operands, infos_of(call), symbol, selection)
     return step.kernel, step.definition
+
+
+def _cost_on_cpu(expr: Any, selection: Selection) -> float:
+    """Estimates what the CPU would take for a call that an accelerator computes; 0 for what is no work."""
+    operator = operator_of(expr) if tvm_api.is_call(expr) else None
+    if operator is None:
+        return 0.0
+    site = site_of(expr)
+    kernels = candidates(operator, site, selection.target, selection.favour)
+    work = Work(operator.macs(site), site.output.elements)
+    choice = pick(selection.selector, site_words(operator, site), kernel_options(kernels), work) if kernels else None
+    return Costs.on(selection.target).of(kernels[choice.picked], work) if choice is not None else 0.0
 
 
 def _integer_step(

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from uaccel.accelerator.description import HOOKS
+from uaccel.accelerator.machine import Tile
 from uaccel.errors import InternalError
 from uaccel.kernels import Choice
 from uaccel.memory.blocks import roots_of
@@ -197,9 +198,12 @@ class Layer:
     refused: str = ""
     choice: Choice | None = None  # The choice between several kernels, or several lowerings of a vendor's.
     cycles: float = 0  # The cycles that its accelerator is expected to take.
+    cpu_cycles: float | None = None  # What the CPU would take by estimate for what an accelerator computes.
     # The CPU's instructions that the accelerator's driver is expected to take; None where they are not stated.
     instructions: float | None = None
     moved: int | None = None  # Bytes that the accelerator carries between memory and chip; None where not stated.
+    moved_by: Mapping[str, int] = field(default_factory=dict)  # The same for each operator of a region.
+    tiles: tuple[Tile, ...] = ()  # What lies on the accelerator's chip, and during which commands.
     applied: Applied | None = None  # The operator and its site, where the CPU computes an integer operator.
     inner: tuple[Layer, ...] = ()  # The layers of the functions of control flow, which its own C calls.
     streaming: Streaming | None = None  # How it computes several operators by rows, where it does.

@@ -20,7 +20,8 @@ from uaccel.lower.rows.schedule import Costs
 from uaccel.partition.partition import Decision
 from uaccel.pipeline import Compiled
 from uaccel.report.archived import STRUCTURE, archive_report
-from uaccel.report.run_json import Facts, fallback_report, offloaded_report
+from uaccel.report.latency import Facts
+from uaccel.report.run_json import fallback_report, offloaded_report
 from uaccel.util.text import CPU
 
 # The report of a compilation: the JSON of section "report" in docs/cli.md.
@@ -249,11 +250,15 @@ def _layers(compiled: Compiled) -> list[dict[str, Any]]:
     for layer, row in rows:
         if layer.name in calls:
             covers = [(c.name, list(c.sources), list(c.results)) for c in calls[layer.name].covers]
-            row["inner"] = _inner(covers)
+            row["inner"] = [inner | _moved(layer, inner["name"]) for inner in _inner(covers)]
         elif layer.streaming is not None:
             covers = [(o.name, [v.name for v in o.inputs], [v.name for v in o.outputs]) for o in layer.operators]
             row["inner"] = _inner(covers)
     return [row for _, row in rows]
+
+
+def _moved(layer: Layer, name: str) -> dict[str, int]:
+    return {"moved": layer.moved_by[name]} if name in layer.moved_by else {}
 
 
 def _inner(covers: list[tuple[str, list[Any], list[str]]]) -> list[dict[str, Any]]:
@@ -285,6 +290,8 @@ def _layer(layer: Layer, estimator: Estimator) -> dict[str, Any]:
         "functions": list(dict.fromkeys(call.function for call in layer.kernel.calls)),
         "estimate": {"instructions": round(estimate.instructions), "cycles": round(estimate.cycles)},
         "moved": layer.moved,
+        **({} if layer.cpu_cycles is None else {"cpu_cycles": round(layer.cpu_cycles)}),
+        **({"on_chip": [list(tile) for tile in layer.tiles]} if layer.tiles else {}),
         "choice": None
         if choice is None
         else {"options": list(choice.options), "picked": choice.options[choice.picked], "why": choice.why},

@@ -95,7 +95,7 @@ def times(run: StoredRun) -> list[tuple[str, str]]:
     data = run.data
     device = data.get("accelerator_cycles") or 0
     by = run.section("cycles_estimated_by")
-    found = []
+    found = [("Latency", words)] if (words := latency_words(run)) else []
     if data.get("cycles_estimated") is not None:
         found.append(("CPU cycles", f"about {count(data['cycles_estimated'])}, estimated for {by.get('core', '')}"))
     elif by.get("missing"):
@@ -104,13 +104,22 @@ def times(run: StoredRun) -> list[tuple[str, str]]:
         found.append(("CPU instructions", f"{count(data['instructions'])}, counted"))
     if data.get("accelerators"):
         found.append(("Accelerator cycles", count(device)))
-    if data.get("cycles_estimated") is not None and run.hz:
-        took = (data["cycles_estimated"] + device) / run.hz
-        clock = f"at {run.hz / 1e6:g} MHz" + (", accelerators at the same clock" if device else "")
-        found.append(("Time", f"about {seconds(took)} {clock}"))
     if data.get("seconds") is not None and not run.section("target").get("emulated"):
         found.append(("Measured", f"{seconds(data['seconds'])}, the fastest inference"))
     return found
+
+
+def latency_words(run: StoredRun) -> str:
+    """The latency in words; empty if it is not known."""
+    latency = run.section("latency")
+    cycles, milliseconds, hz = (latency.get(key) for key in ("cycles", "ms", "hz"))
+    about = "about " if latency.get("estimated") else ""
+    words = [] if milliseconds is None else [seconds(milliseconds / 1e3)]
+    if cycles is not None:
+        clock = f" at {hz / 1e6:g} MHz" if hz else ""
+        words.append(f"{count(cycles)} cycles{clock}")
+    same = ", accelerators at the same clock" if hz and run.data.get("accelerator_cycles") else ""
+    return f"{about}{', '.join(words)}{same}" if words else ""
 
 
 def _gauge(
@@ -204,6 +213,7 @@ def _measured(run: StoredRun) -> float | None:
 
 
 FIGURES: Final[tuple[tuple[str, Number, Callable[[float | None], str]], ...]] = (
+    ("Latency in cycles", _of("latency", "cycles"), count),
     ("CPU cycles, estimated", _of("cycles_estimated"), count),
     ("CPU instructions", _of("instructions"), count),
     ("Accelerator cycles", _of("accelerator_cycles"), count),
@@ -226,7 +236,7 @@ def comparison(runs: Sequence[StoredRun]) -> Shown:
     """What is shown of several runs, which have different labels; all are compared with the first."""
     figures = [_figure(name, [number(run) for run in runs], words) for name, number, words in FIGURES]
     known = [figure for figure in figures if figure["known"]]
-    differing = sorted((f for f in known if f["differs"]), key=lambda figure: -abs(figure["largest"]))
+    differing = sorted((f for f in known if f["differs"]), key=lambda figure: -figure["growth"])
     settings = [row for row in _settings(runs) if len(set(row[1])) > 1]
     layers = _layers(runs)
     return {
@@ -253,7 +263,7 @@ def _figure(name: str, numbers: Sequence[float | None], words: Callable[[float |
         ],
         "known": any(number is not None for number in numbers),
         "differs": len(set(numbers)) > 1,
-        "largest": max((abs(change) for change in changes if change is not None), default=float("inf")),
+        "growth": float("inf") if changes[-1] is None else changes[-1],
     }
 
 
@@ -289,9 +299,9 @@ def _settings(runs: Sequence[StoredRun]) -> list[tuple[str, list[str]]]:
 
 
 def _layers(runs: Sequence[StoredRun]) -> list[dict[str, Any]]:
-    """Rows of layers by name, those whose times differ most first. A region's cost stands in its first operator's row,
-    and the others refer to it."""
-    tables = [{row["name"]: (step, row) for step in run.steps for row in step.rows} for run in runs]
+    """Rows of layers by name: those that became slower most, first. Where nothing tells of the operators of a region,
+    its cost stands in its first one's row, and the others refer to it."""
+    tables = [{row["name"]: (part, row) for part in run.timed for row in part.rows} for run in runs]
     names = list(dict.fromkeys(name for table in tables for name in table))
     colours = list(dict.fromkeys(engine for run in runs for engine in run.engines))
     comparable = len({run.unit for run in runs}) == 1 and bool(runs[0].unit)
@@ -308,8 +318,8 @@ def _layers(runs: Sequence[StoredRun]) -> list[dict[str, Any]]:
             cells.append((engine, class_, words if comparable else ""))
             costs.append(cost or 0.0)
         engines = [engine for engine, _, _ in cells]
-        spread = max(costs) - min(costs) if comparable else 0.0
+        spread = costs[-1] - costs[0] if comparable else 0.0
         change = _change_words(_change(costs[0], costs[-1])) if comparable else ""
-        differs = bool(spread) or len(set(engines)) > 1
+        differs = (comparable and len(set(costs)) > 1) or len(set(engines)) > 1
         found.append({"name": name, "cells": cells, "spread": spread, "change": change, "differs": differs})
     return sorted(found, key=lambda row: -row["spread"])

@@ -9,6 +9,7 @@ from typing import Any, Final
 
 from markupsafe import Markup
 
+from uaccel.report.page_chip import Filled, drawn, memories_of
 from uaccel.report.stored_run import LayerRow, StoredRun
 from uaccel.report.svg import DETAILS, Shown, count, drawing, ellipsize, tag, text, ticks, title
 from uaccel.util.text import CPU
@@ -40,7 +41,8 @@ def timeline(run: StoredRun) -> Shown:
     if not end:
         return f"The trace has no lengths: {note}."
     busy = [(name, _busy(spans), len(spans)) for name, spans in tracks.items()]
-    return {"chart": _chart(run, tracks, end), "busy": busy, "end": end, "note": note}
+    filled = memories_of(run)
+    return {"chart": _chart(run, tracks, filled, end), "busy": busy, "end": end, "note": note, "filled": filled}
 
 
 def tracks_of(trace: Any) -> dict[str, list[DrawnSpan]]:
@@ -86,9 +88,9 @@ def merged(spans: Sequence[DrawnSpan], finest: float) -> list[tuple[DrawnSpan, i
     return found
 
 
-def _chart(run: StoredRun, tracks: dict[str, list[DrawnSpan]], end: float) -> Markup:
+def _chart(run: StoredRun, tracks: dict[str, list[DrawnSpan]], filled: list[Filled], end: float) -> Markup:
     scale = (WIDTH - LEFT - RIGHT) / end
-    height = ROW * len(tracks) + FOOT
+    height = ROW * len(tracks) + (ROW + BAR) * len(filled) + FOOT
     parts = [Markup("")]
     for tick in ticks(end, 8):
         if tick <= end:
@@ -101,6 +103,11 @@ def _chart(run: StoredRun, tracks: dict[str, list[DrawnSpan]], end: float) -> Ma
         class_ = _class(run, name)
         parts.append(tag("rect", x=LEFT, y=top, width=WIDTH - LEFT - RIGHT, height=BAR, class_="idle"))
         parts += [_bar(span, many, LEFT, scale, top, class_) for span, many in merged(spans, FINEST / scale)]
+    for number, one in enumerate(filled):
+        top = ROW * len(tracks) + number * (ROW + BAR) + 16
+        parts.append(text(LEFT, top - 3, one.words, class_="name"))
+        parts.append(tag("rect", x=LEFT, y=top, width=WIDTH - LEFT - RIGHT, height=2 * BAR, class_="idle"))
+        parts.append(drawn(one, LEFT, scale, top, 2 * BAR, run.engine_class(one.engine)))
     label = f"Timeline of {len(tracks)} engines over {count(end)} cycles and instructions"
     return drawing(round(WIDTH), round(height), label, parts, "timeline")
 
@@ -132,14 +139,36 @@ def layer_times(run: StoredRun) -> Shown:
         return (
             "Layers were not measured: this board counts no instructions. Run on an emulated board, or with --profile."
         )
-    rows = [_row(run, step) for step in run.steps if step.cost or not step.facts.get("view")]
+    rows = [_row(run, step) for step in run.timed if step.cost or not step.facts.get("view")]
     return {
         "run": run,
         "rows": rows,
+        "rest": run.total - run.layers,
+        "parts": latency_parts(run),
         "most": max(row["step"].cost for row in rows),
         "has_macs": any(row["per_product"] is not None for row in rows),
         "has_estimates": any(row["estimate"] for row in rows),
     }
+
+
+# Parts of an inference by their keys in the run; the CPU waits in the last two.
+PARTS: Final = {
+    "cpu": "the CPU computes",
+    "start": "the CPU prepares accelerators",
+    "copies": "accelerators only move data",
+    "waiting": "accelerators compute",
+}
+
+
+def latency_parts(run: StoredRun) -> list[dict[str, Any]]:
+    """The parts of an inference on one timeline, with their shares; none where one engine does all."""
+    latency = run.section("latency")
+    parts = {key: cycles for key, cycles in (latency.get("parts") or {}).items() if cycles and key in PARTS}
+    return [
+        {"key": key, "words": words, "cycles": parts[key], "share": 100 * parts[key] / latency["cycles"]}
+        for key, words in PARTS.items()
+        if key in parts and len(parts) > 1
+    ]
 
 
 def _row(run: StoredRun, step: LayerRow) -> dict[str, Any]:
@@ -148,7 +177,8 @@ def _row(run: StoredRun, step: LayerRow) -> dict[str, Any]:
     estimate = estimated.get("instructions", 0) + estimated.get("cycles", 0)
     measured = sum(row.get("instructions") or 0 for row in step.rows) + step.device
     comparable = estimate and measured and run.unit != "seconds"
-    parts = f"{run.amount(step.cpu or 0)} of the CPU, {count(step.device)} of {step.engine}" if step.device else ""
+    both = step.device and step.cpu
+    parts = f"{run.amount(step.cpu or 0)} of the CPU, {count(step.device)} of {step.engine}" if both else ""
     return {
         "step": step,
         "parts": parts,
@@ -218,8 +248,8 @@ def roofline(run: StoredRun) -> Shown:
 def points_of(run: StoredRun) -> list[Point]:
     """The points of layers that multiply; those of accelerators by the accelerator's own cycles."""
     found = []
-    for step in run.steps:
-        moved = _moved(run, step)
+    for step in run.timed:
+        moved = step.moved if step.moved is not None else _moved(run, step)
         cycles = step.device if step.engine != CPU and step.device else step.cost
         if step.macs and moved and cycles:
             found.append(Point(step.name, step.engine, step.macs / moved, step.macs / cycles, step.number))

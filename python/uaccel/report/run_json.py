@@ -11,7 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from uaccel.build.project import Footprint
+from uaccel.report.latency import Facts, engine_cycles
 from uaccel.session.description import Account, LayerTime
+from uaccel.session.monitor import EngineJob
 from uaccel.util.text import CPU
 
 SCHEMA: Final = 1  # Version of a run's JSON; it rises when a field changes its meaning.
@@ -19,32 +21,41 @@ VIEW_FAMILY, TIR_FAMILY = "view", "tir"
 VIEWS: Final = frozenset({"reshape", "expand_dims", "squeeze", "flatten"})  # Operators that are no work anywhere.
 # Figures of a whole region, which stand in its first row.
 _OF_ALL_TOGETHER: Final = ("instructions", "cycles_estimated", "core_cycles", "waited", "cycles", "seconds")
-Facts = Mapping[str, Any]  # Facts about a layer, as ``metadata.json`` has them.
 
 
 def layer_reports(
-    layers: Sequence[Facts], runs: int | None, times: Mapping[int, LayerTime], accounts: Mapping[int, Account]
+    layers: Sequence[Facts],
+    runs: int | None,
+    times: Mapping[int, LayerTime],
+    accounts: Mapping[int, Account],
+    jobs: Mapping[int, Sequence[EngineJob]],
 ) -> list[dict[str, Any]]:
     """Makes a row for each operator of the model, and for each layer that the compiler added.
 
     A region that an accelerator computes as a whole has one row for each operator. They share the driver's calls in
-    equal parts; the region's time and cycles stand in the first row. ``runs`` is None if nothing ran.
+    equal parts; the region's time and cycles stand in the first row, and ``engine_cycles`` tells each one's part of the
+    cycles where the device's model does. ``runs`` is None if nothing ran; ``jobs`` are those of each layer.
     """
     return [
         row
         for layer in layers
-        for row in _layer_rows(layer, runs, times.get(layer["index"]), accounts.get(layer["index"]))
+        for row in _layer_rows(layer, runs, times.get(layer["index"]), accounts.get(layer["index"]), jobs)
     ]
 
 
 def _layer_rows(
-    layer: Facts, runs: int | None, taken: LayerTime | None, account: Account | None
+    layer: Facts,
+    runs: int | None,
+    taken: LayerTime | None,
+    account: Account | None,
+    jobs: Mapping[int, Sequence[EngineJob]],
 ) -> list[dict[str, Any]]:
     """The row of a layer, or the rows of a region."""
     row = _layer_row(layer, runs, taken, account)
+    parts = None if account is None else engine_cycles(layer, account, jobs.get(layer["index"], ()))
     covers = layer["covers"]
     if len(covers) < 2:
-        return [row]
+        return [row | {"engine_cycles": row["cycles"]}]
     rows = []
     working = sum(covered["op"] not in VIEWS for covered in covers)
     each = None if row["calls"] is None else row["calls"] // max(1, working)
@@ -53,7 +64,7 @@ def _layer_rows(
         own |= {"region": layer["name"], "outputs": [covered["shape"]]}
         own |= {"calls": 0 if each is not None and covered["op"] in VIEWS else each}
         shared = {} if position == 0 else dict.fromkeys(_OF_ALL_TOGETHER)
-        rows.append(row | own | shared)
+        rows.append(row | own | shared | {"engine_cycles": parts and parts[covered["name"]]})
     return rows
 
 

@@ -44,6 +44,7 @@ _LAYER: Final = {
     **dict.fromkeys(("name", "op", "engine", "reason"), TEXT),
     **optional(region=Maybe(TEXT), outputs=[SHAPE], seconds=Maybe(NUMBER)),
     **dict.fromkeys(("macs?", "code?", "cycles?", "instructions?", "cycles_estimated?"), COUNT),
+    **dict.fromkeys(("engine_cycles?", "latency?"), COUNT),
 }
 _RAM: Final = dict.fromkeys(("arena?", "io?", "static?", "stack?", "session?", "total?"), COUNT)
 _FLASH: Final = {
@@ -60,6 +61,15 @@ _VALUE: Final = {
     **_TENSOR,
 }
 _IN_ARENA: Final = {"bytes": WHOLE, "offset": WHOLE, "first": INDEX, "last": INDEX}
+
+
+def _is_tile(value: Any) -> bool:
+    numbers = value[1:] if isinstance(value, list) and len(value) == TILE and isinstance(value[0], str) else [None]
+    return all(map(WHOLE.holds, numbers))
+
+
+TILE: Final = 5  # A memory, two addresses, two commands.
+_TILE: Final = Value("a memory, two addresses and two commands", _is_tile)
 _STEP: Final = {
     "name": TEXT,
     **dict.fromkeys(("inputs?", "outputs?", "functions?"), TEXTS),
@@ -67,7 +77,8 @@ _STEP: Final = {
     "scratch?": WHOLE,
     "estimate?": Maybe(optional(instructions=NUMBER, cycles=NUMBER)),
     "choice?": Maybe({"options": TEXTS, "picked": TEXT, "why": TEXT}),
-    "inner?": [{"name": TEXT, "reads": TEXTS, "outside": TEXTS, "results": TEXTS}],
+    "inner?": [{"name": TEXT, "reads": TEXTS, "outside": TEXTS, "results": TEXTS, "moved?": COUNT}],
+    "on_chip?": [_TILE],
 }
 _APART: Final = {"layer": TEXT, "bytes": WHOLE, "offset": WHOLE, "pool?": TEXT}
 _PLAN: Final = {
@@ -112,6 +123,10 @@ _VERIFY: Final = {
     "first_difference?": Maybe(_DIFFERENCE),
     "differences?": Maybe([{"tensor": TEXT, "counts": HISTOGRAM, "what?": TEXT}]),
 }
+_LATENCY: Final = {
+    **dict.fromkeys(("cycles?", "hz?", "cpu_alone?"), COUNT),
+    **optional(ms=Maybe(NUMBER), estimated=Maybe(FLAG), parts=Maybe(Named(WHOLE)), missing=Maybe(TEXT)),
+}
 _RUN: Final = {
     "model": TEXT,
     "board": TEXT,
@@ -126,6 +141,7 @@ _RUN: Final = {
     "uaccel?": TEXT,
     **dict.fromkeys(("instructions?", "cycles_estimated?", "accelerator_cycles?"), COUNT),
     "seconds?": Maybe(NUMBER),
+    "latency?": Maybe(_LATENCY),
     "cycles_estimated_by?": Maybe(optional(core=Maybe(TEXT), missing=Maybe(TEXT))),
     "source?": Maybe({**_MODEL, "command": TEXT}),
     "target?": Maybe(TARGET),

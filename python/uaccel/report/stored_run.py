@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Final
@@ -28,7 +28,7 @@ UNITS: Final = ("cycles", "instructions", "seconds")
 @dataclass(frozen=True)
 class LayerRow:
     """Holds a layer as it runs, with all operators of the model that it computes. ``cpu`` and ``device`` are what it
-    took on each, in the run's unit; None if it is not known."""
+    took on each, in the run's unit; None if it is not known. ``moved``: bytes that an accelerator carries for it."""
 
     number: int
     name: str
@@ -40,6 +40,7 @@ class LayerRow:
     facts: Mapping[str, Any] = field(default_factory=dict)
     cpu: float | None = None
     device: float = 0
+    moved: int | None = None
 
     @property
     def macs(self) -> int:
@@ -65,8 +66,7 @@ class StoredRun:
     def unit(self) -> str:
         """The unit of layers' times; empty if they were not measured."""
         rows = self.data["layers"]
-        keys = {"cycles": "cycles_estimated", "instructions": "instructions", "seconds": "seconds"}
-        return next((unit for unit in UNITS if any(row.get(keys[unit]) is not None for row in rows)), "")
+        return next((unit for unit in UNITS if any(_taken(row, unit) is not None for row in rows)), "")
 
     @cached_property
     def steps(self) -> list[LayerRow]:
@@ -77,12 +77,37 @@ class StoredRun:
         return [self._step(i, name, rows, facts.get(name, {})) for i, (name, rows) in enumerate(groups.items())]
 
     def _step(self, number: int, name: str, rows: Sequence[Mapping[str, Any]], facts: Mapping[str, Any]) -> LayerRow:
-        key = "cycles_estimated" if self.unit == "cycles" else self.unit
-        known = [row[key] for row in rows if key and row.get(key) is not None]
-        device = sum(row.get("cycles") or 0 for row in rows) if self.unit in ("cycles", "instructions") else 0
+        cpu, device = self._shares(rows)
         op = rows[0]["op"] if len(rows) == 1 else f"{len(rows)} operators"
         ends = (facts.get("inputs", ()), facts.get("outputs", ()))
-        return LayerRow(number, name, op, rows[0]["engine"], rows, *ends, facts, sum(known) if known else None, device)
+        return LayerRow(number, name, op, rows[0]["engine"], rows, *ends, facts, cpu, device)
+
+    def _shares(self, rows: Sequence[Mapping[str, Any]]) -> tuple[float | None, float]:
+        """What rows of one engine took on the CPU and on the engine. Seconds of an accelerated layer are the engine's,
+        as nothing tells them apart."""
+        known = [taken for taken in (_taken(row, self.unit) for row in rows) if taken is not None]
+        if self.unit == "seconds":
+            return (sum(known) if known else None, 0) if rows[0]["engine"] == CPU else (0, sum(known))
+        device = sum(row.get("cycles") or 0 for row in rows) if self.unit else 0
+        return sum(known) - (device if self.unit == "cycles" else 0) if known else None, device
+
+    @cached_property
+    def timed(self) -> list[LayerRow]:
+        """The steps with each operator of a region apart where the device told of it, behind what starts the region."""
+        return [part for step in self.steps for part in self._parts(step)]
+
+    def _parts(self, step: LayerRow) -> list[LayerRow]:
+        apart = len(step.rows) > 1 and step.device and all(row.get("engine_cycles") is not None for row in step.rows)
+        if not apart or self.unit not in ("cycles", "instructions"):
+            return [step]
+        moved = {inner["name"]: inner.get("moved") for inner in step.facts.get("inner", ())}
+        start = replace(step, name=f"start of {step.engine}", op="driver", rows=(), facts={}, device=0)
+        operators = [
+            LayerRow(step.number, row["name"], row["op"], step.engine, [row], cpu=0, device=row["engine_cycles"])
+            for row in step.rows
+            if row["engine_cycles"]
+        ]
+        return [start, *(replace(one, moved=moved.get(one.name)) for one in operators)]
 
     @cached_property
     def values(self) -> Mapping[str, Mapping[str, Any]]:
@@ -96,6 +121,14 @@ class StoredRun:
 
     @cached_property
     def total(self) -> float:
+        """What an inference took, in the run's unit; all layers together where nothing tells."""
+        latency = self.section("latency").get("cycles") if self.unit == "cycles" else None
+        whole = self.data.get("seconds") if self.unit == "seconds" else latency
+        return float(whole or self.layers)
+
+    @cached_property
+    def layers(self) -> float:
+        """What all layers took together; the rest is what lies between them, or what measuring them added."""
         return sum(step.cost for step in self.steps)
 
     @cached_property
@@ -132,6 +165,15 @@ class StoredRun:
     def engine_class(self, engine: str) -> str:
         """The class of an engine in the style sheet, which gives each its colour."""
         return f"e{self.engines.index(engine) % 8}" if engine in self.engines else "e0"
+
+
+def _taken(row: Mapping[str, Any], unit: str) -> float | None:
+    """What a layer's row says that it took. Runs of older versions state no ``latency``."""
+    if unit != "cycles" or "latency" in row:
+        found: float | None = row.get("latency" if unit == "cycles" else unit or "seconds")
+        return found
+    estimated = row.get("cycles_estimated")
+    return None if estimated is None else estimated + (row.get("cycles") or 0)
 
 
 def read_run(path: Path) -> StoredRun:

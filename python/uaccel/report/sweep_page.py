@@ -47,6 +47,12 @@ class SweptRow:
         return self.status in GOOD
 
     @property
+    def stands_for(self) -> dict[str, Any]:
+        """What sets the row apart from others of its model."""
+        apart = {"board": self.board, "accelerators": self.engines, "options": self.options}
+        return dict(self.tags) or {name: words for name, words in apart.items() if words}
+
+    @property
     def numbers(self) -> tuple[str, ...]:
         """The numbers of a design space in words."""
         return tuple(f"{name}={value}" for name, value in self.tags.items())
@@ -138,7 +144,7 @@ def _verdict(rows: Sequence[SweptRow], bad: Sequence[SweptRow]) -> str:
 
 # Figures by which rows are compared: their labels, their kinds of numbers, and whether more is better.
 
-COUNT, SIZE, SHARE, SECONDS = "count", "size", "share", "seconds"
+COUNT, SIZE, SHARE, SECONDS, MILLISECONDS = "count", "size", "share", "seconds", "ms"
 
 
 @dataclass(frozen=True)
@@ -155,6 +161,8 @@ class Figure:
 
 
 FIGURES: Final = (
+    Figure("latency.cycles", "Latency in cycles"),
+    Figure("latency.ms", "Latency in ms", MILLISECONDS),
     Figure("instructions", "CPU instructions"),
     Figure("cycles_estimated", "CPU cycles, estimated"),
     Figure("accelerator_cycles", "Accelerator cycles"),
@@ -251,25 +259,27 @@ def history_of(sweeps: Sequence[Sweep]) -> History:
     return {title: [table.get(title) for table in tables] for title in titles}
 
 
-# Design space: two figures against each other, the Pareto front marked, with the numbers that each point stands for.
+# Design space: two figures against each other, the Pareto front marked, with what each point stands for.
 
 # Figures of the two axes before the user chooses any: the first known one of each.
-FIRST: Final = ("accelerator_cycles", "cycles_estimated", "instructions", "seconds")
+FIRST: Final = ("latency.cycles", "accelerator_cycles", "cycles_estimated", "instructions", "seconds")
 SECOND: Final = ("utilisation", "bytes_moved", "ram.total", "flash.total")
 
 
 def space(sweeps: Sequence[Sweep]) -> Shown:
-    """What the design space of the last sweep shows: a group for each model, board, accelerator and set of options."""
-    rows = [row for row in sweeps[-1].rows if row.tags]
-    if not rows:
-        return "No row varies an accelerator's numbers. A [[space]] in the matrix file does."
+    """What the design space of the last sweep shows. Rows that vary an accelerator's numbers are a group for each
+    model, board, accelerator and set of options; all rows of a model are one, too."""
+    rows = sweeps[-1].rows
     figures = known_figures(rows)
     if len(figures) < 2:
-        return "The rows that vary an accelerator's numbers have no figures."
-    several = len({row.options for row in rows}) > 1
+        return NO_FIGURE
+    varied = [row for row in rows if row.tags]
+    several = len({row.options for row in varied}) > 1
     groups: dict[str, list[int]] = {}
-    for row in rows:
+    for row in varied:
         groups.setdefault(_group(row, several), []).append(row.number)
+    for row in rows:
+        groups.setdefault(f"{row.model}, all rows", []).append(row.number)
     return {
         "groups": groups,
         "figures": figures,
@@ -299,9 +309,9 @@ def page_of_results(paths: Sequence[Path]) -> tuple[str, list[Sweep]]:
 
 def page_of_sweeps(sweeps: Sequence[Sweep]) -> str:
     sweeps = _labelled(sweeps)
-    last, points = sweeps[-1], space(sweeps)
+    last = sweeps[-1]
     shown = [failures(sweeps), Section("matrix", "Matrix", matrix(sweeps))]
-    shown += [Section("space", "Design space", points)] if len(sweeps) == 1 or not isinstance(points, str) else []
+    shown += [Section("space", "Design space", space(sweeps))]
     shown += [Section("history", "History", history(sweeps)), Section("rows", "All rows", _all_rows(last))]
     title = f"Sweep {last.path.stem}" + (f", {last.label}" if last.label != last.path.stem else "")
     return rendered(title, shown, _carried(sweeps), script="sweep.js", styles=("style.css", "sweep.css"))
@@ -335,7 +345,7 @@ def _carried(sweeps: Sequence[Sweep]) -> dict[str, Any]:
                 "title": row.title,
                 "status": row.status,
                 "good": row.good,
-                "tags": dict(row.tags),
+                "stands_for": row.stands_for,
                 "figures": dict(row.figures),
             }
             for row in sweeps[-1].rows

@@ -1,22 +1,23 @@
 """Makes a trace of a run for Perfetto and chrome://tracing: the CPU and each accelerator's engines side by side.
 
-One microsecond of the trace is one cycle of an accelerator, or one instruction of the CPU. The CPU waits while an
-accelerator works. All that it does for an accelerated layer, before and after, is drawn before the accelerator's work.
+One microsecond of the trace is one cycle, or one instruction of a CPU whose cycles are not known. The CPU waits while
+an accelerator works. All that it does for an accelerated layer, before and after, is drawn before the accelerator's
+work.
 """
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from uaccel.report.run_json import Facts
-from uaccel.session.description import Account, LayerTime
+from uaccel.report.latency import Facts
+from uaccel.session.description import LayerTime
 from uaccel.session.monitor import EngineJob
 
 CPU_TRACK: Final = "cpu"
 WHOLE: Final = "work"  # The track of a device whose model does not tell of engines.
-SCALE: Final = "1 us is 1 accelerator cycle or 1 CPU instruction; the first inference is shown"
+SCALE: Final = "1 us is 1 cycle; the first inference is shown"
+BY_INSTRUCTIONS: Final = "1 us is 1 accelerator cycle or 1 CPU instruction; the first inference is shown"
 UNCOUNTED: Final = "this board counts no instructions: layers of the CPU have no width; run on an emulated board"
 
 
@@ -24,43 +25,33 @@ def trace_of(
     title: str,
     layers: Sequence[Facts],
     times: Mapping[int, LayerTime],
-    accounts: Mapping[int, Account],
-    jobs: Sequence[EngineJob],
+    jobs: Mapping[int, Sequence[EngineJob]],
 ) -> dict[str, Any]:
-    """Makes the trace of the first inference. ``jobs`` are those of all inferences, in order; none without a device
-    model. Each device's jobs are a queue, from which each layer takes its own."""
+    """Makes the trace of the first inference. ``jobs``: those of each layer, by :func:`jobs_by_layer`."""
     trace = _Trace()
-    queues: dict[str, deque[EngineJob]] = {}
-    for job in jobs:
-        queues.setdefault(job.device, deque()).append(job)
-    counted = False
+    counted = any(taken.instructions is not None for taken in times.values())
+    clocked = any(_cycles(taken, 0) is not None for taken in times.values())
     for layer in layers:
-        taken, account = times.get(layer["index"]), accounts.get(layer["index"])
-        instructions = taken.instructions if taken else None
-        counted |= instructions is not None
-        trace.cpu(layer, instructions)
-        if account is not None:
-            for job in _jobs_of(layer, account, queues.get(layer["engine"], deque())):
-                trace.job(layer, job)
-    return trace.document(title, SCALE if counted else f"{SCALE}; {UNCOUNTED}")
+        taken, own = times.get(layer["index"]), jobs.get(layer["index"], ())
+        waited = sum(job.cycles for job in own)
+        length = None if taken is None else _cycles(taken, waited) if clocked else taken.instructions
+        trace.cpu(layer, length, taken)
+        for job in own:
+            trace.job(layer, job)
+    note = SCALE if clocked else BY_INSTRUCTIONS
+    return trace.document(title, note if counted else f"{note}; {UNCOUNTED}")
+
+
+def _cycles(taken: LayerTime, waited: int) -> int | None:
+    """Cycles of the CPU alone: a core's own count includes those in which it waits for the accelerator."""
+    if taken.core_cycles is not None:
+        return max(0, taken.core_cycles - waited)
+    return taken.cycles_estimated
 
 
 def _lasted(job: EngineJob) -> dict[str, Any]:
     """Details of a job; ``from`` and ``to`` are its place in the waveform of its RTL, a nanosecond for each cycle."""
     return {"cycles": job.cycles, "from": job.begin, "to": job.end}
-
-
-def _jobs_of(layer: Facts, account: Account, queue: deque[EngineJob]) -> Iterator[EngineJob]:
-    """Takes jobs until they have lasted as long as the driver says that the layer took. Without any, it makes up one
-    job of that length."""
-    left = account.cycles
-    if not queue:
-        yield EngineJob(layer["engine"], 0, left, ())
-        return
-    while queue and left > 0:
-        job = queue.popleft()
-        left -= job.cycles
-        yield job
 
 
 class _Trace:
@@ -71,11 +62,11 @@ class _Trace:
         self.tracks: dict[str, int] = {CPU_TRACK: 0}
         self.events: list[dict[str, Any]] = []
 
-    def cpu(self, layer: Facts, instructions: int | None) -> None:
+    def cpu(self, layer: Facts, length: int | None, taken: LayerTime | None) -> None:
         what = layer["name"] if layer["engine"] == CPU_TRACK else f"{layer['name']}: driver of {layer['engine']}"
-        details = {"operator": layer["op"], "instructions": instructions}
-        self._event(CPU_TRACK, what, layer, self.now, instructions or 0, details)
-        self.now += instructions or 0
+        details = {"operator": layer["op"], "instructions": taken.instructions if taken else None}
+        self._event(CPU_TRACK, what, layer, self.now, length or 0, details)
+        self.now += length or 0
 
     def job(self, layer: Facts, job: EngineJob) -> None:
         if not job.spans:

@@ -41,6 +41,7 @@ from uaccel.session.batch import NOT_SHOWN, BatchRun, layer_times, layers_of, re
 from uaccel.session.connect import require_port
 from uaccel.session.description import Identity, LayerTime
 from uaccel.session.link import Timeouts
+from uaccel.session.monitor import EngineJob
 from uaccel.session.qemu import Blocks, emulated
 from uaccel.session.session import LogLine, Session
 from uaccel.session.simulated import SIMULATED_TIMEOUTS, SimulatedTransport, rtl_run
@@ -192,6 +193,7 @@ class RunResult:
     cycles: CyclesEstimated | None = None  # For one inference, where an emulated board counted its instructions.
     core: CoreCycles | None = None  # For one inference, on a board that tells its core's own count.
     firmware: str = ""  # SHA-256 of the program or ELF file that ran, where it is known.
+    jobs: tuple[EngineJob, ...] = ()  # What models of accelerators' devices tell of their work, of all samples.
 
     @property
     def outputs(self) -> list[list[Array]]:

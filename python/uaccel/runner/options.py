@@ -58,7 +58,7 @@ class EngineRequest:
     file: Path | None = option(
         None, "Pins, prohibitions and subgraphs.", "--engines", metavar="FILE.toml", write=name_alone, rare=True
     )
-    choose: Choose | None = option(None, "Between engines: as they are named, or by estimated cost.")
+    choose: Choose | None = option(None, "Between engines: as they are named, or by estimated cost.", rare=True)
     pins: tuple[str, ...] = option((), "Compute a layer there, or say why not.", "--pin", metavar="LAYER=ENGINE")
     forbidden: tuple[str, ...] = option(
         (), "Do not compute a layer there.", "--forbid", metavar="LAYER=ENGINE", rare=True

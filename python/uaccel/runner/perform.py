@@ -17,6 +17,7 @@ from uaccel.build.board_json import target_of
 from uaccel.build.project import Footprint
 from uaccel.errors import InputError, InternalError, ToolError
 from uaccel.model import Array
+from uaccel.report.latency import jobs_by_layer, latency, with_cpu_alone, with_latency
 from uaccel.report.run_json import (
     SCHEMA,
     cycles_report,
@@ -173,9 +174,7 @@ def perform(request: RunRequest, step: Steps | None = None, cache: Cache | None 
         bench = bench_of(prepared, request, maker, step)
         engines = request.engines.load()[0] if request.devices.kind != MODEL else []
         with devices_in_place(request.devices, engines, step, _offloaded(prepared)):
-            with monitor.recorded(wishes.trace is not None or wishes.detailed) as jobs:
-                measured = measure(prepared, wishes, bench, step)
-            return finish(request, prepared, measured, step, cache, jobs)
+            return finish(request, prepared, measure(prepared, wishes, bench, step), step, cache)
 
 
 def _offloaded(prepared: Prepared) -> dict[str, int]:
@@ -198,7 +197,6 @@ def finish(
     measured: RunResult,
     step: Steps,
     cache: Cache | None,
-    jobs: list[monitor.EngineJob] | None = None,
     *,
     cuts: bool = True,
 ) -> Performed:
@@ -212,7 +210,7 @@ def finish(
         request.at_line,
         f"{prepared.told['command']} {request.words}".rstrip(),
     )
-    return performed(prepared, request.wishes, measured, place, jobs or [], verdict)
+    return performed(prepared, request.wishes, measured, place, verdict)
 
 
 def bench_of(prepared: Prepared, request: RunRequest, maker: Source, step: Steps) -> BoardBench:
@@ -227,8 +225,9 @@ def measure(prepared: Prepared, wishes: ProjectRunOptions, bench: Bench, step: S
     read = prepared.told["reads"]["layers" if wishes.every_layer else "outputs"] if wishes.verifies else ()
     looks = Looks(wishes.more(types), wishes.profiles, read, wishes.sequence)
     samples = wishes.samples(types)  # Wrong ones are refused before anything is built.
-    with bench.ready():
-        return bench.measure(samples, looks, step.count, step.log)
+    with bench.ready(), monitor.recorded(bool(prepared.told["offloads"])) as jobs:
+        measured = bench.measure(samples, looks, step.count, step.log)
+    return replace(measured, jobs=tuple(jobs))
 
 
 @dataclass(frozen=True)
@@ -248,14 +247,14 @@ def performed(
     wishes: ProjectRunOptions,
     measured: RunResult,
     place: Place,
-    jobs: list[monitor.EngineJob],
     verdict: Verdict | None,
 ) -> Performed:
     """Makes the report of a run."""
     taken, told, facts = measured.footprint, prepared.told["report"], prepared.told["facts"]
     runs = len(measured.run.outputs)
     times, accounts = {time.layer: time for time in measured.layers}, measured.run.accounts
-    rows = layer_reports(facts, runs, times, accounts)
+    jobs = jobs_by_layer(facts, accounts, measured.jobs)
+    rows = layer_reports(facts, runs, times, accounts, jobs)
     timed = wishes.profile or wishes.detailed or place.at_line  # emulated: seconds would make equal runs differ
     report: dict[str, Any] = told | {
         "board": place.board,
@@ -266,7 +265,7 @@ def performed(
         **cycles_report(measured.cycles),
         **(measured.core.to_json() if measured.core is not None else {}),
         "accelerator_cycles": measured.run.cycles,
-        "layers": with_code(rows, taken),
+        "layers": with_latency(with_code(rows, taken)),
         "ram": ram_with(told["ram"], taken, stack=measured.run.stack),
         "flash": flash_report(told["flash"]["weights"], taken, told["flash"].get("pools")),
         "seconds": measured.run.seconds if timed else None,
@@ -274,9 +273,12 @@ def performed(
     if measured.firmware:
         report["artefacts"] = {"archive": prepared.firmware.archive, "firmware": measured.firmware}
     wishes.add_symbols(report, taken)
+    hz = (place.target or {}).get("hz")
+    took = latency(report, facts, times, accounts, jobs, hz, measured=_is_timed(place, prepared))
+    report["latency"] = with_cpu_alone(took, prepared.told["structure"].get("graph") or {})
     report |= _structure(prepared, place)
     if wishes.detailed or wishes.trace is not None:
-        trace = trace_of(f"{prepared.firmware.name} on {place.board}", facts, times, accounts, jobs)
+        trace = trace_of(f"{prepared.firmware.name} on {place.board}", facts, times, jobs)
         report |= {"trace": trace}
     if wishes.detailed:
         names = {layer["index"]: layer["name"] for layer in facts}
@@ -285,6 +287,12 @@ def performed(
     if verdict is not None:
         report["verify"] = verdict.report
     return Performed(prepared, wishes, measured, report, verdict.complaint if verdict is not None else "")
+
+
+def _is_timed(place: Place, prepared: Prepared) -> bool:
+    """Says whether seconds tell what the model takes: what emulating a board or a device takes does not."""
+    emulated = place.target is None or place.target["emulated"] or prepared.told["offloads"]
+    return place.at_line or not emulated
 
 
 def _structure(prepared: Prepared, place: Place) -> Mapping[str, Any]:
@@ -335,7 +343,7 @@ def build_apart(request: RunRequest, cache: Cache | None) -> FirmwareBytes:
         finally:
             maker.close()
     assert maker.footprint is not None  # it made the plain one
-    told = {"reads": prepared.told["reads"], "state": prepared.told["state"]}
+    told = {key: prepared.told[key] for key in ("reads", "state", "offloads")}
     return FirmwareBytes(prepared.firmware.to_json(), told, plain, observed, maker.footprint)
 
 

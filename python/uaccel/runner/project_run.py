@@ -31,7 +31,6 @@ from uaccel.runner.options import ProjectRunOptions
 from uaccel.runner.perform import Performed, Place, measure, performed
 from uaccel.runner.prepare import Prepared
 from uaccel.runner.request import Steps
-from uaccel.session import monitor
 from uaccel.session.connect import BITS_PER_BYTE, RTT, ProjectTransport, open_port, ram_words
 from uaccel.session.device_models import DeviceOptions, Ram, device_options
 from uaccel.session.link import Timeouts
@@ -60,12 +59,11 @@ def perform_project(
         bench = ProjectBench(server, folder, port, step)
         bench.require_board(board)
         prepared = _prepared(bench, wishes)
-        with monitor.recorded(wishes.trace is not None or wishes.detailed) as jobs:
-            measured = measure(prepared, wishes, bench, step)
+        measured = measure(prepared, wishes, bench, step)
     verdict = _verdict(bench.archive, bench.metadata, measured, wishes, step) if wishes.verifies else None
     words = shlex.join(["uaccel", "run", str(folder), *words_of(wishes)])
     place = Place(bench.name, bench.target, bool(port) or bench.at_line, command or words)
-    return performed(prepared, wishes, measured, place, jobs, verdict)
+    return performed(prepared, wishes, measured, place, verdict)
 
 
 def _prepared(bench: ProjectBench, wishes: ProjectRunOptions) -> Prepared:

@@ -71,7 +71,7 @@ def called(offloaded: Offloaded, counted: Counted) -> set[str]:
     """The operators of the model whose accelerator was called, as its driver says. A large one may take several calls,
     of which the first has its name."""
     facts = facts_of(offloaded.compiled.program)
-    rows = layer_reports(facts, len(counted.results), {}, counted.accounts)
+    rows = layer_reports(facts, len(counted.results), {}, counted.accounts, {})
     named: dict[int, str] = {}
     for row in rows:
         if row["engine"] != CPU and row["calls"]:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from itertools import islice
 from typing import Final
 
-from uaccel.accelerator.machine import Tiling, Timeline
+from uaccel.accelerator.machine import Tile, Tiling, Timeline
 from uaccel.accelerator.region import Region
 from uaccel.accelerator.streams.chain import TRIED, Chain, Step, StreamRegion, chains_of, emitted, spans, with_chains
 from uaccel.accelerator.streams.commands import TOKENS, Synchronised
@@ -29,6 +29,7 @@ from uaccel.accelerator.streams.emitter import (
     decide,
 )
 from uaccel.accelerator.streams.machine import Command, Layer, Machine, Tokens
+from uaccel.accelerator.streams.tiles import tiles_of
 from uaccel.accelerator.streams.tiling import (
     Home,
     LayerPlan,
@@ -90,6 +91,19 @@ class Planned:
     @property
     def cost(self) -> Cost:
         return Cost(self.timeline.total, sum(command.moved for command in self.stream.commands))
+
+    @property
+    def tiles(self) -> tuple[Tile, ...]:
+        """What lies on chip while the stream runs."""
+        return tiles_of(self.stream.commands)
+
+    @property
+    def moved_by(self) -> dict[str, int]:
+        """Bytes that each layer's commands carry between memory and chip."""
+        moved: Counter[str] = Counter()
+        for command in self.stream.commands:
+            moved[command.layer] += command.moved
+        return dict(moved)
 
     @property
     def labels(self) -> tuple[str, ...]:

@@ -12,6 +12,7 @@
     const kind = figures.get(name).kind;
     if (kind === "share") return `${(100 * value).toFixed(1)} %`;
     if (kind === "seconds") return value < 1 ? `${(1000 * value).toPrecision(3)} ms` : `${value.toPrecision(3)} s`;
+    if (kind === "ms") return `${value.toPrecision(3)} ms`;
     if (kind === "size" && short) return value >= 10240 ? `${(value / 1024).toLocaleString("en-US", { maximumFractionDigits: 1 })} KiB` : `${grouped(value)} B`;
     if (kind === "size") return `${grouped(value)} B`;
     if (short && value >= 1e6) return `${(value / 1e6).toLocaleString("en-US", { maximumFractionDigits: 2 })} M`;
@@ -141,16 +142,16 @@
     const x = gainOf(across, other.x) - gainOf(across, point.x), y = gainOf(up, other.y) - gainOf(up, point.y);
     return x >= 0 && y >= 0 && (x > 0 || y > 0);
   }));
-  const numbersOf = point => Object.values(point.row.tags).join(" × ");
+  const numbersOf = point => Object.values(point.row.stands_for).join(" × ");
   const pointsOf = (group, across, up) => group.split(",")
     .map(number => ({ row: data.rows[number], x: valueOf(number, across), y: valueOf(number, up) }))
     .filter(point => point.row.good && point.x !== null && point.y !== null);
   const tell = (point, across, up) => {
-    const numbers = Object.entries(point.row.tags).map(([name, value]) => `${name} ${value}`).join(", ");
+    const numbers = Object.entries(point.row.stands_for).map(([name, value]) => `${name} ${value}`).join(", ");
     return `${numbers}: ${figures.get(across).label} ${say(across, point.x)}, ${figures.get(up).label} ${say(up, point.y)}${point.front ? "; on the front" : ""}`;
   };
   const tabulate = (points, across, up) => {
-    const table = one("[data-points]"), names = [...new Set(points.flatMap(point => Object.keys(point.row.tags)))];
+    const table = one("[data-points]"), names = [...new Set(points.flatMap(point => Object.keys(point.row.stands_for)))];
     const head = document.createElement("tr");
     for (const title of [...names, figures.get(across).label, figures.get(up).label, "Front"]) {
       const th = document.createElement("th");
@@ -163,7 +164,7 @@
     table.tBodies[0].replaceChildren(...points.map(point => {
       const row = document.createElement("tr");
       row.className = point.front ? "front" : "";
-      row.append(...names.map(name => cell(point.row.tags[name] ?? "", "n")), cell(say(across, point.x), "n"), cell(say(up, point.y), "n"), cell(point.front ? "yes" : ""));
+      row.append(...names.map(name => cell(point.row.stands_for[name] ?? "", "n")), cell(say(across, point.x), "n"), cell(say(up, point.y), "n"), cell(point.front ? "yes" : ""));
       return row;
     }));
   };

@@ -28,6 +28,8 @@ GOOD: Final = (RIGHT, RAN)
 # The figures by which rows are compared: fields of the report, how many layers accelerators compute, how busy they are,
 # how many bytes they move between memory and chip, and what their RTL takes of an FPGA.
 FIGURES: Final = (
+    "latency.cycles",
+    "latency.ms",
     "instructions",
     "cycles_estimated",
     "accelerator_cycles",
