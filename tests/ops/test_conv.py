@@ -166,17 +166,31 @@ def refused(data: bytes) -> str:
     return str(caught.value).partition("unsupported: ")[2]
 
 
-def test_weights_that_do_not_fit_are_refused() -> None:
+@pytest.mark.parametrize("dtype", ["int8", "float32"])
+@pytest.mark.parametrize(
+    ("op", "weights"),
+    [
+        ("CONV_2D", (2, 1, 1, 2)),
+        ("CONV_2D", (2, 1, 1, 0)),
+        ("DEPTHWISE_CONV_2D", (1, 1, 1, 0)),
+        ("FULLY_CONNECTED", (2, 0)),
+    ],
+)
+def test_weights_that_do_not_fit_are_refused(op: str, weights: tuple[int, ...], dtype: str) -> None:
     import numpy as np
 
+    quantised = {"scale": 0.1, "zero_point": 0} if dtype == "int8" else {}
+    options = {"stride_h": 1, "stride_w": 1, "dilation_h_factor": 1, "dilation_w_factor": 1}
+    scales = {"scales": (0.1,)} if quantised else {}
     data = single_op(
-        "CONV_2D",
-        [Activation((1, 4, 4, 3), "int8", 0.1, 0), Constant(np.ones((2, 1, 1, 2), np.int8), scales=(0.1,))],
-        [Activation((1, 4, 4, 2), "int8", 0.1, 0)],
-        {"padding": "SAME", "stride_h": 1, "stride_w": 1, "dilation_h_factor": 1, "dilation_w_factor": 1},
+        op,
+        [Activation((1, 4, 4, 3), dtype, **quantised), Constant(np.ones(weights, dtype), **scales)],
+        [Activation((1, 4, 4, 2), dtype, **quantised)],
+        {} if op == "FULLY_CONNECTED" else {"padding": "SAME", **options},
     )
-    assert refused(data) == (
-        'operator 0 CONV_2D ("output_0"): input int8 [1,4,4,3] does not fit weights int8 [2,1,1,2]'
+    said = ",".join(map(str, weights))
+    assert f'operator 0 {op} ("output_0"): input {dtype} [1,4,4,3] does not fit weights {dtype} [{said}]' in refused(
+        data
     )
 
 

@@ -44,6 +44,12 @@ def _check(data: Tensor, weights: Tensor, output: Tensor) -> None:
     _need_type(weights)
     need(len(data.info.shape) == 4, f"input has rank {len(data.info.shape)}, wanted 4 (NHWC)")
     need(len(weights.info.shape) == 4, f"weights have rank {len(weights.info.shape)}, wanted 4")
+    need_some(data, weights)
+
+
+def need_some(data: Tensor, weights: Tensor) -> None:
+    """Refuses tensors without any channel: no other extent could fit theirs."""
+    need(0 not in (*data.info.shape[-1:], *weights.info.shape), f"input {data.info} does not fit weights {weights.info}")
 
 
 def _call(
@@ -138,6 +144,7 @@ def fully_connected(context: Context, operator: Operator) -> Expr:
     need_dtype(output, (data.info.dtype,), "output")
     _need_type(weights)
     need(len(weights.info.shape) == 2, f"weights have rank {len(weights.info.shape)}, wanted 2")
+    need_some(data, weights)
     units, depth = weights.info.shape
     need(data.info.elements % depth == 0, f"input {data.info} does not fit weights {weights.info}")
     rows = data.info.elements // depth

@@ -15,7 +15,7 @@ from uaccel.frontend.checks import need_axis
 from uaccel.frontend.converters import otherwise
 from uaccel.frontend.tflite import converter
 from uaccel.frontend.tflite.checks import need_dtype, need_same_type, need_shape
-from uaccel.frontend.tflite.conv import need_multiplier, need_rows, transposed_window
+from uaccel.frontend.tflite.conv import need_multiplier, need_rows, need_some, transposed_window
 from uaccel.frontend.tflite.converter import Context, Expr, converts
 from uaccel.frontend.tflite.floats import FLOATS, is_stepped, need_reals, real, stored
 from uaccel.frontend.tflite.reader import Operator, Tensor
@@ -122,7 +122,8 @@ def _need_reals_or_bytes(*tensors: Tensor) -> None:
 
 
 def _need_alike(data: Tensor, weights: Tensor) -> None:
-    """Refuses integer weights beside floats, for which LiteRT quantises the input anew in each run."""
+    """Refuses integer weights beside floats, for which LiteRT quantises the input anew in each run, and no weights."""
+    need_some(data, weights)
     alike = is_stepped(weights) if is_stepped(data) else data.info.dtype == weights.info.dtype
     kind = weights.info.dtype
     need(alike, f'weights "{weights.name}" are {kind} beside an input of {data.info.dtype}; quantise both, or none')
