@@ -19,7 +19,6 @@ import platform
 import re
 import subprocess
 import sys
-import tempfile
 import zipfile
 from collections.abc import Callable
 from functools import partial
@@ -82,24 +81,6 @@ def said_by(*words: str) -> str:
     command = [sys.executable, "-m", "uaccel", *words]
     done = subprocess.run(command, capture_output=True, text=True, env=environment, check=True, cwd=ROOT)
     return done.stdout
-
-
-def keys_of(value: Any) -> Any:
-    """The keys of JSON, without its values; of a list, those of all its members together."""
-    if isinstance(value, dict):
-        return {key: keys_of(one) for key, one in sorted(value.items())}
-    if isinstance(value, list):
-        members = [one for one in value if isinstance(one, dict)]
-        return [keys_of({key: one for member in members for key, one in member.items()})] if members else "list"
-    return "value"
-
-
-def json_keys(*words: str) -> Any:
-    """The keys of what a command writes with ``--json``; ``OUT`` is a file of no lasting value."""
-    with tempfile.TemporaryDirectory() as folder:
-        found = json.loads(said_by(*[word.replace("OUT", f"{folder}/out.tar") for word in words], "--json"))
-    found.get("verify", {}).pop("runtime", None)  # it is there where the model's own runtime is installed
-    return keys_of(found)
 
 
 def help_of(*words: str) -> list[str]:
@@ -165,20 +146,12 @@ def archive_facts() -> dict[str, Fact]:
 
 
 def all_facts() -> dict[str, Fact]:
-    gesture = str(MODELS / "gesture.tflite")
-    run = ("run", gesture, "--verify", "--profile")
     rows: dict[str, Fact] = {f"names {module}": partial(public_names, module) for module in PUBLIC}
     rows |= {
         "kernels": kernel_order,
         "loads uaccel": partial(loaded_by, "import uaccel"),
         "loads the command line": partial(loaded_by, "import uaccel.cli.app"),
         "loads the pytest plugin": partial(loaded_by, "import uaccel.testing.plugin"),
-        "keys of boards": partial(json_keys, "boards"),
-        "keys of accelerators": partial(json_keys, "accelerators"),
-        "keys of explain": partial(json_keys, "explain", gesture, "-a", "npu"),
-        "keys of compile": partial(json_keys, "compile", gesture, "-o", "OUT"),
-        "keys of run": partial(json_keys, *run, "-b", "mps2_an386"),
-        "keys of run with npu": partial(json_keys, *run, "-a", "npu"),
     }
     return rows | help_facts() | archive_facts()
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from package.facts import all_facts, archive_facts, keys_of, made_with, stored
+from package.facts import all_facts, archive_facts, made_with, stored
 
 FACTS = all_facts()
 QUICK = [name for name in FACTS if name not in archive_facts()]
@@ -43,18 +43,6 @@ def test_archives_are_equal_to_the_byte(name: str) -> None:
 def test_every_fact_is_stored() -> None:
     assert set(stored()["facts"]) == set(FACTS)
     assert all(stored()["changes"])
-
-
-@pytest.mark.parametrize(
-    ("value", "wanted"),
-    [
-        ({"b": 1, "a": [{"x": 1}, {"y": {"z": 2}}]}, {"a": [{"x": "value", "y": {"z": "value"}}], "b": "value"}),
-        ([1, 2], "list"),
-        ([], "list"),
-    ],
-)
-def test_keys_of_json(value: Any, wanted: Any) -> None:
-    assert keys_of(value) == wanted
 
 
 def test_a_difference_is_named() -> None:

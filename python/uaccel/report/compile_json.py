@@ -24,7 +24,7 @@ from uaccel.report.latency import Facts
 from uaccel.report.run_json import fallback_report, offloaded_report
 from uaccel.util.text import CPU
 
-# The report of a compilation: the JSON of section "report" in docs/cli.md.
+# The report of a compilation: the JSON of section "report" in docs/reference/json.md.
 
 
 def compile_report(compiled: Compiled) -> dict[str, Any]:
@@ -116,7 +116,7 @@ def _region(layer: Layer) -> dict[str, Any]:
 
 
 # Structure, for report pages: where the model comes from, its graph, its memory plan and who decided what. It is a file
-# of the archive, and part of the JSON of ``uaccel run`` (``docs/cli.md``).
+# of the archive, and part of the JSON of ``uaccel run`` (``docs/reference/json.md``).
 
 
 def structure(compiled: Compiled) -> dict[str, Any]:

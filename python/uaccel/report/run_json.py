@@ -1,4 +1,4 @@
-"""Makes the figures of a run as plain data: rows of layers, memories, tensors. They are the JSON of docs/cli.md."""
+"""Makes the figures of a run as plain data: rows of layers, memories, tensors. See docs/reference/json.md."""
 
 from __future__ import annotations
 

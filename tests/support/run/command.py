@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from support.run.schema import require_described
 from uaccel.cli import app
 
 __all__ = ["Call", "Done", "call_in", "process"]
@@ -19,11 +20,12 @@ __all__ = ["Call", "Done", "call_in", "process"]
 
 @dataclass(frozen=True)
 class Done:
-    """How a command ended."""
+    """How a command ended. ``command`` is its name, by which its JSON is judged."""
 
     status: int
     out: str
     err: str
+    command: str = ""
 
     @property
     def report(self) -> dict[str, Any]:
@@ -32,6 +34,7 @@ class Done:
         (line,) = self.out.splitlines()
         report = json.loads(line)
         assert isinstance(report, dict)
+        require_described(self.command, report)
         return report
 
     @property
@@ -53,7 +56,7 @@ def call_in(capfd: pytest.CaptureFixture[str]) -> Call:
         capfd.readouterr()
         status = app.main([str(argument) for argument in arguments])
         out, err = capfd.readouterr()
-        return Done(status, out, err)
+        return Done(status, out, err, str(arguments[0]) if arguments else "")
 
     return call
 
@@ -64,7 +67,7 @@ def process(*arguments: str | Path, prelude: str = "", **options: Any) -> Done:
     start = ["-c", program] if prelude else ["-m", "uaccel"]
     command = [sys.executable, *start, *map(str, arguments)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False, **options)
-    return Done(done.returncode, done.stdout, done.stderr)
+    return Done(done.returncode, done.stdout, done.stderr, str(arguments[0]) if arguments else "")
 
 
 def is_exact(report: dict[str, Any], samples: int = 8) -> bool:

@@ -49,7 +49,8 @@ def _check(data: Tensor, weights: Tensor, output: Tensor) -> None:
 
 def need_some(data: Tensor, weights: Tensor) -> None:
     """Refuses tensors without any channel: no other extent could fit theirs."""
-    need(0 not in (*data.info.shape[-1:], *weights.info.shape), f"input {data.info} does not fit weights {weights.info}")
+    some = 0 not in (*data.info.shape[-1:], *weights.info.shape)
+    need(some, f"input {data.info} does not fit weights {weights.info}")
 
 
 def _call(
