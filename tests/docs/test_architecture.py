@@ -32,9 +32,13 @@ def test_every_package_is_on_it() -> None:
     assert packages - {name.partition("/")[0] for name in FILES} <= set()
 
 
-def test_the_picture_is_drawn_of_its_text() -> None:
-    script = script_of("scripts/picture.py")
-    text = (ROOT / "docs" / "architecture.txt").read_text(encoding="utf-8")
-    assert (ROOT / "docs" / "architecture.svg").read_text(encoding="utf-8") == script.picture(text)
+def test_pictures_are_drawn_of_their_texts() -> None:
+    script = script_of("scripts/box_pictures.py")
+    for name in script.TEXTS:
+        text = (script.DOCS / name).read_text(encoding="utf-8")
+        drawn = (script.DOCS / name).with_suffix(".svg").read_text(encoding="utf-8")
+        assert drawn == script.picture(text), "draw it anew: python scripts/box_pictures.py"
+    ports = {path.name for path in (ROOT / "firmware" / "ports").iterdir()}
+    assert set(re.findall(r"\b\w+_\w+(?=:)", (script.DOCS / "devices.txt").read_text())) <= ports
     with pytest.raises(KeyError, match="nowhere"):
         script.picture("a: x | b: y\na -> nowhere")

@@ -1,4 +1,4 @@
-"""docs/architecture.svg from docs/architecture.txt: rows of boxes, and arrows between them."""
+"""Pictures of docs from texts beside them: boxes and arrows. ``python scripts/box_pictures.py`` draws them."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from html import escape
 from pathlib import Path
 
 DOCS = Path(__file__).resolve().parents[1] / "docs"
+TEXTS = ("architecture.txt", "devices.txt", "session.txt")
 WIDTH, HEIGHT, ACROSS, DOWN = 200, 52, 60, 44
 STYLE = (
     "text{font:13px sans-serif;fill:#222}.small{font-size:11px;fill:#555}"
@@ -16,7 +17,7 @@ Box = tuple[int, int]
 
 
 def picture(source: str) -> str:
-    """The SVG; a name that is in no row is a KeyError."""
+    """The SVG; its title is the first comment. A name that is in no row is a KeyError."""
     lines = [line for line in source.splitlines() if line.strip() and not line.startswith("#")]
     rows = [[cell.partition(":") for cell in line.split("|")] for line in lines if "|" in line]
     places = {
@@ -33,7 +34,7 @@ def picture(source: str) -> str:
     head = f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" role="img">'
     tip = '<marker id="tip" viewBox="0 0 8 8" refX="8" refY="4" markerWidth="7" markerHeight="7" orient="auto">'
     tip += '<path d="M0 0L8 4L0 8z" style="fill:#5b7aa6;stroke:none"/></marker>'
-    title = "<title>How a model becomes firmware</title>"
+    title = f"<title>{escape(source.partition(chr(10))[0].lstrip('# '))}</title>"
     return "\n".join([head, title, f"<style>{STYLE}</style>", f"<defs>{tip}</defs>", *drawn, "</svg>"]) + "\n"
 
 
@@ -49,10 +50,10 @@ def box(place: Box, name: str, about: str) -> str:
 
 
 def arrow(start: Box, end: Box) -> str:
-    """From the side that is nearer to the other box: across between columns, down or up within one."""
+    """From the side that is nearer to the other box: down or up within a column and to the row below, else across."""
     (x, y), (u, v) = start, end
-    if x == u:
-        below = v > y
+    below = v > y
+    if x == u or v - y == HEIGHT + DOWN:
         ends = (x + WIDTH // 2, y + (HEIGHT if below else 0), u + WIDTH // 2, v + (0 if below else HEIGHT))
     else:
         right = u > x
@@ -61,5 +62,6 @@ def arrow(start: Box, end: Box) -> str:
 
 
 if __name__ == "__main__":
-    text = (DOCS / "architecture.txt").read_text(encoding="utf-8")
-    (DOCS / "architecture.svg").write_text(picture(text), encoding="utf-8")
+    for name in TEXTS:
+        drawn_of = DOCS / name
+        drawn_of.with_suffix(".svg").write_text(picture(drawn_of.read_text(encoding="utf-8")), encoding="utf-8")
