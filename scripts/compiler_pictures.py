@@ -1,6 +1,6 @@
 """Pictures of docs that show what the compiler really does: the arena over time, rows of layers, tokens of a stream.
 
-``python scripts/compiler_pictures.py`` writes docs/arena.svg, docs/rows.svg and docs/stream.svg, of models of tests/models.
+``python scripts/compiler_pictures.py`` writes docs/arena.svg, docs/rows.svg and docs/stream.svg of small models.
 """
 
 from __future__ import annotations

@@ -70,12 +70,19 @@ def shown_by(cell: str, names: dict[str, Any]) -> str:
     return str(value._repr_html_()) if hasattr(value, "_repr_html_") else repr(value)
 
 
+def unmeasured(shown: str) -> str:
+    """Without what differs from run to run."""
+    return re.sub(r"[\d.e-]+ seconds, [\d,]+ bytes", "", shown)
+
+
 @pytest.mark.slow
-def test_the_notebook_runs() -> None:
+def test_the_notebook_shows_what_it_gives() -> None:
     cells = [cell for cell in json.loads(NOTEBOOK.read_text(encoding="utf-8"))["cells"] if cell["cell_type"] == "code"]
-    assert [cell["outputs"] for cell in cells] == [[]] * len(cells), "leave the outputs away: they would not be checked"
     names: dict[str, Any] = {}
-    on_board, offloaded, verified, labels = (shown_by("".join(cell["source"]), names) for cell in cells)
+    given = [shown_by("".join(cell["source"]), names) for cell in cells]
+    kept = [next(iter(output["data"].values())) for cell in cells for output in cell["outputs"]]
+    assert list(map(unmeasured, kept)) == list(map(unmeasured, given))
+    on_board, offloaded, verified, labels = given
     assert "(arm_dsp)" in on_board
     assert ">matrix8</td>" in offloaded
     assert "verified: bit_exact True" in verified

@@ -221,7 +221,7 @@ def function_of(reason: str) -> str:
     driver = re.search(r"(?:^|; )driver functions? (.*)", reason)
     if driver:
         return driver[1]
-    reason = reason.partition("; ")[0] if reason.startswith(USUAL[0]) else reason  # '--json' says why
+    reason = reason.partition("; ")[0] if reason.startswith((USUAL[0], "no work")) else reason  # '--json' says why
     start, end, prefix = USUAL
     return reason.removeprefix(start).removesuffix(end).replace(prefix, "") if reason.startswith(start) else reason
 
