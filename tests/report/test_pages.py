@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
 
 pytestmark = pytest.mark.slow
-SECTIONS = ["summary", "graph", "memory", "times", "roofline", "flash", "timeline", "offload", "precision"]
+SECTIONS = ["summary", "graph", "memory", "frontier", "times", "roofline", "flash", "timeline", "offload", "precision"]
 HOSTILE = "</script><script>alert(1)</script><img src=x onerror=alert(2)>\"'&"
 
 

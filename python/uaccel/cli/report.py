@@ -16,7 +16,6 @@ from uaccel.errors import InputError, VerificationError
 from uaccel.frontend import SUFFIXES
 from uaccel.runner.options import ProjectRunOptions
 from uaccel.runner.request import RunRequest
-from uaccel.util.cache import Cache
 from uaccel.util.files import require_writable
 from uaccel.util.option import argument, option
 
@@ -66,6 +65,7 @@ class ReportCommand(ModelOptions, Cached):
         "What 'quantize --json' wrote when it made this model: the page shows each layer's signal to noise.",
         metavar="Q.json",
     )
+    frontier: bool = option(False, "Show what less RAM costs in time, too: every way to run the model by rows.")
     wishes: ProjectRunOptions = group(only=("inputs", "port"))
 
     def run(self) -> None:
@@ -85,7 +85,7 @@ class ReportCommand(ModelOptions, Cached):
             )
         _require(self.quantized, model)
         wishes = replace(self.wishes, verify="layers", details=True)
-        _of_model(self.request(model, wishes=wishes), target, self.quantized, self.cache, self.as_json)
+        self._of_model(self.request(model, wishes=wishes), target)
 
     def _refuse(self) -> None:
         """Raises an error for options about running, since a stored run is over."""
@@ -93,21 +93,22 @@ class ReportCommand(ModelOptions, Cached):
         if given:
             raise InputError(f"{given[0]} is for a model, and a stored run is given; leave it away")
 
+    def _of_model(self, request: RunRequest, target: Path) -> None:
+        with progress() as step:
+            from uaccel.runner.job import frontier_report
+            from uaccel.runner.perform import perform
 
-def _of_model(request: RunRequest, target: Path, quantized: Path | None, cache: Cache | None, as_json: bool) -> None:
-    with progress() as step:
-        from uaccel.runner.perform import perform
+            ran = perform(request, step, self.cache)
+            run = ran.report if not self.frontier else ran.report | {"frontier": frontier_report(request.what(), step)}
+            step("write the page")
+            from uaccel.report import page, with_quantised
 
-        ran = perform(request, step, cache)
-        step("write the page")
-        from uaccel.report import page, with_quantised
-
-        run = ran.report if quantized is None else with_quantised(ran.report, quantized)
-        write_page(target, page([run]), OUTPUT)
-    report = _told(target, [run])
-    emit(report, as_json, lambda console: console.print(_words(report), soft_wrap=True))
-    if ran.complaint:
-        raise VerificationError(ran.complaint)
+            run = run if self.quantized is None else with_quantised(run, self.quantized)
+            write_page(target, page([run]), OUTPUT)
+        report = _told(target, [run])
+        emit(report, self.as_json, lambda console: console.print(_words(report), soft_wrap=True))
+        if ran.complaint:
+            raise VerificationError(ran.complaint)
 
 
 def _require(quantized: Path | None, model: Path) -> None:

@@ -13,6 +13,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined, TemplateError
 from markupsafe import Markup
 
 from uaccel.errors import InputError
+from uaccel.report.page_frontier import frontier
 from uaccel.report.page_graph import graph
 from uaccel.report.page_memory import flash, memory
 from uaccel.report.page_summary import comparison, precision, summary
@@ -27,6 +28,7 @@ SECTIONS: Final[Sequence[tuple[str, str, Callable[[StoredRun], Shown]]]] = (
     ("summary", "Summary", summary),
     ("graph", "Graph", graph),
     ("memory", "Memory over time", memory),
+    ("frontier", "RAM against time", frontier),
     ("times", "Time per layer", layer_times),
     ("roofline", "Roofline", roofline),
     ("flash", "Flash", flash),

@@ -127,6 +127,7 @@ _LATENCY: Final = {
     **dict.fromkeys(("cycles?", "hz?", "cpu_alone?"), COUNT),
     **optional(ms=Maybe(NUMBER), estimated=Maybe(FLAG), parts=Maybe(Named(WHOLE)), missing=Maybe(TEXT)),
 }
+_POINT: Final = dict.fromkeys(("ram", "constants", "functions"), WHOLE) | {"estimate": NUMBER, "slower": SIGNED}
 _RUN: Final = {
     "model": TEXT,
     "board": TEXT,
@@ -142,6 +143,7 @@ _RUN: Final = {
     **dict.fromkeys(("instructions?", "cycles_estimated?", "accelerator_cycles?"), COUNT),
     "seconds?": Maybe(NUMBER),
     "latency?": Maybe(_LATENCY),
+    "frontier?": Maybe({"unit": TEXT, "points": [_POINT]}),
     "cycles_estimated_by?": Maybe(optional(core=Maybe(TEXT), missing=Maybe(TEXT))),
     "source?": Maybe({**_MODEL, "command": TEXT}),
     "target?": Maybe(TARGET),
