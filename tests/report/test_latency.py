@@ -13,6 +13,7 @@ from report.looked_at import opened
 from support.models.networks import OWN
 from support.run.command import process
 from uaccel.report.latency import copying, engine_cycles, jobs_by_layer, latency, with_latency
+from uaccel.report.page_time import DrawnSpan, stalls_of
 from uaccel.session.description import Account, LayerTime
 from uaccel.session.monitor import CommandSpan, EngineJob
 
@@ -153,3 +154,19 @@ def test_the_page_adds_up(browser: Browser, npu: dict[str, Any], tmp_path: Path)
         assert sum(numbers(part)[0] for part in parts) == total
         assert f"{total:,} cycles" in (shown.text_content("#summary") or "")
         assert shown.locator("#timeline .filled").count() == 2
+
+
+def test_why_an_engine_does_not_compute() -> None:
+    tracks = {
+        "cpu": [DrawnSpan("", "", 0, 5)],
+        "npu load": [DrawnSpan("", "", 10, 40)],
+        "npu compute": [DrawnSpan("", "", 30, 80), DrawnSpan("", "", 85, 87)],
+        "npu store": [DrawnSpan("", "", 80, 90)],
+        "other work": [DrawnSpan("", "", 0, 9)],
+    }
+    assert stalls_of("npu", tracks) == [
+        ("it computes", 52),
+        ("it waits for loads", 20),
+        ("it waits for stores", 8),
+    ]
+    assert stalls_of("other", tracks) == stalls_of("cpu", tracks) == []

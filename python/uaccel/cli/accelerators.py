@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from uaccel.cli.command import Command
 from uaccel.cli.output import emit, new_table
 from uaccel.errors import AcceleratorError
 from uaccel.util.files import accelerator_entries, accelerator_folders
+
+KIB: Final = 1024
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -31,7 +33,7 @@ def _row(name: str) -> dict[str, Any]:
     try:
         accelerator = load_accelerator(name)
     except AcceleratorError as error:
-        unknown = dict.fromkeys(("exact", "tolerance", "objectives", "folder"))
+        unknown = dict.fromkeys(("exact", "tolerance", "objectives", "folder", "macs_per_cycle", "memories"))
         text = f"cannot be used: {error}"
         return {"name": name, "description": text, "operations": [], "models": [], **unknown, "error": str(error)}
     return {
@@ -44,6 +46,8 @@ def _row(name: str) -> dict[str, Any]:
         "tolerance": accelerator.tolerance,
         "objectives": list(OBJECTIVES if accelerator.objective is not None else OBJECTIVES[:1]),
         "models": _models(accelerator.folder, accelerator.base),
+        "macs_per_cycle": accelerator.macs_per_cycle,
+        "memories": dict(accelerator.memories),
         "folder": str(accelerator.folder),
         "error": None,
     }
@@ -63,9 +67,22 @@ def _models(folder: Path, base: Path) -> list[str]:
     ]
 
 
+def _size(row: dict[str, Any]) -> str:
+    """Says how many products it computes at once and how much memory it has, as far as its description states them."""
+    products, on_chip = row["macs_per_cycle"], sum((row["memories"] or {}).values())
+    words = [f"{products:g} products a cycle"] if products else []
+    words += [f"{on_chip / KIB:g} KiB on chip"] if on_chip else []
+    return ", ".join(words)
+
+
 def _show(console: Console, rows: list[dict[str, Any]]) -> None:
-    table = new_table("Accelerator", "~What it is", "~What it computes", "Models")
+    table = new_table("Accelerator", "~What it is", "~What it computes", "~Size", "Models")
     for row in rows:
-        table.add_row(row["name"], row["description"], ", ".join(_apart(row["operations"])), ", ".join(row["models"]))
+        computes = ", ".join(_apart(row["operations"]))
+        table.add_row(row["name"], row["description"], computes, _size(row), ", ".join(row["models"]))
     console.print(table)
-    console.print("  Your own: give the path of its folder; 'uaccel new accelerator NAME' begins one.", soft_wrap=True)
+    for line in (
+        "Its size on an FPGA: uaccel synth NAME.",
+        "Your own: a folder's path; 'uaccel new accelerator NAME'.",
+    ):
+        console.print(f"  {line}", soft_wrap=True)

@@ -12,11 +12,10 @@ from itertools import pairwise
 from typing import Any, Final
 
 from uaccel.session.description import Account, LayerTime
-from uaccel.session.monitor import CommandSpan, EngineJob
+from uaccel.session.monitor import MOVERS, CommandSpan, EngineJob
 from uaccel.util.text import CPU
 
 Facts = Mapping[str, Any]  # Facts about a layer, as ``metadata.json`` has them.
-MOVERS: Final = ("load", "store")  # Engines of devices that move data, and compute nothing.
 UNCOUNTED: Final = "this board counts no cycles; run on an emulated board"
 
 

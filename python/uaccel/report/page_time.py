@@ -12,6 +12,7 @@ from markupsafe import Markup
 from uaccel.report.page_chip import Filled, drawn, memories_of
 from uaccel.report.stored_run import LayerRow, StoredRun
 from uaccel.report.svg import DETAILS, Shown, count, drawing, ellipsize, tag, text, ticks, title
+from uaccel.session.monitor import MOVERS
 from uaccel.util.text import CPU
 
 # Timeline: when the CPU and each engine of each accelerator worked in one inference.
@@ -41,8 +42,16 @@ def timeline(run: StoredRun) -> Shown:
     if not end:
         return f"The trace has no lengths: {note}."
     busy = [(name, _busy(spans), len(spans)) for name, spans in tracks.items()]
+    stalls = [(engine, causes) for engine in run.engines[1:] if (causes := stalls_of(engine, tracks))]
     filled = memories_of(run)
-    return {"chart": _chart(run, tracks, filled, end), "busy": busy, "end": end, "note": note, "filled": filled}
+    return {
+        "chart": _chart(run, tracks, filled, end),
+        "busy": busy,
+        "end": end,
+        "note": note,
+        "filled": filled,
+        "stalls": stalls,
+    }
 
 
 def tracks_of(trace: Any) -> dict[str, list[DrawnSpan]]:
@@ -56,6 +65,18 @@ def tracks_of(trace: Any) -> dict[str, list[DrawnSpan]]:
             span = DrawnSpan(event["name"], layer, event["ts"], event["ts"] + event["dur"])
             found[names.get(event["tid"], "")].append(span)
     return found
+
+
+def stalls_of(engine: str, tracks: dict[str, list[DrawnSpan]]) -> list[tuple[str, float]]:
+    """Why an accelerator does not compute while it works, with the cycles of each cause; none if it has no engines."""
+    own = {name.removeprefix(f"{engine} "): spans for name, spans in tracks.items() if name.startswith(f"{engine} ")}
+    computing = [span for name, spans in own.items() if name not in MOVERS for span in spans]
+    if len(own) < 2 or not computing:
+        return []
+    load, store = (own.get(name, []) for name in MOVERS)
+    busy, loaded = _busy(computing), _busy(computing + load)
+    stored = _busy(computing + load + store)
+    return [("it computes", busy), ("it waits for loads", loaded - busy), ("it waits for stores", stored - loaded)]
 
 
 def _busy(spans: Sequence[DrawnSpan]) -> float:

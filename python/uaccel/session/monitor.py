@@ -106,6 +106,7 @@ def listen(transport: Transport, seconds: float | None) -> Iterator[Heard]:
 
 # Recorder: when the engines of accelerators' device models worked, as the models write it down during a session.
 
+MOVERS: Final = ("load", "store")  # Engines that move data, and compute nothing.
 # The environment variable that names the file; processes and emulators that are started pass it on to the models.
 VARIABLE: Final = "UACCEL_DEVICE_TIMELINE"
 
