@@ -35,7 +35,7 @@ def printed() -> str:
     ours, theirs = os.openpty()
     fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 50, WIDTH, 0, 0))
     path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
-    environment = os.environ | {"TERM": "xterm-256color", "PATH": path}
+    environment = os.environ | {"TERM": "xterm-256color", "PATH": path, "COLUMNS": str(WIDTH)}
     with subprocess.Popen(COMMAND, cwd=ROOT, env=environment, stdout=theirs, stderr=subprocess.DEVNULL) as command:
         os.close(theirs)
         with os.fdopen(ours, "rb", buffering=0) as terminal:

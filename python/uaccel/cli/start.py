@@ -22,7 +22,7 @@ from uaccel.board.types import ports_folder
 from uaccel.cli.command import Command, add_command
 from uaccel.cli.options import OnBoard
 from uaccel.cli.output import emit, new_table, progress, show_lines
-from uaccel.cli.tables import show_memory
+from uaccel.cli.tables import show_latency, show_memory
 from uaccel.cli.verdict import show_verified
 from uaccel.errors import BoardError, UaccelError, VerificationError
 from uaccel.runner.options import EngineRequest, ProjectRunOptions
@@ -253,6 +253,8 @@ def _show(console: Console, report: dict[str, Any], board: Board) -> None:
     show_lines(console, about)
     console.print(_table(report["layers"]))
     show_lines(console, list(_engines(report)))
+    if report["instructions"] is not None:
+        show_latency(console, report)
     show_memory(console, report)
     right = sum(row["sample"] == row["answer"] for row in report["answers"])
     show_lines(console, [("Answers", f"{right} of {len(report['answers'])} right: {_answer_words(report['answers'])}")])
@@ -288,8 +290,6 @@ def _engines(report: dict[str, Any]) -> Iterator[tuple[str, str]]:
             reasons.setdefault(reason, []).append(layer["name"])
     for reason, names in reasons.items():
         yield "Why cpu", f"{', '.join(names)}: {reason}"
-    if report["instructions"] is not None:
-        yield "Time", f"{report['instructions']:,} instructions, one inference"
 
 
 def _answer_words(answers: list[dict[str, str]]) -> str:
