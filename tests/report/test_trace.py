@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -10,7 +11,7 @@ import pytest
 from uaccel.report.latency import jobs_by_layer
 from uaccel.report.trace import UNCOUNTED, trace_of
 from uaccel.session.description import Account, LayerTime
-from uaccel.session.monitor import VARIABLE, CommandSpan, EngineJob, Recorder, read_jobs
+from uaccel.session.monitor import VARIABLE, CommandSpan, EngineJob, Recorder, read_jobs, recorded
 
 
 def taken(instructions: int | None) -> LayerTime:
@@ -45,11 +46,23 @@ def spans(document: dict[str, Any], track: str) -> list[tuple[str, int, int]]:
 
 def test_jobs_come_with_their_spans() -> None:
     lines = ["a span load 0 5 9", "b job 0 7", "a span compute 1 9 12", "a job 0 12", "a job 12 20"]
-    assert read_jobs(lines) == [
+    assert list(read_jobs(lines)) == [
         EngineJob("b", 0, 7, ()),
         EngineJob("a", 0, 12, (CommandSpan("load", 0, 5, 9), CommandSpan("compute", 1, 9, 12))),
         EngineJob("a", 12, 20, ()),
     ]
+
+
+@pytest.mark.parametrize(("cycles", "jobs"), [(0, 0), (1, 1), (12, 1), (13, 2), (99, 2)])
+def test_the_first_jobs_are_those_of_so_many_cycles(cycles: int, jobs: int) -> None:
+    with recorded(True) as first:
+        Path(os.environ[VARIABLE]).write_text("a span load 0 5 9\na job 0 12\na job 12 20\n")
+        assert (
+            first(cycles) == (EngineJob("a", 0, 12, (CommandSpan("load", 0, 5, 9),)), EngineJob("a", 12, 20, ()))[:jobs]
+        )
+    with recorded(False) as first:
+        assert VARIABLE not in os.environ
+        assert first(9) == ()
 
 
 def test_cpu_and_engines_follow_each_other() -> None:

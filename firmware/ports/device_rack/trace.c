@@ -5,6 +5,8 @@
 #include <stdio.h>
 
 static FILE *file, *timeline;
+/* Lines of the timeline that are written: who runs a model for days looks at its first inferences. */
+static uint32_t timeline_left = 4000000u;
 
 static FILE *opened(const char *path)
 {
@@ -29,14 +31,16 @@ bool uaccel_timeline_open(const char *path)
 
 void uaccel_timeline_span(const char *name, const char *engine, uint32_t command, uint64_t begin, uint64_t end)
 {
-    if (timeline != NULL) {
+    if (timeline != NULL && timeline_left > 0) {
+        timeline_left--;
         fprintf(timeline, "%s span %s %" PRIu32 " %" PRIu64 " %" PRIu64 "\n", name, engine, command, begin, end);
     }
 }
 
 void uaccel_timeline_job(const char *name, uint64_t begin, uint64_t end)
 {
-    if (timeline != NULL) {
+    if (timeline != NULL && timeline_left > 0) {
+        timeline_left--;
         fprintf(timeline, "%s job %" PRIu64 " %" PRIu64 "\n", name, begin, end);
     }
 }

@@ -24,7 +24,7 @@ from uaccel.report.latency import Facts
 from uaccel.report.run_json import fallback_report, offloaded_report
 from uaccel.util.text import CPU
 
-# The report of a compilation: the JSON of section "report" in docs/reference/json.md.
+# The report of a compilation (docs/reference/json.md).
 
 
 def compile_report(compiled: Compiled) -> dict[str, Any]:

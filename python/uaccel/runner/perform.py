@@ -225,9 +225,10 @@ def measure(prepared: Prepared, wishes: ProjectRunOptions, bench: Bench, step: S
     read = prepared.told["reads"]["layers" if wishes.every_layer else "outputs"] if wishes.verifies else ()
     looks = Looks(wishes.more(types), wishes.profiles, read, wishes.sequence)
     samples = wishes.samples(types)  # Wrong ones are refused before anything is built.
-    with bench.ready(), monitor.recorded(bool(prepared.told["offloads"])) as jobs:
+    with bench.ready(), monitor.recorded(bool(prepared.told["offloads"])) as first_jobs:
         measured = bench.measure(samples, looks, step.count, step.log)
-    return replace(measured, jobs=tuple(jobs))
+        taken = sum(account.cycles for account in measured.run.accounts.values())
+        return replace(measured, jobs=first_jobs(taken))
 
 
 @dataclass(frozen=True)

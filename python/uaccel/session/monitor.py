@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import io
 import os
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Literal
@@ -136,10 +137,12 @@ class EngineJob:
 
 
 class Recorder:
-    """Makes device models that start inside its block write down what they do; afterwards ``jobs`` holds it."""
+    """Makes device models that start inside its block write down what they do; afterwards ``jobs`` holds it, unless it
+    was only for the ``first`` jobs."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, keeps: bool = True) -> None:
         self.jobs: list[EngineJob] = []
+        self._keeps = keeps
         self._before: str | None = None
         self._file = Path()
 
@@ -156,25 +159,36 @@ class Recorder:
             del os.environ[VARIABLE]
         else:
             os.environ[VARIABLE] = self._before
-        self.jobs = read_jobs(incoming.read_text(self._file, incoming.MODEL).splitlines())
+        self.jobs = list(self._read()) if self._keeps else []
         self._file.unlink()
+
+    def first(self, cycles: int) -> tuple[EngineJob, ...]:
+        """The jobs that were started first, until they have lasted so many cycles: those of the first inference."""
+        found: list[EngineJob] = []
+        jobs = self._read()
+        while cycles > 0 and (job := next(jobs, None)) is not None:
+            found.append(job)
+            cycles -= job.cycles
+        return tuple(found)
+
+    def _read(self) -> Iterator[EngineJob]:
+        with io.TextIOWrapper(incoming.opened(self._file), encoding="utf-8") as lines:
+            yield from read_jobs(lines)
 
 
 @contextlib.contextmanager
-def recorded(wanted: bool) -> Iterator[list[EngineJob]]:
-    """Records device models until the end of the block if ``wanted``; then it fills the list."""
-    jobs: list[EngineJob] = []
+def recorded(wanted: bool) -> Iterator[Callable[[int], tuple[EngineJob, ...]]]:
+    """Records device models until the end of the block if ``wanted``. It gives what tells the first jobs, of so many
+    cycles, once the models have ended: thousands of inferences write more than a run should hold."""
     if not wanted:
-        yield jobs
+        yield lambda cycles: ()
         return
-    with Recorder() as recorder:
-        yield jobs
-    jobs += recorder.jobs
+    with Recorder(keeps=False) as recorder:
+        yield recorder.first
 
 
-def read_jobs(lines: list[str]) -> list[EngineJob]:
+def read_jobs(lines: Iterable[str]) -> Iterator[EngineJob]:
     """Reads jobs in the order in which they were started. A model writes a job's spans first, then the job itself."""
-    jobs: list[EngineJob] = []
     spans: dict[str, list[CommandSpan]] = {}
     for line in lines:
         device, what, *rest = line.split()
@@ -183,5 +197,4 @@ def read_jobs(lines: list[str]) -> list[EngineJob]:
             spans.setdefault(device, []).append(CommandSpan(rest[0], command, begin, end))
         else:
             begin, end = map(int, rest)
-            jobs.append(EngineJob(device, begin, end, tuple(spans.pop(device, ()))))
-    return jobs
+            yield EngineJob(device, begin, end, tuple(spans.pop(device, ())))

@@ -38,7 +38,7 @@ def _in_memory(memory: str, accesses: Sequence[tuple[int, Access]]) -> Iterator[
             piece.append((number, access.writes))
     open_tiles: dict[Life, int] = {}
     for begin, piece in zip(edges, [*pieces, []], strict=True):
-        lives = set(_lives(piece))
+        lives = dict.fromkeys(_lives(piece))
         for life in [life for life in open_tiles if life not in lives]:
             yield Tile(memory, open_tiles.pop(life), begin, *life)
         for life in lives:
