@@ -63,11 +63,7 @@ def lower_region(region: Region, npu: Npu, objective: str, effort: Effort) -> Lo
         tuple(calls),
         planned.scratch,
         artefacts=files,
-        labels=planned.labels,
-        cycles=planned.timeline.total,
-        moved=planned.cost.bytes,
-        moved_by=planned.moved_by,
-        tiles=planned.tiles,
+        **planned.told,
         instructions=300 + 95 * len(calls),  # measured on a Cortex-M4
     )
 

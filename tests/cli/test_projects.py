@@ -95,6 +95,7 @@ def test_a_project_runs_as_its_model_does(board: str, tmp_path: Path, call: Call
         assert report["source"].pop("command").startswith(f"uaccel run {subject[0]}")
         report.pop("artefacts", None)  # archives of projects may come from elsewhere
         measured = [(report["ram"], "stack"), (report["ram"], "total"), (report, "seconds"), (report, "trace")]
+        measured.append((report["latency"], "ms"))
         for holder, key in (*measured, *((layer, "seconds") for layer in report["layers"])):
             holder.pop(key)
         reports.append(report)
@@ -102,7 +103,7 @@ def test_a_project_runs_as_its_model_does(board: str, tmp_path: Path, call: Call
     assert reports[0].keys() >= {"source", "graph", "plan", "constants", "decisions", "engines", "target"}
     shown = [sections(tmp_path / f"{number}.html") for number in (0, 1)]
     assert shown[0] == shown[1]
-    assert len(shown[0]) == 9
+    assert len(shown[0]) == 10
     with np.load(tmp_path / "0.npz") as first, np.load(tmp_path / "1.npz") as second:
         assert first.files == second.files
         for name in first.files:

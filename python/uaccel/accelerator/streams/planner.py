@@ -10,9 +10,9 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
-from typing import Final
+from typing import Any, Final
 
-from uaccel.accelerator.machine import Tile, Tiling, Timeline
+from uaccel.accelerator.machine import Tiling, Timeline
 from uaccel.accelerator.region import Region
 from uaccel.accelerator.streams.chain import TRIED, Chain, Step, StreamRegion, chains_of, emitted, spans, with_chains
 from uaccel.accelerator.streams.commands import TOKENS, Synchronised
@@ -97,17 +97,19 @@ class Planned:
         return Cost(self.timeline.total, sum(command.moved for command in self.stream.commands))
 
     @property
-    def tiles(self) -> tuple[Tile, ...]:
-        """What lies on chip while the stream runs."""
-        return tiles_of(self.stream.commands)
-
-    @property
-    def moved_by(self) -> dict[str, int]:
-        """Bytes that each layer's commands carry between memory and chip."""
-        moved: Counter[str] = Counter()
-        for command in self.stream.commands:
+    def told(self) -> dict[str, Any]:
+        """What a region's :class:`Lowered` tells of its stream, by the names of the fields."""
+        commands, moved = self.stream.commands, Counter[str]()
+        for command in commands:
             moved[command.layer] += command.moved
-        return dict(moved)
+        cost, tiles = self.cost, tiles_of(commands)
+        return {
+            "labels": self.labels,
+            "cycles": cost.cycles,
+            "moved": cost.bytes,
+            "moved_by": dict(moved),
+            "tiles": tiles,
+        }
 
     @property
     def labels(self) -> tuple[str, ...]:
