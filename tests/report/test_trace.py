@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from uaccel.report.latency import jobs_by_layer
-from uaccel.report.trace import UNCOUNTED, trace_of
+from uaccel.report.trace import SCALE, UNCOUNTED, trace_of
 from uaccel.session.description import Account, LayerTime
 from uaccel.session.monitor import VARIABLE, CommandSpan, EngineJob, Recorder, read_jobs, recorded
 
@@ -72,6 +73,15 @@ def test_cpu_and_engines_follow_each_other() -> None:
     assert spans(document, "cpu") == [("layer_0", 0, 50), ("layer_1: driver of npu", 50, 57), ("layer_2", 87, 107)]
     assert spans(document, "npu load") == [("first: load", 60, 67)]
     assert spans(document, "npu compute") == [("first: compute", 62, 87)]
+
+
+def test_cycles_are_drawn_where_they_are_known() -> None:
+    """Estimated ones, and a core's own without those in which it waits for the accelerator."""
+    estimated, counted = replace(taken(50), cycles_estimated=70), replace(taken(7), core_cycles=42)
+    document = traced([layer(0), layer(1, "x")], {0: estimated, 1: counted}, {1: account(30)}, [])
+    assert spans(document, "cpu") == [("layer_0", 0, 70), ("layer_1: driver of x", 70, 82)]
+    assert spans(document, "x work") == [("layer_1", 82, 112)]
+    assert document["otherData"]["note"] == SCALE
 
 
 def test_a_layer_has_as_many_jobs_as_it_took_cycles() -> None:
