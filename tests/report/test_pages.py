@@ -36,6 +36,8 @@ def test_every_section_says_what_the_json_says(browser: Browser, stored: dict[st
 
         rows = table(shown, "[data-bars]")
         costs = {row["name"]: (row["cycles_estimated"] or 0) + row["cycles"] for row in stored["layers"]}
+        rest = stored["latency"]["cycles"] - sum(costs.values())
+        costs |= {"what measuring layers added" if rest < 0 else "between layers": rest}
         assert {row[0]: number(row[3]) for row in rows} == {name: cost for name, cost in costs.items() if cost}
 
         held = [v for v in stored["graph"]["values"].values() if v["memory"] == "arena" and not v["view_of"]]

@@ -219,16 +219,23 @@ def bench_of(prepared: Prepared, request: RunRequest, maker: Source, step: Steps
     return BoardBench(prepared.firmware, request.board, maker, step, wishes.port, wishes.flashes)
 
 
-def measure(prepared: Prepared, wishes: ProjectRunOptions, bench: Bench, step: Steps) -> RunResult:
-    """Runs firmware on a bench, with all that is wished to be seen; no model is compiled here."""
+def measure(
+    prepared: Prepared,
+    wishes: ProjectRunOptions,
+    bench: Bench,
+    step: Steps,
+    first_jobs: monitor.FirstJobs | None = None,
+) -> RunResult:
+    """Runs firmware on a bench, with all that is wished to be seen; no model is compiled here. ``first_jobs``: where
+    device models are recorded already, since who starts them was started before."""
     types = prepared.firmware.inputs
     read = prepared.told["reads"]["layers" if wishes.every_layer else "outputs"] if wishes.verifies else ()
     looks = Looks(wishes.more(types), wishes.profiles, read, wishes.sequence)
     samples = wishes.samples(types)  # Wrong ones are refused before anything is built.
-    with bench.ready(), monitor.recorded(bool(prepared.told["offloads"])) as first_jobs:
+    with bench.ready(), monitor.recorded(first_jobs is None and bool(prepared.told["offloads"])) as own:
         measured = bench.measure(samples, looks, step.count, step.log)
         taken = sum(account.cycles for account in measured.run.accounts.values())
-        return replace(measured, jobs=first_jobs(taken))
+        return replace(measured, jobs=(first_jobs or own)(taken))
 
 
 @dataclass(frozen=True)

@@ -31,6 +31,7 @@ from uaccel.runner.options import ProjectRunOptions
 from uaccel.runner.perform import Performed, Place, measure, performed
 from uaccel.runner.prepare import Prepared
 from uaccel.runner.request import Steps
+from uaccel.session import monitor
 from uaccel.session.connect import BITS_PER_BYTE, RTT, ProjectTransport, open_port, ram_words
 from uaccel.session.device_models import DeviceOptions, Ram, device_options
 from uaccel.session.link import Timeouts
@@ -52,14 +53,14 @@ def perform_project(
     it is on a board there already. ``command`` is what a user types for the same run.
     """
     port = wishes.port
-    with ProjectServer(folder, wishes.options) as server:
+    with monitor.recorded(True) as first_jobs, ProjectServer(folder, wishes.options) as server:
         server.require_project("run")
         if port:
             server.require("port", port_from_here(port))
         bench = ProjectBench(server, folder, port, step)
         bench.require_board(board)
         prepared = _prepared(bench, wishes)
-        measured = measure(prepared, wishes, bench, step)
+        measured = measure(prepared, wishes, bench, step, first_jobs)
     verdict = _verdict(bench.archive, bench.metadata, measured, wishes, step) if wishes.verifies else None
     words = shlex.join(["uaccel", "run", str(folder), *words_of(wishes)])
     place = Place(bench.name, bench.target, bool(port) or bench.at_line, command or words)

@@ -176,8 +176,11 @@ class Recorder:
             yield from read_jobs(lines)
 
 
+FirstJobs = Callable[[int], "tuple[EngineJob, ...]"]  # The jobs that were started first, of so many cycles.
+
+
 @contextlib.contextmanager
-def recorded(wanted: bool) -> Iterator[Callable[[int], tuple[EngineJob, ...]]]:
+def recorded(wanted: bool) -> Iterator[FirstJobs]:
     """Records device models until the end of the block if ``wanted``. It gives what tells the first jobs, of so many
     cycles, once the models have ended: thousands of inferences write more than a run should hold."""
     if not wanted:

@@ -118,7 +118,7 @@
     least = Math.floor((least - span * 0.04) / step) * step;
     if (least < 0 && Math.min(...values) >= 0) least = 0;
     const marks = [];
-    for (let mark = least; mark < most + step; mark += step) marks.push(Math.abs(mark) < step / 1e6 ? 0 : mark);
+    for (let mark = least; mark < most + step || marks.length < 2; mark += step) marks.push(Math.abs(mark) < step / 1e6 ? 0 : mark);
     return { at: value => from + (to - from) * (value - least) / (marks[marks.length - 1] - least), marks };
   };
   const frame = (x, y, sayX, sayY, label) => {
