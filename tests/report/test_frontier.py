@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from report.looked_at import looked_at
 from support.models.networks import OWN
 from support.run.command import process
-from uaccel.report.page_frontier import NONE
+from uaccel.report.page_memory import NO_WAYS
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
@@ -35,6 +35,6 @@ def test_every_point_of_the_frontier_is_shown(browser: Browser, tmp_path: Path) 
 
 def test_without_the_search_the_page_says_how_to_get_it(tmp_path: Path) -> None:
     text = page_of(tmp_path)
-    assert NONE in re.sub("&#39;", "'", text)
+    assert NO_WAYS in re.sub("&#39;", "'", text)
     (data,) = json.loads(text.partition('id="runs">')[2].partition("</script>")[0])
     assert "frontier" not in data

@@ -12,8 +12,9 @@ import pytest
 from report.looked_at import opened
 from support.models.networks import OWN
 from support.run.command import process
-from uaccel.report.latency import copying, engine_cycles, jobs_by_layer, latency, with_latency
+from uaccel.report.latency import copying, engine_cycles, jobs_by_layer, latency
 from uaccel.report.page_time import DrawnSpan, stalls_of
+from uaccel.report.run_json import layer_reports
 from uaccel.session.description import Account, LayerTime
 from uaccel.session.monitor import CommandSpan, EngineJob
 
@@ -82,23 +83,26 @@ def test_parts(told: dict[str, Any], measured: bool, taken: dict[str, Any], want
     assert (found["missing"] is None) == (found["cycles"] is not None)
 
 
-def row(**more: Any) -> dict[str, Any]:
-    usual = {"region": None, "cycles": 0, "engine_cycles": 0, "core_cycles": None, "cycles_estimated": None}
-    return usual | more
+JOBS = {0: [JOB]}
+SILENT = {0: [EngineJob("npu", 0, 100, ())]}
 
 
-def test_what_each_layer_has_of_it() -> None:
-    rows = [
-        row(cycles_estimated=7),
-        row(region="r", cycles=100, engine_cycles=80, cycles_estimated=40),
-        row(region="r", cycles=None, engine_cycles=20),
-        row(core_cycles=120, cycles=100, engine_cycles=100),
-        row(region="s", cycles=100, engine_cycles=None, cycles_estimated=5),
-        row(region="s", cycles=None, engine_cycles=None),
-        row(region="unknown", cycles=100, engine_cycles=80),
-        row(region="unknown", cycles=None, engine_cycles=20),
-    ]
-    assert [each["latency"] for each in with_latency(rows)] == [7, 120, 20, 120, 105, None, None, None]
+@pytest.mark.parametrize(
+    ("jobs", "taken", "wanted"),
+    [
+        (JOBS, {"cycles_estimated": 40}, [120, 20]),  # the driver stands in the first row
+        (JOBS, {"core_cycles": 140}, [120, 20]),  # a core's own count has the waits in it
+        (SILENT, {"cycles_estimated": 40}, [140, None]),
+        (JOBS, {}, [None, None]),
+    ],
+)
+def test_what_each_operator_has_of_it(jobs: Any, taken: dict[str, Any], wanted: list[int | None]) -> None:
+    facts = region("a: load", "a: convolve", "b: store") | dict.fromkeys(("op", "reason", "operator", "tensor"), "x")
+    covered = {"op": "x", "operator": 0, "tensor": "t", "macs": 0, "shape": [1]}
+    facts |= {"macs": 0, "outputs": [], "variant": "", "covers": [{"name": name, **covered} for name in "ab"]}
+    rows = layer_reports([facts], 1, {0: LayerTime(0, "r", None, None, **taken)}, {0: Account(1, 100)}, jobs)
+    assert [row["latency"] for row in rows] == wanted
+    assert [row["engine_cycles"] for row in rows] == ([80, 20] if jobs is JOBS else [None, None])
 
 
 MODEL, BOARD = OWN / "gesture.tflite", ("-b", "mps2_an386", "--json")

@@ -120,9 +120,8 @@ def test_a_recorder_leaves_the_environment_as_it_was(before: str | None, monkeyp
     else:
         monkeypatch.setenv(VARIABLE, before)
     with Recorder() as recorder:
-        path = os.environ[VARIABLE]
-        with open(path, "a") as file:  # noqa: PTH123 - as a device model does
-            file.write("a job 0 5\n")
+        path = Path(os.environ[VARIABLE])
+        path.write_text("a job 0 5\n")
     assert recorder.jobs == [EngineJob("a", 0, 5, ())]
     assert os.environ.get(VARIABLE) == before
-    assert not os.path.exists(path)  # noqa: PTH110
+    assert not path.exists()

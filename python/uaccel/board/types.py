@@ -156,6 +156,7 @@ def unknown_port(name: str) -> str:
 Arch = Literal["native", "armv6m", "armv7m", "armv7em", "armv8m", "armv8.1m", "rv32"]
 Feature = Literal["fpu", "dsp", "helium", "rvv"]
 MemoryKind = Literal["flash", "ram", "tcm", "external"]
+ON_CHIP: Final = ("ram", "tcm")  # Kinds of RAM that are not outside of the chip.
 TimerKind = Literal["host", "systick", "mtime", "mcycle", "none"]
 RtlCore = Literal["vexriscv"]
 
@@ -352,7 +353,7 @@ class Board:
     @property
     def ram_areas(self) -> list[tuple[int, int]]:
         """Origins and lengths of the memories that variables lie in."""
-        return [(memory.origin, memory.length) for memory in self.memories if memory.kind in ("ram", "tcm")]
+        return [(memory.origin, memory.length) for memory in self.memories if memory.kind in ON_CHIP]
 
     @property
     def proven(self) -> Proven:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from uaccel.board import Board, Memory
+from uaccel.board.types import ON_CHIP
 from uaccel.build.archive_reader import runs_models
 from uaccel.errors import BoardError, UaccelError
 from uaccel.memory import Pool, Rooms, Store
@@ -166,7 +167,7 @@ def _laid_out(board: Board, needs: MemoryNeeds) -> tuple[Layout, _Room]:
     the chip (``external``) come behind all RAM on it, wherever the file has them.
     """
     flashes = [memory for memory in board.memories if memory.kind == "flash"]
-    working = [memory for kinds in (("ram", "tcm"), ("external",)) for memory in board.memories if memory.kind in kinds]
+    working = [memory for kinds in (ON_CHIP, ("external",)) for memory in board.memories if memory.kind in kinds]
     data = working[0]
     room = _Room(board, needs)
     room.reserve(flashes[0], CODE_RESERVE)
@@ -250,7 +251,7 @@ def workspace_memories(board: Board) -> tuple[Pool, ...]:
         return ()
     working = [memory for memory in board.memories if memory.kind != "flash"]
     free = {memory.name: memory.length for memory in working}
-    data = next((memory for memory in working if memory.kind in ("ram", "tcm")), working[0])
+    data = next((memory for memory in working if memory.kind in ON_CHIP), working[0])
     free[data.name] = max(0, data.length - _always(board))
     ordered = sorted(working, key=lambda memory: (memory.kind == "external", memory.wait_states))
     return tuple(

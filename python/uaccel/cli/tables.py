@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
+from uaccel.board.types import ON_CHIP
 from uaccel.cli.output import new_table, show_lines
 from uaccel.errors import escape_terminal
 from uaccel.util.text import CPU
@@ -228,7 +229,7 @@ def function_of(reason: str) -> str:
 
 # Memory against what the board has, and outputs.
 
-KINDS: Final = {"ram": ("ram", "tcm"), "flash": ("flash",)}  # Kinds of a board's memories.
+KINDS: Final = {"ram": ON_CHIP, "flash": ("flash",)}  # Kinds of a board's memories.
 
 
 def show_memory(console: Console, report: dict[str, Any]) -> None:

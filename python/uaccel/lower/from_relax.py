@@ -479,10 +479,20 @@ def _cost_on_cpu(expr: Any, selection: Selection) -> float:
     if operator is None:
         return 0.0
     site = site_of(expr)
-    kernels = candidates(operator, site, selection.target, selection.favour)
     work = Work(operator.macs(site), site.output.elements)
-    choice = pick(selection.selector, site_words(operator, site), kernel_options(kernels), work) if kernels else None
-    return Costs.on(selection.target).of(kernels[choice.picked], work) if choice is not None else 0.0
+    found = _picked(operator, site, work, selection)
+    return 0.0 if found is None else Costs.on(selection.target).of(found[0], work)
+
+
+def _picked(
+    operator: IntegerOperator[Any], site: Site[Any], work: Work, selection: Selection
+) -> tuple[Kernel, Choice] | None:
+    """The kernel that is picked, and among which; None if there is none."""
+    kernels = candidates(operator, site, selection.target, selection.favour)
+    if not kernels:
+        return None
+    choice = pick(selection.selector, site_words(operator, site), kernel_options(kernels), work)
+    return kernels[choice.picked], choice
 
 
 def _integer_step(
@@ -494,12 +504,11 @@ def _integer_step(
     selection: Selection,
 ) -> _Step:
     site = Site(operator.attrs_of(call), operands, outputs)
-    macs, kernels = operator.macs(site), candidates(operator, site, selection.target, selection.favour)
-    if not kernels:
+    macs = operator.macs(site)
+    found = _picked(operator, site, Work(macs, site.output.elements), selection)
+    if found is None:
         return _fallback_step(operator.name, call, operands, symbol, macs)
-    work = Work(macs, site.output.elements)
-    choice = pick(selection.selector, site_words(operator, site), kernel_options(kernels), work)
-    kernel = check_parameters(kernels[choice.picked])
+    kernel, choice = check_parameters(found[0]), found[1]
     why = f"; {choice.why}" if choice.why else ""
     applied = Applied(operator, site)
     return _Step(operator.name, kernel, describe(kernel) + why, macs, choice=choice, applied=applied)

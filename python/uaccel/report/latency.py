@@ -97,29 +97,7 @@ def engine_cycles(layer: Facts, account: Account, jobs: Sequence[EngineJob]) -> 
     return found if sum(found.values()) == account.cycles else None
 
 
-# The latency of an inference, its parts, and what each layer has of it.
-
-
-def with_latency(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Adds to each layer's row its cycles of the inference. A region's driver stands in its first row, and so does the
-    accelerator where its device does not tell of operators. What the CPU takes must be known."""
-    known = {row["region"] for row in rows if row["region"] and _of_cpu(row) is not None}
-    return [row | {"latency": _latency_of(row, inside=row["region"] in known)} for row in rows]
-
-
-def _latency_of(row: Mapping[str, Any], *, inside: bool) -> int | None:
-    engine: int | None = row["engine_cycles"]
-    cpu = _of_cpu(row)
-    if cpu is None:
-        return engine if inside else None
-    return cpu + ((row["cycles"] or 0) if engine is None else engine)
-
-
-def _of_cpu(row: Mapping[str, Any]) -> int | None:
-    """The CPU's cycles without waits for the accelerator, which a core that counts its own cycles counted too."""
-    core: int | None = row["core_cycles"]
-    estimated: int | None = row["cycles_estimated"]
-    return estimated if core is None else max(0, core - (row["cycles"] or 0))
+# The latency of an inference, and its parts.
 
 
 def latency(
@@ -136,22 +114,21 @@ def latency(
     ``measured``: seconds are those of a board, not of this computer."""
     device = told["accelerator_cycles"] or 0
     seconds = told["seconds"] if measured else None
-    total, key, estimated = None, "", False
-    if told.get("cycles") is not None:
-        total, key = told["cycles"], "core_cycles"
-    elif told.get("cycles_estimated") is not None:
-        total, key, estimated = told["cycles_estimated"] + device, "cycles_estimated", True
-    elif seconds is not None and hz:
-        total = round(seconds * hz)
-    drivers = _drivers(layers, times, accounts, key, waits_included=not estimated)
-    known = total is not None and (key or not device)
+    total, estimated, counted = told.get("cycles"), False, True
+    if total is None and told.get("cycles_estimated") is not None:
+        total, estimated = told["cycles_estimated"] + device, True
+    elif total is None:
+        total, counted = None if seconds is None or not hz else round(seconds * hz), False
+    parts = None
+    if total is not None and (counted or not device):
+        parts = _parts(total, device, _drivers(layers, times, accounts), copying(jobs))
     why = (told.get("cycles_estimated_by") or {}).get("missing") or UNCOUNTED
     return {
         "cycles": total,
         "ms": 1e3 * total / hz if total is not None and hz else None if seconds is None else 1e3 * seconds,
         "hz": hz,
         "estimated": estimated if total is not None or seconds is not None else None,
-        "parts": _parts(total, device, drivers, copying(jobs)) if total is not None and known else None,
+        "parts": parts,
         "missing": why if total is None and seconds is None else None,
         "cpu_alone": None,
     }
@@ -164,21 +141,14 @@ def with_cpu_alone(found: Mapping[str, Any], graph: Mapping[str, Any]) -> dict[s
     return {**found, "cpu_alone": found["parts"]["cpu"] + sum(offloaded) if known else None}
 
 
-def _drivers(
-    layers: Sequence[Facts],
-    times: Mapping[int, LayerTime],
-    accounts: Mapping[int, Account],
-    key: str,
-    *,
-    waits_included: bool,
-) -> int | None:
+def _drivers(layers: Sequence[Facts], times: Mapping[int, LayerTime], accounts: Mapping[int, Account]) -> int | None:
     """Cycles of the CPU for layers of accelerators, without those in which it waits; None where any is unknown."""
     total = 0
     for index in (layer["index"] for layer in layers if layer["engine"] != CPU):
-        taken = getattr(times.get(index), key, None) if key else None
+        taken = times[index].alone(accounts[index].cycles if index in accounts else 0) if index in times else None
         if taken is None:
             return None
-        total += max(0, taken - accounts[index].cycles) if waits_included and index in accounts else taken
+        total += taken
     return total
 
 

@@ -13,9 +13,8 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined, TemplateError
 from markupsafe import Markup
 
 from uaccel.errors import InputError
-from uaccel.report.page_frontier import frontier
 from uaccel.report.page_graph import graph
-from uaccel.report.page_memory import flash, memory
+from uaccel.report.page_memory import flash, frontier, memory
 from uaccel.report.page_summary import comparison, precision, summary
 from uaccel.report.page_time import layer_times, offload, roofline, timeline
 from uaccel.report.stored_run import HINT, StoredRun, read_run, with_quantised

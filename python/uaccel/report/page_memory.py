@@ -1,16 +1,30 @@
-"""Makes the sections on memory: the arena over time, and flash as a treemap."""
+"""Makes the sections on memory: the arena over time, RAM against time, memories on chip, and flash as a treemap."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import accumulate, groupby
 from typing import Any, Final
 
 from markupsafe import Markup
 
 from uaccel.report.stored_run import StoredRun
-from uaccel.report.svg import DETAILS, Shown, drawing, ellipsize, join_words, percent, size, tag, text, ticks, title
+from uaccel.report.svg import (
+    DETAILS,
+    Shown,
+    count,
+    drawing,
+    ellipsize,
+    join_words,
+    percent,
+    size,
+    tag,
+    text,
+    ticks,
+    title,
+)
 
 # The arena over time: which tensor or scratch has which bytes while each layer runs.
 
@@ -184,6 +198,119 @@ def _rectangle(run: StoredRun, one: Held, column: float, steps: int, y: Any) -> 
     producer = run.steps[first].engine if 0 <= one.first < len(run.steps) else ""
     class_ = one.kind if one.kind == "scratch" else f"tensor {run.engine_class(producer) if producer else 'io'}"
     return tag("g", *parts, class_=f"held {class_}", data_tip=tip)
+
+
+# RAM against time: every way to run the model that is best in one of them.
+
+WAYS_WIDTH, WAYS_HEIGHT, WAYS_LEFT, WAYS_BOTTOM, WAYS_TOP, WAYS_RIGHT = 720.0, 280.0, 92.0, 38.0, 16.0, 24.0
+NO_WAYS: Final = "It takes a search: 'uaccel report MODEL --frontier', for a model that the CPU computes."
+
+
+def frontier(run: StoredRun) -> Shown:
+    """What the section shows; the point of this run is the one with its RAM, where that is on the frontier."""
+    told = run.section("frontier")
+    points = told.get("points") or ()
+    if not points:
+        return NO_WAYS
+    ram = sum(run.section("ram").get(key) or 0 for key in ("arena", "state", "io"))
+    return {"chart": _ways_chart(points, told["unit"], ram), "points": points, "unit": told["unit"], "ram": ram}
+
+
+def _ways_chart(points: Sequence[Mapping[str, Any]], unit: str, ram: int) -> Markup:
+    across, up = ticks(max(point["ram"] for point in points)), ticks(100 * max(point["slower"] for point in points))
+
+    def place(point: Mapping[str, Any]) -> tuple[float, float]:
+        x = WAYS_LEFT + (WAYS_WIDTH - WAYS_LEFT - WAYS_RIGHT) * point["ram"] / across[-1]
+        return x, WAYS_HEIGHT - WAYS_BOTTOM - (WAYS_HEIGHT - WAYS_TOP - WAYS_BOTTOM) * 100 * point["slower"] / up[-1]
+
+    parts = [Markup("")]
+    for tick in across:
+        x, _ = place({"ram": tick, "slower": 0})
+        parts += [tag("line", x1=x, x2=x, y1=WAYS_TOP, y2=WAYS_HEIGHT - WAYS_BOTTOM, class_="grid")]
+        parts += [text(x, WAYS_HEIGHT - WAYS_BOTTOM + 16, size(tick), "middle")]
+    for tick in up:
+        _, y = place({"ram": 0, "slower": tick / 100})
+        parts += [tag("line", x1=WAYS_LEFT, x2=WAYS_WIDTH - WAYS_RIGHT, y1=y, y2=y, class_="grid")]
+        parts += [text(WAYS_LEFT - 6, y + 4, f"+{tick:g} %", "end")]
+    line = " ".join(f"{x:.1f},{y:.1f}" for x, y in map(place, points))
+    parts.append(tag("polyline", points=line, class_="roof e0"))
+    for point in points:
+        x, y = place(point)
+        tip = f"{count(point['ram'])} bytes, {count(point['estimate'])} {unit} ({point['slower']:+.1%})"
+        dot = tag("circle", title(tip), cx=x, cy=y, r=7 if point["ram"] == ram else 5)
+        parts.append(tag("g", dot, class_="dot e1" if point["ram"] == ram else "dot e0", data_tip=tip))
+    parts.append(text(WAYS_WIDTH - WAYS_RIGHT, WAYS_HEIGHT - 4, "bytes of RAM", "end"))
+    parts.append(text(2, 12, "more time"))
+    return drawing(round(WAYS_WIDTH), round(WAYS_HEIGHT), f"RAM against {unit}: {len(points)} ways", parts, "roofline")
+
+
+# Memories on chip: how full an accelerator's are over time, for the timeline of its engines.
+
+
+@dataclass(frozen=True)
+class Filled:
+    """Holds how many bytes of a memory are in use from each time on. ``whole``: its size, None if it is not known."""
+
+    engine: str
+    memory: str
+    whole: int | None
+    steps: tuple[tuple[float, int], ...]
+
+    @property
+    def most(self) -> int:
+        return max(used for _, used in self.steps)
+
+    @property
+    def words(self) -> str:
+        of_all = f" of {size(self.whole)} ({percent(self.most, self.whole)})" if self.whole else ""
+        return f"{self.engine} {self.memory}: at most {size(self.most)}{of_all}"
+
+
+def memories_of(run: StoredRun) -> list[Filled]:
+    """The memories on chip of all engines, as far as the run tells what lies in them."""
+    ran = _when_commands_ran(run.section("trace"))
+    changes: dict[tuple[str, str], dict[float, int]] = {}
+    for step in run.steps:
+        for memory, begin, end, first, last in step.facts.get("on_chip", ()):
+            if (step.name, first) in ran and (step.name, last) in ran:
+                found = changes.setdefault((step.engine, memory), {})
+                for at, bytes_ in ((ran[step.name, first][0], end - begin), (ran[step.name, last][1], begin - end)):
+                    found[at] = found.get(at, 0) + bytes_
+    sizes = {engine["name"]: engine.get("memories") or {} for engine in run.data.get("engines", ())}
+    return [
+        Filled(engine, memory, sizes.get(engine, {}).get(memory), tuple(_sums(found)))
+        for (engine, memory), found in sorted(changes.items())
+    ]
+
+
+def _when_commands_ran(trace: Mapping[str, Any]) -> dict[tuple[str, int], tuple[float, float]]:
+    """When each command of each layer began and ended."""
+    found = {}
+    for event in trace.get("traceEvents", ()):
+        told = event.get("args", {})
+        if event.get("ph") == "X" and "command" in told and "layer" in told:
+            found[told["layer"], told["command"]] = (event["ts"], event["ts"] + event["dur"])
+    return found
+
+
+def _sums(changes: Mapping[float, int]) -> Iterator[tuple[float, int]]:
+    """What is in use after each change, without those that change nothing."""
+    times = sorted(changes)
+    sums = zip(times, accumulate(changes[at] for at in times), strict=True)
+    for _, same in groupby(sums, key=lambda step: step[1]):
+        yield next(same)
+
+
+def drawn(filled: Filled, left: float, scale: float, top: float, height: float, class_: str) -> Markup:
+    """The bytes in use as an area over time; the whole height is the whole memory."""
+    full = filled.whole or filled.most
+    points, level = [], 0.0
+    for at, used in filled.steps:
+        x, y = left + at * scale, height * min(1.0, used / full)
+        points += [f"{x:.1f},{top + height - level:.1f}", f"{x:.1f},{top + height - y:.1f}"]
+        level = y
+    area = tag("polygon", title(filled.words), points=" ".join(points))
+    return tag("g", area, class_=f"filled {class_}", data_tip=filled.words)
 
 
 # Treemap: rectangles of given areas, as square as possible, since areas of long thin ones are hard to compare.

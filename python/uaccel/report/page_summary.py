@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
+from uaccel.board.types import ON_CHIP
 from uaccel.report.stored_run import QUANTIZED, StoredRun
 from uaccel.report.svg import Shown, count, join_words, percent, seconds, shape, size
 
@@ -24,7 +25,7 @@ GAUGES: Final = (
         "ram",
         {"arena": "arena", "inputs and outputs": "io", "static data": "static", "stack": "stack"},
         {"test application": "session"},
-        ("ram", "tcm"),
+        ON_CHIP,
     ),
 )
 

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from markupsafe import Markup
 
-from uaccel.report.page_chip import Filled, drawn, memories_of
+from uaccel.report.page_memory import Filled, drawn, memories_of
 from uaccel.report.stored_run import LayerRow, StoredRun
 from uaccel.report.svg import DETAILS, Shown, count, drawing, ellipsize, tag, text, ticks, title
 from uaccel.session.monitor import MOVERS

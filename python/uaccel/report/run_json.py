@@ -20,7 +20,7 @@ SCHEMA: Final = 1  # Version of a run's JSON; it rises when a field changes its 
 VIEW_FAMILY, TIR_FAMILY = "view", "tir"
 VIEWS: Final = frozenset({"reshape", "expand_dims", "squeeze", "flatten"})  # Operators that are no work anywhere.
 # Figures of a whole region, which stand in its first row.
-_OF_ALL_TOGETHER: Final = ("instructions", "cycles_estimated", "core_cycles", "waited", "cycles", "seconds")
+_OF_ALL_TOGETHER: Final = ("instructions", "cycles_estimated", "core_cycles", "waited", "cycles", "latency", "seconds")
 
 
 def layer_reports(
@@ -55,7 +55,7 @@ def _layer_rows(
     parts = None if account is None else engine_cycles(layer, account, jobs.get(layer["index"], ()))
     covers = layer["covers"]
     if len(covers) < 2:
-        return [row | {"engine_cycles": row["cycles"]}]
+        return [row]
     rows = []
     working = sum(covered["op"] not in VIEWS for covered in covers)
     each = None if row["calls"] is None else row["calls"] // max(1, working)
@@ -64,11 +64,21 @@ def _layer_rows(
         own |= {"region": layer["name"], "outputs": [covered["shape"]]}
         own |= {"calls": 0 if each is not None and covered["op"] in VIEWS else each}
         shared = {} if position == 0 else dict.fromkeys(_OF_ALL_TOGETHER)
-        rows.append(row | own | shared | {"engine_cycles": parts and parts[covered["name"]]})
+        part = {"engine_cycles": None} if parts is None else _part(row, parts[covered["name"]], starts=position == 0)
+        rows.append(row | own | shared | part)
     return rows
 
 
+def _part(region: Mapping[str, Any], engine: int, *, starts: bool) -> dict[str, Any]:
+    """An operator's part of a region; the one that ``starts`` it has what the CPU took for all."""
+    if region["latency"] is None:
+        return {"engine_cycles": engine, "latency": None}
+    return {"engine_cycles": engine, "latency": engine + (region["latency"] - region["cycles"] if starts else 0)}
+
+
 def _layer_row(layer: Facts, runs: int | None, taken: LayerTime | None, account: Account | None) -> dict[str, Any]:
+    device = account.cycles if account else 0
+    cpu = taken.alone(device) if taken else None
     return {
         "name": layer["name"],
         "op": layer["op"],
@@ -84,7 +94,9 @@ def _layer_row(layer: Facts, runs: int | None, taken: LayerTime | None, account:
         "cycles_estimated": taken.cycles_estimated if taken else None,
         "core_cycles": taken.core_cycles if taken else None,
         "waited": taken.waited.to_json() if taken and taken.waited else None,
-        "cycles": None if runs is None else account.cycles if account else 0,
+        "cycles": None if runs is None else device,
+        "engine_cycles": None if runs is None else device,
+        "latency": None if cpu is None else cpu + device,
         "fallbacks": None if runs is None else account.fallbacks if account else 0,
         "seconds": taken.seconds if taken else None,
     }

@@ -30,23 +30,16 @@ def trace_of(
     """Makes the trace of the first inference. ``jobs``: those of each layer, by :func:`jobs_by_layer`."""
     trace = _Trace()
     counted = any(taken.instructions is not None for taken in times.values())
-    clocked = any(_cycles(taken, 0) is not None for taken in times.values())
+    clocked = any(taken.alone(0) is not None for taken in times.values())
     for layer in layers:
         taken, own = times.get(layer["index"]), jobs.get(layer["index"], ())
         waited = sum(job.cycles for job in own)
-        length = None if taken is None else _cycles(taken, waited) if clocked else taken.instructions
+        length = None if taken is None else taken.alone(waited) if clocked else taken.instructions
         trace.cpu(layer, length, taken)
         for job in own:
             trace.job(layer, job)
     note = SCALE if clocked else BY_INSTRUCTIONS
     return trace.document(title, note if counted else f"{note}; {UNCOUNTED}")
-
-
-def _cycles(taken: LayerTime, waited: int) -> int | None:
-    """Cycles of the CPU alone: a core's own count includes those in which it waits for the accelerator."""
-    if taken.core_cycles is not None:
-        return max(0, taken.core_cycles - waited)
-    return taken.cycles_estimated
 
 
 def _lasted(job: EngineJob) -> dict[str, Any]:

@@ -17,7 +17,7 @@ from uaccel.build.board_json import target_of
 from uaccel.build.project import Footprint
 from uaccel.errors import InputError, InternalError, ToolError
 from uaccel.model import Array
-from uaccel.report.latency import jobs_by_layer, latency, with_cpu_alone, with_latency
+from uaccel.report.latency import jobs_by_layer, latency, with_cpu_alone
 from uaccel.report.run_json import (
     SCHEMA,
     cycles_report,
@@ -174,7 +174,9 @@ def perform(request: RunRequest, step: Steps | None = None, cache: Cache | None 
         bench = bench_of(prepared, request, maker, step)
         engines = request.engines.load()[0] if request.devices.kind != MODEL else []
         with devices_in_place(request.devices, engines, step, _offloaded(prepared)):
-            return finish(request, prepared, measure(prepared, wishes, bench, step), step, cache)
+            with monitor.recorded(prepared.told["offloads"]) as first_jobs:
+                measured = measure(prepared, wishes, bench, step, first_jobs)
+            return finish(request, prepared, measured, step, cache)
 
 
 def _offloaded(prepared: Prepared) -> dict[str, int]:
@@ -224,18 +226,18 @@ def measure(
     wishes: ProjectRunOptions,
     bench: Bench,
     step: Steps,
-    first_jobs: monitor.FirstJobs | None = None,
+    first_jobs: monitor.FirstJobs,
 ) -> RunResult:
-    """Runs firmware on a bench, with all that is wished to be seen; no model is compiled here. ``first_jobs``: where
-    device models are recorded already, since who starts them was started before."""
+    """Runs firmware on a bench, with all that is wished to be seen; no model is compiled here. ``first_jobs`` is of who
+    records device models, from before anything starts them."""
     types = prepared.firmware.inputs
     read = prepared.told["reads"]["layers" if wishes.every_layer else "outputs"] if wishes.verifies else ()
     looks = Looks(wishes.more(types), wishes.profiles, read, wishes.sequence)
     samples = wishes.samples(types)  # Wrong ones are refused before anything is built.
-    with bench.ready(), monitor.recorded(first_jobs is None and bool(prepared.told["offloads"])) as own:
+    with bench.ready():
         measured = bench.measure(samples, looks, step.count, step.log)
-        taken = sum(account.cycles for account in measured.run.accounts.values())
-        return replace(measured, jobs=(first_jobs or own)(taken))
+    taken = sum(account.cycles for account in measured.run.accounts.values())
+    return replace(measured, jobs=first_jobs(taken))
 
 
 @dataclass(frozen=True)
@@ -273,7 +275,7 @@ def performed(
         **cycles_report(measured.cycles),
         **(measured.core.to_json() if measured.core is not None else {}),
         "accelerator_cycles": measured.run.cycles,
-        "layers": with_latency(with_code(rows, taken)),
+        "layers": with_code(rows, taken),
         "ram": ram_with(told["ram"], taken, stack=measured.run.stack),
         "flash": flash_report(told["flash"]["weights"], taken, told["flash"].get("pools")),
         "seconds": measured.run.seconds if timed else None,
@@ -362,7 +364,8 @@ def run_apart(built: FirmwareBytes, request: RunRequest) -> RemoteRun:
     with tempfile.TemporaryDirectory(prefix="uaccel-") as temporary:
         brought = _Brought(built, Path(temporary))
         bench = bench_of(prepared, request, brought, Quiet())
-        return RemoteRun(firmware.archive, measure(prepared, request.wishes, bench, Quiet()))
+        with monitor.recorded(built.told["offloads"]) as first_jobs:
+            return RemoteRun(firmware.archive, measure(prepared, request.wishes, bench, Quiet(), first_jobs))
 
 
 def judge_apart(ran: RemoteRun, request: RunRequest, cache: Cache | None) -> Performed:

@@ -169,6 +169,10 @@ class LayerTime:
     waited: Waited | None = None
     hot: tuple[Spot, ...] = ()  # The loops that take most of them, as far as that is known.
 
+    def alone(self, waiting: int) -> int | None:
+        """The CPU's cycles without the ``waiting`` for an accelerator, which a core's own count includes."""
+        return self.cycles_estimated if self.core_cycles is None else max(0, self.core_cycles - waiting)
+
 
 @dataclass(frozen=True)
 class Account:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from uaccel.accelerator.machine import Tile
-from uaccel.accelerator.streams import tiles
+from uaccel.accelerator.streams import commands as stream
+from uaccel.accelerator.streams.commands import tiles_of
 from uaccel.accelerator.streams.machine import Access, Command
-from uaccel.accelerator.streams.tiles import tiles_of
 
 Touched = tuple[str, int, int, bool]
 WRITES, READS = True, False
@@ -47,5 +47,5 @@ def test_tiles(commands: list[Touched], wanted: list[tuple[str, int, int, int, i
 
 
 def test_a_stream_that_is_too_long_to_be_drawn_has_none(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tiles, "MOST", 1)
+    monkeypatch.setattr(stream, "MOST", 1)
     assert tiles_of([command(("a", 0, 8, WRITES)), command(("a", 0, 8, READS))]) == ()

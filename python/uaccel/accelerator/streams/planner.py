@@ -15,7 +15,7 @@ from typing import Any, Final
 from uaccel.accelerator.machine import Tiling, Timeline
 from uaccel.accelerator.region import Region
 from uaccel.accelerator.streams.chain import TRIED, Chain, Step, StreamRegion, chains_of, emitted, spans, with_chains
-from uaccel.accelerator.streams.commands import TOKENS, Synchronised
+from uaccel.accelerator.streams.commands import TOKENS, Synchronised, tiles_of
 from uaccel.accelerator.streams.emitter import (
     LONGEST,
     USUAL,
@@ -29,7 +29,6 @@ from uaccel.accelerator.streams.emitter import (
     decide,
 )
 from uaccel.accelerator.streams.machine import Command, Layer, Machine, Tokens
-from uaccel.accelerator.streams.tiles import tiles_of
 from uaccel.accelerator.streams.tiling import (
     Home,
     LayerPlan,
