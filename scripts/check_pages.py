@@ -1,7 +1,8 @@
 """Holds what can be held of the pages' words: README.md and docs/*.md; ``make lint`` runs it.
 
 All pages together stay below a number of words. No sentence is longer than 25 words or begins with a word that hangs in
-the air. No table has more than seven columns; the pages of ``docs/reference/`` are held to that as well.
+the air. One sentence in seven may be passive. A thing has one name, that of the glossary. CHANGELOG.md is held to the
+same. No table has more than seven columns; the pages of ``docs/reference/`` are held to that as well.
 
 Prose is what is no table, no code block and no comment. A piece of code in a line counts as one word.
 """
@@ -16,10 +17,23 @@ from pathlib import Path
 from typing import Final
 
 ROOT: Final = Path(__file__).resolve().parent.parent
+CHANGES: Final = ROOT / "CHANGELOG.md"
 MOST_WORDS: Final = 25_000
 LONGEST_SENTENCE: Final = 25
 MOST_COLUMNS: Final = 7
+MOST_PASSIVE: Final = 1 / 7
+FEWEST_JUDGED: Final = 20  # sentences; of fewer a share says little
 HANGING: Final = ("Of ", "Those ", "By what ", "By which ", "From which ", "For what ")
+GLOSSARY: Final = {
+    "workspace": "arena",
+    r"co-?processor": "accelerator",
+    r"emulation model|simulation model": "device model",
+    r"intermediate buffer|temporary buffer": "scratch",
+    r"off-?loads? to": "computes on",
+    "quantiz": "quantis",
+    "optimiz": "optimis",
+    "normaliz": "normalis",
+}  # what is not said, and the word that is
 
 _LEFT_OUT: Final = re.compile(r"^```.*?^```$|<!--.*?-->", re.MULTILINE | re.DOTALL)
 _PICTURE: Final = re.compile(r"!\[[^\]]*\]\([^)]*\)")
@@ -27,6 +41,14 @@ _LINK: Final = re.compile(r"\[([^\]]*)\]\([^)]*\)|<https?://\S+>")
 _CODE: Final = re.compile(r"`[^`]+`")
 _ITEM: Final = re.compile(r"^\s*(?:[-*]|\d+\.)\s+")
 _END: Final = re.compile(r"(?<=[.!?])[\"*)]*\s+")
+_IRREGULAR: Final = (
+    "built|chosen|cut|done|drawn|driven|fed|found|given|held|kept|known|laid|left|lost|made|meant|met|paid|put|read|run|"
+    "said|seen|sent|set|shown|split|spread|taken|told|written"
+)
+_PASSIVE: Final = re.compile(
+    rf"\b(?:is|are|was|were|be|been|being) (?:(?:not|never|always|only|also|then|still|already|\w+ly) )*"
+    rf"(?:\w{{2,}}ed|{_IRREGULAR})\b"
+)
 _SHORT: Final = re.compile(r"\b(e\.g|i\.e|etc|vs|Fig)\.")
 
 
@@ -76,6 +98,17 @@ def problems(text: str) -> Iterator[str]:
             yield f"{line}: a sentence of {length} words, wanted at most {LONGEST_SENTENCE}: {sentence}"
         if sentence.lstrip('"*(_').startswith(HANGING):
             yield f"{line}: a sentence begins with a word that hangs in the air: {sentence}"
+        for unsaid, said in GLOSSARY.items():
+            if found := re.search(unsaid, sentence, re.IGNORECASE):
+                yield f'{line}: "{found[0]}", wanted "{said}" as elsewhere: {sentence}'
+
+
+def passive(text: str) -> Iterator[str]:
+    """A page of which too large a part is passive."""
+    spoken = [sentence for _, sentence in sentences(text)]
+    found = [sentence for sentence in spoken if _PASSIVE.search(sentence)]
+    if len(spoken) >= FEWEST_JUDGED and len(found) > MOST_PASSIVE * len(spoken):
+        yield f"1: {len(found)} of {len(spoken)} sentences are passive, wanted at most one in seven: {found[0]}"
 
 
 def wide_tables(text: str) -> Iterator[str]:
@@ -92,7 +125,9 @@ def main(arguments: list[str]) -> int:
     pages = [Path(word).resolve() for word in arguments] or read()
     reference = () if arguments else sorted((ROOT / "docs" / "reference").glob("*.md"))
     texts = {page: page.read_text(encoding="utf-8") for page in (*pages, *reference)}
-    found = [f"{page}:{problem}" for page in pages for problem in problems(texts[page])]
+    spoken = {**texts, CHANGES: CHANGES.read_text(encoding="utf-8")}
+    judged = pages if arguments else [*pages, CHANGES]
+    found = [f"{page}:{problem}" for page in judged for problem in (*problems(spoken[page]), *passive(spoken[page]))]
     found += [f"{page}:{problem}" for page, text in texts.items() for problem in wide_tables(text)]
     total = sum(words(texts[page]) for page in pages)
     if total > MOST_WORDS:

@@ -1,21 +1,30 @@
 """Holds what can be held of the package's words; ``make lint`` runs it.
 
 Every module and every public class has a docstring. No docstring begins with a word that hangs in the air ("Of", "By",
-"For", "From", "Those"). What is said of a constant is a comment, not a string below it. No module is longer than 600
-lines.
+"For", "From", "Those"), and no sentence of a docstring, comment or error begins as none of a page may. Such a sentence
+has at most 40 words. What is said of a constant is a comment, not a string below it. No module has over 600 lines.
 """
 
 from __future__ import annotations
 
 import ast
+import io
+import re
 import sys
+import tokenize
 from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
 from typing import Final
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from scripts.check_pages import HANGING as NO_OPENINGS
+from scripts.check_pages import sentences
+
 PACKAGE: Final = Path(__file__).resolve().parent.parent / "python" / "uaccel"
 LONGEST_MODULE: Final = 600
+LONGEST_SENTENCE: Final = 40  # Words: names in double back ticks make a docstring's sentence longer than a page's.
 HANGING: Final = ("Of", "By", "For", "From", "Those")
 
 Named = ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
@@ -39,6 +48,36 @@ def strings_below_constants(tree: ast.Module) -> Iterator[int]:
                 yield below.lineno
 
 
+def comments(text: str) -> Iterator[tuple[int, str]]:
+    """The comments that stand on lines of their own, those of following lines as one, each with its first line."""
+    lines: dict[int, str] = {}
+    for token in tokenize.generate_tokens(io.StringIO(text).readline):
+        if token.type == tokenize.COMMENT and token.line.lstrip().startswith("#"):
+            lines[token.start[0]] = token.string.lstrip("#")
+    for number in lines:
+        if number - 1 not in lines:
+            end = next(line for line in range(number, number + len(lines) + 1) if line not in lines)
+            yield number, "\n".join(lines[line].removeprefix(" ") for line in range(number, end))
+
+
+def errors(tree: ast.Module) -> Iterator[tuple[int, str]]:
+    """The texts of what is raised, their parts between semicolons as sentences; a value in one counts as a word."""
+    for node in ast.walk(tree):
+        for part in node.exc.args if isinstance(node, ast.Raise) and isinstance(node.exc, ast.Call) else ():
+            pieces = part.values if isinstance(part, ast.JoinedStr) else [part]
+            words = [piece.value if isinstance(piece, ast.Constant) else "`value`" for piece in pieces]
+            yield part.lineno, "".join(map(str, words)).replace("; ", ". ")
+
+
+def spoken(tree: ast.Module, text: str) -> Iterator[tuple[int, str]]:
+    """The sentences of docstrings, comments and errors. Indented lines are examples or tables, and no sentences."""
+    said = [(line, docstring) for line, _, docstring, _ in documented(tree) if docstring]
+    said += errors(tree)
+    for first, words in (*said, *comments(text)):
+        flat = re.sub(r"^(?: {4}| {2}- ).*$", "", words.replace("``", "`"), flags=re.MULTILINE)
+        yield from ((first + line - 1, sentence) for line, sentence in sentences(flat))
+
+
 def problems(text: str) -> Iterator[str]:
     """What is wrong in the text of one module, each with its line."""
     lines = text.count("\n")
@@ -51,6 +90,12 @@ def problems(text: str) -> Iterator[str]:
             yield f"{line}: {name} has no docstring"
         elif first and first[0] in HANGING:
             yield f'{line}: the docstring of {name} begins with "{first[0]}": say what it is or does'
+    for line, sentence in spoken(tree, text):
+        length = len([word for word in sentence.split() if re.search(r"\w", word)])
+        if length > LONGEST_SENTENCE:
+            yield f"{line}: a sentence of {length} words, wanted at most {LONGEST_SENTENCE}: {sentence}"
+        if sentence.startswith(NO_OPENINGS):
+            yield f"{line}: a sentence begins with a word that hangs in the air: {sentence}"
     for line in strings_below_constants(tree):
         yield f"{line}: a string below a constant: make it a comment"
 

@@ -31,6 +31,7 @@ NO_TENSORS = (
     "ImageDecoder",
 )
 CONTROL = ("If", "Loop", "Scan")
+KERNELS = {"MatMulNBits"}  # of Microsoft's operators on floats
 LONGEST = 110
 
 HEAD = """# Coverage
@@ -170,7 +171,9 @@ def _microsoft() -> list[Coverage]:
     from uaccel.frontend.onnx.converter import CONVERTERS
 
     own = {name.removeprefix("com.microsoft.") for name in CONVERTERS.names if name.startswith("com.microsoft.")}
-    return [Coverage(f"com.microsoft.{name}", *_how(name.startswith("Q"), [])) for name in own]
+    kernels = own & KERNELS
+    found = [Coverage(f"com.microsoft.{name}", *_how(name.startswith("Q"), [])) for name in own - kernels]
+    return [*found, *(Coverage(f"com.microsoft.{name}", EXACT) for name in kernels)]
 
 
 def _learned() -> list[Coverage]:

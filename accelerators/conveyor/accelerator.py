@@ -87,6 +87,7 @@ ACCELERATOR = Accelerator(
     name="conveyor",
     description="int8 engine that plays a command stream: whole regions without the CPU between the layers",
     headers=["conveyor.h"],
+    page="../../docs/bring-your-accelerator.md#ways-to-call-the-hardware",
     operations=[
         *(Operation(name, name, check=check, cost=cost) for name, check in CHECKS.items()),
         *(Operation(f"{name}_of_view", pattern(name, VIEW), check=check, cost=cost) for name, check in CHECKS.items()),

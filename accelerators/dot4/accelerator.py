@@ -121,6 +121,7 @@ ACCELERATOR = Accelerator(
     name="dot4",
     description="instructions of a RISC-V core: four products at a time, and TensorFlow Lite's rounding",
     headers=["dot4.h"],
+    page="../../docs/rtl.md#instructions-inside-the-core",
     unit=Unit,
     instructions=[
         Instruction("begin", 0, Unit.begin, count=4, doc="sums N and N + 4 begin at left and right"),

@@ -25,6 +25,7 @@ ACCELERATOR = Accelerator(
     name="matrix8",
     description="8x8 int8 matrix unit with on-chip memories, DMA and an output stage; layers are tiled to it",
     headers=["matrix8.h"],
+    page="../../docs/bring-your-accelerator.md#ways-to-call-the-hardware",
     memories=MACHINE.memories,
     macs_per_cycle=MACHINE.block_bytes,
     bytes_per_cycle=MACHINE.load.bytes_per_cycle,

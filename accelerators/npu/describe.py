@@ -38,6 +38,7 @@ def describe_machine(npu: Npu, objective: str) -> Accelerator:
         name=npu.name,
         description=f"{npu.rows}x{npu.columns} int8 array with scratchpads, DMA and three engines; whole regions",
         headers=[f"{npu.name}.h"],
+        page="../../docs/reference/npu.md",
         operations=[
             *(
                 Operation(name, name, check=check, cost=cost, roundings=_roundings(name))

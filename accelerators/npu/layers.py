@@ -39,6 +39,7 @@ class Windowed(Layer):
     clamp: Clamp
     group_channels: int
     kind = ""
+    alike_by: ClassVar[tuple[str, ...]] = ("shapes", "shape", "blocks", "steps", "window", "group_channels")
 
     @cached_property
     def group_blocks(self) -> int:
@@ -133,6 +134,7 @@ class Pool(Windowed):
 
     average: bool = False
     kind = "pool"
+    alike_by = (*Windowed.alike_by, "average")
 
     def source_channels(self, blocks: range) -> range:
         return self.channels(blocks)
@@ -220,6 +222,7 @@ class Convolution(Weighted):
 
     filters: NDArray[Any] = field(kw_only=True)
     kind = "convolve"
+    alike_by: ClassVar[tuple[str, ...]] = (*Weighted.alike_by, "run")
 
     @property
     def run(self) -> int:
@@ -280,6 +283,7 @@ class Depthwise(Weighted):
     filters: NDArray[Any] = field(kw_only=True)
     multiplier: int = 1
     kind = "depthwise"
+    alike_by = (*Weighted.alike_by, "multiplier")
 
     @property
     def block_weight_bytes(self) -> int:
@@ -320,6 +324,7 @@ class Elements(Layer):
     kind = ""
     names: ClassVar[tuple[str, ...]] = ()
     """Names the fields that are places, the output last, and the constants."""
+    alike_by = ("shapes", "shape", "constants")
 
     @property
     @abstractmethod

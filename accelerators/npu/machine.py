@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Final
 
@@ -42,7 +43,7 @@ class Npu:
         """Counts the bytes that a block of output channels needs."""
         return PARAMETER_WORDS * WORD * self.columns
 
-    @property
+    @cached_property
     def machine(self) -> Machine:
         buffers, dma = self.buffers, Dma(self.bus_bytes, self.dma_start)
         fetch = Dma(self.bus_bytes, self.fetch_start)

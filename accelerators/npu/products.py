@@ -25,6 +25,7 @@ class Product(Convolution):
 
     turned: bool = field(kw_only=True)
     zero_points: tuple[int, int] = field(kw_only=True)
+    alike_by = (*Convolution.alike_by, "turned", "beginnings")
 
     def needs(self, index: int, part: Part) -> Box:
         if self.shapes[index].images == 1:
@@ -46,7 +47,7 @@ class Product(Convolution):
         return b""
 
     def cycles(self, part: Part) -> int:
-        return super().cycles(part) + times.PACKED + self._packing(part) + len(self._beginnings) * self._beginning(part)
+        return super().cycles(part) + times.PACKED + self._packing(part) + len(self.beginnings) * self._beginning(part)
 
     def _packing(self, part: Part) -> int:
         """A run a cycle."""
@@ -58,14 +59,14 @@ class Product(Convolution):
         return times.FED - times.UNFINISHED + len(part.blocks) * self.steps
 
     @property
-    def _beginnings(self) -> Sequence[int]:
+    def beginnings(self) -> tuple[int, ...]:
         """What each weight is multiplied by; 128 is none of the array's numbers."""
         factor = -self.zero_points[0]
-        return [factor // 2] * 2 if factor > LARGEST else [factor] if factor else []
+        return (factor // 2,) * 2 if factor > LARGEST else (factor,) if factor else ()
 
     def commands(self, part: Part, places: Places) -> Sequence[Compute]:
         matrix, channels = places.inputs[1], self.channels(part.blocks)
-        depth, beginnings = self.window.taps * self.run, self._beginnings
+        depth, beginnings = self.window.taps * self.run, self.beginnings
         packed = {"source": matrix.address, "source_row": matrix.pixel_pitch, "turned": int(self.turned)}
         packed |= {"depth": depth, "channels": len(channels), "weights": places.weights}
         runs, (product,) = self._packing(part), super().commands(part, places)

@@ -19,17 +19,8 @@ UNPACKING: Final = 2
 ADDITION_WORDS: Final = 12
 KEPT: Final = 32
 """Taps of a window that slides."""
-CHECKS: Final = {
-    "load": 14,
-    "store": 14,
-    "convolve": 34,
-    "depthwise": 30,
-    "pool": 16,
-    "add": 14,
-    "sync": 4,
-    "lookup": 12,
-    "pack": 10,
-}
+SHORT: Final = dict.fromkeys(("load", "store", "add"), 14)
+CHECKS: Final = SHORT | {"convolve": 34, "depthwise": 30, "pool": 16, "sync": 4, "lookup": 12, "pack": 10}
 DIVISION: Final = 16
 """Cycles, where channels share one of the input."""
 ACTIVATIONS, WEIGHTS = range(2)

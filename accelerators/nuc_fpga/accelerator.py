@@ -80,6 +80,7 @@ ACCELERATOR = Accelerator(
     name="nuc_fpga",
     description="int8 convolution and matrix engine called as a C library; requantisation on the CPU",
     headers=["nuc_fpga.h"],
+    page="../../docs/bring-your-accelerator.md#ways-to-call-the-hardware",
     operations=[
         *(
             Operation(name, name, convolve, can_convolve, cycles, EXPAND, roundings=ROUNDINGS)

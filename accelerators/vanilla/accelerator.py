@@ -96,6 +96,7 @@ ACCELERATOR = Accelerator(
     name="vanilla",
     description="float32 convolution in NCHW with 'same' padding and stride 1",
     headers=["vanilla.h"],
+    page="../../docs/bring-your-accelerator.md#ways-to-call-the-hardware",
     tolerance=1e-5,
     operations=[Operation("conv2d", "relax.nn.conv2d", convolve, can_convolve, cycles, as_nchw)],
 )

@@ -42,6 +42,9 @@ struct uaccel_model {
     /* Of a model an input of which is handed over from its first byte to its last, the one whose data are NULL: takes
      * the next bytes; NULL for bytes begins anew. Returns 0 or the model's own error. Else NULL. */
     int32_t (*feed)(const void *bytes, uint32_t count);
+    /* Of a model that remembers: where its state lies, and the bytes of that; else NULL and 0. */
+    void *(*state)(void);
+    uint32_t state_bytes;
 };
 
 /* The model of this firmware. */

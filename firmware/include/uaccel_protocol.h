@@ -50,6 +50,11 @@
 /* Restarts the firmware, after the answer. */
 #define UACCEL_TYPE_RESET 0x06u
 
+/* Writes a piece of the state, from which a `run` that `continues` goes on. */
+#define UACCEL_TYPE_WRITE_STATE 0x07u
+#define UACCEL_WRITE_STATE_OFFSET_AT 0u
+#define UACCEL_WRITE_STATE_BYTES 4u
+
 /* Who is there. */
 #define UACCEL_TYPE_HELLO_REPLY 0x81u
 #define UACCEL_HELLO_REPLY_VERSION_AT 0u
@@ -93,6 +98,9 @@
 /* The firmware restarts now. */
 #define UACCEL_TYPE_RESET_REPLY 0x86u
 
+/* The piece is there. */
+#define UACCEL_TYPE_WRITE_STATE_REPLY 0x87u
+
 /* A piece of what a `read` or a `run` asked for, with its sequence. */
 #define UACCEL_TYPE_DATA 0x90u
 #define UACCEL_DATA_OFFSET_AT 0u
@@ -130,6 +138,7 @@
 #define UACCEL_OBJECT_LAYERS 3u
 #define UACCEL_OBJECT_TIMES 4u
 #define UACCEL_OBJECT_ACCOUNTS 5u
+#define UACCEL_OBJECT_STATE 6u
 
 /* Flags of `hello_reply`. */
 #define UACCEL_FLAG_OBSERVE 1u

@@ -176,20 +176,27 @@ static void hello(const struct request *request)
     uaccel_frame_end();
 }
 
-static void write_inputs(const struct request *request)
+#if UACCEL_WRITE_OFFSET_AT != UACCEL_WRITE_STATE_OFFSET_AT || UACCEL_WRITE_BYTES != UACCEL_WRITE_STATE_BYTES
+#error "pieces of inputs and of the state are read alike"
+#endif
+static void write_piece(const struct request *request)
 {
+    const bool state = request->type == UACCEL_TYPE_WRITE_STATE;
     const uint32_t offset = uaccel_get32(request->body + UACCEL_WRITE_OFFSET_AT);
     const uint32_t bytes = request->bytes - UACCEL_WRITE_BYTES;
-    const uint32_t room = uaccel_tensors_bytes(uaccel_model.inputs, uaccel_model.input_count);
+    const uint32_t inputs = uaccel_tensors_bytes(uaccel_model.inputs, uaccel_model.input_count);
+    const uint32_t room = state ? uaccel_model.state_bytes : inputs;
     if (offset > room || bytes > room - offset) {
         refuse(request, UACCEL_ERROR_RANGE, room);
         return;
     }
     const uint8_t *const from = request->body + UACCEL_WRITE_BYTES;
-    if (!request->again && uaccel_inputs_write(offset, from, bytes) && uaccel_model.workspace_io) {
+    if (state && !request->again && bytes != 0) {
+        memcpy((uint8_t *)uaccel_model.state() + offset, from, (size_t)bytes);
+    } else if (!state && !request->again && uaccel_inputs_write(offset, from, bytes) && uaccel_model.workspace_io) {
         session.run = 0; /* inputs in the workspace take the place of the last outputs */
     }
-    acknowledge(request, UACCEL_TYPE_WRITE_REPLY);
+    acknowledge(request, state ? UACCEL_TYPE_WRITE_STATE_REPLY : UACCEL_TYPE_WRITE_REPLY);
 }
 
 static void stream_tensors(struct uaccel_stream *stream, const struct uaccel_tensor *tensors, uint32_t count)
@@ -344,6 +351,14 @@ static void read_outputs(const struct request *request, struct uaccel_stream *st
     read_tensors(request, stream, uaccel_model.outputs, uaccel_model.output_count);
 }
 
+static void read_state(const struct request *request, struct uaccel_stream *stream)
+{
+    if (uaccel_model.state_bytes != 0) {
+        uaccel_stream_add(stream, uaccel_model.state(), uaccel_model.state_bytes);
+    }
+    finish_read(request, stream);
+}
+
 static void read_description(const struct request *request, struct uaccel_stream *stream)
 {
     for (const char *const *piece = uaccel_model.description; *piece != NULL; ++piece) {
@@ -395,6 +410,9 @@ static void read_object(const struct request *request)
     case UACCEL_OBJECT_ACCOUNTS:
         read_accounts(request, &stream);
         break;
+    case UACCEL_OBJECT_STATE:
+        read_state(request, &stream);
+        break;
     default:
         refuse(request, UACCEL_ERROR_OBJECT, object);
         break;
@@ -420,11 +438,12 @@ static void serve(const struct request *request)
         uint8_t bytes; /* the shortest body */
         void (*serve)(const struct request *request);
     } table[] = {
-        {UACCEL_TYPE_WRITE, UACCEL_WRITE_BYTES, write_inputs},
+        {UACCEL_TYPE_WRITE, UACCEL_WRITE_BYTES, write_piece},
         {UACCEL_TYPE_RUN, RUN_BYTES_AT_LEAST, run},
         {UACCEL_TYPE_READ, UACCEL_READ_BYTES, read_object},
         {UACCEL_TYPE_VERBOSITY, UACCEL_VERBOSITY_BYTES, set_verbosity},
         {UACCEL_TYPE_RESET, 0, reset},
+        {UACCEL_TYPE_WRITE_STATE, UACCEL_WRITE_STATE_BYTES, write_piece},
     };
     for (size_t i = 0; i < sizeof table / sizeof table[0]; ++i) {
         if (table[i].type != request->type) {

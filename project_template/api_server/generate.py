@@ -16,6 +16,8 @@ OVERLAY = "templates/project/"
 """What the archive holds for the project itself, by path in it: what its board needs."""
 ACCELERATORS = "project/accelerators/"
 """What it holds of the model's accelerators: their drivers and models, for ``accelerators/`` of the project."""
+UNFIT = "templates/no_project.txt"
+"""Where it says why it holds nothing of that."""
 OVERLAY_FOLDERS = ("board/", "firmware/")
 FIRMWARE_PARTS = ("include", "runtime")
 LEFT_OUT = shutil.ignore_patterns("__pycache__", "build", "build-*", ".*")
@@ -42,9 +44,10 @@ def overlay_of(archive: Archive, board: str | None, folder: str | None) -> dict[
             f"archive {archive.path}: {OVERLAY}{strangers[0]} is not for a board; wanted board/ or firmware/"
         )
     if "board/board.json" not in found:
+        why = f": {archive.files[UNFIT].decode(errors='replace')}" if UNFIT in archive.files else ""
         raise ServerError(
-            f"archive {archive.path} holds nothing for a board; make it with 'uaccel compile --board B' for a board "
-            "that the model fits on, or the project with 'uaccel create --board B'"
+            f"archive {archive.path} holds nothing for a board{why}; make it with 'uaccel compile --board B' for a "
+            "board that the model fits on, or the project with 'uaccel create --board B'"
         )
     if board not in (None, made_for):
         raise ServerError(

@@ -122,6 +122,10 @@ def end(process: subprocess.Popen[bytes]) -> None:
     process.wait()
 
 
+NO_PROGRAM = r"\b[Ee]rror: |cannot find |sorry, unimplemented: "
+"""What compilers say of a program that they cannot make."""
+
+
 def first_error(output: str) -> str:
     """The line that says what is wrong: a compiler's or a linker's, CMake's paragraph, else the last."""
     lines = [" ".join(line.split()) for line in output.splitlines()]
@@ -133,7 +137,7 @@ def first_error(output: str) -> str:
     if header is not None:
         return f"the compiler has no {header[1]}: install its C library (for Debian's compilers {C_LIBRARIES})"
     if "is not able to compile a simple test program" in " ".join(lines):
-        reason = next((line for line in lines if re.search(r"\berror: |cannot find ", line)), "it fails")
+        reason = next((line for line in lines if re.search(NO_PROGRAM, line)), "it fails")
         return f"the C compiler cannot make a program: {reason}"[:LONGEST_WORDS]
     for index, line in enumerate(lines):
         if re.search(r"\berror: |undefined reference to ", line, re.IGNORECASE):

@@ -77,6 +77,7 @@ if(BOARD_TOOLCHAIN STREQUAL "native")
   target_compile_definitions(
     model
     PUBLIC "UACCEL_DEVICE_CONSTANT=__attribute__((section(\"uaccel_device_constants\")))"
+           UACCEL_DEVICE_CONSTANT_SECTION=uaccel_device_constants
            "UACCEL_WORKSPACE=__attribute__((section(\"uaccel_arena\")))"
            "UACCEL_IO=__attribute__((section(\"uaccel_io\")))")
 else()

@@ -15,13 +15,30 @@ from uaccel.util.files import models
 if TYPE_CHECKING:
     from uaccel.api import Run, compile, measure, run, verify
     from uaccel.board import Board, load_board
+    from uaccel.build.project_api import ProjectServer
     from uaccel.errors import UaccelError
+    from uaccel.session.connect import ProjectTransport
     from uaccel.session.session import Session
 
-__all__ = ["Board", "Run", "Session", "UaccelError", "compile", "load_board", "measure", "models", "run", "verify"]
+__all__ = [
+    "Board",
+    "ProjectServer",
+    "ProjectTransport",
+    "Run",
+    "Session",
+    "UaccelError",
+    "compile",
+    "load_board",
+    "measure",
+    "models",
+    "run",
+    "verify",
+]
 
 _HOMES: Final = {
     "Board": "uaccel.board",
+    "ProjectServer": "uaccel.build.project_api",
+    "ProjectTransport": "uaccel.session.connect",
     "Run": "uaccel.api",
     "Session": "uaccel.session.session",
     "UaccelError": "uaccel.errors",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tempfile
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -12,6 +13,7 @@ from typing import Any
 from numpy.typing import NDArray
 
 from uaccel.board import Board
+from uaccel.build.project import add_board
 from uaccel.errors import VerificationError
 from uaccel.pipeline import Compiled
 from uaccel.runner.compare import Verdict
@@ -20,6 +22,7 @@ from uaccel.runner.execute import Looks
 from uaccel.runner.firmware import tensor_types
 from uaccel.runner.job import Job
 from uaccel.runner.perform import perform
+from uaccel.runner.request import Quiet
 from uaccel.runner.samples import SAMPLES, default_samples
 from uaccel.runner.sweep.matrix import SweepRow
 from uaccel.runner.verdict import CompiledSubject, as_imported, bisect_region, layers_to_read, verdict_on
@@ -77,15 +80,19 @@ def compile(
     **options: Any,
 ) -> Compiled:
     """Compile a model file for a board, by its name or the path of its file. ``accelerators`` by names or folders, the
-    preferred one first. With ``output`` the Model Library Format archive is written there. A notebook shows the layers
-    as a table. ``options`` are those of
+    preferred one first. With ``output`` the archive of ``uaccel compile -o`` is written there. A notebook shows the
+    layers as a table. ``options`` are those of
     :meth:`uaccel.runner.job.Job.of`: ``name``, ``objective``, ``favour`` (``balanced``, ``speed``, ``size``, ``ram``),
     ``records``, ``input_shapes``, ``wishes`` and so on."""
-    compiled = Job.of(model, board, accelerators, **options).compiled()
+    job = Job.of(model, board, accelerators, **options)
+    compiled = job.compiled()
     if output is not None:
         from uaccel.util.files import write_archive
 
-        write_archive(Path(output), archive_of(compiled))
+        files = archive_of(compiled)
+        for unfit in add_board(files, job.board):
+            warnings.warn(unfit, stacklevel=2)
+        write_archive(Path(output), files, folder=str(output).endswith("/"))
     return compiled
 
 
@@ -138,10 +145,6 @@ def measure(
     return perform(row.request(), cache=kept).report
 
 
-def _quiet(_step: str) -> None:
-    pass
-
-
 def _run(
     model: str | Path,
     board: str | Path | Board,
@@ -167,9 +170,9 @@ def _run(
     looks = Looks(more, read=layers_to_read(compiled, every_layer=False) if samples else ())
     with tempfile.TemporaryDirectory(prefix="uaccel-") as folder:
         measured = run_compiled(
-            compiled, job.board, own, Path(folder) / "project", _quiet, looks=looks, port=port, flashes=flashes
+            compiled, job.board, own, Path(folder) / "project", Quiet(), looks=looks, port=port, flashes=flashes
         )
-    again = partial(bisect_region, job, samples=measured.samples, progress=_quiet, port=port, flashes=flashes)
+    again = partial(bisect_region, job, samples=measured.samples, progress=Quiet(), port=port, flashes=flashes)
     verdict = None
     if samples:
         verdict = verdict_on(CompiledSubject(compiled), as_imported(compiled), job.model, measured, again=again)

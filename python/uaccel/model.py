@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 import zipfile
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -77,19 +77,35 @@ class Quantisation:
 
 
 @dataclass(frozen=True)
+class Normalisation:
+    """Says how raw values such as pixels become the real numbers of an input: (value - mean) / std.
+
+    There is one number for all values, or one for each channel, which is the last axis."""
+
+    mean: tuple[float, ...]
+    std: tuple[float, ...]
+
+
+@dataclass(frozen=True)
 class TensorSpec:
     """Describes a named tensor of the model, as its author knows it.
 
-    ``range``: the least and the largest number that an input of indices, lengths or shifts may hold."""
+    ``range``: the least and the largest number that an input of indices, lengths or shifts may hold. ``labels``: names
+    of classes along an axis of an output, or of the numbers in it."""
 
     name: str
     info: TensorInfo
     quantisation: Quantisation | None = None
     range: tuple[int, int] | None = None
+    normalisation: Normalisation | None = None
+    labels: tuple[str, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
-        quantisation = self.quantisation
-        return ({} if self.range is None else {"range": list(self.range)}) | {
+        quantisation, told = self.quantisation, self.normalisation
+        more: dict[str, Any] = {} if self.range is None else {"range": list(self.range)}
+        more |= {} if told is None else {"normalisation": {"mean": list(told.mean), "std": list(told.std)}}
+        more |= {"labels": list(self.labels)} if self.labels else {}
+        return more | {
             "shape": list(self.info.shape),
             "dtype": self.info.dtype,
             "scale": quantisation.scale if quantisation else None,
@@ -111,6 +127,35 @@ class StateSpec:
 
     spec: TensorSpec
     initial: NDArray[Any] = field(repr=False)
+
+
+@dataclass(frozen=True)
+class Bound:
+    """Says which output of the model's file is the input of the next inference, by their numbers in the file.
+
+    ``words`` say so by their names, as ``OUT=IN``."""
+
+    output: int
+    input: int
+    words: str = ""
+
+
+class Fed:
+    """Runs a model's file, whose bound outputs are inputs of the next run, with the other inputs and outputs alone.
+
+    ``bound`` is in the order of inputs, and ``first`` has a value for each of its entries."""
+
+    def __init__(self, run: Callable[[list[Array]], list[Array]], bound: Sequence[Bound], first: Sequence[Array]):
+        self._run, self._bound, self._values = run, bound, list(first)
+
+    def __call__(self, inputs: Sequence[Array]) -> list[Array]:
+        given = list(inputs)
+        for pair, value in zip(self._bound, self._values, strict=True):
+            given.insert(pair.input, value)
+        outputs = self._run(given)
+        self._values = [outputs[pair.output] for pair in self._bound]
+        fed = {pair.output for pair in self._bound}
+        return [value for number, value in enumerate(outputs) if number not in fed]
 
 
 @dataclass(frozen=True)
@@ -140,6 +185,8 @@ class ImportedModel:
 
     ``main`` is pure. For each entry of ``state`` it takes one parameter more, behind the inputs: the value before the
     inference. It gives one result more, behind the outputs: the value after it.
+
+    ``bound``: the first entries of ``state`` as the file has them, as outputs and inputs that ``signature`` lacks.
     """
 
     name: str
@@ -153,6 +200,7 @@ class ImportedModel:
     file: ModelFile | None = None
     real: Any = None
     state: tuple[StateSpec, ...] = field(default=())
+    bound: tuple[Bound, ...] = field(default=())
 
 
 def c_identifier(text: str) -> str:
@@ -195,12 +243,17 @@ _HEADERS: Final = 1 << 26  # Bytes of a file beside its arrays.
 _NO_DATE = (1980, 1, 1, 0, 0, 0)  # the first that the format has
 
 
-def write_npz(stream: IO[bytes], arrays: Mapping[str, NDArray[Any]]) -> None:
-    """Write arrays as numpy.savez does, but without a date, and under any name: savez has arguments of its own."""
+def write_npz(stream: IO[bytes], arrays: Mapping[str, NDArray[Any]]) -> dict[str, int]:
+    """Write arrays as numpy.savez does, but without a date, and under any name: savez has arguments of its own.
+
+    Gives where in the file the elements of each array begin."""
+    begins = {}
     with zipfile.ZipFile(stream, "w", zipfile.ZIP_STORED) as archive:
         for name, array in arrays.items():
             with archive.open(zipfile.ZipInfo(f"{name}.npy", _NO_DATE), "w", force_zip64=True) as entry:
                 np.lib.format.write_array(entry, np.asanyarray(array), allow_pickle=False)
+                begins[name] = stream.tell() - array.nbytes
+    return begins
 
 
 def read_npz(path: Path) -> dict[str, NDArray[Any]]:

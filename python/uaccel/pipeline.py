@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import gc
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -16,12 +18,14 @@ from uaccel.frontend import import_model
 from uaccel.kernels.choice import ANY_CPU, Selection
 from uaccel.lower.accelerator_layer import Known
 from uaccel.lower.from_relax import lower
-from uaccel.lower.kernel_swaps import place_small, place_with_less_scratch, require_fast
+from uaccel.lower.kernel_swaps import place_small, place_with_less_scratch
 from uaccel.lower.placement import Placement, place
 from uaccel.lower.plan_search import PartitionPlan, cheapest, kept_on_cpu
 from uaccel.lower.program import Program
 from uaccel.lower.rows.schedule import Chains
 from uaccel.lower.rows.wish import RamWish, by_rows
+from uaccel.lower.shared_tables import share_tables
+from uaccel.lower.slow_layers import require_fast
 from uaccel.memory import Pool, Rooms, Store
 from uaccel.model import ImportedModel, Shape, c_identifier
 from uaccel.partition import Partitioned, PartitionRequest, Wishes, divided, preferred, question_of
@@ -31,6 +35,21 @@ from uaccel.util import text
 from uaccel.util.text import CPU
 
 Progress = Callable[[str], None]
+
+
+MANY = 100_000  # Objects that are made until Python looks for cycles among them, while a model is compiled.
+
+
+@contextmanager
+def _few_collections() -> Iterator[None]:
+    """Lets Python look for cycles of objects rarely. Planning makes millions of objects that live on and have none, and
+    looking took a fifth of its time."""
+    before = gc.get_threshold()
+    gc.set_threshold(max(before[0], MANY) if before[0] else 0, *before[1:])
+    try:
+        yield
+    finally:
+        gc.set_threshold(*before)
 
 
 def _quiet(_step: str) -> None:
@@ -107,6 +126,7 @@ class Compiled:
         return text.table(("Layer", "Engine", "Multiply-accumulates", "How"), rows, below)
 
 
+@_few_collections()
 def compile_model(
     path: str | Path,
     *,
@@ -119,6 +139,8 @@ def compile_model(
     cpu_fallback: bool = False,
     command: Callable[[str], str] | None = None,
     input_shapes: Mapping[str, Shape] | None = None,
+    state: Sequence[str] = (),
+    state_from: Path | None = None,
     memories: Sequence[Pool] = (),
     rooms: Rooms = _of_no_board,
     progress: Progress = _quiet,
@@ -128,33 +150,35 @@ def compile_model(
     ``selection``: the board's CPU, whose features kernels may use, and who picks among kernels.
     ``accelerators`` in the order of preference; with ``cpu_fallback`` the CPU computes what they fail at.
     ``command`` returns the command line that generates the same again, given the model's name in C. ``input_shapes``:
-    of inputs whose shape the file leaves open. ``memories``: the board's, the preferred one first, with what is free of
-    each; a workspace that fits into none of those on the chip is divided. ``rooms`` tells what its memories have free
-    for constants.
+    of inputs whose shape the file leaves open. ``state``: words ``OUT=IN``, an output that is an input of the next
+    inference; ``state_from`` holds what it begins with. ``memories``: the board's, the preferred one first, with what
+    is free of each; a workspace that fits into none of those on the chip is divided. ``rooms`` tells what its memories
+    have free for constants.
     """
     path, options = Path(path), options or EmitOptions()
     progress("import")
-    model = import_model(path, input_shapes)
+    model = import_model(path, input_shapes, state, state_from)
     stages = {"import": model.module}
     progress("simplify")
     model = replace(model, module=simplify(model.module))
     model = replace(model, warnings=(*model.warnings, *float_advice(model)))
     stages["simplify"] = model.module
     progress("partition")
-    partitioned, plans, known = _partitioned(question_of(model, accelerators, wishes or Wishes()), selection, progress)
+    partitioned, plans, known = _partitioned(
+        question_of(model, accelerators, wishes or Wishes(), selection), selection, progress
+    )
     stages |= partitioned.stages
     progress("lower")
-    identifier = c_identifier(name or model.name).lower()
-    program = lower(
-        partitioned, identifier, cpu_fallback=cpu_fallback, selection=selection, known=known, count=_counting(progress)
-    )
+    identifier, count = c_identifier(name or model.name).lower(), _counting(progress)
+    program = lower(partitioned, identifier, cpu_fallback=cpu_fallback, selection=selection, known=known, count=count)
     program = by_rows(program, selection, _ram_wish(program, options))
     progress("plan memory")
     program = place_small(program, selection, workspace_io=options.workspace_io)
     program, placement = place_with_less_scratch(program, selection.target, workspace_io=options.workspace_io)
+    program = share_tables(program)
     placement, options = _in_pools(program, placement, options, memories)
     if options.require_fast:
-        require_fast(program, selection.target)
+        require_fast(program, selection)
     progress("emit C")
     again = command(program.name) if command else regenerate_command(path.name, board, program.name, options.words)
 

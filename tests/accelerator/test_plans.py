@@ -76,6 +76,14 @@ def test_no_plan_by_hand_is_estimated_to_be_cheaper(pair: tuple[str, ...], netwo
     assert len(chosen.plans) <= 12
 
 
+def test_operators_that_the_cpu_joins_are_no_gap_in_a_plan() -> None:
+    """A product of floats and its bias become one layer, of which one decision tells."""
+    (network,) = (network for network in OWN if network.name == "mixed")
+    pair = ("nuc_fpga", "conveyor")
+    chosen = compiled(network.path, pair, "cost")
+    assert estimated(chosen) <= min(map(estimated, by_hand(network.path, pair)))
+
+
 def hold(pair: tuple[str, ...], path: Path) -> None:
     board_with_tools(BOARD)
     chosen = compiled(path, pair, "cost")

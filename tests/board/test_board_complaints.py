@@ -22,7 +22,7 @@ WRONG_EMULATED = [
         "[timer]",
         "[tmier]",
         "bench.toml:36: unknown key 'tmier' in the file; did you mean 'timer'? "
-        "(known: description, port, stack, settings, cpu, memory, device, console, timer, run, flash)",
+        "(known: description, port, stack, settings, cpu, memory, fixed, device, console, timer, run, flash)",
     ),
     (
         'name = "psram"',
@@ -76,6 +76,11 @@ WRONG_EMULATED = [
         'flags = ["-mcpu=cortex-m4", "-mthumb"]',
         'flags = [\n  "-mthumb",\n  4,\n]',
         "bench.toml:8: 'flags' in [cpu] holds 4 (an integer); wanted an array of strings",
+    ),
+    (
+        '"-mcpu=cortex-m4", "-mthumb"',
+        '"-mthumb"',
+        "bench.toml:8: 'flags' in [cpu] tell the compiler no CPU: -mthumb; wanted such as -mcpu=cortex-m4",
     ),
     (
         '"-mthumb"',
@@ -271,6 +276,41 @@ WRONG_EMULATED = [
         'description = "Arm MPS2 with a Cortex-M4, under QEMU"',
         'description = ["Arm"]',
         "bench.toml:1: 'description' in the file is ['Arm'] (an array); wanted a string",
+    ),
+    (
+        "[console]",
+        "[[fixed]]\naddress = 0x400\nwords = []\n[console]",
+        "bench.toml:32: 'words' in [[fixed]] number 1 holds [] (an array); "
+        "wanted an array of 32-bit integers such as [0xFFFF_FFFE]",
+    ),
+    (
+        "[console]",
+        "[[fixed]]\naddress = 0x400\nwords = [0x1_0000_0000]\n[console]",
+        "bench.toml:32: 'words' in [[fixed]] number 1 holds 4294967296 (an integer); "
+        "wanted an array of 32-bit integers such as [0xFFFF_FFFE]",
+    ),
+    (
+        "[console]",
+        "[[fixed]]\naddress = 0x402\nwords = [1]\n[console]",
+        "bench.toml:31: 'address' in [[fixed]] number 1 is 0x402; wanted a multiple of 4",
+    ),
+    (
+        "[console]",
+        "[[fixed]]\naddress = 0xBC\nwords = [1, 2]\n[console]",
+        "bench.toml:31: fixed words (0x000000bc to 0x000000c3) overlap the vector table (0x00000000 to 0x000000bf); "
+        "wanted them behind it",
+    ),
+    (
+        "[console]",
+        "[[fixed]]\naddress = 0x3F_FFFC\nwords = [1, 2]\n[console]",
+        "bench.toml:31: fixed words (0x003ffffc to 0x00400003) lie outside the memories of kind flash "
+        "('ssram1' (0x00000000 to 0x003fffff)); move them",
+    ),
+    (
+        "[console]",
+        "[[fixed]]\naddress = 0x404\nwords = [1]\n[[fixed]]\naddress = 0x400\nwords = [1, 2]\n[console]",
+        "bench.toml:31: fixed words (0x00000404 to 0x00000407) overlap fixed words (0x00000400 to 0x00000407); "
+        "wanted them apart",
     ),
     (
         "[cpu]",

@@ -196,6 +196,7 @@ def test_an_unknown_name_lists_the_known_ones() -> None:
         load_board("hots")
     assert str(caught.value) == (
         f"no board is called 'hots'; did you mean 'host'? (known: {known}; "
+        "'uaccel boards' tells their cores and which are emulated; "
         "a board of your own is given as the path of its .toml file)"
     )
 

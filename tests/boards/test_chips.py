@@ -82,7 +82,10 @@ def test_an_unknown_chip(call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
     done = call("new", "board", "mine", "--target", "nrf52841")
     assert done.status == 1
     assert done.complaint.startswith("no chip is called 'nrf52841'; did you mean 'nrf52840'?; uaccel knows nrf52832, ")
-    assert done.complaint.endswith("pip install 'uaccel[probe]' adds pyOCD's, with --core for their processor")
+    assert done.complaint.endswith(
+        "pip install 'uaccel[probe]' adds pyOCD's, with --core for their processor; "
+        "--like BOARD begins with a board like it, of which you change memories and clock"
+    )
 
 
 def builtin_targets() -> dict[str, ModuleType]:

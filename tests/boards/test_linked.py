@@ -3,6 +3,9 @@ is not claimed: the page's table says so."""
 
 from __future__ import annotations
 
+import re
+import struct
+import subprocess
 from pathlib import Path
 from types import ModuleType
 
@@ -53,6 +56,36 @@ def test_nothing_is_called_more_than_it_was_seen_to_be() -> None:
     assert {name for name, how in proven.items() if how == "emulated"} == {*EMULATED, *SEEN_ELSEWHERE}
     assert {name for name, how in proven.items() if how == "linked"} == set(SHEETS)
     assert {name for name, how in proven.items() if how == "here"} == {"host"}
+
+
+FIXED = """
+[[fixed]]
+address = 0x400
+words = [0xFFFF_FFFF, 0xFFFF_FFFF, 0xFFFF_FFFF, 0xFFFF_FFFE]
+"""
+PORT = {
+    "port.toml": 'description = "."\narch = ["armv7em"]\nshared = ["rtt", "cortex_m", "common"]\nconsole = ["rtt"]\n',
+    "watchdog.c": '#include "core.h"\nvoid uaccel_port_early_init(void) { *(volatile uint16_t *)64 = 9; }\n',
+}
+
+
+def test_fixed_words_and_what_a_port_does_first(tmp_path: Path) -> None:
+    """As a Kinetis wants it: other words lock its flash, and its watchdog runs from reset on."""
+    (tmp_path / "watched").mkdir()
+    for name, text in PORT.items():
+        (tmp_path / "watched" / name).write_text(text)
+    text = load_board("nrf52840_dk").file.read_text().replace('port = "rtt"\n', 'port = "./watched"\n')
+    (tmp_path / "mine.toml").write_text(text + FIXED)
+    board = board_with_tools(str(tmp_path / "mine.toml"))
+    elf = link(board, tmp_path / "project")
+    check_linked(board, elf)
+    subprocess.run(["arm-none-eabi-objcopy", "-O", "binary", elf, tmp_path / "image"], check=True)
+    words = struct.unpack_from("<4I", (tmp_path / "image").read_bytes(), 0x400)
+    assert words == (0xFFFFFFFF, 0xFFFFFFFF, 0xFFFFFFFF, 0xFFFFFFFE)
+    code = subprocess.run(["arm-none-eabi-objdump", "-d", elf], check=True, capture_output=True, text=True).stdout
+    reset, hook = (code.partition(f"<{name}>:")[2] for name in ("uaccel_reset", "uaccel_port_early_init"))
+    assert re.findall(r"\tbl\t\w+ <(\w+)>", reset)[0] == "uaccel_port_early_init"
+    assert "strh" in hook.partition("\n\n")[0]
 
 
 @pytest.fixture(scope="module")

@@ -10,12 +10,17 @@ import pytest
 from support.device.boards import board_with_tools
 from support.models.networks import OWN
 from support.oracle.oracle import Tflm, random_inputs
+from uaccel.board import load_board
+from uaccel.build.project import build_project, create_project, firmware_of
 from uaccel.codegen.options import EmitOptions
 from uaccel.pipeline import compile_model
-from uaccel.runner.compiled import run_compiled
+from uaccel.runner.compiled import archive_of, run_compiled
 from uaccel.runner.execute import Looks
 from uaccel.runner.verdict import CompiledSubject, judge
 from uaccel.runner.verify import exact_layers
+from uaccel.session.connect import ProcessTransport
+from uaccel.session.qemu import QemuTransport
+from uaccel.session.session import Session
 
 STREAM = OWN / "stream.tflite"
 SLOW = [pytest.param(name, marks=pytest.mark.long) for name in ("mps3_an547", "qemu_riscv32")]
@@ -38,3 +43,28 @@ def test_frames_of_a_sequence(name: str, tmp_path: Path) -> None:
     total, layers = measured.run.instructions, [layer.instructions for layer in measured.layers]
     assert total is not None
     assert abs(total - sum(count or 0 for count in layers)) <= 32 * len(layers), "a reset is no part of an inference"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["host", "mps3_an547"])
+def test_a_state_is_read_and_written_over_a_session(name: str, tmp_path: Path) -> None:
+    """A second stream is heard in between; the first goes on as the reference does."""
+    board = load_board(name) if name == "host" else board_with_tools(name)
+    frames = random_inputs(STREAM.read_bytes(), 5, 6)
+    compiled = compile_model(STREAM, board=board.name, options=EmitOptions(workspace_io=True))
+    create_project(archive_of(compiled), board, tmp_path)
+    firmware = firmware_of(build_project(tmp_path))
+    transport = ProcessTransport([str(firmware)]) if name == "host" else QemuTransport(board, firmware)
+    reference = Tflm(STREAM.read_bytes())
+    with Session(transport) as session:
+        first = session.read_state()
+        assert {key: value.shape for key, value in first.items()} == {"first_state": (1, 96), "second_state": (1, 32)}
+        assert not any(value.any() for value in first.values()), "as before the first run"
+        saved = first
+        for number, frame in enumerate(frames):
+            session.write_state(saved)
+            logits = session.run({"frame": frame[0]}, continues=True)["logits"]
+            np.testing.assert_array_equal(logits, reference.run(frame)[1], f"frame {number}")
+            saved = session.read_state()
+            session.run({"frame": frames[0][0]})
+        assert any(value.any() for value in saved.values())

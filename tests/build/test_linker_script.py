@@ -291,6 +291,32 @@ def test_the_script_names_every_memory_and_puts_each_part_in_its_own(tmp_path: P
     assert ".uaccel_shared" not in board_files(small_board(tmp_path), MemoryNeeds("m", 0, 0, 0))["board/memory.ld"]
 
 
+FIXED = """
+[[fixed]]
+address = 0x9000_1000
+words = [7]
+
+[[fixed]]
+address = 0x400
+words = [0xFFFF_FFFF, 0xFFFF_FFFE]
+"""
+
+
+def test_fixed_words_come_first_in_their_memory_and_take_its_room(tmp_path: Path) -> None:
+    board = small_board(tmp_path, FIXED)
+    needs = MemoryNeeds("m", 0, 0, 115 * K)
+    assert (lay_out(board, needs).weights.name, lay_out(small_board(tmp_path), needs).weights.name) == ("qspi", "flash")
+    script = board_files(board, needs)["board/memory.ld"]
+    places = re.findall(r"^  \.(\w+)(?: (0x\w+))? :.*?(\w+)$", script[: script.index(".text :")], re.MULTILINE)
+    assert places == [
+        ("uaccel_vectors", "", "flash"),
+        ("uaccel_fixed_400", "0x00000400", "flash"),
+        ("uaccel_fixed_90001000", "0x90001000", "qspi"),
+        ("uaccel_weights", "", "qspi"),
+    ]
+    assert "{ LONG(0xffffffff) LONG(0xfffffffe) } > flash\n" in script
+
+
 def test_what_cmake_and_c_are_told(tmp_path: Path) -> None:
     files = board_files(small_board(tmp_path), MemoryNeeds("m", 0, 0, 0))
     assert set(files) == {"board/board.cmake", "board/small.toml", "board/uaccel_board.h", "board/memory.ld"}

@@ -57,6 +57,11 @@ in procedure 'program'
             "  is not able to compile a simple test\n  program.\n\n    /usr/bin/ld: cannot find -lgcc\n",
             "the C compiler cannot make a program: /usr/bin/ld: cannot find -lgcc",
         ),
+        (
+            "CMake Error\n  is not able to compile a simple test program.\n\n    x.c: In function 'main':\n"
+            "    x.c:11:1: sorry, unimplemented: Thumb-1 'hard-float' VFP ABI\n",
+            "the C compiler cannot make a program: x.c:11:1: sorry, unimplemented: Thumb-1 'hard-float' VFP ABI",
+        ),
         ("CMake Error: The source is elsewhere\n", "CMake Error: The source is elsewhere"),
         (
             FULL,

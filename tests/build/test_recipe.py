@@ -68,13 +68,13 @@ def test_firmware_is_the_same_to_the_byte(
     cache = Cache(tmp_path / "kept")
     one, other = (project_of(tmp_path / name, board, accelerator) for name in ("one", "other"))
     assert built(one, cache) == built(other, None)
-    assert "uaccel_server.c" in compiled_anew
+    assert "uaccel_frame.c" in compiled_anew
     told = [footprint(folder, folder / "build", "gesture", arena=0, io=0) for folder in (one, other)]
     assert told[0] == told[1]
     compiled_anew.clear()
     assert built(one, cache, observe=True) == built(other, None, observe=True)
     assert "uaccel_watch.c" in compiled_anew
-    assert "uaccel_server.c" not in compiled_anew, "it knows nothing of the hook"
+    assert "uaccel_frame.c" not in compiled_anew, "it knows nothing of the hook"
     compiled_anew.clear()
     assert built(other, cache) == built(one, None)
     assert footprint(other, other / "build", "gesture", arena=0, io=0) == told[0]

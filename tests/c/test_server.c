@@ -423,11 +423,11 @@ static void test_layers(void)
 static void test_requests_that_make_no_sense(void)
 {
     static const uint8_t shortest[] = {0, 0, UACCEL_WRITE_BYTES, UACCEL_RUN_OUTPUTS_AT + 1, UACCEL_READ_BYTES,
-                                       UACCEL_VERBOSITY_BYTES};
+                                       UACCEL_VERBOSITY_BYTES, 0, UACCEL_WRITE_STATE_BYTES};
     const uint8_t body[32] = {0};
     uint32_t sequence = 1;
     greet();
-    for (uint8_t type = UACCEL_TYPE_WRITE; type <= UACCEL_TYPE_VERBOSITY; ++type) {
+    for (uint8_t type = UACCEL_TYPE_WRITE; type <= UACCEL_TYPE_WRITE_STATE; ++type) {
         for (uint32_t bytes = 0; bytes < shortest[type]; ++bytes) {
             ask(type, sequence, body, bytes);
             expect_error(sequence, UACCEL_ERROR_LENGTH, bytes);
@@ -435,7 +435,7 @@ static void test_requests_that_make_no_sense(void)
         }
     }
     for (uint32_t type = 0; type < 0x80u; ++type) {
-        if (type == 0 || type > UACCEL_TYPE_RESET) {
+        if (type == 0 || type > UACCEL_TYPE_WRITE_STATE) {
             ask((uint8_t)type, sequence, body, 0);
             expect_error(sequence, UACCEL_ERROR_TYPE, type);
             ++sequence;
@@ -443,6 +443,8 @@ static void test_requests_that_make_no_sense(void)
     }
     ask_read(sequence, 200, 0, 0, 0, 1);
     expect_error(sequence, UACCEL_ERROR_OBJECT, 200);
+    ask(UACCEL_TYPE_WRITE_STATE, sequence + 1, body, UACCEL_WRITE_STATE_BYTES + 1); /* the model has none */
+    expect_error(sequence + 1, UACCEL_ERROR_RANGE, 0);
 }
 
 static void test_log(void)

@@ -17,6 +17,7 @@ from typing import Any
 import pytest
 import typer
 
+from uaccel.board import load_board
 from uaccel.cli import app, output
 from uaccel.cli.command import Command
 from uaccel.errors import BoardError, DeviceError, InputError, InternalError, ModelError, ToolError, VerificationError
@@ -196,7 +197,7 @@ def test_a_result_that_is_no_json_is_a_bug(monkeypatch: pytest.MonkeyPatch, capf
     ("arguments", "seen", "command"),
     [
         (["nonsense"], "nonsense", "uaccel"),
-        (["boards", "extra"], "extra", "uaccel boards"),
+        (["boards", "host", "extra"], "extra", "uaccel boards"),
         (["--colour"], "--colour", "uaccel"),
     ],
 )
@@ -349,6 +350,29 @@ def test_boards_for_programs_and_for_people() -> None:
     assert (shown.returncode, shown.stderr) == (0, "")
     assert "host" in shown.stdout
     assert host["description"] in shown.stdout
+
+
+def test_a_board_of_ones_own_is_checked_and_described(tmp_path: Path) -> None:
+    file = tmp_path / "mine.toml"
+    text = load_board("mps2_an386").file.read_text()
+    file.write_text(text + "\n[[fixed]]\naddress = 0x400\nwords = [0xFFFF_FFFF, 0xFFFF_FFFE]\n")
+    shown = uaccel("boards", str(file))
+    assert (shown.returncode, shown.stderr) == (0, "")
+    for line in (
+        "Board     mine: Arm MPS2, Cortex-M4F (AN386)",
+        "CPU       cortex-m4 (armv7em), features: fpu, dsp",
+        "Memory    psram (external): 16 MiB, 0x21000000 to 0x21ffffff, reached by accelerators",
+        "Fixed     0x00000400: 0xffffffff 0xfffffffe",
+        "Port      mps, console uart, timer systick, stack 8,192 bytes",
+        "Clock     25,000,000 Hz",
+    ):
+        assert f"  {line}" in [row.rstrip() for row in shown.stdout.splitlines()]
+    (told,) = json.loads(uaccel("boards", str(file), "--json").stdout)["boards"]
+    assert (told["name"], told["file"]) == ("mine", str(file))
+    file.write_text(text.replace("armv7em", "armv7"))
+    wrong = uaccel("boards", str(file))
+    assert wrong.returncode == 1
+    assert f"{file}:8: 'arch' in [cpu] is 'armv7'; wanted one of " in wrong.stderr
 
 
 def test_the_light_commands_load_nothing_heavy() -> None:

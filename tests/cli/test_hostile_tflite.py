@@ -31,8 +31,7 @@ def computed(op: str, shape: tuple[int, ...], *constants: Any) -> bytes:
     ]
     y = builder.tensor("y", shape, "int8", scale=0.5)
     builder.op(op, held, [y])
-    builder.output(y)
-    return builder.build()
+    return builder.build(y)
 
 
 def relu(*shape: int, count: int = 1) -> bytes:
@@ -41,8 +40,7 @@ def relu(*shape: int, count: int = 1) -> bytes:
     for number in range(count):
         source, last = last, builder.tensor(f"y{number}", shape, "int8", scale=0.5)
         builder.op("RELU", [source], [last])
-    builder.output(last)
-    return builder.build()
+    return builder.build(last)
 
 
 def claiming(data: bytes, entries: bytes, count: int, *, size: int) -> bytes:
@@ -66,8 +64,7 @@ def added() -> bytes:
     w = builder.constant("w", np.frombuffer(WEIGHTS, np.int8), scale=0.5)
     y = builder.tensor("y", (12,), "int8", scale=0.5)
     builder.op("ADD", [x, w], [y])
-    builder.output(y)
-    return builder.build()
+    return builder.build(y)
 
 
 CASES: dict[str, tuple[Callable[[], bytes], str]] = {

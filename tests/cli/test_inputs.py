@@ -22,8 +22,8 @@ from uaccel.session.tensors import TensorType, load_inputs
 GOOD = np.zeros((1, 4, 3, 2), np.int8)
 
 
-def save(path: Path, arrays: Mapping[str, Array]) -> Path:
-    np.savez(path, **arrays)  # type: ignore[arg-type]  # numpy's hints take any keyword for its own flag
+def save(path: Path, arrays: Mapping[str, Any]) -> Path:
+    np.savez(path, **arrays)
     return path
 
 
@@ -211,11 +211,26 @@ def test_an_entry_that_is_no_array(run: Any, tmp_path: Path) -> None:
 
 
 def test_a_single_array(run: Any, tmp_path: Path) -> None:
-    path = tmp_path / "in.npy"
-    np.save(path, GOOD)
+    path = tmp_path / "in.npz"
+    with path.open("wb") as stream:
+        np.save(stream, GOOD)
     assert run(path) == (
         f"{path} is not a readable .npz file: it is a single array (.npy); wanted an .npz with one array per name"
     )
+
+
+def test_an_npy_file_is_the_input_of_a_model_with_one(tmp_path: Path) -> None:
+    one, other = TensorType("x", (1, 3), "int8"), TensorType("y", (1, 3), "int8")
+    values = np.array([[1, 2, 3], [4, 5, 6]], np.int8)
+    np.save(tmp_path / "in.npy", values)
+    assert [row[0].tolist() for row in load_inputs(tmp_path / "in.npy", [one])] == [[[1, 2, 3]], [[4, 5, 6]]]
+    with pytest.raises(InputError) as caught:
+        load_inputs(tmp_path / "in.npy", [one, other])
+    assert str(caught.value) == (
+        f"{tmp_path / 'in.npy'} is one array, the model has 2 inputs; numpy.savez('IN.npz', x=..., y=...)"
+    )
+    with pytest.raises(InputError, match=r"^cannot read .*none\.npy: No such file or directory; give arrays as numpy"):
+        load_inputs(tmp_path / "none.npy", [one])
 
 
 @pytest.mark.slow

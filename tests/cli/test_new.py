@@ -39,6 +39,22 @@ def test_it_is_the_other_board_under_another_name(like: str, call: Call, tmp_pat
         assert before.rstrip().splitlines()[-1].startswith("#"), f"{section} has no comment"
 
 
+@pytest.mark.parametrize(
+    ("like", "marked", "console"),
+    [
+        ("nucleo_f746zg", 'usb = "0483:374b"', "# The UART that the session goes over"),
+        ("nucleo_f446re", 'target = "stm32f446re"', "# The session goes through rings in RAM"),
+        ("nrf52840_dk", "hz = 64_000_000", "# The session goes through rings in RAM"),
+        ("sifive_e", "hz = 16_000_000", "# The session goes through the debugger"),
+    ],
+)
+def test_what_is_the_other_boards_is_marked(like: str, marked: str, console: str, call: Call, tmp_path: Path) -> None:
+    call("new", "board", "mine", "--like", like)
+    text = (tmp_path / "mine.toml").read_text()
+    assert f"\n{marked} # as on {like}: yours may differ\n" in text
+    assert console in text.partition("[console]")[0].rpartition("[[memory]]")[2]
+
+
 def test_its_port_can_come_with_it(call: Call, tmp_path: Path) -> None:
     report = call("new", "board", "mine", "--like", "netduino_plus_2", "--with-port", "--json").report
     assert report["files"] == ["mine.toml", "mine_port"]

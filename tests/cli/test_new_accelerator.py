@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,7 @@ import pytest
 from models import dense
 from support.device.boards import board_with_tools
 from support.run.command import Call
+from uaccel import models
 from uaccel.accelerator import load_accelerator
 from uaccel.accelerator.discovery import LONGEST
 from uaccel.testing.driver import compile_with_each
@@ -80,6 +82,31 @@ def test_what_it_cannot_do_is_said_in_words(call: Call) -> None:
     report = call("explain", "mine/tests/model.tflite", "-a", "./mine", "--json").report
     reasons = {layer["name"]: layer["reason"] for layer in report["layers"] if layer["engine"] == "cpu"}
     assert reasons["fully_connected_0"] == "mine: 1 rows of 32 for 24 units, and the device takes 24 of each"
+
+
+def test_it_names_no_place_of_this_computer(call: Call) -> None:
+    """A folder that is given away: the page's path is said, and not written."""
+    done = call("new", "accelerator", "mine")
+    assert f"How to change it tells {data_dir('docs')}/bring-your-accelerator.md" in done.out
+    told = [
+        file
+        for file in Path("mine").rglob("*")
+        if file.is_file() and str(data_dir("docs")).encode() in file.read_bytes()
+    ]
+    assert told == []
+
+
+README = (data_dir("accelerator_template") / "README.md").read_text()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("model", "operators"), re.findall(r"^\| `(\w+)` \| (`.*?)(?:, all of 16 bits)? \|$", README, re.M)
+)
+def test_models_have_the_operators_that_it_names(model: str, operators: str, call: Call) -> None:
+    report = call("explain", models()[model], "--json").report
+    there = {layer["op"].removeprefix("uaccel.") for layer in report["layers"]}
+    assert set(re.findall(r"`(\w+)`", operators)) <= there
 
 
 def test_nothing_is_overwritten(call: Call) -> None:

@@ -120,7 +120,8 @@ def test_images(model: Path, tmp_path: Path, call: Call) -> None:
 
 
 def test_images_without_pillow(model: Path, tmp_path: Path, call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "PIL", None)
+    for name in ("PIL", "PIL.Image"):
+        monkeypatch.setitem(sys.modules, name, None)
     (tmp_path / "images").mkdir()
     (tmp_path / "images" / "a.png").write_bytes(png(samples()[0]))
     done = call("quantize", model, "-c", tmp_path / "images")

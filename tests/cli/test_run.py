@@ -23,8 +23,8 @@ def ramp(shape: tuple[int, ...]) -> Array:
     return np.array([(7 * i + 3) % 256 - 128 for i in range(int(np.prod(shape)))], np.int8).reshape(shape)
 
 
-def save(path: Path, arrays: Mapping[str, Array]) -> None:
-    np.savez(path, **arrays)  # type: ignore[arg-type]  # numpy's hints take any keyword for its own flag
+def save(path: Path, arrays: Mapping[str, Any]) -> None:
+    np.savez(path, **arrays)
 
 
 def tensor(report: dict[str, Any], name: str) -> Array:
@@ -221,7 +221,8 @@ def test_a_wrong_bit_is_found_and_is_status_3(small: Path, tmp_path: Path) -> No
     assert difference["got"] != difference["expected"]
     assert done.complaint == (
         f'verification failed: sample 0, output "output_0", element [0,0,0,2] is {difference["got"]}, '
-        f"expected {difference['expected']}; {difference['differing']} of {difference['size']} elements differ"
+        f"expected {difference['expected']}; {difference['differing']} of {difference['size']} elements differ; "
+        "--verify layers looks for the layer"
     )
     assert tensor(done.report, "output_0").ravel()[2] == difference["got"]
     with np.load(tmp_path / "out.npz") as stored:

@@ -11,6 +11,8 @@ from rich.console import Console
 
 from support.device.generated import compiled
 from support.models.networks import Network, each_network
+from uaccel.cli.evaluate import show_evaluation
+from uaccel.cli.explain import part_of
 from uaccel.cli.tables import _seconds, show_latency, show_layers, show_memory, show_outputs
 from uaccel.report.compile_json import compile_report
 
@@ -66,6 +68,50 @@ def test_several_engines_have_a_column_and_warnings_a_line() -> None:
         "  Layers    1 on npu, 2 on cpu, 3,703,701 multiply-accumulates (33.3% on npu)",
         "  Warning   operator 2 is computed in float and and and and and and and and and",
         "            and and and and and and and and and and and slowly",
+    ]
+
+
+def test_an_engine_without_products_has_no_share_of_them() -> None:
+    console = screen(100)
+    layers = [layer("add_0", "adder", "it adds", [[]]) | {"macs": 0}, layer("exp_1", "cpu", "it computes", [[]])]
+    show_layers(console, {"layers": layers, "warnings": []})
+    assert shown(console)[-1].rstrip() == "  Layers    1 on adder, 1 on cpu, 1,234,567 multiply-accumulates"
+
+
+@pytest.mark.parametrize(
+    ("engine", "words"),
+    [
+        ("adder", "1 of 2 layers, 25.0 % of the CPU's work"),
+        ("cpu", "1 of 2 layers, 75.0 % of the CPU's work, 8 multiply-accumulates (100.0 %)"),
+    ],
+)
+def test_explain_tells_each_engines_share(engine: str, words: str) -> None:
+    rows: list[dict[str, Any]] = [
+        {"engine": "adder", "macs": 0, "cpu_cycles": 10},
+        {"engine": "cpu", "macs": 8, "cpu_cycles": 30},
+    ]
+    macs = sum(row["macs"] for row in rows if row["engine"] == engine)
+    assert part_of(rows, engine, {"layers": 1, "macs": macs}) == words
+
+
+@pytest.mark.parametrize(("auc", "words"), [(None, "unknown: no samples of some class"), (0.5, "0.5000")])
+def test_an_evaluation_says_why_there_is_no_area_and_what_it_wrote(auc: float | None, words: str) -> None:
+    console = screen(80)
+    report = {
+        "samples": 2,
+        "board": "host",
+        "resumed": 0,
+        "kept": "a.jsonl",
+        "top1": 0.5,
+        "correct": 1,
+        "auc": auc,
+    }
+    show_evaluation(console, report)
+    assert shown(console) == [
+        "  Samples   2 on board host",
+        "  Top-1     50.00 %, 1 are right",
+        f"  AUC       {words}",
+        "  Kept      a.jsonl: the same command goes on from there",
     ]
 
 

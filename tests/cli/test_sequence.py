@@ -43,12 +43,17 @@ def test_frames_go_on_and_samples_begin_anew(call: Call, frames: Path, tmp_path:
         assert done.status == 0, done.err
         assert logits(done.report) == reference(together=together)
         assert done.report["verify"]["bit_exact"]
-        assert done.report["ram"]["state"] == 224
+        assert done.report["ram"]["state"] == 228
         assert list(done.report["state"]) == ["first_state", "second_state"]
     done = call("run", tmp_path / "project", "--inputs", frames, "--verify", "--json", "--sequence")
     assert logits(done.report) == reference(together=True)
     assert done.report["verify"]["bit_exact"]
-    assert done.report["ram"]["state"] == 224
+    assert done.report["ram"]["state"] == 228
+
+
+def test_a_compilation_shows_the_state(call: Call, tmp_path: Path) -> None:
+    done = call("compile", STREAM, "-o", tmp_path / "stream.tar")
+    assert " + state 228 + io " in done.out
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,7 @@ int main(void)
     struct tvmgen_stream_outputs out = {keyword, logits};
     struct tvmgen_twin_inputs twin_in = {0};
     struct tvmgen_twin_outputs twin_out = {keyword, logits};
-    if (TVMGEN_STREAM_STATE_SIZE != 224 || fread(frames, sizeof frames, 1, stdin) != 1) {
+    if (TVMGEN_STREAM_STATE_SIZE != 228 || fread(frames, sizeof frames, 1, stdin) != 1) {
         return 1;
     }
     for (int turn = 0; turn < 2; ++turn) {

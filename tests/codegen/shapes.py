@@ -18,8 +18,7 @@ def no_input() -> bytes:
     constant = builder.constant("c", np.array([[-3, 5, -7, 9]], np.int8), scale=0.5)
     y = activation(builder, "y")
     builder.op("RELU", [constant], [y])
-    builder.output(y)
-    return builder.build()
+    return builder.build(y)
 
 
 def unused_input() -> bytes:
@@ -27,26 +26,21 @@ def unused_input() -> bytes:
     builder.input("unused", (1, 4), "int8", scale=0.5)
     x, y = builder.input("x", (1, 4), "int8", scale=0.5), activation(builder, "y")
     builder.op("RELU", [x], [y])
-    builder.output(y)
-    return builder.build()
+    return builder.build(y)
 
 
 def passed_through() -> bytes:
     builder = ModelBuilder()
     x, y = builder.input("x", (1, 4), "int8", scale=0.5), activation(builder, "y")
     builder.op("RELU", [x], [y])
-    builder.output(x)
-    builder.output(y)
-    return builder.build()
+    return builder.build(x, y)
 
 
 def named_twice() -> bytes:
     builder = ModelBuilder()
     x, y = builder.input("x", (1, 4), "int8", scale=0.5), activation(builder, "y")
     builder.op("RELU", [x], [y])
-    builder.output(y)
-    builder.output(y)
-    return builder.build()
+    return builder.build(y, y)
 
 
 def used_further() -> bytes:
@@ -57,9 +51,7 @@ def used_further() -> bytes:
     builder.op("RELU", [x], [y])
     builder.op("RESHAPE", [y, builder.constant("shape", np.array([4, 1], np.int32))], [view], {"new_shape": [4, 1]})
     builder.op("ADD", [y, y], [z])
-    for tensor in (y, view, z):
-        builder.output(tensor)
-    return builder.build()
+    return builder.build(y, view, z)
 
 
 def only_a_view() -> bytes:
@@ -67,8 +59,7 @@ def only_a_view() -> bytes:
     x = builder.input("x", (1, 4), "int8", scale=0.5)
     view = builder.tensor("view", (2, 2), "int8", scale=0.5)
     builder.op("RESHAPE", [x, builder.constant("shape", np.array([2, 2], np.int32))], [view], {"new_shape": [2, 2]})
-    builder.output(view)
-    return builder.build()
+    return builder.build(view)
 
 
 def constant_output() -> bytes:
@@ -76,9 +67,7 @@ def constant_output() -> bytes:
     x, y = builder.input("x", (1, 4), "int8", scale=0.5), activation(builder, "y")
     constant = builder.constant("c", np.array([[1, 2, 3, 4]], np.int8), scale=0.5)
     builder.op("RELU", [x], [y])
-    builder.output(constant)
-    builder.output(y)
-    return builder.build()
+    return builder.build(constant, y)
 
 
 SHAPES: list[Callable[[], bytes]] = [

@@ -32,7 +32,7 @@ def test_two_models_keep_their_states_apart(flags: tuple[str, ...], tmp_path: Pa
 
 def test_the_archive_tells_of_the_state() -> None:
     made = compiled(STREAM)
-    assert made.placement.state == 224
+    assert made.placement.state == 228
     header = made.generated.public_headers["tvmgen_stream.h"]
     assert '"first_state": int16 [1,96], scale 0.000122070312, zero point 0' in header
     assert '"second_state": int8 [1,32], scale 0.03125, zero point 0' in header

@@ -78,18 +78,24 @@ struct tvmgen_gesture_inputs tvmgen_gesture_map_inputs({pools});
 /* Where the outputs lie: after a run, until inputs are written for the next one. */
 struct tvmgen_gesture_outputs tvmgen_gesture_map_outputs({pools});
 
-/* A packed interface has a function of the same name with other arguments: by this, an application that was
- * made for it does not link. */
+/* The linker's name is tvmgen_gesture_run_c. Older generators gave tvmgen_gesture_run other arguments,
+ * packed ones: an application that was made for those does not link. */
 #define tvmgen_gesture_run tvmgen_gesture_run_c
 
-/* One inference. {static}Returns TVMGEN_GESTURE_OK or one of the errors above. */
+/* One inference, from any task or interrupt{alone}.
+ * Returns TVMGEN_GESTURE_OK or one of the errors above.{found}
+ * The compiler decides how much stack it takes: 'uaccel run' measures it, -fstack-usage tells it. */
 int32_t tvmgen_gesture_run({run});
 """
 OF_POOL = "struct tvmgen_gesture_workspace_pools *workspace_pools"
 TEXTS = {
-    "": INTERFACE.format(null="", pools="void", static="The workspace is static: not reentrant. ", run="void"),
+    "": INTERFACE.format(null="", pools="void", alone=", one at a time", found="", run="void"),
     "sram": INTERFACE.format(
-        null=" Members are NULL where the pool is.", pools=OF_POOL, static="", run=f"\n    {OF_POOL}"
+        null=" Members are NULL where the pool is.",
+        pools=OF_POOL,
+        alone="",
+        found=" NULL is found before anything is written.",
+        run=f"\n    {OF_POOL}",
     ),
 }
 

@@ -11,6 +11,7 @@ import pytest
 
 import uaccel
 from support.models.networks import OWN
+from support.run.command import call_in
 from support.run.scripts import script_of
 
 
@@ -37,6 +38,8 @@ def test_compile_run_and_verify(tmp_path: Path) -> None:
     compiled = uaccel.compile(gesture, "mps2_an386", output=tmp_path / "gesture.tar", name="waving")
     assert (tmp_path / "gesture.tar").stat().st_size > 10_000
     assert (compiled.board, compiled.program.name) == ("mps2_an386", "waving")
+    uaccel.compile(gesture, "mps2_an386", output=f"{tmp_path}/folder/", name="waving")
+    assert (tmp_path / "folder" / "metadata.json").is_file()
     done = uaccel.verify(gesture, accelerators=["matrix8"], samples=3, seed=1)
     assert done.verdict is not None
     assert (done.verdict["bit_exact"], done.verdict["samples"]) == (True, 3)
@@ -49,6 +52,24 @@ def test_compile_run_and_verify(tmp_path: Path) -> None:
     again = uaccel.run(gesture, inputs={names[0]: np.zeros((2, *tensor.info.shape[1:]), np.int8)})
     assert again.outputs["softmax_1"].shape == (2, 6)
     assert again.verdict is None
+
+
+def test_a_written_archive_is_the_commands(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    call = call_in(capfd)
+    gesture, ours, theirs = OWN / "gesture.tflite", tmp_path / "ours.tar", tmp_path / "theirs.tar"
+    uaccel.compile(gesture, "mps2_an386", output=ours)
+    assert call("compile", gesture, "--board", "mps2_an386", "-o", theirs).status == 0
+    assert ours.read_bytes() == theirs.read_bytes()
+    with uaccel.ProjectServer() as template:
+        template.generate_project(ours, tmp_path / "project")
+    assert (tmp_path / "project" / "board" / "memory.ld").is_file()
+
+
+def test_a_model_that_does_not_fit_is_warned_of(tmp_path: Path) -> None:
+    text = uaccel.load_board("mps2_an385").file.read_text().replace('length = "4M"', 'length = "8K"', 1)
+    (tmp_path / "tiny.toml").write_text(text)
+    with pytest.warns(UserWarning, match="^model gesture does not fit on board tiny: its constants are "):
+        uaccel.compile(OWN / "gesture.tflite", tmp_path / "tiny.toml", output=tmp_path / "tiny.tar")
 
 
 def test_what_is_wrong_with_inputs_is_said() -> None:

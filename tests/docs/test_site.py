@@ -77,6 +77,7 @@ WIDE = """() => [...document.querySelectorAll("article table")].filter(table => 
 def test_tables_fit_and_search_works_from_disk_without_a_network(site: Path, browser: Browser) -> None:
     context = browser.new_context(viewport={"width": 1600, "height": 1000}, offline=True)
     shown, asked, wrong = context.new_page(), list[str](), list[str]()
+    too_wide = []
     shown.on("request", lambda request: asked.append(request.url))
     shown.on("pageerror", lambda error: wrong.append(str(error)))
     wide = {}
@@ -84,11 +85,17 @@ def test_tables_fit_and_search_works_from_disk_without_a_network(site: Path, bro
         if page.relative_to(site).with_suffix(".md").as_posix() not in script("site_hooks").MOVED:
             shown.goto(page.as_uri())
             wide[page.relative_to(site).as_posix()] = shown.evaluate(WIDE)
+            for width in (390, 1024, 1600):
+                shown.set_viewport_size({"width": width, "height": 1000})
+                if shown.evaluate("() => document.documentElement.scrollWidth > window.innerWidth"):
+                    too_wide.append((page.name, width))
     assert {page: tables for page, tables in wide.items() if tables} == {}
+    assert too_wide == []
     shown.goto((site / "index.html").as_uri())
-    shown.click("input.md-search__input")
-    shown.keyboard.type("arena")
-    shown.wait_for_selector(".md-search-result__item")
+    for words in ("arena", "quickstart"):
+        shown.click("input.md-search__input", click_count=3)
+        shown.keyboard.type(words)
+        shown.wait_for_selector(f".md-search-result__item:has-text('{words}')")
     assert [url for url in asked if not url.startswith(("file:", "data:"))] == []
     assert wrong == []
     context.close()

@@ -118,7 +118,6 @@ OTHERS = {
     "m.h5": r"convert it: import tensorflow as tf; m = tf.keras.models.load_model\('m.h5'\); open\('m.tflite', .*",
     "m.pte": r"it is compiled for ExecuTorch; export its program: torch.export.save\(.*, 'm.pt2'\)",
     "m.pth": r"export its program: torch.export.save\(torch.export.export\(model.eval\(\), inputs\), 'm.pt2'\)",
-    "m.task": r"it is a bundle, from which 'unzip m.task' takes .tflite files",
 }
 
 

@@ -111,7 +111,7 @@ def test_they_are_offered_only_where_size_is_favoured() -> None:
 
 
 def test_the_smallest_of_those_that_take_at_most_twice_as_long() -> None:
-    costs = {name: {"mac": cost, "output": 0.0, "call": 0.0} for name, cost in (("a", 1), ("b", 2), ("c", 2.1))}
+    costs = {name: {"p c t": cost} for name, cost in (("a", 1), ("b", 2), ("c", 2.1))}
     smallest = Estimated(costs, favour=Favour.size)
     fast, small, tiny = Option("a", ("a",), 100), Option("b", ("b",), 50), Option("c", ("c",), 10)
     unknown = Option("x", ("x",), 60)

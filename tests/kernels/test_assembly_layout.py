@@ -76,7 +76,8 @@ def objects(compiler: str, board: str, family: str, folder: Path) -> dict[str, i
 
 @pytest.mark.parametrize("compiler", ["gcc", "clang"])
 @pytest.mark.parametrize(
-    ("board", "family", "least"), [("mps2_an386", "arm_dsp", 30), ("mps3_an547", "arm_helium", 89)]
+    ("board", "family", "least"),
+    [("mps2_an385", "portable_blocked", 2), ("mps2_an386", "arm_dsp", 30), ("mps3_an547", "arm_helium", 89)],
 )
 def test_every_function_begins_at_a_multiple_of_4(
     board: str, family: str, least: int, compiler: str, tmp_path: Path

@@ -28,8 +28,8 @@ QUICKER = {
 """Estimated cycles, as a part of what CMSIS-NN's functions take."""
 RAM = {"ad": 800, "kws": 9_800, "ic": 25_000, "vww": 29_000, "sww": 4_600}
 FLASH = {"kws": 0.33, "ic": 0.33, "vww": 0.33, "sww": 0.33, "ad": 0.16}
-WHOLE = {"ad": 0.91, "ic": 0.61, "sww": 0.50, "kws": 0.33, "vww": 0.142, "mobilenet": 0.70}
-SMALLEST = {"ad": 0.91, "ic": 0.565, "sww": 0.485, "kws": 0.305, "vww": 0.135, "mobilenet": 0.695}
+WHOLE = {"ad": 0.91, "ic": 0.61, "sww": 0.502, "kws": 0.33, "vww": 0.142, "mobilenet": 0.70}
+SMALLEST = {"ad": 0.91, "ic": 0.565, "sww": 0.485, "kws": 0.305, "vww": 0.139, "mobilenet": 0.695}
 """Weights, tables, code and start-up code on a Cortex-M4, of TensorFlow Lite Micro's: balanced, and favouring size.
 Balanced ``ic`` and ``vww`` run by rows: at most 3 % of the time and 6 KB for a quarter of the RAM."""
 UNPRUNED = {"mps2_an386": 0.38, "mps3_an547": 0.29}

@@ -14,6 +14,7 @@ from support.models.kernel_zoo import Array
 from support.models.relax_modules import compiled_module, module_of
 from uaccel.kernels import Work
 from uaccel.kernels.choice import Option, Selection, Selector, target_of
+from uaccel.kernels.registry import DeclinedError
 from uaccel.kernels.weight_packing import PAIR_LIMIT, ends_apart
 from uaccel.ops.conv import Conv2d, Conv2dAttrs
 from uaccel.ops.exact import FLOAT32, TFLITE
@@ -23,19 +24,22 @@ from uaccel.runner.compiled import run_compiled
 from uaccel.tvm_api import relax
 from uaccel.tvm_api.executor import Executor
 
-DEPTH, UNITS = 2107, 11
+DEPTH = 2107
 PIXELS = (1, 2, 3, DEPTH)
 """Whose number is odd, and whose words end amid a pixel."""
 FORMS = {
-    ("uaccel_conv2d_dsp_s8_deep", "uaccel_fully_connected_dsp_s8_deep"): TFLITE,
-    ("uaccel_conv2d_dsp_s8_deep", "uaccel_fully_connected_s8_dots_dsp_deep"): TFLITE,
-    ("uaccel_conv2d_dsp_s8_deep_float32", "uaccel_fully_connected_dsp_s8_deep_float32"): FLOAT32,
+    ("uaccel_conv2d_dsp_s8_deep", "uaccel_fully_connected_dsp_s8_deep"): (TFLITE, 11),
+    ("uaccel_conv2d_dsp_s8_deep", "uaccel_fully_connected_s8_dots_dsp_deep"): (TFLITE, 11),
+    ("uaccel_conv2d_dsp_s8_deep_float32", "uaccel_fully_connected_dsp_s8_deep_float32"): (FLOAT32, 11),
+    ("uaccel_conv2d_dsp_s8_pair_deep", "uaccel_fully_connected_s8_dots_dsp_deep"): (TFLITE, 14),
+    ("uaccel_conv2d_dsp_s8_pair_deep_float32", "uaccel_fully_connected_dsp_s8_deep_float32"): (FLOAT32, 9),
 }
+"""How each rounds, and the units: one or two behind fours are a pair of the convolution's, and rows by themselves."""
 
 
-def weights() -> Array:
+def weights(units: int) -> Array:
     """All at an end, of one sign and of both in turn; of few, of half and of all inputs; and drawn ones."""
-    rows = np.random.default_rng(4).integers(-127, 128, (UNITS, DEPTH)).astype(np.int8)
+    rows = np.random.default_rng(4).integers(-127, 128, (units, DEPTH)).astype(np.int8)
     rows[:6] = 127
     rows[1:6:2] = -127
     rows[2, 1::2] = -127
@@ -53,8 +57,8 @@ def samples(rows: Array) -> list[list[Array]]:
 
 
 def layers(rounding: str, rows: Array) -> Any:
-    scales = [np.full(UNITS, 1 << 30 | 77, np.int32), np.full(UNITS, -17, np.int32)]
-    bias = np.linspace(-(1 << 23), 1 << 23, UNITS).astype(np.int32)
+    scales = [np.full(len(rows), 1 << 30 | 77, np.int32), np.full(len(rows), -17, np.int32)]
+    bias = np.linspace(-(1 << 23), 1 << 23, len(rows)).astype(np.int32)
 
     def build(image: Any, row: Any) -> Any:
         given = [constant(value) for value in (bias, *scales)]
@@ -77,11 +81,12 @@ def among(functions: tuple[str, str]) -> Selector:
 
 
 @pytest.mark.parametrize("board_name", ["mps2_an386", "mps2_an505"])
-@pytest.mark.parametrize("forms", FORMS, ids=[forms[1] for forms in FORMS])
+@pytest.mark.parametrize("forms", FORMS, ids=["+".join(forms) for forms in FORMS])
 def test_deep_sums_are_exact_at_their_ends(forms: tuple[str, str], board_name: str, tmp_path: Path) -> None:
-    board, rows = board_with_tools(board_name), weights()
+    rounding, units = FORMS[forms]
+    board, rows = board_with_tools(board_name), weights(units)
     given = samples(rows)
-    module = module_of(given[0], layers(FORMS[forms], rows))
+    module = module_of(given[0], layers(rounding, rows))
     compiled = compiled_module(module, selection=Selection(target_of(board), among(forms)))
     assert tuple(layer.kernel.calls[0].function for layer in compiled.program.layers) == forms
     run = run_compiled(compiled, board, given, tmp_path, lambda step: None).run
@@ -90,8 +95,14 @@ def test_deep_sums_are_exact_at_their_ends(forms: tuple[str, str], board_name: s
             assert np.array_equal(result, value), (number, form)
 
 
-@pytest.mark.parametrize(("depth", "turn", "apart"), [(516, 48, 0), (517, 48, 480), (2048, 48, 480), (2048, 600, None)])
-def test_ends_are_as_far_apart_as_sums_fit(depth: int, turn: int, apart: int | None) -> None:
+@pytest.mark.parametrize(("depth", "turn", "apart"), [(516, 48, 0), (517, 48, 480), (2048, 48, 480)])
+def test_ends_are_as_far_apart_as_sums_fit(depth: int, turn: int, apart: int) -> None:
     rows, none = np.full((2, depth), 127, np.int8), np.zeros(2, np.int64)
     assert ends_apart(rows, none, turn) == apart
     assert 127 * 128 * 516 < PAIR_LIMIT <= 127 * 128 * 517
+
+
+def test_turns_that_are_longer_than_sums_fit_are_declined() -> None:
+    rows, none = np.full((2, 2048), 127, np.int8), np.zeros(2, np.int64)
+    with pytest.raises(DeclinedError, match=r"^a sum of 2048 products may pass 8,388,608$"):
+        ends_apart(rows, none, 600)

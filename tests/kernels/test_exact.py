@@ -22,6 +22,7 @@ from uaccel.util.favour import Favour
 
 FAMILIES = {
     "host": {"blocked"},
+    "mps2_an385": {"blocked"},
     "mps2_an386": {"arm_dsp", "blocked"},
     "mps2_an500": {"arm_dsp", "blocked"},
     "mps2_an505": {"arm_dsp", "blocked"},

@@ -11,7 +11,7 @@ from uaccel.kernels.choice import CYCLES
 from uaccel.util.favour import Favour
 
 WORK = Work(macs=1000, outputs=10)
-COSTS = {name: {"mac": mac, "output": 0.0, "call": 0.0} for name, mac in (("a", 3.0), ("b", 1.0), ("c", 2.0))}
+COSTS = {name: {"p c t": mac} for name, mac in (("a", 3.0), ("b", 1.0), ("c", 2.0))}
 A, B, C, STRANGE, ODD = (Option(name, (name,)) for name in ("a", "b", "c", "strange", "odd"))
 LOWERINGS = [Option(name) for name in ("first", "second", "third")]
 

@@ -18,7 +18,8 @@ from uaccel.tvm_api import relax
 from uaccel.util.favour import Favour
 
 M4 = Target.of("cortex-m4", ["dsp", "fpu"])
-ROW, SHARED = "uaccel_fully_connected_dsp_alike_s8", "uaccel_conv2d_dsp_s8"
+ROW, DOTS = "uaccel_fully_connected_dsp_alike_s8", "uaccel_fully_connected_s8_dots_dsp"
+ONE = "uaccel_fully_connected_s8"
 PAIRS, SMALL = "uaccel_fully_connected_s8_dots_pairs", "uaccel_small_dsp_s8"
 Call = tuple[str, ...]
 
@@ -52,8 +53,9 @@ def functions(pixels: int, units: int, selection: Selection) -> tuple[list[str],
 @pytest.mark.parametrize(
     ("pixels", "units", "first", "last"),
     [
-        pytest.param(4000, 3, PAIRS, SHARED, id="another layer has the code"),
-        pytest.param(4000, 16, ROW, SMALL, id="that code takes twice as long, and another that is short does not"),
+        pytest.param(4000, 3, DOTS, PAIRS, id="another kernel is shorter"),
+        pytest.param(4000, 1, PAIRS, ONE, id="a plain loop is shorter, and a single unit takes little time"),
+        pytest.param(4000, 8, ROW, SMALL, id="another layer's code takes twice as long, and a short kernel does not"),
         pytest.param(100, 16, ROW, ROW, id="the network is too small for that time"),
         pytest.param(4000, 1000, ROW, ROW, id="the layer is too large"),
         pytest.param(0, 16, ROW, ROW, id="no other layer has it"),

@@ -12,9 +12,9 @@ from uaccel.errors import InternalError
 from uaccel.lower.program import check_parameters, fields_of
 from uaccel.ops.kernel import Input, Kernel, Output, ParameterValue, portable
 
-POOL = dict.fromkeys(("batch", "in_height", "in_width", "out_height", "out_width", "channels"), 1)
-POOL |= {f"{kind}_{axis}": 1 for kind in ("window", "stride") for axis in ("height", "width")}
-POOL |= {"pad_top": 1, "pad_left": 1, "clamp_min": -128, "clamp_max": 127}
+POOL = {"geo.batch": 1, **{f"geo.{side}_{of}": 1 for side in ("in", "out") for of in ("height", "width", "channels")}}
+POOL |= {f"geo.{kind}_{axis}": 1 for kind in ("kernel", "stride", "dilation") for axis in ("height", "width")}
+POOL |= {"geo.pad_top": 1, "geo.pad_left": 1, "clamp_min": -128, "clamp_max": 127}
 
 
 def pool(parameters: Mapping[str, ParameterValue], struct: str = "uaccel_pool") -> Kernel:
@@ -35,9 +35,12 @@ def test_a_complete_call_is_let_through() -> None:
 @pytest.mark.parametrize(
     ("kernel", "complaint"),
     [
-        (pool({name: value for name, value in POOL.items() if name != "pad_left"}), " without its field pad_left; "),
+        (
+            pool({name: value for name, value in POOL.items() if name != "geo.pad_left"}),
+            " without its field geo.pad_left; ",
+        ),
         (pool(POOL | {"pad_right": 1}), " and 1 numbers for pad_right, which takes 0"),
-        (pool(POOL | {"batch": (1, 2)}), " and 2 numbers for batch, which takes 1"),
+        (pool(POOL | {"geo.batch": (1, 2)}), " and 2 numbers for geo.batch, which takes 1"),
         (pool(POOL, "uaccel_pond"), "no header of firmware/kernels declares struct uaccel_pond"),
     ],
 )
@@ -48,5 +51,5 @@ def test_any_other_is_refused(kernel: Kernel, complaint: str) -> None:
 
 def test_every_call_of_a_kernel_is_looked_at() -> None:
     calls = (*pool(POOL).calls, *pool({}).calls)
-    with pytest.raises(InternalError, match="called with struct uaccel_pool without its field batch"):
+    with pytest.raises(InternalError, match=r"called with struct uaccel_pool without its field geo\.batch"):
         check_parameters(replace(pool(POOL), calls=calls))

@@ -18,9 +18,7 @@ def build() -> bytes:
     net.output(resized)
     pooled = layers.mean(net, resized, (1, 2), keep_dims=True)
     logits = layers.dense(net, layers.reshape(net, pooled, (1, 5)), *seeded.dense(7, 5), per_channel=True)
-    net.output(logits)
-    net.output(layers.argmax(net, resized, 3))
-    return net.build()
+    return net.build(logits, layers.argmax(net, resized, 3))
 
 
 def _features(net: Network, seeded: Seeded, image: Value) -> Value:

@@ -17,5 +17,4 @@ def build() -> bytes:
     x = layers.dense(net, x, *seeded.dense(24, 32), activation="RELU")
     x = layers.dense(net, x, *seeded.dense(16, 24), activation="RELU")
     x = layers.dense(net, x, *seeded.dense(4, 16))
-    net.output(layers.softmax(net, x))
-    return net.build()
+    return net.build(layers.softmax(net, x))

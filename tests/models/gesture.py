@@ -79,8 +79,7 @@ def _quantise(network: list[train.Layer], x: Array) -> bytes:
     value = layers.average_pool(net, value, (value.shape[1], 1), (value.shape[1], 1))
     value = layers.reshape(net, value, (1, value.shape[3]))
     value = layers.dense(net, value, network[-1].weights.T, network[-1].bias)
-    net.output(layers.softmax(net, value))
-    return net.build()
+    return net.build(layers.softmax(net, value))
 
 
 def _convolution(net: Network, value: Value, layer: train.Conv) -> Value:

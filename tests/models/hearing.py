@@ -1,19 +1,20 @@
-"""A front end and a layer that tells low tones from high ones; run as a program, it writes the example's model."""
+"""A front end, and with a layer behind it that tells low tones from high ones.
+
+``python -m models.hearing`` in ``tests`` writes both."""
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 
 import numpy as np
 
-ROOT = Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT / "tests"))
+from support.models.audio import FrontEnd
+from support.models.tflite_writer import ModelBuilder
 
-from support.models.audio import FrontEnd  # noqa: E402
-from support.models.tflite_writer import ModelBuilder  # noqa: E402
+ROOT = Path(__file__).resolve().parents[2]
 
 PLACE = ROOT / "examples" / "microphone-to-word" / "hearing.tflite"
+ALONE = ROOT / "examples" / "streaming-pytorch" / "features.tflite"
 LOW = 8
 """Channels below some 1,600 Hz."""
 
@@ -31,9 +32,19 @@ def build() -> bytes:
     weights = model.constant("weights", np.stack([low, -low]).astype(np.int8), scale=1 / 32)
     scores = model.tensor("scores", (1, 2), "int8", scale=1.0)
     model.op("FULLY_CONNECTED", [row, weights, None], [scores], {"fused_activation": "NONE"})
-    model.output(scores)
+    return model.build(scores)
+
+
+def alone() -> bytes:
+    """The front end, whose features are floats."""
+    model, front = ModelBuilder(), FrontEnd()
+    logs, _ = front.features(model, model.input("samples", (front.samples,), "int16"), 1 / 1600)
+    row = model.tensor("row", (front.channels,), "float32")
+    model.op("DEQUANTIZE", [logs], [row])
+    model.output(row)
     return model.build()
 
 
 if __name__ == "__main__":
+    ALONE.write_bytes(alone())
     PLACE.write_bytes(build())

@@ -22,6 +22,4 @@ def build() -> bytes:
     pooled = layers.average_pool(net, layers.sub(net, gated, x), (4, 2), (4, 2))
     flat = layers.reshape(net, pooled, (1, 32))
     logits = layers.dense(net, flat, *seeded.dense(6, 32))
-    net.output(logits)
-    net.output(layers.softmax(net, logits))
-    return net.build()
+    return net.build(logits, layers.softmax(net, logits))

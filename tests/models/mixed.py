@@ -17,9 +17,7 @@ def build() -> bytes:
     x = layers.depthwise_conv2d(net, x, *seeded.depthwise((3, 3), 6))
     pooled = layers.mean(net, x, (1, 2), keep_dims=False)
     energies = _exp(net, layers.dequantise(net, pooled))
-    net.output(energies)
-    net.output(_float_dense(net, seeded, energies))
-    return net.build()
+    return net.build(energies, _float_dense(net, seeded, energies))
 
 
 def _exp(net: Network, x: Value) -> Value:

@@ -127,8 +127,8 @@ class Network:
     def output(self, value: Value) -> None:
         self.builder.output(value.tensor)
 
-    def build(self) -> bytes:
-        return self.builder.build()
+    def build(self, *outputs: Value) -> bytes:
+        return self.builder.build(*(value.tensor for value in outputs))
 
     def name(self, what: str) -> str:
         """A name that is new, and says what it names."""

@@ -16,8 +16,7 @@ def build() -> bytes:
     halved = _strided_block(net, seeded, same)
     net.output(layers.tanh(net, layers.conv2d(net, halved, *seeded.conv(4, (1, 1), 16))))
     pooled = layers.mean(net, halved, (1, 2), keep_dims=False)
-    net.output(layers.dense(net, pooled, *seeded.dense(10, 16)))
-    return net.build()
+    return net.build(layers.dense(net, pooled, *seeded.dense(10, 16)))
 
 
 def _block(net: Network, seeded: Seeded, x: Value) -> Value:

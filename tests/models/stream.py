@@ -23,9 +23,7 @@ def build() -> bytes:
     model.op("FULLY_CONNECTED", [narrow, weights, None], [logits])
     keyword = model.tensor("keyword", (1, CLASSES), "int8", scale=2.0**-8, zero_point=-128)
     model.op("SOFTMAX", [logits], [keyword], {"beta": 1.0})
-    model.output(keyword)
-    model.output(logits)
-    return model.build()
+    return model.build(keyword, logits)
 
 
 class _Seeded:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import time
 from pathlib import Path
 
@@ -38,3 +39,12 @@ def test_four_times_the_layers_take_about_four_times_as_long(engine: str, tmp_pa
         path.write_bytes(chain(count))
     short = seconds(paths[SHORT], engine)
     assert seconds(paths[LONG], engine) < MOST_GROWTH * short
+
+
+def test_objects_are_collected_as_before_once_a_model_is_compiled(tmp_path: Path) -> None:
+    path, before = tmp_path / "chain.tflite", gc.get_threshold()
+    path.write_bytes(chain(1))
+    seen: list[int] = []
+    compile_model(path, board="host", progress=lambda _step: seen.append(gc.get_threshold()[0]))
+    assert min(seen) > before[0]
+    assert gc.get_threshold() == before

@@ -9,19 +9,24 @@ from typing import Any
 import numpy as np
 import pytest
 
+from support.models.hybrid_rows import ROWS
+from support.models.many import many
 from support.models.networks import OWN
 from support.models.tflite_writer import ModelBuilder
 from support.run.command import Call, call_in
 from uaccel.frontend import import_model
 from uaccel.model import ImportedModel, Signature
+from uaccel.ops.matmul import BlockAttrs, FullyConnectedBlocks
+from uaccel.ops.operator import get
 from uaccel.partition.partition import float_advice
 from uaccel.tvm_api import module_of, relax
 
 HOW = "uaccel quantize MODEL.onnx --calibration DATA.npz does it"
 
 MIXED = (
-    "18 of 2,610 multiply-accumulates are in float; quantised to int8, its float weights would take 21 bytes of flash "
-    "instead of 84: have the TFLite converter quantise it (a representative_dataset, int8 operators)"
+    "18 of 2,610 multiply-accumulates are in float; quantised to int8, its float weights would take 21 bytes of flash, "
+    "and what kernels pad, instead of 84: have the TFLite converter quantise it (a representative_dataset, int8 "
+    "operators)"
 )
 
 
@@ -74,25 +79,38 @@ def test_nothing_is_said_of_steps_at_the_ends(tmp_path: Path) -> None:
     assert float_advice(import_model(path)) == ()
 
 
+def test_nothing_is_said_of_inputs_that_become_bytes(tmp_path: Path) -> None:
+    path = tmp_path / "bytes.tflite"
+    path.write_bytes(many({name: ROWS[name] for name in ("dense", "depthwise")}))
+    assert float_advice(import_model(path)) == ()
+
+
+def test_nothing_is_said_of_weights_in_blocks() -> None:
+    zeros = relax.const(np.zeros((4, 32), np.int8))
+    blocks = (zeros, weights(4, 2), relax.const(np.zeros((4, 2), np.int8)), weights(4))
+    assert of([(1, 32)], lambda x: get(FullyConnectedBlocks)(x, *blocks, attrs=BlockAttrs(16, 4))) == ()
+
+
 def test_all_of_it() -> None:
     said = of([(1, 3, 8, 8)], lambda x: relax.op.nn.conv2d(x, weights(5, 3, 3, 3)))
     assert said == (
         f"all {5 * 36 * 27:,} multiply-accumulates are in float; quantised to int8, its float weights would take "
-        f"135 bytes of flash instead of 540: {HOW}",
+        f"135 bytes of flash, and what kernels pad, instead of 540: {HOW}",
     )
 
 
 def test_by_format() -> None:
     (said,) = of([(2, 3)], lambda x: relax.op.matmul(x, weights(3, 4)), "torch.export")
     assert said.endswith(
-        ": quantise it with PT2E before exporting (torchao's prepare_pt2e and convert_pt2e)",
+        ": uaccel quantize MODEL.pt2 --calibration DATA.npz does it, or PT2E before exporting (torchao's prepare_pt2e)",
     )
     assert said.startswith("all 24 multiply-accumulates are in float; ")
 
 
 def test_weights_without_multiplications_and_the_reverse() -> None:
     assert of([(4,)], lambda x: relax.op.add(x, weights(4))) == (
-        "it computes in float; quantised to int8, its float weights would take 4 bytes of flash instead of 16: " + HOW,
+        "it computes in float; quantised to int8, its float weights would take 4 bytes of flash, and what kernels pad, "
+        f"instead of 16: {HOW}",
     )
     assert of([(2, 3), (3, 2)], relax.op.matmul) == (
         f"all 12 multiply-accumulates are in float; quantised to int8, it would compute in integers: {HOW}",

@@ -12,7 +12,7 @@ from uaccel.errors import ModelError
 from uaccel.ops.operator import constant
 from uaccel.partition.passes.simplify import FoldConstants, RemoveDeadCode
 from uaccel.pipeline import compile_model
-from uaccel.tvm_api import main_bindings, relax
+from uaccel.tvm_api import is_call, main_bindings, relax
 from uaccel.tvm_api.executor import Executor
 
 
@@ -60,6 +60,34 @@ def test_constants_are_folded_through_chains_and_mean_the_same() -> None:
     assert {"halves", "joined", "total"} <= set(names(folded)), "a tuple is computed at run time"
     x = np.arange(4, dtype=np.float32)
     np.testing.assert_array_equal(Executor(folded).run([x])[0], Executor(module).run([x])[0])
+
+
+def test_many_constants_are_computed_by_few_programs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two for 40 calls, as each program takes long to start; a weight's second change reads the first one's result."""
+    values = [np.arange(number, number + 6, dtype=np.float16).reshape(2, 3) for number in range(20)]
+    x = relax.Var("x", relax.TensorType((3, 2), "float32"))
+    builder = relax.BlockBuilder()
+    with builder.function("main", [x]):
+        with builder.dataflow():
+            total = x
+            for value in values:
+                wide = builder.emit(relax.op.astype(constant(value), "float32"))
+                total = builder.emit(relax.op.add(total, relax.op.permute_dims(wide)))
+            result = builder.emit_output(total)
+        builder.emit_func_output(result)
+    built: list[object] = []
+
+    class Counted(Executor):
+        def __init__(self, module: object) -> None:
+            built.append(module)
+            super().__init__(module)
+
+    monkeypatch.setattr("uaccel.partition.passes.simplify.Executor", Counted)
+    folded = FoldConstants()(builder.get())
+    assert len(built) == 2
+    assert {str(expr.op.name) for _, expr in main_bindings(folded)[1] if is_call(expr)} == {"relax.add"}
+    (found,) = Executor(folded).run([np.zeros((3, 2), np.float32)])
+    np.testing.assert_array_equal(found, sum(value.astype(np.float32).T for value in values))
 
 
 def test_a_module_without_constants_is_left_alone() -> None:

@@ -52,9 +52,7 @@ class Detector:
         shapes = {"corners": (1, self.most, 4), "classes": (1, self.most), "given": (1, self.most), "count": (1,)}
         outputs = [model.tensor(name, shape, "float32") for name, shape in shapes.items()]
         model.op("CUSTOM", inputs, outputs, custom_code="TFLite_Detection_PostProcess", custom_options=self._options())
-        for output in outputs:
-            model.output(output)
-        return model.build()
+        return model.build(*outputs)
 
     @property
     def _middle(self) -> int:

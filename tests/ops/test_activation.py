@@ -15,8 +15,8 @@ from support.models.many import Row, many
 from support.models.single_op import Activation, Constant
 from support.oracle.exactness import assert_exact, assert_exact_random, assert_same
 from support.oracle.oracle import Array, LiteRt
+from support.oracle.refusal import refused
 from support.oracle.sanitized import assert_clean
-from uaccel.errors import ModelError
 from uaccel.tvm_api.executor import Executor
 
 UNIT = {"LOGISTIC": (1 / 256, -128), "TANH": (1 / 128, 0)}
@@ -303,12 +303,6 @@ def kernels(case: Unary) -> list[str]:
 )
 def test_a_table_where_it_repays_its_flash(case: Unary, function: str) -> None:
     assert kernels(case) == [function]
-
-
-def refused(row: Row) -> str:
-    with pytest.raises(ModelError) as caught:
-        compile_bytes(many({"row": row}))
-    return str(caught.value).partition("unsupported: ")[2]
 
 
 @pytest.mark.parametrize(

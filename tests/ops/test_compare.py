@@ -13,8 +13,8 @@ from support.models.many import Row, many
 from support.models.single_op import Activation, Constant
 from support.oracle.exactness import assert_exact, assert_exact_random, assert_same
 from support.oracle.oracle import Array, Tflm, random_inputs
+from support.oracle.refusal import refused
 from support.oracle.sanitized import assert_clean
-from uaccel.errors import ModelError
 from uaccel.ops.fixedpoint import quantize_multiplier
 from uaccel.pipeline import compile_model
 from uaccel.runner.compiled import run_compiled
@@ -205,12 +205,6 @@ def test_on_a_board(tmp_path: Path) -> None:
 def test_clean_under_sanitizers() -> None:
     integers = {name: row for name, row in rows().items() if "RSQRT" not in name}
     assert_clean(many(integers), runs=3)
-
-
-def refused(row: Row) -> str:
-    with pytest.raises(ModelError) as caught:
-        compile_bytes(many({"row": row}))
-    return str(caught.value).partition("unsupported: ")[2]
 
 
 def test_scales_beyond_the_reference_are_refused() -> None:

@@ -9,13 +9,13 @@ import numpy as np
 import pytest
 
 from support.device.hostlib import compile_bytes
-from support.models.flow import SHAPE, Choice, Loop
+from support.models.flow import SHAPE, Choice, Loop, given_weights
 from support.models.tflite_writer import ModelBuilder
 from support.oracle.exactness import assert_exact
 from support.oracle.oracle import Array
+from support.oracle.refusal import refused
 from support.oracle.sanitized import assert_clean
 from support.run.command import call_in
-from uaccel.errors import ModelError
 from uaccel.tvm_api.executor import Executor
 
 IMAGE = np.arange(-24, 24).astype(np.int8).reshape(SHAPE)
@@ -50,16 +50,20 @@ def test_the_functions_of_a_choice_share_their_memory() -> None:
     assert 48 * 2 <= layer.kernel.scratch < whole
 
 
+def test_constants_that_a_choice_is_given_are_folded_in_its_functions() -> None:
+    """Transposed weights are constants, and take no scratch memory: it holds input, product and result at most."""
+    compiled = compile_bytes(given_weights())
+    (layer,) = [layer for layer in compiled.program.layers if layer.op == "if"]
+    assert {inner.op for inner in layer.inner} == {"fully_connected_float", "add"}
+    assert layer.kernel.scratch <= 4 * 2 * (16 + 24 + 24)
+    run = [np.random.RandomState(4).randn(2, 16).astype(np.float32)]
+    assert_exact(given_weights(), [[np.array([chosen]), *run] for chosen in (True, False)])
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("model", [Choice(two=True), Choice(same=True)], ids=["two outputs", "what it was given"])
 def test_clean_under_sanitizers(model: Choice) -> None:
     assert_clean(model.build())
-
-
-def refusal(data: bytes) -> str:
-    with pytest.raises(ModelError) as caught:
-        compile_bytes(data)
-    return str(caught.value).partition("unsupported: ")[2]
 
 
 def bare(operator: str, parts: tuple[str, str], numbers: tuple[int, int], shape: tuple[int, ...] = (1, 4)) -> bytes:
@@ -95,7 +99,7 @@ REFUSALS = {
 @pytest.mark.parametrize("name", REFUSALS)
 def test_refusals(name: str) -> None:
     data, words = REFUSALS[name]
-    assert refusal(data) == words
+    assert refused(data) == words
 
 
 def test_a_loop_of_constants_runs_on_the_device() -> None:

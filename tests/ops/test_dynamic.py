@@ -11,10 +11,10 @@ from support.device.boards import board_with_tools
 from support.device.hostlib import HostModel, compile_bytes
 from support.models.many import Row, many
 from support.models.single_op import Activation, Constant
-from support.models.tflite_writer import ModelBuilder
+from support.models.tflite_writer import ModelBuilder, OptionValue
 from support.oracle.exactness import assert_exact, assert_same
 from support.oracle.oracle import Array, Tflm, random_inputs
-from uaccel.errors import ModelError
+from support.oracle.refusal import refused
 from uaccel.pipeline import compile_model
 from uaccel.runner.compiled import run_compiled
 
@@ -113,12 +113,6 @@ def test_unsigned_tensors() -> None:
     assert got[1].tolist() == wide[0].tolist()
 
 
-def refused(row: Row) -> str:
-    with pytest.raises(ModelError) as caught:
-        compile_bytes(many({"row": row}))
-    return str(caught.value).partition("unsupported: ")[2]
-
-
 def test_an_update_that_does_not_fit() -> None:
     row = Row("DYNAMIC_UPDATE_SLICE", [I8, Activation((5, 3), "int8", 0.1, 3), BEGIN], [I8])
     assert refused(row) == (
@@ -141,15 +135,24 @@ def test_a_quantised_file_is_not_told_to_quantise() -> None:
     assert refused(quantised).endswith("; rewrite the layer with supported operators")
 
 
+def test_a_file_with_quantised_weights_alone_is_told_to_quantise_the_rest() -> None:
+    """Where LiteRT has no such layer."""
+    weights = Constant(np.ones((2, 3, 3, 2), np.int8), (0.02,), (0,))
+    image = Activation((1, 4, 4, 2), "float32")
+    inputs: list[Activation | Constant] = [Constant(np.array([1, 4, 4, 2], np.int32)), weights, image]
+    options: dict[str, OptionValue] = {"stride_w": 1, "stride_h": 1}
+    assert refused(Row("TRANSPOSE_CONV", inputs, [image], options)).endswith(
+        'weights "row: input 1" are int8 beside an input of float32; have the TFLite converter quantise '
+        "activations as well (a representative_dataset)"
+    )
+
+
 def test_a_file_of_vela_is_told_of_the_file_before() -> None:
     model = ModelBuilder()
     data = model.input("x", (4,), "int8", scale=0.1)
     result = model.tensor("y", (4,), "int8", scale=0.1)
     model.op("CUSTOM", [data], [result], custom_code="ethos-u")
-    model.output(result)
-    with pytest.raises(ModelError) as caught:
-        compile_bytes(model.build())
-    assert str(caught.value).partition("unsupported: ")[2] == (
+    assert refused(model.build(result)) == (
         'operator 0 CUSTOM:ethos-u ("y"): Vela compiled this file for an Ethos-U; '
         "give the .tflite file that Vela was given"
     )

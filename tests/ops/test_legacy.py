@@ -126,8 +126,7 @@ def _network() -> bytes:
     )
     model.op("FULLY_CONNECTED", [second, constant("v", _weights(5, 140, **WIDE)), None], [last], {})
     model.op("SOFTMAX", [last], [result], {"beta": 1.0})
-    model.output(result)
-    return model.build()
+    return model.build(result)
 
 
 def _samples(data: bytes) -> list[list[Array]]:

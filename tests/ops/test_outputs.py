@@ -206,9 +206,7 @@ MODELS: list[Make] = [
 
 def model(make: Make) -> bytes:
     graph = Graph()
-    for tensor in make(graph):
-        graph.output(tensor)
-    return graph.build()
+    return graph.build(*make(graph))
 
 
 @pytest.mark.sample(6)

@@ -81,22 +81,18 @@ def pools(draw: st.DrawFn) -> Row:
     )
 
 
-def batch(rows: list[Row]) -> bytes:
-    return many({f"row {number}": row for number, row in enumerate(rows)})
-
-
 @pytest.mark.slow
 @given(rows=st.lists(pools(), min_size=10, max_size=10))
 @settings(max_examples=5, deadline=None)
 def test_any_pool(rows: list[Row]) -> None:
-    assert_exact_random(batch(rows), runs=9, meaning=False)
+    assert_exact_random(many(rows), runs=9, meaning=False)
 
 
 @pytest.mark.long
 @given(rows=st.lists(pools(), min_size=20, max_size=20))
 @settings(max_examples=40, deadline=None)
 def test_many_pools(rows: list[Row]) -> None:
-    assert_exact_random(batch(rows), runs=9)
+    assert_exact_random(many(rows), runs=9)
 
 
 def test_a_difference_of_scales_below_the_tolerance_is_ignored() -> None:

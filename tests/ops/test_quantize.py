@@ -14,8 +14,8 @@ from support.models.many import Row, many
 from support.models.single_op import Activation
 from support.oracle.exactness import assert_exact, assert_exact_random, assert_same
 from support.oracle.oracle import Array, LiteRt
+from support.oracle.refusal import refused
 from support.oracle.sanitized import assert_clean
-from uaccel.errors import ModelError
 from uaccel.tvm_api.executor import Executor
 
 REQUANTISATIONS = (
@@ -167,12 +167,6 @@ def test_clean_under_sanitizers() -> None:
     rows = {f"{a} to {b}": requantize(a, b, (0.5, 0.0001)) for a, b in REQUANTISATIONS}
     rows |= {"quantize": quantize("int16", 1e-4, 0), "dequantize": dequantize("int16", 0.1, 0, 50)}
     assert_clean(many(rows), runs=6)
-
-
-def refused(row: Row) -> str:
-    with pytest.raises(ModelError) as caught:
-        compile_bytes(many({"row": row}))
-    return str(caught.value).partition("unsupported: ")[2]
 
 
 @pytest.mark.parametrize(

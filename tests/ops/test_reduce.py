@@ -117,22 +117,18 @@ def reductions(draw: st.DrawFn) -> Row:
     )
 
 
-def batch(rows: list[Row]) -> bytes:
-    return many({f"row {number}": row for number, row in enumerate(rows)})
-
-
 @pytest.mark.slow
 @given(rows=st.lists(reductions(), min_size=12, max_size=12))
 @settings(max_examples=5, deadline=None)
 def test_any_reduction(rows: list[Row]) -> None:
-    assert_exact_random(batch(rows), runs=9, meaning=False)
+    assert_exact_random(many(rows), runs=9, meaning=False)
 
 
 @pytest.mark.long
 @given(rows=st.lists(reductions(), min_size=30, max_size=30))
 @settings(max_examples=40, deadline=None)
 def test_many_reductions(rows: list[Row]) -> None:
-    assert_exact_random(batch(rows), runs=9)
+    assert_exact_random(many(rows), runs=9)
 
 
 def test_scales_are_divided_in_double_precision() -> None:

@@ -64,8 +64,7 @@ def remembering(
     model = ModelBuilder()
     given, made = model.input("x", shapes[0], dtype), model.tensor("y", shapes[1], dtype)
     model.op("CUSTOM", [given], [made], custom_code=code, custom_options=written(options))
-    model.output(made)
-    return model.build()
+    return model.build(made)
 
 
 STREAMS = {
@@ -94,9 +93,7 @@ def framing(shapes: tuple[Shape, Shape], prefill: int = 1) -> bytes:
     given, made = model.input("x", shapes[0], "int16"), model.tensor("y", shapes[1], "int16")
     valid = model.tensor("valid", (), "bool")
     model.op("CUSTOM", [given], [made, valid], custom_code="SignalFramer", custom_options=written(options))
-    for tensor in (made, valid):
-        model.output(tensor)
-    return model.build()
+    return model.build(made, valid)
 
 
 @pytest.mark.parametrize("shapes", [((3,), (1, 7)), ((2, 6), (2, 2, 7))], ids=["a frame", "rows of two"])
@@ -116,7 +113,8 @@ def test_a_delay_of_nothing() -> None:
 
 def test_the_examples_model_is_exact() -> None:
     data = hearing.build()
-    assert data == hearing.PLACE.read_bytes(), "run tests/models/hearing.py"
+    assert data == hearing.PLACE.read_bytes(), "run python -m models.hearing in tests"
+    assert hearing.alone() == hearing.ALONE.read_bytes(), "run python -m models.hearing in tests"
     assert_exact(data, list(frames(3, 480)), meaning=False)
 
 
@@ -137,9 +135,7 @@ def stacking(width: int, left: int, right: int, step: int) -> bytes:
     valid = model.tensor("valid", (), "bool")
     written_options = written({**options, "stacker_step": step})
     model.op("CUSTOM", [given], [made, valid], custom_code="SignalStacker", custom_options=written_options)
-    for tensor in (made, valid):
-        model.output(tensor)
-    return model.build()
+    return model.build(made, valid)
 
 
 @pytest.mark.parametrize("kind", [(2, 1, 1, 1), (3, 1, 1, 2), (1, 2, 1, 4), (2, 0, 0, 1)])

@@ -114,7 +114,40 @@ def raised(x: Any) -> Any:
     return nn.conv2d_transpose(x, weights, strides=[2, 3], padding=[1, 0, 1, 0], output_padding=[1, 2])
 
 
+def of(number: float) -> Any:
+    return constant(np.array(number, np.float32))
+
+
+def hard_swish(x: Any) -> Any:
+    y = relax.BlockBuilder.current().emit(conv(x))
+    return op.divide(op.multiply(y, op.clip(op.add(y, of(3)), 0, 6)), of(6))
+
+
+def gelu(x: Any) -> Any:
+    half = op.multiply(x, of(0.5))
+    return op.multiply(x, op.multiply(op.add(op.erf(op.multiply(half, of(2**0.5))), of(1)), of(0.5)))
+
+
+def seen(x: Any) -> Any:
+    """Somebody else reads the middle of a chain."""
+    middle = relax.BlockBuilder.current().emit(op.exp(op.maximum(x, of(0.5))))
+    return relax.Tuple([op.add(op.abs(middle), of(2)), middle])
+
+
+def steep(x: Any) -> Any:
+    return op.maximum(nn.leakyrelu(op.minimum(op.subtract(of(1), x), of(2)), 0.3), of(-0.1))
+
+
 CASES: Mapping[str, Case] = {
+    "hard swish": Case(hard_swish, [CONV, "chain_float"]),
+    "swish": Case(lambda x: op.multiply(x, op.sigmoid(x)), ["chain_float"]),
+    "a sum of errors": Case(gelu, ["chain_float"]),
+    "chains apart": Case(seen, ["chain_float", "chain_float"]),
+    "bounds and slopes": Case(steep, ["chain_float"]),
+    "a chain beside another tensor": Case(
+        lambda x, y: op.add(op.tanh(op.multiply(x, of(3))), y), ["chain_float", "add"], (IMAGE, IMAGE)
+    ),
+    "functions alone": Case(lambda x: op.tanh(op.exp(op.abs(x))), ["abs", "exp", "tanh"]),
     "bias": Case(lambda x: op.add(conv(x), channels()), [CONV]),
     "bias and activation": Case(lambda x: nn.relu(op.add(conv(x), channels())), [CONV]),
     "two bounds": Case(lambda x: op.clip(conv(x), -0.5, 1.5), [CONV]),

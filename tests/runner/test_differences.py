@@ -54,9 +54,19 @@ def _means(path: Path) -> Path:
     return graph.save(path)
 
 
+def _blocks(path: Path) -> Path:
+    rng = np.random.default_rng(0)
+    inputs = (Given((2, 256)), rng.integers(0, 256, (16, 8, 16)).astype(np.uint8), np.full(128, 0.1, np.float32))
+    sizes = {"K": 256, "N": 16, "block_size": 32, "bits": 4, "accuracy_level": 4}
+    rows = {"row": row("MatMulNBits", *inputs, domain="com.microsoft", **sizes)}
+    path.write_bytes(model_of(rows, 21).SerializeToString())
+    return path
+
+
 SHOWN: dict[str, tuple[Callable[[Path], Path], str]] = {
     "float outputs": (_sums, "onnxruntime"),
     "half precision": (_halves, "onnxruntime"),
+    "`MatMulNBits` of `accuracy_level` 4": (_blocks, "onnxruntime"),
     "integers between quantisation steps": (_means, "onnxruntime"),
     "requantisation": (lambda _: uaccel.models()["residual"], "litert"),
 }

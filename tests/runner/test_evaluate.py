@@ -251,3 +251,75 @@ def test_an_autoencoder_is_judged_by_what_it_cannot_give_back(call: Call) -> Non
     off = ((made - 96) * 0.36449846625328064 - (inputs.astype(np.float64) - 89) * 0.3910152316093445) ** 2
     assert (report["scores"], report["top1"]) == ("reconstruction", None)
     assert report["auc"] == pytest.approx(slow_area(off.mean(axis=1), labels == 1))
+
+
+STREAM = OWN / "stream.tflite"
+
+
+def sequences(how: str) -> tuple[list[Array], list[list[float]]]:
+    """Sequences of different lengths, and what TFLite Micro says of each."""
+    data, generator = STREAM.read_bytes(), np.random.RandomState(3)
+    found = [generator.randint(-128, 128, (frames, 16)).astype(np.int8) for frames in (5, 1, 7, 5)]
+    scores = []
+    for sequence in found:
+        network = Tflm(data)
+        each = np.array([network.run([frame[None]])[0].ravel().astype(float) for frame in sequence])
+        told = {"last": each[-1], "mean": each.mean(axis=0), "max": each.max(axis=0)}[how]
+        scores.append(told.tolist())
+    return found, scores
+
+
+@pytest.mark.parametrize("how", ["last", "mean", "max"])
+def test_sequences_of_frames(how: str, call: Call) -> None:
+    """The state goes on inside of a sequence, and begins anew with each; what was kept is not run again."""
+    found, scores = sequences(how)
+    Path("set").mkdir()
+    for i, sequence in enumerate(found):
+        np.save(f"set/{i}.npy", sequence)
+    best = [int(np.argmax(row)) for row in scores]
+    Path("labels.txt").write_text("\n".join(map(str, [*best[:3], (best[3] + 1) % 4])))
+    words = ["evaluate", STREAM, "--data", "set", "--labels", "labels.txt", "--frames", how, "--json"]
+    first = call(*words, "--limit", "2")
+    assert first.status == 0, first.err
+    report = call(*words).report
+    assert (report["samples"], report["resumed"], report["correct"], report["frames"]) == (4, 2, 3, how)
+    rows = [json.loads(line) for line in Path(report["kept"]).read_text().splitlines()[1:]]
+    assert [row["scores"] for row in rows] == scores
+
+
+@pytest.mark.parametrize("board", ["host", pytest.param("mps2_an386", marks=pytest.mark.slow)])
+def test_sequences_of_one_length_in_one_array(board: str, call: Call) -> None:
+    found, scores = sequences("last")
+    np.save("data.npy", np.stack([found[0], found[3]])[:, :, np.newaxis])
+    Path("labels.txt").write_text("0\n1\n")
+    words = ("--data", "data.npy", "--labels", "labels.txt", "--frames", "last", "-b", board, "--json")
+    report = call("evaluate", STREAM, *words).report
+    rows = [json.loads(line) for line in Path(report["kept"]).read_text().splitlines()[1:]]
+    assert [row["scores"] for row in rows] == [scores[0], scores[3]]
+
+
+@pytest.mark.parametrize(
+    ("model", "shape", "words"),
+    [
+        (
+            GESTURE,
+            (2, 3, 32, 1, 3),
+            "--frames is for models that keep a state between runs, and {} keeps none; leave it away",
+        ),
+        (
+            STREAM,
+            (2, 16),
+            "data.npy: a sequence has shape [16]; wanted its frames along a first axis, each [1, 16]",
+        ),
+        (
+            STREAM,
+            (2, 0, 16),
+            "data.npy: a sequence has shape [0, 16]; wanted its frames along a first axis, each [1, 16]",
+        ),
+    ],
+)
+def test_what_is_no_sequence(model: Path, shape: tuple[int, ...], words: str, call: Call) -> None:
+    np.save("data.npy", np.zeros(shape, np.int8))
+    Path("labels.txt").write_text("0\n1\n")
+    done = call("evaluate", model, "--data", "data.npy", "--labels", "labels.txt", "--frames", "last")
+    assert (done.status, done.complaint) == (1, words.format(model.name))

@@ -12,8 +12,11 @@ import numpy as np
 import pytest
 
 import uaccel
+from support.models.hybrid_rows import ROWS as HYBRID_ROWS
+from support.models.many import many
 from support.models.onnx_rows import Given, model_of, row
 from support.models.single_op import Activation, single_op
+from support.models.stateful_float import FloatSvdf
 from support.run.command import call_in
 from uaccel.frontend import import_model
 from uaccel.runner import runtimes
@@ -214,3 +217,18 @@ def test_tflite_micros_reason_is_the_one_that_it_prints(tmp_path: Path) -> None:
     silent = runtime_opinion(model, path, samples, outputs)[2]["no_opinion"]
     assert [entry["runtime"] for entry in silent] == ["tflite-micro", "litert"]
     assert silent[0]["why"] == "Node RELU (number 0) failed to invoke with status 1"
+
+
+@pytest.mark.parametrize("name", ["dense", "conv", "depthwise", "product", "SVDF"])
+def test_weights_of_bytes_beside_floats_are_judged_by_litert(name: str, tmp_path: Path) -> None:
+    """TensorFlow Lite Micro has no such kernels, and must not read bytes as floats."""
+    pytest.importorskip("ai_edge_litert")
+    path = tmp_path / "m.tflite"
+    path.write_bytes(FloatSvdf(in_bytes=True).build() if name == "SVDF" else many({name: HYBRID_ROWS[name]}))
+    model = import_model(path)
+    samples = default_samples(tensor_types(model.signature.inputs), 2)
+    outputs = [Reference(model).run(sample)[0] for sample in samples]
+    opinion, complaint, told = runtime_opinion(model, path, samples, outputs)
+    assert opinion is not None
+    assert (complaint, told["against"]) == ("", ["exact meaning", "litert"])
+    assert (opinion.largest or 0.0) <= 1e-6

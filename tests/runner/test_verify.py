@@ -8,10 +8,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+from fastjsonschema import JsonSchemaValueException
 
 from support.models.partitioned import accelerator, chain, compile_on, model_of, operation
+from support.run.schema import judge
 from uaccel.pipeline import Compiled
-from uaccel.runner.compare import Mismatch
+from uaccel.runner.compare import FLOAT_TOLERANCE, Mismatch
 from uaccel.runner.verify import (
     ObservedLayers,
     Reference,
@@ -23,6 +25,8 @@ from uaccel.runner.verify import (
     find_inside,
     first_wrong_layer,
     is_exact,
+    layers_verdict,
+    rounding,
     verify,
 )
 from uaccel.tvm_api import relax
@@ -73,6 +77,28 @@ def test_watched_tensors_are_compared_where_they_were_read(
     found = verify(reference, SAMPLES, outputs, watched=hidden, computed=computed)
     assert found.first is not None
     assert (found.first.sample, found.first.output, found.first.kind) == (1, "sin_1", "tensor")
+
+
+NEAR_ONE = [[np.full((2, 3), 1 + step / 1000, np.float32)] for step in (1, 2, 3)]
+"""Rounding 1.001 moves its logarithm, 0.001, by a part of ten thousand."""
+
+
+@pytest.mark.parametrize(
+    ("operator", "off", "right"), [("log", 2e-4, True), ("log", 5e-3, False), ("exp", 2e-4, False)]
+)
+def test_floats_have_the_room_that_rounding_takes(operator: str, off: float, right: bool) -> None:
+    reference = Reference(chain(operator))
+    wanted = [reference.run(inputs)[0] for inputs in NEAR_ONE]
+    found = verify(reference, NEAR_ONE, [[value * np.float32(1 + off) for value in row] for row in wanted])
+    assert (found.beyond is None) == right
+    assert FLOAT_TOLERANCE <= found.to_json()["tolerance"] <= 1e-3
+    assert found.to_json()["within_tolerance"] == right
+
+
+def test_there_is_no_room_where_integers_are_computed() -> None:
+    reference = Reference(chain("log"))
+    meant: Any = [{("log_0", "tensor"): [np.ones(3, np.float32)], ("q", "tensor"): [np.ones(3, np.int8)]}]
+    assert rounding(reference, NEAR_ONE[:1], meant) == {}
 
 
 class Counts:
@@ -176,6 +202,17 @@ def test_the_first_wrong_layer_of_all_samples(compiled: Compiled, computed: Any)
     wrong = first_wrong_layer(compiled, SAMPLES, computed, [])
     assert wrong is not None
     assert (wrong.sample, wrong.name) == (1, "sin_1")
+
+
+@pytest.mark.parametrize("together", [(), ("sin_1", "exp")])
+def test_a_wrong_layer_is_described(together: tuple[str, ...]) -> None:
+    """What few layers tell, such as those judged together, is part of the schema, too."""
+    wrong = WrongLayer(3, "tanh_2", "tanh", "npu", 0, Mismatch((0, 1), 1, 2, 1, 6), part_of="r", together=together)
+    told = layers_verdict(4, wrong)["first_wrong_layer"]
+    judge("verify/properties/first_wrong_layer")(told)
+    assert told.get("together_with", []) == list(together)
+    with pytest.raises(JsonSchemaValueException, match="more"):
+        judge("verify/properties/first_wrong_layer")(told | {"more": 1})
 
 
 # Pieces of a region

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from support.device.device import Device, VirtualLine, known_inputs, known_outputs, tokens
+from support.device.device import Device, VirtualLine, known_inputs, known_outputs, session_on
 from uaccel.errors import DeviceError
 from uaccel.session.description import Identity
 from uaccel.session.link import Link, Timeouts
@@ -19,11 +19,6 @@ INPUTS = known_inputs(2)
 OUTPUTS = known_outputs(INPUTS)
 PATIENCE = 8.0
 """Seconds of the line's time until the session must have given up."""
-
-
-def session_on(line: Transport, **options: object) -> Session:
-    fresh = tokens()
-    return Session(line, new_token=lambda: next(fresh), **options)  # type: ignore[arg-type]
 
 
 def attempt(line: VirtualLine) -> str:

@@ -35,6 +35,8 @@ def test_a_sound_one() -> None:
         {"inputs": None},
         {"inputs": [{"name": "x"}]},
         {"inputs": [TENSOR | {"dtype": "float7"}]},
+        {"state": [TENSOR | {"offset": -1}]},
+        {"state": [TENSOR]},
         {"inputs": [TENSOR | {"dtype": "object"}]},
         {"inputs": [TENSOR | {"dtype": None}]},
         {"inputs": [TENSOR | {"shape": ["a"]}]},

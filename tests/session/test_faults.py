@@ -13,7 +13,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from support.device.device import Device, VirtualLine, known_inputs, known_outputs, tokens
+from support.device.device import Device, VirtualLine, known_inputs, known_outputs, session_on
 from uaccel.errors import DeviceError
 from uaccel.session.protocol_ids import Type
 from uaccel.session.session import Session
@@ -41,8 +41,7 @@ FAULTS: dict[str, Fault] = {
 
 def whole_session(line: VirtualLine) -> int:
     """Everything that a session can do, checked; returns how often the model had to run."""
-    fresh = tokens()
-    with Session(line, new_token=lambda: next(fresh)) as session:
+    with session_on(line) as session:
         for name, got in session.run(INPUTS).items():
             np.testing.assert_array_equal(got, OUTPUTS[name])
         np.testing.assert_array_equal(session.layer("dot")[0], OUTPUTS["sums"])

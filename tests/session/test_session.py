@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 
-from support.device.device import Array, Device, VirtualLine, known_inputs, known_outputs, tokens
+from support.device.device import Array, Device, VirtualLine, known_inputs, known_outputs, session_on
 from uaccel.errors import DeviceError, InputError, LayerError
 from uaccel.session.description import Account
 from uaccel.session.protocol_ids import LogLevel, Verbosity
@@ -24,8 +24,7 @@ def line(device: Device) -> VirtualLine:
 
 @pytest.fixture
 def session(line: VirtualLine) -> Iterator[Session]:
-    fresh = tokens()
-    with Session(line, new_token=lambda: next(fresh)) as session:
+    with session_on(line) as session:
         yield session
 
 

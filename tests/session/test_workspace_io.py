@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 
-from support.device.device import Device, VirtualLine, known_inputs, known_outputs, tokens
+from support.device.device import Device, VirtualLine, known_inputs, known_outputs, session_on
 from uaccel.session.link import RefusedError
 from uaccel.session.message import Message
 from uaccel.session.protocol_ids import ErrorCode, ObjectKind, Read, Run, Write
@@ -23,14 +23,9 @@ def spending() -> Device:
     return Device("WORKSPACE_IO")
 
 
-def open_session(line: VirtualLine) -> Session:
-    fresh = tokens()
-    return Session(line, new_token=lambda: next(fresh))
-
-
 @pytest.fixture
 def session(spending: Device) -> Iterator[Session]:
-    with open_session(VirtualLine(spending)) as session:
+    with session_on(VirtualLine(spending)) as session:
         yield session
 
 
@@ -43,7 +38,7 @@ def assert_right(session: Session) -> None:
 
 def test_the_device_says_so(session: Session, device: Device) -> None:
     assert session.model.workspace_io
-    with open_session(VirtualLine(device)) as other:
+    with session_on(VirtualLine(device)) as other:
         assert not other.model.workspace_io
 
 
@@ -149,7 +144,7 @@ def _session(spending: Device, direction: str, lost: int) -> int:
         return data[:at] + data[at + 1 :] if 0 <= at < len(data) else data
 
     setattr(line, direction, mangle)
-    with open_session(line) as session:
+    with session_on(line) as session:
         samples = [known_inputs(seed) for seed in range(3)]
         for result, inputs in zip(session.stream(samples), samples, strict=True):
             np.testing.assert_array_equal(result.outputs["sums"], known_outputs(inputs)["sums"])

@@ -12,6 +12,7 @@ from uaccel.board import Board, load_board
 from uaccel.errors import UaccelError
 from uaccel.testing.needs import absence, lacks, over_line, ports_of
 
+UNKNOWN = "--uaccel-port nucleo_f746z=/dev/x: no board is called 'nucleo_f746z'; did you mean 'nucleo_f746zg'? (known: "
 HOST, QEMU, SERIAL, BOTH = "host", "mps2_an386", "nucleo_f746zg", "netduino_plus_2"
 
 
@@ -60,12 +61,27 @@ def test_ports_of_boards(
             f"--uaccel-port /dev/x: for which of {SERIAL}, {BOTH}? Say {SERIAL}=/dev/x",
         ),
         ([HOST, QEMU], "/dev/x", f"--uaccel-port /dev/x: none of {HOST}, {QEMU} has a serial line; see --uaccel-board"),
+        ([HOST], "nucleo_f746z=/dev/x", UNKNOWN),
+        ([HOST], "host=/dev/x", "--uaccel-port host=/dev/x: board host has no serial line; name the board that has it"),
+        ([HOST], "no.toml=/dev/x", "--uaccel-port no.toml=/dev/x: cannot read board file no.toml: No such file"),
     ],
 )
 def test_a_port_that_fits_no_board(names: list[str], option: str, said: str) -> None:
     with pytest.raises(UaccelError) as caught:
         ports_of(boards(*names), [option])
     assert said in str(caught.value)
+
+
+@pytest.mark.parametrize("text", ["nucleo_f746z=/dev/x", "host=/dev/x"])
+def test_the_variable_is_held_to_the_same(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("UACCEL_PORT", text)
+    with pytest.raises(UaccelError, match=f"^UACCEL_PORT {text}: .*board "):
+        ports_of(boards(HOST), [])
+
+
+def test_a_board_that_only_a_test_names_may_be_given_by_its_file(tmp_path: Path) -> None:
+    (tmp_path / "mine.toml").write_text(load_board(SERIAL).file.read_text())
+    assert ports_of(boards(HOST), [f"{tmp_path}/mine.toml=/dev/x"]) == {"mine": "/dev/x"}
 
 
 def test_a_variable_for_other_boards_does_no_harm(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -191,7 +191,8 @@ def test_found(uaccel_board, model):
     uaccel_board.check(model)
 
 def test_not_found(uaccel_board):
-    with pytest.raises(ModelError, match="^cannot read .*/below/none.tflite: No such file or directory$"):
+    wanted = r"^there is no model \\S+/below/none.tflite or \\S+/none.tflite; give its path, or one that comes along: "
+    with pytest.raises(ModelError, match=wanted + r"uaccel.models\\(\\)\\['gesture'\\]$"):
         uaccel_board.check("none.tflite")
 """)
     run("", below).assert_outcomes(passed=3)

@@ -9,11 +9,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 
 from support.device.boards import board_with_tools
 from support.models.networks import OWN
+from support.models.onnx_rows import onnx_with_weights_beside
 from support.run.command import process
 from uaccel.board import load_board
 from uaccel.errors import DeviceError
@@ -223,13 +223,7 @@ def test_a_damaged_program_is_built_again(tmp_path: Path) -> None:
 
 
 def test_weights_in_files_of_their_own_keep_a_model_out(tmp_path: Path) -> None:
-    onnx = pytest.importorskip("onnx")
-    path, node = tmp_path / "model.onnx", onnx.helper.make_node("Add", ["x:0", "w"], ["y"])
-    weights = [onnx.numpy_helper.from_array(np.arange(3, dtype=np.float32), "w")]
-    shaped = [onnx.helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT, [1, 3]) for name in ("x:0", "y")]
-    graph = onnx.helper.make_graph([node], "small", shaped[:1], shaped[1:], weights)
-    model = onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", 17)], ir_version=8)
-    onnx.save(model, path, save_as_external_data=True, location="w.bin", size_threshold=0)
+    path = onnx_with_weights_beside(tmp_path, "w.bin", "x:0")
     cache = Cache(tmp_path / "kept")
     wanted = replace(request(path), wishes=ProjectRunOptions())
     run(wanted, cache)

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import uaccel
-from uaccel.accelerator.discovery import PAGE, starter_files
+from uaccel.accelerator.discovery import starter_files
 from uaccel.board import load_board
 from uaccel.board.chips import starter_text
 from uaccel.errors import UaccelError
@@ -53,9 +53,10 @@ def test_what_new_writes_names_pages_that_are_there() -> None:
     accelerator = "".join(
         content.decode() for path, content in starter_files("mine").items() if path.suffix != ".tflite"
     )
-    for text, name in ((board, "boards.md"), (accelerator, PAGE)):
-        assert set(re.findall(r"[\w./-]+/[\w-]+\.md\b", text)) == {str(files.page(name))}
-        assert files.page(name).is_file()
+    assert set(re.findall(r"[\w./-]+/[\w-]+\.md\b", board)) == {str(files.page("boards.md"))}
+    addresses = re.findall(r"https://github.com/uaccel/uaccel/blob/main/docs/([\w/-]+\.md)", accelerator)
+    assert "bring-your-accelerator.md" in addresses
+    assert all(files.page(name).is_file() for name in ("boards.md", *addresses))
 
 
 def test_a_folder_that_is_missing_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

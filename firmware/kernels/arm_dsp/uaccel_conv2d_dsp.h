@@ -119,6 +119,9 @@ UACCEL_SHARED const int8_t *uaccel_conv2d_dsp_place(const struct uaccel_conv2d_d
     return copy;
 }
 
+/* Computes up to four output channels of two pixels, whose patches are there. */
+typedef void uaccel_conv2d_dsp_last(struct uaccel_dsp_job *job, const int32_t *stream);
+
 #define UACCEL_BODY "uaccel_conv2d_dsp_body.h"
 #define UACCEL_NEEDS_FPU
 #define UACCEL_DEEP_TOO

@@ -2,7 +2,7 @@
 
 /* All output channels of two pixels; the second may be the first again. */
 UACCEL_KERNEL void UACCEL_ROUNDED(uaccel_conv2d_dsp_channels)(
-    const struct uaccel_conv2d_dsp *p, const int32_t *stream, struct uaccel_dsp_job *job)
+    const struct uaccel_conv2d_dsp *p, const int32_t *stream, struct uaccel_dsp_job *job, uaccel_conv2d_dsp_last *others)
 {
     const uaccel_index rest = p->geo.out_channels & 3;
     job->rows = p->copied > 0 ? 1 : p->geo.kernel_height;
@@ -18,7 +18,7 @@ UACCEL_KERNEL void UACCEL_ROUNDED(uaccel_conv2d_dsp_channels)(
         job->first = last;
         job->difference = 4;
         job->stop = stream + p->quad_words;
-        UACCEL_ROUNDED(uaccel_dsp_2x4)(job, stream);
+        others(job, stream);
         for (uaccel_index i = 0; i < rest; ++i) {
             first[i] = last[i];
             first[i + difference] = last[4 + i];
@@ -26,9 +26,11 @@ UACCEL_KERNEL void UACCEL_ROUNDED(uaccel_conv2d_dsp_channels)(
     }
 }
 
-/* scratch: for each byte of a window, filled up, four bytes; and two, and eight in all, where windows are copied. */
-UACCEL_SHARED void UACCEL_ROUNDED(uaccel_conv2d_dsp_s8)(
-    const struct uaccel_conv2d_dsp *p, const int8_t *input, const int32_t *stream, int8_t *output, void *scratch)
+/* scratch: for each byte of a window, filled up, four bytes; and two, and eight in all, where windows are copied. `others`
+ * computes the channels behind fours. Compilers inline it where one form alone is used. */
+static inline void UACCEL_ROUNDED(uaccel_conv2d_dsp_images)(
+    const struct uaccel_conv2d_dsp *p, const int8_t *input, const int32_t *stream, int8_t *output, void *scratch,
+    uaccel_conv2d_dsp_last *others)
 {
     const uaccel_index pixels = p->geo.out_height * p->geo.out_width;
     int16_t *const end = (int16_t *)scratch + p->window * 8;
@@ -82,10 +84,23 @@ UACCEL_SHARED void UACCEL_ROUNDED(uaccel_conv2d_dsp_s8)(
                     uaccel_conv2d_dsp_next(p, &window, 1);
                 }
             }
-            UACCEL_ROUNDED(uaccel_conv2d_dsp_channels)(p, stream, job);
+            UACCEL_ROUNDED(uaccel_conv2d_dsp_channels)(p, stream, job, others);
             pixel += count;
         }
         output = window.output;
         input += p->geo.in_height * p->row;
     }
+}
+
+UACCEL_SHARED void UACCEL_ROUNDED(uaccel_conv2d_dsp_s8)(
+    const struct uaccel_conv2d_dsp *p, const int8_t *input, const int32_t *stream, int8_t *output, void *scratch)
+{
+    UACCEL_ROUNDED(uaccel_conv2d_dsp_images)(p, input, stream, output, scratch, UACCEL_ROUNDED(uaccel_dsp_2x4));
+}
+
+/* With one or two channels behind fours, which are rows by themselves. */
+UACCEL_SHARED void UACCEL_ROUNDED(uaccel_conv2d_dsp_s8_pair)(
+    const struct uaccel_conv2d_dsp *p, const int8_t *input, const int32_t *stream, int8_t *output, void *scratch)
+{
+    UACCEL_ROUNDED(uaccel_conv2d_dsp_images)(p, input, stream, output, scratch, UACCEL_ROUNDED(uaccel_dsp_2x2));
 }

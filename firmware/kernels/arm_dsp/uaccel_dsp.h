@@ -12,7 +12,7 @@
 #include "uaccel_kernel.h"
 
 #if !defined(__ARM_FEATURE_DSP)
-#error "this model was compiled for a CPU with Arm's DSP extension; compile it again with --board and your board"
+#error "made for Arm's DSP extension: name the CPU to the compiler (-mcpu=cortex-m4), or compile for another --board"
 #endif
 #include <arm_acle.h>
 
@@ -483,6 +483,16 @@ struct uaccel_dsp_deep_job {
     struct uaccel_dsp_deep deep;
 };
 UACCEL_AT(uaccel_dsp_deep_job, deep, 92);
+
+/* Where assembly finds fields of a job, of what is behind a deep one, and of the output stage. */
+#define UACCEL_DSP_JOB                 \
+    ".equ uaccel_job_patches, 8\n"     \
+    ".equ uaccel_job_end, 12\n"        \
+    ".equ uaccel_job_flags, 20\n"      \
+    ".equ uaccel_job_finish, 24\n"     \
+    ".equ uaccel_job_first, 28\n"      \
+    ".equ uaccel_job_last, 92 + 16\n"  \
+    ".equ uaccel_quads_lowest, 8\n"
 
 struct uaccel_dsp_deep_row {
     struct uaccel_dsp_row job;

@@ -265,6 +265,79 @@ UACCEL_ASSEMBLY void UACCEL_ROUNDED(uaccel_dsp_2x4)(struct uaccel_dsp_job *job, 
                          "uaccel_finish, uaccel_bytes") UACCEL_DSP_END_SLOTS UACCEL_DSP_END_MACROS);
 }
 
+/* Two pixels' last two output channels, whose patches are there. stream: both sums at the start, for each four inputs the
+ * words of inputs 0 and 2 of either channel and then those of 1 and 3, and of each channel the constants of its output
+ * stage.
+ * r0: patches, r1: stream, r4 and r5: the first channel's sums of pixels a and b, r6 and r7: the second's, r2, r3, r8
+ * and r9: inputs, r10 and r11: weights, r12: where patches end; then r0: the job, r2, r3 and r12: constants, r8: flags. */
+UACCEL_ASSEMBLY void UACCEL_ROUNDED(uaccel_dsp_2x2)(struct uaccel_dsp_job *job, const int32_t *stream)
+{
+    __asm__(UACCEL_DSP_MACROS UACCEL_DSP_JOB
+            ".macro uaccel_products a, b\n"
+            "ldmia r1!, {r10, r11}\n"
+            "smlad r4, \\a, r10, r4\n"
+            "smlad r5, \\b, r10, r5\n"
+            "smlad r6, \\a, r11, r6\n"
+            "smlad r7, \\b, r11, r7\n"
+            ".endm\n"
+            ".macro uaccel_step\n"
+            "ldmia r0!, {r2, r3, r8, r9}\n"
+            "uaccel_products r2, r3\n"
+            "uaccel_products r8, r9\n"
+            ".endm\n"
+            ".macro uaccel_finish sign\n"
+            "ldmia r1!, {r2, r3, r12}\n"
+            "uaccel_round1 r4, \\sign, 0\n"
+            "uaccel_round1 r5, \\sign, 0\n"
+            "ldmia r1!, {r2, r3, r12}\n"
+            "uaccel_round1 r6, \\sign, 0\n"
+            "uaccel_round1 r7, \\sign, 0\n"
+            ".endm\n"
+            "push {r0, r4-r11, lr}\n"
+            ".if " UACCEL_TEXT(UACCEL_DEEP) "\n"
+            "ldr r12, [r0, #uaccel_job_last]\n"
+            ".else\n"
+            "ldr r12, [r0, #uaccel_job_end]\n"
+            ".endif\n"
+            "ldr r0, [r0, #uaccel_job_patches]\n"
+            "ldmia r1!, {r4, r6}\n"
+            "mov r5, r4\n"
+            "mov r7, r6\n"
+            "sub r2, r12, r0\n"
+            "tst r2, #16\n"
+            "bne 2f\n"
+            "1: uaccel_step\n"
+            "2: uaccel_step\n"
+            "cmp r0, r12\n"
+            "bne 1b\n"
+            ".irp sum, r4, r5, r6, r7\n"
+            "lsl \\sum, \\sum, #1\n"
+            ".endr\n"
+            "ldr r0, [sp]\n"
+            "ldr r8, [r0, #uaccel_job_flags]\n"
+            ".if " UACCEL_DSP_SIGN " < 2\n"
+            "lsls r2, r8, #31\n"
+            "bne 5f\n"
+            ".endif\n"
+            "uaccel_finish " UACCEL_DSP_PLAIN "\n"
+            "3: bfi r4, r6, #8, #8\n"
+            "bfi r5, r7, #8, #8\n"
+            "lsls r8, r8, #29\n" /* negative: clamp */
+            "bpl 4f\n"
+            "ldr r12, [r0, #uaccel_job_finish]\n"
+            "ldrd r2, r3, [r12, #uaccel_quads_lowest]\n"
+            "uaccel_clamp4 r4\n"
+            "uaccel_clamp4 r5\n"
+            "4: ldrd r2, r3, [r0, #uaccel_job_first]\n"
+            "strh r4, [r2]\n"
+            "strh r5, [r2, r3]\n"
+            "pop {r0, r4-r11, pc}\n"
+            ".if " UACCEL_DSP_SIGN " < 2\n"
+            "5: uaccel_finish " UACCEL_DSP_SIGN "\n"
+            "b 3b\n"
+            ".endif\n" UACCEL_PURGE("uaccel_products, uaccel_step, uaccel_finish") UACCEL_DSP_END_MACROS);
+}
+
 /* The units of a row, eight at a time. stream, of each eight: of four pairs S and B at the start, for each four inputs
  * the words of inputs 0 and 2 and then those of 1 and 3, and of each unit the constants of its output stage. */
 UACCEL_ASSEMBLY void UACCEL_ROUNDED(uaccel_dsp_1x8)(const struct uaccel_dsp_row *job, const int32_t *stream)

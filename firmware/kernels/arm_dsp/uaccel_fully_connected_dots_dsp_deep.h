@@ -13,21 +13,24 @@ UACCEL_KERNEL uaccel_index uaccel_words_dots_dsp_deep(uaccel_index filled, uacce
     return uaccel_words_dots_dsp(filled, rows);
 }
 
-/* Up to eight rows, whose weights are packed part by part. */
+/* Up to eight rows, whose weights are packed part by part; one or two behind fours are sums by themselves, of all
+ * inputs. */
 UACCEL_KERNEL void uaccel_rows_dots_dsp_deep(const int8_t *input, uaccel_index filled, const int32_t *weights,
                                              uaccel_index rows, int32_t *sums)
 {
-    memset(sums, 0, (size_t)rows * sizeof *sums);
-    while (filled > 0) {
-        const uaccel_index part = filled < UACCEL_DOTS_PART ? filled : UACCEL_DOTS_PART;
+    const uaccel_index apart = (rows & 3) < 3 && filled >= UACCEL_DOTS_APART ? rows & 3 : 0, others = rows - apart;
+    memset(sums, 0, (size_t)others * sizeof *sums);
+    for (uaccel_index done = 0; others > 0 && done < filled; done += UACCEL_DOTS_PART) {
+        const uaccel_index part = filled - done < UACCEL_DOTS_PART ? filled - done : UACCEL_DOTS_PART;
         int32_t more[8];
-        uaccel_rows_dots_dsp(input, part, weights, rows, more);
-        for (uaccel_index i = 0; i < rows; ++i) {
+        uaccel_rows_dots_dsp(input + done, part, weights, others, more);
+        for (uaccel_index i = 0; i < others; ++i) {
             sums[i] += more[i];
         }
-        input += part;
-        weights += uaccel_words_dots_dsp(part, rows);
-        filled -= part;
+        weights += uaccel_words_dots_dsp(part, others);
+    }
+    if (apart > 0) {
+        uaccel_rows_dots_dsp(input, filled, weights, apart, sums + others);
     }
 }
 

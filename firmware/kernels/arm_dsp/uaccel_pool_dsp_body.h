@@ -12,14 +12,14 @@ UACCEL_KERNEL void UACCEL_FN(uaccel_pool_dsp_max4)(const struct uaccel_pool *p, 
     uint32_t largest[2 * sizeof(UACCEL_ELEMENT)] = {lowest, lowest};
     largest[2 * size - 2] = largest[2 * size - 1] = lowest; /* of halves there are four */
     for (; height > 0; --height) {
-        const UACCEL_ELEMENT *pixel = pixels, *end = pixels + width * p->channels;
+        const UACCEL_ELEMENT *pixel = pixels, *end = pixels + width * p->geo.in_channels;
         do {
             for (uaccel_index i = 0; i < words; ++i) {
                 largest[i] = UACCEL_FN(uaccel_pool_dsp_larger)(largest[i], uaccel_dsp_load(pixel + lanes * i));
             }
-            pixel += p->channels;
+            pixel += p->geo.in_channels;
         } while (pixel != end);
-        pixels += p->in_width * p->channels;
+        pixels += p->geo.in_width * p->geo.in_channels;
     }
     for (uaccel_index i = 0; i < words; ++i) {
         if (p->clamp_max < (size == 1 ? INT8_MAX : INT16_MAX)) {
@@ -35,11 +35,11 @@ UACCEL_KERNEL void UACCEL_FN(uaccel_pool_dsp_max)(const struct uaccel_pool *p, c
                                                   uaccel_index height, uaccel_index width, UACCEL_ELEMENT *output)
 {
     uaccel_index c = 0;
-    for (; c + 8 <= p->channels; c += 8) {
+    for (; c + 8 <= p->geo.in_channels; c += 8) {
         UACCEL_FN(uaccel_pool_dsp_max4)(p, pixels + c, height, width, 2, output + c);
     }
-    for (; c < p->channels; c += 4) {
-        const uaccel_index at = c + 4 <= p->channels ? c : p->channels - 4;
+    for (; c < p->geo.in_channels; c += 4) {
+        const uaccel_index at = c + 4 <= p->geo.in_channels ? c : p->geo.in_channels - 4;
         UACCEL_FN(uaccel_pool_dsp_max4)(p, pixels + at, height, width, 1, output + at);
     }
 }

@@ -10,7 +10,7 @@
 #include "uaccel_kernel.h"
 
 #if !defined(__ARM_FEATURE_DSP)
-#error "this model was compiled for a CPU with Arm's DSP extension; compile it again with --board and your board"
+#error "made for Arm's DSP extension: name the CPU to the compiler (-mcpu=cortex-m4), or compile for another --board"
 #endif
 
 /* The output stage; the offset that uaccel_dsp.h reads for each channel is worked out from its shift. */

@@ -9,7 +9,7 @@
 #include "uaccel_kernel.h"
 
 #if !defined(__ARM_FEATURE_MVE) || !(__ARM_FEATURE_MVE & 1)
-#error "this model was compiled for a CPU with Arm Helium; compile it again with --board and your board"
+#error "made for Arm Helium: name the CPU to the compiler (-mcpu=cortex-m55), or compile for another --board"
 #endif
 #include <arm_mve.h>
 

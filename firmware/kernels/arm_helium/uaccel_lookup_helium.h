@@ -2,8 +2,8 @@
 #ifndef UACCEL_LOOKUP_HELIUM_H
 #define UACCEL_LOOKUP_HELIUM_H
 
+#include "uaccel_elementwise.h"
 #include "uaccel_helium.h"
-#include "uaccel_lookup.h"
 
 /* The output may be the input. */
 UACCEL_KERNEL void uaccel_lookup_helium(const struct uaccel_lookup *p, const void *input, const void *table,

@@ -14,7 +14,7 @@
 #include <string.h>
 
 /* Raised whenever a kernel's interface changes; generated code refuses another number. */
-#define UACCEL_KERNEL_ABI 6
+#define UACCEL_KERNEL_ABI 7
 
 #if defined(__GNUC__)
 #define UACCEL_KERNEL static inline __attribute__((always_inline, unused))

@@ -37,4 +37,12 @@ UACCEL_KERNEL void uaccel_float_of_halves(const uint16_t *halves, float *first, 
 #define UACCEL_FLOAT_WIDE uaccel_float_of_halves
 #include "uaccel_float_rows_body.h"
 
+/* Convolution of floats by weights in half precision. */
+
+#define UACCEL_FN(name) name##_f16
+#define UACCEL_FLOAT_WEIGHT uint16_t
+#define UACCEL_FLOAT_SUMS1 uaccel_float_row_f16
+#define UACCEL_FLOAT_SUMS4 uaccel_float_rows_f16
+#include "uaccel_conv2d_float_body.h"
+
 #endif

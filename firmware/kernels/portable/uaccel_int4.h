@@ -4,9 +4,7 @@
 #ifndef UACCEL_INT4_H
 #define UACCEL_INT4_H
 
-#include "uaccel_conv2d.h"
-#include "uaccel_depthwise_conv2d.h"
-#include "uaccel_fully_connected.h"
+#include "uaccel_weights.h"
 
 /* The weight of the low and of the high half. */
 UACCEL_KERNEL int32_t uaccel_int4_low(uint32_t byte)

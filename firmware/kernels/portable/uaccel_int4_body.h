@@ -6,9 +6,6 @@
 #define UACCEL_ADD uaccel_add_wrapping
 #define UACCEL_REQUANTISE UACCEL_ROUNDED(uaccel_requantise)
 #include "uaccel_weights_body.h"
-#include "uaccel_conv2d_body.h"
-#include "uaccel_depthwise_conv2d_body.h"
-#include "uaccel_fully_connected_body.h"
 #undef UACCEL_ELEMENT
 #undef UACCEL_ACCUMULATOR
 #undef UACCEL_FN

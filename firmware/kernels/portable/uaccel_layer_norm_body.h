@@ -1,4 +1,4 @@
-/* Normalisation of rows, for one element type; included by uaccel_layer_norm.h. */
+/* Normalisation of rows, for one element type; included by uaccel_normalize.h. */
 
 UACCEL_KERNEL struct uaccel_layer_norm_row UACCEL_FN(uaccel_layer_norm_row)(const struct uaccel_layer_norm *p,
                                                                             const UACCEL_ELEMENT *input)

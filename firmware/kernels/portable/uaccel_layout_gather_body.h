@@ -1,4 +1,4 @@
-/* The gather kernel for one type of index; included by uaccel_layout_gather.h, once a type. */
+/* The gather kernel for one type of index; included by uaccel_layout.h, once a type. */
 
 UACCEL_KERNEL void UACCEL_FN(uaccel_gather)(const struct uaccel_gather *p, const void *data,
                                             const UACCEL_INDEX *indices, void *output)

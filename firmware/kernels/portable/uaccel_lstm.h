@@ -5,7 +5,7 @@
 #ifndef UACCEL_LSTM_H
 #define UACCEL_LSTM_H
 
-#include "uaccel_sigmoid16.h"
+#include "uaccel_elementwise.h"
 #include "uaccel_weights.h"
 
 struct uaccel_lstm {

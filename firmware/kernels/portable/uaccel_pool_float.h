@@ -10,9 +10,7 @@
 #include "uaccel_float.h"
 
 struct uaccel_pool_float {
-    uaccel_index batch, in_height, in_width, channels, out_height, out_width;
-    uaccel_index window_height, window_width, stride_height, stride_width, dilation_height, dilation_width;
-    uaccel_index pad_top, pad_left;
+    struct uaccel_geometry geo;
     int32_t divisor; /* of each mean; 0: as many elements as there are. Not 0: maxima are finite */
 };
 
@@ -51,29 +49,30 @@ UACCEL_KERNEL const float *uaccel_pool_float_window(const struct uaccel_pool_flo
                                                     uaccel_index y, uaccel_index x,
                                                     struct uaccel_pool_float_taps *taps)
 {
-    const uaccel_index top = y * p->stride_height - p->pad_top, left = x * p->stride_width - p->pad_left;
-    const uaccel_index row = top + uaccel_float_skipped(top, p->dilation_height) * p->dilation_height;
-    const uaccel_index column = left + uaccel_float_skipped(left, p->dilation_width) * p->dilation_width;
-    taps->rows = uaccel_float_inside(top, p->dilation_height, p->window_height, p->in_height);
-    taps->columns = uaccel_float_inside(left, p->dilation_width, p->window_width, p->in_width);
-    taps->row_step = p->dilation_height * p->in_width * p->channels;
-    taps->column_step = p->dilation_width * p->channels;
+    const uaccel_index top = y * p->geo.stride_height - p->geo.pad_top;
+    const uaccel_index left = x * p->geo.stride_width - p->geo.pad_left;
+    const uaccel_index row = top + uaccel_float_skipped(top, p->geo.dilation_height) * p->geo.dilation_height;
+    const uaccel_index column = left + uaccel_float_skipped(left, p->geo.dilation_width) * p->geo.dilation_width;
+    taps->rows = uaccel_float_inside(top, p->geo.dilation_height, p->geo.kernel_height, p->geo.in_height);
+    taps->columns = uaccel_float_inside(left, p->geo.dilation_width, p->geo.kernel_width, p->geo.in_width);
+    taps->row_step = p->geo.dilation_height * p->geo.in_width * p->geo.in_channels;
+    taps->column_step = p->geo.dilation_width * p->geo.in_channels;
     taps->least = p->divisor != 0 ? -FLT_MAX : -INFINITY;
-    return taps->rows > 0 && taps->columns > 0 ? input + (row * p->in_width + column) * p->channels : input;
+    return taps->rows > 0 && taps->columns > 0 ? input + (row * p->geo.in_width + column) * p->geo.in_channels : input;
 }
 
 /* Every window; `average` chooses between the two, and folds. */
 UACCEL_KERNEL void uaccel_pool_float(const struct uaccel_pool_float *p, const float *input, float *output, bool average)
 {
-    for (uaccel_index n = 0; n < p->batch; ++n) {
-        for (uaccel_index pixel = 0; pixel < p->out_height * p->out_width; ++pixel) {
+    for (uaccel_index n = 0; n < p->geo.batch; ++n) {
+        for (uaccel_index pixel = 0; pixel < p->geo.out_height * p->geo.out_width; ++pixel) {
             struct uaccel_pool_float_taps taps;
             const float *const window =
-                uaccel_pool_float_window(p, input, pixel / p->out_width, pixel % p->out_width, &taps);
+                uaccel_pool_float_window(p, input, pixel / p->geo.out_width, pixel % p->geo.out_width, &taps);
             const uaccel_index there = taps.rows * taps.columns > 0 ? taps.rows * taps.columns : 1;
             const float count = (float)(p->divisor > 0 ? p->divisor : there);
             uaccel_index c = 0;
-            for (; c + 4 <= p->channels; c += 4) {
+            for (; c + 4 <= p->geo.in_channels; c += 4) {
                 float sums[4];
                 if (average) {
                     uaccel_pool_float_four_sums(&taps, window + c, sums);
@@ -87,12 +86,12 @@ UACCEL_KERNEL void uaccel_pool_float(const struct uaccel_pool_float *p, const fl
                 }
                 output += 4;
             }
-            for (; c < p->channels; ++c) {
+            for (; c < p->geo.in_channels; ++c) {
                 *output++ = average ? uaccel_pool_float_one_sums(&taps, window + c) / count
                                     : uaccel_pool_float_one_maxima(&taps, window + c);
             }
         }
-        input += p->in_height * p->in_width * p->channels;
+        input += p->geo.in_height * p->geo.in_width * p->geo.in_channels;
     }
 }
 

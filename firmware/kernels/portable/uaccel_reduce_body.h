@@ -1,4 +1,4 @@
-/* The reduction kernels for one element type; included by uaccel_reduce.h, once a type. */
+/* Reductions and positions of extremes for one element type; included by uaccel_reduce.h, once a type. */
 
 /* Of a sum, requantised by a function. */
 #define UACCEL_FINISH_SUM(name, requantise)                                                                 \
@@ -20,3 +20,46 @@ UACCEL_REDUCTION(UACCEL_FN(uaccel_reduce_max), uaccel_reduce, UACCEL_ELEMENT, UA
                  UACCEL_FINISH_AS_IT_IS)
 UACCEL_REDUCTION(UACCEL_FN(uaccel_reduce_min), uaccel_reduce, UACCEL_ELEMENT, UACCEL_BEGIN_FIRST, UACCEL_NEXT_MIN,
                  UACCEL_FINISH_AS_IT_IS)
+
+UACCEL_KERNEL int32_t UACCEL_FN(uaccel_arg_extreme_one)(const struct uaccel_arg_extreme *p,
+                                                        const UACCEL_ELEMENT *element, bool largest)
+{
+    UACCEL_ELEMENT extreme = element[0];
+    int32_t position = 0;
+    for (uaccel_index k = 1; k < p->extent; ++k) {
+        const UACCEL_ELEMENT value = element[k * p->inner];
+        if (largest ? value > extreme : value < extreme) {
+            extreme = value;
+            position = k;
+        }
+    }
+    return position;
+}
+
+UACCEL_KERNEL void UACCEL_FN(uaccel_arg_extreme)(const struct uaccel_arg_extreme *p, const UACCEL_ELEMENT *input,
+                                                 void *output, bool largest)
+{
+    for (uaccel_index o = 0; o < p->outer; ++o) {
+        for (uaccel_index i = 0; i < p->inner; ++i) {
+            const UACCEL_ELEMENT *element = input + o * p->extent * p->inner + i;
+            const int32_t position = UACCEL_FN(uaccel_arg_extreme_one)(p, element, largest);
+            if (p->wide) {
+                ((int64_t *)output)[o * p->inner + i] = position;
+            } else {
+                ((int32_t *)output)[o * p->inner + i] = position;
+            }
+        }
+    }
+}
+
+UACCEL_KERNEL void UACCEL_FN(uaccel_arg_max)(const struct uaccel_arg_extreme *p, const UACCEL_ELEMENT *input,
+                                             void *output)
+{
+    UACCEL_FN(uaccel_arg_extreme)(p, input, output, true);
+}
+
+UACCEL_KERNEL void UACCEL_FN(uaccel_arg_min)(const struct uaccel_arg_extreme *p, const UACCEL_ELEMENT *input,
+                                             void *output)
+{
+    UACCEL_FN(uaccel_arg_extreme)(p, input, output, false);
+}

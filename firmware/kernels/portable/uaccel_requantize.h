@@ -3,7 +3,6 @@
 #define UACCEL_REQUANTIZE_H
 
 #include "uaccel_elementwise.h"
-#include "uaccel_fixedpoint.h"
 #include "uaccel_float32.h"
 
 struct uaccel_requantize {

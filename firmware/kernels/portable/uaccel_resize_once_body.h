@@ -1,4 +1,4 @@
-/* Bilinear resizing for one element type; included by uaccel_resize_once.h, once a type. */
+/* Bilinear resizing for one element type; included by uaccel_resize.h, once a type. */
 
 /* Weights add up to parts_y * parts_x, and the operator's type rule has made sure that the sum fits 32 bits. */
 UACCEL_KERNEL UACCEL_ELEMENT UACCEL_FN(uaccel_resize_once_finish)(const struct uaccel_resize_once *p, int32_t sum)

@@ -1,4 +1,4 @@
-/* The softmax kernel for one type of inputs and of outputs; included by uaccel_softmax_once.h, once a pair. */
+/* The softmax kernel for one type of inputs and of outputs; included by uaccel_softmax.h, once a pair. */
 
 UACCEL_KERNEL struct uaccel_softmax_once_row UACCEL_GIVEN_FN(uaccel_softmax_once_row)(
     const struct uaccel_softmax_once *p, const UACCEL_GIVEN *input, const int32_t *table)

@@ -1,4 +1,4 @@
-/* The transposed convolution for one element type; included by uaccel_transpose_conv2d.h, once a type. */
+/* The transposed convolution for one element type; included by uaccel_weights.h, once a type. */
 
 /* The weighted sum of one output element. `y` and `x` count from the padding's edge. */
 UACCEL_KERNEL UACCEL_ACCUMULATOR UACCEL_FN(uaccel_transpose_conv2d_sum)(

@@ -20,8 +20,9 @@ UACCEL_KERNEL void UACCEL_BLOCKED(uaccel_depthwise_blocked_four)(
     const struct uaccel_depthwise_conv2d_blocked *p, const UACCEL_ITEM *const *taps, const uaccel_index *at,
     const UACCEL_FOUR *weights, const int32_t *constants, UACCEL_ITEM *output)
 {
+    const struct uaccel_blocked_finish finish = p->finish; /* which stores of elements cannot change */
     const uaccel_index first = at[0], one = at[1], two = at[2], three = at[3];
-    int32_t a = constants[0], b = constants[4], c = constants[8], d = constants[12];
+    int32_t a = constants[0], b = constants[3], c = constants[6], d = constants[9];
     for (const UACCEL_ITEM *const *end = taps + p->kernel_height * p->kernel_width; taps != end; ++taps) {
         const UACCEL_ITEM *pixel = *taps + first;
         a += pixel[0] * UACCEL_WEIGHT(weights, 0);
@@ -30,10 +31,10 @@ UACCEL_KERNEL void UACCEL_BLOCKED(uaccel_depthwise_blocked_four)(
         d += pixel[three] * UACCEL_WEIGHT(weights, 3);
         weights += UACCEL_WEIGHTS(4);
     }
-    output[0] = UACCEL_BLOCKED_ROUND(&p->finish, a, constants);
-    output[1] = UACCEL_BLOCKED_ROUND(&p->finish, b, constants + 4);
-    output[2] = UACCEL_BLOCKED_ROUND(&p->finish, c, constants + 8);
-    output[3] = UACCEL_BLOCKED_ROUND(&p->finish, d, constants + 12);
+    output[0] = UACCEL_BLOCKED_ROUND(&finish, a, constants);
+    output[1] = UACCEL_BLOCKED_ROUND(&finish, b, constants + 3);
+    output[2] = UACCEL_BLOCKED_ROUND(&finish, c, constants + 6);
+    output[3] = UACCEL_BLOCKED_ROUND(&finish, d, constants + 9);
 }
 
 /* Four channels from `channel` on. */
@@ -63,13 +64,13 @@ UACCEL_SHARED void UACCEL_BLOCKED(uaccel_depthwise_conv2d_blocked)(
                 const UACCEL_FOUR *own = weights;
                 uaccel_index channel = 0;
                 for (; channel + 4 <= p->channels; channel += 4) {
-                    UACCEL_BLOCKED(uaccel_depthwise_blocked_quad)(p, taps, channel, own, constants + channel * 4,
+                    UACCEL_BLOCKED(uaccel_depthwise_blocked_quad)(p, taps, channel, own, constants + channel * 3,
                                                                   output + channel);
                     own += UACCEL_WEIGHTS(4) * count;
                 }
                 if (channel < p->channels) { /* the last four, some of them over again */
                     channel = p->channels - 4;
-                    UACCEL_BLOCKED(uaccel_depthwise_blocked_quad)(p, taps, channel, own, constants + channel * 4,
+                    UACCEL_BLOCKED(uaccel_depthwise_blocked_quad)(p, taps, channel, own, constants + channel * 3,
                                                                   output + channel);
                 }
                 output += p->channels;
@@ -108,7 +109,7 @@ UACCEL_SHARED void UACCEL_BLOCKED(uaccel_depthwise_times_blocked)(
                                                           x * q->stride_width - q->pad_left, outside, taps);
             for (uaccel_index channel = 0; channel < p->out_channels; channel += 4) {
                 const uaccel_index at = channel + 4 <= p->out_channels ? channel : p->out_channels - 4;
-                UACCEL_BLOCKED(uaccel_depthwise_times_blocked_quad)(p, taps, at, own, constants + at * 4, output + at);
+                UACCEL_BLOCKED(uaccel_depthwise_times_blocked_quad)(p, taps, at, own, constants + at * 3, output + at);
                 own += UACCEL_WEIGHTS(4) * count;
             }
             output += p->out_channels;

@@ -2,29 +2,19 @@
 #ifndef UACCEL_DOTS_BLOCKED_H
 #define UACCEL_DOTS_BLOCKED_H
 
+#include "uaccel_blocked.h"
 #include "uaccel_dots.h"
-#include "uaccel_eight_blocked.h"
 
 #define UACCEL_DOTS(name) name##_dots_blocked
 #include "uaccel_dots_scalar_body.h"
 #undef UACCEL_DOTS
 
-#define UACCEL_BYTE(number) weights[number]
-
-/* input..end: bytes. weights: for each of them those of eight rows. sums: what they are added to. */
-UACCEL_SHARED void uaccel_eight_dots_blocked(const int8_t *input, const int8_t *end, const int8_t *weights,
+/* The products of bytes with eight rows of weights. */
+UACCEL_SHARED void uaccel_eight_dots_blocked(const int8_t *input, uaccel_index filled, const int8_t *weights,
                                              int32_t *sums)
 {
-    int32_t a = sums[0], b = sums[1], c = sums[2], d = sums[3], e = sums[4], f = sums[5], g = sums[6], h = sums[7];
-    for (; input != end; ++input) {
-        const int32_t x = *input;
-        UACCEL_EIGHT_PRODUCTS(x, UACCEL_BYTE);
-        weights += 8;
-    }
-    UACCEL_EIGHT_STORE(sums);
+    uaccel_sums_8_s8(input, filled, weights, sums);
 }
-
-#undef UACCEL_BYTE
 
 UACCEL_KERNEL int32_t uaccel_row_s8_dots_blocked(const int8_t *a, const int8_t *b, uaccel_index count, int32_t sum)
 {
@@ -64,8 +54,7 @@ UACCEL_KERNEL void uaccel_rows_dots_blocked(const int8_t *input, uaccel_index fi
 {
     const int8_t *const bytes = (const int8_t *)weights;
     if (rows > 1) {
-        memset(sums, 0, 8 * sizeof *sums);
-        uaccel_eight_dots_blocked(input, input + filled, bytes, sums);
+        uaccel_eight_dots_blocked(input, filled, bytes, sums);
     } else {
         *sums = uaccel_row_s8_dots_blocked(input, bytes, filled, 0);
     }

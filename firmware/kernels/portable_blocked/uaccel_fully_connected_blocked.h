@@ -3,14 +3,11 @@
 #define UACCEL_FULLY_CONNECTED_BLOCKED_H
 
 #include "uaccel_blocked.h"
-#include "uaccel_eight_blocked.h"
 
 struct uaccel_fully_connected_blocked {
     uaccel_index depth, units;
     struct uaccel_blocked_finish finish;
 };
-
-#define UACCEL_OF_EIGHT(number) UACCEL_WEIGHT(weights, number)
 
 #define UACCEL_BODY "uaccel_fully_connected_blocked_body.h"
 #include "uaccel_roundings.h"

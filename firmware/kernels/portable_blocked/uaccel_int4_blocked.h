@@ -11,16 +11,19 @@
 
 #undef UACCEL_ITEM
 #undef UACCEL_BLOCKED
+#undef UACCEL_SUMS
 #undef UACCEL_FOUR
 #undef UACCEL_EIGHT
 #undef UACCEL_WEIGHTS
 #undef UACCEL_WEIGHT
 #define UACCEL_ITEM int8_t
 #define UACCEL_BLOCKED(name) UACCEL_ROUNDED(name##_s8)
+#define UACCEL_SUMS(name) name##_s8_int4
 #define UACCEL_FOUR uint16_t
 #define UACCEL_EIGHT uint32_t
 #define UACCEL_WEIGHTS(channels) 1
 #define UACCEL_WEIGHT(weights, number) ((int32_t)((uint32_t)*(weights) << (28 - 4 * (number))) >> 28)
+#include "uaccel_sums_blocked_body.h"
 
 #define UACCEL_ROUNDED(name) name##_int4
 #define UACCEL_BLOCKED_ROUND uaccel_blocked_round

@@ -1,9 +1,11 @@
-/* Convolution for RISC-V's vector extension, 32 output channels of three pixels or 16 of six at a time: NHWC,
- * int8, one group. */
+/* Convolution and fully connected layers for RISC-V's vector extension. */
 #ifndef UACCEL_CONV2D_RVV_H
 #define UACCEL_CONV2D_RVV_H
 
 #include "uaccel_rvv.h"
+
+/* Convolution for RISC-V's vector extension, 32 output channels of three pixels or 16 of six at a time: NHWC,
+ * int8, one group. */
 
 struct uaccel_conv2d_rvv {
     struct uaccel_geometry geo;
@@ -80,6 +82,21 @@ UACCEL_SHARED void uaccel_conv2d_rvv_s8(const struct uaccel_conv2d_rvv *p, const
         }
         input += p->geo.in_height * p->geo.in_width * p->geo.in_channels;
     }
+}
+
+/* Fully connected for RISC-V's vector extension, 32 units of three rows or 16 of six at a time: int8. The pixels
+ * of a pointwise convolution are such rows, too. */
+
+struct uaccel_fully_connected_rvv {
+    uaccel_index rows, depth, units;
+    struct uaccel_rvv_finish finish;
+};
+
+UACCEL_SHARED void uaccel_fully_connected_rvv_s8(const struct uaccel_fully_connected_rvv *p, const int8_t *input,
+                                                 const int8_t *weights, const int32_t *constants, int8_t *output)
+{
+    const struct uaccel_rvv_block block = {&p->finish, weights, constants, p->depth, p->units, 0};
+    uaccel_rvv_channels(block, input, p->rows, output);
 }
 
 #endif

@@ -37,8 +37,8 @@ UACCEL_SHARED void uaccel_pool_rvv_block(const struct uaccel_pool *p, const int8
                                     UACCEL_RVV_BYTES("m2") UACCEL_RVV_STORE("v8")
                                         UACCEL_RVV_END
                    : [row] "+&r"(channel), [height] "+&r"(height), [pixel] "=&r"(pixel), [left] "=&r"(left)
-                   : [width] "r"(width), [channels] "r"(p->channels), [pitch] "r"(p->in_width * p->channels),
-                     [lanes] "r"(lanes), [half] "r"(count / 2), [count] "r"(count), [low] "r"(p->clamp_min),
+                   : [width] "r"(width), [channels] "r"(p->geo.in_channels), [lanes] "r"(lanes), [half] "r"(count / 2),
+                     [pitch] "r"(p->geo.in_width * p->geo.in_channels), [count] "r"(count), [low] "r"(p->clamp_min),
                      [high] "r"(p->clamp_max), [output] "r"(output)
                    : UACCEL_RVV_CLOBBERS);
 }
@@ -47,8 +47,8 @@ UACCEL_SHARED void uaccel_pool_rvv_block(const struct uaccel_pool *p, const int8
 UACCEL_KERNEL void uaccel_pool_rvv_mean(const struct uaccel_pool *p, const int8_t *pixels, uaccel_index height,
                                         uaccel_index width, int8_t *output)
 {
-    for (uaccel_index c = 0; c < p->channels; c += UACCEL_RVV_LANES) {
-        const uaccel_index rest = p->channels - c;
+    for (uaccel_index c = 0; c < p->geo.in_channels; c += UACCEL_RVV_LANES) {
+        const uaccel_index rest = p->geo.in_channels - c;
         uaccel_pool_rvv_block(p, pixels + c, height, width, rest < UACCEL_RVV_LANES ? rest : UACCEL_RVV_LANES,
                               output + c);
     }

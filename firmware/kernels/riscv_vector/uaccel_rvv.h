@@ -13,7 +13,7 @@
 #include "uaccel_kernel.h"
 
 #if !defined(__riscv_xlen) || __riscv_xlen != 32
-#error "this model was compiled for RV32 with the vector extension; compile it again with --board and your board"
+#error "made for RV32 with vectors: name the CPU to the compiler (-march=rv32imac), or compile for another --board"
 #endif
 
 enum { UACCEL_RVV_LANES = 32, UACCEL_RVV_FEW = 16 };

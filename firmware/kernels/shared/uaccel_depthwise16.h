@@ -2,7 +2,7 @@
 #ifndef UACCEL_DEPTHWISE16_H
 #define UACCEL_DEPTHWISE16_H
 
-#include "uaccel_window.h"
+#include "uaccel_pool.h"
 
 /* Without zero points. */
 struct uaccel_depthwise16 {

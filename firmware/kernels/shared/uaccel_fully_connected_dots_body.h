@@ -4,7 +4,7 @@
 #ifndef UACCEL_FULLY_CONNECTED_DOTS_H
 #define UACCEL_FULLY_CONNECTED_DOTS_H
 
-#include "uaccel_fully_connected.h"
+#include "uaccel_weights.h"
 
 struct uaccel_fully_connected_dots {
     struct uaccel_fully_connected layer;

@@ -1,4 +1,4 @@
-/* The kernel for one type of state; included by uaccel_svdf_dots_body.h, once a type. */
+/* The kernel for one type of state; included by uaccel_recurrent_body.h, once a type. */
 
 /* scratch: a frame filled up, unless it is. */
 UACCEL_KERNEL void UACCEL_FN(uaccel_svdf)(const struct uaccel_svdf_dots *p, const int8_t *input,

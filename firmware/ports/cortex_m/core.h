@@ -12,6 +12,10 @@
 /* Called by startup.S before main(): vectors, separate fault handlers, a guard below the stack. */
 void uaccel_core_init(void);
 
+/* A port's, for what cannot wait for uaccel_port_init: to turn off a watchdog that runs from reset on. The usual one,
+ * which is weak, does nothing. Variables have no values yet: it may use its stack and registers alone. */
+void uaccel_port_early_init(void);
+
 /* Let external interrupt `irq` come: the console's, which common/console.c serves. */
 void uaccel_core_enable_interrupt(uint32_t irq);
 

@@ -68,6 +68,7 @@ uaccel_reset:
     movs    r0, #2              /* CONTROL.SPSEL: threads use the process stack */
     msr     control, r0
     isb
+    bl      uaccel_port_early_init
 
     ldr     r0, =uaccel_data_start
     ldr     r1, =uaccel_data_end
@@ -99,6 +100,13 @@ uaccel_reset:
     ldr     r0, =uaccel_returned
     bl      uaccel_port_fault
     .size uaccel_reset, . - uaccel_reset
+
+    .weak uaccel_port_early_init
+    .type uaccel_port_early_init, %function
+    .thumb_func
+uaccel_port_early_init:
+    bx      lr
+    .size uaccel_port_early_init, . - uaccel_port_early_init
 
 /* To the words from r0 up to r1 from those at r2; they may be in place already. */
     .type uaccel_copy, %function

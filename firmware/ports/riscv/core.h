@@ -12,6 +12,10 @@
 /* Called by startup.S before main(): the guard below the stack. */
 void uaccel_core_init(void);
 
+/* A port's, for what cannot wait for uaccel_port_init: to turn off a watchdog that runs from reset on. The usual one,
+ * which is weak, does nothing. Variables have no values yet: it may use its stack and registers alone. */
+void uaccel_port_early_init(void);
+
 /* The machine's external interrupt: a port serves its controller here, and calls uaccel_console_receive.
  * UACCEL_PORT_UNCOUNTED. */
 void uaccel_external_interrupt(void);

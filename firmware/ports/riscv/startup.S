@@ -65,6 +65,7 @@ uaccel_reset:
     la      t0, uaccel_interrupt_stack_top
     csrw    mscratch, t0
     la      sp, uaccel_stack_top
+    call    uaccel_port_early_init
 
     la      t0, uaccel_data_start
     la      t1, uaccel_data_end
@@ -96,6 +97,12 @@ uaccel_reset:
     la      a0, uaccel_returned
     call    uaccel_port_fault
     .size uaccel_reset, . - uaccel_reset
+
+    .weak uaccel_port_early_init
+    .type uaccel_port_early_init, @function
+uaccel_port_early_init:
+    ret
+    .size uaccel_port_early_init, . - uaccel_port_early_init
 
 /* To the words from t0 up to t1 from those at t2; they may be in place already. */
     .type uaccel_copy, @function

@@ -300,6 +300,8 @@ class Accelerator:
     under the same name. ``device_build``: what building the device's model takes. ``objective`` gives the accelerator
     that plans for another one of ``OBJECTIVES``.
 
+    ``page``: where one reads about it, a URL or a file's path from its folder.
+
     ``instructions``: those that it adds to a RISC-V core, with which its driver computes; it has no registers then.
     ``unit`` makes the state that they share, for their meanings. The folder's ``unit/`` is their model in C.
     """
@@ -324,6 +326,7 @@ class Accelerator:
     device_build: DeviceBuild = field(default_factory=DeviceBuild)
     instructions: Sequence[Instruction] = ()
     unit: Callable[[], Any] = object
+    page: str = ""
 
     @property
     def camel_case(self) -> str:

@@ -19,7 +19,7 @@ from uaccel.accelerator.vendor import FAILURES, described, staying, validate
 from uaccel.errors import AcceleratorError
 from uaccel.util import incoming
 from uaccel.util.cache import folder_digest
-from uaccel.util.files import ACCELERATOR_FILE, accelerator_entries, accelerator_folders, data_dir, page
+from uaccel.util.files import ACCELERATOR_FILE, accelerator_entries, accelerator_folders, data_dir
 from uaccel.util.reads import Reads, add_foreign, add_to_open, modules_of, seen_only, state, still_true
 from uaccel.util.text import did_you_mean, is_reserved
 
@@ -210,8 +210,6 @@ def _home(error: BaseException) -> Path:
 
 # The name of the accelerator in ``accelerator_template/``, in files' names and in their content.
 TEMPLATE: Final = "starter"
-# The template refers to this page in ``docs/``; a copy refers to its path on the user's disk.
-PAGE: Final = "bring-your-accelerator.md"
 LONGEST: Final = 32  # Characters of a name.
 # Headers of C: the driver's header is named by the accelerator, and would be found in place of these.
 _HEADERS: Final = (
@@ -270,7 +268,6 @@ def starter_files(name: str) -> dict[Path, bytes]:
         TEMPLATE: name,
         TEMPLATE.capitalize(): "".join(part.capitalize() for part in name.split("_")),
         TEMPLATE.upper(): name.upper(),
-        f"docs/{PAGE}": str(page(PAGE)),
     }
     files = {}
     for path in sorted(path for path in template.rglob("*") if path.is_file() and "__pycache__" not in path.parts):

@@ -122,6 +122,7 @@ _FIELDS: Final = {
     "memories": Value('names and sizes in bytes, for example {"rows": 4096}', lambda value: isinstance(value, Mapping)),
     "parameters": Value('values by name, for example {"played": (5, 12)}', lambda value: isinstance(value, Mapping)),
     "unit": Value("a function that makes the state of its instructions", callable),
+    "page": Value("a URL, or a file's path from its folder", lambda value: isinstance(value, str)),
     "base": Value("the absolute path of the folder whose C files it shares", _is_base),
     "device_build": Value("DeviceBuild", lambda value: isinstance(value, DeviceBuild)),
 }

@@ -120,7 +120,8 @@ def unknown_chip(name: str, others: Sequence[str] = ()) -> BoardError:
     return BoardError(
         f"no chip is called {name!r}{did_you_mean(name, known)}; uaccel knows {', '.join(known_chips())}; "
         "--pack FILE takes those of a CMSIS-Pack; "
-        "pip install 'uaccel[probe]' adds pyOCD's, with --core for their processor"
+        "pip install 'uaccel[probe]' adds pyOCD's, with --core for their processor; "
+        "--like BOARD begins with a board like it, of which you change memories and clock"
     )
 
 
@@ -140,19 +141,19 @@ _COMMENT_WIDTH: Final = 110
 _GUESS: Final = "A guess, since no list of memories tells the clock after reset: what is told in seconds depends on it."
 
 
-def chip_board_text(name: str, chip: Chip, about: str = "", usb: str = "") -> str:
-    """``NAME.toml``; ``about`` is the board's description, ``usb`` the identity of the probe that is on it."""
-    return "\n".join(_lines(name, chip, about, usb)) + "\n"
+def chip_board_text(name: str, chip: Chip) -> str:
+    """The text of ``NAME.toml``."""
+    return "\n".join(_lines(name, chip)) + "\n"
 
 
-def _lines(name: str, chip: Chip, about: str, usb: str) -> Iterator[str]:
+def _lines(name: str, chip: Chip) -> Iterator[str]:
     core = core_named(chip.core)
     small = sum(length for _, length in chip.ram) <= SMALL
     yield from _comment(
         f"Board {name}: {chip.about}. There is no driver and no clock to write: the session goes through rings in RAM, "
         "which a debug probe reads and writes. The core runs as it does after reset."
     )
-    yield f'description = "{about or chip.about}"'
+    yield f'description = "{chip.about}"'
     yield f'port = "{chip.port}"'
     yield from (("stack = 2048",) if small else ())
     yield from ("", "[cpu]", f'name = "{core.name}"', f'arch = "{core.arch}"', f'toolchain = "{core.toolchain}"')
@@ -167,7 +168,7 @@ def _lines(name: str, chip: Chip, about: str, usb: str) -> Iterator[str]:
     yield from ("", "[console]", 'kind = "rtt"', "", "[timer]")
     yield f'kind = "{"mcycle" if core.arch == "rv32" else "systick"}"'
     yield from (*(_comment(_GUESS) if chip.guessed_clock else ()), f"hz = {chip.hz:_}", "")
-    yield from _run(chip, usb)
+    yield from _run(chip)
 
 
 def _memory(name: str, kind: str, area: tuple[int, int]) -> Iterator[str]:
@@ -176,18 +177,17 @@ def _memory(name: str, kind: str, area: tuple[int, int]) -> Iterator[str]:
     yield from (f"origin = 0x{origin >> 16:04X}_{origin & 0xFFFF:04X}", f'length = "{length >> 10}K"')
 
 
-def _run(chip: Chip, usb: str) -> Iterator[str]:
-    own = (f'usb = "{usb}"',) if usb else ()
+def _run(chip: Chip) -> Iterator[str]:
     if chip.pyocd is not None:
         yield from _comment("By pyOCD (pip install 'uaccel[probe]'), or by any debugger's GDB port: rtt://HOST:PORT.")
-        yield from ("[run.serial]", 'port = "rtt://pyocd"', *own, "")
+        yield from ("[run.serial]", 'port = "rtt://pyocd"', "")
         yield from ("[flash]", 'tool = "pyocd"', f'target = "{chip.pyocd}"')
         yield from (f"pack = {json.dumps(chip.pack, ensure_ascii=False)}",) if chip.pack is not None else ()
         return
     configuration = " ".join(f"-f {file}" for file in chip.openocd)
     yield from _comment("OpenOCD loads the firmware of a project, and is the way to it as long as it runs:")
     yield f"#   openocd {configuration} -c 'init; program firmware.elf reset'"
-    yield from ("[run.serial]", 'port = "rtt://localhost:3333"', *own)
+    yield from ("[run.serial]", 'port = "rtt://localhost:3333"')
 
 
 def _strings(words: tuple[str, ...]) -> str:
@@ -221,6 +221,13 @@ _ABOUT: Final = {
     "[flash]": "How it is flashed: tool = 'openocd' with config files, 'pyocd' with a target, or 'command' with a "
     "program of your own, where {elf} and {port} stand for those.",
 }
+_CONSOLES: Final = {
+    "rtt": "The session goes through rings in RAM, which a debug probe reads and writes: there is no UART to describe.",
+    "semihosting": "The session goes through the debugger, which reads and writes for the core: there is no UART.",
+    "stdio": "The session goes through standard input and output of the process.",
+}
+# What is seldom the same on another board; marked in the file.
+_OF_THAT_BOARD: Final = r"^((?:usb|serial_number|target|pack|config|hz|clock_hz|hse_hz) = [^#\n]*)$"
 _ABSENT: Final = ("[[device]]", "[run.serial]", "[flash]")
 
 
@@ -234,7 +241,9 @@ def starter_text(like: Board, name: str, port: str | None) -> str:
         text = re.sub(
             r'^(port = ".*"\n)', r"\1" + f"# stack = {DEFAULT_STACK} # bytes\n", text, count=1, flags=re.MULTILINE
         )
-    for header, about in _ABOUT.items():
+    text = re.sub(_OF_THAT_BOARD, rf"\1 # as on {like.name}: yours may differ", text, flags=re.MULTILINE)
+    console = {"[console]": _CONSOLES.get(like.console.kind, _ABOUT["[console]"])}
+    for header, about in (_ABOUT | console).items():
         text = _explained(text, header, about)
     absent = [f"{_commented(_ABOUT[header])}# {header}\n" for header in _ABSENT if header not in text]
     return _head(like, name, port) + text.rstrip() + "\n" + "".join(f"\n{section}" for section in absent)

@@ -221,8 +221,8 @@ def _description(file: Path) -> bytes:
                 text = stream.read(LARGEST + 1)
     except OSError as error:
         raise BoardError(f"cannot read {file}: {error.strerror or error}{wanted}") from error
-    # NotImplementedError: zipfile's word for a method of compression that it does not know
-    except (zipfile.BadZipFile, zlib.error, EOFError, RuntimeError, ValueError, NotImplementedError) as error:
+    # RuntimeError: zipfile's word for a method of compression that it does not know
+    except (zipfile.BadZipFile, zlib.error, EOFError, RuntimeError, ValueError) as error:
         raise BoardError(f"cannot read {file}: {' '.join(str(error).split()) or 'it ends early'}{wanted}") from error
     if len(text) > LARGEST:
         raise BoardError(f"{file}: the description in it has more than {LARGEST >> 20} MiB{wanted}")
@@ -290,27 +290,27 @@ def _access(said: Attributes) -> str:
 def _flash(device: PackDevice, memories: list[Attributes]) -> Span:
     """The flash for code: memory that an algorithm of the pack can write, joined where it touches.
 
-    Of several areas the one is taken that the pack marks for start-up, else the default one, else the lowest.
+    It is the area that the pack marks for start-up, else the default one, else the lowest.
     """
     areas = [(said, _span(said)) for said in memories if "w" not in _access(said) and _access(said)]
     writers = [said for said in device.all_of("algorithm") if said.get("style", "Keil").lower() == "keil"]
     shared = [(said, _overlap(span, _span(writer))) for said, span in areas for writer in writers]
-    joined = [span for span in _joined([span for _, span in shared]) if span[1] >= LEAST_FLASH]
-    if not joined:
+    whole = [span for span in joined([span for _, span in shared]) if span[1] >= LEAST_FLASH]
+    if not whole:
         raise PdscError("has no flash that an algorithm of the pack writes; use 'uaccel new board NAME --like BOARD'")
     for key in ("startup", "default"):
         for said, (origin, length) in shared:
-            inside = [span for span in joined if span[0] <= origin < span[0] + span[1]]
+            inside = [span for span in whole if span[0] <= origin < span[0] + span[1]]
             if length and said.get(key) in _YES and inside:
                 return inside[0]
-    return joined[0]
+    return whole[0]
 
 
 def _ram(memories: list[Attributes]) -> list[Span]:
     """The areas of RAM, the largest first; if the pack marks some as usable by default, these alone."""
     areas = [said for said in memories if {"r", "w"} <= set(_access(said)) and "p" not in _access(said)]
     usual = [said for said in areas if said.get("default") in _YES] or areas
-    found = [span for span in _joined([_span(said) for said in usual]) if span[1] >= LEAST_RAM]
+    found = [span for span in joined([_span(said) for said in usual]) if span[1] >= LEAST_RAM]
     if not found:
         raise PdscError("has no RAM that the pack tells of; use 'uaccel new board NAME --like BOARD'")
     return sorted(found, key=lambda span: -span[1])
@@ -335,7 +335,7 @@ def _overlap(one: Span, other: Span) -> Span:
     return begin, max(0, end - begin)
 
 
-def _joined(spans: list[Span]) -> list[Span]:
+def joined(spans: list[Span]) -> list[Span]:
     """Spans joined where they touch or overlap, in order. Origins are rounded up to 16 bytes, as the linker script
     needs them, and lengths down to whole KiB, as board files write them."""
     found: list[Span] = []

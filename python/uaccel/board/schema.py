@@ -6,7 +6,7 @@ import os
 import re
 from collections.abc import Callable
 from dataclasses import MISSING, dataclass, fields
-from itertools import combinations
+from itertools import combinations, pairwise
 from pathlib import Path
 from typing import Any, Final, Literal, TypeVar, cast, get_args, get_origin, get_type_hints
 
@@ -26,6 +26,7 @@ _SECTIONS: Final = (
     "settings",
     "cpu",
     "memory",
+    "fixed",
     "device",
     "console",
     "timer",
@@ -89,10 +90,12 @@ def board_from_source(source: TomlSource) -> Board:
         flash=_flash(file, runs),
         stack=_stack(file),
         devices=_devices(file, cpu, memories, console),
+        fixed=_fixed(file, memories),
         settings=types.settings_of(file, port),
         source=source,
     )
     _check_vectors(board)
+    _check_fixed(board)
     _check_accelerator_memories(board)
     return board
 
@@ -124,11 +127,21 @@ def _between(low: int, high: int) -> Callable[[Table, str], int]:
     return lambda table, key: table.integer(key, low, high)
 
 
-def _identifier(table: Table, key: str) -> str:
-    value = table.string(key)
-    if not _NAME.fullmatch(value):
-        raise table.error(f"'{key}' in {table} is {value!r}; wanted lower-case letters, digits and underscores", key)
-    return value
+def _matching(pattern: str | re.Pattern[str], wanted: str) -> Callable[[Table, str], str]:
+    """Reads a text of this form."""
+
+    def read(table: Table, key: str) -> str:
+        value = table.string(key)
+        if not re.fullmatch(pattern, value):
+            raise table.error(f"'{key}' in {table} is {value!r}; wanted {wanted}", key)
+        return value
+
+    return read
+
+
+_identifier = _matching(_NAME, "lower-case letters, digits and underscores")
+_toolchain = _matching(r"(?a:[\w/.][\w/.+-]*)", "what stands before '-gcc' in the compiler's name")
+_usb = _matching(r"[0-9a-f]{4}:[0-9a-f]{4}", "vendor:product as in '0483:374b'")
 
 
 def _port(file: Table, cpu: types.Cpu) -> types.Port:
@@ -158,20 +171,15 @@ def _cpu(table: Table) -> types.Cpu:
             "wanted 'native' for both or for neither",
             "toolchain",
         )
+    if cpu.arch != "native" and not any(flag.startswith(("-mcpu=", "-march=")) for flag in cpu.flags):
+        wanted = "-march=rv32imac" if cpu.arch == "rv32" else f"-mcpu={cpu.name}"
+        given = " ".join(cpu.flags) or "none"
+        raise table.error(f"'flags' in {table} tell the compiler no CPU: {given}; wanted such as {wanted}", "flags")
     for feature in cpu.features:
         if feature not in _RULES[cpu.arch].features:
             has = ", ".join(_RULES[cpu.arch].features) or "none"
             raise table.error(f"'features' in {table} has '{feature}'; {cpu.arch} can have: {has}", "features")
     return cpu
-
-
-def _toolchain(table: Table, key: str) -> str:
-    value = table.string(key)
-    if not re.fullmatch(r"[\w/.][\w/.+-]*", value, re.ASCII):
-        raise table.error(
-            f"'{key}' in {table} is {value!r}; wanted what stands before '-gcc' in the compiler's name", key
-        )
-    return value
 
 
 def _compiler_flags(table: Table, key: str) -> tuple[str, ...]:
@@ -213,6 +221,28 @@ def _memory(table: Table) -> types.Memory:
     if memory.end > 1 << 32:
         raise table.error(f"memory {_span(memory)} ends beyond 32 bits; wanted it shorter", "length")
     return memory
+
+
+def _fixed(file: Table, memories: tuple[types.Memory, ...]) -> tuple[types.Fixed, ...]:
+    tables = file.tables("fixed", _keys(types.Fixed))
+    given = [_read(table, types.Fixed, address=Table.address, words=Table.words) for table in tables]
+    flashes = [memory for memory in memories if memory.kind == "flash"]
+    for one, table in zip(given, tables, strict=True):
+        if one.address % 4:
+            raise table.error(f"'address' in {table} is {one.address:#x}; wanted a multiple of 4", "address")
+        if not any(flash.origin <= one.address and one.end <= flash.end for flash in flashes):
+            spans = ", ".join(map(_span, flashes)) or "none"
+            raise table.error(f"{_words(one)} lie outside the memories of kind flash ({spans}); move them", "address")
+    ordered = sorted(given, key=lambda one: one.address)
+    for first, second in pairwise(ordered):
+        if second.address < first.end:
+            table = tables[given.index(second)]
+            raise table.error(f"{_words(second)} overlap {_words(first)}; wanted them apart", "address")
+    return tuple(ordered)
+
+
+def _words(fixed: types.Fixed) -> str:
+    return f"fixed words ({fixed.address:#010x} to {fixed.end - 1:#010x})"
 
 
 def _devices(
@@ -336,13 +366,6 @@ def _serial_run(parent: Table) -> types.SerialRun:
     return _read(parent.table("serial", _keys(types.SerialRun)), types.SerialRun, usb=_usb)
 
 
-def _usb(table: Table, key: str) -> str:
-    value = table.string(key)
-    if not re.fullmatch(r"[0-9a-f]{4}:[0-9a-f]{4}", value):
-        raise table.error(f"'{key}' in {table} is {value!r}; wanted vendor:product as in '0483:374b'", key)
-    return value
-
-
 def _flash(file: Table, runs: tuple[types.Run, ...]) -> types.Flash | None:
     if "flash" not in file:
         return None
@@ -379,6 +402,21 @@ def _check_vectors(board: Board) -> None:
         )
 
 
+def _check_fixed(board: Board) -> None:
+    """Fixed words lie behind the vector table of a Cortex-M, which begins the first flash."""
+    flash = next((memory for memory in board.memories if memory.kind == "flash"), None)
+    if flash is None or not board.cpu.arch.startswith("arm"):
+        return
+    end = flash.origin + _VECTOR_BYTES * (_EXCEPTIONS + board.interrupts)
+    for one in board.fixed_in(flash):
+        if one.address < end:
+            index = [row["address"] for row in board.source.data["fixed"]].index(one.address)
+            raise BoardError(
+                f"{board.where('fixed', index, 'address')}: {_words(one)} overlap the vector table "
+                f"({flash.origin:#010x} to {end - 1:#010x}); wanted them behind it"
+            )
+
+
 def _check_accelerator_memories(board: Board) -> None:
     """Under QEMU a model of a device reaches only the RAM that is a shared file; devices of a real board reach what the
     board file says."""
@@ -407,7 +445,8 @@ def load_board(name_or_path: str | Path) -> Board:
     if text not in files:
         raise BoardError(
             f"no board is called {text!r}{did_you_mean(text, files)} (known: {', '.join(files)}; "
-            "a board of your own is given as the path of its .toml file)"
+            "'uaccel boards' tells their cores and which are emulated; a board of your own is given as the path of its "
+            ".toml file)"
         )
     return board_from_source(read_toml(files[text]))
 

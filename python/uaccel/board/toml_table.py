@@ -11,7 +11,7 @@ from typing import Any, Final, TypeVar
 from uaccel.errors import BoardError
 from uaccel.util import incoming
 from uaccel.util.files import TomlError, parse_toml
-from uaccel.util.text import did_you_mean
+from uaccel.util.text import bytes_of, did_you_mean
 
 # Lines of keys. Python's TOML reader gives lines of syntax errors only, so a small tokeniser finds those of keys.
 #
@@ -137,7 +137,6 @@ def _key(tokens: list[str]) -> KeyPath:
 # Typed access to a table: an error names the line, what was found and what was wanted.
 
 _ADDRESS_LIMIT: Final = 1 << 32
-_UNITS: Final = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
 _NAMES: Final = {
     bool: "a boolean",
     int: "an integer",
@@ -210,6 +209,15 @@ class Table:
                 raise self.error(f"'{key}' in {self} holds {_seen(value)}; wanted an array of strings", key)
         return tuple(self._line(key, value) for value in values)
 
+    def words(self, key: str) -> tuple[int, ...]:
+        """An array of words of 32 bits, at least one."""
+        wanted = "an array of 32-bit integers such as [0xFFFF_FFFE]"
+        values = self.value(key, list, wanted)
+        for value in values or [values]:
+            if type(value) is not int or not 0 <= value < _ADDRESS_LIMIT:
+                raise self.error(f"'{key}' in {self} holds {_seen(value)}; wanted {wanted}", key)
+        return tuple(values)
+
     def _line(self, key: str, value: str) -> str:
         if not value.isprintable():
             raise self.error(f"'{key}' in {self} has {value!r}; wanted one line without control characters", key)
@@ -237,16 +245,12 @@ class Table:
         """A number of bytes: an integer, or a text such as ``"64K"`` with a binary unit."""
         wanted = "a size in bytes such as 4096, '64K' or '16M'"
         value = self._data.get(key)
-        if isinstance(value, str):
-            match = re.fullmatch(r"([0-9]{1,10})([KMG]?)", value)
-            if match is None:
-                raise self.error(f"'{key}' in {self} is {_seen(value)}; wanted {wanted}", key)
-            value = int(match[1]) * _UNITS[match[2]]
-        else:
-            value = int(self.value(key, int, wanted))
-        if not 0 < value <= _ADDRESS_LIMIT:
-            raise self.error(f"'{key}' in {self} is {value} bytes; wanted 1 to {_ADDRESS_LIMIT}", key)
-        return value
+        size = bytes_of(value) if isinstance(value, str) else int(self.value(key, int, wanted))
+        if size is None:
+            raise self.error(f"'{key}' in {self} is {_seen(value)}; wanted {wanted}", key)
+        if not 0 < size <= _ADDRESS_LIMIT:
+            raise self.error(f"'{key}' in {self} is {size} bytes; wanted 1 to {_ADDRESS_LIMIT}", key)
+        return size
 
     def table(self, key: str, keys: Sequence[str]) -> Table:
         """A table within this one."""

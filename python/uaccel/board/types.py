@@ -198,6 +198,19 @@ class Memory:
 
 
 @dataclass(frozen=True)
+class Fixed:
+    """Describes words of 32 bits that the chip wants to find at an address of a flash, such as its configuration."""
+
+    address: int
+    words: tuple[int, ...]
+
+    @property
+    def end(self) -> int:
+        """The first address after them."""
+        return self.address + 4 * len(self.words)
+
+
+@dataclass(frozen=True)
 class Device:
     """Describes an accelerator that the board itself has."""
 
@@ -340,6 +353,7 @@ class Board:
     flash: Flash | None
     stack: int  # Bytes of stack for the firmware.
     devices: tuple[Device, ...]
+    fixed: tuple[Fixed, ...]  # By rising address.
     settings: Mapping[str, SettingValue]  # Every setting of its port, by name.
     source: TomlSource = field(repr=False, compare=False)
 
@@ -349,6 +363,10 @@ class Board:
         console = self.console.irq if isinstance(self.console, UartConsole) else 0
         last = max([console, *(device.irq or 0 for device in self.devices)])
         return (last // INTERRUPTS_A_STEP + 1) * INTERRUPTS_A_STEP
+
+    def fixed_in(self, memory: Memory) -> tuple[Fixed, ...]:
+        """The fixed words of a memory. Nothing but the vector table lies before the last of them."""
+        return tuple(one for one in self.fixed if memory.origin <= one.address < memory.end)
 
     @property
     def ram_areas(self) -> list[tuple[int, int]]:

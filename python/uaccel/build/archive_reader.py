@@ -79,13 +79,14 @@ _OWN: Final = optional(
     arena={"lower_bound": WHOLE},
     pools=Maybe([_POOL]),
     constant_pools=Maybe([{**_POOL, "copied": FLAG}]),
+    constants={"file": TEXT, "byte_order": TEXT},
     requires=[TEXT],
     device_constants=WHOLE,
     accelerators=[{"name": TEXT, "tolerance": NUMBER, "device?": FLAG, "alignment?": WHOLE}],
     layers=[_LAYER],
     meanings=[_MEANING],
     warnings=[TEXT],
-    state={"bytes": WHOLE, "tensors": Named(_TENSOR)},
+    state={"bytes": WHOLE, "tensors": Named(_TENSOR), "bound?": [TEXT]},
 )
 _MODULE: Final = {"memory": {"functions": {"main": [_MAIN]}}}
 FOREIGN: Final = {"modules?": Named(OBJECT, in_c=True)}
@@ -141,6 +142,11 @@ class Metadata:
     def favour(self) -> str:
         """What the compilation was optimised for; ``balanced`` where an archive of an older uaccel does not say."""
         return str(self._own.get("favour", Favour.balanced.value))
+
+    @property
+    def bound(self) -> list[str]:
+        """Outputs of the model's file that are inputs of the next inference, as words ``OUT=IN``."""
+        return list(self._own.get("state", {}).get("bound", []))
 
     @property
     def requires(self) -> list[str]:

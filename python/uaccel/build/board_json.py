@@ -78,7 +78,7 @@ def _pyocd(flash: PyOcdFlash, task: str, *what: str) -> ToolCall:
 
 # ``board/board.json``: what the Project API server of a project must know of its board.
 #
-# It holds command lines ready to run, so that the server needs to know no board file, no emulator and no flash tool:
+# It holds command lines ready to run, so that the server needs to know no board file, no emulator and no flash tool.
 # ``{elf}`` stands for the firmware, ``{port}`` for the serial port, ``{board}`` for the folder of the board's files.
 
 FILE: Final = Path("board") / "board.json"
@@ -131,15 +131,11 @@ class ProjectBoard:
 
 def read_board_json(project: Path) -> ProjectBoard:
     file = project / FILE
-    try:
+    with incoming.reading(UaccelError, file, "make the project anew", "not as it was made"):
         data = parse_json(incoming.read_text(file))
-    except OSError as error:
-        raise UaccelError(f"cannot read {file}: {error.strerror}; make the project anew") from error
-    except ValueError as error:
-        raise UaccelError(f"{file} is not as it was made ({error}); make the project anew") from error
     wrong = complaint(data, _FORM) or next(filter(None, map(_wrong_run, data["runs"])), "")
     if wrong:
-        raise UaccelError(f"{file} is not as it was made ({wrong}); make the project anew")
+        raise UaccelError(f"{file} is not as it was made: {wrong}; make the project anew")
     timing = Timing.from_json(data["timing"]) if "timing" in data else None
     return ProjectBoard(data["board"], data["firmware"], data["runs"], data["flash"], timing, data.get("target"))
 

@@ -11,13 +11,14 @@ import os
 import shutil
 import signal
 import subprocess
+import tempfile
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from functools import cache
 from pathlib import Path
 from types import FrameType
-from typing import Any, Final
+from typing import IO, Any, Final
 
 ENDING: Final = (signal.SIGTERM, signal.SIGHUP)
 SHELL: Final = "/bin/sh"
@@ -27,6 +28,11 @@ _AS_MY_CHILD: Final = '[ "$PPID" = "$0" ] && exec "$@"'
 _WATCH: Final = """
 (while kill -s 0 "$1"; do kill -s 0 -- "$2" || exit; sleep 0.3; done; kill -s "$3" -- "$2") <&- >&- 2>&- &
 """
+
+
+def temporary_file() -> IO[bytes]:
+    """A file without a name for what a process prints; its owner closes it."""
+    return tempfile.TemporaryFile()
 
 
 class EndedError(BaseException):
@@ -90,6 +96,21 @@ def run(
                 os.killpg(process.pid, signal.SIGKILL)
             raise
     return subprocess.CompletedProcess(list(command), process.returncode, output.decode(errors="replace"))
+
+
+@contextmanager
+def environment(settings: Mapping[str, str]) -> Iterator[None]:
+    """Sets environment variables until the end of the block, for all that is started in it."""
+    before = {name: os.environ.get(name) for name in settings}
+    os.environ.update(settings)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                os.environ.pop(name, None)
+            else:
+                os.environ[name] = value
 
 
 def _wrapper(by: signal.Signals) -> list[str] | None:

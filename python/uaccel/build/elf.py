@@ -74,10 +74,8 @@ def symbols(file: Path) -> dict[str, int]:
 
 def symbol_table(file: Path, member: str = "") -> list[Symbol]:
     """The named symbols of an ELF file, or of the member of an archive."""
-    try:
+    with incoming.reading(ToolError, file, "build the firmware first"):
         data = incoming.read_bytes(file)
-    except OSError as error:
-        raise ToolError(f"cannot read {file}: {error.strerror}; build the firmware first") from error
     data = _member(data, member) if member else data
     if not data.startswith(_MAGIC):
         raise ToolError(f"{file} is no ELF file for a 32-bit little-endian processor")
@@ -144,10 +142,8 @@ class Piece:
 
 def read_map(file: Path) -> list[Piece]:
     """The pieces that the linker kept, by address."""
-    try:
+    with incoming.reading(ToolError, file, "build the firmware anew"):
         text = incoming.read_text(file, incoming.MODEL, errors="replace")
-    except OSError as error:
-        raise ToolError(f"cannot read {file}: {error.strerror}; build the firmware anew") from error
     begin, end = text.find(_BEGIN), text.find(_END)
     if not 0 <= begin < end:
         raise ToolError(f"{file} is no map of GNU ld; build the firmware anew")

@@ -122,7 +122,7 @@ class _Room:
     def __init__(self, board: Board, needs: MemoryNeeds) -> None:
         self._board = board
         self._needs = needs
-        self._free = {memory.name: memory.length for memory in board.memories}
+        self._free = {memory.name: memory.length - _before(board, memory) for memory in board.memories}
 
     def reserve(self, memory: Memory, size: int) -> None:
         self._free[memory.name] -= size
@@ -151,6 +151,11 @@ class _Room:
             f"{size - max(left.values()):,} more than any memory has left for that ({rest}); "
             f"choose a board with more, or describe a further [[memory]] {remedy} in {self._board.file}"
         )
+
+
+def _before(board: Board, memory: Memory) -> int:
+    """The bytes of a memory up to the last of its fixed words."""
+    return max((one.end - memory.origin for one in board.fixed_in(memory)), default=0)
 
 
 def lay_out(board: Board, needs: MemoryNeeds) -> Layout:
@@ -344,6 +349,7 @@ def linker_script(board: Board, needs: MemoryNeeds, layout: Layout) -> str:
         model=needs.model,
         places=places,
         memories=memories,
+        fixed=_fixed_words(board),
         code=layout.code.name,
         weights=layout.weights.name,
         data=layout.data.name,
@@ -360,6 +366,16 @@ def linker_script(board: Board, needs: MemoryNeeds, layout: Layout) -> str:
 def _region(memory: Memory) -> str:
     access = "rx" if memory.kind == "flash" else "rwx"
     return f"  {memory.name} ({access}) : ORIGIN = {memory.origin:#010x}, LENGTH = {memory.length:#x}"
+
+
+def _fixed_words(board: Board) -> str:
+    """A section for each of the fixed words, at its address; whatever follows in that memory lies behind it."""
+    text = ""
+    for memory in board.memories:
+        for one in board.fixed_in(memory):
+            words = " ".join(f"LONG({word:#010x})" for word in one.words)
+            text += f"  .uaccel_fixed_{one.address:x} {one.address:#010x} : {{ {words} }} > {memory.name}\n"
+    return text
 
 
 def _working(layout: Layout) -> str:
@@ -471,7 +487,7 @@ SECTIONS
 {{
   /* Around the vectors, what boot ROMs want to find. */
   .uaccel_vectors : {{ KEEP(*(.uaccel_boot)) KEEP(*(.uaccel_vectors)) KEEP(*(.uaccel_image)) }} > {code}
-
+{fixed}
   .uaccel_weights : {{ . = ALIGN(16); *(.rodata.uaccel_weights) . = ALIGN(8); }} > {weights}
 {constants}
 {device_constants}

@@ -148,8 +148,8 @@ def _read(data: bytes) -> Text:
 # is compiled once for all accelerators, and mostly once for firmware with and without a hook after every layer.
 #
 # Two things could make a kept object wrong, and are excluded. A header of the compiler's could change, or be hidden by
-# one of the project's: the paths of all system headers that were read are kept with their content, and their names
-# compared with the folders of the next project.
+# one of the project's. So the paths of all system headers that were read are kept with their content, and their names
+# are compared with the folders of the next project.
 # The project's path could be in the object: one that holds it is not kept.
 
 OBJECTS: Final = "object"

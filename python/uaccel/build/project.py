@@ -34,7 +34,7 @@ from uaccel.build.stack_usage import (
 from uaccel.errors import BoardError, ToolError, UaccelError
 from uaccel.util import incoming
 from uaccel.util.cache import Cache, cache_of_objects, programs_digest
-from uaccel.util.files import PROJECT, data_dir, write_tar
+from uaccel.util.files import PROJECT, UNFIT, data_dir, write_tar
 from uaccel.util.text import c_string, cmake_list, cmake_string
 
 # Files that a board decides: for CMake, for the C preprocessor, for the linker.
@@ -131,6 +131,19 @@ def archive_overlay(board: Board, files: Mapping[str, bytes]) -> dict[str, bytes
     return {f"{PROJECT}/{name}": content for name, content in overlay.items()}
 
 
+def add_board(files: dict[str, bytes], board: Board) -> list[str]:
+    """Add to an archive's files what a project for the board needs.
+
+    If the model does not fit there, that is a warning: its C is of use elsewhere. The archive holds it, too, for who
+    makes a project of it."""
+    try:
+        files |= archive_overlay(board, files)
+    except BoardError as error:
+        files[UNFIT] = str(error).encode()
+        return [str(error)]
+    return []
+
+
 # Making a project of an archive, through the Project API server of a template, uaccel's or anybody's.
 
 
@@ -200,10 +213,8 @@ def _benchmark(metadata: Metadata, pin: Path | None) -> dict[str, bytes]:
     text = header(metadata.model, *tensors)
     if pin is None:
         return {f"board/{HEADER}": text.encode()}
-    try:
+    with incoming.reading(UaccelError, f"--energy-pin {pin}"):
         source = incoming.read_bytes(pin)
-    except OSError as error:
-        raise UaccelError(f"cannot read --energy-pin {pin}: {error.strerror}") from error
     return {f"board/{HEADER}": (text + ENERGY).encode(), f"board/{PIN}": source}
 
 
@@ -314,12 +325,8 @@ def toolchain_of(folder: Path) -> str:
 
 
 def _text(file: Path) -> str:
-    try:
+    with incoming.reading(ToolError, file, "wanted a firmware project, as 'uaccel create' makes"):
         return incoming.read_text(file)
-    except OSError as error:
-        raise ToolError(
-            f"cannot read {file}: {error.strerror}; wanted a firmware project, as 'uaccel create' makes"
-        ) from error
 
 
 # Flashing a project's board, through its Project API server.
@@ -373,7 +380,8 @@ def footprint(folder: Path, build: Path, model: str, *, arena: int, io: int) -> 
     and outputs belong to the application, and so does an arena that is passed in."""
     if (build / "firmware.elf").is_file():
         return _of_board(folder, build, model)
-    own = object_sizes([path for path in objects(build, "model") if path.stem != f"tvmgen_{model}_weights.c"])
+    weights = tuple(f"tvmgen_{model}_weights.{language}" for language in ("c", "S"))
+    own = object_sizes([path for path in objects(build, "model") if path.stem not in weights])
     application = object_sizes(objects(build, "firmware"))
     inside = arena if own.ram >= arena else 0
     rest = application.ram - io - (arena - inside)

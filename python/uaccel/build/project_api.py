@@ -18,10 +18,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from uaccel.build.children import start
+from uaccel.build.children import start, temporary_file
 from uaccel.errors import DeviceError, ToolError, UaccelError
 from uaccel.util import incoming
-from uaccel.util.files import parse_json
+from uaccel.util.files import data_dir, parse_json
 from uaccel.util.text import did_you_mean
 
 # Errors of a server, as exceptions that say whose fault they are.
@@ -217,7 +217,7 @@ class ServerProcess:
         command += ["--read-fd", str(their_input), "--write-fd", str(their_output), *(["--debug"] if debug else [])]
         self._input, self._output = our_input, our_output
         self._arrived = bytearray()
-        self._words = tempfile.TemporaryFile()  # noqa: SIM115 - closed by close()
+        self._words = temporary_file()  # closed by close()
         self._open = True
         try:
             self._process = start(
@@ -373,7 +373,8 @@ class ServerInfo:
 
 
 class ProjectServer:
-    """Runs a server, as a context manager. Every call ends, within its limit, with a result or an exception.
+    """Runs the server of a project or of a template, uaccel's own without a ``folder``, as a context manager. Every
+    call ends, within its limit, with a result or an exception.
 
     ``options``: by name, for all calls; each is sent what it takes. What is not given is sent with its default, as
     servers of microTVM expect. ``show`` and ``debug`` are those of :class:`ServerProcess`.
@@ -381,14 +382,14 @@ class ProjectServer:
 
     def __init__(
         self,
-        folder: Path,
+        folder: Path | None = None,
         options: Mapping[str, OptionValue] | None = None,
         *,
         limits: ServerLimits | None = None,
         show: bool = False,
         debug: bool = False,
     ) -> None:
-        self.folder = folder  # the template or the project
+        self.folder = folder = folder or data_dir("project_template")
         self._limits = limits or ServerLimits()
         self._given = dict(options or {})
         self._process = ServerProcess(folder, show=show, debug=debug)
@@ -435,8 +436,9 @@ class ProjectServer:
             raise UaccelError(f"{self._process.where} ({self.info.platform_name}) has no option {option!r}")
         self._given[option] = value
 
-    def generate_project(self, archive: Path, project: Path, runtime: Path) -> None:
-        """Make a project of an archive; ``runtime`` has the C sources that every project needs."""
+    def generate_project(self, archive: Path, project: Path, runtime: Path | None = None) -> None:
+        """Make a project of an archive; ``runtime`` has the C sources that every project needs, by default uaccel's."""
+        runtime = runtime or data_dir("firmware")
         if not self.info.is_template:
             raise ProjectApiError(f"{self.folder} is a project already; wanted a template")
         if self.is_ours or archive.name == ARCHIVE_NAME:
@@ -453,10 +455,12 @@ class ProjectServer:
         self._with_options("generate_project", params, self._limits.generate)
 
     def build(self) -> None:
+        """Build the project's firmware."""
         self.require_project("build")
         self._with_options("build", {}, self._limits.build)
 
     def flash(self) -> None:
+        """Write it to the board; nothing where it is loaded as it starts."""
         self.require_project("flash")
         self._with_options("flash", {}, self._limits.flash)
 

@@ -30,7 +30,8 @@ from uaccel.version import __version__
 COMMANDS: Final[tuple[tuple[str, str | None, str | type[Command]], ...]] = (
     ("doctor", "What you can do here, and how to get the rest.", "doctor:DoctorCommand"),
     ("demo", "Compile, build, run and verify a model that comes along.", "start:DemoCommand"),
-    ("boards", "The boards that come with uaccel.", "boards:BoardsCommand"),
+    ("boards", "The boards that come with uaccel; one of them, or of yours.", "boards:BoardsCommand"),
+    ("models", "Known models, what they need, and how to get them.", "models:commands"),
     ("accelerators", "List the accelerators.", "accelerators:AcceleratorsCommand"),
     ("compile", "Compile a model to C, in an archive.", "compile:CompileCommand"),
     ("evaluate", "Tell a model's accuracy on a board.", "evaluate:EvaluateCommand"),

@@ -25,6 +25,7 @@ class CheckCommand(OnBoard):
     device: str | None = option(None, "Check the model alone, or the RTL too; where there is RTL, both.", choices=KINDS)
     layers: int = option(50, "Random layers, of all operations.", metavar="N", least=1)
     seed: int = option(0, "Of the random layers.", metavar="S", least=0)
+    layer: str | None = option(None, "This layer alone, in the words of a check that failed.", metavar="LAYER")
     waves: Path | None = option(None, "Where the waveform of a wrong layer goes.", metavar="FILE.fst|FILE.vcd")
 
     def run(self) -> None:
@@ -32,19 +33,22 @@ class CheckCommand(OnBoard):
             from uaccel.accelerator import load_accelerator
             from uaccel.build.rtl.description import has_rtl
             from uaccel.testing.accelerator_check import CheckRequest, check
+            from uaccel.testing.random_case import Case
 
             found = load_accelerator(self.accelerator)
             kind = self.device or ("rtl" if has_rtl(found.folder) else "model")
             Devices(kind, self.waves).require_sense([found.name])
             waveform = self.waves if self.waves is not None or kind == "model" else Path(f"{found.name}-check.fst")
-            report = check(CheckRequest(found, kind, self.layers, self.seed, self.board, waveform), step)
+            layer = None if self.layer is None else Case.of(self.layer)
+            question = CheckRequest(found, kind, self.layers, self.seed, self.board, waveform, layer=layer)
+            report = check(question, step)
         document = report.to_json()
         emit(document, self.as_json, lambda console: _show(console, document))
         report.require_right()
 
 
 def _show(console: Console, report: dict[str, Any]) -> None:
-    numbers = ("Layers", "Predicted", "Model", "RTL", "Model is off by", "at most")
+    numbers = ("Layers", "Cycles: predicted", "model", "RTL", "model's off by", "at most")
     table = new_table("~Operation", *(f">{name}" for name in numbers))
     for row in report["operations"]:
         cycles = row["cycles"]

@@ -6,13 +6,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from uaccel.board import Board
 from uaccel.cli.command import group
 from uaccel.cli.options import Cached, Layered, ModelCommand
 from uaccel.cli.output import emit, progress
 from uaccel.cli.tables import show_frontier, show_layers, show_memory
 from uaccel.codegen.options import EmitOptions
-from uaccel.errors import BoardError
+from uaccel.frontend.bundle import stem
 from uaccel.runner.options import CompileOptions
 from uaccel.runner.request import RunRequest
 from uaccel.util.files import require_new_folder, require_writable, write_archive
@@ -50,9 +49,10 @@ class CompileCommand(ModelCommand, Layered, Cached):
         """Writes the archive in the form that its name says.
 
         A dump needs the compilation itself, so no cache is used with it."""
-        archive, folder = Path(self.output or f"{request.model.stem}.tar"), self.output.endswith("/")
+        archive, folder = Path(self.output or f"{stem(request.model)}.tar"), self.output.endswith("/")
         (require_new_folder if folder else require_writable)(archive, "-o")
         with progress() as step:
+            from uaccel.build.project import add_board
             from uaccel.runner.prepare import prepare, require_offload
 
             prepared = prepare(request, step, None if self.dump else self.cache)
@@ -64,7 +64,7 @@ class CompileCommand(ModelCommand, Layered, Cached):
                 write_dump(prepared.compiled, self.dump)
             step(f"write {archive}")
             files = dict(prepared.firmware.files())
-            unfit = _add_board(files, request.board)
+            unfit = add_board(files, request.board)
             write_archive(archive, files, folder=folder)
         told = prepared.told["report"]
         report = told | {"archive": str(archive), "warnings": told["warnings"] + unfit}
@@ -78,19 +78,6 @@ def _tell_frontier(request: RunRequest, as_json: bool) -> None:
 
         report = frontier_report(replace(request, emit=replace(request.emit, ram=None)).what(), step)
     emit(report, as_json, lambda console: show_frontier(console, report))
-
-
-def _add_board(files: dict[str, bytes], board: Board) -> list[str]:
-    """Adds the files that a project for the board needs.
-
-    If the model does not fit there, that is a warning: its C is of use elsewhere."""
-    from uaccel.build.project import archive_overlay
-
-    try:
-        files |= archive_overlay(board, files)
-    except BoardError as error:
-        return [str(error)]
-    return []
 
 
 def _show(console: Console, report: dict[str, Any], *, every: bool) -> None:

@@ -94,10 +94,8 @@ def why(row: dict[str, Any]) -> str:
 
 
 def _summary(report: dict[str, Any]) -> Iterator[tuple[str, str]]:
-    total = sum(row["macs"] for row in report["layers"])
     for engine, share in report["engines"].items():
-        part = f" ({100 * share['macs'] / total:.1f} %)" if total else ""
-        yield "Engine", f"{engine}: {share['layers']} layers, {share['macs']:,} multiply-accumulates{part}"
+        yield "Engine", f"{engine}: {part_of(report['layers'], engine, share)}"
     for region in report["regions"]:
         if len(region["layers"]) > 1:
             yield "Region", f"{region['name']} on {region['engine']}: {len(region['layers'])} layers in one go"
@@ -107,20 +105,38 @@ def _summary(report: dict[str, Any]) -> Iterator[tuple[str, str]]:
         yield "Layout", f"{moved:,} bytes change their order at run time: {names}"
     for off in report["estimates_off"]:
         yield "Estimate", f"{off['layer']}: {off['estimate']:,} estimated, {off['measured']:,} measured"
-    yield from _slow(report)
     if report["costs"] == "rule":
-        yield "Costs", "estimated cycles: of the accelerator as it states them, of the CPU a rough rule"
+        yield "Costs", "of the CPU by a rough rule: this computer has no kernels of its own"
     else:
         yield "Costs", "estimated cycles of these functions, by measurements of others like them; 'run' tells more"
+    yield from _slow(report)
+
+
+def part_of(layers: Sequence[dict[str, Any]], engine: str, share: dict[str, Any]) -> str:
+    """An engine's share of the layers, of the work as the CPU would do it, and of the products if any."""
+    macs, cycles = (sum(row[key] for row in layers) for key in ("macs", "cpu_cycles"))
+    mine = sum(row["cpu_cycles"] for row in layers if row["engine"] == engine)
+    words = [f"{share['layers']} of {len(layers)} layers"]
+    words += [f"{100 * mine / cycles:.1f} % of the CPU's work"] if cycles else []
+    words += [f"{share['macs']:,} multiply-accumulates ({100 * share['macs'] / macs:.1f} %)"] if share["macs"] else []
+    return ", ".join(words)
 
 
 def _slow(report: dict[str, Any]) -> Iterator[tuple[str, str]]:
-    """Names layers of many products that no kernel for the CPU takes, and their share of the cycles."""
-    rows = [row for row in report["layers"] if row["family"] == "portable" and row["macs"]]
-    whole = sum(row["cpu_cycles"] for row in report["layers"])
-    if report["costs"] == "functions" and rows:
-        part = 100 * sum(row["cpu_cycles"] for row in rows) / whole
-        yield "Portable", f"{', '.join(row['name'] for row in rows)}: {part:.1f} % of the cycles, in plain C"
+    """Tells of layers that the CPU's best kernels do not take: why, their cost, a remedy; at last their share."""
+    slow = report["slow"]
+    for layer in slow["layers"]:
+        yield "Slow", slow_words(layer)
+    if slow["layers"]:
+        many = f"{len(slow['layers'])} layer{'s' if len(slow['layers']) > 1 else ''}"
+        yield "Share", f"{100 * slow['share']:.1f} % of the CPU's cycles are in {many} without its best kernels"
+
+
+def slow_words(layer: dict[str, Any]) -> str:
+    fast, remedy = layer["fast_cycles"], layer["remedy"]
+    instead = f" instead of about {fast:,}" if fast is not None else ""
+    name, cost = f"{layer['layer']} ({layer['family']})", f"{layer['cycles']:,} cycles{instead}"
+    return f"{name}: {layer['reason']}. {cost}. {remedy[:1].upper()}{remedy[1:]}"
 
 
 def _count(count: float | None) -> str:

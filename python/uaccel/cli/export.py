@@ -3,24 +3,26 @@
 from __future__ import annotations
 
 import shlex
-from dataclasses import MISSING, dataclass
+from collections.abc import Sequence
+from dataclasses import MISSING, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, get_args
 
 from uaccel.cli.command import group
-from uaccel.cli.options import ModelCommand
+from uaccel.cli.options import ModelOptions
 from uaccel.cli.output import emit, progress
 from uaccel.cli.tables import show_layers, show_memory
 from uaccel.codegen.export import FormatName
 from uaccel.codegen.options import EmitOptions
+from uaccel.frontend import SUFFIXES
 from uaccel.runner.options import CompileOptions
 from uaccel.util.files import require_new_folder, require_writable, write_atomically, write_folder, write_zip
-from uaccel.util.option import option
+from uaccel.util.option import argument, option
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from uaccel.codegen.export.base import Export
+    from uaccel.codegen.export.library import Export
     from uaccel.pipeline import Compiled
     from uaccel.runner.job import Job
 
@@ -29,9 +31,10 @@ ZIP: Final = ".zip"
 
 
 @dataclass(frozen=True, kw_only=True)
-class ExportCommand(ModelCommand):
-    """Write a model as a library for a build system, with an example and a README."""
+class ExportCommand(ModelOptions):
+    """Write a model as a library for a build system, with an example and a README. Several share one arena."""
 
+    models: tuple[Path, ...] = argument(f"The model file ({SUFFIXES}), or several.", "MODEL...")
     to: FormatName = option(MISSING, f"One of: {', '.join(get_args(FormatName))}.", metavar="FORMAT")
     output: Path = option(
         MISSING, "The folder to write, a new one; a zip where it ends with '.zip'.", "-o", metavar="DIR"
@@ -40,26 +43,71 @@ class ExportCommand(ModelCommand):
         None, "The example's sample: one array per input (a ramp otherwise).", metavar="IN.npz"
     )
     compile: CompileOptions = group()
-    emit: EmitOptions = group(only=("ram",))
+    emit: EmitOptions = group(only=("ram", "constants"))
 
     def run(self) -> None:
-        request = self.request(self.model, workspace_io=False)
+        jobs = self._jobs()
         (require_writable if self.output.suffix == ZIP else require_new_folder)(self.output, "-o")
         with progress() as step:
             from uaccel.codegen.export.formats import export_files
+            from uaccel.codegen.export.library import Several
             from uaccel.report.compile_json import compile_report
 
-            job = request.what()
-            compiled = job.compiled(step)
-            request.engines.require_offload(compiled)
+            command = _command(jobs, self.to, self.output, self.compile.name)
+            compiled = [job.compiled(step, again=lambda _: command) for job in jobs]
+            self._require_offload(compiled)
             step("execute the exact meaning of the sample")
-            export = _export(compiled, job, self.inputs, _command(job, self.to, self.output))
+            exports = [_export(one, job, self.inputs, command) for one, job in zip(compiled, jobs, strict=True)]
             step(f"write {self.output}")
-            files = export_files(export, self.to)
+            library = exports[0] if len(jobs) == 1 else Several(self._label, tuple(exports), jobs[0].board, command)
+            files = export_files(library, self.to)
             _write(self.output, files)
-        written = {"format": self.to, "folder": str(self.output), "files": sorted(files)}
-        report = compile_report(compiled) | written
-        emit(report, self.as_json, lambda console: _show(console, report))
+        reports = [compile_report(one) for one in compiled]
+        report = reports[0] if len(reports) == 1 else {"models": reports, "arena": library.arena}
+        report |= {"format": self.to, "folder": str(self.output), "files": sorted(files)}
+        emit(report, self.as_json, lambda console: _show(console, reports, report))
+
+    @property
+    def _label(self) -> str:
+        """The name of a library of several models in C."""
+        from uaccel.model import c_identifier
+
+        return c_identifier(self.compile.name or "_".join(model.stem for model in self.models)).lower()
+
+    def _jobs(self) -> list[Job]:
+        """What to compile. Several models are given the array that all of them compute in."""
+        jobs = [self.request(model, workspace_io=False).what() for model in self.models]
+        if len(jobs) == 1:
+            return jobs
+        from uaccel.codegen.export.formats import require_room
+        from uaccel.codegen.export.library import arena_of, require_names
+        from uaccel.model import c_identifier
+
+        require_room(self.to, len(jobs))
+        self._require_shared()
+        names = [c_identifier(model.stem).lower() for model in self.models]
+        require_names(self._label, names)
+        options = [replace(job.options, arena=arena_of(self._label)) for job in jobs]
+        return [replace(job, name="", options=own) for job, own in zip(jobs, options, strict=True)]
+
+    def _require_shared(self) -> None:
+        """Raises an error for options that name something of one model."""
+        from uaccel.errors import InputError
+
+        said = {
+            "--inputs": self.inputs,
+            "--input-shape": self.compile.input_shapes,
+            "--state": self.compile.state,
+            "--state-from": self.compile.state_from,
+        }
+        for flag, value in said.items():
+            if value:
+                raise InputError(f"{flag} is about one model, and {len(self.models)} are given; export that one alone")
+
+    def _require_offload(self, compiled: Sequence[Compiled]) -> None:
+        """Refuses models that no accelerator computes a part of; among several, one may be the CPU's alone."""
+        if all(self.engines.missing_offload(one) for one in compiled):
+            self.engines.require_offload(compiled[0])
 
 
 def _write(output: Path, files: dict[str, bytes]) -> None:
@@ -71,11 +119,12 @@ def _write(output: Path, files: dict[str, bytes]) -> None:
     write_atomically(output, lambda stream: write_zip(stream, inside), "-o")
 
 
-def _command(job: Job, to: FormatName, output: Path) -> str:
-    """Returns the command that does the same in the model file's folder."""
-    words = shlex.split(job.command("export"))
-    words[2] = job.model.name
-    return shlex.join([*words, "--to", to, "-o", output.resolve().name])
+def _command(jobs: Sequence[Job], to: FormatName, output: Path, name: str) -> str:
+    """Returns the command that does the same in the model files' folder."""
+    words = shlex.split(jobs[0].command("export"))
+    words[2:3] = [job.model.name for job in jobs]
+    named = ["--name", name] if len(jobs) > 1 and name else []
+    return shlex.join([*words, *named, "--to", to, "-o", output.resolve().name])
 
 
 def _export(compiled: Compiled, job: Job, inputs: Path | None, command: str) -> Export:
@@ -94,10 +143,13 @@ def _export(compiled: Compiled, job: Job, inputs: Path | None, command: str) -> 
     return exported(compiled, job.board, samples[0], command)
 
 
-def _show(console: Console, report: dict[str, Any]) -> None:
-    show_layers(console, report)
-    show_memory(console, report)
+def _show(console: Console, reports: Sequence[dict[str, Any]], report: dict[str, Any]) -> None:
+    for one in reports:
+        show_layers(console, one)
+        show_memory(console, one)
     folder = Path(report["folder"])
+    if len(reports) > 1:
+        console.print(f"  Arena     {report['arena']:,} bytes for all of them")
     console.print(f"  Export    {folder}, format {report['format']}, {len(report['files'])} files", soft_wrap=True)
     unpack = f"unzip {shlex.quote(str(folder))} && " if folder.suffix == ZIP else ""
     readme = Path(folder.stem) / "README.md" if unpack else folder / "README.md"

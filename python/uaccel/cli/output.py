@@ -260,10 +260,7 @@ REPORT = "--report"
 
 
 def write_page(path: Path, text: str, option: str = REPORT) -> None:
-    def write(stream: IO[bytes]) -> None:
-        stream.write(text.encode("utf-8", "replace"))
-
-    write_atomically(path, write, option)
+    write_atomically(path, lambda stream: stream.write(text.encode("utf-8", "replace")), option)
 
 
 def write_page_where(path: Path | None, report: dict[str, Any]) -> None:
@@ -280,7 +277,5 @@ TRACE = "--trace"
 
 
 def write_trace(path: Path, document: Mapping[str, Any]) -> None:
-    def write(stream: IO[bytes]) -> None:
-        stream.write((json.dumps(document, indent=1) + "\n").encode())
-
-    write_atomically(path, write, TRACE)
+    text = json.dumps(document, indent=1) + "\n"
+    write_atomically(path, lambda stream: stream.write(text.encode()), TRACE)

@@ -12,6 +12,7 @@ from uaccel.cli.output import emit, progress
 from uaccel.errors import UaccelError, escape_terminal
 from uaccel.util.files import require_writable
 from uaccel.util.option import argument, option
+from uaccel.util.text import named
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -43,6 +44,9 @@ class QuantizeCommand(Command):
     sixteen: tuple[str, ...] = option((), "A layer whose result has 16 bits.", metavar="LAYER")
     min_snr: float | None = option(None, "Trade layers until every output has it.", metavar="DB")
     max_loss: float | None = option(None, "Trade layers until top-1 loses no more.", metavar="POINTS", least=0)
+    state: tuple[str, ...] = option(
+        (), "Samples are frames: an output that is an input of the next ('auto' pairs usual names).", metavar="OUT=IN"
+    )
     trade: Literal["float", "int16"] = option("int16", "What layers become that lose most.")
 
     def run(self) -> None:
@@ -62,7 +66,8 @@ class QuantizeCommand(Command):
             options = OnnxQuantOptions(self.format, self.activations, self.weights, self.per_channel, self.method)
             pixels = Pixels(_numbers("--mean", self.mean), _numbers("--std", self.std))
             step(f"read {model}")
-            maker, samples = maker_of(model, self.calibration, self.labels, pixels, options, Path(folder), step)
+            data = self.calibration
+            maker, samples = maker_of(model, data, self.labels, pixels, options, Path(folder), step, self.state)
             if self.max_loss is not None and samples.labels is None:
                 raise UaccelError("--max-loss takes labels; give --labels, or data with a folder for each class")
             done = quantise(maker, QuantOptions(self.leave_out, self.sixteen, goal), target, step)
@@ -90,11 +95,7 @@ def _report(model: Path, target: Path, options: OnnxQuantOptions, samples: int, 
         "model": str(model),
         "output": str(target),
         "sha256": done.digest,
-        "format": options.format,
-        "activations": options.activations,
-        "weights": options.weights,
-        "per_channel": options.per_channel,
-        "method": options.method,
+        **named(options, "format", "activations", "weights", "per_channel", "method"),
         "samples": samples,
         "file_bytes": {"before": done.size[0], "after": done.size[1]},
         "weight_bytes": {"before": done.weights[0], "after": done.weights[1]},
@@ -104,9 +105,7 @@ def _report(model: Path, target: Path, options: OnnxQuantOptions, samples: int, 
         },
         "layers": [
             {
-                "name": layer.name,
-                "op": layer.op,
-                "tensor": layer.tensor,
+                **named(layer, "name", "op", "tensor"),
                 "snr_db": layer.snr,
                 "max_difference": layer.largest_difference,
             }

@@ -14,6 +14,7 @@ from uaccel.cli.options import Cached, ModelOptions
 from uaccel.cli.output import emit, progress, write_page
 from uaccel.errors import InputError, VerificationError
 from uaccel.frontend import SUFFIXES
+from uaccel.frontend.bundle import stem
 from uaccel.runner.options import ProjectRunOptions
 from uaccel.runner.request import RunRequest
 from uaccel.util.files import require_writable
@@ -69,7 +70,7 @@ class ReportCommand(ModelOptions, Cached):
     wishes: ProjectRunOptions = group(only=("inputs", "port"))
 
     def run(self) -> None:
-        target = self.output or Path(f"{self.subjects[0].stem}.html")
+        target = self.output or Path(f"{stem(self.subjects[0])}.html")
         require_writable(target, OUTPUT)
         sweep = is_sweep(self.subjects, self.quantized)
         if sweep or any(subject.suffix == ".json" for subject in self.subjects):
@@ -85,7 +86,7 @@ class ReportCommand(ModelOptions, Cached):
             )
         _require(self.quantized, model)
         wishes = replace(self.wishes, verify="layers", details=True)
-        self._of_model(self.request(model, wishes=wishes), target)
+        self._of_model(self.request(model, wishes=wishes, beside=True), target)
 
     def _refuse(self) -> None:
         """Raises an error for options about running, since a stored run is over."""

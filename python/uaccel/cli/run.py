@@ -141,7 +141,7 @@ class RunCommand(ModelOptions, Templated, Layered, Cached):
 
     def asked(self) -> RunRequest:
         """Returns the run of the model."""
-        more = {"workspace_io": self.workspace_io, "devices": self.devices, "project": self.project}
+        more = {"workspace_io": self.workspace_io, "devices": self.devices, "project": self.project, "beside": True}
         return self.request(self.model, wishes=self.wishes, **more)
 
     def _require_sense(self) -> None:

@@ -146,7 +146,7 @@ class NewAcceleratorCommand(Command):
             self.as_json,
             lambda console: console.print(
                 "\n".join(f"  Wrote {file}" for file in files)
-                + f"\n  Test it with: {get_pytest}{test}\n  Use it with {use}",
+                + f"\n  Test it with: {get_pytest}{test}\n  Use it with {use}\n  How to change it tells {page(PAGE)}",
                 soft_wrap=True,
             ),
         )

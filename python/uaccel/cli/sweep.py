@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -15,6 +15,7 @@ from uaccel.errors import InputError, UaccelError, VerificationError
 from uaccel.runner.sweep.options import LabOptions, PoolLimits
 from uaccel.util.files import require_writable
 from uaccel.util.option import argument, option
+from uaccel.util.text import named
 
 # Files besides the results: JUnit XML and a Parquet table.
 
@@ -97,7 +98,7 @@ class SweepCommand(Command):
         named = commit_of(matrix.parent) if self.label is None else self.label
         with progress() as step:
             swept = _swept(rows, target, engine, self.again, step, named)
-        worse = _accepted(wanted, swept) if self.accept else _behind(wanted, swept, stored)
+        worse = _behind(wanted, swept, stored, self.accept)
         self.files.write(matrix.stem, swept.results, worse)
         report = _report(wanted, target, swept, worse)
         emit(report, self.as_json, lambda console: _show(console, report))
@@ -121,18 +122,14 @@ class SweepCommand(Command):
         return _Engine(lambda: Farm(address, limits, keys, lab.wait), f"by the workers of {address}")
 
 
-def _accepted(wanted: SweepMatrix, swept: Swept) -> list[Regression]:
-    """Stores the figures, so that none is behind."""
-    from uaccel.runner.sweep.results import write_expected
+def _behind(wanted: SweepMatrix, swept: Swept, stored: Stored, accept: bool) -> list[Regression]:
+    """Finds figures that fell behind the stored ones; if they are accepted, they are stored, so that none is behind."""
+    from uaccel.runner.sweep.results import behind, write_expected
 
+    if not accept:
+        return behind(swept.results, wanted.figures, stored)
     write_expected(wanted.expected, swept.results, wanted.figures)
     return []
-
-
-def _behind(wanted: SweepMatrix, swept: Swept, stored: Stored) -> list[Regression]:
-    from uaccel.runner.sweep.results import behind
-
-    return behind(swept.results, wanted.figures, stored)
 
 
 def _rows(wanted: SweepMatrix) -> list[SweepRow]:
@@ -176,16 +173,12 @@ def _report(wanted: SweepMatrix, target: Path, swept: Swept, worse: Sequence[Reg
         "rows": len(swept.results),
         "taken_over": swept.taken_over,
         "counts": dict(counts),
-        "behind": [entry.to_json() for entry in worse],
+        "behind": list(map(asdict, worse)),
         "expected": str(wanted.expected),
         "list": [
             {
                 "title": result.row.title,
-                "status": result.status,
-                "figures": result.figures,
-                "error": result.error,
-                "exit_status": result.exit_status,
-                "took": result.took,
+                **named(result, "status", "figures", "error", "exit_status", "took"),
             }
             for result in swept.results
         ],

@@ -38,7 +38,7 @@ class SynthCommand(Command):
             raise UaccelError("--bitstream is made of a placed design; leave out --no-place")
         if self.bitstream is not None:
             require_writable(self.bitstream, "--bitstream")
-        earlier = read_earlier(self.against) if self.against is not None else None
+        earlier = read_synthesis(self.against, f"--against {self.against}") if self.against is not None else None
         with progress() as step:
             from uaccel.accelerator import load_accelerator
             from uaccel.build.rtl.synthesis import SynthesisRequest, synthesise
@@ -53,19 +53,20 @@ class SynthCommand(Command):
             raise UaccelError(f"--bitstream {self.bitstream}: nothing to write: {document['not_placed']}")
 
 
-def read_earlier(path: Path) -> dict[str, Any]:
-    """Reads what ``uaccel synth --json`` wrote."""
+def read_synthesis(path: Path, name: str) -> dict[str, Any]:
+    """Reads what ``uaccel synth --json`` wrote; errors begin with ``name``."""
     try:
         found = parse_json(incoming.read_bytes(path))
         area, clocks = found["area"], found.get("clock_mhz", {})
         numbers = [*area.values(), *clocks.values()]
-        if set(area) == set(KINDS) and all(isinstance(number, (int, float)) for number in numbers):
+        named = set(area) == set(KINDS) and isinstance(found["part"], str)
+        if named and all(isinstance(number, (int, float)) for number in numbers):
             return dict(found)
     except OSError as error:
-        raise UaccelError(f"--against {path}: cannot read it: {error.strerror}") from error
+        raise UaccelError(f"{name}: cannot read it: {error.strerror}") from error
     except (ValueError, KeyError, TypeError, AttributeError):
         pass
-    raise UaccelError(f"--against {path}: wanted what 'uaccel synth --json' writes")
+    raise UaccelError(f"{name}: wanted what 'uaccel synth --json' writes")
 
 
 def change(before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str, Any]:

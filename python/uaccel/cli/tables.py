@@ -5,19 +5,17 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from uaccel.board.types import ON_CHIP
 from uaccel.cli.output import new_table, show_lines
 from uaccel.errors import escape_terminal
-from uaccel.util.text import CPU
+from uaccel.util.text import CPU, seconds_in_words
 
 if TYPE_CHECKING:
     from rich.console import Console
 
 SHOWN_VALUES = 12
-UNITS = ((1.0, "s"), (1e3, "ms"), (1e6, "µs"))
 
 
 def show_frontier(console: Console, report: dict[str, Any]) -> None:
@@ -95,10 +93,7 @@ WIDTH_OF_ENGINE = 20  # Columns that engines take, with the longer names of driv
 USUAL = ("CPU kernel ", " (portable)", "uaccel_")
 
 
-@dataclass(frozen=True)
-class _Column:
-    title: str  # As new_table() takes it.
-    cell: Callable[[dict[str, Any]], str]
+Column = tuple[str, Callable[[dict[str, Any]], str]]  # A title, as new_table() takes it, and what stands below it.
 
 
 def show_layers(console: Console, report: dict[str, Any], *, every: bool = False) -> None:
@@ -108,13 +103,13 @@ def show_layers(console: Console, report: dict[str, Any], *, every: bool = False
     layers = report["layers"]
     engines = list(dict.fromkeys(layer["engine"] for layer in layers))
     columns = _columns(report, several_engines=len(engines) > 1, width=console.width)
-    table = new_table(*(column.title for column in columns))
+    table = new_table(*(title for title, _ in columns))
     key = next((key for key in ("latency", "instructions", "seconds", "engine_cycles") if _known(layers, key)), "macs")
     shown = list(_told_once(layers))
     if not every and len(layers) > MOST:
         shown = sorted(layers, key=lambda layer: -(layer.get(key) or 0))[:FEW]
     for layer in shown:
-        table.add_row(*(escape_terminal(column.cell(layer)) for column in columns))
+        table.add_row(*(escape_terminal(cell(layer)) for _, cell in columns))
     console.print(table)
     if len(shown) < len(layers):
         show_lines(console, [("Others", _left_out(layers, shown, key))])
@@ -142,7 +137,7 @@ def _shares(layers: list[dict[str, Any]], engines: list[str]) -> str:
         return f"{len(layers)} on {engines[0]}, {total:,} multiply-accumulates"
     counts = Counter(layer["engine"] for layer in layers)
     parts = [f"{counts[engine]} on {engine}" for engine in engines]
-    shares = [f"{macs[engine] / total:.1%} on {engine}" for engine in engines if engine != CPU and total]
+    shares = [f"{macs[engine] / total:.1%} on {engine}" for engine in engines if engine != CPU and macs[engine]]
     of_all = f" ({', '.join(shares)})" if shares else ""
     return f"{', '.join(parts)}, {total:,} multiply-accumulates{of_all}"
 
@@ -161,7 +156,7 @@ def _told_once(layers: Iterable[dict[str, Any]]) -> Iterator[dict[str, Any]]:
         last = same
 
 
-def _columns(report: dict[str, Any], *, several_engines: bool, width: int) -> list[_Column]:
+def _columns(report: dict[str, Any], *, several_engines: bool, width: int) -> list[Column]:
     """Returns the columns; on a narrow screen those that matter least are left away."""
     layers, latency = report["layers"], report.get("latency") or {}
     counted, timed = _known(layers, "instructions"), _known(layers, "seconds")
@@ -172,22 +167,16 @@ def _columns(report: dict[str, Any], *, several_engines: bool, width: int) -> li
     whole = latency.get("cycles")
     cycles = ">Engine's cycles" if of_engines else ">Cycles, est." if latency.get("estimated") else ">Cycles"
     width -= WIDTH_OF_ENGINE if several_engines and (counted or timed) else 0
-    shown = [
-        (True, _Column("Layer", lambda layer: str(layer["name"]))),
-        (
-            width >= (WIDE if clocked else USUAL_WIDTH) or not (counted or timed),
-            _Column("~Output", _shapes),
-        ),
-        (
-            width >= (WIDE if counted or timed else USUAL_WIDTH),
-            _Column(">MACs", lambda layer: _count(layer["macs"])),
-        ),
-        (counted, _Column(">Instructions", lambda layer: _count(layer.get("instructions")))),
-        (clocked, _Column(cycles, lambda layer: _count(layer.get(key)))),
-        (clocked and bool(whole), _Column(">Share", lambda layer: _share(layer.get("latency"), whole))),
-        (timed, _Column(">Time", lambda layer: _seconds(layer.get("seconds")))),
-        (several_engines, _Column("Engine", lambda layer: str(layer["engine"]))),
-        (True, _Column("~Function", lambda layer: function_of(layer["reason"]))),
+    shown: list[tuple[bool, Column]] = [
+        (True, ("Layer", lambda layer: str(layer["name"]))),
+        (width >= (WIDE if clocked else USUAL_WIDTH) or not (counted or timed), ("~Output", _shapes)),
+        (width >= (WIDE if counted or timed else USUAL_WIDTH), (">MACs", lambda layer: _count(layer["macs"]))),
+        (counted, (">Instructions", lambda layer: _count(layer.get("instructions")))),
+        (clocked, (cycles, lambda layer: _count(layer.get(key)))),
+        (clocked and bool(whole), (">Share", lambda layer: _share(layer.get("latency"), whole))),
+        (timed, (">Time", lambda layer: _seconds(layer.get("seconds")))),
+        (several_engines, ("Engine", lambda layer: str(layer["engine"]))),
+        (True, ("~Function", lambda layer: function_of(layer["reason"]))),
     ]
     return [column for wanted, column in shown if wanted]
 
@@ -197,12 +186,7 @@ def _share(part: int | None, whole: int | None) -> str:
 
 
 def _seconds(seconds: float | None) -> str:
-    """Writes a time in the unit that leaves one to three digits before the point."""
-    if seconds is None:
-        return ""
-    scale, unit = next(row for row in UNITS if seconds * row[0] >= 1 or row[1] == "µs")
-    number = float(f"{seconds * scale:.3g}")
-    return f"{number:.3g} {unit}" if number < 1000 else f"{seconds * scale:,.0f} {unit}"
+    return "" if seconds is None else seconds_in_words(seconds)
 
 
 def _shapes(layer: dict[str, Any]) -> str:
@@ -236,7 +220,8 @@ def show_memory(console: Console, report: dict[str, Any]) -> None:
     ram, flash = report["ram"], report["flash"]
     holds = " with inputs and outputs" if report["workspace_io"] else ""
     arena = f"arena {ram['arena']:,}{holds} (lower bound {ram['arena_lower_bound']:,})"
-    apart = ("constants", "static", "stack") if report["workspace_io"] else ("constants", "io", "static", "stack")
+    lasting = ("state",) if ram.get("static") is None else ()  # once it is linked, it is part of what is static
+    apart = ("constants", *lasting, *(() if report["workspace_io"] else ("io",)), "static", "stack")
     divided = ", ".join(f"{name} {size:,}" for name, size in flash.get("pools", {}).items())
     show_lines(
         console,

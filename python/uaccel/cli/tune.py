@@ -12,9 +12,11 @@ from uaccel.cli.options import Cached, ModelCommand
 from uaccel.cli.output import emit, new_table, progress, show_lines
 from uaccel.codegen.options import EmitOptions
 from uaccel.errors import InputError
+from uaccel.frontend.bundle import stem
 from uaccel.runner.options import EngineRequest
 from uaccel.util.files import require_writable
 from uaccel.util.option import option
+from uaccel.util.text import named
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -44,7 +46,7 @@ class TuneCommand(ModelCommand, Cached):
     def run(self) -> None:
         request = self.request(self.model, workspace_io=False)
         target = request.board
-        path = self.output or Path(f"{self.model.stem}.{target.name}.json")
+        path = self.output or Path(f"{stem(self.model)}.{target.name}.json")
         require_writable(path, "-o")
         search = self._search()
         with progress() as step:
@@ -91,9 +93,7 @@ def _layer(layer: Layer, tuned: Tuned) -> dict[str, Any]:
     assert choice is not None  # tune() leaves out the others
     costs, counted = tuned.records.sites[choice.site], tuned.records.counted().sites.get(choice.site, {})
     return {
-        "name": layer.name,
-        "op": layer.op,
-        "engine": layer.engine,
+        **named(layer, "name", "op", "engine"),
         "site": choice.site,
         "picked": choice.options[choice.picked],
         "before": tuned.before.costs[layer.index],

@@ -37,6 +37,7 @@ def show_run(console: Console, report: dict[str, Any], *, every: bool = False) -
     """Shows what a run gave: latency, layers, memory, outputs, and what was verified. ``every``: all layers."""
     show_layers(console, report, every=every)
     show_memory(console, report)
+    show_lines(console, [("Inputs", note) for note in report.get("inputs_made", ())])
     show_outputs(console, report["outputs"])
     show_verified(console, report)
 
@@ -50,8 +51,12 @@ def show_verified(console: Console, report: dict[str, Any]) -> None:
         show_lines(console, [("Note", PROVES_LITTLE)])
     if report["verify"]["not_compared"]:
         show_lines(console, [("Note", report["verify"]["not_compared"])])
-    for key in ("real_meaning", "runtime"):
-        if key in report["verify"]:
+    if "data_sets" in report["verify"]:
+        folders, samples = report["verify"]["data_sets"]["folders"], report["verify"]["samples"]
+        begins = f"{', '.join(folders)} beside the model"
+        show_lines(console, [("Samples", f"the first of {samples} are {begins}" if samples > 1 else f"it is {begins}")])
+    for key in ("data_sets", "real_meaning", "runtime"):
+        if report["verify"].get(key, {}).get("runtime"):
             show_lines(console, [("Compared", opinion_words(report["verify"][key]))])
     show_lines(console, [("Note", text) for text in silence_words(report["verify"]["no_opinion"])])
 

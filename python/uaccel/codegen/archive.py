@@ -11,9 +11,9 @@ from typing import Any, Final
 
 from uaccel.board.accelerator_devices import FILE as DEVICE_BUILD
 from uaccel.codegen.generate import Generated, facts, io_bytes
-from uaccel.model import TensorSpec, write_npz
+from uaccel.model import ImportedModel, TensorSpec, write_npz
 from uaccel.util import incoming
-from uaccel.util.files import ACCELERATORS, CODE
+from uaccel.util.files import ACCELERATORS, CODE, FIRST_VALUES
 
 # Model Library Format, version 7: one tar with everything, the same bytes for the same model.
 
@@ -40,13 +40,17 @@ def archive(generated: Generated, told: Mapping[str, Any] | None = None) -> dict
     texts |= {f"templates/{name}": text for name, text in generated.description.items()}
     texts[f"src/{program.name}.relax"] = program.model.module.script(show_meta=False)
     files = {name: text.encode() for name, text in texts.items()}
-    parameters = io.BytesIO()
-    write_npz(parameters, {array.symbol: array.data for array in generated.arrays})
-    files[f"parameters/{program.name}.npz"] = parameters.getvalue()
+    files |= {f"{CODE}/src/{name}": data for name, data in generated.binaries.items()}
+    if not generated.binaries:
+        parameters = io.BytesIO()
+        write_npz(parameters, {array.symbol: array.data for array in generated.arrays})
+        files[f"parameters/{program.name}.npz"] = parameters.getvalue()
     files[f"parameters/{program.name}.params"] = NO_PARAMETERS
     model = program.model.file
     given = {} if model is None else {f"src/{program.name}{model.suffix}": model.data}
     metadata = document(generated, told or {}, next(iter(given), None))
+    if program.model.bound:
+        files[FIRST_VALUES.format(program.name)] = _first_values(program.model)
     files["metadata.json"] = (json.dumps(metadata, indent=2) + "\n").encode()
     drivers = {
         f"{ACCELERATORS}/{engine.name}/{name}": incoming.read_bytes(path)
@@ -59,6 +63,13 @@ def archive(generated: Generated, told: Mapping[str, Any] | None = None) -> dict
         if engine.device_build
     }
     return files | given | drivers | built
+
+
+def _first_values(model: ImportedModel) -> bytes:
+    """What bound inputs hold before the first inference, for those who compare firmware with the model's file."""
+    stream = io.BytesIO()
+    write_npz(stream, {entry.spec.name: entry.initial for entry in model.state[: len(model.bound)]})
+    return stream.getvalue()
 
 
 def document(generated: Generated, told: Mapping[str, Any], file: str | None = None) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from uaccel.codegen.layer_text import resident_inputs
 from uaccel.codegen.options import EmitOptions, Names
 from uaccel.lower.placement import Placement
 from uaccel.lower.program import Layer, Program
-from uaccel.model import TensorSpec
+from uaccel.model import TensorSpec, unique_names
 from uaccel.util.c_text import float_literal, int_literal, limits, storage_type, string_literals, wrap_call
 from uaccel.util.text import c_string, round_up
 from uaccel.version import __version__
@@ -39,7 +39,7 @@ def describe(
         _includes(program, names),
         _workspace(program, placement, names, options),
         *_io(program, placement, names, options),
-        _description(program),
+        _description(program, placement),
         _run(program, names, placement, options),
         _feed(program, names, placement, options),
         _accounts(program),
@@ -98,7 +98,7 @@ def _tensors(name: str, specs: tuple[TensorSpec, ...], at: Sequence[str]) -> str
     return f"static const struct uaccel_tensor {name}[] = {{\n{''.join(rows) or '    {0, 0, 0},' + chr(10)}}};\n"
 
 
-def _description(program: Program) -> str:
+def _description(program: Program, placement: Placement) -> str:
     """The JSON that a host reads to show the model: tensors and layers, an entry a line."""
     model, signature = program.model, program.signature
     head = {"model": program.name, "uaccel": __version__, "file": model.name, "format": model.source_format}
@@ -106,6 +106,7 @@ def _description(program: Program) -> str:
     for key, rows in (
         ("inputs", [_tensor(spec) for spec in signature.inputs]),
         ("outputs", [_tensor(spec) for spec in signature.outputs]),
+        *([("state", _state(program, placement))] if program.state else []),
         ("layers", [_layer(layer) for layer in program.layers]),
     ):
         last = "]}" if key == "layers" else "],"
@@ -123,7 +124,19 @@ def _json(value: Any) -> str:
 
 
 def _tensor(spec: TensorSpec) -> dict[str, Any]:
-    return {"name": spec.name, **spec.to_json()}
+    row = {"name": spec.name, **spec.to_json()}
+    row.pop("labels", None)  # flash of the device: the host that compiled the model knows them
+    return row
+
+
+def _state(program: Program, placement: Placement) -> list[dict[str, Any]]:
+    """The tensors of the state, with their places in it."""
+    names = unique_names(entry.spec.spec.name for entry in program.state)
+    rows = zip(names, program.state, strict=True)
+    return [
+        {**_tensor(entry.spec.spec), "name": name, "offset": placement.places[entry.before.name].offset}
+        for name, entry in rows
+    ]
 
 
 def _layer(layer: Layer) -> dict[str, Any]:
@@ -237,10 +250,20 @@ def _model(program: Program, options: EmitOptions, build: bytes) -> str:
         "    .description = description,\n"
         f"    .accounts = {'accounts' if program.engines else '0'},\n"
         "    .run = run,\n"
-        f"{f'    .reset = tvmgen_{program.name}_reset,' + chr(10) if program.state else ''}"
+        f"{_state_members(program)}"
         f"{'    .feed = feed,' + chr(10) if options.feed else ''}"
         "};\n"
     )
+
+
+def _state_members(program: Program) -> str:
+    if not program.state:
+        return ""
+    prefix = f"tvmgen_{program.name}"
+    return f"""    .reset = {prefix}_reset,
+    .state = {prefix}_state,
+    .state_bytes = {prefix.upper()}_STATE_SIZE,
+"""
 
 
 def _bytes(data: bytes) -> str:
@@ -278,6 +301,7 @@ def _macros(base: str, spec: TensorSpec) -> list[str]:
         f"#define {base}_RANK {len(spec.info.shape)}",
     ]
     lines += [f"#define {base}_SHAPE {{{shape}}}"] if shape else []
+    lines += _from_metadata(base, spec)
     quantisation = spec.quantisation
     if quantisation is None or quantisation.per_channel:
         return lines
@@ -286,6 +310,29 @@ def _macros(base: str, spec: TensorSpec) -> list[str]:
         f"#define {base}_SCALE {float_literal(quantisation.scale, 'float32')}",
         f"#define {base}_ZERO_POINT {_signed(quantisation.zero_point)}",
     ]
+
+
+def _from_metadata(base: str, spec: TensorSpec) -> list[str]:
+    """How raw values become real ones and the names of classes, where the file says so. Macros take no flash."""
+    lines, told = [], spec.normalisation
+    if told is not None:
+        lines += [
+            "/* A raw value such as a pixel is the real number (value - MEAN) / STD, for each channel where braced. */",
+            f"#define {base}_MEAN {_numbers(told.mean)}",
+            f"#define {base}_STD {_numbers(told.std)}",
+        ]
+    if spec.labels:
+        names = ", \\\n    ".join(map(c_string, spec.labels))
+        lines += [
+            f"/* Names of classes: static const char *const labels[] = {base}_LABELS; */",
+            f"#define {base}_LABELS {{ \\\n    {names}}}",
+        ]
+    return lines
+
+
+def _numbers(values: Sequence[float]) -> str:
+    texts = [float_literal(value, "float32") for value in values]
+    return texts[0] if len(texts) == 1 else f"{{{', '.join(texts)}}}"
 
 
 def _signed(value: int) -> str:
@@ -312,7 +359,7 @@ def conversions(program: Program, names: Names) -> str:
 def _nearest(names: Names) -> str:
     """The C function that rounds and saturates. It limits first, so that the cast to an integer never overflows; a NaN
     fails the first comparison and becomes ``low``. The bounds are below 2**24, hence floats hold them exactly."""
-    return f"""/* The nearest integer between two bounds, halves away from zero; a NaN becomes the lower one. */
+    return f"""/* Private: the nearest integer between two bounds, halves away from zero; a NaN becomes the lower. */
 static inline int32_t {names.prefix}_nearest(float steps, float low, float high)
 {{
     const float held = steps > low ? (steps < high ? steps : high) : low;

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
+from uaccel.codegen.binary import constants_sources
 from uaccel.codegen.describe import build_id, describe
 from uaccel.codegen.header import ACCELERATOR, ALWAYS, firmware_headers, header, kernel_headers, maps, size_macros
 from uaccel.codegen.layer_text import feed_function, feed_memory
 from uaccel.codegen.layers import LayerFunctions
 from uaccel.codegen.options import EmitOptions, Names, names_of, provenance
-from uaccel.codegen.run import RunFunction, state_memory, state_size
+from uaccel.codegen.run import RunFunction
+from uaccel.codegen.state import state_memory, state_size
 from uaccel.codegen.weights import HEADER as FETCH
 from uaccel.codegen.weights import (
     NOTHING,
@@ -22,13 +25,13 @@ from uaccel.codegen.weights import (
     bytes_of,
     constants_of,
     weights_header,
-    weights_source,
 )
 from uaccel.lower.placement import Placement
 from uaccel.lower.program import Covered, Layer, Program
 from uaccel.memory import Store
 from uaccel.ops.kernel import KERNEL_ABI
-from uaccel.util.text import BOUNDED
+from uaccel.util.files import CODE
+from uaccel.util.text import BOUNDED, named
 from uaccel.version import __version__
 
 DUAL_ISSUE: Final = ("cortex-m7",)  # Cores with Arm's DSP extension that issue two instructions at a time.
@@ -48,7 +51,7 @@ def source(
     layers = LayerFunctions(program, pool, ahead).render()
     parts = [
         provenance,
-        _includes(program, names, ahead),
+        _includes(program, names, options, ahead),
         _float_guard(layers, names),
         _assertions(program, placement, names),
         _workspace(program, placement, names, options),
@@ -62,7 +65,7 @@ def source(
     return "\n".join(part for part in parts if part)
 
 
-def _includes(program: Program, names: Names, ahead: PrefetchPlan) -> str:
+def _includes(program: Program, names: Names, options: EmitOptions, ahead: PrefetchPlan) -> str:
     forms = [form for layer in program.layers for form in layer.functions]
     system = sorted({h for layer in forms if layer.definition for h in layer.definition.headers})
     drivers = [header for engine in program.engines for header in engine.headers]
@@ -74,7 +77,7 @@ def _includes(program: Program, names: Names, ahead: PrefetchPlan) -> str:
     lines += ["", *(f'#include "{h}"' for h in (*ALWAYS, *([FETCH] if ahead else []), *kernels))]
     if program.engines:
         lines += [f'#include "{h}"' for h in dict.fromkeys((ACCELERATOR, *drivers))]
-    lines += [f'#include "{names.prefix}_weights.h"', ""]
+    lines += [f'#include "{names.prefix}_weights.h"', *([f'#include "{options.arena}.h"'] if options.arena else []), ""]
     lines += [
         f"#if UACCEL_KERNEL_ABI != {KERNEL_ABI}",
         f'#error "{names.prefix}: made for kernel headers of another version; regenerate it with uaccel compile"',
@@ -119,6 +122,12 @@ def _workspace(program: Program, placement: Placement, names: Names, options: Em
     macro = f"#define AT({'pool, ' if several else ''}offset) ((void *)({array} + (offset)))\n"
     if options.given_pools:
         return macro
+    if options.arena:
+        room = f"{names.macro}_WORKSPACE_SIZE <= {options.arena.upper()}_SIZE"
+        return (
+            "/* Intermediate tensors and scratch lie in an array that other models use, too. */\n"
+            f"UACCEL_STATIC_ASSERT({room}, arena_size);\n{macro}"
+        )
     what = "Inputs, outputs, intermediate tensors" if options.workspace_io else "Intermediate tensors"
     static = "" if options.workspace_io else "static "
     if not options.pools:
@@ -144,8 +153,9 @@ def _workspace(program: Program, placement: Placement, names: Names, options: Em
 class Generated:
     """Holds generated code and what is known of it: all that ``codegen.archive`` and ``codegen.export`` need.
 
-    Files map names to text. ``firmware_headers`` are the headers of ``firmware/`` that the code includes. ``build``
-    tells this code from any other: running firmware sends it to the host.
+    Files map names to text; ``binaries``, which lie beside the sources, to bytes. ``firmware_headers`` are the headers
+    of ``firmware/`` that the code includes. ``build`` tells this code from any other: running firmware sends it to the
+    host.
     """
 
     program: Program
@@ -160,6 +170,7 @@ class Generated:
     description: dict[str, str]
     arrays: tuple[Array, ...]
     build: bytes
+    binaries: Mapping[str, bytes]
     stores: tuple[Store, ...] = ()
     ahead: PrefetchPlan = NOTHING
 
@@ -198,12 +209,12 @@ def generate(
         return provenance(program, what, command)
 
     code = source(program, placement, names, options, constants.pool, ahead, about(f"The executor of {program.name}."))
-    weights = weights_source(names, arrays, about(f"The constants of {program.name}."))
+    weights, binaries = constants_sources(names, arrays, options, about(f"The constants of {program.name}."))
     declarations = weights_header(names, arrays, about(f"The constants of {program.name}; private."))
     sizes = bytes_of(arrays, stores)
     public = header(program, placement, names, options, sizes, about(f"The interface of {program.name}."))
     firmware = firmware_headers(program, *([FETCH] if ahead else []))
-    build = build_id((code, weights, declarations, public, *firmware.values()))
+    build = build_id((code, *weights.values(), declarations, public, *firmware.values()))
     description = describe(program, placement, names, options, build, about(f"{program.name} as data."))
     return Generated(
         program=program,
@@ -211,13 +222,14 @@ def generate(
         options=options,
         board=board,
         names=names,
-        sources={f"{names.prefix}.c": code, f"{names.prefix}_weights.c": weights},
+        sources={f"{names.prefix}.c": code, **weights},
         private_headers={f"{names.prefix}_weights.h": declarations},
         public_headers={names.header: public},
         firmware_headers=firmware,
         description={f"{names.prefix}_describe.c": description},
         arrays=arrays,
         build=build,
+        binaries=binaries,
         stores=stores,
         ahead=ahead,
     )
@@ -240,6 +252,7 @@ def facts(generated: Generated) -> dict[str, Any]:
         "arena": {"bytes": placement.arena, "lower_bound": placement.plan.lower_bound, "bounds": BOUNDED},
         **_pools(placement),
         **_constant_pools(generated),
+        **_constants_file(generated),
         "requires": sorted({need for layer in program.layers for v in layer.functions for need in v.kernel.requires}),
         "device_constants": sum(array.data.nbytes for array in generated.arrays if array.for_device),
         "accelerators": [
@@ -258,7 +271,11 @@ def facts(generated: Generated) -> dict[str, Any]:
 
 def _of_runs(program: Program, placement: Placement) -> dict[str, Any]:
     """What goes on from run to run, and which input comes in pieces, of a model that has such."""
-    state = {"state": {"bytes": placement.state, "tensors": state_facts(program)}} if program.state else {}
+    state: dict[str, Any] = {}
+    if program.state:
+        state = {"state": {"bytes": placement.state, "tensors": state_facts(program)}}
+    if program.model.bound:
+        state["state"]["bound"] = [pair.words for pair in program.model.bound]
     if program.fed is None:
         return state
     return state | {"fed": program.signature.inputs[program.inputs.index(program.fed)].name}
@@ -275,6 +292,12 @@ def _constant_pools(generated: Generated) -> dict[str, Any]:
     sizes = generated.constant_pools
     rows = [{"name": s.name, "bytes": sizes[s.name], "copied": s.copied} for s in generated.stores if s.name in sizes]
     return {"constant_pools": rows} if rows else {}
+
+
+def _constants_file(generated: Generated) -> dict[str, Any]:
+    """The binary file of constants, by its path in the archive; no key where they are C."""
+    rows = [{"file": f"{CODE}/src/{name}", "byte_order": "little"} for name in generated.binaries]
+    return {"constants": rows[0]} if rows else {}
 
 
 def io_bytes(program: Program, options: EmitOptions) -> int:
@@ -301,12 +324,7 @@ def layer_facts(layer: Layer) -> dict[str, Any]:
     """Facts about a layer for reports, which may have the compilation at hand or only an archive."""
     commands = {"commands": list(layer.labels)} if layer.labels else {}
     return commands | {
-        "index": layer.index,
-        "name": layer.name,
-        "op": layer.op,
-        "engine": layer.engine,
-        "reason": layer.reason,
-        "refused": layer.refused,
+        **named(layer, "index", "name", "op", "engine", "reason", "refused"),
         "operator": layer.origin.index,
         "tensor": layer.origin.tensor,
         "macs": layer.macs,
@@ -318,9 +336,7 @@ def layer_facts(layer: Layer) -> dict[str, Any]:
 
 def _covered(covered: Covered) -> dict[str, Any]:
     return {
-        "name": covered.name,
-        "op": covered.op,
-        "reason": covered.reason,
+        **named(covered, "name", "op", "reason"),
         "operator": covered.origin.index,
         "tensor": covered.origin.tensor,
         "macs": covered.macs,

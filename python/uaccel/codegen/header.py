@@ -10,7 +10,8 @@ from uaccel.codegen.describe import conversions, typed_macros
 from uaccel.codegen.layer_text import feed_interface, resident_inputs, row_input_layer
 from uaccel.codegen.layers import hook
 from uaccel.codegen.options import EmitOptions, Names, address
-from uaccel.codegen.run import PLAIN_STATUS, failure_function, state_interface
+from uaccel.codegen.run import PLAIN_STATUS, failure_function, run_parameters
+from uaccel.codegen.state import state_interface
 from uaccel.errors import InternalError
 from uaccel.lower.placement import WIDE_ALIGNMENT, Placement
 from uaccel.lower.program import Program, Value
@@ -71,8 +72,8 @@ def _map(names: Names, options: EmitOptions, what: str, tensors: list[tuple[str,
 # The public header of a generated model: interface and manual in one.
 
 CALLERS = (
-    "What goes in: memory of the caller, {}; it is not written.",
-    "What comes out: memory of the caller, {}, apart from the inputs; layers may read it too.",
+    "What goes in: memory of the caller, {}. It is never written{}.",
+    "What comes out: memory of the caller, {}, which does not overlap the inputs. A run also reads it.",
 )
 IN_WORKSPACE = (
     "What goes in: where it lies in the workspace, {}.",
@@ -108,7 +109,7 @@ def header(
         typed_macros(program, names),
         _struct(
             f"{names.prefix}_inputs",
-            told[0].format(aligned),
+            told[0].format(aligned, "" if program.devices else ": it may lie in flash"),
             resident_inputs(program, names.inputs),
             resident_inputs(program, signature.inputs),
         ),
@@ -117,9 +118,9 @@ def header(
         _constant_pools(names, options, constants),
         _devices(program, names),
         _maps(placement, names, options),
-        state_interface(program, placement, names),
         feed_interface(program, names, options),
         _run(program, names, options),
+        state_interface(program, placement, names, run_parameters(program, names, options)),
         conversions(program, names),
         "#ifdef __cplusplus\n}\n#endif\n\n#endif\n",
     ]
@@ -225,11 +226,11 @@ def _maps(placement: Placement, names: Names, options: EmitOptions) -> str:
 
 
 def _run(program: Program, names: Names, options: EmitOptions) -> str:
-    structs = [] if options.workspace_io else ["inputs", "outputs"]
-    structs += ["workspace_pools"] if options.given_pools else []
-    structs += ["devices"] if program.devices else []
-    given = ",".join(f"\n    struct {names.prefix}_{struct} *{struct}" for struct in structs) or "void"
-    where = "" if options.given_pools else "The workspace is static: not reentrant. "
+    parameters = run_parameters(program, names, options)
+    given = ",".join(f"\n    {parameter}" for parameter in parameters) or "void"
+    alone = "" if options.given_pools and not program.state and not program.devices else ", one at a time"
+    alone += f", of all models that compute in {options.arena}" if options.arena else ""
+    null = " NULL is found before anything is written." if parameters else ""
     fails = any(layer.on_accelerator and layer.otherwise is None for layer in program.layers)
     failed = (
         "\n * Another number below 0 says which layer's accelerator failed, and how: see uaccel_accelerator.h. With\n"
@@ -239,10 +240,12 @@ def _run(program: Program, names: Names, options: EmitOptions) -> str:
     )
     failure = f"\n#ifdef {PLAIN_STATUS}\n{failure_function(names)};\n#endif\n" if fails else ""
     return (
-        "/* A packed interface has a function of the same name with other arguments: by this, an application that was\n"
-        " * made for it does not link. */\n"
+        f"/* The linker's name is {names.prefix}_run_c. Older generators gave {names.prefix}_run other arguments,\n"
+        " * packed ones: an application that was made for those does not link. */\n"
         f"#define {names.prefix}_run {names.prefix}_run_c\n\n"
-        f"/* One inference. {where}Returns {names.macro}_OK or one of the errors above.{failed} */\n"
+        f"/* One inference, from any task or interrupt{alone}.\n"
+        f" * Returns {names.macro}_OK or one of the errors above.{null}{failed}\n"
+        " * The compiler decides how much stack it takes: 'uaccel run' measures it, -fstack-usage tells it. */\n"
         f"int32_t {names.prefix}_run({given});\n{failure}"
     )
 

@@ -6,12 +6,12 @@ import re
 import shlex
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Literal
 
 from uaccel.errors import UaccelError
 from uaccel.util import incoming
 from uaccel.util.option import option, words_of
-from uaccel.util.text import is_reserved
+from uaccel.util.text import bytes_of, is_reserved
 from uaccel.version import __version__
 
 # Pools as one types them.
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 else:
     Pools = tuple
 
+ConstantsForm = Literal["auto", "c", "binary"]
 WORKSPACE_POOL: Final = "--workspace-pool"
 CONSTANT_POOL: Final = "--constant-pool"
 
@@ -68,10 +69,10 @@ def _fetched(word: str, size: str) -> int:
 
 
 def _bytes(word: str, size: str) -> int:
-    match = re.fullmatch(r"([0-9]{1,10})([KMG]?)", size)
-    if match is None or not int(match[1]):
+    found = bytes_of(size)
+    if not found:
         raise UaccelError(f"{word}: {size!r} is no size; wanted bytes such as 4096, 64K or 16M")
-    return int(match[1]) << {"": 0, "K": 10, "M": 20, "G": 30}[match[2]]
+    return found
 
 
 def _stated(pools: Pools) -> Iterable[str]:
@@ -93,9 +94,12 @@ class EmitOptions:
     ``pools`` are the memories that the workspace is divided among, the preferred one first; without any, the executor
     has one array. The application passes pools in, unless ``own_pools`` says that they are the executor's arrays.
 
+    ``arena``: the array of a library that is the workspace of several models, in place of one of the executor's.
+
     ``workspace_io``: inputs and outputs lie in the workspace, too; the application asks where. ``ram``: the bytes that
     inputs, outputs, state and workspace may take together; None for any. ``feed``: the application hands over an
-    input some rows at a time. ``constant_pools``: the memories for constants, as the user named them.
+    input some rows at a time. ``constant_pools``: the memories for constants, as the user named them; ``constants``:
+    the form of the file that holds them.
     """
 
     PANEL = "What to save, and where it lies"
@@ -127,7 +131,14 @@ class EmitOptions:
         "--workspace-io/--no-workspace-io",
         rare=True,
     )
+    constants: ConstantsForm = option(
+        "auto",
+        "How constants are written: as C, or as a binary file for the assembler, which is quick to write and to "
+        "compile; 'auto' is C below 16 MiB.",
+        rare=True,
+    )
     own_pools: bool = False
+    arena: str = ""
     ram: int | None = option(
         None, "As fast as fits: inputs, outputs, state and workspace in so many bytes.", metavar="BYTES", least=0
     )
@@ -135,7 +146,7 @@ class EmitOptions:
         False, "Compute every layer as a whole that need not run by rows: a bit faster, more RAM.", rare=True
     )
     require_fast: bool = option(
-        False, "Fail where plain C computes products of a layer whose operator has kernels for this CPU.", rare=True
+        False, "Fail where the CPU's best kernels decline a layer, or nothing but printed C computes it.", rare=True
     )
     feed: bool = option(
         False, "The application hands over an input (the first that can come so) some rows at a time.", rare=True
@@ -153,6 +164,8 @@ class EmitOptions:
 
     def array(self, names: Names, pool: str) -> str:
         """The variable that the executor finds a pool by: an array of its own, or a pointer to the application's."""
+        if not self.pools and self.arena:
+            return self.arena
         if not self.pools:
             return names.workspace if self.workspace_io else "workspace"
         if self.own_pools:

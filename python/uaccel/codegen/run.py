@@ -1,4 +1,4 @@
-"""Prints the C function that runs the model, and the memory that a stateful model keeps between inferences."""
+"""Prints the C function that runs the model."""
 
 from __future__ import annotations
 
@@ -7,69 +7,11 @@ from typing import Final
 from uaccel.codegen.layer_text import feed_check, function_name, resident_inputs, row_input_layer
 from uaccel.codegen.layers import activated, found_again, hook, is_activated
 from uaccel.codegen.options import EmitOptions, Names, address
-from uaccel.codegen.weights import ConstantPool, PrefetchPlan
+from uaccel.codegen.state import GIVEN, run_of_own_state, run_with_head, state_check
+from uaccel.codegen.weights import PrefetchPlan
 from uaccel.lower.placement import Placement
-from uaccel.lower.program import Layer, Program, StateValue, Value
-from uaccel.util.c_text import quote_comment, wrap_call
-
-# State: what lasts from one inference to the next. It has its own array, and a function that sets its first values.
-
-FIELD = "state"
-
-
-def state_size(names: Names) -> str:
-    return f"{names.macro}_STATE_SIZE"
-
-
-def state_interface(program: Program, placement: Placement, names: Names) -> str:
-    """The header's part on state; empty for a model without."""
-    if not program.state:
-        return ""
-    return (
-        "/* Bytes of the state, in which the model keeps what one inference leaves to the next: */\n"
-        + "".join(f"{_line(entry)}\n" for entry in program.state)
-        + f"#define {state_size(names)} {placement.state}\n\n"
-        "/* Begin anew: the state is set to what it holds before the first inference, which does so by itself. After\n"
-        " * an inference that failed, the state means nothing until then. */\n"
-        f"void {names.prefix}_reset(void);\n"
-    )
-
-
-def _line(entry: StateValue) -> str:
-    spec = entry.spec.spec
-    quantisation = f", {spec.quantisation}" if spec.quantisation else ""
-    return f"/*   {quote_comment(spec.name)}: {spec.info}{quantisation} */"
-
-
-def state_memory(program: Program, placement: Placement, names: Names, pool: ConstantPool) -> str:
-    """The executor's part: the state's array, and the reset function."""
-    if not program.state:
-        return ""
-    lines = [f"    {_fill(entry, placement, pool)}" for entry in program.state]
-    return (
-        "#ifndef UACCEL_STATE\n#define UACCEL_STATE\n#endif\n\n"
-        "/* What lasts from one inference to the next; UACCEL_STATE may place it in a memory of your choice. */\n"
-        f"static UACCEL_STATE UACCEL_ALIGNED({program.alignment}) uint8_t {FIELD}[{state_size(names)}];\n"
-        f"static bool {FIELD}_is_set;\n"
-        f"#define STATE(offset) ((void *)({FIELD} + (offset)))\n\n"
-        f"void {names.prefix}_reset(void)\n{{\n" + "\n".join(lines) + f"\n    {FIELD}_is_set = true;\n}}\n"
-    )
-
-
-def _fill(entry: StateValue, placement: Placement, pool: ConstantPool) -> str:
-    offset, size = placement.places[entry.before.name].offset, entry.before.info.size
-    symbol = pool.first_value(entry)
-    if symbol:
-        return f"memcpy(STATE({offset}), {symbol}, {size});"
-    return f"memset(STATE({offset}), {entry.spec.initial.tobytes()[0]}, {size});"
-
-
-def begin_state(program: Program, names: Names) -> list[str]:
-    """The run function's lines before its first layer: they set the state once."""
-    if not program.state:
-        return []
-    return [f"    if (!{FIELD}_is_set) {{", f"        {names.prefix}_reset();", "    }"]
-
+from uaccel.lower.program import Layer, Program, Value
+from uaccel.util.c_text import wrap_call
 
 # The run function: the layers in order, between the activation and the deactivation of the accelerators.
 
@@ -84,13 +26,22 @@ RETURNED: Final = (
 )
 
 
+def run_parameters(program: Program, names: Names, options: EmitOptions) -> list[str]:
+    """The parameters of the run function, all of them pointers."""
+    structs = [] if options.workspace_io else ["inputs", "outputs"]
+    structs += ["workspace_pools"] if options.given_pools else []
+    structs += ["devices"] if program.devices else []
+    return [f"struct {names.prefix}_{struct} *{struct}" for struct in structs]
+
+
 def failure_function(names: Names) -> str:
     """The head of the function that gives what the last run would have returned without that macro."""
     return f"int32_t {names.prefix}_failure(void)"
 
 
 class RunFunction:
-    """Prints the run function in one of three forms.
+    """Prints the run function in one of three forms. That of a model with a state is given the state, and a second one
+    runs it with the executor's own.
 
     Without accelerators: the layers, one after the other. If the CPU can take the place of every accelerated layer: no
     error ends the run. Else a static function runs the layers until one fails, so that its caller deactivates the
@@ -107,29 +58,31 @@ class RunFunction:
         self.options = options
 
     def render(self) -> str:
-        return f"{self._called_by_its_header()}\n{self._by_name()}"
+        own = run_of_own_state(self.names, self._public()) if self.program.state else ""
+        return f"{self._called_by_its_header()}{own}\n{self._by_name()}"
 
     def _called_by_its_header(self) -> str:
         if not self.program.engines:
             body = [*self._workspace(), *self._layers(), f"    return {self.names.macro}_OK;"]
-            return self._function(f"int32_t {self.names.prefix}_run", [*self._checks(), *body])
+            return self._run_function([*self._checks(), *body])
         if all(layer.otherwise for layer in self.program.layers if layer.on_accelerator):
-            whole = self._function(f"int32_t {self.names.prefix}_run", [*self._checks(), *self._with_cpu_in_place()])
+            whole = self._run_function([*self._checks(), *self._with_cpu_in_place()])
             return "\n".join([*map(found_again, filter(is_activated, self.program.engines)), whole])
         return self._layers_apart()
 
     def _function(self, head: str, body: list[str]) -> str:
         return "\n".join([wrap_call(head, self._parameters()), "{", *body, "}", ""])
 
+    def _run_function(self, body: list[str]) -> str:
+        if not self.program.state:
+            return self._function(f"int32_t {self.names.prefix}_run", body)
+        return "\n".join([run_with_head(self.names, self._public()), "{", *body, "}", ""])
+
+    def _public(self) -> list[str]:
+        return run_parameters(self.program, self.names, self.options)
+
     def _parameters(self) -> list[str]:
-        prefix = self.names.prefix
-        own = (
-            []
-            if self.options.workspace_io
-            else [f"struct {prefix}_inputs *inputs", f"struct {prefix}_outputs *outputs"]
-        )
-        parameters = own + ([f"struct {prefix}_workspace_pools *workspace_pools"] if self.options.given_pools else [])
-        return parameters + ([f"struct {prefix}_devices *devices"] if self.program.devices else [])
+        return [*([f"void *{GIVEN}"] if self.program.state else []), *self._public()]
 
     def _layers_apart(self) -> str:
         """The form that can fail: an error returns from the inner function; the outer one deactivates the devices."""
@@ -151,14 +104,14 @@ class RunFunction:
                 head + self._function("static int32_t layers", inner),
                 f"#ifdef {PLAIN_STATUS}\nstatic int32_t failure;\n\n"
                 f"{failure_function(names)}\n{{\n    return failure;\n}}\n#endif\n",
-                self._function(f"int32_t {names.prefix}_run", [*outer, *self._all_copied(), *RETURNED]),
+                self._run_function([*outer, *self._all_copied(), *RETURNED]),
             ]
         )
 
     def _by_name(self) -> str:
         """The run function under its documented name, in shared libraries. The header renames it by a macro, but who
         loads a library looks for the documented name."""
-        run, parameters = f"{self.names.prefix}_run", self._parameters()
+        run, parameters = f"{self.names.prefix}_run", self._public()
         head = wrap_call(f"int32_t {run}", parameters)
         arguments = ", ".join(parameter.rpartition("*")[2] for parameter in parameters)
         return (
@@ -197,7 +150,7 @@ class RunFunction:
         return [pool for pool in self.options.given_pools if sizes.get(pool, self.placement.arena)]
 
     def _checks(self) -> list[str]:
-        pointers = []
+        pointers = [GIVEN] if self.program.state else []
         if not self.options.workspace_io:
             pointers += ["inputs", "outputs"]
             pointers += [f"inputs->{member}" for member in resident_inputs(self.program, self.names.inputs)]
@@ -206,7 +159,8 @@ class RunFunction:
             pointers += ["workspace_pools", *(f"workspace_pools->{pool}" for pool in self._used_pools())]
         if self.program.devices:
             pointers.append("devices")
-        begin = [*feed_check(self.program, self.names), *begin_state(self.program, self.names)]
+        marked = state_check(self.names) if self.program.state else []
+        begin = [*marked, *feed_check(self.program, self.names)]
         if not pointers:
             return begin
         condition = " ||\n        ".join(f"{pointer} == NULL" for pointer in pointers)

@@ -7,6 +7,7 @@ layer before theirs computes.
 
 from __future__ import annotations
 
+import hashlib
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -21,8 +22,8 @@ from uaccel.codegen.options import Names
 from uaccel.errors import UaccelError
 from uaccel.kernels import Work
 from uaccel.kernels.choice import Selection
+from uaccel.kernels.cpu_costs import Costs
 from uaccel.lower.program import Band, Layer, Program, StateValue
-from uaccel.lower.rows.schedule import Costs
 from uaccel.memory import Pool, Store
 from uaccel.ops.kernel import Constant
 from uaccel.util.c_text import (
@@ -79,7 +80,7 @@ class Array:
 class ConstantPool:
     """Names every constant of a program and merges equal ones.
 
-    Arrays are keyed by type, bytes and whether a device reads them. The first user names the array; later users join
+    Arrays are keyed by type, digest and whether a device reads them. The first user names the array; later users join
     it. What a device reads stays apart: it has another alignment and another place.
     """
 
@@ -104,7 +105,7 @@ class ConstantPool:
     def _add(self, layer: Layer, constant: Constant, suffix: str) -> str:
         data = np.ascontiguousarray(constant.data)
         for_device = layer.on_accelerator and self._program.engine(layer).has_device
-        key = (str(data.dtype), data.tobytes(), for_device)
+        key = (str(data.dtype), _digest(data), for_device)
         if key not in self._by_content:
             symbol = f"{self._names.prefix}_{layer.name}_{constant.role}{suffix}"
             self._by_content[key] = Array(symbol, data, for_device)
@@ -119,7 +120,7 @@ class ConstantPool:
         data = np.ascontiguousarray(entry.spec.initial)
         if len(set(data.tobytes())) == 1:
             return ""
-        key = (str(data.dtype), data.tobytes(), False)
+        key = (str(data.dtype), _digest(data), False)
         if key not in self._by_content:
             self._by_content[key] = Array(f"{self._names.prefix}_first_{entry.before.name}", data)
         array = self._by_content[key]
@@ -138,6 +139,11 @@ class ConstantPool:
         return list(self._by_content.values())
 
 
+def _digest(data: NDArray[Any]) -> bytes:
+    """A digest of the elements, in place of a copy of them."""
+    return hashlib.sha256(data.reshape(-1).view(np.uint8).data).digest()
+
+
 def weights_header(names: Names, arrays: Sequence[Array], provenance: str) -> str:
     guard = f"{names.macro}_WEIGHTS_H"
     lines = [provenance, f"#ifndef {guard}", f"#define {guard}", "", '#include "uaccel_kernel.h"', ""]
@@ -153,13 +159,18 @@ def weights_source(names: Names, arrays: Sequence[Array], provenance: str) -> st
     if not all(np.isfinite(array.data).all() for array in arrays):
         parts.insert(1, "#include <math.h>\n")
     for array in arrays:
-        shape = "x".join(map(str, array.data.shape)) or "1"
-        users = array.users if len(array.users) <= 4 else [*array.users[:4], f"and {len(array.users) - 4} more"]
-        parts.append(wrapped_comment([f"{array.data.dtype} {shape}, {array.data.nbytes} bytes: {', '.join(users)}"], 4))
+        parts.append(about(array))
         parts.append(f"{array.declaration} {array.place} ={_value(array.data, compact)};\n")
     if not arrays:
         parts.append(f"/* This model has no constants. */\ntypedef int {names.prefix}_no_weights;\n")
     return "\n".join(parts)
+
+
+def about(array: Array) -> str:
+    """The comment on an array: what it holds, and who reads it."""
+    shape = "x".join(map(str, array.data.shape)) or "1"
+    users = array.users if len(array.users) <= 4 else [*array.users[:4], f"and {len(array.users) - 4} more"]
+    return wrapped_comment([f"{array.data.dtype} {shape}, {array.data.nbytes} bytes: {', '.join(users)}"], 4)
 
 
 def _value(data: NDArray[Any], compact: bool) -> str:

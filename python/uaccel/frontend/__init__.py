@@ -6,12 +6,13 @@ A new format needs a row in ``FORMATS``, a function that reads a file, and a tab
 from __future__ import annotations
 
 import importlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from uaccel.errors import ModelError
+from uaccel.frontend import bundle
 from uaccel.frontend.limits import limited
 
 if TYPE_CHECKING:  # Listing the formats must not load TVM.
@@ -53,7 +54,7 @@ FORMATS: Final = (
         "torch.export",
         ".pt2",
         "uaccel.frontend.torch.isolated:import_isolated",
-        "quantise it with PT2E before exporting (torchao's prepare_pt2e and convert_pt2e)",
+        "uaccel quantize MODEL.pt2 --calibration DATA.npz does it, or PT2E before exporting (torchao's prepare_pt2e)",
     ),
 )
 SUFFIXES: Final = ", ".join(known.suffix for known in FORMATS)
@@ -69,16 +70,25 @@ REMEDIES: Final[Mapping[str, str]] = {
     ".pte": f"it is compiled for ExecuTorch; {_TORCH}",
     ".pt": _TORCH,
     ".pth": _TORCH,
-    ".task": "it is a bundle, from which 'unzip {0}' takes .tflite files",
 }
 
 
-def import_model(path: Path, input_shapes: Mapping[str, Shape] | None = None) -> ImportedModel:
-    """Reads a model file; the format follows from its suffix. ``input_shapes`` fixes what the file leaves open."""
-    if not path.exists():
+def import_model(
+    path: Path,
+    input_shapes: Mapping[str, Shape] | None = None,
+    state: Sequence[str] = (),
+    state_from: Path | None = None,
+) -> ImportedModel:
+    """Reads a model file; the format follows from its suffix. ``input_shapes`` fixes what the file leaves open.
+
+    ``state`` has words ``OUT=IN``: that output is this input of the next inference. Before the first it is what the
+    file ``state_from`` holds, or zero."""
+    inside = bundle.is_inside(path)
+    if not inside and not path.exists():
         raise ModelError(f"no model file {path}; check the path")
     if path.is_dir():
         raise ModelError(f"{path} is a directory, wanted a model file ({SUFFIXES})")
+    given, path = path, bundle.chosen(path)
     found = _format_of(path)
     if found is None:
         remedy = REMEDIES.get(path.suffix.lower(), "").format(path.name, path.stem)
@@ -86,7 +96,10 @@ def import_model(path: Path, input_shapes: Mapping[str, Shape] | None = None) ->
         raise ModelError(f"{path}: suffix {path.suffix or 'missing'!r} is not known; {wanted}")
     with limited(path):
         model: ImportedModel = _named(found.reader)(path, input_shapes or {})
-        return _with_ranges(model if not found.islands else _integers(model))
+        model = replace(model, name=bundle.stem(given)) if inside else model
+        whole = _with_ranges(model if not found.islands else _integers(model))
+        bound: ImportedModel = _named("uaccel.frontend.state:bind")(whole, state, state_from)
+        return bound
 
 
 def _integers(model: ImportedModel) -> ImportedModel:

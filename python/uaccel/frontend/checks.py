@@ -11,8 +11,9 @@ from pathlib import Path
 from typing import Final
 
 from uaccel.errors import ModelError, need
+from uaccel.frontend import bundle
 from uaccel.frontend.limits import asked
-from uaccel.model import TensorInfo
+from uaccel.model import Shape, TensorInfo
 from uaccel.util import incoming
 
 # Limits of an import, so that a small file of unknown origin cannot occupy the computer for long.
@@ -29,11 +30,11 @@ TIME_VARIABLE: Final = "UACCEL_IMPORT_SECONDS"
 
 
 def read_file(path: Path, most: int = LARGEST_FILE) -> bytes:
-    """Reads a model file; refuses one of more than ``most`` bytes."""
-    try:
+    """Reads a model file, also one in a bundle; refuses one of more than ``most`` bytes."""
+    if bundle.is_inside(path):
+        return bundle.read(path, most)
+    with incoming.reading(ModelError, f"model {path}"):
         return incoming.read_bytes(path, most)
-    except OSError as error:
-        raise ModelError(f"cannot read model {path}: {error.strerror or error}") from error
 
 
 class Budget:
@@ -127,6 +128,34 @@ def need_size(info: TensorInfo, what: str) -> None:
 
 def shape_text(shape: Sequence[int | str]) -> str:
     return f"[{','.join(map(str, shape))}]"
+
+
+def fixed_shape(
+    path: Path, name: str, declared: Sequence[int | str], given: Sequence[int] | None, instead: str = ""
+) -> Shape:
+    """An input's shape, from the file or as the user gave it; fixed extents of the file cannot be changed.
+
+    ``declared`` has a name or "?" for an extent that may vary; ``instead`` is what fixes these, too.
+    """
+    text, loose = shape_text(declared), [axis for axis, extent in enumerate(declared) if not isinstance(extent, int)]
+    if given is None and loose:
+        which = ", ".join(f'{axis} ("{declared[axis]}")' if declared[axis] != "?" else str(axis) for axis in loose)
+        plural = "s" if len(loose) > 1 else ""
+        example = ",".join(str(extent) if isinstance(extent, int) else "1" for extent in declared)
+        raise ModelError(
+            f'{path}: input "{name}" {text} has the dynamic dimension{plural} {which}; firmware needs every extent '
+            f"fixed: {instead}add --input-shape {name}:{example}, or with the extent{plural} you want"
+        )
+    said = f"--input-shape {name}:{','.join(map(str, given or ()))}"
+    shape = tuple(map(int, declared if given is None else given))
+    if len(shape) != len(declared):
+        raise ModelError(f'{path}: {said} has {len(shape)} extents; input "{name}" is {text}')
+    for axis, (extent, wanted) in enumerate(zip(declared, shape, strict=True)):
+        if isinstance(extent, int) and extent != wanted:
+            raise ModelError(
+                f'{path}: {said} contradicts the file: dimension {axis} of input "{name}" {text} is fixed at {extent}'
+            )
+    return shape
 
 
 def at_run_time(role: str, name: str) -> ModelError:

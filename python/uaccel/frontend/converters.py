@@ -5,6 +5,7 @@ from __future__ import annotations
 import abc
 import contextlib
 import importlib
+import math
 import pkgutil
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -16,7 +17,8 @@ import numpy as np
 from uaccel.errors import InternalError, ModelError, need
 from uaccel.frontend.checks import ADVICE, Budget, first_line, unsupported
 from uaccel.model import Array, Origin, TensorSpec, c_identifier, unique_names
-from uaccel.ops.operator import constant, info_of
+from uaccel.ops.matmul import BlockAttrs, FullyConnectedBlocks
+from uaccel.ops.operator import constant, get, info_of
 from uaccel.ops.recurrent import GATES
 from uaccel.tvm_api import TYPE_ERRORS, FunctionBlock, ModuleBuilder, main_bindings, relax
 from uaccel.tvm_api.converters import TvmConversionError
@@ -218,6 +220,38 @@ def table(rows: list[Coverage]) -> str:
     for row in sorted(rows, key=lambda row: row.operator.lower()):
         lines.append(f"| `{row.operator}` | {row.how} | {row.note} |")
     return "\n".join(lines)
+
+
+# Weights that are small integers, with a scale for each block.
+
+
+@dataclass(frozen=True, eq=False)
+class StoredBlocks:
+    """Holds a matrix of ``size`` integers of int8 for each scale and zero point along an axis; ``bits`` hold each."""
+
+    stored: Array
+    scale: Array
+    zero_point: Array
+    axis: int
+    size: int
+    bits: int
+
+    @property
+    def value(self) -> Array:
+        """The real numbers."""
+        extent = self.stored.shape[self.axis]
+        scale, point = (np.repeat(part, self.size, self.axis) for part in (self.scale, self.zero_point))
+        scale, point = (part.take(range(extent), self.axis) for part in (scale, point))
+        return np.asarray((self.stored.astype(np.int64) - point).astype(scale.dtype) * scale)
+
+    def product(self, source: Any, shape: Sequence[int], bias: Any | None) -> Any:
+        """Multiplies the rows of a float tensor of this shape by the matrix's rows, whose blocks lie along axis 1."""
+        units, depth = self.stored.shape
+        terms = constant(np.zeros(units, np.float32)) if bias is None else bias
+        arrays = map(constant, (self.stored, self.scale, self.zero_point))
+        attrs = BlockAttrs(self.size, 4 if self.bits <= 4 else 8)
+        rows = relax.op.reshape(source, (math.prod(shape[:-1]), depth))
+        return relax.op.reshape(get(FullyConnectedBlocks)(rows, *arrays, terms, attrs=attrs), (*shape[:-1], units))
 
 
 # Rounding half to even from floor and comparisons, independent of what a library's rounding function does.

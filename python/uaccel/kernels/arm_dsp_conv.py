@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Final
@@ -14,10 +15,20 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from uaccel.kernels.conv_forms import MOST_GROUPS, of_group, offer_rewritten, output_steps, rows_as_pixels
+from uaccel.kernels.conv_forms import (
+    MOST_GROUPS,
+    check_groups,
+    moved,
+    of_channel,
+    of_group,
+    offer_rewritten,
+    output_steps,
+    rows_as_pixels,
+    without,
+)
 from uaccel.kernels.output_stage import Ints, OutputStage, output_stage_of, pad_axis
-from uaccel.kernels.registry import offers
-from uaccel.kernels.weight_packing import Paired, alike, finish_words, paired_stream
+from uaccel.kernels.registry import DeclinedError, offers
+from uaccel.kernels.weight_packing import IN_HALVES, Paired, alike, concat_words, finish_words, paired_stream, unpaired
 from uaccel.ops.conv import Conv2d, Conv2dAttrs
 from uaccel.ops.kernel import UNUSED, Argument, Constant, Input, Kernel, Output, ParameterValue, Scratch, calling
 from uaccel.ops.matmul import FullyConnected, FullyConnectedAttrs
@@ -57,21 +68,19 @@ class Quads(Paired):
     finish: dict[str, ParameterValue] = field(default_factory=dict)
 
 
-def quads(weights: NDArray[np.int8], stage: OutputStage, turn: int = 0) -> Quads | None:
-    """Packs weights, one row a channel whose length is a multiple of four; None where that would not be exact.
+def quads(weights: NDArray[np.int8], stage: OutputStage, turn: int = 0) -> Quads:
+    """Packs weights, one row a channel whose length is a multiple of four; declines where that would not be exact.
     ``turn``: as in `weight_packing.ends_apart`."""
     wide = False
     if not stage.single:
         weights, stage = stage.computed(weights)
         if stage.shift.min() < 1 or stage.multiplier.min() < NORMAL:
-            return None
+            raise DeclinedError("a channel scales its sums by 0.5 or more", "quantise with a larger output scale")
         wide = _reach(weights, stage) >= WIDE
     rows = pad_axis(weights, 0, QUAD)
     stage = stage.filled(len(rows))
     finish = finish_words(stage, QUAD)[:, IN_TURN] if stage.single else _finish(stage)
     packed = paired_stream(rows, stage.bias, QUAD, finish, turn=turn)
-    if packed is None:
-        return None
     low, high = ((bound & 0xFF) * 0x01010101 for bound in (stage.clamp_min, stage.clamp_max))
     fields: dict[str, ParameterValue] = {
         "finish.flags": int(stage.sign) + 2 * int(wide) + 4 * int(stage.clamps),
@@ -121,28 +130,32 @@ def dsp_kernel(
     behind: Mapping[int, int] | None = None,
     form: str = "",
     deep: bool = False,
+    pair: bool = False,
 ) -> Kernel:
-    ways = "_deep" * deep + "_float32" * single
+    ways = "_pair" * pair + "_deep" * deep + "_float32" * single
     function, struct = f"uaccel_{name}_dsp{form}_s8{ways}", f"uaccel_{name}_dsp"
     return arm_dsp(function, struct, parameters, arguments, scratch=scratch, inplace=inplace, behind=behind)
 
 
 @offers(Conv2d, REQUIRES, FPU, rank=200)
-def conv2d(site: Site[Conv2dAttrs], turn: int = TURN) -> Kernel | None:
+def conv2d(site: Site[Conv2dAttrs], turn: int = TURN) -> Kernel:
     """Widens the windows of two pixels at a time, and runs all channels over them by fours. A call for each group, or
     for several side by side. ``turn``: 0 to decline deep sums."""
     groups = site.attrs.groups
     together = min(range(1, groups + 1), key=partial(_work_of_groups, site)) if groups > 1 else 1
     firsts = range(0, groups, together)
-    if len(firsts) > MOST_GROUPS:
-        return None
-    kernels = [_conv2d_groups(site, first, min(together, groups - first), turn) for first in firsts]
-    whole = [kernel for kernel in kernels if kernel is not None]
-    if len(whole) < len(kernels):
-        return None
+    check_groups(len(firsts))
+    whole = [k for first in firsts for k in _conv2d_groups(site, first, min(together, groups - first), turn)]
     calls = tuple(call for kernel in whole for call in kernel.calls)
     behind = overwrite_distance(site, 2, copied=True) if len(whole) == 1 else {}
     return replace(whole[0], calls=calls, scratch=max(kernel.scratch for kernel in whole), behind=behind)
+
+
+def apart_from_pairs(weights: NDArray[np.int8]) -> list[int]:
+    """Lists channels that are computed by themselves, since they do not fit into a word with the next one. Each takes
+    as long as four, so where they are many there are none, and packing declines."""
+    channels = unpaired(weights)
+    return channels if QUAD * len(channels) <= len(weights) and len(channels) < MOST_GROUPS else []
 
 
 def _work_of_groups(site: Site[Conv2dAttrs], together: int) -> int:
@@ -154,10 +167,20 @@ def _work_of_groups(site: Site[Conv2dAttrs], together: int) -> int:
     return -(-groups // together) * (products + (OF_COPY if copied else OF_PLACE))
 
 
-def _conv2d_groups(site: Site[Conv2dAttrs], first: int, count: int, turn: int) -> Kernel | None:
-    pixel, (out_pixel, out_row) = site.operands[0].info.shape[3], output_steps(site)
+def _conv2d_groups(site: Site[Conv2dAttrs], first: int, count: int, turn: int) -> list[Kernel]:
+    """Makes the kernel of some groups, and those of channels that overwrite what it computes in their place."""
+    pixel, steps = site.operands[0].info.shape[3], output_steps(site)
     source, target = (first * channels // site.attrs.groups for channels in (pixel, site.output.shape[3]))
     site = of_group(site, first, count) if site.attrs.groups > 1 else site
+    alone = apart_from_pairs(site.operands[1].value)
+    parts = [(without(site, alone), target), *((of_channel(site, one), target + one) for one in alone)]
+    return [_dense(part, pixel, steps, source, begin, turn) for part, begin in parts]
+
+
+def _dense(site: Site[Conv2dAttrs], pixel: int, steps: tuple[int, int], source: int, target: int, turn: int) -> Kernel:
+    """Makes the kernel of a convolution without groups. ``source``, ``target``: where its first channels lie in pixels
+    of the input, which have ``pixel`` elements, and of the output, between whose elements ``steps`` lie."""
+    out_pixel, out_row = steps
     attrs, data, weights = site.attrs, site.operands[0].info, site.operands[1].value
     image, result = data.shape[:3], site.output.shape[1:3]
     out_skip = out_row - result[1] * out_pixel
@@ -165,12 +188,11 @@ def _conv2d_groups(site: Site[Conv2dAttrs], first: int, count: int, turn: int) -
         image, result = (1, 1, math.prod(image)), (1, math.prod(image))
     out_channels, height, width, depth = weights.shape
     stage = output_stage_of(site, weights.reshape(out_channels, -1), rests=True)
-    if stage is None:
-        return None
     window = pad_axis(weights.reshape(out_channels, -1), 1, WORD)
-    packed = quads(window, stage, turn)
-    if packed is None:
-        return None
+    rest = out_channels % QUAD if out_channels > QUAD else 0
+    whole = out_channels - rest if rest in (1, 2) else out_channels
+    packed = quads(window[:whole], stage.taken(np.arange(whole)), turn)
+    others = _pair(window[whole:], stage.taken(np.arange(whole, out_channels)))
     parameters: dict[str, ParameterValue] = {
         **geometry_of((*image, depth), (1, *result, out_channels), (height, width), attrs),
         "input_zero_point": attrs.input_zero_point,
@@ -184,12 +206,22 @@ def _conv2d_groups(site: Site[Conv2dAttrs], first: int, count: int, turn: int) -
     scratch = window.shape[1] * 4 + (window.shape[1] * 2 + 2 * WORD if copies else 0)
     arguments = (
         Input(0, source),
-        Constant("stream", packed.behind_ends(PIXELS * 2)),
+        Constant("stream", np.append(packed.behind_ends(PIXELS * 2), others)),
         Output(0, target),
         Scratch(),
     )
-    given, deep = parameters | packed.finish, packed.apart > 0
-    return dsp_kernel("conv2d", given, arguments, scratch, single=stage.single, deep=deep)
+    given, forms = parameters | packed.finish, {"deep": packed.apart > 0, "pair": whole < out_channels}
+    return dsp_kernel("conv2d", given, arguments, scratch, single=stage.single, **forms)
+
+
+def _pair(rows: NDArray[np.int8], stage: OutputStage) -> NDArray[np.int32]:
+    """Packs one or two channels behind fours: sums at the start, for each four inputs two words of either, and the
+    output stage. They are rows by themselves, whose sums may be deep, in the bytes that four channels take in pairs."""
+    if not len(rows):
+        return np.zeros(0, np.int32)
+    rows, stage = pad_axis(rows, 0, 2), stage.filled(2)
+    halves = np.ascontiguousarray(rows.reshape(2, -1, WORD)[:, :, IN_HALVES], "<i2").view("<i4").transpose(1, 2, 0)
+    return concat_words(stage.bias.reshape(1, 2), halves.reshape(1, -1), finish_words(stage, 2)).ravel()
 
 
 def _places(
@@ -226,15 +258,17 @@ def fully_connected(site: Site[FullyConnectedAttrs]) -> Kernel | None:
         return conv2d(rows_as_pixels(site)) if site.output.shape[1] > FEW else None
     weights = pad_axis(site.operands[1].value, 1, WORD)
     stage = output_stage_of(site, weights, rests=True)
-    if stage is None:
-        return None
+    if alone := apart_from_pairs(site.operands[1].value):
+        return _units_apart(site, alone)
     units, filled = weights.shape
     shared = alike(stage)
     weights = pad_axis(weights, 0, EIGHT)
     stages = stage.filled(len(weights))
-    once = paired_stream(weights, stages.bias, EIGHT) if any(shared.values()) else None
+    once = None
+    with suppress(DeclinedError):  # a deep sum has a form with constants for each unit alone
+        once = paired_stream(weights, stages.bias, EIGHT) if any(shared.values()) else None
     packed = once or paired_stream(weights, stages.bias, EIGHT, finish_words(stages, EIGHT), turn=TURN_OF_ROW)
-    if packed is None or (units <= 2 * FEW and not packed.apart):
+    if units <= 2 * FEW and not packed.apart:
         return None
     constants = shared if once else dict.fromkeys(shared, 0)
     parameters = {"depth": depth, "filled": filled, "units": units, **constants, **stage.parameters()}
@@ -243,6 +277,17 @@ def fully_connected(site: Site[FullyConnectedAttrs]) -> Kernel | None:
     form, deep = "_alike" * (once is not None), packed.apart > 0
     kernel = dsp_kernel("fully_connected", parameters, arguments, scratch, single=stage.single, form=form, deep=deep)
     return replace(kernel, effort=len(weights) / units)
+
+
+def _units_apart(site: Site[FullyConnectedAttrs], alone: list[int]) -> Kernel | None:
+    """Makes the kernel of one row where some units are convolutions, which overwrite the results in their places."""
+    kernel = fully_connected(without(site, alone))
+    if kernel is None:
+        return None
+    others = [(unit, conv2d(rows_as_pixels(of_channel(site, unit)))) for unit in alone]
+    calls = [moved(call, 0, unit) for unit, one in others for call in one.calls]
+    scratch = max([kernel.scratch, *(one.scratch for _, one in others)])
+    return replace(kernel, calls=(*kernel.calls, *calls), scratch=scratch)
 
 
 @offers(FullyConnected, REQUIRES, FPU, rank=210)
@@ -274,9 +319,7 @@ def columns(site: Site[Conv2dAttrs]) -> Kernel | None:
         return None
     stage = output_stage_of(site, weights.reshape(out_channels, -1))
     by_columns = weights.transpose(0, 2, 1, 3).reshape(out_channels, -1)
-    packed = None if stage is None else quads(by_columns, stage)
-    if stage is None or packed is None:
-        return None
+    packed = quads(by_columns, stage)
     chunk = min(pixels, CHUNK)
     parameters: dict[str, ParameterValue] = {
         **image_fields(data.shape, site.output.shape),

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from uaccel.kernels.arm_dsp_conv import FPU, REQUIRES, dsp_kernel
 from uaccel.kernels.output_stage import OutputStage, output_stage_of
-from uaccel.kernels.registry import offers
+from uaccel.kernels.registry import check_channels, offers
 from uaccel.kernels.weight_packing import concat_words, finish_words
 from uaccel.model import Array
 from uaccel.ops.conv import DepthwiseConv2d
@@ -50,7 +50,7 @@ def depthwise_rows(site: Site[Any]) -> Kernel | None:
     channels, out_sizes = weights.shape[2], site.output.shape[1:3]
     stage = output_stage_of(site, weights.reshape(-1, channels).T, rests=True)
     regular = weights.shape[:2] == (3, 3) and attrs.dilation == (1, 1) and attrs.strides in ((1, 1), (2, 2))
-    if stage is None or stage.clamps or not regular or channels != data.shape[3] or channels < QUAD:
+    if stage.clamps or not regular or channels != data.shape[3] or channels < QUAD:
         return None
     if out_sizes[0] * out_sizes[1] < LEAST_PIXELS or max(attrs.padding[:2]) > 1:
         return None
@@ -179,8 +179,7 @@ def depthwise_conv2d(site: Site[Any]) -> Kernel | None:
     height, width, channels = weights.shape[-3:]
     rows = weights.reshape(height * width, channels).T
     stage = output_stage_of(site, rows, rests=True)
-    if stage is None or channels < QUAD:
-        return None
+    check_channels(channels, QUAD)
     multiplier = channels // data.shape[3]
     below = (height - 1) * attrs.dilation[0] + 1
     ring = min(below, data.shape[1]) if multiplier > 1 else data.shape[1]
@@ -251,7 +250,7 @@ def depthwise_lines(site: Site[Any]) -> Kernel | None:
     if (out_sizes[across] - 1) * attrs.strides[across] >= sizes[across]:
         return None
     stage = output_stage_of(site, weights.reshape(-1, channels).T)
-    if stage is None or stage.clamps:
+    if stage.clamps:
         return None
     steps, pad = taps // 2 + 1, attrs.padding[along]
     pitch = max((pad + sizes[along] + 1) // 2, 2 * (-(-out_sizes[along] // QUAD) - 1) + steps + 1)

@@ -9,17 +9,19 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from uaccel.kernels.arm_dsp_conv import REQUIRES, arm_dsp
-from uaccel.kernels.arm_helium_elementwise import Sum, fits, offer_sums
-from uaccel.kernels.dot_products import ROWS, Dots, is_plain_product, offer_dots
+from uaccel.kernels.arm_dsp_conv import REQUIRES, WORD, arm_dsp
+from uaccel.kernels.arm_dsp_conv import fully_connected as rows_of_units
+from uaccel.kernels.arm_helium_elementwise import Sum, check_factors, offer_sums
+from uaccel.kernels.dot_products import ROWS, Dots, check_product, offer_dots
 from uaccel.kernels.output_stage import LARGEST_SHIFT, pad_axis
-from uaccel.kernels.registry import offers
-from uaccel.kernels.weight_packing import concat_words, pack_int16_pairs
+from uaccel.kernels.registry import DeclinedError, check_type, made, offers
+from uaccel.kernels.weight_packing import IN_HALVES, concat_words, pack_int16_pairs
 from uaccel.ops.binary import AddAttrs, Mul, MulAttrs, Sub
 from uaccel.ops.fixedpoint import multiply_by_quantized_multiplier
 from uaccel.ops.kernel import Kernel, KernelCall, Output, ParameterValue, Scratch, dtype_suffix, same
-from uaccel.ops.matmul import BatchMatmul, BatchMatmulAttrs, FullyConnected, matrix
+from uaccel.ops.matmul import BatchMatmul, BatchMatmulAttrs, FullyConnected, FullyConnectedAttrs, matrix
 from uaccel.ops.operator import Site, get, operand_arguments
+from uaccel.util.favour import Favour
 
 # Addition and subtraction as TFLite rounds them: both inputs on a common scale, then their sum on the output's.
 
@@ -30,16 +32,17 @@ LARGEST_RAISE: Final = 20
 
 
 def sum_kernel(family: str, requires: tuple[str, ...], operator: Sum, site: Site[AddAttrs]) -> Kernel | None:
-    """Makes the kernel of ``family`` that adds or subtracts; None where it would not be exact. The DSP extension's has
-    loops for inputs that broadcast, and doubles inputs on the common scale. The RISC-V one takes inputs of one
-    shape."""
+    """Makes the kernel of ``family`` that adds or subtracts; declines where it would not be exact.
+
+    The DSP extension's has loops for inputs that broadcast, and doubles inputs on the common scale. The RISC-V one
+    takes inputs of one shape."""
     arm = family == "arm_dsp"
     portable = get(operator).kernels(site)[0]
     same_shape = all(operand.info.elements == site.output.elements for operand in site.operands)
     subtract = int(operator is Sub)
-    call = _call(site, family.removeprefix("arm_"), subtract, doubled=arm) if arm or same_shape else None
-    if call is None:
-        return None
+    if not arm and not same_shape:
+        raise DeclinedError("its inputs have different shapes", "give them one shape")
+    call = _call(site, family.removeprefix("arm_"), subtract, doubled=arm)
     given = portable.calls[0].parameters
     loops = {field: given[field] for field in LOOPS} if arm else {"elements": site.output.elements}
     own = replace(call, parameters={**loops, **call.parameters})
@@ -49,17 +52,20 @@ def sum_kernel(family: str, requires: tuple[str, ...], operator: Sum, site: Site
 offer_sums(REQUIRES, partial(sum_kernel, "arm_dsp", REQUIRES), 200, 200)
 
 
-def _call(site: Site[AddAttrs], family: str, subtract: int, *, doubled: bool) -> KernelCall | None:
-    """Makes the call of ``uaccel_add_<family>_s8``, but for its loops; None where it would not be exact."""
-    attrs, output = site.attrs, site.output
+def _call(site: Site[AddAttrs], family: str, subtract: int, *, doubled: bool) -> KernelCall:
+    """Makes the call of ``uaccel_add_<family>_s8``, but for its loops; declines where it would not be exact."""
+    attrs = site.attrs
     shifts = (attrs.shift1, attrs.shift2, attrs.output_shift)
     exact = (
         all(-LARGEST_SHIFT <= shift <= 0 for shift in shifts)
         and attrs.output_shift < 0
         and 1 <= attrs.left_shift <= LARGEST_RAISE
     )
-    if output.dtype != "int8" or not exact:
-        return None
+    check_type(site, "int8")
+    if not exact:
+        raise DeclinedError(
+            "the scales of its inputs and its output lie too far apart", "quantise them with closer scales"
+        )
     shift = -attrs.output_shift
     parameters: dict[str, ParameterValue] = {
         **_side("first", attrs.left_shift + doubled, attrs.zero_point1, attrs.multiplier1, attrs.shift1),
@@ -72,7 +78,8 @@ def _call(site: Site[AddAttrs], family: str, subtract: int, *, doubled: bool) ->
     }
     arguments = operand_arguments(site.operands, ("first", "second"))
     name = f"uaccel_add_{family}"
-    return KernelCall(f"{name}_s8", f"{name}.h", name, parameters, (*arguments, Output(0)))
+    header = f"uaccel_{'add' if family == 'rvv' else 'binary'}_{family}.h"
+    return KernelCall(f"{name}_s8", header, name, parameters, (*arguments, Output(0)))
 
 
 def _side(name: str, raise_by: int, zero_point: int, multiplier: int, shift: int) -> dict[str, int]:
@@ -165,8 +172,11 @@ LARGEST_PRODUCT: Final = 1 << 30
 def mul(site: Site[MulAttrs]) -> Kernel | None:
     """Multiplies four elements at a time, of inputs that broadcast."""
     attrs, shift = site.attrs, -site.attrs.shift
-    if not fits(site) or not 1 <= shift <= LARGEST_SHIFT or _largest_shows(attrs):
-        return None
+    check_factors(site)
+    if not 1 <= shift <= LARGEST_SHIFT or _largest_shows(attrs):
+        raise DeclinedError(
+            "the scales of its factors and its output lie too far apart", "quantise them with closer scales"
+        )
     portable = get(Mul).kernels(site)[0]
     (call,) = portable.calls
     loops = {field: call.parameters[field] for field in ("extents", "strides1", "strides2")}
@@ -179,7 +189,7 @@ def mul(site: Site[MulAttrs]) -> Kernel | None:
     }
     name = "uaccel_mul_dsp"
     function = f"{name}_{dtype_suffix(site.output.dtype)}"
-    return portable.by("arm_dsp", REQUIRES, function=function, header=f"{name}.h", struct=name, parameters=parameters)
+    return portable.by("arm_dsp", REQUIRES, function=function, struct=name, parameters=parameters)
 
 
 def _largest_shows(attrs: MulAttrs) -> bool:
@@ -194,37 +204,80 @@ def _largest_shows(attrs: MulAttrs) -> bool:
 # which is worth it where a fully connected layer has few units.
 
 
-def _pack(rows: NDArray[np.int8]) -> NDArray[np.int32] | None:
-    """Packs five rows or more as eight, fewer in pairs, and one by itself."""
-    if len(rows) == 1:
-        return np.ascontiguousarray(rows[0]).view(np.int32)
-    block = ROWS if len(rows) > ROWS // 2 else 2
-    words = pack_int16_pairs(
-        pad_axis(rows, 0, block), np.zeros(ROWS, np.int64)[: -(-len(rows) // block) * block], block
-    )
-    return None if words is None else concat_words(words).reshape(-1)
+APART: Final = 512  # UACCEL_DOTS_APART
 
 
-def _pack_pairs(rows: NDArray[np.int8]) -> NDArray[np.int32] | None:
+def _pack(rows: NDArray[np.int8]) -> NDArray[np.int32]:
+    """Packs eight rows, or four; the others are a pair, rows by themselves, or a pair beside a row by itself."""
+    count, depth = rows.shape
+    if count == 1:
+        return _apart(rows)
+    if count == 2 and depth >= APART:
+        return _side_by_side(_apart(rows[:1]), _apart(rows[1:]))
+    if count == 3:
+        return _side_by_side(_pack_pairs(rows[:2]), _apart(rows[2:]))
+    block = ROWS if count == ROWS else 4 if count > 4 else count
+    words = pack_int16_pairs(rows[:block], np.zeros(block, np.int64), block)
+    others = _pack(rows[block:]) if count > block else np.zeros(0, np.int32)
+    return np.append(concat_words(words), others)
+
+
+def _apart(row: NDArray[np.int8]) -> NDArray[np.int32]:
+    """Packs a row by itself: for each four inputs a word of number 0 and 2, and one of 1 and 3."""
+    return row.reshape(-1, 4)[:, IN_HALVES].astype("<i2").reshape(-1).view(np.int32)
+
+
+def _side_by_side(*words: NDArray[np.int32]) -> NDArray[np.int32]:
+    return np.stack(words, axis=1).reshape(-1)
+
+
+def _pack_pairs(rows: NDArray[np.int8]) -> NDArray[np.int32]:
     filled = pad_axis(rows, 0, 2)
-    words = pack_int16_pairs(filled, np.zeros(len(filled), np.int64), 2)
-    return None if words is None else concat_words(words).reshape(-1)
+    return concat_words(pack_int16_pairs(filled, np.zeros(len(filled), np.int64), 2)).reshape(-1)
 
 
-def _pack_deep(rows: NDArray[np.int8]) -> NDArray[np.int32] | None:
-    """Packs ``PART`` inputs of all rows after the other, whose sums fit whatever the weights are."""
-    packed = [_pack(rows[:, first : first + PART]) for first in range(0, rows.shape[1], PART)]
-    whole = [words for words in packed if words is not None]
-    return np.concatenate(whole) if len(whole) == len(packed) else None
+def _pack_deep(rows: NDArray[np.int8]) -> NDArray[np.int32]:
+    """Packs ``PART`` inputs of all rows after the other, whose sums fit whatever the weights are; one or two rows
+    behind fours have all of their inputs together."""
+    rest = len(rows) % 4
+    others = len(rows) - (rest if rest < 3 and rows.shape[1] >= APART else 0)
+    parts = [rows[:others, first : first + PART] for first in range(0, rows.shape[1], PART)]
+    return np.concatenate([_pack(part) for part in (*parts, rows[others:]) if len(part)])
 
 
 PART: Final = 512  # UACCEL_DOTS_PART
-_DOTS: Final = Dots("arm_dsp", "dsp", REQUIRES, 4, _pack, element=2, rank=220)
-offer_dots(_DOTS)
 _PAIRS: Final = Dots("arm_dsp", "pairs", REQUIRES, 4, _pack_pairs, element=2, rank=230)
-_DEEP: Final = Dots("arm_dsp", "dsp_deep", REQUIRES, 4, _pack_deep, element=2, rank=225, better=_DOTS.fully_connected)
-for _dots in (_PAIRS, _DEEP):  # The first has less code, which is worth it where units are few.
-    offers(FullyConnected, REQUIRES, rank=_dots.rank)(_dots.fully_connected)
+
+
+def _better(site: Site[FullyConnectedAttrs]) -> Kernel | None:
+    """Makes the kernel of deep rows that would be copied, as they begin amid words; and of two units that are a pair
+    in either family, the one with less code."""
+    units, depth = site.operands[1].value.shape
+    if _PAIRS.filled(depth) < APART:
+        return _PAIRS.fully_connected(site) if units == 2 else None
+    return rows_of_units(site) if site.operands[0].info.shape[0] > 1 and depth % WORD else None
+
+
+def _in_eights(site: Site[FullyConnectedAttrs]) -> Kernel | None:
+    return made(_better, site) or _DOTS.fully_connected(site)
+
+
+_DOTS: Final = Dots("arm_dsp", "dsp", REQUIRES, 4, _pack, element=2, rank=220, better=_better)
+_DEEP: Final = Dots("arm_dsp", "dsp_deep", REQUIRES, 4, _pack_deep, element=2, rank=225, better=_in_eights)
+offer_dots(_DOTS)
+offers(FullyConnected, REQUIRES, rank=_DEEP.rank)(_DEEP.fully_connected)
+
+
+@offers(FullyConnected, REQUIRES, rank=_PAIRS.rank)
+def in_pairs(site: Site[FullyConnectedAttrs], least: bool = False) -> Kernel | None:
+    """Makes the kernel of pairs; two units of many inputs are a pair only where ``least`` flash is wanted."""
+    units, depth = site.operands[1].value.shape
+    return _PAIRS.fully_connected(site) if least or units != 2 or _PAIRS.filled(depth) < APART else None
+
+
+@offers(FullyConnected, REQUIRES, favour=Favour.size, rank=_PAIRS.rank + 1)
+def two_in_pairs(site: Site[FullyConnectedAttrs]) -> Kernel | None:
+    return None if in_pairs(site) else in_pairs(site, least=True)
 
 
 FEW_ROWS: Final = 7  # For more rows the right side is packed: that takes as long as so many.
@@ -234,8 +287,9 @@ FEW_ROWS: Final = 7  # For more rows the right side is packed: that takes as lon
 def few_rows(site: Site[BatchMatmulAttrs]) -> Kernel | None:
     """Reads the right side where it lies, once for each row of the left side."""
     rows, depth = matrix(site.operands[0].info.shape, site.attrs.adj_x)
-    if rows > FEW_ROWS or not is_plain_product(site):
+    if rows > FEW_ROWS:
         return None
+    check_product(site)
     (portable,) = BatchMatmul().kernels(site)
     name, arguments = "uaccel_batch_matmul_rows_dsp", (*portable.calls[0].arguments, Scratch())
     scratch = 2 * depth

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from uaccel.kernels import conv_forms
 from uaccel.kernels.arm_dsp_conv import REQUIRES, arm_dsp
 from uaccel.kernels.output_stage import pad_axis
-from uaccel.kernels.registry import offers
+from uaccel.kernels.registry import check_channels, offers
 from uaccel.kernels.weight_packing import concat_words
 from uaccel.model import Array
 from uaccel.ops.conv import Conv2d, Conv2dAttrs, DepthwiseConv2d
@@ -107,8 +107,9 @@ def depthwise_conv2d(site: Site[Conv2dAttrs]) -> Kernel | None:
     channels = weights.shape[2]
     rows = weights.reshape(-1, channels).T
     stage = conv_forms.wide_stage_of(site, rows)
-    if stage is None or not conv_forms.is_depthwise(site) or channels < 4:
+    if not conv_forms.is_depthwise(site):
         return None
+    check_channels(channels, 4)
     starts = np.minimum(np.arange(0, channels, 4), channels - 4)
     order = (starts[:, None] + np.arange(4)).ravel()
     chosen, taps = stage[order], rows[order].astype(np.int64).reshape(len(starts), 4, -1)

@@ -60,15 +60,15 @@ def conv2d(site: Site[Conv2dAttrs]) -> Kernel | None:
     attrs, weights = site.attrs, site.operands[1].value
     out_channels, height, width, depth = weights.shape
     flat = weights.reshape(out_channels, -1)
-    stage = output_stage_of(site, flat) if attrs.groups == 1 and attrs.dilation == (1, 1) else None
-    if stage is None or stage.single:
+    if attrs.groups > 1 or attrs.dilation != (1, 1):
+        return None
+    stage = output_stage_of(site, flat)
+    if stage.single:
         return None
     flat, stage = stage.computed(flat)
     window = pad_axis(flat.reshape(out_channels, height, width * depth), 2, WORD).reshape(out_channels, -1)
     rows = pad_axis(window, 0, BLOCK)
     words = pack_int16_pairs(rows, np.zeros(len(rows), np.int64), BLOCK)
-    if words is None:
-        return None
     shared = 1 if not differ(stage.multiplier, stage.shift) else None
     direct = height == width == 1 and depth % WORD == 0 and not any(attrs.padding)
     parameters: dict[str, ParameterValue] = {
@@ -97,8 +97,10 @@ def depthwise_conv2d(site: Site[Any]) -> Kernel | None:
     attrs, data, weights = site.attrs, site.operands[0].info, site.operands[1].value
     height, width, channels = weights.shape[-3:]
     rows = weights.reshape(height * width, channels).T
-    stage = output_stage_of(site, rows) if channels == data.shape[3] and channels % WORD == 0 else None
-    if stage is None or stage.single:
+    if channels != data.shape[3] or channels % WORD:
+        return None
+    stage = output_stage_of(site, rows)
+    if stage.single:
         return None
     rows, stage = stage.computed(rows)
     parameters: dict[str, ParameterValue] = {

@@ -47,7 +47,7 @@ def winograd(site: Site[Conv2dAttrs]) -> Kernel | None:
     if not dense or tuple(window) != WINDOW or out_channels % BLOCK or depth % BLOCK:
         return None
     stage = output_stage_of(site, weights.reshape(out_channels, -1))
-    if stage is None or stage.single or _reach(weights, stage) >= LIMIT:
+    if stage.single or _reach(weights, stage) >= LIMIT:
         return None
     parameters: dict[str, ParameterValue] = {
         **image_fields(site.operands[0].info.shape, site.output.shape),

@@ -14,7 +14,7 @@ import numpy as np
 
 from uaccel.kernels.conv_forms import column_as_row, is_pointwise, offer_rewritten, output_steps
 from uaccel.kernels.output_stage import OutputStage, output_stage_of
-from uaccel.kernels.registry import offers
+from uaccel.kernels.registry import DeclinedError, offers
 from uaccel.kernels.weight_packing import VECTOR, Channels, channels_of, unit_stream, window_stream
 from uaccel.ops.conv import Conv2d, Conv2dAttrs
 from uaccel.ops.exact import limits
@@ -84,18 +84,17 @@ def conv2d(site: Site[Conv2dAttrs]) -> Kernel | None:
     # Weights by columns, each from top to bottom, as the input's columns lie.
     rows = weights.transpose(0, 2, 1, 3).reshape(out_channels, -1)
     stage = output_stage_of(site, rows, rests=True)
-    if stage is None:
-        return None
     channels = channels_of(rows, stage, attrs.output_zero_point)
     if attrs.groups > 1 or (width > 1 and attrs.dilation[1] > 1):
         return _apart(site, channels, stage)
     out_pixel, out_row = output_steps(site)
     if out_channels + out_pixel > LARGEST_PAIR:
-        return None
+        raise DeclinedError("two pixels of its result lie too far apart", "give it fewer channels")
     if is_pointwise(site):
         return _pointwise(site, channels, stage)
-    in_width, out_width = site.operands[0].info.shape[2], site.output.shape[2]
-    direct = height == width == 1 and not any(attrs.padding) and depth % VECTOR == 0
+    in_width, (out_height, out_width) = site.operands[0].info.shape[2], site.output.shape[1:3]
+    in_place = _rows_in_place(site)
+    direct = in_place == out_height
     pitch, taken = height * depth, _pixels_a_vector(depth, height * depth)
     columns = (out_width - 1) * attrs.strides[1] + width
     parameters = _common(site, height) | {
@@ -104,7 +103,7 @@ def conv2d(site: Site[Conv2dAttrs]) -> Kernel | None:
         "step": attrs.strides[1] * pitch,
         "length": _whole(pitch * width),
         "columns": 0 if direct else columns * pitch + VECTOR,
-        "direct": site.output.shape[1] if direct else 0,
+        "direct": in_place,
         "inside": max(0, min(in_width, columns - attrs.padding[1])),
         "taken": taken,
         "places": _places(depth, pitch, taken),
@@ -112,8 +111,21 @@ def conv2d(site: Site[Conv2dAttrs]) -> Kernel | None:
     arguments = (Input(0), Constant("stream", window_stream(channels)), Output(0), Scratch())
     scratch = VECTOR if direct else columns * pitch + VECTOR
     finish = _finish(stage, attrs.output_zero_point)
-    behind = overwrite_distance(site, 2 if direct else out_width, run=out_width, copied=not direct)
+    behind = overwrite_distance(site, 2 if in_place else out_width, run=out_width, copied=not in_place)
     return helium_kernel("conv2d", parameters | finish, arguments, scratch, behind=behind)
+
+
+def _rows_in_place(site: Site[Conv2dAttrs]) -> int:
+    """Counts the rows of windows of one pixel that are read in place: whole vectors of their last one must not reach
+    beyond the image. The others are copied."""
+    attrs, (_, height, width, depth) = site.attrs, site.operands[1].value.shape
+    _, in_height, in_width, _ = site.operands[0].info.shape
+    _, out_height, out_width, _ = site.output.shape
+    if (height, width) != (1, 1) or any(attrs.padding):
+        return 0
+    last = (out_width - 1) * attrs.strides[1] * depth + _whole(depth)
+    below: int = (in_height * in_width * depth - last) // (attrs.strides[0] * in_width * depth)
+    return max(0, min(out_height, below + 1))
 
 
 # A depthwise convolution of one channel to fewer than four is left to planes.
@@ -143,7 +155,7 @@ def _apart(site: Site[Conv2dAttrs], channels: Channels, stage: OutputStage) -> K
     shared, per_group = gcd(stride, dilation), len(channels.bias) // attrs.groups
     phases, pitch = dilation // shared, height * depth
     if phases * len(channels.bias) > LARGEST_PAIR:
-        return None
+        raise DeclinedError("two pixels of its result lie too far apart", "give it fewer channels or less dilation")
     phase = ((site.output.shape[2] - 1) * stride + (width - 1) * dilation) // dilation + 1
     columns = dilation * phase * pitch + VECTOR
     streams = [window_stream(channels[first : first + per_group]) for first in range(0, len(channels.bias), per_group)]
@@ -182,8 +194,6 @@ def fully_connected(site: Site[FullyConnectedAttrs]) -> Kernel | None:
     rows, depth = site.operands[0].info.shape
     weights = site.operands[1].value
     stage = output_stage_of(site, weights, rests=True)
-    if stage is None:
-        return None
     channels = channels_of(weights, stage, site.attrs.output_zero_point)
     if rows > 1 and len(weights) <= LARGEST_PAIR:
         return _pointwise(site, channels, stage)

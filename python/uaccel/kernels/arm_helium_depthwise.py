@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from uaccel.kernels.arm_helium_conv import REQUIRES, finish_parameters, helium_kernel
 from uaccel.kernels.output_stage import output_stage_of
-from uaccel.kernels.registry import offers
+from uaccel.kernels.registry import DeclinedError, offers
 from uaccel.kernels.weight_packing import VECTOR, Channels, channels_of, concat_words, vector_words
 from uaccel.model import TensorInfo
 from uaccel.ops.conv import Conv2dAttrs, DepthwiseConv2d
@@ -247,8 +247,6 @@ def depthwise_conv2d(site: Site[Conv2dAttrs]) -> Kernel | None:
     kernel, results = weights.shape[:2], weights.shape[2]
     rows = weights.reshape(-1, results).T
     stage = output_stage_of(site, rows, rests=True)
-    if stage is None:
-        return None
     batch, in_height, in_width, count = data.shape
     padding, strides, dilation, output = attrs.padding, attrs.strides, attrs.dilation, site.output.shape[1:3]
     if in_width == kernel[1] == output[1] == 1 and not padding[1]:
@@ -257,7 +255,8 @@ def depthwise_conv2d(site: Site[Conv2dAttrs]) -> Kernel | None:
         kernel, strides, dilation, output = (pair[::-1] for pair in (kernel, strides, dilation, output))
     window = DepthwiseWindow(_pair(kernel), _pair(strides), _pair(dilation), _pair(output), results // count)
     if window.parts > MOST_PARTS:
-        return None
+        window_size = "x".join(map(str, window.kernel))
+        raise DeclinedError(f"its window of {window_size} is too large", "take smaller windows, one after the other")
     whole = best_cut(window, count, 0, True) if _lies_over_itself(window, site) else None
     inplace = whole is not None and whole.scratch(count) <= max(SMALL, site.output.size)
     cut = whole if inplace else best_cut(window, count, max(SMALL, data.size // 8), False)
@@ -278,7 +277,9 @@ def depthwise_conv2d(site: Site[Conv2dAttrs]) -> Kernel | None:
     common = _Common(window, parameters, channels, shapes, (padding[0], padding[1]))
     made = None if cut is None else common.kernel(cut)
     if cut is None or made is None:
-        return None
+        raise DeclinedError(
+            "windows or results of its channels lie too far apart", "give it fewer channels or less dilation"
+        )
     return replace(made, inplace=(0,) if inplace else (), leaner=partial(common.leaner, cut))
 
 

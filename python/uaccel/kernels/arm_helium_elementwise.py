@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from uaccel.kernels.arm_helium_conv import REQUIRES, finish_parameters, helium_kernel
 from uaccel.kernels.dot_products import ROWS, Dots, offer_dots
 from uaccel.kernels.output_stage import pad_axis
-from uaccel.kernels.registry import Maker, offers
+from uaccel.kernels.registry import DeclinedError, Maker, check_type, offers
 from uaccel.kernels.weight_packing import VECTOR
 from uaccel.model import Array
 from uaccel.ops import conv_float
@@ -35,13 +35,11 @@ RAISED_LIMIT: Final = 1 << 31  # Raised inputs are below it: they fit 32 bits.
 @offers(Add, REQUIRES, rank=100)
 def add(site: Site[AddAttrs]) -> Kernel | None:
     """Adds eight elements at a time, of inputs of one shape."""
-    attrs, (first, second) = site.attrs, site.operands
-    same = first.info == second.info == site.output and site.output.dtype == "int8"
-    if not same or attrs.output_shift > 0 or attrs.output_multiplier < 0:
+    first, second = site.operands
+    check_type(site, "int8")
+    if not first.info == second.info == site.output:
         return None
     parameters = _parameters(site)
-    if parameters is None:
-        return None
     arguments = operand_arguments(site.operands, ("first", "second"))
     inplace = tuple(index for index in site.input_indices() if index is not None)
     return helium_kernel("add", {"count": site.output.elements, **parameters}, (*arguments, Output(0)), inplace=inplace)
@@ -49,12 +47,11 @@ def add(site: Site[AddAttrs]) -> Kernel | None:
 
 def _sum(operator: Sum, site: Site[AddAttrs]) -> Kernel | None:
     """Adds or subtracts eight elements at a time, of inputs that broadcast."""
-    attrs, dtype = site.attrs, site.output.dtype
-    zero_points = (attrs.zero_point1, attrs.zero_point2, attrs.output_zero_point)
-    fits = dtype == "int8" or (dtype == "int16" and not any(zero_points))
-    parameters = _parameters(site) if fits and attrs.output_shift <= 0 and attrs.output_multiplier >= 0 else None
-    subtract = {"subtract": int(operator is Sub)}
-    return None if parameters is None else broadcasting("sum", site, get(operator), parameters | subtract)
+    attrs = site.attrs
+    check_type(site, "int8", "int16")
+    if site.output.dtype == "int16" and any((attrs.zero_point1, attrs.zero_point2, attrs.output_zero_point)):
+        raise DeclinedError(*ZERO_POINTS)
+    return broadcasting("sum", site, get(operator), _parameters(site) | {"subtract": int(operator is Sub)})
 
 
 def offer_sums(requires: tuple[str, ...], make: Callable[[Sum, Site[AddAttrs]], Kernel | None], *ranks: int) -> None:
@@ -78,9 +75,11 @@ def broadcasting(
     return helium_kernel(name, loops | parameters, arguments, inplace=portable.inplace, suffix=suffix)
 
 
-def _parameters(site: Site[AddAttrs]) -> dict[str, ParameterValue] | None:
-    """Returns the parameters that both kernels share; None where they would not be exact."""
+def _parameters(site: Site[AddAttrs]) -> dict[str, ParameterValue]:
+    """Returns the parameters that both kernels share; declines where they would not be exact."""
     attrs, dtype = site.attrs, site.output.dtype
+    if attrs.output_shift > 0 or attrs.output_multiplier < 0:
+        raise DeclinedError("its sums are scaled up", "quantise with a larger output scale")
     low, high = limits(dtype)
     values = np.arange(low, high + 1, dtype=np.int64)
     inputs = [
@@ -88,7 +87,9 @@ def _parameters(site: Site[AddAttrs]) -> dict[str, ParameterValue] | None:
         _input(values - attrs.zero_point2, attrs.left_shift, attrs.zero_point2, attrs.multiplier2, attrs.shift2),
     ]
     if inputs[0] is None or inputs[1] is None:
-        return None
+        raise DeclinedError(
+            "an input on the common scale does not fit 30 bits", "quantise its inputs with closer scales"
+        )
     sign = attrs.clamp_min < attrs.output_zero_point and attrs.output_shift < 0
     parameters: dict[str, ParameterValue] = {}
     parameters |= {f"first.{name}": value for name, value in inputs[0].items()}
@@ -140,8 +141,9 @@ def _rounded_up(values: Array, right: int) -> Array:
 def mul(site: Site[MulAttrs]) -> Kernel | None:
     """Multiplies eight elements at a time, of inputs that broadcast."""
     attrs, dtype = site.attrs, site.output.dtype
-    if not fits(site) or attrs.shift > 0:
-        return None
+    check_factors(site)
+    if attrs.shift > 0:
+        raise DeclinedError("its products are scaled up", "quantise with a larger output scale")
     sign = attrs.clamp_min < attrs.output_zero_point and attrs.shift < 0
     parameters: dict[str, ParameterValue] = {
         **same(attrs, "zero_point1", "zero_point2", "multiplier"),
@@ -151,12 +153,18 @@ def mul(site: Site[MulAttrs]) -> Kernel | None:
     return broadcasting("mul", site, get(Mul), parameters)
 
 
-def fits(site: Site[MulAttrs]) -> bool:
-    """Says whether differences from the zero points fit 16 bits, so that products fit 32."""
+ZERO_POINTS: Final = ("its int16 elements have a zero point", "quantise int16 tensors symmetrically")
+
+
+def check_factors(site: Site[MulAttrs]) -> None:
+    """Declines factors that may be too far from their zero points for 16 bits, so that products might not fit 32."""
     attrs = site.attrs
+    check_type(site, "int8", "int16")
     zero_points = (attrs.zero_point1, attrs.zero_point2, attrs.output_zero_point)
-    small = all(-128 <= zero_point <= 127 for zero_point in zero_points)
-    return (site.output.dtype == "int8" and small) or (site.output.dtype == "int16" and not any(zero_points))
+    if site.output.dtype == "int16" and any(zero_points):
+        raise DeclinedError(*ZERO_POINTS)
+    if not all(-128 <= zero_point <= 127 for zero_point in zero_points):
+        raise DeclinedError("a zero point lies beyond int8", "quantise it again")
 
 
 # Lookup tables of functions.
@@ -165,7 +173,7 @@ def fits(site: Site[MulAttrs]) -> bool:
 @offers(Lookup, REQUIRES, rank=100)
 def lookup(site: Site[LookupAttrs]) -> Kernel:
     name = "uaccel_lookup_helium"
-    return Lookup().kernels(site)[0].by("arm_helium", REQUIRES, function=name, header=f"{name}.h")
+    return Lookup().kernels(site)[0].by("arm_helium", REQUIRES, function=name, header="uaccel_lookup_helium.h")
 
 
 # Dot products, and the layers that begin with them.
@@ -201,5 +209,6 @@ def _with_helium(kernel: Kernel | None) -> Kernel | None:
     """Returns the same call of the function for Helium."""
     if kernel is None:
         return None
-    name = kernel.calls[0].function.removesuffix(f"_{conv_float.SINGLE}") + "_helium"
-    return kernel.by("arm_helium", FLOAT_REQUIRES, function=name, header=f"{name}.h")
+    (call,) = kernel.calls
+    name, header = call.function.removesuffix(f"_{conv_float.SINGLE}"), call.header.removesuffix(".h")
+    return kernel.by("arm_helium", FLOAT_REQUIRES, function=f"{name}_helium", header=f"{header}_helium.h")

@@ -82,7 +82,7 @@ def depthwise_conv2d(site: Site[Conv2dAttrs]) -> Kernel | None:
     channels = weights.shape[2]
     rows = weights.reshape(-1, channels).T
     stage = conv_forms.wide_stage_of(site, rows)
-    if stage is None or not conv_forms.is_depthwise(site):
+    if not conv_forms.is_depthwise(site):
         return None
     filled = pad_axis(rows, 0, VECTOR)
     taps = filled.reshape(-1, VECTOR, filled.shape[1]).transpose(0, 2, 1)

@@ -8,8 +8,8 @@ from __future__ import annotations
 from typing import Final
 
 from uaccel.kernels.arm_helium_elementwise import offer_floats
-from uaccel.kernels.dot_products import LARGEST_DEPTH
-from uaccel.kernels.registry import EMBEDDED, offers
+from uaccel.kernels.dot_products import check_depth
+from uaccel.kernels.registry import EMBEDDED, DeclinedError, check_channels, check_type, offers
 from uaccel.ops.conv_float import wide_kernel
 from uaccel.ops.exact import TFLITE
 from uaccel.ops.kernel import Kernel, ParameterValue, Scratch, dtype_suffix
@@ -28,18 +28,20 @@ LEAST_CHANNELS: Final = 4  # The DSP extension's kernels take four at a time; th
 def _offer_pools(feature: str, rank: int, least: int = 1) -> None:
     """Registers the pools of a feature for at least so many channels."""
 
-    def made(what: str, site: Site[PoolAttrs]) -> Kernel | None:
-        if site.output.dtype not in ("int8", "int16") or site.output.shape[3] < least:
-            return None
+    def made(what: str, site: Site[PoolAttrs]) -> Kernel:
+        check_type(site, "int8", "int16")
+        check_channels(site.output.shape[3], least)
         portable = pool_kernel(f"uaccel_{what}_pool_{feature}", site)
         return portable.by(f"arm_{feature}", (feature,), header=f"uaccel_pool_{feature}.h")
 
-    offers(AveragePool2d, (feature,), rank=rank)(lambda site: made("average", site) if _sums_fit(site) else None)
+    def average(site: Site[PoolAttrs]) -> Kernel:
+        row = min(site.attrs.window[1], site.operands[0].info.shape[2])
+        if site.output.dtype != "int16" and row > LARGEST_ROW:
+            raise DeclinedError(f"its window is {row} wide, and {LARGEST_ROW} is the most", "pool in two steps")
+        return made("average", site)
+
+    offers(AveragePool2d, (feature,), rank=rank)(average)
     offers(MaxPool2d, (feature,), rank=rank)(lambda site: made("max", site))
-
-
-def _sums_fit(site: Site[PoolAttrs]) -> bool:
-    return site.output.dtype == "int16" or min(site.attrs.window[1], site.operands[0].info.shape[2]) <= LARGEST_ROW
 
 
 _offer_pools("helium", 100)
@@ -53,18 +55,25 @@ LEAST_NEIGHBOURS: Final = {"helium": 1, "dsp": 4}
 Sum = type[ReduceMean] | type[ReduceSum]
 
 
-def _sum(site: Site[ReduceSumAttrs], operator: Sum, feature: str) -> Kernel | None:
-    """Makes the kernel where what is added up lies row by row, as pixels do, and rounding is TFLite's; else None."""
+def _sum(site: Site[ReduceSumAttrs], operator: Sum, feature: str) -> Kernel:
+    """Makes the kernel where what is added up lies row by row, as pixels do, and rounding is TFLite's."""
     shape, attrs = site.operands[0].info.shape, site.attrs
     loops = loop_parameters(shape, attrs.axes)
     rows = loops["reduced_inner"] == loops["inner"] == 1 and loops["middle"] >= LEAST_NEIGHBOURS[feature]
     multiplier, shift = operator().factor(attrs, reduced_elements(shape, attrs.axes))
     exact = attrs.rounding == TFLITE and multiplier >= 0 and shift <= 0
-    if not rows or not exact or site.output.dtype not in ("int8", "int16"):
-        return None
+    check_type(site, "int8", "int16")
+    if not rows:
+        raise DeclinedError(
+            "what it adds up lies side by side, or is too little", "reduce outer axes, with channels last"
+        )
+    if not exact:
+        raise DeclinedError(
+            "its sums are scaled up, or rounded in single precision", "quantise with a larger output scale"
+        )
     portable = get(operator).kernels(site)[0]
     function = f"uaccel_reduce_sum_{feature}_{dtype_suffix(site.output.dtype)}"
-    return portable.by(f"arm_{feature}", (feature,), function=function, header=f"uaccel_reduce_{feature}.h")
+    return portable.by(f"arm_{feature}", (feature,), function=function, header=f"uaccel_pool_{feature}.h")
 
 
 def _offer_sums(operator: Sum) -> None:
@@ -87,12 +96,16 @@ def _offer(family: str, suffix: str, requires: tuple[str, ...], unit: int, rank:
     Scratch memory holds the four packed columns and a copy of a row."""
 
     @offers(BatchMatmul, requires or EMBEDDED, rank=rank)
-    def matmul16(site: Site[BatchMatmulAttrs]) -> Kernel | None:
+    def matmul16(site: Site[BatchMatmulAttrs]) -> Kernel:
         lhs, attrs = site.operands[0].info, site.attrs
         _, depth = matrix(lhs.shape, attrs.adj_x)
         points = (attrs.lhs_zero_point, attrs.rhs_zero_point)
-        if site.output.dtype != "int16" or attrs.rounding != TFLITE or any(points) or depth > LARGEST_DEPTH:
-            return None
+        check_type(site, "int16")
+        check_depth(depth)
+        if attrs.rounding != TFLITE or any(points):
+            raise DeclinedError(
+                "its int16 elements have a zero point, or single precision", "quantise int16 symmetrically"
+            )
         (portable,) = BatchMatmul().kernels(site)
         (call,) = portable.calls
         whole = -(-depth // unit) * unit

@@ -11,12 +11,13 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
 from functools import lru_cache
 from pathlib import Path
-from typing import IO, Any, Final, Protocol
+from typing import Any, Final, Protocol
 
 from uaccel.board import Board
 from uaccel.errors import UaccelError
 from uaccel.kernels.registry import PORTABLE, Target
-from uaccel.ops.kernel import Constant, Kernel
+from uaccel.kernels.terms import Sizes, Terms, cost_of, sizes_of, stated_outputs
+from uaccel.ops.kernel import Constant, Kernel, KernelCall
 from uaccel.ops.operator import Computable, Site
 from uaccel.util import incoming
 from uaccel.util.favour import Favour
@@ -30,8 +31,8 @@ from uaccel.util.form import TEXT, Named, Value, complaint
 class Option:
     """Describes one way: its name among those of the site, the C functions that it calls, bytes of its constants.
 
-    ``effort``: how many products it computes for each of the operator's. ``planned`` gives the cost by the option's
-    own planner.
+    ``effort``: how many products it computes for each of the operator's. ``calls``: those of its functions, whose
+    sizes decide what it costs. ``planned`` gives the cost by the option's own planner.
     """
 
     label: str
@@ -39,6 +40,19 @@ class Option:
     flash: int = 0
     effort: float = 1.0
     planned: Callable[[], float | None] | None = field(default=None, compare=False)
+    calls: tuple[KernelCall, ...] = field(default=(), compare=False)
+
+    def sizes(self, function: str, work: Work) -> list[Sizes]:
+        """The sizes of the calls of a function. These and the calls of its other forms divide the work: by the outputs
+        that they state, else equally."""
+        form = _usual_form(function)
+        fields = [call.parameters for call in self.calls if _usual_form(call.function) == form] or [{}]
+        parts = [stated_outputs(parameters) / work.outputs if len(self.calls) > 1 else 0.0 for parameters in fields]
+        if not all(parts):
+            count = sum(_usual_form(call.function, PAIR) == form.removesuffix(PAIR) for call in self.calls) or 1
+            parts = [1 / count] * len(fields)
+        macs = work.macs * self.effort
+        return [sizes_of(given, macs * part, work.outputs * part) for given, part in zip(fields, parts, strict=True)]
 
 
 @dataclass(frozen=True)
@@ -90,7 +104,8 @@ def kernel_options(kernels: Sequence[Kernel]) -> list[Option]:
         same = sum(option.functions == functions for option in options)
         constants = (part for call in kernel.calls for part in call.arguments if isinstance(part, Constant))
         flash = sum(part.data.nbytes for part in constants)
-        options.append(Option(f"{label} ({same + 1})" if same else label, functions, flash, kernel.effort))
+        label = f"{label} ({same + 1})" if same else label
+        options.append(Option(label, functions, flash, kernel.effort, calls=kernel.calls))
     return options
 
 
@@ -108,15 +123,12 @@ def _word(value: Any) -> str:
     return "x".join(map(str, value)) if isinstance(value, tuple) else str(value)
 
 
-# Estimates: the choice without records. A kernel's cost is linear in its work,
-#
-#     mac * multiply-accumulates * effort + output * outputs + call
-#
-# with coefficients fitted to measurements of its C function. ``costs.json`` beside this module holds them for each CPU
-# that was measured: in instructions (``cpus``), and for cores of known timings in estimated cycles (``cycles``).
-# ``code`` has the bytes of each function and of those that it calls. ``scripts/fit_costs.py`` makes the file.
+# Estimates: the choice without records. A kernel's cost is a sum of terms (``kernels/terms.py``), with coefficients
+# fitted to measurements of its C function. ``costs.json`` beside this module holds them for each CPU that was measured:
+# in estimated cycles where the core's timings are known, else in instructions. ``paces`` has the cycles of a function's
+# instructions on average, ``code`` the bytes of each function and of those that it calls. ``scripts/fit_costs.py``
+# makes the file.
 
-Coefficients = Mapping[str, float]  # ``mac``, ``output``, ``call``.
 # The measured CPU that stands for others with a feature, the first that fits; ``PLAIN`` for CPUs with none of them.
 MEASURED: Final = (("helium", "cortex-m55"), ("dsp", "cortex-m4"), ("rvv", "rv32imacv"), ("rv32", "rv32imac"))
 PLAIN: Final = "cortex-m3"
@@ -128,13 +140,21 @@ SLOWER: Final = 2  # A kernel that is chosen for its size takes at most so many 
 # Ends the names of kernels that round in single precision, and of those that take deep sums apart as they grow. Only a
 # few steps differ: estimates ignore them.
 FORMS: Final = ("_float32", "_deep")
+PAIR: Final = "_pair"  # Ends those of kernels that compute one or two channels behind fours by themselves.
 
 
 @lru_cache(maxsize=1)
-def shipped_costs() -> Mapping[str, Mapping[str, Mapping[str, Coefficients]]]:
-    """Reads the coefficients of ``costs.json``, by unit, CPU and function."""
+def shipped_costs() -> Mapping[str, Mapping[str, Mapping[str, Terms]]]:
+    """Reads the terms of ``costs.json``, by unit, CPU and function."""
     stored = json.loads(incoming.read_text(COSTS))
-    return {INSTRUCTIONS: stored["cpus"], CYCLES: stored["cycles"]}
+    counted: dict[str, dict[str, Terms]] = {}
+    for cpu, functions in stored["costs"].items():
+        paces = stored["paces"].get(cpu, {})
+        counted[cpu] = {
+            function: {term: value / paces.get(function, 1.0) for term, value in terms.items()}
+            for function, terms in functions.items()
+        }
+    return {INSTRUCTIONS: counted, CYCLES: {cpu: stored["costs"][cpu] for cpu in stored["paces"]}}
 
 
 @lru_cache(maxsize=1)
@@ -149,7 +169,7 @@ def shipped_code() -> Mapping[str, Mapping[str, Mapping[str, int]]]:
 class Estimated:
     """Picks the cheapest by estimate, or the first option (of the lowest rank) where any has no estimate."""
 
-    costs: Mapping[str, Coefficients] = field(default_factory=dict)
+    costs: Mapping[str, Terms] = field(default_factory=dict)
     unit: str = INSTRUCTIONS
     favour: Favour = Favour.balanced
     # By function the bytes of each symbol that it needs.
@@ -178,16 +198,14 @@ class Estimated:
 
     def of(self, option: Option, work: Work) -> float | None:
         """Estimates an option's cost in the unit; None where a function was never measured."""
-        functions = [_usual_form(function) for function in option.functions]
-        if not functions or any(function not in self.costs for function in functions):
+        known = {form: self.costs.get(form) for form in map(_usual_form, option.functions)}
+        if not known or None in known.values():
             return None
-        known = [self.costs[function] for function in functions]
-        macs = work.macs * option.effort
-        return sum(c["mac"] * macs + c["output"] * work.outputs + c["call"] for c in known)
+        return sum(cost_of(terms or {}, sizes) for form, terms in known.items() for sizes in option.sizes(form, work))
 
 
-def _usual_form(function: str) -> str:
-    for form in FORMS:
+def _usual_form(function: str, *others: str) -> str:
+    for form in (*FORMS, *others):
         function = function.removesuffix(form)
     return function
 
@@ -275,11 +293,7 @@ def write_records(path: Path, records: Records) -> None:
     content = {"format": FORMAT, "cpu": records.cpu, "unit": records.unit, "sites": records.sites}
     content |= {"instructions": records.instructions} if records.instructions else {}
     text = json.dumps(content, indent=1, sort_keys=True) + "\n"
-
-    def write(stream: IO[bytes]) -> None:
-        stream.write(text.encode())
-
-    write_atomically(path, write, "records")
+    write_atomically(path, lambda stream: stream.write(text.encode()), "records")
 
 
 def read_records(path: Path, cpu: str) -> Records:

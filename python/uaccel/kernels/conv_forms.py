@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from uaccel.kernels.output_stage import geometry, pad_axis
-from uaccel.kernels.registry import offers
+from uaccel.kernels.registry import DeclinedError, OtherTypeError, check_type, offers
 from uaccel.model import Array, TensorInfo
 from uaccel.ops.conv import Conv2dAttrs, DepthwiseConv2d, TransposeConv2d, TransposeConv2dAttrs
 from uaccel.ops.exact import TFLITE, rounding_of
@@ -88,6 +88,21 @@ def of_group(site: Site[Conv2dAttrs], group: int, count: int = 1) -> Site[Conv2d
         (Operand(info), _side_by_side(_rows(weights, own), count), *(_rows(constant, own) for constant in constants)),
         (output,),
     )
+
+
+def of_channel(site: Site[Any], channel: int) -> Site[Any]:
+    """Returns a layer with weights, one row an output channel, as the layer of one channel alone."""
+    data, *constants = site.operands
+    own = (_rows(constant, slice(channel, channel + 1)) for constant in constants)
+    return replace(site, operands=(data, *own), outputs=(replace(site.output, shape=(*site.output.shape[:-1], 1)),))
+
+
+def without(site: Site[Any], channels: Sequence[int]) -> Site[Any]:
+    """Returns a layer whose weights of some output channels are zeros: others compute these, and overwrite them."""
+    data, weights, *constants = site.operands
+    value = weights.value.copy()
+    value[list(channels)] = 0
+    return replace(site, operands=(data, replace(weights, constant=value), *constants))
 
 
 def _side_by_side(weights: Operand, count: int) -> Operand:
@@ -280,7 +295,7 @@ def by_phases(site: Site[TransposeConv2dAttrs], make: Maker) -> Kernel | None:
     """Computes a transposed convolution by its phases, for each image, each by the kernel that ``make`` gives."""
     found, (batch, *shape) = phases(site), site.output.shape
     if found is None or len(found) * batch > MOST_CALLS:
-        return None
+        raise DeclinedError("its strides and windows give no ordinary convolutions", "change its stride or padding")
     kernels = [(phase, make(phase.site)) for phase in found]
     whole = [(phase, kernel) for phase, kernel in kernels if kernel is not None]
     if len(whole) < len(kernels):
@@ -315,11 +330,17 @@ def moved(call: KernelCall, source: int, target: int) -> KernelCall:
 MOST_GROUPS: Final = 64  # Each is a call with constants of its own, which take flash.
 
 
+def check_groups(calls: int) -> None:
+    if calls > MOST_GROUPS:
+        raise DeclinedError(
+            f"its groups would take {calls} calls, and {MOST_GROUPS} are the most", "give it fewer groups"
+        )
+
+
 def by_groups(site: Site[Conv2dAttrs], make: Maker) -> Kernel | None:
     """Computes a convolution group by group, each by the kernel that ``make`` gives; None where one has none."""
     groups = site.attrs.groups
-    if groups > MOST_GROUPS:
-        return None
+    check_groups(groups)
     kernels = [kernel for kernel in (make(_apart(site, group)) for group in range(groups)) if kernel is not None]
     if len(kernels) < groups:
         return None
@@ -343,6 +364,7 @@ def _apart(site: Site[Conv2dAttrs], group: int) -> StridedConv:
 
 SUM_LIMIT: Final = 1 << 31  # Sums and their biases, of 64 bits in the model, must fit 32; they are not doubled.
 LEAST_TOTAL: Final = 17  # With a smaller total, m << 33 - total would need more than 31 bits.
+INT16: Final = "quantise it with TFLite's scheme of 16x8 bits"
 LEAST_WORK: Final = 24  # Products of a pixel; for fewer the kernels of two pixels at a time are not worth it.
 
 Ints = NDArray[np.int64]
@@ -366,21 +388,25 @@ class WideStage:
         return replace(self, bias=bias, multiplier=multiplier, shift=np.pad(self.shift, more, constant_values=1))
 
 
-def wide_stage_of(site: Site[Any], weights: Array) -> WideStage | None:
-    """Computes the stage of an operator with weights, one row a channel, and biases of 64 bits. None where it would not
-    be exact. Zero points are 0 with int16; a multiplier of 0 shifts by 33, whatever its shift."""
+def wide_stage_of(site: Site[Any], weights: Array) -> WideStage:
+    """Computes the stage of an operator with weights, one row a channel, and biases of 64 bits. Declines where it would
+    not be exact. Zero points are 0 with int16; a multiplier of 0 shifts by 33, whatever its shift."""
     attrs, bias = site.attrs, site.operands[2].value
     zero_points = (attrs.input_zero_point, attrs.output_zero_point)
-    kinds = site.output.dtype == "int16" and weights.dtype == np.int8 and bias.dtype == np.int64
-    if not kinds or any(zero_points) or rounding_of(attrs) != TFLITE:
-        return None
+    check_type(site, "int16")
+    if weights.dtype != np.int8:
+        raise OtherTypeError(weights.dtype.name, "int8")
+    if bias.dtype != np.int64 or any(zero_points) or rounding_of(attrs) != TFLITE:
+        raise DeclinedError("its int16 elements are not TFLite's, with zero points of 0 and biases of 64 bits", INT16)
     reach = 32768 * np.abs(weights.astype(np.int64)).sum(axis=1).astype(object) + np.abs(bias.astype(object))
     multiplier, shift = (np.broadcast_to(operand.value, len(weights)) for operand in site.operands[3:5])
     given = multiplier.astype(np.int64)
     reduced = np.where(given < 0x7FFF0000, (given + (1 << 15)) >> 16, 0x7FFF)
     total = np.where(reduced == 0, 33, 15 - shift.astype(np.int64))
-    if max(reach) >= SUM_LIMIT or given.min() < 0 or total.min() < LEAST_TOTAL:
-        return None
+    if max(reach) >= SUM_LIMIT:
+        raise DeclinedError(f"a sum may reach {max(reach):,}, and {SUM_LIMIT:,} is too much", "give it smaller biases")
+    if given.min() < 0 or total.min() < LEAST_TOTAL:
+        raise DeclinedError("a channel scales its sums by 0.25 or more", "quantise with a larger output scale")
     return WideStage(bias, reduced << np.maximum(33 - total, 0), np.maximum(total - 32, 1))
 
 
@@ -454,8 +480,8 @@ class Int16:
         weights = site.operands[1].value
         channels, height = weights.shape[:2]
         stage = wide_stage_of(site, weights.reshape(channels, -1))
-        if stage is None or not is_worth_it(weights):
-            return None
+        if not is_worth_it(weights):
+            raise DeclinedError("a pixel has too few products", "join it with a layer beside it")
         if is_one_row(site):
             return self.one_row(site, weights.reshape(channels, -1), stage)
         rows = pad_axis(weights.reshape(channels, height, -1), 2, self.unit).reshape(channels, -1)
@@ -465,8 +491,6 @@ class Int16:
         """Computes several units at a time; several rows are the pixels of a pointwise convolution."""
         weights = site.operands[1].value
         stage = wide_stage_of(site, weights)
-        if stage is None:
-            return None
         if site.operands[0].info.shape[0] == 1:
             return self.one_row(site, weights, stage)
         return self.convolution(site, pad_axis(weights, 1, self.unit), stage, rows_of(site))

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from uaccel.kernels import arm_dsp_conv, arm_dsp_int16, arm_helium_conv, arm_helium_int16
 from uaccel.kernels.output_stage import pad_axis
-from uaccel.kernels.registry import offers
+from uaccel.kernels.registry import DeclinedError, check_type, offers
 from uaccel.kernels.weight_packing import VECTOR, concat_words, pack_int16_pairs, vector_words
 from uaccel.model import Array, TensorInfo
 from uaccel.ops.activation import SATURATED
@@ -28,7 +28,7 @@ LARGEST_FACTOR: Final = 255  # Helium multiplies a cell state before its curve b
 LARGEST_SUM: Final = 1 << 30  # Sums below it can be doubled, as the output stage takes them.
 
 Ints = NDArray[np.int64]
-Packer = Callable[[NDArray[np.int8], Ints, int, int], "Ints | None"]
+Packer = Callable[[NDArray[np.int8], Ints, int, int], Ints]
 
 
 @dataclass(frozen=True)
@@ -48,19 +48,19 @@ class LstmFamily:
         return -(-depth // self.unit) * self.unit
 
 
-def _dsp(weights: NDArray[np.int8], bias: Ints, multiplier: int, shift: int) -> Ints | None:
+def _dsp(weights: NDArray[np.int8], bias: Ints, multiplier: int, shift: int) -> Ints:
     """Packs eights of gates: S and B of each pair, the words of each two inputs, and the constants of `ends`."""
     words = pack_int16_pairs(pad_axis(weights, 1, 4), bias, ROWS)
-    if words is None or not sums_fit(weights, bias, shift):
-        return None
+    check_sums(weights, bias, shift)
     start = np.stack([256 * bias[0::2] + bias[1::2], bias[1::2]], axis=1).reshape(len(words), -1)
     return np.concatenate([start, words, ends(len(words), multiplier, shift)], axis=1)
 
 
-def sums_fit(weights: NDArray[np.int8], bias: Ints, shift: int) -> bool:
-    """Says whether sums can be doubled, also where a positive shift moves them left before."""
+def check_sums(weights: NDArray[np.int8], bias: Ints, shift: int) -> None:
+    """Declines sums that cannot be doubled, also where a positive shift moves them left before."""
     reach = 128 * np.abs(weights.astype(np.int64)).sum(axis=1) + np.abs(bias)
-    return bool(reach.max() < LARGEST_SUM >> max(0, shift))
+    if reach.max() >= LARGEST_SUM >> max(0, shift):
+        raise DeclinedError("a gate's sum may not fit 30 bits", "give it smaller biases or weights")
 
 
 def ends(count: int, multiplier: int, shift: int) -> Ints:
@@ -68,7 +68,7 @@ def ends(count: int, multiplier: int, shift: int) -> Ints:
     return np.tile([multiplier, 1 << -shift >> 1 if shift < 0 else 0, abs(shift)], (count, 1))
 
 
-def _helium(weights: NDArray[np.int8], bias: Ints, multiplier: int, shift: int) -> Ints | None:
+def _helium(weights: NDArray[np.int8], bias: Ints, multiplier: int, shift: int) -> Ints:
     """Packs eights of gates: biases and the weights of each vector, even gates first; multiplier and shift."""
     order = (np.arange(0, len(bias), ROWS)[:, None] + EVEN_FIRST).ravel()
     words = vector_words(weights[order], ROWS)
@@ -80,15 +80,12 @@ DSP: Final = LstmFamily("arm_dsp", "dsp", arm_dsp_conv.REQUIRES, 4, _dsp)
 HELIUM: Final = LstmFamily("arm_helium", "helium", arm_helium_conv.REQUIRES, VECTOR, _helium)
 
 
-def lstm_dots(site: Site[LstmAttrs], family: LstmFamily) -> Kernel | None:
-    if site.output.dtype != "int8":
-        return None
+def lstm_dots(site: Site[LstmAttrs], family: LstmFamily) -> Kernel:
+    check_type(site, "int8")
     (portable,) = Lstm().kernels(site)
     (call,) = portable.calls
     constants = {part.role: part.data for part in call.arguments if isinstance(part, Constant)}
     stream = _stream(constants, family)
-    if stream is None:
-        return None
     units, depth = constants["weights"].shape[1:]
     filled = {"filled": family.filled(depth), "hidden_filled": family.filled(units)}
     parameters: dict[str, ParameterValue] = {f"layer.{name}": value for name, value in call.parameters.items()}
@@ -98,14 +95,14 @@ def lstm_dots(site: Site[LstmAttrs], family: LstmFamily) -> Kernel | None:
         family.requires,
         4 * 2 * -(-units // ROWS) * ROWS + sum(filled.values()),
         function=f"uaccel_lstm_s8_dots_{family.suffix}",
-        header=f"uaccel_lstm_dots_{family.suffix}.h",
+        header=f"uaccel_recurrent_{family.suffix}.h",
         struct="uaccel_lstm_dots",
         parameters=parameters | filled,
         arguments=(*states, Constant("stream", stream), last_twice(constants["points"]), *results),
     )
 
 
-def _stream(constants: dict[str, Array], family: LstmFamily) -> NDArray[np.int32] | None:
+def _stream(constants: dict[str, Array], family: LstmFamily) -> NDArray[np.int32]:
     """Packs gate by gate, eight units by eight: the weights over the input, then those over the hidden state."""
     gates = []
     for gate, scales in enumerate(constants["scales"].tolist()):
@@ -113,10 +110,7 @@ def _stream(constants: dict[str, Array], family: LstmFamily) -> NDArray[np.int32
         for role, multiplier, shift in (("", *scales[:2]), ("recurrent_", *scales[2:])):
             weights = pad_axis(constants[f"{role}weights"][gate], 0, ROWS)
             bias = pad_axis(constants[f"{role}bias"][gate].astype(np.int64), 0, ROWS)
-            words = family.pack(weights, bias, multiplier, shift)
-            if words is None:
-                return None
-            parts.append(words)
+            parts.append(family.pack(weights, bias, multiplier, shift))
         gates.append(np.concatenate(parts, axis=1))
     return concat_words(np.concatenate(gates)).reshape(-1)
 
@@ -141,8 +135,7 @@ Maker = Callable[[Site[FullyConnectedAttrs]], "Kernel | None"]
 
 def lstm16(site: Site[LstmAttrs], family: LstmFamily, row: Maker) -> Kernel | None:
     """Makes the kernel of a family; ``row`` makes its fully connected layers."""
-    if site.output.dtype != "int16":
-        return None
+    check_type(site, "int16")
     (portable,) = Lstm().kernels(site)
     weights, recurrent, bias, scales, points = (operand.value for operand in site.operands[3:])
     given = row(_gates(weights, bias, scales[:, 0:2], site.attrs.input_zero_point))
@@ -161,7 +154,6 @@ def lstm16(site: Site[LstmAttrs], family: LstmFamily, row: Maker) -> Kernel | No
         family.requires,
         2 * portable.scratch + max(given.scratch, kept.scratch, 2 * ROWS),
         function=f"uaccel_lstm_s16_{family.suffix}16",
-        header=f"uaccel_lstm16_{family.suffix}.h",
         struct=f"uaccel_lstm_{family.suffix}16",
         parameters=parameters,
         arguments=(*states, *streams, last_twice(points), *results),

@@ -5,9 +5,9 @@ halves upwards, then high / 2**shift, halves away from zero. The second step equ
 (high + half + sign) >> shift with half = 2**(shift - 1) and sign = -1 for negative ``high``, else 0: a tie -k - 1/2
 then falls to -k - 1. The zero point, shifted left, and ``half`` are one constant, the ``offset``.
 
-``sign`` costs an instruction and is left out where the lower bound is the zero point or above it (as behind a ReLU):
-it decides negative ties alone, between -k and -k - 1 for k >= 0, and both end at the bound. A shift of 0 has no ties,
-so with ``sign`` shifts must be 1 or more.
+``sign`` costs an instruction and is left out where the lower bound is the zero point or above it, as behind a ReLU. It
+decides negative ties alone, between -k and -k - 1 for k >= 0, and both end at the bound. A shift of 0 has no ties, so
+with ``sign`` shifts must be 1 or more.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from uaccel.kernels.registry import DeclinedError, OtherTypeError, check_type
 from uaccel.model import Array
 from uaccel.ops.conv import folded_constants, window_parameters
 from uaccel.ops.exact import FLOAT32, limits
@@ -89,11 +90,11 @@ class OutputStage:
         }
 
     def bounds(self) -> dict[str, int]:
-        """Returns the fields of ``struct uaccel_blocked_finish`` and its like."""
+        """Returns the fields of ``struct uaccel_rvv_finish``, with which its like begin."""
         return {"finish.sign": int(self.sign), "finish.clamp_min": self.clamp_min, "finish.clamp_max": self.clamp_max}
 
     def table(self) -> NDArray[np.int32]:
-        """Returns a row of bias, multiplier, offset and shift a channel, as ``uaccel_blocked_round`` reads them."""
+        """Returns a row of bias, multiplier, offset and shift a channel, as ``uaccel_rvv.h`` reads them."""
         return np.stack([self.bias, self.multiplier, self.offset, self.shift], axis=1).astype(np.int32)
 
     def _each(self, change: Callable[[Ints], Ints]) -> OutputStage:
@@ -123,11 +124,12 @@ class OutputStage:
         return self._each(lambda constants: np.pad(constants, (0, channels - len(constants))))
 
 
-def output_stage_of(site: Site[Any], weights: Array, *, rests: bool = False, dtype: str = "int8") -> OutputStage | None:
-    """Computes the stage of an operator with weights, one row a channel; None where kernels would not be exact.
+def output_stage_of(site: Site[Any], weights: Array, *, rests: bool = False, dtype: str = "int8") -> OutputStage:
+    """Computes the stage of an operator with weights, one row a channel; declines where kernels would not be exact.
     ``rests``: whether the kernels add what a bias is above a whole number. ``dtype``: the elements that they take."""
-    if site.output.dtype != dtype or weights.dtype != np.int8:
-        return None
+    check_type(site, dtype)
+    if weights.dtype != np.int8:
+        raise OtherTypeError(weights.dtype.name, "int8")
     furthest = -limits(dtype)[0]
     attrs = site.attrs
     multiplier, shift = (np.broadcast_to(operand.value, len(weights)) for operand in site.operands[3:5])
@@ -135,30 +137,47 @@ def output_stage_of(site: Site[Any], weights: Array, *, rests: bool = False, dty
     bias = folded_constants(site, weights)["bias"].astype(np.int64)
     if attrs.rounding == FLOAT32:
         if (multiplier % RESTS).any() and not rests:
-            return None
+            raise DeclinedError(
+                "biases in single precision lie between whole numbers", "convert with TFLite's rounding"
+            )
         return _single_precision(attrs, _reach(weights, bias, furthest), bias, multiplier, shift)
     sign = bool(attrs.clamp_min < attrs.output_zero_point)
     known, values = _known_values(attrs, weights, bias, multiplier, shift, furthest)
     bias, multiplier, right = np.where(known, 0, bias), np.where(known, 0, multiplier), np.where(known, 1, -shift)
-    exact = (
-        _reach(weights, bias, furthest) < SUM_LIMIT
-        and right.min(initial=1) >= (1 if sign else 0)
-        and right.max(initial=0) <= LARGEST_SHIFT
-    )
-    if not exact:
-        return None
+    _check_reach(_reach(weights, bias, furthest))
+    _check_scales(multiplier, right, 1 if sign else 0)
     half = np.where(right > 0, 1 << np.maximum(right - 1, 0), 0)
     offset = np.where(known, 2 * values, half + (attrs.output_zero_point << right))
     zero_point = attrs.output_zero_point
     return OutputStage(bias, multiplier, offset, right, sign, attrs.clamp_min, attrs.clamp_max, zero_point)
 
 
-def _single_precision(attrs: Any, reach: int, bias: Ints, multiplier: Ints, shift: Ints) -> OutputStage | None:
-    if reach >= SUM_LIMIT:
-        return None
+def _single_precision(attrs: Any, reach: int, bias: Ints, multiplier: Ints, shift: Ints) -> OutputStage:
+    _check_reach(reach)
     offset = np.full(len(bias), attrs.output_zero_point, np.int64)
     bounds = (attrs.clamp_min, attrs.clamp_max)
     return OutputStage(bias, multiplier, offset, shift, False, *bounds, attrs.output_zero_point, single=True)
+
+
+def _check_reach(reach: int) -> None:
+    if reach >= SUM_LIMIT:
+        raise DeclinedError(
+            f"a sum may reach {reach:,}, and {SUM_LIMIT:,} is too much", "give it smaller biases or weights"
+        )
+
+
+def _check_scales(multiplier: Ints, right: Ints, least: int) -> None:
+    """Declines channels whose scale is too large, or too small, for the shift that follows the product."""
+    for beyond, bound, remedy in (
+        (right < least, f"below {2.0**-least:g}", "a larger output scale"),
+        (right > LARGEST_SHIFT, f"{2.0 ** -(LARGEST_SHIFT + 1):.2g} at least", "larger weight scales"),
+    ):
+        if beyond.any():
+            channel = int(beyond.argmax())
+            scale = float(multiplier[channel]) * 2.0 ** -(31 + int(right[channel]))
+            raise DeclinedError(
+                f"channel {channel} scales its sums by {scale:.3g}, and {bound} is taken", f"quantise with {remedy}"
+            )
 
 
 def _reach(weights: Array, bias: Ints, furthest: int) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Final
@@ -12,9 +13,9 @@ from numpy.typing import NDArray
 
 from uaccel.kernels.conv_forms import by_groups, is_depthwise, is_pointwise, offer_rewritten, wide_stage_of, windows_of
 from uaccel.kernels.dot_products import ROWS, Dots, offer_dots
-from uaccel.kernels.lstm import Ints, LstmFamily, ends, lstm16, lstm_dots, sums_fit
+from uaccel.kernels.lstm import Ints, LstmFamily, check_sums, ends, lstm16, lstm_dots
 from uaccel.kernels.output_stage import geometry, interleave_channels, output_stage_of, pad_axis
-from uaccel.kernels.registry import EMBEDDED, Maker, offers
+from uaccel.kernels.registry import EMBEDDED, DeclinedError, Maker, offers
 from uaccel.model import Array
 from uaccel.ops.conv import Conv2d, Conv2dAttrs, DepthwiseConv2d
 from uaccel.ops.kernel import Argument, Constant, Input, Kernel, KernelCall, Output, ParameterValue, Scratch, calling
@@ -30,32 +31,44 @@ LARGEST_ADDRESS: Final = 8  # Bytes of an address on the host, where it runs the
 
 @dataclass(frozen=True, eq=False)
 class Stage:
-    """Holds an output stage: ``table`` has a row of bias, multiplier, offset and shift for each channel.
+    """Holds an output stage: ``table`` has a row of bias, multiplier and shift for each channel, ``rows`` its weights.
 
     ``kind``: the suffix of the functions that round so.
     """
 
     kind: str
+    rows: Array
     table: NDArray[np.int32]
-    bounds: Mapping[str, int]
+    fields: Mapping[str, int]
+
+
+def _stage(kind: str, rows: Array, bounds: Mapping[str, int], zero_point: int, *columns: Array) -> Stage:
+    table = np.stack(columns, axis=1).astype(np.int32)
+    return Stage(kind, rows, table, {**bounds, "finish.zero_point": zero_point})
 
 
 def stage_of(site: Site[Any], rows: Array) -> Stage | None:
     """Computes the stage of an operator with weights, one row a channel; None where it would not be exact. int16 has
     TFLite's stage for biases of 64 bits (`wide_stage_of`), else that of int8 (32-bit biases or single precision)."""
-    dtype, narrow = site.output.dtype, site.operands[2].info.dtype == "int32"
-    wide = wide_stage_of(site, rows)
-    if wide is not None:
-        columns = (wide.bias, wide.multiplier, np.left_shift(1, wide.shift - 1), wide.shift)
+    with suppress(DeclinedError):
+        wide = wide_stage_of(site, rows)
         bounds = {"finish.sign": 0, "finish.clamp_min": site.attrs.clamp_min, "finish.clamp_max": site.attrs.clamp_max}
-        return Stage("s16", np.stack(columns, axis=1).astype(np.int32), bounds)
+        return _stage("s16", rows, bounds, 1, wide.bias, wide.multiplier, wide.shift - 1)
+    dtype, narrow = site.output.dtype, site.operands[2].info.dtype == "int32"
     if dtype != "int8" and site.attrs.input_zero_point:
         return None
     stage = output_stage_of(site, rows, rests=True, dtype=dtype)
-    if stage is None or not (stage.single or narrow):
+    if not (stage.single or narrow):
         return None
-    kind = ("s16" if stage.single else "s16_acc32") if dtype == "int16" else "s8"
-    return Stage(kind + "_float32" * stage.single, stage.table(), stage.bounds())
+    prefix, zero_point = "s16" if dtype == "int16" else "s8", stage.zero_point
+    if stage.single:
+        columns = (stage.bias, stage.multiplier, stage.shift)
+        return _stage(f"{prefix}_float32", rows, stage.bounds(), zero_point, *columns)
+    rows, stage = stage.computed(rows)
+    if not stage.shift.all():  # a last bit goes when the zero point has been added
+        return None
+    columns = (stage.bias, stage.multiplier, stage.shift - 1)
+    return _stage(prefix + "_acc32" * (dtype == "int16"), rows, stage.bounds(), 2 * zero_point + 1, *columns)
 
 
 def _kernel(
@@ -74,7 +87,7 @@ def _kernel(
     filled = pad_axis(stage.table, 0, 1 if name.startswith("depthwise") else block)
     constants = (Constant("weights", weights), Constant("constants", filled))
     arguments: tuple[Argument, ...] = (Input(0), *constants, Output(0), *((Scratch(),) if scratch else ()))
-    fields = {**parameters, **stage.bounds}
+    fields = {**parameters, **stage.fields}
     header = "int16" if stage.kind.startswith("s16") else header or name
     fields = {f"windows.{field}": value for field, value in fields.items()} | {**more} if more else fields
     struct, effort = f"uaccel_{name}_blocked", len(weights) * block / channels
@@ -93,7 +106,7 @@ def blocked_conv2d(site: Site[Conv2dAttrs]) -> Kernel | None:
     stage = stage_of(site, rows)
     if stage is None:
         return None
-    packed = interleave_channels(rows, 4)
+    packed = interleave_channels(stage.rows, 4)
     if is_pointwise(site):
         pixels = int(np.prod(data.shape[:3]))
         parameters = {"rows": pixels, "depth": data.shape[3], "out_channels": channels}
@@ -113,7 +126,7 @@ def fully_connected(site: Site[FullyConnectedAttrs]) -> Kernel | None:
     stage = stage_of(site, weights)
     if stage is None:
         return None
-    packed = interleave_channels(weights, 8 if count == 1 else 4)
+    packed = interleave_channels(stage.rows, 8 if count == 1 else 4)
     if count == 1:
         return _kernel("fully_connected", {"depth": depth, "units": len(weights)}, packed, stage)
     parameters = {"rows": count, "depth": depth, "out_channels": len(weights)}
@@ -130,7 +143,7 @@ def blocked_depthwise_conv2d(site: Site[Conv2dAttrs]) -> Kernel | None:
     if stage is None or not is_depthwise(site) or channels < 4:
         return None
     starts = np.minimum(np.arange(0, channels, 4), channels - 4)
-    packed = interleave_channels(rows[(starts[:, np.newaxis] + np.arange(4)).ravel()], 4)
+    packed = interleave_channels(stage.rows[(starts[:, np.newaxis] + np.arange(4)).ravel()], 4)
     scratch, behind = height * width * LARGEST_ADDRESS + data.shape[3] * data.itemsize, overwrite_distance(site)
     windows, name = geometry(site, (height, width), depthwise=True), "depthwise_conv2d"
     if channels == data.shape[3]:
@@ -148,10 +161,9 @@ def _pack(rows: NDArray[np.int8]) -> NDArray[np.int32]:
     return packed.reshape(-1).view(np.int32)
 
 
-def _gates(weights: NDArray[np.int8], bias: Ints, multiplier: int, shift: int) -> Ints | None:
+def _gates(weights: NDArray[np.int8], bias: Ints, multiplier: int, shift: int) -> Ints:
     """Packs eights of gates: biases, for each input the weights of all eight, and the constants of `ends`."""
-    if not sums_fit(weights, bias, shift):
-        return None
+    check_sums(weights, bias, shift)
     words = interleave_channels(weights, ROWS).reshape(len(weights) // ROWS, -1).view("<i4").astype(np.int64)
     return np.concatenate([bias.reshape(-1, ROWS), words, ends(len(words), multiplier, shift)], axis=1)
 
@@ -162,7 +174,7 @@ BLOCKED: Final = LstmFamily("blocked", "blocked", (), 1, _gates)
 
 @offers(Lstm, EMBEDDED, rank=400)
 def lstm(site: Site[LstmAttrs]) -> Kernel | None:
-    return lstm_dots(site, BLOCKED) or lstm16(site, BLOCKED, fully_connected)
+    return lstm_dots(site, BLOCKED) if site.output.dtype == "int8" else lstm16(site, BLOCKED, fully_connected)
 
 
 # Layers with weights of four bits: the blocked kernels, with the weights of a block for one input in one word.

@@ -2,6 +2,7 @@
 
 An offer is a function that looks at one call of the operator: it makes a kernel, or declines where that would not be
 exact. So a list of candidates holds nothing but kernels with the same result, and any of them may be picked.
+`refusal` tells a user why the kernels of a CPU's own decline a call.
 """
 
 from __future__ import annotations
@@ -45,6 +46,40 @@ PORTABLE = Target()  # Any CPU.
 EMBEDDED: Final = ("embedded",)
 
 
+# What an offer's function, or what it asks, raises to decline a call that a user might change. A function returns None
+# where its kernel is not meant for such calls: one for windows of 3x3 has nothing to say of others.
+
+
+class DeclinedError(Exception):
+    """Tells why a kernel does not take a call, and what would mend that; both are parts of sentences."""
+
+    def __init__(self, reason: str, remedy: str) -> None:
+        super().__init__(reason)
+        self.reason, self.remedy = reason, remedy
+
+
+class OtherTypeError(DeclinedError):
+    """Declines a call of other types, ``given``, than the kernel's, ``taken``."""
+
+    def __init__(self, given: str, *taken: str) -> None:
+        super().__init__(f"its elements are {given}, not {' or '.join(taken)}", f"quantise the model to {taken[0]}")
+        self.given, self.taken = given, taken
+
+
+def check_type(site: Site[Any], *taken: str) -> None:
+    """Declines a call whose result has none of the types."""
+    if site.output.dtype not in taken:
+        raise OtherTypeError(site.output.dtype, *taken)
+
+
+def check_channels(count: int, least: int) -> None:
+    """Declines a call of fewer channels than are computed together."""
+    if count < least:
+        raise DeclinedError(
+            f"it has {count} channel{'s' * (count > 1)}, and {least} are computed together", "give it more channels"
+        )
+
+
 # The offers: which kernels there are for a call of an operator on a CPU, besides the portable ones.
 
 Maker = Callable[[Site[Any]], "Kernel | None"]
@@ -81,7 +116,7 @@ def offers(
     *,
     rank: int,
 ) -> Callable[[F], F]:
-    """Decorates a function that makes a kernel for a call, or returns None where the kernel would not be exact.
+    """Decorates a function that makes a kernel for a call; else it returns None or raises `DeclinedError`.
 
     ``float32``: what the CPU needs besides for calls that round in single precision. Without it the function is not
     asked about them. With ``favour`` it is asked only where a user favours that. ``weight_bits`` is 4 for kernels that
@@ -117,11 +152,66 @@ def candidates(
     asked = [offer for offer in offered_here if offer.favour in (None, favour)]
     offered = [(offer.maker, offer.needs(site)) for offer in asked]
     makers = [maker for maker, needs in offered if needs is not None and target.has(needs)]
-    special = [kernel for kernel in (maker(site) for maker in makers) if kernel is not None]
+    special = [kernel for kernel in (made(maker, site) for maker in makers) if kernel is not None]
     return [*special, *operator.kernels(site)]
 
 
-def has_fast_kernels(operator: Computable, target: Target) -> bool:
-    """Whether some call of the operator has kernels of the CPU's own, beyond C for any CPU."""
-    asked = (offer.requires for offer in _OFFERS.get(operator.name, []))
-    return any(target.has(requires) for requires in asked if not set(requires) <= set(EMBEDDED))
+def made(maker: Maker, site: Site[Any]) -> Kernel | None:
+    """Returns the kernel that a function makes for a call; None where it declines."""
+    try:
+        return maker(site)
+    except DeclinedError:
+        return None
+
+
+# Why the kernels of the CPU's own decline a call.
+
+NO_FORM: Final = "no kernel has a form for such shapes"
+UNKNOWN: Final = "compare the shapes with those of layers that are taken"
+
+
+def _native(operator: Computable, target: Target) -> list[KernelOffer]:
+    """Lists the offers of the CPU's best family: by the feature that the offer of the lowest rank requires."""
+    offered = [offer for offer in _OFFERS.get(operator.name, []) if not set(offer.requires) <= set(EMBEDDED)]
+    offered = [offer for offer in offered if target.has(offer.requires) and offer.favour is None]
+    return [offer for offer in offered if offer.requires[0] == offered[0].requires[0]]
+
+
+def is_best(operator: Computable, kernel: Kernel, target: Target) -> bool:
+    """Whether a kernel is of the CPU's best family."""
+    return any(offer.requires[0] in kernel.requires for offer in _native(operator, target)[:1])
+
+
+def refusal(
+    operator: Computable, site: Site[Any], target: Target, favour: Favour = Favour.balanced
+) -> DeclinedError | None:
+    """Tells why no kernel of the CPU's best family takes a call; None where one does, or where the operator has none.
+
+    Where several decline, the first tells why, but for those that are for other types.
+    """
+    native = _native(operator, target)
+    if native and is_int4(site):
+        if favour is not Favour.speed:
+            return DeclinedError(
+                "its weights have four bits, which C for any CPU reads", "--favour speed stores them in bytes"
+            )
+        site = replace(site, attrs=replace(site.attrs, weight_bits=8))
+    told = [_declined(offer, site, target) for offer in native]
+    if not told or None in told:
+        return None
+    reasons = [one for one in told if one is not None and one.reason != NO_FORM]
+    types = [one for one in reasons if isinstance(one, OtherTypeError)]
+    others = [one for one in reasons if not isinstance(one, OtherTypeError)]
+    if others or not types:
+        return (others or [DeclinedError(NO_FORM, UNKNOWN)])[0]
+    return OtherTypeError(types[0].given, *dict.fromkeys(kind for one in types for kind in one.taken))
+
+
+def _declined(offer: KernelOffer, site: Site[Any], target: Target) -> DeclinedError | None:
+    needs = offer.needs(site)
+    if needs is None or not target.has(needs):
+        return DeclinedError("it rounds in single precision", "convert it with TFLite's rounding")
+    try:
+        return None if offer.maker(site) is not None else DeclinedError(NO_FORM, UNKNOWN)
+    except DeclinedError as declined:
+        return declined

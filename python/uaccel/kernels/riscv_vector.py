@@ -11,7 +11,7 @@ import numpy as np
 from uaccel.kernels.arm_dsp_elementwise import sum_kernel
 from uaccel.kernels.arm_helium_elementwise import offer_sums
 from uaccel.kernels.output_stage import OutputStage, geometry, output_stage_of
-from uaccel.kernels.registry import offers
+from uaccel.kernels.registry import DeclinedError, check_type, offers
 from uaccel.model import Array
 from uaccel.ops.conv import Conv2d, Conv2dAttrs, DepthwiseConv2d
 from uaccel.ops.kernel import Argument, Constant, Input, Kernel, Output, ParameterValue, Scratch, calling
@@ -61,8 +61,8 @@ def conv2d(site: Site[Conv2dAttrs]) -> Kernel | None:
     channels, height, width, _ = weights.shape
     rows = weights.reshape(channels, -1)
     stage = output_stage_of(site, rows)
-    if stage is None or attrs.groups > 1:
-        return None
+    if attrs.groups > 1:
+        raise DeclinedError("it has groups", "split it into a convolution for each group")
     if height == width == 1 and attrs.strides == (1, 1) and not any(attrs.padding):
         return _rows(site, int(np.prod(data.shape[:3])), rows, stage)
     parameters, together = geometry(site, (height, width)), _together(channels)
@@ -83,7 +83,7 @@ def _rows(site: Site[Any], count: int, weights: Array, stage: OutputStage) -> Ke
 def fully_connected(site: Site[FullyConnectedAttrs]) -> Kernel | None:
     weights = site.operands[1].value
     stage = output_stage_of(site, weights)
-    return None if stage is None else _rows(site, site.operands[0].info.shape[0], weights, stage)
+    return _rows(site, site.operands[0].info.shape[0], weights, stage)
 
 
 @offers(DepthwiseConv2d, REQUIRES, rank=300)
@@ -92,8 +92,8 @@ def depthwise_conv2d(site: Site[Any]) -> Kernel | None:
     height, width, channels = weights.shape
     rows = weights.reshape(height * width, channels).T
     stage = output_stage_of(site, rows)
-    if stage is None or channels != data.shape[3]:
-        return None
+    if channels != data.shape[3]:
+        raise DeclinedError("a channel of its input makes several results", "take an ordinary convolution")
     parameters = geometry(site, (height, width), depthwise=True)
     scratch = (1 + PIXELS) * height * width * ADDRESS + channels
     return _kernel("depthwise_conv2d", parameters, rows, stage, scratch, overwrite_distance(site, PIXELS))
@@ -107,6 +107,5 @@ offer_sums(REQUIRES, partial(sum_kernel, "rvv", REQUIRES), 300, 300)
 
 @offers(AveragePool2d, REQUIRES, rank=300)
 def average_pool2d(site: Site[PoolAttrs]) -> Kernel | None:
-    if site.output.dtype != "int8":
-        return None
+    check_type(site, "int8")
     return pool_kernel("uaccel_average_pool_rvv", site).by("rvv", REQUIRES, header="uaccel_pool_rvv.h")

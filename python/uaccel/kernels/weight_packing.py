@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from uaccel.kernels.output_stage import OutputStage, pad_axis
+from uaccel.kernels.registry import DeclinedError
 from uaccel.model import Array
 
 # Streams for the kernels of Arm's DSP extension (firmware/kernels/arm_dsp/uaccel_dsp.h).
@@ -54,26 +55,25 @@ class Paired:
         return np.append(np.int32(self.apart * item), self.stream) if self.apart else self.stream
 
 
-def paired_stream(rows: NDArray[np.int8], bias: Ints, block: int, *others: Ints, turn: int = 0) -> Paired | None:
+def paired_stream(rows: NDArray[np.int8], bias: Ints, block: int, *others: Ints, turn: int = 0) -> Paired:
     """Packs each ``block`` channels: S and B of each pair, the words of each two inputs, and a row of each of the
-    ``others``. ``rows`` has one row a channel, whose length is a multiple of four. ``turn``: as in `ends_apart`. None
-    where two channels do not fit into one word."""
+    ``others``. ``rows`` has one row a channel, whose length is a multiple of four. ``turn``: as in `ends_apart`.
+    Declines where two channels do not fit into one word."""
     words, apart = _pair_words(rows, block), ends_apart(rows, bias, turn)
-    if words is None or apart is None:
-        return None
     first, second = bias[0::2], bias[1::2]
     start = np.stack([2 * first if apart else 256 * first + second, second], axis=1)
     return Paired(concat_words(start.reshape(len(words), -1), words, *others), apart)
 
 
-def pack_int16_pairs(rows: NDArray[np.int8], bias: Ints, block: int) -> Ints | None:
-    """Returns a row for each ``block`` channels: for each two inputs a word of each pair of channels. None where a pair
-    does not meet the conditions above. ``bias``: where the sums begin."""
-    return None if ends_apart(rows, bias) is None else _pair_words(rows, block)
+def pack_int16_pairs(rows: NDArray[np.int8], bias: Ints, block: int) -> Ints:
+    """Returns a row for each ``block`` channels: for each two inputs a word of each pair of channels. Declines where a
+    pair does not meet the conditions above. ``bias``: where the sums begin."""
+    ends_apart(rows, bias)
+    return _pair_words(rows, block)
 
 
-def ends_apart(rows: NDArray[np.int8], bias: Ints, turn: int = 0) -> int | None:
-    """Returns how many inputs lie between two ends; 0 where sums are not deep, None where no number is exact.
+def ends_apart(rows: NDArray[np.int8], bias: Ints, turn: int = 0) -> int:
+    """Returns how many inputs lie between two ends; 0 where sums are not deep. Declines where no number is exact.
 
     ``turn``: the inputs of a turn of the kernel's loop, at which ends may lie; 0 without a form for deep sums. Ends are
     counted from the last one, so that fewer inputs may lie before the first. An input lies between -128 and 127, so a
@@ -88,14 +88,25 @@ def ends_apart(rows: NDArray[np.int8], bias: Ints, turn: int = 0) -> int | None:
         parts = np.pad(reach, ((0, 0), (-depth % apart, 0))).reshape(len(reach), -1, apart)
         if parts.sum(axis=2).max() < PAIR_LIMIT:
             return apart
-    return None
+    raise DeclinedError(f"a sum of {depth} products may pass {PAIR_LIMIT:,}", "give it smaller biases or fewer inputs")
 
 
-def _pair_words(rows: NDArray[np.int8], block: int) -> Ints | None:
+def unpaired(weights: Array) -> list[int]:
+    """Lists the output channels that do not fit into a word with the next one, which is computed with them: they have a
+    weight of -128 beside a negative one. ``weights``: one row a channel."""
+    rows = pad_axis(weights.reshape(len(weights), -1), 0, 2)
+    halves = 256 * rows[0::2].astype(np.int64) + rows[1::2]
+    return [2 * int(pair) for pair in np.flatnonzero(halves.min(axis=1, initial=0) < -(1 << 15))]
+
+
+def _pair_words(rows: NDArray[np.int8], block: int) -> Ints:
     first, second = rows[0::2].astype(np.int64), rows[1::2].astype(np.int64)
     halves = 256 * first + second
-    if halves.min(initial=0) < -(1 << 15):
-        return None
+    if apart := unpaired(rows):
+        raise DeclinedError(
+            f"{len(apart)} of its channels have weights of -128 beside negative ones, from channel {apart[0]} on",
+            "quantise weights to -127..127",
+        )
     blocks = len(rows) // block
     in_order = halves.reshape(len(halves), -1, 4)[:, :, IN_HALVES].reshape(blocks, block // 2, -1, 2)
     words = (in_order[..., 0] & 0xFFFF) | (in_order[..., 1] << 16)
@@ -155,7 +166,7 @@ HEAD: Final = 4 * 4 + 4  # Words read ahead: the first vector of four channels, 
 class Channels:
     """Holds weights and output stage by channel: ``((sum * multiplier >> 31, rounded) >> right, rounded)``.
 
-    In single precision ``multiplier`` is the scale's bits, and ``-right`` those of what is added to the sum: streams
+    In single precision ``multiplier`` is the scale's bits, and ``-right`` those of what is added to the sum. Streams
     hold ``-right`` either way, since a vector shift to the right is one by a negative number to the left.
     """
 

@@ -9,19 +9,19 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
 from uaccel import model as models
 from uaccel import tvm_api
 from uaccel.errors import InternalError, ModelError
-from uaccel.kernels import Choice, Work, candidates, kernel_options, pick, site_words
+from uaccel.kernels import Choice, Work
 from uaccel.kernels.choice import ANY_CPU, Selection
+from uaccel.kernels.cpu_costs import picked
 from uaccel.lower.accelerator_layer import Known, after_lowering, engine_step, on_cpu
 from uaccel.lower.placement import Placement, Storing, place
 from uaccel.lower.program import Applied, Engine, Layer, Program, Value, check_parameters, view_roots
-from uaccel.lower.rows.schedule import Costs
 from uaccel.lower.tir.function import compile_call
 from uaccel.model import ImportedModel, Origin, TensorInfo, TensorSpec
 from uaccel.ops.control import IF, PARTS, Control, ControlAttrs, parts_of, signature_of
@@ -36,7 +36,6 @@ from uaccel.ops.operator import (
     operand_arguments,
     operator_of,
     short_name,
-    site_of,
     type_info,
 )
 from uaccel.partition import Partitioned, Wishes, partition
@@ -68,9 +67,11 @@ def control_step(
     attrs: ControlAttrs, operands: Sequence[Operand], outputs: Sequence[TensorInfo], symbol: str, lower: Lower
 ) -> ControlStep:
     """Lowers control flow. ``symbol``: the C function's name. ``lower`` gives the program of a function."""
-    names = [f"{symbol}_{part}" for part in PARTS[attrs.kind]]
+    names, modules = [f"{symbol}_{part}" for part in PARTS[attrs.kind]], parts_of(attrs)
+    if attrs.kind == IF:
+        modules, operands = _holding_constants(modules, operands)
     first, second = (
-        _part(lower(_model(module, name), name), name) for module, name in zip(parts_of(attrs), names, strict=True)
+        _part(lower(_model(module, name), name), name) for module, name in zip(modules, names, strict=True)
     )
     sizes = [operand.info.size for operand in operands]
     body = _choice(first, second, sizes) if attrs.kind == IF else _loop(first, second, sizes)
@@ -86,6 +87,16 @@ def control_step(
         scratch=max(8, first.placement.arena, second.placement.arena),
     )
     return ControlStep(kernel, Definition(symbol, source, HEADERS), (*first.layers, *second.layers))
+
+
+def _holding_constants(
+    modules: tuple[Any, Any], operands: Sequence[Operand]
+) -> tuple[tuple[Any, Any], Sequence[Operand]]:
+    """Puts the constants that a choice is given into its functions, where they fold and fuse as any others do."""
+    condition, *given = operands
+    known = {place: one.constant for place, one in enumerate(given) if one.constant is not None}
+    first, second = (tvm_api.with_constants(module, known) for module in modules)
+    return (first, second), [condition, *(one for one in given if one.constant is None)]
 
 
 @dataclass(frozen=True)
@@ -170,6 +181,9 @@ def _loop(condition: _Part, body: _Part, sizes: Sequence[int]) -> list[str]:
 
 # Operators without a kernel: TVM lowers them to TIR, and its C becomes part of the generated source.
 
+# Copies its first operand, element by element, and then writes to the copy (tvm_api/places.py): a cache stays in place.
+CHANGING: Final = ("relax.scatter_elements", "relax.scatter_nd")
+
 
 def fallback_layer(call: Any, operands: tuple[Operand, ...], symbol: str) -> tuple[Kernel, Definition]:
     """The kernel that calls the generated function ``symbol``, and that function."""
@@ -180,6 +194,8 @@ def fallback_layer(call: Any, operands: tuple[Operand, ...], symbol: str) -> tup
         arguments.append(Scratch())
     kernel_call = KernelCall(symbol, "", "", {}, tuple(arguments))
     kernel = Kernel("tir", (kernel_call,), scratch=function.scratch_bytes)
+    if call.op.name in CHANGING and operands[0].constant is None:
+        kernel = replace(kernel, inplace=(0,), updates=((0, 0),))
     return kernel, Definition(symbol, function.source, function.headers)
 
 
@@ -228,6 +244,7 @@ class _Lowering:
         self.partitioned = partitioned
         self.model = partitioned.model
         self.reasons = {decision.layer: decision.reason for decision in partitioned.decisions}
+        self.cpu_cycles = {decision.layer: decision.cpu_cycles for decision in partitioned.decisions}
         self.name = name
         self.cpu_fallback = cpu_fallback
         self.selection = selection
@@ -329,8 +346,7 @@ class _Lowering:
         if self.cpu_fallback:
             kernel_of = partial(_kernel_of, self.selection)
             otherwise = on_cpu(self.model.module[function], kernel_of, f"{self.name}_{name}_on_cpu")
-        _, bindings, _ = tvm_api.bindings_of(self.model.module[function])
-        cpu_cycles = sum(_cost_on_cpu(expr, self.selection) for _, expr in bindings)
+        cpu_cycles = sum(self.cpu_cycles.get(covered.name, 0.0) for covered in step.covers)
         macs = sum(covered.macs for covered in step.covers)
         made = _Step(step.op, step.kernel, step.reason, macs, step.lowered.source, step.choice)
         layer = self._layer(name, origin or Origin(-1, step.op, name), made, inputs, outputs)
@@ -473,28 +489,6 @@ def _kernel_of(
     return step.kernel, step.definition
 
 
-def _cost_on_cpu(expr: Any, selection: Selection) -> float:
-    """Estimates what the CPU would take for a call that an accelerator computes; 0 for what is no work."""
-    operator = operator_of(expr) if tvm_api.is_call(expr) else None
-    if operator is None:
-        return 0.0
-    site = site_of(expr)
-    work = Work(operator.macs(site), site.output.elements)
-    found = _picked(operator, site, work, selection)
-    return 0.0 if found is None else Costs.on(selection.target).of(found[0], work)
-
-
-def _picked(
-    operator: IntegerOperator[Any], site: Site[Any], work: Work, selection: Selection
-) -> tuple[Kernel, Choice] | None:
-    """The kernel that is picked, and among which; None if there is none."""
-    kernels = candidates(operator, site, selection.target, selection.favour)
-    if not kernels:
-        return None
-    choice = pick(selection.selector, site_words(operator, site), kernel_options(kernels), work)
-    return kernels[choice.picked], choice
-
-
 def _integer_step(
     operator: IntegerOperator[Any],
     call: Any,
@@ -505,7 +499,7 @@ def _integer_step(
 ) -> _Step:
     site = Site(operator.attrs_of(call), operands, outputs)
     macs = operator.macs(site)
-    found = _picked(operator, site, Work(macs, site.output.elements), selection)
+    found = picked(operator, site, Work(macs, site.output.elements), selection)
     if found is None:
         return _fallback_step(operator.name, call, operands, symbol, macs)
     kernel, choice = check_parameters(found[0]), found[1]

@@ -8,10 +8,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from uaccel.errors import ModelError
 from uaccel.kernels import Option, candidates
 from uaccel.kernels.choice import INSTRUCTIONS, Estimated, Selection, Work, kernel_options
-from uaccel.kernels.registry import Target, has_fast_kernels
+from uaccel.kernels.registry import Target
 from uaccel.lower.placement import Placement, needed_by_layer, place
 from uaccel.lower.program import Layer, Program, check_parameters
 from uaccel.ops.kernel import Constant, Kernel
@@ -298,25 +297,3 @@ def _with(program: Program, free: Mapping[int, _Layer], start: Taken, taken: Tak
         return replace(layer, kernel=kernel, reason=reason, choice=choice)
 
     return replace(program, layers=tuple(changed(layer) for layer in program.layers))
-
-
-# Layers off the fast path.
-
-
-def require_fast(program: Program, target: Target) -> None:
-    """Raises ModelError where plain C computes products, as all kernels of the CPU's own decline the layer."""
-    slow = [layer for layer in program.layers if any(_declined(one, target) for one in layer.functions)]
-    if slow:
-        share = 100 * sum(layer.macs for layer in slow) / sum(layer.macs for layer in program.layers)
-        many, names = f"{len(slow)} layer{'s' if len(slow) > 1 else ''}", ", ".join(layer.name for layer in slow)
-        raise ModelError(
-            f"--require-fast: plain C computes {many}, {share:.1f} % of the products, since no kernel for {target.cpu} "
-            f"does: {names}; 'uaccel explain' tells the cost. Change them, or leave --require-fast away"
-        )
-
-
-def _declined(layer: Layer, target: Target) -> bool:
-    if layer.on_accelerator or layer.applied is None or not layer.macs or layer.kernel.family != ALONE:
-        return False
-    operator, site = layer.applied.operator, layer.applied.site
-    return has_fast_kernels(operator, target) and all(k.family == ALONE for k in candidates(operator, site, target))

@@ -52,11 +52,13 @@ def _reads(layer: Layer, elements: int) -> float:
 # step, the outputs all stay after the last; in between an input is a value like any other, which may be overwritten.
 #
 # What lasts from one inference to the next lies in memory of its own, the state: there every entry has a fixed place,
-# which holds its value before an inference and, later, the one after it.
+# which holds its value before an inference and, later, the one after it. Its last bytes are a mark: by it a run knows
+# that memory holds a state of this model.
 
 ELEMENT_ALIGNMENT = 4
 WIDE_ALIGNMENT = 8  # Elements of 8 bytes, and scratch memory, whose contents may have any type.
 AHEAD_ALIGNMENT = 16  # Constants that are copied ahead.
+STATE_MARK = 4  # Bytes of the mark at the end of a state.
 
 
 @dataclass(frozen=True)
@@ -251,16 +253,25 @@ def computed_before(program: Program, index: int) -> int:
 
 def _state(program: Program, apart: int = 0) -> tuple[dict[str, Place], int]:
     """The places of the state's values, one entry after the other and so many bytes ``apart``, and the bytes of all.
-    The values of an entry before and after an inference have the same place."""
+    The values of an entry before and after an inference have the same place. States lie in an array without gaps."""
     places, end, needed = {}, 0, device_alignments(program)
     for entry in program.state:
-        alignment = max(_alignment(value, needed) for value in (entry.before, entry.after) if value is not None)
-        offset = round_up(end + apart, alignment)
+        offset = round_up(end + apart, _alignment_of_entry(entry, needed))
         end = offset + entry.before.info.size
         for value in (entry.before, entry.after):
             if value is not None:
                 places[value.name] = Place("state", offset=offset)
-    return places, end + apart if places else 0
+    return places, round_up(end + apart + STATE_MARK, state_alignment(program)) if places else 0
+
+
+def state_alignment(program: Program) -> int:
+    """What the address of a state must be a multiple of."""
+    needed = device_alignments(program)
+    return max([ELEMENT_ALIGNMENT, *(_alignment_of_entry(entry, needed) for entry in program.state)])
+
+
+def _alignment_of_entry(entry: StateValue, needed: Mapping[str, int]) -> int:
+    return max(_alignment(value, needed) for value in (entry.before, entry.after) if value is not None)
 
 
 def _fixed_places(program: Program, state: Mapping[str, Place], *, workspace_io: bool) -> dict[str, Place]:
@@ -329,13 +340,16 @@ def _inplace(program: Program, fixed: Mapping[str, Place], behind: Sequence[memo
     ``choose_inplace`` leaves out what a view of the input still needs. A shared block has the larger of the two sizes
     for as long as either is live, so a smaller output rather overlaps its input, where it may at distance 0."""
     last = {value.name: layer.index for layer in program.layers for value in layer.inputs}
+    roots = view_roots(program.layers)
     nought = {(overlap.low, overlap.high) for overlap in behind if overlap.distance == 0}
     found = []
     for layer in program.layers:
         for index, source in enumerate(layer.inputs):
             pair = layer.outputs[0].name, source.name
             same = pair in nought and layer.outputs[0].info.size == source.info.size
-            stated = index in layer.kernel.inplace and (same or pair not in nought)
+            root = roots.get(source.name, source.name)
+            read = [i for i, value in enumerate(layer.inputs) if roots.get(value.name, value.name) == root]
+            stated = {index, *read} <= set(layer.kernel.inplace) and (same or pair not in nought)
             if (same or stated) and _may_share(layer, index, last, fixed):
                 found.append(pair)
     return found
@@ -422,14 +436,15 @@ class Storing:
             return False
         makers = [layer for layer in self.layers if root in {value.name for value in layer.outputs}]
         readers = [layer for layer in self.layers if before in {self._root(value) for value in layer.inputs}]
-        return len(makers) == 1 and all(_reads_in_time(reader, makers[0], root, before) for reader in readers)
+        return len(makers) == 1 and all(self._reads_in_time(reader, makers[0], root, before) for reader in readers)
 
-
-def _reads_in_time(reader: Layer, maker: Layer, root: str, before: str) -> bool:
-    """Whether a layer reads the old value before the result is written, or while it is, where the kernel allows it."""
-    if reader.is_view or reader.index < maker.index:
-        return True
-    if reader is not maker or maker.on_accelerator:
-        return False
-    names = [[value.name for value in values] for values in (maker.outputs, maker.inputs)]
-    return (names[0].index(root), names[1].index(before)) in maker.kernel.updates if before in names[1] else False
+    def _reads_in_time(self, reader: Layer, maker: Layer, root: str, before: str) -> bool:
+        """Whether a layer reads the old value before the result is written, or while it is, where the kernel allows
+        it."""
+        if reader.is_view or reader.index < maker.index:
+            return True
+        if reader is not maker or maker.on_accelerator:
+            return False
+        made = [value.name for value in maker.outputs].index(root)
+        read = [place for place, value in enumerate(maker.inputs) if self._root(value) == before]
+        return all((made, place) in maker.kernel.updates for place in read)

@@ -9,11 +9,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import permutations
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from uaccel.errors import AcceleratorError
-from uaccel.kernels import Option, RankedSelector, Records, RecordsSelector, Turn, Work
-from uaccel.kernels.choice import INSTRUCTIONS, Estimated, Selection
+from uaccel.kernels import RankedSelector, Records, RecordsSelector, Turn, Work
+from uaccel.kernels.choice import INSTRUCTIONS, Selection
+from uaccel.kernels.cpu_costs import Costs
 from uaccel.lower.accelerator_layer import Known
 from uaccel.lower.from_relax import lower
 from uaccel.lower.program import Layer, Program
@@ -24,49 +25,9 @@ from uaccel.util.text import CPU
 
 # What a lowered layer is expected to take: of the CPU in instructions, of an accelerator in cycles.
 
-LAYER: Final = 100.0  # Instructions of a kernel's call and the step of the program around it.
 # Instructions of a driver call that states none: a register interface with an interrupt, as nuc_fpga's, measured under
 # QEMU.
 DRIVER_CALL: Final = 1000.0
-
-
-class Rate(NamedTuple):
-    """Holds the instructions for a byte that comes in, an element that goes out, and a multiply-accumulate."""
-
-    byte: float
-    element: float
-    mac: float = 0.0
-
-
-# Rates by operator or by the beginning of a function's name; the first that fits counts, so longer names come first.
-# They are from runs of the project's networks on a Cortex-M4 under QEMU. ``costs.json`` has no rates for pools: their
-# bytes are what their windows cover.
-RATES: Final = {
-    "permute_dims": Rate(0, 4.5),
-    "nn.pad": Rate(0, 1.1),
-    "uaccel_add_dsp": Rate(0, 17.2),
-    "uaccel_average_pool_dsp": Rate(1.2, 9),
-    "uaccel_average_pool": Rate(5, 10),
-    "uaccel_max_pool_dsp": Rate(1.2, 0.5),
-    "uaccel_max_pool": Rate(9.5, 0),
-    "uaccel_reduce": Rate(4.5, 5),
-    "uaccel_requantize_sums": Rate(0, 23),
-    "uaccel_requantize": Rate(0, 15),
-    "uaccel_lookup": Rate(0, 5),
-    "uaccel_maximum": Rate(0, 8),
-    "uaccel_minimum": Rate(0, 8),
-    "uaccel_mul_dsp": Rate(0, 9.3),
-    "uaccel_mul": Rate(0, 28),
-    "uaccel_softmax": Rate(0, 43),
-    "uaccel_quantize": Rate(0, 30),
-    "uaccel_dequantize": Rate(0, 10),
-    "uaccel_resize_nearest": Rate(0, 2.5),
-    "uaccel_resize": Rate(0, 25),
-    "uaccel_move": Rate(0, 1.4),
-    "uaccel_set": Rate(0, 1.4),
-    "uaccel_copy": Rate(0, 0.7),
-}
-OTHER: Final = Rate(1, 25, 8)  # The rate of other kernels, and of the C that TVM's lowering gives.
 OFF: Final = 0.15  # The share by which an estimate may miss a measurement before it is reported.
 
 
@@ -98,7 +59,7 @@ class Estimator:
     """Estimates what layers take on a CPU; a measurement counts for more than any rule."""
 
     def __init__(self, selection: Selection) -> None:
-        self.costs = Estimated.on(selection.target, INSTRUCTIONS)
+        self.costs = Costs.on(selection.target, INSTRUCTIONS)
         chosen = selection.selector
         self.records = chosen.records.counted() if isinstance(chosen, RecordsSelector) else Records("")
 
@@ -118,30 +79,9 @@ class Estimator:
         if layer.on_accelerator:
             said = layer.instructions
             return Estimate(DRIVER_CALL * len(layer.kernel.calls) if said is None else said, layer.cycles)
-        return Estimate(0.0 if layer.is_view else LAYER + self._kernel(layer))
-
-    def _kernel(self, layer: Layer) -> float:
-        functions = tuple(dict.fromkeys(call.function for call in layer.kernel.calls))
         elements = sum(value.info.elements for value in layer.outputs)
-        rate = next((rate for rate in (_rate(name) for name in (layer.op, *functions)) if rate is not None), None)
-        if rate is None:
-            known = self.costs.of(Option("", functions), Work(layer.macs, elements))
-            if known is not None:
-                return known
-            rate = OTHER
-        moved = elements * _window(layer) or sum(value.info.size for value in layer.inputs)
-        return moved * rate.byte + elements * rate.element + layer.macs * rate.mac
-
-
-def _window(layer: Layer) -> int:
-    """Elements that a window covers, which may overlap with its neighbours; 0 where there are no windows."""
-    known = next((call.parameters for call in layer.kernel.calls), {})
-    rows, columns = known.get("window_height", 0), known.get("window_width", 0)
-    return rows * columns if isinstance(rows, int) and isinstance(columns, int) else 0
-
-
-def _rate(name: str) -> Rate | None:
-    return next((rate for beginning, rate in RATES.items() if name.startswith(beginning)), None)
+        read = sum(value.info.size for value in layer.inputs)
+        return Estimate(self.costs.of_layer(layer.op, layer.kernel, Work(layer.macs, elements), read))
 
 
 def far_off(program: Program, selection: Selection) -> Iterable[Off]:
@@ -247,11 +187,6 @@ class _Tried:
     def total(self) -> float:
         return self.estimate.total
 
-    @property
-    def engines(self) -> list[str]:
-        """The engine of each of the model's operators, in their order."""
-        return [decision.engine for decision in self.partitioned.decisions]
-
     def cpu_work(self) -> dict[tuple[str, str], float]:
         """Instructions by layer and the functions that compute it."""
         return {
@@ -272,6 +207,8 @@ class _Search:
         self.known: Known = {}
         self.tried: dict[frozenset[Claim], _Tried] = {}
         self.alone: dict[str, _Tried] = {}
+        self.operators = question.graph.operators(range(len(question.graph.bindings)))
+        self.names = [question.graph.name(index) for index in self.operators]
 
     def run(self) -> _Tried:
         """The best plan. The plans that a user would ask for by name come first and compete without doubt. Then come
@@ -291,11 +228,11 @@ class _Search:
 
     def _tempted(self, best: _Tried, name: str, taken: Sequence[Claim]) -> _Tried:
         """The better one of the best plan and this one, which is lowered only where its layers promise a gain."""
-        graph, key = self.question.graph, frozenset(taken)
+        key = frozenset(taken)
         engine = {index: claim.accelerator.name for claim in taken for index in claim.members}
-        wanted = [engine.get(index, CPU) for index in graph.operators(range(len(graph.bindings)))]
+        wanted = [engine.get(index, CPU) for index in self.operators]
         now, then = 0.0, 0.0
-        for offer, old, new in zip(self._offers(best), best.engines, wanted, strict=True):
+        for offer, old, new in zip(self._offers(best), self._engines(best), wanted, strict=True):
             now += offer[old]
             then += offer.get(new, offer[old])
         if key in self.tried or then < now - WORTH * best.total:
@@ -314,9 +251,13 @@ class _Search:
         return choose(*self._asked, how)
 
     def _assigned(self, engines: Sequence[str]) -> list[Claim]:
-        graph = self.question.graph
-        operators = graph.operators(range(len(graph.bindings)))
-        return as_assigned(*self._asked, dict(zip(operators, engines, strict=True)))
+        return as_assigned(*self._asked, dict(zip(self.operators, engines, strict=True)))
+
+    def _engines(self, tried: _Tried) -> list[str]:
+        """The engine of each of the model's operators, in their order. What a plan has joined to another operator of
+        the CPU has no decision of its own."""
+        engine = {decision.layer: decision.engine for decision in tried.partitioned.decisions}
+        return [engine.get(name, CPU) for name in self.names]
 
     @property
     def _asked(self) -> tuple[Any, Any, Any]:
@@ -362,23 +303,19 @@ class _Search:
             if not moves:
                 break
             seen.add(moves[0])
-            name = f"{best.name}; {self._told(best.engines, moves[0])}"
+            name = f"{best.name}; {self._told(self._engines(best), moves[0])}"
             best = self._better(best, self._try(name, self._assigned(moves[0])))
         return best
 
     def _told(self, before: Sequence[str], after: Sequence[str]) -> str:
         """Names the run of layers that changed its engine."""
         changed = [number for number, (old, new) in enumerate(zip(before, after, strict=True)) if old != new]
-        first, last = self._rows[changed[0]].layer, self._rows[changed[-1]].layer
+        first, last = self.names[changed[0]], self.names[changed[-1]]
         return f"{first if first == last else f'{first} to {last}'} on {after[changed[0]]}"
-
-    @property
-    def _rows(self) -> Sequence[Any]:
-        return self.alone[CPU].partitioned.decisions
 
     def _moves(self, best: _Tried) -> list[tuple[str, ...]]:
         """Assignments that differ from the best in one run of layers, those that promise most first."""
-        offers, now = self._offers(best), best.engines
+        offers, now = self._offers(best), self._engines(best)
         found: list[tuple[float, tuple[str, ...]]] = []
         for engine in self.alone:
             gains = [
@@ -393,15 +330,14 @@ class _Search:
     def _offers(self, best: _Tried) -> list[dict[str, float]]:
         """What each operator costs on each engine: from the plans with one engine alone, and from the best plan. The
         best plan comes last: what it shows of an operator on its engine counts for more."""
-        offers: list[dict[str, float]] = [{} for _ in self._rows]
+        offers: list[dict[str, float]] = [{} for _ in self.names]
         for engine, tried in [*self.alone.items(), ("", best)]:
             if tried.refused:
                 continue
             costs = _by_operator(tried)
-            for offer, decision in zip(offers, tried.partitioned.decisions, strict=True):
-                cost = costs.get(decision.layer, 0.0)
-                if not engine or decision.engine == engine:
-                    offer[decision.engine] = cost
+            for offer, name, used in zip(offers, self.names, self._engines(tried), strict=True):
+                if not engine or used == engine:
+                    offer[used] = costs.get(name, 0.0)
         return offers
 
 

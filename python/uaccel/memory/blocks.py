@@ -200,8 +200,8 @@ def overlaps_of(
 ) -> list[Overlap]:
     """Overlaps of blocks as overlaps of the merged blocks that they are part of now.
 
-    Those are dropped whose step is no longer the last of ``high`` and the first of ``low``, because another member of
-    the merged block lives longer; and those whose distance is so large that nothing is shared.
+    An overlap is dropped if its step is no longer the last of ``high`` and the first of ``low``, because another member
+    of the merged block lives longer. It is dropped, too, if its distance is so large that nothing is shared.
     """
     by_name = {block.name: block for block in merged}
     found: dict[tuple[str, str], int] = {}

@@ -338,7 +338,7 @@ def bottom_up(problem: Problem, offsets: list[int]) -> list[int]:
     """An order in which first fit gives each block its present offset or a lower one.
 
     When a block's turn comes, everything placed so far began at or below it, and has not moved up since. So its present
-    offset is free. Of two that begin at the same byte the one that overlaps (it begins later in time) comes first.
+    offset is free. If two begin at the same byte, the one that overlaps (it begins later in time) comes first.
     """
     return sorted(range(len(offsets)), key=lambda i: (offsets[i], -problem.begin[i], i))
 

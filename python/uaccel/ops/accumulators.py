@@ -12,7 +12,7 @@ from uaccel.ops.exact import TFLITE, check_rounding, kernel_suffix
 from uaccel.ops.kernel import Kernel, same
 from uaccel.ops.operator import Attributes, IntegerOperator, Site, require
 from uaccel.ops.reduce import along_axis
-from uaccel.ops.windows import Grouped, taps, window_places
+from uaccel.ops.windows import Grouped, convolved, window_places
 from uaccel.tvm_api import te, tirx
 
 # The raw sums of a two-dimensional convolution, as an accelerator gives them.
@@ -53,21 +53,14 @@ class Conv2dSums(IntegerOperator[Conv2dSumsAttrs]):
     def meaning(self, inputs: Sequence[Any], attrs: Conv2dSumsAttrs) -> Any:
         data, weights = inputs
         infos = [exact.info(tensor) for tensor in inputs]
-        out_channels, kernel_h, kernel_w, depth = _nhwc(infos[1].shape, attrs.layout)
-        source = _padded(data, attrs)
-        ky, kx, ci = taps(ky=kernel_h, kx=kernel_w, ci=depth)
-        per_group = out_channels // attrs.groups
 
-        def element(*index: Any) -> Any:
-            n, y, x, o = _nhwc(index, attrs.layout)
-            first = tirx.floordiv(o, per_group) * depth if attrs.groups > 1 else 0
-            row = y * attrs.strides[0] + ky * attrs.dilation[0]
-            column = x * attrs.strides[1] + kx * attrs.dilation[1]
-            value = source(*_from_nhwc((n, row, column, first + ci), attrs.layout))
-            weight = weights(*_from_nhwc((o, ky, kx, ci), attrs.layout))
-            return te.sum(exact.i32(value) * exact.i32(weight), axis=[ky, kx, ci])
+        def whole(tensor: Any) -> Any:
+            return lambda *index: exact.i32(tensor(*_from_nhwc(index, attrs.layout)))
 
-        return te.compute(self.infer(infos, attrs).shape, element, name="sums")
+        extents = _nhwc(infos[1].shape, attrs.layout)
+        element = convolved(whole(_padded(data, attrs)), whole(weights), extents, attrs)
+        shape = self.infer(infos, attrs).shape
+        return te.compute(shape, lambda *index: element(*_nhwc(index, attrs.layout)), name="sums")
 
 
 def _nhwc(entries: Sequence[Any], layout: str) -> tuple[Any, ...]:

@@ -1,4 +1,4 @@
-"""Defines elementwise operators of two tensors that broadcast: sum, product, extremes, squared difference, quotient."""
+"""Defines elementwise operators of two tensors that broadcast: sums, products, extremes, comparisons, quotients."""
 
 from __future__ import annotations
 
@@ -86,7 +86,6 @@ class Broadcast(IntegerOperator[A]):
     arguments = ("input1", "input2")
     elementwise = Elementwise.EACH
     kernel: ClassVar[str] = ""  # The name of the structure where it is not the operator's.
-    header: ClassVar[str] = ""
 
     def parameters(self, attrs: A) -> Mapping[str, ParameterValue]:
         """The fields of the kernel's structure besides the loops."""
@@ -107,7 +106,7 @@ class Broadcast(IntegerOperator[A]):
         arguments = (*operand_arguments(site.operands, ("first", "second")), Output(0))
         struct, shared = self.kernel or f"uaccel_{self.name}", places_shared(site, 2)
         function = f"{struct}_{dtype_suffix(first.dtype)}"
-        return [portable(function, struct, parameters, arguments, header=self.header, inplace=shared)]
+        return [portable(function, struct, parameters, arguments, inplace=shared)]
 
 
 class BinaryOperator(Broadcast[A]):
@@ -162,7 +161,7 @@ def places_shared(site: Site[Any], tensors: int) -> tuple[int, ...]:
 
 
 class AddAttrs(Attributes):
-    """Both inputs are raised by ``left_shift`` bits, brought to one scale, added, and brought to the output's scale."""
+    """``scaledN`` is requantise((inputN - zero_pointN) << left_shift, multiplierN, shiftN), all on one finer scale."""
 
     left_shift: int
     zero_point1: int
@@ -208,14 +207,14 @@ class _Sum(CommonScale):
 
 
 class Add(_Sum):
-    """Computes input1 + input2."""
+    """Computes clamp(output_zero_point + requantise(scaled1 + scaled2, output_multiplier, output_shift))."""
 
     name = "add"
     sign = 1
 
 
 class Sub(_Sum):
-    """Computes input1 - input2."""
+    """Computes clamp(output_zero_point + requantise(scaled1 - scaled2, output_multiplier, output_shift))."""
 
     name = "sub"
     sign = -1
@@ -237,7 +236,10 @@ class MulAttrs(Attributes):
 
 
 class Mul(BinaryOperator[MulAttrs]):
-    """Computes input1 * input2."""
+    """Computes clamp(output_zero_point + requantise(product, multiplier, shift)).
+
+    ``product`` is (input1 - zero_point1) * (input2 - zero_point2).
+    """
 
     name = "mul"
 
@@ -254,7 +256,6 @@ class Mul(BinaryOperator[MulAttrs]):
 class _Choice(BinaryOperator[Attributes]):
     """Compares what is stored, whatever the scales, as the reference does."""
 
-    header = "uaccel_minimum_maximum.h"
     hides_differences = True
 
     def parameters(self, attrs: Attributes) -> Mapping[str, ParameterValue]:
@@ -262,7 +263,7 @@ class _Choice(BinaryOperator[Attributes]):
 
 
 class Minimum(_Choice):
-    """Computes min(input1, input2)."""
+    """Computes min(input1, input2) of the stored values."""
 
     name = "minimum"
 
@@ -271,7 +272,7 @@ class Minimum(_Choice):
 
 
 class Maximum(_Choice):
-    """Computes max(input1, input2)."""
+    """Computes max(input1, input2) of the stored values."""
 
     name = "maximum"
 
@@ -283,12 +284,50 @@ class Maximum(_Choice):
 
 
 class SquaredDifference(CommonScale):
-    """Computes (input1 - input2) squared; the square is brought to the output's scale."""
+    """Computes clamp(output_zero_point + requantise((scaled1 - scaled2) ** 2, output_multiplier, output_shift))."""
 
     name = "squared_difference"
 
     def combine(self, x: Any, y: Any, attrs: AddAttrs, dtype: str) -> Any:
         return exact.rounded_twice((x - y) * (x - y), attrs, dtype, "output_")
+
+
+# Comparisons of quantised tensors, which are brought to a common scale as the reference rounds it.
+
+# The attribute ``kind`` is a place in this list.
+KINDS: Final = ("EQUAL", "NOT_EQUAL", "GREATER", "GREATER_EQUAL", "LESS", "LESS_EQUAL")
+
+
+class CompareAttrs(Attributes):
+    """Each input is raised by ``left_shift`` bits and scaled; ``kind`` is the comparison's place in ``KINDS``."""
+
+    kind: int
+    left_shift: int
+    zero_point1: int
+    multiplier1: int
+    shift1: int
+    zero_point2: int
+    multiplier2: int
+    shift2: int
+
+
+class Compare(BinaryOperator[CompareAttrs]):
+    """Computes input1 (==, !=, >, >=, <, <=) input2, of int8."""
+
+    name = "compare"
+    hides_differences = True
+
+    def infer(self, inputs: Sequence[TensorInfo], attrs: CompareAttrs) -> TensorInfo:
+        require(inputs[0].dtype == "int8", f"compare: input is {inputs[0].dtype}, wanted int8")
+        require(0 <= attrs.kind < len(KINDS), f"compare: {attrs.kind} is no comparison")
+        return TensorInfo(super().infer(inputs, attrs).shape, "bool")
+
+    def either(self, value: Any, attrs: CompareAttrs, number: str) -> Any:
+        return rescaled(value, attrs, number)
+
+    def combine(self, x: Any, y: Any, attrs: CompareAttrs, dtype: str) -> Any:
+        answers = (tirx.all(x <= y, x >= y), tirx.any(x < y, x > y), x > y, x >= y, x < y, x <= y)
+        return answers[attrs.kind]
 
 
 # Addition and subtraction whose real result is rounded once, half to even.

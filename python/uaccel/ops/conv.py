@@ -14,14 +14,14 @@ from uaccel.ops.exact import TFLITE, check_rounding, kernel_suffix
 from uaccel.ops.kernel import Kernel, dtype_suffix, same
 from uaccel.ops.operator import Attributes, Channels, IntegerOperator, Site, require
 from uaccel.ops.storage import is_int4, overwrite_distance, pack_int4
-from uaccel.ops.windows import Grouped, Transposed, geometry_fields, infer_places, padded, taps
+from uaccel.ops.windows import Grouped, Transposed, convolved, geometry_fields, infer_places, padded, taps
 from uaccel.tvm_api import te, tirx
 
 # Two-dimensional convolution, NHWC, weights OHWI, with groups, dilation and asymmetric padding.
 
 
 class Requantised(Attributes):
-    """Sums of the input's differences from its zero point are rounded as ``rounding`` says, and clamped."""
+    """``rounding`` says how sums are requantised: ``tflite``, or ``float32``."""
 
     input_zero_point: int
     output_zero_point: int
@@ -39,7 +39,7 @@ class Conv2dAttrs(Requantised, Grouped):
     weight_bits: int = 8
 
 
-def infer_window(data: TensorInfo, kernel: tuple[int, int], attrs: Conv2dAttrs, channels: int, what: str) -> TensorInfo:
+def infer_window(data: TensorInfo, kernel: Sequence[int], attrs: Conv2dAttrs, channels: int, what: str) -> TensorInfo:
     """The output of a windowed operator with ``channels`` output channels."""
     check_rounding(attrs, what)
     return TensorInfo((data.shape[0], *infer_places(data, kernel, attrs, what), channels), data.dtype)
@@ -73,7 +73,11 @@ class Requantising(IntegerOperator[R]):
 
 
 class Conv2d(Requantising[Conv2dAttrs]):
-    """Convolves with int32 accumulation (int64 for 16-bit activations) and per-channel requantisation."""
+    """Computes clamp(output_zero_point + requantise(bias + sum, multiplier, shift)) of NHWC images.
+
+    ``sum`` is that of (input - input_zero_point) * weights under a window, weights OHWI, in int32; of 16-bit
+    activations in int64. Each output channel has a bias, a multiplier and a shift.
+    """
 
     name = "conv2d"
     channels: ClassVar[Channels | None] = Channels.MIXED
@@ -88,20 +92,13 @@ class Conv2d(Requantising[Conv2dAttrs]):
         return infer_window(data, (height, width), attrs, out_channels, "conv2d")
 
     def sums(self, data: Any, weights: Any, attrs: Conv2dAttrs, dtype: str) -> Any:
-        out_channels, kernel_h, kernel_w, depth = exact.info(weights).shape
+        extents = out_channels, *kernel, _ = exact.info(weights).shape
         source = padded(data, attrs.padding, attrs.input_zero_point)
-        ky, kx, ci = taps(ky=kernel_h, kx=kernel_w, ci=depth)
-        per_group = out_channels // attrs.groups
         zero = exact.const(attrs.input_zero_point, dtype)
-
-        def element(n: Any, y: Any, x: Any, o: Any) -> Any:
-            first = tirx.floordiv(o, per_group) * depth if attrs.groups > 1 else 0
-            row = y * attrs.strides[0] + ky * attrs.dilation[0]
-            column = x * attrs.strides[1] + kx * attrs.dilation[1]
-            value = source(n, row, column, first + ci).astype(dtype) - zero
-            return te.sum(value * weights(o, ky, kx, ci).astype(dtype), axis=[ky, kx, ci])
-
-        shape = infer_window(exact.info(data), (kernel_h, kernel_w), attrs, out_channels, "conv2d").shape
+        element = convolved(
+            lambda *i: source(*i).astype(dtype) - zero, lambda *i: weights(*i).astype(dtype), extents, attrs
+        )
+        shape = infer_window(exact.info(data), kernel, attrs, out_channels, "conv2d").shape
         return te.compute(shape, element, name="accumulated")
 
     def kernels(self, site: Site[Conv2dAttrs]) -> Sequence[Kernel]:
@@ -175,8 +172,10 @@ def window_parameters(site: Site[Conv2dAttrs], kernel: tuple[int, int]) -> dict[
 
 
 class DepthwiseConv2d(Requantising[Conv2dAttrs]):
-    """Convolves channel by channel: output channel o reads input channel o // multiplier; ``groups`` counts the input's
-    channels."""
+    """Does as ``conv2d``, channel by channel: output channel o reads input channel o // (output channels / ``groups``).
+
+    Weights are HWC; ``groups`` counts the input's channels.
+    """
 
     name = "depthwise_conv2d"
     channels: ClassVar[Channels | None] = Channels.APART

@@ -16,7 +16,7 @@ from uaccel.ops.conv import accumulated, infer_transposed, transposed_macs
 from uaccel.ops.kernel import Argument, Constant, Input, Kernel, KernelCall, Output, ParameterValue, Scratch
 from uaccel.ops.operator import Attributes, IntegerOperator, Site, require
 from uaccel.ops.storage import overwrite_distance, row_overwrite_distance
-from uaccel.ops.windows import Grouped, Transposed, geometry_fields, geometry_of, infer_places, padded, taps
+from uaccel.ops.windows import Grouped, Transposed, convolved, geometry_fields, geometry_of, infer_convolved, padded
 from uaccel.tvm_api import te, tirx
 
 # What these layers have in common: a bias, another tensor that is added, an activation.
@@ -132,26 +132,12 @@ class Conv2dFloat(FloatSums):
 
     def infer(self, inputs: Sequence[TensorInfo], attrs: Any) -> TensorInfo:
         data, weights = inputs[:2]
-        require(len(data.shape) == len(weights.shape) == 4, f"{self.name}: {data} and {weights}, wanted rank 4")
-        channels, *window, depth = weights.shape
-        fits = data.shape[3] == depth * attrs.groups and channels % attrs.groups == 0
-        require(fits, f"{self.name}: input {data} does not fit weights {weights} in {attrs.groups} groups")
-        places = infer_places(data, window, attrs, self.name)
-        output = TensorInfo((data.shape[0], *places, channels), data.dtype)
+        output = TensorInfo(infer_convolved(data, weights, attrs, self.name), data.dtype)
         return check_sums(inputs, attrs, output, self.name)
 
     def meaning(self, inputs: Sequence[Any], attrs: Any) -> Any:
         data, weights, bias, *more = inputs
-        channels, height, width, depth = exact.info(weights).shape
-        of_group, around = channels // attrs.groups, padded(data, attrs.padding)
-        ky, kx, k = taps(ky=height, kx=width, k=depth)
-
-        def sums(n: Any, y: Any, x: Any, c: Any) -> Any:
-            row = y * attrs.strides[0] + ky * attrs.dilation[0]
-            column = x * attrs.strides[1] + kx * attrs.dilation[1]
-            value = around(n, row, column, tirx.floordiv(c, of_group) * depth + k)
-            return te.sum(value * weights(c, ky, kx, k), axis=[ky, kx, k])
-
+        sums = convolved(padded(data, attrs.padding), weights, exact.info(weights).shape, attrs)
         computed = te.compute(self.infer(list(map(exact.info, inputs)), attrs).shape, sums, name="sums")
         return finished(computed, bias, more, attrs, self.name)
 
@@ -223,7 +209,7 @@ def _kernel(
     given, inplace = sum_arguments(site, weights)
     parameters = {**fields, "adds": int(len(site.operands) > 3), **finish_fields(site.attrs)}
     arguments = given if scratch < 0 else (*given, Scratch() if scratch else given[-1])
-    header = f"uaccel_{name}.h" if form == SINGLE else f"uaccel_{name}_{form}.h"
+    header = "uaccel_float.h" if form == SINGLE else f"uaccel_float_{form}.h"
     call = KernelCall(f"uaccel_{name}_{form}", header, f"uaccel_{name}", parameters, arguments)
     return Kernel("portable", (call,), scratch=max(0, scratch), inplace=inplace, behind=behind, effort=effort)
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -10,12 +12,15 @@ from typing import Any, Final
 import numpy as np
 
 from uaccel.model import Array
+from uaccel.util import incoming
+from uaccel.util.files import data_dir
+from uaccel.util.text import named
 
 # A lowered layer is a short list of calls. Every parameter is known at compile time and becomes a ``static const``
 # structure beside the call, so that the inlined kernel folds and unrolls for this one layer.
 
 # Raised when a kernel's C interface changes, or the order in which it reads and writes; also in uaccel_kernel.h.
-KERNEL_ABI = 6
+KERNEL_ABI = 7
 
 ParameterValue = int | float | tuple[int, ...]
 
@@ -103,6 +108,8 @@ class Kernel:
     def by(self, family: str, requires: tuple[str, ...], scratch: int | None = None, **changes: Any) -> Kernel:
         """The kernel of another family whose one call is this one's but for the ``changes``."""
         (call,), scratch = self.calls, self.scratch if scratch is None else scratch
+        if "struct" in changes:
+            changes.setdefault("header", _declared()[changes["struct"]])
         return replace(self, family=family, calls=(replace(call, **changes),), scratch=scratch, requires=requires)
 
 
@@ -116,6 +123,16 @@ class Definition:
 
 
 VIEW = Kernel("view", (), view=True)
+
+
+_STRUCTURE: Final = re.compile(r"^struct (\w+) \{", re.MULTILINE)
+
+
+@functools.cache
+def _declared() -> Mapping[str, str]:
+    """The header that declares each structure, by the structure's name."""
+    headers = sorted((data_dir("firmware") / "kernels").rglob("*.h"))
+    return {struct: path.name for path in headers for struct in _STRUCTURE.findall(incoming.read_text(path))}
 
 
 def calling(
@@ -133,8 +150,8 @@ def calling(
     behind: Mapping[int, int] | None = None,
     effort: float = 1.0,
 ) -> Kernel:
-    """The usual case: a kernel of one call. Unless ``header`` is given, it has the structure's name."""
-    call = KernelCall(function, header or f"{struct}.h", struct, parameters, arguments)
+    """The usual case: a kernel of one call. Unless ``header`` is given, it is the one that declares the structure."""
+    call = KernelCall(function, header or _declared().get(struct, ""), struct, parameters, arguments)
     lies: dict[str, Any] = {"inplace": inplace, "updates": updates, "behind": behind or {}}
     return Kernel(family, (call,), scratch, requires=requires, effort=effort, **lies)
 
@@ -148,6 +165,4 @@ def dtype_suffix(dtype: str) -> str:
     return f"{kind}{np.dtype(dtype).itemsize * 8}"
 
 
-def same(attrs: Any, *names: str) -> dict[str, Any]:
-    """Fields of a structure, copied from attributes of the same names."""
-    return {name: getattr(attrs, name) for name in names}
+same = named  # Fields of a structure, copied from attributes of the same names.

@@ -181,7 +181,6 @@ def fill_call(value: Array, count: int) -> KernelCall:
 
 # Gathering slices by index: a few moves where the indices are known and regular, else a table or run-time indices.
 
-GATHER_HEADER = "uaccel_layout_gather.h"
 INDEX_TYPES = ("int32", "int64")
 MOST_RUNS = 4  # more moves than this are more code than a table of indices
 MOST_AXES = 5  # UACCEL_GATHER_AXES
@@ -208,7 +207,7 @@ def take(call: Any, operands: tuple[Operand, ...], outputs: tuple[TensorInfo, ..
         "bytes": math.prod(shape[axis + 1 :]) * data.info.itemsize,
     }
     function = f"uaccel_gather_{dtype_suffix(indices.info.dtype)}"
-    return (portable(function, "uaccel_gather", parameters, _arguments(operands), header=GATHER_HEADER),)
+    return (portable(function, "uaccel_gather", parameters, _arguments(operands)),)
 
 
 def _arguments(operands: tuple[Operand, ...]) -> tuple[Argument, ...]:
@@ -257,7 +256,7 @@ def gather_nd(call: Any, operands: tuple[Operand, ...], _outputs: tuple[TensorIn
         "bytes": math.prod(data.info.shape[vector:]) * data.info.itemsize,
         "strides": tuple(row_major(picked)) + (0,) * (MOST_AXES - vector),
     }
-    return (portable("uaccel_gather_nd", "uaccel_gather_nd", parameters, _arguments(operands), header=GATHER_HEADER),)
+    return (portable("uaccel_gather_nd", "uaccel_gather_nd", parameters, _arguments(operands)),)
 
 
 # The operators that can be computed some rows at a time: a frame around an image, channels side by side.

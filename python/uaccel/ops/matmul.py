@@ -1,18 +1,18 @@
-"""Defines quantised matrix products, and layers whose weights are computed at run time."""
+"""Defines quantised matrix products, layers whose weights are computed at run time, and products by blocks."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Final
 
 from uaccel.model import Shape, TensorInfo
 from uaccel.ops import conv, exact
 from uaccel.ops.exact import TFLITE, check_rounding, kernel_suffix
 from uaccel.ops.kernel import Kernel, ParameterValue, dtype_suffix, same
 from uaccel.ops.operator import Attributes, Channels, IntegerOperator, Site, require
-from uaccel.ops.storage import is_int4, pack_int4
-from uaccel.tvm_api import te
+from uaccel.ops.storage import is_int4, nibbles, pack_int4
+from uaccel.tvm_api import te, tirx
 
 # Fully connected: rows of the input times the transposed weights, any input rank.
 
@@ -24,7 +24,11 @@ class FullyConnectedAttrs(conv.Requantised):
 
 
 class FullyConnected(conv.Requantising[FullyConnectedAttrs]):
-    """Multiplies input [rows, depth] by weights [units, depth]; the front ends flatten other ranks with a reshape."""
+    """Computes clamp(output_zero_point + requantise(bias + sum, multiplier, shift)) of rows.
+
+    ``sum`` is that of (input - input_zero_point) * weights, input [rows, depth] and weights [units, depth]; the front
+    ends flatten other ranks with a reshape. Each unit has a bias, a multiplier and a shift.
+    """
 
     name = "fully_connected"
     channels: ClassVar[Channels | None] = Channels.MIXED
@@ -222,3 +226,64 @@ class GivenFullyConnected(Given, FullyConnected):
 
     def macs(self, site: Site[FullyConnectedAttrs]) -> int:
         return site.output.elements * site.operands[0].info.shape[1]
+
+
+# Floats times weights that are small integers, with a scale for each block of a row.
+
+FLOAT: Final = "float32"
+INTEGER: Final = "int8"
+
+
+class BlockAttrs(Attributes):
+    """``block`` weights of a row share a scale, the last ones of a row perhaps fewer. ``weight_bits`` hold a weight."""
+
+    block: int
+    weight_bits: int
+
+
+class FullyConnectedBlocks(IntegerOperator[BlockAttrs]):
+    """Multiplies rows by rows of weights, each ``(integer - zero point) * scale``, and adds a bias.
+
+    The products of a block are added in their order, then the blocks, each times its scale.
+    """
+
+    name = "fully_connected_blocks"
+    arguments = ("input", "weights", "scales", "zero_points", "bias")
+
+    def infer(self, inputs: Sequence[TensorInfo], attrs: BlockAttrs) -> TensorInfo:
+        data, weights, *more = inputs
+        fits = len(data.shape) == len(weights.shape) == 2 and data.shape[1] == weights.shape[1]
+        require(fits and data.dtype == FLOAT, f"{self.name}: input {data} does not fit weights {weights}")
+        units, depth = weights.shape
+        require(attrs.block > 0, f"{self.name}: blocks of {attrs.block} weights, wanted 1 or more")
+        blocks = (units, -(-depth // attrs.block))
+        wanted = [TensorInfo(blocks, FLOAT), TensorInfo(blocks, INTEGER), TensorInfo((units,), FLOAT)]
+        given = f"{self.name}: {', '.join(map(str, [weights, *more]))}"
+        wants = f"wanted {INTEGER} weights, then {', '.join(map(str, wanted))}"
+        require(more == wanted and weights.dtype == INTEGER, f"{given}; {wants}")
+        return TensorInfo((data.shape[0], units), FLOAT)
+
+    def meaning(self, inputs: Sequence[Any], attrs: BlockAttrs) -> Any:
+        data, weights, scales, zero_points, bias = inputs
+        (rows, depth), (units, blocks) = exact.info(data).shape, exact.info(scales).shape
+        j, b = te.reduce_axis((0, attrs.block), name="j"), te.reduce_axis((0, blocks), name="b")
+
+        def products(n: Any, c: Any, part: Any) -> Any:
+            k = part * attrs.block + j
+            factor = (exact.i32(weights(c, k)) - exact.i32(zero_points(c, part))).astype(FLOAT)
+            value = data(n, k) * factor
+            whole = depth % attrs.block == 0
+            return te.sum(value if whole else tirx.if_then_else(k < depth, value, exact.real(0)), axis=j)
+
+        parts = te.compute((rows, units, blocks), products, name="parts")
+        sums = te.compute((rows, units), lambda n, c: te.sum(parts(n, c, b) * scales(c, b), axis=b), name="sums")
+        return te.compute((rows, units), lambda n, c: sums(n, c) + bias(c), name=self.name)
+
+    def kernels(self, site: Site[BlockAttrs]) -> Sequence[Kernel]:
+        if any(operand.constant is None for operand in site.operands[1:]):
+            return ()
+        (rows, depth), weights = site.operands[0].info.shape, site.operands[1].value
+        parameters = {"rows": rows, "depth": depth, "units": len(weights), "block": site.attrs.block}
+        packs = site.attrs.weight_bits == 4 and site.attrs.block % 2 == 0
+        held = {"weights": nibbles(weights)} if packs else {}
+        return self.one_call(site, parameters, "int4" if packs else "s8", held=held)

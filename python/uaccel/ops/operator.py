@@ -70,7 +70,9 @@ class Operand:
     @property
     def value(self) -> Array:
         if self.constant is None:
-            raise InternalError("an operand was expected to be constant and is not")
+            raise ValueError(
+                f"the operand {self.info} has no value, it comes at run time; look whether .constant is None first"
+            )
         return self.constant
 
 

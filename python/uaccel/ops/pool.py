@@ -17,7 +17,7 @@ from uaccel.ops.kernel import Input, Kernel, Output, dtype_suffix, portable, sam
 from uaccel.ops.operator import Channels, IntegerOperator, Site, require
 from uaccel.ops.reduce import require_sum
 from uaccel.ops.storage import overwrite_distance
-from uaccel.ops.windows import Pooled, infer_places, over_windows, sides, tap_place, window_fields, window_places
+from uaccel.ops.windows import Pooled, geometry_fields, infer_places, over_windows, tap_place, window_places
 from uaccel.tvm_api import te, tirx
 from uaccel.tvm_api.extremes import extreme
 
@@ -69,21 +69,13 @@ def _rounded_mean(total: Any, count: Any) -> Any:
 
 def pool_kernel(function: str, site: Site[PoolAttrs]) -> Kernel:
     name = f"{function}_{dtype_suffix(site.output.dtype)}"
-    parameters = _geometry(site, dilated=False)
+    parameters = _geometry(site)
     return portable(name, "uaccel_pool", parameters, (Input(0), Output(0)), behind=overwrite_distance(site))
 
 
-def _geometry(site: Site[Any], *, dilated: bool) -> dict[str, int]:
+def _geometry(site: Site[Any]) -> dict[str, int]:
     """The fields of the kernels' structures that means and maxima share."""
-    attrs, data = site.attrs, site.operands[0].info
-    return {
-        "batch": data.shape[0],
-        **sides("in", data.shape[1:3]),
-        **sides("out", site.output.shape[1:3]),
-        "channels": data.shape[3],
-        **window_fields(attrs, attrs.window, "window", dilated=dilated),
-        **same(attrs, "clamp_min", "clamp_max"),
-    }
+    return geometry_fields(site, site.attrs.window) | same(site.attrs, "clamp_min", "clamp_max")
 
 
 class _Pool(IntegerOperator[PoolAttrs]):
@@ -219,7 +211,7 @@ class WindowMax(IntegerOperator[WindowAttrs]):
         return _maxima(inputs[0], attrs, self.name)
 
     def kernels(self, site: Site[WindowAttrs]) -> Sequence[Kernel]:
-        parameters = _geometry(site, dilated=True) | dict.fromkeys(OF_MEANS, 0)
+        parameters = _geometry(site) | dict.fromkeys(OF_MEANS, 0)
         return self.one_call(site, parameters, struct="uaccel_window", function=f"uaccel_{self.name}")
 
 
@@ -257,7 +249,7 @@ class WindowMean(IntegerOperator[WindowMeanAttrs]):
     def kernels(self, site: Site[WindowMeanAttrs]) -> Sequence[Kernel]:
         attrs = site.attrs
         parameters = {
-            **_geometry(site, dilated=True),
+            **_geometry(site),
             **dict(zip(OF_MEANS, attrs.counted, strict=False)),
             **same(attrs, *OF_MEANS[len(attrs.counted) :]),
         }
@@ -305,15 +297,9 @@ class _PoolFloat(IntegerOperator[PoolFloatAttrs]):
         return infer_windows(data, attrs, self.name)
 
     def kernels(self, site: Site[PoolFloatAttrs]) -> Sequence[Kernel]:
-        attrs, data, output = site.attrs, site.operands[0].info, site.output
-        parameters = {
-            "batch": data.shape[0],
-            **sides("in", data.shape[1:3]),
-            "channels": data.shape[3],
-            **sides("out", output.shape[1:3]),
-            **window_fields(attrs, attrs.window, "window"),
-            "divisor": math.prod(attrs.window) if attrs.counts_padding else 0,
-        }
+        attrs = site.attrs
+        divisor = math.prod(attrs.window) if attrs.counts_padding else 0
+        parameters = geometry_fields(site, attrs.window) | {"divisor": divisor}
         function, behind = f"uaccel_{self.name.replace('2d', '')}", overwrite_distance(site)
         return [portable(function, "uaccel_pool_float", parameters, (Input(0), Output(0)), behind=behind)]
 

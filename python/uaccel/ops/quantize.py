@@ -92,7 +92,7 @@ class Dequantize(EachAtOnce[DequantizeAttrs]):
 
     def kernels(self, site: Site[DequantizeAttrs]) -> Sequence[Kernel]:
         parameters = {"elements": site.output.elements, **same(site.attrs, "scale", "zero_point")}
-        return self.one_call(site, parameters, header="uaccel_quantize.h")
+        return self.one_call(site, parameters)
 
 
 def _half_away(steps: Any) -> Any:

@@ -145,7 +145,7 @@ class _RequantisedSum(IntegerOperator[ReduceSumAttrs]):
 
 
 class ReduceSum(_RequantisedSum):
-    """Computes the sum, requantised."""
+    """Computes output_zero_point + requantise(sum of (input - input_zero_point), multiplier, shift), saturated."""
 
     name = "sum"
 
@@ -158,9 +158,9 @@ class ReduceMean(_RequantisedSum):
     def factor(self, attrs: ReduceSumAttrs, count: int) -> tuple[int, int]:
         """TFLite's quotient keeps as many bits as the reference keeps, and is cut off, not rounded.
 
-        The multiplier is raised before the division: by as many bits as the count has behind its first, so that the
-        quotient stays below 2**31; by 32 at most, so that the dividend fits 63; and so far only that the shift stays
-        above -32. With float32 rounding the attributes hold the whole factor, division included, as a float32.
+        The multiplier is raised before the division, by as many bits as the count has behind its first: so the quotient
+        stays below 2**31. It is raised by 32 at most, so that the dividend fits 63, and only so far that the shift
+        stays above -32. With float32 rounding the attributes hold the whole factor, division included, as a float32.
         """
         if attrs.rounding == FLOAT32:
             return attrs.multiplier, attrs.shift

@@ -28,6 +28,7 @@ from uaccel.tvm_api.loops import count_to, local_array, te_let, where
 
 ONE = 1 << 10  # positions and weights have 10 bits after the point
 HALF = ONE // 2
+COLUMN = 4  # Bytes of a channel's sum of a column.
 
 
 class ResizeNearestAttrs(Attributes):
@@ -167,7 +168,10 @@ class ResizeBilinear(IntegerOperator[ResizeBilinearAttrs]):
             "start_y": attrs.start(0, height),
             "start_x": attrs.start(1, width),
         }
-        return self.one_call(site, parameters)
+        if attrs.step(1, width) >= ONE:
+            return self.one_call(site, parameters)
+        wider = f"uaccel_{self.name}_wider"  # Output pixels share the columns between which they lie.
+        return self.one_call(site, parameters, function=wider, scratch=2 * COLUMN * channels)
 
 
 # Bilinear resizing for models that are not TFLite: exact positions, the real result rounded once.

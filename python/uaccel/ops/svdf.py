@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import abc
 from collections.abc import Sequence
-from typing import Any, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 
@@ -45,7 +45,7 @@ class SvdfAttrs(OfRank):
 class OfFilters(IntegerOperator[A]):
     """Has what both operators share: types, and work."""
 
-    arguments = ("input", "state", "feature_weights", "time_weights", "bias")
+    arguments: ClassVar[tuple[str, ...]] = ("input", "state", "feature_weights", "time_weights", "bias")
 
     def infer(self, inputs: Sequence[TensorInfo], attrs: A) -> tuple[TensorInfo, ...]:
         data, state, features, times, bias = inputs
@@ -61,6 +61,10 @@ class OfFilters(IntegerOperator[A]):
         """A factor of a product, less the zero point that is named."""
         return value
 
+    def time_weight(self, value: Any, attrs: A) -> Any:
+        """A weight of the last features."""
+        return self.term(value, attrs)
+
     def kept(self, sums: Any, attrs: A, dtype: str) -> Any:
         """The features of a frame as the state keeps them."""
         return sums
@@ -71,13 +75,18 @@ class OfFilters(IntegerOperator[A]):
 
     def meaning(self, inputs: Sequence[Any], attrs: A) -> Any:
         data, state, features, times, bias = inputs
-        (batch, depth), (filters, memory) = exact.info(data).shape, exact.info(times).shape
+        (batch, depth), filters = exact.info(data).shape, exact.info(times).shape[0]
         k = te.reduce_axis((0, depth), name="k")
 
         def dot(b: Any, f: Any) -> Any:
             return te.sum(self.term(data(b, k), attrs, "input") * self.term(features(f, k), attrs), axis=k)
 
         newest = self.kept(te.compute((batch, filters), dot, name="newest"), attrs, str(state.dtype))
+        return self.remembered(newest, state, times, bias, attrs, str(data.dtype))
+
+    def remembered(self, newest: Any, state: Any, times: Any, bias: Any, attrs: A, dtype: str) -> list[Any]:
+        """The result of the last features and these newest ones, and the state with them."""
+        (batch, filters), memory = exact.info(newest).shape, exact.info(times).shape[1]
 
         def moved(b: Any, i: Any) -> Any:
             following = tirx.min(i + 1, filters * memory - 1)
@@ -90,12 +99,12 @@ class OfFilters(IntegerOperator[A]):
         def product(b: Any, unit: Any) -> Any:
             row = unit * attrs.rank + r
             value = self.term(after(b, row * memory + m), attrs, "state")
-            return te.sum(value * self.term(times(row, m), attrs), axis=[r, m])
+            return te.sum(value * self.time_weight(times(row, m), attrs), axis=[r, m])
 
         sums = te.compute((batch, filters // attrs.rank), product, name="sums")
 
         def output(b: Any, unit: Any) -> Any:
-            return self.result(sums(b, unit), bias(unit), attrs, str(data.dtype))
+            return self.result(sums(b, unit), bias(unit), attrs, dtype)
 
         return [te.compute(sums.shape, output, name="svdf"), after]
 
@@ -163,10 +172,53 @@ class SvdfFloatAttrs(OfRank):
     relu: int
 
 
+def _ended(value: Any, attrs: SvdfFloatAttrs, dtype: str) -> Any:
+    return tirx.max(value, tirx.const(0, dtype)) if attrs.relu else value
+
+
 class SvdfFloat(OfFilters[SvdfFloatAttrs]):
     """Does as ``svdf``: the newest feature of a filter lies last, and the second result is the state afterwards."""
 
     name = "svdf_float"
 
     def result(self, total: Any, bias: Any, attrs: SvdfFloatAttrs, dtype: str) -> Any:
-        return tirx.max(total + bias, tirx.const(0, dtype)) if attrs.relu else total + bias
+        return _ended(total + bias, attrs, dtype)
+
+
+# SVDF of floats whose weights are bytes: ``hybrid_fully_connected`` computes the features of a frame.
+
+
+class SvdfHybridAttrs(SvdfFloatAttrs):
+    """A time weight is its byte times ``time_scale``."""
+
+    time_scale: float
+
+
+class SvdfHybrid(OfFilters[SvdfHybridAttrs]):
+    """Weighs features [batch, filters] of the newest frame and of those in the state, as ``svdf_float`` does."""
+
+    name = "svdf_hybrid"
+    arguments = ("input", "state", "time_weights", "bias")
+
+    def infer(self, inputs: Sequence[TensorInfo], attrs: SvdfHybridAttrs) -> tuple[TensorInfo, ...]:
+        features, state, times, bias = inputs
+        (filters, memory), rank = times.shape, attrs.rank
+        fits = features.shape[1:] == (filters,) and state.shape == (features.shape[0], filters * memory)
+        require(fits, f"{self.name}: features {features} and state {state} do not fit {times}")
+        types = (features.dtype, state.dtype, times.dtype) == ("float32", "float32", "int8")
+        require(types, f"{self.name}: {features}, {state} and {times}, wanted float32, float32 and int8")
+        require(bias.shape == (filters // rank,), f"{self.name}: bias {bias} for {filters} filters of rank {rank}")
+        return TensorInfo((features.shape[0], filters // rank), features.dtype), state
+
+    def meaning(self, inputs: Sequence[Any], attrs: SvdfHybridAttrs) -> Any:
+        features, state, times, bias = inputs
+        return self.remembered(features, state, times, bias, attrs, str(features.dtype))
+
+    def time_weight(self, value: Any, attrs: SvdfHybridAttrs) -> Any:
+        return value.astype("float32") * exact.real(attrs.time_scale)
+
+    def result(self, total: Any, bias: Any, attrs: SvdfHybridAttrs, dtype: str) -> Any:
+        return _ended(total + bias, attrs, dtype)
+
+    def macs(self, site: Site[SvdfHybridAttrs]) -> int:
+        return site.operands[0].info.shape[0] * site.operands[2].info.elements

@@ -72,6 +72,15 @@ def infer_places(data: TensorInfo, kernel: Sequence[int], attrs: Any, what: str)
     return places
 
 
+def infer_convolved(data: TensorInfo, weights: TensorInfo, attrs: Grouped, what: str) -> tuple[int, ...]:
+    """The shape of a convolution of NHWC images with weights OHWI; raises TypeError where they do not fit."""
+    require(len(data.shape) == len(weights.shape) == 4, f"{what}: {data} and {weights}, wanted rank 4")
+    channels, *window, depth = weights.shape
+    fits = data.shape[3] == depth * attrs.groups and channels % attrs.groups == 0
+    require(fits, f"{what}: input {data} does not fit weights {weights} in {attrs.groups} groups")
+    return (data.shape[0], *infer_places(data, window, attrs, what), channels)
+
+
 def taps(**extents: int) -> list[Any]:
     """The axes of a reduction over windows, by their names."""
     return [te.reduce_axis((0, extent), name=name) for name, extent in extents.items()]
@@ -89,6 +98,24 @@ def padded(data: Any, padding: Sequence[int], value: int = 0) -> Any:
         return tirx.if_then_else(inside, data(n, y - top, x - left, c), tirx.const(value, data.dtype))
 
     return te.compute((batch, height + top + bottom, width + left + right, channels), element, name="padded")
+
+
+def convolved(image: Any, weights: Any, extents: Sequence[int], attrs: Any) -> Any:
+    """The element of a convolution at n, y, x and channel, as a function of these.
+
+    ``image``, with its border, and ``weights`` give elements by their indices; ``extents`` are those of the weights,
+    OHWI.
+    """
+    channels, height, width, depth = extents
+    ky, kx, ci = taps(ky=height, kx=width, ci=depth)
+
+    def element(n: Any, y: Any, x: Any, c: Any) -> Any:
+        first = tirx.floordiv(c, channels // attrs.groups) * depth if attrs.groups > 1 else 0
+        row = y * attrs.strides[0] + ky * attrs.dilation[0]
+        column = x * attrs.strides[1] + kx * attrs.dilation[1]
+        return te.sum(image(n, row, column, first + ci) * weights(c, ky, kx, ci), axis=[ky, kx, ci])
+
+    return element
 
 
 def tap_place(position: Any, axis: int, attrs: Any, tap: Any) -> Any:
@@ -114,10 +141,10 @@ def sides(what: str, extents: Sequence[int]) -> dict[str, int]:
     return {f"{what}_height": height, f"{what}_width": width}
 
 
-def window_fields(attrs: Any, kernel: Sequence[int], what: str = "kernel", *, dilated: bool = True) -> dict[str, int]:
+def window_fields(attrs: Any, kernel: Sequence[int], *, dilated: bool = True) -> dict[str, int]:
     """The fields of kernels' structures about windows."""
     return {
-        **sides(what, kernel),
+        **sides("kernel", kernel),
         **sides("stride", attrs.strides),
         **(sides("dilation", steps(attrs)) if dilated else {}),
         "pad_top": attrs.padding[0],

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any, Final
@@ -15,8 +15,10 @@ from uaccel.accelerator import Accelerator, Operation
 from uaccel.accelerator.region import OpCall, Region, region_of
 from uaccel.accelerator.vendor import vendors
 from uaccel.errors import AcceleratorError
+from uaccel.kernels.choice import ANY_CPU, Selection
+from uaccel.kernels.cpu_costs import CallCosts
 from uaccel.ops.exact import FLOAT32, TFLITE, rounding_of
-from uaccel.ops.operator import short_name
+from uaccel.ops.operator import Site, short_name
 from uaccel.util import incoming
 from uaccel.util.files import parse_toml
 from uaccel.util.text import CPU, did_you_mean
@@ -117,14 +119,26 @@ class Claim:
 
 @dataclass(frozen=True)
 class Claims:
-    """Holds all claims on a model; ``rejections`` by binding."""
+    """Holds all claims on a model; ``rejections`` by binding. ``costs`` tells what the CPU would take."""
 
     accelerators: Sequence[Accelerator]
     found: Sequence[Claim]
     rejections: dict[int, list[Rejection]]
+    costs: CallCosts = field(default_factory=CallCosts)
+
+    def cpu_cycles(self, *calls: OpCall) -> float:
+        """Estimates what the CPU would take for these calls."""
+        return sum(
+            self.costs.of(call.name, call.op, Site(call.attrs, call.operands, call.outputs), call.macs)
+            for call in calls
+        )
+
+    def saving(self, claim: Claim) -> float:
+        """Returns what the CPU would take more; an accelerator that states no cost counts as 0."""
+        return self.cpu_cycles(*claim.region.calls) - (claim.cost or 0.0)
 
 
-def find_claims(graph: BindingGraph, accelerators: Sequence[Accelerator]) -> Claims:
+def find_claims(graph: BindingGraph, accelerators: Sequence[Accelerator], selection: Selection = ANY_CPU) -> Claims:
     """Asks every operation of every accelerator about every operator call; claims may overlap."""
     found: list[Claim] = []
     rejections: dict[int, list[Rejection]] = {}
@@ -143,7 +157,7 @@ def find_claims(graph: BindingGraph, accelerators: Sequence[Accelerator]) -> Cla
             if not answers:
                 op = str(graph.bindings[index][1].op.name)
                 refused.append(Rejection(accelerator.name, "", f"no operation for {short_name(op)}"))
-    return Claims(accelerators, found, rejections)
+    return Claims(accelerators, found, rejections, CallCosts(selection))
 
 
 def _ask(
@@ -226,18 +240,6 @@ def _worker(graph: BindingGraph, user: int) -> str:
     return "the model's output" if user == RESULT else graph.name(user)
 
 
-# A rough estimate of what a layer costs on the CPU, for choosing between engines and for the report.
-
-CYCLES_PER_MAC: Final = 3.0
-CYCLES_PER_BYTE: Final = 1.0  # For each byte of the non-constant operands and the result: load, requantise, store.
-
-
-def cpu_cycles(call: OpCall) -> float:
-    """Estimates cycles of a small microcontroller with portable kernels; wrong by a factor of two either way."""
-    moved = sum(operand.info.size for operand in call.operands if operand.constant is None)
-    return call.macs * CYCLES_PER_MAC + (moved + sum(info.size for info in call.outputs)) * CYCLES_PER_BYTE
-
-
 # The user's constraints: layers pinned to an engine or kept from one, how to choose between claims. A file of them::
 #
 #     choose = "cost"                # or "preference": the accelerators in the order in which they are named
@@ -295,12 +297,8 @@ def _pair(text: str, option: str) -> tuple[str, str]:
 
 def read_wishes(path: Path) -> Wishes:
     """Reads a file of constraints, checked key by key."""
-    try:
+    with incoming.reading(AcceleratorError, path, broken="no TOML file"):
         table = parse_toml(incoming.read_text(path))
-    except OSError as error:
-        raise AcceleratorError(f"cannot read {path}: {error.strerror}") from error
-    except ValueError as error:
-        raise AcceleratorError(f"{path} is no TOML file: {error}") from error
     known = ("choose", "pin", "forbid", "subgraph")
     for key in table:
         if key not in known:
@@ -432,13 +430,15 @@ def _between(graph: BindingGraph, layers: Mapping[str, int], subgraph: Subgraph)
 def choose(graph: BindingGraph, claims: Claims, constraints: Constraints, how: str) -> list[Claim]:
     """Takes claims by the larger saving, or by the accelerators in the order in which the user named them."""
     if how == "cost":
-        return take(graph, claims, constraints, lambda claim: saving(claim) > 0, lambda claim: -saving(claim))
+        return take(
+            graph, claims, constraints, lambda claim: claims.saving(claim) > 0, lambda claim: -claims.saving(claim)
+        )
     return in_order(graph, claims, constraints, [accelerator.name for accelerator in claims.accelerators])
 
 
 def in_order(graph: BindingGraph, claims: Claims, constraints: Constraints, engines: Sequence[str]) -> list[Claim]:
-    """Takes what the first of these accelerators can do, then the next; others only where a pin needs them. Of one
-    accelerator's claims the larger comes first, then the one listed first, as sorting is stable."""
+    """Takes what the first of these accelerators can do, then the next; others only where a pin needs them. An
+    accelerator's larger claim comes first, then the one listed first, as sorting is stable."""
     place = {engine: position for position, engine in enumerate(engines)}
 
     def rank(claim: Claim) -> tuple[int, int]:
@@ -480,11 +480,6 @@ def take(
     for index in sorted(held - covered):
         raise _unfulfilled(graph, claims, index, constraints.pinned.get(index))
     return sorted(taken, key=lambda claim: claim.root)
-
-
-def saving(claim: Claim) -> float:
-    """Returns the cycles that the CPU would take more; an accelerator that states no cost counts as 0."""
-    return sum(cpu_cycles(call) for call in claim.region.calls) - (claim.cost or 0.0)
 
 
 def _unfulfilled(graph: BindingGraph, claims: Claims, index: int, engine: str | None) -> AcceleratorError:

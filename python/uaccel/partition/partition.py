@@ -9,17 +9,17 @@ from typing import Any, Final
 from uaccel.accelerator import Accelerator
 from uaccel.accelerator.region import OpCall, op_call
 from uaccel.frontend import quantising
+from uaccel.kernels.choice import ANY_CPU, Selection
 from uaccel.model import ImportedModel, Origin
 from uaccel.ops import operator as operators
 from uaccel.partition import claims as claiming
 from uaccel.partition import regions as cutting
-from uaccel.partition.claims import cpu_cycles, saving
 from uaccel.partition.passes.float_fusion import Fused, fuse_floats
 from uaccel.partition.passes.layout import CancelTransposes
 from uaccel.partition.passes.simplify import simplify
 from uaccel.partition.regions import layer_names
 from uaccel.tvm_api import is_constant, is_operator_call, is_tuple_type, main_bindings
-from uaccel.util.text import CPU
+from uaccel.util.text import CPU, named
 
 # Decisions: for each operator of the model which engine computes it and why, why others do not, and what it costs.
 
@@ -46,10 +46,7 @@ class Decision:
     def to_json(self) -> dict[str, Any]:
         return {
             "name": self.layer,
-            "op": self.op,
-            "output": self.output,
-            "engine": self.engine,
-            "reason": self.reason,
+            **named(self, "op", "output", "engine", "reason"),
             "region": self.region or None,
             "macs": self.macs,
             "bytes": self.bytes_moved,
@@ -90,7 +87,7 @@ def decisions_of(
                 call.macs,
                 _moved(call),
                 _cycles(claim, index),
-                cpu_cycles(call),
+                claims.cpu_cycles(call),
                 tuple(rejections),
             )
         )
@@ -134,8 +131,9 @@ def _passed_over(
             continue
         if not constraints.allow(claim):
             reason = "the user pinned it elsewhere or keeps it from this engine"
-        elif how == "cost" and saving(claim) <= 0:
-            reason = f"the CPU is estimated to be faster ({_estimate(claim)})"
+        elif how == "cost" and claims.saving(claim) <= 0:
+            own = claims.cpu_cycles(*claim.region.calls)
+            reason = f"the CPU is estimated to be faster ({own:,.0f} cycles against {claim.cost or 0:,.0f})"
         elif taken is not None and taken.accelerator is claim.accelerator:
             continue
         elif how == PLAN:
@@ -148,11 +146,6 @@ def _passed_over(
             reason = f"{taken.accelerator.name} is preferred to it"
         found.append(claiming.Rejection(claim.accelerator.name, claim.operation.name, reason))
     return found
-
-
-def _estimate(claim: claiming.Claim) -> str:
-    own = sum(cpu_cycles(call) for call in claim.region.calls)
-    return f"{own:,.0f} cycles against {claim.cost or 0:,.0f}"
 
 
 def _why(
@@ -220,7 +213,12 @@ def preferred(question: PartitionRequest) -> list[claiming.Claim]:
     return claiming.choose(question.graph, question.claims, question.constraints, question.wishes.choose)
 
 
-def question_of(model: ImportedModel, accelerators: Sequence[Accelerator], wishes: claiming.Wishes) -> PartitionRequest:
+def question_of(
+    model: ImportedModel,
+    accelerators: Sequence[Accelerator],
+    wishes: claiming.Wishes,
+    selection: Selection = ANY_CPU,
+) -> PartitionRequest:
     """Runs the vendors' passes over the model, then finds what each accelerator could compute of it."""
     stages: dict[str, Any] = {}
     for accelerator in accelerators:
@@ -230,7 +228,7 @@ def question_of(model: ImportedModel, accelerators: Sequence[Accelerator], wishe
             stages[f"before {accelerator.name}"] = model.module
     names = layer_names(model)
     graph = claiming.graph_of(model.module, names)
-    claims = claiming.find_claims(graph, accelerators)
+    claims = claiming.find_claims(graph, accelerators, selection)
     constraints = claiming.constraints_of(graph, accelerators, wishes)
     return PartitionRequest(model, accelerators, wishes, names, graph, claims, constraints, stages)
 
@@ -306,13 +304,15 @@ def float_advice(model: ImportedModel) -> tuple[str, ...]:
     work = f"{_share(floating, total)} multiply-accumulates are in float" if floating else "it computes in float"
     if model.source_format != "tflite" and any(map(_is_quantised, calls)):
         return (f"{work} though the model is quantised: its steps leave them out, or a warning says why they are",)
-    saving = f"quantised to int8, its float weights would take {size // 4:,} bytes of flash instead of {size:,}"
-    saving = saving if size else "quantised to int8, it would compute in integers"
-    return (f"{work}; {saving}: {quantising(model.source_format)}",)
+    weights_take = f"{size // 4:,} bytes of flash, and what kernels pad, instead of {size:,}"
+    saving = f"its float weights would take {weights_take}" if size else "it would compute in integers"
+    return (f"{work}; quantised to int8, {saving}: {quantising(model.source_format)}",)
 
 
 def _is_float(call: Any) -> bool:
-    return operators.infos_of(call)[0].dtype in operators.FLOATS
+    """Says whether its result is floats that no small integers were multiplied for."""
+    multiplies = operators.macs_of(call) and _is_quantised(call)
+    return operators.infos_of(call)[0].dtype in operators.FLOATS and not multiplies
 
 
 def _is_quantised(call: Any) -> bool:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -15,26 +14,20 @@ from numpy.typing import NDArray
 
 from uaccel.errors import InputError, ModelError
 from uaccel.frontend.checks import Budget, read_file
-from uaccel.frontend.onnx.reader import read_external
+from uaccel.frontend.onnx.reader import read_external, weight_files
 from uaccel.frontend.onnx.schema import check_structure, dtype_name
-from uaccel.model import LARGEST, Array, read_npy
-from uaccel.session.tensors import TensorType, read_arrays, samples_of
+from uaccel.model import LARGEST, Array
+from uaccel.session.tensors import TensorType, read_array, read_arrays, samples_of
 from uaccel.util import incoming
-from uaccel.util.files import quiet
+from uaccel.util.files import imported, quiet
 
 # The packages onnx and ONNX Runtime, which are an optional extra; their exceptions become one line.
 
 
 def package(name: str) -> Any:
     """Imports one of their modules when it is needed."""
-    try:
-        with quiet():
-            return importlib.import_module(name)
-    except ImportError as error:
-        raise ModelError(
-            f"quantising takes onnx and onnxruntime, and importing {name} fails ({error}); "
-            "install them: pip install 'uaccel[quantize]'"
-        ) from error
+    takes = f"quantising takes onnx and onnxruntime, and importing {name}"
+    return imported(name, ModelError, takes, "install them: pip install 'uaccel[quantize]'")
 
 
 @contextmanager
@@ -72,28 +65,28 @@ class ModelInput:
 
 @dataclass(frozen=True)
 class FloatModel:
-    """Holds a float ONNX model, the bytes of its file, and its inputs."""
+    """Holds a float ONNX model, the bytes of its files, its inputs and its outputs."""
 
     path: Path
     proto: Any
     size: int
     inputs: tuple[ModelInput, ...]
+    outputs: tuple[ModelInput, ...]
 
 
 def read_float_model(path: Path) -> FloatModel:
     """Reads a float model; raises ModelError for what cannot be quantised here, with what to do instead."""
     onnx = package("onnx")
-    try:
-        size = path.stat().st_size
-    except OSError as error:
-        raise ModelError(f"cannot read {path}: {error.strerror or error}") from error
+    with incoming.reading(ModelError, path):
+        size = sum(file.stat().st_size for file in (path, *weight_files(path)))
     with complaints(f"{path} is not a readable ONNX model", "give a .onnx file as exporters write it"):
         proto = onnx.ModelProto.FromString(read_file(path))
         check_structure(onnx, proto, Budget(path), path)
         read_external(onnx, proto, path)
         onnx.checker.check_model(proto)
     _check_float(path, proto)
-    return FloatModel(path, _renewed(onnx, path, proto), size, _inputs(onnx, path, proto))
+    outputs = tuple(_input(onnx, path, value) for value in proto.graph.output)
+    return FloatModel(path, _renewed(onnx, path, proto), size, _inputs(onnx, path, proto), outputs)
 
 
 def weights_size(proto: Any) -> int:
@@ -177,24 +170,14 @@ class Given:
 
 
 def given(path: Path, inputs: Sequence[ModelInput], pixels: Pixels) -> Given:
-    """Reads a folder, an ``.npy`` file of the one input, or an ``.npz`` file."""
+    """Reads a folder, an image or an ``.npy`` file of the one input, or an ``.npz`` file."""
     if path.is_dir():
         return _folder(path, inputs, pixels)
+    if path.suffix.lower() in IMAGES:
+        return Given({_only(path, inputs).name: _stack([path], _only(path, inputs), pixels)})
     if path.suffix.lower() == ARRAY:
         return Given({_only(path, inputs).name: read_array(path)})
     return Given(read_arrays(path))
-
-
-def read_array(path: Path) -> Array:
-    """Reads an ``.npy`` file."""
-    try:
-        return read_npy(path)
-    except OSError as error:
-        raise InputError(
-            f"cannot read {path}: {error.strerror or error}; give arrays as numpy.save writes them"
-        ) from error
-    except ValueError as error:
-        raise InputError(f"{path} is not a readable .npy file: {error}; write it with numpy.save") from error
 
 
 def _only(path: Path, inputs: Sequence[ModelInput]) -> ModelInput:
@@ -247,7 +230,11 @@ def _stack(files: Sequence[Path], entry: ModelInput, pixels: Pixels) -> Array:
 def _image(path: Path, entry: ModelInput, pixels: Pixels) -> Array:
     """Reads an image, scaled so that it covers the input and cropped to its middle; channels first or last as there."""
     height, width, channels, first = _wanted(path, entry)
-    image, ops = _pillow(path)
+    takes, install = (
+        f"{path}: images take Pillow, and importing it",
+        "pip install 'uaccel[quantize]', or give .npy files",
+    )
+    image, ops = (imported(f"PIL.{name}", InputError, takes, install) for name in ("Image", "ImageOps"))
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # Oddities of a file are none of the user's business.
@@ -289,17 +276,6 @@ def _scaled(values: Array, entry: ModelInput, pixels: Pixels) -> Array:
     return np.asarray(scaled, np.float32)
 
 
-def _pillow(path: Path) -> tuple[Any, Any]:
-    try:
-        from PIL import Image, ImageOps
-    except ImportError as error:
-        raise InputError(
-            f"{path}: images take Pillow, and importing it fails ({error}); pip install 'uaccel[quantize]', or give "
-            ".npy files"
-        ) from error
-    return Image, ImageOps
-
-
 def classes_of(path: Path) -> Mapping[str, Array]:
     """Reads the arrays of a file of labels, by name."""
     return {"labels": read_array(path)} if path.suffix.lower() == ARRAY else read_arrays(path)
@@ -328,7 +304,7 @@ def read_calibration(
     beside = arrays.pop(LABELS, found.labels) if LABELS not in own else found.labels
     for name, array in arrays.items():
         _check_numbers(path, name, array)
-    types = [_type(entry, arrays.get(entry.name)) for entry in inputs]
+    types = [type_of(entry, arrays.get(entry.name)) for entry in inputs]
     rows = samples_of(arrays, types, str(path))
     samples = tuple({kind.name: value for kind, value in zip(types, row, strict=True)} for row in rows)
     if labels is not None:
@@ -345,7 +321,7 @@ def _check_numbers(path: Path, name: str, array: Array) -> None:
         )
 
 
-def _type(entry: ModelInput, array: Array | None) -> TensorType:
+def type_of(entry: ModelInput, array: Array | None) -> TensorType:
     """Returns the type of one sample. Extents that the file leaves open are the data's, but the batch is one."""
     if entry.shape is None:
         shape = (1,) if array is None else (1, *array.shape[1:])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -51,6 +52,9 @@ class OnnxMaker:
         made = {name for node in self._graph.node for name in node.output}
         nodes = [node for node in self._graph.node if node.op_type not in CLAMPS or node.input[0] not in made]
         return [QuantLayer(node.name, node.op_type) for node in nodes]
+
+    def compiled_names(self) -> Mapping[str, frozenset[str]]:
+        return {}
 
     def make(self, choice: QuantChoice) -> Path:
         self._check(choice)

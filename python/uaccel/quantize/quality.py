@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Final
@@ -13,8 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from uaccel.errors import InputError
-from uaccel.model import Array
-from uaccel.quantize.calibration import Calibration, complaints, package
+from uaccel.frontend.state import pairs_of
+from uaccel.model import Array, Signature, TensorInfo, TensorSpec
+from uaccel.quantize.calibration import Calibration, FloatModel, ModelInput, complaints, package, type_of
 
 # The whole model: outputs on the calibration data, as ONNX Runtime executes both models.
 
@@ -47,6 +48,36 @@ def execute(model: Path, calibration: Calibration) -> dict[str, list[Array]]:
         names = [output.name for output in session.get_outputs()]
         results = [session.run(None, dict(sample)) for sample in calibration.samples]
     return {name: [np.asarray(result[i]) for result in results] for i, name in enumerate(names)}
+
+
+def states_of(model: FloatModel, words: Sequence[str]) -> dict[str, int]:
+    """The inputs that outputs of the frame before become, each with that output's number; ``words`` as ``--state``."""
+    pairs = pairs_of(Signature(_specs(model.inputs), _specs(model.outputs)), words)
+    return {model.inputs[pair.input].name: pair.output for pair in pairs}
+
+
+def frames(model: FloatModel, calibration: Calibration, states: Mapping[str, int]) -> Calibration:
+    """The samples as frames in order, with these inputs: zeros at first, then what the frame before gave."""
+    types = [type_of(entry, None) for entry in model.inputs if entry.name in states]
+    held: dict[str, Array] = {kind.name: np.zeros(kind.shape, kind.dtype) for kind in types}
+    rows: list[Mapping[str, Array]] = []
+    if not states:
+        return calibration
+    with complaints(f"ONNX Runtime cannot execute {model.path.name}", "check the model with onnx.checker"):
+        session = session_of(model.path)
+        for sample in calibration.samples:
+            rows.append({**sample, **held})
+            made = session.run(None, rows[-1])
+            held = {name: made[output] for name, output in states.items()}
+    return replace(calibration, samples=tuple(rows))
+
+
+def _specs(entries: Sequence[ModelInput]) -> tuple[TensorSpec, ...]:
+    """Describes inputs or outputs; extents that the file leaves open are 0."""
+    shapes = [tuple(extent or 0 for extent in entry.shape or ()) for entry in entries]
+    return tuple(
+        TensorSpec(entry.name, TensorInfo(shape, entry.dtype)) for entry, shape in zip(entries, shapes, strict=True)
+    )
 
 
 def session_of(model: Path) -> Any:

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
-from typing import IO
 
+from uaccel.errors import ModelError
 from uaccel.quantize.calibration import Calibration, Pixels, check_path, read_calibration, read_float_model
 from uaccel.quantize.onnx import OnnxMaker, OnnxQuantOptions
-from uaccel.quantize.quality import LayerQuality, Quality
+from uaccel.quantize.quality import LayerQuality, Quality, frames, states_of
 from uaccel.quantize.search import Goal, Maker, Progress, QuantChoice, chosen, search
 from uaccel.quantize.torch import TorchMaker, read_torch
 from uaccel.util import incoming
@@ -28,15 +27,21 @@ def maker_of(
     options: OnnxQuantOptions,
     folder: Path,
     step: Progress,
+    state: Sequence[str] = (),
 ) -> tuple[Maker, Calibration]:
-    """Reads the float model and the samples; ``folder`` is for intermediate files."""
+    """Reads the float model and the samples; ``folder`` is for intermediate files. With ``state`` samples are frames,
+    and some outputs are inputs of the next one."""
     check_path(model)
     if model.suffix.lower() == ".pt2":
+        if state:
+            raise ModelError(f"{model}: --state is for ONNX models here; keep the state in a buffer of the module")
         program = read_torch(model, options)
         calibration = read_calibration(data, program.inputs, labels, pixels)
         return TorchMaker(program, calibration, options, folder, step), calibration
     source = read_float_model(model)
-    calibration = read_calibration(data, source.inputs, labels, pixels)
+    states = states_of(source, state)
+    given = [entry for entry in source.inputs if entry.name not in states]
+    calibration = frames(source, read_calibration(data, given, labels, pixels), states)
     return OnnxMaker(source, calibration, options, folder, step), calibration
 
 
@@ -70,7 +75,7 @@ class Quantised:
 
 def quantise(maker: Maker, wishes: QuantOptions, output: Path, step: Progress) -> Quantised:
     """Makes, compares and writes the quantised model; nothing is written where a step fails."""
-    choice, gains = chosen(maker.layers(), wishes.floats, wishes.sixteen), {}
+    choice, gains = chosen(maker, wishes.floats, wishes.sixteen), {}
     if wishes.goal is not None:
         found = search(maker, choice, wishes.goal, step)
         choice, gains = found.choice, dict(found.gains)
@@ -80,12 +85,8 @@ def quantise(maker: Maker, wishes: QuantOptions, output: Path, step: Progress) -
     quality, layers = maker.quality(made), maker.compared(made)
     data = incoming.read_bytes(made)
     step(f"write {output}")
-    write_atomically(output, partial(_write, data), "-o")
+    write_atomically(output, lambda stream: stream.write(data), "-o")
     (size, weights), after = maker.sizes(), maker.weights(made)
     return Quantised(
         (size, len(data)), (weights, after), quality, layers, hashlib.sha256(data).hexdigest(), choice, gains
     )
-
-
-def _write(data: bytes, stream: IO[bytes]) -> None:
-    stream.write(data)

@@ -56,6 +56,9 @@ class Maker(Protocol):
     def layers(self) -> Sequence[QuantLayer]:
         """Lists the layers that may be chosen."""
 
+    def compiled_names(self) -> Mapping[str, frozenset[str]]:
+        """Tells the layers by the names that they have once compiled, float or quantised, where those are others."""
+
     def make(self, choice: QuantChoice) -> Path: ...
 
     def quality(self, made: Path) -> Quality: ...
@@ -69,16 +72,21 @@ class Maker(Protocol):
         """Counts the bytes of a model's constants."""
 
 
-def chosen(layers: Sequence[QuantLayer], floats: Sequence[str], sixteen: Sequence[str]) -> QuantChoice:
+def chosen(maker: Maker, floats: Sequence[str], sixteen: Sequence[str]) -> QuantChoice:
     """Makes a choice of names or patterns of names, as shells have them."""
-    return QuantChoice(_named(layers, floats, "--leave-out"), _named(layers, sixteen, "--sixteen"))
+    return QuantChoice(_named(maker, floats, "--leave-out"), _named(maker, sixteen, "--sixteen"))
 
 
-def _named(layers: Sequence[QuantLayer], patterns: Sequence[str], option: str) -> frozenset[str]:
-    names = [layer.name for layer in layers]
+def _named(maker: Maker, patterns: Sequence[str], option: str) -> frozenset[str]:
+    names = [layer.name for layer in maker.layers()]
     found: set[str] = set()
     for pattern in patterns:
         fitting = {name for name in names if name == pattern or fnmatchcase(name, pattern)}
+        also = frozenset() if fitting else maker.compiled_names().get(pattern, frozenset())
+        if len(also) > 1:
+            several = " and ".join(sorted(also))
+            raise InputError(f'{option}: "{pattern}" is {several}, in the float and in the quantised model; name one')
+        fitting |= also
         if not fitting:
             near = difflib.get_close_matches(pattern, names, 3, 0.4) or names[:3]
             raise InputError(f'{option}: no layer is called "{pattern}"; near are {", ".join(near)}')

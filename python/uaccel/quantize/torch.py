@@ -14,11 +14,13 @@ from typing import Any, Final
 import numpy as np
 
 from uaccel.errors import ModelError
-from uaccel.model import Array
+from uaccel.frontend.torch.program import decomposed
+from uaccel.model import Array, layer_name
 from uaccel.quantize.calibration import Calibration, ModelInput, complaints
 from uaccel.quantize.onnx import OnnxQuantOptions
 from uaccel.quantize.quality import LayerQuality, Quality, QualitySums, compare, quality_of
 from uaccel.quantize.search import Progress, QuantChoice, QuantLayer
+from uaccel.util import incoming
 from uaccel.util.files import quiet
 
 # The annotations for PT2E: every float operator is quantised, so that integers go from one end to the other.
@@ -216,6 +218,7 @@ class TorchMaker:
         self._labels = calibration.labels
         order = [entry.name for entry in model.inputs]
         self._samples = [[torch.from_numpy(row[name].copy()) for name in order] for row in calibration.samples]
+        self._first = self._buffers()
         self._made: Any = None
         step(f"calibrate with {len(calibration.samples)} samples")
 
@@ -225,6 +228,22 @@ class TorchMaker:
         last = {behind.name for node in graph.nodes if (behind := clamp_behind(node)) is not None}
         nodes = [node for node in graph.nodes if operator(node) and is_float(node) and node.name not in last]
         return [QuantLayer(node.name, operator(node)) for node in nodes if folded_into(node) is None]
+
+    def compiled_names(self) -> Mapping[str, frozenset[str]]:
+        """Names of layers, by operator and place, in the float program and in the one that is quantised throughout."""
+        from uaccel.frontend.torch.importer import read_program
+        from uaccel.frontend.torch.program import torch_package
+
+        path, layers = self.make(QuantChoice()), {layer.name for layer in self.layers()}
+        clamps = {behind.name: n.name for n in self._model.program.exported.graph.nodes if (behind := clamp_behind(n))}
+        found: dict[str, frozenset[str]] = {}
+        for program in (self._model.program, read_program(torch_package(), path, incoming.read_bytes(path), {})):
+            for node in program.exported.graph.nodes:
+                name = clamps.get(node.name, node.name)
+                if name in layers and node.name in program.nodes:
+                    compiled = layer_name(operator(node).strip("_"), program.nodes[node.name])
+                    found[compiled] = found.get(compiled, frozenset()) | {name}
+        return found
 
     def make(self, choice: QuantChoice) -> Path:
         from torchao.quantization.pt2e.quantize_pt2e import convert_pt2e, prepare_pt2e
@@ -237,7 +256,7 @@ class TorchMaker:
             prepared = prepare_pt2e(self._module(), told)
             for sample in self._samples:
                 prepared(*sample)
-            self._made = convert_pt2e(prepared)
+            self._made = self._begun(convert_pt2e(prepared))
             self._torch.export.save(self._torch.export.export(self._made, tuple(self._samples[0])), str(path))
         if not any(operator(node) == QUANTISE for node in self._made.graph.nodes):
             kinds = ", ".join(sorted({layer.op for layer in self.layers()})) or "none"
@@ -254,6 +273,7 @@ class TorchMaker:
         sums = [QualitySums() for _ in pairs]
         with self._complaining():
             plain = self._module()
+            self._begun(self._made)
             for sample in self._samples:
                 exact, got = _values(self._torch, plain, sample), _values(self._torch, self._made, sample)
                 for (_, shown, name), each in zip(pairs, sums, strict=True):
@@ -276,14 +296,29 @@ class TorchMaker:
         with self._complaining():
             module = self._model.program.exported.module()
         for name, value in list(module.named_buffers()):
-            if value.is_floating_point():
+            if value.is_floating_point() and name not in self._first:
                 delattr(module, name)
                 module.register_parameter(name, self._torch.nn.Parameter(value, requires_grad=False))
+        for name, value in self._first.items():
+            setattr(module, name, value.clone())  # modules of one program share buffers otherwise
+        return module
+
+    def _buffers(self) -> dict[str, Any]:
+        """The buffers that the program writes to, as the file has them."""
+        exported = self._model.program.exported
+        flat = decomposed(self._torch, self._model.path, exported)
+        return {name: exported.state_dict[name].clone() for name in flat.graph_signature.buffers_to_mutate.values()}
+
+    def _begun(self, module: Any) -> Any:
+        """Sets these buffers to what they hold before the first sample."""
+        with self._torch.no_grad():
+            for name, value in self._first.items():
+                module.get_buffer(name).copy_(value)
         return module
 
     def _outputs(self, module: Any) -> dict[str, list[Array]]:
-        names = [spec.name for spec in self._model.program.outputs]
-        rows = []
+        names, rows = [spec.name for spec in self._model.program.outputs], []
+        self._begun(module)
         for sample in self._samples:
             with self._torch.no_grad():
                 result = module(*sample)

@@ -17,7 +17,7 @@ from uaccel.report.run_json import (
 )
 from uaccel.report.stored_form import STRUCTURE_KEYS, wrong_structure
 from uaccel.util.files import CODE, parse_json
-from uaccel.util.text import BOUNDED, BOUNDED_ONCE, CPU
+from uaccel.util.text import BOUNDED, BOUNDED_ONCE, CPU, named
 
 STRUCTURE: Final = "report.json"  # The archive's file of ``uaccel.report.compile_json.structure``.
 LONGEST_SOURCE: Final = 60_000  # Characters of one layer's C that are kept; constants are not among them.
@@ -35,9 +35,7 @@ def archive_report(metadata: Metadata, structure: Mapping[str, Any]) -> dict[str
     return ({"state": state["tensors"]} if state else {}) | {
         "model": metadata.at("uaccel", "model", "name"),
         "name": metadata.model,
-        "board": metadata.board,
-        "workspace_io": metadata.workspace_io,
-        "favour": metadata.favour,
+        **named(metadata, "board", "workspace_io", "favour"),
         "accelerators": [engine["name"] for engine in engines],
         "inputs": metadata.at("uaccel", "inputs"),
         "outputs": metadata.at("uaccel", "outputs"),
@@ -63,7 +61,7 @@ def archive_report(metadata: Metadata, structure: Mapping[str, Any]) -> dict[str
 def told_of_archive(metadata: Metadata, content: Callable[[str], bytes | None]) -> dict[str, Any]:
     """What runs and pages tell of a compilation, as data for JSON; ``content`` gives a file of the archive by its path.
 
-    Those are the report, the structure for pages, facts about layers and their C, and whether the model has a state and
+    These are the report, the structure for pages, facts about layers and their C, and whether the model has a state and
     accelerators compute anything."""
     structure, layers = _structure(content(STRUCTURE)), metadata.at("uaccel", "layers")
     executor = (content(f"{CODE}/src/tvmgen_{metadata.model}.c") or b"").decode(errors="replace")

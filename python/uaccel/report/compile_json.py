@@ -11,18 +11,17 @@ from uaccel.codegen.archive import document
 from uaccel.codegen.generate import layer_facts
 from uaccel.codegen.layers import LayerFunctions
 from uaccel.codegen.weights import ConstantPool
-from uaccel.kernels import Work
 from uaccel.kernels.registry import EMBEDDED
 from uaccel.lower.placement import Place, computed_before, lifetimes, needed_by_layer
 from uaccel.lower.plan_search import Estimator, far_off
 from uaccel.lower.program import Layer, Program, view_roots
-from uaccel.lower.rows.schedule import Costs
+from uaccel.lower.slow_layers import cycles_of, slow_report
 from uaccel.partition.partition import Decision
 from uaccel.pipeline import Compiled
 from uaccel.report.archived import STRUCTURE, archive_report
 from uaccel.report.latency import Facts
 from uaccel.report.run_json import fallback_report, offloaded_report
-from uaccel.util.text import CPU
+from uaccel.util.text import CPU, named
 
 # The report of a compilation (docs/reference/json.md).
 
@@ -50,7 +49,7 @@ def explain(compiled: Compiled) -> dict[str, Any]:
         "model": compiled.model.name,
         "board": compiled.board,
         "accelerators": [accelerator.name for accelerator in compiled.accelerators],
-        "costs": "functions" if _by_functions(compiled) else "rule",
+        "costs": "functions" if compiled.selection.target.has(EMBEDDED) else "rule",
         "layers": [decision.to_json() | _on_the_cpu(compiled, decision) for decision in decisions],
         "engines": _shares(compiled),
         "regions": [_region(layer) for layer in layers if layer.on_accelerator],
@@ -66,6 +65,7 @@ def explain(compiled: Compiled) -> dict[str, Any]:
         ],
         "offloaded": offloaded_report(facts),
         "fallback": fallback_report(facts),
+        "slow": slow_report(compiled.program, compiled.selection),
         "plans": [plan.to_json() for plan in compiled.plans],
         "estimates_off": [
             {"layer": off.layer, "estimate": round(off.estimate), "measured": off.measured}
@@ -75,25 +75,14 @@ def explain(compiled: Compiled) -> dict[str, Any]:
     }
 
 
-def _by_functions(compiled: Compiled) -> bool:
-    return not compiled.accelerators and compiled.selection.target.has(EMBEDDED)
-
-
 def _on_the_cpu(compiled: Compiled, decision: Decision) -> dict[str, Any]:
-    """Says what computes a layer, if the CPU does. Without accelerators its cost is that of its kernel; beside theirs a
-    rule serves all layers, since those that they compute have no kernel."""
-    at = (layer for layer in compiled.program.layers if layer.name == decision.layer and not layer.on_accelerator)
-    layer = next(at, None)
+    """Says what computes a layer, if the CPU does, and what it would take there."""
+    layers = (layer for whole in compiled.program.layers for layer in whole.operators)
+    layer = next((layer for layer in layers if layer.name == decision.layer and not layer.on_accelerator), None)
     if layer is None:
         return {"function": None, "family": None}
-    found: dict[str, Any] = {"function": layer.reason, "family": layer.kernel.family}
-    if not _by_functions(compiled):
-        return found
-    costs = Costs.on(compiled.selection.target)
-    work = Work(layer.macs, sum(value.info.elements for value in layer.outputs))
-    cycles = 0.0 if layer.is_view else costs.of(layer.kernel, work)
-    known = layer.is_view or costs.knows(layer.kernel)
-    return found | {"cpu_cycles": round(cycles if known else max(cycles, decision.cpu_cycles))}
+    cycles = cycles_of(layer, compiled.selection)
+    return {"function": layer.reason, "family": layer.kernel.family, "cpu_cycles": cycles}
 
 
 def _shares(compiled: Compiled) -> dict[str, dict[str, int]]:
@@ -140,6 +129,7 @@ def structure(compiled: Compiled) -> dict[str, Any]:
         "decisions": [decision.to_json() for decision in compiled.partitioned.decisions],
         "plans": [plan.to_json() for plan in compiled.plans],
         "engines": _engines(compiled),
+        "slow": slow_report(compiled.program, compiled.selection),
         "sources": _spans(compiled, generated.sources[f"tvmgen_{compiled.program.name}.c"]),
     }
 
@@ -164,9 +154,7 @@ def _engines(compiled: Compiled) -> list[dict[str, Any]]:
 def _engine(accelerator: Any) -> dict[str, Any]:
     """An accelerator; ``macs_per_cycle`` and ``bytes_per_cycle`` are null if its description does not state them."""
     return {
-        "name": accelerator.name,
-        "description": accelerator.description,
-        "tolerance": accelerator.tolerance,
+        **named(accelerator, "name", "description", "tolerance"),
         "memories": dict(accelerator.memories),
         "macs_per_cycle": accelerator.macs_per_cycle,
         "bytes_per_cycle": accelerator.bytes_per_cycle,
@@ -279,9 +267,7 @@ def _inner(covers: list[tuple[str, list[Any], list[str]]]) -> list[dict[str, Any
 def _layer(layer: Layer, estimator: Estimator) -> dict[str, Any]:
     estimate, choice = estimator.by_rule(layer), layer.choice
     return {
-        "name": layer.name,
-        "op": layer.op,
-        "engine": layer.engine,
+        **named(layer, "name", "op", "engine"),
         "inputs": [value.name for value in layer.inputs],
         "outputs": [value.name for value in layer.outputs],
         "view": layer.is_view,

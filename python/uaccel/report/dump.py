@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import io
 import json
-from functools import partial
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 from numpy.typing import NDArray
 
@@ -32,12 +31,11 @@ def write_dump(compiled: Compiled, folder: Path) -> None:
             target.parent.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise UaccelError(f"--dump {folder} cannot be made: {error.strerror}; name another folder") from error
-        data = content if isinstance(content, bytes) else content.encode()
-        write_atomically(target, partial(_put, data), "--dump")
+        _write(target, content if isinstance(content, bytes) else content.encode())
 
 
-def _put(data: bytes, stream: IO[bytes]) -> None:
-    stream.write(data)
+def _write(path: Path, data: bytes) -> None:
+    write_atomically(path, lambda stream: stream.write(data), "--dump")
 
 
 def dump_files(compiled: Compiled) -> dict[str, str | bytes]:

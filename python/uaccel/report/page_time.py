@@ -169,6 +169,7 @@ def layer_times(run: StoredRun) -> Shown:
         "most": max(row["step"].cost for row in rows),
         "has_macs": any(row["per_product"] is not None for row in rows),
         "has_estimates": any(row["estimate"] for row in rows),
+        "slow": run.data.get("slow"),
     }
 
 
@@ -183,10 +184,11 @@ PARTS: Final = {
 
 def latency_parts(run: StoredRun) -> list[dict[str, Any]]:
     """The parts of an inference on one timeline, with their shares; none where one engine does all."""
-    latency = run.section("latency")
-    parts = {key: cycles for key, cycles in (latency.get("parts") or {}).items() if cycles and key in PARTS}
+    told = run.section("latency").get("parts") or {}
+    parts = {key: cycles for key, cycles in told.items() if cycles and key in PARTS}
+    whole = sum(parts.values())
     return [
-        {"key": key, "words": words, "cycles": parts[key], "share": 100 * parts[key] / latency["cycles"]}
+        {"key": key, "words": words, "cycles": parts[key], "share": 100 * parts[key] / whole}
         for key, words in PARTS.items()
         if key in parts and len(parts) > 1
     ]

@@ -94,12 +94,18 @@ _PLAN: Final = {
 }
 _REJECTION: Final = {"accelerator": TEXT, "reason": TEXT}
 _ENGINE: Final = {"name": TEXT, **optional(macs_per_cycle=Maybe(NUMBER), bytes_per_cycle=Maybe(NUMBER))}
+_SLOW: Final = {
+    **dict.fromkeys(("layer", "family", "reason", "remedy"), TEXT),
+    "cycles": WHOLE,
+    "fast_cycles": Maybe(WHOLE),
+}
 _STRUCTURE: Final = {
     "graph?": Maybe({"values?": Named(_VALUE), "layers?": [_STEP]}),
     "plan?": Maybe(_PLAN),
     "constants?": [{"symbol": TEXT, "bytes": WHOLE, "layers": TEXTS}],
     "decisions?": [{"name": TEXT, "rejections?": [_REJECTION]}],
     "engines?": [_ENGINE],
+    "slow?": {"layers": [_SLOW], "share": NUMBER},
 }
 _TRACK: Final = {"tid": WHOLE, "args": {"name": TEXT}}
 _SPAN: Final = {"tid": WHOLE, "ts": NUMBER, "dur": NUMBER, "args?": {"layer?": TEXT}}

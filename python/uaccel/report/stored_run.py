@@ -186,12 +186,8 @@ def read_run(path: Path) -> StoredRun:
 
 
 def _json(path: Path, most: int, wanted: str) -> Any:
-    try:
+    with incoming.reading(InputError, path, wanted, "no JSON, or only a part of it"):
         return parse_json(incoming.read_bytes(path, most))
-    except OSError as error:
-        raise InputError(f"cannot read {path}: {error.strerror or error}; {wanted}") from error
-    except ValueError as error:
-        raise InputError(f"{path} is no JSON, or only a part of it: {error}; {wanted}") from error
 
 
 def wrong_with(data: Any) -> str:

@@ -9,6 +9,8 @@ from typing import Any
 
 from markupsafe import Markup, escape
 
+from uaccel.util.text import seconds_in_words
+
 # SVG elements as text; everything inside is escaped.
 
 Value = str | float | int | None
@@ -68,7 +70,6 @@ DETAILS = "run the model with 'uaccel run MODEL --details --json', or with '--re
 # Numbers as text.
 
 UNKNOWN = "not known"
-_TIMES = ((1.0, "s"), (1e3, "ms"), (1e6, "µs"))
 
 
 def count(number: float | None) -> str:
@@ -96,10 +97,7 @@ def percent(part: float, whole: float) -> str:
 
 
 def seconds(number: float | None) -> str:
-    if number is None:
-        return UNKNOWN
-    scale, unit = next(row for row in _TIMES if number * row[0] >= 1 or row[1] == "µs")
-    return f"{number * scale:,.3g} {unit}" if number * scale < 1000 else f"{number * scale:,.0f} {unit}"
+    return UNKNOWN if number is None else seconds_in_words(number)
 
 
 def shape(extents: Sequence[int]) -> str:

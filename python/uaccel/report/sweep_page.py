@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from itertools import groupby
 from pathlib import Path, PurePath
 from typing import Any, Final
@@ -14,7 +14,7 @@ from uaccel.report.page import rendered
 from uaccel.report.svg import Section, Shown, numbered, seconds
 from uaccel.util import incoming
 from uaccel.util.files import parse_json
-from uaccel.util.text import CPU
+from uaccel.util.text import CPU, named
 
 # Results: what ``uaccel sweep`` wrote, a line for each row.
 
@@ -68,12 +68,10 @@ class Sweep:
 
 
 def read_sweep(path: Path) -> Sweep:
-    """Reads a file of results. Of rows with the same title the last counts. A line that is cut off, since its writer
+    """Reads a file of results. Among rows with the same title the last counts. A line that is cut off, since its writer
     was killed, is left out; a bad line before any result means another kind of file."""
-    try:
+    with incoming.reading(InputError, path, HINT):
         lines = incoming.read_bytes(path, LARGEST).splitlines()
-    except OSError as error:
-        raise InputError(f"cannot read {path}: {error.strerror or error}; {HINT}") from error
     rows: dict[str, SweptRow] = {}
     label = ""
     for number, line in enumerate(lines, 1):
@@ -155,9 +153,6 @@ class Figure:
     label: str
     kind: str = COUNT
     more: bool = False
-
-    def to_json(self) -> dict[str, Any]:
-        return {"name": self.name, "label": self.label, "kind": self.kind, "more": self.more}
 
 
 FIGURES: Final = (
@@ -338,14 +333,11 @@ def _carried(sweeps: Sequence[Sweep]) -> dict[str, Any]:
     """The data from which the script draws."""
     every = [row for sweep in sweeps for row in sweep.rows]
     return {
-        "figures": [figure.to_json() for figure in known_figures(every)],
+        "figures": list(map(asdict, known_figures(every))),
         "sweeps": [sweep.label for sweep in sweeps],
         "rows": {
             row.number: {
-                "title": row.title,
-                "status": row.status,
-                "good": row.good,
-                "stands_for": row.stands_for,
+                **named(row, "title", "status", "good", "stands_for"),
                 "figures": dict(row.figures),
             }
             for row in sweeps[-1].rows

@@ -139,13 +139,16 @@ class _Spread:
 
 @dataclass
 class Comparison:
-    """Sums up how many tensors compare. ``tolerance``: how far accelerators that are not exact may be off."""
+    """Sums up how many tensors compare. ``tolerance``: how far accelerators that are not exact may be off.
+
+    ``rounding``: how far rounding may move a float tensor, by name and kind, relative to its largest value."""
 
     tolerance: float = 0
+    rounding: Mapping[tuple[str, str], float] = field(default_factory=dict)
     compared: int = 0  # Elements.
     unequal: int = 0  # Elements whose bits differ.
     varied: bool = False  # Whether the samples differ from each other.
-    spreads: dict[tuple[str, str], _Spread] = field(default_factory=dict)  # Of tensors by (name, kind).
+    spreads: dict[tuple[str, str], _Spread] = field(default_factory=dict)  # By (name, kind) of the tensor.
     tensors: list[str] = field(default_factory=list)  # Compared besides the outputs, by name.
     # The largest difference: in steps for integers, and for floats relative to the largest value of the tensor.
     largest: dict[str, float] = field(default_factory=dict)
@@ -183,7 +186,12 @@ class Comparison:
             distance /= float(np.nanmax(np.abs(expected), initial=0.0)) or 1.0
         self.largest[units] = max(self.largest.get(units, 0.0), distance)
         self.first = self.first or _difference(place, expected, got, unequal)
-        self.beyond = self.beyond or _difference(place, expected, got, differing(expected, got, self.tolerance))
+        room = max(self.tolerance, self.rounding.get(place[1:], 0) if units == RELATIVE else 0)
+        self.beyond = self.beyond or _difference(place, expected, got, differing(expected, got, room))
+
+    def _room(self) -> tuple[float, ...]:
+        """The tolerances of the floats that were compared."""
+        return (FLOAT_TOLERANCE, *(self.rounding.get(key, 0) for key in self.spreads))
 
     @property
     def bit_exact(self) -> bool:
@@ -209,7 +217,7 @@ class Comparison:
             "compared": self.compared,
             "largest_difference": json_number(self.largest.get(units, 0)),
             "units": units,
-            "tolerance": self.tolerance or (FLOAT_TOLERANCE if RELATIVE in self.largest else 0),
+            "tolerance": max(self.tolerance, *self._room()) if RELATIVE in self.largest else self.tolerance,
             "snr_db": None if snr is None else round(snr, 2),
             "top_class_agrees": self.agreeing / self.classes if self.classes else None,
             "proves_little": self.proves_little,

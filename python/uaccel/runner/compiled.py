@@ -12,7 +12,7 @@ from typing import Any, Final
 from uaccel.board import Board
 from uaccel.build.archive_reader import METADATA, Metadata
 from uaccel.codegen.archive import archive
-from uaccel.codegen.export.base import Export, Sample
+from uaccel.codegen.export.library import Export, Sample
 from uaccel.errors import ModelError, UaccelError
 from uaccel.lower.program import Layer
 from uaccel.model import Array, ImportedModel

@@ -19,9 +19,11 @@ ONNX: Final = ("onnxruntime", "torch")
 ANY: Final = ("tflite-micro", "litert", *ONNX)
 WARNED: Final = "(warned)"  # Stands among the operators of a model that the report warns of.
 COMPARISONS: Final = ("EQUAL", "NOT_EQUAL", "LESS", "LESS_EQUAL", "GREATER", "GREATER_EQUAL")
+HYBRID: Final = "float32 as int8"  # Stands among the types of a model whose weights are bytes and activations floats.
 # What a runtime computes wrongly, so that it is not asked: by runtime, operator and type.
 FAULTS: Final = {
     ("tflite-micro", "SPACE_TO_BATCH_ND", "int8"): "it pads with the stored 0, which is not the zero point",
+    ("tflite-micro", "UNIDIRECTIONAL_SEQUENCE_LSTM", HYBRID): "it leaves zeros where weights are bytes",
     ("tflite-micro", "ADD", "int32"): "it leaves the activation of integer sums out",
     **{("tflite-micro", op, "int16"): "it compares int16 without scales" for op in COMPARISONS},
     ("litert", "LOCAL_RESPONSE_NORMALIZATION", "float32"): "it leaves the last channel of each window out",
@@ -103,6 +105,14 @@ ROWS: Final = (
         "the runtime rounds activations of dynamic recurrent layers to eight bits, and firmware keeps floats",
     ),
     Documented(
+        ("onnxruntime",),
+        frozenset({"MatMulNBits"}),
+        FLOATS,
+        "`MatMulNBits` of `accuracy_level` 4",
+        Allowance(relative=0.02),
+        "the runtime rounds activations to eight bits, and firmware keeps floats",
+    ),
+    Documented(
         ("litert",),
         frozenset(),
         INTEGERS,
@@ -169,9 +179,17 @@ def allowance(model: ImportedModel, runtime: str, *, half: bool = False) -> Allo
 def fault(model: ImportedModel, runtime: str) -> str:
     """Says what the runtime is known to compute wrongly in this model; empty for nothing."""
     operators = {origin.op for origin in model.origins.values()}
-    types = {spec.info.dtype for spec in model.tensors.values()}
+    types = {spec.info.dtype for spec in model.tensors.values()} | ({HYBRID} if _is_hybrid(model) else set())
     rows = FAULTS.items()
     return next((why for (who, op, kind), why in rows if who == runtime and op in operators and kind in types), "")
+
+
+def _is_hybrid(model: ImportedModel) -> bool:
+    """Says whether some layer of floats has weights of bytes, for which activations become bytes as well."""
+    from uaccel.tvm_api import is_operator_call, main_bindings
+
+    calls = (expr for _, expr in main_bindings(model.module)[1] if is_operator_call(expr))
+    return any(call.op.name == "uaccel.quantize_rows" for call in calls)
 
 
 def applying(operators: Iterable[str], types: Iterable[str], runtime: str) -> list[Documented]:

@@ -193,6 +193,7 @@ class RunResult:
     cycles: CyclesEstimated | None = None  # For one inference, where an emulated board counted its instructions.
     core: CoreCycles | None = None  # For one inference, on a board that tells its core's own count.
     firmware: str = ""  # SHA-256 of the program or ELF file that ran, where it is known.
+    notes: tuple[str, ...] = ()  # What became of the user's arrays before they were inputs.
     jobs: tuple[EngineJob, ...] = ()  # What models of accelerators' devices tell of the first inference.
 
     @property

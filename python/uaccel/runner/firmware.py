@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final
 
-from uaccel.build.archive_reader import Metadata
+from uaccel.build.archive_reader import METADATA, Metadata
 from uaccel.model import TensorSpec
-from uaccel.session.description import Identity, Kinds, Tensors
+from uaccel.session.description import Identity, Kinds
 from uaccel.session.tensors import TensorType
 from uaccel.util.text import round_up
 
@@ -19,11 +19,12 @@ ARRAY_ALIGNMENT: Final = 16  # Bytes; that of arrays with tensors, where no devi
 class Firmware:
     """Describes a compiled model to those who build and run its firmware.
 
-    ``files`` gives the archive's files by path, ``archive`` is their digest. ``layers``: how many outputs each layer
-    has. ``arena``, ``io``: bytes of the arena, and of inputs and outputs in the application. ``fed``: bytes of an input
-    that is handed over in pieces."""
+    ``metadata`` is the archive's, ``files`` gives all its files by path, ``archive`` is their digest. ``layers``: how
+    many outputs each layer has. ``arena``, ``io``: bytes of the arena, and of inputs and outputs in the application.
+    ``fed``: bytes of an input that is handed over in pieces. ``rows``: what reports say of the inputs."""
 
     name: str
+    metadata: bytes
     files: Callable[[], Mapping[str, bytes]]
     archive: str
     identity: Identity
@@ -33,22 +34,11 @@ class Firmware:
     arena: int
     io: int
     fed: int = 0
+    rows: Mapping[str, Any] = field(default_factory=dict)
 
     def to_json(self) -> dict[str, Any]:
-        """Returns all but the files."""
-        return {
-            "name": self.name,
-            "archive": self.archive,
-            "model": self.identity.model_hash.hex(),
-            "build": self.identity.build.hex(),
-            "tensors": _all_rows(self.identity.tensors),
-            "inputs": _named(self.inputs),
-            "outputs": _named(self.outputs),
-            "layers": list(self.layers),
-            "arena": self.arena,
-            "io": self.io,
-            "fed": self.fed,
-        }
+        """Returns what all else follows from but the files."""
+        return {"archive": self.archive, "metadata": self.metadata.decode()}
 
     @classmethod
     def of(cls, metadata: Metadata, archive: str, files: Callable[[], Mapping[str, bytes]]) -> Firmware:
@@ -68,6 +58,7 @@ class Firmware:
         model, build = metadata.at("uaccel", "model", "sha256"), metadata.at("uaccel", "build")
         return cls(
             metadata.model,
+            metadata.text,
             files,
             archive,
             Identity(bytes.fromhex(model), bytes.fromhex(build), (kinds[0], kinds[1], made)),
@@ -77,24 +68,12 @@ class Firmware:
             main["workspace_size_bytes"],
             sum(round_up(size, alignment) for size in apart),
             fed,
+            sides[0],
         )
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any], files: Callable[[], Mapping[str, bytes]]) -> Firmware:
-        inputs, outputs, layers = data["tensors"]
-        tensors = (_kinds(inputs), _kinds(outputs), tuple(map(_kinds, layers)))
-        return cls(
-            data["name"],
-            files,
-            data["archive"],
-            Identity(bytes.fromhex(data["model"]), bytes.fromhex(data["build"]), tensors),
-            _types(data["inputs"]),
-            _types(data["outputs"]),
-            tuple(data["layers"]),
-            data["arena"],
-            data["io"],
-            data["fed"],
-        )
+        return cls.of(Metadata.of({METADATA: data["metadata"].encode()}), data["archive"], files)
 
 
 def tensor_types(specs: Iterable[TensorSpec]) -> list[TensorType]:
@@ -102,21 +81,8 @@ def tensor_types(specs: Iterable[TensorSpec]) -> list[TensorType]:
     return [TensorType(spec.name, spec.info.shape, spec.info.dtype, spec.range) for spec in specs]
 
 
-def _all_rows(tensors: Tensors | None) -> list[Any]:
-    inputs, outputs, layers = tensors or ((), (), ())
-    return [_rows(inputs), _rows(outputs), [_rows(kinds) for kinds in layers]]
-
-
-def _rows(kinds: Kinds) -> list[Any]:
-    return [[list(shape), dtype] for shape, dtype in kinds]
-
-
 def _kinds(rows: Iterable[Sequence[Any]]) -> Kinds:
     return tuple((tuple(shape), dtype) for shape, dtype in rows)
-
-
-def _named(tensors: Iterable[TensorType]) -> list[Any]:
-    return [[tensor.name, list(tensor.shape), tensor.dtype, tensor.range] for tensor in tensors]
 
 
 def _types(rows: Iterable[Sequence[Any]]) -> tuple[TensorType, ...]:

@@ -57,7 +57,7 @@ class Job(CompileOptions):
         favour: str = "balanced",
         **more: Any,
     ) -> Job:
-        """Makes a job of names and paths, as on the command line; ``more`` are ``name`` and ``input_shapes``."""
+        """Makes a job of names and paths, as on the command line; ``more`` are the fields of CompileOptions."""
         target = board if isinstance(board, Board) else load_board(str(board))
         wishes, names = wishes or Wishes(), tuple(map(str, accelerators))
         said: dict[str, Any] = {
@@ -81,8 +81,15 @@ class Job(CompileOptions):
             **more,
         )
 
-    def compiled(self, progress: Progress = lambda _step: None, selection: Selection | None = None) -> Compiled:
-        """Compiles the model; a ``selection`` picks kernels in place of the records."""
+    def compiled(
+        self,
+        progress: Progress = lambda _step: None,
+        selection: Selection | None = None,
+        *,
+        again: Callable[[str], str] | None = None,
+    ) -> Compiled:
+        """Compiles the model; a ``selection`` picks kernels in place of the records. ``again`` gives the command that
+        generated files name, in place of ``uaccel compile``, for the model's name in C."""
         return compile_model(
             self.model,
             board=self.board.name,
@@ -92,8 +99,10 @@ class Job(CompileOptions):
             accelerators=self.accelerators,
             wishes=self.wishes,
             cpu_fallback=self.engines.fallback == "cpu",
-            command=self._again,
+            command=again or self._again,
             input_shapes=self.input_shapes,
+            state=self.state,
+            state_from=self.state_from,
             memories=workspace_memories(self.board),
             rooms=constant_rooms(self.board),
             progress=progress,

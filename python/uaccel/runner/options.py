@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal
@@ -170,6 +170,19 @@ class CompileOptions:
         write=_shape_words,
         rare=True,
     )
+    state: tuple[str, ...] = option(
+        (),
+        "Keep an output as an input of the next inference, '*' for any part; 'auto' pairs usual names.",
+        metavar="OUT=IN",
+        rare=True,
+    )
+    state_from: Path | None = option(
+        None,
+        "What --state holds at first, by inputs; zeros otherwise.",
+        metavar="FILE.npz",
+        write=name_alone,
+        rare=True,
+    )
 
 
 # What is wanted of a run, of a model or of a project.
@@ -279,10 +292,25 @@ class ProjectRunOptions:
         for memory, rows in symbols_report(taken).items() if self.symbols or self.detailed else ():
             report[memory]["symbols"] = rows
 
-    def samples(self, tensors: Sequence[TensorType]) -> Samples:
-        from uaccel.session.tensors import load_inputs, ramp
+    def samples(
+        self,
+        tensors: Sequence[TensorType],
+        known: Samples | None = None,
+        rows: Mapping[str, Any] | None = None,
+        tell: Callable[[str], None] = lambda note: None,
+    ) -> Samples:
+        """Returns the user's samples, else the first of the ``known`` ones, else a ramp.
 
-        samples = load_inputs(self.inputs, tensors) if self.inputs else [[ramp(tensor) for tensor in tensors]]
+        ``rows``: what reports say of the inputs; ``tell`` is told what became of the user's arrays."""
+        from uaccel.runner.samples import given_samples
+        from uaccel.session.tensors import ramp
+
+        if self.inputs is None:
+            samples = (known or [])[:1] or [[ramp(tensor) for tensor in tensors]]
+        else:
+            samples, notes = given_samples(self.inputs, tensors, rows or {})
+            for note in notes:
+                tell(note)
         return [sample for sample in samples for _ in range(self.repeat)]
 
     @property
@@ -295,9 +323,12 @@ class ProjectRunOptions:
         """The seed of the samples that verification adds; None if it adds none."""
         return self.seed if self.more_samples else None
 
-    def more(self, tensors: Sequence[TensorType]) -> Samples:
-        """Returns the samples that only verification wants."""
+    def more(self, tensors: Sequence[TensorType], known: Samples | None = None) -> Samples:
+        """Returns the samples that only verification wants: the other ``known`` ones come first."""
         from uaccel.runner.samples import SAMPLES, default_samples
 
-        count = SAMPLES if self.verified_samples is None else self.verified_samples
-        return default_samples(tensors, count, self.seed)[1:] if self.more_samples else []
+        if not self.more_samples:
+            return []
+        first = known or []
+        count = max(SAMPLES, len(first)) if self.verified_samples is None else self.verified_samples
+        return [*first, *default_samples(tensors, count, self.seed)][1:count]

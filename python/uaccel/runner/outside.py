@@ -19,6 +19,7 @@ import numpy as np
 
 from uaccel.codegen.generate import Generated, generate
 from uaccel.codegen.options import EmitOptions
+from uaccel.codegen.state import FIELD
 from uaccel.errors import InternalError
 from uaccel.lower.placement import Placement, place_apart
 from uaccel.lower.program import Layer, Program
@@ -40,7 +41,7 @@ def written_outside(compiled: Compiled, samples: Sequence[Sequence[Array]]) -> s
     if program.devices or program.fed is not None or shutil.which("cc") is None:
         return ""
     placement = place_apart(program)
-    generated = generate(program, placement, EmitOptions(workspace_io=True))
+    generated = generate(program, placement, EmitOptions(workspace_io=True, constants=compiled.options.constants))
     work = max(1, sum(layer.macs for layer in program.layers))
     runs = [samples[i % len(samples)] for i in range(max(2, min(len(samples), WORK // work)))]
     with tempfile.TemporaryDirectory(prefix="uaccel-") as folder:
@@ -63,13 +64,15 @@ def _built(generated: Generated, placement: Placement, folder: Path) -> Path | N
     files = generated.sources | generated.private_headers | generated.public_headers | generated.firmware_headers
     for name, text in (files | {"outside_case.h": _case(generated, placement)}).items():
         (folder / Path(name).name).write_text(text)
+    for name, data in generated.binaries.items():
+        (folder / name).write_bytes(data)
     sources = [DRIVER, *(folder / name for name in generated.sources if name != f"{generated.names.prefix}.c")]
     folders = [folder, data_dir("firmware") / "include"]
     for engine in generated.program.engines:
         sources += [path for _, path in engine.files if path.suffix in (".c", ".cc", ".cpp")]
         folders += sorted({path.parent for _, path in engine.files if path.suffix == ".h"})
     words = ["cc", "-O0", "-w", *(f"-I{each}" for each in folders), *map(str, sources), "-o", str(folder / "run")]
-    plus = ["-lstdc++"] if any(source.suffix != ".c" for source in sources) else []
+    plus = ["-lstdc++"] if any(source.suffix in (".cc", ".cpp") for source in sources) else []
     done = subprocess.run([*words, "-lm", *plus], stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
     if done.returncode != 0 and generated.program.engines:
         return None
@@ -86,7 +89,7 @@ def _case(generated: Generated, placement: Placement) -> str:
     places = [(placement.places[value.name], value.info.size) for value in program.inputs]
     inputs = [f"{{{place.offset}, {size}}}" for place, size in places]
     state = bool(program.state)
-    memories, sizes = [names.workspace, *(["state"] if state else [])], [placement.arena, placement.state]
+    memories, sizes = [names.workspace, *([FIELD] if state else [])], [placement.arena, placement.state]
     return "\n".join(
         [
             f'#include "{names.prefix}.c"',

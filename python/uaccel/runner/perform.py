@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NoReturn
@@ -30,6 +30,7 @@ from uaccel.report.run_json import (
 )
 from uaccel.report.trace import trace_of
 from uaccel.runner.compare import Verdict, arrays_digest
+from uaccel.runner.data_sets import DataSet, data_sets
 from uaccel.runner.execute import Bench, BoardBench, FirmwareMaker, Looks, RunResult, Source
 from uaccel.runner.firmware import Firmware
 from uaccel.runner.options import ProjectRunOptions
@@ -67,7 +68,8 @@ def cached_verdict(
     Only verdicts without a complaint are kept: a fault is looked into each time, with ``cuts`` by running a wrong
     region in pieces. The seed is no part of the key, since the samples are; so it is added after the cache.
     """
-    key = _key(request, prepared, measured) if cache is not None and prepared.key is not None else None
+    sets = sets_beside(request, prepared)
+    key = _key(request, prepared, measured, sets) if cache is not None and prepared.key is not None else None
     entry = find_true(cache, key) if cache is not None and key is not None else None
     seed = {"seed": request.wishes.told_seed}
     if entry is not None:
@@ -76,16 +78,25 @@ def cached_verdict(
         return Verdict(report | seed)
     step("execute the exact meaning and compare")
     with Reads() as reads:
-        verdict = _found(request, prepared, measured, step, cuts)
+        verdict = _found(request, prepared, measured, step, cuts, sets)
     if cache is not None and key is not None and not verdict.complaint:
         about = f"{prepared.firmware.name} for {request.board.name}"
         add_true(cache, key, {VERDICT: json.dumps(verdict.report).encode()}, about, reads.rows)
     return replace(verdict, report=verdict.report | seed)
 
 
-def _found(request: RunRequest, prepared: Prepared, measured: RunResult, step: Steps, cuts: bool) -> Verdict:
+def sets_beside(request: RunRequest, prepared: Prepared) -> list[DataSet]:
+    """Returns the test data beside the model that this run verifies. Data of a model with a state tell no state."""
+    if not request.beside or not request.wishes.more_samples or prepared.told["state"]:
+        return []
+    return data_sets(request.model, prepared.firmware.inputs, prepared.firmware.outputs)
+
+
+def _found(
+    request: RunRequest, prepared: Prepared, measured: RunResult, step: Steps, cuts: bool, sets: Sequence[DataSet]
+) -> Verdict:
     from uaccel.runner.outside import written_outside
-    from uaccel.runner.verdict import FAILED, CompiledSubject, as_imported, bisect_region, verdict_on
+    from uaccel.runner.verdict import FAILED, CompiledSubject, as_imported, bisect_region, verdict_on, with_data_sets
 
     wishes, compiled = request.wishes, prepared.compiled
 
@@ -100,6 +111,9 @@ def _found(request: RunRequest, prepared: Prepared, measured: RunResult, step: S
         every_layer=wishes.every_layer,
         again=again if cuts else None,
     )
+    verdict = with_data_sets(
+        verdict, as_imported(compiled), request.model, measured, sets, exact=CompiledSubject(compiled).exact
+    )
     outside = ""
     if request.board.runs[0].kind == "host" and not request.at_line:
         step("run once more with all tensors apart")
@@ -108,7 +122,7 @@ def _found(request: RunRequest, prepared: Prepared, measured: RunResult, step: S
     return replace(verdict, report=report, complaint=f"{FAILED}: {outside}" if outside else verdict.complaint)
 
 
-def _key(request: RunRequest, prepared: Prepared, measured: RunResult) -> Key:
+def _key(request: RunRequest, prepared: Prepared, measured: RunResult, sets: Sequence[DataSet]) -> Key:
     assert prepared.key is not None
     return (
         Key(KIND)
@@ -117,6 +131,7 @@ def _key(request: RunRequest, prepared: Prepared, measured: RunResult) -> Key:
         .add("sequence", measured.run.sequence)
         .add("unread", measured.unread)
         .add("runtimes", installed())
+        .add("sets", [[one.name, arrays_digest([one.outputs or []])] for one in sets])
         .add("samples", arrays_digest(measured.samples))
         .add("outputs", arrays_digest(measured.outputs))
         .add("computed", [[sorted(row), arrays_digest([_in_order(row)])] for row in measured.computed])
@@ -175,7 +190,8 @@ def perform(request: RunRequest, step: Steps | None = None, cache: Cache | None 
         engines = request.engines.load()[0] if request.devices.kind != MODEL else []
         with devices_in_place(request.devices, engines, step, _offloaded(prepared)):
             with monitor.recorded(prepared.told["offloads"]) as first_jobs:
-                measured = measure(prepared, wishes, bench, step, first_jobs)
+                sets = sets_beside(request, prepared)
+                measured = measure(prepared, wishes, bench, step, first_jobs, sets)
             return finish(request, prepared, measured, step, cache)
 
 
@@ -227,17 +243,21 @@ def measure(
     bench: Bench,
     step: Steps,
     first_jobs: monitor.FirstJobs,
+    sets: Sequence[DataSet] = (),
 ) -> RunResult:
     """Runs firmware on a bench, with all that is wished to be seen; no model is compiled here. ``first_jobs`` is of who
-    records device models, from before anything starts them."""
-    types = prepared.firmware.inputs
+    records device models, from before anything starts them. ``sets`` are samples that come first."""
+    types, known = prepared.firmware.inputs, [one.inputs for one in sets]
     read = prepared.told["reads"]["layers" if wishes.every_layer else "outputs"] if wishes.verifies else ()
-    looks = Looks(wishes.more(types), wishes.profiles, read, wishes.sequence)
-    samples = wishes.samples(types)  # Wrong ones are refused before anything is built.
+    looks = Looks(wishes.more(types, known), wishes.profiles, read, wishes.sequence)
+    notes: list[str] = []
+    samples = wishes.samples(
+        types, known, prepared.firmware.rows, notes.append
+    )  # Wrong ones are refused before anything is built.
     with bench.ready():
         measured = bench.measure(samples, looks, step.count, step.log)
     taken = sum(account.cycles for account in measured.run.accounts.values())
-    return replace(measured, jobs=first_jobs(taken))
+    return replace(measured, jobs=first_jobs(taken), notes=tuple(notes))
 
 
 @dataclass(frozen=True)
@@ -280,6 +300,8 @@ def performed(
         "flash": flash_report(told["flash"]["weights"], taken, told["flash"].get("pools")),
         "seconds": measured.run.seconds if timed else None,
     }
+    if measured.notes:
+        report["inputs_made"] = list(measured.notes)
     if measured.firmware:
         report["artefacts"] = {"archive": prepared.firmware.archive, "firmware": measured.firmware}
     wishes.add_symbols(report, taken)

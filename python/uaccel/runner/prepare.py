@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from uaccel.build.archive_reader import Metadata
 from uaccel.errors import AcceleratorError, UaccelError
-from uaccel.frontend import files_beside
+from uaccel.frontend import bundle, files_beside
 from uaccel.report.archived import told_of_archive
 from uaccel.runner.firmware import Firmware
 from uaccel.runner.options import CompileOptions
@@ -82,7 +82,7 @@ def _made(request: RunRequest, step: Callable[[str], None], cache: Cache | None,
     unseen = not_seen(reads.rows) if key is not None else ""
     if cache is not None and unseen:
         step(f"keep nothing, as nobody can know {unseen}")
-    may_keep = key is not None and not unseen and compiled.model.digest == file_digest(request.model)
+    may_keep = key is not None and not unseen and compiled.model.digest == _digest(request.model)
     prepared = Prepared(firmware, told, key if may_keep else None, lambda: compiled, reads.rows)
     if cache is not None and prepared.key is not None:
         about = f"{firmware.name} for {request.board.name}"
@@ -133,17 +133,18 @@ def key_of(request: RunRequest) -> Key | None:
     """Returns a key of all that a compilation depends on; None where a file cannot be read.
 
     In that case the compilation itself says what is wrong."""
+    files = request.engines.file, request.engines.records, request.state_from
     try:
         return (
             Key(KIND)
             .add("uaccel", own_sources())
             .add("variables", programs_digest(()))
-            .add("model", [str(request.model), file_digest(request.model)])
+            .add("model", [str(request.model), file_digest(bundle.outer(request.model))])
             .add("weights", [[str(path), file_digest(path)] for path in files_beside(request.model)])
             .add("board", [request.board.name, request.board_file, file_digest(request.board.file)])
             .add("port", [folder_digest(folder) for folder in request.board.port.sources])
             .add("accelerators", [_accelerator(name) for name in request.engines.accelerators])
-            .add("files", [file_digest(path) for path in (request.engines.file, request.engines.records) if path])
+            .add("files", [file_digest(path) for path in files if path])
             .add("options", [shared(request, CompileOptions), asdict(request.engines), asdict(request.emit)])
             .add("memory", request.io_in_workspace)
         )
@@ -164,6 +165,10 @@ def _accelerator(name: str) -> list[str]:
         files = [Path(spec.origin)] if spec is not None and spec.origin is not None and not places else []
         found += [entry.value, *map(folder_digest, places), *map(file_digest, files)]
     return [name, *found]
+
+
+def _digest(model: Path) -> str:
+    return bundle.digest(model) if bundle.is_inside(model) else file_digest(model)
 
 
 def _archive_key(digest: str) -> Key:

@@ -1,7 +1,7 @@
 """Runs the firmware of a project, of any template, through its Project API server.
 
 A project of uaccel's own template says what its board is, so that it is built, emulated and counted like a model that
-is run directly. Of another template only what its server offers is used: firmware runs as it is.
+is run directly. A project of another template offers its server only: firmware runs as it is.
 """
 
 from __future__ import annotations
@@ -38,6 +38,7 @@ from uaccel.session.link import Timeouts
 from uaccel.session.qemu import Blocks, counted_per_second, counting_options, through_rings
 from uaccel.session.session import Session
 from uaccel.session.simulated import SIMULATED_TIMEOUTS
+from uaccel.util.files import FIRST_VALUES
 from uaccel.util.option import words_of
 from uaccel.util.text import BENCHMARK_HEADER
 
@@ -99,11 +100,13 @@ def _meaning(archive: Path, metadata: Metadata) -> Iterator[tuple[ImportedModel,
     """Imports the model that an archive holds, and gives it with its file until the end of the block."""
     from uaccel.frontend import import_model
 
-    file = read_model(archive, metadata)
+    file, bound = read_model(archive, metadata), metadata.bound
     with tempfile.TemporaryDirectory(prefix="uaccel-") as folder:
-        path = Path(folder) / f"model{file.suffix}"
+        path, first = Path(folder) / f"model{file.suffix}", Path(folder) / "first.npz"
         path.write_bytes(file.data)
-        yield import_model(path), path
+        if bound:
+            first.write_bytes(read_member(archive, FIRST_VALUES.format(metadata.model)) or b"")
+        yield import_model(path, state=bound, state_from=first if bound else None), path
 
 
 class ProjectBench(Bench):

@@ -20,6 +20,7 @@ from uaccel.report.run_json import json_number
 from uaccel.runner.compare import Difference
 from uaccel.runner.differences import Allowance
 from uaccel.tvm_api import bindings_of, is_call, is_tuple
+from uaccel.util.text import named
 
 Samples = Sequence[Sequence[Array]]
 
@@ -30,7 +31,8 @@ class Opinion:
 
     ``largest``: the largest difference of outputs without a scale, as a share of the largest value. ``no_number``: how
     many samples are not compared, because the program quantises a NaN for them. ``off``: how many elements differ, and
-    ``beyond`` how many of them by more than is allowed; ``first``: the first of these, else the first that differs."""
+    ``beyond`` how many of them by more than is allowed; ``first``: the first of these, else the first that differs.
+    ``verb``: what the reference does with a number."""
 
     runtime: str
     elements: int = 0
@@ -43,14 +45,11 @@ class Opinion:
     off: int = 0
     beyond: int = 0
     first: Difference | None = field(default=None, repr=False)
+    verb: str = "computes"
 
     def to_json(self) -> dict[str, Any]:
         return {
-            "runtime": self.runtime,
-            "elements": self.elements,
-            "equal": self.equal,
-            "one_step": self.one_step,
-            "more": self.more,
+            **named(self, "runtime", "elements", "equal", "one_step", "more"),
             "largest_relative_difference": self.largest if self.largest is None else json_number(self.largest),
             "no_number": self.no_number,
         }
@@ -64,7 +63,7 @@ class Opinion:
             return ""
         where = ",".join(map(str, self.first.index))
         place = f'sample {self.first.sample}, output "{self.first.output}", element [{where}]'
-        said = f"{place} is {self.first.got}, {self.runtime} computes {self.first.expected}"
+        said = f"{place} is {self.first.got}, {self.runtime} {self.verb} {self.first.expected}"
         return f"{said}; {self.off} of {self.compared} elements differ, more than is documented"
 
 

@@ -5,7 +5,6 @@ It holds the choice of devices, the options of a run (runner/options.py), and wh
 
 from __future__ import annotations
 
-import os
 import shlex
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -15,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, Protocol
 
 from uaccel.board import Board
+from uaccel.build.children import environment
 from uaccel.codegen.options import EmitOptions
 from uaccel.errors import AcceleratorError, UaccelError
 from uaccel.runner.options import APART, WHERE, CompileOptions, EngineRequest, ProjectRunOptions
@@ -183,28 +183,14 @@ def _layer(name: str, layers: Mapping[str, int]) -> int:
     return layers[name]
 
 
-@contextmanager
-def environment(settings: Mapping[str, str]) -> Iterator[None]:
-    """Sets environment variables until the end of the block."""
-    before = {name: os.environ.get(name) for name in settings}
-    os.environ.update(settings)
-    try:
-        yield
-    finally:
-        for name, value in before.items():
-            if value is None:
-                os.environ.pop(name, None)
-            else:
-                os.environ[name] = value
-
-
 # The request for a run of a model.
 
 
 @dataclass(frozen=True)
 class RunRequest(CompileOptions):
     """Describes a run of a model. ``board_file`` is what the user calls the board. ``project``: a folder that keeps the
-    firmware. ``workspace_io``: None if the user did not say (see ``io_in_workspace``).
+    firmware. ``workspace_io``: None if the user did not say (see ``io_in_workspace``). ``beside``: whether verification
+    begins with test data that lie beside the model.
     """
 
     PANEL = EmitOptions.PANEL
@@ -219,6 +205,7 @@ class RunRequest(CompileOptions):
     project: Path | None = option(
         None, "Keep the firmware project in this new folder.", metavar="DIR", panel=WHERE, rare=True, **APART
     )
+    beside: bool = False
 
     @property
     def io_in_workspace(self) -> bool:

@@ -15,9 +15,9 @@ from typing import IO, Any, Final
 
 import numpy as np
 
+from uaccel.frontend.checks import read_file
 from uaccel.frontend.torch.sandbox import FrameError, read_frame, write_frame
-from uaccel.model import Array
-from uaccel.util import incoming
+from uaccel.model import Array, Bound, Fed
 
 MOST: Final = 1 << 33  # Bytes of a request or an answer.
 # Bytes that TensorFlow Lite Micro may take for tensors; the next number is tried where one is too small.
@@ -32,7 +32,7 @@ class _Tflm:
 
     def __init__(self, path: Path) -> None:
         self._package: Any = importlib.import_module("tflite_micro")
-        self._data, self._arenas = incoming.read_bytes(path), list(_ARENAS)
+        self._data, self._arenas = read_file(path), list(_ARENAS)
 
     def start(self) -> Run:
         """Makes an interpreter, whose variables have their initial values."""
@@ -62,7 +62,7 @@ class _LiteRt:
 
     def __init__(self, path: Path) -> None:
         self._package: Any = importlib.import_module("ai_edge_litert.interpreter")
-        self._data = incoming.read_bytes(path)
+        self._data = read_file(path)
 
     def start(self) -> Run:
         """Makes an interpreter, whose variables have their initial values."""
@@ -154,13 +154,14 @@ def _answer(answers: IO[bytes], request: dict[str, Any], arrays: list[Array]) ->
 
 def _said(runtime: Any, request: dict[str, Any], arrays: list[Array]) -> Iterator[list[Array] | str]:
     """Yields the outputs of each sample, or why the runtime refuses it. A model that cannot be run at all raises."""
-    count, afresh = request["inputs"], request["afresh"]
-    run: Run = runtime.start()
+    count, bound = request["inputs"], [Bound(*pair) for pair in request["bound"]]
+    first, given = arrays[: len(bound)], arrays[len(bound) :]
+    run = Fed(runtime.start(), bound, first)
     for number in range(request["samples"]):
-        if afresh and number:
-            run = runtime.start()
+        if request["afresh"] and number:
+            run = Fed(runtime.start(), bound, first)
         try:
-            yield _plain(run(arrays[number * count : (number + 1) * count]))
+            yield _plain(run(given[number * count : (number + 1) * count]))
         except Exception as error:
             yield _words(error)
 

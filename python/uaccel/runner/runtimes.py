@@ -12,7 +12,6 @@ import importlib.util
 import os
 import subprocess
 import sys
-import tempfile
 import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -22,7 +21,7 @@ from typing import IO, Any, Final
 
 import numpy as np
 
-from uaccel.build.children import start
+from uaccel.build.children import start, temporary_file
 from uaccel.build.doctor import PYTHON_PACKAGES, how_to_get
 from uaccel.errors import UaccelError
 from uaccel.frontend.torch.sandbox import FrameError, read_frame, write_frame
@@ -118,7 +117,7 @@ def ask(
         if runtime.version is None:
             silent.append(Silence(runtime, f"it is not installed; to get it: {runtime.how_to_get}"))
             continue
-        wrong = fault(model, runtime.name) or ("it keeps another state" if runtime is LITERT and model.state else "")
+        wrong = fault(model, runtime.name) or (_other_state(model) if runtime is LITERT else "")
         if wrong:
             silent.append(Silence(runtime, f"it is not asked: {wrong}"))
             continue
@@ -135,6 +134,12 @@ def ask(
         outputs = [None if isinstance(row, str) else row for row in rows]
         return Said(runtime, runtime.version, outputs, half or _any_half(outputs)), silent
     return None, silent
+
+
+def _other_state(model: ImportedModel) -> str:
+    """Says that LiteRT keeps a state of integers otherwise than TensorFlow Lite Micro; floats it keeps alike."""
+    floats = all(entry.initial.dtype == np.float32 for entry in model.state)
+    return "" if floats else "it keeps another state"
 
 
 def _any_half(outputs: Sequence[Sequence[Array] | None]) -> bool:
@@ -159,18 +164,24 @@ def _rows(runtime: Runtime, model: ImportedModel, path: Path, samples: Samples, 
 
 
 def _run(runtime: Runtime, model: ImportedModel, path: Path, samples: Samples, afresh: bool) -> tuple[_Rows, bool]:
+    first = [entry.initial for entry in model.state[: len(model.bound)]]
+    how = {
+        "samples": len(samples),
+        "inputs": len(model.signature.inputs),
+        "bound": [[pair.output, pair.input] for pair in model.bound],
+        "afresh": afresh,
+    }
     if runtime is TORCH:
-        return _by_torch(path, samples), False
-    request = {"runtime": runtime.name, "path": str(path.resolve()), "samples": len(samples), "afresh": afresh}
-    return _worker.ask(request | {"inputs": len(model.signature.inputs)}, samples)
+        return _by_torch(path, how, [first, *samples]), False
+    return _worker.ask({"runtime": runtime.name, "path": str(path.resolve())} | how, [first, *samples])
 
 
-def _by_torch(path: Path, samples: Samples) -> _Rows:
+def _by_torch(path: Path, how: dict[str, Any], samples: Samples) -> _Rows:
     """Executes the program in the process that also imports such files, as a file may hold hostile code."""
     from uaccel.frontend.torch.isolated import execute_isolated
 
     try:
-        return list(execute_isolated(path, samples)[1])
+        return list(execute_isolated(path, how, samples)[1])
     except UaccelError as error:
         raise _NoOpinionError(str(error).removeprefix(f"{path} ")) from error
 
@@ -215,7 +226,7 @@ class _Worker:
             return self._process
         self.close()
         self._owner, self._seen = os.getpid(), 0
-        self._printed = tempfile.TemporaryFile()  # noqa: SIM115  # it is open as long as the process lives
+        self._printed = temporary_file()  # it is open as long as the process lives
         command = [sys.executable, "-c", _WORKER, *(entry for entry in sys.path if Path(entry).is_absolute())]
         self._process = start(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._printed)
         return self._process

@@ -13,12 +13,14 @@ from uaccel.model import Array, ImportedModel
 from uaccel.pipeline import Compiled, Progress
 from uaccel.runner.compare import Comparison, Verdict
 from uaccel.runner.compiled import run_compiled
+from uaccel.runner.data_sets import FOLDERS, DataSet
 from uaccel.runner.differences import allowance
 from uaccel.runner.execute import Looks, RunResult
 from uaccel.runner.job import Job
+from uaccel.runner.onnx_runtime import computes_in_half
 from uaccel.runner.real_meaning import real_opinion
 from uaccel.runner.reference import Opinion, compared
-from uaccel.runner.runtimes import ask
+from uaccel.runner.runtimes import ONNX_RUNTIME, ask
 from uaccel.runner.verify import (
     Computed,
     ObservedLayers,
@@ -38,6 +40,7 @@ from uaccel.runner.verify import (
 # The verdict on a run on a board: numbers for the report, and one line that says what is wrong.
 
 FAILED: Final = "verification failed"
+LOOK: Final = "; --verify layers looks for the layer"
 # Compiles with regions that end after the named layers, runs that, and gives the first wrong layer.
 Again = Callable[[tuple[str, ...]], "WrongLayer | None"]
 
@@ -134,7 +137,7 @@ def judge(subject: Subject, measured: RunResult, *, every_layer: bool = False, a
     verdict = _told(found, samples)
     report, complaint = (
         verdict.report | {"not_compared": measured.unread or subject.unjudged() or None},
-        verdict.complaint,
+        verdict.complaint + LOOK if verdict.complaint and not every_layer else verdict.complaint,
     )
     if computed and (every_layer or not exact):
         wrong = subject.first_wrong(samples, computed)
@@ -222,13 +225,44 @@ def runtime_opinion(
     report: dict[str, Any] = {"against": [EXACT], "no_opinion": [silence.to_json() for silence in silent]}
     if said is None:
         return None, "", report
-    if not exact:
-        meaning = Reference(model)
-        outputs = [meaning.run(sample, continues=sequence and n > 0)[0] for n, sample in enumerate(samples)]
+    outputs = outputs if exact else _meant(model, samples, sequence=sequence)
     allowed = allowance(model, said.runtime.name, half=said.half)
     opinion = compared(model, f"{said.runtime.title} {said.version}", outputs, said.outputs, allowed)
     report["against"].append(said.runtime.name)
     return opinion, opinion.complaint(allowed), report | {"runtime": opinion.to_json()}
+
+
+def _meant(model: ImportedModel, samples: Samples, *, sequence: bool = False) -> list[list[Array]]:
+    meaning = Reference(model)
+    return [meaning.run(sample, continues=sequence and n > 0)[0] for n, sample in enumerate(samples)]
+
+
+def with_data_sets(
+    verdict: Verdict,
+    model: ImportedModel,
+    path: Path,
+    measured: RunResult,
+    sets: Sequence[DataSet],
+    *,
+    exact: bool = True,
+) -> Verdict:
+    """Compares with the outputs that lie beside the model, which may differ from it as those of its runtime may."""
+    if not sets:
+        return verdict
+    outputs = measured.outputs if exact else _meant(model, measured.samples)
+    again = len(measured.run.outputs) - 1  # the first one may run several times
+    known = [*[sets[0].outputs] * again, *(one.outputs for one in sets)][: len(outputs)]
+    used = [one.name for one in sets][: len(outputs) - again]
+    allowed = allowance(model, ONNX_RUNTIME.name, half=computes_in_half(path))
+    name = used[0] if len(used) == 1 else f"{FOLDERS}*"
+    found = compared(model, name, outputs, [*known, *[None] * (len(outputs) - len(known))], allowed)
+    found.verb = "states"
+    report = verdict.report | {"data_sets": {"folders": used} | (found.to_json() if any(known) else {})}
+    complaint = found.complaint(allowed)
+    if complaint and found.first is not None and not verdict.complaint:
+        report |= {"bit_exact": False, "first_difference": found.first.to_json()}
+        return Verdict(report, f"{FAILED}: {complaint}", found.first.sample)
+    return replace(verdict, report=report)
 
 
 # Bisection of a wrong region: the model is compiled with its regions cut, run, and judged again.

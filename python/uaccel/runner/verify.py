@@ -26,6 +26,7 @@ from uaccel.report.run_json import json_number
 from uaccel.runner.compare import Comparison, Mismatch, compare, histogram, steps_between
 from uaccel.tvm_api import each_by_itself, is_call, is_region_call, is_var, main_bindings
 from uaccel.tvm_api.executor import Executor
+from uaccel.util.text import named
 
 # Layers, each judged by the inputs that the device gave it.
 
@@ -64,10 +65,7 @@ def layers_verdict(compared: int, wrong: WrongLayer | None) -> dict[str, Any]:
     mismatch = wrong.mismatch
     told = {
         "layer": wrong.name,
-        "op": wrong.op,
-        "engine": wrong.engine,
-        "output": wrong.output,
-        "sample": wrong.sample,
+        **named(wrong, "op", "engine", "output", "sample"),
         "index": list(mismatch.index),
         "expected": json_number(mismatch.expected),
         "got": json_number(mismatch.got),
@@ -326,6 +324,10 @@ def _alike(one: Any, other: Any) -> bool:
     return bool(one.dtype == other.dtype) and [int(n) for n in one.shape.values] == [int(n) for n in other.shape.values]
 
 
+LAYERS_ROUND: Final = 16.0
+MOST_ROOM: Final = 1e-3  # A model that rounding moves by more is compared as strictly as with this.
+
+
 def verify(
     reference: Reference,
     samples: Samples,
@@ -336,19 +338,77 @@ def verify(
     watched: ObservedLayers | None = None,
     computed: Computed = (),
 ) -> Comparison:
-    """Compares the outputs of every sample, and the watched tensors, with the model's meaning."""
+    """Compares the outputs of every sample, and the watched tensors, with the model's meaning.
+
+    Floats of a deep network may differ by more than usual though every layer is right. So where floats do, they are
+    compared again, with room for what :func:`rounding` finds."""
     found = Comparison(tolerance, varied=_varied(samples))
-    names = [spec.name for spec in reference.model.signature.outputs]
     hidden = watched.tensors if watched is not None else {}
-    for number, (inputs, got) in enumerate(zip(samples, outputs, strict=True)):
-        wanted, named = reference.run(inputs, continues=sequence and number > 0)
-        for name, expected, value in zip(names, wanted, got, strict=True):
-            found.add(number, name, expected, value)
-        shown = computed[number] if number < len(computed) else {}
-        for key in sorted(shown.keys() & hidden.keys()):
-            binding, output = hidden[key]
-            found.add(number, binding, named[binding][output], shown[key], kind="tensor")
+    meant = _meant(reference, samples, sequence=sequence)
+    for again in (False, True):
+        for number, (values, got) in enumerate(zip(meant, outputs, strict=True)):
+            for spec, value in zip(reference.model.signature.outputs, got, strict=True):
+                found.add(number, spec.name, values[spec.name, "output"][0], value)
+            shown = computed[number] if number < len(computed) else {}
+            for key in sorted(shown.keys() & hidden.keys()):
+                binding, output = hidden[key]
+                found.add(number, binding, values[binding, "tensor"][output], shown[key], kind="tensor")
+        if again or found.beyond is None or not isinstance(found.beyond.expected, float):
+            break
+        room = rounding(reference, samples, meant, sequence=sequence)
+        found = Comparison(tolerance, varied=found.varied, rounding=room)
     return found
+
+
+# All that a model computes, by name and kind ("output", "tensor"): for a tuple several arrays.
+Meant = dict[tuple[str, str], list[Array]]
+
+
+def _meant(reference: Reference, samples: Samples, *, sequence: bool) -> list[Meant]:
+    """What the model means for each sample."""
+    names, found = [spec.name for spec in reference.model.signature.outputs], list[Meant]()
+    for number, inputs in enumerate(samples):
+        wanted, named = reference.run(inputs, continues=sequence and number > 0)
+        row = {(name, "tensor"): values for name, values in named.items()}
+        found.append(row | {(name, "output"): [value] for name, value in zip(names, wanted, strict=True)})
+    return found
+
+
+def rounding(
+    reference: Reference, samples: Samples, meant: Sequence[Meant], *, sequence: bool = False
+) -> dict[tuple[str, str], float]:
+    """How far float32's rounding may move each tensor, relative to its largest value: measured, not guessed.
+
+    The inputs move by one rounding, up or down. Layers behind them round as well, and independent errors add up like
+    the root of their number: ``LAYERS_ROUND`` times what the inputs alone do stands for 256 of them. There is no room
+    where integers are computed, as a float moved over the middle of two of them makes a whole step."""
+    if any(
+        value.dtype.kind in "iu" and value.itemsize < 4 for row in meant for values in row.values() for value in values
+    ):
+        return {}
+    rng, found = np.random.default_rng(0), dict[tuple[str, str], float]()
+    moved = [[_moved(value, rng) for value in inputs] for inputs in samples]
+    for row, other in zip(meant, _meant(reference, moved, sequence=sequence), strict=True):
+        for key, values in row.items():
+            share = max(map(_relative_distance, values, other[key]), default=0.0)
+            found[key] = max(found.get(key, 0.0), min(LAYERS_ROUND * share, MOST_ROOM))
+    return found
+
+
+def _moved(value: Array, rng: np.random.Generator) -> Array:
+    """Floats one rounding up or down."""
+    if value.dtype != np.float32:
+        return value
+    return np.nextafter(value, np.where(rng.random(value.shape) < 0.5, -np.inf, np.inf).astype(np.float32))
+
+
+def _relative_distance(value: Array, other: Array) -> float:
+    """The largest difference of float tensors as a share of the largest value; 0 for others, and beside NaN."""
+    if value.dtype.kind != "f":
+        return 0.0
+    apart = np.abs(value.astype(np.float64) - other.astype(np.float64))
+    size = float(np.abs(value[np.isfinite(value)]).max(initial=0.0))
+    return float(apart[np.isfinite(apart)].max(initial=0.0)) / size if size else 0.0
 
 
 def _varied(samples: Samples) -> bool:
@@ -448,13 +508,9 @@ def find_inside(wrong: WrongLayer, run: Callable[[tuple[str, ...]], WrongLayer |
         again = run(cuts)
         if again is None or not set(again.covers) & set(layers):
             return found  # in pieces it is right: the fault shows in the larger region alone
-        found = _part_of(again, region)
+        found = replace(again, part_of=region)
         inside = [name for name in layers if name in again.covers]
         if len(inside) == len(layers):
             return found  # the cuts had no effect
         layers = inside
     return found
-
-
-def _part_of(wrong: WrongLayer, region: str) -> WrongLayer:
-    return replace(wrong, part_of=region)

@@ -26,8 +26,6 @@ class BatchRun:
     cycles: int = 0  # Accelerators' own count for the first run.
     # What accelerators did in one run, by layer; layers that called none are missing.
     accounts: dict[int, Account] = field(default_factory=dict)
-    # Layers' outputs of the last run by (layer, output), if they were asked for.
-    layers: dict[tuple[int, int], Array] = field(default_factory=dict)
     sequence: bool = False  # The samples were the frames of one sequence.
 
 
@@ -35,7 +33,6 @@ def run_batch(
     session: Session,
     samples: Sequence[Sequence[Array]],
     *,
-    observe: bool = False,
     sequence: bool = False,
     count: Callable[[int, int], None] = lambda done, total: None,
 ) -> BatchRun:
@@ -59,7 +56,6 @@ def run_batch(
         first_seconds=results[0].seconds if results else None,
         cycles=results[0].cycles if results else 0,
         accounts=session.accounts(),
-        layers=session.layers() if observe else {},
         sequence=sequence,
     )
 

@@ -7,7 +7,6 @@ import hashlib
 import json
 import os
 import re
-import signal
 import subprocess
 import sys
 import tempfile
@@ -23,9 +22,9 @@ from serial.tools.list_ports_common import ListPortInfo
 
 from uaccel.board import Board, CommandFlash, Flash, RttConsole, SerialRun
 from uaccel.board.chips import CLOCK_HZ, Chip, unknown_chip
-from uaccel.board.cmsis_pack import chip_in_installed_packs
+from uaccel.board.cmsis_pack import chip_in_installed_packs, joined
 from uaccel.build.board_json import FILE, ToolCall, flash_steps, read_board_json, reset_steps
-from uaccel.build.children import start
+from uaccel.build.children import run as run_program
 from uaccel.build.programs import find_program
 from uaccel.build.project_api import port_from_here
 from uaccel.errors import BoardError, DeviceError, ToolError
@@ -369,23 +368,16 @@ def chip_of_pyocd(name: str, core: str) -> Chip:
     if not core:
         raise BoardError(f"pyOCD knows {wanted}, but not its core: say it with --core, as in --core cortex-m4f")
     regions = list(getattr(BUILTIN_TARGETS[wanted], "MEMORY_MAP", ()))
-    flash = _joined([region for region in regions if region.is_flash and region.length >= LEAST])
-    ram = _joined([region for region in regions if region.is_ram and RAM_FROM <= region.start < RAM_TO])
+    flash = joined([_span(region) for region in regions if region.is_flash and region.length >= LEAST])
+    ram = joined([_span(region) for region in regions if region.is_ram and RAM_FROM <= region.start < RAM_TO])
     if not flash or not ram:
         raise BoardError(f"pyOCD does not tell the memories of {wanted}; use 'uaccel new board NAME --like BOARD'")
     about = f"{wanted}, as pyOCD knows it"
     return Chip(wanted, about, core, CLOCK_HZ, flash[0], tuple(ram), wanted, guessed_clock=True)
 
 
-def _joined(regions: list[Any]) -> list[tuple[int, int]]:
-    """Origins and lengths of regions, adjacent ones joined. Lengths are cut to whole KiB, the unit of board files."""
-    found: list[tuple[int, int]] = []
-    for region in sorted(regions, key=lambda region: int(region.start)):
-        if found and found[-1][0] + found[-1][1] == region.start:
-            found[-1] = found[-1][0], found[-1][1] + region.length
-        else:
-            found.append((region.start, region.length))
-    return [(origin, length & ~0x3FF) for origin, length in found]
+def _span(region: Any) -> tuple[int, int]:
+    return int(region.start), int(region.length)
 
 
 # Flashing and resetting a board by the tool that its board file names.
@@ -399,14 +391,6 @@ TELLING: Final = re.compile(
 )
 
 
-@dataclass(frozen=True)
-class Call:
-    """Describes one call of a tool, with all its words filled in."""
-
-    command: tuple[str, ...]
-    folder: Path  # The folder in which it runs.
-
-
 def flash(board: Board, elf: Path, port: str | None = None, *, timeout: float = FLASH_SECONDS) -> None:
     """Writes firmware to the board and starts it. ``port`` matters to tools whose command asks for it."""
     tool = _tool_of(board)
@@ -415,8 +399,8 @@ def flash(board: Board, elf: Path, port: str | None = None, *, timeout: float = 
     with tempfile.TemporaryDirectory(prefix="uaccel-flash-") as folder:
         (Path(folder) / "firmware.elf").symlink_to(elf.resolve())  # however it is called
         for step in flash_steps(tool):
-            call = _filled(step, board, elf.resolve(), port, Path(folder))
-            _run(call, f"flashing board {board.name}", timeout, elf.with_name(LOG))
+            words, place = _filled(step, board, elf.resolve(), port, Path(folder))
+            _run(words, place, f"flashing board {board.name}", timeout, elf.with_name(LOG))
 
 
 def reset(board: Board, port: str | None = None, *, timeout: float = FLASH_SECONDS) -> None:
@@ -426,7 +410,8 @@ def reset(board: Board, port: str | None = None, *, timeout: float = FLASH_SECON
         raise BoardError(f"{board.where('flash')}: board {board.name} cannot be reset: [flash] has no 'reset'")
     with tempfile.TemporaryDirectory(prefix="uaccel-flash-") as folder:
         for step in steps:
-            _run(_filled(step, board, None, port, Path(folder)), f"resetting board {board.name}", timeout, None)
+            words, place = _filled(step, board, None, port, Path(folder))
+            _run(words, place, f"resetting board {board.name}", timeout, None)
 
 
 def _tool_of(board: Board) -> Flash:
@@ -435,8 +420,11 @@ def _tool_of(board: Board) -> Flash:
     return board.flash
 
 
-def _filled(step: ToolCall, board: Board, elf: Path | None, port: str | None, beside_firmware: Path) -> Call:
-    """A tool's call with the values of its placeholders. A port is searched only if one of them asks for it."""
+def _filled(
+    step: ToolCall, board: Board, elf: Path | None, port: str | None, beside_firmware: Path
+) -> tuple[tuple[str, ...], Path]:
+    """The words of a tool's call, with the values of their placeholders, and the folder in which it runs. A port is
+    searched only if one of them asks for it."""
     if any("{port}" in word for word in step.command):
         port = find_port(board, port)
     folder = board.file.resolve().parent
@@ -445,51 +433,29 @@ def _filled(step: ToolCall, board: Board, elf: Path | None, port: str | None, be
     for place, value in values.items():
         words = [word.replace(place, value) for word in words]
     found = (program,) if isinstance(board.flash, CommandFlash) else find_program(program).command
-    return Call((*found, *words), folder if step.folder == "board" else beside_firmware)
+    return (*found, *words), folder if step.folder == "board" else beside_firmware
 
 
-def _run(call: Call, what: str, timeout: float, log: Path | None) -> None:
-    status, text = _execute(call, what, timeout)
-    if log is not None:
-        with suppress(OSError):
-            log.write_text(text, encoding="utf-8")
-    if status == 0:
-        return
-    tool = Path(call.command[0]).name
-    how = f"signal {-status}" if status < 0 else f"exit status {status}"
-    rest = f"; all that it said: {log}" if log is not None and log.is_file() else ""
-    raise DeviceError(f"{what} failed: {tool} ended with {how}: {_words(text)}{rest}")
-
-
-def _execute(call: Call, what: str, timeout: float) -> tuple[int, str]:
-    """Runs a tool; returns exit status and output. It has a process group of its own, which ends as a whole when time
-    is up."""
+def _run(command: tuple[str, ...], folder: Path, what: str, timeout: float, log: Path | None) -> None:
+    """Runs a tool, and all that it starts, which end as a whole when time is up."""
+    tool = Path(command[0]).name
     try:
-        process = start(
-            call.command,
-            group=True,
-            cwd=call.folder,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-        )
+        done = run_program(command, timeout=timeout, cwd=folder)
     except OSError as error:
         raise ToolError(
-            f"{what} failed: cannot run {call.command[0]} ({error.strerror}); install it, or correct [flash]"
+            f"{what} failed: cannot run {command[0]} ({error.strerror}); install it, or correct [flash]"
         ) from error
-    with process:
-        try:
-            output, _ = process.communicate(timeout=timeout)
-        except BaseException as error:
-            with suppress(ProcessLookupError):
-                os.killpg(process.pid, signal.SIGKILL)
-            if not isinstance(error, subprocess.TimeoutExpired):
-                raise
-            said = _words((error.output or b"").decode(errors="replace"))
-            raise DeviceError(
-                f"{what} did not end within {timeout:g} s: {Path(call.command[0]).name} said last: {said}"
-            ) from None
-    return process.returncode, output.decode(errors="replace")
+    except subprocess.TimeoutExpired as error:
+        said = _words((error.output or b"").decode(errors="replace"))
+        raise DeviceError(f"{what} did not end within {timeout:g} s: {tool} said last: {said}") from None
+    if log is not None:
+        with suppress(OSError):
+            log.write_text(done.stdout, encoding="utf-8")
+    if done.returncode == 0:
+        return
+    how = f"signal {-done.returncode}" if done.returncode < 0 else f"exit status {done.returncode}"
+    rest = f"; all that it said: {log}" if log is not None and log.is_file() else ""
+    raise DeviceError(f"{what} failed: {tool} ended with {how}: {_words(done.stdout)}{rest}")
 
 
 def _words(text: str) -> str:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
-import tempfile
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -15,7 +14,7 @@ from urllib.parse import parse_qs, quote, urlsplit
 import serial
 
 from uaccel.board import Board, PyOcdFlash, RttConsole
-from uaccel.build.children import start
+from uaccel.build.children import start, temporary_file
 from uaccel.build.project_api import IoTimeoutError, ProjectServer
 from uaccel.errors import DeviceError, UaccelError
 from uaccel.session.debug_probe import Area, GdbMemory, ProbeMemory, RttTransport
@@ -170,7 +169,7 @@ class ProcessTransport(StreamTransport):
     """Starts a process for a session, and ends it with the session, with all that it has started meanwhile."""
 
     def __init__(self, command: Sequence[str], name: str = "the firmware") -> None:
-        self._words = tempfile.TemporaryFile()  # noqa: SIM115 - closed with the transport
+        self._words = temporary_file()  # closed with the transport
         pipe = subprocess.PIPE
         try:
             self._process = start(command, stdin=pipe, stdout=pipe, stderr=self._words, start_new_session=True)
@@ -224,7 +223,7 @@ SLICE: Final = 0.1  # Seconds of one call. Some servers wait for as many bytes a
 
 
 class ProjectTransport(Transport):
-    """Opens the server's transport and closes it again; the server itself goes on."""
+    """Is the line of a :class:`Session` through a :class:`ProjectServer`, which goes on when it is closed."""
 
     def __init__(
         self,

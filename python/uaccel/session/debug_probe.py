@@ -14,9 +14,10 @@ from uaccel.session.transport import WRITE_SECONDS, Transport
 
 # Rings in the device's RAM (SEGGER's Real Time Transfer), through anything that reads and writes its memory.
 #
-# The control block has sixteen bytes that name it, the numbers of rings up and down, then six words for each ring: the
-# addresses of its name and of its bytes, the number of bytes, the writer's place, the reader's place, flags. Each side
-# moves its own place only. One byte of a ring stays free, so that equal places mean an empty ring, never a full one.
+# The control block has sixteen bytes that name it, the numbers of rings up and down, then six words for each ring.
+# These are the addresses of its name and of its bytes, the number of bytes, the writer's place, the reader's place,
+# flags. Each side moves its own place only. One byte of a ring stays free, so that equal places mean an empty ring,
+# never a full one.
 
 ID: Final = b"SEGGER RTT".ljust(16, b"\0")
 HEAD: Final = struct.Struct("<16s2i")

@@ -64,6 +64,7 @@ class ModelInfo:
     has_state: bool  # It keeps a state from one inference to the next.
     ticks_per_second: int
     details: Mapping[str, Any]  # The whole description, with quantisation and provenance.
+    state: tuple[tuple[int, TensorType], ...] = ()  # The tensors of the state, each behind its offset.
 
     @property
     def tensors(self) -> Tensors:
@@ -85,6 +86,7 @@ def read_description(hello: HelloReply, text: bytes, device: str) -> ModelInfo:
             has_state=bool(hello.flags & Flag.STATE),
             ticks_per_second=hello.ticks_per_second,
             details=details,
+            state=tuple((_offset(row["offset"]), _tensor_type(row["name"], row)) for row in details.get("state", [])),
         )
         seen = (sum(t.size for t in info.inputs), sum(t.size for t in info.outputs), len(info.layers))
     except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError) as error:
@@ -92,7 +94,7 @@ def read_description(hello: HelloReply, text: bytes, device: str) -> ModelInfo:
         raise DeviceError(f"{device} describes its model in a way that this uaccel cannot read: {why}") from error
     if seen != (hello.input_bytes, hello.output_bytes, hello.layers):
         raise DeviceError(f"{device} describes a model that is not the one it has: build its firmware anew")
-    for tensors in (info.inputs, info.outputs):
+    for tensors in (info.inputs, info.outputs, tuple(tensor for _, tensor in info.state)):
         if len({tensor.name for tensor in tensors}) < len(tensors):
             raise DeviceError(f"{device} gives two tensors of its model one name: build its firmware anew")
     return info
@@ -100,6 +102,12 @@ def read_description(hello: HelloReply, text: bytes, device: str) -> ModelInfo:
 
 def _tensors(rows: list[dict[str, Any]]) -> tuple[TensorType, ...]:
     return tuple(_tensor_type(row["name"], row) for row in rows)
+
+
+def _offset(given: Any) -> int:
+    if type(given) is not int or not 0 <= given < LONGEST_DIMENSION:
+        raise ValueError(f"a tensor of the state lies at {given!r}")
+    return given
 
 
 def _tensor_type(name: Any, row: dict[str, Any]) -> TensorType:

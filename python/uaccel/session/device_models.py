@@ -78,9 +78,9 @@ def build_library(plugin: PluginSource, name: str, flags: Sequence[str] = ()) ->
 
 
 def plugin_words(plugin: Path, options: Mapping[str, int | str]) -> list[str]:
-    """The words for QEMU's command line; commas inside are doubled, since single ones divide options."""
+    """The words for QEMU's command line."""
     words = [str(plugin), *(f"{name}={_text(value)}" for name, value in options.items())]
-    return ["-plugin", ",".join(word.replace(",", ",,") for word in words)]
+    return ["-plugin", ",".join(map(_word, words))]
 
 
 def code_address(symbol: int) -> int:
@@ -221,7 +221,7 @@ def device_options(models: Sequence[DeviceModel], qemu: FoundProgram, ram: Ram |
         options["layer"] = at[_LAYER]
     file = _ram_file(ram.length)
     words = ["-machine", "memory-backend=uaccel_ram", "-m", f"{ram.length}B", "-object"]
-    words.append(f"memory-backend-file,id=uaccel_ram,share=on,size={ram.length},mem-path={_doubled(file)}")
+    words.append(f"memory-backend-file,id=uaccel_ram,share=on,size={ram.length},mem-path={_word(str(file))}")
     options |= {"ram": str(file), "origin": ram.origin, "remove": 1}
     return DeviceOptions([*words, *plugin_words(plugin, options)], file)
 
@@ -237,5 +237,6 @@ def _ram_file(length: int) -> Path:
     return Path(name)
 
 
-def _doubled(path: Path) -> str:
-    return str(path).replace(",", ",,")
+def _word(text: str) -> str:
+    """A word within an option of QEMU's, where single commas divide options."""
+    return text.replace(",", ",,")

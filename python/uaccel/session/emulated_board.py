@@ -23,7 +23,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any, Final
+from typing import Any, Final
 from urllib.parse import urlsplit
 
 from uaccel.board import Board, load_board
@@ -51,10 +51,8 @@ class _Part:
 
 def check_image(board: Board, image: Path) -> None:
     """Refuses, as a flash tool would, an image that does not fit the board."""
-    try:
+    with incoming.reading(DeviceError, image):
         data = incoming.read_bytes(image)
-    except OSError as error:
-        raise DeviceError(f"cannot read {image}: {error.strerror}") from error
     if not data.startswith(_MAGIC):
         raise DeviceError(f"{image.name} is no ELF file for a 32-bit little-endian processor")
     try:
@@ -151,32 +149,8 @@ class Terminal:
 
 
 def toml_text(data: Mapping[str, Any]) -> str:
-    """Writes data as TOML. Tables get headers; arrays of anything but tables stand in one line."""
-    return "\n".join(_table(data, ())) + "\n"
-
-
-def _table(data: Mapping[str, Any], path: tuple[str, ...]) -> Iterator[str]:
-    for key, value in data.items():
-        if not _is_table(value) and not _is_tables(value):
-            yield f"{_key(key)} = {_value(value)}"
-    for key, value in data.items():
-        inner = (*path, key)
-        if _is_table(value):
-            has_own = not value or not all(map(_is_table, value.values()))
-            yield from ("", f"[{'.'.join(map(_key, inner))}]") if has_own else ()
-            yield from _table(value, inner)
-        elif _is_tables(value):
-            for row in value:
-                yield from ("", f"[[{'.'.join(map(_key, inner))}]]")
-                yield from _table(row, inner)
-
-
-def _is_table(value: Any) -> bool:
-    return isinstance(value, Mapping)
-
-
-def _is_tables(value: Any) -> bool:
-    return isinstance(value, list) and bool(value) and all(map(_is_table, value))
+    """Writes data as TOML, a line for each key; tables are inline."""
+    return "".join(f"{_key(key)} = {_value(value)}\n" for key, value in data.items())
 
 
 def _key(name: str) -> str:
@@ -187,13 +161,15 @@ def _value(value: Any) -> str:
     """A value in TOML, which writes strings, booleans and integers as JSON does."""
     if isinstance(value, list):
         return f"[{', '.join(map(_value, value))}]"
+    if isinstance(value, Mapping):
+        return f"{{{', '.join(f'{_key(key)} = {_value(inner)}' for key, inner in value.items())}}}"
     return json.dumps(value, ensure_ascii=False)
 
 
 # Desk: QEMU behind a terminal, with orders to flash, reset, plug and unplug it.
 #
-# Its user sees what a board at a USB port shows: a port that stays while the firmware changes, a flash tool that the
-# board file names, silence without firmware or power, a port that vanishes when the cable comes out.
+# Its user sees what a board at a USB port shows. The port stays while the firmware changes, and vanishes when the cable
+# comes out. A flash tool is the one that the board file names. Without firmware or power there is silence.
 
 ADDRESS: Final = "desk.json"
 NAME: Final = "stand_in"
@@ -403,10 +379,7 @@ def stand_in(board: Board, folder: Path) -> dict[str, Any]:
 
 
 def _write(path: Path, text: str) -> None:
-    def write(stream: IO[bytes]) -> None:
-        stream.write(text.encode())
-
-    write_atomically(path, write, "another folder for the desk")
+    write_atomically(path, lambda stream: stream.write(text.encode()), "another folder for the desk")
 
 
 def is_set_up(folder: Path) -> bool:

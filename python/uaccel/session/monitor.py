@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Literal
 
+from uaccel.build.children import environment
 from uaccel.errors import DeviceError
 from uaccel.session.message import Message, describe_bytes
 from uaccel.session.protocol_ids import Boot, Fault, Log, LogLevel, Type
@@ -143,22 +144,18 @@ class Recorder:
     def __init__(self, *, keeps: bool = True) -> None:
         self.jobs: list[EngineJob] = []
         self._keeps = keeps
-        self._before: str | None = None
         self._file = Path()
+        self._open = contextlib.ExitStack()
 
     def __enter__(self) -> Recorder:
         number, name = tempfile.mkstemp(prefix="uaccel-", suffix=".timeline")
         os.close(number)
         self._file = Path(name)
-        self._before = os.environ.get(VARIABLE)
-        os.environ[VARIABLE] = name
+        self._open.enter_context(environment({VARIABLE: name}))
         return self
 
     def __exit__(self, *_: object) -> None:
-        if self._before is None:
-            del os.environ[VARIABLE]
-        else:
-            os.environ[VARIABLE] = self._before
+        self._open.close()
         self.jobs = list(self._read()) if self._keeps else []
         self._file.unlink()
 

@@ -27,12 +27,14 @@ class Type(IntEnum):
     READ = 0x04
     VERBOSITY = 0x05
     RESET = 0x06
+    WRITE_STATE = 0x07
     HELLO_REPLY = 0x81
     WRITE_REPLY = 0x82
     RUN_REPLY = 0x83
     READ_REPLY = 0x84
     VERBOSITY_REPLY = 0x85
     RESET_REPLY = 0x86
+    WRITE_STATE_REPLY = 0x87
     DATA = 0x90
     STARTED = 0x91
     EXPECT = 0x92
@@ -51,6 +53,7 @@ class ObjectKind(IntEnum):
     LAYERS = 3
     TIMES = 4
     ACCOUNTS = 5
+    STATE = 6
 
 
 class Flag(IntEnum):
@@ -138,6 +141,14 @@ class Reset(Message, type_=Type.RESET, layout="<"):
 
 
 @dataclass(frozen=True)
+class WriteState(Message, type_=Type.WRITE_STATE, layout="<I", tail=True):
+    """Writes a piece of the state, from which a `run` that `continues` goes on."""
+
+    offset: int
+    data: bytes = b""
+
+
+@dataclass(frozen=True)
 class HelloReply(Message, type_=Type.HELLO_REPLY, layout="<HHHIHHHIIII32s8s", tail=True):
     """Who is there."""
 
@@ -192,6 +203,11 @@ class VerbosityReply(Message, type_=Type.VERBOSITY_REPLY, layout="<"):
 @dataclass(frozen=True)
 class ResetReply(Message, type_=Type.RESET_REPLY, layout="<"):
     """The firmware restarts now."""
+
+
+@dataclass(frozen=True)
+class WriteStateReply(Message, type_=Type.WRITE_STATE_REPLY, layout="<"):
+    """The piece is there."""
 
 
 @dataclass(frozen=True)

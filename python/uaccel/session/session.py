@@ -47,8 +47,9 @@ from uaccel.session.protocol_ids import (
     RunReply,
     Verbosity,
     Write,
+    WriteState,
 )
-from uaccel.session.tensors import ramp
+from uaccel.session.tensors import TensorType, ramp
 from uaccel.session.transport import Transport
 
 EVERY_LAYER: Final = 0xFFFF  # The index that stands for all layers.
@@ -195,6 +196,39 @@ class Session:
         the one before left."""
         for number, inputs in enumerate(frames):
             yield self._frame(inputs, continues=number > 0)
+
+    def read_state(self) -> dict[str, Array]:
+        """Reads the state that the last run left, as arrays by name."""
+        tensors = self._state("there is none to read")
+        size = max(offset + tensor.size for offset, tensor in tensors)
+        self._check_size("state", size, LARGEST_OBJECT)
+        with self._link.operation():
+            data = self._read(ObjectKind.STATE, size, "read the state")
+        return {tensor.name: tensor.unpack(data[offset : offset + tensor.size]) for offset, tensor in tensors}
+
+    def write_state(self, state: Inputs) -> None:
+        """Writes a state, as ``read_state`` returns it, in a session with any build of the same model.
+        ``run(inputs, continues=True)`` goes on from there."""
+        tensors = self._state("there is none to write")
+        names = [tensor.name for _, tensor in tensors]
+        if set(state) != set(names):
+            raise InputError(f"tensors {sorted(state)} of a state were given; the model's are {names}")
+        room = self._link.body_bytes - WriteState.LAYOUT.size
+        pieces = [
+            WriteState(offset + begin, data[begin : begin + room])
+            for offset, data in [(offset, tensor.pack(state[tensor.name], "state")) for offset, tensor in tensors]
+            for begin in range(0, len(data), room)
+        ]
+        with self._link.operation():
+            for request in [self._link.submit(piece, "write the state") for piece in pieces]:
+                self._link.wait(request)
+
+    def _state(self, otherwise: str) -> tuple[tuple[int, TensorType], ...]:
+        if not self.model.has_state:
+            raise InputError(f"the model {self.model.name} keeps no state between runs; {otherwise}")
+        if not self.model.state:
+            raise DeviceError(f"{self._link.name} does not tell what its state consists of: build its firmware anew")
+        return self.model.state
 
     def _frame(self, inputs: Inputs, *, continues: bool) -> Result:
         """Runs one inference with nothing else under way: a later one would change the state, and then this one could

@@ -10,7 +10,8 @@ from pathlib import Path
 import numpy as np
 
 from uaccel.errors import DeviceError, InputError
-from uaccel.model import Array, read_npz
+from uaccel.model import Array, read_npy, read_npz
+from uaccel.util import incoming
 
 # Tensors as a device holds them.
 
@@ -32,11 +33,11 @@ class TensorType:
         """Bytes."""
         return math.prod(self.shape) * np.dtype(self.dtype).itemsize
 
-    def pack(self, array: Array) -> bytes:
+    def pack(self, array: Array, what: str = "input") -> bytes:
         """An array of this type as the device holds it; :class:`InputError` for any other."""
         if array.dtype != self.dtype or array.shape != self.shape:
             raise InputError(
-                f'input "{self.name}" is {array.dtype} {list(array.shape)}, '
+                f'{what} "{self.name}" is {array.dtype} {list(array.shape)}, '
                 f"the model wants {self.dtype} {list(self.shape)}"
             )
         return np.ascontiguousarray(array, np.dtype(self.dtype).newbyteorder("<")).tobytes()
@@ -72,8 +73,19 @@ def ramp(tensor: TensorType) -> Array:
 
 
 def load_inputs(path: Path, tensors: Sequence[TensorType]) -> list[list[Array]]:
-    """Reads the samples of an .npz file: arrays keyed by input name, of the input's shape or a batch of such."""
-    return samples_of(read_arrays(path), tensors, str(path))
+    """Reads the samples of an .npz file: arrays keyed by input name, of the input's shape or a batch of such. A model
+    with one input may have an .npy file of its array."""
+    return samples_of(input_arrays(path, tensors), tensors, str(path))
+
+
+def input_arrays(path: Path, tensors: Sequence[TensorType]) -> dict[str, Array]:
+    """Reads the arrays of such a file by name, whatever their types and shapes are."""
+    if path.suffix.lower() != ".npy":
+        return read_arrays(path)
+    if len(tensors) != 1:
+        names = ", ".join(f"{tensor.name}=..." for tensor in tensors)
+        raise InputError(f"{path} is one array, the model has {len(tensors)} inputs; numpy.savez('IN.npz', {names})")
+    return {tensors[0].name: read_array(path)}
 
 
 def samples_of(
@@ -98,12 +110,16 @@ def samples_of(
 
 def read_arrays(path: Path) -> dict[str, Array]:
     """Reads all arrays of an .npz file."""
-    try:
+    broken = incoming.reading(InputError, path, broken="not a readable .npz file")
+    with broken, incoming.reading(InputError, f"inputs {path}"):
         return read_npz(path)
-    except OSError as error:
-        raise InputError(f"cannot read inputs {path}: {error.strerror or error}") from error
-    except ValueError as error:
-        raise InputError(f"{path} is not a readable .npz file: {error}") from error
+
+
+def read_array(path: Path, option: str = "") -> Array:
+    """Reads an .npy file; errors name it behind the words of an ``option``."""
+    advice = "give arrays as numpy.save writes them"
+    with incoming.reading(InputError, f"{option}{path}", advice, "not a readable .npy file"):
+        return read_npy(path)
 
 
 def _samples(what: str, tensor: TensorType, array: Array) -> list[Array]:

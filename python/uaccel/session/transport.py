@@ -23,6 +23,7 @@ from uaccel.session.protocol_ids import HEADER
 # Transport: all that a session needs of whatever carries its bytes.
 
 WRITE_SECONDS: Final = 10.0
+CONNECT_SECONDS: Final = 5.0
 
 
 class Transport(ABC):
@@ -153,11 +154,11 @@ class StreamTransport(Transport):
             raise self.vanished(error.strerror or str(error)) from error
 
 
-def connect_tcp(host: str, port: int, *, name: str = "", timeout: float = 5.0) -> StreamTransport:
+def connect_tcp(host: str, port: int, *, name: str = "") -> StreamTransport:
     """Connects to a device behind a TCP port."""
     name = name or f"{host}:{port}"
     try:
-        connection = socket.create_connection((host, port), timeout)
+        connection = socket.create_connection((host, port), CONNECT_SECONDS)
     except OSError as error:
         raise DeviceError(f"cannot connect to {name}: {error.strerror or error}; is it running?") from error
     connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
@@ -172,8 +173,8 @@ LOOK_SECONDS: Final = 0.05  # Between two looks at how long the process has wait
 class FairClock:
     """Tells the time without a process's waits for a processor; never faster than the wall clock, and never back.
 
-    Of several threads the one that waited most counts. The system's figures are read now and then; between two looks
-    a wait that ends late could put the clock back, which the last time told prevents.
+    The thread that waited most counts. The system's figures are read now and then; between two looks a wait that ends
+    late could put the clock back, which the last time told prevents.
     """
 
     def __init__(self, pid: int) -> None:

@@ -21,6 +21,7 @@ from uaccel.accelerator import Accelerator, Operation, load_accelerator
 from uaccel.accelerator.region import Region, region_of
 from uaccel.accelerator.vendor import vendors
 from uaccel.board import load_board
+from uaccel.build.children import environment
 from uaccel.build.project import build_project, create_project, firmware_of
 from uaccel.codegen.generate import generate
 from uaccel.codegen.options import EmitOptions
@@ -33,13 +34,14 @@ from uaccel.partition import Wishes, partition
 from uaccel.pipeline import Compiled
 from uaccel.runner.compiled import archive_of, identity
 from uaccel.runner.execute import connect
-from uaccel.runner.request import MODEL, RTL, Devices, devices_in_place, environment
+from uaccel.runner.request import MODEL, RTL, Devices, devices_in_place
 from uaccel.session.batch import run_batch
 from uaccel.session.monitor import EngineJob, Recorder
 from uaccel.testing.instruction_check import STEPS, Asked, WrongInstruction, check_instructions, devices_of
-from uaccel.testing.random_case import Case, call_of, drawn
+from uaccel.testing.random_case import FAMILIES, Case, call_of, drawn
 from uaccel.tvm_api import ModuleBuilder, main_bindings, main_result, relax
 from uaccel.tvm_api.executor import Executor
+from uaccel.util.text import named
 
 # A batch: many layers as one model, compiled and built once, run on each device.
 
@@ -175,16 +177,15 @@ def _compiled(module: Any, accelerator: Accelerator, board: str) -> Compiled:
 
 # The check: random layers of each operation, and the first wrong one made as small as possible.
 
-# The operators of which layers can be drawn.
-FAMILIES: Final = ("conv2d", "depthwise_conv2d", "fully_connected", "add", "sub", "average_pool2d", "max_pool2d")
 AT_ONCE: Final = 25  # Layers in one firmware.
 TRIES: Final = 400  # How many layers are drawn at most for one that the description takes.
 ROUNDS: Final = 5  # How often a wrong layer is made smaller, with a build each.
 CANDIDATES: Final = 8  # Smaller layers that are tried at once.
 WAITS: Final = "rtl that waits"  # Further runs of the same layers.
 REFUSES: Final = "rtl that is refused memory"
-SEEDS: Final = 10**9  # Of a memory that lets the RTL wait.
+SEEDS: Final = 10**9  # For a memory that lets the RTL wait.
 BEAT: Final = 8  # Bytes of the widest bus.
+NOT_ALONE: Final = "it was wrong among other layers, and is right alone"
 MOST_FAILED: Final = BEAT + 1  # Layers, where so many accesses are refused.
 
 Progress = Callable[[str], None]
@@ -219,7 +220,8 @@ class Wrong:
         )
         where = f"; command {self.command}, cycles {self.begin:,} to {self.end:,}" if self.end else ""
         waves = f"; its waveform is in {self.waves}" if self.waves is not None else ""
-        return f"operation {self.operation}, {self.case} on the {self.device}: {what}{where}{waves}"
+        again = f"; 'uaccel check' with --layer '{self.case}' repeats it" if self.failed != NOT_ALONE else ""
+        return f"operation {self.operation}, {self.case} on the {self.device}: {what}{where}{waves}{again}"
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -269,10 +271,7 @@ class Checked:
 
     def to_json(self) -> dict[str, Any]:
         return {
-            "operation": self.operation,
-            "operator": self.operator,
-            "layers": self.layers,
-            "refused": self.refused,
+            **named(self, "operation", "operator", "layers", "refused"),
             "predicted": round(self.predicted),
             "cycles": self.cycles,
             "model_error": round(self._error(MODEL), 4) if RTL in self.cycles else None,
@@ -300,10 +299,7 @@ class Report:
 
     def to_json(self) -> dict[str, Any]:
         return {
-            "accelerator": self.accelerator,
-            "device": self.device,
-            "board": self.board,
-            "seed": self.seed,
+            **named(self, "accelerator", "device", "board", "seed"),
             "layers": sum(one.layers for one in self.operations),
             "operations": [one.to_json() for one in self.operations],
             "not_drawn": list(self.left),
@@ -326,7 +322,8 @@ class Report:
 
 @dataclass(frozen=True)
 class CheckRequest:
-    """Says what is checked. ``waves``: where the waveform of a wrong layer goes."""
+    """Says what is checked. ``waves``: where the waveform of a wrong layer goes. ``layer``: this one, and no random
+    ones."""
 
     accelerator: Accelerator
     device: str = MODEL
@@ -335,6 +332,7 @@ class CheckRequest:
     board: str = "host"
     waves: Path | None = None
     stalls: int | None = None  # A seed: the memory lets the RTL wait.
+    layer: Case | None = None
 
     @property
     def devices(self) -> list[Devices]:
@@ -358,9 +356,13 @@ def check(question: CheckRequest, progress: Progress = lambda _step: None) -> Re
     accelerator = question.accelerator
     left = [operation.name for operation in accelerator.operations if not _families(operation)]
     report: dict[tuple[str, str], Checked] = {}
-    rows = draw_layers(accelerator, question.layers, question.seed, report)
+    if question.layer is None:
+        rows = draw_layers(accelerator, question.layers, question.seed, report)
+    else:
+        rows = [_of_layer(accelerator, question.layer)]
+        report[rows[0][0].name, question.layer.op] = Checked(rows[0][0].name, question.layer.op)
     wrong: Wrong | WrongInstruction | None = None
-    count = question.layers * STEPS if accelerator.instructions else 0
+    count = question.layers * STEPS if accelerator.instructions and question.layer is None else 0
     if count:
         wrong = check_instructions(question.instructions, progress)
     for first in range(0, len(rows), AT_ONCE):
@@ -389,6 +391,19 @@ def draw_layers(
         if case is not None:
             rows.append((operation, case))
     return rows
+
+
+def _of_layer(accelerator: Accelerator, case: Case) -> tuple[Operation, Case]:
+    """The layer with the first operation that takes it."""
+    region, why = region_for(case), "no operation is about such a layer"
+    for operation in accelerator.operations:
+        if region is not None and case.op in _families(operation) and case.rounding in operation.roundings:
+            with vendors(accelerator.folder, f"check of operation '{operation.name}'"):
+                refused = operation.check(region)
+            if refused is None:
+                return operation, case
+            why = str(refused)
+    raise AcceleratorError(f"{accelerator.name} does not compute {case}: {why}; name a layer that it takes")
 
 
 def _families(operation: Operation) -> list[str]:
@@ -480,8 +495,8 @@ def _ran(batch: Batch, devices: Devices) -> list[LayerOutcome]:
 def _harder(question: CheckRequest, batch: Batch) -> dict[str, list[LayerOutcome]]:
     """The same layers on the RTL while memory lets it wait, and while it refuses some accesses: a beat, byte by byte.
 
-    Of a beat that is partly beyond memory, some bytes may be refused and others not, which no RTL can see. Then others
-    are refused."""
+    If a beat is partly beyond memory, some bytes may be refused and others not, which no RTL can see. Then others are
+    refused."""
     random = np.random.default_rng([question.seed, len(batch.cases)])
     ran = {WAITS: _ran(batch, Devices(RTL, stalls=question.seed % SEEDS))}
     first = int(2 ** random.uniform(3, 14))
@@ -514,7 +529,7 @@ def _told(question: CheckRequest, operation: Operation, case: Case, device: str,
         got,
         wanted,
         len(differ),
-        one.failed or ("" if first is not None else "it was wrong among other layers, and is right alone"),
+        one.failed or ("" if first is not None else NOT_ALONE),
         one.begin,
         one.end,
         max(0, one.calls - 1),

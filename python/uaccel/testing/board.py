@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from uaccel.board import Board
-from uaccel.errors import UaccelError, escape_terminal
+from uaccel.errors import ModelError, UaccelError, escape_terminal
 from uaccel.testing.firmware_cache import CachedFirmware, Workshop
 from uaccel.testing.needs import over_line
 from uaccel.testing.outcome import Check, Outcome, Values
@@ -115,5 +115,11 @@ class BoardUnderTest:
 
     def _path(self, model: str | Path) -> Path:
         """Finds a model in the test's own folder, else where pytest was started."""
-        places = [folder / model for folder in self._folders]
-        return next((place for place in places if place.exists()), places[0])
+        places = dict.fromkeys(folder / model for folder in self._folders)
+        found = next((place for place in places if place.exists()), None)
+        if found is None:
+            raise ModelError(
+                f"there is no model {' or '.join(map(str, places))}; give its path, "
+                "or one that comes along: uaccel.models()['gesture']"
+            )
+        return found

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from uaccel.board import Board
 from uaccel.errors import AcceleratorError, ModelError
+from uaccel.runner.request import Quiet
 from uaccel.util import incoming
 
 if TYPE_CHECKING:
@@ -34,7 +35,7 @@ class CachedFirmware:
         """Puts the firmware on the board, which may be at a port."""
         from uaccel.runner.execute import BoardBench
 
-        return BoardBench(self.maker.product, self.job.board, self.maker, _quiet, port, timeouts=timeouts)
+        return BoardBench(self.maker.product, self.job.board, self.maker, Quiet(), port, timeouts=timeouts)
 
 
 class Workshop:
@@ -52,10 +53,8 @@ class Workshop:
         """Returns the product of a model, the same one while the file's content is the same.
 
         ``accelerators``: names, or paths of their folders."""
-        try:
+        with incoming.reading(ModelError, model):
             digest = hashlib.sha256(incoming.read_bytes(model)).digest()
-        except OSError as error:
-            raise ModelError(f"cannot read {model}: {error.strerror}") from error
         names = tuple(str(name.resolve()) if isinstance(name, Path) else name for name in accelerators)
         key = digest, model.name, board.file, names, objective
         if key not in self._products:
@@ -84,11 +83,7 @@ class Workshop:
 
         self._made += 1
         folder = self._folder / f"{self._made}_{compiled.program.name}_{board.name}"
-        return FirmwareMaker(pack_compiled(compiled), board, folder, _quiet, None)
-
-
-def _quiet(_step: str) -> None:
-    pass
+        return FirmwareMaker(pack_compiled(compiled), board, folder, Quiet(), None)
 
 
 def _require_offload(compiled: Compiled, accelerators: Sequence[Accelerator]) -> None:

@@ -16,13 +16,15 @@ import numpy as np
 
 from uaccel.accelerator import Accelerator, Instruction
 from uaccel.accelerator.vendor import vendors
+from uaccel.build.children import environment
 from uaccel.build.rtl.build import Variant, device_library
 from uaccel.build.rtl.description import has_rtl
 from uaccel.errors import DeviceError
-from uaccel.runner.request import MODEL, RTL, WAVES, environment
+from uaccel.runner.request import MODEL, RTL, WAVES
 from uaccel.session.device_models import PluginSource, build_library
 from uaccel.util import incoming
 from uaccel.util.files import data_dir
+from uaccel.util.text import named
 
 STEPS: Final = 64  # Instructions of a program.
 WORD: Final = 1 << 32
@@ -81,9 +83,7 @@ class WrongInstruction:
             "program": [str(step) for step in self.program.steps],
             "step": self.number,
             "back_pressure": self.program.stalls != 0,
-            "device": self.device,
-            "got": self.got,
-            "wanted": self.wanted,
+            **named(self, "device", "got", "wanted"),
             "waves": None if self.waves is None else str(self.waves),
         }
 

@@ -9,13 +9,13 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Final, get_args
 
-from uaccel.board import Board, CommandFlash, SerialRun
+from uaccel.board import Board, CommandFlash, SerialRun, load_board
 from uaccel.board.types import Feature
 from uaccel.build.doctor import packages_of, programs_of, require_package
 from uaccel.build.programs import find_command
 from uaccel.errors import ToolError, UaccelError
 from uaccel.session.board_ports import AUTO, BoardAbsentError, find_port
-from uaccel.util.text import did_you_mean
+from uaccel.util.text import bytes_of, did_you_mean
 
 # The boards of a pytest run, and where they are.
 
@@ -26,15 +26,16 @@ USUAL: Final = "host"
 def ports_of(boards: Sequence[Board], options: Sequence[str]) -> dict[str, str]:
     """Returns the port of each board that runs over a serial line, by the board's name.
 
-    Each option is ``PORT`` or ``BOARD=PORT``, which may be for a board that only a test itself names; without options
-    the variable UACCEL_PORT holds them, apart by blanks.
+    Each option is ``PORT`` or ``BOARD=PORT``, which may be for a board that only a test itself names, by name or by the
+    path of its file; without options the variable UACCEL_PORT holds them, apart by blanks.
     """
+    source = "--uaccel-port" if options else VARIABLE
     with_line = [board.name for board in boards if any(isinstance(run, SerialRun) for run in board.runs)]
     ports: dict[str, str] = {}
     for text in list(options) or os.environ.get(VARIABLE, "").split():
-        named = re.match(r"([a-z][a-z0-9_]*)=", text)
+        named = re.match(r"([a-z][a-z0-9_]*|[^=]+\.toml)=", text)
         if named is not None:
-            ports[named[1]] = text[named.end() :]
+            ports[_board_at(named[1], boards, f"{source} {text}")] = text[named.end() :]
         elif text == AUTO or len(with_line) == 1:
             ports |= dict.fromkeys(with_line, text)
         elif with_line:
@@ -43,6 +44,17 @@ def ports_of(boards: Sequence[Board], options: Sequence[str]) -> dict[str, str]:
             names = ", ".join(board.name for board in boards)
             raise UaccelError(f"--uaccel-port {text}: none of {names} has a serial line; see --uaccel-board")
     return ports
+
+
+def _board_at(name: str, boards: Sequence[Board], option: str) -> str:
+    """Returns the name of a board that has a port, by its name or file; an error for one that cannot have any."""
+    try:
+        board = next((board for board in boards if board.name == name), None) or load_board(name)
+    except UaccelError as error:
+        raise UaccelError(f"{option}: {error}") from error
+    if board.cpu.arch == "native":
+        raise UaccelError(f"{option}: board {board.name} has no serial line; name the board that has it")
+    return board.name
 
 
 def over_line(board: Board, port: str) -> bool:
@@ -89,7 +101,6 @@ def _missing_port(board: Board, port: str) -> str | None:
 
 KINDS: Final = ("host", "qemu", "rtl", "serial")
 _RAM: Final = ("ram", "tcm", "external")
-_UNITS: Final = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
 
 
 def lacks(board: Board, port: str, need: str) -> str | None:
@@ -115,10 +126,10 @@ def lacks(board: Board, port: str, need: str) -> str | None:
 
 
 def _bytes(need: str, text: str) -> int:
-    match = re.fullmatch(r"([0-9]{1,10})([KMG]?)", text)
-    if match is None:
+    size = bytes_of(text)
+    if size is None:
         raise UaccelError(f"uaccel_needs: {need!r} names no size; wanted a number of bytes such as 4096, 64K or 16M")
-    return int(match[1]) * _UNITS[match[2]]
+    return size
 
 
 def _memory(kinds: tuple[str, ...], what: str) -> Callable[[Board, int], str | None]:

@@ -5,7 +5,7 @@ Pytest loads this module in every run, so it imports nothing of weight before a 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,6 +20,7 @@ from uaccel.util.option import like, made, option, options_of
 if TYPE_CHECKING:
     from uaccel.board import Board
     from uaccel.runner.sweep.farm import Farm
+    from uaccel.session.link import Timeouts
     from uaccel.testing import BoardUnderTest
     from uaccel.testing.firmware_cache import Workshop
 
@@ -192,32 +193,31 @@ def _hold(stack: ExitStack, request: pytest.FixtureRequest, board: Board, port: 
 def _under_test(
     request: pytest.FixtureRequest, factory: pytest.TempPathFactory, board: Board, port: str
 ) -> BoardUnderTest:
-    from uaccel.session.link import Timeouts
     from uaccel.testing import BoardUnderTest
     from uaccel.testing.firmware_cache import Workshop
 
     state = request.config.stash[STATE]
     if state.workshop is None:
         state.workshop = Workshop(factory.mktemp("uaccel"))
-    folders = (request.path.parent, request.config.invocation_params.dir)
-    timeouts = Timeouts(run=state.said.timeout)
-    return BoardUnderTest(
-        board, port, state.workshop, folders, timeouts, lambda name, value: _record(request.node, name, value)
-    )
+    return BoardUnderTest(board, port, state.workshop, *_of_the_test(request))
 
 
 def _in_lab(request: pytest.FixtureRequest, board: Board, port: str) -> BoardUnderTest:
-    from uaccel.session.link import Timeouts
     from uaccel.testing.remote import BoardInLab, farm_of
 
     state = request.config.stash[STATE]
     if state.farm is None:
         state.farm = farm_of(state.said.scheduler or "", state.said.tls, state.said.wait)
+    return BoardInLab(board, port, state.farm, *_of_the_test(request))
+
+
+def _of_the_test(request: pytest.FixtureRequest) -> tuple[tuple[Path, Path], Timeouts, Callable[[str, object], None]]:
+    """The folders of its models, how long an inference may take, and what records a figure."""
+    from uaccel.session.link import Timeouts
+
     folders = (request.path.parent, request.config.invocation_params.dir)
-    timeouts = Timeouts(run=state.said.timeout)
-    return BoardInLab(
-        board, port, state.farm, folders, timeouts, lambda name, value: _record(request.node, name, value)
-    )
+    timeouts = Timeouts(run=_said(request.config).timeout)
+    return folders, timeouts, lambda name, value: _record(request.node, name, value)
 
 
 def _record(item: Any, name: str, value: object) -> None:

@@ -6,16 +6,18 @@ smaller layer is the same case with smaller numbers.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
 import numpy as np
 
+from uaccel.errors import AcceleratorError
 from uaccel.model import Array
 from uaccel.ops.binary import AddAttrs
 from uaccel.ops.conv import Conv2d, Conv2dAttrs, DepthwiseConv2d
-from uaccel.ops.exact import TFLITE
+from uaccel.ops.exact import ROUNDINGS, TFLITE
 from uaccel.ops.fixedpoint import quantize_multiplier
 from uaccel.ops.matmul import FullyConnected, FullyConnectedAttrs
 from uaccel.ops.operator import NAMESPACE, REGISTRY, constant, get
@@ -91,10 +93,25 @@ class Case:
 
     def __str__(self) -> str:
         shown = ", ".join(f"{name} {value}" for name, value in self.numbers.items())
-        return f"{self.op} ({shown}, seed {self.seed})"
+        rounding = "" if self.rounding == TFLITE else f", {self.rounding}"
+        return f"{self.op} ({shown}, seed {self.seed}{rounding})"
+
+    @classmethod
+    def of(cls, words: str) -> Case:
+        """Reads what ``str`` of a case wrote."""
+        found = re.fullmatch(r"(\w+) \(((?:\w+ -?\d{1,9}, )+)seed (\d{1,10})(?:, (\w+))?\)", words.strip())
+        op, shown, seed, rounding = found.groups(TFLITE) if found is not None else ("", "", "0", "")
+        numbers = {name: int(value) for name, value in map(str.split, shown.split(", ")[:-1])}
+        known = op in FAMILIES and rounding in ROUNDINGS
+        named = known and numbers.keys() == drawn(op, np.random.default_rng(0)).numbers.keys()
+        least = {name: -MOST if name in SIGNED else LEAST.get(name, 1) for name in numbers}
+        if not named or not all(least[name] <= numbers[name] <= MOST for name in numbers):
+            raise AcceleratorError(f"{words!r} is no layer; wanted one in the words of a failed 'uaccel check'")
+        return cls(op, numbers, int(seed), rounding)
 
 
 SIGNED: Final = ("zero_in", "zero_out")
+MOST: Final = 200  # No number that is drawn is larger.
 LEAST: Final = dict.fromkeys(
     ("top", "left", "bottom", "right", "zero_in", "zero_out", "fill", "clamped", "biased", "shifted"), 0
 )
@@ -105,6 +122,8 @@ TOGETHER: Final = (
     ("kernel_height", "stride_height", "top", "bottom", "height", "dilation_height"),
     ("kernel_width", "stride_width", "left", "right", "width", "dilation_width"),
 )
+# The operators of which layers can be drawn.
+FAMILIES: Final = ("conv2d", "depthwise_conv2d", "fully_connected", "add", "sub", "average_pool2d", "max_pool2d")
 WINDOWED: Final = ("conv2d", "depthwise_conv2d")
 
 
@@ -186,9 +205,13 @@ def _weights(case: Case, random: np.random.Generator, shape: tuple[int, ...], ch
 def _sum(case: Case, random: np.random.Generator, inputs: tuple[Any, ...]) -> Any:
     """Makes an addition or subtraction, whose operands are made 2**20 times finer, scaled below 1, and added.
 
-    An operand less its zero point has at most 256 steps, so that the sum stays below 2 * 2**8 * 2**20 = 2**29."""
+    An operand less its zero point has at most 256 steps, so that the sum stays below 2 * 2**8 * 2**20 = 2**29.
+
+    With ``shifted`` all three scales are one, as TFLite writes that: an adder without an output stage takes those."""
     scales = [quantize_multiplier(float(random.uniform(0.25, 0.99))) for _ in range(2)]
     result = quantize_multiplier(2.0**-20 * float(random.uniform(0.5, 2.0)))
+    if case["shifted"]:
+        scales, result = [quantize_multiplier(0.5)] * 2, quantize_multiplier(2.0**-19)
     zeros = (case["zero_in"], min(127, -case["zero_in"]), case["zero_out"])
     clamps = _clamps(case, random)
     attrs = AddAttrs(20, zeros[0], *scales[0], zeros[1], *scales[1], zeros[2], *result, *clamps)

@@ -76,7 +76,8 @@ def make_call(name: str, args: list[Any], attrs: dict[str, Any]) -> relax.Call:
 
 def of_relax(name: str) -> Callable[..., Any]:
     """The function that calls Relax's own operator of this name, such as ``nn.relu``."""
-    return attrgetter(name)(relax.op)  # type: ignore[no-any-return]
+    call: Callable[..., Any] = attrgetter(name)(relax.op)
+    return call
 
 
 def is_call(expr: Any) -> bool:
@@ -356,6 +357,12 @@ def with_all_bindings(module: Any) -> Any:
     return rebuild_main(module, lambda _var, expr: expr, all_bindings=True)
 
 
+def with_constants(module: Any, known: Mapping[int, Any]) -> Any:
+    """``main`` with arrays in place of some parameters, by their places; they are no longer parameters."""
+    parameters = module["main"].params
+    return relax.transform.BindParams("main", {parameters[place]: value for place, value in known.items()})(module)
+
+
 def rebuild_main(module: Any, change: Callable[[Any, Any], Any], *, all_bindings: bool = False) -> Any:
     """``main`` bound anew, all other functions as they are.
 
@@ -421,6 +428,20 @@ def each_by_itself(module: Any, given: Sequence[Any], shown: Sequence[Any] = ())
 
 def _fields_of(var: Any) -> list[Any]:
     return list(var.ty.fields) if hasattr(var.ty, "fields") else [var.ty]
+
+
+def reordered_main(module: Any, parameters: Sequence[int], results: Sequence[int]) -> Any:
+    """``main`` with its parameters and results in another order, told by their numbers."""
+    given, bindings, result = bindings_of(module["main"])
+    made = list(result.fields) if is_tuple(result) else [result]
+    bound: dict[Any, Any] = {}
+
+    def body(block: FunctionBlock) -> Any:
+        for var, expr in bindings:
+            bound[var] = block.emit(relax_substitute(expr, bound), var.name)
+        return relax.Tuple([relax_substitute(made[number], bound) for number in results])
+
+    return _with_functions_of(module, replace_main([given[number] for number in parameters], body))
 
 
 def _with_functions_of(module: Any, rebuilt: Any) -> Any:

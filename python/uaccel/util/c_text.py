@@ -180,8 +180,8 @@ def literal(value: float, dtype: str) -> str:
 
 # Bytes of constants from which a model's longer arrays of bytes become strings.
 #
-# A compiler keeps each number of a list as a node of a tree, which takes a hundred bytes and a microsecond: minutes
-# and gigabytes for a large network. Of a string it keeps the bytes.
+# A compiler keeps each number of a list as a node of a tree, which takes a hundred bytes and a microsecond: minutes and
+# gigabytes for a large network. It keeps a string as its bytes.
 COMPACT_FROM: Final = 1 << 20
 SHORTEST: Final = 4096  # An array that is shorter stays a list of numbers in any model.
 
@@ -203,7 +203,9 @@ def array_body(array: NDArray[Any]) -> str:
     """The elements, comma separated, wrapped."""
     if is_bytes(array):
         return as_numbers(array)
-    return columns([literal(value, str(array.dtype)) for value in array.ravel().tolist()])
+    numbers, dtype = array.ravel().tolist(), str(array.dtype)
+    small = array.dtype.kind in "iu" and array.size > 0 and fits(int(array.min()) - 1, int(array.max()), "int32")
+    return columns([*map(str, numbers)] if small else [literal(value, dtype) for value in numbers])
 
 
 def is_bytes(array: NDArray[Any]) -> bool:

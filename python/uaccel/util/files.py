@@ -6,6 +6,7 @@ It also silences libraries that write to stdout and stderr.
 from __future__ import annotations
 
 import contextlib
+import importlib
 import io
 import json
 import logging
@@ -42,10 +43,21 @@ def require_writable(path: Path, option: str) -> None:
     raise UaccelError(f"cannot write {path}: {problem}; choose another place with {option}")
 
 
-def write_atomically(path: Path, write: Callable[[IO[bytes]], None], option: str) -> None:
+@contextlib.contextmanager
+def writing(path: object, option: str) -> Iterator[None]:
+    """Makes one line of what goes wrong while the block writes a file; ``option`` names its place."""
+    try:
+        yield
+    except OSError as error:
+        raise UaccelError(
+            f"cannot write {path}: {error.strerror or error}; choose another place with {option}"
+        ) from error
+
+
+def write_atomically(path: Path, write: Callable[[IO[bytes]], object], option: str) -> None:
     """Write beside the target and move over it: a reader sees the old file or the new one, never a part."""
     require_writable(path, option)
-    try:
+    with writing(path, option):
         target = path.resolve()  # a link stays a link
         handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name[:32]}.")
         try:
@@ -56,10 +68,6 @@ def write_atomically(path: Path, write: Callable[[IO[bytes]], None], option: str
         except BaseException:
             Path(temporary).unlink(missing_ok=True)
             raise
-    except OSError as error:
-        raise UaccelError(
-            f"cannot write {path}: {error.strerror or error}; choose another place with {option}"
-        ) from error
 
 
 def _umask() -> int:
@@ -86,7 +94,7 @@ def require_new_folder(path: Path, option: str) -> None:
 def write_folder(path: Path, files: Mapping[str, bytes], option: str) -> None:
     """Write all of the files or none: they are written to a folder beside, which is then renamed."""
     require_new_folder(path, option)
-    try:
+    with writing(f"folder {path}", option):
         target = path.resolve()
         with tempfile.TemporaryDirectory(dir=target.parent, prefix=f".{target.name[:32]}.") as temporary:
             made = Path(temporary) / "made"
@@ -96,10 +104,6 @@ def write_folder(path: Path, files: Mapping[str, bytes], option: str) -> None:
                 place.parent.mkdir(parents=True, exist_ok=True)
                 place.write_bytes(content)
             made.replace(target)
-    except OSError as error:
-        raise UaccelError(
-            f"cannot write folder {path}: {error.strerror or error}; choose another place with {option}"
-        ) from error
 
 
 def write_zip(stream: IO[bytes], files: Mapping[str, bytes]) -> None:
@@ -167,6 +171,8 @@ def _checked(value: Any, depth: int = 0) -> Any:
 
 CODE: Final = "codegen/host"
 PROJECT: Final = "templates/project"  # Files that a project copies to the same paths: what a board adds to it.
+FIRST_VALUES: Final = "src/{}.state.npz"  # What the inputs that --state binds hold before the first inference.
+UNFIT: Final = "templates/no_project.txt"  # Why there are none: the model does not fit on its board.
 ACCELERATORS: Final = "project/accelerators"  # Drivers and device models, which a project takes over as they are.
 # Folders that are there even when they are empty.
 FOLDERS: Final = (
@@ -233,6 +239,17 @@ def quiet() -> Iterator[None]:
             yield
     finally:
         logging.disable(before)
+
+
+def imported(name: str, error: type[UaccelError], takes: str, install: str) -> Any:
+    """A module of an optional package, imported without a word when it is first needed; ``takes``: what needs it."""
+    if sys.modules.get(name):
+        return sys.modules[name]
+    try:
+        with quiet():
+            return importlib.import_module(name)
+    except ImportError as failure:
+        raise error(f"{takes} fails ({failure}); {install}") from failure
 
 
 @contextlib.contextmanager

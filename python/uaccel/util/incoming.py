@@ -9,6 +9,8 @@ import os
 import shutil
 import stat
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final, NoReturn
 
@@ -37,6 +39,21 @@ class UnreadableError(UaccelError, OSError):
     def __init__(self, path: Path | str, reason: str) -> None:
         super().__init__(f"cannot read {path}: {reason}; give a file that can be read")
         self.strerror = reason
+
+
+@contextmanager
+def reading(error: type[UaccelError], what: object, advice: str = "", broken: str = "") -> Iterator[None]:
+    """Makes one line of what goes wrong in the block: why ``what`` cannot be read, or, for a ValueError, that it is
+    ``broken``. ``advice`` comes behind it."""
+    behind = f"; {advice}" if advice else ""
+    try:
+        yield
+    except OSError as failure:
+        raise error(f"cannot read {what}: {failure.strerror or failure}{behind}") from failure
+    except ValueError as failure:
+        if not broken:
+            raise
+        raise error(f"{what} is {broken}: {failure}{behind}") from failure
 
 
 def opened(path: Path | str, most: int = MODEL) -> io.BufferedReader:

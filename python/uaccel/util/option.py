@@ -14,6 +14,7 @@ from types import NoneType
 from typing import Any, Final, Literal, TypeVar, get_args, get_origin, get_type_hints
 
 from uaccel.errors import UaccelError
+from uaccel.util.text import bytes_of
 
 OPTION: Final = "uaccel.option"
 WANTED: Final = {str: "text", int: "a number", float: "a number", bool: "true or false", list: "a list"}
@@ -183,13 +184,9 @@ def name_alone(path: Path) -> list[str]:
     return [path.name]
 
 
-UNITS: Final = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
-
-
 def read_size(text: str, flag: str) -> int:
     """Reads a size such as ``500M``, ``2G`` or ``0`` as bytes."""
-    unit = text[-1:].upper() if text[-1:].isalpha() else ""
-    number = text[: len(text) - len(unit)]
-    if not number.isascii() or not number.isdigit() or len(number) > 15 or unit not in UNITS:
+    size = bytes_of(text.upper(), digits=15)
+    if size is None:
         raise UaccelError(f"{flag} {text!r} is no size; wanted bytes, or a number with K, M or G, as in 500M")
-    return int(number) * UNITS[unit]
+    return size

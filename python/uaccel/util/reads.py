@@ -15,7 +15,8 @@ import stat
 import sys
 import sysconfig
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from functools import cache, lru_cache
 from importlib.util import source_from_cache
 from pathlib import Path
@@ -191,11 +192,8 @@ class Reads:
             path = row.partition(" ")[2]
             if path in made or f"{path}/" in made or path.startswith(folders):
                 del self.rows[row]
-        _BUSY.now = True
-        try:
+        with _busy():
             changed = [row for row, known in self.rows.items() if not row.startswith(UNSEEN) and state(row) != known]
-        finally:
-            _BUSY.now = False
         self.rows |= {f"{UNSEEN} {row.partition(' ')[2]}, which changed meanwhile": "" for row in changed}
 
 
@@ -203,6 +201,16 @@ def add_to_open(rows: Mapping[str, str]) -> None:
     """Gives all open recordings what was recorded when a module was imported, which happens only once."""
     for reads in _OPEN:
         reads.add(rows)
+
+
+@contextmanager
+def _busy() -> Iterator[None]:
+    """Keeps what the block itself reads out of the recordings."""
+    _BUSY.now = True
+    try:
+        yield
+    finally:
+        _BUSY.now = False
 
 
 def _note(kind: str, name: str) -> None:
@@ -214,27 +222,24 @@ def _note(kind: str, name: str) -> None:
         reads.rows.setdefault(row, found)
 
 
-def _by_accelerator() -> bool:
-    """Whether an accelerator's code is being run, as far as the first recording reaches."""
+def _owners(last: FrameType | None = None) -> Iterator[str]:
+    """Says whose the functions are that are being run, the innermost first, up to ``last``."""
     here: FrameType | None = sys._getframe(1)
-    last = _OPEN[0].within
     while here is not None and here is not last:
         file = here.f_code.co_filename
-        if not file.startswith("<") and _owner(file) == FOREIGN:
-            return True
+        if not file.startswith("<"):
+            yield _owner(file)
         here = here.f_back
-    return False
+
+
+def _by_accelerator() -> bool:
+    """Whether an accelerator's code is being run, as far as the first recording reaches."""
+    return FOREIGN in _owners(_OPEN[0].within)
 
 
 def _asker() -> str:
     """Says whose code asks: that of the innermost function that is not Python's."""
-    here: FrameType | None = sys._getframe(1)
-    while here is not None:
-        file = here.f_code.co_filename
-        if not file.startswith("<") and _owner(file) != KNOWN:
-            return _owner(file)
-        here = here.f_back
-    return KNOWN
+    return next((owner for owner in _owners() if owner != KNOWN), KNOWN)
 
 
 def _heard(event: str, given: tuple[Any, ...]) -> None:
@@ -244,11 +249,8 @@ def _heard(event: str, given: tuple[Any, ...]) -> None:
     handler = _EVENTS.get(event)
     if handler is None:
         return
-    _BUSY.now = True
-    try:
+    with _busy():
         handler(event, given)
-    finally:
-        _BUSY.now = False
 
 
 def _path(given: Any) -> str | None:
@@ -360,39 +362,26 @@ def _unwrap() -> None:
 def _asking(was: Callable[..., Any]) -> Callable[..., Any]:
     def asked(path: Any, *args: Any, **how: Any) -> Any:
         if _OPEN and not getattr(_BUSY, "now", False):
-            _BUSY.now = True
-            try:
+            with _busy():
                 name = _path(path)
                 if name is not None and _counts(name):
                     _note(STAMP if _by_accelerator() else KIND, name)
-            finally:
-                _BUSY.now = False
         return was(path, *args, **how)
 
     return asked
 
 
-def _looked_up(environment: Any, key: Any) -> Any:
-    if _OPEN and not getattr(_BUSY, "now", False) and _by_accelerator():
-        _BUSY.now = True
-        try:
-            _note(VARIABLE, os.fsdecode(key))
-        finally:
-            _BUSY.now = False
-    return _WERE["__getitem__"](environment, key)
+def _looking(was: str) -> Callable[..., Any]:
+    def looked(environment: Any, *key: Any) -> Any:
+        if _OPEN and not getattr(_BUSY, "now", False) and _by_accelerator():
+            with _busy():
+                _note(VARIABLE, os.fsdecode(key[0]) if key else "")
+        return _WERE[was](environment, *key)
+
+    return looked
 
 
-def _walked(environment: Any) -> Any:
-    if _OPEN and not getattr(_BUSY, "now", False) and _by_accelerator():
-        _BUSY.now = True
-        try:
-            _note(VARIABLE, "")
-        finally:
-            _BUSY.now = False
-    return _WERE["__iter__"](environment)
-
-
-_ENVIRONMENT: Final = {"__getitem__": _looked_up, "__iter__": _walked}
+_ENVIRONMENT: Final = {name: _looking(name) for name in ("__getitem__", "__iter__")}
 
 
 # Results in the cache with what they were made of.

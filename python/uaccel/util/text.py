@@ -7,7 +7,7 @@ import html
 import json
 import re
 from collections.abc import Iterable, Sequence
-from typing import Final
+from typing import Any, Final
 
 from uaccel.errors import escape_terminal, one_line
 
@@ -21,6 +21,11 @@ BOUNDED_ONCE: Final = "layer by layer, outputs beside their inputs"  # Holds for
 BENCHMARK_HEADER: Final = "uaccel_mlperf_tiny.h"
 
 
+def named(source: object, *names: str) -> dict[str, Any]:
+    """What an object has under these names, by the same names."""
+    return {name: getattr(source, name) for name in names}
+
+
 # Spelling: the nearest known word to a mistyped one, for error messages.
 
 
@@ -30,7 +35,7 @@ def did_you_mean(word: str, known: Iterable[str]) -> str:
     return f"; did you mean '{near[0]}'?" if near else ""
 
 
-# Whole numbers: division and rounding upwards.
+# Numbers: division and rounding upwards, sizes and times in words.
 
 
 def pieces(whole: int, size: int) -> int:
@@ -41,6 +46,25 @@ def pieces(whole: int, size: int) -> int:
 def round_up(value: int, unit: int) -> int:
     """The next multiple of ``unit``."""
     return -(-value // unit) * unit
+
+
+UNITS: Final = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
+
+
+def bytes_of(text: str, digits: int = 10) -> int | None:
+    """The bytes that ``4096``, ``64K`` or ``16M`` stand for; None for what is no size, or has more digits."""
+    match = re.fullmatch(rf"([0-9]{{1,{digits}}})([KMG]?)", text)
+    return int(match[1]) * UNITS[match[2]] if match else None
+
+
+_TIMES: Final[Sequence[tuple[float, str]]] = ((1.0, "s"), (1e3, "ms"), (1e6, "µs"))
+
+
+def seconds_in_words(seconds: float) -> str:
+    """A time in the unit that leaves one to three digits before the point."""
+    scale, unit = next(row for row in _TIMES if seconds * row[0] >= 1 or row[1] == "µs")
+    number = float(f"{seconds * scale:.3g}")
+    return f"{number:.3g} {unit}" if number < 1000 else f"{seconds * scale:,.0f} {unit}"
 
 
 # Escaping: names from elsewhere, made safe for the place where they are written.

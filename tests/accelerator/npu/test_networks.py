@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -120,12 +121,15 @@ def test_every_layer_takes_what_was_predicted(
 @pytest.mark.sample(4)
 @pytest.mark.parametrize("name", [pytest.param(name, id=name) for name in NETWORKS])
 def test_what_a_layer_costs_alone_is_what_its_plan_takes(name: str, machines: dict[str, Family]) -> None:
-    """Within a tenth: the plan is polished, and may take less. What is planned is as exact as the test above."""
+    """Within an eighth: the plan is polished, and may take less. What is planned is as exact as the test above. What
+    was found of layers that are alike is what a machine finds that knows none."""
     for family in machines.values():
         for layer, region in single_layers(name):
             planned = planned_alone(family, region, {})
-            alone = cycles_alone(family.npu.machine, part("network").layer_of(region.root, family.npu, {}))
-            assert alone == pytest.approx(planned.timeline.total, rel=0.1), f"{layer} on {family.npu.name}"
+            made, machine = part("network").layer_of(region.root, family.npu, {}), family.npu.machine
+            alone = cycles_alone(machine, made)
+            assert alone == pytest.approx(planned.timeline.total, rel=0.125), f"{layer} on {family.npu.name}"
+            assert alone == cycles_alone(replace(machine, known={}), made), f"{layer} is unlike those it is alike"
 
 
 @pytest.fixture(scope="module")

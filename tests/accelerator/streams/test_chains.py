@@ -14,7 +14,8 @@ from accelerator.streams.drawn import chain, linked_networks, random_input
 from accelerator.streams.toy import BLOCK, MACHINE, Mix, expected, play, with_banks
 from uaccel.accelerator import OBJECTIVES
 from uaccel.accelerator.streams.chain import Chain, Links, StreamRegion, chains_of, emit_chain, linked, stretches
-from uaccel.accelerator.streams.emitter import CommandEmitter, StreamConstants
+from uaccel.accelerator.streams.constants import StreamConstants
+from uaccel.accelerator.streams.emitter import CommandEmitter
 from uaccel.accelerator.streams.machine import Machine
 from uaccel.accelerator.streams.planner import Planned
 from uaccel.accelerator.streams.tiling import Home, Residents, Slots

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import replace
 
 import pytest
@@ -11,27 +10,30 @@ from hypothesis import strategies as st
 
 from accelerator.streams.drawn import chain, linked_networks
 from accelerator.streams.toy import MACHINE, with_banks
+from uaccel.accelerator.machine import Timeline
 from uaccel.accelerator.streams import planner
+from uaccel.accelerator.streams.bus import shared
+from uaccel.accelerator.streams.commands import Synchronised, Synchroniser, Waiting
 from uaccel.accelerator.streams.emitter import CommandEmitter, TilingProblem, best
 from uaccel.accelerator.streams.tiling import Home
-from uaccel.accelerator.streams.timeline import Estimate
 from uaccel.streams import LATENCY, Bus, Command, Machine, Memory, Network, Outside, cycles_alone, plan_network, why_not
 
 BUS = Bus(word=4, burst=8, ram=Outside(4, 0), constants=Outside(6, 1))
 
 
 def simulated(machine: Machine, network: Network, patch: pytest.MonkeyPatch) -> int:
-    """How many commands are simulated while a network is planned, before it is polished, which has a bound."""
+    """How many commands are emitted to try them while a network is planned, before it is polished, which has a
+    bound."""
     count = 0
-    run = Estimate.run
+    take = Synchroniser.take
 
-    def counted(self: Estimate, command: Command, waits: Iterable[int]) -> None:
+    def counted(self: Synchroniser, command: Command) -> list[Waiting]:
         nonlocal count
         count += 1
-        run(self, command, waits)
+        return take(self, command)
 
     with patch.context() as within:
-        within.setattr(Estimate, "run", counted)
+        within.setattr(Synchroniser, "take", counted)
         within.setattr(planner, "POLISHED", 0)
         plan_network(machine, network)
     return count
@@ -45,6 +47,25 @@ def test_twice_the_layers_take_twice_the_search(machine: Machine, memory: int, m
     assert counts[0] > 0
     for less, more in ((0, 1), (1, 2)):
         assert counts[more] < 2.5 * counts[less], counts
+
+
+@pytest.mark.parametrize("layers", [6, 24])
+def test_polishing_ends_by_its_count(layers: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each try emits some of a region's commands, and the last one may exceed the bound."""
+    machine, network = replace(MACHINE, bus=BUS, activations=Memory(96, 2)), chain(*[3, 6, 4] * layers, rows=12)
+    played: list[int] = []
+    simulated = shared
+
+    def counted(machine: Machine, stream: Synchronised, bus: Bus) -> Timeline:
+        played.append(len(stream.commands))
+        return simulated(machine, stream, bus)
+
+    monkeypatch.setattr(planner, "shared", counted)
+    monkeypatch.setattr(planner, "confirmed", lambda _region, _decided, steps: steps)
+    monkeypatch.setattr(planner, "POLISHED", 1500)
+    plan_network(machine, network)
+    assert len(played) > 3
+    assert sum(played[:-1]) <= 1500
 
 
 @settings(max_examples=60, deadline=None)
@@ -75,3 +96,19 @@ def test_what_is_tried_leaves_no_trace(network: Network, begin: int, memory: int
             for other in plans:
                 trial.layer(other)
     assert (tried.cost(), tried.commands) == (alone.cost(), alone.commands)
+
+
+@settings(max_examples=40, deadline=None)
+@given(linked_networks(most=4), st.lists(st.integers(0, 100), min_size=2, max_size=4))
+def test_what_was_found_beside_other_tensors_changes_no_answer(network: Network, addresses: list[int]) -> None:
+    machine = replace(MACHINE, activations=Memory(200, 2))
+    for layer in network.layers:
+        homes = {name: Home(1, 0) for name in (*layer.inputs[1:], layer.output)}
+        for address in addresses:
+            inputs = (address, *(None,) * (len(layer.inputs) - 1))
+            asked = TilingProblem(layer, inputs, None, ((address, address + layer.shapes[0].bytes),), homes)
+            anew = replace(asked, layer=replace(layer))
+            found, wanted = best(machine, asked, LATENCY), best(replace(machine, known={}), anew, LATENCY)
+            assert [(one.tiling, one.inputs, one.output, one.estimated) for one in found] == [
+                (one.tiling, one.inputs, one.output, one.estimated) for one in wanted
+            ]

@@ -10,9 +10,10 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from uaccel.accelerator.machine import BusySpan
+from uaccel.accelerator.streams.bursts import Reads
 from uaccel.accelerator.streams.commands import Synchronised
 from uaccel.accelerator.streams.machine import Code
-from uaccel.accelerator.streams.timeline import Reads, timeline
+from uaccel.accelerator.streams.timeline import timeline
 from uaccel.errors import InternalError
 from uaccel.streams import ENGINES, Bus, Command, Dma, Machine, Memory, Outside, Results, Tokens, Unpacker
 
@@ -280,10 +281,24 @@ KEPT_WAITING = Synchronised(
 )
 """Results of many cycles, while words for the same memory come: only two vectors have room."""
 
+ALIKE = FIELDS | {"offset": 3, "run": 5, "runs": 30, "planes": 2, "stride_run": 16, "stride_plane": 500}
+PASSED_OVER = Synchronised(
+    (
+        Command("x", "load", ALIKE, (), 0, 12, "layer", "0"),
+        *(Command("x", "compute", {}, (), 40, 28, "layer", str(number)) for number in range(1, 5)),
+        Command("x", "load", ALIKE | {"place": 0, "stride_run": 8}, (), 0, 12, "layer", "5"),
+        Command("x", "store", ALIKE, (), 0, 12, "layer", "6"),
+    ),
+    (Tokens(),) * 7,
+    ((), (), (), (), (), (), (0,)),
+)
+"""Many short runs, which the planner passes over while nothing else happens."""
+
 
 @pytest.mark.parametrize("bus", BUSES)
 @settings(max_examples=60, deadline=None)
 @example(stream=KEPT_WAITING)
+@example(stream=PASSED_OVER)
 @given(stream=streams())
 def test_the_planner_sees_what_passes_cycle_by_cycle(bus: Bus, stream: Synchronised) -> None:
     try:

@@ -25,7 +25,7 @@ from uaccel.build.rtl.synthesis import (
     synthesise,
     watched,
 )
-from uaccel.cli.synth import change, read_earlier
+from uaccel.cli.synth import change, read_synthesis
 from uaccel.errors import ToolError, UaccelError
 from uaccel.runner.sweep.matrix import SweepRow, problem_of
 from uaccel.runner.sweep.row_result import RowResult, work
@@ -167,13 +167,13 @@ def test_what_is_no_json(text: str, tmp_path: Path) -> None:
     file = tmp_path / "earlier.json"
     file.write_text(text, encoding="latin-1")
     with pytest.raises(UaccelError, match=r"--against .*earlier.json: wanted what 'uaccel synth --json' writes"):
-        read_earlier(file)
+        read_synthesis(file, f"--against {file}")
 
 
 def test_an_earlier_result_that_is_a_pipe(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "earlier.json")
     with pytest.raises(UaccelError, match=r"--against .*earlier.json: cannot read it: it is a pipe"):
-        read_earlier(tmp_path / "earlier.json")
+        read_synthesis(tmp_path / "earlier.json", "--against earlier.json")
 
 
 def test_a_change_is_told(tools: Path, tmp_path: Path) -> None:
@@ -183,7 +183,7 @@ def test_a_change_is_told(tools: Path, tmp_path: Path) -> None:
     before["clock_mhz"]["clk"] = 60.0
     before["part"] = "ecp5-45k"
     file.write_text(json.dumps(before))
-    told = change(read_earlier(file), asked().to_json())
+    told = change(read_synthesis(file, f"--against {file}"), asked().to_json())
     assert told["area"] == {"lut": 3, "ff": 0, "bram": 0, "dsp": 0}
     assert (told["clock_mhz"], told["was"]) == (-8.77, {"part": "ecp5-45k"})
 
@@ -232,7 +232,7 @@ def test_what_is_no_earlier_result(change: dict[str, Any], tools: Path, tmp_path
     file = tmp_path / "earlier.json"
     file.write_text(json.dumps(asked().to_json() | change))
     with pytest.raises(UaccelError, match=r"--against .*earlier.json: wanted what 'uaccel synth --json' writes"):
-        read_earlier(file)
+        read_synthesis(file, f"--against {file}")
 
 
 @pytest.mark.slow

@@ -16,8 +16,8 @@ from support.models.networks import OWN
 from uaccel.accelerator import load_accelerators
 from uaccel.board import load_board
 from uaccel.codegen.export import FormatName
-from uaccel.codegen.export.base import Export
 from uaccel.codegen.export.formats import export_files
+from uaccel.codegen.export.library import Export
 from uaccel.pipeline import compile_model
 from uaccel.runner.compiled import exported
 from uaccel.runner.firmware import tensor_types

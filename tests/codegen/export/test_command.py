@@ -41,9 +41,12 @@ def test_the_readme_s_command_makes_the_same(call: Call, tmp_path: Path, monkeyp
     words = shlex.split(line.removeprefix("Made by `").removesuffix("`."))
     assert words[-2:] == ["-o", "first"]
     monkeypatch.chdir(OWN)
-    assert call(*words[1:-1], tmp_path / "second").status == 0
+    (tmp_path / "again").mkdir()
+    second = tmp_path / "again" / "first"
+    assert call(*words[1:-1], second).status == 0
     for path in (tmp_path / "first").rglob("*.[ch]"):
-        assert path.read_bytes() == (tmp_path / "second" / path.relative_to(tmp_path / "first")).read_bytes()
+        assert path.read_bytes() == (second / path.relative_to(tmp_path / "first")).read_bytes()
+    assert f"regenerate:\n *   {shlex.join(words)}\n" in (second / "include/tvmgen_x.h").read_text()
 
 
 def test_the_sample_is_the_users(call: Call, tmp_path: Path) -> None:

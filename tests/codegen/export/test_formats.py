@@ -10,7 +10,10 @@ from pathlib import Path
 import pytest
 
 from codegen.export.exports import ALL, NONE_DIFFER, STAND_INS, commands, export_of, need_program, typed, written
+from support.device.boards import board_with_tools
 from support.hostile.hostile import hostile_tflite
+from support.models.networks import OWN
+from support.run.command import call_in
 from uaccel.board import Device, load_board
 from uaccel.codegen import export as folder_of_formats
 from uaccel.codegen.export.base import device_table
@@ -100,6 +103,21 @@ def test_a_readme_is_a_screen_and_names_what_is_there(to: str, accelerator: str,
     assert named
     assert [name for name in named if not list(folder.glob(name.rstrip("/")))] == []
     assert commands(folder)
+
+
+@pytest.mark.parametrize("to", ["c", "single", "cmake", "make"])
+def test_a_board_s_readme_names_its_compiler_and_options(
+    to: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """With kernels for its CPU alone, which no other compiler takes."""
+    board = board_with_tools("mps2_an386")
+    flags = " ".join(board.cpu.flags)
+    done = call_in(capfd)("export", OWN / "gesture.tflite", "--to", to, "--board", board.name, "-o", tmp_path / "out")
+    assert done.status == 0
+    text = (tmp_path / "out/README.md").read_text()
+    assert "board `mps2_an386`. Compile it:" in text
+    assert f"`arm-none-eabi-gcc`:\n`{flags}`.\n" in text
+    typed(tmp_path / "out")
 
 
 @pytest.mark.parametrize("to", ALL)

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from codegen.export.exports import need_program, written
-from uaccel.codegen.export.base import VERSION
+from uaccel.codegen.export.library import VERSION
 
 SEMANTIC = re.compile(r"\d+\.\d+\.\d+")
 

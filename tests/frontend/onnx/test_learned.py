@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import onnx
 import pytest
 
 from support.device.boards import board_with_tools
@@ -48,6 +49,17 @@ def test_scikit_learns_models_give_what_onnx_runtime_gives(name: str) -> None:
             zip(host(sample[None]), session.run(None, {"X": sample[None]}), strict=True)
         ):
             compare(got, _wanted(wanted), f"output {number}", relative=NOISY.get(name, 1e-4))
+
+
+def test_a_file_of_such_operators_alone_states_no_opset_of_others(tmp_path: Path) -> None:
+    model, path = onnx.load(LEARNED / "line.onnx"), tmp_path / "line.onnx"
+    del model.opset_import[:]
+    model.opset_import.add(domain=LEARNING, version=1)
+    onnx.save(model, path)
+    sample = np.load(LEARNED / "rows.npy")[:1]
+    (got,) = HostModel(compile_model(path, board="host", input_shapes=SHAPE))(sample)
+    (wanted,) = session_of(path).run(None, {"X": sample})
+    compare(got, wanted, "output")
 
 
 def test_a_board_decides_as_onnx_runtime_does(tmp_path: Path) -> None:

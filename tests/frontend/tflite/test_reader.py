@@ -53,8 +53,7 @@ def dense(*, outside: bool) -> bytes:
     bias = model.constant("b", generator.integers(-900, 900, 5).astype(np.int32), scales=[0.0005])
     y = model.tensor("y", (2, 5), "int8", scale=0.1, zero_point=-4)
     model.op("FULLY_CONNECTED", [x, weights, bias], [y], NO_ACTIVATION)
-    model.output(y)
-    return model.build(outside=outside)
+    return model.build(y, outside=outside)
 
 
 def test_constants_may_lie_behind_the_flatbuffer() -> None:

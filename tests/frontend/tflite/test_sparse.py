@@ -69,8 +69,7 @@ def _model(name: str, dtype: str) -> tuple[bytes, tuple[int, ...]]:
     full, y = model.tensor("full", shape, dtype), model.tensor("y", shape, dtype)
     model.op("DENSIFY", [packed], [full])
     model.op("ADD", [x, full], [y])
-    model.output(y)
-    return model.build(), shape
+    return model.build(y), shape
 
 
 @pytest.mark.parametrize("name", FORMS)
@@ -91,8 +90,7 @@ def _broken(sparsity: Sparsity, count: int = 2) -> bytes:
     full, y = model.tensor("full", (2, 3), "float32"), model.tensor("y", (2, 3), "float32")
     model.op("DENSIFY", [packed], [full])
     model.op("ADD", [x, full], [y])
-    model.output(y)
-    return model.build()
+    return model.build(y)
 
 
 BROKEN = {

@@ -150,5 +150,6 @@ def test_blocks_are_refused(tmp_path: Path) -> None:
     with pytest.raises(ModelError) as caught:
         imported(lambda x: affine(x, [1, 2, 6, 6], SCALES[:2], ZEROS[:2]), tmp_path)
     assert str(caught.value).endswith(
-        "it has a scale for every block of [1, 2, 6, 6]; supported is one for all, or one for each slice of one axis"
+        "it has a scale for every block of [1, 2, 6, 6]; supported is one for all, one for each slice of one axis, or "
+        "one for each block of the rows of a constant matrix"
     )

@@ -191,8 +191,8 @@ def test_shapes_that_do_not_fit(shapes: dict[str, Shape], text: str, tmp_path: P
 def test_training_mode(tmp_path: Path) -> None:
     program = exported(torch.nn.BatchNorm2d(4), [random(2, 4, 3, 3)])
     assert complaint(save(program, tmp_path / "model.pt2")) == (
-        "the program changes what it reads (running_mean, running_var, num_batches_tracked); firmware keeps no state "
-        "between inferences: call model.eval() before exporting"
+        "the program is in training, it changes running_mean, running_var, num_batches_tracked; "
+        "call model.eval() before exporting"
     )
     dropping = exported(Net(lambda x: torch.nn.functional.dropout(x, 0.5, True)), [random(2, 4)])
     assert complaint(save(dropping, tmp_path / "model.pt2")) == (
@@ -201,18 +201,16 @@ def test_training_mode(tmp_path: Path) -> None:
     )
 
 
-def test_state(tmp_path: Path) -> None:
+def test_what_may_not_change(tmp_path: Path) -> None:
     def count(x: Any, part: Any) -> Any:
         part.running_mean += 1
         return x + part.running_mean
 
     assert refused(tmp_path, count, random(2, 4), parts=(settled(torch.nn.BatchNorm1d(4)),)) == (
-        "the program changes what it reads (parts.0.running_mean); firmware keeps no state "
-        "between inferences: call model.eval() before exporting"
+        "the program is in training, it changes parts.0.running_mean; call model.eval() before exporting"
     )
     assert refused(tmp_path, lambda x: x.add_(1)) == (
-        "the program changes what it reads (input x_0); firmware keeps no state "
-        "between inferences: give state to the model as an input, and back as an output"
+        "the program changes its parameters or inputs (input x_0); keep what lasts in a buffer (register_buffer)"
     )
 
 
@@ -279,7 +277,7 @@ def test_an_input_or_output_that_is_no_tensor(tmp_path: Path) -> None:
 @pytest.mark.parametrize(("module", "wanted"), [("torch", "PyTorch")])
 def test_pytorch_is_not_installed(module: str, wanted: str, good: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, module, None)
-    assert complaint(good).startswith("reading .pt2 files takes PyTorch, which cannot be imported (")
+    assert complaint(good).startswith("reading .pt2 files takes PyTorch, and importing it fails (")
     assert complaint(good).endswith(
         "); install its build for CPUs: pip install torch --index-url https://download.pytorch.org/whl/cpu "
         "&& pip install 'uaccel[torch]'"

@@ -118,8 +118,7 @@ def random_chain(seed: int, count: int = 6) -> bytes:
         if number == count // 2 and drawn.one_of(0, 0, 1):
             drawn.net.output(drawn.last)
     drawn.convolution()
-    drawn.net.output(drawn.last)
-    return drawn.net.build()
+    return drawn.net.build(drawn.last)
 
 
 def tall() -> bytes:
@@ -129,8 +128,7 @@ def tall() -> bytes:
     for channels, stride in ((8, 1), (8, 2), (8, 1), (12, 2)):
         weights = seeded.conv(channels, (3, 3), last.shape[3])
         last = layers.conv2d(net, last, *weights, stride=(stride, stride), activation="RELU")
-    net.output(last)
-    return net.build()
+    return net.build(last)
 
 
 def growing() -> bytes:
@@ -144,8 +142,7 @@ def growing() -> bytes:
     last = layers.conv2d(net, last, *seeded.conv(3, (3, 3), 4))
     last = layers.resize_bilinear(net, last, (160, 160), half_pixel_centers=True)
     last = layers.conv2d(net, last, *seeded.conv(2, (3, 3), 3), stride=(8, 8))
-    net.output(last)
-    return net.build()
+    return net.build(last)
 
 
 def two_inputs(order: Sequence[int]) -> bytes:
@@ -156,8 +153,7 @@ def two_inputs(order: Sequence[int]) -> bytes:
     last = layers.conv2d(net, image, *seeded.conv(6, (3, 3), 3), stride=(2, 2), activation="RELU")
     last = layers.depthwise_conv2d(net, last, *seeded.depthwise((3, 3), 6))
     last = layers.max_pool(net, last, (2, 2), (2, 2), "SAME")
-    net.output(layers.add(net, last, offset))
-    return net.build()
+    return net.build(layers.add(net, last, offset))
 
 
 def random_groups(compiled: Compiled, seed: int) -> list[RowGroup]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -13,6 +14,9 @@ from support.models.networks import OWN, network_named
 from support.run.command import Call, is_exact
 from support.run.scripts import script_of
 from uaccel.codegen.options import EmitOptions
+from uaccel.lower.rows import search
+from uaccel.lower.rows.layer import sketch
+from uaccel.lower.rows.search import RowSearch
 from uaccel.pipeline import Compiled
 from uaccel.runner.job import Job
 
@@ -53,6 +57,25 @@ def test_ram_is_kept_to(model: Path) -> None:
     whole = _compiled(model).placement.arena
     for ram in (whole, whole * 3 // 4):
         assert _compiled(model, ram=ram).placement.arena <= ram
+
+
+def test_the_search_ends_by_its_count(model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Chains that are not sketched any more are not chosen, and what was found before still is."""
+    drawn: list[object] = []
+    original = sketch
+
+    def counted(*given: Any) -> Any:
+        drawn.append(given[0])
+        return original(*given)
+
+    monkeypatch.setattr(search, "sketch", counted)
+    monkeypatch.setattr(search, "MOST_SKETCHES", 12)
+    whole = _compiled(model)
+    found = RowSearch(whole.program, whole.selection, workspace_io=True)
+    cuts = search.frontier(found)
+    assert len(drawn) == 12, "without the bound there are more"
+    assert cuts[0] == found.whole
+    assert search.least(found, float("inf")).bytes <= found.whole.bytes
 
 
 def test_too_little_ram(model: Path, tmp_path: Path, call: Call) -> None:

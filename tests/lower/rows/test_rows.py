@@ -75,8 +75,8 @@ def test_resizing_in_too_many_ways_ends_a_chain(rows: int, goes: bool) -> None:
     """10 rows to 23: each of them lies elsewhere between two rows, and would be a function of its own."""
     seeded, net = Seeded(7), Network("uaccel resized")
     last = layers.conv2d(net, net.input("image", seeded.inputs((10, 10, 3), 3)), *seeded.conv(3, (3, 3), 3))
-    net.output(layers.resize_bilinear(net, last, (rows, 10)))
-    assert (Chains(compile_pooled(net.build()).program).of(0, 1) is not None) == goes
+    compiled = compile_pooled(net.build(layers.resize_bilinear(net, last, (rows, 10))))
+    assert (Chains(compiled.program).of(0, 1) is not None) == goes
 
 
 def test_every_row_is_computed_once() -> None:

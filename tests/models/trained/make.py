@@ -48,8 +48,7 @@ def shapes() -> bytes:
     assert before.shape == stem.shape
     value = layers.mean(net, value, (1, 2), keep_dims=False)
     head = _double(trained.head)
-    net.output(layers.softmax(net, layers.dense(net, value, *head, per_channel=True)))
-    return net.build()
+    return net.build(layers.softmax(net, layers.dense(net, value, *head, per_channel=True)))
 
 
 def _convolution(net: Network, value: Value, layer: Any) -> Value:
@@ -76,8 +75,7 @@ def spectrum() -> bytes:
     value = net.input("levels", levels[:CALIBRATED].astype(np.float64))
     for layer in trained[:-1]:
         value = layers.dense(net, value, *folded(layer), activation="RELU")
-    net.output(layers.dense(net, value, *_double(trained[-1])))
-    return net.build()
+    return net.build(layers.dense(net, value, *_double(trained[-1])))
 
 
 def word() -> bytes:
@@ -102,8 +100,7 @@ def word() -> bytes:
     model.op("FULLY_CONNECTED", [value, *constants], [scores], {"fused_activation": "NONE"})
     result = model.tensor("word", (1, len(bias)), "int8", scale=2.0**-8, zero_point=-128)
     model.op("SOFTMAX", [scores], [result], {"beta": 1.0})
-    model.output(result)
-    return model.build()
+    return model.build(result)
 
 
 def _last(results: Any, labels: Any) -> Any:

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 TESTS = Path(__file__).resolve().parents[2]
-START_SECONDS = 60
+START_SECONDS = 180
 TOLD = "scheduler.json"
 # At a port that is free. Without a dashboard Dask still serves figures, at all addresses unless it is told another.
 DASK = [

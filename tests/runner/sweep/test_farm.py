@@ -22,6 +22,7 @@ from runner.sweep.farm import Lab, children, command, lab, soon
 from runner.sweep.farm_jobs import act
 from support.device.boards import board_with_tools
 from support.models.networks import OWN
+from support.models.onnx_rows import onnx_with_weights_beside
 from support.run.command import process
 from support.run.rows import alike, lines
 from uaccel.errors import InputError, UaccelError
@@ -248,18 +249,6 @@ def test_parcels_hold_what_rows_name(tmp_path: Path) -> None:
         unpack(Parcel("0" * 32, "x", {"../x": b""}), tmp_path / "kept")
 
 
-def onnx_with_weights_beside(folder: Path, location: str) -> Path:
-    onnx = pytest.importorskip("onnx")
-    path, node = folder / "model.onnx", onnx.helper.make_node("Add", ["x", "w"], ["y"])
-    weights = [onnx.numpy_helper.from_array(np.arange(3, dtype=np.float32), "w")]
-    shaped = [onnx.helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT, [1, 3]) for name in ("x", "y")]
-    graph = onnx.helper.make_graph([node], "small", shaped[:1], shaped[1:], weights)
-    model = onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", 17)], ir_version=8)
-    (folder / location).parent.mkdir(parents=True)
-    onnx.save(model, path, save_as_external_data=True, location=location, size_threshold=0)
-    return path
-
-
 def test_parcels_hold_the_weights_that_a_model_has_in_other_files(tmp_path: Path) -> None:
     path = onnx_with_weights_beside(tmp_path / "a" / "b", "parts/w.bin")
     row = SweepRow(str(path), "host")
@@ -405,7 +394,7 @@ def test_a_board_elsewhere_gives_what_it_gives_here(desk: Desk, matrix: Path, tm
         desk.order("unplug")
         time.sleep(1)
         desk.order("plug")
-        out, _ = child.communicate(timeout=200)
+        out, _ = child.communicate(timeout=400)
     assert (child.returncode, json.loads(out)["counts"]) == (0, {"right": 4})
     assert alike(lines(there)) == alike(lines(here))
     assert max(result["attempts"] for result in lines(there)) > 1, "it was taken away in the middle"

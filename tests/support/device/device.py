@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from uaccel.session.session import Session
 from uaccel.session.transport import WRITE_SECONDS, Transport
 from uaccel.util.files import data_dir
 
@@ -120,6 +121,12 @@ def known_inputs(seed: int, wave: int = 40) -> dict[str, Array]:
 def tokens() -> Iterator[int]:
     """The same for every run of a test."""
     return itertools.count(0x1D872B41)
+
+
+def session_on(line: Transport, **options: Any) -> Session:
+    """A session whose tokens are the same in every run."""
+    fresh = tokens()
+    return Session(line, new_token=lambda: next(fresh), **options)
 
 
 class VirtualLine(Transport):

@@ -97,6 +97,11 @@ static void device_reset(void)
 {
     memset(device_sums, 0, sizeof device_sums);
 }
+
+static void *device_state(void)
+{
+    return device_sums;
+}
 #endif
 
 static const struct uaccel_tensor device_inputs[] = {
@@ -116,7 +121,11 @@ static const char *const device_description[] = {
     "{\"name\":\"wave\",\"dtype\":\"int8\",\"shape\":[1," TEXT(WAVE) "]},\n",
     "{\"name\":\"weights\",\"dtype\":\"int16\",\"shape\":[" TEXT(SUMS) "]}],\n\"outputs\":[",
     "{\"name\":\"mask\",\"dtype\":\"int8\",\"shape\":[1," TEXT(MASK) "]},\n",
-    "{\"name\":\"sums\",\"dtype\":\"int32\",\"shape\":[" TEXT(SUMS) "]}],\n\"layers\":[",
+    "{\"name\":\"sums\",\"dtype\":\"int32\",\"shape\":[" TEXT(SUMS) "]}],\n",
+#ifdef STATE
+    "\"state\":[{\"name\":\"so far\",\"dtype\":\"int32\",\"shape\":[" TEXT(SUMS) "],\"offset\":0}],\n",
+#endif
+    "\"layers\":[",
     "{\"name\":\"xor\",\"op\":\"xor\",\"engine\":\"cpu\",\"outputs\":[{\"dtype\":\"int8\",\"shape\":[1," TEXT(MASK) "]}]},\n",
     "{\"name\":\"view\",\"op\":\"reshape\",\"engine\":\"cpu\",\"view\":true,"
     "\"outputs\":[{\"dtype\":\"int8\",\"shape\":[" TEXT(MASK) "]}]},\n",
@@ -142,6 +151,8 @@ const struct uaccel_model uaccel_model = {
     .run = device_run,
 #ifdef STATE
     .reset = device_reset,
+    .state = device_state,
+    .state_bytes = sizeof device_sums,
 #endif
 };
 

@@ -20,8 +20,7 @@ def chain(count: int) -> bytes:
             shortcut = last = layers.add(net, shortcut, last, activation="RELU")
         else:
             last = _conv(net, seeded, last, "RELU" if number % 3 == 0 else "NONE")
-    net.output(last)
-    return net.build()
+    return net.build(last)
 
 
 def _conv(net: Network, seeded: Seeded, x: Value, activation: str) -> Value:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from support.device.hostlib import compile_bytes
 from support.models.flow import Choice, Loop
+from support.models.hybrid_rows import ROWS as HYBRID_ROWS
 from support.models.many import many
 from support.models.rare_rows import rare_makers
 from support.models.reference_rows import TYPES, makers
@@ -15,6 +16,7 @@ from support.models.stateful_float import FloatCells, FloatLstm, FloatSvdf
 from uaccel.errors import ModelError
 
 KERNEL, TIR, INTEGERS, FLOAT, REFUSED = "CPU kernel", "TIR fallback", "TIR integers", "in float", "refused"
+BY_BYTES = "float32 by int8 weights"
 Cells = dict[str, str]
 """By type; of what is refused the reason stands behind a colon."""
 
@@ -35,8 +37,11 @@ def _models() -> Iterator[tuple[str, str, bytes]]:
         for dtype in TYPES:
             row = make(dtype)
             yield row.operator, dtype, many({row.operator: row})
+    for name, row in HYBRID_ROWS.items():
+        yield row.operator, BY_BYTES, many({name: row})
     yield "SVDF", "int8", Svdf().build()
     yield "SVDF", "float32", FloatSvdf().build()
+    yield "SVDF", BY_BYTES, FloatSvdf(in_bytes=True).build()
     yield "UNIDIRECTIONAL_SEQUENCE_LSTM", "float32", FloatLstm().build()
     yield "UNIDIRECTIONAL_SEQUENCE_RNN", "float32", FloatCells("TANH").build()
     yield "BIDIRECTIONAL_SEQUENCE_RNN", "float32", FloatCells("TANH", both=True).build()

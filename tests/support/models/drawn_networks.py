@@ -241,5 +241,4 @@ def network(name: str, seed: int = 7) -> bytes:
     make, dtype = NETWORKS[name]
     net = Chain(seed, dtype)
     make(net)
-    net.model.output(net.now)
-    return net.model.build()
+    return net.model.build(net.now)

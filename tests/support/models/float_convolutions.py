@@ -20,5 +20,4 @@ def float_convolutions() -> bytes:
             "CONV_2D", [tensor, kernel, bias], [result], {"padding": "SAME", "stride_h": stride, "stride_w": stride}
         )
         tensor = result
-    builder.output(tensor)
-    return builder.build()
+    return builder.build(tensor)

@@ -111,8 +111,7 @@ def as_tflite(network: FloatNetwork) -> bytes:
         result = builder.tensor(f"{layer.kind}_{number}", shape, "float32")
         _append(builder, layer, number, weights[number], made, result, half=network.half)
         made.append(result)
-    builder.output(made[-1])
-    return builder.build()
+    return builder.build(made[-1])
 
 
 def _append(

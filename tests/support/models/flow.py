@@ -115,3 +115,27 @@ class Loop:
                 part.op("ADD", [given, given], [doubled])
                 part.output(doubled)
         return result
+
+
+def given_weights() -> bytes:
+    """A choice that is given constant weights, which one branch transposes and multiplies by."""
+    model = ModelBuilder()
+    chosen, x = model.input("chosen", (1,), "bool"), model.input("x", (2, 16), "float32")
+    weights = model.constant("weights", np.random.RandomState(3).randn(24, 16).astype(np.float32))
+    shape = model.constant("rows", np.ones((2, 24), np.float32))
+    y = model.tensor("y", (2, 24), "float32")
+    model.op("IF", [chosen, x, weights, shape], [y], {"then_subgraph_index": 1, "else_subgraph_index": 2})
+    model.output(y)
+    for branch in (model.subgraph(), model.subgraph()):
+        a, w = branch.input("a", (2, 16), "float32"), branch.input("w", (24, 16), "float32")
+        rows = branch.input("rows", (2, 24), "float32")
+        order, turned = (
+            branch.constant("order", np.array([1, 0], np.int32)),
+            branch.tensor("turned", (16, 24), "float32"),
+        )
+        product, result = branch.tensor("product", (2, 24), "float32"), branch.tensor("result", (2, 24), "float32")
+        branch.op("TRANSPOSE", [w, order], [turned])
+        branch.op("BATCH_MATMUL", [a, turned], [product])
+        branch.op("ADD", [product, rows], [result])
+        branch.output(result)
+    return model.build()

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from uaccel.model import TensorInfo
 from uaccel.ops.binary import Add, AddAttrs, Mul, MulAttrs, Sub
 from uaccel.ops.conv import Conv2d, Conv2dAttrs, DepthwiseConv2d, TransposeConv2d, TransposeConv2dAttrs
-from uaccel.ops.exact import FLOAT32, TFLITE, limits
+from uaccel.ops.exact import FLOAT32, limits
 from uaccel.ops.lookup import Lookup, LookupAttrs
 from uaccel.ops.matmul import BatchMatmul, BatchMatmulAttrs
 from uaccel.ops.operator import constant, get
@@ -29,9 +29,8 @@ Maker = Callable[["Zoo"], tuple[tuple[Input, ...], Callable[..., Any]]]
 class Zoo(Layers):
     """Shapes are mostly of the kinds that kernels are written for, and now and then of no kind."""
 
-    def __init__(self, seed: int, larger: bool = False) -> None:
+    def __init__(self, seed: int) -> None:
         super().__init__(seed)
-        self.larger = larger
         self.dtype = "int8"
         self.narrow = False
         self.alike = False
@@ -114,8 +113,6 @@ class Zoo(Layers):
         return get(DepthwiseConv2d)(x, *weights, attrs=attrs)
 
     def image(self) -> tuple[int, ...]:
-        if self.larger:
-            return (1, self.integer(4, 16), self.integer(4, 16), self.channels())
         return (self.integer(1, 2), self.integer(1, 9), self.integer(1, 9), self.channels())
 
 
@@ -180,38 +177,37 @@ def info_of(given: Input) -> TensorInfo:
     return given if isinstance(given, TensorInfo) else TensorInfo(given, "int8")
 
 
-def int16(maker: Maker) -> Maker:
-    """The same layer with activations of 16 bits."""
+def told(maker: Maker, **state: Any) -> Maker:
+    """The same layer, drawn while the zoo has these attributes."""
 
     def made(zoo: Zoo) -> Any:
         shapes, layer = maker(zoo)
 
-        def wide(*variables: Any) -> Any:
-            zoo.dtype = "int16"
+        def drawn(*variables: Any) -> Any:
+            before = {name: getattr(zoo, name) for name in state}
+            vars(zoo).update(state)
             call = layer(*variables)
-            zoo.dtype = "int8"
+            vars(zoo).update(before)
             return call
 
-        return tuple(TensorInfo(info_of(shape).shape, "int16") for shape in shapes), wide
+        return shapes, drawn
+
+    return made
+
+
+def int16(maker: Maker) -> Maker:
+    """The same layer with activations of 16 bits."""
+
+    def made(zoo: Zoo) -> Any:
+        shapes, layer = told(maker, dtype="int16")(zoo)
+        return tuple(TensorInfo(info_of(shape).shape, "int16") for shape in shapes), layer
 
     return made
 
 
 def narrow16(maker: Maker) -> Maker:
     """The same layer with activations of 16 bits and sums of 32."""
-
-    def made(zoo: Zoo) -> Any:
-        infos, layer = int16(maker)(zoo)
-
-        def narrow(*variables: Any) -> Any:
-            zoo.narrow = True
-            call = layer(*variables)
-            zoo.narrow = False
-            return call
-
-        return infos, narrow
-
-    return made
+    return told(int16(maker), narrow=True)
 
 
 def dilated(zoo: Zoo) -> Any:
@@ -308,31 +304,12 @@ def curve(zoo: Zoo) -> Any:
 
 def one_scale(zoo: Zoo) -> Any:
     """A fully connected layer whose units have one; the shape is not drawn, so that other layers keep theirs."""
-
-    def layer(x: Any) -> Any:
-        zoo.alike = True
-        call = zoo.fully_connected(x, 19)
-        zoo.alike = False
-        return call
-
-    return ((1, 37),), layer
+    return told(lambda zoo: (((1, 37),), lambda x: zoo.fully_connected(x, 19)), alike=True)(zoo)
 
 
 def single(maker: Maker) -> Maker:
     """The same layer, which rounds in single precision."""
-
-    def made(zoo: Zoo) -> Any:
-        shapes, layer = maker(zoo)
-
-        def rounded(*variables: Any) -> Any:
-            zoo.rounding = FLOAT32
-            call = layer(*variables)
-            zoo.rounding = TFLITE
-            return call
-
-        return shapes, rounded
-
-    return made
+    return told(maker, rounding=FLOAT32)
 
 
 MAKERS = (
@@ -390,9 +367,9 @@ MAKERS = (
 """One network has a layer of each."""
 
 
-def zoo_of(seed: int, larger: bool = False, makers: Sequence[Maker] = MAKERS) -> tuple[list[TensorInfo], Any]:
+def zoo_of(seed: int, makers: Sequence[Maker] = MAKERS, kind: type[Zoo] = Zoo) -> tuple[list[TensorInfo], Any]:
     """The inputs, and a module whose results are the layers'."""
-    zoo = Zoo(seed, larger)
+    zoo = kind(seed)
     made = [maker(zoo) for maker in makers]
     infos = [info_of(own) for owns, _ in made for own in owns]
     builder = ModuleBuilder()

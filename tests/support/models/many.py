@@ -21,10 +21,11 @@ class Row:
     options: Mapping[str, OptionValue] = field(default_factory=dict)
 
 
-def many(rows: Mapping[str, Row]) -> bytes:
-    """The file; the tensors of a row have its name, so that a failure says which row it was."""
+def many(rows: Mapping[str, Row] | Sequence[Row]) -> bytes:
+    """The file; the tensors of a row have its name, or number, so that a failure says which row it was."""
     model = ModelBuilder()
-    for name, row in rows.items():
+    named = rows if isinstance(rows, Mapping) else {f"row {number}": row for number, row in enumerate(rows)}
+    for name, row in named.items():
         arguments = [argument(model, f"{name}: input {i}", given) for i, given in enumerate(row.inputs)]
         results = [
             model.tensor(f"{name}: output {i}", out.shape, out.dtype, scale=out.scale, zero_point=out.zero_point)

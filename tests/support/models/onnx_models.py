@@ -90,12 +90,12 @@ class Graph:
         scale, zero = self.constant(grid.scales, "scale"), self.constant(grid.zeros, "zero")
         return self.dequantized(str(self.apply("QuantizeLinear", name, scale, zero)), grid)
 
-    def save(self, path: Path, opset: int = OPSET) -> Path:
+    def save(self, path: Path, opset: int = OPSET, ir_version: int = 8) -> Path:
         inputs = [helper.make_tensor_value_info(n, TYPES[dtype], list(shape)) for n, shape, dtype in self.inputs]
         outputs = [helper.make_tensor_value_info(name, TYPES[dtype], None) for name, dtype in self.outputs]
         graph = helper.make_graph(self.nodes, "graph", inputs, outputs, self.initializers)
         opsets = [helper.make_opsetid("", opset), helper.make_opsetid("com.microsoft", 1)]
-        model = helper.make_model(graph, opset_imports=opsets, ir_version=8)
+        model = helper.make_model(graph, opset_imports=opsets, ir_version=ir_version)
         onnx.save(onnx.shape_inference.infer_shapes(model), path)
         return path
 

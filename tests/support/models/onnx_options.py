@@ -245,6 +245,8 @@ def _draw(
         array = operand.array(dtype, rng, wild)
         if schema.name in ("Cast", "CastLike") and array.dtype.kind == "f":
             array = np.abs(array)  # C leaves it undefined what a negative float is as an unsigned integer
+        if schema.name == "Pow" and np.dtype(types[_formal(schema, 0).type_str]).kind != "f":
+            array = np.abs(array)  # a negative power of 0 is infinite, which no integer is
         if schema.name in CHOOSING and array.dtype.kind == "f":
             array = np.where(np.isnan(array), np.asarray(3, array.dtype), array)
         if array.dtype.kind == "f" and schema.name in ("GlobalMaxPool", "MaxPool"):

@@ -136,3 +136,16 @@ def compare(got: Array, wanted: Array, what: str, *, steps: int = 0, relative: f
     apart = np.abs(got.astype(np.int64) - wanted.astype(np.int64))
     assert int(apart.max(initial=0)) <= steps, f"{what}: {int(apart.max())} apart, {np.count_nonzero(apart)} elements"
     return int(np.count_nonzero(apart))
+
+
+def onnx_with_weights_beside(folder: Path, location: str, name: str = "x") -> Path:
+    """The sum of an input of this name and weights that lie in a file of their own."""
+    onnx = pytest.importorskip("onnx")
+    path, node = folder / "model.onnx", onnx.helper.make_node("Add", [name, "w"], ["y"])
+    weights = [onnx.numpy_helper.from_array(np.arange(3, dtype=np.float32), "w")]
+    shaped = [onnx.helper.make_tensor_value_info(one, onnx.TensorProto.FLOAT, [1, 3]) for one in (name, "y")]
+    graph = onnx.helper.make_graph([node], "small", shaped[:1], shaped[1:], weights)
+    model = onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", 17)], ir_version=8)
+    (folder / location).parent.mkdir(parents=True, exist_ok=True)
+    onnx.save(model, path, save_as_external_data=True, location=location, size_threshold=0)
+    return path

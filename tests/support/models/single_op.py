@@ -48,9 +48,7 @@ def single_op(
         for number, out in enumerate(outputs)
     ]
     model.op(operator, arguments, results, options)
-    for result in results:
-        model.output(result)
-    return model.build()
+    return model.build(*results)
 
 
 def argument(model: ModelBuilder, name: str, given: Activation | Constant | None) -> Tensor | None:

@@ -52,8 +52,7 @@ class Svdf:
         ]
         y = model.tensor("y", (self.batch, units), "int8", scale=out, zero_point=-5)
         model.op("SVDF", arguments, [y], {"rank": self.rank, "fused_activation": "RELU"})
-        model.output(y)
-        return model.build()
+        return model.build(y)
 
 
 @dataclass(frozen=True)
@@ -105,8 +104,7 @@ class Lstm:
             "cell_clip": self.clip,
         }
         model.op("UNIDIRECTIONAL_SEQUENCE_LSTM", arguments, [y], options)
-        model.output(y)
-        return model.build()
+        return model.build(y)
 
 
 @dataclass(frozen=True)
@@ -127,9 +125,7 @@ class Circular:
         options = flexbuffers.Dumps({"cycles_max": self.period}) if self.period else b""
         model.op("CUSTOM", [x], [kept], custom_code="CIRCULAR_BUFFER", custom_options=bytes(options))
         model.op("ADD", [kept, kept], [y])
-        for tensor in (y, kept) if self.shown else (y,):
-            model.output(tensor)
-        return model.build()
+        return model.build(*((y, kept) if self.shown else (y,)))
 
 
 QUANTISED: dict[str, Any] = {"scale": 0.1, "zero_point": 3}

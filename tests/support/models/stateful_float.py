@@ -17,6 +17,8 @@ class FloatSvdf:
     rank: int = 2
     memory: int = 4
     activation: str = "NONE"
+    in_bytes: bool = False  # The weights, but for the bias.
+    asymmetric: bool = False
 
     def build(self) -> bytes:
         generator = np.random.RandomState(3)
@@ -24,7 +26,10 @@ class FloatSvdf:
         units = self.filters // self.rank
 
         def drawn(name: str, *shape: int) -> Tensor:
-            return model.constant(name, generator.uniform(-1, 1, shape).astype(np.float32))
+            values = generator.uniform(-1, 1, shape).astype(np.float32)
+            if self.in_bytes and len(shape) > 1:
+                return model.constant(name, np.rint(values * 127).astype(np.int8), scale=0.007)
+            return model.constant(name, values)
 
         arguments = [
             model.input("x", (self.batch, self.depth), "float32"),
@@ -34,9 +39,10 @@ class FloatSvdf:
             model.variable("state", (self.batch, self.filters * self.memory), "float32"),
         ]
         y = model.tensor("y", (self.batch, units), "float32")
-        model.op("SVDF", arguments, [y], {"rank": self.rank, "fused_activation": self.activation})
-        model.output(y)
-        return model.build()
+        options: dict[str, OptionValue] = {"rank": self.rank, "fused_activation": self.activation}
+        options |= {"asymmetric_quantize_inputs": True} if self.asymmetric else {}
+        model.op("SVDF", arguments, [y], options)
+        return model.build(y)
 
 
 @dataclass(frozen=True)
@@ -47,6 +53,8 @@ class FloatLstm:
     depth: int = 4
     units: int = 5
     clip: float = 0.0
+    in_bytes: bool = False  # The weights, but for the biases.
+    asymmetric: bool = False
 
     def build(self) -> bytes:
         generator = np.random.RandomState(5)
@@ -58,7 +66,11 @@ class FloatLstm:
         for first, shape in shapes.items():
             for gate in range(4):
                 values = generator.uniform(-0.4, 0.4, shape).astype(np.float32)
-                arguments[first + gate] = model.constant(f"{first + gate}", values)
+                number, stored = first + gate, np.rint(values * 250).astype(np.int8)
+                in_bytes = self.in_bytes and len(shape) > 1
+                arguments[number] = model.constant(
+                    str(number), stored if in_bytes else values, scale=0.003 + 0.0005 * gate if in_bytes else None
+                )
         arguments[18] = model.variable("hidden", (self.batch, self.units), "float32")
         arguments[19] = model.variable("cell", (self.batch, self.units), "float32")
         y = model.tensor("y", (*outer, self.units), "float32")
@@ -67,9 +79,9 @@ class FloatLstm:
             "time_major": self.time_major,
             "cell_clip": self.clip,
         }
+        options |= {"asymmetric_quantize_inputs": True} if self.asymmetric else {}
         model.op("UNIDIRECTIONAL_SEQUENCE_LSTM", arguments, [y], options)
-        model.output(y)
-        return model.build()
+        return model.build(y)
 
 
 @dataclass(frozen=True)
@@ -101,6 +113,4 @@ class FloatCells:
         count = 2 if self.both and not self.merged else 1
         outputs = [model.tensor(f"y{number}", (*outer, width), "float32") for number in range(count)]
         model.op(f"{'BI' if self.both else 'UNI'}DIRECTIONAL_SEQUENCE_RNN", arguments, outputs, options)
-        for output in outputs:
-            model.output(output)
-        return model.build()
+        return model.build(*outputs)

@@ -5,8 +5,7 @@
     w = model.constant("w", weights, scales=[0.1, 0.2], axis=0)
     y = model.tensor("y", (1, 8, 8, 2), "int8", scale=0.25, zero_point=4)
     model.op("CONV_2D", [x, w, None], [y], {"padding": "SAME", "stride_w": 1, "stride_h": 1})
-    model.output(y)
-    data = model.build()
+    data = model.build(y)
 
 The file is the same, byte for byte, for the same calls.
 """
@@ -90,6 +89,11 @@ class ModelBuilder:
         self._inputs: list[int] = []
         self._outputs: list[int] = []
         self._others: list[ModelBuilder] = []
+        self._notes: list[tuple[str, bytes]] = []
+
+    def note(self, name: str, content: bytes) -> None:
+        """Metadata of the file: a buffer with a name, which no tensor has."""
+        self._notes.append((name, content))
 
     def subgraph(self) -> ModelBuilder:
         """Another subgraph; the first is number 1."""
@@ -208,19 +212,24 @@ class ModelBuilder:
         """Make the tensor the next output of the model."""
         self._outputs.append(tensor.index)
 
-    def build(self, *, outside: bool = False) -> bytes:
-        """The bytes of the .tflite file; with ``outside`` constants stand behind the flatbuffer, as in large files."""
+    def build(self, *outputs: Tensor, outside: bool = False) -> bytes:
+        """The bytes of the .tflite file, whose last ``outputs`` are these; with ``outside`` constants stand behind the
+        flatbuffer, as in large files."""
+        for tensor in outputs:
+            self.output(tensor)
         writer = _Writer()
         graphs = [self, *self._others]
         constants = [tensor.data for graph in graphs for tensor in graph._tensors if tensor.data is not None]
-        buffers = writer.buffers([b"", *constants], outside=outside)
+        notes = [content for _, content in self._notes]
+        buffers = writer.buffers([b"", *constants, *notes], outside=outside)
         codes = list(dict.fromkeys(operator.code for graph in graphs for operator in graph._operators))
         numbers = iter(range(1, len(constants) + 1))
         subgraphs = [
             writer.subgraph(graph._tensors, graph._operators, codes, graph._inputs, graph._outputs, numbers)
             for graph in graphs
         ]
-        data = writer.finish(buffers, codes, subgraphs, self._description)
+        named = [(name, 1 + len(constants) + number) for number, (name, _) in enumerate(self._notes)]
+        data = writer.finish(buffers, codes, subgraphs, self._description, named)
         return _with_constants_behind(data, constants) if outside else data
 
     def _add(self, name: str, shape: Sequence[int], dtype: str, **rest: Any) -> Tensor:
@@ -288,19 +297,31 @@ class _Writer:
         return self._table(tflite.SubGraphStart, children, tflite.SubGraphEnd)
 
     def finish(
-        self, buffers: int, codes: Sequence[tuple[str, int, str | None]], subgraphs: Sequence[int], description: str
+        self,
+        buffers: int,
+        codes: Sequence[tuple[str, int, str | None]],
+        subgraphs: Sequence[int],
+        description: str,
+        notes: Sequence[tuple[str, int]],
     ) -> bytes:
         code_tables = [self._operator_code(*code) for code in codes]
-        children = (
+        children = [
             (tflite.ModelAddVersion, _SCHEMA_VERSION),
             (tflite.ModelAddOperatorCodes, self._tables(tflite.ModelStartOperatorCodesVector, code_tables)),
             (tflite.ModelAddSubgraphs, self._tables(tflite.ModelStartSubgraphsVector, subgraphs)),
             (tflite.ModelAddDescription, self._builder.CreateString(description)),
             (tflite.ModelAddBuffers, buffers),
-        )
+        ]
+        if notes:
+            tables = [self._note(*note) for note in notes]
+            children.append((tflite.ModelAddMetadata, self._tables(tflite.ModelStartMetadataVector, tables)))
         model = self._table(tflite.ModelStart, children, tflite.ModelEnd)
         self._builder.Finish(model, b"TFL3")
         return bytes(self._builder.Output())
+
+    def _note(self, name: str, buffer: int) -> int:
+        children = ((tflite.MetadataAddName, self._builder.CreateString(name)), (tflite.MetadataAddBuffer, buffer))
+        return self._table(tflite.MetadataStart, children, tflite.MetadataEnd)
 
     def _tensor(self, tensor: Tensor, buffer: int) -> int:
         children = [

@@ -9,11 +9,16 @@ from support.models.many import Row, many
 from uaccel.errors import ModelError
 
 
+def refused(model: Row | bytes) -> str:
+    """The operator and the reason, for a file or a model of one operator."""
+    with pytest.raises(ModelError) as caught:
+        compile_bytes(model if isinstance(model, bytes) else many({"row": model}))
+    return str(caught.value).partition("unsupported: ")[2]
+
+
 def refusal(row: Row) -> str:
     """The reason alone, for a model of one operator."""
-    with pytest.raises(ModelError) as caught:
-        compile_bytes(many({"row": row}))
-    opening = f'operator 0 {row.operator} ("row: output 0"): '
-    found, _, reason = str(caught.value).partition("1 unsupported: ")[2].partition(opening)
-    assert found == "", str(caught.value)
+    said = refused(row)
+    found, _, reason = said.partition(f'operator 0 {row.operator} ("row: output 0"): ')
+    assert found == "", said
     return reason

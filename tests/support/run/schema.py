@@ -20,11 +20,12 @@ def require_described(command: str, report: Mapping[str, Any]) -> None:
     name = OTHERWISE.get(command, command)
     name = "error" if "error" in report else "frontier" if (name, "points" in report) == ("compile", True) else name
     if name in DEFINITIONS:
-        _judge(name)(report)
+        judge(name)(report)
 
 
 @lru_cache
-def _judge(name: str) -> Callable[[Mapping[str, Any]], Any]:
+def judge(name: str) -> Callable[[Mapping[str, Any]], Any]:
+    """Gives the judge of one definition, or of a part of it: ``verdict/properties/first_wrong_layer``."""
     schema = {"$ref": f"#/$defs/{name}", "$defs": DEFINITIONS, "$schema": "http://json-schema.org/draft-07/schema#"}
     found: Callable[[Mapping[str, Any]], Any] = fastjsonschema.compile(schema, use_default=False)
     return found

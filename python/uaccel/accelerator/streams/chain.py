@@ -10,10 +10,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, reduce
 from itertools import accumulate, combinations, islice, pairwise
-from typing import Final
+from typing import Final, NamedTuple
 
 from uaccel.accelerator.machine import Box, Memory, Shape, extents, promising
-from uaccel.accelerator.streams.emitter import CommandEmitter, StreamConstants
+from uaccel.accelerator.streams.constants import StreamConstants
+from uaccel.accelerator.streams.emitter import CommandEmitter
 from uaccel.accelerator.streams.machine import Layer, Machine, Part, Placed, Places, inside
 from uaccel.accelerator.streams.tiling import Home, LayerPlan, Residents, Round, Slots, Taken, Where, round_of
 from uaccel.accelerator.streams.timeline import Cost, Key
@@ -65,6 +66,11 @@ class Links:
                 spans[name] = (spans.get(name, (number, number))[0], number)
         return spans
 
+    @cached_property
+    def known(self) -> dict[int, tuple[Rows, ...]]:
+        """The bands of each height that was asked for."""
+        return {}
+
     def rows(self, band: range) -> Rows:
         """The rows of every tensor that a band of the last output needs, found from the last layer to the first."""
         needed = {self.output.output: band}
@@ -75,11 +81,13 @@ class Links:
                 needed[name] = rows if before is None else _hull(rows, before)
         return needed
 
-    def bands(self, height: int) -> Iterator[Rows]:
+    def bands(self, height: int) -> tuple[Rows, ...]:
         """The rows of each band, one band after the other."""
-        whole = self.output.shape.rows
-        for begin in range(0, whole, height):
-            yield self.rows(range(begin, min(begin + height, whole)))
+        if height not in self.known:
+            whole = self.output.shape.rows
+            bands = (range(begin, min(begin + height, whole)) for begin in range(0, whole, height))
+            self.known[height] = tuple(map(self.rows, bands))
+        return self.known[height]
 
 
 def whole_width(layer: Layer, rows: range, blocks: range | None = None) -> Part:
@@ -448,16 +456,26 @@ def chains_of(region: StreamRegion, begin: int, end: int) -> Iterator[tuple[Key,
         for way in ways
         if pieces(links.output.shape.rows, height) * len(links.layers) <= LONGEST
     ]
+    works = {height: _work(region, links, height) for height, *_ in options}
     yield from promising(
         options,
-        lambda option: _estimate(region, links, option[0], option[1], option[3]).key(region.objective),
+        lambda option: _estimate(machine, works[option[0]], option[1], option[3]).key(region.objective),
         lambda option: placed(machine, links, *option[:3], region.residents.addresses, taken),
     )
 
 
-def _estimate(region: StreamRegion, links: Links, height: int, buffered: bool, weights: int) -> Cost:
-    """Estimates a chain as if all bands were like the one in the middle. ``weights``: the cycles that each band's
-    weights take to come. Without a second slot engines do not overlap."""
+class _Work(NamedTuple):
+    """Holds how many bands there are, and what the one in the middle takes: bytes of its loads and stores, and cycles
+    to load, to store and to compute."""
+
+    bands: int
+    moved: int
+    load: int
+    store: int
+    compute: int
+
+
+def _work(region: StreamRegion, links: Links, height: int) -> _Work:
     machine, whole = region.machine, links.output.shape.rows
     count = pieces(whole, height)
     begin = (count - 1) // 2 * height
@@ -466,12 +484,19 @@ def _estimate(region: StreamRegion, links: Links, height: int, buffered: bool, w
     sizes = {name: len(some) * links.shapes[name].row_pitch for name, some in rows.items()}
     loads = [sizes[name] for name in rows if name not in made and name not in region.residents.addresses]
     stores = [sizes[links.output.output]] if links.output.output in region.homes else []
-    load = weights + sum(machine.load.cycles(size) for size in loads)
-    store = sum(machine.store.cycles(size) for size in stores)
+    load, store = sum(map(machine.load.cycles, loads)), sum(map(machine.store.cycles, stores))
     compute = sum(layer.cycles(whole_width(layer, rows[layer.output])) for layer in links.layers)
-    moved = count * (machine.brought(weights) + sum(loads) + sum(stores))
-    each = max(load, store, compute) if buffered and count > 1 else load + compute + store
-    return Cost(count * each, moved)
+    return _Work(count, sum(loads) + sum(stores), load, store, compute)
+
+
+def _estimate(machine: Machine, work: _Work, buffered: bool, weights: int) -> Cost:
+    """Estimates a chain as if all bands were like the one in the middle. ``weights``: the cycles that each band's
+    weights take to come. Without a second slot engines do not overlap."""
+    load = weights + work.load
+    moved = work.bands * (machine.brought(weights) + work.moved)
+    overlap = buffered and work.bands > 1
+    each = max(load, work.store, work.compute) if overlap else load + work.compute + work.store
+    return Cost(work.bands * each, moved)
 
 
 def _sum(one: Key, other: Key) -> Key:

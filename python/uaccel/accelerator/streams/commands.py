@@ -126,6 +126,11 @@ def _value(field: Field, word: int) -> int:
 NEIGHBOURS: Final = frozenset({("load", "compute"), ("compute", "load"), ("compute", "store"), ("store", "compute")})
 
 
+LOAD, COMPUTE, STORE = range(len(ENGINES))
+NUMBERS: Final = {engine: number for number, engine in enumerate(ENGINES)}
+NOBODY: Final = -1  # Stands for the number of a command where there is none.
+
+
 @dataclass(frozen=True)
 class Synchronised:
     """Holds commands with their tokens; ``waits[i]``: the commands whose tokens command i takes."""
@@ -176,37 +181,44 @@ class Synchroniser:
         other.memory, other.count = self.memory.copy(), self.count
         return other
 
-    def take(self, command: Command) -> Iterator[Waiting]:
+    def take(self, command: Command) -> list[Waiting]:
         """The command with the numbers of those that it waits for, perhaps behind a relay."""
+        engine = NUMBERS[command.engine]
         awaited = self.memory.conflicts(command)
-        awaited.pop(command.engine, None)
-        if command.engine != "compute":
-            yield from self._through_compute(command, awaited)
+        awaited[engine] = NOBODY
+        if engine == COMPUTE:
+            self.memory.add(command, self.count)
+            return [self._next(command, awaited)]
+        relays = self._through_compute(command, awaited)
         self.memory.add(command, self.count)
-        yield self._next(command, awaited)
+        return [*relays, self._next(command, awaited)]
 
-    def _next(self, command: Command, awaited: Mapping[str, int]) -> Waiting:
+    def _next(self, command: Command, awaited: Sequence[int]) -> Waiting:
         waits = []
-        for engine, number in awaited.items():
-            pair = self.pairs[engine, command.engine]
-            if not pair.knows(number):
-                pair.add(number, self.count)
-                waits.append(number)
+        for engine, number in enumerate(awaited):
+            if number != NOBODY:
+                pair = self.pairs[ENGINES[engine], command.engine]
+                if not pair.knows(number):
+                    pair.add(number, self.count)
+                    waits.append(number)
         self.count += 1
-        return command, tuple(sorted(waits))
+        return command, tuple(sorted(waits) if len(waits) > 1 else waits)
 
-    def _through_compute(self, command: Command, awaited: dict[str, int]) -> Iterator[Waiting]:
+    def _through_compute(self, command: Command, awaited: list[int]) -> list[Waiting]:
         """Replaces a wait for an engine that is no neighbour by one for a computation that has waited for it. The first
-        such computation is taken, since it is done earliest."""
-        far = "store" if command.engine == "load" else "load"
-        number = awaited.pop(far, None)
-        if number is None:
-            return
-        known = self.pairs[far, "compute"].first_to_know(number)
+        such computation is taken, since it is done earliest. Where there is none, the result is a relay."""
+        far = STORE if command.engine == "load" else LOAD
+        number, awaited[far] = awaited[far], NOBODY
+        if number == NOBODY:
+            return []
+        known = self.pairs[ENGINES[far], "compute"].first_to_know(number)
+        relays = []
         if known is None:
             known = self.count
-            yield self._next(self.relay(command), {far: number})
-        awaited["compute"] = max(known, awaited.get("compute", -1))
+            alone = [number if engine == far else NOBODY for engine in range(len(ENGINES))]
+            relays = [self._next(self.relay(command), alone)]
+        awaited[COMPUTE] = max(known, awaited[COMPUTE])
+        return relays
 
 
 def with_tokens(commands: Sequence[Waiting]) -> Synchronised:
@@ -221,11 +233,10 @@ def with_tokens(commands: Sequence[Waiting]) -> Synchronised:
     return Synchronised(ordered, tuple(Tokens(**flag) for flag in flags), waits)
 
 
-class _Touched(NamedTuple):
-    """Holds who touched some bytes last: the command that wrote them, and each engine's last reader since then."""
-
-    writer: tuple[str, int] | None
-    readers: tuple[tuple[str, int], ...] = ()
+# Who touched some bytes last: engine and number of the command that wrote them, and the number of each engine's last
+# reader since then.
+_Touched = tuple[int, int, int, int, int]
+_UNTOUCHED: Final[_Touched] = (NOBODY,) * 5
 
 
 class _Memory:
@@ -244,35 +255,47 @@ class _Memory:
         other.memories = {name: (list(begins), list(touched)) for name, (begins, touched) in self.memories.items()}
         return other
 
-    def conflicts(self, command: Command) -> dict[str, int]:
+    def conflicts(self, command: Command) -> list[int]:
         """The last command of each engine that this one must come after."""
-        last: dict[str, int] = {}
-        for access in command.accesses:
-            begins, touched = self._memory(access.memory)
-            for at in range(bisect_right(begins, access.begin) - 1, bisect_left(begins, access.end)):
-                writer, readers = touched[at]
-                for engine, number in (*((writer,) if writer else ()), *(readers if access.writes else ())):
-                    last[engine] = max(number, last.get(engine, -1))
+        last = [NOBODY] * len(ENGINES)
+        for memory, begin, end, writes in command.accesses:
+            if memory not in self.memories:
+                continue
+            begins, touched = self.memories[memory]
+            for at in range(bisect_right(begins, begin) - 1, bisect_left(begins, end)):
+                writer, number, load, compute, store = touched[at]
+                if number > last[writer]:
+                    last[writer] = number
+                if writes:
+                    if load > last[LOAD]:
+                        last[LOAD] = load
+                    if compute > last[COMPUTE]:
+                        last[COMPUTE] = compute
+                    if store > last[STORE]:
+                        last[STORE] = store
         return last
 
     def add(self, command: Command, number: int) -> None:
-        own = (command.engine, number)
-        for access in command.accesses:
-            if access.begin == access.end:
+        engine = NUMBERS[command.engine]
+        own = (engine, number, NOBODY, NOBODY, NOBODY)
+        for memory, begin, end, writes in command.accesses:
+            if begin == end:
                 continue
-            begins, touched = self._memory(access.memory)
-            first, end = (_divide(begins, touched, bound) for bound in (access.begin, access.end))
-            if access.writes:
-                begins[first:end], touched[first:end] = [access.begin], [_Touched(own)]
+            if memory not in self.memories:
+                self.memories[memory] = ([0], [_UNTOUCHED])
+            begins, touched = self.memories[memory]
+            first, behind = _divide(begins, touched, begin), _divide(begins, touched, end)
+            if writes:
+                begins[first:behind], touched[first:behind] = [begin], [own]
                 continue
-            for at in range(first, end):
-                others = (one for one in touched[at].readers if one[0] != command.engine)
-                touched[at] = _Touched(touched[at].writer, (*others, own))
-
-    def _memory(self, name: str) -> tuple[list[int], list[_Touched]]:
-        if name not in self.memories:
-            self.memories[name] = ([0], [_Touched(None)])
-        return self.memories[name]
+            for at in range(first, behind):
+                writer, wrote, load, compute, store = touched[at]
+                if engine == LOAD:
+                    touched[at] = (writer, wrote, number, compute, store)
+                elif engine == COMPUTE:
+                    touched[at] = (writer, wrote, load, number, store)
+                else:
+                    touched[at] = (writer, wrote, load, compute, number)
 
 
 def _divide(begins: list[int], touched: list[_Touched], bound: int) -> int:

@@ -7,11 +7,10 @@ parts and turns them into :class:`Command` objects. :class:`Code` is the lossles
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cache
-from math import inf
-from typing import Any, Final, NamedTuple
+from functools import cache, cached_property
+from typing import Any, ClassVar, Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -130,8 +129,8 @@ class Results(NamedTuple):
 # The code is Rice's, with a parameter k for each block of 32 bytes. A block begins with 3 bits that hold k. Bytes are
 # numbered by magnitude: 0, -1, 1, -2, 2 ... become 0, 1, 2, 3, 4 ..., so small weights have small numbers. A byte is
 # written as number >> k ones, a zero, and the k low bits of the number. The 3 bits allow k from 0 to 6; the eighth
-# value, 7, marks a block whose bytes stand as they are, so a block never exceeds 3 bits plus its bytes. Of each byte
-# of the stream, the lowest bit comes first. Blocks do not depend on each other: the shortest kind for each gives the
+# value, 7, marks a block whose bytes stand as they are, so a block never exceeds 3 bits plus its bytes. The lowest bit
+# of each byte of the stream comes first. Blocks do not depend on each other: the shortest kind for each gives the
 # shortest whole.
 
 BLOCK: Final = 32
@@ -334,6 +333,22 @@ class Layer(ABC):
     blocks: int
     steps: int
 
+    # Names what the needs and times of all its parts depend on, beside its type. Bytes count by their length. Without
+    # names nothing that is found of one layer holds for others.
+    alike_by: ClassVar[tuple[str, ...]] = ()
+
+    @property
+    def alike(self) -> Hashable | None:
+        """Equal for layers whose parts need and take the same, whatever their names and the bytes of their weights."""
+        values = (getattr(self, name) for name in self.alike_by)
+        known = tuple(len(value) if isinstance(value, bytes) else value for value in values)
+        return (type(self), *known) if known else None
+
+    @cached_property
+    def known(self) -> dict[Hashable, Any]:
+        """What the planner has found of it."""
+        return {}
+
     @property
     def whole(self) -> Part:
         """The whole first image as one part."""
@@ -402,54 +417,6 @@ class Unpacker:
     def cycles(self, size: int) -> int:
         """The least that so many bytes take, from the first word on."""
         return pieces(size, self.bytes_per_cycle)
-
-
-class Unpacking:
-    """Simulates one load that decompresses: when it takes an offered word, and when it has given all bytes.
-
-    The state: ``_words`` were taken, ``_given`` bytes were given before cycle ``_now``, and the next byte's long
-    prefix was counted for ``_alone`` cycles.
-    """
-
-    def __init__(self, unpacker: Unpacker, code: Code, further: int) -> None:
-        self._code, self._rate, self._behind = code, unpacker.bytes_per_cycle, unpacker.behind
-        # Whether a word can complete more bytes than are given until the next word comes. If none can, words never
-        # wait, and ``end`` alone tells the time.
-        self.is_slow = code.most > self._rate * (1 + further)
-        self._words = self._given = self._now = self._alone = 0
-
-    def take(self, offered: int) -> int:
-        """When a word is taken that is offered from this cycle on: once the older of the two held words is used up."""
-        self._give(self._code.before(self._words), inf)
-        taken = max(offered, self._now)
-        self._give(self._code.whole(self._words), taken + 1)
-        self._now = max(self._now, taken + 1)
-        self._words += 1
-        return taken
-
-    def end(self, last: int) -> int:
-        """The last cycle of the load, whose last word comes in cycle ``last``."""
-        words = len(self._code.ends)
-        if not self.is_slow:
-            self._words, self._given, self._now = words, self._code.whole(words - 1), last + 1
-        self._give(self._code.ends[-1], inf)
-        return self._now + self._behind - 1
-
-    def _give(self, count: int, until: float) -> None:
-        """Gives bytes, ``count`` in all at most and before cycle ``until``, as far as the words that are there allow.
-
-        A cycle gives up to ``bytes_per_cycle`` bytes of one block. A byte with a long prefix is the first of its
-        cycle, since its ones are counted in the cycles before.
-        """
-        there, long = self._code.whole(self._words), self._code.long
-        while self._given < min(count, there) and self._now < until:
-            self._now += 1
-            if self._alone < long.get(self._given, 0):
-                self._alone += 1
-                continue
-            self._alone = 0
-            together = min(self._rate, there - self._given, BLOCK - self._given % BLOCK)
-            self._given += next((n for n in range(1, together) if self._given + n in long), together)
 
 
 # The bus that fetching, loading and storing share, and the memories behind it: how long words take to come.
@@ -551,7 +518,7 @@ class Machine(machine.Machine):
     With a ``bus``, ``load``, ``store`` and ``fetch`` share it and are as fast as it is. A command then enters its
     queue ``checking(command)`` cycles after it has been fetched, and a store ends ``answering`` cycles after its last
     word. While results are written, loads into the same memory wait. With an ``unpacker``, loads may bring weights in
-    compressed form.
+    compressed form. ``known`` keeps what was found of layers that are alike.
     """
 
     activations: Memory
@@ -568,6 +535,7 @@ class Machine(machine.Machine):
     unpacker: Unpacker | None = None
     checking: Callable[[Command], int] = lambda _command: 0
     answering: int = 0
+    known: dict[Hashable, Any] = field(default_factory=dict, compare=False, repr=False)
 
     @property
     def constants(self) -> Dma:

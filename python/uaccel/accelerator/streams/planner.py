@@ -9,21 +9,33 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import reduce
 from itertools import islice
 from typing import Any, Final
 
 from uaccel.accelerator.machine import Tiling, Timeline
 from uaccel.accelerator.region import Region
-from uaccel.accelerator.streams.chain import TRIED, Chain, Step, StreamRegion, chains_of, emitted, spans, with_chains
+from uaccel.accelerator.streams.bus import shared
+from uaccel.accelerator.streams.chain import (
+    TRIED,
+    Chain,
+    Step,
+    StreamRegion,
+    chains_of,
+    emit,
+    emitted,
+    spans,
+    with_chains,
+)
 from uaccel.accelerator.streams.commands import TOKENS, Synchronised, tiles_of
+from uaccel.accelerator.streams.constants import StreamConstants, UnreadConstants
 from uaccel.accelerator.streams.emitter import (
     LONGEST,
     USUAL,
     CommandEmitter,
     Effort,
-    StreamConstants,
     TilingProblem,
-    UnreadConstants,
+    alike_on,
     best,
     candidates,
     decide,
@@ -51,10 +63,11 @@ from uaccel.memory import Block, plan
 
 ALIGNMENT = 16  # Bytes to which tensors in scratch memory are aligned.
 WAYS = 2  # Ways to share the activation memory that are planned to the end.
-POLISHED = 12000  # Commands that are simulated at the end; it bounds the time.
-AHEAD = 3  # Layers behind one whose tilings are tried that are simulated with each of them.
-# Parts of a region's layers from which on it is large: then one way is planned to the end, with one layer ahead. Of the
-# networks measured, none took 0.2 % more cycles for that.
+POLISHED = 3000  # Commands that are emitted to polish a region; it bounds the time.
+POLISHABLE = 600  # Parts of a region's layers up to which it is polished: the bound allows too few tries of more.
+AHEAD = 1  # Layers behind one whose tilings are tried that are simulated with each of them.
+# Parts of a region's layers from which on it is large: then one way is planned to the end. No network that was measured
+# took 0.2 % more cycles for that.
 LARGE = 500
 FEW = 8  # Parts of a layer whose best tilings are all simulated to tell what it costs alone.
 
@@ -138,17 +151,27 @@ def plan_network(machine: Machine, network: Network, objective: str = LATENCY, e
         layers = ", ".join(layer.name for layer in network.layers)
         raise AcceleratorError(f"no part of {layers} fits the machine; its check should have refused it")
     large = sum(count(one.layer, one.tiling) for one in fitting[0].first) >= LARGE
-    tried, ahead = (1, 1) if large else (WAYS, AHEAD)
+    tried = 1 if large else WAYS
     if len(fitting) > tried:
         fitting.sort(key=lambda way: emitted(machine, way.first, way.homes).cost().key(objective))
-    planned = [_steps(machine, network, way, objective, ahead) for way in fitting[:tried]]
+    planned = [_steps(machine, network, way, objective) for way in fitting[:tried]]
     _, way, region, steps = min(planned, key=lambda one: one[0])
     return _planned(machine, network, alive, way.residents, polished(region, way.choices, steps))
 
 
 def cycles_alone(machine: Machine, layer: Layer, objective: str = LATENCY) -> int:
     """How long a layer takes that is alone in its region, if it fits (:func:`why_not`): simulated where it has few
-    parts, by estimate where it has many. Of several tilings the best by estimate counts, but for very few parts."""
+    parts, by estimate where it has many. The best of several tilings by estimate counts, but for very few parts."""
+    alike = alike_on(machine, layer)
+    if alike is None:
+        return _cycles_alone(machine, layer, objective)
+    key = ("alone", alike, objective)
+    if key not in machine.known:
+        machine.known[key] = _cycles_alone(machine, layer, objective)
+    return int(machine.known[key])
+
+
+def _cycles_alone(machine: Machine, layer: Layer, objective: str) -> int:
     alone = _alone(layer)
     choices = best(machine, alone, objective)
     if count(layer, choices[0].tiling) > LONGEST:
@@ -156,7 +179,8 @@ def cycles_alone(machine: Machine, layer: Layer, objective: str = LATENCY) -> in
     few = [one for one in choices if count(layer, one.tiling) <= LONGEST // 4]
     region = StreamRegion(machine, (layer,), frozenset(), Residents({}, {}), alone.homes, objective)
     most = 1 if count(layer, choices[0].tiling) > FEW else len(choices)
-    keys = [_simulated(region, [one])[0] for one in (few or choices)[:most]]
+    tried = [emitted(machine, [one], alone.homes, UnreadConstants()) for one in (few or choices)[:most]]
+    keys = [_simulated(region, one) for one in tried]
     return min(keys)[0 if objective == LATENCY else 1]
 
 
@@ -206,8 +230,7 @@ def _choices(
         inputs = tuple(addresses.get(name) for name in layer.inputs)
         taken = residents.taken(number, number + 1)
         question = TilingProblem(layer, inputs, addresses.get(layer.output), taken, homes, effort)
-        at_home = (name in homes for name in (*layer.inputs, layer.output))
-        key = (number, inputs, question.output, *question.taken, *at_home)
+        key = (number, *question.key)
         if key not in answers:
             answers[key] = best(machine, question, objective)
         choices.append(answers[key])
@@ -215,36 +238,72 @@ def _choices(
 
 
 def _steps(
-    machine: Machine, network: Network, way: Way, objective: str, ahead: int
+    machine: Machine, network: Network, way: Way, objective: str
 ) -> tuple[Key, Way, StreamRegion, Sequence[Step]]:
     """The steps of a region, behind what they cost by estimate."""
-    decided = refined(machine, way.choices, way.homes, objective, ahead)
+    decided = refined(machine, way.choices, way.homes, objective)
     border = {*network.known, *network.inputs, *network.outputs}
     spilled = frozenset(name for name in way.homes if name not in border)
     region = StreamRegion(machine, network.layers, spilled, way.residents, way.homes, objective)
-    steps = with_chains(region, decided)
+    steps = confirmed(region, decided, with_chains(region, decided))
     return emitted(machine, steps, way.homes).cost().key(objective), way, region, steps
 
 
+def confirmed(region: StreamRegion, decided: Sequence[LayerPlan], steps: Sequence[Step]) -> list[Step]:
+    """The steps without the chains that cost more than their layers one by one, if both are simulated between their
+    neighbours. Estimates know too little of the bus to decide that where a chain gains little."""
+    if region.machine.bus is None:
+        return list(steps)
+    kept: list[Step] = []
+    for number, (step, (begin, end)) in enumerate(zip(steps, _stretches(steps), strict=True)):
+        if isinstance(step, Chain):
+            before, behind = kept[-1:], steps[number + 1 : number + 2]
+            ways: list[Sequence[Step]] = [[step], decided[begin:end]]
+            beside = [[*filter(_is_short, before), *way, *filter(_is_short, behind)] for way in ways]
+            keys = [_simulated(region, emitted(region.machine, one, region.homes, UnreadConstants())) for one in beside]
+            kept += ways[keys[1] < keys[0]]
+        else:
+            kept.append(step)
+    return kept
+
+
+def _is_short(step: Step) -> bool:
+    return isinstance(step, Chain) or count(step.layer, step.tiling) <= LONGEST
+
+
 def polished(region: StreamRegion, choices: Sequence[Sequence[LayerPlan]], steps: Sequence[Step]) -> Sequence[Step]:
-    """Tries once more what each step may be, by what the whole region takes if it is simulated. It ends when
-    ``POLISHED`` commands were simulated. Regions of which that would allow few tries stay as they are."""
-    if sum(count(one.layer, one.tiling) for one in steps if isinstance(one, LayerPlan)) > POLISHED // 20:
+    """Tries once more what each step may be, by what the whole region takes if it is simulated. First each step's most
+    promising alternative is tried, then the second one of each, and so on. It ends when ``POLISHED`` commands were
+    emitted. Regions of which that would allow few tries stay as they are."""
+    if sum(count(one.layer, one.tiling) for one in steps if isinstance(one, LayerPlan)) > POLISHABLE:
         return steps
-    least, spent = _simulated(region, steps)
-    decided: list[Step] = []
-    begin = 0
-    for number, step in enumerate(steps):
-        end = begin + (len(step.links.layers) if isinstance(step, Chain) else 1)
-        taken: Sequence[Step] = [step]
-        for other in _instead(region, choices, begin, end):
-            if other[0] is not step and spent <= POLISHED:
-                key, commands = _simulated(region, [*decided, *other, *steps[number + 1 :]])
-                spent += commands
+    whole = emitted(region.machine, steps, region.homes, UnreadConstants())
+    least, spent = _simulated(region, whole), len(whole.commands)
+    untried: dict[tuple[int, int], Iterator[Sequence[Step]]] = {}
+    more = True
+    while more and spent <= POLISHED:
+        done, decided, more = CommandEmitter(region.machine, region.homes, UnreadConstants()), list[Step](), False
+        for (begin, end), number in zip(_stretches(steps), range(len(steps)), strict=True):
+            taken: Sequence[Step] = steps[number : number + 1]
+            other = next(untried.setdefault((begin, end), _instead(region, choices, begin, end)), None)
+            more = more or other is not None
+            if other is not None and other[0] is not taken[0] and spent <= POLISHED:
+                trial = reduce(emit, (*other, *steps[number + 1 :]), done.copy())
+                spent += len(trial.commands)
+                key = _simulated(region, trial)
                 least, taken = (key, other) if key < least else (least, taken)
-        decided += taken
-        begin = end
-    return decided
+            decided += taken
+            done = reduce(emit, taken, done)
+        steps = decided
+    return steps
+
+
+def _stretches(steps: Sequence[Step]) -> Iterator[tuple[int, int]]:
+    """The numbers of the layers of each step, from the first up to the one behind the last."""
+    end = 0
+    for step in steps:
+        begin, end = end, end + (len(step.links.layers) if isinstance(step, Chain) else 1)
+        yield begin, end
 
 
 def _instead(
@@ -258,12 +317,16 @@ def _instead(
     yield [some[0] for some in choices[begin:end]]
 
 
-def _simulated(region: StreamRegion, steps: Sequence[Step]) -> tuple[Key, int]:
-    """What steps cost, and how many commands they have."""
-    emitter = emitted(region.machine, steps, region.homes, UnreadConstants())
-    stream = emitter.synchronised()
-    cost = Cost(timeline(region.machine, stream).total, emitter.moved)
-    return cost.key(region.objective), len(stream.commands)
+def _estimated(region: StreamRegion, emitter: CommandEmitter) -> Key:
+    return emitter.cost().key(region.objective)
+
+
+def _simulated(region: StreamRegion, emitter: CommandEmitter) -> Key:
+    """What all commands cost. Without a shared bus the estimate is exact."""
+    if region.machine.bus is None:
+        return _estimated(region, emitter)
+    total = shared(region.machine, emitter.synchronised(), region.machine.bus).total
+    return Cost(total, emitter.moved).key(region.objective)
 
 
 def _planned(
@@ -283,7 +346,6 @@ def refined(
     choices: Sequence[Sequence[LayerPlan]],
     homes: Mapping[str, Home],
     objective: str,
-    layers_ahead: int = AHEAD,
 ) -> list[LayerPlan]:
     """Chooses each layer's tiling among its neighbours, from the best ones of the layer alone. The best alone need not
     be the best among others, since the next layer's loads run beside it. Layers are refined in order: behind those that
@@ -297,7 +359,7 @@ def refined(
         done.append(whole.work)
     emitter, decided = CommandEmitter(machine, homes), []
     for number, some in enumerate(choices):
-        ahead = first[number + 1 : number + 1 + layers_ahead]
+        ahead = first[number + 1 : number + 1 + AHEAD]
         rest = done[number + 1 + len(ahead)].until(whole.work)
         decided.append(_best_before(emitter, some, ahead, rest, objective))
         emitter.layer(decided[-1])

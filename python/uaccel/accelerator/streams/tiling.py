@@ -8,7 +8,7 @@ from functools import cached_property
 from itertools import accumulate
 
 from uaccel.accelerator.machine import Box, Tiling, span
-from uaccel.accelerator.streams.machine import Compute, Layer, Machine, Move, Part
+from uaccel.accelerator.streams.machine import Command, Compute, Layer, Machine, Move, Part
 from uaccel.accelerator.streams.timeline import Cost
 from uaccel.memory import Block, plan
 from uaccel.util.text import pieces, round_up
@@ -118,7 +118,7 @@ class Round:
 
     A plan is tried in many places, and its rounds are the same in all of them. So ``moves`` keeps those of the inputs
     by number, and of the output behind them; ``computes`` keeps the commands as they were at some addresses, for their
-    times.
+    times. ``known`` keeps commands by what they are emitted for, and by the addresses in them.
     """
 
     layer: Layer
@@ -129,6 +129,7 @@ class Round:
     made: int
     moves: dict[int, Move] = field(default_factory=dict, compare=False)
     computes: list[Compute] = field(default_factory=list, compare=False)
+    known: dict[tuple[object, ...], tuple[Command, ...]] = field(default_factory=dict, compare=False)
 
     @property
     def is_last(self) -> bool:
@@ -157,19 +158,25 @@ def round_of(layer: Layer, part: Part) -> Round:
 class LayerPlan:
     """Holds everything that has been decided of a layer: its tiling, and where each input and the output lie.
 
-    ``estimated``: what it costs by the typical part.
+    ``weights``: the bytes of all chunks of weights; ``estimated``: what it costs by the typical part.
     """
 
     layer: Layer
     tiling: Tiling
     inputs: tuple[Where, ...]
     output: Where
+    weights: int
     estimated: Cost
 
     @cached_property
     def rounds(self) -> tuple[Round, ...]:
-        """Its parts in the order of execution."""
-        return tuple(round_of(self.layer, part) for part in parts(self.layer, self.tiling))
+        """Its parts in the order of execution. Plans share them that differ only in the addresses of the tensors."""
+        known, whole = self.layer.known, (isinstance(where, int) for where in (*self.inputs, self.output))
+        key = ("rounds", replace(self.tiling, buffered=True), *whole)
+        if key not in known:
+            known[key] = tuple(round_of(self.layer, part) for part in parts(self.layer, self.tiling))
+        found: tuple[Round, ...] = known[key]
+        return found
 
 
 # Which tensors stay on chip between layers, and where.

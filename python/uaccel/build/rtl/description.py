@@ -198,14 +198,9 @@ def has_rtl(folder: Path) -> bool:
 def read_rtl(folder: Path) -> Rtl:
     """Read the description of an accelerator; :class:`AcceleratorError` names the file, the key and what was wanted."""
     path = folder / "rtl" / FILE
-    try:
+    about = f"an accelerator with RTL describes it there ({page('rtl.md')})"
+    with incoming.reading(AcceleratorError, path, about, "no TOML file"):
         table = parse_toml(incoming.read_text(path))
-    except OSError as error:
-        raise AcceleratorError(
-            f"cannot read {path}: {error.strerror}; an accelerator with RTL describes it there ({page('rtl.md')})"
-        ) from error
-    except ValueError as error:
-        raise AcceleratorError(f"{path} is no TOML file: {error}") from error
     return _Reader(path, table).rtl()
 
 

@@ -27,7 +27,7 @@ from uaccel.errors import ToolError, UaccelError
 from uaccel.util import incoming
 from uaccel.util.cache import Entry, Key, cache_of_user, programs_digest
 from uaccel.util.files import write_atomically
-from uaccel.util.text import did_you_mean
+from uaccel.util.text import did_you_mean, named
 
 # FPGAs that open tools know: their resources, and the options of the tools for them.
 
@@ -230,15 +230,10 @@ class Answer:
 
     def to_json(self) -> dict[str, Any]:
         return {
-            "accelerator": self.accelerator,
-            "part": self.part,
-            "area": self.area,
-            "available": self.available,
+            **named(self, "accelerator", "part", "area", "available"),
             "fits": not self.excess,
             "clock_mhz": self.clock,
-            "not_placed": self.not_placed,
-            "bitstream": self.bitstream,
-            "tools": self.tools,
+            **named(self, "not_placed", "bitstream", "tools"),
         }
 
 

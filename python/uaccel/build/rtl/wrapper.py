@@ -138,8 +138,8 @@ def _no_port(rtl: Rtl, name: str, why: str, ports: Mapping[str, int]) -> Acceler
 
 
 def _accessor(owner: str, name: str, port: str, default: str) -> str:
-    """A C++ member by which an adapter reads or writes a signal. Of a port that the module does not have it is set to
-    its default at each access, so that what is written to it has no effect."""
+    """A C++ member by which an adapter reads or writes a signal. A port that the module does not have is set to its
+    default at each access, so that what is written to it has no effect."""
     if port:
         return f"    auto &{name}() {{ return {owner}->{port}; }}\n"
     return f"    uint64_t &{name}() {{ static uint64_t unused; unused = {default}; return unused; }}\n"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from uaccel.codegen.export.base import VERSION, Export, Files, Format, Rest, below, conversions, device_table, sized
+from uaccel.codegen.export.base import Files, Format, Rest, below, conversions, device_table, sized
 from uaccel.codegen.export.example import (
     HEADER,
     call_lines,
@@ -15,6 +15,7 @@ from uaccel.codegen.export.example import (
     real_value,
     why_not,
 )
+from uaccel.codegen.export.library import VERSION, Export, Library
 from uaccel.codegen.header import include_closure
 from uaccel.errors import one_line
 from uaccel.model import TensorSpec
@@ -33,8 +34,9 @@ SMALLER: Final = {
 }
 
 
-def _rest(export: Export, _: Files) -> Rest:
+def _rest(library: Library, _: Files) -> Rest:
     """The rest of the library. All of ``src`` is one folder, since Arduino searches no other for headers."""
+    (export,) = library.models
     files = {
         "library.properties": _properties(export),
         "keywords.txt": _keywords(export),
@@ -48,7 +50,8 @@ def _rest(export: Export, _: Files) -> Rest:
     return Rest(files, COMMANDS, _contents(export), _notes(export))
 
 
-FORMAT = Format(_rest, include="src", example=INFERENCE, main=None)
+ALONE: Final = "has sketches about one model"
+FORMAT = Format(_rest, include="src", example=INFERENCE, main=None, alone=ALONE, assembles=False)
 
 
 def is_benchmarked(export: Export) -> bool:

@@ -1,122 +1,23 @@
-"""Holds what formats of an export share: the model to be exported, the row of a format, the devices, the README."""
+"""Holds what formats of an export share: the row of a format, the devices, the README."""
 
 from __future__ import annotations
 
-import re
 import textwrap
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path, PurePosixPath
 from typing import Final
 
 from uaccel.board import Board
 from uaccel.board.accelerator_devices import CXX, board_devices_source, rack_source
 from uaccel.codegen.describe import is_converted
-from uaccel.codegen.generate import Generated
-from uaccel.codegen.header import INCLUDE, include_closure
-from uaccel.codegen.options import Names
+from uaccel.codegen.export.library import Export, Library, folder_of, listed
+from uaccel.codegen.header import include_closure
 from uaccel.errors import AcceleratorError, one_line
-from uaccel.lower.program import Engine, Program
-from uaccel.model import Array
+from uaccel.lower.program import Engine
 from uaccel.util import incoming
 from uaccel.util.files import data_dir
 from uaccel.util.text import code_span
-from uaccel.version import __version__
-
-# The input of every format: generated code, a sample with its expected outputs, and the board.
-
-# The version of what is exported: three numbers, as every manifest takes them.
-VERSION: Final = ".".join([*re.findall(r"\d+", __version__), "0", "0"][:3])
-
-
-@dataclass(frozen=True)
-class Sample:
-    """Holds inputs and their expected outputs. ``tolerance`` counts steps of integers; for floats it is relative."""
-
-    inputs: tuple[Array, ...]
-    outputs: tuple[Array, ...]
-    tolerance: float = 0
-
-
-@dataclass(frozen=True)
-class Export:
-    """Holds all that a format needs to export a model. ``command`` is what a user types to make it again."""
-
-    generated: Generated
-    sample: Sample
-    board: Board
-    command: str
-
-    @property
-    def program(self) -> Program:
-        return self.generated.program
-
-    @property
-    def names(self) -> Names:
-        return self.generated.names
-
-    @property
-    def name(self) -> str:
-        """The library's name: ``tvmgen_<model>``."""
-        return self.names.prefix
-
-    @property
-    def title(self) -> str:
-        return f"{self.program.name}, a neural network in C"
-
-    @property
-    def engines(self) -> tuple[Engine, ...]:
-        """The accelerators with a device; drivers that compute by themselves only need to be compiled."""
-        return self.program.devices
-
-    @cached_property
-    def sources(self) -> dict[str, str]:
-        """The sources that an application links: the model, and the drivers of its accelerators."""
-        return self.generated.sources | {name: text for name, text in self._drivers.items() if name.endswith(".c")}
-
-    @cached_property
-    def private_headers(self) -> dict[str, str]:
-        """The headers that these sources include in addition to the public ones."""
-        drivers = {name: text for name, text in self._drivers.items() if not name.endswith(".c")}
-        found = self.generated.private_headers | self.generated.firmware_headers | drivers
-        wanted = [name for text in self._drivers.values() for name in INCLUDE.findall(text)]
-        return found | include_closure(name for name in wanted if name.startswith("uaccel_") and name not in found)
-
-    @property
-    def public_headers(self) -> dict[str, str]:
-        """The headers that an application includes."""
-        return self.generated.public_headers
-
-    @property
-    def headers(self) -> dict[str, str]:
-        return self.public_headers | self.private_headers
-
-    @cached_property
-    def _drivers(self) -> dict[str, str]:
-        """The drivers' files by their names alone, which must differ: all their folders are on one include path."""
-        found: dict[str, str] = {}
-        for engine in self.program.engines:
-            for name, text in (folder_of(engine, "driver") | folder_of(engine, "unit")).items():
-                if name in found or name in self.generated.firmware_headers:
-                    raise AcceleratorError(
-                        f"accelerator {engine.name}: another file of this export is called {name}, too; "
-                        "give the driver's file a name of its own"
-                    )
-                if name.endswith(CXX):
-                    raise AcceleratorError(
-                        f"accelerator {engine.name}: its driver {name} is C++, and exports are C; write it in C, "
-                        "or make a project with 'uaccel create'"
-                    )
-                found[name] = text
-        return found
-
-
-def folder_of(engine: Engine, folder: str) -> dict[str, str]:
-    """The files of an accelerator's folder, by their path in it."""
-    files: list[tuple[str, Path]] = [(name, path) for name, path in engine.files if name.startswith(f"{folder}/")]
-    return {name.removeprefix(f"{folder}/"): incoming.read_text(path) for name, path in files}
-
 
 # A format: a row that says where each kind of file lies, and a function for what only this format has.
 
@@ -148,15 +49,19 @@ class Format:
     ``root`` is the library's folder, with ``{name}`` for its name; ``include`` and ``src`` lie in it. Without ``src``
     there are neither sources nor their headers, without ``main`` only the sample. Access to devices that is ``apart``
     lies in the folders ``desk`` and ``hardware``; else the library reaches registers, and the example says where.
+    ``alone``: why it holds one model only; empty if it holds several.
+    ``assembles``: its build system takes an assembler file that includes a binary one.
     """
 
-    rest: Callable[[Export, Files], Rest]
+    rest: Callable[[Library, Files], Rest]
     root: str = ""
     include: str = "include"
     src: str | None = "src"
     example: str = "example"
     main: tuple[str, str, str] | None = MAIN
     apart: bool = False
+    alone: str = ""
+    assembles: bool = True
 
 
 def below(folder: str, files: Mapping[str, str]) -> Files:
@@ -165,8 +70,10 @@ def below(folder: str, files: Mapping[str, str]) -> Files:
 
 
 def sources_of(files: Files, folder: str) -> list[str]:
-    """Paths of the C files below a folder, as seen from there."""
-    return sorted(name.removeprefix(folder) for name in files if name.startswith(folder) and name.endswith(".c"))
+    """Paths of the C and assembler files below a folder, as seen from there."""
+    return sorted(
+        name.removeprefix(folder) for name in files if name.startswith(folder) and name.endswith((".c", ".S"))
+    )
 
 
 # Device access for drivers: registers on the hardware, or a desk, where models of the devices run in the same process.
@@ -177,12 +84,12 @@ DESK_HEADER: Final = "desk/uaccel_desk.h"
 TABLE: Final = "uaccel_devices.c"
 
 
-def hardware(export: Export) -> dict[str, str]:
+def hardware(export: Library) -> dict[str, str]:
     """Sources by which drivers reach registers in the CPU's address space; nothing without accelerators."""
     return _ports(HARDWARE) | include_closure(["uaccel_hal.h"]) if export.engines else {}
 
 
-def device_table(export: Export) -> dict[str, str]:
+def device_table(export: Library) -> dict[str, str]:
     """The application's table of its devices: addresses from the board file, or macros that the user must define."""
     if not export.engines:
         return {}
@@ -199,7 +106,7 @@ def device_table(export: Export) -> dict[str, str]:
     return {TABLE: head + text.replace("\n\n", f"\n\n{needed}", 1)}
 
 
-def desk(export: Export) -> Files:
+def desk(export: Library) -> Files:
     """The files of ``desk``, which replace the hardware on a computer: models, a folder for each accelerator."""
     if not export.engines:
         return {}
@@ -223,12 +130,12 @@ def _require_c(engine: Engine) -> None:
         )
 
 
-def desk_folders(export: Export, suffix: str = "") -> list[str]:
+def desk_folders(export: Library, suffix: str = "") -> list[str]:
     """The folders of the desk that hold files, or only those with files of such names."""
     return sorted({name.rpartition("/")[0] for name in desk(export) if name.endswith(suffix)})
 
 
-def desk_options(export: Export) -> tuple[str, str]:
+def desk_options(export: Library) -> tuple[str, str]:
     """The compiler's options for folders of the desk, and patterns of its sources."""
     sources = " ".join(f"{folder}/*.c" for folder in desk_folders(export, ".c"))
     return " ".join(f"-I{folder}" for folder in desk_folders(export)), sources
@@ -257,7 +164,7 @@ DESK_PLACES: Final = """\
 COLUMNS: Final = 110
 
 
-def apart_contents(export: Export) -> list[tuple[str, str]]:
+def apart_contents(export: Library) -> list[tuple[str, str]]:
     """Rows about the folders by which a model reaches its accelerators."""
     if not export.engines:
         return []
@@ -267,7 +174,7 @@ def apart_contents(export: Export) -> list[tuple[str, str]]:
     ]
 
 
-def embedded_notes(export: Export) -> list[str]:
+def embedded_notes(export: Library) -> list[str]:
     """The note on how an application states the addresses of its accelerators."""
     if not export.engines:
         return []
@@ -275,23 +182,45 @@ def embedded_notes(export: Export) -> list[str]:
     return [f"The model uses accelerators: `uaccel_devices.c` beside the example says where they lie ({macros})."]
 
 
-def readme(export: Export, rest: Rest) -> str:
+@dataclass(frozen=True)
+class CrossCompiler:
+    """Names the compiler of a board, the prefix of its tools and the options that say for which CPU code is."""
+
+    prefix: str
+    flags: str
+
+    @property
+    def program(self) -> str:
+        return f"{self.prefix}-gcc"
+
+
+def cross_compiler(board: Board) -> CrossCompiler | None:
+    """The compiler of a board; None for this computer."""
+    cpu = board.cpu
+    return None if cpu.arch == "native" else CrossCompiler(cpu.toolchain, " ".join(cpu.flags))
+
+
+def readme(export: Library, rest: Rest) -> str:
     """The README's text. Its commands build the export and try it."""
+    cross = cross_compiler(export.board)
+    each = " to each" if len(export.models) > 1 else ""
+    made_for = ". Try it:" if cross is None else f", for board `{export.board.name}`. Compile it:"
     lines = [
         f"# {export.name}",
         "",
-        f"The network {code_span(export.program.model.name)} as C99 without a heap. Try it:",
+        f"The {export.described} as C99 without a heap{made_for}",
         "",
         "```sh",
         *rest.commands,
         "```",
         "",
-        "The example feeds a sample and says how many elements differ from what the model means: none.",
+        f"The example feeds a sample{each} and says how many elements differ from what the model means: none.",
         "",
         "| file | what it is |",
         "|---|---|",
         *(f"| `{path}` | {what} |" for path, what in rest.contents),
         "",
+        *([] if cross is None else [f"Options of the board's compiler, `{cross.program}`:", f"`{cross.flags}`.", ""]),
         *[line for note in rest.notes for line in (note, "")],
         _use(export),
         "",
@@ -301,13 +230,25 @@ def readme(export: Export, rest: Rest) -> str:
     return "\n".join(lines)
 
 
-def _use(export: Export) -> str:
+def _use(export: Library) -> str:
+    text = _use_of_several(export) if len(export.models) > 1 else _use_of_one(export.models[0])
+    return "\n".join(textwrap.wrap(text, COLUMNS, break_long_words=False, break_on_hyphens=False))
+
+
+def _use_of_several(export: Library) -> str:
+    runs = listed(f"`{model.name}_run`" for model in export.models)
+    return (
+        f"In your application: include `{export.header}`, and call {runs}, one at a time: they share an arena of "
+        f"{export.arena:,} bytes. Each model's header says the rest."
+    )
+
+
+def _use_of_one(export: Export) -> str:
     name = export.name
     quantised, back = (f"`{found[0]}`" if found else "" for found in conversions(export))
     fill = f"fill the inputs ({quantised} makes elements of real numbers)" if quantised else "fill the inputs"
     read = f"read the outputs ({back} makes real numbers of elements)" if back else "read the outputs"
-    text = f"In your application: include `{name}.h`, {fill}, call `{name}_run`, {read}. The header says the rest."
-    return "\n".join(textwrap.wrap(text, COLUMNS, break_long_words=False, break_on_hyphens=False))
+    return f"In your application: include `{name}.h`, {fill}, call `{name}_run`, {read}. The header says the rest."
 
 
 def conversions(export: Export) -> tuple[list[str], list[str]]:
@@ -321,12 +262,14 @@ def conversions(export: Export) -> tuple[list[str], list[str]]:
     )
 
 
-def summary(export: Export) -> str:
+def summary(export: Library) -> str:
     """The description of one line that a manifest has."""
-    return one_line(f"{export.program.name}, a quantised neural network in C: {sized(export)}, no heap.")
+    several = len(export.models) > 1
+    what = "quantised neural networks" if several else "a quantised neural network"
+    names = listed(model.program.name for model in export.models)
+    return one_line(f"{names}, {what} in C: {sized(export)}, no heap.")
 
 
-def sized(export: Export) -> str:
-    """The memory that the model takes, for a description of one line."""
-    placement, generated = export.generated.placement, export.generated
-    return f"{generated.weight_bytes:,} bytes of constants, {placement.arena:,} bytes of workspace"
+def sized(export: Library) -> str:
+    """The memory that it takes, for a description of one line."""
+    return f"{export.weight_bytes:,} bytes of constants, {export.arena:,} bytes of workspace"

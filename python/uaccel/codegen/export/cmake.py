@@ -5,41 +5,55 @@ from __future__ import annotations
 from uaccel.codegen.export.base import (
     DESK_HEADER,
     ROWS,
-    VERSION,
-    Export,
     Files,
     Format,
     Rest,
     apart_contents,
+    cross_compiler,
     desk_folders,
 )
+from uaccel.codegen.export.library import VERSION, Library
 
 
-def _rest(export: Export, _: Files) -> Rest:
+def _rest(export: Library, _: Files) -> Rest:
     """The rest; ``add_subdirectory`` and ``find_package`` both give the target ``uaccel::<name>``."""
     example, lists = ("example/", "feeds a sample"), ("CMakeLists.txt", "the target, its install")
     notes = [
-        f"In a project of yours: `add_subdirectory({export.name})`, or install it and `find_package({export.name})`.\n"
+        f"In a project of yours: `add_subdirectory` this folder, or install it and `find_package({export.name})`.\n"
         f"Then `target_link_libraries(application uaccel::{export.name})`."
     ]
     if export.engines:
         notes.append("For hardware configure with `-DUACCEL_DESK=OFF` and define where the accelerators lie.")
     return Rest(
         {"CMakeLists.txt": _lists(export)},
-        ["cmake -S . -B build", "cmake --build build", "./build/example"],
+        _commands(export),
         [*ROWS, example, *apart_contents(export), lists],
         notes,
     )
 
 
+def _commands(export: Library) -> list[str]:
+    """Commands for this computer run the example, those for a board build the library: it has no start-up code."""
+    cross = cross_compiler(export.board)
+    if cross is None:
+        return ["cmake -S . -B build", "cmake --build build", "./build/example"]
+    return [
+        "cmake -S . -B build -DCMAKE_SYSTEM_NAME=Generic -DCMAKE_TRY_COMPILE_TARGET_TYPE=STATIC_LIBRARY \\",
+        f"  -DCMAKE_C_COMPILER={cross.program} -D{export.name.upper()}_EXAMPLE=OFF \\",
+        f"  -DCMAKE_C_FLAGS='{cross.flags}'",
+        "cmake --build build",
+    ]
+
+
 FORMAT = Format(_rest, apart=True)
 
 
-def _lists(export: Export) -> str:
-    name = export.name
+def _lists(export: Library) -> str:
+    name, languages = export.name, "C ASM" if export.binaries else "C"
+    globs = " ".join(f"${{CMAKE_CURRENT_SOURCE_DIR}}/src/*.{language}" for language in export.languages)
     return f"""# {export.title}.
 cmake_minimum_required(VERSION 3.16)
-project({name} VERSION {VERSION} LANGUAGES C)
+project({name} VERSION {VERSION} LANGUAGES {languages})
 include(GNUInstallDirs)
 
 if(CMAKE_SOURCE_DIR STREQUAL PROJECT_SOURCE_DIR)
@@ -50,7 +64,7 @@ if(CMAKE_SOURCE_DIR STREQUAL PROJECT_SOURCE_DIR)
 endif()
 option({name.upper()}_EXAMPLE "Build the example" ${{EXAMPLE}})
 
-file(GLOB SOURCES CONFIGURE_DEPENDS ${{CMAKE_CURRENT_SOURCE_DIR}}/src/*.c)
+file(GLOB SOURCES CONFIGURE_DEPENDS {globs})
 add_library({name} STATIC ${{SOURCES}})
 add_library(uaccel::{name} ALIAS {name})
 set_target_properties({name} PROPERTIES C_STANDARD 99 C_STANDARD_REQUIRED ON C_EXTENSIONS OFF)
@@ -76,7 +90,7 @@ install(EXPORT {name}Config NAMESPACE uaccel:: DESTINATION ${{CMAKE_INSTALL_LIBD
 """
 
 
-def _accelerators(export: Export) -> str:
+def _accelerators(export: Library) -> str:
     """The CMake option that chooses between models of the devices and the devices themselves."""
     if not export.engines:
         return ""

@@ -5,13 +5,14 @@ from __future__ import annotations
 from typing import Final
 from xml.sax.saxutils import escape, quoteattr
 
-from uaccel.codegen.export.base import ROWS, VERSION, Export, Files, Format, Rest, embedded_notes, sized
+from uaccel.codegen.export.base import ROWS, Files, Format, Rest, embedded_notes, sized
+from uaccel.codegen.export.library import VERSION, Library
 
 VENDOR: Final = "uaccel"
 DATE: Final = "2026-01-01"  # The schema wants one; the same model must give the same bytes, so it is always this one.
 
 
-def _rest(export: Export, files: Files) -> Rest:
+def _rest(export: Library, files: Files) -> Rest:
     """The rest of the pack's content; zipped under the pack's name, the folder is the pack."""
     pack = f"{VENDOR}.{export.name}"
     file = f"{pack}.{VERSION}.pack"
@@ -25,7 +26,7 @@ def _rest(export: Export, files: Files) -> Rest:
     return Rest({"LICENSE.txt": LICENSE, f"{pack}.pdsc": _description(export, files)}, commands, contents, notes)
 
 
-FORMAT = Format(_rest)
+FORMAT = Format(_rest, assembles=False)
 
 LICENSE: Final = """\
 The model's constants belong to whoever made the model. Kernels, drivers and generated code come from uaccel, under the
@@ -33,7 +34,7 @@ Apache License, version 2.0: https://www.apache.org/licenses/LICENSE-2.0
 """
 
 
-def _description(export: Export, files: Files) -> str:
+def _description(export: Library, files: Files) -> str:
     rows = [_file(export, name) for name in sorted(files) if name.startswith(("include/", "src/"))]
     application = [
         f'        <file category="source" name={quoteattr(name)} attr="template" select="Example that feeds a sample"/>'
@@ -66,11 +67,11 @@ def _description(export: Export, files: Files) -> str:
 """
 
 
-def _short(export: Export) -> str:
+def _short(export: Library) -> str:
     """The model's name as the schema takes it: 32 characters, the first one a letter or a digit."""
-    return export.program.name.lstrip("_")[:32] or "model"
+    return export.label.lstrip("_")[:32] or "model"
 
 
-def _file(export: Export, name: str) -> str:
+def _file(export: Library, name: str) -> str:
     category = "source" if name.endswith(".c") else "header"
     return f'        <file category="{category}" name={quoteattr(name)}/>'

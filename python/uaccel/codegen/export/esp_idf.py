@@ -4,20 +4,11 @@ from __future__ import annotations
 
 import json
 
-from uaccel.codegen.export.base import (
-    APP_MAIN,
-    VERSION,
-    Export,
-    Files,
-    Format,
-    Rest,
-    embedded_notes,
-    sources_of,
-    summary,
-)
+from uaccel.codegen.export.base import APP_MAIN, Files, Format, Rest, embedded_notes, sources_of, summary
+from uaccel.codegen.export.library import VERSION, Library
 
 
-def _rest(export: Export, files: Files) -> Rest:
+def _rest(export: Library, files: Files) -> Rest:
     """The rest of the project; ``components/<name>`` can be published or copied alone."""
     component = f"components/{export.name}/"
     includes = ["include", *(["src"] if export.engines else [])]
@@ -61,6 +52,6 @@ def _component(
     return f"idf_component_register({rows})\n"
 
 
-def _manifest(export: Export) -> str:
+def _manifest(export: Library) -> str:
     """The component's manifest. Strings are quoted as in JSON, which is valid YAML."""
     return f'version: "{VERSION}"\ndescription: {json.dumps(summary(export))}\ndependencies:\n  idf: ">=4.4"\n'

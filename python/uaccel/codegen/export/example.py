@@ -9,7 +9,7 @@ from typing import Any, Final
 import numpy as np
 
 from uaccel.codegen.describe import is_converted
-from uaccel.codegen.export.base import Export
+from uaccel.codegen.export.library import Export, Library, listed
 from uaccel.model import Array, TensorSpec
 from uaccel.util.c_text import FLOATS, array_body, float_literal, storage_type
 from uaccel.util.text import BENCHMARK_HEADER
@@ -97,8 +97,54 @@ def _differs(spec: TensorSpec, tolerance: float, wanted: Array, expected: str) -
     return f"got[i] != {expected}[i]"
 
 
-def main_source(export: Export, form: tuple[str, str, str]) -> str:
+def main_source(library: Library, form: tuple[str, str, str]) -> str:
     """The source of an application for a console."""
+    return _main_of_one(library.models[0], form) if len(library.models) == 1 else _main_of_several(library, form)
+
+
+def _main_of_several(library: Library, form: tuple[str, str, str]) -> str:
+    """Each model has a function, and they run in turn."""
+    head, good, bad = form
+    calls = [f"    differing += run_{model.label}();" for model in library.models]
+    lines = [
+        f"/* Runs {listed(model.label for model in library.models)} in turn, each on a sample. */",
+        "#include <stdio.h>",
+        "",
+        *(f'#include "{model.name}_sample.h"' for model in library.models),
+        *(['#include "uaccel_hal.h"'] if library.engines else []),
+        "",
+        *(line for model in library.models for line in _run_of(model)),
+        head,
+        "{",
+        "    int32_t differing = 0;",
+        *calls,
+        '    printf("%ld elements differ from what the models mean\\n", (long)differing);',
+        *(["    if (differing != 0) {", bad, "    }", good] if good != "    return;" else []),
+        "}",
+        "",
+    ]
+    return "\n".join(lines)
+
+
+def _run_of(export: Export) -> list[str]:
+    """A function that runs one of several models, and returns how many elements differ."""
+    return [
+        *output_arrays(export),
+        f"static int32_t run_{export.label}(void)",
+        "{",
+        *call_lines(export),
+        f"    if (status != {export.names.macro}_OK) {{",
+        f'        printf("{export.name}_run returned %ld\\n", (long)status);',
+        "        return 1;",
+        "    }",
+        *[line for member, macro, spec in output_rows(export) for line in _shown(export, member, macro, spec)],
+        f"    return {export.name}_sample_differing(&outputs);",
+        "}",
+        "",
+    ]
+
+
+def _main_of_one(export: Export, form: tuple[str, str, str]) -> str:
     names, (head, good, bad) = export.names, form
     lines = [
         f"/* Runs {export.program.name} on a sample; docs of the interface: {names.header}. */",

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 
-from uaccel.codegen.export.base import VERSION, Export, Files, Format, Rest, embedded_notes, summary
+from uaccel.codegen.export.base import Files, Format, Rest, embedded_notes, summary
+from uaccel.codegen.export.library import VERSION, Library
 
 
-def _rest(export: Export, _: Files) -> Rest:
+def _rest(export: Library, _: Files) -> Rest:
     """The rest of the project, which runs the example; ``lib`` can be published or copied alone."""
     folder = f"lib/{export.name}/"
     files = {"platformio.ini": INI.format(title=export.title), f"{folder}library.json": _manifest(export)}
@@ -41,7 +42,7 @@ framework = stm32cube
 """
 
 
-def _manifest(export: Export) -> str:
+def _manifest(export: Library) -> str:
     """The library's manifest by PlatformIO's schema of ``library.json``."""
     manifest = {
         "name": export.name,
@@ -49,7 +50,7 @@ def _manifest(export: Export) -> str:
         "description": summary(export),
         "keywords": ["neural network", "machine learning", "tinyml"],
         "authors": [{"name": "uaccel"}],
-        "headers": export.names.header,
+        "headers": export.header,
         "frameworks": "*",
         "platforms": "*",
         "build": {"flags": ["-I src"], "includeDir": "include", "srcDir": "src"},

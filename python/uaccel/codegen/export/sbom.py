@@ -8,8 +8,9 @@ import re
 from collections.abc import Mapping
 from typing import Any, Final
 
-from uaccel.codegen.export.base import Export
+from uaccel.codegen.export.library import Library
 from uaccel.lower.program import Engine
+from uaccel.model import ImportedModel
 from uaccel.util import incoming
 from uaccel.util.files import data_dir
 from uaccel.version import __version__
@@ -23,7 +24,7 @@ _NO_DATE: Final = "1970-01-01T00:00:00Z"  # The same export gives the same bytes
 _TAG: Final = re.compile(r"SPDX-License-Identifier:\s*([\w.+-]+(?: (?:AND|OR|WITH) [\w.+-]+)*)")
 
 
-def sbom(export: Export, files: Mapping[str, bytes]) -> bytes:
+def sbom(export: Library, files: Mapping[str, bytes]) -> bytes:
     """The bill as JSON. ``files`` are all other files of the export by path. SPDX defines the package's verification
     code as the SHA-1 of all files' SHA-1 sums in order."""
     digests = {name: hashlib.sha1(data, usedforsecurity=False).hexdigest() for name, data in files.items()}
@@ -31,15 +32,16 @@ def sbom(export: Export, files: Mapping[str, bytes]) -> bytes:
     rows = [_file(name, digests[name], data, drivers) for name, data in sorted(files.items())]
     licences = sorted({row["licenseConcluded"] for row in rows})
     verification = hashlib.sha1("".join(sorted(digests.values())).encode(), usedforsecurity=False).hexdigest()
-    model, library = export.program.model, _package("library", export.name, " AND ".join(f"({x})" for x in licences))
+    library = _package("library", export.name, " AND ".join(f"({x})" for x in licences))
     library |= {
         "filesAnalyzed": True,
         "packageVerificationCode": {"packageVerificationCodeValue": verification},
         "licenseInfoFromFiles": licences,
     }
-    source = _package("model", model.name, MODEL) | {
-        "checksums": [{"algorithm": "SHA256", "checksumValue": model.digest}]
-    }
+    sources = [
+        _package(key, model.name, MODEL) | {"checksums": [{"algorithm": "SHA256", "checksumValue": model.digest}]}
+        for key, model in _models(export)
+    ]
     document = {
         "spdxVersion": "SPDX-2.3",
         "dataLicense": "CC0-1.0",
@@ -47,7 +49,7 @@ def sbom(export: Export, files: Mapping[str, bytes]) -> bytes:
         "name": export.name,
         "documentNamespace": f"https://spdx.org/spdxdocs/{export.name}-{verification}",
         "creationInfo": {"created": _NO_DATE, "creators": [f"Tool: uaccel-{__version__}"]},
-        "packages": [library, source, _package("uaccel", "uaccel", OWN, __version__), *map(_engine, export.engines)],
+        "packages": [library, *sources, _package("uaccel", "uaccel", OWN, __version__), *map(_engine, export.engines)],
         "files": rows,
         "relationships": _relationships(export, rows),
         "hasExtractedLicensingInfos": [
@@ -55,6 +57,13 @@ def sbom(export: Export, files: Mapping[str, bytes]) -> bytes:
         ],
     }
     return (json.dumps(document, indent=1) + "\n").encode()
+
+
+def _models(export: Library) -> list[tuple[str, ImportedModel]]:
+    """The models, each with its key in the bill."""
+    found = [model.program.model for model in export.models]
+    keys = ["model"] if len(found) == 1 else [f"model-{number}" for number in range(1, len(found) + 1)]
+    return list(zip(keys, found, strict=True))
 
 
 def licence_of(engine: Engine) -> str:
@@ -100,14 +109,14 @@ def _engine(engine: Engine) -> dict[str, Any]:
     return _package(f"accelerator-{engine.name.replace('_', '-')}", engine.name, licence_of(engine))
 
 
-def _relationships(export: Export, rows: list[dict[str, Any]]) -> list[dict[str, str]]:
+def _relationships(export: Library, rows: list[dict[str, Any]]) -> list[dict[str, str]]:
     def row(one: str, kind: str, other: str) -> dict[str, str]:
         return {"spdxElementId": one, "relationshipType": kind, "relatedSpdxElement": other}
 
     library = "SPDXRef-library"
     found = [
         row("SPDXRef-DOCUMENT", "DESCRIBES", library),
-        row(library, "GENERATED_FROM", "SPDXRef-model"),
+        *(row(library, "GENERATED_FROM", f"SPDXRef-{key}") for key, _ in _models(export)),
         row("SPDXRef-uaccel", "BUILD_TOOL_OF", library),
     ]
     parts = [f"SPDXRef-accelerator-{engine.name.replace('_', '-')}" for engine in export.engines]

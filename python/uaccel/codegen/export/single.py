@@ -6,8 +6,9 @@ import re
 from collections.abc import Mapping
 from typing import Final
 
-from uaccel.codegen.export.base import Export, Files, Format, Rest
+from uaccel.codegen.export.base import Files, Format, Rest
 from uaccel.codegen.export.c import by_hand
+from uaccel.codegen.export.library import Export, Library
 from uaccel.codegen.header import INCLUDE
 from uaccel.errors import InternalError
 
@@ -16,9 +17,10 @@ _BODY: Final = re.compile(r'^[ \t]*#[ \t]*define UACCEL_BODY "([^"]+)"', re.MULT
 _GUARD: Final = re.compile(r"^#ifndef (\w+_H)\n#define \1\n", re.MULTILINE)
 
 
-def _rest(export: Export, _: Files) -> Rest:
+def _rest(library: Library, _: Files) -> Rest:
     """The model's sources one after the other, with headers in the places of their includes. Drivers stay files of
     their own."""
+    (export,) = library.models
     name = export.name
     joined = Joined(export.headers, keep={export.names.header})
     text = "\n".join(joined.expanded(source) for source in export.generated.sources.values())
@@ -30,7 +32,8 @@ def _rest(export: Export, _: Files) -> Rest:
     return by_hand(export, {f"{name}.c": text, **_drivers(export)}, contents)
 
 
-FORMAT = Format(_rest, include="", src=None, example="", apart=True)
+ALONE: Final = "is one model in one file"
+FORMAT = Format(_rest, include="", src=None, example="", apart=True, alone=ALONE, assembles=False)
 
 
 def _drivers(export: Export) -> Files:

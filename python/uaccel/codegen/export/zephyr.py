@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from uaccel.codegen.export.base import ROWS, Export, Files, Format, Rest, embedded_notes, sources_of
+from uaccel.codegen.export.base import ROWS, Files, Format, Rest, embedded_notes, sources_of
+from uaccel.codegen.export.library import Library
 
 
-def _rest(export: Export, files: Files) -> Rest:
+def _rest(export: Library, files: Files) -> Rest:
     """The rest of the module. Its root is the folder, which applications name in ``ZEPHYR_EXTRA_MODULES`` or in a west
     manifest."""
     own = {
@@ -17,7 +18,7 @@ def _rest(export: Export, files: Files) -> Rest:
     }
     contents = [
         *ROWS,
-        ("zephyr/", f"the module: `CONFIG_{export.names.macro}` takes it into an application"),
+        ("zephyr/", f"the module: `CONFIG_{export.macro}` takes it into an application"),
         ("app/", "an application that feeds a sample"),
     ]
     notes = ["Inside a Zephyr workspace; `ZEPHYR_BASE` elsewhere.", *embedded_notes(export)]
@@ -27,11 +28,11 @@ def _rest(export: Export, files: Files) -> Rest:
 FORMAT = Format(_rest, example="app/src")
 
 
-def _module(export: Export, sources: list[str]) -> str:
+def _module(export: Library, sources: list[str]) -> str:
     rows = "".join(f"    ../src/{name}\n" for name in sources)
     public = "  zephyr_include_directories(../include" + (" ../src)" if export.engines else ")")
     return f"""# {export.title}.
-if(CONFIG_{export.names.macro})
+if(CONFIG_{export.macro})
 {public}
   zephyr_library_named({export.name})
   zephyr_library_sources(
@@ -41,17 +42,17 @@ endif()
 """
 
 
-def _kconfig(export: Export) -> str:
+def _kconfig(export: Library) -> str:
     return f"""# {export.title}.
-config {export.names.macro}
+config {export.macro}
     bool "{export.title}"
     help
-      The library {export.name}: include {export.names.header} and call
+      The library {export.name}: include {export.header} and call
       {export.name}_run.
 """
 
 
-def _application(export: Export, sources: list[str]) -> str:
+def _application(export: Library, sources: list[str]) -> str:
     rows = "".join(f" src/{name}" for name in sources)
     return f"""cmake_minimum_required(VERSION 3.20.0)
 list(APPEND ZEPHYR_EXTRA_MODULES ${{CMAKE_CURRENT_SOURCE_DIR}}/..)
@@ -62,6 +63,6 @@ target_sources(app PRIVATE{rows})
 """
 
 
-def _configuration(export: Export) -> str:
+def _configuration(export: Library) -> str:
     """The application's configuration; a small stack is enough, since it holds no tensors."""
-    return f"CONFIG_{export.names.macro}=y\nCONFIG_MAIN_STACK_SIZE=4096\nCONFIG_CBPRINTF_FP_SUPPORT=y\n"
+    return f"CONFIG_{export.macro}=y\nCONFIG_MAIN_STACK_SIZE=4096\nCONFIG_CBPRINTF_FP_SUPPORT=y\n"

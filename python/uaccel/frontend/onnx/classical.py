@@ -26,8 +26,7 @@ WHOLE: Final = ("int32", "int64")
 
 def float_rows(context: Context, node: Node) -> Expr:
     """The input as rows of float32."""
-    name = node.required_input(0)
-    info, data = context.info(name), context.expr(name)
+    data, info = context.operand(node)
     kind = f"its input is {info}, wanted rows of float32; export the model with FloatTensorType"
     need(len(info.shape) in (1, 2) and info.dtype in ("float32", *WHOLE), kind)
     data = data if info.dtype == "float32" else relax.op.astype(data, "float32")
@@ -131,8 +130,7 @@ def normaliser(context: Context, node: Node) -> Expr:
 
 @converts(f"{LEARNING}.Imputer")
 def imputer(context: Context, node: Node) -> Expr:
-    name, given = node.required_input(0), node.attributes
-    info, data = context.info(name), context.expr(name)
+    (data, info), given = context.operand(node), node.attributes
     kind = "float" if info.dtype == "float32" else "int64"
     need(info.dtype in ("float32", "int64"), f"its input is {info}, wanted float32 or int64")
     values = np.asarray(given.get(f"imputed_value_{kind}s", ()), info.dtype)
@@ -144,23 +142,21 @@ def imputer(context: Context, node: Node) -> Expr:
 
 @converts(f"{LEARNING}.Binarizer")
 def binariser(context: Context, node: Node) -> Expr:
-    name = node.required_input(0)
-    data = context.expr(name)
+    data, info = context.operand(node)
     above = relax.op.greater(data, real(node.attributes.get("threshold", 0.0), context, data))
-    return relax.op.astype(above, context.info(name).dtype)
+    return relax.op.astype(above, info.dtype)
 
 
 @converts(f"{LEARNING}.ArrayFeatureExtractor")
 def extract(context: Context, node: Node) -> Expr:
     """Pick features along the last axis; the result of a list is a row."""
-    name = node.required_input(0)
-    info = context.info(name)
+    data, info = context.operand(node)
     places = context.expr(node.required_input(1))
     known = context.known(node.required_input(1))
     inside = known is None or bool(((known >= 0) & (known < info.shape[-1])).all())
     need(inside, f"it extracts features beyond the {info.shape[-1]} of {info}")
     flat = constant(known.reshape(-1)) if known is not None else relax.op.reshape(places, (-1,))
-    made = relax.op.take(context.expr(name), flat, len(info.shape) - 1, mode="clip")
+    made = relax.op.take(data, flat, len(info.shape) - 1, mode="clip")
     return made if len(info.shape) > 1 else relax.op.expand_dims(made, 0)
 
 
@@ -254,9 +250,9 @@ def svm_classifier(context: Context, node: Node) -> list[Expr]:
     """Each pair of classes i < j has a score, whose sign gives one of them a vote. The label has the most votes.
 
     The coefficients are in LIBSVM's layout: a row for each other class, a column for each vector, vectors sorted by
-    class. Of the vectors of class i, row j - 1 counts against class j; of those of class j, row i against class i.
-    The matrix brings them to a column for each pair. A score above 0 votes for i, any other for j: with won as 0 or 1
-    the votes are won * first + (1 - won) * second, which is won * (first - second) plus a constant.
+    class. For vectors of class i, row j - 1 counts against class j; for vectors of class j, row i counts against class
+    i. The matrix brings them to a column for each pair. A score above 0 votes for i, any other for j: with won as 0 or
+    1 the votes are won * first + (1 - won) * second, which is won * (first - second) plus a constant.
     """
     labels, per_class = labels_of(node, "classlabels_ints"), node.attributes.get("vectors_per_class", ())
     fits = not node.attributes.get("prob_a", ())

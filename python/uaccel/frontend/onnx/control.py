@@ -22,7 +22,7 @@ from uaccel.tvm_api import relax
 
 # If, Loop and Scan: each graph inside the node becomes a function.
 #
-# The function takes the graph's inputs, and the tensors that it reads of the graphs around it. Those known at import
+# The function takes the graph's inputs, and the tensors that it reads of the graphs around it. Tensors known at import
 # are constants inside, too.
 #
 # Loop and Scan become one While, whose two functions have the same parameters: what is carried from turn to turn, then

@@ -10,7 +10,7 @@ import numpy as np
 
 from uaccel.errors import InternalError, ModelError, need
 from uaccel.frontend.checks import Budget, at_run_time, need_type
-from uaccel.frontend.converters import Converters, as_list, half_even
+from uaccel.frontend.converters import Converters, StoredBlocks, as_list, half_even
 from uaccel.frontend.onnx.graph import DTYPES, Node, OnnxGraph, onnx_package
 from uaccel.model import Array, Quantisation, TensorInfo
 from uaccel.ops.operator import constant, info_of
@@ -46,7 +46,7 @@ class Context:
 
     ``otherwise`` converts nodes of operators that have no converter of ours. ``subgraph`` gives the module of a graph
     inside a node, and what is known of its tensors. ``stored`` has dequantised constants, which are in ``exprs`` but
-    whose values are known; ``quantisation`` says what integers stand for.
+    whose values are known, ``blocks`` those with a scale for each block; ``quantisation`` says what integers stand for.
     """
 
     graph: OnnxGraph
@@ -57,6 +57,7 @@ class Context:
     constants: dict[str, Array] = field(default_factory=dict)
     exprs: dict[str, Expr] = field(default_factory=dict)
     stored: dict[str, StoredReal] = field(default_factory=dict)
+    blocks: dict[str, StoredBlocks] = field(default_factory=dict)
     quantisation: dict[str, Quantisation] = field(default_factory=dict)
 
     def expr(self, name: str) -> Expr:
@@ -76,6 +77,11 @@ class Context:
             value = self.constants[name]
             return TensorInfo(value.shape, str(value.dtype))
         return static_info(self.expr(name), name)
+
+    def operand(self, node: Node, place: int = 0) -> tuple[Expr, TensorInfo]:
+        """An input that must be there, and its type."""
+        name = node.required_input(place)
+        return self.expr(name), self.info(name)
 
     def known(self, name: str) -> Array | None:
         """The tensor's value, None where it is computed or given at run time."""

@@ -8,7 +8,7 @@ import numpy as np
 
 from uaccel.errors import need
 from uaccel.frontend.checks import need_type
-from uaccel.frontend.onnx import functions
+from uaccel.frontend.onnx import blocks, functions
 from uaccel.frontend.onnx.converter import Context, Expr, converts, real, round_half_even
 from uaccel.frontend.onnx.graph import DTYPES, Node, onnx_package
 from uaccel.frontend.onnx.schema import dtype_name
@@ -33,8 +33,7 @@ def clip(context: Context, node: Node) -> Expr:
 
     A bound that is left out is the extreme of the type, also for infinities; one that is NaN does not bound.
     """
-    name = node.required_input(0)
-    info, data = context.info(name), context.expr(name)
+    data, info = context.operand(node)
     real_type = info.dtype.startswith("float")
     limits = np.finfo(info.dtype) if real_type else np.iinfo(info.dtype)
     low, high = (
@@ -67,8 +66,7 @@ def _bound(context: Context, name: str, limit: float) -> float | int | None:
 @converts("Elu", "Selu", "Celu")
 def exponential(context: Context, node: Node) -> Expr:
     """Scaled exponentials below 0. TVM's converters compute them in float32, and of NaN they make 0."""
-    name = node.required_input(0)
-    data = context.expr(name)
+    data = context.expr(node.required_input(0))
     given = {"Selu": 1.67326319217681884765625}.get(node.op, 1.0)
     alpha = float(node.attributes.get("alpha", given))
     grown = relax.op.divide(data, real(alpha, context, data)) if node.op == "Celu" and alpha != 1.0 else data
@@ -82,33 +80,30 @@ def exponential(context: Context, node: Node) -> Expr:
 @converts("PRelu")
 def sloped(context: Context, node: Node) -> Expr | list[Expr]:
     """A slope below 0. Relax's operator takes floats alone."""
-    name, slope = node.required_input(0), node.required_input(1)
-    dtype, data = context.info(name).dtype, context.expr(name)
-    if dtype.startswith("float"):
+    (data, info), (slope, _) = context.operand(node), context.operand(node, 1)
+    if info.dtype.startswith("float"):
         return functions.convert(context, node)
-    below = relax.op.less(data, constant(np.zeros((), dtype)))
-    return relax.op.where(below, relax.op.multiply(data, context.expr(slope)), data)
+    below = relax.op.less(data, constant(np.zeros((), info.dtype)))
+    return relax.op.where(below, relax.op.multiply(data, slope), data)
 
 
 @converts("Shrink")
 def shrunk(context: Context, node: Node) -> Expr | list[Expr]:
     """Nearer to 0 by a bias, or 0. Integers are shrunk as real numbers and cut off, as in ONNX Runtime."""
-    name = node.required_input(0)
-    dtype = context.info(name).dtype
-    if dtype.startswith("float"):
+    data, info = context.operand(node)
+    if info.dtype.startswith("float"):
         return functions.convert(context, node)
-    wide = relax.op.astype(context.expr(name), "float32")
-    return relax.op.astype(context.compute("Shrink", [wide], **node.attributes)[0], dtype)
+    wide = relax.op.astype(data, "float32")
+    return relax.op.astype(context.compute("Shrink", [wide], **node.attributes)[0], info.dtype)
 
 
 @converts("Sign")
 def sign(context: Context, node: Node) -> Expr:
     """The sign, which for unsigned numbers is whether they are not 0."""
-    name = node.required_input(0)
-    data, dtype = context.expr(name), context.info(name).dtype
-    if not dtype.startswith("uint"):
+    data, info = context.operand(node)
+    if not info.dtype.startswith("uint"):
         return relax.op.sign(data)
-    return relax.op.minimum(data, constant(np.ones((), dtype)))
+    return relax.op.minimum(data, constant(np.ones((), info.dtype)))
 
 
 @converts("ThresholdedRelu")
@@ -169,11 +164,11 @@ def dropout(context: Context, node: Node) -> list[Expr]:
     switches = [name for place in (2, 1) if (name := node.optional_input(place))] if node.optional_input(2) else []
     off = any((known := context.known(name)) is not None and not known.any() for name in switches)
     need(off or not switches, "training mode is random; export the model for inference")
-    name = node.required_input(0)
-    outputs = [context.expr(name)]
+    data, info = context.operand(node)
+    outputs = [data]
     if len(node.outputs) > 1:
-        context.budget.array(context.info(name).shape, 1)
-        outputs.append(constant(np.ones(context.info(name).shape, np.bool_)))
+        context.budget.array(info.shape, 1)
+        outputs.append(constant(np.ones(info.shape, np.bool_)))
     return outputs
 
 
@@ -184,25 +179,24 @@ def identity(context: Context, node: Node) -> Expr:
 
 @converts("IsInf")
 def is_infinite(context: Context, node: Node) -> Expr:
-    data = context.expr(node.required_input(0))
+    data, info = context.operand(node)
     positive, negative = (node.attributes.get(f"detect_{sign}", 1) for sign in ("positive", "negative"))
     if positive and negative:
         return relax.op.isinf(data)
     if not positive and not negative:
-        context.budget.array(context.info(node.required_input(0)).shape, 1)
-        return constant(np.zeros(context.info(node.required_input(0)).shape, np.bool_))
+        context.budget.array(info.shape, 1)
+        return constant(np.zeros(info.shape, np.bool_))
     return relax.op.equal(data, real(np.inf if positive else -np.inf, context, data))
 
 
 @converts("BitShift")
 def bit_shift(context: Context, node: Node) -> Expr:
     """Shift by constants. Amounts below 0 or of all bits, undefined in C, leave 0, or the sign on the way right."""
-    name = node.required_input(0)
-    info = context.info(name)
+    data, info = context.operand(node)
     bits, signed = 8 * info.itemsize, info.dtype.startswith("int")
     shift = context.need_known(node.required_input(1), "shift")
     inside = (shift >= 0) & (shift < bits)
-    data, given = context.expr(name), constant(np.where(inside, shift, bits - 1).astype(info.dtype))
+    given = constant(np.where(inside, shift, bits - 1).astype(info.dtype))
     right = node.attributes["direction"] == "RIGHT"
     shifted = (relax.op.right_shift if right else relax.op.left_shift)(data, given)
     if inside.all() or (right and signed):
@@ -213,9 +207,8 @@ def bit_shift(context: Context, node: Node) -> Expr:
 @converts("Mod")
 def modulo(context: Context, node: Node) -> Expr:
     """The remainder. Without ``fmod`` it has the divisor's sign: for float the divisor is added where signs differ."""
-    names = [node.required_input(place) for place in range(2)]
-    left, right = map(context.expr, names)
-    if not context.info(names[0]).dtype.startswith("float"):
+    (left, info), (right, _) = context.operand(node), context.operand(node, 1)
+    if not info.dtype.startswith("float"):
         return (relax.op.mod if node.attributes.get("fmod", 0) else relax.op.floor_mod)(left, right)
     rest = context.block.builder.emit(relax.op.mod(left, right))
     if node.attributes.get("fmod", 0):
@@ -228,12 +221,18 @@ def modulo(context: Context, node: Node) -> Expr:
 
 @converts("Gemm")
 def scaled_product(context: Context, node: Node) -> Expr | list[Expr]:
-    """A product with factors. Those of integers are real numbers, and their sum is cut off: TVM's converter cuts them.
+    """A product with factors. The products of integers are real numbers, and their sum is cut off: TVM's converter cuts
+    them.
 
     Such sums are computed in float64, which holds products of 32 bits."""
     factors = [float(node.attributes.get(name, 1.0)) for name in ("alpha", "beta")]
     name = node.required_input(0)
     dtype = context.info(name).dtype
+    if factors == [1.0, 1.0] and not node.attributes.get("transA", 0):
+        turned = bool(node.attributes.get("transB", 0))
+        made = blocks.product(context, node, turned=turned, bias=node.optional_input(2))
+        if made is not None:
+            return made
     if dtype.startswith("float") or all(factor.is_integer() for factor in factors):
         return functions.convert(context, node)
     left, right = (

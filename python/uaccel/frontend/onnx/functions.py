@@ -36,7 +36,7 @@ SLOW: Final = 1 << 16
 def spend(context: Context, node: Node, values: Mapping[str, Array], types: Mapping[str, TensorInfo]) -> None:
     """Charge the budget for a node's results; ModelError where memory or time is too much.
 
-    Sizes come from ONNX's rules. Those that depend on data are taken as NonZero's: an int64 for each element and axis.
+    Sizes come from ONNX's rules. A size that depends on data is taken as NonZero's: an int64 for each element and axis.
     """
     given = sum(value.size for value in values.values())
     if node.op in graphs.SMALLER:
@@ -387,7 +387,7 @@ def _rename_outer(graph: Any, names: dict[str, str]) -> None:
 
 
 def _run(context: Context, node: Node, last: set[str]) -> None:
-    """Compute or convert an inner node, and keep its outputs by name. Those in ``last`` are left unbound."""
+    """Compute or convert an inner node, and keep its outputs by name. Outputs in ``last`` stay unbound."""
     try:
         values = fold_node(context, node, checked_types(context, node))
         results = [] if values is not None else expressions(context, node)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
 from uaccel.errors import ModelError, need
 from uaccel.model import Array, TensorInfo, TensorSpec, layer_name
+from uaccel.util.files import imported
 
 # The graph as converters see it.
 
@@ -114,13 +114,8 @@ AT_ONCE: Final = frozenset(
 
 def onnx_package(name: str = "onnx") -> Any:
     """A module of the package, imported when it is first needed."""
-    try:
-        return importlib.import_module(name)
-    except ImportError as error:
-        raise ModelError(
-            f"reading ONNX models takes the onnx package, and importing it fails ({error}); "
-            "install it: pip install 'uaccel[onnx]'"
-        ) from error
+    takes = "reading ONNX models takes the onnx package, and importing it"
+    return imported(name, ModelError, takes, "install it: pip install 'uaccel[onnx]'")
 
 
 def refusals() -> tuple[type[Exception], ...]:

@@ -45,9 +45,8 @@ class ResizeAxis:
 
 @converts("Resize")
 def resize(context: Context, node: Node) -> Expr:
-    name = node.required_input(0)
-    shape, data = context.info(name).shape, context.expr(name)
-    mode = node.attributes.get("mode", "nearest")
+    data, info = context.operand(node)
+    shape, mode = info.shape, node.attributes.get("mode", "nearest")
     coordinates = node.attributes.get("coordinate_transformation_mode", "half_pixel")
     need(mode in ("nearest", "linear", "cubic"), f"mode {mode} is not supported")
     fits = coordinates in COORDINATES
@@ -55,7 +54,7 @@ def resize(context: Context, node: Node) -> Expr:
     axes = [axis for axis in _axes(context, node, shape) if not axis.plain]
     if not axes:
         return data
-    dtype = context.info(name).dtype
+    dtype = info.dtype
     if mode != "nearest" and not dtype.startswith("float"):  # real numbers, cut off at the end, or rounded if smoothed
         wide = _interpolated(context, node, relax.op.astype(data, "float32"), axes, mode, coordinates)
         wide = relax.op.floor(relax.op.add(wide, real(0.5, context, wide))) if _smooths(node, axes) else wide

@@ -100,9 +100,8 @@ def batch_normalization(context: Context, node: Node) -> list[Expr]:
 @converts("LpNormalization")
 def lp_normalization(context: Context, node: Node) -> Expr:
     """Divide by the norm, or by 1 where it is 0."""
-    name = node.required_input(0)
-    data = context.expr(name)
-    axis = need_axis(node.attributes.get("axis", -1), len(context.info(name).shape))
+    data, info = context.operand(node)
+    axis = need_axis(node.attributes.get("axis", -1), len(info.shape))
     power = node.attributes.get("p", 2)
     need(power in (1, 2), f"p = {power} is not supported, only 1 and 2")
     size = relax.op.abs(data) if power == 1 else relax.op.multiply(data, data)
@@ -175,7 +174,7 @@ def sum_of_exponentials(context: Context, node: Node) -> Expr:
 
 @converts("RoiAlign")
 def roi_align(context: Context, node: Node) -> Expr:
-    """Means in regions. Those in half pixels move by half a pixel of the scaled image; TVM's converter moves them by
+    """Means in regions. Regions in half pixels move by half a pixel of the scaled image; TVM's converter moves them by
     half a pixel of the image before."""
     given = node.attributes
     need(given.get("mode", "avg") == "avg", "mode max is not supported, only avg")

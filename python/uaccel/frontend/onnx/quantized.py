@@ -9,6 +9,7 @@ import numpy as np
 
 from uaccel.errors import need
 from uaccel.frontend.checks import need_axis
+from uaccel.frontend.onnx.blocks import blocks_of
 from uaccel.frontend.onnx.converter import Context, Converter, Expr, StoredReal, converts
 from uaccel.frontend.onnx.functions import evaluated
 from uaccel.frontend.onnx.graph import FOUR_BITS, MICROSOFT, MOVING, Node, onnx_package
@@ -118,7 +119,7 @@ def dequantize_linear(context: Context, node: Node) -> Expr:
 
 
 def _of_blocks(context: Context, node: Node, stored: Array | None) -> Expr:
-    """Dequantise constants with a scale for each block at import, because sums over blocks have no common scale."""
+    """Dequantise constants with a scale for each block at import. Products take the integers (``blocks``)."""
     need(stored is not None, "blocked quantisation is supported of constants alone; quantise per tensor or axis")
     assert stored is not None
     axis, size = need_axis(node.attributes.get("axis", 1), stored.ndim), node.attributes["block_size"]
@@ -126,6 +127,10 @@ def _of_blocks(context: Context, node: Node, stored: Array | None) -> Expr:
     scale, *points = (context.need_known(name, "scale or zero point") for name in names)
     blocks = (*stored.shape[:axis], -(-stored.shape[axis] // size), *stored.shape[axis + 1 :])
     need(size > 0 and all(part.shape == blocks for part in (scale, *points)), f"its scales are not {list(blocks)}")
+    dtype = context.info(node.inputs[0]).dtype
+    kept = blocks_of(stored, dtype, scale, points[0] if points else None, axis, size)
+    if kept is not None:
+        context.blocks[node.outputs[0]] = kept
     scale, *points = (np.repeat(part, size, axis).take(range(stored.shape[axis]), axis) for part in (scale, *points))
     centred = stored.astype(np.int64) - (points[0].astype(np.int64) if points else 0)
     return constant(centred.astype(scale.dtype) * scale)

@@ -15,9 +15,10 @@ import numpy as np
 
 from uaccel.errors import ModelError, need
 from uaccel.frontend import checks
-from uaccel.frontend.checks import first_line, need_size, need_type, shape_text
+from uaccel.frontend.checks import first_line, need_size, need_type
 from uaccel.frontend.onnx.graph import DTYPES, MICROSOFT, STANDARD, Node, OnnxGraph, onnx_package, refusals
 from uaccel.frontend.onnx.older import WANTED, modernised
+from uaccel.frontend.onnx.rounded import recognised
 from uaccel.frontend.onnx.schema import AGAIN, all_graphs, check_structure, dtype_name, item_size, items, tensors_of
 from uaccel.model import Shape, TensorInfo, TensorSpec
 from uaccel.util import incoming
@@ -195,6 +196,7 @@ def load(path: Path, budget: checks.Budget) -> LoadedFile:
         model, opset = modernised(onnx, model, opset, path), WANTED
         _run_checker(onnx, model, path)
     widened(onnx, model)
+    recognised(onnx, model)
     return LoadedFile(model, data, hashlib.sha256(data).hexdigest(), opset)
 
 
@@ -237,6 +239,8 @@ def _checked_versions(onnx: Any, model: Any, path: Path) -> int:
     if model.ir_version > newest_ir:
         raise ModelError(f"{path} has IR version {model.ir_version}; {upgrade.format(newest_ir)}")
     entries = [entry for entry in model.opset_import if entry.domain in STANDARD]
+    if not entries and all(node.domain not in STANDARD for node in model.graph.node):  # as for scikit-learn's models
+        entries = [model.opset_import.add(domain="", version=WANTED)]
     opset = entries[-1].version if entries else 0  # ONNX Runtime takes the last, too, where a file has several.
     for entry in entries:
         entry.version = opset
@@ -376,10 +380,11 @@ def _input(onnx: Any, value: Any, input_shapes: InputShapes, path: Path) -> Tens
     need_type(dtype, DTYPES, f'{path}: input "{name}"')
     declared = _declared(kind)
     shape = input_shapes.get(name)
-    if shape is None:
-        shape = _static(path, name, declared)
-    elif declared is not None:
-        _check_given(path, name, declared, shape)
+    if declared is not None:
+        shape = checks.fixed_shape(path, name, declared, shape)
+    elif shape is None:
+        wanted = f"firmware needs every extent fixed: add --input-shape {name}:D0,D1,... with its extents"
+        raise ModelError(f'{path}: input "{name}" has no shape; {wanted}')
     info = TensorInfo(shape, dtype)
     if any(extent < 0 for extent in shape):
         raise ModelError(f'{path}: input "{name}" ({info}) has an extent below 0; export the model again')
@@ -396,37 +401,6 @@ def _declared(kind: Any) -> list[int | str] | None:
         dim.dim_value if dim.WhichOneof("value") == "dim_value" and dim.dim_value != -1 else dim.dim_param or "?"
         for dim in kind.shape.dim
     ]
-
-
-def _static(path: Path, name: str, declared: list[int | str] | None) -> Shape:
-    """The shape in the file. If it is open, the error gives the option that fixes it."""
-    wanted = "firmware needs every extent fixed: add --input-shape"
-    if declared is None:
-        raise ModelError(f'{path}: input "{name}" has no shape; {wanted} {name}:D0,D1,... with its extents')
-    loose = [axis for axis, extent in enumerate(declared) if not isinstance(extent, int)]
-    if loose:
-        which = ", ".join(f'{axis} ("{declared[axis]}")' if declared[axis] != "?" else str(axis) for axis in loose)
-        plural = "s" if len(loose) > 1 else ""
-        example = ",".join(str(extent) if isinstance(extent, int) else "1" for extent in declared)
-        raise ModelError(
-            f'{path}: input "{name}" {shape_text(declared)} has the dynamic dimension{plural} {which}; '
-            f"{wanted} {name}:{example}, or with the extent{plural} you want"
-        )
-    return tuple(int(extent) for extent in declared)
-
-
-def _check_given(path: Path, name: str, declared: list[int | str], shape: Shape) -> None:
-    given = ",".join(map(str, shape))
-    if len(shape) != len(declared):
-        raise ModelError(
-            f'{path}: --input-shape {name}:{given} has {len(shape)} extents; input "{name}" is {shape_text(declared)}'
-        )
-    for axis, (extent, wanted) in enumerate(zip(declared, shape, strict=True)):
-        if isinstance(extent, int) and extent != wanted:
-            raise ModelError(
-                f'{path}: --input-shape {name}:{given} contradicts the file: dimension {axis} of input "{name}" '
-                f"{shape_text(declared)} is fixed at {extent}"
-            )
 
 
 def _fix_inputs(onnx: Any, values: list[Any], inputs: tuple[TensorSpec, ...]) -> None:
@@ -482,7 +456,8 @@ def _misjudged(onnx: Any, model: Any) -> set[str]:
     """The tensors that depend on an operator of which ONNX's shape inference says something else than all runtimes.
 
     Before opset 22 it counts windows of ``ceil_mode`` that begin in the padding. It takes the spectra of STFT for
-    two-sided where nothing is said. Of 10 elements and a scale of 3.3 it makes 32, and runtimes 33, in float32.
+    two-sided where nothing is said. It makes 32 out of 10 elements and a scale of 3.3, and runtimes make 33, in
+    float32.
     """
     opset = max((entry.version for entry in model.opset_import if entry.domain in STANDARD), default=0)
     scales = {entry.name for entry in model.graph.initializer if _holds_fractions(onnx, entry)}

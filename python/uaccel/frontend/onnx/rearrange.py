@@ -21,9 +21,8 @@ PAD_MODES = {"constant": "constant", "reflect": "reflect", "edge": "replicate", 
 @converts("Pad")
 def pad(context: Context, node: Node) -> Expr:
     """Pad; negative amounts cut elements off."""
-    name = node.required_input(0)
-    shape, data = context.info(name).shape, context.expr(name)
-    mode = node.attributes.get("mode", "constant")
+    data, info = context.operand(node)
+    shape, mode = info.shape, node.attributes.get("mode", "constant")
     need(mode in PAD_MODES, f"padding mode {mode} is not supported; supported are {', '.join(PAD_MODES)}")
     before, after = _amounts(context, node, len(shape))
     cut = [max(0, -amount) for amount in before], [max(0, -amount) for amount in after]
@@ -61,8 +60,7 @@ def tile(context: Context, node: Node) -> Expr:
 def cumulative(context: Context, node: Node) -> Expr:
     """Sums or products up to each element, or from each element on."""
     operator = relax.op.cumsum if node.op == "CumSum" else relax.op.cumprod
-    name = node.required_input(0)
-    info, data = context.info(name), context.expr(name)
+    data, info = context.operand(node)
     axis = need_axis(int(context.need_number(node.required_input(1), "axis")), len(info.shape))
     backwards = bool(node.attributes.get("reverse", 0))
     data = relax.op.flip(data, axis) if backwards else data
@@ -199,10 +197,9 @@ def reshape(context: Context, node: Node) -> Expr:
 
 @converts("Expand")
 def expand(context: Context, node: Node) -> Expr:
-    name = node.required_input(0)
+    data, info = context.operand(node)
     given = context.need_known(node.required_input(1), "shape").reshape(-1)
-    shape = np.broadcast_shapes(context.info(name).shape, tuple(int(extent) for extent in given))
-    return relax.op.broadcast_to(context.expr(name), shape)
+    return relax.op.broadcast_to(data, np.broadcast_shapes(info.shape, tuple(int(extent) for extent in given)))
 
 
 @converts("SpaceToDepth")

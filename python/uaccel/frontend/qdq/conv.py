@@ -1,4 +1,4 @@
-"""Holds the rules for convolutions of one and two dimensions, transposed ones too."""
+"""Holds the rules for convolutions of one and two dimensions, transposed ones too, and for bilinear resizing."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from uaccel.model import Array, Shape
 from uaccel.ops.conv import Conv2d, Conv2dAttrs, DepthwiseConv2d, TransposeConv2d, TransposeConv2dAttrs
 from uaccel.ops.exact import FLOAT32
 from uaccel.ops.operator import constant, get
+from uaccel.ops.resize import ResizeOnce, positions, resize_once_operands
 from uaccel.tvm_api import relax
 
 # Convolutions of one and two dimensions, depthwise and grouped.
@@ -216,3 +217,26 @@ def _cut(emitter: Emitter, image: Any, rows: tuple[int, int], columns: tuple[int
         return image
     cut = relax.op.strided_slice(image, [1, 2], begin, end)
     return emitter.bind(cut, quantisation=grid.quantisation, suffix="_cut")
+
+
+# Bilinear resizing; nearest-neighbour resizing only moves elements (``emitter``).
+
+
+@rule("relax.image.resize2d")
+def bilinear(island: Island) -> Emit | None:
+    call, given = island.call, attributes(island.call)
+    plain = given.method == "linear" and given.layout == "NCHW" and not any(map(float, given.roi or ()))
+    need(plain, f"resizing of the method {given.method}, or of a part of the image")
+    grid, shape = island.need_alike(call.args[0]), shape_of(call)
+    mode = str(given.coordinate_transformation_mode)
+    extents = zip(shape_of(call.args[0])[2:], shape[2:], strict=True)
+    places = [positions(mode, before, after) for before, after in extents]
+    numbers = grid.quantisation, island.output.quantisation, grid.dtype, (island.low, island.high)
+    attrs, tables = resize_once_operands(places, *numbers)
+
+    def emit(emitter: Emitter) -> Integers:
+        data = emitter.channels_last(integers_of(emitter, call.args[0], grid))
+        expr = get(ResizeOnce)(data, *map(constant, tables), attrs=attrs)
+        return emitter.held(expr, shape, island.output, CHANNELS_LAST[4])
+
+    return emit

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from uaccel.errors import ModelError
-from uaccel.frontend.qdq import conv, elementwise, image, matmul, normalize, reduce
+from uaccel.frontend.qdq import conv, elementwise, matmul, normalize, reduce
 from uaccel.frontend.qdq.conv import CONVOLUTIONS, TRANSPOSED
 from uaccel.frontend.qdq.emitter import Emitter, integers_of, moved_grid, movement_source
 from uaccel.frontend.qdq.graph import OFFSETS, Integers, QdqGraph, QuantGrid, along_axis, read
@@ -136,7 +136,7 @@ def _constant(values: Array, axis: int, rank: int, dtype: Any) -> Any:
 # The two walks: backwards to plan, forwards to write.
 
 # Importing these modules registers their rules.
-RULE_MODULES = (conv, elementwise, image, matmul, normalize, reduce)
+RULE_MODULES = (conv, elementwise, matmul, normalize, reduce)
 FLOAT_NOTE = "its quantised form has no exact integer operator here and is computed in float"
 
 
@@ -319,14 +319,14 @@ class _Rewrite:
         return result if is_constant(result) else emitter.reals[result]
 
     def _signature(self) -> Signature:
-        """The signature with the quantisation of integer inputs and outputs, in the model's own types."""
+        """The signature with the quantisation of integer inputs and outputs, in the model's own types. Parameters and
+        results for the model's state come last, and are no part of it."""
         given = self.model.signature
         result = self.graph.result
         results = list(result.fields) if is_tuple(result) else [result]
-        inputs = tuple(
-            self._stated(spec, self._reader(var)) for spec, var in zip(given.inputs, self.graph.parameters, strict=True)
-        )
-        outputs = tuple(self._stated(spec, self._writer(var)) for spec, var in zip(given.outputs, results, strict=True))
+        pairs = zip(given.inputs, self.graph.parameters, strict=False), zip(given.outputs, results, strict=False)
+        inputs = tuple(self._stated(spec, self._reader(var)) for spec, var in pairs[0])
+        outputs = tuple(self._stated(spec, self._writer(var)) for spec, var in pairs[1])
         return Signature(inputs, outputs)
 
     def _stated(self, spec: TensorSpec, call: Any) -> TensorSpec:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Mapping
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,6 +15,7 @@ from uaccel.frontend.tflite.converter import INTEGERS, Context, Expr, bounded_ra
 from uaccel.frontend.tflite.importer import was_unsigned
 from uaccel.frontend.tflite.quantized import rescaled
 from uaccel.frontend.tflite.reader import ACTIVATIONS, Operator, Tensor
+from uaccel.model import Quantisation
 from uaccel.ops import activation as activations
 from uaccel.ops import exact, lookup, pointwise
 from uaccel.ops import softmax as softmaxes
@@ -118,22 +121,21 @@ def _lookup(context: Context, operator: Operator, data: Tensor, values: NDArray[
     return get(Lookup)(context.expr(data), constant(by_bits(values)), attrs=attrs)
 
 
-@converts("LOGISTIC")
-def logistic(context: Context, operator: Operator) -> Expr:
-    data, output = _tensors(operator)
-    if data.info.dtype == "int16":
-        return _sigmoid16(context, data, output, activations.Logistic16, exact_shifts=(0,))
-    need_quantisation(output, 1 / 256, -128, SCALE_TOLERANCE)
-    return _lookup(context, operator, data, lookup.logistic(data.required_quantisation))
+# For 16 bits the operator and its exact shifts; for 8 bits the scale and zero point of the output, and the table.
+SIGMOIDS: Mapping[str, tuple[Any, tuple[int, ...], tuple[float, int], Callable[[Quantisation], NDArray[np.int8]]]] = {
+    "LOGISTIC": (activations.Logistic16, (0,), (1 / 256, -128), lookup.logistic),
+    "TANH": (activations.Tanh16, (0, 1), (1 / 128, 0), lookup.tanh),
+}
 
 
-@converts("TANH")
-def tanh(context: Context, operator: Operator) -> Expr:
+@converts(*SIGMOIDS)
+def sigmoid(context: Context, operator: Operator) -> Expr:
     data, output = _tensors(operator)
+    wide, exact_shifts, stored, table = SIGMOIDS[operator.name]
     if data.info.dtype == "int16":
-        return _sigmoid16(context, data, output, activations.Tanh16, exact_shifts=(0, 1))
-    need_quantisation(output, 1 / 128, 0, SCALE_TOLERANCE)
-    return _lookup(context, operator, data, lookup.tanh(data.required_quantisation))
+        return _sigmoid16(context, data, output, wide, exact_shifts)
+    need_quantisation(output, *stored, SCALE_TOLERANCE)
+    return _lookup(context, operator, data, table(data.required_quantisation))
 
 
 def _sigmoid16(

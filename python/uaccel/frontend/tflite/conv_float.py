@@ -25,6 +25,8 @@ from uaccel.ops.conv_float import TransposeConv2dFloat, TransposeConv2dFloatAttr
 from uaccel.ops.operator import constant, get
 from uaccel.tvm_api import is_constant, relax
 
+WHOLE = "have the TFLite converter quantise activations as well (a representative_dataset)"
+
 # Convolutions: of images (NHWC) and of volumes (NDHWC).
 
 
@@ -124,9 +126,17 @@ def _need_reals_or_bytes(*tensors: Tensor) -> None:
 def _need_alike(data: Tensor, weights: Tensor) -> None:
     """Refuses integer weights beside floats, for which LiteRT quantises the input anew in each run, and no weights."""
     need_some(data, weights)
+    _need_whole(data, weights)
     alike = is_stepped(weights) if is_stepped(data) else data.info.dtype == weights.info.dtype
     kind = weights.info.dtype
     need(alike, f'weights "{weights.name}" are {kind} beside an input of {data.info.dtype}; quantise both, or none')
+
+
+def _need_whole(data: Tensor, weights: Tensor) -> None:
+    """Refuses a file of which the weights alone are quantised."""
+    beside = f'weights "{weights.name}" are {weights.info.dtype} beside an input of {data.info.dtype}'
+    hybrid = data.info.dtype == "float32" and is_stepped(weights)
+    need(not hybrid, f"{beside}; {WHOLE}")
 
 
 def _window(operator: Operator, data: Tensor, kernel: Shape, groups: int, layout: str) -> dict[str, object]:
@@ -228,6 +238,7 @@ def batch_matmul(context: Context, operator: Operator) -> Expr:
     A sum of truths is whether there is one.
     """
     first, second, output = operator.required_input(0), operator.required_input(1), operator.outputs[0]
+    _need_whole(first, second)
     need_same_type(first, second)
     need_same_type(first, output)
     sides, shapes = [], []

@@ -61,6 +61,10 @@ def _no_subgraph(_number: int) -> Any:
     raise InternalError("this context knows no subgraphs")
 
 
+def _no_block(_expr: Expr, _name: str) -> Expr:
+    raise InternalError("this context has no block to bind in")
+
+
 @dataclass
 class Context:
     """Holds the Relax expression of every tensor met so far, and of every variable as it is at this point."""
@@ -73,6 +77,8 @@ class Context:
     subgraph: Callable[[int], Any] = _no_subgraph  # Gives the module of another subgraph of the file.
     inside: tuple[int, ...] = (0,)  # The subgraphs that are being read, the innermost last.
     in_float: bool = False  # Whether the operator at hand is quantised and computed in float.
+    emit: Callable[[Expr, str], Expr] = _no_block  # Binds a value that several operators share.
+    rows: dict[tuple[Any, ...], Expr] = field(default_factory=dict)  # Inputs as bytes, see ``hybrid``.
 
     def expr(self, tensor: Tensor) -> Expr:
         if tensor.index in self.variables:
@@ -127,19 +133,19 @@ _BOUNDS: Mapping[str, tuple[float | None, float | None]] = {
 
 def activation_range(operator: Operator, output: Tensor) -> tuple[int, int]:
     """The clamp that a fused activation means for the quantised output."""
-    return bounded_range(output, *_bounds(operator))
+    return bounded_range(output, *bounds(operator))
 
 
 def activated(operator: Operator, value: Expr) -> Expr:
     """Applies the fused activation to a number without a scale."""
-    low, high = _bounds(operator)
+    low, high = bounds(operator)
     if low is None:
         return value
     need(low >= 0 or operator.outputs[0].info.dtype != "uint32", "its activation begins at -1, which uint32 has not")
     return relax.op.nn.relu(value) if high is None else relax.op.clip(value, low, high)
 
 
-def _bounds(operator: Operator) -> tuple[float | None, float | None]:
+def bounds(operator: Operator) -> tuple[float | None, float | None]:
     return _BOUNDS[ACTIVATIONS[operator.option("FusedActivationFunction")]]
 
 

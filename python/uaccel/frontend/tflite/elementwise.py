@@ -11,7 +11,7 @@ from uaccel.frontend.tflite.checks import is_int8, need_dtype, need_one_scale, n
 from uaccel.frontend.tflite.converter import INTEGERS, Context, Expr, activation_range, converts, factor, reshaped
 from uaccel.frontend.tflite.reader import Operator, Tensor
 from uaccel.ops import binary, exact
-from uaccel.ops.compare import KINDS, Compare, CompareAttrs
+from uaccel.ops.binary import KINDS, Compare, CompareAttrs
 from uaccel.ops.fixedpoint import quantize_multiplier
 from uaccel.ops.operator import Attributes, get
 from uaccel.tvm_api import relax

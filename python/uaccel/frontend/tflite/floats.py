@@ -2,7 +2,7 @@
 
 Each computes what the reference kernels of TensorFlow Lite Micro and LiteRT do, with every option that they read. TVM's
 own converters pass over options (the beta of a softmax, how corners are aligned) or read some that the runtimes pass
-over (a fused tanh), and as they are what a run is verified with, nothing would show it.
+over (a fused tanh). A run would be verified with the same converters, so nothing would show it.
 """
 
 from __future__ import annotations

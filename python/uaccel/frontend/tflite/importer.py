@@ -30,11 +30,12 @@ from uaccel.frontend.tflite.converter import (
     converts,
 )
 from uaccel.frontend.tflite.floats import IN_FLOAT
+from uaccel.frontend.tflite.metadata import described
 from uaccel.frontend.tflite.quantized import rescaled
 from uaccel.frontend.tflite.reader import DTYPES, Operator, Tensor, TfliteGraph, read, with_input_shapes
 from uaccel.frontend.tflite.state import VARIABLE_OPERATORS, find_variables
 from uaccel.ops import exact
-from uaccel.ops.compare import KINDS
+from uaccel.ops.binary import KINDS
 from uaccel.ops.control import IF, WHILE, If, While, control_attrs
 from uaccel.ops.operator import get, has_static_shape, info_of, infos_of
 from uaccel.ops.pool import UnsignedAveragePool2d
@@ -52,6 +53,10 @@ DATA_SHAPED: Final = ("WHERE", "UNIQUE")
 OR_INT8 = ", or quantise the model to int8"
 VELA = "CUSTOM:ethos-u"
 USE_THE_ORIGINAL = "Vela compiled this file for an Ethos-U; give the .tflite file that Vela was given"
+CUSTOM = "CUSTOM:"
+NO_CUSTOM = (
+    "the file names this custom operator and does not say what it computes; convert the model without custom operators"
+)
 
 
 def convert(graph: TfliteGraph, operator: Operator, context: Context, block: Any) -> list[Expr]:
@@ -60,6 +65,7 @@ def convert(graph: TfliteGraph, operator: Operator, context: Context, block: Any
     need(operator.name != VELA, USE_THE_ORIGINAL)
     advice = ADVICE if any(tensor.quantisation is not None for tensor in graph.tensors) else ADVICE + OR_INT8
     need(operator.name not in DATA_SHAPED, f"{SHAPE_OF_DATA}; {ADVICE}")
+    need(not operator.name.startswith(CUSTOM), NO_CUSTOM)
     need(operator.name in HELD and converter.knows(operator.name), f"{NO_CONVERTER}; {advice}")
     for tensor in operator.inputs:
         need(tensor is None or tensor.info.dtype != "bool", "no runtime computes it of bool; give it numbers")
@@ -159,15 +165,16 @@ def import_tflite(path: Path, input_shapes: Mapping[str, model.Shape]) -> model.
     _check_tensors(graph, path)
     walk = _Import(path=path, budget=budget, graph=graph, context=Context(budget))
     module = walk.module(walk.parameters(), graph.operators)
+    told = described(graph, data, _specs(graph.inputs), _specs(graph.outputs))
     return model.ImportedModel(
         name=path.stem,
         source_format="tflite",
         digest=digest,
         module=module,
-        signature=model.Signature(_specs(graph.inputs), _specs(graph.outputs)),
+        signature=model.Signature(told.inputs, told.outputs),
         tensors=walk.tensors,
         origins=walk.origins,
-        warnings=tuple(walk.warnings),
+        warnings=(*walk.warnings, *told.warnings),
         file=model.ModelFile(path.suffix.lower(), data),
         state=_state_specs(walk.context),
     )
@@ -253,6 +260,9 @@ class _Import(Walk[Operator]):
         for variable, var in zip(context.variables.values(), parameters[len(graph.inputs) :], strict=True):
             variable.expr = var
         return parameters
+
+    def begin(self) -> None:
+        self.context.emit = self.block.emit
 
     def results(self) -> list[Any]:
         after = [variable.expr for variable in self.context.variables.values()]

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from uaccel.errors import need
-from uaccel.frontend.converters import always
+from uaccel.frontend.converters import always, otherwise
 from uaccel.frontend.tflite.checks import need_constant, need_dtype, need_possible_shift
 from uaccel.frontend.tflite.converter import Context, Expr, Update, apply, bias_values, converts, factor
 from uaccel.frontend.tflite.reader import ACTIVATIONS, Operator, Tensor
@@ -36,15 +36,29 @@ def need_zero_points(*tensors: Tensor) -> None:
         need(fits, f'{tensor.info.dtype} "{tensor.name}" has zero point {point}, which cannot be')
 
 
-@converts("SVDF", when=always)
-def svdf(context: Context, operator: Operator) -> Update:
-    """Converts SVDF; on integers the reference ignores the fused activation, which the output's range implies."""
+def checked_svdf(operator: Operator) -> tuple[Tensor, Tensor, Tensor]:
+    """The input, the weights of features and those of time, whose ranks fit."""
     data, features, times = (operator.required_input(i) for i in range(3))
-    state, output = operator.required_input(4), operator.outputs[0]
     for tensor in (data, features, times):
         need(len(tensor.info.shape) == 2, f'"{tensor.name}" has rank {len(tensor.info.shape)}, wanted 2')
     rank, filters = operator.options.Rank(), features.info.shape[0]
     need(rank > 0 and filters % rank == 0, f"{filters} filters are no multiple of rank {rank}")
+    return data, features, times
+
+
+def svdf_relu(operator: Operator) -> int:
+    """Whether an SVDF of floats ends in RELU, the one activation that can be compiled."""
+    name = ACTIVATIONS[operator.option("FusedActivationFunction")]
+    need(name in ("NONE", "RELU"), f"activation {name} is not supported; an SVDF with RELU or none can be compiled")
+    return int(name == "RELU")
+
+
+@converts("SVDF", when=otherwise)
+def svdf(context: Context, operator: Operator) -> Update:
+    """Converts SVDF; on integers the reference ignores the fused activation, which the output's range implies."""
+    data, features, times = checked_svdf(operator)
+    state, output = operator.required_input(4), operator.outputs[0]
+    rank, filters = operator.options.Rank(), features.info.shape[0]
     if data.info.dtype == "float32":
         return _svdf_float(context, operator)
     need_dtype(data, ("int8",), "input")
@@ -74,12 +88,10 @@ def _svdf_float(context: Context, operator: Operator) -> Update:
     for tensor in (*given, operator.outputs[0]):
         need_dtype(tensor, ("float32",), "operand")
     need_variable(context, state, "state")
-    name = ACTIVATIONS[operator.option("FusedActivationFunction")]
-    need(name in ("NONE", "RELU"), f"activation {name} is not supported; an SVDF with RELU or none can be compiled")
-    rank = operator.options.Rank()
+    relu, rank = svdf_relu(operator), operator.options.Rank()
     bias = operator.optional_input(3)
     first = constant(np.zeros(features.info.shape[0] // rank, np.float32)) if bias is None else context.expr(bias)
-    call = get(SvdfFloat)(*map(context.expr, given), first, attrs=SvdfFloatAttrs(rank, int(name == "RELU")))
+    call = get(SvdfFloat)(*map(context.expr, given), first, attrs=SvdfFloatAttrs(rank, relu))
     return Update(call, (state,))
 
 
@@ -94,9 +106,9 @@ FRACTION = 2.0**-15  # A step of a gate's result.
 FINEST, COARSEST = -27, 1
 
 
-@converts("UNIDIRECTIONAL_SEQUENCE_LSTM", when=always)
+@converts("UNIDIRECTIONAL_SEQUENCE_LSTM", when=otherwise)
 def lstm(context: Context, operator: Operator) -> Update:
-    _refuse_extras(operator)
+    refuse_extras(operator)
     data, output = operator.required_input(0), operator.outputs[0]
     hidden, cell = operator.required_input(HIDDEN), operator.required_input(CELL)
     need_dtype(output, (data.info.dtype,), "output")
@@ -109,8 +121,8 @@ def lstm(context: Context, operator: Operator) -> Update:
     need_dtype(cell, ("int16",), "cell state")
     need_zero_points(data, hidden, cell)
     wide = data.info.dtype == "int16"
-    weights, recurrent = (_gates(operator, first, ("int8",), "weights") for first in (WEIGHTS, RECURRENT))
-    biases = _gates(operator, BIASES, ("int64",) if wide else ("int32",), "bias")
+    weights, recurrent = (gates_of(operator, first, ("int8",), "weights") for first in (WEIGHTS, RECURRENT))
+    biases = gates_of(operator, BIASES, ("int64",) if wide else ("int32",), "bias")
     parameters = (
         *(_stacked(tensors, "weights") for tensors in (weights, recurrent)),
         *(_stacked(biases, "bias"), _scales(data, weights, hidden, recurrent), sigmoid_points()),
@@ -127,7 +139,7 @@ def _lstm_float(context: Context, operator: Operator) -> Update:
     data, hidden, cell = (operator.required_input(i) for i in (0, HIDDEN, CELL))
     need_dtype(cell, ("float32",), "cell state")
     parameters = [
-        _stacked(_gates(operator, first, ("float32",), role), role)
+        _stacked(gates_of(operator, first, ("float32",), role), role)
         for first, role in ((WEIGHTS, "weights"), (RECURRENT, "weights"), (BIASES, "bias"))
     ]
     clip = float(np.float32(operator.options.CellClip()))
@@ -138,7 +150,7 @@ def _lstm_float(context: Context, operator: Operator) -> Update:
     return Update(get(Recurrent)(*states, *map(constant, parameters), attrs=attrs), (hidden, cell))
 
 
-def _refuse_extras(operator: Operator) -> None:
+def refuse_extras(operator: Operator) -> None:
     for first, count, what in (
         *((PEEPHOLES, 3, "peephole connections"), (PROJECTION, 2, "a projection")),
         (NORMS, 4, "layer normalisation"),
@@ -152,7 +164,7 @@ def _refuse_extras(operator: Operator) -> None:
     need(not options.DiagonalRecurrentTensors(), "its recurrent weights are diagonal, which is not supported")
 
 
-def _gates(operator: Operator, first: int, dtypes: Sequence[str], role: str) -> list[Tensor]:
+def gates_of(operator: Operator, first: int, dtypes: Sequence[str], role: str) -> list[Tensor]:
     """The four gates' tensors of one kind, checked."""
     tensors = [operator.required_input(first + i) for i in range(len(LSTM_GATES))]
     for tensor in tensors:

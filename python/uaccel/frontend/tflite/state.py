@@ -87,7 +87,7 @@ OWN_STATES: Mapping[str, Callable[[Operator], TensorInfo]] = {
     "CUSTOM:SignalOverlapAdd": _of_overlap,
     "CUSTOM:SignalStacker": _of_stacker,
 }
-MOST_SAMPLES = 1 << 20  # Of one axis; an operator whose options ask for more is refused.
+MOST_SAMPLES = 1 << 20  # Along one axis; an operator whose options ask for more is refused.
 
 
 def _variable_tensors(graph: TfliteGraph, budget: Budget) -> dict[VariableKey, Variable]:

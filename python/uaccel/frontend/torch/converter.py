@@ -10,7 +10,7 @@ import numpy as np
 
 from uaccel.errors import need
 from uaccel.frontend.checks import need_elements, need_size, need_type
-from uaccel.frontend.converters import Converters
+from uaccel.frontend.converters import Converters, StoredBlocks
 from uaccel.frontend.torch.program import DTYPES, EVAL, MEASURING, info_of_value, name_of, namespace_of
 from uaccel.model import Array, Quantisation
 from uaccel.ops.operator import constant
@@ -24,13 +24,15 @@ Expr = Any
 class Context:
     """Holds what is known so far. ``values`` has PyTorch tensors for constants, Relax expressions for all else.
 
-    ``quantised`` says what the integers of a node stand for, where the program does.
+    ``quantised`` says what the integers of a node stand for, where the program does. ``blocks`` has dequantised
+    constants with a scale for each block.
     """
 
     torch: Any
     block: Any = None
     values: dict[Any, Any] = field(default_factory=dict)
     quantised: dict[Any, Quantisation] = field(default_factory=dict)
+    blocks: dict[Any, StoredBlocks] = field(default_factory=dict)
 
     def expr(self, node: Any) -> Expr:
         """The node's value as an operand."""

@@ -184,7 +184,7 @@ def _power(context: Context, node: Any, base: Expr, exponent: Expr) -> Expr:
 
 @converts(*REDUCTIONS)
 def reduction(context: Context, node: Any) -> Expr:
-    """What is found along axes, and the indices of it. Of several axes all elements count as one row."""
+    """What is found along axes, and the indices of it. Several axes together count as one row."""
     value, (axes, keep) = context.expr(node.args[0]), _axes(node)
     of_values, *of_places = REDUCTIONS[str(node.target)]
     if not of_places:

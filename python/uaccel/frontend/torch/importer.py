@@ -7,7 +7,7 @@ origin belong into the process that ``isolated`` starts.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, ClassVar
@@ -15,14 +15,25 @@ from typing import Any, ClassVar
 import numpy as np
 
 from uaccel.errors import ModelError, need
-from uaccel.frontend.checks import ADVICE, NO_CONVERTER, first_line, read_file
+from uaccel.frontend.checks import ADVICE, NO_CONVERTER, first_line, need_type, read_file
 from uaccel.frontend.converters import Walk, by_tvm, parameters_of
 from uaccel.frontend.torch import converter, reader
 from uaccel.frontend.torch import program as programs
 from uaccel.frontend.torch.converter import Context, Expr, arguments, converts
 from uaccel.frontend.torch.rebuild import exported_program
 from uaccel.frontend.torch.serialised import TensorMeta
-from uaccel.model import Array, ImportedModel, ModelFile, Origin, Signature, TensorSpec, UniqueNames
+from uaccel.model import (
+    Array,
+    Bound,
+    Fed,
+    ImportedModel,
+    ModelFile,
+    Origin,
+    Signature,
+    StateSpec,
+    TensorSpec,
+    UniqueNames,
+)
 from uaccel.ops.operator import constant, info_of
 from uaccel.tvm_api import is_constant, is_tuple_type, is_var, main_bindings, relax, with_names
 from uaccel.tvm_api.converters import TorchConverter
@@ -288,7 +299,7 @@ def import_bytes(path: Path, data: bytes, input_shapes: reader.InputShapes) -> I
     torch = programs.torch_package()
     program = read_program(torch, path, data, input_shapes)
     flat = programs.decomposed(torch, path, program.exported)
-    programs.check_pure(path, flat, program.stored)
+    programs.check_changes(path, flat, program.stored)
     imported = _Import(path, program, flat)
     with quiet():
         module = imported.convert(torch)
@@ -301,6 +312,7 @@ def import_bytes(path: Path, data: bytes, input_shapes: reader.InputShapes) -> I
         tensors=imported.tensors,
         origins=imported.origins,
         file=ModelFile(path.suffix.lower(), data),
+        state=imported.state,
     )
 
 
@@ -321,29 +333,53 @@ def rehearse() -> None:
     changing = replace(own, target="torch.ops.aten.relu_.default", results=("z",), name="z")
     given, result = reader.FileInput("x", None, ("as_tensor", {"name": "x"})), ("as_tensor", {"name": "z"})
     graph = reader.FileGraph((), (), (own, changing), {"x": tensor}, frozenset())
-    stored = reader.Stored(reader.FileProgram(graph, (given,), (result,), (), {}), {})
+    stored = reader.Stored(reader.FileProgram(graph, (given,), (result,), (), {}, {}), {})
     program = exported_program(torch, Path("rehearsal"), stored, {}, known_operators())
     programs.decomposed(torch, Path("rehearsal"), program.exported)
 
 
-def execute(path: Path, data: bytes, samples: Sequence[Sequence[Array]]) -> list[list[Array]]:
-    """Run the file's program in PyTorch, for samples of one shape, and return the results of each."""
+def execute(
+    path: Path,
+    data: bytes,
+    samples: Sequence[Sequence[Array]],
+    bound: Sequence[Bound] = (),
+    first: Sequence[Array] = (),
+    *,
+    afresh: bool = False,
+) -> list[list[Array]]:
+    """Run the file's program in PyTorch, for samples of one shape, and return the results of each.
+
+    ``first`` is what ``bound`` inputs begin with. With ``afresh`` each sample begins with that, and with the buffers of
+    the file; else they go on from sample to sample."""
     torch = programs.torch_package()
     program = reader.read(path, data).program
     names = [entry.name for entry in program.inputs if entry.stored is None and entry.name]
-    shapes = {name: value.shape for name, value in zip(names, samples[0], strict=True)}
-    exported = read_program(torch, path, data, shapes).exported
-    rows = []
+    whole = list(samples[0])
+    for pair, value in zip(bound, first, strict=True):
+        whole.insert(pair.input, value)
+    shapes = {name: value.shape for name, value in zip(names, whole, strict=True)}
+    made = read_program(torch, path, data, shapes)
+    exported = made.exported
+
+    def started() -> Fed:
+        buffers = {target: value.clone() for target, value in exported.state_dict.items()}
+
+        def run(inputs: Sequence[Array]) -> list[Array]:
+            values = [torch.from_numpy(value.copy()) for value in inputs]
+            results = torch.fx.Interpreter(exported.graph_module).run(*buffers.values(), *values)
+            buffers.update(zip(made.kept, results, strict=False))
+            return [value.numpy().copy() for value in results[len(made.kept) :]]
+
+        return Fed(run, bound, first)
+
     with quiet(), torch.no_grad():
-        for sample in samples:
-            values = [torch.from_numpy(value.copy()) for value in sample]
-            rows.append(torch.fx.Interpreter(exported.graph_module).run(*exported.state_dict.values(), *values))
-    return [[value.numpy() for value in row] for row in rows]
+        fed = started()
+        return [(started() if afresh else fed)(sample) for sample in samples]
 
 
 @dataclass
 class _Import:
-    """Imports one program. ``flat`` is the decomposed program."""
+    """Imports one program. ``flat`` is the decomposed program, whose first outputs are what buffers become."""
 
     path: Path
     program: programs.TorchProgram
@@ -351,22 +387,45 @@ class _Import:
     tensors: dict[str, TensorSpec] = field(default_factory=dict)
     origins: dict[str, Origin] = field(default_factory=dict)
     signature: Signature = field(default_factory=lambda: Signature((), ()))
+    state: tuple[StateSpec, ...] = ()
 
     def convert(self, torch: Any) -> Any:
-        """The module. This fills ``tensors``, ``origins`` and ``signature`` as well."""
-        nodes = programs.user_inputs(self.flat)
-        parameters = parameters_of(self.program.inputs)
-        context = Context(torch, values=dict(zip(nodes, parameters, strict=True)) | self._weights())
-        walk = TorchWalk(path=self.path, context=context, numbers=self.program.nodes, outputs=self._output_nodes())
+        """The module. This fills ``tensors``, ``origins``, ``signature`` and ``state`` as well."""
+        self.state = tuple(self._buffers())
+        nodes = [*programs.user_inputs(self.flat), *self._kept_nodes()]
+        parameters = parameters_of([*self.program.inputs, *(entry.spec for entry in self.state)])
+        context = Context(torch, values=self._weights() | dict(zip(nodes, parameters, strict=True)))
+        outputs = self._output_nodes()
+        count = len(self.state)
+        results = [*outputs[count:], *outputs[:count]]
+        walk = TorchWalk(path=self.path, context=context, numbers=self.program.nodes, outputs=results)
         called = [node for node in self.flat.graph.nodes if node.op == "call_function" and node.users]
         module = walk.module(parameters, called)
-        self._describe(context, dict(zip(nodes, parameters, strict=True)))
+        self._describe(context, dict(zip(nodes, parameters, strict=True)), outputs[count:])
         return self._named(module, walk)
+
+    def _buffers(self) -> Iterator[StateSpec]:
+        """The buffers that the program writes to, with what they hold in the file."""
+        for target in self.flat.graph_signature.buffers_to_mutate.values():
+            value = self.flat.state_dict[target]
+            name, info = self.program.stored.get(target, target), programs.info_of_value(value)
+            need_type(info.dtype, programs.DTYPES, f'{self.path}: buffer "{name}"')
+            yield StateSpec(TensorSpec(name, info), value.numpy().copy())
+
+    def _kept_nodes(self) -> list[Any]:
+        """The placeholders of these buffers."""
+        names = {target: name for name, target in self._targets().items()}
+        placed = {node.name: node for node in self.flat.graph.nodes if node.op == "placeholder"}
+        return [placed[names[target]] for target in self.flat.graph_signature.buffers_to_mutate.values()]
+
+    def _targets(self) -> dict[str, str]:
+        """The names of stored tensors, by those of their placeholders."""
+        return {spec.arg.name: str(spec.target) for spec in self.flat.graph_signature.input_specs if spec.target}
 
     def _weights(self) -> dict[Any, Any]:
         """PyTorch's tensors of parameters, buffers and constants, by the nodes that stand for them."""
         stores: list[Mapping[str, Any]] = [self.flat.state_dict, self.flat.constants]
-        targets = {spec.arg.name: str(spec.target) for spec in self.flat.graph_signature.input_specs if spec.target}
+        targets = self._targets()
         found: dict[Any, Any] = {}
         for node in self.flat.graph.nodes:
             name = targets.get(node.name, "") if node.op == "placeholder" else str(node.target)
@@ -379,19 +438,16 @@ class _Import:
         (output,) = (node for node in self.flat.graph.nodes if node.op == "output")
         return list(output.args[0])
 
-    def _describe(self, context: Context, parameters: Mapping[Any, Any]) -> None:
+    def _describe(self, context: Context, parameters: Mapping[Any, Any], outputs: Sequence[Any]) -> None:
         """Set the signature, with the quantisation of inputs and outputs."""
-        inputs = [
-            replace(spec, quantisation=context.quantised.get(node))
-            for node, spec in zip(parameters, self.program.inputs, strict=True)
-        ]
-        outputs = [
-            replace(spec, quantisation=context.quantised.get(node))
-            for node, spec in zip(self._output_nodes(), self.program.outputs, strict=True)
-        ]
-        self.signature = Signature(tuple(inputs), tuple(outputs))
-        names = [var.name for var in parameters.values()]
-        self.tensors.update(zip(names, inputs, strict=True))
+
+        def meant(nodes: Iterable[Any], specs: Sequence[TensorSpec]) -> tuple[TensorSpec, ...]:
+            pairs = zip(nodes, specs, strict=False)
+            return tuple(replace(spec, quantisation=context.quantised.get(node)) for node, spec in pairs)
+
+        self.signature = Signature(meant(parameters, self.program.inputs), meant(outputs, self.program.outputs))
+        specs = [*self.signature.inputs, *(entry.spec for entry in self.state)]
+        self.tensors.update(zip((var.name for var in parameters.values()), specs, strict=True))
 
     def _named(self, module: Any, walk: TorchWalk) -> Any:
         """Name results, such as ``conv2d_3``. Bindings before one, back to the previous result's, share its origin."""

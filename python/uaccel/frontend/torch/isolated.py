@@ -27,11 +27,23 @@ from uaccel.frontend.checks import read_file
 from uaccel.frontend.torch.program import ADVICE
 from uaccel.frontend.torch.reader import LARGEST_FILE, WANTED, InputShapes
 from uaccel.frontend.torch.sandbox import FrameError, read_frame, write_frame
-from uaccel.model import Array, ImportedModel, ModelFile, Origin, Quantisation, Signature, TensorInfo, TensorSpec
+from uaccel.model import (
+    Array,
+    ImportedModel,
+    ModelFile,
+    Origin,
+    Quantisation,
+    Signature,
+    StateSpec,
+    TensorInfo,
+    TensorSpec,
+)
+from uaccel.ops.matmul import FullyConnectedBlocks
 from uaccel.ops.operator import IntegerOperator, get
 from uaccel.ops.recurrent import Recurrent
 from uaccel.ops.reduce import TopK
 from uaccel.tvm_api import relax, tirx
+from uaccel.util.text import named
 
 # The wire format: an imported model as JSON and arrays, and back. It is all that leaves the process that reads a file.
 #
@@ -43,7 +55,7 @@ _ATTRIBUTES: Final = "relax.attrs."
 _OPERATORS: Final = "relax."
 # Operators of ours that the converters of PyTorch emit; all other ones come later, when integers are made.
 _OWN: Final[dict[str, IntegerOperator[Any]]] = {
-    operator.full_name: operator for operator in (get(Recurrent), get(TopK))
+    operator.full_name: operator for operator in (get(FullyConnectedBlocks), get(Recurrent), get(TopK))
 }
 
 
@@ -52,25 +64,26 @@ def packed(model: ImportedModel) -> tuple[dict[str, Any], list[Array]]:
     sender = _Sender()
     module = sender.module(model.module)
     document = {
-        "name": model.name,
-        "source_format": model.source_format,
-        "digest": model.digest,
+        **named(model, "name", "source_format", "digest"),
         "module": module,
         "inputs": [_spec(spec) for spec in model.signature.inputs],
         "outputs": [_spec(spec) for spec in model.signature.outputs],
         "tensors": {name: _spec(spec) for name, spec in model.tensors.items()},
         "origins": {name: [origin.index, origin.op, origin.tensor] for name, origin in model.origins.items()},
+        "state": [_spec(entry.spec) for entry in model.state],
     }
-    return document, sender.tensors
+    return document, [*(entry.initial for entry in model.state), *sender.tensors]
 
 
 def unpacked(document: dict[str, Any], tensors: list[Array], file: ModelFile) -> ImportedModel:
     """The model that ``packed`` made these of."""
+    specs = [_read_spec(spec) for spec in document["state"]]
+    initial, constants = tensors[: len(specs)], tensors[len(specs) :]
     return ImportedModel(
         name=str(document["name"]),
         source_format=str(document["source_format"]),
         digest=str(document["digest"]),
-        module=_Receiver(tensors).module(document["module"]),
+        module=_Receiver(constants).module(document["module"]),
         signature=Signature(tuple(map(_read_spec, document["inputs"])), tuple(map(_read_spec, document["outputs"]))),
         tensors={str(name): _read_spec(spec) for name, spec in document["tensors"].items()},
         origins={
@@ -78,6 +91,7 @@ def unpacked(document: dict[str, Any], tensors: list[Array], file: ModelFile) ->
             for name, (index, op, tensor) in document["origins"].items()
         },
         file=file,
+        state=tuple(map(StateSpec, specs, initial)),
     )
 
 
@@ -252,12 +266,14 @@ def import_isolated(path: Path, input_shapes: InputShapes) -> ImportedModel:
     return unpacked(answer["model"], tensors, ModelFile(path.suffix.lower(), data))
 
 
-def execute_isolated(path: Path, samples: Samples) -> tuple[str, list[list[Array]]]:
-    """PyTorch's version, and for each sample the results of the program in the file."""
+def execute_isolated(path: Path, how: dict[str, Any], samples: Samples) -> tuple[str, list[list[Array]]]:
+    """PyTorch's version, and for each sample the results of the program in the file.
+
+    ``how`` is what the worker's ``_executed`` is asked; the first of ``samples`` is what bound inputs begin with."""
     values = [np.asarray(value) for sample in samples for value in sample]
     data = read_file(path, LARGEST_FILE)
-    answer, results = _answer(path, data, {"task": "execute", "inputs": len(samples[0])}, values)
-    count = len(results) // len(samples)
+    answer, results = _answer(path, data, {"task": "execute", **how}, values)
+    count = len(results) // how["samples"]
     return str(answer["version"]), [results[first : first + count] for first in range(0, len(results), count)]
 
 

@@ -5,10 +5,10 @@ It also imports PyTorch and torchao when they are first needed. Loads no TVM.
 
 from __future__ import annotations
 
-import importlib
 import math
 import operator
 import re
+import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -17,7 +17,7 @@ from typing import Any, Final
 from uaccel.errors import ModelError
 from uaccel.frontend.checks import first_line, need_elements, need_type
 from uaccel.model import TensorInfo, TensorSpec, unique_names
-from uaccel.util.files import quiet
+from uaccel.util.files import imported, quiet
 
 # Decomposition: which operators are converted as they are, and which are first taken apart into simpler ones.
 
@@ -70,7 +70,8 @@ def decomposed(torch: Any, path: Path, exported: Any) -> Any:
         with quiet():
             table = torch.export.default_decompositions()
             for target in list(table):
-                if namespace_of(target) == "aten" and name_of(target) in WHOLE:
+                namespace = namespace_of(target)
+                if namespace in _BY_NAMESPACE or (namespace == "aten" and name_of(target) in WHOLE):
                     del table[target]
             known = torch._decomp.decomposition_table
             table.update({target: known[target] for target in known if name_of(target) in FURTHER})
@@ -164,9 +165,9 @@ def _is_plain(found: Any) -> bool:
 def _is_allowed(torch: Any, found: Any, table: Any, known: Callable[[Any], bool]) -> bool:
     """Whether an ATen operator can be converted, or be taken apart into such as can.
 
-    Allowed are, besides the listed ones: core operators, which decompositions end in; random ones, which
-    ``check_operator`` refuses with a better reason; those that PyTorch itself defines by other operators, unless they
-    are private; those in the table; and an in-place one, such as ``relu_``, if its functional twin is allowed.
+    Core operators are allowed, since decompositions end in them, and random ones, which ``check_operator`` refuses with
+    a better reason. So are operators that PyTorch itself defines by others, unless they are private, and those in the
+    table. An in-place one, such as ``relu_``, is allowed if its functional twin is.
     """
     name = found.__name__
     if name in _CHECKS or name in _BESIDES or name in WHOLE or name in FURTHER or known(found):
@@ -194,28 +195,17 @@ ADVICE = (
 
 def torch_package() -> Any:
     """Import PyTorch, and register the operators ``torch.ops.quantized_decomposed`` of quantised programs."""
-    try:
-        with quiet():
-            import torch
-            import torch.ao.quantization.fx._decomposed  # registers them
-            import torch.export
-    except ImportError as error:
-        raise ModelError(f"reading .pt2 files takes PyTorch, which cannot be imported ({error}); {ADVICE}") from error
-    return torch
+    for name in ("torch", "torch.ao.quantization.fx._decomposed", "torch.export"):
+        imported(name, ModelError, "reading .pt2 files takes PyTorch, and importing it", ADVICE)
+    return sys.modules["torch"]
 
 
 def register_torchao() -> None:
     """Register the operators ``torch.ops.torchao``."""
-    try:
-        with quiet():
-            importlib.import_module("torchao.quantization.pt2e")
-    except ImportError as error:
-        raise ModelError(
-            f"the model was quantised by torchao, whose operators cannot be imported ({error}); {ADVICE}"
-        ) from error
+    imported("torchao.quantization.pt2e", ModelError, "the model was quantised by torchao, and importing it", ADVICE)
 
 
-# Requirements on the whole program: fixed shapes, no state, and outputs that are tensors.
+# Requirements on the whole program: fixed shapes, no state but buffers, and outputs that are tensors.
 
 DTYPES = ("float16", "float32", "float64", "int8", "uint8", "int16", "int32", "int64", "bool")
 EVAL = "call model.eval() before exporting"
@@ -226,7 +216,7 @@ class TorchProgram:
     """Holds an exported program of fixed shapes.
 
     ``nodes`` has the places in the file of its operators, by the names of the program's nodes. ``stored`` has the
-    file's names of stored tensors, by the program's names.
+    file's names of stored tensors, by the program's names. The first outputs of the graph are what ``kept`` become.
     """
 
     exported: Any
@@ -234,6 +224,7 @@ class TorchProgram:
     outputs: tuple[TensorSpec, ...]
     nodes: Mapping[str, int]
     stored: Mapping[str, str]
+    kept: tuple[str, ...]
 
 
 def user_inputs(exported: Any) -> list[Any]:
@@ -247,22 +238,24 @@ def info_of_value(value: Any) -> TensorInfo:
     return TensorInfo(tuple(int(extent) for extent in value.shape), str(value.dtype).removeprefix("torch."))
 
 
-def check_pure(path: Path, exported: Any, stored: Mapping[str, str]) -> None:
-    """Check that a program writes to none of its inputs. The signature shows that once it is decomposed."""
+def check_changes(path: Path, exported: Any, stored: Mapping[str, str]) -> None:
+    """Check that a program writes to buffers alone. The signature shows that once it is decomposed."""
     signature = exported.graph_signature
-    changed = [*signature.buffers_to_mutate.values(), *getattr(signature, "parameters_to_mutate", {}).values()]
+    buffers = [stored.get(name, name) for name in signature.buffers_to_mutate.values()]
+    statistics = [name for name in buffers if name.endswith(("running_mean", "running_var", "num_batches_tracked"))]
+    if statistics:
+        raise ModelError(f"{path}: the program is in training, it changes {', '.join(statistics)}; {EVAL}")
+    parameters = getattr(signature, "parameters_to_mutate", {}).values()
     inputs = [f"input {name}" for name in signature.user_inputs_to_mutate.values()]
-    check_unchanged(path, [*(stored.get(name, name) for name in changed), *inputs])
+    check_unchanged(path, [*(stored.get(name, name) for name in parameters), *inputs])
 
 
 def check_unchanged(path: Path, changed: list[str]) -> None:
-    """Raise ModelError if there is any tensor that the program writes to. Advice depends on what it seems to be."""
+    """Raise ModelError if there are parameters or inputs that the program writes to."""
     if changed:
-        statistics = any(name.endswith(("running_mean", "running_var", "num_batches_tracked")) for name in changed)
-        advice = EVAL if statistics else "give state to the model as an input, and back as an output"
         raise ModelError(
-            f"{path}: the program changes what it reads ({', '.join(changed)}); firmware keeps no state "
-            f"between inferences: {advice}"
+            f"{path}: the program changes its parameters or inputs ({', '.join(changed)}); "
+            "keep what lasts in a buffer (register_buffer)"
         )
 
 

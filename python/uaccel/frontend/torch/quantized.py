@@ -10,6 +10,7 @@ import numpy as np
 
 from uaccel.errors import need
 from uaccel.frontend.converters import half_even
+from uaccel.frontend.torch import blocks
 from uaccel.frontend.torch.converter import Context, Expr, arguments, converts
 from uaccel.model import Array, Quantisation
 from uaccel.ops.operator import constant
@@ -122,7 +123,10 @@ def _clamped(context: Context, stored: Expr, given: Mapping[str, Any], dtype: st
     return stored
 
 
-@converts(*(f"{LIBRARY}.dequantize_per_{kind}" for kind in _KINDS), "torchao.dequantize_affine.default")
+@converts(
+    *(f"{LIBRARY}.dequantize_per_{kind}" for kind in (*_KINDS, "channel_group.default")),
+    "torchao.dequantize_affine.default",
+)
 def dequantize(context: Context, node: Any) -> Expr:
     given = arguments(node)
     source = given["input"]
@@ -131,6 +135,9 @@ def dequantize(context: Context, node: Any) -> Expr:
     need(str(wanted) in ("None", "torch.float32", "6"), f"it gives {wanted}; only float32 can be compiled")
     if is_measured(context, node):
         return dequantize_measured(context, node)
+    size = blocks.size_of(node)
+    if size and context.is_constant(source):
+        return blocks.dequantized(context, node, size)
     meaning = _meaning(context, node, given, dtype)
     context.quantised.setdefault(source, meaning)
     scale, zero_point = _constants(meaning)
@@ -176,14 +183,15 @@ def _axis(given: Mapping[str, Any], shape: tuple[int, ...]) -> int | None:
     """
     if "axis" in given:
         return int(given["axis"]) % len(shape)
-    if "block_size" not in given:
+    if "block_size" not in given and "group_size" not in given:
         return None
-    block = tuple(int(extent) for extent in given["block_size"])
+    block = tuple(int(extent) for extent in given.get("block_size") or (1, given["group_size"]))
     need(len(block) == len(shape), f"its blocks have {len(block)} dimensions, the tensor has {len(shape)}")
     cut = [axis for axis, (part, extent) in enumerate(zip(block, shape, strict=True)) if part not in (extent, -1)]
     need(
         len(cut) <= 1 and all(block[axis] == 1 for axis in cut),
-        f"it has a scale for every block of {list(block)}; supported is one for all, or one for each slice of one axis",
+        f"it has a scale for every block of {list(block)}; supported is one for all, one for each slice of one axis, "
+        "or one for each block of the rows of a constant matrix",
     )
     return cut[0] if cut and math.prod(shape) > 1 else None
 

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from uaccel.errors import ModelError
+from uaccel.frontend.checks import fixed_shape
 from uaccel.frontend.torch.serialised import (
     Expression,
     Extent,
@@ -102,7 +103,7 @@ def _directory(data: bytes) -> tuple[list[zipfile.ZipInfo], int]:
             return archive.infolist(), archive.start_dir
     except zipfile.BadZipFile as error:
         raise RecordsError(str(error).rstrip(".")) from error
-    except (ValueError, NotImplementedError, OverflowError, struct.error) as error:  # as zipfile says it
+    except (ValueError, RuntimeError, OverflowError, struct.error) as error:  # as zipfile says it
         raise RecordsError("its directory makes no sense") from error
 
 
@@ -159,11 +160,13 @@ _SCHEMA: Final = 8  # The major version of the JSON's schema that this reads.
 _DEEPEST: Final = 8  # Levels of graphs within operators.
 # Kinds of inputs that are tensors of the file, and of outputs that write to something, with the entry that names it.
 _TENSORS: Final = {"parameter": "parameter_name", "buffer": "buffer_name", "tensor_constant": "tensor_constant_name"}
+_BUFFER: Final = "buffer_mutation"
 _CHANGES: Final = {
-    "buffer_mutation": "buffer_name",
+    _BUFFER: "buffer_name",
     "parameter_mutation": "parameter_name",
     "user_input_mutation": "user_input_name",
 }
+_RESULT: Final = "user_output"
 
 Value = tuple[str, Any]  # The kind of an argument, such as ``as_tensor``, and its content, not yet checked.
 
@@ -222,12 +225,14 @@ class FileInput:
 
 @dataclass(frozen=True)
 class FileProgram:
-    """Holds the program. ``changed`` names what it writes to; ``ranges`` bounds each symbol, None for an open bound."""
+    """Holds the program. ``changed`` names parameters and inputs that it writes to, and ``kept`` has what buffers
+    become; ``ranges`` bounds each symbol, None for an open bound."""
 
     graph: FileGraph
     inputs: tuple[FileInput, ...]
     outputs: tuple[Value, ...]
     changed: tuple[str, ...]
+    kept: Mapping[str, Value]
     ranges: dict[str, tuple[int | None, int | None]]
     conditions: tuple[str, ...] = ()
 
@@ -252,12 +257,14 @@ def program_file(content: bytes | memoryview) -> FileProgram:
     )[:2]
     given, results = fields(signature, "signature", "input_specs", "output_specs")
     specs = items(results, "output", _output)
-    changed = tuple(target for target, _ in specs if target)
+    changed = tuple(target for kind, target, _ in specs if kind not in (_BUFFER, _RESULT))
+    kept = {target: value for kind, target, value in specs if kind == _BUFFER}
     return FileProgram(
         graph=_graph(body, "graph", 0),
         inputs=items(given, "input", _input),
-        outputs=tuple(value for target, value in specs if not target),
+        outputs=tuple(value for kind, _, value in specs if kind == _RESULT),
         changed=changed,
+        kept=kept,
         ranges=entries(ranges, "range of", _range),
         conditions=items(conditions or [], "condition", text),
     )
@@ -276,15 +283,15 @@ def _input(value: Any, what: str) -> FileInput:
     return FileInput(identifier(fields(inner, what, "name")[0], what) if tag == "as_tensor" else "", None, (tag, inner))
 
 
-def _output(value: Any, what: str) -> tuple[str, Value]:
-    """The name of what an output is written to, empty for a result; and the result."""
+def _output(value: Any, what: str) -> tuple[str, str, Value]:
+    """The kind of an output, the name of what it is written to, empty for a result; and the value."""
     kind, content = tagged(value, what)
     if kind in _CHANGES:
-        _, target = fields(content, what, "arg", _CHANGES[kind])
+        argument, target = fields(content, what, "arg", _CHANGES[kind])
         prefix = "input " if kind == "user_input_mutation" else ""
-        return prefix + path(target, what), ("", None)
-    need(kind == "user_output", f"{what} is a {kind[:40]!r}; only results can be")
-    return "", tagged(fields(content, what, "arg")[0], what)
+        return kind, prefix + path(target, what), ("as_tensor", argument)
+    need(kind == _RESULT, f"{what} is a {kind[:40]!r}; only results can be")
+    return kind, "", tagged(fields(content, what, "arg")[0], what)
 
 
 def _range(value: Any, what: str) -> tuple[int | None, int | None]:
@@ -526,40 +533,14 @@ def fixed_shapes(path: Path, file: FileProgram, given: InputShapes) -> tuple[dic
     for name in names:
         need(name in file.graph.tensors, f"input {name!r} has no shape")
         declared = file.graph.tensors[name].shape
-        shapes[name] = _shape(path, name, declared, given.get(name))
+        shown = ["?" if isinstance(extent, Expression) else extent for extent in declared]
+        shapes[name] = fixed_shape(path, name, shown, given.get(name), "export without dynamic_shapes, or ")
         _bind(path, name, declared, shapes[name], file, symbols)
     return shapes, symbols
 
 
 def _is_given(entry: FileInput) -> bool:
     return entry.stored is None and entry.value[0] == "as_tensor"
-
-
-def _shape(path: Path, name: str, declared: tuple[Extent, ...], given: Shape | None) -> Shape:
-    """The input's shape, from the file or as the user gave it. Fixed extents of the file cannot be changed."""
-    loose = [axis for axis, extent in enumerate(declared) if isinstance(extent, str)]
-    shown = ["?" if isinstance(extent, Expression) else str(extent) for extent in declared]
-    text = f"[{','.join(shown)}]"
-    if given is None and loose:
-        which = ", ".join(f'{axis} ("{shown[axis]}")' for axis in loose)
-        example = ",".join(str(extent) if isinstance(extent, int) else "1" for extent in declared)
-        plural = "s" if len(loose) > 1 else ""
-        raise ModelError(
-            f'{path}: input "{name}" {text} has the dynamic dimension{plural} {which}; firmware needs every '
-            f"extent fixed: export without dynamic_shapes, or add --input-shape {name}:{example}, "
-            f"or with the extent{plural} you want"
-        )
-    if given is None:
-        return tuple(extent for extent in declared if isinstance(extent, int))
-    said = f"--input-shape {name}:{','.join(map(str, given))}"
-    if len(given) != len(declared):
-        raise ModelError(f'{path}: {said} has {len(given)} extents; input "{name}" is {text}')
-    for axis, (extent, wanted) in enumerate(zip(declared, given, strict=True)):
-        if isinstance(extent, int) and extent != wanted:
-            raise ModelError(
-                f'{path}: {said} contradicts the file: dimension {axis} of input "{name}" {text} is fixed at {extent}'
-            )
-    return given
 
 
 def _bind(

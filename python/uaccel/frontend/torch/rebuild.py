@@ -1,7 +1,7 @@
 """Rebuilds PyTorch's ``ExportedProgram`` from the plain data that ``reader`` gives, for inputs of fixed shapes.
 
 ``Arguments`` reads operands, ``Builder`` makes the graph operator by operator, and ``exported_program`` adds weights
-and signature. Of PyTorch's operators only those that ``program.resolved`` allows are called.
+and signature. Only operators of PyTorch's that ``program.resolved`` allows are called.
 """
 
 from __future__ import annotations
@@ -404,11 +404,20 @@ class _Exported:
         constants = {entry.name: self._constant(entry) for entry in self._file.inputs if entry.stored is not None}
         given = {name: self._given(name, shape) for name, shape in self._shapes.items()}
         inputs = input_specs(self._path, list(given.values()))
-        results = self._builder.run(self._file.graph, constants | given, self._file.outputs)
-        outputs = output_specs(self._path, results)
-        self._builder.graph.output(tuple(results)).meta["val"] = tuple(node.meta["val"] for node in results)
-        exported = self._exported(list(constants), list(given), results)
-        return TorchProgram(exported, inputs, outputs, self._builder.numbers, self._stored)
+        kept = self._kept_targets()
+        values = self._builder.run(
+            self._file.graph, constants | given, (*self._file.kept.values(), *self._file.outputs)
+        )
+        outputs = output_specs(self._path, values[len(kept) :])
+        self._builder.graph.output(tuple(values)).meta["val"] = tuple(node.meta["val"] for node in values)
+        exported = self._exported(list(constants), list(given), values, kept)
+        return TorchProgram(exported, inputs, outputs, self._builder.numbers, self._stored, kept)
+
+    def _kept_targets(self) -> tuple[str, ...]:
+        """Our names of the buffers that the file says it writes to at the end."""
+        ours = {name: target for target, name in self._stored.items()}
+        need(self._file.kept.keys() <= ours.keys(), "program writes to a buffer that it does not have")
+        return tuple(ours[name] for name in self._file.kept)
 
     def _constant(self, entry: FileInput) -> Any:
         """The placeholder of a stored tensor, under a name of ours: the file's might mean something to PyTorch."""
@@ -434,7 +443,7 @@ class _Exported:
         values = flat.as_strided(stored.meta.shape, stored.meta.strides, stored.meta.offset)
         return values.to(getattr(self._torch, DTYPES[stored.meta.dtype]))
 
-    def _exported(self, constants: list[str], given: list[str], results: list[Any]) -> Any:
+    def _exported(self, constants: list[str], given: list[str], values: list[Any], kept: tuple[str, ...]) -> Any:
         from torch._export.verifier import load_verifier
         from torch.export import ExportedProgram
         from torch.export.exported_program import ModuleCallEntry, ModuleCallSignature
@@ -450,7 +459,12 @@ class _Exported:
         stored = zip(constants, self._state, strict=True)
         taken = [InputSpec(InputKind.BUFFER, TensorArgument(name), target, True) for name, target in stored]
         taken += [InputSpec(InputKind.USER_INPUT, TensorArgument(name), None) for name in given]
-        made = [OutputSpec(OutputKind.USER_OUTPUT, TensorArgument(node.name), None) for node in results]
+        results = values[len(kept) :]
+        made = [
+            OutputSpec(OutputKind.BUFFER_MUTATION, TensorArgument(node.name), target)
+            for node, target in zip(values, kept, strict=False)
+        ]
+        made += [OutputSpec(OutputKind.USER_OUTPUT, TensorArgument(node.name), None) for node in results]
         structure = self._torch.utils._pytree.tree_structure
         call = ModuleCallSignature(
             inputs=[],

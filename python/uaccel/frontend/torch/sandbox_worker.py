@@ -14,7 +14,7 @@ from typing import Any, Final
 from uaccel.errors import InternalError, ModelError
 from uaccel.frontend.torch.reader import LARGEST_FILE
 from uaccel.frontend.torch.sandbox import read_frame, write_frame
-from uaccel.model import Array
+from uaccel.model import Array, Bound
 
 MOST: Final = 2 * LARGEST_FILE  # Most bytes of a request, which holds a file and samples to run it on.
 
@@ -44,7 +44,7 @@ def _answered(request: dict[str, Any], arrays: list[Array]) -> tuple[dict[str, A
         _prepare(data, request["memory"], request["seconds"])
         if request["task"] == "import":
             return _imported(path, data, request["shapes"])
-        return _executed(path, data, arrays[1:], request["inputs"])
+        return _executed(path, data, arrays[1:], request)
     except InternalError:
         return {"bug": traceback.format_exc()}, []
     except ModelError as error:
@@ -83,11 +83,15 @@ def _imported(path: Path, data: bytes, shapes: dict[str, list[int]]) -> tuple[di
     return {"model": document}, tensors
 
 
-def _executed(path: Path, data: bytes, values: list[Array], inputs: int) -> tuple[dict[str, Any], list[Array]]:
-    """Run the file's program. ``values`` holds the inputs of all samples, ``inputs`` for each sample."""
+def _executed(
+    path: Path, data: bytes, arrays: list[Array], asked: dict[str, Any]
+) -> tuple[dict[str, Any], list[Array]]:
+    """Run the file's program. ``arrays`` holds what bound inputs begin with, and then the ``inputs`` of each sample."""
     from uaccel.frontend.torch.importer import execute
     from uaccel.frontend.torch.program import torch_package
 
-    samples = [values[first : first + inputs] for first in range(0, len(values), inputs)]
-    rows = execute(path, data, samples)
+    bound, count = [Bound(*pair) for pair in asked["bound"]], asked["inputs"]
+    first, values = arrays[: len(bound)], arrays[len(bound) :]
+    samples = [values[number * count : (number + 1) * count] for number in range(asked["samples"])]
+    rows = execute(path, data, samples, bound, first, afresh=asked["afresh"])
     return {"version": str(torch_package().__version__)}, [value for row in rows for value in row]

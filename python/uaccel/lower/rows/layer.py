@@ -9,6 +9,7 @@ from typing import Any
 from uaccel.errors import InternalError
 from uaccel.kernels import Choice, Work, candidates, kernel_options, pick, site_words
 from uaccel.kernels.choice import Selection
+from uaccel.kernels.cpu_costs import Costs
 from uaccel.lower import program as programs
 from uaccel.lower.from_relax import describe
 from uaccel.lower.rows import schedule as schedules
@@ -40,7 +41,7 @@ class Parts:
 
     def __init__(self, selection: Selection) -> None:
         self.selection = selection
-        self.costs = schedules.Costs.on(selection.target)
+        self.costs = Costs.on(selection.target)
         self._known: dict[Key, BandFunction | None] = {}
 
     def of(
@@ -65,7 +66,8 @@ class Parts:
         work = Work(macs, site.output.elements)
         choice = pick(self.selection.selector, site_words(operator, site), kernel_options(kernels), work)
         kernel = kernels[choice.picked]
-        again = schedules.CHANNEL.get(kernel.family, 0.0) * site.output.shape[-1]
+        measured = self.costs.estimated.of(kernel_options([kernel])[0], work) is not None
+        again = 0.0 if measured else schedules.CHANNEL.get(kernel.family, 0.0) * site.output.shape[-1]
         return BandFunction(site, kernel, macs, self.costs.of(kernel, work) + again, choice)
 
 

@@ -12,11 +12,8 @@ from fractions import Fraction
 from functools import cached_property
 from typing import Final
 
-from uaccel.kernels import Estimated, Option, Work, kernel_options
-from uaccel.kernels.registry import Target
 from uaccel.lower.program import Layer, Program, Value
 from uaccel.lower.rows.geometry import Reach, RowRange, row_bytes, windows_of
-from uaccel.ops.kernel import Kernel
 from uaccel.ops.operator import Elementwise
 
 # In which order a chain of layers computes its rows: every layer as late as the next one allows.
@@ -344,34 +341,8 @@ def bands_of(chain: RowChain, band: int) -> tuple[int, ...]:
 
 # What rows are expected to take: the kernels' calls, the rows that move, and the dispatch of both.
 
-# The cost of kernels that were never measured: for a multiply-accumulate, an output element and a call.
-UNKNOWN: Final[Mapping[str, float]] = {"mac": 6.0, "output": 12.0, "call": 300.0}
 MOVED: Final = 0.75  # The cost of each byte that moves within a buffer or comes in.
 DISPATCH: Final = 30.0  # The cost of each event of a schedule.
-# What a call takes for each channel of its output, beyond the estimate: Helium's kernels prepare each channel anew.
+# What a call takes for each channel of its output, where the kernel's cost was never measured: Helium's kernels prepare
+# each channel anew.
 CHANNEL: Final[Mapping[str, float]] = {"arm_helium": 40.0}
-
-
-@dataclass(frozen=True)
-class Costs:
-    """Estimates what a kernel takes for some work, also where it was never measured."""
-
-    estimated: Estimated
-
-    @classmethod
-    def on(cls, target: Target) -> Costs:
-        return cls(Estimated.on(target))
-
-    def knows(self, kernel: Kernel) -> bool:
-        """Says whether the kernel's functions were measured."""
-        return self.estimated.of(_option(kernel), Work(0, 0)) is not None
-
-    def of(self, kernel: Kernel, work: Work) -> float:
-        known = self.estimated.of(_option(kernel), work)
-        if known is not None:
-            return known
-        return UNKNOWN["mac"] * work.macs + UNKNOWN["output"] * work.outputs + UNKNOWN["call"]
-
-
-def _option(kernel: Kernel) -> Option:
-    return kernel_options([kernel])[0]

@@ -83,18 +83,18 @@ def _within(search: RowSearch, wish: RamWish, ram: int) -> Program:
 
 # Rows that nobody asked for: a bargain, which saves much RAM for next to no time and flash.
 #
-# The limit of RAM falls step by step. Of the cuts that are cheap enough, the one is taken that gives most: a per cent
-# of the arena counts as much as a twentieth of a per cent of time.
+# The limit of RAM falls step by step. Among the cuts that are cheap enough, the one counts that gives most: a per cent
+# of the arena counts as much as an eighteenth of a per cent of time.
 
 SAVED: Final = 0.25  # The least share of the arena that rows must save.
 TIME: Final = 0.02  # The most estimated time of the CPU that they may cost: what is measured stays below 3 %.
 FLASH: Final = 6144  # The most estimated bytes of flash; nor more than the bytes of RAM that are saved.
 STEP: Final = 7 / 8  # From one limit to the next.
-RATE: Final = 20.0
+RATE: Final = 18.0
 # Layers of a chain. Longer chains hardly ever save more at this price, and take a hundred times as long to find.
 SHORT: Final = 6
 TALL: Final = 1024  # Rows of a tensor in a chain.
-EFFORT: Final = 0.02  # Of planning each arena; what is taken is planned anew.
+EFFORT: Final = 0.02  # The effort of planning each arena; what is taken is planned anew.
 
 
 def _bargain(program: Program, selection: Selection, wish: RamWish) -> Program:

@@ -350,7 +350,7 @@ _BARE_DECLARATION = re.compile(r"^ *\w+ (\w+)(?:\[\d+\])?;$")
 
 def tidied(lines: list[str]) -> list[str]:
     """The lines of a block without declarations of what it does not use, and with values in those it has."""
-    return with_initialisers(without_unused(lines))
+    return without_unused(with_initialisers(without_unused(lines)))
 
 
 def without_unused(lines: list[str]) -> list[str]:

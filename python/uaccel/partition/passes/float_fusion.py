@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from uaccel import tvm_api
 from uaccel.frontend.qdq.rules import number
 from uaccel.model import TensorInfo
-from uaccel.ops import conv_float
+from uaccel.ops import chain_float, conv_float
 from uaccel.ops import operator as operators
 from uaccel.ops.conv_float import BOTH, FLOAT, LOWER, NONE, FloatSumAttrs
 from uaccel.ops.operator import constant, get, info_of, infos_of, name_of
@@ -326,7 +326,58 @@ def _by_channel(values: Floats, shape: tuple[int, ...], axis: int) -> Floats | N
     return np.broadcast_to(full.reshape(-1), (shape[axis],))
 
 
+# Chains: operators that compute element by element of one tensor, each of the result of the one before.
+
+
+@dataclass(frozen=True)
+class Chain:
+    """Describes operators on ``data`` and numbers, by the text of ``ops/chain_float.py``, and whose bindings they are.
+
+    It takes any layout.
+    """
+
+    data: Any
+    steps: tuple[str, ...]
+    covers: tuple[str, ...]
+    layout: Layout = ()
+    gains: bool = False
+
+    @property
+    def pays(self) -> bool:
+        """Says whether some step reads the first tensor again, or a number. Functions behind each other alone stay
+        layers: calls of C's library take their time, and tensors between them little."""
+        return len(self.steps) > 1 and any(len(step.split()) > 2 for step in self.steps)
+
+
+def chain_of(var: Any, call: Any, begun: Chain | None = None, before: Any = None) -> Chain | None:
+    """Returns the chain that a call begins, or continues behind ``before``; None where it does neither."""
+    name, info = name_of(call).removeprefix("relax."), info_of(var)
+    data = next((arg for arg in call.args if tvm_api.is_var(arg)), None) if begun is None else begun.data
+    if name not in chain_float.STEPS or info.dtype != FLOAT or data is None or info_of(data) != info:
+        return None
+    slope = [float(call.attrs.alpha)] if name == "nn.leakyrelu" else []
+    given = [*(_argument(arg, data, before) for arg in call.args), *slope]
+    words = [one for one in given if one is not None]
+    if len(words) < len(given) or words.count(chain_float.BEFORE) > 1:
+        return None
+    chain = begun or Chain(data, (), ())
+    return replace(chain, steps=(*chain.steps, chain_float.step(name, words)), covers=(*chain.covers, var.name))
+
+
+def _argument(arg: Any, data: Any, before: Any) -> str | float | None:
+    """Returns an argument of a step: the first tensor, the result before, or a number; None for any other."""
+    if tvm_api.is_var(arg):
+        known = {chain_float.BEFORE: before, chain_float.FIRST: data}
+        return next((word for word, one in known.items() if one is not None and arg.same_as(one)), None)
+    if tvm_api.is_constant(arg):
+        return float(arg.value.numpy().item()) if info_of(arg).elements == 1 else None
+    return number(arg)
+
+
 # The pass over ``main``: every result that is still there keeps its name.
+
+
+FloatLayer = Sums | ImageLayer | Chain
 
 
 @dataclass(frozen=True)
@@ -349,14 +400,14 @@ def fuse_floats(module: Any) -> Fused:
     return _Writer(module, found, gone).run()
 
 
-def _layers(module: Any) -> tuple[dict[Any, Sums | ImageLayer], set[Any]]:
+def _layers(module: Any) -> tuple[dict[Any, FloatLayer], set[Any]]:
     """Finds layers by the variable that each ends with, and the variables inside them, which nothing else reads. One
     pass in order of execution: a layer grows by a binding that alone reads its result so far. The fused operator takes
     the place of its last binding, where all that it reads has been computed."""
     _, bindings = tvm_api.main_bindings(module)
     uses = Counter(used for _, expr in bindings for used in tvm_api.variables(expr))
     uses.update(tvm_api.variables(tvm_api.main_result(module)))
-    found: dict[Any, Sums | ImageLayer] = {}
+    found: dict[Any, FloatLayer] = {}
     pads: dict[Any, Any] = {}
     gone: set[Any] = set()
     for var, expr in bindings:
@@ -365,23 +416,28 @@ def _layers(module: Any) -> tuple[dict[Any, Sums | ImageLayer], set[Any]]:
         if operators.pads_with_number(expr) and uses[var] == 1:
             pads[var] = expr
         layer = _with_more(found, uses, gone, var, expr)
-        made = layer or sums_of(var, expr) or image_layer_of(var, expr)
+        made = layer or sums_of(var, expr) or image_layer_of(var, expr) or chain_of(var, expr)
         if isinstance(made, Sums) and made.data in pads and layer is None:
             wider = padded(made, pads[made.data])
             gone |= {made.data} if wider is not made else set()
             made = wider
         if made is not None:
             found[var] = made
-    return _worth_while(found), gone
+    apart = {var: one for var, one in found.items() if isinstance(one, Chain) and not one.pays}
+    kept = {name for chain in apart.values() for name in chain.covers}
+    gone -= {inner for inner in gone if inner.name in kept}
+    return _worth_while({var: one for var, one in found.items() if var not in apart}), gone
 
 
 def _with_more(
-    found: dict[Any, Sums | ImageLayer], uses: Counter[Any], gone: set[Any], var: Any, call: Any
-) -> Sums | None:
+    found: dict[Any, FloatLayer], uses: Counter[Any], gone: set[Any], var: Any, call: Any
+) -> Sums | Chain | None:
     """Returns the layer that a call continues, which it alone reads, and takes it from where it ended before."""
     for begun in reversed(call.args):
         layer = found.get(begun) if tvm_api.is_var(begun) and uses[begun] == 1 else None
-        more = grown(layer, var, call, begun) if isinstance(layer, Sums) else None
+        more: Sums | Chain | None = grown(layer, var, call, begun) if isinstance(layer, Sums) else None
+        if isinstance(layer, Chain):
+            more = chain_of(var, call, layer, begun)
         if more is not None:
             del found[begun]
             gone.add(begun)
@@ -389,7 +445,7 @@ def _with_more(
     return None
 
 
-def _worth_while(found: dict[Any, Sums | ImageLayer]) -> dict[Any, Sums | ImageLayer]:
+def _worth_while(found: dict[Any, FloatLayer]) -> dict[Any, FloatLayer]:
     """Leaves image layers in NCHW as they are unless some layer that gains by NHWC changes layouts anyway."""
     if any(layer.layout != identity(len(layer.layout)) and _gains(layer) for layer in found.values()):
         return found
@@ -417,12 +473,12 @@ def _split_parts(emit: tvm_api.Emit, var: Any, split: Any) -> Any:
     return emit(relax.Tuple(cut), var.name)
 
 
-def _gains(layer: Sums | ImageLayer) -> bool:
+def _gains(layer: FloatLayer) -> bool:
     return isinstance(layer, Sums) or layer.gains
 
 
 class _Writer:
-    def __init__(self, module: Any, found: Mapping[Any, Sums | ImageLayer], gone: set[Any]) -> None:
+    def __init__(self, module: Any, found: Mapping[Any, FloatLayer], gone: set[Any]) -> None:
         self.module, self.found, self.gone = module, found, gone
         self.bound: dict[Any, Any] = {}
         self.origins: dict[str, str] = {}
@@ -441,6 +497,9 @@ class _Writer:
             return var
         if layer is None:
             made = _split_parts(emit, var, value) if _is_split(var, value) else emit(value, var.name)
+        elif isinstance(layer, Chain):
+            attrs = chain_float.ChainAttrs(";".join(layer.steps))
+            made = emit(get(chain_float.FloatChain)(self._old(layer.data), attrs=attrs), var.name)
         else:
             made = self._sums(var, layer) if isinstance(layer, Sums) else self._image(var, layer)
         self.bound[var] = made

@@ -26,7 +26,7 @@ from uaccel.tvm_api import is_call, is_constant, is_var, relax
 # corresponding one.
 #
 # It is a local search. One node alone rarely gains: its permute merely moves from its input to its result. So a change
-# grows from one node to its neighbours, always to where it costs least, even if that is dearer for a while; in the end
+# grows from one node to its neighbours, always to where it costs least, even if that is dearer for a while. In the end
 # it is cut back to the point at which the total was least. A change is kept only where it lowers the total cost, so the
 # search ends. It need not find the best layouts of all.
 

@@ -10,7 +10,6 @@ Dropping channels takes most of this module. Three steps find what can go, all o
 
 from __future__ import annotations
 
-import math
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -163,25 +162,40 @@ class FoldConstants:
         return _folded(module, time.process_time() + MOST_SECONDS)
 
 
+AT_ONCE: Final = 32  # Calls that are compiled together: a program for each would take ten times as long.
+
+
 def _folded(module: Any, end: float) -> Any:
-    """Folds in rounds, as results make more calls foldable, until none is left or the CPU clock reads ``end``."""
-    while True:
-        foldable = {var: expr for var, expr in tvm_api.main_bindings(module)[1] if _is_foldable(var, expr)}
-        if not foldable:
-            return module
-        _check_effort(foldable)
+    """Puts constants in the places of all that is computed from constants alone, until the CPU clock reads ``end``."""
+    calls, depths = _foldable(module)
+    if not calls:
+        return module
+    for depth in set(depths.values()):
+        _check_effort({var: call for var, call in calls.items() if depths[var] == depth})
+    known: dict[Any, Any] = {}
+    for first in range(0, len(calls), AT_ONCE):
+        if time.process_time() > end:
+            raise ModelError(
+                f"what the model computes from constants alone takes more than {MOST_SECONDS:g} s of a processor; "
+                "compute it before you export the model"
+            )
+        together = [*calls.items()][first : first + AT_ONCE]
+        made = computed({var: tvm_api.relax_substitute(call, known) for var, call in together})
+        known |= {var: constant(value) for var, value in made.items()}
+    return tvm_api.rebuild_main(module, lambda var, expr: known.get(var, expr))
 
-        def fold(var: Any, expr: Any) -> Any:
-            if not _is_foldable(var, expr):
-                return expr
-            if time.process_time() > end:
-                raise ModelError(
-                    f"what the model computes from constants alone takes more than {MOST_SECONDS:g} s of a processor; "
-                    "compute it before you export the model"
-                )
-            return constant(evaluate(expr))
 
-        module = tvm_api.rebuild_main(module, fold)
+def _foldable(module: Any) -> tuple[dict[Any, Any], dict[Any, int]]:
+    """Finds the calls that read constants and each other alone, in order of execution, and how deep each is in them."""
+    calls: dict[Any, Any] = {}
+    depths: dict[Any, int] = {}
+    for var, expr in tvm_api.main_bindings(module)[1]:
+        if _may_fold(var, expr):
+            read = [arg for arg in _arguments(expr) if is_var(arg) or tvm_api.is_constant(arg)]
+            if read and all(tvm_api.is_constant(arg) or arg in calls for arg in read):
+                calls[var] = expr
+                depths[var] = 1 + max(depths.get(arg, 0) for arg in read)
+    return calls, depths
 
 
 def _check_effort(calls: Mapping[Any, Any]) -> None:
@@ -199,32 +213,36 @@ def _check_effort(calls: Mapping[Any, Any]) -> None:
 
 
 def _elements(arg: Any) -> int:
-    return int(math.prod(arg.value.shape)) if tvm_api.is_constant(arg) else 1
+    return info_of(arg).elements if tvm_api.is_constant(arg) or is_var(arg) else 1
 
 
 def _arguments(expr: Any) -> list[Any]:
     return [entry for arg in expr.args for entry in (arg.fields if tvm_api.is_tuple(arg) else [arg])]
 
 
-def _is_foldable(var: Any, expr: Any) -> bool:
-    """Says whether a call has constants alone for arguments, and one tensor as its result."""
+def _may_fold(var: Any, expr: Any) -> bool:
+    """Says whether a binding is a call with one tensor as its result, which may be executed here."""
     if not is_call(expr) or hasattr(var.ty, "fields"):
         return False
     operator = operator_of(expr)
-    if operator is not None and not operator.foldable:
-        return False
-    arguments = _arguments(expr)
-    return any(tvm_api.is_constant(arg) for arg in arguments) and not any(is_var(arg) for arg in arguments)
+    return operator is None or operator.foldable
 
 
-def evaluate(call: Any) -> Any:
+def evaluate(call: Any) -> Array:
     """Executes a call whose arguments are constants."""
-    builder = relax.BlockBuilder()
+    return computed({call: call})[call]
+
+
+def computed(calls: Mapping[Any, Any]) -> dict[Any, Array]:
+    """Executes calls of constants and of each other, by the variables that they are bound to, in one program."""
+    builder, made = relax.BlockBuilder(), dict[Any, Any]()
     with builder.function("main", []):
         with builder.dataflow():
-            result = builder.emit_output(relax.Call(call.op, list(call.args), call.attrs, call.ty_args))
+            for var, call in calls.items():
+                made[var] = builder.emit(tvm_api.relax_substitute(call, made))
+            result = builder.emit_output(relax.Tuple([*made.values()]))
         builder.emit_func_output(result)
-    return np.asarray(Executor(builder.get()).run([])[0])
+    return dict(zip(calls, map(np.asarray, Executor(builder.get()).run([])), strict=True))
 
 
 # Known channels: those that hold one number in every element, whatever the model's inputs. One pass forwards finds

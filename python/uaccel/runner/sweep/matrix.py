@@ -193,12 +193,8 @@ class SweepMatrix:
 
 def read_matrix(path: Path) -> SweepMatrix:
     """Reads a matrix file and checks it key by key, also whether its files and boards are there."""
-    try:
+    with incoming.reading(InputError, path, "wanted a matrix file in TOML", "no TOML file"):
         table = parse_toml(incoming.read_text(path))
-    except OSError as error:
-        raise InputError(f"cannot read {path}: {error.strerror}; wanted a matrix file in TOML") from error
-    except ValueError as error:
-        raise InputError(f"{path} is no TOML file: {error}") from error
     return _Reader(path, table).matrix()
 
 

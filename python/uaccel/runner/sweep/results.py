@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import json
 import os
 import re
@@ -15,7 +14,7 @@ from typing import IO, Any
 from uaccel.errors import InputError, UaccelError
 from uaccel.runner.sweep.row_result import FAILED, FIGURES, GOOD, WRONG, RowResult
 from uaccel.util import incoming
-from uaccel.util.files import parse_json, require_writable, write_atomically
+from uaccel.util.files import imported, parse_json, require_writable, write_atomically, writing
 
 # The file of results: one JSON object a line, appended as they come, so that a sweep can be interrupted at any time.
 
@@ -31,11 +30,9 @@ class SweepResults:
 
     def __enter__(self) -> SweepResults:
         require_writable(self.path, "-o")
-        try:
+        with writing(self.path, "-o"):
             self._stream = self.path.open("ab")
             self._end_line()
-        except OSError as error:
-            raise UaccelError(f"cannot write {self.path}: {error.strerror}; choose another place with -o") from error
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -45,12 +42,10 @@ class SweepResults:
     def add(self, result: RowResult) -> None:
         """Appends a result and waits until it is on the disk."""
         assert self._stream is not None
-        try:
+        with writing(self.path, "-o"):
             self._stream.write(json.dumps(result.to_json(), ensure_ascii=False).encode() + b"\n")
             self._stream.flush()
             os.fsync(self._stream.fileno())
-        except OSError as error:
-            raise UaccelError(f"cannot write {self.path}: {error.strerror}; choose another place with -o") from error
 
     def read(self) -> dict[str, RowResult]:
         """Returns the results by digest, the last one of each."""
@@ -68,10 +63,8 @@ class SweepResults:
 
 def read_results(path: Path) -> Iterable[RowResult]:
     """Yields the results of a file that a sweep wrote, without lines that were cut off."""
-    try:
+    with incoming.reading(InputError, path, "wanted what 'uaccel sweep' writes"):
         lines = incoming.read_bytes(path).splitlines()
-    except OSError as error:
-        raise InputError(f"cannot read {path}: {error.strerror}; wanted what 'uaccel sweep' writes") from error
     for number, line in enumerate(lines, 1):
         try:
             yield RowResult.from_json(parse_json(line))
@@ -99,19 +92,16 @@ class Regression:
         grown = f" ({100 * (self.now / self.stored - 1):+.1f} %)" if self.stored else ""
         return f"{self.title}: {self.figure} is {self.now:,.10g}, stored are {self.stored:,.10g}{grown}"
 
-    def to_json(self) -> dict[str, Any]:
-        return {"title": self.title, "figure": self.figure, "stored": self.stored, "now": self.now}
-
 
 def read_expected(path: Path) -> Stored:
     """Reads stored figures; none if the file is not there yet."""
     if not path.exists():
         return {}
+    with incoming.reading(InputError, path):
+        content = incoming.read_bytes(path)
     try:
-        data = parse_json(incoming.read_bytes(path))
-        return {title: {name: float(value) for name, value in row.items()} for title, row in data["figures"].items()}
-    except OSError as error:
-        raise InputError(f"cannot read {path}: {error.strerror}") from error
+        figures = parse_json(content)["figures"]
+        return {title: {name: float(value) for name, value in row.items()} for title, row in figures.items()}
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise InputError(f"{path} holds no figures; wanted what 'uaccel sweep --accept' writes") from error
 
@@ -146,11 +136,7 @@ def write_expected(path: Path, results: Iterable[RowResult], figures: Mapping[st
         if result.status in GOOD
     }
     text = json.dumps({"figures": dict(sorted(rows.items()))}, indent=1) + "\n"
-
-    def write(stream: IO[bytes]) -> None:
-        stream.write(text.encode())
-
-    write_atomically(path, write, "expected in the matrix file")
+    write_atomically(path, lambda stream: stream.write(text.encode()), "expected in the matrix file")
 
 
 # Results as JUnit XML for continuous integration: a test case for each row.
@@ -163,11 +149,7 @@ _FORBIDDEN = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff
 def write_junit(path: Path, name: str, results: Sequence[RowResult], worse: Sequence[Regression]) -> None:
     """Writes a suite of this name; a row that is wrong or behind is a failure, one that did not run is an error."""
     text = ET.tostring(_suites(name, results, worse), encoding="utf-8", xml_declaration=True)
-
-    def write(stream: IO[bytes]) -> None:
-        stream.write(text + b"\n")
-
-    write_atomically(path, write, JUNIT_OPTION)
+    write_atomically(path, lambda stream: stream.write(text + b"\n"), JUNIT_OPTION)
 
 
 def _suites(name: str, results: Sequence[RowResult], worse: Sequence[Regression]) -> ET.Element:
@@ -216,24 +198,15 @@ OPTION = "--parquet"
 
 def pyarrow(name: str = "pyarrow") -> Any:
     """Imports a module of pyarrow, an optional package, when it is first needed."""
-    try:
-        return importlib.import_module(name)
-    except ImportError as error:
-        raise UaccelError(
-            f"{OPTION} takes the pyarrow package, and importing it fails ({error}); "
-            "install it: pip install 'uaccel[farm]'"
-        ) from error
+    takes = f"{OPTION} takes the pyarrow package, and importing it"
+    return imported(name, UaccelError, takes, "install it: pip install 'uaccel[farm]'")
 
 
 def write_parquet(path: Path, results: Sequence[RowResult]) -> None:
     """Writes a table in which unknown figures are null; options and tags are JSON."""
     table = pyarrow().table(_columns(results))
     parquet = pyarrow("pyarrow.parquet")
-
-    def write(stream: IO[bytes]) -> None:
-        parquet.write_table(table, stream)
-
-    write_atomically(path, write, OPTION)
+    write_atomically(path, lambda stream: parquet.write_table(table, stream), OPTION)
 
 
 def _columns(results: Sequence[RowResult]) -> dict[str, Any]:

@@ -16,7 +16,7 @@ from uaccel.util.cache import cache_of_user
 from uaccel.util.form import INDEX, NUMBER, OBJECT, TEXT, Maybe, Value, complaint, optional
 from uaccel.util.form import WHOLE as COUNT
 from uaccel.util.reads import Reads, is_rows
-from uaccel.util.text import CPU
+from uaccel.util.text import CPU, named
 
 # The result of one row, whichever process ran it.
 
@@ -98,12 +98,7 @@ class RowResult:
             "digest": self.digest,
             "title": self.row.title,
             "row": self.row.to_json(),
-            "status": self.status,
-            "figures": self.figures,
-            "error": self.error,
-            "exit_status": self.exit_status,
-            "log": self.log,
-            "attempts": self.attempts,
+            **named(self, "status", "figures", "error", "exit_status", "log", "attempts"),
             "took": round(self.took, 3),
             "worker": self.worker,
             "label": self.label,

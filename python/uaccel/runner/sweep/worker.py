@@ -176,9 +176,9 @@ def unpack(parcel: Parcel, folder: Path | None = None) -> Path:
     return target / parcel.name
 
 
-def forget_old(folder: Path | None = None) -> None:
+def forget_old() -> None:
     """Removes parcels that nobody has used for two weeks."""
-    for place in (folder or _kept()).glob("*"):
+    for place in _kept().glob("*"):
         with contextlib.suppress(OSError):
             if time.time() - place.stat().st_mtime > _KEPT_SECONDS:
                 shutil.rmtree(place)

@@ -1,6 +1,7 @@
 # Stands in for Zephyr's package: modules by zephyr/module.yml, Kconfig's symbols by prj.conf, and the functions that
 # modules and applications call. It builds for this computer.
 enable_language(C)
+enable_language(ASM)
 set(CMAKE_C_STANDARD 99)
 set(CMAKE_C_FLAGS "${CMAKE_C_FLAGS} -Wall -Wextra -Werror")
 

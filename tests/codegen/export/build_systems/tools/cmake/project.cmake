@@ -13,7 +13,7 @@ macro(idf_component_register)
 endmacro()
 
 macro(project NAME)
-  _project(${NAME} LANGUAGES C)
+  _project(${NAME} LANGUAGES C ASM)
   set(CMAKE_C_STANDARD 99)
   file(GLOB COMPONENTS ${CMAKE_SOURCE_DIR}/components/*)
   foreach(COMPONENT IN LISTS COMPONENTS)
