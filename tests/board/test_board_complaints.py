@@ -28,7 +28,7 @@ WRONG_EMULATED = [
         'name = "psram"',
         'name = "psram"\ncolour = "red"',
         "bench.toml:25: unknown key 'colour' in [[memory]] number 3 "
-        "(known: name, kind, origin, length, accelerator, wait_states)",
+        "(known: name, kind, origin, length, accelerator, wait_states, line, code_cache, data_cache, cache, prefetch)",
     ),
     (
         'machine = "mps2-an386"',
@@ -234,6 +234,31 @@ WRONG_EMULATED = [
         'length = "16M"\naccelerator',
         'length = "16M"\nwait_states = 64\naccelerator',
         "bench.toml:28: 'wait_states' in [[memory]] number 3 is 64; wanted 0 to 63",
+    ),
+    (
+        'length = "16M"\naccelerator',
+        'length = "16M"\nwait_states = 5\nline = 12\naccelerator',
+        "bench.toml:29: 'line' in [[memory]] number 3 is 12 bytes; wanted a power of two",
+    ),
+    (
+        'length = "16M"\naccelerator',
+        'length = "16M"\nwait_states = 5\nline = 128\naccelerator',
+        "bench.toml:29: 'line' in [[memory]] number 3 is 128; wanted 4 to 64",
+    ),
+    (
+        'length = "16M"\naccelerator',
+        'length = "16M"\nwait_states = 5\nline = 16\ndata_cache = 136\naccelerator',
+        "bench.toml:30: 'data_cache' in [[memory]] number 3 holds no whole lines of 16 bytes",
+    ),
+    (
+        'length = "16M"\naccelerator',
+        'length = "16M"\nwait_states = 5\ncode_cache = "1K"\ncache = "8K"\naccelerator',
+        "bench.toml:30: 'cache' in [[memory]] number 3 keeps code and data; wanted no cache of one kind beside it",
+    ),
+    (
+        'length = "16M"\naccelerator',
+        'length = "16M"\nprefetch = true\naccelerator',
+        "bench.toml:28: 'prefetch' in [[memory]] number 3 matters where the CPU waits; wanted 'wait_states', too",
     ),
     (
         "accelerator = true",

@@ -2,7 +2,8 @@
  *
  * Usage: fake_qemu PLUGIN WINDOW OPTION...
  * The program is 16 instructions of 4 bytes from 0x1000 on, run three times; its memory holds WINDOW (hexadecimal) at
- * 0x1100. Printed are the interface that the plugin was made for, and the window after each instruction at 0x1008. */
+ * 0x1100. Instruction number N reads a word at 0x2000 + 4 N, and writes one at 0x3000 + 4 N. Printed are the interface
+ * that the plugin was made for, and the window after each instruction at 0x1008. */
 #include <dlfcn.h>
 #include <inttypes.h>
 #include <stdbool.h>
@@ -11,17 +12,20 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { BASE = 0x1000, INSTRUCTIONS = 16, WINDOW = 0x1100, MARK = 0x1008, MOST = 4 };
+enum { BASE = 0x1000, INSTRUCTIONS = 16, WINDOW = 0x1100, MARK = 0x1008, MOST = 4, READ = 0x2000, WRITTEN = 0x3000 };
+enum { IS_LOAD, IS_STORE };
 
 typedef void (*simple_cb)(uint64_t id, unsigned int cpu);
 typedef void (*trans_cb)(uint64_t id, void *tb);
 typedef void (*simple_end)(uint64_t id, void *data);
 typedef void (*exec_cb)(unsigned int cpu, void *data);
+typedef void (*mem_cb)(unsigned int cpu, uint32_t info, uint64_t address, void *data);
 
 /* Actions in the order of their registration, as QEMU executes them. */
 struct insn {
     uint64_t address;
     int actions;
+    mem_cb access;
     struct {
         exec_cb callback;
         void *data;
@@ -56,6 +60,8 @@ uint64_t qemu_plugin_insn_vaddr(const struct insn *insn);
 void *qemu_plugin_insn_haddr(const struct insn *insn);
 void qemu_plugin_register_vcpu_insn_exec_cb(struct insn *insn, exec_cb cb, int flags, void *data);
 void qemu_plugin_register_vcpu_tb_exec_cb(void *tb, exec_cb cb, int flags, void *data);
+void qemu_plugin_register_vcpu_mem_cb(struct insn *insn, mem_cb cb, int flags, int accesses, void *data);
+bool qemu_plugin_mem_is_store(uint32_t info);
 void qemu_plugin_register_vcpu_insn_exec_inline(struct insn *insn, int op, void *counter, uint64_t add);
 struct scoreboard *qemu_plugin_scoreboard_new(size_t size);
 void qemu_plugin_register_vcpu_insn_exec_inline_per_vcpu(struct insn *insn, int op, u64 entry, uint64_t add);
@@ -116,6 +122,19 @@ void qemu_plugin_register_vcpu_tb_exec_cb(void *tb, exec_cb cb, int flags, void 
     qemu_plugin_register_vcpu_insn_exec_cb(&block, cb, flags, data);
 }
 
+void qemu_plugin_register_vcpu_mem_cb(struct insn *insn, mem_cb cb, int flags, int accesses, void *data)
+{
+    (void)flags;
+    (void)accesses;
+    (void)data;
+    insn->access = cb;
+}
+
+bool qemu_plugin_mem_is_store(uint32_t info)
+{
+    return info == IS_STORE;
+}
+
 static void add_inline(struct insn *insn, uint64_t *counter, uint64_t add)
 {
     insn->action[insn->actions].counter = counter;
@@ -153,6 +172,10 @@ static void execute(struct insn *insn)
         } else {
             *insn->action[i].counter += insn->action[i].add;
         }
+    }
+    if (insn->access != NULL) {
+        insn->access(1, IS_LOAD, READ + (insn->address - BASE), NULL);
+        insn->access(1, IS_STORE, WRITTEN + (insn->address - BASE), NULL);
     }
 }
 

@@ -72,16 +72,59 @@ def test_blocks_are_told_at_the_first_readings(
     assert second.count - first.count == second.instructions == 13
 
 
+CODE, DATA = "0x1000:0x1100:5:16", "0x2000:0x2100:5:16"
+"""Memories with five wait states and lines of 16 bytes. Of the block 2, 3, 4 and 4 instructions lie in four lines of
+code, and read one word each: the first 2 words of a line, the last 3 of the next, and two whole lines."""
+
+
+@each_interface
+@pytest.mark.parametrize(
+    ("memory", "first", "again"),
+    [
+        (f"{CODE}:0:0:0:0", (20, 0), (20, 0)),  # a line at a time
+        (f"{CODE}:64:0:0:0", (20, 0), (0, 0)),  # four lines are kept
+        (f"{CODE}:0:64:0:0", (20, 0), (20, 0)),  # for data alone
+        (f"{CODE}:48:0:0:0", (20, 0), (20, 0)),  # three are kept: the least recently used is the one that is needed
+        (f"{CODE}:0:0:0:1", (11, 0), (11, 0)),  # 5 less the 2, 3 and 4 instructions of the line before
+        (f"{CODE}:64:0:0:1", (11, 0), (0, 0)),  # a line that comes late is kept
+        (f"{DATA}:0:0:0:0", (0, 5), (0, 20)),  # two instructions read before the first mark, the rest after it
+        (f"{DATA}:0:64:0:1", (0, 5), (0, 15)),
+        (f"{DATA}:0:0:64:0", (0, 5), (0, 15)),
+        (f"{DATA}:64:0:0:0", (0, 5), (0, 20)),
+        (f"{CODE}:0:0:0:0+{DATA}:0:0:0:0", (20, 5), (20, 20)),
+        (f"{DATA}:0:0:0:0+{CODE}:0:0:0:0", (20, 5), (20, 20)),
+        ("0x3000:0x3100:5:16:0:0:0:0", (0, 0), (0, 0)),  # what is written waits for nothing
+        ("0x4000:0x4100:5:16:0:0:0:0", (0, 0), (0, 0)),
+    ],
+)
+def test_slow_memory_is_waited_for(
+    memory: str,
+    first: tuple[int, int],
+    again: tuple[int, int],
+    interface: int,
+    fake_qemu: Path,
+    plugins: dict[int, Path],
+    tmp_path: Path,
+) -> None:
+    file = tmp_path / "blocks"
+    done = run(fake_qemu, plugins[interface], ALL_ONES, *OPTIONS, f"blocks={file}", "marks=2", f"flash={memory}")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert [mark.waits for mark in read_marks(file)] == [first, again]
+
+
 def test_a_file_that_is_cut_short_tells_nothing(tmp_path: Path) -> None:
     (tmp_path / "blocks").write_text("mark 2\n1 1000\n")
     assert read_marks(tmp_path / "blocks") == read_marks(tmp_path / "none") == []
 
 
-@pytest.mark.parametrize("option", ["function", "window=", "skip=0x10x", "other=1", "blocks=/nowhere/blocks"])
+WRONG = [f"flash=0:16:{rest}" for rest in ("5", "5:16:0:0:0:", "5:16:0:0:0:0x", "5:0:0:0:0:0", "5:16:0:0:0:0+")]
+
+
+@pytest.mark.parametrize("option", ["function", "window=", "skip=0x10x", "other=1", "blocks=/nowhere/blocks", *WRONG])
 def test_a_bad_option_is_refused(option: str, fake_qemu: Path, plugins: dict[int, Path]) -> None:
     done = run(fake_qemu, plugins[1], ALL_ONES, *OPTIONS, option)
     assert done.returncode == 2
-    wanted = "wanted function, window, skip, until, marks and a file for blocks"
+    wanted = "wanted function, window, skip, until, marks, flash and a file for blocks"
     assert done.stderr == f"count: unknown or bad option {option}; {wanted}\n"
 
 

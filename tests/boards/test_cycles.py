@@ -16,17 +16,17 @@ import pytest
 from support.device.boards import board_with_tools
 from support.run.command import process
 from uaccel.cycles import (
-    AddressRange,
     CycleEstimator,
     Executed,
     ExecutedBlock,
     Mark,
+    SlowMemory,
     core_of,
     disassemble,
     estimator_for,
     read_marks,
 )
-from uaccel.cycles.estimate import FOLDER, Core, InstructionKind, cycles
+from uaccel.cycles.estimate import FOLDER, Core, InstructionKind, Timing, cycles
 from uaccel.cycles.instructions import ExecutedInstruction
 from uaccel.session.qemu import Blocks, QemuTransport
 from uaccel.session.session import Session
@@ -188,17 +188,25 @@ def test_every_core_has_a_source() -> None:
         assert re.search(r"DDI 0\d{3}|LLVM 16|its RTL", core.source)
 
 
-def test_code_in_slow_memory_waits_at_jumps_and_constants() -> None:
-    """Three words of code at 0x100: a constant from among it (2), a move (1), a jump there (2), and 5 of each wait."""
+def test_waits_add_to_cycles() -> None:
+    """Three words of code at 0x100: a constant from among it (2), a move (1), a jump there (2)."""
     core = core_of("cortex-m4")
     assert core is not None
     row = [ExecutedInstruction(0x100, 2, "ldr", "r0, [pc, #8]"), ExecutedInstruction(0x102, 2, "movs", "r1, #0")]
     block, far = ExecutedBlock(0x100, 2), ExecutedBlock(0x200, 1)
     code = {instruction.address: instruction for instruction in [*row, ExecutedInstruction(0x200, 2, "b", "100 <f>")]}
-    mark = Mark(0, (Executed(block, 3, {far: 3}),))
-    assert CycleEstimator(core, code).of([mark]) == 3 * (2 + 1 + 2)
-    assert CycleEstimator(core, code, [AddressRange(0, 0x180, 5)]).of([mark]) == 3 * (2 + 1 + 2 + 5 + 5)
-    assert CycleEstimator(core, code, [AddressRange(0x180, 0x300, 5)]).of([mark]) == 3 * (2 + 1 + 2)
+    estimator, before = CycleEstimator(core, code), {far: 3}
+    assert estimator.of([Mark(0, (Executed(block, 3, before),))]) == 3 * (2 + 1 + 2)
+    mark = Mark(0, (Executed(block, 3, before, code_waits=7, data_waits=20),))
+    assert estimator.of([mark]) == 3 * (2 + 1 + 2) + 27
+    assert estimator.each(mark) == [3 * (2 + 1 + 2) + 27], "the loops that take most have their waits"
+    assert mark.waits == (7, 20)
+
+
+def test_projects_of_older_versions_have_memories_of_three_numbers() -> None:
+    timing = Timing.from_json({"core": "cortex-m4", "objdump": "objdump", "slow": [[0, 0x100, 5]]})
+    assert timing.slow == [SlowMemory(0, 0x100, 5, line=4)]
+    assert Timing.from_json(timing.to_json()) == timing
 
 
 def test_code_that_the_listing_lacks_is_not_estimated() -> None:
@@ -245,13 +253,32 @@ def test_a_run_tells_cycles_beside_instructions(board: str, more: tuple[str, ...
 
 
 @pytest.mark.slow
-def test_a_project_tells_the_same_cycles_as_its_model(tmp_path: Path) -> None:
-    board_with_tools("mps2_an386")
-    one = run_json("run", str(MODEL), "--board", "mps2_an386", "--project", str(tmp_path / "project"))
+@pytest.mark.parametrize("board", ["mps2_an386", "netduino_plus_2"])
+def test_a_project_tells_the_same_cycles_as_its_model(board: str, tmp_path: Path) -> None:
+    board_with_tools(board)
+    one = run_json("run", str(MODEL), "--board", board, "--project", str(tmp_path / "project"))
     other = run_json("run", str(tmp_path / "project"))
-    keys = ("instructions", "cycles_estimated", "cycles_estimated_by")
-    assert [one[key] for key in keys] == [other[key] for key in keys]
+    keys = ("instructions", "cycles_estimated", "cycles_estimated_by", "waited")
+    assert [one.get(key) for key in keys] == [other.get(key) for key in keys]
+    assert (one.get("waited") is not None) == (board == "netduino_plus_2")
     assert [row["cycles_estimated"] for row in one["layers"]] == [row["cycles_estimated"] for row in other["layers"]]
+
+
+@pytest.mark.slow
+def test_constants_in_slow_flash_are_waited_for() -> None:
+    """The board's flash waits, so constants are copied into RAM; asked to leave them, the CPU waits for each pass."""
+    board_with_tools("netduino_plus_2")
+    words = ("run", str(FED), "--board", "netduino_plus_2", "--verify")
+    copied, left = run_json(*words), run_json(*words, "--constant-pool", "flash")
+    assert copied["ram"]["constants"] > left["ram"]["constants"] == 0
+    assert copied["verify"]["bit_exact"]
+    assert left["verify"]["bit_exact"]
+    assert left["waited"]["data"] > 10 * copied["waited"]["data"] > 0
+    for report in (copied, left):
+        own = [row["waited"] for row in report["layers"] if row["waited"]]
+        waited = sum(sum(each.values()) for each in own)
+        assert 0.9 * waited < sum(report["waited"].values()) < 1.2 * waited
+        assert report["cycles_estimated"] > report["instructions"] + sum(report["waited"].values())
 
 
 @pytest.mark.slow

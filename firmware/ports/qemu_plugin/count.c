@@ -1,6 +1,7 @@
 /* A plugin for QEMU that counts the instructions of firmware, exactly, and lets the firmware read the count.
  *
- *   -plugin count.so,function=ADDRESS,window=ADDRESS,skip=ADDRESS,until=ADDRESS[,blocks=FILE,marks=NUMBER]
+ *   -plugin count.so,function=ADDRESS,window=ADDRESS,skip=ADDRESS,until=ADDRESS[,blocks=FILE,marks=NUMBER
+ *           [,flash=BEGIN:END:WAITS:LINE:CODE:DATA:BOTH:PREFETCH[+...]]]
  *
  * Each time that the instruction at `function` is about to be executed, the number of instructions executed so far is
  * written into the eight bytes at `window` of the guest. Instructions from `skip` up to, not including, `until` do not
@@ -12,7 +13,10 @@
  * With `blocks` it also tells what was executed, for an estimate of cycles: each of the first `marks` times that
  * `function` is reached, FILE gets the line "mark COUNT", and a line for each block of instructions that was executed
  * since the time before: "NUMBER ADDRESS INSTRUCTIONS TIMES", ADDRESS in hexadecimal, and behind that the NUMBER of a
- * block that was executed directly before and how often it was that one, for each of the first few such blocks. */
+ * block that was executed directly before and how often it was that one, for each of the first few such blocks.
+ *
+ * `flash` describes memories that the CPU waits for, as flash.h models them: a block's line is then followed by
+ * "waits NUMBER CODE DATA", the cycles that its executions waited for code and for data, where there were any. */
 #include <inttypes.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -20,6 +24,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "flash.h"
 #include "qemu_api.h"
 
 #if UACCEL_QEMU_PLUGIN_API == 1
@@ -100,6 +105,13 @@ static void write_window(uint64_t value)
 
 enum { MOST_BEFORE = 4 };
 
+/* Instructions of a block that one line of slow flash holds. */
+struct fetch {
+    struct flash *flash;
+    uint64_t line;
+    uint64_t instructions;
+};
+
 /* Instructions in a row that QEMU translates together: all of them are executed, or none. What is counted is counted
  * since the last mark. */
 struct block {
@@ -108,6 +120,9 @@ struct block {
     uint64_t address;
     uint64_t instructions;
     uint64_t times;
+    uint64_t code_waits, data_waits;
+    struct fetch *fetches;
+    size_t fetch_count;
     struct {
         const struct block *block;
         uint64_t times;
@@ -117,7 +132,7 @@ struct block {
 static uint64_t marks; /* how many are left to write */
 static FILE *blocks_file;
 static struct block *blocks;
-static const struct block *previous; /* the last one executed */
+static struct block *previous; /* the last one executed */
 
 static void begin_block(unsigned int cpu, void *data)
 {
@@ -134,20 +149,53 @@ static void begin_block(unsigned int cpu, void *data)
         }
     }
     previous = block;
+    for (size_t i = 0; i < block->fetch_count; ++i) {
+        const struct fetch *const fetch = &block->fetches[i];
+        block->code_waits += flash_fetch(fetch->flash, fetch->line, fetch->instructions);
+    }
 }
 
-static void follow(struct qemu_plugin_tb *tb, uint64_t address, uint64_t instructions)
+/* It is called while its block is the last one that began. QEMU 7.2 leaves most reads out where a plugin asks for reads
+ * alone, so this is called for what is written, too. */
+static void access_data(unsigned int cpu, qemu_plugin_meminfo_t info, uint64_t address, void *unused)
+{
+    struct flash *const flash = qemu_plugin_mem_is_store(info) ? NULL : flash_at(address);
+    (void)cpu;
+    (void)unused;
+    if (flash != NULL && previous != NULL) {
+        previous->data_waits += flash_read(flash, address);
+    }
+}
+
+static void add_fetch(struct block *block, uint64_t address)
+{
+    struct flash *const flash = flash_at(address);
+    if (flash == NULL || block->fetches == NULL) {
+        return;
+    }
+    const uint64_t line = address / flash->line;
+    struct fetch *const last = block->fetch_count == 0 ? NULL : &block->fetches[block->fetch_count - 1];
+    if (last != NULL && last->flash == flash && last->line == line) {
+        last->instructions++;
+    } else {
+        block->fetches[block->fetch_count++] = (struct fetch){flash, line, 1};
+    }
+}
+
+static struct block *follow(struct qemu_plugin_tb *tb, uint64_t address, uint64_t instructions)
 {
     struct block *const block = calloc(1, sizeof *block);
     if (block == NULL) {
-        return; /* the blocks do not sum up to the count then, which whoever reads them sees */
+        return NULL; /* the blocks do not sum up to the count then, which whoever reads them sees */
     }
     block->next = blocks;
     block->number = blocks == NULL ? 1 : blocks->number + 1;
     block->address = address;
     block->instructions = instructions;
+    block->fetches = flash_count == 0 ? NULL : calloc((size_t)instructions, sizeof *block->fetches);
     blocks = block;
     qemu_plugin_register_vcpu_tb_exec_cb(tb, begin_block, QEMU_PLUGIN_CB_NO_REGS, block);
+    return block;
 }
 
 static void write_block(const struct block *block)
@@ -158,6 +206,10 @@ static void write_block(const struct block *block)
         fprintf(blocks_file, " %" PRIu64 " %" PRIu64, block->before[i].block->number, block->before[i].times);
     }
     fputc('\n', blocks_file);
+    if (block->code_waits + block->data_waits != 0) {
+        fprintf(blocks_file, "waits %" PRIu64 " %" PRIu64 " %" PRIu64 "\n", block->number, block->code_waits,
+                block->data_waits);
+    }
 }
 
 static void write_mark(uint64_t count)
@@ -166,7 +218,7 @@ static void write_mark(uint64_t count)
     for (struct block *block = blocks; block != NULL; block = block->next) {
         if (block->times != 0) {
             write_block(block);
-            block->times = 0;
+            block->times = block->code_waits = block->data_waits = 0;
             memset(block->before, 0, sizeof block->before);
         }
     }
@@ -196,6 +248,24 @@ static bool find_window(const struct qemu_plugin_insn *insn)
     return known;
 }
 
+static bool counts(uint64_t address)
+{
+    return address < skip || address >= until;
+}
+
+/* Note which lines of flash a block's instructions come from, and watch what they read. */
+static void watch_flash(struct qemu_plugin_tb *tb, struct block *block)
+{
+    const size_t instructions = qemu_plugin_tb_n_insns(tb);
+    for (size_t i = 0; block != NULL && flash_count != 0 && i < instructions; ++i) {
+        struct qemu_plugin_insn *const insn = qemu_plugin_tb_get_insn(tb, i);
+        if (counts(qemu_plugin_insn_vaddr(insn))) {
+            add_fetch(block, qemu_plugin_insn_vaddr(insn));
+            qemu_plugin_register_vcpu_mem_cb(insn, access_data, QEMU_PLUGIN_CB_NO_REGS, QEMU_PLUGIN_MEM_RW, NULL);
+        }
+    }
+}
+
 static void translate(qemu_plugin_id_t id, struct qemu_plugin_tb *tb)
 {
     const size_t instructions = qemu_plugin_tb_n_insns(tb);
@@ -204,7 +274,7 @@ static void translate(qemu_plugin_id_t id, struct qemu_plugin_tb *tb)
     for (size_t i = 0; i < instructions; ++i) {
         struct qemu_plugin_insn *const insn = qemu_plugin_tb_get_insn(tb, i);
         const uint64_t address = qemu_plugin_insn_vaddr(insn);
-        if (address < skip || address >= until) {
+        if (counts(address)) {
             count(insn);
             first = counting++ == 0 ? address : first;
         }
@@ -213,7 +283,7 @@ static void translate(qemu_plugin_id_t id, struct qemu_plugin_tb *tb)
         }
     }
     if (counting != 0 && marks != 0) {
-        follow(tb, first, counting);
+        watch_flash(tb, follow(tb, first, counting));
     }
 }
 
@@ -227,6 +297,9 @@ static bool take_option(const char *option)
     if (strncmp(option, "blocks=", 7) == 0) {
         blocks_file = fopen(option + 7, "w");
         return blocks_file != NULL;
+    }
+    if (strncmp(option, "flash=", 6) == 0) {
+        return flash_take(option + 6);
     }
     for (size_t i = 0; i < sizeof options / sizeof options[0]; ++i) {
         const size_t length = strlen(options[i].name);
@@ -246,8 +319,8 @@ int qemu_plugin_install(qemu_plugin_id_t id, const struct qemu_info_t *info, int
     (void)info;
     for (int i = 0; i < argc; ++i) {
         if (!take_option(argv[i])) {
-            fprintf(stderr, "count: unknown or bad option %s; wanted function, window, skip, until, marks and a file for "
-                            "blocks\n", argv[i]);
+            fprintf(stderr, "count: unknown or bad option %s; wanted function, window, skip, until, marks, flash and a "
+                            "file for blocks\n", argv[i]);
             return 1;
         }
     }

@@ -37,6 +37,8 @@ _SMALLEST_STACK: Final = 1024
 _LINKER_WORDS: Final = ("l", "len", "o", "org")
 _MEMORY_STEP: Final = 16
 _MOST_WAIT_STATES: Final = 63
+_LONGEST_LINE: Final = 64
+_CACHES: Final = ("code_cache", "data_cache", "cache")
 _MOST_BUS_CYCLES: Final = 1000
 _EXCEPTIONS: Final = 16  # In a Cortex-M's vector table, before the interrupts.
 _VECTOR_BYTES: Final = 4
@@ -211,8 +213,10 @@ def _memories(file: Table, cpu: types.Cpu) -> tuple[types.Memory, ...]:
 
 
 def _memory(table: Table) -> types.Memory:
-    waits = _between(0, _MOST_WAIT_STATES)
-    memory = _read(table, types.Memory, name=_identifier, origin=Table.address, length=Table.size, wait_states=waits)
+    readers = {"name": _identifier, "origin": Table.address, "length": Table.size, **dict.fromkeys(_CACHES, Table.size)}
+    readers |= {"wait_states": _between(0, _MOST_WAIT_STATES), "line": _between(4, _LONGEST_LINE)}
+    memory = _read(table, types.Memory, **readers)
+    _check_lines(memory, table)
     if memory.name in _LINKER_WORDS:
         raise table.error(f"'name' in {table} is {memory.name!r}, a word of the linker's; wanted another name", "name")
     for key, value in (("origin", memory.origin), ("length", memory.length)):
@@ -221,6 +225,19 @@ def _memory(table: Table) -> types.Memory:
     if memory.end > 1 << 32:
         raise table.error(f"memory {_span(memory)} ends beyond 32 bits; wanted it shorter", "length")
     return memory
+
+
+def _check_lines(memory: types.Memory, table: Table) -> None:
+    if memory.line & (memory.line - 1):
+        raise table.error(f"'line' in {table} is {memory.line} bytes; wanted a power of two", "line")
+    for key in _CACHES:
+        if getattr(memory, key) % memory.line:
+            raise table.error(f"'{key}' in {table} holds no whole lines of {memory.line} bytes", key)
+    if memory.cache and (memory.code_cache or memory.data_cache):
+        raise table.error(f"'cache' in {table} keeps code and data; wanted no cache of one kind beside it", "cache")
+    given = [key for key in ("line", *_CACHES, "prefetch") if key in table]
+    if given and not memory.wait_states:
+        raise table.error(f"'{given[0]}' in {table} matters where the CPU waits; wanted 'wait_states', too", given[0])
 
 
 def _fixed(file: Table, memories: tuple[types.Memory, ...]) -> tuple[types.Fixed, ...]:

@@ -189,7 +189,12 @@ class Memory:
     origin: int
     length: int
     accelerator: bool = False  # Whether an accelerator reaches it: the buffers of its DMA must lie in such a memory.
-    wait_states: int = 0  # Cycles that the CPU waits for code that it did not fetch ahead.
+    wait_states: int = 0  # Cycles that the CPU waits for a line that is not at hand.
+    line: int = 4  # Bytes that one read brings.
+    code_cache: int = 0  # Bytes of the caches in front of it: of code, of data, or of both in one.
+    data_cache: int = 0
+    cache: int = 0
+    prefetch: bool = False  # Whether the next line of code is read while this one is executed.
 
     @property
     def end(self) -> int:

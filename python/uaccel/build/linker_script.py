@@ -240,7 +240,7 @@ def constant_rooms(board: Board) -> Rooms:
                 max(0, room.free(memory) - GAP) & -WORKSPACE_ALIGNMENT,
                 memory.kind != "flash",
                 memory.kind == "external",
-                memory.wait_states,
+                memory.wait_states * 4 / memory.line,
             )
             for memory in sorted(board.memories, key=lambda memory: memory.kind != "flash")
             if _IN_C.fullmatch(memory.name)

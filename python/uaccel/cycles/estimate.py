@@ -15,7 +15,7 @@ from math import ceil
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from uaccel.board import Board
+from uaccel.board import Board, Memory
 from uaccel.cycles.instructions import (
     Code,
     Executed,
@@ -218,14 +218,6 @@ class _Pipeline:
 # So it is counted for each predecessor as a difference: cycles of both blocks in a row, less those of the predecessor.
 
 
-class AddressRange(NamedTuple):
-    """Names the addresses from ``begin`` to before ``end``, where a fetch that was not predicted has to wait."""
-
-    begin: int
-    end: int
-    wait_states: int
-
-
 class _UnknownCodeError(Exception):
     """Is raised where something was executed that the listing does not have."""
 
@@ -236,7 +228,6 @@ class CycleEstimator:
 
     core: Core
     code: Code
-    slow: Sequence[AddressRange] = ()
     functions: Mapping[int, str] = field(default_factory=dict)  # By the address at which each begins.
     _rows: dict[ExecutedBlock, list[ExecutedInstruction]] = field(default_factory=dict)
     _costs: dict[tuple[ExecutedBlock, ExecutedBlock | None], int] = field(default_factory=dict)
@@ -258,7 +249,8 @@ class CycleEstimator:
     def _executed(self, row: Executed) -> int:
         """All executions of a block: those behind known predecessors, and the rest, which count as jumps."""
         known = sum(times * self._cost(row.block, before) for before, times in row.before.items())
-        return known + (row.times - sum(row.before.values())) * self._cost(row.block, None)
+        unknown = (row.times - sum(row.before.values())) * self._cost(row.block, None)
+        return known + unknown + row.code_waits + row.data_waits
 
     def _cost(self, block: ExecutedBlock, before: ExecutedBlock | None) -> int:
         """Cycles of one execution directly behind another block; behind one that is unknown there was a jump.
@@ -272,12 +264,11 @@ class CycleEstimator:
             row, earlier = self._row(block), self._row(before) if before is not None else []
             last = earlier[-1] if earlier else None
             jumped = last is None or last.address + last.size != block.address
-            jump = self._jump(last) + self._wait(block) if jumped else 0
-            literals = self._wait(block) * sum(_is_literal(instruction) for instruction in row)
+            jump = self._jump(last) if jumped else 0
             context = [] if jump or (jumped and not self.core.units) else earlier
             if before == block:
                 context = context * 2  # what goes on and on is steady by then
-            self._costs[key] = jump + literals + cycles(self.core, context + row) - cycles(self.core, context)
+            self._costs[key] = jump + cycles(self.core, context + row) - cycles(self.core, context)
         return self._costs[key]
 
     def _row(self, block: ExecutedBlock) -> list[ExecutedInstruction]:
@@ -299,20 +290,8 @@ class CycleEstimator:
         taken = self.core.kind(last).taken if last is not None else None
         return self.core.taken if taken is None else taken
 
-    def _wait(self, block: ExecutedBlock) -> int:
-        """Wait states of the memory that holds the block."""
-        regions = (region.wait_states for region in self.slow if region.begin <= block.address < region.end)
-        return next(regions, 0)
 
-
-def _is_literal(instruction: ExecutedInstruction) -> bool:
-    """Whether it loads a constant from among the code, which waits for the code's memory as a fetch does."""
-    return instruction.name.startswith(("ldr", "vldr")) and "[pc" in instruction.operands
-
-
-def estimator_for(
-    core_name: str, elf: Path, objdump: str, slow: Sequence[AddressRange] = ()
-) -> tuple[CycleEstimator | None, str]:
+def estimator_for(core_name: str, elf: Path, objdump: str) -> tuple[CycleEstimator | None, str]:
     """An estimator for an ELF file, or the reason in words why there is none."""
     core = core_of(core_name)
     if core is None:
@@ -321,31 +300,52 @@ def estimator_for(
     code = parse(listing)
     if not code:
         return None, f"{objdump} is missing or does not read {elf.name}; install the binutils of the board's toolchain"
-    return CycleEstimator(core, code, slow, functions_in(listing)), ""
+    return CycleEstimator(core, code, functions_in(listing)), ""
 
 
 # What must be known of a board to estimate cycles on it; a project keeps this in its ``board/board.json``.
 
 
+class SlowMemory(NamedTuple):
+    """Names the addresses from ``begin`` to before ``end``, what the CPU waits for a line there, and bytes of caches.
+
+    The counting plugin takes these numbers, in this order, for its model of the memory."""
+
+    begin: int
+    end: int
+    wait_states: int
+    line: int = 4
+    code_cache: int = 0
+    data_cache: int = 0
+    cache: int = 0
+    prefetch: int = 0
+
+
+def slow_memory(memory: Memory) -> SlowMemory:
+    """A board's memory that the CPU waits for."""
+    sizes = memory.line, memory.code_cache, memory.data_cache, memory.cache
+    return SlowMemory(memory.origin, memory.end, memory.wait_states, *sizes, int(memory.prefetch))
+
+
 @dataclass(frozen=True)
 class Timing:
-    """Names the core and the objdump to estimate with; ``slow`` are the memories that code waits for."""
+    """Names the core and the objdump to estimate with; ``slow`` are the memories that the CPU waits for."""
 
     core: str
     objdump: str
-    slow: Sequence[AddressRange] = ()
+    slow: Sequence[SlowMemory] = ()
 
     @classmethod
     def of(cls, board: Board) -> Timing:
-        slow = [AddressRange(memory.origin, memory.end, memory.wait_states) for memory in board.memories]
-        return cls(board.cpu.name, f"{board.cpu.toolchain}-objdump", [region for region in slow if region.wait_states])
+        slow = [slow_memory(memory) for memory in board.memories if memory.wait_states]
+        return cls(board.cpu.name, f"{board.cpu.toolchain}-objdump", slow)
 
     def to_json(self) -> dict[str, Any]:
         return {"core": self.core, "objdump": self.objdump, "slow": [list(region) for region in self.slow]}
 
     @classmethod
     def from_json(cls, data: dict[str, Any]) -> Timing:
-        return cls(data["core"], data["objdump"], [AddressRange(*row[:3]) for row in data["slow"]])
+        return cls(data["core"], data["objdump"], [SlowMemory(*row) for row in data["slow"]])
 
 
 # Hot spots: the loops and functions in which a layer spends the most cycles.

@@ -36,6 +36,8 @@ class Executed:
     block: ExecutedBlock
     times: int
     before: Mapping[ExecutedBlock, int] = field(default_factory=dict)
+    code_waits: int = 0  # Cycles that all executions waited for slow memory, as the plugin's model of it tells.
+    data_waits: int = 0
 
 
 @dataclass(frozen=True)
@@ -52,31 +54,42 @@ class Mark:
         """The instructions executed since the last reading."""
         return sum(row.times * row.block.instructions for row in self.executed)
 
+    @property
+    def waits(self) -> tuple[int, int]:
+        """The cycles that the CPU waited for code and for data in slow memory since the last reading."""
+        return sum(row.code_waits for row in self.executed), sum(row.data_waits for row in self.executed)
+
 
 def read_marks(file: Path) -> list[Mark]:
     """All readings in the file; none where nothing was written, or not to its end."""
     known: dict[int, ExecutedBlock] = {}
-    marks: list[tuple[list[int], list[list[int]]]] = []
+    marks: list[tuple[list[int], list[list[int]], dict[int, list[int]]]] = []
     try:
         for line in incoming.read_text(file, incoming.MODEL).splitlines():
             if line.startswith("mark "):
-                marks.append(([int(word) for word in line.split()[1:]], []))
+                marks.append(([int(word) for word in line.split()[1:]], [], {}))
+            elif line.startswith("waits "):
+                block, *waits = map(int, line.split()[1:])
+                marks[-1][2][block] = waits
             else:
                 number, address, *numbers = line.split()
                 known[int(number)] = ExecutedBlock(int(address, 16), int(numbers[0]))
                 marks[-1][1].append([int(number), *map(int, numbers[1:])])
-        return [Mark(head[0], tuple(_executed(row, known) for row in rows), tuple(head[1:])) for head, rows in marks]
+        return [
+            Mark(head[0], tuple(_executed(row, known, waits.get(row[0], ())) for row in rows), tuple(head[1:]))
+            for head, rows, waits in marks
+        ]
     except (OSError, ValueError, LookupError):
         return []
 
 
-def _executed(row: list[int], known: Mapping[int, ExecutedBlock]) -> Executed:
+def _executed(row: list[int], known: Mapping[int, ExecutedBlock], waits: Sequence[int]) -> Executed:
     number, times, *before = row
     pairs = zip(before[::2], before[1::2], strict=True)
     counts: dict[ExecutedBlock, int] = {}
     for other, count in pairs:  # QEMU may have translated the same instructions more than once
         counts[known[other]] = counts.get(known[other], 0) + count
-    return Executed(known[number], times, counts)
+    return Executed(known[number], times, counts, *waits)
 
 
 # Arm's Thumb instructions, as objdump prints them: name, operands, and the registers that they read and write.

@@ -472,14 +472,14 @@ class Store:
     """Describes a memory for constants. ``size`` and ``spare`` are as in :class:`Pool`.
 
     ``copied`` marks RAM, which start-up code fills from flash. ``least``: the memory is for constants that one
-    inference reads at least so many times.
+    inference reads at least so many times. ``wait_states``: of a word, where one read brings several words.
     """
 
     name: str
     size: int | None = None
     copied: bool = False
     spare: bool = False
-    wait_states: int = 0
+    wait_states: float = 0
     least: float = 0.0
 
 

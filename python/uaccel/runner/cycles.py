@@ -32,18 +32,20 @@ class CyclesEstimated:
     core: str
     source: str | None = None
     missing: str | None = None
+    waited: Waited | None = None  # Cycles among them, where the board has slow memory.
 
     def to_json(self) -> dict[str, Any]:
         """Returns its part of the report."""
         by = {"core": self.core, "source": self.source, "missing": self.missing}
-        return {"cycles_estimated": self.total, "cycles_estimated_by": by}
+        waited = {"waited": self.waited.to_json()} if self.waited else {}
+        return {"cycles_estimated": self.total, "cycles_estimated_by": by, **waited}
 
 
 @contextmanager
-def count_blocks(marks: int) -> Iterator[Blocks]:
+def count_blocks(marks: int, timing: Timing | None) -> Iterator[Blocks]:
     """Provides a temporary file for what the counting plugin writes at so many readings of the counter."""
     with tempfile.TemporaryDirectory(prefix="uaccel-") as folder:
-        yield Blocks(Path(folder) / "blocks.txt", marks)
+        yield Blocks(Path(folder) / "blocks.txt", marks, timing.slow if timing else ())
 
 
 FIRST_INFERENCE = 2  # Readings: before and after it.
@@ -63,12 +65,14 @@ def readings_of_layers(outputs: Sequence[int]) -> int:
 def inference_cycles(timing: Timing, elf: Path, blocks: Blocks, instructions: int) -> CyclesEstimated:
     """Estimates the cycles of the first inference of a session."""
     core = core_of(timing.core)
-    estimator, missing = estimator_for(timing.core, elf, timing.objdump, timing.slow)
+    estimator, missing = estimator_for(timing.core, elf, timing.objdump)
     if estimator is None:
         return CyclesEstimated(None, timing.core, core.source if core else None, missing)
-    total = _in_pairs(estimator, read_marks(blocks.file), instructions)
+    between = _in_pairs(read_marks(blocks.file), instructions)
+    total = estimator.of(between) if between else None
     why = None if total is not None else "QEMU did not tell which instructions it executed"
-    return CyclesEstimated(total, timing.core, estimator.core.source, why)
+    waited = _waited_for(timing, between) if between else None
+    return CyclesEstimated(total, timing.core, estimator.core.source, why, waited)
 
 
 def layer_cycles(
@@ -80,7 +84,7 @@ def layer_cycles(
     at further outputs is the hook's own. ``fed``: bytes of an input that the first layer computes with as they come;
     what that takes is added to it.
     """
-    estimator, _ = estimator_for(timing.core, elf, timing.objdump, timing.slow)
+    estimator, _ = estimator_for(timing.core, elf, timing.objdump)
     if estimator is None:
         return list(times)
     marks, feeding, found = read_marks(blocks.file), readings_of_feeding(fed), []
@@ -88,7 +92,8 @@ def layer_cycles(
     for time in times:
         cycles = _between(estimator, marks, position, time.instructions)
         hot = hot_spots(estimator, marks[position]) if cycles is not None else ()
-        found.append(replace(time, cycles_estimated=cycles, hot=hot))
+        waited = _waited_for(timing, [marks[position]]) if cycles is not None else None
+        found.append(replace(time, cycles_estimated=cycles, waited=waited, hot=hot))
         position += 1 + outputs[time.layer]
     return _with_feeding(estimator, marks[1:feeding:2], found) if fed else found
 
@@ -106,21 +111,27 @@ def _between(estimator: CycleEstimator, marks: Sequence[Mark], position: int, in
     return estimator.of(marks[position : position + 1])
 
 
-def _in_pairs(estimator: CycleEstimator, marks: Sequence[Mark], instructions: int) -> int | None:
-    """Estimates the cycles inside the first pairs of readings, as many pairs as ``instructions`` fill.
+def _waited_for(timing: Timing, marks: Sequence[Mark]) -> Waited | None:
+    """Returns what the CPU waited for memory, by the plugin's model of it; None where no memory is slow."""
+    code, data = (sum(mark.waits[kind] for mark in marks) for kind in (0, 1))
+    return Waited(code, data, 0) if timing.slow else None
 
-    The pairs are the pieces of a fed input, whose number depends on how the session cut it, and the inference. None if
-    no number of pairs has exactly so many instructions."""
+
+def _in_pairs(marks: Sequence[Mark], instructions: int) -> list[Mark]:
+    """Returns the readings that end the first pairs of readings, as many pairs as ``instructions`` fill.
+
+    The pairs are the pieces of a fed input, whose number depends on how the session cut it, and the inference. There
+    are none if no number of pairs has exactly so many instructions."""
     between: list[Mark] = []
     left = instructions
     for before, after in zip(marks[::2], marks[1::2], strict=False):
         if after.count - before.count != after.instructions:
-            return None
+            return []
         between.append(after)
         left -= after.instructions
         if left <= 0:
-            return estimator.of(between) if left == 0 else None
-    return None
+            return between if left == 0 else []
+    return []
 
 
 def _with_feeding(estimator: CycleEstimator, feeding: Sequence[Mark], times: Sequence[LayerTime]) -> list[LayerTime]:

@@ -286,7 +286,7 @@ class Bench(ABC):
     def _run(self, samples: list[list[Array]], looks: Looks, told: BatchProgress, on_log: OnLog | None) -> RunResult:
         every, cycles, core = [*samples, *looks.extra], None, None
         marks = readings_of_feeding(self.firmware.fed) + FIRST_INFERENCE
-        with count_blocks(marks) as blocks, self.session(on_log=on_log, blocks=blocks) as session:
+        with count_blocks(marks, self.timing) as blocks, self.session(on_log=on_log, blocks=blocks) as session:
             if looks.profile and not self.exchanges:
                 require_layers(session)
             told.begin()
@@ -308,7 +308,7 @@ class Bench(ABC):
         """Runs firmware with a hook after every layer, for the costs of layers and the outputs that are wanted."""
         outputs, fed = self.firmware.layers, self.firmware.fed
         marks = readings_of_feeding(fed) + readings_of_layers(outputs)
-        with count_blocks(marks) as blocks, self.session(observe=True, blocks=blocks) as session:
+        with count_blocks(marks, self.timing) as blocks, self.session(observe=True, blocks=blocks) as session:
             self.progress("read the layers" if looks.read else "profile the layers")
             seen = _look(session, result, replace(looks, profile=looks.profile or looks.counts))
             layers = with_core_cycles(self.board, blocks, seen.layers, outputs, fed)

@@ -134,11 +134,12 @@ def _found(cache: Cache | None, key: Key | None) -> LayerCosts | None:
 
 def _on_this_computer(firmware: Firmware, board: Board, built: Path) -> LayerCosts:
     marks = readings_of_feeding(firmware.fed) + readings_of_layers(firmware.layers)
-    with count_blocks(marks) as blocks, connect(board, built, firmware.identity, "", blocks=blocks) as session:
+    timing = Timing.of(board)
+    with count_blocks(marks, timing) as blocks, connect(board, built, firmware.identity, "", blocks=blocks) as session:
         times = layer_times(session, _sample(firmware))
         run = run_batch(session, [_sample(firmware)])
         if all(time.instructions is not None for time in times):
-            times = layer_cycles(Timing.of(board), built, blocks, times, firmware.layers, firmware.fed)
+            times = layer_cycles(timing, built, blocks, times, firmware.layers, firmware.fed)
             times = with_core_cycles(board, blocks, times, firmware.layers, firmware.fed)
     device = {index: account.cycles for index, account in run.accounts.items()}
     return LayerCosts(tuple(_spent(time, device.get(time.layer, 0)) for time in times), arrays_digest(run.outputs))

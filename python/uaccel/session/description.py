@@ -154,7 +154,8 @@ NO_COUNT: Final = (1 << 64) - 1  # All ones: the device cannot count instruction
 
 
 class Waited(NamedTuple):
-    """Counts the cycles in which a simulated core finished no instruction while one of its buses was busy."""
+    """Counts the cycles in which a core waited for a bus: a simulated one by its own count, an emulated one by a model
+    of the memories that its board file calls slow."""
 
     code: int
     data: int

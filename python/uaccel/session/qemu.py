@@ -38,10 +38,13 @@ from uaccel.session.transport import Transport
 
 
 class Blocks(NamedTuple):
-    """States where the plugin writes which instructions were executed: to ``file``, at the first ``marks`` readings."""
+    """States where the plugin writes which instructions were executed: to ``file``, at the first ``marks`` readings.
+
+    ``slow``: the memories that the CPU waits for, each as the numbers that the plugin takes."""
 
     file: Path
     marks: int
+    slow: Sequence[Sequence[int]] = ()
 
 
 def plugin_for(qemu: FoundProgram) -> Path:
@@ -63,6 +66,8 @@ def plugin_options(plugin: Path, firmware: Path, blocks: Blocks | None = None) -
         return []
     values = {option: at[symbol] for option, symbol in wanted.items()}
     more: dict[str, int | str] = {} if blocks is None else {"blocks": str(blocks.file), "marks": blocks.marks}
+    if blocks is not None and blocks.slow:
+        more["flash"] = "+".join(":".join(map(str, memory)) for memory in blocks.slow)
     return plugin_words(plugin, values | {"function": code_address(values["function"])} | more)
 
 
