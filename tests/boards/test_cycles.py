@@ -270,7 +270,7 @@ def test_constants_in_slow_flash_are_waited_for() -> None:
     board_with_tools("netduino_plus_2")
     words = ("run", str(FED), "--board", "netduino_plus_2", "--verify")
     copied, left = run_json(*words), run_json(*words, "--constant-pool", "flash")
-    assert copied["ram"]["constants"] > left["ram"]["constants"] == 0
+    assert copied["ram"]["constants"] > left["ram"].get("constants", 0) == 0
     assert copied["verify"]["bit_exact"]
     assert left["verify"]["bit_exact"]
     assert left["waited"]["data"] > 10 * copied["waited"]["data"] > 0
