@@ -345,7 +345,7 @@ class Timing:
 
     @classmethod
     def from_json(cls, data: dict[str, Any]) -> Timing:
-        return cls(data["core"], data["objdump"], [SlowMemory(*row) for row in data["slow"]])
+        return cls(data["core"], data["objdump"], [SlowMemory(*row[: len(SlowMemory._fields)]) for row in data["slow"]])
 
 
 # Hot spots: the loops and functions in which a layer spends the most cycles.
