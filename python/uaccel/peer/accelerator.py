@@ -55,6 +55,7 @@ ACCELERATOR = Library(
     headers=["arm_nnfunctions.h"],
     page="../../../docs/reference/kernels.md",
     alignment=8,
+    keeps_channels=True,
     operations=[
         Operation(name, name, lower=lower, check=check) for name, (check, lower) in OPERATIONS.items()
     ],
