@@ -52,9 +52,9 @@ def show(run: Callable[[ShownSteps], Performed], wishes: ProjectRunOptions, how:
 
 def require_places(wishes: ProjectRunOptions) -> None:
     """Raises an error for files that cannot be written, before the work that would fill them."""
-    for path, option in ((wishes.outputs, "--outputs"), (wishes.trace, TRACE), (wishes.report, REPORT)):
+    for path, flag in ((wishes.outputs, "--outputs"), (wishes.trace, TRACE), (wishes.report, REPORT)):
         if path is not None:
-            require_writable(path, option)
+            require_writable(path, flag)
 
 
 def write_outputs(path: Path, arrays: Mapping[str, Any]) -> None:

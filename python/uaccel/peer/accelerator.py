@@ -9,8 +9,7 @@ from pathlib import Path
 from typing import Final
 
 from uaccel.accelerator import Accelerator, Lowered, Operation, Region
-from uaccel.peer import functions, windows
-from uaccel.peer.checkout import VARIABLE
+from uaccel.peer import VARIABLE, functions, windows
 from uaccel.util.reads import VARIABLE as ROW
 from uaccel.util.reads import add_to_open, state
 
@@ -56,7 +55,5 @@ ACCELERATOR = Library(
     page="../../../docs/reference/kernels.md",
     alignment=8,
     keeps_channels=True,
-    operations=[
-        Operation(name, name, lower=lower, check=check) for name, (check, lower) in OPERATIONS.items()
-    ],
+    operations=[Operation(name, name, lower=lower, check=check) for name, (check, lower) in OPERATIONS.items()],
 )

@@ -11,7 +11,7 @@ from uaccel.board import Board
 from uaccel.build.children import environment
 from uaccel.errors import UaccelError
 from uaccel.frontend import FORMATS
-from uaccel.peer.checkout import VARIABLE, require_checkout
+from uaccel.peer import VARIABLE
 from uaccel.runner.options import EngineRequest
 from uaccel.runner.perform import Performed, perform
 from uaccel.runner.prepare import prepare
@@ -23,6 +23,9 @@ FORMAT: Final = next(one for one in FORMATS if one.name == "tflite")  # Its arit
 ENGINE: Final = "cmsis_nn"
 TOOLCHAIN: Final = "arm-none-eabi"
 BOARDS: Final = "for example mps2_an386 or mps3_an547"
+URL: Final = "https://github.com/ARM-software/CMSIS-NN"
+# What a checkout has, and nothing else does.
+PARTS: Final = ("Include/arm_nnfunctions.h", "Source/ConvolutionFunctions/arm_convolve_wrapper_s8.c")
 VERIFIED: Final = 2  # Samples whose every layer is compared with its exact meaning.
 
 
@@ -40,7 +43,7 @@ def run_against(request: RunRequest, checkout: Path, cache: Cache | None, step: 
         other = perform(theirs, step, cache)
     equal = ours.report["outputs"] == other.report["outputs"]
     against = compared(ours.report, other.report) | {"outputs_equal": equal}
-    complaint = ours.complaint or other.complaint and f"with {NAME}: {other.complaint}"
+    complaint = ours.complaint or (other.complaint and f"with {NAME}: {other.complaint}")
     return replace(ours, report=ours.report | {"against": against}, complaint=complaint)
 
 
@@ -57,6 +60,16 @@ def require_sense(request: RunRequest, checkout: Path) -> Path:
     if request.engines.accelerators:
         raise UaccelError("--against compares what the CPU takes; leave --accelerator away")
     return require_checkout(checkout)
+
+
+def require_checkout(folder: Path) -> Path:
+    """Returns the folder of a checkout, absolute; raises an error that says what was looked for."""
+    if not folder.is_dir():
+        raise UaccelError(f"--against {folder}: there is no such folder; clone {URL} and name that")
+    for part in PARTS:
+        if not (folder / part).is_file():
+            raise UaccelError(f"--against {folder}: it has no {part}; name a checkout of {URL}")
+    return folder.resolve()
 
 
 def _is_emulated(board: Board) -> bool:
@@ -76,7 +89,7 @@ def peer_of(request: RunRequest) -> RunRequest:
 def require_layers(model: Path, facts: Sequence[Mapping[str, Any]]) -> None:
     """Raises an error where CMSIS-NN computes nothing of the model, with the first reason."""
     if not any(layer["engine"] == ENGINE for layer in facts):
-        reason = next((f" ({layer['name']}: {layer['refused']})" for layer in facts if layer["refused"]), "")
+        reason = next((f" ({layer['name']}: {_why(layer['refused'])})" for layer in facts if layer["refused"]), "")
         raise UaccelError(f"--against: {NAME} computes no layer of {model.name}{reason}; {FORMAT.quantising}")
 
 
@@ -86,7 +99,7 @@ def require_layers(model: Path, facts: Sequence[Mapping[str, Any]]) -> None:
 def compared(ours: Mapping[str, Any], theirs: Mapping[str, Any]) -> dict[str, Any]:
     """The layers that both compute with their costs, the sums of these, and the layers that CMSIS-NN lacks."""
     peers = {row["name"]: row for row in theirs["layers"]}
-    refused = {row["layer"]: row["reason"] for row in theirs["fallback"]}
+    refused = {row["layer"]: _why(row["reason"]) for row in theirs["fallback"]}
     wrong = (theirs["verify"]["first_wrong_layer"] or {}).get("layer")
     equal: bool | None = True
     layers, missing = [], []
@@ -110,6 +123,11 @@ def groups(layers: Sequence[Mapping[str, Any]]) -> list[tuple[list[str], int]]:
         names, taken = found.setdefault(row["region"] or row["name"], ([], 0))
         found[row["region"] or row["name"]] = [*names, row["name"]], taken + (row["instructions"] or 0)
     return list(found.values())
+
+
+def _why(refused: str) -> str:
+    """A refusal without the engine's name."""
+    return refused.removeprefix(f"{ENGINE}: ")
 
 
 def _row(names: Sequence[str], ours: int, theirs: int) -> dict[str, Any]:

@@ -41,7 +41,11 @@ def dense(region: Region) -> Lowered:
     caller.operand(0, "input")
     scaled(caller)
     units = len(weights)
-    for name, extents in (("input", (rows, 1, 1, depth)), ("filter", (depth, 1, 1, units)), ("output", (rows, 1, 1, units))):
+    for name, extents in (
+        ("input", (rows, 1, 1, depth)),
+        ("filter", (depth, 1, 1, units)),
+        ("output", (rows, 1, 1, units)),
+    ):
         caller.static("cmsis_nn_dims", f"{name}_dims", *extents)
     added, out = offsets(attrs)
     caller.static("cmsis_nn_fc_params", "params", added, 0, out, clamp(attrs))
@@ -104,7 +108,10 @@ def add(region: Region) -> Lowered:
     attrs, caller = region.attrs, Caller(region)
     caller.operand(0, "first")
     caller.operand(1, "second")
-    sides = [(-getattr(attrs, f"zero_point{n}"), *(getattr(attrs, f"{what}{n}") for what in ("multiplier", "shift"))) for n in (1, 2)]
+    sides = [
+        (-getattr(attrs, f"zero_point{n}"), *(getattr(attrs, f"{what}{n}") for what in ("multiplier", "shift")))
+        for n in (1, 2)
+    ]
     result = (attrs.output_zero_point, attrs.output_multiplier, attrs.output_shift, *clamp(attrs))
     numbers = [*sides[0], *sides[1], attrs.left_shift]
     ends = ", ".join(str(int(number)) for number in (*result, region.output.elements))

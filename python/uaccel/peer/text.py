@@ -39,8 +39,8 @@ def across(values: Sequence[int]) -> tuple[int, int]:
 class Caller:
     """Collects what the function of a layer has: parameters with what is given for them, and statements.
 
-    ``call`` is the C expression that computes the layer. ``needs`` is an expression for the bytes of scratch memory that
-    it wants, which plain firmware compares with ``scratch``; firmware that is counted layer by layer does not.
+    ``call`` is the C expression that computes the layer. ``needs`` is an expression for the bytes of scratch memory
+    that it wants. Plain firmware compares it with ``scratch``; firmware whose layers are counted does not.
     """
 
     region: Region
@@ -76,7 +76,13 @@ class Caller:
         name = "cmsis_nn_" + re.sub(r"\W", "_", self.region.root.name)
         output = C_TYPES[self.region.output.dtype]
         given = [*self.given, (f"{output} *output", Output(0)), ("void *scratch", Scratch(0))]
-        checks = ["#ifndef UACCEL_OBSERVE", f"    if ({needs} > {self.scratch}) {{", "        return -1;", "    }", "#endif"]
+        checks = [
+            "#ifndef UACCEL_OBSERVE",
+            f"    if ({needs} > {self.scratch}) {{",
+            "        return -1;",
+            "    }",
+            "#endif",
+        ]
         ends = [f"return (int32_t){call};"] if returns else [f"{call};", "return 0;"]
         lines = [f"    {line}" for line in ["(void)scratch;", *self.body]]
         lines += (checks if needs else []) + [f"    {line}" for line in ends]
