@@ -34,7 +34,7 @@ def no_dense(region: Region) -> str | None:
 
 
 def dense(region: Region) -> Lowered:
-    """For Helium sums of weights stand ready, as an application prepares them once."""
+    """The call of a wrapper; sums of weights stand ready for Helium, as an application prepares them once."""
     attrs, (rows, depth) = region.attrs, region.operands[0].info.shape
     weights, bias, multiplier, shift = (operand.value for operand in region.operands[1:5])
     caller = Caller(region)
