@@ -128,7 +128,11 @@ def depthwise(*sides: tuple[int, int]) -> zoo.Maker:
 
 def frame(layers: Any) -> Any:
     """A depthwise convolution of whole vectors of channels over the few pixels of a streaming network's frame."""
-    channels, pixels, axis = 16 * layers.integer(1, 8), layers.one_of(1, 1, 2, layers.integer(3, 12)), layers.integer(0, 1)
+    channels, pixels, axis = (
+        16 * layers.integer(1, 8),
+        layers.one_of(1, 1, 2, layers.integer(3, 12)),
+        layers.integer(0, 1),
+    )
     taps = layers.integer(3, 30)
     window, image = (taps, 1), (taps + pixels - 1, 1)
 
