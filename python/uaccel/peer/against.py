@@ -9,8 +9,10 @@ from typing import Any, Final
 
 from uaccel.board import Board
 from uaccel.build.children import environment
+from uaccel.codegen.options import EmitOptions
 from uaccel.errors import UaccelError
 from uaccel.frontend import FORMATS
+from uaccel.memory.planner import Pool
 from uaccel.peer import VARIABLE
 from uaccel.runner.options import EngineRequest
 from uaccel.runner.perform import Performed, perform
@@ -83,7 +85,16 @@ def peer_of(request: RunRequest) -> RunRequest:
     if wishes.inputs is not None or wishes.sequence:
         wishes = replace(wishes, verified_samples=None)
     engines = EngineRequest(accelerators=(str(Path(__file__).parent),), allow_none=True)
-    return replace(request, wishes=wishes, engines=engines, project=None, beside=False)
+    return replace(request, wishes=wishes, engines=engines, emit=_apart(request), project=None, beside=False)
+
+
+def _apart(request: RunRequest) -> EmitOptions:
+    """Constants lie in the largest flash where there are several: their code takes more than is kept free for ours."""
+    flashes = [memory for memory in request.board.memories if memory.kind == "flash"]
+    if len(flashes) < 2 or request.emit.constant_pools:
+        return request.emit
+    largest = max(flashes, key=lambda memory: memory.length)
+    return replace(request.emit, constant_pools=(Pool(largest.name),))
 
 
 def require_layers(model: Path, facts: Sequence[Mapping[str, Any]]) -> None:
