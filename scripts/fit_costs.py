@@ -30,7 +30,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
 from support.models.kernel_zoo import Maker, samples_of, zoo_of
 from support.models.relax_modules import compiled_module
 from support.models.stateful import Lstm, Svdf
-from support.models.usual_layers import OTHERS, USUAL, Usual
+from support.models.usual_layers import FRAMES, OTHERS, USUAL, Usual
 from uaccel.board import Board, load_board
 from uaccel.kernels import Option, Turn, Work
 from uaccel.kernels.choice import FORMS, Selection, target_of
@@ -90,7 +90,12 @@ def recurrent(board: Board, seed: int, selection: Selection) -> Network:
     return compiled, samples_of(seed, [spec.info for spec in compiled.model.signature.inputs], 1)
 
 
-KINDS: dict[str, Network_of] = {"usual": usual(6 * USUAL), "others": usual(3 * OTHERS), "recurrent": recurrent}
+KINDS: dict[str, Network_of] = {
+    "usual": usual(6 * USUAL),
+    "others": usual(3 * OTHERS),
+    "frames": usual(30 * FRAMES),
+    "recurrent": recurrent,
+}
 
 
 def measured(board: Board, seeds: int, make: Network_of, headers: dict[str, str]) -> Iterator[dict[str, Any]]:

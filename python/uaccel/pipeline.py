@@ -160,7 +160,7 @@ def compile_model(
     model = import_model(path, input_shapes, state, state_from)
     stages = {"import": model.module}
     progress("simplify")
-    model = replace(model, module=simplify(model.module))
+    model = replace(model, module=simplify(model.module, drops=not any(one.keeps_channels for one in accelerators)))
     model = replace(model, warnings=(*model.warnings, *float_advice(model)))
     stages["simplify"] = model.module
     progress("partition")

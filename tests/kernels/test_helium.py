@@ -93,6 +93,16 @@ DEPTHWISE: list[tuple[Shape, Shape, Shape, Shape, Shape]] = [
     ((1, 40, 3, 16), (35, 1), (1, 1), (0, 0, 0, 0), (1, 1)),
     ((1, 9, 20, 2), (2, 9), (1, 1), (0, 8, 1, 8), (1, 2)),
 ]
+ACROSS: list[tuple[Shape, Shape, Shape, Shape]] = [
+    # input; kernel, strides, dilation: of whole vectors of channels, without weights of -128
+    ((1, 5, 1, 32), (5, 1), (1, 1), (1, 1)),
+    ((1, 21, 1, 64), (21, 1), (1, 1), (1, 1)),
+    ((2, 1, 9, 16), (1, 4), (1, 2), (1, 1)),
+    ((1, 7, 6, 48), (3, 3), (2, 2), (1, 1)),
+    ((1, 9, 8, 16), (2, 3), (1, 1), (2, 3)),
+    ((2, 9, 3, 32), (4, 1), (1, 2), (2, 1)),
+    ((1, 2, 2, 16), (1, 1), (1, 1), (1, 1)),
+]
 PADDING = (1, 2, 1, 0)
 MULTIPLIED: list[tuple[Shape, int, Shape, Shape]] = [
     # input; how many times as many results; kernel, strides
@@ -170,6 +180,11 @@ def sites(maker: Maker) -> list[Site]:
         attrs = Conv2dAttrs(strides, padding, dilation, shape[3], *maker.ends(number))
         weights = maker.weights(shape[3], (*kernel, shape[3]), kernel[0] * kernel[1])
         found.append(([shape], lambda x, w=weights, a=attrs: get(DepthwiseConv2d)(x, *w, attrs=a)))
+    for number, (shape, kernel, strides, dilation) in enumerate(ACROSS):
+        attrs = Conv2dAttrs(strides, (0, 0, 0, 0), dilation, shape[3], *maker.ends(number))
+        values, *others = maker.weights(shape[3], (*kernel, shape[3]), kernel[0] * kernel[1])
+        weights = [constant(np.maximum(values.value.numpy(), -127)), *others]
+        found.append(([shape], lambda x, w=weights, a=attrs: get(DepthwiseConv2d)(x, *w, attrs=a)))
     for number, (rows, depth, units) in enumerate([*FULLY_CONNECTED, *FULLY_CONNECTED]):
         whole = FullyConnectedAttrs(*maker.ends(number))
         weights = maker.weights(units, (units, depth), depth, alike=number >= len(FULLY_CONNECTED))
@@ -209,6 +224,8 @@ def test_odd_layers(seed: int, tmp_path: Path) -> None:
     compiled = compiled_module(module, selection=Selection(target_of(board)))
     variants = {layer.name: layer.kernel.family for layer in compiled.program.layers}
     assert set(variants.values()) == {"arm_helium"}, variants
+    functions = [call.function for layer in compiled.program.layers for call in layer.kernel.calls]
+    assert functions.count("uaccel_depthwise_across_helium_s8") >= len(ACROSS)
     create_project(archive_of(compiled), board, tmp_path / "project")
     firmware = firmware_of(build_project(tmp_path / "project"))
     samples = [[maker.int8(shape) for shapes, _ in found for shape in shapes] for _ in range(3)]

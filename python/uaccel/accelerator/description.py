@@ -300,7 +300,8 @@ class Accelerator:
     under the same name. ``device_build``: what building the device's model takes. ``objective`` gives the accelerator
     that plans for another one of ``OBJECTIVES``.
 
-    ``page``: where one reads about it, a URL or a file's path from its folder.
+    ``page``: where one reads about it, a URL or a file's path from its folder. ``keeps_channels``: layers keep channels
+    that nobody needs, as the file has them, to measure what others compute.
 
     ``instructions``: those that it adds to a RISC-V core, with which its driver computes; it has no registers then.
     ``unit`` makes the state that they share, for their meanings. The folder's ``unit/`` is their model in C.
@@ -327,6 +328,7 @@ class Accelerator:
     instructions: Sequence[Instruction] = ()
     unit: Callable[[], Any] = object
     page: str = ""
+    keeps_channels: bool = False
 
     @property
     def camel_case(self) -> str:

@@ -21,11 +21,11 @@ from uaccel.cli.verdict import show_run
 from uaccel.codegen.options import EmitOptions
 from uaccel.errors import UaccelError, VerificationError
 from uaccel.frontend import SUFFIXES
-from uaccel.runner.options import CompileOptions, ProjectRunOptions
+from uaccel.runner.options import TOLD, CompileOptions, ProjectRunOptions
 from uaccel.runner.request import Devices, RunRequest
 from uaccel.util.cache import Cache
 from uaccel.util.files import require_writable, write_atomically
-from uaccel.util.option import argument, like, words_of
+from uaccel.util.option import argument, like, option, words_of
 
 if TYPE_CHECKING:
     from uaccel.runner.perform import Performed
@@ -52,9 +52,9 @@ def show(run: Callable[[ShownSteps], Performed], wishes: ProjectRunOptions, how:
 
 def require_places(wishes: ProjectRunOptions) -> None:
     """Raises an error for files that cannot be written, before the work that would fill them."""
-    for path, option in ((wishes.outputs, "--outputs"), (wishes.trace, TRACE), (wishes.report, REPORT)):
+    for path, flag in ((wishes.outputs, "--outputs"), (wishes.trace, TRACE), (wishes.report, REPORT)):
         if path is not None:
-            require_writable(path, option)
+            require_writable(path, flag)
 
 
 def write_outputs(path: Path, arrays: Mapping[str, Any]) -> None:
@@ -68,6 +68,13 @@ def run_model(request: RunRequest, cache: Cache | None, step: ShownSteps) -> Per
     from uaccel.runner.perform import perform
 
     return perform(request, step, cache)
+
+
+def run_beside(request: RunRequest, against: Path, cache: Cache | None, step: ShownSteps) -> Performed:
+    """Runs a model, and the same with CMSIS-NN."""
+    from uaccel.peer.against import run_against
+
+    return run_against(request, against, cache, step)
 
 
 def run_folder(folder: Path, wishes: ProjectRunOptions, board: str | None, step: ShownSteps) -> Performed:
@@ -116,6 +123,9 @@ class RunCommand(ModelOptions, Templated, Layered, Cached):
     workspace_io: bool | None = like(EmitOptions, "workspace_io", None)
     devices: Devices = group()
     project: Path | None = like(RunRequest, "project", None)
+    against: Path | None = option(
+        None, "Measure each layer with CMSIS-NN, too; DIR is a checkout of it.", metavar="DIR", panel=TOLD, rare=True
+    )
 
     def run(self) -> None:
         wishes = self.wishes
@@ -131,8 +141,12 @@ class RunCommand(ModelOptions, Templated, Layered, Cached):
         require_places(wishes)
         if self.project is not None:
             _require_new(self.project)
+        if self.template is not None and self.against is not None:
+            raise UaccelError("--against builds projects of uaccel's own; leave --template away")
         if self.template is not None:
             _run_through(self.template, request, self)
+        elif self.against is not None:
+            show(partial(run_beside, request, self.against, self.cache), wishes, self)
         elif wishes.options:
             wanted = "give --template, or a project's DIR"
             raise UaccelError(f"--option is for the server of a project or a template; {wanted}")

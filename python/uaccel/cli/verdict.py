@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Final
 
-from uaccel.cli.output import show_lines
+from uaccel.cli.output import new_table, show_lines
 from uaccel.cli.tables import show_layers, show_memory, show_outputs
+from uaccel.errors import escape_terminal
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -40,6 +41,7 @@ def show_run(console: Console, report: dict[str, Any], *, every: bool = False) -
     show_lines(console, [("Inputs", note) for note in report.get("inputs_made", ())])
     show_outputs(console, report["outputs"])
     show_verified(console, report)
+    show_against(console, report.get("against"))
 
 
 def show_verified(console: Console, report: dict[str, Any]) -> None:
@@ -59,6 +61,25 @@ def show_verified(console: Console, report: dict[str, Any]) -> None:
         if report["verify"].get(key, {}).get("runtime"):
             show_lines(console, [("Compared", opinion_words(report["verify"][key]))])
     show_lines(console, [("Note", text) for text in silence_words(report["verify"]["no_opinion"])])
+
+
+def show_against(console: Console, against: dict[str, Any] | None) -> None:
+    """Shows a row for each layer that another library computes as well, sums, and the layers that it lacks."""
+    if against is None:
+        return
+    library, total = against["library"], against["total"]
+    table = new_table("Layer", ">uaccel", f">{library}", ">ratio", "equal")
+    for row in against["layers"]:
+        equal = {True: "yes", False: "no", None: "?"}[row["equal"]]
+        table.add_row(escape_terminal(row["layer"]), *_costs(row), equal)
+    table.add_row("together", *_costs(total), "yes" if against["outputs_equal"] else "no")
+    console.print(table)
+    lacks = [f"{row['layer']} ({row['ours']:,}): {row['reason']}" for row in against["missing"]]
+    show_lines(console, [(f"{'' if number else 'Lacking'}", line) for number, line in enumerate(lacks)])
+
+
+def _costs(row: dict[str, Any]) -> tuple[str, str, str]:
+    return f"{row['ours']:,}", f"{row['theirs']:,}", "-" if row["ratio"] is None else f"{row['ratio']:.2f}"
 
 
 def silence_words(silent: list[dict[str, Any]]) -> Iterator[str]:

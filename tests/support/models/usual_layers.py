@@ -126,6 +126,25 @@ def depthwise(*sides: tuple[int, int]) -> zoo.Maker:
     return made
 
 
+def frame(layers: Any) -> Any:
+    """A depthwise convolution of whole vectors of channels over the few pixels of a streaming network's frame."""
+    channels, pixels, axis = (
+        16 * layers.integer(1, 8),
+        layers.one_of(1, 1, 2, layers.integer(3, 12)),
+        layers.integer(0, 1),
+    )
+    taps = layers.integer(3, 30)
+    window, image = (taps, 1), (taps + pixels - 1, 1)
+
+    def layer(x: Any) -> Any:
+        attrs = replace(layers.attrs_of((1, 1), (1, 1), 1), groups=channels)
+        sides = window if axis else window[::-1]
+        weights = layers._weights(channels, (*sides, channels), taps)
+        return get(DepthwiseConv2d)(x, *weights, attrs=attrs)
+
+    return ((1, *(image if axis else image[::-1]), channels),), layer
+
+
 def fully_connected(layers: Any) -> Any:
     depth, units = layers.size(8, 700, 8), layers.size(2, 300, 4)
     shape, alike = (layers.one_of(1, 1, 1, 2, 5), depth), bool(layers.integer(0, 1))
@@ -168,6 +187,7 @@ POINTWISE, THREES = dense((1, 1)), dense((3, 3))
 WIDE = dense((5, 5), (10, 4), (1, 3), (3, 1), (2, 2), (7, 7))
 DEPTHWISE, LARGE = depthwise((3, 3)), depthwise((5, 5), (7, 7), (4, 4))
 LINES = depthwise((1, 5), (9, 1), (29, 1), (1, 3))
+FRAMES: tuple[zoo.Maker, ...] = (frame,)
 USUAL: tuple[zoo.Maker, ...] = (
     POINTWISE,
     POINTWISE,

@@ -528,8 +528,8 @@ PASSES: Sequence[Pass] = (
 )
 
 
-def simplify(module: Any) -> Any:
-    """Runs all passes in order."""
-    for step in PASSES:
+def simplify(module: Any, *, drops: bool = True) -> Any:
+    """Runs all passes in order; without ``drops`` spare channels stay."""
+    for step in PASSES if drops else PASSES[:-1]:
         module = step(module)
     return module

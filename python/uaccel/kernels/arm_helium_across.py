@@ -1,0 +1,71 @@
+"""Offers depthwise convolutions for Arm Helium with sixteen channels side by side, which copy no input.
+
+The kernel of `arm_helium_depthwise` copies channels to planes and computes eight windows of one at a time. Where a
+layer has few pixels, as one frame of a streaming network has, most of its time is copying and windows that nobody asked
+for. Here each window is read where it lies, so that it must not reach beyond the image.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from uaccel.kernels.arm_helium_conv import REQUIRES, finish_parameters, helium_kernel
+from uaccel.kernels.output_stage import output_stage_of
+from uaccel.kernels.registry import DeclinedError, offers
+from uaccel.kernels.weight_packing import VECTOR, Channels, channels_of
+from uaccel.ops.conv import Conv2dAttrs, DepthwiseConv2d
+from uaccel.ops.kernel import Constant, Input, Kernel, Output, ParameterValue
+from uaccel.ops.operator import Site
+from uaccel.ops.storage import overwrite_distance
+from uaccel.ops.windows import sides
+
+# Where widening puts sixteen channels: even and odd ones to halves, the halves of these to words.
+ORDER: Final = (0, 4, 8, 12, 2, 6, 10, 14, 1, 5, 9, 13, 3, 7, 11, 15)
+LEAST_WEIGHT: Final = -127  # Two products with -128 can be 2**15, one more than 16 bits hold.
+
+
+@offers(DepthwiseConv2d, REQUIRES, rank=105)
+def depthwise_across(site: Site[Conv2dAttrs]) -> Kernel | None:
+    """Computes sixteen channels of a pixel at a time."""
+    attrs, data, weights = site.attrs, site.operands[0].info, site.operands[1].value
+    height, width, results = weights.shape
+    batch, in_height, in_width, count = data.shape
+    if results != count or count % VECTOR or any(attrs.padding):
+        return None
+    rows = weights.reshape(-1, results).T
+    stage = output_stage_of(site, rows)
+    channels = channels_of(rows, stage, attrs.output_zero_point)
+    if channels.weights.min(initial=0) < LEAST_WEIGHT:
+        raise DeclinedError("it has weights of -128", "quantise weights to -127..127")
+    lines, steps = (height, width), (attrs.dilation[0] * in_width * count, attrs.dilation[1] * count)
+    if width == 1:  # one column of taps is one line
+        lines, steps = lines[::-1], steps[::-1]
+    parameters: dict[str, ParameterValue] = {
+        "batch": batch,
+        **sides("in", (in_height, in_width)),
+        "channels": count,
+        **sides("out", site.output.shape[1:3]),
+        **sides("stride", attrs.strides),
+        **sides("kernel", lines),
+        "line_step": steps[0],
+        "tap_step": steps[1],
+        **finish_parameters(attrs.output_zero_point, stage.way, attrs.clamp_min, attrs.clamp_max),
+    }
+    held = Constant("weights", _by_sixteens(channels.weights)), Constant("constants", _constants(channels))
+    arguments = (Input(0), *held, Output(0))
+    return helium_kernel("depthwise_across", parameters, arguments, behind=overwrite_distance(site))
+
+
+def _by_sixteens(rows: NDArray[np.int8]) -> NDArray[np.int8]:
+    """Returns the weights of sixteen channels tap by tap, then those of the next sixteen."""
+    blocks = rows.reshape(-1, VECTOR, rows.shape[1]).transpose(0, 2, 1)
+    return np.ascontiguousarray(blocks).ravel()
+
+
+def _constants(channels: Channels) -> NDArray[np.int32]:
+    """Returns the biases, multipliers and shifts of each sixteen channels, in the order of `ORDER`."""
+    by_kind: Any = np.stack([channels.bias, channels.multiplier, -channels.right]).reshape(3, -1, VECTOR)
+    return np.ascontiguousarray(by_kind.transpose(1, 0, 2)[:, :, ORDER]).astype(np.int32).ravel()
