@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from uaccel.codegen.export.library import Export
-    from uaccel.pipeline import Compiled
-    from uaccel.runner.job import Job, Progress
+    from uaccel.pipeline import Compiled, Progress
+    from uaccel.runner.job import Job
 
 
 ZIP: Final = ".zip"
