@@ -298,7 +298,11 @@ def test_a_fault_is_told_in_the_devices_words() -> None:
         (ErrorCode.RUN, 0, "the outputs are of another run"),
         (ErrorCode.OBSERVE, 0, "its firmware cannot watch layers; build it with -DOBSERVE=ON"),
         (ErrorCode.MODEL, 0xFFFFFFFB, "the model returned -5"),
-        (ErrorCode.STATE, 1, "it is of another model file or another build; write what read_state gave of this firmware"),
+        (
+            ErrorCode.STATE,
+            1,
+            "it is of another model file or another build; write what read_state gave of this firmware",
+        ),
         (ErrorCode.FORGOTTEN, 0, "it does not remember the answer; start again"),
         (99, 0, "error 99"),
     ],

@@ -30,7 +30,11 @@ FRAMES = np.random.default_rng(9).standard_normal((2, STEPS, 1, 3)).astype(np.fl
     ids=["named", "pattern", "auto", "both"],
 )
 def test_each_goes_on_from_its_own_state(
-    words: Sequence[str], names: tuple[str, str], flags: Sequence[str], tmp_path: Path, capfd: pytest.CaptureFixture[str]
+    words: Sequence[str],
+    names: tuple[str, str],
+    flags: Sequence[str],
+    tmp_path: Path,
+    capfd: pytest.CaptureFixture[str],
 ) -> None:
     """Two cells take turns, with frames of their own; the third model has no state, and ``auto`` leaves it alone."""
     one, two = cell(tmp_path / "one.onnx", names, width=4), cell(tmp_path / "two.onnx")
