@@ -20,6 +20,9 @@ struct uaccel_tensor {
     void *data; /* aligned to 16; in the workspace as its type, at least to 4; NULL of an input that is fed */
 };
 
+/* A state ends with these bytes, by which it is known. */
+#define UACCEL_STATE_MARK_BYTES 4u
+
 struct uaccel_model {
     const char *name;
     uint8_t hash[32]; /* SHA-256 of the model file */
@@ -42,7 +45,8 @@ struct uaccel_model {
     /* Of a model an input of which is handed over from its first byte to its last, the one whose data are NULL: takes
      * the next bytes; NULL for bytes begins anew. Returns 0 or the model's own error. Else NULL. */
     int32_t (*feed)(const void *bytes, uint32_t count);
-    /* Of a model that remembers: where its state lies, and the bytes of that; else NULL and 0. */
+    /* Of a model that remembers: where its state lies, and the bytes of that, the last of which are its mark; else NULL
+     * and 0. */
     void *(*state)(void);
     uint32_t state_bytes;
 };

@@ -52,8 +52,9 @@
 
 /* Writes a piece of the state, from which a `run` that `continues` goes on. */
 #define UACCEL_TYPE_WRITE_STATE 0x07u
-#define UACCEL_WRITE_STATE_OFFSET_AT 0u
-#define UACCEL_WRITE_STATE_BYTES 4u
+#define UACCEL_WRITE_STATE_MARK_AT 0u
+#define UACCEL_WRITE_STATE_OFFSET_AT 4u
+#define UACCEL_WRITE_STATE_BYTES 8u
 
 /* Who is there. */
 #define UACCEL_TYPE_HELLO_REPLY 0x81u
@@ -158,6 +159,7 @@
 #define UACCEL_ERROR_FORGOTTEN 10u
 #define UACCEL_ERROR_SPENT 11u
 #define UACCEL_ERROR_COUNT 12u
+#define UACCEL_ERROR_STATE 13u
 
 /* Log levels. */
 #define UACCEL_LOG_DEBUG 0u

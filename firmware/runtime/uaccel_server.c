@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "uaccel_account.h"
+#include "uaccel_answer.h"
 #include "uaccel_frame.h"
 #include "uaccel_infer.h"
 #include "uaccel_inputs.h"
@@ -26,21 +27,6 @@
 typedef char uaccel_assert_hello_fits[UACCEL_BODY_BYTES >= UACCEL_HELLO_REPLY_BYTES + 24u ? 1 : -1];
 typedef char uaccel_assert_body_fits_16_bits[UACCEL_BODY_BYTES <= 65000 ? 1 : -1];
 
-struct request {
-    uint8_t type;
-    uint16_t sequence;
-    uint32_t token;
-    const uint8_t *body;
-    uint32_t bytes; /* of the body */
-    bool again;     /* it has been served; only its answer was lost */
-};
-
-struct answer {
-    uint8_t type;
-    uint8_t bytes;
-    uint8_t body[UACCEL_RUN_REPLY_BYTES + UACCEL_FAILURE_BYTES];
-};
-
 static struct {
     uint32_t token;       /* 0: no session */
     uint32_t run;         /* whose outputs are there; 0: nobody's */
@@ -51,78 +37,24 @@ static struct {
     uint16_t log_lines;
     bool has_run;         /* a request of this session has run the model: */
     uint16_t run_sequence;
-    struct answer run_answer;
+    struct uaccel_answer run_answer;
 } session;
 
-static uint32_t cut(const char *text, uint32_t room)
-{
-    const size_t bytes = strlen(text);
-    return bytes < room ? (uint32_t)bytes : room;
-}
-
-static void send_packet(uint8_t type, uint16_t sequence, uint32_t token, const void *body, uint32_t bytes)
-{
-    uaccel_frame_begin(type, sequence, token, false);
-    uaccel_frame_add(body, bytes);
-    uaccel_frame_end();
-}
-
-static void answer(const struct request *request, uint8_t type, const void *body, uint32_t bytes)
-{
-    send_packet(type, request->sequence, request->token, body, bytes);
-}
-
-static void acknowledge(const struct request *request, uint8_t type)
-{
-    answer(request, type, NULL, 0);
-}
-
-/* Twice, since the host would take a long run for a dead board if it missed this. */
-static void tell_started(const struct request *request)
-{
-    acknowledge(request, UACCEL_TYPE_STARTED);
-    uaccel_frame_begin(UACCEL_TYPE_STARTED, request->sequence, request->token, true);
-    uaccel_frame_end();
-}
-
-static struct answer error_answer(uint8_t code, uint32_t detail)
-{
-    struct answer error = {UACCEL_TYPE_ERROR, UACCEL_ERROR_BYTES, {0}};
-    error.body[UACCEL_ERROR_CODE_AT] = code;
-    uaccel_put32(error.body + UACCEL_ERROR_DETAIL_AT, detail);
-    return error;
-}
-
-static void refuse(const struct request *request, uint8_t code, uint32_t detail)
-{
-    const struct answer error = error_answer(code, detail);
-    answer(request, error.type, error.body, error.bytes);
-}
-
-/* Behind the answer's fields: what a driver said of the inference that failed. */
-static void add_failure(struct answer *what)
-{
-    const char *const text = uaccel_account_failure_text();
-    const uint32_t bytes = cut(text, (uint32_t)UACCEL_BODY_BYTES - what->bytes);
-    memcpy(what->body + what->bytes, text, (size_t)bytes);
-    what->bytes = (uint8_t)(what->bytes + bytes);
-}
-
 /* What requests that run the model answer is kept: they are not served twice. */
-static void answer_run(const struct request *request, const struct answer *what)
+static void answer_run(const struct uaccel_request *request, const struct uaccel_answer *what)
 {
     session.has_run = true;
     session.run_sequence = request->sequence;
     session.run_answer = *what;
-    answer(request, what->type, what->body, what->bytes);
+    uaccel_answer(request, what->type, what->body, what->bytes);
 }
 
-static void answer_run_again(const struct request *request)
+static void answer_run_again(const struct uaccel_request *request)
 {
     if (session.has_run && session.run_sequence == request->sequence) {
-        answer(request, session.run_answer.type, session.run_answer.body, session.run_answer.bytes);
+        uaccel_answer(request, session.run_answer.type, session.run_answer.body, session.run_answer.bytes);
     } else {
-        refuse(request, UACCEL_ERROR_FORGOTTEN, 0);
+        uaccel_refuse(request, UACCEL_ERROR_FORGOTTEN, 0);
     }
 }
 
@@ -155,7 +87,7 @@ static void describe_model(uint8_t *to)
     memcpy(to + UACCEL_HELLO_REPLY_BUILD_AT, model->build, sizeof model->build);
 }
 
-static void hello(const struct request *request)
+static void hello(const struct uaccel_request *request)
 {
     uint8_t body[UACCEL_HELLO_REPLY_BYTES];
     const bool same_version =
@@ -172,31 +104,44 @@ static void hello(const struct request *request)
     describe_model(body);
     uaccel_frame_begin(UACCEL_TYPE_HELLO_REPLY, request->sequence, request->token, false);
     uaccel_frame_add(body, sizeof body);
-    uaccel_frame_add(uaccel_model.name, cut(uaccel_model.name, UACCEL_BODY_BYTES - sizeof body));
+    uaccel_frame_add(uaccel_model.name, uaccel_cut(uaccel_model.name, UACCEL_BODY_BYTES - sizeof body));
     uaccel_frame_end();
 }
 
-#if UACCEL_WRITE_OFFSET_AT != UACCEL_WRITE_STATE_OFFSET_AT || UACCEL_WRITE_BYTES != UACCEL_WRITE_STATE_BYTES
-#error "pieces of inputs and of the state are read alike"
-#endif
-static void write_piece(const struct request *request)
+static void write_inputs(const struct uaccel_request *request)
 {
-    const bool state = request->type == UACCEL_TYPE_WRITE_STATE;
     const uint32_t offset = uaccel_get32(request->body + UACCEL_WRITE_OFFSET_AT);
     const uint32_t bytes = request->bytes - UACCEL_WRITE_BYTES;
-    const uint32_t inputs = uaccel_tensors_bytes(uaccel_model.inputs, uaccel_model.input_count);
-    const uint32_t room = state ? uaccel_model.state_bytes : inputs;
+    const uint32_t room = uaccel_tensors_bytes(uaccel_model.inputs, uaccel_model.input_count);
     if (offset > room || bytes > room - offset) {
-        refuse(request, UACCEL_ERROR_RANGE, room);
+        uaccel_refuse(request, UACCEL_ERROR_RANGE, room);
         return;
     }
-    const uint8_t *const from = request->body + UACCEL_WRITE_BYTES;
-    if (state && !request->again && bytes != 0) {
-        memcpy((uint8_t *)uaccel_model.state() + offset, from, (size_t)bytes);
-    } else if (!state && !request->again && uaccel_inputs_write(offset, from, bytes) && uaccel_model.workspace_io) {
+    if (!request->again && uaccel_inputs_write(offset, request->body + UACCEL_WRITE_BYTES, bytes) &&
+        uaccel_model.workspace_io) {
         session.run = 0; /* inputs in the workspace take the place of the last outputs */
     }
-    acknowledge(request, state ? UACCEL_TYPE_WRITE_STATE_REPLY : UACCEL_TYPE_WRITE_REPLY);
+    uaccel_acknowledge(request, UACCEL_TYPE_WRITE_REPLY);
+}
+
+/* Of this model and of this place of its tensors alone: another's bytes would be taken for ours. The mark stays. */
+static void write_state(const struct uaccel_request *request)
+{
+    const uint32_t offset = uaccel_get32(request->body + UACCEL_WRITE_STATE_OFFSET_AT);
+    const uint32_t bytes = request->bytes - UACCEL_WRITE_STATE_BYTES;
+    const bool none = uaccel_model.state_bytes < UACCEL_STATE_MARK_BYTES;
+    const uint32_t room = none ? 0 : uaccel_model.state_bytes - UACCEL_STATE_MARK_BYTES;
+    uint8_t *const state = none ? NULL : uaccel_model.state();
+    if (!none && memcmp(state + room, request->body + UACCEL_WRITE_STATE_MARK_AT, UACCEL_STATE_MARK_BYTES) != 0) {
+        uaccel_refuse(request, UACCEL_ERROR_STATE, uaccel_get32(state + room));
+    } else if (none || offset > room || bytes > room - offset) {
+        uaccel_refuse(request, UACCEL_ERROR_RANGE, room);
+    } else {
+        if (!request->again && bytes != 0) {
+            memcpy(state + offset, request->body + UACCEL_WRITE_STATE_BYTES, (size_t)bytes);
+        }
+        uaccel_acknowledge(request, UACCEL_TYPE_WRITE_STATE_REPLY);
+    }
 }
 
 static void stream_tensors(struct uaccel_stream *stream, const struct uaccel_tensor *tensors, uint32_t count)
@@ -210,7 +155,7 @@ static void stream_tensors(struct uaccel_stream *stream, const struct uaccel_ten
 static void expect(void)
 {
     if (session.token != 0) {
-        send_packet(UACCEL_TYPE_EXPECT, session.expected, session.token, NULL, 0);
+        uaccel_send(UACCEL_TYPE_EXPECT, session.expected, session.token, NULL, 0);
         session.told = true;
         session.passed_over = false;
     }
@@ -225,7 +170,7 @@ struct job {
     bool continues;
 };
 
-static struct job job_of(const struct request *request)
+static struct job job_of(const struct uaccel_request *request)
 {
     return (struct job){
         uaccel_get32(request->body + UACCEL_RUN_RUN_AT),
@@ -237,15 +182,15 @@ static struct job job_of(const struct request *request)
 }
 
 /* Whether it can be done; else `result` says why not. */
-static bool is_possible(const struct job *job, struct answer *result)
+static bool is_possible(const struct job *job, struct uaccel_answer *result)
 {
     const uint32_t input_crc = uaccel_inputs_crc();
     if (job->count > UACCEL_MOST_RUNS) {
-        *result = error_answer(UACCEL_ERROR_COUNT, UACCEL_MOST_RUNS);
+        *result = uaccel_error_answer(UACCEL_ERROR_COUNT, UACCEL_MOST_RUNS);
     } else if (uaccel_inputs_are_spent(job->count)) {
-        *result = error_answer(UACCEL_ERROR_SPENT, uaccel_inputs_written());
+        *result = uaccel_error_answer(UACCEL_ERROR_SPENT, uaccel_inputs_written());
     } else if (input_crc != job->input_crc) {
-        *result = error_answer(UACCEL_ERROR_INPUT, input_crc);
+        *result = uaccel_error_answer(UACCEL_ERROR_INPUT, input_crc);
     } else {
         return true;
     }
@@ -253,7 +198,7 @@ static bool is_possible(const struct job *job, struct answer *result)
 }
 
 /* After a run that went well. */
-static void deliver(const struct request *request, const struct job *job, uint8_t *reply)
+static void deliver(const struct uaccel_request *request, const struct job *job, uint8_t *reply)
 {
     struct uaccel_stream stream = {request->token, request->sequence, 0, UINT32_MAX, 0};
     const uint32_t crc = uaccel_tensors_crc(0, uaccel_model.outputs, uaccel_model.output_count);
@@ -266,14 +211,14 @@ static void deliver(const struct request *request, const struct job *job, uint8_
 
 static bool is_called_off(void);
 
-static void run(const struct request *request)
+static void run(const struct uaccel_request *request)
 {
-    struct answer result = {UACCEL_TYPE_RUN_REPLY, UACCEL_RUN_REPLY_BYTES, {0}};
+    struct uaccel_answer result = {UACCEL_TYPE_RUN_REPLY, UACCEL_RUN_REPLY_BYTES, {0}};
     if (request->again) {
         answer_run_again(request);
         return;
     }
-    tell_started(request);
+    uaccel_tell_started(request);
     session.run = 0;
     const struct job job = job_of(request);
     if (is_possible(&job, &result)) {
@@ -284,7 +229,7 @@ static void run(const struct request *request)
         if (uaccel_get32(result.body + UACCEL_RUN_REPLY_STATUS_AT) == 0) {
             deliver(request, &job, result.body);
         } else {
-            add_failure(&result);
+            uaccel_add_failure(&result);
         }
     }
     answer_run(request, &result);
@@ -293,65 +238,65 @@ static void run(const struct request *request)
     }
 }
 
-static struct answer read_answer(const struct uaccel_stream *stream)
+static struct uaccel_answer read_answer(const struct uaccel_stream *stream)
 {
-    struct answer done = {UACCEL_TYPE_READ_REPLY, UACCEL_READ_REPLY_BYTES, {0}};
+    struct uaccel_answer done = {UACCEL_TYPE_READ_REPLY, UACCEL_READ_REPLY_BYTES, {0}};
     uaccel_put32(done.body + UACCEL_READ_REPLY_OBJECT_BYTES_AT, stream->at);
     return done;
 }
 
-static void finish_read(const struct request *request, const struct uaccel_stream *stream)
+static void finish_read(const struct uaccel_request *request, const struct uaccel_stream *stream)
 {
-    const struct answer done = read_answer(stream);
-    answer(request, done.type, done.body, done.bytes);
+    const struct uaccel_answer done = read_answer(stream);
+    uaccel_answer(request, done.type, done.body, done.bytes);
 }
 
 /* The layers' objects: the model makes them anew each time. */
-static void read_layers(const struct request *request, struct uaccel_stream *stream)
+static void read_layers(const struct uaccel_request *request, struct uaccel_stream *stream)
 {
-    struct answer result;
+    struct uaccel_answer result;
     if (!uaccel_watch_can()) {
-        refuse(request, UACCEL_ERROR_OBSERVE, 0);
+        uaccel_refuse(request, UACCEL_ERROR_OBSERVE, 0);
         return;
     }
     if (request->again) {
         answer_run_again(request);
         return;
     }
-    tell_started(request);
+    uaccel_tell_started(request);
     session.run = 0;
     if (uaccel_inputs_are_spent(1)) {
-        result = error_answer(UACCEL_ERROR_SPENT, uaccel_inputs_written());
+        result = uaccel_error_answer(UACCEL_ERROR_SPENT, uaccel_inputs_written());
         answer_run(request, &result);
         return;
     }
     uaccel_inputs_spend();
     const int32_t status = uaccel_watch_run(stream, request->body[UACCEL_READ_OBJECT_AT],
                                             uaccel_get16(request->body + UACCEL_READ_INDEX_AT));
-    result = status == 0 ? read_answer(stream) : error_answer(UACCEL_ERROR_MODEL, (uint32_t)status);
+    result = status == 0 ? read_answer(stream) : uaccel_error_answer(UACCEL_ERROR_MODEL, (uint32_t)status);
     if (status != 0) {
-        add_failure(&result);
+        uaccel_add_failure(&result);
     }
     answer_run(request, &result);
 }
 
-static void read_tensors(const struct request *request, struct uaccel_stream *stream,
+static void read_tensors(const struct uaccel_request *request, struct uaccel_stream *stream,
                          const struct uaccel_tensor *tensors, uint32_t count)
 {
     stream_tensors(stream, tensors, count);
     finish_read(request, stream);
 }
 
-static void read_outputs(const struct request *request, struct uaccel_stream *stream)
+static void read_outputs(const struct uaccel_request *request, struct uaccel_stream *stream)
 {
     if (session.run == 0 || session.run != uaccel_get32(request->body + UACCEL_READ_RUN_AT)) {
-        refuse(request, UACCEL_ERROR_RUN, session.run);
+        uaccel_refuse(request, UACCEL_ERROR_RUN, session.run);
         return;
     }
     read_tensors(request, stream, uaccel_model.outputs, uaccel_model.output_count);
 }
 
-static void read_state(const struct request *request, struct uaccel_stream *stream)
+static void read_state(const struct uaccel_request *request, struct uaccel_stream *stream)
 {
     if (uaccel_model.state_bytes != 0) {
         uaccel_stream_add(stream, uaccel_model.state(), uaccel_model.state_bytes);
@@ -359,7 +304,7 @@ static void read_state(const struct request *request, struct uaccel_stream *stre
     finish_read(request, stream);
 }
 
-static void read_description(const struct request *request, struct uaccel_stream *stream)
+static void read_description(const struct uaccel_request *request, struct uaccel_stream *stream)
 {
     for (const char *const *piece = uaccel_model.description; *piece != NULL; ++piece) {
         uaccel_stream_add(stream, *piece, (uint32_t)strlen(*piece));
@@ -368,7 +313,7 @@ static void read_description(const struct request *request, struct uaccel_stream
 }
 
 /* How many inferences, and a record for each layer in which an accelerator was called. */
-static void read_accounts(const struct request *request, struct uaccel_stream *stream)
+static void read_accounts(const struct uaccel_request *request, struct uaccel_stream *stream)
 {
     uint8_t record[ACCOUNT_RECORD_BYTES];
     uaccel_put32(record, uaccel_account_inferences());
@@ -386,7 +331,7 @@ static void read_accounts(const struct request *request, struct uaccel_stream *s
     finish_read(request, stream);
 }
 
-static void read_object(const struct request *request)
+static void read_object(const struct uaccel_request *request)
 {
     const uint8_t object = request->body[UACCEL_READ_OBJECT_AT];
     const uint32_t offset = uaccel_get32(request->body + UACCEL_READ_OFFSET_AT);
@@ -414,36 +359,36 @@ static void read_object(const struct request *request)
         read_state(request, &stream);
         break;
     default:
-        refuse(request, UACCEL_ERROR_OBJECT, object);
+        uaccel_refuse(request, UACCEL_ERROR_OBJECT, object);
         break;
     }
 }
 
-static void reset(const struct request *request)
+static void reset(const struct uaccel_request *request)
 {
-    acknowledge(request, UACCEL_TYPE_RESET_REPLY);
+    uaccel_acknowledge(request, UACCEL_TYPE_RESET_REPLY);
     uaccel_port_reset();
 }
 
-static void set_verbosity(const struct request *request)
+static void set_verbosity(const struct uaccel_request *request)
 {
     session.verbosity = request->body[UACCEL_VERBOSITY_LEVEL_AT];
-    acknowledge(request, UACCEL_TYPE_VERBOSITY_REPLY);
+    uaccel_acknowledge(request, UACCEL_TYPE_VERBOSITY_REPLY);
 }
 
-static void serve(const struct request *request)
+static void serve(const struct uaccel_request *request)
 {
     static const struct {
         uint8_t type;
         uint8_t bytes; /* the shortest body */
-        void (*serve)(const struct request *request);
+        void (*serve)(const struct uaccel_request *request);
     } table[] = {
-        {UACCEL_TYPE_WRITE, UACCEL_WRITE_BYTES, write_piece},
+        {UACCEL_TYPE_WRITE, UACCEL_WRITE_BYTES, write_inputs},
         {UACCEL_TYPE_RUN, RUN_BYTES_AT_LEAST, run},
         {UACCEL_TYPE_READ, UACCEL_READ_BYTES, read_object},
         {UACCEL_TYPE_VERBOSITY, UACCEL_VERBOSITY_BYTES, set_verbosity},
         {UACCEL_TYPE_RESET, 0, reset},
-        {UACCEL_TYPE_WRITE_STATE, UACCEL_WRITE_STATE_BYTES, write_piece},
+        {UACCEL_TYPE_WRITE_STATE, UACCEL_WRITE_STATE_BYTES, write_state},
     };
     for (size_t i = 0; i < sizeof table / sizeof table[0]; ++i) {
         if (table[i].type != request->type) {
@@ -452,15 +397,15 @@ static void serve(const struct request *request)
         if (request->bytes >= table[i].bytes) {
             table[i].serve(request);
         } else {
-            refuse(request, UACCEL_ERROR_LENGTH, request->bytes);
+            uaccel_refuse(request, UACCEL_ERROR_LENGTH, request->bytes);
         }
         return;
     }
-    refuse(request, UACCEL_ERROR_TYPE, request->type);
+    uaccel_refuse(request, UACCEL_ERROR_TYPE, request->type);
 }
 
 /* Requests are served in their order, each once: what is too early is dropped, what comes again is only answered. */
-static void take_in_order(struct request *request)
+static void take_in_order(struct uaccel_request *request)
 {
     const uint16_t ahead = (uint16_t)(request->sequence - session.expected);
     if (ahead != 0 && ahead < SEQUENCE_PAST) {
@@ -478,11 +423,11 @@ static void take_in_order(struct request *request)
 }
 
 /* What has arrived. */
-static struct request request_read(void)
+static struct uaccel_request request_read(void)
 {
     const struct uaccel_frame_reader *const reader = uaccel_line_reader();
     const uint8_t *const packet = reader->packet;
-    return (struct request){
+    return (struct uaccel_request){
         packet[UACCEL_PACKET_TYPE_AT],
         uaccel_get16(packet + UACCEL_PACKET_SEQUENCE_AT),
         uaccel_get32(packet + UACCEL_PACKET_TOKEN_AT),
@@ -492,7 +437,7 @@ static struct request request_read(void)
     };
 }
 
-static void take(struct request *request)
+static void take(struct uaccel_request *request)
 {
     if (request->type >= UACCEL_FROM_DEVICE || request->token == 0) {
         return; /* our own words on a line that sends them back, or nobody's */
@@ -500,7 +445,7 @@ static void take(struct request *request)
     if (request->type == UACCEL_TYPE_HELLO) {
         hello(request);
     } else if (request->token != session.token) {
-        refuse(request, UACCEL_ERROR_STALE, session.token);
+        uaccel_refuse(request, UACCEL_ERROR_STALE, session.token);
     } else {
         take_in_order(request);
     }
@@ -508,7 +453,7 @@ static void take(struct request *request)
 
 /* While a run goes on: who greets or resets is served. What else this session asks for is passed over, there is no
  * room to keep it; it is asked for when the run has been answered. */
-static void take_meanwhile(struct request *request)
+static void take_meanwhile(struct uaccel_request *request)
 {
     const bool ours = request->token == session.token && request->type < UACCEL_FROM_DEVICE;
     if (!ours || request->type == UACCEL_TYPE_HELLO) {
@@ -527,7 +472,7 @@ static bool is_left_meanwhile(void)
     enum uaccel_frame_state state;
     while (session.token == token && (state = uaccel_line_next()) != UACCEL_FRAME_OPEN) {
         if (state == UACCEL_FRAME_WHOLE) {
-            struct request request = request_read();
+            struct uaccel_request request = request_read();
             take_meanwhile(&request);
         } else {
             session.passed_over = true;
@@ -564,7 +509,7 @@ int32_t uaccel_server_poll(void)
     enum uaccel_frame_state state;
     while ((state = uaccel_line_next()) != UACCEL_FRAME_OPEN) {
         if (state == UACCEL_FRAME_WHOLE) {
-            struct request request = request_read();
+            struct uaccel_request request = request_read();
             take(&request);
         } else {
             expect();
@@ -583,7 +528,7 @@ void uaccel_serve(void)
 void uaccel_server_fault(const char *text)
 {
     uaccel_frame_begin(UACCEL_TYPE_FAULT, 0, 0, true);
-    uaccel_frame_add(text, cut(text, UACCEL_BODY_BYTES));
+    uaccel_frame_add(text, uaccel_cut(text, UACCEL_BODY_BYTES));
     uaccel_frame_end();
 }
 
@@ -594,7 +539,7 @@ void uaccel_log(uint8_t level, const char *text)
     }
     uaccel_frame_begin(UACCEL_TYPE_LOG, session.log_lines, session.token, false);
     uaccel_frame_add(&level, sizeof level);
-    uaccel_frame_add(text, cut(text, UACCEL_BODY_BYTES - UACCEL_LOG_BYTES));
+    uaccel_frame_add(text, uaccel_cut(text, UACCEL_BODY_BYTES - UACCEL_LOG_BYTES));
     uaccel_frame_end();
     session.log_lines++;
 }

@@ -10,7 +10,7 @@ import pytest
 from support.device.boards import board_with_tools
 from support.models.networks import OWN
 from support.oracle.oracle import Tflm, random_inputs
-from uaccel.board import load_board
+from uaccel.board import Board, load_board
 from uaccel.build.project import build_project, create_project, firmware_of
 from uaccel.codegen.options import EmitOptions
 from uaccel.pipeline import compile_model
@@ -19,6 +19,8 @@ from uaccel.runner.execute import Looks
 from uaccel.runner.verdict import CompiledSubject, judge
 from uaccel.runner.verify import exact_layers
 from uaccel.session.connect import ProcessTransport
+from uaccel.session.description import STATE_ID
+from uaccel.session.link import RefusedError
 from uaccel.session.qemu import QemuTransport
 from uaccel.session.session import Session
 
@@ -48,23 +50,35 @@ def test_frames_of_a_sequence(name: str, tmp_path: Path) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["host", "mps3_an547"])
 def test_a_state_is_read_and_written_over_a_session(name: str, tmp_path: Path) -> None:
-    """A second stream is heard in between; the first goes on as the reference does."""
+    """A second stream is heard in between; the first goes on as the reference does. Another file's is refused."""
     board = load_board(name) if name == "host" else board_with_tools(name)
     frames = random_inputs(STREAM.read_bytes(), 5, 6)
-    compiled = compile_model(STREAM, board=board.name, options=EmitOptions(workspace_io=True))
-    create_project(archive_of(compiled), board, tmp_path)
-    firmware = firmware_of(build_project(tmp_path))
-    transport = ProcessTransport([str(firmware)]) if name == "host" else QemuTransport(board, firmware)
+    other = tmp_path / "stream.tflite"
+    other.write_bytes(STREAM.read_bytes() + bytes(16))
     reference = Tflm(STREAM.read_bytes())
-    with Session(transport) as session:
+    with _session(STREAM, board, tmp_path / "ours") as session:
         first = session.read_state()
+        mark = first.pop(STATE_ID)
         assert {key: value.shape for key, value in first.items()} == {"first_state": (1, 96), "second_state": (1, 32)}
         assert not any(value.any() for value in first.values()), "as before the first run"
-        saved = first
+        saved = {**first, STATE_ID: mark}
         for number, frame in enumerate(frames):
             session.write_state(saved)
             logits = session.run({"frame": frame[0]}, continues=True)["logits"]
             np.testing.assert_array_equal(logits, reference.run(frame)[1], f"frame {number}")
             saved = session.read_state()
             session.run({"frame": frames[0][0]})
-        assert any(value.any() for value in saved.values())
+        assert saved["first_state"].any()
+    with _session(other, board, tmp_path / "other") as session:
+        before = session.read_state()
+        with pytest.raises(RefusedError, match=r"of another model file or another build; write what read_state gave"):
+            session.write_state(saved)
+        for key, value in session.read_state().items():
+            np.testing.assert_array_equal(value, before[key])
+
+
+def _session(model: Path, board: Board, folder: Path) -> Session:
+    compiled = compile_model(model, board=board.name, options=EmitOptions(workspace_io=True))
+    create_project(archive_of(compiled), board, folder)
+    firmware = firmware_of(build_project(folder))
+    return Session(ProcessTransport([str(firmware)]) if board.name == "host" else QemuTransport(board, firmware))

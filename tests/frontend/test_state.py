@@ -50,11 +50,11 @@ def cell(path: Path, names: tuple[str, str] = ("h", "h_out"), width: int = 5) ->
     return path
 
 
-def looped(path: Path, first: Array, frames: Array) -> list[Array]:
+def looped(path: Path, first: Array, frames: Array, name: str = "h") -> list[Array]:
     """ONNX Runtime, with the state fed back by hand."""
     session, outputs = session_of(path), []
     for frame in frames:
-        first, y = session.run(None, {"x": frame, "h": first, "z": np.ones((1, 2), np.float32)})
+        first, y = session.run(None, {"x": frame, name: first, "z": np.ones((1, 2), np.float32)})
         outputs.append(y)
     return outputs
 

@@ -14,10 +14,15 @@ from onnx import TensorProto, helper, numpy_helper
 
 from support.device.boards import board_with_tools
 from support.device.hostlib import HostModel
+from support.models.tflite_writer import ModelBuilder
+from support.oracle.oracle import Tflm
 from support.run.command import process
+from uaccel.board import load_board
+from uaccel.kernels.choice import selection_for
 from uaccel.lower.program import Layer
 from uaccel.lower.shared_tables import share_tables
 from uaccel.pipeline import Compiled, compile_model
+from uaccel.runner.compiled import run_compiled
 
 DEPTH = 12
 Array = NDArray[Any]
@@ -115,6 +120,63 @@ def test_boards_pick_the_same_entries(board: str, halves: bool, tmp_path: Path) 
     done = process("run", path, "--board", board, *words, cwd=tmp_path)
     assert done.status == 0, done.err
     assert np.load(tmp_path / "out.npz")["picked"].tobytes() == table[tokens].tobytes()
+
+
+def bytes_of(entries: int, depth: int, least: int = -127) -> Array:
+    drawn = np.random.default_rng(entries).integers(least, 128, (entries, depth)).astype(np.int8)
+    drawn[:4, :4] = ((-127, 127, 0, -1), (-1, 0, 127, -127), (0, -1, 1, 0), (127, -127, -127, 127))
+    return drawn
+
+
+def tied_bytes(folder: Path, table: Array, count: int = 1, scales: float = 0.0) -> Path:
+    """The same in integers. ``scales``: channels of the product have scales of their own, up to so much apart."""
+    model, (entries, depth) = ModelBuilder(), table.shape
+    tokens = model.input("tokens", (count,), "int32")
+    entry, first = model.constant("table", table, scale=0.01), model.constant("first", np.zeros(1, np.int32))
+    apart = [0.01 * (1 + scales * unit / entries) for unit in range(entries)]
+    weights = model.constant("weights", table, scales=apart, zero_points=[0] * entries) if scales else entry
+    picked = model.tensor("picked", (count, depth), "int8", scale=0.01)
+    x = model.tensor("x", (1, depth), "int8", scale=0.01)
+    scores = model.tensor("scores", (1, entries), "int8", scale=0.05)
+    model.op("GATHER", [entry, tokens], [picked], {"axis": 0})
+    model.op("GATHER", [picked, first], [x], {"axis": 0})
+    model.op("FULLY_CONNECTED", [x, weights, None], [scores])
+    model.output(picked)
+    path = folder / "bytes.tflite"
+    path.write_bytes(model.build(scores))
+    return path
+
+
+@pytest.mark.parametrize(("board", "form"), [("mps2_an386", "pairs"), ("mps3_an547", "vectors")])
+@pytest.mark.parametrize(
+    ("entries", "depth", "count", "scales"), [(202, 12, 2, 0.0), (205, 64, 1, 0.0), (301, 17, 1, 0.5)]
+)
+def test_bytes_lie_as_the_product_reads_them(
+    board: str, form: str, entries: int, depth: int, count: int, scales: float, tmp_path: Path
+) -> None:
+    """And boards pick the entries of the table out of them."""
+    table, target = bytes_of(entries, depth), board_with_tools(board)
+    path = tied_bytes(tmp_path, table, count, scales)
+    compiled = compile_model(path, board=board, selection=selection_for(target))
+    assert gather(compiled).kernel.calls[0].function == f"uaccel_gather_{form}_s32"
+    assert sum(array.data.nbytes > 1000 for array in compiled.generated.arrays) == 1
+    samples = [
+        [np.resize([entry, 5], count).astype(np.int32)] for entry in (0, 1, 2, 3, entries // 2, entries - 1, 999)
+    ]
+    done = run_compiled(compiled, target, samples, tmp_path / "run", lambda _: None)
+    for (tokens,), (picked, scores) in zip(samples, done.run.outputs, strict=True):
+        nearest = np.minimum(tokens, entries - 1)
+        np.testing.assert_array_equal(picked, table[nearest])
+        np.testing.assert_array_equal(scores, Tflm(path.read_bytes()).run([nearest])[1])
+
+
+def test_bytes_of_a_product_that_is_not_packed_stay(tmp_path: Path) -> None:
+    """Where one number could not tell two weights, as with -128 beside a negative one."""
+    lowest = bytes_of(202, 12, least=-128)
+    lowest[6:8, 3] = (-128, -3)
+    path, board = tied_bytes(tmp_path, lowest), load_board("mps2_an386")
+    compiled = compile_model(path, board="mps2_an386", selection=selection_for(board))
+    assert gather(compiled).kernel.calls[0].function == "uaccel_gather_s32"
 
 
 @pytest.mark.parametrize(("product", "entries", "count"), [

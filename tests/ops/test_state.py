@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -97,18 +98,21 @@ def assert_near(data: bytes, reference: Tflm | LiteRt, rtol: float) -> None:
         np.testing.assert_allclose(executor.run(values)[0], wanted, rtol=rtol, atol=1e-6)
 
 
-IN_BYTES: dict[str, FloatSvdf | FloatLstm] = {
+IN_BYTES: dict[str, FloatSvdf | FloatLstm | FloatCells] = {
     "SVDF": FloatSvdf(activation="RELU", in_bytes=True),
     "SVDF, zero points": FloatSvdf(activation="RELU", in_bytes=True, asymmetric=True),
     "LSTM": FloatLstm(in_bytes=True),
     "LSTM, zero points": FloatLstm(in_bytes=True, asymmetric=True),
     "LSTM, time major and clipped": FloatLstm(in_bytes=True, time_major=True, clip=0.2, steps=5),
     "LSTM, one step": FloatLstm(in_bytes=True, batch=1, steps=1),
+    "LSTM, many steps": FloatLstm(in_bytes=True, asymmetric=True, steps=200),
+    "cells": FloatCells("TANH", in_bytes=True, steps=100),
+    "cells, time major and zero points": FloatCells("RELU6", time_major=True, in_bytes=True, asymmetric=True),
 }
 
 
 @pytest.mark.parametrize("model", IN_BYTES.values(), ids=IN_BYTES)
-def test_sequences_of_floats_by_weights_of_bytes(model: FloatSvdf | FloatLstm) -> None:
+def test_sequences_of_floats_by_weights_of_bytes(model: FloatSvdf | FloatLstm | FloatCells) -> None:
     """Frames become bytes in each run, as LiteRT's reference kernels do it."""
     data = model.build()
     assert_near(data, LiteRt(data), 1e-6)
@@ -121,6 +125,14 @@ def test_boards_run_an_lstm_by_weights_of_bytes(board: str, tmp_path: Path, capf
     assert done.status == 0, done.err
     assert done.report["verify"]["against"] == ["exact meaning", "litert"]
     assert done.report["verify"]["runtime"]["largest_relative_difference"] < 1e-6
+
+
+@pytest.mark.parametrize("model", [FloatLstm(in_bytes=True), FloatCells("TANH", in_bytes=True)], ids=["LSTM", "cells"])
+def test_code_does_not_grow_with_the_steps(model: FloatLstm | FloatCells) -> None:
+    few, many = (compile_bytes(replace(model, steps=steps).build()) for steps in (3, 300))
+    assert [layer.op for layer in few.program.layers] == [layer.op for layer in many.program.layers]
+    small, large = (sum(map(len, one.generated.sources.values())) for one in (few, many))
+    assert large < 1.05 * small
 
 
 def test_an_lstm_keeps_its_weights_once_and_as_bytes() -> None:
@@ -274,11 +286,6 @@ REFUSALS: dict[str, tuple[bytes, str]] = {
     "an activation of floats": (
         FloatSvdf(activation="RELU6").build(),
         'operator 0 SVDF ("y"): activation RELU6 is not supported; an SVDF with RELU or none can be compiled',
-    ),
-    "many steps of floats": (
-        FloatLstm(in_bytes=True, steps=65).build(),
-        'operator 0 UNIDIRECTIONAL_SEQUENCE_LSTM ("y"): it has 65 steps; '
-        "with weights of bytes at most 64 can be compiled",
     ),
     "nothing assigns": (
         Ring(assigned=False).build(),

@@ -6,12 +6,14 @@ import itertools
 import random
 from collections.abc import Iterator
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 from support.device.device import Array, Device, VirtualLine, known_inputs, known_outputs, session_on
 from uaccel.errors import InputError
+from uaccel.session.description import STATE_ID
 from uaccel.session.link import RefusedError
 from uaccel.session.message import Message
 from uaccel.session.protocol_ids import ErrorCode, Hello, ObjectKind, Read, ReadReply, Type, WriteState
@@ -94,27 +96,58 @@ def test_a_state_that_was_read_goes_on_in_another_session(remembering: Device) -
             np.testing.assert_array_equal(session.run(frame, continues=True)["sums"], wanted)
 
 
+SUMS, OURS = np.zeros(3, np.int32), np.array(0x5EED0001, np.uint32)
+TAKE = "write what read_state gave of this firmware"
+
+
 @pytest.mark.parametrize(
     ("state", "words"),
     [
-        ({}, "tensors [] of a state were given; the model's are ['so far']"),
         (
-            {"so far": np.zeros(3, np.int16)},
+            {},
+            f"tensors [] of a state were given; the model's are ['so far', 'uaccel_state_id']; {TAKE}",
+        ),
+        (
+            {"so far": SUMS},
+            f"tensors ['so far'] of a state were given; the model's are ['so far', 'uaccel_state_id']; {TAKE}",
+        ),
+        (
+            {"so far": np.zeros(3, np.int16), STATE_ID: OURS},
             'state "so far" is int16 [3], the model wants int32 [3]',
+        ),
+        (
+            {"so far": SUMS, STATE_ID: np.zeros(2, np.int8)},
+            f'"uaccel_state_id" of the state is int8 [2], wanted a uint32; {TAKE}',
         ),
     ],
 )
-def test_a_state_of_another_model(session: Session, state: dict[str, Array], words: str) -> None:
+def test_what_is_no_state(session: Session, state: dict[str, Array], words: str) -> None:
     with pytest.raises(InputError) as caught:
         session.write_state(state)
     assert str(caught.value) == words
+
+
+def test_a_state_of_another_model_is_refused_by_the_device(remembering: Device, tmp_path: Path) -> None:
+    """Its tensors have the same names and shapes; the mark alone tells, also out of a file. Ours stays as it is."""
+    with session_on(VirtualLine(Device("STATE", "STATE_MARK=0x5EED0002u"))) as other:
+        list(other.sequence(FRAMES[:2]))
+        np.savez(tmp_path / "other.npz", **other.read_state())
+    with session_on(VirtualLine(remembering)) as session:
+        list(session.sequence(FRAMES[:3]))
+        with pytest.raises(RefusedError) as caught:
+            session.write_state(dict(np.load(tmp_path / "other.npz")))
+        assert str(caught.value) == (
+            f"the test device refused to write the state: it is of another model file or another build; {TAKE}"
+        )
+        assert (caught.value.error.code, caught.value.error.detail) == (ErrorCode.STATE, 0x5EED0001)
+        np.testing.assert_array_equal(session.read_state()["so far"], TOGETHER[2])
 
 
 def test_a_piece_beyond_the_end_of_the_state_is_refused(session: Session, device: Device) -> None:
     (_, tensor), *_ = session.model.state
     session.model = replace(session.model, state=((4, tensor),))
     with pytest.raises(RefusedError) as caught:
-        session.write_state({"so far": np.zeros(3, np.int32)})
+        session.write_state({"so far": SUMS, STATE_ID: OURS})
     assert (caught.value.error.code, caught.value.error.detail) == (ErrorCode.RANGE, 12)
 
 
@@ -127,13 +160,13 @@ def test_a_request_that_comes_again_writes_no_state(remembering: Device) -> None
 
     remembering.power_on()
     ask(Hello(1), 0)
-    first = WriteState(0, np.full(3, 5, "<i4").tobytes())
-    later = WriteState(4, np.full(1, 9, "<i4").tobytes())
+    first = WriteState(int(OURS), 0, np.full(3, 5, "<i4").tobytes())
+    later = WriteState(int(OURS), 4, np.full(1, 9, "<i4").tobytes())
     for message, sequence in ((first, 1), (later, 2), (first, 1)):
         assert [packet.type for packet in ask(message, sequence)] == [Type.WRITE_STATE_REPLY]
     data, answer = ask(Read(ObjectKind.STATE, 0, 0, 0, 100), 3)
-    assert np.frombuffer(data.body[4:], "<i4").tolist() == [5, 9, 5]
-    assert ReadReply.unpack(answer.body).object_bytes == 12
+    assert np.frombuffer(data.body[4:], "<i4").tolist() == [5, 9, 5, int(OURS)]
+    assert ReadReply.unpack(answer.body).object_bytes == 16
 
 
 def test_a_state_survives_a_line_that_loses_bytes(remembering: Device) -> None:
@@ -146,7 +179,7 @@ def test_a_state_survives_a_line_that_loses_bytes(remembering: Device) -> None:
         line = VirtualLine(remembering)
         with session_on(line) as session:
             line.to_device = line.to_host = lose
-            session.write_state({"so far": TOGETHER[1]})
+            session.write_state({"so far": TOGETHER[1], STATE_ID: OURS})
             found = [session.run(frame, continues=True)["sums"] for frame in FRAMES[2:]]
             np.testing.assert_array_equal(found, TOGETHER[2:])
             np.testing.assert_array_equal(session.read_state()["so far"], TOGETHER[-1])

@@ -41,6 +41,39 @@ UACCEL_KERNEL void uaccel_widen_entry(const struct uaccel_gather_blocks *p, cons
     }
 }
 
+/* The same of bytes between other numbers, as Arm's products read them: eight entries, then what else a kernel wants. */
+struct uaccel_gather_stream {
+    uaccel_index entries;
+    uaccel_index count;  /* indices */
+    uaccel_index depth;  /* elements of an entry */
+    uaccel_index first;  /* bytes before the first eight entries */
+    uaccel_index stride; /* bytes from eight entries to the next eight */
+};
+
+/* Two entries in 16 bits, 256 times the even one and the odd one; of each four elements, 0 and 2 share a word. */
+UACCEL_KERNEL void uaccel_copy_of_pairs(const struct uaccel_gather_stream *p, const uint8_t *stream, uaccel_index entry,
+                                        int8_t *to)
+{
+    const uint8_t *const from = stream + p->first + entry / 8 * p->stride + entry % 8 / 2 * 4;
+    for (uaccel_index k = 0; k < p->depth; ++k) {
+        int16_t both;
+        memcpy(&both, from + k / 4 * 32 + k % 2 * 16 + k % 4 / 2 * 2, sizeof both);
+        const int32_t odd = ((both & 0xFF) ^ 0x80) - 0x80;
+        to[k] = (int8_t)(entry % 2 != 0 ? odd : (both - odd) / 256);
+    }
+}
+
+/* Vectors of 16 elements, of one entry after the other, the even ones first. */
+UACCEL_KERNEL void uaccel_copy_of_vectors(const struct uaccel_gather_stream *p, const uint8_t *stream,
+                                          uaccel_index entry, int8_t *to)
+{
+    const uint8_t *const from = stream + p->first + entry / 8 * p->stride + (entry % 2 * 4 + entry % 8 / 2) * 16;
+    for (uaccel_index k = 0; k < p->depth; k += 16) {
+        const uaccel_index rest = p->depth - k;
+        memcpy(to + k, from + k * 8, (size_t)(rest < 16 ? rest : 16));
+    }
+}
+
 #define UACCEL_INDEX int32_t
 #define UACCEL_FN(name) name##_s32
 #include "uaccel_layout_blocks_body.h"

@@ -17,5 +17,21 @@ UACCEL_KERNEL void UACCEL_FN(uaccel_gather_blocks_f16)(const struct uaccel_gathe
     }
 }
 
+UACCEL_KERNEL void UACCEL_FN(uaccel_gather_pairs)(const struct uaccel_gather_stream *p, const void *stream,
+                                                  const UACCEL_INDEX *indices, int8_t *output)
+{
+    for (uaccel_index i = 0; i < p->count; ++i) {
+        uaccel_copy_of_pairs(p, stream, uaccel_nearest_slice(indices[i], p->entries - 1), output + i * p->depth);
+    }
+}
+
+UACCEL_KERNEL void UACCEL_FN(uaccel_gather_vectors)(const struct uaccel_gather_stream *p, const void *stream,
+                                                  const UACCEL_INDEX *indices, int8_t *output)
+{
+    for (uaccel_index i = 0; i < p->count; ++i) {
+        uaccel_copy_of_vectors(p, stream, uaccel_nearest_slice(indices[i], p->entries - 1), output + i * p->depth);
+    }
+}
+
 #undef UACCEL_INDEX
 #undef UACCEL_FN

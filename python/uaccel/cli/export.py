@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from uaccel.codegen.export.library import Export
-    from uaccel.pipeline import Compiled
+    from uaccel.pipeline import Compiled, Progress
     from uaccel.runner.job import Job
 
 
@@ -53,8 +53,8 @@ class ExportCommand(ModelOptions):
             from uaccel.codegen.export.library import Several
             from uaccel.report.compile_json import compile_report
 
-            command = _command(jobs, self.to, self.output, self.compile.name)
-            compiled = [job.compiled(step, again=lambda _: command) for job in jobs]
+            command = self._command(jobs)
+            compiled = self._compiled(jobs, step, command)
             self._require_offload(compiled)
             step("execute the exact meaning of the sample")
             exports = [_export(one, job, self.inputs, command) for one, job in zip(compiled, jobs, strict=True)]
@@ -81,14 +81,49 @@ class ExportCommand(ModelOptions):
             return jobs
         from uaccel.codegen.export.formats import require_room
         from uaccel.codegen.export.library import arena_of, require_names
+        from uaccel.frontend.state import words_of_each
         from uaccel.model import c_identifier
 
         require_room(self.to, len(jobs))
         self._require_shared()
-        names = [c_identifier(model.stem).lower() for model in self.models]
-        require_names(self._label, names)
+        require_names(self._label, [c_identifier(model.stem).lower() for model in self.models])
+        states = words_of_each(self.compile.state, [model.stem for model in self.models])
         options = [replace(job.options, arena=arena_of(self._label)) for job in jobs]
-        return [replace(job, name="", options=own) for job, own in zip(jobs, options, strict=True)]
+        return [
+            replace(job, name="", options=own, state=words)
+            for job, own, words in zip(jobs, options, states, strict=True)
+        ]
+
+    def _compiled(self, jobs: Sequence[Job], step: Progress, command: str) -> list[Compiled]:
+        """Compiles all. Where ``--state auto`` is for several models, those without a state stay as they are."""
+        from uaccel.codegen.export.library import listed
+        from uaccel.errors import ModelError
+        from uaccel.frontend.state import AUTO, FLAG, NoUsualNamesError
+
+        found: list[Compiled] = []
+        paired = False
+        for job in jobs:
+            try:
+                found.append(job.compiled(step, again=lambda _: command))
+                paired |= AUTO in job.state
+            except NoUsualNamesError:
+                if AUTO not in self.compile.state or len(jobs) == 1:
+                    raise
+                rest = tuple(word for word in job.state if word != AUTO)
+                found.append(replace(job, state=rest).compiled(step, again=lambda _: command))
+        if AUTO in self.compile.state and not paired:
+            raise ModelError(
+                f"{FLAG} {AUTO}: no output of {listed(model.stem for model in self.models)} is named as the next value "
+                f"of an input; name a pair with {FLAG} NAME:OUT=IN"
+            )
+        return found
+
+    def _command(self, jobs: Sequence[Job]) -> str:
+        """Returns the command that does the same in the model files' folder."""
+        words = shlex.split(replace(jobs[0], state=self.compile.state).command("export"))
+        words[2:3] = [job.model.name for job in jobs]
+        named = ["--name", self.compile.name] if len(jobs) > 1 and self.compile.name else []
+        return shlex.join([*words, *named, "--to", self.to, "-o", self.output.resolve().name])
 
     def _require_shared(self) -> None:
         """Raises an error for options that name something of one model."""
@@ -97,7 +132,6 @@ class ExportCommand(ModelOptions):
         said = {
             "--inputs": self.inputs,
             "--input-shape": self.compile.input_shapes,
-            "--state": self.compile.state,
             "--state-from": self.compile.state_from,
         }
         for flag, value in said.items():
@@ -117,14 +151,6 @@ def _write(output: Path, files: dict[str, bytes]) -> None:
         return
     inside = {f"{output.stem}/{name}": content for name, content in files.items()}
     write_atomically(output, lambda stream: write_zip(stream, inside), "-o")
-
-
-def _command(jobs: Sequence[Job], to: FormatName, output: Path, name: str) -> str:
-    """Returns the command that does the same in the model files' folder."""
-    words = shlex.split(jobs[0].command("export"))
-    words[2:3] = [job.model.name for job in jobs]
-    named = ["--name", name] if len(jobs) > 1 and name else []
-    return shlex.join([*words, *named, "--to", to, "-o", output.resolve().name])
 
 
 def _export(compiled: Compiled, job: Job, inputs: Path | None, command: str) -> Export:

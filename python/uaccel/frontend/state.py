@@ -60,6 +60,26 @@ def bind(model: ImportedModel, words: Sequence[str], initial: Path | None) -> Im
     )
 
 
+class NoUsualNamesError(ModelError):
+    """Is raised for a model whose names tell no pair, where all pairs of usual names were wanted."""
+
+
+def words_of_each(words: Sequence[str], models: Sequence[str]) -> list[tuple[str, ...]]:
+    """The words for each of several models by name, of ``NAME:OUT=IN``, ``NAME:auto``, and ``auto`` for all of them."""
+    found: list[tuple[str, ...]] = [()] * len(models)
+    for word in words:
+        # A name may hold ":" itself, and one model's may begin another's: the longest is meant.
+        named = max((name for name in models if word.startswith(f"{name}:")), key=len, default="")
+        if not named and word != AUTO:
+            raise ModelError(
+                f"{FLAG} {word!r}: whose state is it? wanted NAME:OUT=IN, where NAME is one of {', '.join(models)}"
+            )
+        for number, model in enumerate(models):
+            if named in ("", model):
+                found[number] += (word.removeprefix(f"{named}:"),)
+    return found
+
+
 def _first_values(initial: Path, words: Sequence[str]) -> dict[str, Array]:
     if not words:
         raise ModelError(f"--state-from {initial}: no output is bound to an input; add {FLAG} OUT=IN")
@@ -129,7 +149,7 @@ def _usual(signature: Signature) -> Iterator[tuple[str, str]]:
         pairs += [(output.name, name) for name in names if name in inputs and inputs[name].info == output.info][:1]
     if not pairs:
         given, made = (", ".join(spec.name for spec in specs) for specs in (signature.inputs, signature.outputs))
-        raise ModelError(
+        raise NoUsualNamesError(
             f"{FLAG} {AUTO}: no output is named as the next value of an input; outputs: {made}; inputs: {given}; "
             f"name a pair with {FLAG} OUT=IN"
         )

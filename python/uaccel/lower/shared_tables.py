@@ -73,6 +73,9 @@ def _found(call: KernelCall, table: Array, weights: Sequence[Weights]) -> Kernel
     for other in weights:
         if sizes["count"] * plain.shape[1] * SMALL_PART > other.macs:
             continue
+        streamed = _streamed(call, sizes, table, other.data)
+        if streamed is not None:
+            return streamed
         for form, rows in (("", plain), ("_f16", halves)):
             block = 0 if rows is None else _block(rows, other.data)
             if block and rows is not None:
@@ -113,3 +116,60 @@ def _block(rows: NDArray[Any], weights: Array) -> int:
             if all(np.array_equal(wanted, lane[: len(wanted)]) for wanted, lane in lanes):
                 return block
     return 0
+
+
+# Streams of Arm's products of bytes: eight rows, which may stand behind some words and before others. A stream of pairs
+# may begin with a word, and sums of eight rows come before the rows.
+
+EIGHT: Final = 8
+WORD: Final = 4
+PAIRS, VECTORS = "pairs", "vectors"
+STARTS: Final = ((PAIRS, EIGHT * WORD), (PAIRS, (EIGHT + 1) * WORD), (VECTORS, 0))  # Bytes before the first rows.
+FILLED: Final = {PAIRS: 4, VECTORS: 16}  # Elements, to a multiple of which rows are filled up.
+
+
+def _streamed(call: KernelCall, sizes: dict[str, int], table: Array, stream: Array) -> KernelCall | None:
+    """The gather from a stream that holds the table; None where it does not."""
+    if table.dtype != np.int8 or stream.dtype != np.int32:
+        return None
+    rows = table.reshape(sizes["entries"], -1)
+    given, (entries, depth) = np.ascontiguousarray(stream).reshape(-1).view(np.uint8), rows.shape
+    blocks = -(-entries // EIGHT)
+    for form, first in STARTS:
+        before = first % (EIGHT * WORD)  # what comes once alone
+        stride = (given.size - before) // blocks
+        taken = -(-depth // FILLED[form]) * FILLED[form] * EIGHT
+        if (given.size - before) % blocks or stride < taken + first - before:
+            continue
+        held = np.stack([given[first + block * stride :][:taken] for block in range(blocks)])
+        unpacked = (_of_pairs if form == PAIRS else _of_vectors)(held)[:entries, :depth]
+        if np.array_equal(unpacked, rows):
+            return replace(
+                call,
+                function=call.function.replace(GATHER, f"{GATHER}_{form}"),
+                header="uaccel_layout_blocks.h",
+                struct="uaccel_gather_stream",
+                parameters={
+                    **{name: sizes[name] for name in ("entries", "count")},
+                    "depth": depth,
+                    "first": first,
+                    "stride": stride,
+                },
+                arguments=(Constant("data", stream), *call.arguments[1:]),
+            )
+    return None
+
+
+def _of_pairs(blocks: NDArray[np.uint8]) -> NDArray[np.int8]:
+    """Rows of blocks that hold two in 16 bits, 256 times the even one and the odd one."""
+    halves = blocks.view("<i2").reshape(len(blocks), -1, 2, 4, 2)  # four inputs, whether odd, pair, which half
+    odd = halves.astype(np.int8)
+    even = ((halves - odd.astype(np.int32)) >> 8).astype(np.int8)
+    both = np.stack([even, odd])  # row of pair, block, four inputs, whether odd, pair, half
+    return both.transpose(1, 4, 0, 2, 5, 3).reshape(len(blocks) * EIGHT, -1)
+
+
+def _of_vectors(blocks: NDArray[np.uint8]) -> NDArray[np.int8]:
+    """Rows of blocks of vectors, the even rows first."""
+    vectors = blocks.view(np.int8).reshape(len(blocks), -1, 2, 4, 16)  # vector, whether odd, pair, byte
+    return vectors.transpose(0, 3, 2, 1, 4).reshape(len(blocks) * EIGHT, -1)

@@ -53,26 +53,31 @@ class QuantizeRows(ByLoops[QuantizeRowsAttrs]):
 
     def write(self, infos: Infos, attrs: QuantizeRowsAttrs, data: Any, *results: Any) -> None:
         values, scales, zero_points = results
-        (rows, depth), least = rows_of(infos[0]), LOW + attrs.symmetric
-        low, high = local_array(1, FLOAT), local_array(1, FLOAT)
+        rows, depth = rows_of(infos[0])
         with count_to(rows) as row:
-            low[0] = high[0] = exact.real(0)
-            with count_to(depth) as k:
-                value = te_let(data[row * depth + k])
-                low[0] = exact.chosen(value < low[0], value, low[0])
-                high[0] = exact.chosen(value > high[0], value, high[0])
-            scale, zero_point, inverse = _grid(te_let(low[0]), te_let(high[0]), attrs)
-            scales[row], zero_points[row] = scale, zero_point
-            factor = te_let(inverse)
-            with count_to(depth) as k:
-                steps = _nearest(te_let(_bounded(data[row * depth + k] * factor, -FARTHEST, FARTHEST)))
-                values[row * depth + k] = exact.clamp(steps + zero_points[row], least, HIGH).astype(BYTE)
+            scales[row], zero_points[row] = quantize_row(data, row * depth, values, row * depth, depth, attrs.symmetric)
 
     def kernels(self, site: Site[QuantizeRowsAttrs]) -> Sequence[Kernel]:
         rows, depth = rows_of(site.operands[0].info)
         parameters = {"rows": rows, "depth": depth, **same(site.attrs, "symmetric")}
         arguments = (Input(0), Output(0), Output(1), Output(2))
         return [portable("uaccel_quantize_rows_f32", "uaccel_quantize_rows", parameters, arguments, inplace=(0,))]
+
+
+def quantize_row(data: Any, start: Any, values: Any, first: Any, depth: int, symmetric: int) -> tuple[Any, Any]:
+    """Writes the bytes of a row from ``first`` on, and gives the row's scale and zero point."""
+    low, high = local_array(1, FLOAT), local_array(1, FLOAT)
+    low[0] = high[0] = exact.real(0)
+    with count_to(depth) as k:
+        value = te_let(data[start + k])
+        low[0] = exact.chosen(value < low[0], value, low[0])
+        high[0] = exact.chosen(value > high[0], value, high[0])
+    scale, point, inverse = _grid(te_let(low[0]), te_let(high[0]), symmetric)
+    scale, zero_point, factor = te_let(scale), te_let(point), te_let(inverse)
+    with count_to(depth) as k:
+        steps = _nearest(te_let(_bounded(data[start + k] * factor, -FARTHEST, FARTHEST)))
+        values[first + k] = exact.clamp(steps + zero_point, LOW + symmetric, HIGH).astype(BYTE)
+    return scale, zero_point
 
 
 def rows_of(info: TensorInfo) -> tuple[int, int]:
@@ -94,10 +99,10 @@ def _nearest(value: Any) -> Any:
     return whole + exact.chosen(up, one, zero) - exact.chosen(down, one, zero)
 
 
-def _grid(low: Any, high: Any, attrs: QuantizeRowsAttrs) -> tuple[Any, Any, Any]:
+def _grid(low: Any, high: Any, symmetric: int) -> tuple[Any, Any, Any]:
     """The scale and the zero point of numbers from ``low`` to ``high``, and what numbers are multiplied by."""
     empty, one, zero = low >= high, exact.real(1), exact.real(0)
-    if attrs.symmetric:
+    if symmetric:
         reach, most = te_let(exact.chosen(-low > high, -low, high)), exact.real(HIGH)
         return exact.chosen(empty, one, reach / most), exact.const(0, "int32"), exact.chosen(empty, zero, most / reach)
     step = te_let((high - low).astype(WIDE) / _wide(HIGH - LOW))

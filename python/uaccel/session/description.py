@@ -8,11 +8,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple, TypeAlias
 
+import numpy as np
+
 from uaccel.cycles import Spot
-from uaccel.errors import DeviceError
+from uaccel.errors import DeviceError, InputError
 from uaccel.model import Array
 from uaccel.session.message import describe_bytes
-from uaccel.session.protocol_ids import Flag, HelloReply
+from uaccel.session.protocol_ids import Flag, HelloReply, WriteState
 from uaccel.session.tensors import TensorType
 
 # Description: the JSON that generated code holds of its model. Another program may run on the board, so that all of it
@@ -142,6 +144,39 @@ def _text(value: Any) -> str:
 
 def _kinds(tensors: tuple[TensorType, ...]) -> Kinds:
     return tuple((tensor.shape, tensor.dtype) for tensor in tensors)
+
+
+# Object ``state``: its tensors at their offsets, and at its end the mark by which the device knows its own.
+
+State: TypeAlias = tuple[tuple[int, TensorType], ...]  # Each tensor of a state behind its offset.
+STATE_ID: Final = "uaccel_state_id"  # The mark's name among the arrays of a state.
+MARK: Final = struct.Struct("<I")
+TAKE: Final = "write what read_state gave of this firmware"
+
+
+def state_arrays(tensors: State, data: bytes) -> dict[str, Array]:
+    """The tensors of a state by name, and its mark."""
+    end = len(data) - MARK.size
+    if end < max(offset + tensor.size for offset, tensor in tensors):
+        raise DeviceError("the device sent a state that is cut short: build its firmware with this uaccel")
+    found = {tensor.name: tensor.unpack(data[offset : offset + tensor.size]) for offset, tensor in tensors}
+    return {**found, STATE_ID: np.array(MARK.unpack_from(data, end)[0], np.uint32)}
+
+
+def state_pieces(tensors: State, state: Mapping[str, Array], body_bytes: int) -> list[WriteState]:
+    """The requests that write a state, as :func:`state_arrays` gives it, with bodies of at most so many bytes."""
+    names = [*(tensor.name for _, tensor in tensors), STATE_ID]
+    if set(state) != set(names):
+        raise InputError(f"tensors {sorted(state)} of a state were given; the model's are {names}; {TAKE}")
+    mark = np.asarray(state[STATE_ID])
+    if mark.dtype != np.uint32 or mark.shape != ():
+        raise InputError(f'"{STATE_ID}" of the state is {mark.dtype} {list(mark.shape)}, wanted a uint32; {TAKE}')
+    room = body_bytes - WriteState.LAYOUT.size
+    return [
+        WriteState(int(mark), offset + begin, data[begin : begin + room])
+        for offset, data in [(offset, tensor.pack(state[tensor.name], "state")) for offset, tensor in tensors]
+        for begin in range(0, len(data), room)
+    ]
 
 
 # Records of the objects ``layers``, ``times`` and ``accounts``.

@@ -555,13 +555,14 @@ def _refusal(error: Error) -> str:
         ErrorCode.TYPE: f"it knows no request 0x{error.detail:02X}",
         ErrorCode.LENGTH: f"the request had only {error.detail} bytes",
         ErrorCode.OBJECT: f"it knows no object {error.detail}",
-        ErrorCode.RANGE: f"its inputs have {error.detail} bytes",
+        ErrorCode.RANGE: f"there are {error.detail} bytes of it",
         ErrorCode.INPUT: "its inputs are not what was sent; its memory, or a driver, has changed them",
         ErrorCode.RUN: "the outputs are of another run",
         ErrorCode.OBSERVE: "its firmware cannot watch layers; build it with -DOBSERVE=ON",
         ErrorCode.MODEL: f"the model returned {as_signed(error.detail)}",
         ErrorCode.SPENT: "an inference has used its inputs up, which lie in the workspace; write them before each run",
         ErrorCode.FORGOTTEN: "it does not remember the answer; start again",
+        ErrorCode.STATE: "it is of another model file or another build; write what read_state gave of this firmware",
         ErrorCode.COUNT: f"it runs the model {error.detail} times at most for one request",
     }
     return words.get(ErrorCode(error.code), "") if error.code in set(ErrorCode) else f"error {error.code}"

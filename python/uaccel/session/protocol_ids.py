@@ -79,6 +79,7 @@ class ErrorCode(IntEnum):
     FORGOTTEN = 10
     SPENT = 11
     COUNT = 12
+    STATE = 13
 
 
 class LogLevel(IntEnum):
@@ -141,9 +142,10 @@ class Reset(Message, type_=Type.RESET, layout="<"):
 
 
 @dataclass(frozen=True)
-class WriteState(Message, type_=Type.WRITE_STATE, layout="<I", tail=True):
+class WriteState(Message, type_=Type.WRITE_STATE, layout="<II", tail=True):
     """Writes a piece of the state, from which a `run` that `continues` goes on."""
 
+    mark: int
     offset: int
     data: bytes = b""
 

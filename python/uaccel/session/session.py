@@ -30,6 +30,8 @@ from uaccel.session.description import (
     layer_outputs,
     layer_times,
     read_description,
+    state_arrays,
+    state_pieces,
 )
 from uaccel.session.description import accounts as read_accounts
 from uaccel.session.link import LARGEST_OBJECT, Link, Pieces, RefusedError, Request, Timeouts, Traffic, as_signed
@@ -47,7 +49,6 @@ from uaccel.session.protocol_ids import (
     RunReply,
     Verbosity,
     Write,
-    WriteState,
 )
 from uaccel.session.tensors import TensorType, ramp
 from uaccel.session.transport import Transport
@@ -64,7 +65,6 @@ SLACK: Final = 10.0  # How many times as long as the first run each of the other
 CLOCK_READINGS: Final = 5
 # Seconds that such a clock runs idle before a measurement, so that its ticks begin with the measurement.
 CLOCK_PAUSE: Final = 0.005
-ACCOUNTS_LABEL: Final = "read what accelerators did"
 WRITE_LABEL: Final = "write the inputs"
 WRITE_HEAD: Final = Write.LAYOUT.size
 
@@ -200,25 +200,14 @@ class Session:
     def read_state(self) -> dict[str, Array]:
         """Reads the state that the last run left, as arrays by name."""
         tensors = self._state("there is none to read")
-        size = max(offset + tensor.size for offset, tensor in tensors)
-        self._check_size("state", size, LARGEST_OBJECT)
         with self._link.operation():
-            data = self._read(ObjectKind.STATE, size, "read the state")
-        return {tensor.name: tensor.unpack(data[offset : offset + tensor.size]) for offset, tensor in tensors}
+            data = self._read_whole(ObjectKind.STATE, LARGEST_OBJECT, "read the state")
+        return state_arrays(tensors, data)
 
     def write_state(self, state: Inputs) -> None:
-        """Writes a state, as ``read_state`` returns it, in a session with any build of the same model.
+        """Writes a state, as ``read_state`` returns it: of this model file, and of a build that places it alike.
         ``run(inputs, continues=True)`` goes on from there."""
-        tensors = self._state("there is none to write")
-        names = [tensor.name for _, tensor in tensors]
-        if set(state) != set(names):
-            raise InputError(f"tensors {sorted(state)} of a state were given; the model's are {names}")
-        room = self._link.body_bytes - WriteState.LAYOUT.size
-        pieces = [
-            WriteState(offset + begin, data[begin : begin + room])
-            for offset, data in [(offset, tensor.pack(state[tensor.name], "state")) for offset, tensor in tensors]
-            for begin in range(0, len(data), room)
-        ]
+        pieces = state_pieces(self._state("there is none to write"), state, self._link.body_bytes)
         with self._link.operation():
             for request in [self._link.submit(piece, "write the state") for piece in pieces]:
                 self._link.wait(request)
@@ -342,12 +331,9 @@ class Session:
         """Reads what accelerators did in each layer that called one, in one inference: the mean since the session
         began."""
         most = INFERENCES.size + ACCOUNT.size * len(self.model.layers)
-        pieces, read = Pieces(most=most), Read(ObjectKind.ACCOUNTS, 0, 0, 0, TO_THE_END)
         with self._link.operation():
-            reply = self._link.wait(self._link.submit(read, ACCOUNTS_LABEL, on_data=pieces.add))
-            pieces.size = self._size_in(reply, most, ACCOUNTS_LABEL)
-            self._fill(ObjectKind.ACCOUNTS, pieces, ACCOUNTS_LABEL)
-        return read_accounts(pieces.value(), self.model)
+            data = self._read_whole(ObjectKind.ACCOUNTS, most, "read what accelerators did")
+        return read_accounts(data, self.model)
 
     # ------------------------------------------------------------------------------------------------ the parts
 
@@ -514,6 +500,14 @@ class Session:
 
     def _read(self, kind: ObjectKind, size: int, label: str) -> bytes:
         pieces = Pieces(size)
+        self._fill(kind, pieces, label)
+        return pieces.value()
+
+    def _read_whole(self, kind: ObjectKind, most: int, label: str) -> bytes:
+        """Reads an object of a size that the device tells: at most so many bytes."""
+        pieces, read = Pieces(most=most), Read(kind, 0, 0, 0, TO_THE_END)
+        reply = self._link.wait(self._link.submit(read, label, on_data=pieces.add))
+        pieces.size = self._size_in(reply, most, label)
         self._fill(kind, pieces, label)
         return pieces.value()
 

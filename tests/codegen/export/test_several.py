@@ -157,7 +157,16 @@ def test_the_command_line_writes_them_and_its_command_repeats(
         ),
         (
             ["--to", "c", "--state", "a=b"],
-            "--state is about one model, and 3 are given; export that one alone",
+            "--state 'a=b': whose state is it? wanted NAME:OUT=IN, where NAME is one of stream, gesture, residual",
+        ),
+        (
+            ["--to", "c", "--state", "gesture:a=b"],
+            '--state a=b: the model has no output "a"; its outputs are softmax_1',
+        ),
+        (
+            ["--to", "c", "--state", "auto"],
+            "--state auto: no output of stream, gesture and residual is named as the next value of an input; "
+            "name a pair with --state NAME:OUT=IN",
         ),
         (
             ["--to", "c", "--name", "gesture"],

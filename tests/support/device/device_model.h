@@ -45,7 +45,18 @@
 static int8_t device_wave[WAVE];
 static int16_t device_weights[SUMS];
 static int8_t device_mask[MASK];
+#ifndef STATE
 static int32_t device_sums[SUMS];
+#else
+#ifndef STATE_MARK
+#define STATE_MARK 0x5EED0001u
+#endif
+static struct {
+    int32_t sums[SUMS];
+    uint32_t mark;
+} device_kept = {{0}, STATE_MARK};
+#define device_sums device_kept.sums
+#endif
 
 /* Told when the model begins. */
 void device_computes(void);
@@ -100,7 +111,7 @@ static void device_reset(void)
 
 static void *device_state(void)
 {
-    return device_sums;
+    return &device_kept;
 }
 #endif
 
@@ -152,7 +163,7 @@ const struct uaccel_model uaccel_model = {
 #ifdef STATE
     .reset = device_reset,
     .state = device_state,
-    .state_bytes = sizeof device_sums,
+    .state_bytes = sizeof device_kept,
 #endif
 };
 

@@ -93,19 +93,24 @@ class FloatCells:
     merged: bool = False
     time_major: bool = False
     biased: bool = True
+    steps: int = 3
+    in_bytes: bool = False  # The weights, but for the biases.
+    asymmetric: bool = False
 
     def build(self) -> bytes:
         generator = np.random.RandomState(7)
-        model, batch, steps, depth, units = ModelBuilder(), 2, 3, 4, 5
+        model, batch, steps, depth, units = ModelBuilder(), 2, self.steps, 4, 5
         outer = (steps, batch) if self.time_major else (batch, steps)
         arguments: list[Tensor | None] = [model.input("x", (*outer, depth), "float32")]
         for way in ("forth", "back")[: 1 + self.both]:
             for shape in ((units, depth), (units, units), (units,)):
                 values = generator.uniform(-0.6, 0.6, shape).astype(np.float32)
-                there = len(shape) > 1 or self.biased
-                arguments.append(model.constant(f"{way} {shape}", values) if there else None)
+                there, in_bytes = len(shape) > 1 or self.biased, self.in_bytes and len(shape) > 1
+                stored, scale = (np.rint(values * 160).astype(np.int8), 0.004) if in_bytes else (values, None)
+                arguments.append(model.constant(f"{way} {shape}", stored, scale=scale) if there else None)
             arguments.append(model.variable(f"{way} state", (batch, units), "float32"))
         options: dict[str, OptionValue] = {"fused_activation": self.activation, "time_major": self.time_major}
+        options |= {"asymmetric_quantize_inputs": True} if self.asymmetric else {}
         if self.both:
             arguments += [None] * 3
             options["merge_outputs"] = self.merged

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from typing import Any, Final
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
@@ -17,9 +18,11 @@ from uaccel.frontend.tflite.reader import ACTIVATIONS, Operator, Tensor
 from uaccel.frontend.tflite.recurrent import (
     BIASES,
     CELL,
+    FORWARDS,
     HIDDEN,
     RECURRENT,
     WEIGHTS,
+    cell_function,
     checked_svdf,
     gates_of,
     need_variable,
@@ -30,7 +33,9 @@ from uaccel.model import Array, Shape
 from uaccel.ops import hybrid
 from uaccel.ops.binary import broadcast_shape
 from uaccel.ops.conv_float import BOTH, FLOAT, LOWER, NONE
+from uaccel.ops.hybrid_cells import HybridCells, HybridCellsAttrs
 from uaccel.ops.operator import IntegerOperator, constant, get
+from uaccel.ops.recurrent import GATES, LSTM, RNN, SQUASHED
 from uaccel.ops.svdf import SvdfHybrid, SvdfHybridAttrs
 from uaccel.tvm_api import relax
 
@@ -137,42 +142,54 @@ def svdf(context: Context, operator: Operator) -> Update:
     return Update(call, (state,))
 
 
-MOST_STEPS: Final = 64  # Of a sequence, as each step becomes layers of its own.
-
-
 @converts("UNIDIRECTIONAL_SEQUENCE_LSTM", when=is_hybrid)
 def lstm(context: Context, operator: Operator) -> Update:
-    """Converts each step to a product of the hidden state; one product takes the inputs of all steps."""
+    """Converts the inputs of all steps to one product; the steps take it with the hidden state's."""
     refuse_extras(operator)
-    data, states = operator.required_input(0), [operator.required_input(number) for number in (HIDDEN, CELL)]
-    for tensor, role in ((operator.outputs[0], "output"), *zip(states, ("hidden state", "cell state"), strict=True)):
-        need_dtype(tensor, (FLOAT,), role)
-    for tensor in states:
-        need_variable(context, tensor, "state")
-    need(len(data.info.shape) == 3, f"input {data.info} has rank {len(data.info.shape)}, wanted 3")
-    axis = 0 if operator.options.TimeMajor() else 1
-    steps, batch = data.info.shape[axis], data.info.shape[1 - axis]
-    need(steps <= MOST_STEPS, f"it has {steps} steps; with weights of bytes at most {MOST_STEPS} can be compiled")
     weights, recurrent = (_gate_weights(operator, first) for first in (WEIGHTS, RECURRENT))
     biases = np.concatenate([need_constant(gate, "bias") for gate in gates_of(operator, BIASES, (FLOAT,), "bias")])
-    width, units = len(biases), len(biases) // 4
-    fits = weights[0].shape == (width, data.info.shape[2]) and recurrent[0].shape == (width, units)
+    clip = max(0.0, float(np.float32(operator.options.CellClip())))
+    return _cells(context, operator, (HIDDEN, CELL), (weights, recurrent), biases, (LSTM, SQUASHED[LSTM], clip))
+
+
+@converts("UNIDIRECTIONAL_SEQUENCE_RNN", when=is_hybrid)
+def simple_cells(context: Context, operator: Operator) -> Update:
+    matrices = [operator.required_input(number) for number in (FORWARDS, FORWARDS + 1)]
+    for matrix in matrices:
+        need_dtype(matrix, (hybrid.BYTE,), "weights")
+        need(len(matrix.info.shape) == 2, f'"{matrix.name}" is {matrix.info}, wanted rank 2')
+    weights, recurrent = ((_values(one), _factors(one, one.info.shape[0])) for one in matrices)
+    bias, cell = need_constant(operator.required_input(FORWARDS + 2), "bias"), (RNN, (cell_function(operator),), 0.0)
+    return _cells(context, operator, (FORWARDS + 3,), (weights, recurrent), bias, cell)
+
+
+def _cells(
+    context: Context,
+    operator: Operator,
+    places: Sequence[int],
+    matrices: Sequence[tuple[Array, Array]],
+    biases: Array,
+    cell: tuple[str, Sequence[str], float],
+) -> Update:
+    """The steps of cells, whose states are the inputs at ``places``; ``cell``: its kind, functions and clip."""
+    data, states = operator.required_input(0), [operator.required_input(number) for number in places]
+    need_dtype(operator.outputs[0], (FLOAT,), "output")
+    for tensor in states:
+        need_dtype(tensor, (FLOAT,), "state")
+        need_variable(context, tensor, "state")
+    need(len(data.info.shape) == 3, f"input {data.info} has rank {len(data.info.shape)}, wanted 3")
+    (weights, recurrent), (kind, functions, clip) = matrices, cell
+    width, units, depth = len(biases), len(biases) // GATES[kind], data.info.shape[2]
+    fits = weights[0].shape == (width, depth) and recurrent[0].shape == (width, units)
     need(fits, f"weights {weights[0].shape} and {recurrent[0].shape} do not fit input {data.info} and {units} units")
-    symmetric, emit = not operator.option("AsymmetricQuantizeInputs"), context.emit
-    rows = _rows(context, data, (steps * batch, data.info.shape[2]), symmetric=symmetric)
-    given = emit(_gate_sums(rows, weights, biases), "gates")
-    given = emit(relax.op.reshape(given, (*data.info.shape[:2], width)), "gates")
-    hidden, cell = (context.expr(tensor) for tensor in states)
-    outputs = []
-    for step in range(steps):
-        quantised = get(hybrid.QuantizeRows)(hidden, attrs=hybrid.QuantizeRowsAttrs(int(symmetric)))
-        kept = _gate_sums(emit(quantised, "rows"), recurrent, np.zeros(width, np.float32))
-        part = relax.op.strided_slice(given, axes=[axis], begin=[step], end=[step + 1])
-        total = emit(relax.op.add(relax.op.reshape(part, (batch, width)), kept), "gates")
-        hidden, cell = _cell(context, total, cell, units, float(np.float32(operator.options.CellClip())))
-        outputs.append(relax.op.expand_dims(hidden, axis))
-    whole = relax.op.concat(outputs, axis=axis) if steps > 1 else outputs[0]
-    return Update(relax.Tuple([emit(whole, "steps"), hidden, cell]), tuple(states))
+    time_major, symmetric = int(operator.option("TimeMajor")), int(not operator.option("AsymmetricQuantizeInputs"))
+    rows = _rows(context, data, (data.info.elements // depth, depth), symmetric=bool(symmetric))
+    attrs = hybrid.HybridAttrs(NONE, 0.0, 0.0, 0)
+    given = context.emit(_product(rows, *weights, constant(biases), attrs), "gates")
+    given = context.emit(relax.op.reshape(given, (*data.info.shape[:2], width)), "gates")
+    before = (context.expr(tensor) for tensor in states)
+    how = HybridCellsAttrs(kind, time_major, " ".join(functions), symmetric, clip)
+    return Update(get(HybridCells)(given, *map(constant, recurrent), *before, attrs=how), tuple(states))
 
 
 def _gate_weights(operator: Operator, first: int) -> tuple[Array, Array]:
@@ -180,21 +197,6 @@ def _gate_weights(operator: Operator, first: int) -> tuple[Array, Array]:
     gates = gates_of(operator, first, (hybrid.BYTE,), "weights")
     scales = [np.full(len(_values(gate)), gate.scale, np.float32) for gate in gates]
     return np.concatenate([_values(gate) for gate in gates]), np.concatenate(scales)
-
-
-def _gate_sums(rows: Expr, weights: tuple[Array, Array], bias: Array) -> Expr:
-    return _product(rows, *weights, constant(bias), hybrid.HybridAttrs(NONE, 0.0, 0.0, 0))
-
-
-def _cell(context: Context, total: Expr, cell: Expr, units: int, clip: float) -> tuple[Expr, Expr]:
-    """The hidden state and the cell state after a step; gates are in the file's order: in, forget, cell, out."""
-    gates = [
-        relax.op.strided_slice(total, axes=[1], begin=[units * gate], end=[units * (gate + 1)]) for gate in range(4)
-    ]
-    take, keep, new, give = (relax.op.tanh(g) if n == 2 else relax.op.sigmoid(g) for n, g in enumerate(gates))
-    after = relax.op.add(relax.op.multiply(keep, cell), relax.op.multiply(new, take))
-    after = context.emit(relax.op.clip(after, -clip, clip) if clip > 0 else after, "cell")
-    return context.emit(relax.op.multiply(give, relax.op.tanh(after)), "hidden"), after
 
 
 def _matrix(operator: Operator) -> tuple[Array, Array, Shape]:

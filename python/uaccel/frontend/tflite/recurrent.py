@@ -213,7 +213,7 @@ def _attributes(operator: Operator, data: Tensor, hidden: Tensor, cell: Tensor) 
 FORWARDS, BACKWARDS, AUXILIARY = 1, 5, 9  # Where the inputs of a direction begin: weights, recurrent ones, bias, state.
 
 
-@converts("UNIDIRECTIONAL_SEQUENCE_RNN", when=always)
+@converts("UNIDIRECTIONAL_SEQUENCE_RNN", when=otherwise)
 def simple_cells(context: Context, operator: Operator) -> Expr | Update:
     state, call = operator.required_input(FORWARDS + 3), _simple_cells(context, operator, FORWARDS)
     return Update(call, (state,)) if state.index in context.variables else relax.TupleGetItem(call, 0)
@@ -241,8 +241,7 @@ def _simple_cells(context: Context, operator: Operator, first: int) -> Expr:
     bias, units = operator.optional_input(first + 2), weights.info.shape[0] if weights.info.shape else 0
     for tensor in (data, weights, recurrent, state, *([bias] if bias else [])):
         need_dtype(tensor, ("float32",), "operand")
-    name = ACTIVATIONS[operator.option("FusedActivationFunction")]
-    need(name in CELL_FUNCTIONS, f"activation {name} is not supported; {' or '.join(CELL_FUNCTIONS)} can be compiled")
+    function = cell_function(operator)
     rank = len(data.info.shape)
     need(rank == 3, f"input {data.info} has rank {rank}, wanted 3")
     time_major = operator.option("TimeMajor")
@@ -258,7 +257,7 @@ def _simple_cells(context: Context, operator: Operator, first: int) -> Expr:
     parameters = [_row(context, tensor) for tensor in (weights, recurrent)]
     zeros = (constant(np.zeros(shape, np.float32)) for shape in (state.info.shape, (1, units)))
     hidden, no_bias = zeros
-    attrs = RecurrentAttrs(RNN, time_major, CELL_FUNCTIONS[name], reverse=int(first == BACKWARDS))
+    attrs = RecurrentAttrs(RNN, time_major, function, reverse=int(first == BACKWARDS))
     return get(Recurrent)(
         context.expr(data),
         context.expr(state) if begins else hidden,
@@ -266,6 +265,12 @@ def _simple_cells(context: Context, operator: Operator, first: int) -> Expr:
         _row(context, bias) if bias else no_bias,
         attrs=attrs,
     )
+
+
+def cell_function(operator: Operator) -> str:
+    name = ACTIVATIONS[operator.option("FusedActivationFunction")]
+    need(name in CELL_FUNCTIONS, f"activation {name} is not supported; {' or '.join(CELL_FUNCTIONS)} can be compiled")
+    return CELL_FUNCTIONS[name]
 
 
 def _row(context: Context, tensor: Tensor) -> Expr:
