@@ -170,7 +170,7 @@ def test_a_file_without_open_inputs_needs_no_option(tmp_path: Path) -> None:
 
 
 SUM = _model(Row("SUB", [(2, 5), (1, 5)], 2))
-REFUSED = {
+REFUSED: dict[str, tuple[bytes, dict[str, tuple[int, ...]], str]] = {
     "no shape": (SUM, {}, r'input "x0" \[\?,\?\] has the dynamic dimensions 0, 1; .* add --input-shape x0:1,1, or'),
     "half of them": (SUM, {"x0": (2, 5)}, r'input "x1" \[\?,\?\] has the dynamic dimensions 0, 1'),
     "another name": (SUM, {"z": (2, 5)}, 'has no input "z" for --input-shape; its inputs are: x0, x1'),

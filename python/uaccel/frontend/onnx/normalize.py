@@ -11,7 +11,7 @@ from uaccel.errors import need
 from uaccel.frontend.checks import need_axis
 from uaccel.frontend.onnx import functions
 from uaccel.frontend.onnx.converter import Context, Expr, converts, real
-from uaccel.frontend.onnx.graph import MICROSOFT, Node
+from uaccel.frontend.onnx.graph import Node
 from uaccel.ops.operator import constant
 from uaccel.tvm_api import relax
 
@@ -58,7 +58,7 @@ def _standardised(context: Context, data: Expr, axes: list[int], epsilon: float)
     return emit(relax.op.multiply(apart, inverse)), mean, inverse
 
 
-@converts("LayerNormalization", f"{MICROSOFT}.LayerNormalization")
+@converts("LayerNormalization")
 def layer_normalization(context: Context, node: Node) -> Expr | list[Expr]:
     """A norm over the axes from ``axis`` on. Factors may have fewer axes, which TVM's converter takes for those of the
     norm; its further outputs, the mean and the inverse deviation, are zeros."""

@@ -39,7 +39,9 @@ def modernised(onnx: Any, model: Any, opset: int, path: Path) -> Any:
 
 
 def own_operators(model: Any, opset: int) -> None:
-    """Gives operators that ONNX Runtime had before ONNX did its domain: its optimiser writes them into older opsets."""
+    """Gives operators that ONNX Runtime had before ONNX its domain, which onnx's checks leave alone.
+
+    Its optimiser writes them into files of older opsets."""
     for graph in all_graphs(model.graph):
         for node in graph.node:
             if node.domain in STANDARD and opset < OWN.get(node.op_type, 0):
