@@ -95,16 +95,29 @@ def run(model: KnownModel, path: Path, board: str, *words: str) -> dict[str, Any
 
 
 def verified(model: KnownModel, path: Path) -> str:
-    """What a verified run on the host says, and who judged besides uaccel's own meaning."""
+    """What a verified run on the host says."""
     report = run(model, path, "host", "--verify")
-    if "verify" not in report:
-        return str(report["error"]["message"]).replace(str(path), path.name)
-    verdict = report["verify"]
-    judge = f"against {', '.join(verdict['against'])}"
-    if verdict["bit_exact"]:
-        return f"equal {judge}"
-    word = "within" if verdict["within_tolerance"] else "differs by"
-    return f"{word} {verdict['largest_difference']:.2g} {verdict['units']} {judge}"
+    if "verify" in report:
+        return judged(report["verify"])
+    return str(report["error"]["message"]).replace(str(path), path.name)
+
+
+def judged(verdict: dict[str, Any]) -> str:
+    """How the firmware compares with the model's own runtime, and how many samples that answered.
+
+    Without a runtime it is the model's meaning, which shares the import with the firmware."""
+    if not (verdict["bit_exact"] or verdict["within_tolerance"]):
+        return f"differs by {verdict['largest_difference']:.2g} {verdict['units']}"
+    runtime, silent = verdict.get("runtime"), verdict["no_opinion"]
+    if runtime is None:
+        return f"no runtime: {silent[-1]['why']}" if silent else "no runtime"
+    judge, steps = verdict["against"][-1], runtime["elements"] - runtime["equal"]
+    parts = [f"{steps:,} of {runtime['elements']:,} integers off"] if steps else []
+    apart = runtime["largest_relative_difference"] or 0
+    parts += [f"within {apart:.1e} of the peak"] if apart else []
+    refused = sum(entry["sample"] is not None for entry in silent)
+    some = f", {verdict['samples'] - refused} of {verdict['samples']} samples" if refused else ""
+    return f"{' and '.join(parts) or 'equal'}: {judge}{some}"
 
 
 def cycles(model: KnownModel, path: Path, macs: int) -> dict[str, int | None]:

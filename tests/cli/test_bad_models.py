@@ -148,19 +148,26 @@ def relu(shape: tuple[int, ...], signature: tuple[int, ...] | None = None, outpu
 
 
 @pytest.mark.parametrize(
-    ("data", "tensor", "shape"),
+    ("data", "shape", "which", "example"),
     [
-        (relu((1, 8), (1, -1)), "x", "1,?"),
-        (relu((1, 8, 8, 3), (-1, -1, -1, 3)), "x", "?,?,?,3"),
-        (relu((1, -1)), "x", "1,?"),
-        (relu((1, 8), None, (1, -1)), "y", "1,?"),
+        (relu((1, 8), (1, -1)), "1,?", " 1", "1,1, or with the extent"),
+        (relu((1, 8, 8, 3), (-1, -1, -1, 3)), "?,?,?,3", "s 0, 1, 2", "1,1,1,3, or with the extents"),
+        (relu((1, -1)), "1,?", " 1", "1,1, or with the extent"),
     ],
-    ids=["signature", "image", "shape", "intermediate"],
+    ids=["signature", "image", "shape"],
 )
-def test_dynamic_shapes(data: bytes, tensor: str, shape: str, tmp_path: Path, call: Call) -> None:
+def test_open_inputs(data: bytes, shape: str, which: str, example: str, tmp_path: Path, call: Call) -> None:
     path = write(tmp_path, data)
     assert refused(call, path, tmp_path) == (
-        f'{path}: tensor "{tensor}" has the dynamic shape [{shape}]; firmware needs every extent fixed: '
+        f'{path}: input "x" [{shape}] has the dynamic dimension{which}; firmware needs every extent fixed: '
+        f"add --input-shape x:{example} you want"
+    )
+
+
+def test_a_shape_below_zero_behind_a_fixed_input(tmp_path: Path, call: Call) -> None:
+    path = write(tmp_path, relu((1, 8), None, (-1, 8)))
+    assert refused(call, path, tmp_path) == (
+        f'{path}: tensor "y" has the dynamic shape [?,8]; firmware needs every extent fixed: '
         "set the input shape before converting the model to TFLite"
     )
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import onnx
 import pytest
 
 import uaccel
@@ -180,6 +181,21 @@ def test_without_a_runtime_the_verdict_says_how_to_get_one(model: Path, monkeypa
 
 
 FOUR = Given((4, 5))
+# An index counted from the end, as TensorFlow's converter writes its embedding: a choice by products.
+CHOSEN = """
+agraph (float[4, 5] table, int64[3] x) => (float[3, 5] y)
+  <int64 zero = {0}, int64 count = {4}> {
+    negative = Less(x, zero)
+    positive = Not(negative)
+    first = Cast<to = 7>(negative)
+    second = Cast<to = 7>(positive)
+    moved = Add(x, count)
+    from_the_end = Mul(first, moved)
+    plain = Mul(x, second)
+    index = Add(from_the_end, plain)
+    y = Gather(table, index)
+  }
+"""
 INDICES = {
     "Gather": (row("Gather", FOUR, Given((3,), "int64"), axis=1), (0, 4)),
     "GatherElements": (row("GatherElements", FOUR, Given((2, 5), "int64"), axis=0), (0, 3)),
@@ -187,6 +203,7 @@ INDICES = {
     "ScatterElements": (row("ScatterElements", FOUR, Given((2, 2), "int64"), Given((2, 2)), axis=1), (0, 4)),
     "ScatterND": (row("ScatterND", FOUR, Given((3, 1), "int64"), Given((3, 5))), (0, 3)),
     "ReverseSequence": (row("ReverseSequence", FOUR, Given((5,), "int64")), (1, 4)),
+    "a choice": (f'<ir_version: 8, opset_import: ["" : 17]>{CHOSEN}', (0, 3)),
     "data": (row("Add", Given((4,), "int64"), Given((4,), "int64")), None),
 }
 
@@ -195,7 +212,8 @@ INDICES = {
 def test_samples_of_indices_lengths_and_shifts_are_in_range(entry: Any, fits: Any, tmp_path: Path) -> None:
     """ONNX Runtime refuses a run whose indices are not."""
     path = tmp_path / "m.onnx"
-    path.write_bytes(model_of({"row": entry}, 17).SerializeToString())
+    proto = onnx.parser.parse_model(entry) if isinstance(entry, str) else model_of({"row": entry}, 17)
+    path.write_bytes(proto.SerializeToString())
     model = import_model(path)
     places = [spec for spec in model.signature.inputs if spec.range is not None]
     assert [spec.range for spec in places] == ([fits] if fits else [])

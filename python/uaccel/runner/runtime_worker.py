@@ -71,15 +71,17 @@ class _LiteRt:
             model_content=self._data, num_threads=1, experimental_op_resolver_type=kernels
         )
         places = interpreter.get_input_details()
-        interpreter.allocate_tensors()
+        allocated = False  # A file that leaves shapes open may have some that do not fit before inputs are resized.
 
         def run(inputs: list[Array]) -> list[Array]:
+            nonlocal allocated
             changed = [(place, value) for place, value in zip(places, inputs, strict=True) if _other(place, value)]
             for place, value in changed:
                 interpreter.resize_tensor_input(place["index"], value.shape)
                 place["shape"] = np.asarray(value.shape)
-            if changed:
+            if changed or not allocated:
                 interpreter.allocate_tensors()
+                allocated = True
             for place, value in zip(places, inputs, strict=True):
                 interpreter.set_tensor(place["index"], value.astype(place["dtype"]))
             interpreter.invoke()

@@ -98,7 +98,8 @@ def _wanted(expr: Any, passed: Range | None) -> list[tuple[Any, Range]]:
     place, reader = _READERS.get(name, (0, None))
     if reader is not None and is_var(expr.args[place]):
         return [(expr.args[place], reader(expr))]
-    if passed is None or name not in _PASS:
+    selects = name == "relax.multiply" and not any(map(is_constant, expr.args))  # by a mask of 0 and 1
+    if passed is None or not (selects or name in _PASS):
         return []
     known = _moved(expr, passed) if name == "relax.add" else passed
     return [(operand, known) for operand in _operands(expr.args)]

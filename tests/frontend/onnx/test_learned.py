@@ -244,6 +244,77 @@ def test_what_is_no_number_is_a_key(tmp_path: Path) -> None:
     compare(got, session_of(model).run(None, {"keys/in0": value})[0], "keys")
 
 
+def _ensemble(targets: int, modes: Sequence[int], **more: Any) -> Row:
+    """Three trees and one of a leaf alone, in the form of version 5: nodes and leaves are counted apart."""
+    rng, depth = np.random.default_rng(len(modes)), 3
+    inner, ends = 2**depth - 1, 2**depth
+    ways: list[list[tuple[int, int]]] = []
+    for tree in range(3):
+        for number in range(inner):
+            below = [2 * number + 1, 2 * number + 2]
+            ways.append([(n >= inner, tree * ends + n - inner if n >= inner else tree * inner + n) for n in below])
+    ways.append([(1, 3 * ends)] * 2)
+    count, leaves = len(ways), 3 * ends + 1
+    kinds, splits = rng.choice(modes, count).astype(np.uint8), (rng.integers(-3, 4, count) / 2).astype(np.float32)
+    tensors = {"nodes_modes": kinds, "nodes_splits": splits, "leaf_weights": rng.uniform(-1, 1, leaves)}
+    given: dict[str, Any] = {
+        name: onnx.numpy_helper.from_array(value if name == "nodes_modes" else value.astype(np.float32), name)
+        for name, value in tensors.items()
+    }
+    for which, way in enumerate(("true", "false")):
+        given[f"nodes_{way}leafs"] = [int(pair[which][0]) for pair in ways]
+        given[f"nodes_{way}nodeids"] = [pair[which][1] for pair in ways]
+    given["nodes_featureids"] = rng.integers(COLUMNS, size=count).tolist()
+    given["nodes_missing_value_tracks_true"] = rng.integers(2, size=count).tolist()
+    given |= {"leaf_targetids": rng.integers(targets, size=leaves).tolist(), "n_targets": targets}
+    given["tree_roots"] = [0, inner, 2 * inner, 3 * inner]
+    return row("TreeEnsemble", ROWS, domain=LEARNING, **(given | more))
+
+
+def _of_version_5(entry: Row) -> Any:
+    model = model_of({"trees": entry}, 21, {"trees/out0": np.float32})
+    for version in model.opset_import:
+        version.version = 5 if version.domain == LEARNING else version.version
+    return model
+
+
+ENSEMBLES = {
+    "one target": _ensemble(1, [0]),
+    "modes": _ensemble(2, [0, 1, 2, 3]),
+    "average": _ensemble(3, [0, 2], aggregate_function=0),
+}
+
+
+@pytest.mark.parametrize("name", ENSEMBLES)
+def test_trees_with_numbered_kinds(name: str, tmp_path: Path) -> None:
+    model, path = _of_version_5(ENSEMBLES[name]), tmp_path / "m.onnx"
+    path.write_bytes(model.SerializeToString())
+    feeds = _feeds({"trees": ENSEMBLES[name]})
+    (got,) = HostModel(compile_model(path, board="host"))(*feeds.values())
+    compare(got, session_of(model).run(None, feeds)[0], name, relative=1e-5)
+
+
+REFUSED = {
+    "membership": (_ensemble(1, [6]), "a node branches by 6; BRANCH_LEQ, BRANCH_LT, BRANCH_GT, BRANCH_GTE can be"),
+    "the least": (_ensemble(1, [0], aggregate_function=2), "it aggregates by MIN; SUM and AVERAGE can be compiled"),
+    "a logistic function": (
+        _ensemble(1, [0], post_transform=2),  # ONNX Runtime 1.31 computes a softmax
+        "its post_transform is 2, which ONNX and ONNX Runtime take for different functions",
+    ),
+    "no such target": (_ensemble(1, [0], leaf_targetids=[1] * 25), "a leaf is of none of its 1 targets"),
+    "fewer splits": (_ensemble(1, [0], nodes_featureids=[0]), "its lists of nodes differ in length, or are empty"),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_trees_with_numbered_kinds_that_cannot_be(name: str, tmp_path: Path) -> None:
+    entry, words = REFUSED[name]
+    path = tmp_path / "m.onnx"
+    path.write_bytes(_of_version_5(entry).SerializeToString())
+    with pytest.raises(ModelError, match=rf"TreeEnsemble \(\"trees\"\): {words}"):
+        import_model(path)
+
+
 ONE_TREE = _regressor(1, ["BRANCH_LEQ"])
 REFUSALS = {
     "the second's score": (_changed(TWO, class_ids=[1] * len(TWO.attributes["class_ids"])), UNDEFINED),

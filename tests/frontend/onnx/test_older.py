@@ -52,6 +52,8 @@ OLDER: dict[str, tuple[int, Row]] = {
     "dropped by nobody": (10, row("Dropout", S, ratio=0.9)),
     "normalised": (7, row("BatchNormalization", IMAGE, *STATISTICS, epsilon=0.01)),
     "normalised, with spatial": (8, row("BatchNormalization", IMAGE, *STATISTICS, spatial=1)),
+    "normalised rows": (11, row("LayerNormalization", S, _reals(1, 2, 3, 4), _reals(0, 1, 0, -1), epsilon=0.01)),
+    "normalised rows, scaled alone": (16, row("LayerNormalization", S, np.ones((3, 4), np.float32), axis=1)),
     "scaled by an attribute": (8, row("Upsample", IMAGE, scales=[1.0, 1.0, 2.0, 3.0])),
     "scaled": (9, row("Upsample", IMAGE, DOUBLED, mode="linear")),
     "scaled anew": (10, row("Resize", IMAGE, DOUBLED)),

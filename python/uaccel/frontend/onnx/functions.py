@@ -414,6 +414,7 @@ def convert(context: Context, node: Node) -> list[Expr]:
     fits = node.op not in graphs.DATA_DEPENDENT
     need(fits, f"{SHAPE_OF_DATA}; cut the model before it and compute it in the application")
     need(node.op not in graphs.SIZED, f"{SHAPE_OF_DATA}; give it constants")
+    need(node.domain != graphs.LEARNING, f"{NO_CONVERTER}; {ADVICE}")
     need(node.domain in ("", graphs.MICROSOFT), f'its domain "{node.domain}" is not known; {ADVICE}')
     reason = f"{NO_CONVERTER}; {ADVICE}"
     if knows_onnx_operator(node.op) and node.op not in graphs.DEFINED:

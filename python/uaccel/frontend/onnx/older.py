@@ -14,12 +14,13 @@ import numpy as np
 
 from uaccel.errors import ModelError
 from uaccel.frontend.checks import first_line
-from uaccel.frontend.onnx.graph import STANDARD, onnx_package, refusals
+from uaccel.frontend.onnx.graph import MICROSOFT, STANDARD, onnx_package, refusals
 from uaccel.frontend.onnx.schema import all_graphs
 
 WANTED: Final = 13
 AGAIN: Final = f"export the model again for opset {WANTED} or later"
 FORMS_SINCE: Final = 7  # Before, operators did not broadcast by themselves; onnx converts such models.
+OWN: Final[Mapping[str, int]] = {"LayerNormalization": 17}  # Operators by the opset that brought them to ONNX.
 INITIALISERS_SINCE: Final = 4  # The IR version since which an initialiser need not be an input, too.
 
 
@@ -35,6 +36,16 @@ def modernised(onnx: Any, model: Any, opset: int, path: Path) -> Any:
         if entry.domain in STANDARD:
             entry.version = WANTED
     return model
+
+
+def own_operators(model: Any, opset: int) -> None:
+    """Gives operators that ONNX Runtime had before ONNX its domain, which onnx's checks leave alone.
+
+    Its optimiser writes them into files of older opsets."""
+    for graph in all_graphs(model.graph):
+        for node in graph.node:
+            if node.domain in STANDARD and opset < OWN.get(node.op_type, 0):
+                node.domain = MICROSOFT
 
 
 def _converted(onnx: Any, model: Any, path: Path) -> Any:

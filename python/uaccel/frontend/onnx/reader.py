@@ -17,7 +17,7 @@ from uaccel.errors import ModelError, need
 from uaccel.frontend import checks
 from uaccel.frontend.checks import first_line, need_size, need_type
 from uaccel.frontend.onnx.graph import DTYPES, MICROSOFT, STANDARD, Node, OnnxGraph, onnx_package, refusals
-from uaccel.frontend.onnx.older import WANTED, modernised
+from uaccel.frontend.onnx.older import OWN, WANTED, modernised, own_operators
 from uaccel.frontend.onnx.rounded import recognised
 from uaccel.frontend.onnx.schema import AGAIN, all_graphs, check_structure, dtype_name, item_size, items, tensors_of
 from uaccel.model import Shape, TensorInfo, TensorSpec
@@ -183,6 +183,7 @@ def load(path: Path, budget: checks.Budget) -> LoadedFile:
     data = checks.read_file(path)
     model = _parsed(onnx, data, path)
     opset = _checked_versions(onnx, model, path)
+    own_operators(model, opset)
     check_structure(onnx, model, budget, path)
     if read_external(onnx, model, path):
         data = _as_one_file(model, path)
@@ -411,7 +412,7 @@ def _fix_inputs(onnx: Any, values: list[Any], inputs: tuple[TensorSpec, ...]) ->
 
 def node_of(onnx: Any, index: int, proto: Any) -> Node:
     """A node as plain data."""
-    domain = "" if proto.domain == "ai.onnx" else proto.domain
+    domain = "" if proto.domain == "ai.onnx" or proto.op_type in OWN else proto.domain
     attributes = {attribute.name: _attribute(onnx, attribute) for attribute in proto.attribute}
     return Node(index, proto.op_type, domain, proto.name, tuple(proto.input), tuple(proto.output), attributes, proto)
 

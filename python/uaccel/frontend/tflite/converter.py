@@ -71,6 +71,7 @@ class Context:
 
     budget: Budget
     exprs: dict[int, Expr] = field(default_factory=dict)
+    numbers: Mapping[int, Array] = field(default_factory=dict)  # Of tensors that follow from shapes alone.
     variables: dict[VariableKey, Variable] = field(default_factory=dict)
     # Variables by the indices of the tensors that are handles to them.
     handles: dict[int, VariableKey] = field(default_factory=dict)

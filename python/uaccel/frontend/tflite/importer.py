@@ -32,12 +32,13 @@ from uaccel.frontend.tflite.converter import (
 from uaccel.frontend.tflite.floats import IN_FLOAT
 from uaccel.frontend.tflite.metadata import described
 from uaccel.frontend.tflite.quantized import rescaled
-from uaccel.frontend.tflite.reader import DTYPES, Operator, Tensor, TfliteGraph, read, with_input_shapes
+from uaccel.frontend.tflite.reader import DTYPES, Operator, Tensor, TfliteGraph, read
+from uaccel.frontend.tflite.shapes import with_input_shapes
 from uaccel.frontend.tflite.state import VARIABLE_OPERATORS, find_variables
 from uaccel.ops import exact
 from uaccel.ops.binary import KINDS
 from uaccel.ops.control import IF, WHILE, If, While, control_attrs
-from uaccel.ops.operator import get, has_static_shape, info_of, infos_of
+from uaccel.ops.operator import constant, get, has_static_shape, info_of, infos_of
 from uaccel.ops.pool import UnsignedAveragePool2d
 from uaccel.tvm_api import is_constant, relax
 from uaccel.tvm_api.converters import TfliteConverter
@@ -160,10 +161,9 @@ def import_tflite(path: Path, input_shapes: Mapping[str, model.Shape]) -> model.
     budget = Budget(path)
     graph, data = read(path, budget)
     digest = hashlib.sha256(data).hexdigest()
-    if input_shapes:
-        graph, data = with_input_shapes(graph, data, str(path), input_shapes, budget)
+    graph, data, numbers = with_input_shapes(graph, data, path, input_shapes, budget)
     _check_tensors(graph, path)
-    walk = _Import(path=path, budget=budget, graph=graph, context=Context(budget))
+    walk = _Import(path=path, budget=budget, graph=graph, context=Context(budget, numbers=numbers))
     module = walk.module(walk.parameters(), graph.operators)
     told = described(graph, data, _specs(graph.inputs), _specs(graph.outputs))
     return model.ImportedModel(
@@ -198,8 +198,6 @@ def _state_specs(context: Context) -> tuple[model.StateSpec, ...]:
 def _check_tensors(graph: TfliteGraph, path: Path) -> None:
     for tensor in graph.inputs:
         need_type(tensor.info.dtype, DTYPES.values(), f'{path}: input "{tensor.name}"')
-        if any(extent < 0 for extent in tensor.signature[1:]):
-            _refuse_dynamic(path, tensor, tensor.signature)
     values = {tensor.index for tensor in graph.inputs}
     values |= {tensor.index for operator in graph.operators for tensor in operator.outputs}
     for tensor in graph.tensors:
@@ -299,7 +297,8 @@ class _Import(Walk[Operator]):
         ]
         for var, tensor in zip(bound, operator.outputs, strict=True):
             _check_declared(tensor, var)
-            self.context.exprs[tensor.index] = var
+            number = self.context.numbers.get(tensor.index)
+            self.context.exprs[tensor.index] = var if number is None else constant(number.astype(tensor.info.dtype))
 
     def _legacy(self, operator: Operator) -> None:
         """Converts an operator on uint8 in its int8 form, and binds its result in both types.
