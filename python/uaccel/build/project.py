@@ -115,13 +115,9 @@ def board_overlay(board: Board, needs: MemoryNeeds, *, portable: bool = False) -
     files[FILE.as_posix()] = board_json(board, None if portable or bundled else folder).encode()
     hal = hal_folders(board) if needs.accelerators else []
     for port in (*board.port.sources, *hal):
-        for source in _sources(port):
+        for source in [path for path in sorted(port.rglob("*")) if path.is_file() and path.name != MANIFEST]:
             files[f"firmware/ports/{port.name}/{source.relative_to(port).as_posix()}"] = incoming.read_bytes(source)
     return files
-
-
-def _sources(port: Path) -> list[Path]:
-    return [path for path in sorted(port.rglob("*")) if path.is_file() and path.name != MANIFEST]
 
 
 def archive_overlay(board: Board, files: Mapping[str, bytes]) -> dict[str, bytes]:

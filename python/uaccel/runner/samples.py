@@ -280,7 +280,7 @@ def _from_csv(path: Path, text: str, names: list[str], classes: Sequence[str]) -
     """Reads the column that is named after labels, else the last; with a folder the first column names the file."""
     rows = [(i, [cell.strip() for cell in row]) for i, row in enumerate(csv.reader(text.splitlines()), 1) if any(row)]
     column = -1
-    if rows and not _is_number(rows[0][1][-1]) and rows[0][1][-1] not in classes:
+    if rows and not rows[0][1][-1].lstrip("-").isdigit() and rows[0][1][-1] not in classes:
         head = [cell.lower() for cell in rows.pop(0)[1]]
         column = next((head.index(name) for name in LABEL_COLUMNS if name in head), -1)
     if rows and column >= min(len(row) for _, row in rows):
@@ -293,10 +293,6 @@ def _from_csv(path: Path, text: str, names: list[str], classes: Sequence[str]) -
     if missing:
         raise InputError(f"--labels {path} has no line for {missing[0]}; begin one with that name")
     return np.array([by_name[name] for name in names], np.int64)
-
-
-def _is_number(text: str) -> bool:
-    return text.lstrip("-").isdigit()
 
 
 def _label(path: Path, line: int, text: str, classes: Sequence[str]) -> int:

@@ -98,10 +98,6 @@ def _same_place(table: Any, own: Any) -> Any:
     return own
 
 
-def _model_of(data: bytes) -> Any:
-    return _same_place(tflite.Model.GetRootAs(data, 0), _Model())
-
-
 class OperatorOptions:
     """Reads an operator's option table on demand, such as ``options.StrideH()``."""
 
@@ -242,7 +238,7 @@ class _Reader:
 
     def graph(self, number: int) -> TfliteGraph:
         try:
-            self.model = _model_of(self.data)
+            self.model = _same_place(tflite.Model.GetRootAs(self.data, 0), _Model())
             return self._graph(number)
         except DAMAGE as error:
             raise ModelError(

@@ -521,7 +521,7 @@ InputShapes = Mapping[str, Shape]
 
 def fixed_shapes(path: Path, file: FileProgram, given: InputShapes) -> tuple[dict[str, Shape], dict[str, int]]:
     """The shape of each input that a caller gives, and the number that each symbol stands for."""
-    names = [entry.name for entry in file.inputs if _is_given(entry)]
+    names = [entry.name for entry in file.inputs if entry.stored is None and entry.value[0] == "as_tensor"]
     for name in given:
         if name not in names:
             raise ModelError(f'{path} has no input "{name}" for --input-shape; its inputs are: {", ".join(names)}')
@@ -537,10 +537,6 @@ def fixed_shapes(path: Path, file: FileProgram, given: InputShapes) -> tuple[dic
         shapes[name] = fixed_shape(path, name, shown, given.get(name), "export without dynamic_shapes, or ")
         _bind(path, name, declared, shapes[name], file, symbols)
     return shapes, symbols
-
-
-def _is_given(entry: FileInput) -> bool:
-    return entry.stored is None and entry.value[0] == "as_tensor"
 
 
 def _bind(
