@@ -16,7 +16,7 @@ from typing import Any, Final
 
 from uaccel.accelerator.description import Accelerator
 from uaccel.accelerator.vendor import FAILURES, described, staying, validate
-from uaccel.errors import AcceleratorError
+from uaccel.errors import AcceleratorError, need
 from uaccel.util import incoming
 from uaccel.util.cache import folder_digest
 from uaccel.util.files import ACCELERATOR_FILE, accelerator_entries, accelerator_folders, data_dir
@@ -235,8 +235,7 @@ _HEADERS: Final = (
 def write_starter(name: str, folder: Path) -> list[Path]:
     """Writes a new folder with all that an accelerator has; returns its files, relative to it."""
     require_name(name)
-    if folder.exists():
-        raise AcceleratorError(f"{folder} exists already; choose another name, or remove it")
+    need(not folder.exists(), f"{folder} exists already; choose another name, or remove it", AcceleratorError)
     written = []
     try:
         for path, content in starter_files(name).items():

@@ -31,7 +31,7 @@ from uaccel.build.stack_usage import (
     pointed_in,
     read_graph,
 )
-from uaccel.errors import BoardError, ToolError, UaccelError
+from uaccel.errors import BoardError, ToolError, UaccelError, need
 from uaccel.util import incoming
 from uaccel.util.cache import Cache, cache_of_objects, programs_digest
 from uaccel.util.files import PROJECT, UNFIT, data_dir, write_tar
@@ -204,8 +204,7 @@ def _benchmark(metadata: Metadata, pin: Path | None) -> dict[str, bytes]:
 
     tensors = [metadata.at("uaccel", side) for side in ("inputs", "outputs")]
     reason = why_not(*tensors)
-    if reason:
-        raise UaccelError(f"--protocol {NAME} {reason}; leave it away")
+    need(not reason, f"--protocol {NAME} {reason}; leave it away", UaccelError)
     text = header(metadata.model, *tensors)
     if pin is None:
         return {f"board/{HEADER}": text.encode()}

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, Generic, Protocol, TypeV
 
 import numpy as np
 
-from uaccel.errors import InternalError
+from uaccel.errors import InternalError, need
 from uaccel.model import Array, TensorInfo
 from uaccel.ops.kernel import Argument, Constant, Input, Kernel, Output, ParameterValue, Scratch, dtype_suffix, portable
 from uaccel.ops.pointwise import BY_RELAX
@@ -363,8 +363,7 @@ def constant(array: Array) -> Any:
 
 def require(condition: bool, reason: str) -> None:
     """Raises TypeError, as type rules do, unless the condition holds."""
-    if not condition:
-        raise TypeError(reason)
+    need(condition, reason, TypeError)
 
 
 # Traits of any operator call: integer operators declare their own, those of Relax stand here.

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from uaccel.errors import InputError
+from uaccel.errors import InputError, need
 from uaccel.model import LARGEST, Array
 from uaccel.quantize.calibration import IMAGES, ModelInput, Pixels, given
 from uaccel.session.tensors import TensorType, input_arrays, ramp, read_array, read_arrays, samples_of
@@ -210,8 +210,7 @@ def _read_data(
         raise InputError(f"--data {path}: the model has {len(tensors)} inputs; give an .npz file with them by name")
     if path.is_dir():
         files = sorted(path.glob("*.npy"))
-        if not files:
-            raise InputError(f"--data {path} has no .npy files; give one for each sample, or an .npz or .npy file")
+        need(files, f"--data {path} has no .npy files; give one for each sample, or an .npz or .npy file", InputError)
         rows: list[Array] = []
         for file in files:
             rows.append((_frames_of if in_frames else _reshaped)(file, read_array(file, "--data "), tensors[0]))
@@ -264,8 +263,7 @@ def _read_labels(path: Path, names: list[str], classes: Sequence[str]) -> Array:
         if array.dtype.kind not in "iu":
             raise InputError(f"--labels {path} holds {array.dtype}; wanted whole numbers, one for each sample")
         return array.reshape(-1).astype(np.int64)
-    if path.suffix not in (".csv", ".txt"):
-        raise InputError(f"--labels {path}: wanted a file .npy, .csv or .txt")
+    need(path.suffix in (".csv", ".txt"), f"--labels {path}: wanted a file .npy, .csv or .txt", InputError)
     try:
         text = incoming.read_text(path)
     except (OSError, UnicodeDecodeError) as error:

@@ -261,8 +261,7 @@ class _Reader:
 
     def _length(self, count: int) -> int:
         """Checks a vector's length against the file's, and counts it: many tables may point to one vector."""
-        if not 0 <= count <= len(self.data):
-            raise ValueError(f"a vector claims {count} entries")
+        need(0 <= count <= len(self.data), f"a vector claims {count} entries", ValueError)
         self.budget.bytes(count)
         return count
 

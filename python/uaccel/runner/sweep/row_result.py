@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from uaccel.errors import DeviceError, UaccelError
+from uaccel.errors import DeviceError, UaccelError, need
 from uaccel.runner.request import RunRequest
 from uaccel.runner.sweep.matrix import SweepRow
 from uaccel.util.cache import cache_of_user
@@ -110,8 +110,7 @@ class RowResult:
     def from_json(cls, data: Any) -> RowResult:
         """Reads a result; raises ValueError, KeyError or TypeError if that is none."""
         wrong = complaint(data, _RESULT)
-        if wrong:
-            raise ValueError(wrong)
+        need(not wrong, wrong, ValueError)
         told = {entry.name: data[entry.name] for entry in fields(cls) if entry.name in data}
         return cls(**told | {"row": SweepRow.from_json(data["row"])})
 
