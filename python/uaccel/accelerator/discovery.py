@@ -213,22 +213,9 @@ TEMPLATE: Final = "starter"
 LONGEST: Final = 32  # Characters of a name.
 # Headers of C: the driver's header is named by the accelerator, and would be found in place of these.
 _HEADERS: Final = (
-    *(
-        "assert",
-        "complex",
-        "ctype",
-        "errno",
-        "fenv",
-        "float",
-        "inttypes",
-        "iso646",
-        "limits",
-        "locale",
-        "math",
-        "setjmp",
-    ),
-    *("signal", "stdarg", "stdbool", "stddef", "stdint", "stdio", "stdlib", "string", "tgmath", "time", "wchar"),
-    "wctype",
+    *("assert", "complex", "ctype", "errno", "fenv", "float", "inttypes", "iso646", "limits", "locale", "math"),
+    *("setjmp", "signal", "stdarg", "stdbool", "stddef", "stdint", "stdio", "stdlib", "string", "tgmath", "time"),
+    *("wchar", "wctype"),
 )
 
 

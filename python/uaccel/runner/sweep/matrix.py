@@ -152,16 +152,8 @@ def _word(value: Any) -> str:
 #     "flash.total" = 1
 
 KEYS: Final = (
-    "models",
-    "boards",
-    "accelerators",
-    "repetitions",
-    "run",
-    "options",
-    "exclude",
-    "space",
-    "figures",
-    "expected",
+    *("models", "boards", "accelerators", "repetitions", "run"),
+    *("options", "exclude", "space", "figures", "expected"),
 )
 EXCLUDES: Final = ("model", "board", "accelerator")
 MOST_ROWS: Final = 100_000
