@@ -77,7 +77,7 @@ def _pool(var: Any, call: Any, layout: Layout) -> ImageLayer | None:
     )
     made = PoolFloatAttrs(window, strides, padding, dilation, int(bool(attrs.count_include_pad)))
     data, wanted = (_turned(info_of(each), layout) for each in (call.args[0], var))
-    if operator.infer([data], made) != wanted:
+    if operator.infer(made, data) != wanted:
         return None  # Its windows reach beyond the padding.
     return ImageLayer(call.args[0], layout, lambda data: operator(data, attrs=made), (var.name,))
 
