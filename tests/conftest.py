@@ -11,6 +11,7 @@ import pytest
 
 from support.device import compilers
 from support.run import strict, tiers
+from support.run.command import Call, call_in
 
 os.environ["UACCEL_CACHE"] = "off"  # a test that plants a bug must not find what was kept from before
 
@@ -55,3 +56,9 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
         terminalreporter.section(f"no time was left for {late.total()} tests")
         for file, count in sorted(late.items()):
             terminalreporter.line(f"{count:5} {file}")
+
+
+@pytest.fixture
+def call(capfd: pytest.CaptureFixture[str]) -> Call:
+    """A command in this process."""
+    return call_in(capfd)

@@ -7,6 +7,7 @@ A message is one line: what was seen, where, what was wanted, what to do next.
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from typing import Final
 
 _UNPRINTABLE: Final = re.compile(r"[^ -~]")
@@ -79,7 +80,7 @@ class InternalError(UaccelError):
     exit_status = 70
 
 
-def need(condition: object, problem: str) -> None:
-    """Refuse a part of a model with a reason in words; whoever walks the model adds which part it was."""
+def need(condition: object, problem: str, kind: Callable[[str], Exception] = ModelError) -> None:
+    """Refuse something, by default a part of a model, with a reason in words; whoever walks it adds which part."""
     if not condition:
-        raise ModelError(problem)
+        raise kind(problem)

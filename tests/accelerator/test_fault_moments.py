@@ -16,7 +16,7 @@ from support.device.offload import INTEGER, Offloaded, offload, run
 from support.models.float_convolutions import float_convolutions
 from support.models.networks import OWN
 from support.oracle.oracle import Array, Tflm, random_inputs
-from support.run.command import Call, call_in
+from support.run.command import Call
 from uaccel.accelerator import load_accelerator
 from uaccel.board import load_board
 from uaccel.build.project import build_project, create_project, firmware_of
@@ -34,11 +34,6 @@ STREAM = 7
 
 each_board = pytest.mark.parametrize("board", ["host", pytest.param("mps2_an386", marks=pytest.mark.long)])
 each_accelerator = pytest.mark.parametrize("accelerator", INTEGER)
-
-
-@pytest.fixture
-def call(capfd: pytest.CaptureFixture[str]) -> Call:
-    return call_in(capfd)
 
 
 @cache

@@ -12,16 +12,11 @@ import pytest
 from onnx import TensorProto, helper, save_model
 
 from support.device.boards import board_with_tools
-from support.run.command import Call, call_in, is_exact
+from support.run.command import Call, is_exact
 from uaccel.accelerator import load_accelerator
 
 MY_AI_HW = Path(__file__).parents[1] / "support" / "device" / "accelerators" / "my_ai_hw"
 STARTER = Path(__file__).parents[2] / "accelerator_template"
-
-
-@pytest.fixture
-def call(capfd: pytest.CaptureFixture[str]) -> Call:
-    return call_in(capfd)
 
 
 def convolution(path: Path, kernel: int = 3) -> Path:

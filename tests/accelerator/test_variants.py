@@ -14,18 +14,12 @@ import pytest
 
 from support.device.boards import board_with_tools
 from support.models.networks import OWN
-from support.run.command import Call, call_in
+from support.run.command import Call
 from uaccel.accelerator import load_accelerator, module_of
 from uaccel.errors import AcceleratorError
 from uaccel.util.files import data_dir
 
 GESTURE = OWN / "gesture.tflite"
-
-
-@pytest.fixture
-def call(capfd: pytest.CaptureFixture[str]) -> Call:
-    """A command in this process."""
-    return call_in(capfd)
 
 
 def test_own_files_come_before_those_of_the_base() -> None:

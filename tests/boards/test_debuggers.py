@@ -12,18 +12,13 @@ import pytest
 from boards.conftest import SELFTEST
 from support.device.boards import board_with_tools, build_bare
 from support.models.networks import OWN
-from support.run.command import Call, call_in
+from support.run.command import Call
 from uaccel.board import load_board
 from uaccel.errors import BoardError
 from uaccel.session.qemu import EmulatedBoard
 from uaccel.session.session import Session
 
 MORE = [("microbit", False), ("sifive_e", True)]
-
-
-@pytest.fixture
-def call(capfd: pytest.CaptureFixture[str]) -> Call:
-    return call_in(capfd)
 
 
 def through_rtt(name: str, folder: Path) -> Path:

@@ -9,7 +9,7 @@ import pytest
 
 from support.device.boards import board_with_tools
 from support.models.networks import OWN
-from support.run.command import Call, call_in
+from support.run.command import Call
 from uaccel.build.elf import MODEL_LIBRARY, read_map
 from uaccel.build.stack_usage import INDIRECT, disassemble, library_frames, read_graph
 
@@ -23,11 +23,6 @@ CASES = [
     ("mps2_an386", "gesture", ("-a", "npu")),
     ("qemu_riscv32", "residual", ()),
 ]
-
-
-@pytest.fixture
-def call(capfd: pytest.CaptureFixture[str]) -> Call:
-    return call_in(capfd)
 
 
 def bytes_of(rows: list[dict[str, Any]], *parts: str) -> int:

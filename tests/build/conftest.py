@@ -9,7 +9,6 @@ import pytest
 
 from support.device.generated import gesture_files
 from support.models.networks import OWN
-from support.run.command import Call, call_in
 from support.run.raw_server import RawServer
 from uaccel.board import load_board
 from uaccel.build.project import build_project, create_from_archive
@@ -46,9 +45,3 @@ def running(project: Path) -> Iterator[RawServer]:
     """A server of the project."""
     with RawServer(project) as server:
         yield server
-
-
-@pytest.fixture
-def call(capfd: pytest.CaptureFixture[str]) -> Call:
-    """A command in this process."""
-    return call_in(capfd)

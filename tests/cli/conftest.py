@@ -7,13 +7,6 @@ from pathlib import Path
 import pytest
 
 from support.models.windows import Window, conv_2d
-from support.run.command import Call, call_in
-
-
-@pytest.fixture
-def call(capfd: pytest.CaptureFixture[str]) -> Call:
-    """A command in this process."""
-    return call_in(capfd)
 
 
 @pytest.fixture(scope="session")

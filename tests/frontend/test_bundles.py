@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from support.models.windows import Window, conv_2d
-from support.run.command import Call, call_in
+from support.run.command import Call
 from uaccel.errors import ModelError
 from uaccel.frontend import bundle, import_model
 from uaccel.frontend.checks import read_file
@@ -33,11 +33,6 @@ def write(folder: Path, files: Mapping[str, bytes], name: str = "hand.task") -> 
     path = folder / name
     path.write_bytes(packed(files))
     return path
-
-
-@pytest.fixture
-def call(capfd: pytest.CaptureFixture[str]) -> Call:
-    return call_in(capfd)
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ from support.models.hybrid_rows import ROWS
 from support.models.many import many
 from support.models.networks import OWN
 from support.models.tflite_writer import ModelBuilder
-from support.run.command import Call, call_in
+from support.run.command import Call
 from uaccel.frontend import import_model
 from uaccel.model import ImportedModel, Signature
 from uaccel.ops.matmul import BlockAttrs, FullyConnectedBlocks
@@ -28,11 +28,6 @@ MIXED = (
     "and what kernels pad, instead of 84: have the TFLite converter quantise it (a representative_dataset, int8 "
     "operators)"
 )
-
-
-@pytest.fixture
-def call(capfd: pytest.CaptureFixture[str]) -> Call:
-    return call_in(capfd)
 
 
 def of(shapes: Sequence[tuple[int, ...]], compute: Any, source_format: str = "onnx") -> tuple[str, ...]:

@@ -392,4 +392,4 @@ def test_no_kernel_leaves_out_the_rest_of_a_bias(name: str, family: str, tmp_pat
 )
 def test_what_is_no_rounding(attrs: RequantizeAttrs, reason: str) -> None:
     with pytest.raises(TypeError, match=f"^{reason}$"):
-        get(Requantize).infer([TensorInfo((3,), "int8")], attrs)
+        get(Requantize).infer(attrs, TensorInfo((3,), "int8"))

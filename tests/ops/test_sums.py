@@ -374,5 +374,5 @@ REFUSED: dict[str, tuple[Any, Any, list[tuple[tuple[int, ...], str]], str]] = {
 def test_arguments_that_do_not_fit_are_refused(name: str) -> None:
     operator, attrs, inputs, reason = REFUSED[name]
     with pytest.raises(TypeError) as refusal:
-        get(operator).infer([TensorInfo(*entry) for entry in inputs], attrs)
+        get(operator).infer(attrs, *(TensorInfo(*entry) for entry in inputs))
     assert str(refusal.value) == reason

@@ -10,18 +10,13 @@ import numpy as np
 import pytest
 
 from support.models.onnx_rows import Given, model_of, row
-from support.run.command import Call, call_in
+from support.run.command import Call
 from uaccel.lower.placement import GUARD, place_apart
 from uaccel.pipeline import Compiled, compile_model
 from uaccel.runner.outside import written_outside
 
 ROOT = Path(__file__).parents[1]
 FUNCTION = ROOT / "support" / "device" / "accelerators" / "my_ai_hw"
-
-
-@pytest.fixture
-def call(capfd: pytest.CaptureFixture[str]) -> Call:
-    return call_in(capfd)
 
 
 def planted(compiled: Compiled, index: int, statement: str) -> Compiled:

@@ -16,7 +16,7 @@ from typing import Any, Final
 
 from uaccel.accelerator.description import Accelerator
 from uaccel.accelerator.vendor import FAILURES, described, staying, validate
-from uaccel.errors import AcceleratorError
+from uaccel.errors import AcceleratorError, need
 from uaccel.util import incoming
 from uaccel.util.cache import folder_digest
 from uaccel.util.files import ACCELERATOR_FILE, accelerator_entries, accelerator_folders, data_dir
@@ -213,30 +213,16 @@ TEMPLATE: Final = "starter"
 LONGEST: Final = 32  # Characters of a name.
 # Headers of C: the driver's header is named by the accelerator, and would be found in place of these.
 _HEADERS: Final = (
-    *(
-        "assert",
-        "complex",
-        "ctype",
-        "errno",
-        "fenv",
-        "float",
-        "inttypes",
-        "iso646",
-        "limits",
-        "locale",
-        "math",
-        "setjmp",
-    ),
-    *("signal", "stdarg", "stdbool", "stddef", "stdint", "stdio", "stdlib", "string", "tgmath", "time", "wchar"),
-    "wctype",
+    *("assert", "complex", "ctype", "errno", "fenv", "float", "inttypes", "iso646", "limits", "locale", "math"),
+    *("setjmp", "signal", "stdarg", "stdbool", "stddef", "stdint", "stdio", "stdlib", "string", "tgmath", "time"),
+    *("wchar", "wctype"),
 )
 
 
 def write_starter(name: str, folder: Path) -> list[Path]:
     """Writes a new folder with all that an accelerator has; returns its files, relative to it."""
     require_name(name)
-    if folder.exists():
-        raise AcceleratorError(f"{folder} exists already; choose another name, or remove it")
+    need(not folder.exists(), f"{folder} exists already; choose another name, or remove it", AcceleratorError)
     written = []
     try:
         for path, content in starter_files(name).items():

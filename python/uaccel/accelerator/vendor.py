@@ -15,7 +15,7 @@ from typing import Any, Final, NoReturn
 
 from uaccel.accelerator.description import C_SUFFIX, OBJECTIVES, Accelerator, Operation, complaint_about
 from uaccel.board.accelerator_devices import CXX, DeviceBuild
-from uaccel.errors import AcceleratorError
+from uaccel.errors import AcceleratorError, need
 from uaccel.ops.exact import ROUNDINGS
 from uaccel.util import incoming
 from uaccel.util.form import Value
@@ -147,8 +147,7 @@ def validate(accelerator: Accelerator, file: Path) -> None:
             raise wrong(f"memories has {name!r}: {size!r}; wanted a name and its size in bytes")
     for hook in PASSES:
         for change in _list(hook, getattr(accelerator, hook), "passes", wrong):
-            if not callable(change):
-                raise wrong(f"{hook} holds {change!r}; wanted passes, which take a module and return one")
+            need(callable(change), f"{hook} holds {change!r}; wanted passes, which take a module and return one", wrong)
     _validate_parameters(accelerator.parameters, wrong)
     _validate_operations(accelerator, wrong)
     _validate_instructions(accelerator, wrong)
@@ -166,8 +165,7 @@ def _validate_name(name: Any, wrong: Wrong) -> None:
 def _validate_fields(owner: Any, known: Mapping[str, Value], whose: str, wrong: Wrong) -> None:
     for name, wanted in known.items():
         value = getattr(owner, name)
-        if not wanted.holds(value):
-            raise wrong(f"{name}{whose} is {value!r}; wanted {wanted.words}")
+        need(wanted.holds(value), f"{name}{whose} is {value!r}; wanted {wanted.words}", wrong)
 
 
 def _validate_parameters(parameters: Mapping[Any, Any], wrong: Wrong) -> None:
@@ -198,15 +196,13 @@ def _validate_instructions(accelerator: Any, wrong: Wrong) -> None:
 
 def _validate_operations(accelerator: Any, wrong: Wrong) -> None:
     operations = _list("operations", accelerator.operations, "Operation(...)s", wrong)
-    if not operations:
-        raise wrong("it has no operations; list at least one, or nothing can be offloaded")
+    need(operations, "it has no operations; list at least one, or nothing can be offloaded", wrong)
     for operation in operations:
         if not isinstance(operation, Operation):
             raise wrong(f"operations holds {operation!r}; wanted Operation(...)s")
         _validate_operation(accelerator, operation, wrong)
     repeated = _repeated(operation.name for operation in operations)
-    if repeated:
-        raise wrong(f"two operations are called '{repeated}'; names must differ")
+    need(not repeated, f"two operations are called '{repeated}'; names must differ", wrong)
 
 
 def _validate_operation(accelerator: Accelerator, operation: Any, wrong: Wrong) -> None:
@@ -236,8 +232,7 @@ def _validate_files(accelerator: Any, wrong: Wrong) -> None:
     if complaint is not None:
         raise wrong(complaint)
     headers = _list("headers", accelerator.headers, "names of files", wrong)
-    if not headers:
-        raise wrong("headers is empty; name the driver's headers that declare what 'lower' calls")
+    need(headers, "headers is empty; name the driver's headers that declare what 'lower' calls", wrong)
     for header in headers:
         if not isinstance(header, str) or not re.fullmatch(r"[\w.+/-]+", header, re.ASCII):
             raise wrong(f"headers holds {header!r}; wanted names of files, of letters, digits, '.', '_', '+' and '-'")

@@ -14,7 +14,7 @@ from typing import Final
 from xml.parsers import expat
 
 from uaccel.board.chips import CLOCK_HZ, Chip, core_named
-from uaccel.errors import BoardError
+from uaccel.errors import BoardError, need
 from uaccel.util import incoming
 from uaccel.util.text import did_you_mean
 
@@ -79,8 +79,7 @@ class _Reader:
     def start(self, tag: str, attributes: Attributes) -> None:
         above = self._path[-1] if self._path else ""
         self._path.append(tag)
-        if len(self._path) > DEEPEST:
-            raise PdscError(f"its elements lie more than {DEEPEST} deep")
+        need(len(self._path) <= DEEPEST, f"its elements lie more than {DEEPEST} deep", PdscError)
         if tag in LEVELS and above in ("devices", *LEVELS):
             self._keep()
             self._open.append(PackDevice(_name(tag, attributes), self._open[-1] if self._open else None))
@@ -97,8 +96,7 @@ class _Reader:
 
     def _keep(self) -> None:
         self._kept += 1
-        if self._kept > MOST_ELEMENTS:
-            raise PdscError(f"it has more than {MOST_ELEMENTS:,} elements about devices")
+        need(self._kept <= MOST_ELEMENTS, f"it has more than {MOST_ELEMENTS:,} elements about devices", PdscError)
 
 
 def _name(tag: str, attributes: Attributes) -> str:
@@ -142,8 +140,7 @@ _HELIUM: Final = ("Cortex-M55", "Cortex-M85")
 def chip_in_pack(file: Path, name: str, core: str) -> Chip:
     """A chip in a pack that the user names; without a name the only device that the pack has."""
     devices = _devices(file)
-    if not devices:
-        raise BoardError(f"{file} describes no device; wanted a pack of a chip's maker (a DFP)")
+    need(devices, f"{file} describes no device; wanted a pack of a chip's maker (a DFP)", BoardError)
     if not name and len(devices) > 1:
         raise BoardError(f"{file} has {len(devices)} devices: {_some(devices)}; name one with --target")
     device = _find(devices, name) if name else next(iter(devices.values()))
@@ -224,8 +221,7 @@ def _description(file: Path) -> bytes:
     # RuntimeError: zipfile's word for a method of compression that it does not know
     except (zipfile.BadZipFile, zlib.error, EOFError, RuntimeError, ValueError) as error:
         raise BoardError(f"cannot read {file}: {' '.join(str(error).split()) or 'it ends early'}{wanted}") from error
-    if len(text) > LARGEST:
-        raise BoardError(f"{file}: the description in it has more than {LARGEST >> 20} MiB{wanted}")
+    need(len(text) <= LARGEST, f"{file}: the description in it has more than {LARGEST >> 20} MiB{wanted}", BoardError)
     return text
 
 
@@ -311,15 +307,13 @@ def _ram(memories: list[Attributes]) -> list[Span]:
     areas = [said for said in memories if {"r", "w"} <= set(_access(said)) and "p" not in _access(said)]
     usual = [said for said in areas if said.get("default") in _YES] or areas
     found = [span for span in joined([_span(said) for said in usual]) if span[1] >= LEAST_RAM]
-    if not found:
-        raise PdscError("has no RAM that the pack tells of; use 'uaccel new board NAME --like BOARD'")
+    need(found, "has no RAM that the pack tells of; use 'uaccel new board NAME --like BOARD'", PdscError)
     return sorted(found, key=lambda span: -span[1])
 
 
 def _span(said: Attributes) -> Span:
     origin, length = (_number(said.get(key, "")) for key in ("start", "size"))
-    if origin + length > ADDRESSES:
-        raise PdscError(f"has {length} bytes at {origin:#x}, beyond 32 bits")
+    need(origin + length <= ADDRESSES, f"has {length} bytes at {origin:#x}, beyond 32 bits", PdscError)
     return origin, length
 
 

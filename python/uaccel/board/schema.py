@@ -20,18 +20,8 @@ from uaccel.util.text import did_you_mean
 # Reading a board file: each table by itself, then the rules that hold between tables.
 
 _SECTIONS: Final = (
-    "description",
-    "port",
-    "stack",
-    "settings",
-    "cpu",
-    "memory",
-    "fixed",
-    "device",
-    "console",
-    "timer",
-    "run",
-    "flash",
+    *("description", "port", "stack", "settings", "cpu", "memory"),
+    *("fixed", "device", "console", "timer", "run", "flash"),
 )
 _SMALLEST_STACK: Final = 1024
 _LINKER_WORDS: Final = ("l", "len", "o", "org")

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
-from uaccel.errors import BoardError
+from uaccel.errors import BoardError, need
 from uaccel.util import incoming
 from uaccel.util.files import TomlError, parse_toml
 from uaccel.util.text import bytes_of, did_you_mean
@@ -276,8 +276,7 @@ class Table:
 
     def value(self, key: str, kind: type, wanted: str) -> Any:
         """A value of exactly this type."""
-        if key not in self._data:
-            raise self.error(f"{self} lacks '{key}': wanted {wanted}")
+        need(key in self._data, f"{self} lacks '{key}': wanted {wanted}", self.error)
         value = self._data[key]
         if type(value) is not kind:  # isinstance would take true for 1
             raise self.error(f"'{key}' in {self} is {_seen(value)}; wanted {wanted}", key)

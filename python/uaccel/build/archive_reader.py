@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from uaccel.board import Board, QemuRun, RtlRun
 from uaccel.board.accelerator_devices import CXX, FILE, DeviceBuild, board_devices_source, rack_source
-from uaccel.errors import UaccelError, escape_terminal
+from uaccel.errors import UaccelError, escape_terminal, need
 from uaccel.model import ModelFile
 from uaccel.util import incoming
 from uaccel.util.favour import Favour
@@ -228,11 +228,9 @@ def _find(archive: Path, tar: tarfile.TarFile, name: str, longest: int) -> bytes
                 raise UaccelError(f"archive {archive}: {name} has {member.size} bytes; wanted at most {longest}")
             stream = tar.extractfile(member)
             data = b"" if stream is None else stream.read()
-            if len(data) < member.size:
-                raise UaccelError(f"archive {archive} is truncated; make it anew")
+            need(len(data) >= member.size, f"archive {archive} is truncated; make it anew", UaccelError)
             return data
-        if count >= MOST_MEMBERS:
-            raise UaccelError(f"archive {archive} has more than {MOST_MEMBERS} members")
+        need(count < MOST_MEMBERS, f"archive {archive} has more than {MOST_MEMBERS} members", UaccelError)
     return None
 
 

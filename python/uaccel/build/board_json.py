@@ -24,7 +24,7 @@ from uaccel.board import (
     SerialRun,
 )
 from uaccel.cycles.estimate import Timing
-from uaccel.errors import UaccelError
+from uaccel.errors import UaccelError, need
 from uaccel.util import incoming
 from uaccel.util.files import parse_json
 from uaccel.util.form import FLAG, TEXT, WHOLE, Form, Maybe, Rows, Value, complaint
@@ -134,8 +134,7 @@ def read_board_json(project: Path) -> ProjectBoard:
     with incoming.reading(UaccelError, file, "make the project anew", "not as it was made"):
         data = parse_json(incoming.read_text(file))
     wrong = complaint(data, _FORM) or next(filter(None, map(_wrong_run, data["runs"])), "")
-    if wrong:
-        raise UaccelError(f"{file} is not as it was made: {wrong}; make the project anew")
+    need(not wrong, f"{file} is not as it was made: {wrong}; make the project anew", UaccelError)
     timing = Timing.from_json(data["timing"]) if "timing" in data else None
     return ProjectBoard(data["board"], data["firmware"], data["runs"], data["flash"], timing, data.get("target"))
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Final
 
-from uaccel.errors import ToolError
+from uaccel.errors import ToolError, need
 from uaccel.util import incoming
 
 # ELF files, as far as firmware needs it: symbols and sections.
@@ -77,8 +77,7 @@ def symbol_table(file: Path, member: str = "") -> list[Symbol]:
     with incoming.reading(ToolError, file, "build the firmware first"):
         data = incoming.read_bytes(file)
     data = _member(data, member) if member else data
-    if not data.startswith(_MAGIC):
-        raise ToolError(f"{file} is no ELF file for a 32-bit little-endian processor")
+    need(data.startswith(_MAGIC), f"{file} is no ELF file for a 32-bit little-endian processor", ToolError)
     try:
         return _symbols(data)
     except (struct.error, IndexError, ValueError) as error:
@@ -145,8 +144,7 @@ def read_map(file: Path) -> list[Piece]:
     with incoming.reading(ToolError, file, "build the firmware anew"):
         text = incoming.read_text(file, incoming.MODEL, errors="replace")
     begin, end = text.find(_BEGIN), text.find(_END)
-    if not 0 <= begin < end:
-        raise ToolError(f"{file} is no map of GNU ld; build the firmware anew")
+    need(0 <= begin < end, f"{file} is no map of GNU ld; build the firmware anew", ToolError)
     pieces = [_piece(match) for match in _PIECE.finditer(text, begin, end)]
     return sorted((piece for piece in pieces if piece.size), key=lambda piece: piece.address)
 

@@ -23,7 +23,7 @@ from typing import Final
 
 from uaccel.build.stack_usage import SUFFIX
 from uaccel.util import incoming
-from uaccel.util.cache import SEARCHED, Cache, Entry, Key, file_digest, programs_digest
+from uaccel.util.cache import SEARCHED, Cache, Key, file_digest, programs_digest
 from uaccel.util.reads import CONTENT, state, still_true
 
 # Include closure: everything that a C source may include, and the macros that it mentions, read without a compiler.
@@ -238,13 +238,10 @@ class Objects:
             _rules_of(wanted).write_text(rules + "\n", encoding="utf-8")
             wanted.made.write_bytes(entry.read(OBJECT))
             if entry.has(GRAPH):
-                self._graph(wanted).write_bytes(self._moved(entry))
+                self._graph(wanted).write_bytes(entry.read(GRAPH).replace(PLACE.encode(), str(self._project).encode()))
             return True
         finally:
             entry.close()
-
-    def _moved(self, entry: Entry) -> bytes:
-        return entry.read(GRAPH).replace(PLACE.encode(), str(self._project).encode())
 
     def _keep(self, key: Key, wanted: Compilation) -> None:
         here, content = str(self._project).encode(), incoming.read_bytes(wanted.made)

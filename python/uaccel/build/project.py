@@ -31,7 +31,7 @@ from uaccel.build.stack_usage import (
     pointed_in,
     read_graph,
 )
-from uaccel.errors import BoardError, ToolError, UaccelError
+from uaccel.errors import BoardError, ToolError, UaccelError, need
 from uaccel.util import incoming
 from uaccel.util.cache import Cache, cache_of_objects, programs_digest
 from uaccel.util.files import PROJECT, UNFIT, data_dir, write_tar
@@ -115,13 +115,9 @@ def board_overlay(board: Board, needs: MemoryNeeds, *, portable: bool = False) -
     files[FILE.as_posix()] = board_json(board, None if portable or bundled else folder).encode()
     hal = hal_folders(board) if needs.accelerators else []
     for port in (*board.port.sources, *hal):
-        for source in _sources(port):
+        for source in [path for path in sorted(port.rglob("*")) if path.is_file() and path.name != MANIFEST]:
             files[f"firmware/ports/{port.name}/{source.relative_to(port).as_posix()}"] = incoming.read_bytes(source)
     return files
-
-
-def _sources(port: Path) -> list[Path]:
-    return [path for path in sorted(port.rglob("*")) if path.is_file() and path.name != MANIFEST]
 
 
 def archive_overlay(board: Board, files: Mapping[str, bytes]) -> dict[str, bytes]:
@@ -208,8 +204,7 @@ def _benchmark(metadata: Metadata, pin: Path | None) -> dict[str, bytes]:
 
     tensors = [metadata.at("uaccel", side) for side in ("inputs", "outputs")]
     reason = why_not(*tensors)
-    if reason:
-        raise UaccelError(f"--protocol {NAME} {reason}; leave it away")
+    need(not reason, f"--protocol {NAME} {reason}; leave it away", UaccelError)
     text = header(metadata.model, *tensors)
     if pin is None:
         return {f"board/{HEADER}": text.encode()}

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from uaccel.build.children import start, temporary_file
-from uaccel.errors import DeviceError, ToolError, UaccelError
+from uaccel.errors import DeviceError, ToolError, UaccelError, need
 from uaccel.util import incoming
 from uaccel.util.files import data_dir, parse_json
 from uaccel.util.text import did_you_mean
@@ -244,8 +244,7 @@ class ServerProcess:
 
     def exchange(self, request: dict[str, Any], limit: float) -> dict[str, Any]:
         """Send a request and return the reply to it; after a failure the server is ended."""
-        if not self._open:
-            raise ProjectApiError(f"{self.where} has ended; start another")
+        need(self._open, f"{self.where} has ended; start another", ProjectApiError)
         method, end = str(request["method"]), time.monotonic() + limit
         try:
             self._send(json.dumps(request).encode() + b"\n", method, limit, end)
@@ -439,8 +438,7 @@ class ProjectServer:
     def generate_project(self, archive: Path, project: Path, runtime: Path | None = None) -> None:
         """Make a project of an archive; ``runtime`` has the C sources that every project needs, by default uaccel's."""
         runtime = runtime or data_dir("firmware")
-        if not self.info.is_template:
-            raise ProjectApiError(f"{self.folder} is a project already; wanted a template")
+        need(self.info.is_template, f"{self.folder} is a project already; wanted a template", ProjectApiError)
         if self.is_ours or archive.name == ARCHIVE_NAME:
             self._generate(archive, project, runtime)
             return

@@ -12,7 +12,7 @@ import typer
 from uaccel.cli.command import given_of, group
 from uaccel.cli.options import Cached, ModelOptions
 from uaccel.cli.output import emit, progress, write_page
-from uaccel.errors import InputError, VerificationError
+from uaccel.errors import InputError, VerificationError, need
 from uaccel.frontend import SUFFIXES
 from uaccel.frontend.bundle import stem
 from uaccel.runner.options import ProjectRunOptions
@@ -108,8 +108,7 @@ class ReportCommand(ModelOptions, Cached):
             write_page(target, page([run]), OUTPUT)
         report = _told(target, [run])
         emit(report, self.as_json, lambda console: console.print(_words(report), soft_wrap=True))
-        if ran.complaint:
-            raise VerificationError(ran.complaint)
+        need(not ran.complaint, ran.complaint, VerificationError)
 
 
 def _require(quantized: Path | None, model: Path) -> None:

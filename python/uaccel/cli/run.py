@@ -19,7 +19,7 @@ from uaccel.cli.options import Cached, Layered, ModelOptions, OnBoard, Templated
 from uaccel.cli.output import REPORT, TRACE, ShownSteps, emit, progress, write_page_where, write_trace
 from uaccel.cli.verdict import show_run
 from uaccel.codegen.options import EmitOptions
-from uaccel.errors import UaccelError, VerificationError
+from uaccel.errors import UaccelError, VerificationError, need
 from uaccel.frontend import SUFFIXES
 from uaccel.runner.options import TOLD, CompileOptions, ProjectRunOptions
 from uaccel.runner.request import Devices, RunRequest
@@ -46,8 +46,7 @@ def show(run: Callable[[ShownSteps], Performed], wishes: ProjectRunOptions, how:
     if not wishes.detailed:
         report.pop("trace", None)
     emit(report, how.as_json, lambda console: show_run(console, report, every=how.layers))
-    if ran.complaint:
-        raise VerificationError(ran.complaint)
+    need(not ran.complaint, ran.complaint, VerificationError)
 
 
 def require_places(wishes: ProjectRunOptions) -> None:
@@ -175,8 +174,7 @@ class RunCommand(ModelOptions, Templated, Layered, Cached):
 
 def _run_through(template: Path, request: RunRequest, how: Layered) -> None:
     """Runs a model in a project that a user's template makes."""
-    if request.engines.accelerators:
-        raise UaccelError("--template takes no --accelerator yet; leave one of them away")
+    need(not request.engines.accelerators, "--template takes no --accelerator yet; leave one of them away", UaccelError)
     if request.emit.feed or request.emit.ram is not None:
         raise UaccelError("--template takes neither --ram nor --feed; leave them away")
     if request.emit.pools or request.emit.constant_pools:
@@ -191,5 +189,4 @@ def _require_new(folder: Path) -> None:
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise UaccelError(f"--project {folder} exists already; name a folder that does not")
     above = next(parent for parent in (folder, *folder.resolve().parents) if parent.exists())
-    if not above.is_dir():
-        raise UaccelError(f"--project {folder} cannot be made: {above} is no folder")
+    need(above.is_dir(), f"--project {folder} cannot be made: {above} is no folder", UaccelError)

@@ -24,7 +24,7 @@ from uaccel.cli.options import OnBoard
 from uaccel.cli.output import emit, new_table, progress, show_lines
 from uaccel.cli.tables import show_latency, show_memory
 from uaccel.cli.verdict import show_verified
-from uaccel.errors import BoardError, UaccelError, VerificationError
+from uaccel.errors import BoardError, UaccelError, VerificationError, need
 from uaccel.runner.options import EngineRequest, ProjectRunOptions
 from uaccel.runner.request import RunRequest
 from uaccel.session.board_ports import chip_of_pyocd
@@ -111,8 +111,7 @@ def _new_board_of_chip(name: str, chip: Chip, as_json: bool) -> None:
 
 def _require_new(paths: list[Path]) -> None:
     for path in paths:
-        if path.exists():
-            raise UaccelError(f"{path} exists already; choose another name, or remove it")
+        need(not path.exists(), f"{path} exists already; choose another name, or remove it", UaccelError)
 
 
 def _told(name: str, origin: dict[str, str], files: list[str], what: str, as_json: bool) -> None:
@@ -197,8 +196,7 @@ class DemoCommand(OnBoard):
             "next": [] if complaint else list(_next(self.board, model, samples)),
         }
         emit(report, self.as_json, lambda console: _show(console, report, board))
-        if complaint:
-            raise VerificationError(complaint)
+        need(not complaint, complaint, VerificationError)
 
 
 def _require_no_hardware(board: Board) -> None:

@@ -42,7 +42,7 @@ def describe(
         _description(program, placement),
         _run(program, names, placement, options),
         _feed(program, names, placement, options),
-        _accounts(program),
+        f"static struct uaccel_account accounts[{len(program.layers)}];\n" if program.engines else "",
         _model(program, options, build),
     ]
     return "\n".join(part for part in parts if part)
@@ -228,10 +228,6 @@ def _feed(program: Program, names: Names, placement: Placement, options: EmitOpt
         "",
     ]
     return "\n".join(lines)
-
-
-def _accounts(program: Program) -> str:
-    return f"static struct uaccel_account accounts[{len(program.layers)}];\n" if program.engines else ""
 
 
 def _model(program: Program, options: EmitOptions, build: bytes) -> str:

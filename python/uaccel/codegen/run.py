@@ -176,7 +176,7 @@ class RunFunction:
         if layer is row_input_layer(self.program):
             work = ["    /* Its rows were handed over: it is done. */"]
         else:
-            work = self._work(layer)
+            work = self._on_accelerator(layer) if layer.on_accelerator else [f"    {self._call(layer)};"]
         return [
             f'    UACCEL_LAYER_BEGIN("{model}", {layer.index});',
             *self._copies(layer),
@@ -209,9 +209,6 @@ class RunFunction:
         """The wait that ends a run which may have stopped early: no copy goes on into a workspace that the application
         may use for something else."""
         return ["    uaccel_fetch_wait();"] if self.ahead else []
-
-    def _work(self, layer: Layer) -> list[str]:
-        return self._on_accelerator(layer) if layer.on_accelerator else [f"    {self._call(layer)};"]
 
     def _call(self, layer: Layer, *before: str) -> str:
         arguments = [*before, *(self._address(value) for value in (*layer.inputs, *layer.outputs))]

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from uaccel.errors import ModelError
+from uaccel.errors import ModelError, need
 from uaccel.frontend import bundle
 from uaccel.frontend.limits import limited
 
@@ -86,8 +86,7 @@ def import_model(
     inside = bundle.is_inside(path)
     if not inside and not path.exists():
         raise ModelError(f"no model file {path}; check the path")
-    if path.is_dir():
-        raise ModelError(f"{path} is a directory, wanted a model file ({SUFFIXES})")
+    need(not path.is_dir(), f"{path} is a directory, wanted a model file ({SUFFIXES})")
     given, path = path, bundle.chosen(path)
     found = _format_of(path)
     if found is None:

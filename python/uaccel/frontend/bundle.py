@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Final
 
-from uaccel.errors import ModelError
+from uaccel.errors import ModelError, need
 from uaccel.util import incoming
 from uaccel.util.text import did_you_mean
 
@@ -81,8 +81,7 @@ def _divided(path: Path) -> list[str]:
 def _bundle(path: Path) -> Iterator[tuple[zipfile.ZipFile, str]]:
     """Opens a bundle, which may be in others; gives it with its name for errors."""
     file, *inner = _divided(path)
-    if len(inner) > DEEPEST:
-        raise ModelError(f"{path} names {len(inner)} bundles in bundles; at most {DEEPEST} are opened")
+    need(len(inner) <= DEEPEST, f"{path} names {len(inner)} bundles in bundles; at most {DEEPEST} are opened")
     with incoming.reading(ModelError, file, "check the path"):
         stream: IO[bytes] = incoming.opened(file)
     with stream:
@@ -120,8 +119,7 @@ def _member(archive: zipfile.ZipFile, where: str, name: str, most: int) -> bytes
         near = did_you_mean(name, models)
         raise ModelError(f"{where} has no file {name!r}{near}; it holds {_listed(models)}")
     claimed = archive.getinfo(name).file_size
-    if claimed > most:
-        raise ModelError(f"{where}: {name} has {claimed:,} bytes, and at most {most:,} are read")
+    need(claimed <= most, f"{where}: {name} has {claimed:,} bytes, and at most {most:,} are read")
     with _one_line(where), archive.open(name) as content:
         return content.read(claimed)
 

@@ -148,8 +148,7 @@ def fixed_shape(
         )
     said = f"--input-shape {name}:{','.join(map(str, given or ()))}"
     shape = tuple(map(int, declared if given is None else given))
-    if len(shape) != len(declared):
-        raise ModelError(f'{path}: {said} has {len(shape)} extents; input "{name}" is {text}')
+    need(len(shape) == len(declared), f'{path}: {said} has {len(shape)} extents; input "{name}" is {text}')
     for axis, (extent, wanted) in enumerate(zip(declared, shape, strict=True)):
         if isinstance(extent, int) and extent != wanted:
             raise ModelError(

@@ -10,7 +10,7 @@ from typing import Final
 
 import numpy as np
 
-from uaccel.errors import ModelError
+from uaccel.errors import ModelError, need
 from uaccel.model import Array, Bound, ImportedModel, Signature, StateSpec, TensorSpec, read_npz
 
 FLAG: Final = "--state"
@@ -81,8 +81,7 @@ def words_of_each(words: Sequence[str], models: Sequence[str]) -> list[tuple[str
 
 
 def _first_values(initial: Path, words: Sequence[str]) -> dict[str, Array]:
-    if not words:
-        raise ModelError(f"--state-from {initial}: no output is bound to an input; add {FLAG} OUT=IN")
+    need(words, f"--state-from {initial}: no output is bound to an input; add {FLAG} OUT=IN")
     try:
         return read_npz(initial)
     except (OSError, ValueError) as error:
@@ -113,8 +112,7 @@ def _matching(word: str, inputs: Sequence[str], outputs: Sequence[str]) -> Itera
     """Output and input of each pair that ``OUT=IN`` names."""
     splits = [(word[:at], word[at + 1 :]) for at, letter in enumerate(word) if letter == "="]
     splits = [(out, into) for out, into in splits if out and into]
-    if not splits:
-        raise ModelError(f"{FLAG} {word!r}: wanted OUT=IN, an output and the input that it becomes, or {AUTO}")
+    need(splits, f"{FLAG} {word!r}: wanted OUT=IN, an output and the input that it becomes, or {AUTO}")
     # A name may hold "=" itself: the split whose names the model has is meant.
     out, into = next(((out, into) for out, into in splits if out in outputs or into in inputs), splits[0])
     if "*" not in out:
@@ -122,12 +120,10 @@ def _matching(word: str, inputs: Sequence[str], outputs: Sequence[str]) -> Itera
         _need_name(word, "input", into, inputs)
         yield out, into
         return
-    if out.count("*") != into.count("*"):
-        raise ModelError(f"{FLAG} {word!r}: both names must have '*' equally often")
+    need(out.count("*") == into.count("*"), f"{FLAG} {word!r}: both names must have '*' equally often")
     pattern = re.compile("(.*)".join(map(re.escape, out.split("*"))))
     matches = [match for match in map(pattern.fullmatch, outputs) if match]
-    if not matches:
-        raise ModelError(f"{FLAG} {word!r}: no output matches {out!r}; the outputs are {', '.join(outputs)}")
+    need(matches, f"{FLAG} {word!r}: no output matches {out!r}; the outputs are {', '.join(outputs)}")
     for match in matches:
         parts = into.split("*")
         given = parts[0] + "".join(shared + part for shared, part in zip(match.groups(), parts[1:], strict=True))
@@ -136,8 +132,7 @@ def _matching(word: str, inputs: Sequence[str], outputs: Sequence[str]) -> Itera
 
 
 def _need_name(word: str, what: str, name: str, names: Sequence[str]) -> None:
-    if name not in names:
-        raise ModelError(f'{FLAG} {word}: the model has no {what} "{name}"; its {what}s are {", ".join(names)}')
+    need(name in names, f'{FLAG} {word}: the model has no {what} "{name}"; its {what}s are {", ".join(names)}')
 
 
 def _usual(signature: Signature) -> Iterator[tuple[str, str]]:
@@ -184,8 +179,7 @@ def _quantised(spec: TensorSpec) -> str:
 def _check_names(initial: Mapping[str, Array], entries: Sequence[StateSpec]) -> None:
     names = [entry.spec.name for entry in entries]
     for name in initial:
-        if name not in names:
-            raise ModelError(f'--state-from: "{name}" is no input that is bound; bound are {", ".join(names)}')
+        need(name in names, f'--state-from: "{name}" is no input that is bound; bound are {", ".join(names)}')
 
 
 def _behind(count: int, numbers: Sequence[int], others: int) -> list[int]:

@@ -20,7 +20,7 @@ from uaccel.kernels.weight_packing import concat_words
 from uaccel.model import Array
 from uaccel.ops.conv import Conv2d, Conv2dAttrs, DepthwiseConv2d
 from uaccel.ops.exact import limits
-from uaccel.ops.kernel import Constant, Input, Kernel, Output, ParameterValue, Scratch, same
+from uaccel.ops.kernel import Constant, Input, Kernel, Output, Scratch
 from uaccel.ops.matmul import FullyConnected
 from uaccel.ops.operator import Site
 from uaccel.ops.storage import overwrite_distance
@@ -36,17 +36,11 @@ _kernel: Final = partial(arm_dsp, header=HEADER)
 def _one_row(site: Site[Any], weights: Array, stage: conv_forms.WideStage) -> Kernel:
     """Makes the kernel for one row; one of odd length is copied, and what follows it there has weights of zero."""
     filled, depth = pad_axis(weights, 1, 2), weights.shape[1]
-    parameters: dict[str, ParameterValue] = {
-        "depth": depth,
-        "units": len(weights),
-        "length": filled.shape[1],
-        **same(site.attrs, "clamp_min", "clamp_max"),
-    }
+    parameters = conv_forms.one_row_fields(site, weights, filled.shape[1])
     arguments = (Input(0), Constant("stream", _unit_stream(filled, stage)), Output(0), Scratch())
     scratch = 2 * filled.shape[1] if filled.shape[1] > depth else ADDRESS
-    return _kernel(
-        "uaccel_fully_connected_dsp_s16", "uaccel_fully_connected_dsp16", parameters, arguments, scratch=scratch
-    )
+    function, struct = "uaccel_fully_connected_dsp_s16", "uaccel_fully_connected_dsp16"
+    return _kernel(function, struct, parameters, arguments, scratch=scratch)
 
 
 def _convolution(site: Site[Any], weights: Array, stage: conv_forms.WideStage, pixels: conv_forms.ConvPixels) -> Kernel:

@@ -82,51 +82,38 @@ def _parameters(site: Site[AddAttrs]) -> dict[str, ParameterValue]:
         raise DeclinedError("its sums are scaled up", "quantise with a larger output scale")
     low, high = limits(dtype)
     values = np.arange(low, high + 1, dtype=np.int64)
-    inputs = [
-        _input(values - attrs.zero_point1, attrs.left_shift, attrs.zero_point1, attrs.multiplier1, attrs.shift1),
-        _input(values - attrs.zero_point2, attrs.left_shift, attrs.zero_point2, attrs.multiplier2, attrs.shift2),
-    ]
-    if inputs[0] is None or inputs[1] is None:
-        raise DeclinedError(
-            "an input on the common scale does not fit 30 bits", "quantise its inputs with closer scales"
-        )
+    parameters = {
+        **_input("first", values, attrs.left_shift, attrs.zero_point1, attrs.multiplier1, attrs.shift1),
+        **_input("second", values, attrs.left_shift, attrs.zero_point2, attrs.multiplier2, attrs.shift2),
+        "multiplier": attrs.output_multiplier,
+        "right": -attrs.output_shift,
+    }
     sign = attrs.clamp_min < attrs.output_zero_point and attrs.output_shift < 0
-    parameters: dict[str, ParameterValue] = {}
-    parameters |= {f"first.{name}": value for name, value in inputs[0].items()}
-    parameters |= {f"second.{name}": value for name, value in inputs[1].items()}
-    parameters |= {"multiplier": attrs.output_multiplier, "right": -attrs.output_shift}
     return parameters | finish_parameters(attrs.output_zero_point, sign, attrs.clamp_min, attrs.clamp_max, dtype)
 
 
-def _input(values: Array, left: int, zero_point: int, multiplier: int, shift: int) -> dict[str, ParameterValue] | None:
-    """Returns the fields of ``struct uaccel_add_helium_input``; None where it would not be exact for some value.
+def _input(
+    side: str, values: Array, left: int, zero_point: int, multiplier: int, shift: int
+) -> dict[str, ParameterValue]:
+    """Returns the fields of ``struct uaccel_add_helium_input``; declines where it would not be exact for some value.
     ``linear`` where the exact result is the value times one factor. ``sign`` where rounding halves upwards would be
     wrong for some value: then -1 is added to what is negative before the shift, which costs instructions."""
+    values = values - zero_point
     factor = 1 << (left + max(0, shift))
     raised, right = values * factor, max(0, -shift)
-    if np.abs(raised).max() >= RAISED_LIMIT or multiplier < 0:
-        return None
-    exact = multiply_by_quantized_multiplier(values << left, multiplier, shift)
-    if np.abs(exact).max() >= INPUT_LIMIT:
-        return None
+    fits = np.abs(raised).max() < RAISED_LIMIT and multiplier >= 0
+    exact = multiply_by_quantized_multiplier(values << left, multiplier, shift) if fits else None
+    if exact is None or np.abs(exact).max() >= INPUT_LIMIT:
+        raise DeclinedError(
+            "an input on the common scale does not fit 30 bits", "quantise its inputs with closer scales"
+        )
     slope = int(exact[1] - exact[0])
-    if (exact == values * slope).all():
-        return _fields(slope, zero_point, True, 0, 0, False)
     sign = bool((_rounded_up(rounding_doubling_high_mul(raised, multiplier), right) != exact).any())
-    return _fields(factor, zero_point, False, multiplier, right, sign)
-
-
-def _fields(
-    factor: int, zero_point: int, linear: bool, multiplier: int, right: int, sign: bool
-) -> dict[str, ParameterValue]:
-    return {
-        "factor": factor,
-        "offset": -zero_point * factor,
-        "linear": int(linear),
-        "multiplier": multiplier,
-        "right": right,
-        "sign": int(sign),
-    }
+    fields = (factor, -zero_point * factor, 0, multiplier, right, int(sign))
+    if (exact == values * slope).all():
+        fields = (slope, -zero_point * slope, 1, 0, 0, 0)
+    names = ("factor", "offset", "linear", "multiplier", "right", "sign")
+    return {f"{side}.{name}": value for name, value in zip(names, fields, strict=True)}
 
 
 def _rounded_up(values: Array, right: int) -> Array:

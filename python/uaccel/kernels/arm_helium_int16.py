@@ -15,7 +15,7 @@ from uaccel.kernels.registry import offers
 from uaccel.kernels.weight_packing import concat_words
 from uaccel.model import Array
 from uaccel.ops.conv import Conv2d, Conv2dAttrs, DepthwiseConv2d
-from uaccel.ops.kernel import Constant, Input, Kernel, Output, ParameterValue, Scratch, same
+from uaccel.ops.kernel import Constant, Input, Kernel, Output, Scratch, same
 from uaccel.ops.matmul import FullyConnected
 from uaccel.ops.operator import Site
 from uaccel.ops.storage import overwrite_distance
@@ -30,12 +30,7 @@ _kernel: Final = partial(arm_helium, header=HEADER)
 
 def _one_row(site: Site[Any], weights: Array, stage: conv_forms.WideStage) -> Kernel:
     depth, length = weights.shape[1], _whole(weights.shape[1])
-    parameters: dict[str, ParameterValue] = {
-        "depth": depth,
-        "units": len(weights),
-        "length": length,
-        **same(site.attrs, "clamp_min", "clamp_max"),
-    }
+    parameters = conv_forms.one_row_fields(site, weights, length)
     arguments = (Input(0), Constant("stream", run_stream(weights, stage, 8)), Output(0), Scratch())
     function, struct = "uaccel_fully_connected_helium_s16", "uaccel_fully_connected_helium16"
     return _kernel(function, struct, parameters, arguments, scratch=ITEM * (length if length > depth else VECTOR))

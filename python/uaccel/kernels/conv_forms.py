@@ -496,6 +496,12 @@ class Int16:
         return self.convolution(site, pad_axis(weights, 1, self.unit), stage, rows_of(site))
 
 
+def one_row_fields(site: Site[Any], weights: Array, length: int) -> dict[str, ParameterValue]:
+    """Returns the fields of the structures for one row on int16, whose weights are filled up to ``length``."""
+    units, depth = weights.shape
+    return {"depth": depth, "units": units, "length": length, **same(site.attrs, "clamp_min", "clamp_max")}
+
+
 def is_depthwise(site: Site[Conv2dAttrs]) -> bool:
     """Says whether the layer is truly depthwise: one input channel with several results is an ordinary convolution."""
     return site.operands[0].info.shape[3] > 1 or site.output.shape[3] == 1

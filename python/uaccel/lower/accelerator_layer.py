@@ -12,7 +12,7 @@ from typing import Any
 from uaccel.accelerator import Accelerator, Lowered
 from uaccel.accelerator.region import Region
 from uaccel.accelerator.vendor import vendors
-from uaccel.errors import AcceleratorError
+from uaccel.errors import AcceleratorError, need
 from uaccel.kernels import Choice, Option, Selector, Work, pick
 from uaccel.lower.program import Covered, Program
 from uaccel.model import Origin
@@ -132,8 +132,7 @@ def _lowerings(call: EngineCall, variant: int) -> tuple[Lowered, ...]:
         lowerings = accelerator.lowerings(call.operation, call.region, variant)
     for made in lowerings:
         complaint = complaint_about(made, call.region)
-        if complaint:
-            raise AcceleratorError(f"{accelerator.folder}: {what}, given {call.layer}, returned {complaint}")
+        need(not complaint, f"{accelerator.folder}: {what}, given {call.layer}, returned {complaint}", AcceleratorError)
     if accelerator.parameters and len(lowerings) > 1:
         raise AcceleratorError(
             f"{accelerator.folder}: {what}, given {call.layer}, returned {len(lowerings)} ways for one choice of its "

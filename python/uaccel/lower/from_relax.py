@@ -43,7 +43,7 @@ from uaccel.partition.passes.simplify import simplify
 from uaccel.partition.regions import part_name
 from uaccel.tvm_api import relax
 from uaccel.util.c_text import C_TYPES
-from uaccel.util.text import CPU
+from uaccel.util.text import CPU, named
 
 # Control flow as a layer: C of ``if`` and ``while`` that calls the layers of its functions.
 #
@@ -202,7 +202,6 @@ def fallback_layer(call: Any, operands: tuple[Operand, ...], symbol: str) -> tup
 # Relax bindings, in order, become layers: an integer operator's kernel, a layout kernel, or TVM's own C.
 
 Count = Callable[[int, int], None]
-Resolved = "Value | Array | tuple[Resolved, ...]"
 
 
 def lower(
@@ -350,23 +349,18 @@ class _Lowering:
         macs = sum(covered.macs for covered in step.covers)
         made = _Step(step.op, step.kernel, step.reason, macs, step.lowered.source, step.choice)
         layer = self._layer(name, origin or Origin(-1, step.op, name), made, inputs, outputs)
-        self.layers.append(
-            replace(
-                layer,
-                engine=call.accelerator.name,
-                covers=step.covers,
-                otherwise=otherwise[0],
-                otherwise_definition=otherwise[1],
-                artefacts=step.lowered.artefacts,
-                labels=step.lowered.labels,
-                cycles=call.cost if step.lowered.cycles is None else step.lowered.cycles,
-                instructions=step.lowered.instructions,
-                cpu_cycles=cpu_cycles,
-                moved=step.lowered.moved,
-                moved_by=step.lowered.moved_by,
-                tiles=tuple(step.lowered.tiles),
-            )
+        layer = replace(
+            layer,
+            engine=call.accelerator.name,
+            covers=step.covers,
+            otherwise=otherwise[0],
+            otherwise_definition=otherwise[1],
+            cycles=call.cost if step.lowered.cycles is None else step.lowered.cycles,
+            cpu_cycles=cpu_cycles,
+            tiles=tuple(step.lowered.tiles),
+            **named(step.lowered, "artefacts", "labels", "instructions", "moved", "moved_by"),
         )
+        self.layers.append(layer)
 
     def _layer_name(self, name: str, call: Any) -> str:
         """The model's name of a layer; a layer that partitioning added is named by its operator and its origin."""
@@ -385,22 +379,8 @@ class _Lowering:
     def _layer(
         self, name: str, origin: Origin, step: _Step, inputs: tuple[Value, ...], outputs: tuple[Value, ...]
     ) -> Layer:
-        return Layer(
-            index=len(self.layers),
-            name=name,
-            op=step.op,
-            engine=CPU,
-            reason=step.reason,
-            origin=origin,
-            inputs=inputs,
-            outputs=outputs,
-            kernel=step.kernel,
-            macs=step.macs,
-            definition=step.definition,
-            choice=step.choice,
-            applied=step.applied,
-            inner=step.inner,
-        )
+        index = len(self.layers)
+        return Layer(index=index, name=name, engine=CPU, origin=origin, inputs=inputs, outputs=outputs, **vars(step))
 
     def _own_outputs(self, inputs: tuple[Value, ...], results: Sequence[Any]) -> tuple[Value, ...]:
         """The outputs, each with bytes of its own: an input, a constant, or a view of another output is copied."""

@@ -220,7 +220,7 @@ class _Search:
         if not possible:
             raise AcceleratorError(plain[0].refused)
         best = min(possible, key=lambda tried: tried.total)
-        best = self._tempted(best, "layer by layer", self._chosen("cost"))
+        best = self._tempted(best, "layer by layer", choose(*self._asked, "cost"))
         for order in _orders(names):
             best = self._tempted(best, ", ".join(order), self._ordered(order))
         best = self._tempted(best, "mixed", self._assigned(_blended(self._offers(best))))
@@ -246,9 +246,6 @@ class _Search:
 
     def _ordered(self, engines: Sequence[str]) -> list[Claim]:
         return in_order(*self._asked, engines)
-
-    def _chosen(self, how: str) -> list[Claim]:
-        return choose(*self._asked, how)
 
     def _assigned(self, engines: Sequence[str]) -> list[Claim]:
         return as_assigned(*self._asked, dict(zip(self.operators, engines, strict=True)))

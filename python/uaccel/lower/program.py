@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from uaccel.accelerator.description import HOOKS
 from uaccel.accelerator.machine import Tile
-from uaccel.errors import InternalError
+from uaccel.errors import InternalError, need
 from uaccel.kernels import Choice
 from uaccel.memory.blocks import roots_of
 from uaccel.model import ImportedModel, Origin, Signature, StateSpec, TensorInfo, TensorSpec
@@ -339,8 +339,7 @@ def _check(call: KernelCall, wanted: Fields) -> None:
     where = f"{call.function} is called with struct {call.struct}"
     given = {name: len(value) if isinstance(value, tuple) else 1 for name, value in call.parameters.items()}
     for name in wanted:
-        if name not in given:
-            raise InternalError(f"{where} without its field {name}; give it where the kernel is offered")
+        need(name in given, f"{where} without its field {name}; give it where the kernel is offered", InternalError)
     for name, count in given.items():
         if wanted.get(name) != count:
             raise InternalError(f"{where} and {count} numbers for {name}, which takes {wanted.get(name, 0)}")
@@ -349,8 +348,7 @@ def _check(call: KernelCall, wanted: Fields) -> None:
 @functools.cache
 def fields_of(structure: str) -> Fields:
     """The fields of a structure, in the order in which a kernel's header declares them."""
-    if structure not in _bodies():
-        raise InternalError(f"no header of firmware/kernels declares struct {structure}")
+    need(structure in _bodies(), f"no header of firmware/kernels declares struct {structure}", InternalError)
     return dict(_members(structure))
 
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from uaccel.errors import InternalError
+from uaccel.errors import InternalError, need
 
 # View roots: the name whose bytes a view of a view, or an in-place result of one, finally uses.
 
@@ -111,8 +111,7 @@ def _validate_overlaps(blocks: Mapping[str, Block], overlaps: Sequence[Overlap])
     for overlap in overlaps:
         what = f"memory plan: '{overlap.low}' is to overlap '{overlap.high}'"
         for name in (overlap.low, overlap.high):
-            if name not in blocks:
-                raise InternalError(f"{what}, but there is no block '{name}'")
+            need(name in blocks, f"{what}, but there is no block '{name}'", InternalError)
         low, high = blocks[overlap.low], blocks[overlap.high]
         if not high.first < high.last == low.first:
             raise InternalError(f"{what}, which must begin before step {low.first} and end there")
@@ -414,8 +413,7 @@ def _stays_behind(low: Block, high: Block, plan: Plan, distances: Mapping[tuple[
 
 
 def _check_place(block: Block, plan: Plan) -> None:
-    if block.name not in plan.offsets:
-        raise InternalError(f"memory plan: no offset for block '{block.name}'")
+    need(block.name in plan.offsets, f"memory plan: no offset for block '{block.name}'", InternalError)
     offset = plan.offsets[block.name]
     if offset % block.alignment:
         raise InternalError(

@@ -35,8 +35,7 @@ class Conv2dSums(IntegerOperator[Conv2dSumsAttrs]):
     name = "conv2d_sums"
     arguments = ("input", "weights")
 
-    def infer(self, inputs: Sequence[TensorInfo], attrs: Conv2dSumsAttrs) -> TensorInfo:
-        data, weights = inputs
+    def infer(self, attrs: Conv2dSumsAttrs, data: TensorInfo, weights: TensorInfo) -> TensorInfo:
         require(attrs.layout in TO_NHWC, f"conv2d_sums: layout {attrs.layout!r}, wanted {' or '.join(TO_NHWC)}")
         require(len(data.shape) == 4 and len(weights.shape) == 4, "conv2d_sums: input and weights have rank 4")
         require(data.dtype == weights.dtype == "int8", f"conv2d_sums: {data} and {weights}, wanted int8")
@@ -50,7 +49,7 @@ class Conv2dSums(IntegerOperator[Conv2dSumsAttrs]):
         require(min(places) > 0, large)
         return TensorInfo(_from_nhwc((batch, *places, out_channels), attrs.layout), "int32")
 
-    def meaning(self, inputs: Sequence[Any], attrs: Conv2dSumsAttrs) -> Any:
+    def meaning(self, attrs: Conv2dSumsAttrs, *inputs: Any) -> Any:
         data, weights = inputs
         infos = [exact.info(tensor) for tensor in inputs]
 
@@ -59,7 +58,7 @@ class Conv2dSums(IntegerOperator[Conv2dSumsAttrs]):
 
         extents = _nhwc(infos[1].shape, attrs.layout)
         element = convolved(whole(_padded(data, attrs)), whole(weights), extents, attrs)
-        shape = self.infer(infos, attrs).shape
+        shape = self.infer(attrs, *infos).shape
         return te.compute(shape, lambda *index: element(*_nhwc(index, attrs.layout)), name="sums")
 
 
@@ -98,8 +97,7 @@ class FullyConnectedSums(IntegerOperator[Attributes]):
     name = "fully_connected_sums"
     arguments = ("input", "weights")
 
-    def infer(self, inputs: Sequence[TensorInfo], attrs: Attributes) -> TensorInfo:
-        data, weights = inputs
+    def infer(self, attrs: Attributes, data: TensorInfo, weights: TensorInfo) -> TensorInfo:
         rank = len(data.shape) == len(weights.shape) == 2
         require(rank, "fully_connected_sums: input and weights have rank 2")
         require(data.dtype == weights.dtype == "int8", f"fully_connected_sums: {data} and {weights}, wanted int8")
@@ -107,7 +105,7 @@ class FullyConnectedSums(IntegerOperator[Attributes]):
         require(fits, f"fully_connected_sums: input {data} does not fit weights {weights}")
         return TensorInfo((data.shape[0], weights.shape[0]), "int32")
 
-    def meaning(self, inputs: Sequence[Any], attrs: Attributes) -> Any:
+    def meaning(self, attrs: Attributes, *inputs: Any) -> Any:
         data, weights = inputs
         infos = [exact.info(tensor) for tensor in inputs]
         k = te.reduce_axis((0, infos[0].shape[1]), name="k")
@@ -115,7 +113,7 @@ class FullyConnectedSums(IntegerOperator[Attributes]):
         def element(row: Any, unit: Any) -> Any:
             return te.sum(exact.i32(data(row, k)) * exact.i32(weights(unit, k)), axis=k)
 
-        return te.compute(self.infer(infos, attrs).shape, element, name="sums")
+        return te.compute(self.infer(attrs, *infos).shape, element, name="sums")
 
     def kernels(self, site: Site[Attributes]) -> Sequence[Kernel]:
         rows, units = site.output.shape
@@ -155,7 +153,7 @@ class RequantizeSums(IntegerOperator[RequantizeSumsAttrs]):
     arguments = ("sums", "bias", "multiplier", "shift")
     channel_axis = "axis"
 
-    def infer(self, inputs: Sequence[TensorInfo], attrs: RequantizeSumsAttrs) -> TensorInfo:
+    def infer(self, attrs: RequantizeSumsAttrs, *inputs: TensorInfo) -> TensorInfo:
         sums = inputs[0]
         check_rounding(attrs, self.name)
         _require_sums(sums, attrs.axis, self.name)
@@ -165,8 +163,7 @@ class RequantizeSums(IntegerOperator[RequantizeSumsAttrs]):
         require(attrs.output_dtype == "int8", f"requantize_sums: output is {attrs.output_dtype}, wanted int8")
         return TensorInfo(sums.shape, attrs.output_dtype)
 
-    def meaning(self, inputs: Sequence[Any], attrs: RequantizeSumsAttrs) -> Any:
-        sums, bias, multiplier, shift = inputs
+    def meaning(self, attrs: RequantizeSumsAttrs, sums: Any, bias: Any, multiplier: Any, shift: Any) -> Any:
 
         def element(*index: Any) -> Any:
             c = index[attrs.axis]
@@ -203,17 +200,15 @@ class DequantizeSums(IntegerOperator[DequantizeSumsAttrs]):
     arguments = ("sums", "bias", "scale", "rest")
     channel_axis = "axis"
 
-    def infer(self, inputs: Sequence[TensorInfo], attrs: DequantizeSumsAttrs) -> TensorInfo:
-        sums, *others = inputs
+    def infer(self, attrs: DequantizeSumsAttrs, sums: TensorInfo, *others: TensorInfo) -> TensorInfo:
         _require_sums(sums, attrs.axis, self.name)
-        dtypes = ("int32", "float32", "float32")
-        wanted = [TensorInfo((sums.shape[attrs.axis],), dtype) for dtype in dtypes]
+        channels = (sums.shape[attrs.axis],)
+        wanted = tuple(TensorInfo(channels, dtype) for dtype in ("int32", "float32", "float32"))
         given, known = (", ".join(map(str, infos)) for infos in (others, wanted))
         require(others == wanted, f"dequantize_sums: {given}, wanted {known}")
         return TensorInfo(sums.shape, "float32")
 
-    def meaning(self, inputs: Sequence[Any], attrs: DequantizeSumsAttrs) -> Any:
-        sums, bias, scale, rest = inputs
+    def meaning(self, attrs: DequantizeSumsAttrs, sums: Any, bias: Any, scale: Any, rest: Any) -> Any:
 
         def element(*index: Any) -> Any:
             c = index[attrs.axis]

@@ -219,12 +219,11 @@ class _Sigmoid16(Each[Sigmoid16Attrs]):
     takes = ("int16",)
     curve: ClassVar[Curve]
 
-    def infer(self, inputs: Sequence[TensorInfo], attrs: Sigmoid16Attrs) -> TensorInfo:
+    def infer(self, attrs: Sigmoid16Attrs, *inputs: TensorInfo) -> TensorInfo:
         require(inputs[1] == TensorInfo((POINTS,), "uint16"), f"{self.name}: the table is {inputs[1]}")
-        return super().infer(inputs, attrs)
+        return super().infer(attrs, *inputs)
 
-    def meaning(self, inputs: Sequence[Any], attrs: Sigmoid16Attrs) -> Any:
-        data, points = inputs
+    def meaning(self, attrs: Sigmoid16Attrs, data: Any, points: Any) -> Any:
         curve = self.curve
 
         def scale(*index: Any) -> Any:
@@ -281,8 +280,7 @@ class Rsqrt16(Each[Rsqrt16Attrs]):
     name = "rsqrt16"
     takes = ("int16",)
 
-    def meaning(self, inputs: Sequence[Any], attrs: Rsqrt16Attrs) -> Any:
-        (data,) = inputs
+    def meaning(self, attrs: Rsqrt16Attrs, data: Any) -> Any:
         value = te.compute(data.shape, lambda *i: tirx.max(exact.i64(data(*i)), const(1)), name="value")
         multiplier, shift = inverse_root(value)
 
@@ -333,7 +331,7 @@ class FunctionProduct(IntegerOperator[FunctionProductAttrs]):
     name = "function_product"
     arguments = ("input1", "input2", "table1", "table2")
 
-    def infer(self, inputs: Sequence[TensorInfo], attrs: FunctionProductAttrs) -> TensorInfo:
+    def infer(self, attrs: FunctionProductAttrs, *inputs: TensorInfo) -> TensorInfo:
         first, second, table1, table2 = inputs
         require(first.dtype == second.dtype == "int8", f"{self.name}: {first} and {second}, wanted two of int8")
         one, entries, words = (TensorInfo((count,), "int32") for count in (1, ENTRIES, 2 * ENTRIES))
@@ -341,8 +339,7 @@ class FunctionProduct(IntegerOperator[FunctionProductAttrs]):
         require(known, f"{self.name}: the tables are {table1} and {table2}, wanted {ENTRIES} of int32")
         return TensorInfo(infer_broadcast(first, second, self.name), "int8")
 
-    def meaning(self, inputs: Sequence[Any], attrs: FunctionProductAttrs) -> Any:
-        *data, table1, table2 = inputs
+    def meaning(self, attrs: FunctionProductAttrs, *data: Any, table1: Any, table2: Any) -> Any:
         shapes = [tuple(int(extent) for extent in tensor.shape) for tensor in data]
 
         def element(*index: Any) -> Any:

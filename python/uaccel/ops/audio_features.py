@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -32,8 +31,7 @@ class FilterBank(ByLoops[FilterBankAttrs]):
     name = "filter_bank"
     arguments = ("input", "factors", "unweights", "frequency_starts", "weight_starts", "widths")
 
-    def infer(self, inputs: Sequence[TensorInfo], attrs: FilterBankAttrs) -> TensorInfo:
-        data, *tables = inputs
+    def infer(self, attrs: FilterBankAttrs, data: TensorInfo, *tables: TensorInfo) -> TensorInfo:
         require(data.dtype == "uint32" and len(data.shape) == 1, f"filter_bank: input {data}, wanted uint32 [N]")
         require(all(table.dtype == "int16" for table in tables), "filter_bank: tables of other types than int16")
         enough = all(table.elements > attrs.channels for table in tables[2:])
@@ -69,8 +67,7 @@ class SquareRoot(ByLoops[Attributes]):
     name = "filter_bank_square_root"
     arguments = ("input", "bits")
 
-    def infer(self, inputs: Sequence[TensorInfo], attrs: Attributes) -> TensorInfo:
-        data, bits = inputs
+    def infer(self, attrs: Attributes, data: TensorInfo, bits: TensorInfo) -> TensorInfo:
         fits = data.dtype == "uint64" and bits.dtype == "int32" and bits.elements == 1
         require(fits, f"{self.name}: {data} and {bits}, wanted uint64 and one int32")
         return TensorInfo(data.shape, "uint32")
@@ -133,8 +130,7 @@ class SpectralSubtraction(ByLoops[SubtractionAttrs]):
     name = "spectral_subtraction"
     arguments = ("input", "estimate")
 
-    def infer(self, inputs: Sequence[TensorInfo], attrs: SubtractionAttrs) -> tuple[TensorInfo, ...]:
-        data, estimate = inputs
+    def infer(self, attrs: SubtractionAttrs, data: TensorInfo, estimate: TensorInfo) -> tuple[TensorInfo, ...]:
         require(data == estimate and data.dtype == "uint32", f"{self.name}: {data} and {estimate}, wanted uint32")
         return data, data, data
 
@@ -173,8 +169,7 @@ class ChannelGain(ByLoops[GainAttrs]):
     name = "pcan"
     arguments = ("input", "estimate", "table")
 
-    def infer(self, inputs: Sequence[TensorInfo], attrs: GainAttrs) -> TensorInfo:
-        data, estimate, table = inputs
+    def infer(self, attrs: GainAttrs, data: TensorInfo, estimate: TensorInfo, table: TensorInfo) -> TensorInfo:
         require(data == estimate and data.dtype == "uint32", f"pcan: {data} and {estimate}, wanted uint32")
         require(table.dtype == "int16" and table.elements >= 125, f"pcan: gains {table}, wanted 125 of int16")
         return data
@@ -227,7 +222,7 @@ class ChannelLog(ByLoops[LogAttrs]):
     name = "filter_bank_log"
     arguments = ("input", "table")
 
-    def infer(self, inputs: Sequence[TensorInfo], attrs: LogAttrs) -> TensorInfo:
+    def infer(self, attrs: LogAttrs, *inputs: TensorInfo) -> TensorInfo:
         data = inputs[0]
         require(data.dtype == "uint32", f"{self.name}: input {data}, wanted uint32")
         require(0 <= attrs.correction_bits < 32, f"{self.name}: a shift of {attrs.correction_bits} bits")
@@ -288,8 +283,7 @@ class Stacker(ByLoops[StackerAttrs]):
     name = "stacker"
     arguments = ("input", "state")
 
-    def infer(self, inputs: Sequence[TensorInfo], attrs: StackerAttrs) -> tuple[TensorInfo, ...]:
-        data, state = inputs
+    def infer(self, attrs: StackerAttrs, data: TensorInfo, state: TensorInfo) -> tuple[TensorInfo, ...]:
         fits = min(attrs.left, attrs.right) >= 0 and 0 < attrs.step <= attrs.frames <= MOST_FRAMES
         require(fits, f"stacker: rows of {attrs.frames} frames every {attrs.step}")
         size = data.elements * attrs.frames

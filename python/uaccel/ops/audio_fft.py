@@ -66,7 +66,7 @@ class Rfft(ByLoops[RfftAttrs]):
     name = "rfft"
     arguments = ("input", "order", "turns", "last_turns")
 
-    def infer(self, inputs: Sequence[TensorInfo], attrs: RfftAttrs) -> TensorInfo:
+    def infer(self, attrs: RfftAttrs, *inputs: TensorInfo) -> TensorInfo:
         data = inputs[0]
         require(data.dtype == "int16", f"rfft: input {data}, wanted int16")
         power = attrs.length >= 4 and attrs.length & (attrs.length - 1) == 0
@@ -105,7 +105,7 @@ class Irfft(ByLoops[RfftAttrs]):
     name = "irfft"
     arguments = ("input", "order", "turns", "last_turns")
 
-    def infer(self, inputs: Sequence[TensorInfo], attrs: RfftAttrs) -> TensorInfo:
+    def infer(self, attrs: RfftAttrs, *inputs: TensorInfo) -> TensorInfo:
         data = inputs[0]
         power = attrs.length >= 4 and attrs.length & (attrs.length - 1) == 0
         require(power, f"irfft: length {attrs.length} is no power of two from 4 on")
@@ -115,7 +115,7 @@ class Irfft(ByLoops[RfftAttrs]):
 
     def write(self, infos: Infos, attrs: RfftAttrs, *arrays: Any) -> None:
         data, places, turned, first, output = arrays
-        result, half = self.infer(infos, attrs), attrs.length // 2
+        result, half = self.infer(attrs, *infos), attrs.length // 2
         pairs, work = local_array(attrs.length, "int16"), local_array(attrs.length, "int16")
         with count_to(result.elements // attrs.length) as row:
             _packed(data, first, pairs, half, row * (half + 1))
@@ -250,15 +250,13 @@ class WindowFunction(IntegerOperator[WindowAttrs]):
     name = "window"
     arguments = ("input", "factors")
 
-    def infer(self, inputs: Sequence[TensorInfo], attrs: WindowAttrs) -> TensorInfo:
-        data, weights = inputs
+    def infer(self, attrs: WindowAttrs, data: TensorInfo, weights: TensorInfo) -> TensorInfo:
         fits = data.dtype == weights.dtype == "int16" and data.shape[-1:] == weights.shape
         require(fits, f"window: weights {weights} for {data}, wanted int16 of the same length")
         require(0 <= attrs.shift < 32, f"window: a shift of {attrs.shift} bits")
         return data
 
-    def meaning(self, inputs: Sequence[Any], attrs: WindowAttrs) -> Any:
-        data, weights = inputs
+    def meaning(self, attrs: WindowAttrs, data: Any, weights: Any) -> Any:
 
         def element(*index: Any) -> Any:
             product = exact.i32(data(*index)) * exact.i32(weights(index[-1]))
@@ -272,8 +270,7 @@ class AutoScale(ByLoops[Attributes]):
 
     name = "fft_auto_scale"
 
-    def infer(self, inputs: Sequence[TensorInfo], attrs: Attributes) -> tuple[TensorInfo, ...]:
-        (data,) = inputs
+    def infer(self, attrs: Attributes, data: TensorInfo) -> tuple[TensorInfo, ...]:
         require(data.dtype == "int16" and len(data.shape) == 1, f"fft_auto_scale: input {data}, wanted int16 [N]")
         return data, TensorInfo((), "int32")
 
@@ -307,15 +304,13 @@ class Energy(IntegerOperator[EnergyAttrs]):
 
     name = "energy"
 
-    def infer(self, inputs: Sequence[TensorInfo], attrs: EnergyAttrs) -> TensorInfo:
-        (data,) = inputs
+    def infer(self, attrs: EnergyAttrs, data: TensorInfo) -> TensorInfo:
         require(data.dtype == "int16" and len(data.shape) == 1, f"energy: input {data}, wanted int16 [N]")
         inside = 0 <= attrs.start <= attrs.end <= min(attrs.count, data.elements // 2)
         require(inside, f"energy: pairs {attrs.start} to {attrs.end} of {data}, {attrs.count} results")
         return TensorInfo((attrs.count,), "uint32")
 
-    def meaning(self, inputs: Sequence[Any], attrs: EnergyAttrs) -> Any:
-        (data,) = inputs
+    def meaning(self, attrs: EnergyAttrs, data: Any) -> Any:
         last = int(data.shape[0]) // 2 - 1
 
         def element(i: Any) -> Any:
@@ -343,14 +338,12 @@ class Delay(IntegerOperator[Attributes]):
     name = "delay"
     arguments = ("input", "state")
 
-    def infer(self, inputs: Sequence[TensorInfo], attrs: Attributes) -> tuple[TensorInfo, ...]:
-        data, state = inputs
+    def infer(self, attrs: Attributes, data: TensorInfo, state: TensorInfo) -> tuple[TensorInfo, ...]:
         fits = state.dtype == data.dtype == "int16" and state.shape[:-1] == data.shape[:-1]
         require(fits, f"delay: state {state} for {data}, wanted int16")
         return data, state
 
-    def meaning(self, inputs: Sequence[Any], attrs: Attributes) -> Any:
-        data, state = inputs
+    def meaning(self, attrs: Attributes, data: Any, state: Any) -> Any:
         size = int(data.shape[-1])
         output = te.compute(data.shape, lambda *i: _late(data, state, i[:-1], i[-1]), name=self.name)
         after = te.compute(state.shape, lambda *i: _late(data, state, i[:-1], i[-1] + size), name="state")
@@ -369,8 +362,7 @@ class OverlapAdd(ByLoops[OverlapAddAttrs]):
     name = "overlap_add"
     arguments = ("input", "state")
 
-    def infer(self, inputs: Sequence[TensorInfo], attrs: OverlapAddAttrs) -> tuple[TensorInfo, ...]:
-        data, state = inputs
+    def infer(self, attrs: OverlapAddAttrs, data: TensorInfo, state: TensorInfo) -> tuple[TensorInfo, ...]:
         fits = len(data.shape) > 1 and state == TensorInfo((*data.shape[:-2], data.shape[-1]), data.dtype)
         require(fits and data.dtype in ("int16", "float32"), f"overlap_add: state {state} for {data}")
         require(0 < attrs.step <= data.shape[-1], f"overlap_add: a step of {attrs.step} for {data}")
@@ -415,8 +407,7 @@ class Framer(IntegerOperator[FramerAttrs]):
     name = "framer"
     arguments = ("input", "state")
 
-    def infer(self, inputs: Sequence[TensorInfo], attrs: FramerAttrs) -> tuple[TensorInfo, ...]:
-        data, state = inputs
+    def infer(self, attrs: FramerAttrs, data: TensorInfo, state: TensorInfo) -> tuple[TensorInfo, ...]:
         overlap = attrs.size - attrs.step
         fits = state == TensorInfo((*data.shape[:-1], overlap), "int16") and data.dtype == "int16"
         require(fits and attrs.step > 0, f"framer: state {state} for {data}, frames of {attrs.size}")
@@ -424,7 +415,7 @@ class Framer(IntegerOperator[FramerAttrs]):
         frames = TensorInfo((*data.shape[:-1], data.shape[-1] // attrs.step, attrs.size), data.dtype)
         return frames, TensorInfo((), "bool"), state
 
-    def meaning(self, inputs: Sequence[Any], attrs: FramerAttrs) -> Any:
+    def meaning(self, attrs: FramerAttrs, *inputs: Any) -> Any:
         data, state = inputs
         frames, valid, after = self.results(inputs, attrs)
 

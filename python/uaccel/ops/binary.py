@@ -95,8 +95,7 @@ class Broadcast(IntegerOperator[A]):
         """The types that the second input may have beside a first of ``dtype``."""
         return (dtype,)
 
-    def infer(self, inputs: Sequence[TensorInfo], attrs: A) -> TensorInfo:
-        first, second = inputs
+    def infer(self, attrs: A, first: TensorInfo, second: TensorInfo) -> TensorInfo:
         require(second.dtype in self.second_dtypes(first.dtype), f"{self.name}: {second} does not fit {first}")
         return TensorInfo(infer_broadcast(first, second, self.name), first.dtype)
 
@@ -120,7 +119,7 @@ class BinaryOperator(Broadcast[A]):
     def combine(self, x: Any, y: Any, attrs: A, dtype: str) -> Any:
         """The output element of both contributions."""
 
-    def meaning(self, inputs: Sequence[Any], attrs: A) -> Any:
+    def meaning(self, attrs: A, *inputs: Any) -> Any:
         shape1, shape2 = (tuple(int(extent) for extent in tensor.shape) for tensor in inputs)
         first = te.compute(shape1, lambda *i: self.either(inputs[0](*i), attrs, "1"), name="first")
         second = te.compute(shape2, lambda *i: self.either(inputs[1](*i), attrs, "2"), name="second")
@@ -317,10 +316,10 @@ class Compare(BinaryOperator[CompareAttrs]):
     name = "compare"
     hides_differences = True
 
-    def infer(self, inputs: Sequence[TensorInfo], attrs: CompareAttrs) -> TensorInfo:
+    def infer(self, attrs: CompareAttrs, *inputs: TensorInfo) -> TensorInfo:
         require(inputs[0].dtype == "int8", f"compare: input is {inputs[0].dtype}, wanted int8")
         require(0 <= attrs.kind < len(KINDS), f"compare: {attrs.kind} is no comparison")
-        return TensorInfo(super().infer(inputs, attrs).shape, "bool")
+        return TensorInfo(super().infer(attrs, *inputs).shape, "bool")
 
     def either(self, value: Any, attrs: CompareAttrs, number: str) -> Any:
         return rescaled(value, attrs, number)
@@ -435,11 +434,11 @@ class Div(Broadcast[MulAttrs]):
 
     name = "div"
 
-    def infer(self, inputs: Sequence[TensorInfo], attrs: MulAttrs) -> TensorInfo:
+    def infer(self, attrs: MulAttrs, *inputs: TensorInfo) -> TensorInfo:
         require(inputs[0].dtype == "int8", f"div: input is {inputs[0].dtype}, wanted int8")
-        return super().infer(inputs, attrs)
+        return super().infer(attrs, *inputs)
 
-    def meaning(self, inputs: Sequence[Any], attrs: MulAttrs) -> Any:
+    def meaning(self, attrs: MulAttrs, *inputs: Any) -> Any:
         infos = [exact.info(tensor) for tensor in inputs]
         divisor = te.compute(infos[1].shape, lambda *i: i64(inputs[1](*i)) - const(attrs.zero_point2), name="divisor")
         size = te.compute(infos[1].shape, lambda *i: tirx.max(divisor(*i), -divisor(*i)), name="size")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any, Final
 
 from uaccel.model import TensorInfo
@@ -36,7 +35,7 @@ class Trees(ByLoops[TreesAttrs]):
     arguments = ("input", "roots", "features", "thresholds", "others", "base", "weights", "missing")
     variadic = True
 
-    def infer(self, inputs: Sequence[TensorInfo], attrs: TreesAttrs) -> TensorInfo:
+    def infer(self, attrs: TreesAttrs, *inputs: TensorInfo) -> TensorInfo:
         data, _, features, thresholds, others, base = inputs[:6]
         fit = len(data.shape) == 2 and features.shape == thresholds.shape == others.shape
         require(fit, f"trees: {data} with nodes {features}, {thresholds} and {others}")
@@ -44,7 +43,7 @@ class Trees(ByLoops[TreesAttrs]):
         return TensorInfo((data.shape[0], base.shape[0]), data.dtype)
 
     def write(self, infos: Infos, attrs: TreesAttrs, data: Any, *arrays: Any) -> None:
-        (rows, scores), depth, count = self.infer(infos, attrs).shape, infos[0].shape[1], infos[1].elements
+        (rows, scores), depth, count = self.infer(attrs, *infos).shape, infos[0].shape[1], infos[1].elements
         roots, features, thresholds, others, base, *more, total = arrays
         node = local_array(1, "int32")
 
@@ -80,13 +79,12 @@ class Distances(IntegerOperator[Attributes]):
     name = "distances"
     arguments = ("input", "others")
 
-    def infer(self, inputs: Sequence[TensorInfo], attrs: Attributes) -> TensorInfo:
-        one, other = inputs
+    def infer(self, attrs: Attributes, one: TensorInfo, other: TensorInfo) -> TensorInfo:
         fit = len(one.shape) == len(other.shape) == 2 and one.shape[1] == other.shape[1]
         require(fit, f"distances: {one} and {other}, wanted rows of one length")
         return TensorInfo((one.shape[0], other.shape[0]), one.dtype)
 
-    def meaning(self, inputs: Sequence[Any], attrs: Attributes) -> Any:
+    def meaning(self, attrs: Attributes, *inputs: Any) -> Any:
         one, other = inputs
         shape = self.results(inputs, attrs)[0].shape
         k = te.reduce_axis((0, one.shape[1]), name="k")

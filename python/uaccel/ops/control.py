@@ -67,7 +67,7 @@ class Control(IntegerOperator[ControlAttrs]):
     variadic = True
     foldable = False  # a loop may never end
 
-    def infer(self, inputs: Sequence[TensorInfo], attrs: ControlAttrs) -> TensorInfo | tuple[TensorInfo, ...]:
+    def infer(self, attrs: ControlAttrs, *inputs: TensorInfo) -> TensorInfo | tuple[TensorInfo, ...]:
         (taken, given), (also, others) = map(signature_of, parts_of(attrs))
         names = PARTS[attrs.kind]
         if attrs.kind == IF:
@@ -81,8 +81,8 @@ class Control(IntegerOperator[ControlAttrs]):
             require(tuple(inputs) == wanted, f"its {name} takes {_told(wanted)}, given are {_told(inputs)}")
         return others[0] if len(others) == 1 else others
 
-    def meaning(self, inputs: Sequence[Any], attrs: ControlAttrs) -> Any:
-        results = self.infer([exact.info(tensor) for tensor in inputs], attrs)
+    def meaning(self, attrs: ControlAttrs, *inputs: Any) -> Any:
+        results = self.infer(attrs, *(exact.info(tensor) for tensor in inputs))
         outputs = [results] if isinstance(results, TensorInfo) else list(results)
         key = f"{attrs.kind}.{attrs.parts}"
         made = calling(functools.partial(_computed, attrs), key, list(inputs), [(o.shape, o.dtype) for o in outputs])

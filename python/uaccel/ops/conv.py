@@ -60,8 +60,7 @@ class Requantising(IntegerOperator[R]):
     def sums(self, data: Any, weights: Any, attrs: R, dtype: str) -> Any:
         """The sums of products in this type, less the zero points."""
 
-    def meaning(self, inputs: Sequence[Any], attrs: R) -> Any:
-        data, weights, bias, multiplier, shift = inputs
+    def meaning(self, attrs: R, data: Any, weights: Any, bias: Any, multiplier: Any, shift: Any) -> Any:
         acc = self.sums(data, weights, attrs, str(bias.dtype))
 
         def element(*index: Any) -> Any:
@@ -82,7 +81,7 @@ class Conv2d(Requantising[Conv2dAttrs]):
     name = "conv2d"
     channels: ClassVar[Channels | None] = Channels.MIXED
 
-    def infer(self, inputs: Sequence[TensorInfo], attrs: Conv2dAttrs) -> TensorInfo:
+    def infer(self, attrs: Conv2dAttrs, *inputs: TensorInfo) -> TensorInfo:
         data, weights = inputs[0], inputs[1]
         require(len(data.shape) == 4 and len(weights.shape) == 4, "conv2d: input and weights have rank 4")
         out_channels, height, width, depth = weights.shape
@@ -180,7 +179,7 @@ class DepthwiseConv2d(Requantising[Conv2dAttrs]):
     name = "depthwise_conv2d"
     channels: ClassVar[Channels | None] = Channels.APART
 
-    def infer(self, inputs: Sequence[TensorInfo], attrs: Conv2dAttrs) -> TensorInfo:
+    def infer(self, attrs: Conv2dAttrs, *inputs: TensorInfo) -> TensorInfo:
         data, weights = inputs[0], inputs[1]
         require(len(data.shape) == 4 and len(weights.shape) == 3, "depthwise_conv2d: input rank 4, weights rank 3")
         height, width, channels = weights.shape
@@ -257,7 +256,7 @@ class TransposeConv2d(Requantising[TransposeConv2dAttrs]):
 
     name = "transpose_conv2d"
 
-    def infer(self, inputs: Sequence[TensorInfo], attrs: TransposeConv2dAttrs) -> TensorInfo:
+    def infer(self, attrs: TransposeConv2dAttrs, *inputs: TensorInfo) -> TensorInfo:
         check_rounding(attrs, self.name)
         return infer_transposed(inputs, attrs, self.name)
 

@@ -130,15 +130,15 @@ class Conv2dFloat(FloatSums):
     name = "conv2d_float"
     attributes = Conv2dFloatAttrs
 
-    def infer(self, inputs: Sequence[TensorInfo], attrs: Any) -> TensorInfo:
+    def infer(self, attrs: Any, *inputs: TensorInfo) -> TensorInfo:
         data, weights = inputs[:2]
         output = TensorInfo(infer_convolved(data, weights, attrs, self.name), data.dtype)
         return check_sums(inputs, attrs, output, self.name)
 
-    def meaning(self, inputs: Sequence[Any], attrs: Any) -> Any:
+    def meaning(self, attrs: Any, *inputs: Any) -> Any:
         data, weights, bias, *more = inputs
         sums = convolved(padded(data, attrs.padding), weights, exact.info(weights).shape, attrs)
-        computed = te.compute(self.infer(list(map(exact.info, inputs)), attrs).shape, sums, name="sums")
+        computed = te.compute(self.infer(attrs, *map(exact.info, inputs)).shape, sums, name="sums")
         return finished(computed, bias, more, attrs, self.name)
 
     def kernels(self, site: Site[Any]) -> Sequence[Kernel]:
@@ -235,14 +235,13 @@ class FullyConnectedFloat(FloatSums):
 
     name = "fully_connected_float"
 
-    def infer(self, inputs: Sequence[TensorInfo], attrs: FloatSumAttrs) -> TensorInfo:
+    def infer(self, attrs: FloatSumAttrs, *inputs: TensorInfo) -> TensorInfo:
         data, weights = inputs[:2]
         fits = len(data.shape) == len(weights.shape) == 2 and data.shape[1] == weights.shape[1]
         require(fits, f"{self.name}: input {data} does not fit weights {weights}")
         return check_sums(inputs, attrs, TensorInfo((data.shape[0], weights.shape[0]), data.dtype), self.name)
 
-    def meaning(self, inputs: Sequence[Any], attrs: FloatSumAttrs) -> Any:
-        data, weights, bias, *more = inputs
+    def meaning(self, attrs: FloatSumAttrs, data: Any, weights: Any, bias: Any, *more: Any) -> Any:
         k = te.reduce_axis((0, int(weights.shape[1])), name="k")
         shape = (int(data.shape[0]), int(weights.shape[0]))
         sums = te.compute(shape, lambda n, c: te.sum(data(n, k) * weights(c, k), axis=k), name="sums")
@@ -284,11 +283,10 @@ class TransposeConv2dFloat(IntegerOperator[TransposeConv2dFloatAttrs]):
     name = "transpose_conv2d_float"
     arguments = ("input", "weights")
 
-    def infer(self, inputs: Sequence[TensorInfo], attrs: TransposeConv2dFloatAttrs) -> TensorInfo:
+    def infer(self, attrs: TransposeConv2dFloatAttrs, *inputs: TensorInfo) -> TensorInfo:
         return infer_transposed(inputs, attrs, self.name)
 
-    def meaning(self, inputs: Sequence[Any], attrs: TransposeConv2dFloatAttrs) -> Any:
-        data, weights = inputs
+    def meaning(self, attrs: TransposeConv2dFloatAttrs, data: Any, weights: Any) -> Any:
         sums = accumulated(data, weights, attrs, str(data.dtype))
         return te.compute(sums.shape, lambda *index: sums(*index), name=self.name)
 

@@ -88,8 +88,7 @@ class NonMaxSuppression(ByLoops[NonMaxSuppressionAttrs]):
     hides_differences = True
     arguments = ("boxes", "scores")
 
-    def infer(self, inputs: Sequence[TensorInfo], attrs: NonMaxSuppressionAttrs) -> TensorInfo:
-        boxes, scores = inputs
+    def infer(self, attrs: NonMaxSuppressionAttrs, boxes: TensorInfo, scores: TensorInfo) -> TensorInfo:
         fit = len(boxes.shape) == len(scores.shape) == 3 and boxes.shape[2] == CORNERS
         require(fit, f"non_max_suppression: {boxes} and {scores}, wanted [batch, boxes, 4] and [batch, classes, boxes]")
         batch, classes, count = scores.shape
@@ -99,7 +98,7 @@ class NonMaxSuppression(ByLoops[NonMaxSuppressionAttrs]):
         return TensorInfo((attrs.rows, 3), "int64")
 
     def write(self, infos: Infos, attrs: NonMaxSuppressionAttrs, boxes: Any, scores: Any, rows: Any) -> None:
-        result, (batch, classes, count) = self.infer(infos, attrs), infos[1].shape
+        result, (batch, classes, count) = self.infer(attrs, *infos), infos[1].shape
         written = local_array(1, "int32")
         written[0] = 0
         with count_to(result.elements) as i:
@@ -160,7 +159,7 @@ class Detections(ByLoops[DetectionsAttrs]):
     hides_differences = True
     arguments = ("boxes", "scores", "anchors")
 
-    def infer(self, inputs: Sequence[TensorInfo], attrs: DetectionsAttrs) -> tuple[TensorInfo, ...]:
+    def infer(self, attrs: DetectionsAttrs, *inputs: TensorInfo) -> tuple[TensorInfo, ...]:
         boxes, scores, anchors = inputs
         count = anchors.shape[0]
         fit = boxes.shape == (1, count, CORNERS) and anchors.shape == (count, CORNERS) and len(scores.shape) == 3
@@ -172,7 +171,7 @@ class Detections(ByLoops[DetectionsAttrs]):
 
     def write(self, infos: Infos, attrs: DetectionsAttrs, boxes: Any, scores: Any, anchors: Any, *outputs: Any) -> None:
         results, count, row = (
-            self.infer(infos, attrs),
+            self.infer(attrs, *infos),
             infos[2].shape[0],
             infos[1].shape[2],
         )

@@ -44,8 +44,7 @@ class QuantizeRows(ByLoops[QuantizeRowsAttrs]):
 
     name = "quantize_rows"
 
-    def infer(self, inputs: Sequence[TensorInfo], attrs: QuantizeRowsAttrs) -> tuple[TensorInfo, ...]:
-        (data,) = inputs
+    def infer(self, attrs: QuantizeRowsAttrs, data: TensorInfo) -> tuple[TensorInfo, ...]:
         fits = data.dtype == FLOAT and len(data.shape) > 1
         require(fits, f"{self.name}: input {data}, wanted {FLOAT} of rank 2 or more")
         rows = data.shape[:1]
@@ -143,16 +142,16 @@ class HybridConv2d(IntegerOperator[HybridConv2dAttrs]):
     name = "hybrid_conv2d"
     arguments = ("input", "weights", "factors", "bias", "scales", "zero_points")
 
-    def infer(self, inputs: Sequence[TensorInfo], attrs: HybridConv2dAttrs) -> TensorInfo:
+    def infer(self, attrs: HybridConv2dAttrs, *inputs: TensorInfo) -> TensorInfo:
         data, weights = inputs[:2]
         return checked(inputs, attrs, infer_convolved(data, weights, attrs, self.name), self.name)
 
-    def meaning(self, inputs: Sequence[Any], attrs: HybridConv2dAttrs) -> Any:
+    def meaning(self, attrs: HybridConv2dAttrs, *inputs: Any) -> Any:
         data, weights, _, _, _, zero_points = inputs
         steps = te.compute(data.shape, lambda n, *i: exact.i32(data(n, *i)) - zero_points(n), name="steps")
         extents = exact.info(weights).shape
         sums = convolved(padded(steps, attrs.padding), lambda *i: exact.i32(weights(*i)), extents, attrs)
-        shape = self.infer(list(map(exact.info, inputs)), attrs).shape
+        shape = self.infer(attrs, *map(exact.info, inputs)).shape
         return _real(te.compute(shape, sums, name="sums"), inputs, attrs, self.name)
 
     def kernels(self, site: Site[HybridConv2dAttrs]) -> Sequence[Kernel]:
@@ -214,13 +213,13 @@ class HybridFullyConnected(IntegerOperator[HybridAttrs]):
     name = "hybrid_fully_connected"
     arguments = HybridConv2d.arguments
 
-    def infer(self, inputs: Sequence[TensorInfo], attrs: HybridAttrs) -> TensorInfo:
+    def infer(self, attrs: HybridAttrs, *inputs: TensorInfo) -> TensorInfo:
         data, weights = inputs[:2]
         fits = len(data.shape) == len(weights.shape) == 2 and data.shape[1] == weights.shape[1]
         require(fits, f"{self.name}: input {data} does not fit weights {weights}")
         return checked(inputs, attrs, (data.shape[0], weights.shape[0]), self.name)
 
-    def meaning(self, inputs: Sequence[Any], attrs: HybridAttrs) -> Any:
+    def meaning(self, attrs: HybridAttrs, *inputs: Any) -> Any:
         data, weights, _, _, _, zero_points = inputs
         k = te.reduce_axis((0, int(weights.shape[1])), name="k")
 

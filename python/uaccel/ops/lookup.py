@@ -43,11 +43,11 @@ class Lookup(EachAtOnce[LookupAttrs]):
     takes = BYTES
     gives: ClassVar[tuple[str, ...]] = BYTES  # The types that the table may have.
 
-    def infer(self, inputs: Sequence[TensorInfo], attrs: LookupAttrs) -> TensorInfo:
+    def infer(self, attrs: LookupAttrs, *inputs: TensorInfo) -> TensorInfo:
         table = inputs[1]
         fits = table.shape == (ENTRIES,) and table.dtype in self.gives
         require(fits, f"{self.name}: the table is {table}, wanted {ENTRIES} of {' or '.join(self.gives)}")
-        return replace(super().infer(inputs, attrs), dtype=table.dtype)
+        return replace(super().infer(attrs, *inputs), dtype=table.dtype)
 
     def element(self, value: Any, attrs: LookupAttrs, *tables: Any) -> Any:
         return tables[0](value.astype("uint8").astype("int32"))
@@ -107,13 +107,13 @@ class Lookup16(EachAtOnce[Lookup16Attrs]):
     arguments = ("input", "segments", "stored")
     takes = ("int16",)
 
-    def infer(self, inputs: Sequence[TensorInfo], attrs: Lookup16Attrs) -> TensorInfo:
+    def infer(self, attrs: Lookup16Attrs, *inputs: TensorInfo) -> TensorInfo:
         _, segments, stored = inputs
         wanted = TensorInfo((VALUES >> attrs.bits, COLUMNS), "int32")
         require(segments == wanted, f"lookup16: the segments are {segments}, wanted {wanted}")
         fits = stored.dtype == "int16" and len(stored.shape) == 1
         require(fits, f"lookup16: the table is {stored}, wanted int16 with one axis")
-        return super().infer(inputs, attrs)
+        return super().infer(attrs, *inputs)
 
     def element(self, value: Any, attrs: Lookup16Attrs, *tables: Any) -> Any:
         segments, stored = tables

@@ -33,7 +33,7 @@ class FullyConnected(conv.Requantising[FullyConnectedAttrs]):
     name = "fully_connected"
     channels: ClassVar[Channels | None] = Channels.MIXED
 
-    def infer(self, inputs: Sequence[TensorInfo], attrs: FullyConnectedAttrs) -> TensorInfo:
+    def infer(self, attrs: FullyConnectedAttrs, *inputs: TensorInfo) -> TensorInfo:
         data, weights = inputs[0], inputs[1]
         check_rounding(attrs, self.name)
         require(len(data.shape) == 2 and len(weights.shape) == 2, "fully_connected: input and weights have rank 2")
@@ -107,7 +107,7 @@ class BatchMatmul(IntegerOperator[BatchMatmulAttrs]):
     name = "batch_matmul"
     arguments = ("lhs", "rhs")
 
-    def infer(self, inputs: Sequence[TensorInfo], attrs: BatchMatmulAttrs) -> TensorInfo:
+    def infer(self, attrs: BatchMatmulAttrs, *inputs: TensorInfo) -> TensorInfo:
         lhs, rhs = inputs
         check_rounding(attrs, self.name)
         fits = all(2 <= len(side.shape) <= 2 + BATCH_AXES for side in inputs)
@@ -117,10 +117,10 @@ class BatchMatmul(IntegerOperator[BatchMatmulAttrs]):
         require(depth == other, f"batch_matmul: {depth} columns of {lhs} meet {other} rows of {rhs}")
         return TensorInfo((*broadcast_batch(lhs, rhs), rows, columns), lhs.dtype)
 
-    def meaning(self, inputs: Sequence[Any], attrs: BatchMatmulAttrs) -> Any:
+    def meaning(self, attrs: BatchMatmulAttrs, *inputs: Any) -> Any:
         lhs, rhs = inputs
         infos = [exact.info(side) for side in inputs]
-        output = self.infer(infos, attrs)
+        output = self.infer(attrs, *infos)
         acc_dtype = "int64" if output.dtype == "int16" else "int32"
         k = te.reduce_axis((0, matrix(infos[0].shape, attrs.adj_x)[1]), name="k")
 
@@ -250,21 +250,19 @@ class FullyConnectedBlocks(IntegerOperator[BlockAttrs]):
     name = "fully_connected_blocks"
     arguments = ("input", "weights", "scales", "zero_points", "bias")
 
-    def infer(self, inputs: Sequence[TensorInfo], attrs: BlockAttrs) -> TensorInfo:
-        data, weights, *more = inputs
+    def infer(self, attrs: BlockAttrs, data: TensorInfo, weights: TensorInfo, *more: TensorInfo) -> TensorInfo:
         fits = len(data.shape) == len(weights.shape) == 2 and data.shape[1] == weights.shape[1]
         require(fits and data.dtype == FLOAT, f"{self.name}: input {data} does not fit weights {weights}")
         units, depth = weights.shape
         require(attrs.block > 0, f"{self.name}: blocks of {attrs.block} weights, wanted 1 or more")
         blocks = (units, -(-depth // attrs.block))
-        wanted = [TensorInfo(blocks, FLOAT), TensorInfo(blocks, INTEGER), TensorInfo((units,), FLOAT)]
+        wanted = (TensorInfo(blocks, FLOAT), TensorInfo(blocks, INTEGER), TensorInfo((units,), FLOAT))
         given = f"{self.name}: {', '.join(map(str, [weights, *more]))}"
         wants = f"wanted {INTEGER} weights, then {', '.join(map(str, wanted))}"
         require(more == wanted and weights.dtype == INTEGER, f"{given}; {wants}")
         return TensorInfo((data.shape[0], units), FLOAT)
 
-    def meaning(self, inputs: Sequence[Any], attrs: BlockAttrs) -> Any:
-        data, weights, scales, zero_points, bias = inputs
+    def meaning(self, attrs: BlockAttrs, data: Any, weights: Any, scales: Any, zero_points: Any, bias: Any) -> Any:
         (rows, depth), (units, blocks) = exact.info(data).shape, exact.info(scales).shape
         j, b = te.reduce_axis((0, attrs.block), name="j"), te.reduce_axis((0, blocks), name="b")
 

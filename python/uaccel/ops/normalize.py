@@ -40,14 +40,12 @@ class L2Normalize(IntegerOperator[L2NormalizeAttrs]):
 
     name = "l2_normalize"
 
-    def infer(self, inputs: Sequence[TensorInfo], attrs: L2NormalizeAttrs) -> TensorInfo:
-        (data,) = inputs
+    def infer(self, attrs: L2NormalizeAttrs, data: TensorInfo) -> TensorInfo:
         require(len(data.shape) > 0, "l2_normalize: the input is a scalar")
         require(data.dtype == "int8", f"l2_normalize: input is {data.dtype}, wanted int8")
         return data
 
-    def meaning(self, inputs: Sequence[Any], attrs: L2NormalizeAttrs) -> Any:
-        (data,) = inputs
+    def meaning(self, attrs: L2NormalizeAttrs, data: Any) -> Any:
 
         def centred(value: Any) -> Any:
             return exact.i64(value) - const(attrs.input_zero_point)
@@ -157,8 +155,7 @@ class LayerNorm(IntegerOperator[LayerNormAttrs]):
     name = "layer_norm"
     arguments = ("input", "gamma", "beta")
 
-    def infer(self, inputs: Sequence[TensorInfo], attrs: LayerNormAttrs) -> TensorInfo:
-        data, gamma, beta = inputs
+    def infer(self, attrs: LayerNormAttrs, data: TensorInfo, gamma: TensorInfo, beta: TensorInfo) -> TensorInfo:
         require(len(data.shape) > 0, "layer_norm: the input is a scalar")
         require(data.dtype in LONGEST_ROW, f"layer_norm: input is {data.dtype}, wanted int8 or int16")
         depth, most = data.shape[-1], LONGEST_ROW[data.dtype]
@@ -168,8 +165,7 @@ class LayerNorm(IntegerOperator[LayerNormAttrs]):
         require(gamma == beta == wanted, f"layer_norm: gamma is {gamma} and beta {beta}, wanted {wanted}")
         return data
 
-    def meaning(self, inputs: Sequence[Any], attrs: LayerNormAttrs) -> Any:
-        data, gamma, beta = inputs
+    def meaning(self, attrs: LayerNormAttrs, data: Any, gamma: Any, beta: Any) -> Any:
         depth = int(data.shape[-1])
         sums, spread = row_sums(data), row_sums(data, lambda value: exact.i64(value) * exact.i64(value))
 

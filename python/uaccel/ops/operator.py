@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, Generic, Protocol, TypeV
 
 import numpy as np
 
-from uaccel.errors import InternalError
+from uaccel.errors import InternalError, need
 from uaccel.model import Array, TensorInfo
 from uaccel.ops.kernel import Argument, Constant, Input, Kernel, Output, ParameterValue, Scratch, dtype_suffix, portable
 from uaccel.ops.pointwise import BY_RELAX
@@ -172,16 +172,16 @@ class IntegerOperator(abc.ABC, Generic[A]):
         return self.arguments[1:2] == ("weights",)
 
     @abc.abstractmethod
-    def infer(self, inputs: Sequence[TensorInfo], attrs: A) -> TensorInfo | tuple[TensorInfo, ...]:
+    def infer(self, attrs: A, *inputs: Any, **_: Any) -> TensorInfo | tuple[TensorInfo, ...]:
         """The type rule. Raise TypeError with the reason where the arguments do not fit."""
 
     @abc.abstractmethod
-    def meaning(self, inputs: Sequence[Any], attrs: A) -> Any:
+    def meaning(self, attrs: A, *inputs: Any, **_: Any) -> Any:
         """The exact meaning, as TE tensors over TE tensors: what every kernel must equal bit for bit."""
 
     def results(self, inputs: Sequence[Any], attrs: A) -> tuple[TensorInfo, ...]:
         """The types of the results for TE tensors."""
-        found = self.infer([tensor_info(tensor) for tensor in inputs], attrs)
+        found = self.infer(attrs, *(tensor_info(tensor) for tensor in inputs))
         return (found,) if isinstance(found, TensorInfo) else found
 
     def by_loops(self, inputs: Sequence[Any], attrs: A, write: Callable[..., None], name: str = "") -> Any:
@@ -244,7 +244,7 @@ class Each(IntegerOperator[A]):
     elementwise = Elementwise.FIRST
     takes: ClassVar[tuple[str, ...]] = ()  # The types that the first input may have; none are any.
 
-    def infer(self, inputs: Sequence[TensorInfo], attrs: A) -> TensorInfo:
+    def infer(self, attrs: A, *inputs: TensorInfo) -> TensorInfo:
         shape, dtype = inputs[0].shape, inputs[0].dtype
         fits = dtype in self.takes or not self.takes
         require(fits, f"{self.name}: input is {dtype}, wanted {' or '.join(self.takes)}")
@@ -260,7 +260,7 @@ class ByLoops(IntegerOperator[A]):
     # Fills the results: it takes the inputs' types, the attributes, and the arrays of the inputs and of the results.
     write: Callable[..., None]
 
-    def meaning(self, inputs: Sequence[Any], attrs: A) -> Any:
+    def meaning(self, attrs: A, *inputs: Any) -> Any:
         infos = [tensor_info(tensor) for tensor in inputs]
         return self.by_loops(inputs, attrs, functools.partial(self.write, infos, attrs))
 
@@ -272,8 +272,7 @@ class EachAtOnce(Each[A]):
     def element(self, value: Any, attrs: A, *tables: Any) -> Any:
         """The element of the result, as a TE expression."""
 
-    def meaning(self, inputs: Sequence[Any], attrs: A) -> Any:
-        data, *tables = inputs
+    def meaning(self, attrs: A, data: Any, *tables: Any) -> Any:
         return te.compute(data.shape, lambda *i: self.element(data(*i), attrs, *tables), name=self.name)
 
 
@@ -294,12 +293,12 @@ def _register(operator: IntegerOperator[Any]) -> None:
     REGISTRY[operator.full_name] = operator
 
     def infer_type(call: Any, _context: Any) -> Any:
-        return to_type(operator.infer([info_of(arg) for arg in call.args], operator.attrs_of(call)))
+        return to_type(operator.infer(operator.attrs_of(call), *(info_of(arg) for arg in call.args)))
 
     def legalize(builder: Any, call: Any) -> Any:
         attrs = operator.attrs_of(call)
         return builder.call_te(
-            lambda *args: operator.meaning(args, attrs), *call.args, primfunc_name_hint=operator.name
+            lambda *args: operator.meaning(attrs, *args), *call.args, primfunc_name_hint=operator.name
         )
 
     count = -1 if operator.variadic else len(operator.arguments)
@@ -363,8 +362,7 @@ def constant(array: Array) -> Any:
 
 def require(condition: bool, reason: str) -> None:
     """Raises TypeError, as type rules do, unless the condition holds."""
-    if not condition:
-        raise TypeError(reason)
+    need(condition, reason, TypeError)
 
 
 # Traits of any operator call: integer operators declare their own, those of Relax stand here.

@@ -82,7 +82,7 @@ class _Pool(IntegerOperator[PoolAttrs]):
     channels = Channels.APART
     keeps_number = True
 
-    def infer(self, inputs: Sequence[TensorInfo], attrs: PoolAttrs) -> TensorInfo:
+    def infer(self, attrs: PoolAttrs, *inputs: TensorInfo) -> TensorInfo:
         attained = (max(attrs.padding[axis::2]) < attrs.window[axis] for axis in (0, 1))
         output = infer_windows(inputs[0], attrs, self.name)
         require(
@@ -99,8 +99,7 @@ class AveragePool2d(_Pool):
 
     name = "average_pool2d"
 
-    def meaning(self, inputs: Sequence[Any], attrs: PoolAttrs) -> Any:
-        (data,) = inputs
+    def meaning(self, attrs: PoolAttrs, data: Any) -> Any:
         info = exact.info(data)
         sums = _over_window(data, attrs, self.name, te.sum, exact.i32, exact.const(0, "int32"))
 
@@ -127,7 +126,7 @@ class MaxPool2d(_Pool):
 
     name = "max_pool2d"
 
-    def meaning(self, inputs: Sequence[Any], attrs: PoolAttrs) -> Any:
+    def meaning(self, attrs: PoolAttrs, *inputs: Any) -> Any:
         return _maxima(inputs[0], attrs, self.name)
 
 
@@ -204,10 +203,10 @@ class WindowMax(IntegerOperator[WindowAttrs]):
 
     name = "window_max"
 
-    def infer(self, inputs: Sequence[TensorInfo], attrs: WindowAttrs) -> TensorInfo:
+    def infer(self, attrs: WindowAttrs, *inputs: TensorInfo) -> TensorInfo:
         return infer_windows(inputs[0], attrs, self.name)
 
-    def meaning(self, inputs: Sequence[Any], attrs: WindowAttrs) -> Any:
+    def meaning(self, attrs: WindowAttrs, *inputs: Any) -> Any:
         return _maxima(inputs[0], attrs, self.name)
 
     def kernels(self, site: Site[WindowAttrs]) -> Sequence[Kernel]:
@@ -221,8 +220,7 @@ class WindowMean(IntegerOperator[WindowMeanAttrs]):
     name = "window_mean"
     arguments = ("input", "multipliers")
 
-    def infer(self, inputs: Sequence[TensorInfo], attrs: WindowMeanAttrs) -> TensorInfo:
-        data, multipliers = inputs
+    def infer(self, attrs: WindowMeanAttrs, data: TensorInfo, multipliers: TensorInfo) -> TensorInfo:
         output = infer_windows(data, attrs, self.name)
         least, most = _counts(data, attrs)
         require_sum(most, data.dtype, self.name)
@@ -232,8 +230,7 @@ class WindowMean(IntegerOperator[WindowMeanAttrs]):
         require(fits, reason)
         return output
 
-    def meaning(self, inputs: Sequence[Any], attrs: WindowMeanAttrs) -> Any:
-        data, multipliers = inputs
+    def meaning(self, attrs: WindowMeanAttrs, data: Any, multipliers: Any) -> Any:
         zero_point = exact.const(attrs.input_zero_point)
         sums = _over_window(
             data, attrs, self.name, te.sum, lambda element: exact.i64(element) - zero_point, exact.const(0)
@@ -291,8 +288,7 @@ class PoolFloatAttrs(Pooled):
 class _PoolFloat(IntegerOperator[PoolFloatAttrs]):
     channels = Channels.APART
 
-    def infer(self, inputs: Sequence[TensorInfo], attrs: PoolFloatAttrs) -> TensorInfo:
-        (data,) = inputs
+    def infer(self, attrs: PoolFloatAttrs, data: TensorInfo) -> TensorInfo:
         require(data.dtype == "float32", f"{self.name}: input {data}, wanted float32")
         return infer_windows(data, attrs, self.name)
 
@@ -313,8 +309,7 @@ class AveragePool2dFloat(_PoolFloat):
 
     name = "average_pool2d_float"
 
-    def meaning(self, inputs: Sequence[Any], attrs: PoolFloatAttrs) -> Any:
-        (data,) = inputs
+    def meaning(self, attrs: PoolFloatAttrs, data: Any) -> Any:
         sums = _over_window(data, attrs, self.name, te.sum, _unchanged, exact.real(0))
         rows, columns = (_counted_along(exact.info(data), attrs, axis) for axis in (0, 1))
 
@@ -332,7 +327,7 @@ class MaxPool2dFloat(_PoolFloat):
 
     name = "max_pool2d_float"
 
-    def meaning(self, inputs: Sequence[Any], attrs: PoolFloatAttrs) -> Any:
+    def meaning(self, attrs: PoolFloatAttrs, *inputs: Any) -> Any:
         least = float(np.finfo(np.float32).min) if attrs.counts_padding else -math.inf
         largest = extreme(tirx.max, least)
         return _over_window(inputs[0], attrs, self.name, largest, _unchanged, exact.real(least))

@@ -44,13 +44,12 @@ class Quantize(Each[QuantizeAttrs]):
     name = "quantize"
     takes = ("float32",)
 
-    def infer(self, inputs: Sequence[TensorInfo], attrs: QuantizeAttrs) -> TensorInfo:
+    def infer(self, attrs: QuantizeAttrs, *inputs: TensorInfo) -> TensorInfo:
         check_rounding(attrs, self.name)
         require(attrs.output_dtype in QUANTIZE_DTYPES, f"quantize: output is {attrs.output_dtype}")
-        return super().infer(inputs, attrs)
+        return super().infer(attrs, *inputs)
 
-    def meaning(self, inputs: Sequence[Any], attrs: QuantizeAttrs) -> Any:
-        (data,) = inputs
+    def meaning(self, attrs: QuantizeAttrs, data: Any) -> Any:
         low, high = exact.limits(attrs.output_dtype)
         lowest, highest = (real(limit - attrs.zero_point) for limit in (low, high))
 
@@ -84,8 +83,8 @@ class Dequantize(EachAtOnce[DequantizeAttrs]):
     name = "dequantize"
     takes = QUANTIZE_DTYPES
 
-    def infer(self, inputs: Sequence[TensorInfo], attrs: DequantizeAttrs) -> TensorInfo:
-        return replace(super().infer(inputs, attrs), dtype="float32")
+    def infer(self, attrs: DequantizeAttrs, *inputs: TensorInfo) -> TensorInfo:
+        return replace(super().infer(attrs, *inputs), dtype="float32")
 
     def element(self, value: Any, attrs: DequantizeAttrs, *tables: Any) -> Any:
         return (exact.i32(value) - exact.const(attrs.zero_point, "int32")).astype("float32") * real(attrs.scale)
@@ -132,14 +131,14 @@ class Requantize(EachAtOnce[RequantizeAttrs]):
 
     name = "requantize"
 
-    def infer(self, inputs: Sequence[TensorInfo], attrs: RequantizeAttrs) -> TensorInfo:
+    def infer(self, attrs: RequantizeAttrs, *inputs: TensorInfo) -> TensorInfo:
         check_rounding(attrs, self.name)
         if inputs[0].dtype not in UNSIGNED or attrs.output_dtype not in UNSIGNED:
             require(inputs[0].dtype in DTYPES, f"requantize: input is {inputs[0].dtype}")
             require(attrs.output_dtype in DTYPES, f"requantize: output is {attrs.output_dtype}")
         narrow = attrs.rounding == TFLITE or attrs.output_dtype != "int32"
         require(narrow, f"requantize: output is {attrs.output_dtype}, too wide for the rounding {attrs.rounding}")
-        return super().infer(inputs, attrs)
+        return super().infer(attrs, *inputs)
 
     def element(self, value: Any, attrs: RequantizeAttrs, *tables: Any) -> Any:
         factor = (exact.const(number, "int32") for number in (attrs.multiplier, attrs.shift))
@@ -180,7 +179,7 @@ class BitCast(EachAtOnce[BitCastAttrs]):
 
     name = "bit_cast"
 
-    def infer(self, inputs: Sequence[TensorInfo], attrs: BitCastAttrs) -> TensorInfo:
+    def infer(self, attrs: BitCastAttrs, *inputs: TensorInfo) -> TensorInfo:
         result = TensorInfo(inputs[0].shape, attrs.dtype)
         require(result.itemsize == inputs[0].itemsize, f"bit_cast: {inputs[0]} as {result}, which is of other width")
         return result

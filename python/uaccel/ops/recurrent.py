@@ -69,7 +69,7 @@ class Recurrent(IntegerOperator[RecurrentAttrs]):
     )
     variadic = True
 
-    def infer(self, inputs: Sequence[TensorInfo], attrs: RecurrentAttrs) -> tuple[TensorInfo, ...]:
+    def infer(self, attrs: RecurrentAttrs, *inputs: TensorInfo) -> tuple[TensorInfo, ...]:
         names, known = attrs.functions.split(), attrs.cell in GATES
         fit = known and len(names) == len(SQUASHED[attrs.cell]) and all(name in FUNCTIONS for name in names)
         require(fit, f"a recurrent layer {attrs.cell!r} with {attrs.functions!r}, which is none that there is")
@@ -90,7 +90,7 @@ class Recurrent(IntegerOperator[RecurrentAttrs]):
         require(bias.shape[0] == gates + attrs.reset_after, f"{attrs.cell}: bias {bias} for {gates} gates")
         return (TensorInfo((*data.shape[:2], shown), data.dtype), *(state for state, _ in states))
 
-    def meaning(self, inputs: Sequence[Any], attrs: RecurrentAttrs) -> Any:
+    def meaning(self, attrs: RecurrentAttrs, *inputs: Any) -> Any:
         named = _named(list(map(exact.info, inputs)), attrs)
         data, units, shown = named["input"], named["bias"].shape[1], _shown(named)
         steps, batch = data.shape[:2] if attrs.time_major else data.shape[1::-1]
@@ -306,7 +306,7 @@ class Lstm(IntegerOperator[LstmAttrs]):
     name = "lstm"
     arguments = ("input", "hidden", "cell", "weights", "recurrent_weights", "bias", "scales", "points")
 
-    def infer(self, inputs: Sequence[TensorInfo], attrs: LstmAttrs) -> tuple[TensorInfo, ...]:
+    def infer(self, attrs: LstmAttrs, *inputs: TensorInfo) -> tuple[TensorInfo, ...]:
         data, hidden, cell, weights, recurrent, bias, scales, points = inputs
         require(len(data.shape) == 3, f"lstm: input {data}, wanted rank 3")
         depth, units = data.shape[2], bias.shape[1]
@@ -318,7 +318,7 @@ class Lstm(IntegerOperator[LstmAttrs]):
         require(hidden.dtype == data.dtype and cell.dtype == "int16", f"lstm: states {hidden} and {cell} for {data}")
         return TensorInfo((*data.shape[:2], units), data.dtype), hidden, cell
 
-    def meaning(self, inputs: Sequence[Any], attrs: LstmAttrs) -> Any:
+    def meaning(self, attrs: LstmAttrs, *inputs: Any) -> Any:
         return self.by_loops(inputs, attrs, _Steps(attrs, exact.info(inputs[0]), exact.info(inputs[5])).write)
 
     def kernels(self, site: Site[LstmAttrs]) -> Sequence[Kernel]:

@@ -110,12 +110,11 @@ class _RequantisedSum(IntegerOperator[ReduceSumAttrs]):
         """Multiplier and shift for the sum of ``count`` elements."""
         return attrs.multiplier, attrs.shift
 
-    def infer(self, inputs: Sequence[TensorInfo], attrs: ReduceSumAttrs) -> TensorInfo:
+    def infer(self, attrs: ReduceSumAttrs, *inputs: TensorInfo) -> TensorInfo:
         check_rounding(attrs, self.name)
         return infer_reduced(inputs[0], attrs, self.name)
 
-    def meaning(self, inputs: Sequence[Any], attrs: ReduceSumAttrs) -> Any:
-        (data,) = inputs
+    def meaning(self, attrs: ReduceSumAttrs, data: Any) -> Any:
         info = exact.info(data)
         count = reduced_elements(info.shape, attrs.axes)
         sums = reduced(data, attrs, self.name, te.sum, exact.i64)
@@ -173,10 +172,10 @@ class _Extreme(IntegerOperator[ReduceAttrs]):
 
     combine: Any
 
-    def infer(self, inputs: Sequence[TensorInfo], attrs: ReduceAttrs) -> TensorInfo:
+    def infer(self, attrs: ReduceAttrs, *inputs: TensorInfo) -> TensorInfo:
         return infer_reduced(inputs[0], attrs, self.name)
 
-    def meaning(self, inputs: Sequence[Any], attrs: ReduceAttrs) -> Any:
+    def meaning(self, attrs: ReduceAttrs, *inputs: Any) -> Any:
         return reduced(inputs[0], attrs, self.name, type(self).combine, lambda element: element)
 
     def kernels(self, site: Site[ReduceAttrs]) -> Sequence[Kernel]:
@@ -226,15 +225,14 @@ class ScaledSum(IntegerOperator[ScaledSumAttrs]):
 
     name = "scaled_sum"
 
-    def infer(self, inputs: Sequence[TensorInfo], attrs: ScaledSumAttrs) -> TensorInfo:
+    def infer(self, attrs: ScaledSumAttrs, *inputs: TensorInfo) -> TensorInfo:
         output = infer_reduced(inputs[0], attrs, self.name)
         runs = len(loop_extents(inputs[0].shape, attrs.axes))
         require(runs <= LONGEST, f"{self.name}: axes {attrs.axes} of {inputs[0]} take {runs} loops, at most {LONGEST}")
         require_sum(reduced_elements(inputs[0].shape, attrs.axes), inputs[0].dtype, self.name)
         return output
 
-    def meaning(self, inputs: Sequence[Any], attrs: ScaledSumAttrs) -> Any:
-        (data,) = inputs
+    def meaning(self, attrs: ScaledSumAttrs, data: Any) -> Any:
         zero_point = exact.const(attrs.input_zero_point)
         sums = reduced(data, attrs, self.name, te.sum, lambda element: exact.i64(element) - zero_point)
 
@@ -302,14 +300,12 @@ class Cumsum(IntegerOperator[CumsumAttrs]):
 
     name = "cumsum"
 
-    def infer(self, inputs: Sequence[TensorInfo], attrs: CumsumAttrs) -> TensorInfo:
-        (data,) = inputs
+    def infer(self, attrs: CumsumAttrs, data: TensorInfo) -> TensorInfo:
         require(data.dtype == "int8", f"cumsum: input is {data.dtype}, wanted int8")
         require(0 <= attrs.axis < len(data.shape), f"cumsum: {attrs.axis} is not an axis of {data}")
         return data
 
-    def meaning(self, inputs: Sequence[Any], attrs: CumsumAttrs) -> Any:
-        (data,) = inputs
+    def meaning(self, attrs: CumsumAttrs, data: Any) -> Any:
         info, axis = exact.info(data), attrs.axis
         k = te.reduce_axis((0, info.shape[axis]), name="k")
 
@@ -352,16 +348,14 @@ class _ArgExtreme(IntegerOperator[ArgExtremeAttrs]):
     hides_differences = True
     combine: ClassVar[Any]
 
-    def infer(self, inputs: Sequence[TensorInfo], attrs: ArgExtremeAttrs) -> TensorInfo:
-        (data,) = inputs
+    def infer(self, attrs: ArgExtremeAttrs, data: TensorInfo) -> TensorInfo:
         require(0 <= attrs.axis < len(data.shape), f"{self.name}: {attrs.axis} is not an axis of {data}")
         kept = data.shape[: attrs.axis] + data.shape[attrs.axis + 1 :]
         return TensorInfo(kept, attrs.output_dtype)
 
-    def meaning(self, inputs: Sequence[Any], attrs: ArgExtremeAttrs) -> Any:
-        (data,) = inputs
+    def meaning(self, attrs: ArgExtremeAttrs, data: Any) -> Any:
         info, axis = exact.info(data), attrs.axis
-        shape = self.infer([info], attrs).shape
+        shape = self.infer(attrs, info).shape
         ks = [te.reduce_axis((0, info.shape[axis]), name=name) for name in ("k", "position")]
 
         def at(index: Sequence[Any], k: Any) -> Any:
@@ -418,8 +412,7 @@ class TopK(ByLoops[TopKAttrs]):
     name = "top_k"
     hides_differences = True
 
-    def infer(self, inputs: Sequence[TensorInfo], attrs: TopKAttrs) -> tuple[TensorInfo, ...]:
-        (data,) = inputs
+    def infer(self, attrs: TopKAttrs, data: TensorInfo) -> tuple[TensorInfo, ...]:
         require(0 <= attrs.axis < len(data.shape), f"top_k: {attrs.axis} is not an axis of {data}")
         extent = data.shape[attrs.axis]
         require(1 <= attrs.count <= extent, f"top_k: {attrs.count} of {extent} elements, wanted 1 to {extent}")

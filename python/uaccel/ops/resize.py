@@ -48,15 +48,14 @@ class ResizeNearest(IntegerOperator[ResizeNearestAttrs]):
     name = "resize_nearest"
     arguments = ("input", "rows", "columns")
 
-    def infer(self, inputs: Sequence[TensorInfo], attrs: ResizeNearestAttrs) -> TensorInfo:
-        data, rows, columns = inputs
+    def infer(self, attrs: ResizeNearestAttrs, data: TensorInfo, rows: TensorInfo, columns: TensorInfo) -> TensorInfo:
         require(len(data.shape) == 4, f"resize_nearest: input {data} has rank {len(data.shape)}, wanted 4 (NHWC)")
         require(len(rows.shape) == len(columns.shape) == 1, "resize_nearest: rows and columns have rank 1")
         return TensorInfo((data.shape[0], *rows.shape, *columns.shape, data.shape[3]), data.dtype)
 
-    def meaning(self, inputs: Sequence[Any], attrs: ResizeNearestAttrs) -> Any:
+    def meaning(self, attrs: ResizeNearestAttrs, *inputs: Any) -> Any:
         data, rows, columns = inputs
-        shape = self.infer([exact.info(tensor) for tensor in inputs], attrs).shape
+        shape = self.infer(attrs, *(exact.info(tensor) for tensor in inputs)).shape
 
         def element(n: Any, y: Any, x: Any, c: Any) -> Any:
             return data(n, exact.i32(rows(y)), exact.i32(columns(x)), c)
@@ -120,16 +119,14 @@ class ResizeBilinear(IntegerOperator[ResizeBilinearAttrs]):
 
     name = "resize_bilinear"
 
-    def infer(self, inputs: Sequence[TensorInfo], attrs: ResizeBilinearAttrs) -> TensorInfo:
-        (data,) = inputs
+    def infer(self, attrs: ResizeBilinearAttrs, data: TensorInfo) -> TensorInfo:
         require(len(data.shape) == 4, f"resize_bilinear: input {data} has rank {len(data.shape)}, wanted 4 (NHWC)")
         require(data.dtype == "int8", f"resize_bilinear: input is {data.dtype}, wanted int8")
         overshoot = max(attrs.overshoot(axis, data.shape[1 + axis]) for axis in (0, 1))
         require(overshoot < 2 * ONE, f"resize_bilinear: {data} to {attrs.size} runs {overshoot / ONE:.1f} pixels off")
         return TensorInfo((data.shape[0], *attrs.size, data.shape[3]), data.dtype)
 
-    def meaning(self, inputs: Sequence[Any], attrs: ResizeBilinearAttrs) -> Any:
-        (data,) = inputs
+    def meaning(self, attrs: ResizeBilinearAttrs, data: Any) -> Any:
         info = exact.info(data)
 
         def neighbours(position: Any, axis: int) -> tuple[tuple[Any, Any], tuple[Any, Any]]:
@@ -153,7 +150,7 @@ class ResizeBilinear(IntegerOperator[ResizeBilinearAttrs]):
             half = tirx.Select(total > 0, const(ONE * HALF, "int32"), const(-ONE * HALF, "int32"))
             return tirx.truncdiv(total + half, const(ONE * ONE, "int32")).astype("int8")
 
-        return te.compute(self.infer([info], attrs).shape, element, name="resized")
+        return te.compute(self.infer(attrs, info).shape, element, name="resized")
 
     def kernels(self, site: Site[ResizeBilinearAttrs]) -> Sequence[Kernel]:
         attrs, data = site.attrs, site.operands[0].info
@@ -200,8 +197,7 @@ class ResizeOnce(IntegerOperator[ResizeOnceAttrs]):
     name = "resize_once"
     arguments = ("input", "rows", "columns")
 
-    def infer(self, inputs: Sequence[TensorInfo], attrs: ResizeOnceAttrs) -> TensorInfo:
-        data, rows, columns = inputs
+    def infer(self, attrs: ResizeOnceAttrs, data: TensorInfo, rows: TensorInfo, columns: TensorInfo) -> TensorInfo:
         require(len(data.shape) == 4, f"{self.name}: input {data} has rank {len(data.shape)}, wanted 4 (NHWC)")
         pairs = all(len(table.shape) == 2 and table.shape[1] == 2 for table in (rows, columns))
         require(pairs, f"{self.name}: rows are {rows} and columns {columns}, wanted pairs")
@@ -209,7 +205,7 @@ class ResizeOnce(IntegerOperator[ResizeOnceAttrs]):
         require(math.prod(attrs.parts) * (high - low) < 1 << 31, f"{self.name}: {attrs.parts} parts overflow 32 bits")
         return TensorInfo((data.shape[0], rows.shape[0], columns.shape[0], data.shape[3]), data.dtype)
 
-    def meaning(self, inputs: Sequence[Any], attrs: ResizeOnceAttrs) -> Any:
+    def meaning(self, attrs: ResizeOnceAttrs, *inputs: Any) -> Any:
         data, rows, columns = inputs
         info = exact.info(data)
         zero_point = exact.const(attrs.input_zero_point)
@@ -329,7 +325,7 @@ class Fold(ByLoops[SpreadAttrs]):
 
     name = "fold"
 
-    def infer(self, inputs: Sequence[TensorInfo], attrs: SpreadAttrs) -> TensorInfo:
+    def infer(self, attrs: SpreadAttrs, *inputs: TensorInfo) -> TensorInfo:
         (data,), count, size = inputs, math.prod(attrs.windows), math.prod(attrs.kernel)
         fit = len(data.shape) == 3 and min(attrs.windows) > 0 and data.shape[2] == count and not data.shape[1] % size
         require(fit, f"fold: {data}, wanted [batch,channels * {size},{count}]")
@@ -337,7 +333,7 @@ class Fold(ByLoops[SpreadAttrs]):
 
     def write(self, infos: Infos, attrs: SpreadAttrs, data: Any, images: Any) -> None:
         info = infos[0]
-        result = self.infer(infos, attrs)
+        result = self.infer(attrs, *infos)
         size, count, image = math.prod(attrs.kernel), math.prod(attrs.windows), math.prod(attrs.image)
         with count_to(result.elements) as i:
             images[i] = tirx.const(0, info.dtype)
@@ -357,8 +353,7 @@ class MaxPositions(ByLoops[SpreadAttrs]):
     name = "max_positions"
     hides_differences = True
 
-    def infer(self, inputs: Sequence[TensorInfo], attrs: SpreadAttrs) -> tuple[TensorInfo, ...]:
-        (data,) = inputs
+    def infer(self, attrs: SpreadAttrs, data: TensorInfo) -> tuple[TensorInfo, ...]:
         fit = data.shape[2:] == attrs.image and min(attrs.windows) > 0
         require(fit, f"max_positions: {data}, wanted [batch,channels] and {attrs.image}, with room for a window")
         shape = (*data.shape[:2], *attrs.windows)

@@ -44,8 +44,7 @@ class OfRows(IntegerOperator[A]):
     arguments: ClassVar[tuple[str, ...]] = ("input", "exponentials")
     tables: ClassVar[Mapping[str, TensorInfo]] = {"int8": TensorInfo((256,), "int32")}  # By the input's type.
 
-    def infer(self, inputs: Sequence[TensorInfo], attrs: A) -> TensorInfo:
-        data, *tables = inputs
+    def infer(self, attrs: A, data: TensorInfo, *tables: TensorInfo) -> TensorInfo:
         require(len(data.shape) > 0, f"{self.name}: the input is a scalar")
         require(data.dtype in self.tables, f"{self.name}: input is {data.dtype}, wanted {' or '.join(self.tables)}")
         for table in tables:
@@ -143,8 +142,7 @@ class Softmax(OfRows[SoftmaxAttrs]):
 
     name = "softmax"
 
-    def meaning(self, inputs: Sequence[Any], attrs: SoftmaxAttrs) -> Any:
-        data, table = inputs
+    def meaning(self, attrs: SoftmaxAttrs, data: Any, table: Any) -> Any:
         difference = differences(data)
         sums = exponential_sums(difference, table)
         headroom = te.compute(sums.shape, lambda *row: leading_zeros(sums(*row)), name="headroom")
@@ -197,8 +195,7 @@ class Softmax16(OfRows[Softmax16Attrs]):
     arguments = ("input", "exponential", "reciprocal")
     tables: ClassVar[Mapping[str, TensorInfo]] = {"int16": TensorInfo((513,), "int16")}
 
-    def meaning(self, inputs: Sequence[Any], attrs: Softmax16Attrs) -> Any:
-        data, exponential_table, reciprocal_table = inputs
+    def meaning(self, attrs: Softmax16Attrs, data: Any, exponential_table: Any, reciprocal_table: Any) -> Any:
         difference = differences(data)
 
         def exponential(*index: Any) -> Any:
@@ -266,8 +263,7 @@ class SoftmaxOnce(OfRows[SoftmaxOnceAttrs]):
     name = "softmax_once"
     tables: ClassVar[Mapping[str, TensorInfo]] = {**OfRows.tables, "int16": TensorInfo((2 * ENTRIES,), "int32")}
 
-    def meaning(self, inputs: Sequence[Any], attrs: SoftmaxOnceAttrs) -> Any:
-        data, table = inputs
+    def meaning(self, attrs: SoftmaxOnceAttrs, data: Any, table: Any) -> Any:
         exponential = _exponentials(differences(data), table, wide=str(data.dtype) == "int16")
         rows, sums = data.shape[:-1], row_sums(exponential)
         excess = te.compute(rows, lambda *row: _excess(sums(*row)), name="excess")
@@ -407,8 +403,7 @@ class LogSoftmax(OfRows[LogSoftmaxAttrs]):
 
     name = "log_softmax"
 
-    def meaning(self, inputs: Sequence[Any], attrs: LogSoftmaxAttrs) -> Any:
-        data, table = inputs
+    def meaning(self, attrs: LogSoftmaxAttrs, data: Any, table: Any) -> Any:
         difference = differences(data)
         logarithm = _logarithm(exponential_sums(difference, table))
 

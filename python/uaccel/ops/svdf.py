@@ -47,7 +47,7 @@ class OfFilters(IntegerOperator[A]):
 
     arguments: ClassVar[tuple[str, ...]] = ("input", "state", "feature_weights", "time_weights", "bias")
 
-    def infer(self, inputs: Sequence[TensorInfo], attrs: A) -> tuple[TensorInfo, ...]:
+    def infer(self, attrs: A, *inputs: TensorInfo) -> tuple[TensorInfo, ...]:
         data, state, features, times, bias = inputs
         require(len(data.shape) == 2, f"svdf: input {data}, wanted rank 2")
         (batch, depth), (filters, memory), rank = data.shape, times.shape, attrs.rank
@@ -73,8 +73,7 @@ class OfFilters(IntegerOperator[A]):
     def result(self, total: Any, bias: Any, attrs: A, dtype: str) -> Any:
         """The element of a unit."""
 
-    def meaning(self, inputs: Sequence[Any], attrs: A) -> Any:
-        data, state, features, times, bias = inputs
+    def meaning(self, attrs: A, data: Any, state: Any, features: Any, times: Any, bias: Any) -> Any:
         (batch, depth), filters = exact.info(data).shape, exact.info(times).shape[0]
         k = te.reduce_axis((0, depth), name="k")
 
@@ -200,7 +199,7 @@ class SvdfHybrid(OfFilters[SvdfHybridAttrs]):
     name = "svdf_hybrid"
     arguments = ("input", "state", "time_weights", "bias")
 
-    def infer(self, inputs: Sequence[TensorInfo], attrs: SvdfHybridAttrs) -> tuple[TensorInfo, ...]:
+    def infer(self, attrs: SvdfHybridAttrs, *inputs: TensorInfo) -> tuple[TensorInfo, ...]:
         features, state, times, bias = inputs
         (filters, memory), rank = times.shape, attrs.rank
         fits = features.shape[1:] == (filters,) and state.shape == (features.shape[0], filters * memory)
@@ -210,7 +209,7 @@ class SvdfHybrid(OfFilters[SvdfHybridAttrs]):
         require(bias.shape == (filters // rank,), f"{self.name}: bias {bias} for {filters} filters of rank {rank}")
         return TensorInfo((features.shape[0], filters // rank), features.dtype), state
 
-    def meaning(self, inputs: Sequence[Any], attrs: SvdfHybridAttrs) -> Any:
+    def meaning(self, attrs: SvdfHybridAttrs, *inputs: Any) -> Any:
         features, state, times, bias = inputs
         return self.remembered(features, state, times, bias, attrs, str(features.dtype))
 

@@ -14,7 +14,7 @@ from uaccel import tvm_api
 from uaccel.accelerator import Accelerator, Operation
 from uaccel.accelerator.region import OpCall, Region, region_of
 from uaccel.accelerator.vendor import vendors
-from uaccel.errors import AcceleratorError
+from uaccel.errors import AcceleratorError, need
 from uaccel.kernels.choice import ANY_CPU, Selection
 from uaccel.kernels.cpu_costs import CallCosts
 from uaccel.ops.exact import FLOAT32, TFLITE, rounding_of
@@ -304,8 +304,7 @@ def read_wishes(path: Path) -> Wishes:
         if key not in known:
             raise AcceleratorError(f"{path}: unknown key '{key}'{did_you_mean(key, known)}; known: {', '.join(known)}")
     choose = table.get("choose", "preference")
-    if choose not in CHOICES:
-        raise AcceleratorError(f"{path}: choose is {choose!r}; wanted {' or '.join(CHOICES)}")
+    need(choose in CHOICES, f"{path}: choose is {choose!r}; wanted {' or '.join(CHOICES)}", AcceleratorError)
     return Wishes(
         choose,
         tuple(_engines(path, "pin", table.get("pin", {}))),

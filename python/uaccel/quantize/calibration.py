@@ -12,7 +12,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from uaccel.errors import InputError, ModelError
+from uaccel.errors import InputError, ModelError, need
 from uaccel.frontend.checks import Budget, read_file
 from uaccel.frontend.onnx.reader import read_external, weight_files
 from uaccel.frontend.onnx.schema import check_structure, dtype_name
@@ -98,10 +98,8 @@ def weights_size(proto: Any) -> int:
 def check_path(path: Path) -> None:
     """Raises ModelError for what is no file of a kind that is quantised here."""
     suffix = path.suffix.lower()
-    if not path.exists():
-        raise ModelError(f"no model file {path}; check the path")
-    if path.is_dir():
-        raise ModelError(f"{path} is a directory, wanted a model file (.onnx, .pt2)")
+    need(path.exists(), f"no model file {path}; check the path")
+    need(not path.is_dir(), f"{path} is a directory, wanted a model file (.onnx, .pt2)")
     if suffix not in SUFFIXES:
         advice = OTHERS.get(suffix, "export the model to ONNX")
         raise ModelError(f"{path}: only .onnx and .pt2 models are quantised here; {advice}")
@@ -109,8 +107,7 @@ def check_path(path: Path) -> None:
 
 def _check_float(path: Path, proto: Any) -> None:
     found = sorted({node.op_type for node in proto.graph.node if node.op_type.startswith(_QUANTISED)})
-    if found:
-        raise ModelError(f"{path} is quantised already ({', '.join(found)}); give the float model")
+    need(not found, f"{path} is quantised already ({', '.join(found)}); give the float model")
 
 
 def _renewed(onnx: Any, path: Path, proto: Any) -> Any:
@@ -127,8 +124,7 @@ def _renewed(onnx: Any, path: Path, proto: Any) -> Any:
 def _inputs(onnx: Any, path: Path, proto: Any) -> tuple[ModelInput, ...]:
     constants = {tensor.name for tensor in proto.graph.initializer}
     found = tuple(_input(onnx, path, value) for value in proto.graph.input if value.name not in constants)
-    if not found:
-        raise ModelError(f"{path} has no inputs; nothing to calibrate")
+    need(found, f"{path} has no inputs; nothing to calibrate")
     return found
 
 
@@ -270,8 +266,7 @@ def _scaled(values: Array, entry: ModelInput, pixels: Pixels) -> Array:
     for name, numbers in (("--mean", pixels.mean), ("--std", pixels.std)):
         if len(numbers) not in (1, channels):
             raise InputError(f'{name} has {len(numbers)} numbers, and input "{entry.name}" has {channels} channels')
-    if not all(pixels.std):
-        raise InputError("--std has a zero; give what values are divided by")
+    need(all(pixels.std), "--std has a zero; give what values are divided by", InputError)
     scaled = (values / np.float64(255) - np.asarray(pixels.mean)) / np.asarray(pixels.std)
     return np.asarray(scaled, np.float32)
 

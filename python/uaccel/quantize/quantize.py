@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from uaccel.errors import ModelError
+from uaccel.errors import need
 from uaccel.quantize.calibration import Calibration, Pixels, check_path, read_calibration, read_float_model
 from uaccel.quantize.onnx import OnnxMaker, OnnxQuantOptions
 from uaccel.quantize.quality import LayerQuality, Quality, frames, states_of
@@ -33,8 +33,7 @@ def maker_of(
     and some outputs are inputs of the next one."""
     check_path(model)
     if model.suffix.lower() == ".pt2":
-        if state:
-            raise ModelError(f"{model}: --state is for ONNX models here; keep the state in a buffer of the module")
+        need(not state, f"{model}: --state is for ONNX models here; keep the state in a buffer of the module")
         program = read_torch(model, options)
         calibration = read_calibration(data, program.inputs, labels, pixels)
         return TorchMaker(program, calibration, options, folder, step), calibration

@@ -13,7 +13,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from uaccel.errors import ModelError
+from uaccel.errors import ModelError, need
 from uaccel.frontend.torch.program import decomposed
 from uaccel.model import Array, layer_name
 from uaccel.quantize.calibration import Calibration, ModelInput, complaints
@@ -196,12 +196,10 @@ def read_torch(path: Path, options: OnnxQuantOptions) -> TorchModel:
     from uaccel.frontend.torch.program import torch_package
     from uaccel.frontend.torch.reader import LARGEST_FILE
 
-    if options.format != "qdq":
-        raise ModelError(f"{path}: --format {options.format} is for ONNX models; leave it out")
+    need(options.format == "qdq", f"{path}: --format {options.format} is for ONNX models; leave it out")
     program = read_program(torch_package(), path, read_file(path, LARGEST_FILE), {})
     found = sorted({operator(node) for node in program.exported.graph.nodes if "quantize_" in operator(node)})
-    if found:
-        raise ModelError(f"{path} is quantised already ({', '.join(found)}); give the float model")
+    need(not found, f"{path} is quantised already ({', '.join(found)}); give the float model")
     inputs = tuple(ModelInput(spec.name, spec.info.dtype, spec.info.shape) for spec in program.inputs)
     return TorchModel(path, program, inputs)
 

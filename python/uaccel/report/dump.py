@@ -44,7 +44,7 @@ def dump_files(compiled: Compiled) -> dict[str, str | bytes]:
     for number, (stage, module) in enumerate(compiled.stages.items()):
         files[f"{number}_{c_identifier(stage)}.relax"] = module.script(show_meta=False)
     files["partition.json"] = _json([decision.to_json() for decision in compiled.partitioned.decisions])
-    files["plan.json"] = _json(_plan(compiled))
+    files["plan.json"] = _json(plan_report(compiled) | {"values": values_report(compiled)})
     for layer in compiled.program.layers:
         if layer.on_accelerator:
             files |= {f"regions/{layer.name}/{name}": content for name, content in save_region(layer).items()}
@@ -123,10 +123,6 @@ def _loaded(argument: Any, constants: Any, key: str) -> Any:
 
 def _json(value: Any) -> str:
     return json.dumps(value, indent=2) + "\n"
-
-
-def _plan(compiled: Compiled) -> dict[str, Any]:
-    return plan_report(compiled) | {"values": values_report(compiled)}
 
 
 def _argument(argument: Any) -> Any:

@@ -9,7 +9,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Final
 
-from uaccel.errors import InputError
+from uaccel.errors import InputError, need
 from uaccel.report.stored_form import wrong_field
 from uaccel.report.svg import count, seconds
 from uaccel.util import incoming
@@ -180,8 +180,7 @@ def read_run(path: Path) -> StoredRun:
     """Reads a file that ``uaccel run --json`` wrote; what is wrong with any other is said in one line."""
     data = _json(path, LARGEST, HINT)
     problem = wrong_with(data)
-    if problem:
-        raise InputError(f"{path} {problem}; {HINT}")
+    need(not problem, f"{path} {problem}; {HINT}", InputError)
     return StoredRun(data, path.stem)
 
 
@@ -238,8 +237,7 @@ def _require_same(path: Path, told: Mapping[str, Any], digest: str | None, file:
 
 def _read(path: Path) -> dict[str, Any]:
     told = _json(path, LARGEST_QUALITY_FILE, WANTED)
-    if complaint(told, _QUANTISED):
-        raise InputError(f"{path} tells of no quantised model; {WANTED}")
+    need(not complaint(told, _QUANTISED), f"{path} tells of no quantised model; {WANTED}", InputError)
     if complaint(told["layers"], [_QUANTISED_LAYER]):
         raise InputError(f"{path} has layers without name, op, tensor, snr_db and max_difference; {WANTED}")
     found: dict[str, Any] = told

@@ -9,7 +9,7 @@ from itertools import groupby
 from pathlib import Path, PurePath
 from typing import Any, Final
 
-from uaccel.errors import InputError
+from uaccel.errors import InputError, need
 from uaccel.report.page import rendered
 from uaccel.report.svg import Section, Shown, numbered, seconds
 from uaccel.util import incoming
@@ -84,8 +84,7 @@ def read_sweep(path: Path) -> Sweep:
             continue
         rows[row.title] = row
         label = str(data.get("label") or label)
-    if not rows:
-        raise InputError(f"{path} holds no result; {HINT}")
+    need(rows, f"{path} holds no result; {HINT}", InputError)
     return Sweep(path, label or path.stem, tuple(rows.values()))
 
 

@@ -170,7 +170,7 @@ def core_cycles(board: Board | None, seconds: float | None, blocks: Blocks) -> C
     if not tells_cycles(board):
         return None
     marks = read_marks(blocks.file)
-    return CoreCycles(_cycles(board, seconds), _waited(marks, FIRST_INFERENCE - 1))
+    return CoreCycles(None if seconds is None else round(seconds * board.timer.hz), _waited(marks, FIRST_INFERENCE - 1))
 
 
 def with_core_cycles(
@@ -184,10 +184,6 @@ def with_core_cycles(
         found.append(replace(time, core_cycles=_counted_between(marks, position), waited=_waited(marks, position)))
         position += 1 + outputs[time.layer]
     return found
-
-
-def _cycles(board: Board, seconds: float | None) -> int | None:
-    return None if seconds is None else round(seconds * board.timer.hz)
 
 
 def _counted_between(marks: Sequence[Mark], position: int) -> int | None:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 
 from uaccel.build.project_api import OptionValue
 from uaccel.codegen.options import EmitOptions
-from uaccel.errors import AcceleratorError, UaccelError
+from uaccel.errors import AcceleratorError, UaccelError, need
 from uaccel.util.favour import Favour
 from uaccel.util.option import name_alone, option, words_of
 
@@ -99,8 +99,7 @@ class EngineRequest:
     def require_offload(self, compiled: Compiled) -> None:
         """Raises an error if nothing is offloaded, unless that is allowed."""
         missing = "" if self.allow_none else self.missing_offload(compiled)
-        if missing:
-            raise AcceleratorError(missing)
+        need(not missing, missing, AcceleratorError)
 
 
 def _shown(name: str) -> str:
@@ -138,11 +137,9 @@ def read_shapes(words: Sequence[str], _flag: str) -> dict[str, tuple[int, ...]]:
         name, _, extents = word.rpartition(":")
         if not name or not re.fullmatch(r"[0-9]{1,18}(,[0-9]{1,18})*", extents):
             raise ValueError(f"{word!r}: wanted NAME:D0,D1,... as in x:1,3,224,224")
-        if name in shapes:
-            raise ValueError(f"{word!r}: input {name!r} has a shape already")
+        need(name not in shapes, f"{word!r}: input {name!r} has a shape already", ValueError)
         shapes[name] = tuple(int(extent) for extent in extents.split(","))
-        if 0 in shapes[name]:
-            raise ValueError(f"{word!r}: extents must be positive")
+        need(0 not in shapes[name], f"{word!r}: extents must be positive", ValueError)
     return shapes
 
 
@@ -195,10 +192,8 @@ def read_options(words: Sequence[str], flag: str) -> dict[str, OptionValue]:
     options: dict[str, OptionValue] = {}
     for word in words:
         name, equals, value = word.partition("=")
-        if not equals or not name:
-            raise UaccelError(f"{flag} {word!r}: wanted NAME=VALUE")
-        if name in options:
-            raise UaccelError(f"{flag} {name} is given twice; leave one away")
+        need(equals and name, f"{flag} {word!r}: wanted NAME=VALUE", UaccelError)
+        need(name not in options, f"{flag} {name} is given twice; leave one away", UaccelError)
         options[name] = value
     return options
 

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from uaccel.errors import InputError
+from uaccel.errors import InputError, need
 from uaccel.model import LARGEST, Array
 from uaccel.quantize.calibration import IMAGES, ModelInput, Pixels, given
 from uaccel.session.tensors import TensorType, input_arrays, ramp, read_array, read_arrays, samples_of
@@ -210,8 +210,7 @@ def _read_data(
         raise InputError(f"--data {path}: the model has {len(tensors)} inputs; give an .npz file with them by name")
     if path.is_dir():
         files = sorted(path.glob("*.npy"))
-        if not files:
-            raise InputError(f"--data {path} has no .npy files; give one for each sample, or an .npz or .npy file")
+        need(files, f"--data {path} has no .npy files; give one for each sample, or an .npz or .npy file", InputError)
         rows: list[Array] = []
         for file in files:
             rows.append((_frames_of if in_frames else _reshaped)(file, read_array(file, "--data "), tensors[0]))
@@ -264,8 +263,7 @@ def _read_labels(path: Path, names: list[str], classes: Sequence[str]) -> Array:
         if array.dtype.kind not in "iu":
             raise InputError(f"--labels {path} holds {array.dtype}; wanted whole numbers, one for each sample")
         return array.reshape(-1).astype(np.int64)
-    if path.suffix not in (".csv", ".txt"):
-        raise InputError(f"--labels {path}: wanted a file .npy, .csv or .txt")
+    need(path.suffix in (".csv", ".txt"), f"--labels {path}: wanted a file .npy, .csv or .txt", InputError)
     try:
         text = incoming.read_text(path)
     except (OSError, UnicodeDecodeError) as error:
@@ -280,7 +278,7 @@ def _from_csv(path: Path, text: str, names: list[str], classes: Sequence[str]) -
     """Reads the column that is named after labels, else the last; with a folder the first column names the file."""
     rows = [(i, [cell.strip() for cell in row]) for i, row in enumerate(csv.reader(text.splitlines()), 1) if any(row)]
     column = -1
-    if rows and not _is_number(rows[0][1][-1]) and rows[0][1][-1] not in classes:
+    if rows and not rows[0][1][-1].lstrip("-").isdigit() and rows[0][1][-1] not in classes:
         head = [cell.lower() for cell in rows.pop(0)[1]]
         column = next((head.index(name) for name in LABEL_COLUMNS if name in head), -1)
     if rows and column >= min(len(row) for _, row in rows):
@@ -293,10 +291,6 @@ def _from_csv(path: Path, text: str, names: list[str], classes: Sequence[str]) -
     if missing:
         raise InputError(f"--labels {path} has no line for {missing[0]}; begin one with that name")
     return np.array([by_name[name] for name in names], np.int64)
-
-
-def _is_number(text: str) -> bool:
-    return text.lstrip("-").isdigit()
 
 
 def _label(path: Path, line: int, text: str, classes: Sequence[str]) -> int:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from uaccel.errors import DeviceError, InputError, ToolError, VerificationError
+from uaccel.errors import DeviceError, InputError, ToolError, VerificationError, need
 from uaccel.runner.compare import compare
 from uaccel.runner.execute import BoardBench, Looks, OnLog, RunResult
 from uaccel.runner.samples import default_samples
@@ -62,8 +62,7 @@ def check_product(
             told = _tell(product, measured, number, put, cut, own=wanted is not None)
         raise VerificationError(f"{what} is not {means}: {words}; {told}")
     disagreement = _disagreement(product, measured) if wanted is None else ""
-    if disagreement:
-        raise VerificationError(f"{what} is not what its format's runtime computes: {disagreement}")
+    need(not disagreement, f"{what} is not what its format's runtime computes: {disagreement}", VerificationError)
     run = measured.run
     calls = {compiled.program.layers[index].name: account.calls for index, account in run.accounts.items()}
     return Outcome(measured.named(firmware.outputs), run.seconds, run.instructions, run.stack, calls)

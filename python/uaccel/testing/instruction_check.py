@@ -142,11 +142,7 @@ def meant(accelerator: Accelerator, program: Sequence[Step]) -> Iterator[int]:
     for step in program:
         with vendors(accelerator.folder, f"meaning of instruction '{step.instruction.name}'"):
             result = int(step.instruction.meaning(state, step.which, step.left, step.right))
-        yield _signed(result)
-
-
-def _signed(word: int) -> int:
-    return (word + WORD // 2) % WORD - WORD // 2
+        yield (result + WORD // 2) % WORD - WORD // 2
 
 
 class _Unit:

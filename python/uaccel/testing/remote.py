@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from uaccel.board import Board, load_board
-from uaccel.errors import DeviceError, InputError, UaccelError
+from uaccel.errors import DeviceError, InputError, UaccelError, need
 from uaccel.model import npz_arrays, write_npz
 from uaccel.runner.sweep.farm import Farm
 from uaccel.runner.sweep.matrix import SweepRow
@@ -71,8 +71,7 @@ class BoardInLab(BoardUnderTest):
         here = replace(check, accelerators=(), inputs=_arrays(check.inputs), expected=_arrays(check.expected))
         item = ("check", row.to_json())
         (found,) = self._farm.run([item], {"check": _Given(here, self._timeouts)})
-        if found.failure:
-            raise DeviceError(found.failure)
+        need(not found.failure, found.failure, DeviceError)
         if "error" in found.result:
             raise _error_of(found.result)
         outcome = _outcome_of(found.result)
@@ -126,8 +125,7 @@ def _outcome_of(told: Mapping[str, Any]) -> Outcome:
         arrays = {} if wrong else npz_arrays(BytesIO(base64.b64decode(told["outputs"], validate=True)))
     except (ValueError, OSError) as error:
         wrong = f"outputs: {error}"
-    if wrong:
-        raise DeviceError(f"what came back is no outcome of a check: {wrong}")
+    need(not wrong, f"what came back is no outcome of a check: {wrong}", DeviceError)
     return Outcome(arrays, told["seconds"], told["instructions"], told["stack"], told["calls"])
 
 

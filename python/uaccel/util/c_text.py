@@ -11,7 +11,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from uaccel.errors import ModelError
+from uaccel.errors import need
 from uaccel.util.text import c_character, comment_safe
 
 # Lines that fit: comments, heads of functions, calls, lists.
@@ -95,8 +95,7 @@ C_TYPES: Final = {
 
 
 def c_type(dtype: str) -> str:
-    if dtype not in C_TYPES:
-        raise ModelError(f"C99 has no type {dtype}")
+    need(dtype in C_TYPES, f"C99 has no type {dtype}")
     return C_TYPES[dtype]
 
 

@@ -22,7 +22,7 @@ from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path, PurePosixPath
 from typing import IO, Any, Final, Literal
 
-from uaccel.errors import UaccelError
+from uaccel.errors import UaccelError, need
 
 # Atomic writing: a failure leaves nothing half-written.
 
@@ -155,8 +155,7 @@ def _read(reader: Callable[[Any], Any], text: str | bytes) -> Any:
 
 
 def _checked(value: Any, depth: int = 0) -> Any:
-    if depth > DEEPEST:
-        raise ValueError(_DEEP)
+    need(depth <= DEEPEST, _DEEP, ValueError)
     if isinstance(value, (dict, list)):
         for entry in value.values() if isinstance(value, dict) else value:
             _checked(entry, depth + 1)

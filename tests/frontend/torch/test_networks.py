@@ -12,17 +12,12 @@ import pytest
 from frontend.torch.real_meaning import evaluated
 from support.models.exported import computed, imported, save
 from support.models.torch_networks import NETWORKS, inputs_of, program_of, quantised
-from support.run.command import Call, call_in
+from support.run.command import Call
 from uaccel.frontend.torch.importer import import_torch
 from uaccel.model import Origin, write_npz
 from uaccel.ops.operator import info_of
 from uaccel.tvm_api import is_constant, is_operator_call, main_bindings
 from uaccel.tvm_api.executor import Executor
-
-
-@pytest.fixture
-def call(capfd: pytest.CaptureFixture[str]) -> Call:
-    return call_in(capfd)
 
 
 @pytest.mark.parametrize("network", NETWORKS)

@@ -15,6 +15,11 @@ _INDEX: Final = Operand((2, 3), -2, 1)
 # The last two are not compared where a scale makes a fraction of an extent: ONNX's text and its tests go on with the
 # fraction, and ONNX Runtime rounds it, or its last bit decides which element is nearest.
 _SCALES: Final = ["asymmetric", "half_pixel", "pytorch_half_pixel", "align_corners", "half_pixel_symmetric"]
+
+# Scales and zero points of quantised layers.
+_INPUT = (stored(np.float32(0.1)), stored(2))
+_WEIGHTS_AND_OUTPUT = (stored(np.float32(0.05)), stored(1), stored(np.float32(0.1)), stored(4))
+
 _SIZED: Final[dict[str, Any]] = {
     "coordinate_transformation_mode": [None, *_SCALES],
     "nearest_mode": [None, "round_prefer_floor", "round_prefer_ceil", "floor", "ceil"],
@@ -307,41 +312,22 @@ FORMS: Final[dict[str, tuple[Form, ...]]] = {
         form((2, 3, 4), outputs=3, calm=True),
         *(form(given((5,), *bounds), outputs=3, calm=True) for bounds in ((1, 3), (-3, -1), (0, 0))),
     ),
-    "QLinearMatMul": (
-        form(
-            (3, 4),
-            stored(np.float32(0.1)),
-            stored(2),
-            weights(4, 2),
-            stored(np.float32(0.05)),
-            stored(1),
-            stored(np.float32(0.1)),
-            stored(4),
-        ),
-    ),
+    "QLinearMatMul": (form((3, 4), *_INPUT, weights(4, 2), *_WEIGHTS_AND_OUTPUT),),
     "QLinearConv": (
         form(
             IMAGE,
-            stored(np.float32(0.1)),
-            stored(2),
+            *_INPUT,
             weights(4, 2, 3, 3),
-            stored(np.float32(0.05)),
-            stored(1),
-            stored(np.float32(0.1)),
-            stored(4),
+            *_WEIGHTS_AND_OUTPUT,
             pads=[None, [1, 1, 0, 1]],
             strides=[None, [2, 1]],
             dilations=[None, [1, 2]],
         ),
         form(
             IMAGE,
-            stored(np.float32(0.1)),
-            stored(2),
+            *_INPUT,
             weights(4, 2, 3, 3),
-            stored(np.float32(0.05)),
-            stored(1),
-            stored(np.float32(0.1)),
-            stored(4),
+            *_WEIGHTS_AND_OUTPUT,
             Operand((4,), -90, 90, stored=True),
             strides=[None, [2, 1]],
             auto_pad=[None, "SAME_UPPER", "SAME_LOWER", "VALID"],

@@ -95,14 +95,8 @@ UNIT: Final = Adapter(
     "uaccel_rtl_unit.h",
     "UnitRegisters",
     (
-        "cmd_valid",
-        "cmd_ready",
-        "cmd_payload_function_id",
-        "cmd_payload_inputs_0",
-        "cmd_payload_inputs_1",
-        "rsp_valid",
-        "rsp_ready",
-        "rsp_payload_outputs_0",
+        *("cmd_valid", "cmd_ready", "cmd_payload_function_id", "cmd_payload_inputs_0", "cmd_payload_inputs_1"),
+        *("rsp_valid", "rsp_ready", "rsp_payload_outputs_0"),
     ),
 )
 MEMORY: Final[Mapping[str, Adapter]] = {

@@ -78,16 +78,8 @@ def _server() -> dict[str, str]:
     sources = [path for path in sorted((firmware / "runtime").glob("*.[ch]")) if path.name != "uaccel_main.c"]
     sources += sorted((firmware / "ports" / "arduino").glob("*.cpp"))
     files = {path.name: incoming.read_text(path) for path in sources}
-    files |= include_closure(
-        [
-            "uaccel_port.h",
-            "uaccel_model.h",
-            "uaccel_log.h",
-            "uaccel_accelerator.h",
-            "uaccel_account_state.h",
-            "uaccel_observe.h",
-        ]
-    )
+    parts = ("port", "model", "log", "accelerator", "account_state", "observe")
+    files |= include_closure([f"uaccel_{part}.h" for part in parts])
     for name, (usual, smaller) in SMALLER.items():
         assert usual in files[name]
         files[name] = files[name].replace(usual, smaller)

@@ -450,5 +450,4 @@ def _check(name: str, declared: TensorInfo, expr: Expr) -> None:
         computed = static_info(expr, name)
     except ModelError as error:
         raise TvmConversionError(f"by TVM's converter {error}") from error
-    if computed != declared:
-        raise TvmConversionError(f"TVM's converter gives {computed}, and ONNX's rules {declared}")
+    need(computed == declared, f"TVM's converter gives {computed}, and ONNX's rules {declared}", TvmConversionError)

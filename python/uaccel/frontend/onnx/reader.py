@@ -93,11 +93,9 @@ def _content(tensor: Any, size: int, folder: Path) -> bytes:
 
 def _place(location: str, folder: Path) -> Path:
     """The file of a location, with links followed: only then it is sure to lie in the folder."""
-    if not location or "\0" in location:
-        raise ValueError(f"it names the file {location!r}")
+    need(location and "\0" not in location, f"it names the file {location!r}", ValueError)
     file = (folder / location).resolve()
-    if not file.is_relative_to(folder.resolve()):
-        raise ValueError(f"{location} lies outside of the model's folder")
+    need(file.is_relative_to(folder.resolve()), f"{location} lies outside of the model's folder", ValueError)
     return file
 
 

@@ -371,7 +371,7 @@ def _part(emitter: Emitter, item: Any, held: Integers) -> Integers:
     held = in_place(emitter, held)
     call = emitter.graph.definitions[item.tuple_value]
     axis = int(call.attrs.axis) % held.rank
-    shapes = [shape_of_type(entry) for entry in call.ty.fields]
+    shapes = [tuple(int(extent) for extent in entry.shape.values) for entry in call.ty.fields]
     key = (item.tuple_value, held.layout)
     if key not in emitter.laid:
         sections = list(np.cumsum([shape[axis] for shape in shapes])[:-1].tolist())
@@ -380,10 +380,6 @@ def _part(emitter: Emitter, item: Any, held: Integers) -> Integers:
     index = int(item.index)
     expr = relax.TupleGetItem(emitter.laid[key], index)
     return emitter.held(expr, shapes[index], held.grid, held.layout)
-
-
-def shape_of_type(ty: Any) -> Shape:
-    return tuple(int(extent) for extent in ty.shape.values)
 
 
 # Pads that repeat the tensor's own elements, by numpy's names.

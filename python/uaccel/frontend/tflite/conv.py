@@ -89,22 +89,27 @@ def depthwise_conv_2d(context: Context, operator: Operator) -> Expr:
     data, weights, output = operator.required_input(0), operator.required_input(1), operator.outputs[0]
     _check(data, weights, output)
     _, height, width, channels = weights.info.shape
-    depth = data.info.shape[3]
-    need(channels % depth == 0, f"weights {weights.info} are no multiple of the input's {depth} channels")
-    need_multiplier(operator, channels // depth)
+    depth = need_multiplier(operator, data, weights)
     bias = converter.bias_values(operator.optional_input(2), channels, data, ("int64",))
     attrs = _window_attrs(operator, data, (height, width), depth)
-    shape = (height, width, channels)
-    taps = converter.apply(
-        context, [weights], lambda e: relax.op.reshape(e, shape), lambda values: values.reshape(shape)
-    )
+    taps = reshaped_weights(context, weights, (height, width, channels))
     return _call(DepthwiseConv2d, context.expr(data), (data, weights, output), taps, bias, attrs)
 
 
-def need_multiplier(operator: Operator, multiplier: int) -> None:
-    """Refuses a depth multiplier that contradicts the shapes: the reference would read weights of other channels."""
-    stated = operator.option("DepthMultiplier")
+def reshaped_weights(context: Context, weights: Tensor, shape: Shape) -> Expr:
+    return converter.apply(
+        context, [weights], lambda e: relax.op.reshape(e, shape), lambda values: values.reshape(shape)
+    )
+
+
+def need_multiplier(operator: Operator, data: Tensor, weights: Tensor) -> int:
+    """The channels of a depthwise layer's input. Refuses a depth multiplier that contradicts the shapes: the reference
+    would read weights of other channels."""
+    stated, channels, depth = operator.option("DepthMultiplier"), weights.info.shape[3], data.info.shape[3]
+    need(channels % depth == 0, f"weights {weights.info} are no multiple of the input's {depth} channels")
+    multiplier = channels // depth
     need(stated == multiplier, f"depth_multiplier is {stated}, and the weights have {multiplier} channels for each one")
+    return depth
 
 
 def _is_integer(operator: Operator) -> bool:

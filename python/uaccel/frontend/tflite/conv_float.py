@@ -16,6 +16,7 @@ from uaccel.frontend.converters import otherwise
 from uaccel.frontend.tflite import converter
 from uaccel.frontend.tflite.checks import need_dtype, need_same_type, need_shape
 from uaccel.frontend.tflite.conv import need_multiplier, need_rows, need_some, transposed_window
+from uaccel.frontend.tflite.conv import reshaped_weights as reshaped
 from uaccel.frontend.tflite.converter import Context, Expr, converts
 from uaccel.frontend.tflite.floats import FLOATS, is_stepped, need_reals, real, stored
 from uaccel.frontend.tflite.reader import Operator, Tensor
@@ -157,23 +158,14 @@ def depthwise_conv_2d(context: Context, operator: Operator) -> Expr:
     data, weights, output = operator.required_input(0), operator.required_input(1), operator.outputs[0]
     _need_operands(data, weights, output, 4)
     one, height, width, channels = weights.info.shape
-    depth = data.info.shape[3]
-    fits = one == 1 and channels % depth == 0
-    need(fits, f"weights {weights.info} are no multiple of the input's {depth} channels")
-    need_multiplier(operator, channels // depth)
+    depth = need_multiplier(operator, data, weights)
+    need(one == 1, f"weights {weights.info} are no multiple of the input's {depth} channels")
     shape = (height, width, 1, channels) if depth == 1 else (height, width, channels, 1)
-    taps = _reshaped_weights(context, weights, shape)
+    stepped = is_stepped(weights)
+    taps = relax.op.reshape(_dequantized(context, weights), shape) if stepped else reshaped(context, weights, shape)
     call = _window(operator, data, (height, width), depth, "HWIO" if depth == 1 else "HWOI")
     sums = relax.op.nn.conv2d(real(context, data), taps, **call)
     return _finished(context, operator, sums, output)
-
-
-def _reshaped_weights(context: Context, weights: Tensor, shape: Shape) -> Expr:
-    if is_stepped(weights):
-        return relax.op.reshape(_dequantized(context, weights), shape)
-    return converter.apply(
-        context, [weights], lambda e: relax.op.reshape(e, shape), lambda values: values.reshape(shape)
-    )
 
 
 @converts("TRANSPOSE_CONV", when=otherwise)

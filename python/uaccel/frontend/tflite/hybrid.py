@@ -67,10 +67,8 @@ def conv_2d(context: Context, operator: Operator) -> Expr:
 def depthwise_conv_2d(context: Context, operator: Operator) -> Expr:
     data, weights = _images(operator)
     one, height, width, channels = weights.info.shape
-    depth = data.info.shape[3]
-    fits = one == 1 and channels % depth == 0
-    need(fits, f"weights {weights.info} are no multiple of the input's {depth} channels")
-    need_multiplier(operator, channels // depth)
+    depth = need_multiplier(operator, data, weights)
+    need(one == 1, f"weights {weights.info} are no multiple of the input's {depth} channels")
     axis = need_axis(weights.required_quantisation.axis, 4)
     need(channels == 1 or axis == 3, f'weights "{weights.name}" have scales along axis {axis}, wanted 3')
     attrs = _window_attrs(operator, data, (height, width), depth)

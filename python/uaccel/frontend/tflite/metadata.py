@@ -16,6 +16,7 @@ import numpy as np
 from flatbuffers import number_types
 from flatbuffers.table import Table
 
+from uaccel.errors import need
 from uaccel.frontend.tflite.reader import DAMAGE, TfliteGraph
 from uaccel.model import Normalisation, TensorSpec
 
@@ -40,8 +41,7 @@ class _Node:
     """Reads fields of a table by their places; whatever lies outside of the data raises one of ``DAMAGE``."""
 
     def __init__(self, data: bytes, position: int) -> None:
-        if not 0 <= position <= len(data) - 4:
-            raise ValueError(f"a table lies at {position}")
+        need(0 <= position <= len(data) - 4, f"a table lies at {position}", ValueError)
         self._data, self._table = data, Table(data, position)
 
     def byte(self, slot: int) -> int:
@@ -103,8 +103,7 @@ def _content(model: Any) -> bytes | None:
         entry = model.Metadata(index)
         if entry.Name() == NAME:
             number = entry.Buffer()
-            if not 0 < number < model.BuffersLength():
-                raise ValueError(f"they lie in buffer {number}")
+            need(0 < number < model.BuffersLength(), f"they lie in buffer {number}", ValueError)
             content = bytes(np.asarray(model.Buffers(number).DataAsNumpy()))
             if content[4:8] != IDENTIFIER:
                 raise ValueError(f"bytes 4 to 8 are {content[4:8]!r}, wanted {IDENTIFIER!r}")

@@ -98,10 +98,6 @@ def _same_place(table: Any, own: Any) -> Any:
     return own
 
 
-def _model_of(data: bytes) -> Any:
-    return _same_place(tflite.Model.GetRootAs(data, 0), _Model())
-
-
 class OperatorOptions:
     """Reads an operator's option table on demand, such as ``options.StrideH()``."""
 
@@ -242,7 +238,7 @@ class _Reader:
 
     def graph(self, number: int) -> TfliteGraph:
         try:
-            self.model = _model_of(self.data)
+            self.model = _same_place(tflite.Model.GetRootAs(self.data, 0), _Model())
             return self._graph(number)
         except DAMAGE as error:
             raise ModelError(
@@ -265,8 +261,7 @@ class _Reader:
 
     def _length(self, count: int) -> int:
         """Checks a vector's length against the file's, and counts it: many tables may point to one vector."""
-        if not 0 <= count <= len(self.data):
-            raise ValueError(f"a vector claims {count} entries")
+        need(0 <= count <= len(self.data), f"a vector claims {count} entries", ValueError)
         self.budget.bytes(count)
         return count
 

@@ -152,7 +152,7 @@ class TorchWalk(Walk[Any]):
         return f'operator {origin.index} {_shown(node)} ("{origin.tensor}")'
 
     def convert(self, node: Any) -> None:
-        converter.check_operator(node, ours=_is_ours(node))
+        converter.check_operator(node, ours=_full_name(node.target) in converter.CONVERTERS.names)
         if self._is_known(node):
             self.context.values[node] = self._computed(node)
         else:
@@ -261,10 +261,6 @@ def _shown(node: Any) -> str:
 
 def _full_name(target: Any) -> str:
     return f"{programs.namespace_of(target)}.{programs.name_of(target)}"
-
-
-def _is_ours(node: Any) -> bool:
-    return _full_name(node.target) in converter.CONVERTERS.names
 
 
 def known_operators() -> Callable[[Any], bool]:

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
-from uaccel.errors import ModelError
+from uaccel.errors import ModelError, need
 from uaccel.frontend.checks import first_line, need_elements, need_type
 from uaccel.model import TensorInfo, TensorSpec, unique_names
 from uaccel.util.files import imported, quiet
@@ -243,8 +243,7 @@ def check_changes(path: Path, exported: Any, stored: Mapping[str, str]) -> None:
     signature = exported.graph_signature
     buffers = [stored.get(name, name) for name in signature.buffers_to_mutate.values()]
     statistics = [name for name in buffers if name.endswith(("running_mean", "running_var", "num_batches_tracked"))]
-    if statistics:
-        raise ModelError(f"{path}: the program is in training, it changes {', '.join(statistics)}; {EVAL}")
+    need(not statistics, f"{path}: the program is in training, it changes {', '.join(statistics)}; {EVAL}")
     parameters = getattr(signature, "parameters_to_mutate", {}).values()
     inputs = [f"input {name}" for name in signature.user_inputs_to_mutate.values()]
     check_unchanged(path, [*(stored.get(name, name) for name in parameters), *inputs])
@@ -274,7 +273,6 @@ def output_specs(path: Path, nodes: list[Any]) -> tuple[TensorSpec, ...]:
         if not hasattr(value, "shape"):
             raise ModelError(f"{path}: output {number} is no tensor; return tensors only")
         specs.append(TensorSpec(node.name, info_of_value(value)))
-    if not specs:
-        raise ModelError(f"{path} has no outputs; nothing to compute")
+    need(specs, f"{path} has no outputs; nothing to compute")
     names = unique_names(spec.name for spec in specs)
     return tuple(replace(spec, name=name) for spec, name in zip(specs, names, strict=True))

@@ -83,14 +83,12 @@ def names(data: bytes) -> list[str]:
 def records(data: bytes) -> dict[str, memoryview]:
     """The bytes of each record by its name below the folder; RecordsError for what PyTorch does not write."""
     entries, directory = _directory(data)
-    if len(entries) > MOST_RECORDS:
-        raise RecordsError(f"it has {len(entries)} records, more than {MOST_RECORDS}")
+    need(len(entries) <= MOST_RECORDS, f"it has {len(entries)} records, more than {MOST_RECORDS}", RecordsError)
     spans = sorted((_span(data, entry) for entry in entries), key=lambda span: span.header)
     _check_order(spans, directory)
     whole, root = memoryview(data), _root([span.name for span in spans])
     found = {span.name[root:]: whole[span.begin : span.end] for span in spans}
-    if len(found) != len(spans):
-        raise RecordsError("it has two records of one name")
+    need(len(found) == len(spans), "it has two records of one name", RecordsError)
     return found
 
 
@@ -98,8 +96,7 @@ def _directory(data: bytes) -> tuple[list[zipfile.ZipInfo], int]:
     """The entries of the directory at the archive's end, and where the directory begins."""
     try:
         with zipfile.ZipFile(io.BytesIO(data)) as archive:
-            if archive.comment:
-                raise RecordsError("something follows the archive")
+            need(not archive.comment, "something follows the archive", RecordsError)
             return archive.infolist(), archive.start_dir
     except zipfile.BadZipFile as error:
         raise RecordsError(str(error).rstrip(".")) from error
@@ -124,13 +121,11 @@ def _span(data: bytes, entry: zipfile.ZipInfo) -> _Span:
     if entry.flag_bits & ~(_SIZES_FOLLOW | _UTF8) or entry.volume:
         raise RecordsError(f"{name} is encrypted or in several parts, which PyTorch does not do")
     header = data[entry.header_offset : entry.header_offset + _LOCAL.size]
-    if len(header) != _LOCAL.size or entry.header_offset < 0:
-        raise RecordsError(f"{name} lies outside the file")
+    need(len(header) == _LOCAL.size and entry.header_offset >= 0, f"{name} lies outside the file", RecordsError)
     mark, _, flags, method, _, _, checksum, stored, size, name_size, extra_size = _LOCAL.unpack(header)
     begin = entry.header_offset + _LOCAL.size + name_size + extra_size
     end = begin + entry.file_size
-    if mark != b"PK\x03\x04" or end > len(data):
-        raise RecordsError(f"{name} lies outside the file")
+    need(mark == b"PK\x03\x04" and end <= len(data), f"{name} lies outside the file", RecordsError)
     local = data[entry.header_offset + _LOCAL.size : begin - extra_size]
     behind = _ELSEWHERE if flags & _SIZES_FOLLOW or extra_size else ()
     same = local == name.encode("utf-8" if entry.flag_bits & _UTF8 else "cp437")
@@ -138,19 +133,16 @@ def _span(data: bytes, entry: zipfile.ZipInfo) -> _Span:
     same = same and all(said == entry.file_size or said in behind for said in (stored, size))
     if not same or (checksum != entry.CRC and not (flags & _SIZES_FOLLOW and checksum == 0)):
         raise RecordsError(f"the archive says two things of {name}")
-    if zlib.crc32(memoryview(data)[begin:end]) != entry.CRC:
-        raise RecordsError(f"the checksum of {name} is wrong")
+    need(zlib.crc32(memoryview(data)[begin:end]) == entry.CRC, f"the checksum of {name} is wrong", RecordsError)
     return _Span(name, entry.header_offset, begin, end)
 
 
 def _check_order(spans: list[_Span], directory: int) -> None:
     """Check that the records fill the file from its first byte to the directory, without gap or overlap."""
-    if not spans or spans[0].header != 0:
-        raise RecordsError("something precedes the archive")
+    need(spans and spans[0].header == 0, "something precedes the archive", RecordsError)
     ends = [*(span.header for span in spans[1:]), directory]
     for span, end in zip(spans, ends, strict=True):
-        if end - span.end not in _BETWEEN:
-            raise RecordsError(f"{span.name} overlaps what follows it, or leaves a gap")
+        need(end - span.end in _BETWEEN, f"{span.name} overlaps what follows it, or leaves a gap", RecordsError)
 
 
 # The program: operators with the names of their operands and results, in types of our own.
@@ -410,8 +402,7 @@ class Stored:
 
 def read(where: Path, data: bytes) -> Stored:
     """Read the file at ``where``, whose content is ``data``; ModelError for all that it should not hold."""
-    if not data:
-        raise ModelError(f"{where} is empty; {WANTED}")
+    need(data, f"{where} is empty; {WANTED}", ModelError)
     try:
         _check_kind(where, names(data))
         found = records(data)
@@ -521,7 +512,7 @@ InputShapes = Mapping[str, Shape]
 
 def fixed_shapes(path: Path, file: FileProgram, given: InputShapes) -> tuple[dict[str, Shape], dict[str, int]]:
     """The shape of each input that a caller gives, and the number that each symbol stands for."""
-    names = [entry.name for entry in file.inputs if _is_given(entry)]
+    names = [entry.name for entry in file.inputs if entry.stored is None and entry.value[0] == "as_tensor"]
     for name in given:
         if name not in names:
             raise ModelError(f'{path} has no input "{name}" for --input-shape; its inputs are: {", ".join(names)}')
@@ -537,10 +528,6 @@ def fixed_shapes(path: Path, file: FileProgram, given: InputShapes) -> tuple[dic
         shapes[name] = fixed_shape(path, name, shown, given.get(name), "export without dynamic_shapes, or ")
         _bind(path, name, declared, shapes[name], file, symbols)
     return shapes, symbols
-
-
-def _is_given(entry: FileInput) -> bool:
-    return entry.stored is None and entry.value[0] == "as_tensor"
 
 
 def _bind(

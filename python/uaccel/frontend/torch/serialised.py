@@ -54,9 +54,9 @@ class Expression(str):
 Extent = int | str  # A number, the name of a symbol, or an Expression.
 
 
-def need(condition: object, problem: str) -> None:
+def need(condition: object, problem: str, kind: Callable[[str], Exception] = MisfitError) -> None:
     if not condition:
-        raise MisfitError(problem)
+        raise kind(problem)
 
 
 def parsed(content: bytes | memoryview, what: str) -> Any:

@@ -13,7 +13,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from uaccel.errors import ModelError
+from uaccel.errors import ModelError, need
 from uaccel.model import TensorInfo
 from uaccel.tvm_api import tirx
 from uaccel.tvm_api.bounds import Walk, guarded, is_branch
@@ -29,8 +29,7 @@ def checked(func: Any, tensors: Sequence[TensorInfo]) -> Any:
         if not isinstance(kind, tirx.BufferType):
             raise ModelError("it needs parameters that are only known at run time")
         given = TensorInfo(tuple(int(extent) for extent in kind.shape), buffer_dtype(parameter))
-        if (given.elements, given.dtype) != (info.elements, info.dtype):
-            raise ModelError(f"its code takes {given} for {info}")
+        need((given.elements, given.dtype) == (info.elements, info.dtype), f"its code takes {given} for {info}")
     faults: list[str] = []  # TVM passes no error of Python's through a walk
     walk(func.body, tirx.BufferStore, lambda store: faults.extend(_wrong_type(store)))
     made = guarded(func, partial(_is_inside, faults))

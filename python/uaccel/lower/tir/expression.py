@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from uaccel.errors import ModelError
+from uaccel.errors import ModelError, need
 from uaccel.lower.tir import value as printed
 from uaccel.lower.tir.value import CValue, Level, cast, operand
 from uaccel.tvm_api import tirx
@@ -79,8 +79,7 @@ class ExpressionPrinter:
         return storage.at(self(indices[0]).text)
 
     def variable(self, node: Any) -> CValue:
-        if node not in self.scope.variables:
-            raise ModelError(f"{node.name} is only known at run time")
+        need(node in self.scope.variables, f"{node.name} is only known at run time")
         return self.scope.variables[node]
 
     def load(self, node: Any) -> CValue:

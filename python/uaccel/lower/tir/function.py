@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-from uaccel.errors import ModelError
+from uaccel.errors import ModelError, need
 from uaccel.lower.tir.checked import checked
 from uaccel.lower.tir.expression import LIBRARY_FUNCTIONS, RUN_TIME_ONLY, Names, Scope, Storage, one_line
 from uaccel.lower.tir.statement import StatementPrinter, data_source, flatten, nodes, tidied
@@ -362,8 +362,7 @@ class LoweredStep:
 
 def lowered(step: TirStep, tensors: Sequence[TensorInfo]) -> LoweredStep:
     func = tir.lower_blocks(tidy(tir.with_plain_buffers(step.func)))
-    if len(func.params) != len(step.places):
-        raise ModelError("it needs parameters that are only known at run time")
+    need(len(func.params) == len(step.places), "it needs parameters that are only known at run time")
     func = checked(func, tensors)
     return LoweredStep(tuple(flatten(func.body)), dict(zip(func.params, step.places, strict=True)))
 

@@ -8,7 +8,7 @@ and biases in double precision and rounded once, so results may differ from the 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
@@ -34,6 +34,7 @@ POOLS: Final[dict[str, type[operators.IntegerOperator[Any]]]] = {
 }
 LAYOUTS: Final[dict[str, Layout]] = {"NHWC": (0, 1, 2, 3), "NCHW": (0, 2, 3, 1)}
 NHWC, NCHW = LAYOUTS.values()
+MEAN, TRANSPOSED = "relax.mean", "relax.nn.conv2d_transpose"
 
 
 @dataclass(frozen=True)
@@ -55,60 +56,44 @@ def image_layer_of(var: Any, call: Any) -> ImageLayer | None:
     make = _MAKERS.get(name_of(call))
     if make is None or info_of(var).dtype != FLOAT or len(info_of(call.args[0]).shape) != 4:
         return None
-    return make(var, call)
+    layout = _laid(call)
+    return None if layout is None else make(var, call, layout)
 
 
-def _laid(call: Any, given: str = "layout") -> Layout | None:
-    """Returns how the images of a call lie; None where its result lies in another way."""
+def _laid(call: Any) -> Layout | None:
+    """Returns how the images of a call lie, as the axes of a mean show; None where its result lies in another way."""
+    if name_of(call) == MEAN:
+        axes = sorted(int(axis) % 4 for axis in call.attrs.axis or ())
+        return {(1, 2): NHWC, (2, 3): NCHW}.get((axes[0], axes[-1])) if len(axes) == 2 else None
+    given = "data_layout" if name_of(call) == TRANSPOSED else "layout"
     name, out = str(getattr(call.attrs, given)), getattr(call.attrs, "out_layout", None)
     return LAYOUTS.get(name) if str(out or name) == name else None
 
 
-def _pool(var: Any, call: Any) -> ImageLayer | None:
-    attrs, operator, layout = call.attrs, get(POOLS[name_of(call)]), _laid(call)
-    if layout is None:
-        return None
+def _pool(var: Any, call: Any, layout: Layout) -> ImageLayer | None:
+    attrs, operator = call.attrs, get(POOLS[name_of(call)])
     window, strides, padding, dilation = (
         tuple(int(n) for n in values) for values in (attrs.pool_size, attrs.strides, attrs.padding, attrs.dilation)
     )
     made = PoolFloatAttrs(window, strides, padding, dilation, int(bool(attrs.count_include_pad)))
     data, wanted = (_turned(info_of(each), layout) for each in (call.args[0], var))
-    if operator.infer([data], made) != wanted:
+    if operator.infer(made, data) != wanted:
         return None  # Its windows reach beyond the padding.
     return ImageLayer(call.args[0], layout, lambda data: operator(data, attrs=made), (var.name,))
 
 
-def _mean(var: Any, call: Any) -> ImageLayer | None:
-    """Describes a mean over height and width; which axes these are shows the layout."""
-    axes = sorted(int(axis) % 4 for axis in call.attrs.axis or ())
-    layout = {(1, 2): NHWC, (2, 3): NCHW}.get((axes[0], axes[-1])) if len(axes) == 2 else None
-    if layout is None:
+def _means(var: Any, call: Any, layout: Layout) -> ImageLayer | None:
+    """Describes a mean over height and width, or an adaptive average pool whose windows all have one size."""
+    counts = (1, 1) if name_of(call) == MEAN else _turned(info_of(var), layout).shape[1:3]
+    extents = _turned(info_of(call.args[0]), layout).shape[1:3]
+    if any(extent % count for extent, count in zip(extents, counts, strict=True)):
         return None
-    return _means(var, call, layout, (1, 1))
-
-
-def _parts(var: Any, call: Any) -> ImageLayer | None:
-    """Describes an adaptive average pool whose windows all have one size."""
-    layout = _laid(call)
-    if layout is None:
-        return None
-    counts = [_turned(info_of(var), layout).shape[axis] for axis in (1, 2)]
-    extents = [_turned(info_of(call.args[0]), layout).shape[axis] for axis in (1, 2)]
-    even = all(extent % count == 0 for extent, count in zip(extents, counts, strict=True))
-    return _means(var, call, layout, counts) if even else None
-
-
-def _means(var: Any, call: Any, layout: Layout, counts: Sequence[int]) -> ImageLayer:
-    shape = _turned(info_of(call.args[0]), layout).shape
-    window = (shape[1] // counts[0], shape[2] // counts[1])
+    window = (extents[0] // counts[0], extents[1] // counts[1])
     attrs = PoolFloatAttrs(window, window, (0, 0, 0, 0), (1, 1))
     return ImageLayer(call.args[0], layout, lambda data: get(AveragePool2dFloat)(data, attrs=attrs), (var.name,))
 
 
-def _resized(var: Any, call: Any) -> ImageLayer | None:
-    layout = _laid(call)
-    if layout is None:
-        return None
+def _resized(var: Any, call: Any, layout: Layout) -> ImageLayer | None:
     size = [_turned(info_of(var), layout).shape[axis] for axis in (1, 2)]
     names = ("method", "coordinate_transformation_mode", "rounding_method", "cubic_alpha", "cubic_exclude")
     options = {name: getattr(call.attrs, name) for name in (*names, "extrapolation_value", "out_dtype")}
@@ -120,11 +105,11 @@ def _resized(var: Any, call: Any) -> ImageLayer | None:
     return ImageLayer(call.args[0], layout, made, (var.name,))
 
 
-def _transposed(var: Any, call: Any) -> ImageLayer | None:
+def _transposed(var: Any, call: Any, layout: Layout) -> ImageLayer | None:
     """Describes a transposed convolution by constant weights, of one group and no dilation."""
-    attrs, weights, layout = call.attrs, call.args[1], _laid(call, "data_layout")
+    attrs, weights = call.attrs, call.args[1]
     plain = int(attrs.groups) == 1 and all(int(step) == 1 for step in attrs.dilation)
-    if layout is None or not plain or not tvm_api.is_constant(weights) or info_of(weights).dtype != FLOAT:
+    if not plain or not tvm_api.is_constant(weights) or info_of(weights).dtype != FLOAT:
         return None
     kernel = str(attrs.kernel_layout)
     values = np.asarray(weights.value.numpy()).transpose([kernel.index(letter) for letter in "OHWI"])
@@ -147,12 +132,11 @@ def _turned(info: TensorInfo, layout: Layout) -> TensorInfo:
     return TensorInfo(tuple(info.shape[axis] for axis in layout), info.dtype)
 
 
-_MAKERS: Final[Mapping[str, Callable[[Any, Any], ImageLayer | None]]] = {
+_MAKERS: Final[Mapping[str, Callable[[Any, Any, Layout], ImageLayer | None]]] = {
     **dict.fromkeys(POOLS, _pool),
-    "relax.mean": _mean,
-    "relax.nn.adaptive_avg_pool2d": _parts,
+    **dict.fromkeys((MEAN, "relax.nn.adaptive_avg_pool2d"), _means),
     "relax.image.resize2d": _resized,
-    "relax.nn.conv2d_transpose": _transposed,
+    TRANSPOSED: _transposed,
 }
 
 

@@ -182,7 +182,10 @@ def rule_of(call: Any) -> Rule | None:
     """Returns the rule of a call; None where the order of axes matters to it."""
     elementwise, operator = operators.elementwise_of(call), operators.operator_of(call)
     if elementwise is not None:
-        return Rule(_tensors if elementwise is operators.Elementwise.EACH else _first, _same_call)
+        each = elementwise is operators.Elementwise.EACH
+        return Rule(
+            _tensors if each else _first, lambda call, args, _: relax.Call(call.op, args, call.attrs, call.ty_args)
+        )
     if name_of(call) == operators.PAD:
         return Rule(_first, _pad)
     if operator is not None:
@@ -205,10 +208,6 @@ def _first(_call: Any) -> tuple[int, ...]:
     return (0,)
 
 
-def _same_call(call: Any, args: list[Any], _layout: Layout) -> Any:
-    return relax.Call(call.op, args, call.attrs, call.ty_args)
-
-
 def _pad(call: Any, args: list[Any], layout: Layout) -> Any:
     return relax.op.nn.pad(
         args[0], operators.moved_widths(call, layout), call.attrs.pad_mode, float(call.attrs.pad_value)
@@ -223,21 +222,9 @@ def _with_axis(call: Any, args: list[Any], layout: Layout) -> Any:
     return operator(*args, attrs=replace(attrs, **{operator.channel_axis: axis}))
 
 
-def _concat(call: Any, args: list[Any], layout: Layout) -> Any:
-    return relax.op.concat(args[0], _moved(call.attrs.axis or 0, layout))
-
-
 def _slice(call: Any, args: list[Any], layout: Layout) -> Any:
     axes = [_moved(axis, layout) for axis in args[1].fields]
     return relax.op.strided_slice(args[0], axes, *args[2:], assume_inbound=bool(call.attrs.assume_inbound))
-
-
-def _softmax(call: Any, args: list[Any], layout: Layout) -> Any:
-    return relax.op.nn.softmax(args[0], _moved(call.attrs.axis, layout))
-
-
-def _prelu(call: Any, args: list[Any], layout: Layout) -> Any:
-    return relax.op.nn.prelu(*args, axis=_moved(call.attrs.axis, layout))
 
 
 def _reduced(call: Any, args: list[Any], layout: Layout) -> Any:
@@ -261,10 +248,10 @@ def _moved(axis: Any, layout: Layout) -> int:
 
 # Operators of Relax that name axes, which become their places in the layout.
 _ALONG_AXES: Final[Mapping[str, Callable[[Any, list[Any], Layout], Any]]] = {
-    "relax.concat": _concat,
+    "relax.concat": lambda call, args, layout: relax.op.concat(args[0], _moved(call.attrs.axis or 0, layout)),
     SLICE: _slice,
-    "relax.nn.softmax": _softmax,
-    "relax.nn.prelu": _prelu,
+    "relax.nn.softmax": lambda call, args, layout: relax.op.nn.softmax(args[0], _moved(call.attrs.axis, layout)),
+    "relax.nn.prelu": lambda call, args, layout: relax.op.nn.prelu(*args, axis=_moved(call.attrs.axis, layout)),
     "relax.nn.group_norm": _group_norm,
     **dict.fromkeys((f"relax.{name}" for name in ("max", "mean", "min", "sum")), _reduced),
 }

@@ -389,13 +389,9 @@ def _groups(steps: Steps) -> dict[Any, Any]:
     for step in steps.values():
         for source in sources_of(step):
             roots = find(source), find(step.var)
-            if _links(step):
+            if isinstance(step, ElementwiseChannels) or not step.mixes:
                 parent[roots[0]] = roots[1]
     return {value: find(value) for value in parent}
-
-
-def _links(step: Step) -> bool:
-    return isinstance(step, ElementwiseChannels) or not step.mixes
 
 
 def _read(steps: Steps, needs: NeededChannels, folded: Mapping[Any, Mask]) -> bool:

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, Final
 
+from uaccel.errors import need
 from uaccel.runner.sweep.pool import ATTEMPTS
 from uaccel.runner.sweep.row_result import BoardFailed
 from uaccel.util.files import parse_json
@@ -42,8 +43,7 @@ def answer_of(found: Any) -> str:
         "lost": asdict(found) if lost else None,
     }
     text = json.dumps(told)
-    if len(text) > LONGEST:
-        raise ValueError(f"a result of {len(text):,} characters; at most {LONGEST:,} are taken")
+    need(len(text) <= LONGEST, f"a result of {len(text):,} characters; at most {LONGEST:,} are taken", ValueError)
     return text
 
 
@@ -53,8 +53,7 @@ def read_answer(text: Any, paths: Mapping[str, str]) -> Any:
         raise ValueError(f"it is no text of at most {LONGEST:,} characters")
     told = parse_json(text)
     wrong = complaint(told, _FORM)
-    if wrong:
-        raise ValueError(wrong)
+    need(not wrong, wrong, ValueError)
     told = substitute_paths(told, paths)
     json.dumps(told, ensure_ascii=False).encode()  # UnicodeEncodeError, a ValueError, for half of a character
     found = [name for name in _FORM if told[name] is not None]

@@ -18,7 +18,7 @@ from uaccel.board import load_board
 from uaccel.build.project import programs_for
 from uaccel.build.rtl.synthesis import PARTS
 from uaccel.codegen.options import EmitOptions
-from uaccel.errors import AcceleratorError, InputError
+from uaccel.errors import AcceleratorError, InputError, need
 from uaccel.runner.options import EngineRequest, ProjectRunOptions
 from uaccel.runner.prepare import key_of
 from uaccel.runner.request import RunRequest
@@ -152,16 +152,8 @@ def _word(value: Any) -> str:
 #     "flash.total" = 1
 
 KEYS: Final = (
-    "models",
-    "boards",
-    "accelerators",
-    "repetitions",
-    "run",
-    "options",
-    "exclude",
-    "space",
-    "figures",
-    "expected",
+    *("models", "boards", "accelerators", "repetitions", "run"),
+    *("options", "exclude", "space", "figures", "expected"),
 )
 EXCLUDES: Final = ("model", "board", "accelerator")
 MOST_ROWS: Final = 100_000
@@ -219,8 +211,7 @@ class _Reader:
         again = range(repetitions)
         every = product(models, boards, engines, axis, again)
         rows = [SweepRow(m, b, e, common | own, {}, n) for m, b, e, own, n in every]
-        if len(rows) > MOST_ROWS:
-            raise self._wrong(f"{len(rows):,} rows; wanted at most {MOST_ROWS:,}")
+        need(len(rows) <= MOST_ROWS, f"{len(rows):,} rows; wanted at most {MOST_ROWS:,}", self._wrong)
         kept = tuple(row for row in rows if not any(_matches(row, one) for one in excluded))
         varied = tuple(
             (SweepRow(m, b, (space.accelerator,), common | own, {}, n), space)
@@ -255,8 +246,7 @@ class _Reader:
 
     def _file(self, word: str, key: str) -> str:
         path = self.folder / word
-        if not path.is_file():
-            raise self._wrong(f"{key} names {word!r}, and there is no file {path}")
+        need(path.is_file(), f"{key} names {word!r}, and there is no file {path}", self._wrong)
         return str(path)
 
     def _board(self, word: str) -> str:
@@ -299,8 +289,7 @@ class _Reader:
             raise self._wrong('[[space]] takes accelerator = "NAME" and lists of numbers, as NPU_ROWS = [8, 16]')
         for key, values in numbers.items():
             sound = isinstance(values, list) and values and all(type(value) is int for value in values)
-            if not sound:
-                raise self._wrong(f"{key} in [[space]] is {values!r}; wanted a list of numbers")
+            need(sound, f"{key} in [[space]] is {values!r}; wanted a list of numbers", self._wrong)
         return Space(self._place(name), {key: tuple(values) for key, values in numbers.items()})
 
     def _figures(self) -> dict[str, float]:

@@ -26,7 +26,7 @@ from multiprocessing.connection import Connection, wait
 from pathlib import Path
 from typing import Any, Final
 
-from uaccel.errors import InternalError
+from uaccel.errors import InternalError, need
 from uaccel.runner.sweep.options import PoolLimits
 from uaccel.util import incoming
 
@@ -180,8 +180,7 @@ class WorkerPool:
         return worker
 
     def _require_open(self) -> None:
-        if self._closed:
-            raise InternalError("a pool that was closed was to start a process")
+        need(not self._closed, "a pool that was closed was to start a process", InternalError)
 
     def _end(self, worker: _Worker) -> None:
         """Ends a process with everything that it started; an idle one gets two seconds to end by itself."""

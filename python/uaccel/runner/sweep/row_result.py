@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from uaccel.errors import DeviceError, UaccelError
+from uaccel.errors import DeviceError, UaccelError, need
 from uaccel.runner.request import RunRequest
 from uaccel.runner.sweep.matrix import SweepRow
 from uaccel.util.cache import cache_of_user
@@ -28,24 +28,10 @@ GOOD: Final = (RIGHT, RAN)
 # The figures by which rows are compared: fields of the report, how many layers accelerators compute, how busy they are,
 # how many bytes they move between memory and chip, and what their RTL takes of an FPGA.
 FIGURES: Final = (
-    "latency.cycles",
-    "latency.ms",
-    "instructions",
-    "cycles_estimated",
-    "accelerator_cycles",
-    "ram.arena",
-    "ram.total",
-    "flash.code",
-    "flash.weights",
-    "flash.total",
-    "offloaded",
-    "utilisation",
-    "bytes_moved",
-    "seconds",
-    "area.lut",
-    "area.ff",
-    "area.bram",
-    "area.dsp",
+    *("latency.cycles", "latency.ms", "instructions", "cycles_estimated", "accelerator_cycles"),
+    *("ram.arena", "ram.total", "flash.code", "flash.weights", "flash.total"),
+    *("offloaded", "utilisation", "bytes_moved", "seconds"),
+    *("area.lut", "area.ff", "area.bram", "area.dsp"),
 )
 
 # What is read of a result, whoever wrote it: a worker, or a file's author.
@@ -110,8 +96,7 @@ class RowResult:
     def from_json(cls, data: Any) -> RowResult:
         """Reads a result; raises ValueError, KeyError or TypeError if that is none."""
         wrong = complaint(data, _RESULT)
-        if wrong:
-            raise ValueError(wrong)
+        need(not wrong, wrong, ValueError)
         told = {entry.name: data[entry.name] for entry in fields(cls) if entry.name in data}
         return cls(**told | {"row": SweepRow.from_json(data["row"])})
 
