@@ -42,7 +42,7 @@ ROWS: dict[str, tuple[list[Place], dict[tuple[str, int, bool], tuple[int, int, i
 def estimator() -> CycleEstimator:
     core = core_of("cortex-m3")
     assert core is not None
-    return CycleEstimator(core, {at: ExecutedInstruction(at, 2, "nop") for at in range(0x100, 0x300, 2)}, (), FUNCTIONS)
+    return CycleEstimator(core, {at: ExecutedInstruction(at, 2, "nop") for at in range(0x100, 0x300, 2)}, FUNCTIONS)
 
 
 def mark_of(path: list[Place]) -> Mark:

@@ -7,6 +7,7 @@ import random
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -131,7 +132,8 @@ def test_a_state_of_another_model_is_refused_by_the_device(remembering: Device, 
     """Its tensors have the same names and shapes; the mark alone tells, also out of a file. Ours stays as it is."""
     with session_on(VirtualLine(Device("STATE", "STATE_MARK=0x5EED0002u"))) as other:
         list(other.sequence(FRAMES[:2]))
-        np.savez(tmp_path / "other.npz", **other.read_state())
+        arrays: dict[str, Any] = dict(other.read_state())
+        np.savez(tmp_path / "other.npz", **arrays)
     with session_on(VirtualLine(remembering)) as session:
         list(session.sequence(FRAMES[:3]))
         with pytest.raises(RefusedError) as caught:

@@ -40,7 +40,7 @@ class HybridCells(ByLoops[HybridCellsAttrs]):
     arguments = ("given", "weights", "factors", "hidden", "cell")
     variadic = True
 
-    def infer(self, inputs: Sequence[TensorInfo], attrs: HybridCellsAttrs) -> tuple[TensorInfo, ...]:
+    def infer(self, attrs: HybridCellsAttrs, *inputs: TensorInfo) -> tuple[TensorInfo, ...]:
         given, weights, factors, *states = inputs
         fits = len(given.shape) == 3 and len(weights.shape) == 2 and weights.dtype == BYTE
         require(fits, f"{self.name}: {given} and {weights}, wanted {FLOAT} of rank 3 and {BYTE} of rank 2")
