@@ -25,6 +25,7 @@ FOLDER: Final = Path(__file__).resolve().parents[1] / "build" / "zoo"
 BOARDS: Final = ("mps2_an386", "mps2_an500", "mps3_an547")
 SECONDS: Final = 900
 MOST_MACS: Final = 50_000_000
+USUAL: Final = 1e-4  # Of the peak: what the order of float sums explains.
 # Kinds of refusal, by what the error says; the first that fits counts.
 KINDS: Final = (
     ("custom operator", r"custom operator"),
@@ -98,7 +99,7 @@ def verified(model: KnownModel, path: Path) -> str:
     """What a verified run on the host says."""
     report = run(model, path, "host", "--verify")
     if "verify" in report:
-        return judged(report["verify"])
+        return judged(report["verify"]) + unsteadiness(model, path, report["verify"])
     return str(report["error"]["message"]).replace(str(path), path.name)
 
 
@@ -118,6 +119,34 @@ def judged(verdict: dict[str, Any]) -> str:
     refused = sum(entry["sample"] is not None for entry in silent)
     some = f", {verdict['samples'] - refused} of {verdict['samples']} samples" if refused else ""
     return f"{' and '.join(parts) or 'equal'}: {judge}{some}"
+
+
+def unsteadiness(model: KnownModel, path: Path, verdict: dict[str, Any]) -> str:
+    """Where a runtime differs by more than floats usually do: how far it moves by itself, for inputs of another last
+    bit. A model that moves as far has no better answer for such samples."""
+    import numpy as np
+
+    from uaccel.frontend import import_model
+    from uaccel.runner.firmware import tensor_types
+    from uaccel.runner.options import read_shapes
+    from uaccel.runner.runtimes import ask
+    from uaccel.runner.samples import SAMPLES, default_samples
+
+    if (verdict.get("runtime", {}).get("largest_relative_difference") or 0) <= USUAL:
+        return ""
+    imported, rng = import_model(path, read_shapes(model.options[1::2], "")), np.random.default_rng(0)
+    samples, moves = default_samples(tensor_types(imported.signature.inputs), SAMPLES), 0.0
+    ends = np.array([-np.inf, np.inf], np.float32)
+    moved = [
+        [np.nextafter(one, rng.choice(ends, one.shape)) if one.dtype == np.float32 else one for one in sample]
+        for sample in samples
+    ]
+    said, other = ask(imported, path, samples)[0], ask(imported, path, moved)[0]
+    for before, after in zip(said.outputs if said else [], other.outputs if other else [], strict=True):
+        for one, two in zip(before or [], after or [], strict=True):
+            peak = float(np.abs(one).max(initial=0)) or 1.0
+            moves = max(moves, float(np.abs(one.astype(np.float64) - two).max(initial=0)) / peak)
+    return f", which moves by {moves:.1e} itself" if moves else ""
 
 
 def cycles(model: KnownModel, path: Path, macs: int) -> dict[str, int | None]:
