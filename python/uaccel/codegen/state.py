@@ -16,6 +16,13 @@ from uaccel.util.c_text import quote_comment, wrap_call
 # A state is memory of a fixed size: the tensors at their offsets, and at its end a mark. ``init`` writes the mark, and
 # a run refuses memory without it, so that what another model saved, or memory that nobody set, is no state.
 
+# Layers that write to a place which a run computes, by their own operators and by those of the model file.
+WRITERS: Final = frozenset(["scatter_elements", "scatter_nd", "DYNAMIC_UPDATE_SLICE"])
+NEAREST: Final = """\
+/* A computed position beyond the end of a cache means its last place: a full cache is written there, and a run never
+ * writes outside of it. */
+"""
+
 FIELD: Final = "own_state"
 GIVEN: Final = "state"  # The parameter of functions that are given a state.
 
@@ -46,8 +53,9 @@ def state_interface(program: Program, placement: Placement, names: Names, parame
         return ""
     macro, prefix = names.macro, names.prefix
     tensors = "".join(f"{_line(entry)}\n" for entry in program.state)
+    places = any(WRITERS & {layer.op, layer.origin.op} for layer in program.layers)
     return f"""/* Bytes of a state, in which the model keeps what one inference leaves to the next: */
-{tensors}#define {state_size(names)} {placement.state}
+{tensors}{NEAREST if places else ""}#define {state_size(names)} {placement.state}
 /* What the address of a state is a multiple of; its size is one, too. */
 #define {macro}_STATE_ALIGNMENT {state_alignment(program)}
 /* A state ends with this number, which differs for another model file or other places of the tensors. */

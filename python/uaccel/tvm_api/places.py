@@ -91,13 +91,15 @@ def gather_nd(data: Any, indices: Any) -> Any:
 
 
 def scatter_nd(data: Any, indices: Any, updates: Any, reduction: str) -> Any:
+    """Each entry of a point is the nearest that there is, so that a place beyond a row's end is not in the next row."""
     shape, points = shape_of(data), shape_of(indices)
     depth, size = points[-1], math.prod(shape[points[-1] :])
 
     def write(at: Any, new: Any, out: Any) -> None:
         with counting([math.prod(points[:-1]), size]) as (point, element):
-            entries = [at[point * number(depth) + number(entry)] for entry in range(depth)]
-            place = counted(entries, shape[:depth]) * number(size) + element
+            given = [at[point * number(depth) + number(entry)].astype(INDEX) for entry in range(depth)]
+            entries = [clamped(entry, 0, extent - 1) for entry, extent in zip(given, shape, strict=False)]
+            place = place_in(shape[:depth], entries) * number(size) + element
             out[place] = REDUCTIONS[reduction](out[place], new[point * number(size) + element])
 
     return changed(data, [indices, updates], write, "scatter_nd")
