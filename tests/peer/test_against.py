@@ -52,7 +52,7 @@ FLOAT = Row("SOFTMAX", [Activation((3, 10), "float32")], [Activation((3, 10), "f
 
 # Refusals: what is wrong, and what to do.
 
-REFUSED = {
+REFUSED: dict[str, tuple[list[Any], str]] = {
     "no folder": (
         [GESTURE, "-b", M4, "--against", "{tmp}/none"],
         "{tmp}/none: there is no such folder; clone https://",
