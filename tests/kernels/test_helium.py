@@ -94,7 +94,7 @@ DEPTHWISE: list[tuple[Shape, Shape, Shape, Shape, Shape]] = [
     ((1, 9, 20, 2), (2, 9), (1, 1), (0, 8, 1, 8), (1, 2)),
 ]
 ACROSS: list[tuple[Shape, Shape, Shape, Shape]] = [
-    # input; kernel, strides, dilation: of whole vectors of channels, without weights of -128
+    # input; kernel, strides, dilation: of whole vectors of channels; no two weights of -128 are side by side
     ((1, 5, 1, 32), (5, 1), (1, 1), (1, 1)),
     ((1, 21, 1, 64), (21, 1), (1, 1), (1, 1)),
     ((2, 1, 9, 16), (1, 4), (1, 2), (1, 1)),
@@ -102,6 +102,7 @@ ACROSS: list[tuple[Shape, Shape, Shape, Shape]] = [
     ((1, 9, 8, 16), (2, 3), (1, 1), (2, 3)),
     ((2, 9, 3, 32), (4, 1), (1, 2), (2, 1)),
     ((1, 2, 2, 16), (1, 1), (1, 1), (1, 1)),
+    ((1, 5, 1, 16), (5, 1), (1, 1), (1, 1)),
 ]
 PADDING = (1, 2, 1, 0)
 MULTIPLIED: list[tuple[Shape, int, Shape, Shape]] = [
@@ -183,8 +184,13 @@ def sites(maker: Maker) -> list[Site]:
     for number, (shape, kernel, strides, dilation) in enumerate(ACROSS):
         attrs = Conv2dAttrs(strides, (0, 0, 0, 0), dilation, shape[3], *maker.ends(number))
         values, *others = maker.weights(shape[3], (*kernel, shape[3]), kernel[0] * kernel[1])
-        weights = [constant(np.maximum(values.value.numpy(), -127)), *others]
+        lone = np.maximum(values.value.numpy(), -127)
+        lone[0, 0, 1::3] = -128  # with an input of -128 its product is the largest
+        weights = [constant(lone), *others]
         found.append(([shape], lambda x, w=weights, a=attrs: get(DepthwiseConv2d)(x, *w, attrs=a)))
+    pair = lone.copy()
+    pair[:2, :, 0] = -128  # two side by side, which that kernel declines
+    found.append(([shape], lambda x, w=[constant(pair), *others], a=attrs: get(DepthwiseConv2d)(x, *w, attrs=a)))
     for number, (rows, depth, units) in enumerate([*FULLY_CONNECTED, *FULLY_CONNECTED]):
         whole = FullyConnectedAttrs(*maker.ends(number))
         weights = maker.weights(units, (units, depth), depth, alike=number >= len(FULLY_CONNECTED))
@@ -229,6 +235,7 @@ def test_odd_layers(seed: int, tmp_path: Path) -> None:
     create_project(archive_of(compiled), board, tmp_path / "project")
     firmware = firmware_of(build_project(tmp_path / "project"))
     samples = [[maker.int8(shape) for shapes, _ in found for shape in shapes] for _ in range(3)]
+    samples.append([np.full_like(values, -128) for values in samples[0]])
     reference = Executor(module)
     with connect(board, firmware, Identity(bytes(32), compiled.generated.build), "") as session:
         outputs = run_batch(session, samples).outputs

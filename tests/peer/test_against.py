@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -53,7 +52,7 @@ FLOAT = Row("SOFTMAX", [Activation((3, 10), "float32")], [Activation((3, 10), "f
 
 # Refusals: what is wrong, and what to do.
 
-REFUSED: dict[str, tuple[Sequence[object], str]] = {
+REFUSED: dict[str, tuple[list[Any], str]] = {
     "no folder": (
         [GESTURE, "-b", M4, "--against", "{tmp}/none"],
         "{tmp}/none: there is no such folder; clone https://",

@@ -1,7 +1,7 @@
 /* Depthwise convolution for Arm Helium with sixteen channels side by side: int8, windows within the image.
  *
  * No input is copied, so that an image of few pixels costs little more than its products. Products of even and of odd
- * channels have 16 bits. Two of each are added up before they are widened, which weights of -128 would not allow. */
+ * channels have 16 bits. Two of each are added up before they are widened, which two weights of -128 would not allow. */
 #ifndef UACCEL_DEPTHWISE_ACROSS_HELIUM_H
 #define UACCEL_DEPTHWISE_ACROSS_HELIUM_H
 

@@ -24,7 +24,7 @@ from uaccel.ops.windows import sides
 
 # Where widening puts sixteen channels: even and odd ones to halves, the halves of these to words.
 ORDER: Final = (0, 4, 8, 12, 2, 6, 10, 14, 1, 5, 9, 13, 3, 7, 11, 15)
-LEAST_WEIGHT: Final = -127  # Two products with -128 can be 2**15, one more than 16 bits hold.
+LOWEST: Final = -128  # Two products with it can be 2**15, one more than 16 bits hold.
 
 
 @offers(DepthwiseConv2d, REQUIRES, rank=105)
@@ -38,11 +38,12 @@ def depthwise_across(site: Site[Conv2dAttrs]) -> Kernel | None:
     rows = weights.reshape(-1, results).T
     stage = output_stage_of(site, rows)
     channels = channels_of(rows, stage, attrs.output_zero_point)
-    if channels.weights.min(initial=0) < LEAST_WEIGHT:
-        raise DeclinedError("it has weights of -128", "quantise weights to -127..127")
     lines, steps = (height, width), (attrs.dilation[0] * in_width * count, attrs.dilation[1] * count)
     if width == 1:  # one column of taps is one line
         lines, steps = lines[::-1], steps[::-1]
+    lowest = channels.weights.reshape(count, *lines) == LOWEST
+    if (lowest[..., 0 : lines[1] - 1 : 2] & lowest[..., 1::2]).any():
+        raise DeclinedError("it has weights of -128 side by side", "quantise weights to -127..127")
     parameters: dict[str, ParameterValue] = {
         "batch": batch,
         **sides("in", (in_height, in_width)),
