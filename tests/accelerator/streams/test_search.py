@@ -51,8 +51,8 @@ def test_twice_the_layers_take_twice_the_search(machine: Machine, memory: int, m
 
 @pytest.mark.parametrize("layers", [6, 24])
 def test_polishing_ends_by_its_count(layers: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each try emits a step between its neighbours, perhaps in two ways, and the last one may exceed the bound. The whole
-    region is simulated twice behind them."""
+    """Each try emits a step between its neighbours, perhaps in two ways, and the last one may exceed the bound. Behind
+    them the whole region is simulated twice."""
     machine, network = replace(MACHINE, bus=BUS, activations=Memory(96, 2)), chain(*[3, 6, 4] * layers, rows=12)
     played: list[int] = []
     simulated = shared
