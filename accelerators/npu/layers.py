@@ -78,7 +78,8 @@ class Windowed(Layer):
 
     def pieces(self, part: Part) -> Sequence[Part]:
         """Gives what one command computes each: blocks of one group."""
-        return [replace(part, blocks=blocks) for blocks in self.grouped(part.blocks)]
+        groups = self.grouped(part.blocks)
+        return [part] if len(groups) == 1 else [replace(part, blocks=blocks) for blocks in groups]
 
     def grouped(self, blocks: range) -> Sequence[range]:
         """Divides these blocks by their groups."""

@@ -14,7 +14,8 @@ from uaccel.build.linker_script import constant_rooms, workspace_memories
 from uaccel.codegen.generate import generate, io_bytes
 from uaccel.codegen.options import EmitOptions, regenerate_command
 from uaccel.kernels.choice import Selection, selection_for
-from uaccel.lower.placement import place
+from uaccel.lower.placement import Placement, place
+from uaccel.lower.program import Program
 from uaccel.lower.rows.layer import apply
 from uaccel.lower.rows.search import ChainPlan, RowSearch, frontier, require_feedable
 from uaccel.partition import Wishes
@@ -137,43 +138,62 @@ def frontier_report(job: Job, step: Callable[[str], None] = lambda _step: None) 
     search = RowSearch(whole.program, whole.selection, workspace_io=job.options.workspace_io, feed=feed)
     if feed:
         require_feedable(search)
-    points = [_point(whole, search, cut, feed=feed) for cut in frontier(search)]
+    placed = [_placed(whole, search, cut, feed=feed) for cut in frontier(search)]
     return {
         "model": whole.model.name,
         "board": whole.board,
         "unit": search.parts.costs.estimated.unit,
         "feed": feed,
-        "points": _best(points),
+        "points": [_point(whole, search, one) for one in _best(placed)],
     }
 
 
-def _point(whole: Compiled, search: RowSearch, cut: ChainPlan, *, feed: bool) -> dict[str, Any]:
+@dataclass(frozen=True)
+class _Placed:
+    """Holds a way that the search offers, lowered and placed, and the RAM that it takes."""
+
+    cut: ChainPlan
+    program: Program
+    placement: Placement
+    options: EmitOptions
+    ram: int
+
+    @property
+    def key(self) -> tuple[int, int]:
+        return self.ram, round(self.cut.cost)
+
+
+def _placed(whole: Compiled, search: RowSearch, cut: ChainPlan, *, feed: bool) -> _Placed:
     program = apply(search.program, cut.groups, search.parts, feed=feed)
     options = replace(whole.options, feed=feed)
     placement = place(program, workspace_io=options.workspace_io)
-    made = generate(program, placement, options, whole.board)
+    ram = placement.arena + placement.state + io_bytes(program, options)
+    return _Placed(cut, program, placement, options, ram)
+
+
+def _point(whole: Compiled, search: RowSearch, placed: _Placed) -> dict[str, Any]:
+    program, cost = placed.program, placed.cut.cost
+    made = generate(program, placed.placement, placed.options, whole.board)
     functions = sum(
         len(layer.streaming.functions) if layer.streaming else not layer.is_view for layer in program.layers
     )
     return {
-        "ram": placement.arena + placement.state + io_bytes(program, options),
-        "estimate": round(cut.cost),
-        "slower": round(cut.cost / max(1.0, search.whole.cost) - 1, 4),
+        "ram": placed.ram,
+        "estimate": round(cost),
+        "slower": round(cost / max(1.0, search.whole.cost) - 1, 4),
         "constants": made.weight_bytes,
         "functions": functions,
         "by_rows": [layer.name for layer in program.layers if layer.streaming is not None],
     }
 
 
-def _best(points: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+def _best(points: Sequence[_Placed]) -> list[_Placed]:
     """Keeps the Pareto front: points for which no other has as little RAM, is as fast, and better in one of both."""
     return [
         point
         for point in points
         if not any(
-            other["ram"] <= point["ram"]
-            and other["estimate"] <= point["estimate"]
-            and (other["ram"], other["estimate"]) != (point["ram"], point["estimate"])
+            all(theirs <= own for theirs, own in zip(other.key, point.key, strict=True)) and other.key != point.key
             for other in points
         )
     ]

@@ -3,14 +3,24 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 import numpy as np
 
 from uaccel.errors import ModelError
 from uaccel.model import Array, StateSpec
-from uaccel.tvm_api import main_bindings, relax, structural_equal, structural_hash, te, tirx, tvm, with_all_bindings
+from uaccel.tvm_api import (
+    main_bindings,
+    relax,
+    relax_substitute,
+    structural_equal,
+    structural_hash,
+    te,
+    tirx,
+    tvm,
+    with_all_bindings,
+)
 from uaccel.tvm_api.bounds import guarded
 from uaccel.tvm_api.defined import defined
 from uaccel.tvm_api.extremes import TvmRefusalError, refusals
@@ -99,6 +109,24 @@ def _built(legal: Any) -> Any:
         if "module verification failed" not in str(error):
             raise
         return relax.build(legal, target=tvm.target.Target({"kind": "llvm", "opt-level": 1}))
+
+
+# TVM's passes that make loops faster. They take most of a small program's time, many times that of running it once.
+SPARED: Final = ("HoistIfThenElse", "InsertHoistIfThenElse", "StmtSimplify", "RemoveNoOp")
+
+
+def computed(calls: Mapping[Any, Any]) -> dict[Any, Array]:
+    """Executes calls of constants and of each other, by the variables that they are bound to, in one program."""
+    builder, made = relax.BlockBuilder(), dict[Any, Any]()
+    with builder.function("main", []):
+        with builder.dataflow():
+            for var, call in calls.items():
+                made[var] = builder.emit(relax_substitute(call, made))
+            result = builder.emit_output(relax.Tuple([*made.values()]))
+        builder.emit_func_output(result)
+    with tvm.transform.PassContext(disabled_pass=[f"{place}.{name}" for place in ("tirx", "s_tir") for name in SPARED]):
+        executor = Executor(builder.get())
+    return dict(zip(calls, map(np.asarray, executor.run([])), strict=True))
 
 
 def _arrays(result: Any) -> list[Array]:

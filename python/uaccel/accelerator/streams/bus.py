@@ -72,11 +72,11 @@ class Fetching:
         if self._command < len(self._ends) and self.whole == inf:
             end, per_word = self._ends[self._command], self._bus.word // self._step
             while self._at < end and self._at // per_word < len(self._came):
-                when = max(self._next, self._came[self._at // per_word])
-                self._next = when + 1
-                self._at += 1
+                there = min(end - self._at, per_word - self._at % per_word)
+                self._next = max(self._next, self._came[self._at // per_word]) + there
+                self._at += there
                 if self._at % per_word == 0 or self._at == self._ends[-1]:
-                    self._used.append(when)
+                    self._used.append(self._next - 1)
             if self._at == end:
                 self.whole = self._next
         self.asks = self._when()

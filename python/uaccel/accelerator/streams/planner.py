@@ -9,24 +9,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import reduce
 from itertools import islice
 from typing import Any, Final
 
 from uaccel.accelerator.machine import Tiling, Timeline
 from uaccel.accelerator.region import Region
 from uaccel.accelerator.streams.bus import shared
-from uaccel.accelerator.streams.chain import (
-    TRIED,
-    Chain,
-    Step,
-    StreamRegion,
-    chains_of,
-    emit,
-    emitted,
-    spans,
-    with_chains,
-)
+from uaccel.accelerator.streams.chain import TRIED, Chain, Step, StreamRegion, chains_of, emitted, spans, with_chains
 from uaccel.accelerator.streams.commands import TOKENS, Synchronised, tiles_of
 from uaccel.accelerator.streams.constants import StreamConstants, UnreadConstants
 from uaccel.accelerator.streams.emitter import (
@@ -63,7 +52,7 @@ from uaccel.memory import Block, plan
 
 ALIGNMENT = 16  # Bytes to which tensors in scratch memory are aligned.
 WAYS = 2  # Ways to share the activation memory that are planned to the end.
-POLISHED = 3000  # Commands that are emitted to polish a region; it bounds the time.
+POLISHED = 1000  # Commands that are emitted to polish a region; it bounds the time.
 POLISHABLE = 600  # Parts of a region's layers up to which it is polished: the bound allows too few tries of more.
 AHEAD = 1  # Layers behind one whose tilings are tried that are simulated with each of them.
 # Parts of a region's layers from which on it is large: then one way is planned to the end. No network that was measured
@@ -256,15 +245,22 @@ def confirmed(region: StreamRegion, decided: Sequence[LayerPlan], steps: Sequenc
         return list(steps)
     kept: list[Step] = []
     for number, (step, (begin, end)) in enumerate(zip(steps, _stretches(steps), strict=True)):
+        ways: list[Sequence[Step]] = [[step]]
         if isinstance(step, Chain):
-            before, behind = kept[-1:], steps[number + 1 : number + 2]
-            ways: list[Sequence[Step]] = [[step], decided[begin:end]]
-            beside = [[*filter(_is_short, before), *way, *filter(_is_short, behind)] for way in ways]
-            keys = [_simulated(region, emitted(region.machine, one, region.homes, UnreadConstants())) for one in beside]
-            kept += ways[keys[1] < keys[0]]
-        else:
-            kept.append(step)
+            ways.append(decided[begin:end])
+            ways.sort(key=lambda way: _between(region, kept[-1:], way, steps[number + 1 : number + 2])[0])
+        kept += ways[0]
     return kept
+
+
+def _between(
+    region: StreamRegion, before: Sequence[Step], steps: Sequence[Step], behind: Sequence[Step]
+) -> tuple[Key, int]:
+    """What steps cost between their neighbours if all are simulated, and how many commands they are. Neighbours of many
+    parts are left out: they hardly depend on others."""
+    beside = [*filter(_is_short, before), *steps, *filter(_is_short, behind)]
+    trial = emitted(region.machine, beside, region.homes, UnreadConstants())
+    return _simulated(region, trial), len(trial.commands)
 
 
 def _is_short(step: Step) -> bool:
@@ -272,30 +268,36 @@ def _is_short(step: Step) -> bool:
 
 
 def polished(region: StreamRegion, choices: Sequence[Sequence[LayerPlan]], steps: Sequence[Step]) -> Sequence[Step]:
-    """Tries once more what each step may be, by what the whole region takes if it is simulated. First each step's most
-    promising alternative is tried, then the second one of each, and so on. It ends when ``POLISHED`` commands were
-    emitted. Regions of which that would allow few tries stay as they are."""
+    """Tries once more what each step may be, simulated between its neighbours. First each step's most promising
+    alternative is tried, then the second one of each, and so on. It ends when ``POLISHED`` commands were emitted. The
+    result counts only if the whole region takes less. Regions of which that would allow few tries stay as they are."""
     if sum(count(one.layer, one.tiling) for one in steps if isinstance(one, LayerPlan)) > POLISHABLE:
         return steps
-    whole = emitted(region.machine, steps, region.homes, UnreadConstants())
-    least, spent = _simulated(region, whole), len(whole.commands)
+    found, spent, more = steps, 0, True
     untried: dict[tuple[int, int], Iterator[Sequence[Step]]] = {}
-    more = True
+    keys: dict[tuple[int, ...], Key] = {}  # What was simulated, by the ids of steps that all live on.
+
+    def key(before: Sequence[Step], way: Sequence[Step], behind: Sequence[Step]) -> Key:
+        nonlocal spent
+        asked = tuple(map(id, (*before, *way, *behind)))
+        if asked not in keys:
+            keys[asked], commands = _between(region, before, way, behind)
+            spent += commands
+        return keys[asked]
+
     while more and spent <= POLISHED:
-        done, decided, more = CommandEmitter(region.machine, region.homes, UnreadConstants()), list[Step](), False
-        for (begin, end), number in zip(_stretches(steps), range(len(steps)), strict=True):
-            taken: Sequence[Step] = steps[number : number + 1]
+        decided, more = list[Step](), False
+        for number, (begin, end) in enumerate(_stretches(found)):
+            taken: Sequence[Step] = found[number : number + 1]
             other = next(untried.setdefault((begin, end), _instead(region, choices, begin, end)), None)
             more = more or other is not None
             if other is not None and other[0] is not taken[0] and spent <= POLISHED:
-                trial = reduce(emit, (*other, *steps[number + 1 :]), done.copy())
-                spent += len(trial.commands)
-                key = _simulated(region, trial)
-                least, taken = (key, other) if key < least else (least, taken)
+                before, behind = decided[-1:], found[number + 1 : number + 2]
+                taken = min((taken, other), key=lambda way: key(before, way, behind))
             decided += taken
-            done = reduce(emit, taken, done)
-        steps = decided
-    return steps
+        found = decided
+    keys = [_simulated(region, emitted(region.machine, one, region.homes, UnreadConstants())) for one in (steps, found)]
+    return found if keys[1] < keys[0] else steps
 
 
 def _stretches(steps: Sequence[Step]) -> Iterator[tuple[int, int]]:

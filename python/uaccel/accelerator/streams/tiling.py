@@ -136,7 +136,7 @@ class Round:
         """Whether it completes its sums."""
         return self.part.steps.stop == self.layer.steps
 
-    @property
+    @cached_property
     def where(self) -> str:
         """The layer's name and, for each loop that is cut, the range of the part: a label for readers."""
         layer, part = self.layer, self.part

@@ -7,14 +7,12 @@ from dataclasses import dataclass
 from math import prod
 from typing import Any
 
-import numpy as np
-
 from uaccel import tvm_api
 from uaccel.model import Array
 from uaccel.ops import lookup
 from uaccel.ops.operator import Elementwise, constant, get, info_of, operator_of
-from uaccel.tvm_api import Emit, is_constant, is_operator_call, is_var, relax
-from uaccel.tvm_api.executor import Executor
+from uaccel.tvm_api import Emit, is_constant, is_operator_call, is_var
+from uaccel.tvm_api.executor import computed
 
 Calls = Mapping[Any, Any]  # The bindings of ``main``, by variable.
 Roots = Mapping[Any, Any]  # The one tensor that a variable is a function of.
@@ -109,15 +107,9 @@ def _names(var: Any, calls: Calls, roots: Roots) -> list[str]:
 def _tables(calls: Calls, roots: Roots, folded: list[Any]) -> dict[Any, Array]:
     """Executes the layers themselves on all numbers that a tensor of 8 bits can hold."""
     needed = {one for var in folded for one in _inside(var, calls, roots)}
-    builder = relax.BlockBuilder()
-    with builder.function("main", []):
-        with builder.dataflow():
-            made: dict[Any, Any] = {}
-            for var in (one for one in roots if one in needed):
-                dtype = info_of(roots[var]).dtype
-                made.setdefault(roots[var], constant(lookup.stored_values(dtype).astype(dtype)))
-                made[var] = builder.emit(tvm_api.relax_substitute(calls[var], made))
-            result = builder.emit_output(relax.Tuple([made[var] for var in folded]))
-        builder.emit_func_output(result)
-    values = Executor(builder.get()).run([])
-    return {var: np.asarray(value).reshape(-1) for var, value in zip(folded, values, strict=True)}
+    values: dict[Any, Any] = {}
+    for var in needed:
+        dtype = info_of(roots[var]).dtype
+        values.setdefault(roots[var], constant(lookup.stored_values(dtype).astype(dtype)))
+    made = computed({var: tvm_api.relax_substitute(calls[var], values) for var in roots if var in needed})
+    return {var: made[var].reshape(-1) for var in folded}

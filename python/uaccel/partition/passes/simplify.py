@@ -28,7 +28,7 @@ from uaccel.ops.operator import constant, info_of, name_of, operator_of
 from uaccel.partition.passes.functions import FoldFunctions
 from uaccel.partition.passes.padding import FoldPadding
 from uaccel.tvm_api import is_call, is_var, relax
-from uaccel.tvm_api.executor import Executor
+from uaccel.tvm_api.executor import computed
 
 # What the bindings of ``main`` do with channels, the last axis of their tensors: mix them, or keep them apart.
 
@@ -231,18 +231,6 @@ def _may_fold(var: Any, expr: Any) -> bool:
 def evaluate(call: Any) -> Array:
     """Executes a call whose arguments are constants."""
     return computed({call: call})[call]
-
-
-def computed(calls: Mapping[Any, Any]) -> dict[Any, Array]:
-    """Executes calls of constants and of each other, by the variables that they are bound to, in one program."""
-    builder, made = relax.BlockBuilder(), dict[Any, Any]()
-    with builder.function("main", []):
-        with builder.dataflow():
-            for var, call in calls.items():
-                made[var] = builder.emit(tvm_api.relax_substitute(call, made))
-            result = builder.emit_output(relax.Tuple([*made.values()]))
-        builder.emit_func_output(result)
-    return dict(zip(calls, map(np.asarray, Executor(builder.get()).run([])), strict=True))
 
 
 # Known channels: those that hold one number in every element, whatever the model's inputs. One pass forwards finds
