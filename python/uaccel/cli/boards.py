@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from uaccel.board import Board, Memory, available_boards, load_board
@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 
-@dataclass(frozen=True, kw_only=True)
 class BoardsCommand(Command):
     """List the boards that come with uaccel, or check and describe one.
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import typer
@@ -17,7 +16,6 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 
-@dataclass(frozen=True, kw_only=True)
 class CacheCommand(Command):
     """Tell where compiled models, firmware and verdicts are kept, and how much it is.
 
@@ -39,7 +37,6 @@ class CacheCommand(Command):
         emit(report, self.as_json, lambda console: _show(console, report))
 
 
-@dataclass(frozen=True, kw_only=True)
 class ListCommand(Command):
     """List every entry, the one that was used last first."""
 
@@ -53,7 +50,6 @@ class ListCommand(Command):
         emit(report, self.as_json, lambda console: _show_list(console, entries))
 
 
-@dataclass(frozen=True, kw_only=True)
 class PruneCommand(Command):
     """Remove what was used longest ago; what a run uses just now stays."""
 

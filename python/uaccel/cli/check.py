@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +14,6 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 
-@dataclass(frozen=True, kw_only=True)
 class CheckCommand(OnBoard):
     """Run random layers of each operation on the accelerator's model and on its RTL, and compare every byte with what
     the layers mean. The first wrong layer is made as small as can be. Cycles stand side by side. Instructions of a core

@@ -13,7 +13,7 @@ import typer
 from typer.core import TyperCommand
 
 from uaccel.cli.completion import COMPLETIONS
-from uaccel.util.option import OptionField, option, options_of, taken
+from uaccel.util.option import OptionField, dataclass_transform, option, options_of, taken
 
 GROUP: Final = "uaccel.group"
 ARGUMENTS: Final = "Arguments"
@@ -24,9 +24,15 @@ Parsed = TypeVar("Parsed", bound="Command")
 ALL: Final = "uaccel.all"  # In a context's ``meta``: rare options are shown, too.
 
 
+@dataclass_transform(frozen_default=True, kw_only_default=True)
 @dataclass(frozen=True, kw_only=True)
 class Command(ABC):
-    """Is a command, whose docstring is its help. A field is an option, or with ``group()`` a class of options."""
+    """Is a command, whose docstring is its help. A field is an option, or with ``group()`` a class of options.
+
+    Subclasses are dataclasses of the same kind without being declared so."""
+
+    def __init_subclass__(cls) -> None:
+        dataclass(frozen=True, kw_only=True)(cls)
 
     as_json: bool = option(False, "Write one JSON object to stdout, and nothing else.", "--json", panel=GENERAL)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 
-@dataclass(frozen=True, kw_only=True)
 class CompileCommand(ModelCommand, Layered, Cached):
     """Compile a model to plain C, in a Model Library Format archive."""
 

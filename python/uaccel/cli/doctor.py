@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 import typer
@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 
-@dataclass(frozen=True, kw_only=True)
 class DoctorCommand(Command):
     """Say what you can do here, and the line to paste for each thing that you cannot.
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import MISSING, dataclass
+from dataclasses import MISSING
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal
 
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 WORST: Final = 10  # So many classes are shown, those that are the least often right.
 
 
-@dataclass(frozen=True, kw_only=True)
 class EvaluateCommand(ModelCommand, Cached):
     """Run a model on a board over samples with labels, and tell how often it is right (top-1) and its AUC."""
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from uaccel.cli.options import ModelCommand
@@ -18,7 +17,6 @@ if TYPE_CHECKING:
 WIDE = 120  # Columns of a terminal from which on reasons stand beside the layers.
 
 
-@dataclass(frozen=True, kw_only=True)
 class ExplainCommand(ModelCommand):
     """Tell which engine computes each layer, why no other does, and what it is estimated to cost."""
 

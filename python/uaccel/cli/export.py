@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Sequence
-from dataclasses import MISSING, dataclass, replace
+from dataclasses import MISSING, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, get_args
 
@@ -30,7 +30,6 @@ if TYPE_CHECKING:
 ZIP: Final = ".zip"
 
 
-@dataclass(frozen=True, kw_only=True)
 class ExportCommand(ModelOptions):
     """Write a model as a library for a build system, with an example and a README. Several share one arena."""
 

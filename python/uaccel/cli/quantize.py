@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tempfile
-from dataclasses import MISSING, dataclass
+from dataclasses import MISSING
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 NOISIEST = 3  # How many of the noisiest layers are named.
 
 
-@dataclass(frozen=True, kw_only=True)
 class QuantizeCommand(Command):
     """Quantise a float model with ONNX Runtime's quantiser or PyTorch's, and say what it cost."""
 

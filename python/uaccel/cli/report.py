@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -51,7 +51,6 @@ def write_sweep_page(subjects: Sequence[Path], target: Path, option: str) -> dic
 OUTPUT = "-o"
 
 
-@dataclass(frozen=True, kw_only=True)
 class ReportCommand(ModelOptions, Cached):
     """Compile, run and verify a model and write a page about it; or a page about runs or sweeps that were stored."""
 

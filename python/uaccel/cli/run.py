@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from shlex import quote
@@ -111,7 +111,6 @@ def run_on_template(request: RunRequest, template: Path, project: Path, step: Sh
 # The command: its options, and which of them make sense together.
 
 
-@dataclass(frozen=True, kw_only=True)
 class RunCommand(ModelOptions, Templated, Layered, Cached):
     """Compile a model, build its firmware, run it, and show what came out; or run a project's firmware."""
 

@@ -8,7 +8,6 @@ import shlex
 import shutil
 import sys
 from collections.abc import Iterator
-from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -36,7 +35,6 @@ from uaccel.util.option import argument, option
 # ``uaccel new``: a board file or an accelerator that works, for the user to change.
 
 
-@dataclass(frozen=True, kw_only=True)
 class NewBoardCommand(Command):
     """Write a board file with comments, in this folder: a board that works, for you to change."""
 
@@ -125,7 +123,6 @@ def _told(name: str, origin: dict[str, str], files: list[str], what: str, as_jso
     )
 
 
-@dataclass(frozen=True, kw_only=True)
 class NewAcceleratorCommand(Command):
     """Write a small accelerator that works, for you to change: description, driver, device model and tests."""
 
@@ -171,7 +168,6 @@ EMULATED: Final = "mps2_an386"  # The board that the demo suggests next.
 PAGE: Final = "bring-your-accelerator.md"
 
 
-@dataclass(frozen=True, kw_only=True)
 class DemoCommand(OnBoard):
     """Compile a trained model, partly for an accelerator, run it, and prove every output right.
 

@@ -63,7 +63,6 @@ class Files:
 MOST_TOLD = 20
 
 
-@dataclass(frozen=True, kw_only=True)
 class SweepCommand(Command):
     """Run every row of a matrix file, on all cores or in a lab, and hold its figures to those that are stored.
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,7 +18,6 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 
-@dataclass(frozen=True, kw_only=True)
 class SynthCommand(Command):
     """Synthesise an accelerator's RTL with yosys, place and route it with nextpnr, and tell its area and highest clock.
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from uaccel.runner.sweep.tune import Tuned, TuneSearch
 
 
-@dataclass(frozen=True, kw_only=True)
 class TuneCommand(ModelCommand, Cached):
     """Measure the promising ways to compute each layer on the board, and write what 'compile --records' chooses by."""
 

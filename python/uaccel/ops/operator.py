@@ -11,7 +11,7 @@ import typing
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
-from typing import TYPE_CHECKING, Any, ClassVar, Final, Generic, Protocol, TypeVar
+from typing import Any, ClassVar, Final, Generic, Protocol, TypeVar
 
 import numpy as np
 
@@ -21,18 +21,11 @@ from uaccel.ops.kernel import Argument, Constant, Input, Kernel, Output, Paramet
 from uaccel.ops.pointwise import BY_RELAX
 from uaccel.tvm_api import is_constant, is_tuple, make_call, register_operator, relax, te, tirx
 from uaccel.tvm_api.loops import te_extern_loops
+from uaccel.util.option import dataclass_transform
 
 # Operators: attributes, type rule, exact meaning, and how the CPU computes them.
 
 NAMESPACE = "uaccel."
-
-
-if TYPE_CHECKING:
-    from typing_extensions import dataclass_transform
-else:
-
-    def dataclass_transform(**_options: Any) -> Callable[[type], type]:
-        return lambda cls: cls
 
 
 @dataclass_transform(frozen_default=True)

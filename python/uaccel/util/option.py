@@ -11,10 +11,19 @@ from dataclasses import MISSING, Field, dataclass, field, fields, replace
 from enum import Enum
 from pathlib import Path
 from types import NoneType
-from typing import Any, Final, Literal, TypeVar, get_args, get_origin, get_type_hints
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar, get_args, get_origin, get_type_hints
 
 from uaccel.errors import UaccelError
 from uaccel.util.text import bytes_of
+
+if TYPE_CHECKING:
+    from typing_extensions import dataclass_transform as dataclass_transform
+else:
+
+    def dataclass_transform(**_options: Any) -> Callable[[type], type]:
+        """For Python 3.10, which lacks it: type checkers alone need to know of classes that become dataclasses."""
+        return lambda cls: cls
+
 
 OPTION: Final = "uaccel.option"
 WANTED: Final = {str: "text", int: "a number", float: "a number", bool: "true or false", list: "a list"}
