@@ -107,15 +107,14 @@ def judged(verdict: dict[str, Any]) -> str:
     """How the firmware compares with the model's own runtime, and how many samples that answered.
 
     Without a runtime it is the model's meaning, which shares the import with the firmware."""
-    if not (verdict["bit_exact"] or verdict["within_tolerance"]):
-        return f"differs by {verdict['largest_difference']:.2g} {verdict['units']}"
+    word = "within" if verdict["bit_exact"] or verdict.get("within_tolerance") else "wrong, differs by"
     runtime, silent = verdict.get("runtime"), verdict["no_opinion"]
     if runtime is None:
         return f"no runtime: {silent[-1]['why']}" if silent else "no runtime"
     judge, steps = verdict["against"][-1], runtime["elements"] - runtime["equal"]
     parts = [f"{steps:,} of {runtime['elements']:,} integers off"] if steps else []
     apart = runtime["largest_relative_difference"] or 0
-    parts += [f"within {apart:.1e} of the peak"] if apart else []
+    parts += [f"{word} {apart:.1e} of the peak"] if apart else []
     refused = sum(entry["sample"] is not None for entry in silent)
     some = f", {verdict['samples'] - refused} of {verdict['samples']} samples" if refused else ""
     return f"{' and '.join(parts) or 'equal'}: {judge}{some}"
