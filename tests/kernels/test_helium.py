@@ -94,14 +94,15 @@ DEPTHWISE: list[tuple[Shape, Shape, Shape, Shape, Shape]] = [
     ((1, 9, 20, 2), (2, 9), (1, 1), (0, 8, 1, 8), (1, 2)),
 ]
 ACROSS: list[tuple[Shape, Shape, Shape, Shape]] = [
-    # input; kernel, strides, dilation: of whole vectors of channels; no two weights of -128 are side by side
+    # input; kernel, strides, dilation: of 16 channels or more; no two weights of -128 are side by side
     ((1, 5, 1, 32), (5, 1), (1, 1), (1, 1)),
     ((1, 21, 1, 64), (21, 1), (1, 1), (1, 1)),
     ((2, 1, 9, 16), (1, 4), (1, 2), (1, 1)),
     ((1, 7, 6, 48), (3, 3), (2, 2), (1, 1)),
     ((1, 9, 8, 16), (2, 3), (1, 1), (2, 3)),
     ((2, 9, 3, 32), (4, 1), (1, 2), (2, 1)),
-    ((1, 2, 2, 16), (1, 1), (1, 1), (1, 1)),
+    ((1, 2, 2, 30), (1, 1), (1, 1), (1, 1)),
+    ((2, 7, 3, 60), (5, 1), (1, 1), (1, 1)),
     ((1, 5, 1, 16), (5, 1), (1, 1), (1, 1)),
 ]
 PADDING = (1, 2, 1, 0)

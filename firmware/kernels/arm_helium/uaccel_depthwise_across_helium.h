@@ -84,9 +84,10 @@ UACCEL_KERNEL void uaccel_depthwise_across_helium_s8(const struct uaccel_depthwi
         for (uaccel_index y = 0; y < p->out_height; ++y) {
             const int8_t *window = input + y * p->stride_height * p->in_width * p->channels;
             for (uaccel_index x = 0; x < p->out_width; ++x) {
-                for (uaccel_index first = 0; first < p->channels; first += 16) {
-                    uaccel_depthwise_across_pixel(p, window + first, weights + first * taps, constants + first * 3,
-                                                  output + first);
+                for (uaccel_index first = 0; first < p->channels; first += 16) { /* the last begin amid others */
+                    const uaccel_index at = first < p->channels - 16 ? first : p->channels - 16;
+                    uaccel_depthwise_across_pixel(p, window + at, weights + first * taps, constants + first * 3,
+                                                  output + at);
                 }
                 window += p->stride_width * p->channels;
                 output += p->channels;

@@ -33,7 +33,7 @@ def depthwise_across(site: Site[Conv2dAttrs]) -> Kernel | None:
     attrs, data, weights = site.attrs, site.operands[0].info, site.operands[1].value
     height, width, results = weights.shape
     batch, in_height, in_width, count = data.shape
-    if results != count or count % VECTOR or any(attrs.padding):
+    if results != count or count < VECTOR or any(attrs.padding):
         return None
     rows = weights.reshape(-1, results).T
     stage = output_stage_of(site, rows)
@@ -55,18 +55,20 @@ def depthwise_across(site: Site[Conv2dAttrs]) -> Kernel | None:
         "tap_step": steps[1],
         **finish_parameters(attrs.output_zero_point, stage.way, attrs.clamp_min, attrs.clamp_max),
     }
-    held = Constant("weights", _by_sixteens(channels.weights)), Constant("constants", _constants(channels))
-    arguments = (Input(0), *held, Output(0))
-    return helium_kernel("depthwise_across", parameters, arguments, behind=overwrite_distance(site))
+    blocks = channels[np.minimum(np.arange(0, count, VECTOR), count - VECTOR)[:, None] + np.arange(VECTOR)]
+    held = Constant("weights", _by_taps(blocks.weights)), Constant("constants", _constants(blocks))
+    # The last sixteen may be read once more, when results of the first of them are written already.
+    again = VECTOR if count % VECTOR else 0
+    behind = {number: most + again for number, most in overwrite_distance(site).items()}
+    return helium_kernel("depthwise_across", parameters, (Input(0), *held, Output(0)), behind=behind)
 
 
-def _by_sixteens(rows: NDArray[np.int8]) -> NDArray[np.int8]:
+def _by_taps(blocks: NDArray[np.int8]) -> NDArray[np.int8]:
     """Returns the weights of sixteen channels tap by tap, then those of the next sixteen."""
-    blocks = rows.reshape(-1, VECTOR, rows.shape[1]).transpose(0, 2, 1)
-    return np.ascontiguousarray(blocks).ravel()
+    return np.ascontiguousarray(blocks.transpose(0, 2, 1)).ravel()
 
 
-def _constants(channels: Channels) -> NDArray[np.int32]:
+def _constants(blocks: Channels) -> NDArray[np.int32]:
     """Returns the biases, multipliers and shifts of each sixteen channels, in the order of `ORDER`."""
-    by_kind: Any = np.stack([channels.bias, channels.multiplier, -channels.right]).reshape(3, -1, VECTOR)
-    return np.ascontiguousarray(by_kind.transpose(1, 0, 2)[:, :, ORDER]).astype(np.int32).ravel()
+    by_kind: Any = np.stack([blocks.bias, blocks.multiplier, -blocks.right], axis=1)
+    return np.ascontiguousarray(by_kind[:, :, ORDER]).astype(np.int32).ravel()
