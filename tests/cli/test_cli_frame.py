@@ -10,7 +10,6 @@ import sys
 import textwrap
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -36,12 +35,10 @@ def script(body: str) -> list[str]:
     """A process whose command line has one more command, ``probe``, with this body."""
     program = """
         import os, sys, time
-        from dataclasses import dataclass
         from uaccel.cli import app
         from uaccel.cli.command import Command
         from uaccel.cli.output import emit, progress
 
-        @dataclass(frozen=True, kw_only=True)
         class Probe(Command):
             def run(self) -> None:
                 as_json = self.as_json
@@ -61,7 +58,6 @@ def script(body: str) -> list[str]:
 def fail_with(monkeypatch: pytest.MonkeyPatch, action: Outcome) -> None:
     """Give the command line a command ``probe`` that does this."""
 
-    @dataclass(frozen=True, kw_only=True)
     class Probe(Command):
         def run(self) -> None:
             action()

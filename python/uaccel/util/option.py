@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 else:
 
     def dataclass_transform(**_options: Any) -> Callable[[type], type]:
-        """For Python 3.10, which lacks it: type checkers alone need to know of classes that become dataclasses."""
+        """Does nothing when a program runs: type checkers alone ask which classes become dataclasses."""
         return lambda cls: cls
 
 
