@@ -191,7 +191,8 @@ def sites(maker: Maker) -> list[Site]:
         found.append(([shape], lambda x, w=weights, a=attrs: get(DepthwiseConv2d)(x, *w, attrs=a)))
     pair = lone.copy()
     pair[:2, :, 0] = -128  # two side by side, which that kernel declines
-    found.append(([shape], lambda x, w=[constant(pair), *others], a=attrs: get(DepthwiseConv2d)(x, *w, attrs=a)))
+    weights = [constant(pair), *others]
+    found.append(([shape], lambda x, w=weights, a=attrs: get(DepthwiseConv2d)(x, *w, attrs=a)))
     for number, (rows, depth, units) in enumerate([*FULLY_CONNECTED, *FULLY_CONNECTED]):
         whole = FullyConnectedAttrs(*maker.ends(number))
         weights = maker.weights(units, (units, depth), depth, alike=number >= len(FULLY_CONNECTED))
