@@ -296,8 +296,8 @@ def polished(region: StreamRegion, choices: Sequence[Sequence[LayerPlan]], steps
                 taken = min((taken, other), key=lambda way: key(before, way, behind))
             decided += taken
         found = decided
-    keys = [_simulated(region, emitted(region.machine, one, region.homes, UnreadConstants())) for one in (steps, found)]
-    return found if keys[1] < keys[0] else steps
+    whole = [emitted(region.machine, one, region.homes, UnreadConstants()) for one in (steps, found)]
+    return found if _simulated(region, whole[1]) < _simulated(region, whole[0]) else steps
 
 
 def _stretches(steps: Sequence[Step]) -> Iterator[tuple[int, int]]:
