@@ -187,12 +187,20 @@ def test_clean_under_sanitizers(model: Svdf | Lstm | Ring) -> None:
     [
         (Svdf(), []),
         (Lstm(), []),
+        (FloatLstm(), []),
+        (FloatLstm(in_bytes=True), []),
+        (FloatCells("TANH", in_bytes=True), []),
         (Ring(first=FIRST), []),
         (Ring(first=FIRST, shown=True), ["copy_old", "copy_rows"]),
     ],
-    ids=["by the kernel", "by a kernel with two", "by a layer that comes after all who read", "by a copy at the end"],
+    ids=[
+        *("by the kernel", "by a kernel with two", "by C of the meaning", "by C for bytes", "by C for cells of bytes"),
+        *("by a layer that comes after all who read", "by a copy at the end"),
+    ],
 )
-def test_the_state_is_updated_where_it_lies(model: Svdf | Lstm | Ring, copied: list[str]) -> None:
+def test_the_state_is_updated_where_it_lies(
+    model: Svdf | Lstm | FloatLstm | FloatCells | Ring, copied: list[str]
+) -> None:
     assert copies(compile_bytes(model.build())) == copied
 
 

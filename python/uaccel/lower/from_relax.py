@@ -183,6 +183,8 @@ def _loop(condition: _Part, body: _Part, sizes: Sequence[int]) -> list[str]:
 
 # Copies its first operand, element by element, and then writes to the copy (tvm_api/places.py): a cache stays in place.
 CHANGING: Final = ("relax.scatter_elements", "relax.scatter_nd")
+# Copy states to the results behind the first, and then read and write these alone; the number of the first state.
+CARRYING: Final = {"uaccel.recurrent": 1, "uaccel.hybrid_cells": 3}
 
 
 def fallback_layer(call: Any, operands: tuple[Operand, ...], symbol: str) -> tuple[Kernel, Definition]:
@@ -196,6 +198,11 @@ def fallback_layer(call: Any, operands: tuple[Operand, ...], symbol: str) -> tup
     kernel = Kernel("tir", (kernel_call,), scratch=function.scratch_bytes)
     if call.op.name in CHANGING and operands[0].constant is None:
         kernel = replace(kernel, inplace=(0,), updates=((0, 0),))
+    if call.op.name in CARRYING:
+        states = range(CARRYING[call.op.name], CARRYING[call.op.name] + len(function.outputs) - 1)
+        computed = [number for number, operand in enumerate(operands) if operand.constant is None]
+        updates = [(1 + at, computed.index(state)) for at, state in enumerate(states) if state in computed]
+        kernel = replace(kernel, updates=tuple(updates))
     return kernel, Definition(symbol, function.source, function.headers)
 
 
