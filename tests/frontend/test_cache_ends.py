@@ -126,9 +126,11 @@ def test_litert_writes_there_too(tmp_path: Path) -> None:
 def test_a_position_of_the_state_s_own(tmp_path: Path) -> None:
     """A counter that nothing bounds has passed the end."""
 
-    class Counted(Written):
+    class Counted(Net):
         def __init__(self) -> None:
-            super().__init__(WRITES["index_put"])
+            super().__init__(self.forward)
+            self.write = WRITES["index_put"]
+            self.register_buffer("kept", torch.zeros(ROWS, WIDTH))
             self.register_buffer("at", torch.full((1,), 77))
 
         def forward(self, x: Any) -> Any:

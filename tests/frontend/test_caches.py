@@ -128,10 +128,10 @@ def test_a_hundred_frames(name: str, board: str, tmp_path: Path, capfd: pytest.C
         board_with_tools(board)
     row = ROWS[name]
     path, frames, wanted = model_of(row, tmp_path)
-    np.savez(
-        tmp_path / "in.npz",
-        **{key: value.astype(WIDER.get(str(value.dtype), value.dtype)) for key, value in frames.items()},
-    )
+    given: dict[str, Any] = {
+        key: value.astype(WIDER.get(str(value.dtype), value.dtype)) for key, value in frames.items()
+    }
+    np.savez(tmp_path / "in.npz", **given)
     words = [word for pair in row.words for word in ("--state", pair)]
     wishes = ("--inputs", tmp_path / "in.npz", "--sequence", "--verify", "--json", *words)
     done = call_in(capfd)("run", path, "--board", board, *wishes)
