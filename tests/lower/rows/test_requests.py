@@ -14,6 +14,7 @@ from support.models.networks import OWN, network_named
 from support.run.command import Call, is_exact
 from support.run.scripts import script_of
 from uaccel.codegen.options import EmitOptions
+from uaccel.errors import ModelError
 from uaccel.lower.rows import search
 from uaccel.lower.rows.layer import sketch
 from uaccel.lower.rows.search import RowSearch
@@ -50,6 +51,17 @@ def test_report_tells_of_every_operator(model: Path, tmp_path: Path, call: Call)
     assert [row["name"] for row in least["layers"]] == [row["name"] for row in whole["layers"]]
     assert [row["macs"] for row in least["layers"]] == [row["macs"] for row in whole["layers"]]
     assert {row["region"] for row in least["layers"]} - {None}
+
+
+@pytest.mark.parametrize("feed", [False, True])
+def test_favour_ram_holds_beside_a_limit(feed: bool, model: Path) -> None:
+    """A limit that is wide changes nothing; one that only more time keeps is kept."""
+    least = _compiled(model, "ram", feed=feed).placement.arena
+    assert least < _compiled(model).placement.arena * 0.7
+    assert _compiled(model, "ram", 2 * least, feed=feed).placement.arena == least
+    assert _compiled(model, ram=2 * least, feed=feed).placement.arena > least
+    with pytest.raises(ModelError, match=r"--ram \d+: \w+ takes [\d,]+ bytes at least"):
+        _compiled(model, "ram", 100, feed=feed)
 
 
 @pytest.mark.slow

@@ -42,12 +42,15 @@ def by_rows(program: Program, selection: Selection, wish: RamWish) -> Program:
     search = RowSearch(program, selection, workspace_io=wish.workspace_io, feed=wish.feed)
     if wish.feed:
         require_feedable(search)
-    if wish.limit is not None:
-        return _within(search, wish, wish.limit)
     if selection.favour is Favour.ram:
         smaller = _applied(search, least(search, SLOWER), wish)
-        gains = wish.feed or _arena(smaller, selection, wish) < _arena(program, selection, wish)
-        return smaller if gains else program
+        arena = _arena(smaller, selection, wish)
+        if not wish.feed and arena >= (whole := _arena(program, selection, wish)):
+            smaller, arena = program, whole
+        if wish.limit is None or wish.apart + arena <= wish.limit:
+            return smaller
+    if wish.limit is not None:
+        return _within(search, wish, wish.limit)
     return _applied(search, search.within(ANY) or search.whole, wish)
 
 
