@@ -130,8 +130,13 @@ def test_fed_reference_model() -> None:
     assert _compiled(network_named("vww").path, "ram", feed=True).placement.arena <= 20_000
 
 
+TOGETHER = ("--feed", "--favour", "ram", "--ram", "60000", "--workspace-io")
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("options", [("--favour", "ram"), ("--feed",), ("--feed", "--favour", "ram")], ids=" ".join)
+@pytest.mark.parametrize(
+    "options", [("--favour", "ram"), ("--feed",), ("--feed", "--favour", "ram"), TOGETHER], ids=" ".join
+)
 @pytest.mark.parametrize("board", ["host", "mps2_an386"])
 def test_runs_are_exact(model: Path, board: str, options: tuple[str, ...], call: Call) -> None:
     for path in (model, OWN / "residual.tflite"):
