@@ -37,8 +37,9 @@ class RamWish:
 
 def by_rows(program: Program, selection: Selection, wish: RamWish) -> Program:
     """The program with some layers by rows, as the user asks. Where nothing is asked, rows must be a bargain."""
+    bargains = not wish.whole and selection.favour is Favour.balanced
     if wish.limit is None and not wish.feed and selection.favour is not Favour.ram:
-        return program if wish.whole or selection.favour is not Favour.balanced else _bargain(program, selection, wish)
+        return _bargain(program, selection, wish, program) if bargains else program
     search = RowSearch(program, selection, workspace_io=wish.workspace_io, feed=wish.feed)
     if wish.feed:
         require_feedable(search)
@@ -51,7 +52,8 @@ def by_rows(program: Program, selection: Selection, wish: RamWish) -> Program:
             return smaller
     if wish.limit is not None:
         return _within(search, wish, wish.limit)
-    return _applied(search, search.within(ANY) or search.whole, wish)
+    fed = _applied(search, search.within(ANY) or search.whole, wish)
+    return _bargain(program, selection, wish, fed) if bargains else fed
 
 
 def _arena(program: Program, selection: Selection, wish: RamWish, effort: float = 1.0) -> int:
@@ -100,17 +102,21 @@ TALL: Final = 1024  # Rows of a tensor in a chain.
 EFFORT: Final = 0.02  # The effort of planning each arena; what is taken is planned anew.
 
 
-def _bargain(program: Program, selection: Selection, wish: RamWish) -> Program:
+def _bargain(program: Program, selection: Selection, wish: RamWish, fastest: Program) -> Program:
     """The cut that is worth most once its arena is planned. What is needed at once promises how much that may be, and
-    costs nothing to know; so arenas are planned in the order of promises, until none promises more."""
-    search = RowSearch(program, selection, workspace_io=wish.workspace_io, longest=SHORT, tallest=TALL)
-    cuts = [(_worth(search.whole.bytes, cut.bytes, slower), cut, slower) for cut, slower in _cheap(search)]
+    costs nothing to know; so arenas are planned in the order of promises, until none promises more. ``fastest``: the
+    program without it."""
+    search = RowSearch(program, selection, workspace_io=wish.workspace_io, feed=wish.feed, longest=SHORT, tallest=TALL)
+    start = search.within(ANY) if wish.feed else search.whole
+    if start is None:
+        return fastest
+    cuts = [(_worth(start.bytes, cut.bytes, slower), cut, slower) for cut, slower in _cheap(search, start)]
     cuts = sorted((cut for cut in cuts if cut[0] > 0), key=lambda cut: -cut[0])
     if not cuts:
-        return program
-    arena, flash = _finished(program, selection, wish)
-    arena = min(arena, search.whole.bytes)  # A quick plan may waste what the final one does not.
-    best, most = program, 0.0
+        return fastest
+    arena, flash = _finished(fastest, selection, wish)
+    arena = min(arena, start.bytes)  # A quick plan may waste what the final one does not.
+    best, most = fastest, 0.0
     for promise, cut, slower in cuts:
         if promise <= most:
             break
@@ -132,9 +138,8 @@ def _finished(program: Program, selection: Selection, wish: RamWish) -> tuple[in
     return _arena(small, selection, wish, EFFORT), code_bytes(small, Estimated.on(selection.target).code)
 
 
-def _cheap(search: RowSearch) -> Iterator[tuple[ChainPlan, float]]:
-    """The cuts that cost little time, from the most RAM to the least, each with the share of time that it costs."""
-    whole = search.whole
+def _cheap(search: RowSearch, whole: ChainPlan) -> Iterator[tuple[ChainPlan, float]]:
+    """The cuts that cost little more time than ``whole``, from the most RAM to the least, each with its share of it."""
     time = sum(
         cost for layer, cost in zip(search.program.layers, search.costs, strict=True) if not layer.on_accelerator
     )
