@@ -293,7 +293,7 @@ def test_a_fault_is_told_in_the_devices_words() -> None:
         (ErrorCode.TYPE, 4, "it knows no request 0x04"),
         (ErrorCode.LENGTH, 3, "the request had only 3 bytes"),
         (ErrorCode.OBJECT, 7, "it knows no object 7"),
-        (ErrorCode.RANGE, 40, "there are 40 bytes of it"),
+        (ErrorCode.RANGE, 40, "only 40 bytes are there"),
         (ErrorCode.INPUT, 0, "its inputs are not what was sent; its memory, or a driver, has changed them"),
         (ErrorCode.RUN, 0, "the outputs are of another run"),
         (ErrorCode.OBSERVE, 0, "its firmware cannot watch layers; build it with -DOBSERVE=ON"),

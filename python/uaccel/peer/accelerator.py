@@ -52,7 +52,6 @@ ACCELERATOR = Library(
     name="cmsis_nn",
     description="CMSIS-NN, Arm's kernels for Cortex-M, from a checkout of its own",
     headers=["arm_nnfunctions.h"],
-    page="../../../docs/reference/kernels.md",
     alignment=8,
     keeps_channels=True,
     operations=[Operation(name, name, lower=lower, check=check) for name, (check, lower) in OPERATIONS.items()],

@@ -555,7 +555,7 @@ def _refusal(error: Error) -> str:
         ErrorCode.TYPE: f"it knows no request 0x{error.detail:02X}",
         ErrorCode.LENGTH: f"the request had only {error.detail} bytes",
         ErrorCode.OBJECT: f"it knows no object {error.detail}",
-        ErrorCode.RANGE: f"there are {error.detail} bytes of it",
+        ErrorCode.RANGE: f"only {error.detail} bytes are there",
         ErrorCode.INPUT: "its inputs are not what was sent; its memory, or a driver, has changed them",
         ErrorCode.RUN: "the outputs are of another run",
         ErrorCode.OBSERVE: "its firmware cannot watch layers; build it with -DOBSERVE=ON",
