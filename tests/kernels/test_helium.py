@@ -146,7 +146,7 @@ class Maker:
     def int8(self, shape: Shape) -> Array:
         return self.random.integers(-128, 128, shape).astype(np.int8)
 
-    def weights(self, channels: int, shape: Shape, terms: int, alike: bool = False) -> list[Any]:
+    def weights(self, channels: int, shape: Shape, terms: int, alike: bool = False, rest: int = 0) -> list[Any]:
         values, spread = self.int8(shape), 5000 * int(terms**0.5)
         shift = -7 - int(np.log2(terms) / 2) + self.random.integers(-1, 2, channels)
         multiplier = self.random.integers(2**30, 2**31, channels)
@@ -154,7 +154,7 @@ class Maker:
             # many halves to be rounded
             values, spread = self.random.integers(-1, 2, shape).astype(np.int8), 100
             shift = self.random.integers(-2, 0, channels) - (terms > 40)
-            multiplier[:] = 2**30
+            multiplier[:] = 2**30 + rest
         if alike:
             # one scale for all
             multiplier[:], shift[:] = multiplier[0], shift[0]
@@ -263,7 +263,8 @@ def assert_exact(module: Any, compiled: Compiled, samples: list[list[Array]], pr
 
 def one_row(maker: Maker, number: int, shape: Shape, units: int, rounding: str) -> Site:
     """A fully connected layer, or a convolution whose only window is its input."""
-    weights = maker.weights(units, (units, *shape[1:]), int(np.prod(shape)))
+    rest = 64 if rounding == FLOAT32 else 0  # half of one, which decides halves
+    weights = maker.weights(units, (units, *shape[1:]), int(np.prod(shape)), rest=rest)
     if len(shape) == 2:
         whole = FullyConnectedAttrs(*maker.ends(number), rounding)
         return [shape], lambda x: get(FullyConnected)(x, *weights, attrs=whole)
