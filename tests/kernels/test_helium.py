@@ -13,18 +13,22 @@ from numpy.typing import NDArray
 from support.device.boards import board_with_tools
 from support.models.relax_modules import compiled_module
 from uaccel.build.project import build_project, create_project, firmware_of
+from uaccel.kernels import Turn
 from uaccel.kernels.choice import Selection, target_of
 from uaccel.ops.binary import Add, AddAttrs
 from uaccel.ops.conv import Conv2d, Conv2dAttrs, DepthwiseConv2d
+from uaccel.ops.exact import FLOAT32, TFLITE
 from uaccel.ops.matmul import FullyConnected, FullyConnectedAttrs
 from uaccel.ops.operator import constant, get
 from uaccel.ops.pool import AveragePool2d, PoolAttrs
+from uaccel.pipeline import Compiled
 from uaccel.runner.compiled import archive_of
 from uaccel.runner.execute import connect
 from uaccel.session.batch import run_batch
 from uaccel.session.description import Identity
 from uaccel.tvm_api import ModuleBuilder, relax
 from uaccel.tvm_api.executor import Executor
+from uaccel.util.favour import Favour
 
 Array = NDArray[Any]
 Shape = tuple[int, ...]
@@ -120,6 +124,12 @@ FULLY_CONNECTED = [
     *[(1, 5, 1), (1, 16, 3), (1, 17, 40), (1, 200, 9), (2, 40, 3), (3, 48, 17), (5, 9, 4)],
     *[(1, 128, 40), (1, 144, 16), (1, 160, 8), (1, 272, 7), (1, 300, 24)],
 ]
+ONE_ROW: list[tuple[Shape, int]] = [
+    # input, units
+    *[((1, 1), 1), ((1, 15), 2), ((1, 64), 1), ((1, 33), 2), ((1, 127), 3), ((1, 300), 1), ((1, 16), 2), ((1, 96), 7)],
+    *[((1, 40), 4), ((1, 100), 6), ((1, 80), 11), ((1, 7), 13), ((1, 1027), 3)],
+    *[((1, 5, 2, 30), 20), ((1, 3, 2, 7), 5), ((1, 1, 1, 32), 14), ((1, 1, 1, 60), 60), ((1, 2, 3, 5), 1)],
+]
 ADDITIONS: list[Shape] = [(1,), (7,), (8,), (3, 17), (1, 5, 5, 16)]
 POOLS: list[tuple[Shape, Shape, Shape, Shape]] = [
     ((1, 25, 5, 16), (25, 5), (1, 1), (0, 0, 0, 0)),
@@ -136,7 +146,7 @@ class Maker:
     def int8(self, shape: Shape) -> Array:
         return self.random.integers(-128, 128, shape).astype(np.int8)
 
-    def weights(self, channels: int, shape: Shape, terms: int, alike: bool = False) -> list[Any]:
+    def weights(self, channels: int, shape: Shape, terms: int, alike: bool = False, rest: int = 0) -> list[Any]:
         values, spread = self.int8(shape), 5000 * int(terms**0.5)
         shift = -7 - int(np.log2(terms) / 2) + self.random.integers(-1, 2, channels)
         multiplier = self.random.integers(2**30, 2**31, channels)
@@ -144,7 +154,7 @@ class Maker:
             # many halves to be rounded
             values, spread = self.random.integers(-1, 2, shape).astype(np.int8), 100
             shift = self.random.integers(-2, 0, channels) - (terms > 40)
-            multiplier[:] = 2**30
+            multiplier[:] = 2**30 + rest
         if alike:
             # one scale for all
             multiplier[:], shift[:] = multiplier[0], shift[0]
@@ -234,13 +244,47 @@ def test_odd_layers(seed: int, tmp_path: Path) -> None:
     assert set(variants.values()) == {"arm_helium"}, variants
     functions = [call.function for layer in compiled.program.layers for call in layer.kernel.calls]
     assert functions.count("uaccel_depthwise_across_helium_s8") >= len(ACROSS)
-    create_project(archive_of(compiled), board, tmp_path / "project")
-    firmware = firmware_of(build_project(tmp_path / "project"))
     samples = [[maker.int8(shape) for shapes, _ in found for shape in shapes] for _ in range(3)]
     samples.append([np.full_like(values, -128) for values in samples[0]])
+    assert_exact(module, compiled, samples, tmp_path / "project")
+
+
+def assert_exact(module: Any, compiled: Compiled, samples: list[list[Array]], project: Path) -> None:
+    board = board_with_tools(BOARD)
+    create_project(archive_of(compiled), board, project)
+    firmware = firmware_of(build_project(project))
     reference = Executor(module)
     with connect(board, firmware, Identity(bytes(32), compiled.generated.build), "") as session:
         outputs = run_batch(session, samples).outputs
     for values, results in zip(samples, outputs, strict=True):
         for layer, got, wanted in zip(compiled.program.layers, results, reference.run(values), strict=True):
-            np.testing.assert_array_equal(got, wanted, layer.name)
+            np.testing.assert_array_equal(got, wanted, f"{layer.name}: {layer.reason}")
+
+
+def one_row(maker: Maker, number: int, shape: Shape, units: int, rounding: str) -> Site:
+    """A fully connected layer, or a convolution whose only window is its input."""
+    rest = 64 if rounding == FLOAT32 else 0  # half of one, which decides halves
+    weights = maker.weights(units, (units, *shape[1:]), int(np.prod(shape)), rest=rest)
+    if len(shape) == 2:
+        whole = FullyConnectedAttrs(*maker.ends(number), rounding)
+        return [shape], lambda x: get(FullyConnected)(x, *weights, attrs=whole)
+    attrs = Conv2dAttrs((1, 1), (0, 0, 0, 0), (1, 1), 1, *maker.ends(number), rounding)
+    return [shape], lambda x: get(Conv2d)(x, *weights, attrs=attrs)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("rounding", [TFLITE, FLOAT32])
+@pytest.mark.parametrize("seed", [0, pytest.param(1, marks=pytest.mark.long)])
+def test_one_row(rounding: str, seed: int, tmp_path: Path) -> None:
+    """Few units, and many where the window is the whole input, in each of the kernels that there are."""
+    maker, target = Maker(seed), target_of(board_with_tools(BOARD))
+    found = [one_row(maker, number + seed, *row, rounding) for number, row in enumerate(ONE_ROW)]
+    module = module_of(found)
+    samples = [[maker.int8(shape) for (shape,), _ in found] for _ in range(2)]
+    samples.append([np.full_like(values, -128) for values in samples[0]])
+    called = set()
+    for turn in range(3):
+        compiled = compiled_module(module, selection=Selection(target, Turn(turn), Favour.speed))
+        called |= {call.function for layer in compiled.program.layers for call in layer.kernel.calls}
+        assert_exact(module, compiled, samples, tmp_path / str(turn))
+    assert {f"uaccel_{name}_helium_s8" for name in ("conv2d", "fully_connected", "fully_connected_few")} <= called

@@ -12,10 +12,10 @@ from typing import Any, Final
 
 import numpy as np
 
-from uaccel.kernels.conv_forms import column_as_row, is_pointwise, offer_rewritten, output_steps
+from uaccel.kernels.conv_forms import column_as_row, is_one_row, is_pointwise, offer_rewritten, output_steps
 from uaccel.kernels.output_stage import OutputStage, output_stage_of
 from uaccel.kernels.registry import DeclinedError, offers
-from uaccel.kernels.weight_packing import VECTOR, Channels, channels_of, unit_stream, window_stream
+from uaccel.kernels.weight_packing import VECTOR, Channels, channels_of, concat_words, unit_stream, window_stream
 from uaccel.ops.conv import Conv2d, Conv2dAttrs
 from uaccel.ops.exact import limits
 from uaccel.ops.kernel import Argument, Constant, Input, Kernel, Output, ParameterValue, Scratch, calling
@@ -62,6 +62,7 @@ def finish_parameters(
 LARGEST_PLACE: Final = 255  # A store scatters the bytes of a vector by offsets of 8 bits.
 LARGEST_ROW: Final = 2048  # Bytes of scratch memory for a row of pixels that are no whole vectors.
 LARGEST_PAIR: Final = 65535 - 4  # Four results of each of two pixels are stored by offsets of 16 bits.
+FEW: Final = 14  # Units of which fours, a pair and a single one may be fewer than eights.
 
 
 def _finish(stage: OutputStage, zero_point: int) -> dict[str, ParameterValue]:
@@ -191,17 +192,21 @@ def _places(depth: int, pitch: int, taken: int) -> tuple[int, ...]:
 @offers(FullyConnected, REQUIRES, float32=("fpu",), rank=100)
 def fully_connected(site: Site[FullyConnectedAttrs]) -> Kernel | None:
     """Computes eight units over a row at a time; several rows are the pixels of a convolution, two at a time."""
-    rows, depth = site.operands[0].info.shape
-    weights = site.operands[1].value
+    rows, weights = site.operands[0].info.shape[0], site.operands[1].value
     stage = output_stage_of(site, weights, rests=True)
     channels = channels_of(weights, stage, site.attrs.output_zero_point)
     if rows > 1 and len(weights) <= LARGEST_PAIR:
         return _pointwise(site, channels, stage)
+    return _units(site, channels, stage, rows)
+
+
+def _units(site: Site[Any], channels: Channels, stage: OutputStage, rows: int = 1) -> Kernel:
+    units, depth = channels.weights.shape
     length = _whole(depth)
     parameters: dict[str, ParameterValue] = {
         "rows": rows,
         "depth": depth,
-        "units": len(weights),
+        "units": units,
         "length": length,
         "each": int(not channels.alike),
         "multiplier": int(channels.multiplier[0]),
@@ -210,6 +215,49 @@ def fully_connected(site: Site[FullyConnectedAttrs]) -> Kernel | None:
     arguments = (Input(0), Constant("stream", unit_stream(channels, not channels.alike)), Output(0), Scratch())
     finish = _finish(stage, site.attrs.output_zero_point)
     return helium_kernel("fully_connected", parameters | finish, arguments, length if length > depth else VECTOR)
+
+
+def _few_units(site: Site[Any], channels: Channels, stage: OutputStage) -> Kernel | None:
+    """Makes the kernel of few units over one row: one, two or four at a time, and none that there are not."""
+    units, depth = channels.weights.shape
+    if units > FEW:
+        return None
+    ends = concat_words(*(array.reshape(-1, 4) for array in channels.filled(4).ends()))
+    arguments = (Input(0), Constant("weights", channels.weights), Constant("ends", ends.ravel()), Output(0))
+    parameters = {"depth": depth, "units": units} | _finish(stage, site.attrs.output_zero_point)
+    return helium_kernel("fully_connected_few", parameters, arguments)
+
+
+# A convolution whose only window is the whole input, as streaming networks have, is a fully connected layer of one row.
+
+
+def _row_of(site: Site[Any]) -> tuple[Channels, OutputStage] | None:
+    """Returns the units of a layer of one row; None of other layers."""
+    weights = site.operands[1].value
+    one = site.operands[0].info.shape[0] == 1 if weights.ndim == 2 else site.attrs.groups == 1 and is_one_row(site)
+    if not one:
+        return None
+    rows = weights.reshape(len(weights), -1)
+    stage = output_stage_of(site, rows, rests=True)
+    return channels_of(rows, stage, site.attrs.output_zero_point), stage
+
+
+@offers(Conv2d, REQUIRES, float32=("fpu",), rank=101)
+def whole_input(site: Site[Conv2dAttrs]) -> Kernel | None:
+    row = _row_of(site)
+    return _units(site, *row) if row else None
+
+
+@offers(FullyConnected, REQUIRES, float32=("fpu",), rank=101)
+def few_units(site: Site[FullyConnectedAttrs]) -> Kernel | None:
+    row = _row_of(site)
+    return _few_units(site, *row) if row else None
+
+
+@offers(Conv2d, REQUIRES, float32=("fpu",), rank=102)
+def few_channels(site: Site[Conv2dAttrs]) -> Kernel | None:
+    row = _row_of(site)
+    return _few_units(site, *row) if row else None
 
 
 def _pointwise(site: Site[Any], channels: Channels, stage: OutputStage) -> Kernel:

@@ -188,6 +188,10 @@ class Channels:
         arrays = (pad_axis(array, 0, multiple) for array in (self.weights, self.bias, self.multiplier, self.right))
         return Channels(*arrays)
 
+    def ends(self) -> tuple[Ints, Ints, Ints]:
+        """Returns what streams hold besides weights."""
+        return self.bias, self.multiplier, -self.right
+
 
 def channels_of(weights: NDArray[np.int8], stage: OutputStage, zero_point: int) -> Channels:
     """Collects the channels of a layer; one with a constant result is computed as in `OutputStage.computed`."""

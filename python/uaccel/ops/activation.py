@@ -339,7 +339,8 @@ class FunctionProduct(IntegerOperator[FunctionProductAttrs]):
         require(known, f"{self.name}: the tables are {table1} and {table2}, wanted {ENTRIES} of int32")
         return TensorInfo(infer_broadcast(first, second, self.name), "int8")
 
-    def meaning(self, attrs: FunctionProductAttrs, *data: Any, table1: Any, table2: Any) -> Any:
+    def meaning(self, attrs: FunctionProductAttrs, *inputs: Any) -> Any:
+        *data, table1, table2 = inputs
         shapes = [tuple(int(extent) for extent in tensor.shape) for tensor in data]
 
         def element(*index: Any) -> Any:

@@ -145,6 +145,16 @@ def frame(layers: Any) -> Any:
     return ((1, *(image if axis else image[::-1]), channels),), layer
 
 
+def single_row(layers: Any) -> Any:
+    """A fully connected layer, or a convolution whose only window is its input: of one row and of few units mostly."""
+    depth = layers.size(8, 1000, layers.one_of(4, 16))
+    units = layers.integer(1, 14) if layers.integer(0, 2) else layers.channels()
+    if layers.integer(0, 2):
+        return ((1, depth),), lambda x: layers.fully_connected(x, units)
+    weights, attrs = layers._weights(units, (units, 1, 1, depth), depth), layers.attrs_of((1, 1), (1, 1), 1)
+    return ((1, 1, 1, depth),), lambda x: get(Conv2d)(x, *weights, attrs=attrs)
+
+
 def fully_connected(layers: Any) -> Any:
     depth, units = layers.size(8, 700, 8), layers.size(2, 300, 4)
     shape, alike = (layers.one_of(1, 1, 1, 2, 5), depth), bool(layers.integer(0, 1))
@@ -187,7 +197,7 @@ POINTWISE, THREES = dense((1, 1)), dense((3, 3))
 WIDE = dense((5, 5), (10, 4), (1, 3), (3, 1), (2, 2), (7, 7))
 DEPTHWISE, LARGE = depthwise((3, 3)), depthwise((5, 5), (7, 7), (4, 4))
 LINES = depthwise((1, 5), (9, 1), (29, 1), (1, 3))
-FRAMES: tuple[zoo.Maker, ...] = (frame,)
+FRAMES: tuple[zoo.Maker, ...] = (frame, single_row)
 USUAL: tuple[zoo.Maker, ...] = (
     POINTWISE,
     POINTWISE,
