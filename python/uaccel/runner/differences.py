@@ -31,6 +31,7 @@ FAULTS: Final = {
     **{("litert", "REDUCE_PROD", kind): "its integer products overflow" for kind in ("int8", "int16")},
 }
 
+
 @dataclass(frozen=True)
 class Allowance:
     """Says how far outputs may be from a reference.

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,6 +23,7 @@ from uaccel.tvm_api import bindings_of, is_call, is_tuple
 from uaccel.util.text import named
 
 Samples = Sequence[Sequence[Array]]
+UNDECIDED: Final = 2  # A decision that may fall either way need not change in a few draws: so many for each that does.
 
 
 @dataclass
@@ -110,7 +111,7 @@ def _add(
         return
     if scale:
         off, beyond = _steps(found, value, other, scale, allowed)
-        if off.sum() <= room.changed.sum() and _decides(value):
+        if _decides(value) and off.sum() <= UNDECIDED * room.changed.sum():
             off = beyond = np.zeros_like(off)
     else:
         off = beyond = _floats(found, value, other, max(allowed.relative, room.relative))

@@ -32,7 +32,7 @@ from uaccel.runner.runtime_worker import MOST
 
 Samples = Sequence[Sequence[Array]]
 _Rows = list["list[Array] | str"]  # For each sample its outputs, or why there are none.
-DRAWS: Final = 3  # How often a runtime is asked for moved inputs.
+DRAWS: Final = 5  # How often a runtime is asked for moved inputs.
 _SECONDS: Final = 600  # Most time for an answer.
 _LONGEST: Final = 400  # Characters of a reason.
 _WORKER: Final = "import sys; sys.path[:] = sys.argv[1:]; from uaccel.runner.runtime_worker import main; main()"
