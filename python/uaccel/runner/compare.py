@@ -110,12 +110,14 @@ def histogram(tensor: str, what: str, counts: Mapping[int, int]) -> dict[str, An
     return {"tensor": tensor, "what": what, "counts": {str(step): counts[step] for step in sorted(counts)}}
 
 
-def moved(value: Array, rng: np.random.Generator, roundings: int = 1) -> Array:
-    """Moves floats up or down by so many roundings; other types stay."""
+def moved(value: Array, rng: np.random.Generator, roundings: int = 1, zero: float = 0.0) -> Array:
+    """Moves floats up or down by so many roundings; other types stay. A zero moves as the number ``zero`` would."""
     if value.dtype != np.float32:
         return value
     finite = np.where(np.isfinite(value), value, np.float32(0))
-    steps = np.where(rng.random(value.shape) < 0.5, -roundings, roundings) * np.spacing(np.abs(finite))
+    steps = np.where(rng.random(value.shape) < 0.5, -roundings, roundings) * np.spacing(
+        np.where(finite == 0, np.float32(zero), np.abs(finite))
+    )
     return np.where(np.isfinite(value), finite + steps.astype(np.float32), value)
 
 

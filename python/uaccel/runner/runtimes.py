@@ -142,12 +142,17 @@ def own_moves(model: ImportedModel, path: Path, samples: Samples, *, continues: 
     """Measures for each output of each sample how far the runtime's own answer moves where inputs round otherwise.
 
     Inputs move by ``LAYERS_ROUND`` roundings at once, and not by one of which the effect is multiplied: a decision then
-    falls otherwise as often as behind so many layers, and its step is as large as it is. Integer inputs do not move."""
+    falls otherwise as often as behind so many layers, and its step is as large as it is. Integer inputs do not move.
+    Zeros move as the largest number that any sample has there: the sums behind them round by what biases add."""
     said = ask(model, path, samples, continues=continues)[0]
     found = [[Move()] * len(row or ()) for row in said.outputs] if said is not None else []
+    peaks = [max(map(_peak, values)) for values in zip(*samples, strict=True)]
     for seed in range(DRAWS):
         rng = np.random.default_rng(seed)
-        drawn = {id(sample): [moved(value, rng, LAYERS_ROUND) for value in sample] for sample in samples}
+        drawn = {
+            id(sample): [moved(value, rng, LAYERS_ROUND, zero) for value, zero in zip(sample, peaks, strict=True)]
+            for sample in samples
+        }
         other = ask(model, path, [drawn[id(sample)] for sample in samples], continues=continues)[0]
         if said is None or other is None:
             return []
@@ -156,6 +161,10 @@ def own_moves(model: ImportedModel, path: Path, samples: Samples, *, continues: 
             for moves, one, two in zip(found, said.outputs, other.outputs, strict=True)
         ]
     return found
+
+
+def _peak(value: Array) -> float:
+    return float(np.abs(value[np.isfinite(value)].astype(np.float64)).max(initial=0.0))
 
 
 def _other_state(model: ImportedModel) -> str:
