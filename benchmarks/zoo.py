@@ -121,30 +121,19 @@ def judged(verdict: dict[str, Any]) -> str:
 
 
 def unsteadiness(model: KnownModel, path: Path, verdict: dict[str, Any]) -> str:
-    """Where a runtime differs by more than floats usually do: how far it moves by itself, for inputs of another last
-    bit. A model that moves as far has no better answer for such samples."""
-    import numpy as np
-
+    """Where a runtime differs by more than floats usually do: how far it moves by itself, for inputs that round
+    otherwise. A model that moves as far has no better answer for such samples."""
     from uaccel.frontend import import_model
     from uaccel.runner.firmware import tensor_types
     from uaccel.runner.options import read_shapes
-    from uaccel.runner.runtimes import ask
+    from uaccel.runner.runtimes import own_moves
     from uaccel.runner.samples import SAMPLES, default_samples
 
     if (verdict.get("runtime", {}).get("largest_relative_difference") or 0) <= USUAL:
         return ""
-    imported, rng = import_model(path, read_shapes(model.options[1::2], "")), np.random.default_rng(0)
-    samples, moves = default_samples(tensor_types(imported.signature.inputs), SAMPLES), 0.0
-    ends = np.array([-np.inf, np.inf], np.float32)
-    moved = [
-        [np.nextafter(one, rng.choice(ends, one.shape)) if one.dtype == np.float32 else one for one in sample]
-        for sample in samples
-    ]
-    said, other = ask(imported, path, samples)[0], ask(imported, path, moved)[0]
-    for before, after in zip(said.outputs if said else [], other.outputs if other else [], strict=True):
-        for one, two in zip(before or [], after or [], strict=True):
-            peak = float(np.abs(one).max(initial=0)) or 1.0
-            moves = max(moves, float(np.abs(one.astype(np.float64) - two).max(initial=0)) / peak)
+    imported = import_model(path, read_shapes(model.options[1::2], ""))
+    samples = default_samples(tensor_types(imported.signature.inputs), SAMPLES)
+    moves = max((move.relative for row in own_moves(imported, path, samples) for move in row), default=0.0)
     return f", which moves by {moves:.1e} itself" if moves else ""
 
 

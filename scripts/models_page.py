@@ -40,7 +40,7 @@ RAM in KiB, with inputs, outputs and state, without the stack. Flash in KiB, wit
 for a Cortex core from the instructions of one emulated inference. An empty cell was not measured: the board is too
 small, or emulation takes too long. *Right* is what a verified run on the host gave, and the runtime that judged it.
 Floats are compared by the peak of their tensor. A runtime that moves as far itself does so where its inputs change by
-one rounding: such samples have no better answer.
+16 roundings, as many layers add: such samples have no better answer.
 
 | model | RAM | flash | {cores} | right |
 |---|--:|--:|{bars}|---|

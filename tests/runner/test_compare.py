@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from uaccel.runner.compare import Comparison, Mismatch, compare, differing, steps_between
+from uaccel.runner.compare import Comparison, Mismatch, compare, differing, moved, steps_between
 from uaccel.runner.samples import default_samples
 from uaccel.session.tensors import TensorType, ramp
 
@@ -149,3 +149,10 @@ def test_samples_of_any_type_have_it(dtype: str) -> None:
     for (values,) in default_samples([tensor], 8):
         assert (str(values.dtype), values.shape) == (dtype, (2, 3))
         assert dtype not in ("int32", "int64") or np.abs(values).max() <= 128, "they are often indices"
+
+
+def test_floats_move_by_roundings_of_their_own_and_zeros_by_what_they_are_told() -> None:
+    value = np.array([0, 1, -4, np.inf], np.float32)
+    apart = np.abs(moved(value, np.random.default_rng(0), 16, zero=2.0)[:3] - value[:3])
+    assert (apart == 16 * np.float32(2.0**-23) * np.array([2, 1, 4], np.float32)).all()
+    assert np.isinf(moved(value, np.random.default_rng(0))[3])

@@ -196,6 +196,19 @@ agraph (float[4, 5] table, int64[3] x) => (float[3, 5] y)
     y = Gather(table, index)
   }
 """
+# Sequences in the order of their lengths, as PyTorch packs them: the positions are in another range.
+SORTED = """
+agraph (float[3, 2, 4] data, int64[2] x) => (float[3, 1, 2, 3] y)
+  <int64[1] count = {2}, int64[3] w_shape = {1, 9, 4}, int64[3] r_shape = {1, 9, 3}> {
+    sorted, places = TopK(x, count)
+    ordered = Gather <axis = 1> (data, places)
+    lengths = Cast <to = 6> (sorted)
+    w = ConstantOfShape <value = float[1] {0.3}> (w_shape)
+    r = ConstantOfShape <value = float[1] {-0.2}> (r_shape)
+    y, last = GRU <hidden_size = 3> (ordered, w, r, , lengths)
+  }
+"""
+SEQUENCES, MATRICES = Given((3, 2, 4)), (np.full((1, 9, 4), 0.3, np.float32), np.full((1, 9, 3), -0.2, np.float32))
 INDICES = {
     "Gather": (row("Gather", FOUR, Given((3,), "int64"), axis=1), (0, 4)),
     "GatherElements": (row("GatherElements", FOUR, Given((2, 5), "int64"), axis=0), (0, 3)),
@@ -203,6 +216,8 @@ INDICES = {
     "ScatterElements": (row("ScatterElements", FOUR, Given((2, 2), "int64"), Given((2, 2)), axis=1), (0, 4)),
     "ScatterND": (row("ScatterND", FOUR, Given((3, 1), "int64"), Given((3, 5))), (0, 3)),
     "ReverseSequence": (row("ReverseSequence", FOUR, Given((5,), "int64")), (1, 4)),
+    "lengths": (row("GRU", SEQUENCES, *MATRICES, None, Given((2,), "int32"), outputs=2, hidden_size=3), (1, 3)),
+    "sorted lengths": (f'<ir_version: 8, opset_import: ["" : 17]>{SORTED}', (1, 3)),
     "a choice": (f'<ir_version: 8, opset_import: ["" : 17]>{CHOSEN}', (0, 3)),
     "data": (row("Add", Given((4,), "int64"), Given((4,), "int64")), None),
 }

@@ -18,6 +18,8 @@ from uaccel.report.run_json import json_number
 # Tensors that a device computed, compared with what they should be.
 
 FLOAT_TOLERANCE: Final = 1e-5  # Relative, for floats of the CPU: code of two compilers may differ in the last bits.
+# Layers round as well as inputs, and independent errors add up like the root of their number: this stands for 256.
+LAYERS_ROUND: Final = 16
 FARTHEST: Final = 16  # Steps; larger differences are counted as this many.
 STEPS, RELATIVE = "steps", "relative"
 
@@ -106,6 +108,45 @@ def steps_between(got: Array, expected: Array) -> Counter[int]:
 def histogram(tensor: str, what: str, counts: Mapping[int, int]) -> dict[str, Any]:
     """Returns counts of differences in the form that the JSON has."""
     return {"tensor": tensor, "what": what, "counts": {str(step): counts[step] for step in sorted(counts)}}
+
+
+def moved(value: Array, rng: np.random.Generator, roundings: int = 1, zero: float = 0.0) -> Array:
+    """Moves floats up or down by so many roundings; other types stay. A zero moves as the number ``zero`` would."""
+    if value.dtype != np.float32:
+        return value
+    finite = np.where(np.isfinite(value), value, np.float32(0))
+    steps = np.where(rng.random(value.shape) < 0.5, -roundings, roundings) * np.spacing(
+        np.where(finite == 0, np.float32(zero), np.abs(finite))
+    )
+    return np.where(np.isfinite(value), finite + steps.astype(np.float32), value)
+
+
+def relative_distance(value: Array, other: Array) -> float:
+    """The largest difference of float tensors as a share of the largest value; 0 for others, and beside NaN."""
+    if value.dtype.kind != "f":
+        return 0.0
+    with np.errstate(invalid="ignore"):
+        apart = np.abs(value.astype(np.float64) - other.astype(np.float64))
+    size = float(np.abs(value[np.isfinite(value)]).max(initial=0.0))
+    return float(apart[np.isfinite(apart)].max(initial=0.0)) / size if size else 0.0
+
+
+@dataclass(frozen=True)
+class Move:
+    """Says how far an output moves between runs: ``relative`` for floats, and which other elements changed."""
+
+    relative: float = 0.0
+    changed: NDArray[np.bool_] = field(default_factory=lambda: np.zeros((), np.bool_))
+
+    @classmethod
+    def between(cls, one: Array, other: Array) -> Move:
+        """Outputs of different shapes cannot be compared, and show no movement."""
+        if one.shape != other.shape:
+            return cls()
+        return cls(relative_distance(one, other)) if one.dtype.kind == "f" else cls(0.0, np.asarray(one != other))
+
+    def __or__(self, other: Move) -> Move:
+        return Move(max(self.relative, other.relative), np.logical_or(self.changed, other.changed))
 
 
 @dataclass

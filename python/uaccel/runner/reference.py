@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,12 +17,13 @@ from uaccel.model import Array, ImportedModel
 from uaccel.ops.operator import operator_of
 from uaccel.ops.quantize import Dequantize
 from uaccel.report.run_json import json_number
-from uaccel.runner.compare import Difference
+from uaccel.runner.compare import Difference, Move
 from uaccel.runner.differences import Allowance
 from uaccel.tvm_api import bindings_of, is_call, is_tuple
 from uaccel.util.text import named
 
 Samples = Sequence[Sequence[Array]]
+UNDECIDED: Final = 2  # A decision that may fall either way need not change in a few draws: so many for each that does.
 
 
 @dataclass
@@ -68,9 +69,16 @@ class Opinion:
 
 
 def compared(
-    model: ImportedModel, name: str, outputs: Samples, wanted: Sequence[Sequence[Array] | None], allowed: Allowance
+    model: ImportedModel,
+    name: str,
+    outputs: Samples,
+    wanted: Sequence[Sequence[Array] | None],
+    allowed: Allowance,
+    moves: Sequence[Sequence[Move]] = (),
 ) -> Opinion:
-    """Compares outputs with those that reference ``name`` gives for the same samples; None where it gives none."""
+    """Compares outputs with those that reference ``name`` gives for the same samples; None where it gives none.
+
+    ``moves``: how far the reference's own outputs move, which is allowed as well."""
     found, scales = Opinion(name), _scales(model)
     for number, (given, expected) in enumerate(zip(outputs, wanted, strict=True)):
         if expected is None:
@@ -79,21 +87,34 @@ def compared(
             found.first = Difference(number, "", (), f"{len(expected)} outputs", f"one of {len(given)}")
             found.off, found.beyond = found.off + 1, found.beyond + 1
             continue
-        for spec, value, other, scale in zip(model.signature.outputs, given, expected, scales, strict=True):
-            _add(found, (number, spec.name), value, other, scale, allowed)
+        rooms = moves[number] if number < len(moves) else [Move()] * len(given)
+        pairs = zip(given, expected, strict=True)
+        for spec, pair, scale, room in zip(model.signature.outputs, pairs, scales, rooms, strict=True):
+            _add(found, (number, spec.name), pair, scale, allowed, room)
     return found
 
 
 def _add(
-    found: Opinion, where: tuple[int, str], whole: Array, other: Array, scale: float | None, allowed: Allowance
+    found: Opinion,
+    where: tuple[int, str],
+    pair: tuple[Array, Array],
+    scale: float | None,
+    allowed: Allowance,
+    room: Move,
 ) -> None:
     """Compares one output of one sample. Firmware has room for the most rows there can be, and its first ones count."""
+    whole, other = pair
     value = whole[tuple(map(slice, other.shape))] if whole.ndim == other.ndim else whole
     if value.shape != other.shape:
         found.first = Difference(*where, (), f"a tensor {list(other.shape)}", f"a tensor {list(value.shape)}")
         found.off, found.beyond = found.off + value.size, found.beyond + max(value.size, 1)
         return
-    off, beyond = _steps(found, value, other, scale, allowed) if scale else _floats(found, value, other, allowed)
+    if scale:
+        off, beyond = _steps(found, value, other, scale, allowed)
+        if _decides(value) and off.sum() <= UNDECIDED * room.changed.sum():
+            off = beyond = np.zeros_like(off)
+    else:
+        off = beyond = _floats(found, value, other, max(allowed.relative, room.relative))
     first = not found.beyond if beyond.any() else found.first is None
     found.compared, found.off = found.compared + value.size, found.off + int(off.sum())
     found.beyond += int(beyond.sum())
@@ -116,9 +137,12 @@ def _steps(
     return np.asarray(apart > 0), np.asarray(apart > allowed.steps)
 
 
-def _floats(
-    found: Opinion, value: Array, other: Array, allowed: Allowance
-) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+def _decides(value: Array) -> bool:
+    """Says whether an output holds indices or truths. Bytes have scales, in which an integer model is judged."""
+    return value.dtype.kind == "b" or (value.dtype.kind in "iu" and value.itemsize > 2)
+
+
+def _floats(found: Opinion, value: Array, other: Array, most: float) -> NDArray[np.bool_]:
     """Measures how far an output without a scale is off, as a share of the reference's largest value."""
     wide, right = value.astype(np.float64), other.astype(np.float64)
     same = (wide == right) | (np.isnan(wide) & np.isnan(right))
@@ -128,8 +152,7 @@ def _floats(
     apart[finite] = np.abs(wide[finite] - right[finite]) / size
     apart[~finite & ~same] = np.inf
     found.largest = max(found.largest or 0.0, float(apart.max(initial=0.0)))
-    beyond = np.asarray(apart > allowed.relative)
-    return beyond, beyond
+    return np.asarray(apart > most)
 
 
 def _scales(model: ImportedModel) -> list[float | None]:

@@ -26,11 +26,13 @@ from uaccel.build.doctor import PYTHON_PACKAGES, how_to_get
 from uaccel.errors import UaccelError
 from uaccel.frontend.torch.sandbox import FrameError, read_frame, write_frame
 from uaccel.model import Array, ImportedModel
+from uaccel.runner.compare import LAYERS_ROUND, Move, moved
 from uaccel.runner.differences import fault
 from uaccel.runner.runtime_worker import MOST
 
 Samples = Sequence[Sequence[Array]]
 _Rows = list["list[Array] | str"]  # For each sample its outputs, or why there are none.
+DRAWS: Final = 5  # How often a runtime is asked for moved inputs.
 _SECONDS: Final = 600  # Most time for an answer.
 _LONGEST: Final = 400  # Characters of a reason.
 _WORKER: Final = "import sys; sys.path[:] = sys.argv[1:]; from uaccel.runner.runtime_worker import main; main()"
@@ -134,6 +136,35 @@ def ask(
         outputs = [None if isinstance(row, str) else row for row in rows]
         return Said(runtime, runtime.version, outputs, half or _any_half(outputs)), silent
     return None, silent
+
+
+def own_moves(model: ImportedModel, path: Path, samples: Samples, *, continues: bool = False) -> list[list[Move]]:
+    """Measures for each output of each sample how far the runtime's own answer moves where inputs round otherwise.
+
+    Inputs move by ``LAYERS_ROUND`` roundings at once, and not by one of which the effect is multiplied: a decision then
+    falls otherwise as often as behind so many layers, and its step is as large as it is. Integer inputs do not move.
+    Zeros move as the largest number that any sample has there: the sums behind them round by what biases add."""
+    said = ask(model, path, samples, continues=continues)[0]
+    found = [[Move()] * len(row or ()) for row in said.outputs] if said is not None else []
+    peaks = [max(map(_peak, values)) for values in zip(*samples, strict=True)]
+    for seed in range(DRAWS):
+        rng = np.random.default_rng(seed)
+        drawn = {
+            id(sample): [moved(value, rng, LAYERS_ROUND, zero) for value, zero in zip(sample, peaks, strict=True)]
+            for sample in samples
+        }
+        other = ask(model, path, [drawn[id(sample)] for sample in samples], continues=continues)[0]
+        if said is None or other is None:
+            return []
+        found = [
+            [move | Move.between(*pair) for move, *pair in zip(moves, one or (), two or (), strict=False)]
+            for moves, one, two in zip(found, said.outputs, other.outputs, strict=True)
+        ]
+    return found
+
+
+def _peak(value: Array) -> float:
+    return float(np.abs(value[np.isfinite(value)].astype(np.float64)).max(initial=0.0))
 
 
 def _other_state(model: ImportedModel) -> str:

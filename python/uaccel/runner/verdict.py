@@ -14,13 +14,13 @@ from uaccel.pipeline import Compiled, Progress
 from uaccel.runner.compare import Comparison, Verdict
 from uaccel.runner.compiled import run_compiled
 from uaccel.runner.data_sets import FOLDERS, DataSet
-from uaccel.runner.differences import allowance
+from uaccel.runner.differences import Allowance, allowance
 from uaccel.runner.execute import Looks, RunResult
 from uaccel.runner.job import Job
 from uaccel.runner.onnx_runtime import computes_in_half
 from uaccel.runner.real_meaning import real_opinion
 from uaccel.runner.reference import Opinion, compared
-from uaccel.runner.runtimes import ONNX_RUNTIME, ask
+from uaccel.runner.runtimes import ONNX_RUNTIME, ask, own_moves
 from uaccel.runner.verify import (
     Computed,
     ObservedLayers,
@@ -227,9 +227,28 @@ def runtime_opinion(
         return None, "", report
     outputs = outputs if exact else _meant(model, samples, sequence=sequence)
     allowed = allowance(model, said.runtime.name, half=said.half)
-    opinion = compared(model, f"{said.runtime.title} {said.version}", outputs, said.outputs, allowed)
+    name = f"{said.runtime.title} {said.version}"
+    opinion = _compared(model, path, samples, outputs, name, said.outputs, allowed, sequence=sequence)
     report["against"].append(said.runtime.name)
     return opinion, opinion.complaint(allowed), report | {"runtime": opinion.to_json()}
+
+
+def _compared(
+    model: ImportedModel,
+    path: Path,
+    samples: Samples,
+    outputs: Samples,
+    name: str,
+    wanted: Sequence[Sequence[Array] | None],
+    allowed: Allowance,
+    *,
+    sequence: bool = False,
+) -> Opinion:
+    """Compares outputs with a reference's. Only where they are too far off, the runtime is asked how far it moves."""
+    found = compared(model, name, outputs, wanted, allowed)
+    if not allowed.measured or not found.complaint(allowed):
+        return found
+    return compared(model, name, outputs, wanted, allowed, own_moves(model, path, samples, continues=sequence))
 
 
 def _meant(model: ImportedModel, samples: Samples, *, sequence: bool = False) -> list[list[Array]]:
@@ -255,7 +274,8 @@ def with_data_sets(
     used = [one.name for one in sets][: len(outputs) - again]
     allowed = allowance(model, ONNX_RUNTIME.name, half=computes_in_half(path))
     name = used[0] if len(used) == 1 else f"{FOLDERS}*"
-    found = compared(model, name, outputs, [*known, *[None] * (len(outputs) - len(known))], allowed)
+    wanted = [*known, *[None] * (len(outputs) - len(known))]
+    found = _compared(model, path, measured.samples, outputs, name, wanted, allowed)
     found.verb = "states"
     report = verdict.report | {"data_sets": {"folders": used} | (found.to_json() if any(known) else {})}
     complaint = found.complaint(allowed)

@@ -23,7 +23,16 @@ from uaccel.ops.operator import operator_of
 from uaccel.partition import EngineCall
 from uaccel.pipeline import Compiled
 from uaccel.report.run_json import json_number
-from uaccel.runner.compare import Comparison, Mismatch, compare, histogram, steps_between
+from uaccel.runner.compare import (
+    LAYERS_ROUND,
+    Comparison,
+    Mismatch,
+    compare,
+    histogram,
+    moved,
+    relative_distance,
+    steps_between,
+)
 from uaccel.tvm_api import each_by_itself, is_call, is_region_call, is_var, main_bindings
 from uaccel.tvm_api.executor import Executor
 from uaccel.util.text import named
@@ -324,7 +333,6 @@ def _alike(one: Any, other: Any) -> bool:
     return bool(one.dtype == other.dtype) and [int(n) for n in one.shape.values] == [int(n) for n in other.shape.values]
 
 
-LAYERS_ROUND: Final = 16.0
 MOST_ROOM: Final = 1e-3  # A model that rounding moves by more is compared as strictly as with this.
 
 
@@ -379,36 +387,19 @@ def rounding(
 ) -> dict[tuple[str, str], float]:
     """How far float32's rounding may move each tensor, relative to its largest value: measured, not guessed.
 
-    The inputs move by one rounding, up or down. Layers behind them round as well, and independent errors add up like
-    the root of their number: ``LAYERS_ROUND`` times what the inputs alone do stands for 256 of them. There is no room
+    The inputs move by one rounding, up or down, and ``LAYERS_ROUND`` times what that does is room. There is none
     where integers are computed, as a float moved over the middle of two of them makes a whole step."""
     if any(
         value.dtype.kind in "iu" and value.itemsize < 4 for row in meant for values in row.values() for value in values
     ):
         return {}
     rng, found = np.random.default_rng(0), dict[tuple[str, str], float]()
-    moved = [[_moved(value, rng) for value in inputs] for inputs in samples]
-    for row, other in zip(meant, _meant(reference, moved, sequence=sequence), strict=True):
+    other_samples = [[moved(value, rng) for value in inputs] for inputs in samples]
+    for row, other in zip(meant, _meant(reference, other_samples, sequence=sequence), strict=True):
         for key, values in row.items():
-            share = max(map(_relative_distance, values, other[key]), default=0.0)
+            share = max(map(relative_distance, values, other[key]), default=0.0)
             found[key] = max(found.get(key, 0.0), min(LAYERS_ROUND * share, MOST_ROOM))
     return found
-
-
-def _moved(value: Array, rng: np.random.Generator) -> Array:
-    """Floats one rounding up or down."""
-    if value.dtype != np.float32:
-        return value
-    return np.nextafter(value, np.where(rng.random(value.shape) < 0.5, -np.inf, np.inf).astype(np.float32))
-
-
-def _relative_distance(value: Array, other: Array) -> float:
-    """The largest difference of float tensors as a share of the largest value; 0 for others, and beside NaN."""
-    if value.dtype.kind != "f":
-        return 0.0
-    apart = np.abs(value.astype(np.float64) - other.astype(np.float64))
-    size = float(np.abs(value[np.isfinite(value)]).max(initial=0.0))
-    return float(apart[np.isfinite(apart)].max(initial=0.0)) / size if size else 0.0
 
 
 def _varied(samples: Samples) -> bool:
