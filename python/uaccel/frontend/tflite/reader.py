@@ -52,38 +52,38 @@ NUMBER = 64  # Bytes of one number in a Python tuple, with room to spare.
 _BUILTIN_CODE = 10
 
 
-class _Model(tflite.Model):  # type: ignore[misc] # the package has no types
+class _Model(tflite.Model):
     """Gives the tables below in place of the package's own."""
 
-    def OperatorCodes(self, j: int) -> Any:  # noqa: N802 - the package's names
+    def OperatorCodes(self, j: int) -> Any:
         return _same_place(super().OperatorCodes(j), _OperatorCode())
 
-    def Buffers(self, j: int) -> Any:  # noqa: N802
+    def Buffers(self, j: int) -> Any:
         return _same_place(super().Buffers(j), _Buffer())
 
 
-class _OperatorCode(tflite.OperatorCode):  # type: ignore[misc]
+class _OperatorCode(tflite.OperatorCode):
     """Tells an operator by the larger of two fields, as TFLite does: files may leave the old one, of 8 bits, at 0.
 
     The package gives the old field for all numbers below 127, so a file without it would have additions alone.
     """
 
-    def BuiltinCode(self) -> int:  # noqa: N802
+    def BuiltinCode(self) -> int:
         slot = self._tab.Offset(_BUILTIN_CODE)
         code = self._tab.Get(number_types.Int32Flags, self._tab.Pos + slot) if slot else 0
         return max(int(code), int(self.DeprecatedBuiltinCode()))
 
 
-class _Buffer(tflite.Buffer):  # type: ignore[misc]
+class _Buffer(tflite.Buffer):
     """Finds its bytes inside the flatbuffer, or behind it: there ``Offset`` counts from the start of the file.
 
     An offset of 0 or 1 means none. Files above 2 GB keep constants so, and whoever likes may.
     """
 
-    def DataLength(self) -> int:  # noqa: N802
+    def DataLength(self) -> int:
         return int(self.Size() if self.Offset() > 1 else super().DataLength())
 
-    def DataAsNumpy(self) -> Any:  # noqa: N802
+    def DataAsNumpy(self) -> Any:
         begin, size = int(self.Offset()), int(self.Size())
         if begin <= 1:
             return super().DataAsNumpy()
