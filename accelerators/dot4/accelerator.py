@@ -31,7 +31,7 @@ def blocks(values: np.ndarray, channels: int) -> np.ndarray:
 
 
 def constants(region: Region, by_channel: np.ndarray) -> np.ndarray:
-    """Of each four channels four biases, multipliers and shifts; the input's zero point is part of the biases."""
+    """Gives biases, multipliers and shifts, four channels at a time; biases have the input's zero point in them."""
     channels = len(by_channel)
     bias, multiplier, shift = (np.broadcast_to(one.value, channels).astype(np.int64) for one in region.operands[2:5])
     bias = bias - region.attrs.input_zero_point * by_channel.reshape(channels, -1).astype(np.int64).sum(axis=1)
@@ -45,14 +45,14 @@ def output_stage(region: Region) -> tuple[int, int, int]:
 
 
 def dense_weights(weights: np.ndarray) -> np.ndarray:
-    """Of each four channels and each four inputs a word for each of the channels."""
+    """Gives a word for each channel, for four channels and four inputs at a time."""
     filled = blocks(weights, len(weights))
     words = filled.reshape(len(filled) // WORD, WORD, -1, WORD).transpose(0, 2, 1, 3)
     return np.ascontiguousarray(words, np.int8).reshape(-1).view("<i4").astype(np.int32)
 
 
 def lane_weights(weights: np.ndarray) -> np.ndarray:
-    """Of each four channels and each tap one word; ``weights`` are of shape height, width, channels."""
+    """Gives one word for each four channels and each tap; ``weights`` are of shape height, width, channels."""
     words = weights.reshape(-1, weights.shape[-1] // WORD, WORD).transpose(1, 0, 2)
     return np.ascontiguousarray(words, np.int8).reshape(-1).view("<i4").astype(np.int32)
 
@@ -113,7 +113,7 @@ def _lowered(
 
 
 def instructions(region: Region) -> float:
-    """Of the core: it does all the work. Measured on networks."""
+    """Estimates the core's instructions, as measured on networks: the core does all the work."""
     return 500 + 0.7 * region.macs + 12.0 * region.output.elements
 
 

@@ -69,7 +69,7 @@ def multiply(region: Region) -> Lowered:
 
 
 def cycles(region: Region) -> float:
-    """Of the layer as the model has it; ``timing`` is exact about what is left of it for the engine."""
+    """Estimates the layer as the model has it; ``timing`` is exact about what is left of it for the engine."""
     macs = float(region.macs)
     if getattr(region.attrs, "dilation", (1, 1)) != (1, 1):
         macs *= prod(sums.window(region)) / prod(sums.oihw(region).shape[2:])
