@@ -64,6 +64,16 @@ def test_favour_ram_holds_beside_a_limit(feed: bool, model: Path) -> None:
         _compiled(model, "ram", 100, feed=feed)
 
 
+def test_a_fed_model_takes_rows_that_are_a_bargain(tmp_path: Path) -> None:
+    (tmp_path / "chain.tflite").write_bytes(random_chain(101))
+
+    def arena(whole: bool) -> int:
+        options = EmitOptions(workspace_io=True, feed=True, whole_layers=whole)
+        return Job.of(tmp_path / "chain.tflite", "mps2_an386", options=options).compiled().placement.arena
+
+    assert arena(whole=False) <= 0.75 * arena(whole=True)
+
+
 @pytest.mark.slow
 def test_ram_is_kept_to(model: Path) -> None:
     whole = _compiled(model).placement.arena
