@@ -13,7 +13,7 @@ from uaccel.accelerator import Accelerator
 from uaccel.codegen.generate import Generated, generate, io_bytes
 from uaccel.codegen.options import EmitOptions, names_of, regenerate_command
 from uaccel.codegen.weights import Constants, PrefetchPlan, StoresFor, ahead_of, constants_of, given_stores, own_stores
-from uaccel.errors import UaccelError
+from uaccel.errors import ModelError, UaccelError
 from uaccel.frontend import import_model
 from uaccel.kernels.choice import ANY_CPU, Selection
 from uaccel.lower.accelerator_layer import Known
@@ -32,6 +32,7 @@ from uaccel.partition import Partitioned, PartitionRequest, Wishes, divided, pre
 from uaccel.partition.partition import float_advice
 from uaccel.partition.passes.simplify import simplify
 from uaccel.util import text
+from uaccel.util.favour import Favour
 from uaccel.util.text import CPU
 
 Progress = Callable[[str], None]
@@ -73,6 +74,7 @@ class Compiled:
     partitioned: Partitioned
     selection: Selection = ANY_CPU
     plans: Sequence[PartitionPlan] = ()  # The plans that ``choose = "cost"`` compared.
+    notes: Sequence[str] = ()  # What the board made necessary.
 
     @property
     def model(self) -> ImportedModel:
@@ -111,8 +113,8 @@ class Compiled:
 
     @property
     def warnings(self) -> list[str]:
-        """Warnings about the model, and about who computes it."""
-        return [*self.model.warnings, *([self.kept_on_cpu] if self.kept_on_cpu else [])]
+        """Warnings about the model, about who computes it, and about what the board made necessary."""
+        return [*self.model.warnings, *([self.kept_on_cpu] if self.kept_on_cpu else []), *self.notes]
 
     def _repr_html_(self) -> str:
         """A table for notebooks: who computes which layer, and how; and the memory that is known."""
@@ -171,11 +173,8 @@ def compile_model(
     progress("lower")
     identifier, count = c_identifier(name or model.name).lower(), _counting(progress)
     program = lower(partitioned, identifier, cpu_fallback=cpu_fallback, selection=selection, known=known, count=count)
-    program = by_rows(program, selection, _ram_wish(program, options))
     progress("plan memory")
-    program = place_small(program, selection, workspace_io=options.workspace_io)
-    program, placement = place_with_less_scratch(program, selection.target, workspace_io=options.workspace_io)
-    program = share_tables(program)
+    program, placement, notes = _placed(program, selection, options, memories)
     placement, options = _in_pools(program, placement, options, memories)
     if options.require_fast:
         require_fast(program, selection)
@@ -187,7 +186,44 @@ def compile_model(
 
     placement, constants, ahead = _with_constants(program, placement, options, stores_at)
     generated = generate(program, placement, options, board, again, constants, ahead)
-    return Compiled(generated, stages, partitioned, selection, plans)
+    return Compiled(generated, stages, partitioned, selection, plans, notes)
+
+
+def _placed(
+    lowered: Program, selection: Selection, options: EmitOptions, memories: Sequence[Pool]
+) -> tuple[Program, Placement, Sequence[str]]:
+    """The program and its arena, with a note where the board's memories took more layers by rows than was asked for."""
+    wish = _ram_wish(lowered, options)
+    program, placement = _planned(lowered, selection, wish)
+    limit = None if options.pools else _least_room(program, placement, wish, memories)
+    if limit is None or wish.limit is not None or wish.whole or selection.favour is Favour.speed:
+        return program, placement, ()
+    try:
+        smaller, smaller_placement = _planned(lowered, selection, replace(wish, limit=limit))
+    except ModelError:  # The board is too small; whoever makes a project says so.
+        return program, placement, ()
+    note = (
+        f"an arena of {placement.arena:,} bytes does not fit on the board; with more layers by rows it takes "
+        f"{smaller_placement.arena:,}, for more time (see 'uaccel explain'); --whole-layers leaves them whole"
+    )
+    return smaller, smaller_placement, (note,)
+
+
+def _planned(program: Program, selection: Selection, wish: RamWish) -> tuple[Program, Placement]:
+    program = place_small(by_rows(program, selection, wish), selection, workspace_io=wish.workspace_io)
+    program, placement = place_with_less_scratch(program, selection.target, workspace_io=wish.workspace_io)
+    return share_tables(program), placement
+
+
+def _least_room(program: Program, placement: Placement, wish: RamWish, memories: Sequence[Pool]) -> int | None:
+    """The bytes within which all fits into the board's memories, if it does not now; None if it does. The arena may be
+    divided unless an accelerator must reach all of it."""
+    sizes = [pool.size for pool in memories if pool.size is not None]
+    if not sizes:
+        return None
+    whole = placement.arena <= max(sizes) or not program.engines
+    fits = whole and wish.apart + placement.arena <= sum(sizes)
+    return None if fits else min(sum(sizes), wish.apart + max(sizes))
 
 
 def _in_pools(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,8 +19,10 @@ from uaccel.errors import ModelError
 from uaccel.lower.rows import search
 from uaccel.lower.rows.layer import sketch
 from uaccel.lower.rows.search import RowSearch
-from uaccel.pipeline import Compiled
+from uaccel.memory import Pool
+from uaccel.pipeline import Compiled, compile_model
 from uaccel.runner.job import Job
+from uaccel.util.favour import Favour
 
 
 @pytest.fixture(scope="module")
@@ -72,6 +75,29 @@ def test_a_fed_model_takes_rows_that_are_a_bargain(tmp_path: Path) -> None:
         return Job.of(tmp_path / "chain.tflite", "mps2_an386", options=options).compiled().placement.arena
 
     assert arena(whole=False) <= 0.75 * arena(whole=True)
+
+
+@pytest.mark.parametrize("favour", [Favour.balanced, Favour.ram])
+@pytest.mark.parametrize("more", [(), (Pool("small", 8),)], ids=["one memory", "two"])
+def test_what_does_not_fit_on_the_board_runs_by_rows(more: tuple[Pool, ...], favour: Favour, model: Path) -> None:
+    whole = _compiled(model)
+
+    def made(room: int, favour: Favour = favour, *, whole_layers: bool = False) -> Compiled:
+        memories = (Pool("ram", room), *more)
+        selection = replace(whole.selection, favour=favour)
+        given = EmitOptions(workspace_io=True, whole_layers=whole_layers)
+        return compile_model(model, board="mps2_an386", selection=selection, options=given, memories=memories)
+
+    fits, full = made(10 * whole.placement.arena, Favour.balanced), whole.placement.arena
+    assert not fits.warnings
+    tight = made(fits.placement.arena - 64)
+    assert tight.placement.arena <= fits.placement.arena - 64
+    if favour is Favour.balanced:
+        (warning,) = tight.warnings
+        assert warning.startswith(f"an arena of {fits.placement.arena:,} bytes does not fit on the board; with more ")
+        assert f"takes {tight.placement.arena:,}, for more time" in warning
+    for undone in (made(full - 64, Favour.balanced, whole_layers=True), made(100)):
+        assert not undone.warnings, "whoever makes a project says so"
 
 
 @pytest.mark.slow
