@@ -46,7 +46,8 @@ class Zoo(Layers):
             multiplier, shift = np.full_like(multiplier, multiplier[0]), np.full_like(shift, shift[0])
         if self.rounding == FLOAT32 and self.dtype == "int16" and not self.narrow:
             multiplier = multiplier & ~0x7F  # a bias of 64 bits has no rest
-        return multiplier, np.minimum(shift, 3).astype(np.int32)
+        wide = self.dtype == "int16" and not self.narrow  # sums of up to 36 bits
+        return multiplier, np.minimum(shift, -5 if wide else 3).astype(np.int32)
 
     def _zero_point(self) -> int:
         return 0 if self.dtype == "int16" else super()._zero_point()
