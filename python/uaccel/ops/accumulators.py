@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from uaccel.model import Shape, TensorInfo
+from uaccel.model import TensorInfo
 from uaccel.ops import exact
 from uaccel.ops.conv import scales_held
 from uaccel.ops.exact import TFLITE, check_rounding, kernel_suffix
 from uaccel.ops.kernel import Kernel, same
 from uaccel.ops.operator import Attributes, IntegerOperator, Site, require
 from uaccel.ops.reduce import along_axis
-from uaccel.ops.windows import Grouped, convolved, window_places
-from uaccel.tvm_api import te, tirx
+from uaccel.ops.windows import Grouped, convolved, infer_convolved, padded
+from uaccel.tvm_api import te
 
 # The raw sums of a two-dimensional convolution, as an accelerator gives them.
 
@@ -39,15 +39,8 @@ class Conv2dSums(IntegerOperator[Conv2dSumsAttrs]):
         require(attrs.layout in TO_NHWC, f"conv2d_sums: layout {attrs.layout!r}, wanted {' or '.join(TO_NHWC)}")
         require(len(data.shape) == 4 and len(weights.shape) == 4, "conv2d_sums: input and weights have rank 4")
         require(data.dtype == weights.dtype == "int8", f"conv2d_sums: {data} and {weights}, wanted int8")
-        batch, height, width, channels = _nhwc(data.shape, attrs.layout)
-        out_channels, kernel_h, kernel_w, depth = _nhwc(weights.shape, attrs.layout)
-        fits = channels == depth * attrs.groups
-        require(fits, f"conv2d_sums: {data} does not fit {weights}, {attrs.groups} groups")
-        require(out_channels % attrs.groups == 0, "conv2d_sums: the groups do not divide the output channels")
-        places = window_places((height, width), (kernel_h, kernel_w), attrs)
-        large = f"conv2d_sums: the window {(kernel_h, kernel_w)} is larger than the padded input {data}"
-        require(min(places) > 0, large)
-        return TensorInfo(_from_nhwc((batch, *places, out_channels), attrs.layout), "int32")
+        image, filters = (TensorInfo(_nhwc(info.shape, attrs.layout), info.dtype) for info in (data, weights))
+        return TensorInfo(_from_nhwc(infer_convolved(image, filters, attrs, self.name), attrs.layout), "int32")
 
     def meaning(self, attrs: Conv2dSumsAttrs, *inputs: Any) -> Any:
         data, weights = inputs
@@ -57,7 +50,9 @@ class Conv2dSums(IntegerOperator[Conv2dSumsAttrs]):
             return lambda *index: exact.i32(tensor(*_from_nhwc(index, attrs.layout)))
 
         extents = _nhwc(infos[1].shape, attrs.layout)
-        element = convolved(whole(_padded(data, attrs)), whole(weights), extents, attrs)
+        element = convolved(
+            whole(padded(data, attrs.padding, rows=TO_NHWC[attrs.layout][1])), whole(weights), extents, attrs
+        )
         shape = self.infer(attrs, *infos).shape
         return te.compute(shape, lambda *index: element(*_nhwc(index, attrs.layout)), name="sums")
 
@@ -69,23 +64,6 @@ def _nhwc(entries: Sequence[Any], layout: str) -> tuple[Any, ...]:
 
 def _from_nhwc(entries: Sequence[Any], layout: str) -> tuple[Any, ...]:
     return tuple(entries[TO_NHWC[layout].index(place)] for place in range(4))
-
-
-def _padded(data: Any, attrs: Conv2dSumsAttrs) -> Any:
-    """The input with its border of zeros."""
-    if not any(attrs.padding):
-        return data
-    batch, height, width, channels = _nhwc(exact.info(data).shape, attrs.layout)
-    top, left, bottom, right = attrs.padding
-
-    def element(*index: Any) -> Any:
-        n, y, x, c = _nhwc(index, attrs.layout)
-        inside = tirx.all(y >= top, y < height + top, x >= left, x < width + left)
-        value = data(*_from_nhwc((n, y - top, x - left, c), attrs.layout))
-        return tirx.if_then_else(inside, value, exact.const(0, "int8"))
-
-    shape: Shape = _from_nhwc((batch, height + top + bottom, width + left + right, channels), attrs.layout)
-    return te.compute(shape, element, name="padded")
 
 
 # The raw sums of a fully connected layer, as an accelerator gives them.

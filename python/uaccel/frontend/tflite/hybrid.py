@@ -225,9 +225,9 @@ def _images(operator: Operator) -> tuple[Tensor, Tensor]:
 def _window_attrs(
     operator: Operator, data: Tensor, kernel: tuple[int, int], groups: int, channel_first: int = 0
 ) -> hybrid.HybridConv2dAttrs:
-    strides, dilation = converter.window_steps(operator)
-    padding = converter.window_padding(operator, data.info.shape[1:3], kernel, strides, dilation)
-    return hybrid.HybridConv2dAttrs(*_bounds(operator), channel_first, strides, padding, dilation, groups)
+    window = converter.sliding_window(operator, data.info.shape[1:3], kernel)
+    lies = (window.strides, window.padding, window.dilation)
+    return hybrid.HybridConv2dAttrs(*_bounds(operator), channel_first, *lies, groups)
 
 
 def _bounds(operator: Operator) -> tuple[str, float, float]:
