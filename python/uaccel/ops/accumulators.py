@@ -12,7 +12,7 @@ from uaccel.ops.exact import TFLITE, check_rounding, kernel_suffix
 from uaccel.ops.kernel import Kernel, same
 from uaccel.ops.operator import Attributes, IntegerOperator, Site, require
 from uaccel.ops.reduce import along_axis
-from uaccel.ops.windows import Grouped, convolved, infer_convolved, padded
+from uaccel.ops.windows import Grouped, convolved, infer_convolved, infer_product, multiplied, padded
 from uaccel.tvm_api import te
 
 # The raw sums of a two-dimensional convolution, as an accelerator gives them.
@@ -76,22 +76,13 @@ class FullyConnectedSums(IntegerOperator[Attributes]):
     arguments = ("input", "weights")
 
     def infer(self, attrs: Attributes, data: TensorInfo, weights: TensorInfo) -> TensorInfo:
-        rank = len(data.shape) == len(weights.shape) == 2
-        require(rank, "fully_connected_sums: input and weights have rank 2")
         require(data.dtype == weights.dtype == "int8", f"fully_connected_sums: {data} and {weights}, wanted int8")
-        fits = data.shape[1] == weights.shape[1]
-        require(fits, f"fully_connected_sums: input {data} does not fit weights {weights}")
-        return TensorInfo((data.shape[0], weights.shape[0]), "int32")
+        return TensorInfo(infer_product(data, weights, self.name), "int32")
 
     def meaning(self, attrs: Attributes, *inputs: Any) -> Any:
-        data, weights = inputs
-        infos = [exact.info(tensor) for tensor in inputs]
-        k = te.reduce_axis((0, infos[0].shape[1]), name="k")
-
-        def element(row: Any, unit: Any) -> Any:
-            return te.sum(exact.i32(data(row, k)) * exact.i32(weights(unit, k)), axis=k)
-
-        return te.compute(self.infer(attrs, *infos).shape, element, name="sums")
+        rows, units = (lambda *index, side=side: exact.i32(side(*index)) for side in inputs)
+        shape = self.infer(attrs, *map(exact.info, inputs)).shape
+        return te.compute(shape, multiplied(rows, units, int(inputs[0].shape[1])), name="sums")
 
     def kernels(self, site: Site[Attributes]) -> Sequence[Kernel]:
         rows, units = site.output.shape

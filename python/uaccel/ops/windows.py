@@ -1,4 +1,7 @@
-"""Says where the windows of convolutions and pools lie on an image: how many fit, their elements, their fields in C."""
+"""Says where the windows of convolutions and pools lie on an image: how many fit, their elements, their fields in C.
+
+A matrix product is what windows of one pixel come to.
+"""
 
 from __future__ import annotations
 
@@ -101,6 +104,19 @@ def infer_convolved(data: TensorInfo, weights: TensorInfo, attrs: Grouped, what:
     fits = data.shape[3] == depth * attrs.groups and channels % attrs.groups == 0
     require(fits, f"{what}: input {data} does not fit weights {weights} in {attrs.groups} groups")
     return (data.shape[0], *infer_places(data, window, attrs, what), channels)
+
+
+def infer_product(data: TensorInfo, weights: TensorInfo, what: str) -> tuple[int, int]:
+    """The shape of rows times the rows of weights [units, depth]; raises TypeError where they do not fit."""
+    fits = len(data.shape) == len(weights.shape) == 2 and data.shape[1] == weights.shape[1]
+    require(fits, f"{what}: input {data} does not fit weights {weights}")
+    return data.shape[0], weights.shape[0]
+
+
+def multiplied(data: Any, weights: Any, depth: int) -> Any:
+    """The element of such a product, as a function of row and unit; both sides give elements by their indices."""
+    k = te.reduce_axis((0, depth), name="k")
+    return lambda row, unit: te.sum(data(row, k) * weights(unit, k), axis=k)
 
 
 def taps(**extents: int) -> list[Any]:

@@ -148,12 +148,7 @@ def fully_connected(context: Context, operator: Operator) -> Expr:
     data, weights, output = operator.required_input(0), operator.required_input(1), operator.outputs[0]
     need_dtype(output, (data.info.dtype,), "output")
     _need_type(weights)
-    need(len(weights.info.shape) == 2, f"weights have rank {len(weights.info.shape)}, wanted 2")
-    need_some(data, weights)
-    units, depth = weights.info.shape
-    need(data.info.elements % depth == 0, f"input {data.info} does not fit weights {weights.info}")
-    rows = data.info.elements // depth
-    need_rows(output, rows, units)
+    rows, units, depth = product_of(data, weights, output)
     points = set(weights.required_quantisation.zero_points)
     need(len(points) == 1, f"the weights have {len(points)} zero points; one for all, or none, can be compiled")
     bias = converter.bias_values(operator.optional_input(2), units, data)
@@ -168,10 +163,19 @@ def fully_connected(context: Context, operator: Operator) -> Expr:
     return converter.reshaped(product, (rows, units), output.info.shape)
 
 
-def need_rows(output: Tensor, rows: int, units: int) -> None:
-    """Refuses an output that is not rows of so many units; how the rows lie is the file's matter."""
+def product_of(data: Tensor, weights: Tensor, output: Tensor) -> tuple[int, int, int]:
+    """The rows of an input, the units of the output, and the elements of a row, which lies as the weights' rows do.
+
+    Refuses an output that is not rows of so many units; how the rows lie is the file's matter.
+    """
+    need(len(weights.info.shape) == 2, f"weights have rank {len(weights.info.shape)}, wanted 2")
+    need_some(data, weights)
+    units, depth = weights.info.shape
+    need(data.info.elements % depth == 0, f"input {data.info} does not fit weights {weights.info}")
+    rows = data.info.elements // depth
     fits = output.info.elements == rows * units and output.info.shape[-1:] == (units,)
     need(fits, f"output {output.info} is not {rows} rows of {units} units")
+    return rows, units, depth
 
 
 # AVERAGE_POOL_2D and MAX_POOL_2D on int8 and int16 activations.

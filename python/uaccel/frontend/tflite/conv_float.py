@@ -15,7 +15,7 @@ from uaccel.frontend.checks import need_axis
 from uaccel.frontend.converters import otherwise
 from uaccel.frontend.tflite import converter
 from uaccel.frontend.tflite.checks import need_dtype, need_same_type, need_shape
-from uaccel.frontend.tflite.conv import need_multiplier, need_rows, need_some, transposed_window
+from uaccel.frontend.tflite.conv import need_multiplier, need_some, product_of, transposed_window
 from uaccel.frontend.tflite.conv import reshaped_weights as reshaped
 from uaccel.frontend.tflite.converter import Context, Expr, converts
 from uaccel.frontend.tflite.floats import FLOATS, is_stepped, need_reals, real, stored
@@ -200,13 +200,10 @@ def fully_connected(context: Context, operator: Operator) -> Expr:
     _need_alike(data, weights)
     mixed = (data.info.dtype, weights.info.dtype) == ("uint8", "int8")
     need(not mixed, f'weights "{weights.name}" are int8 beside a uint8 input; wanted uint8')
-    _need_rank(weights, 2, "weights")
-    units, depth = weights.info.shape
-    need(data.info.elements % depth == 0, f"input {data.info} does not fit weights {weights.info}")
-    need_rows(output, data.info.elements // depth, units)
+    rows, units, depth = product_of(data, weights, output)
     expr, shape = real(context, data), data.info.shape
     if not shape or shape[-1] != depth or len(shape) < 2:
-        shape = (data.info.elements // depth, depth)
+        shape = (rows, depth)
         expr = relax.op.reshape(expr, shape)
     sums = relax.op.matmul(expr, _weights(context, weights, (1, 0)))
     shown = (*shape[:-1], units)

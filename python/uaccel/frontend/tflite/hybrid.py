@@ -12,7 +12,7 @@ from uaccel.errors import need
 from uaccel.frontend.checks import need_axis
 from uaccel.frontend.tflite import converter
 from uaccel.frontend.tflite.checks import need_constant, need_dtype, need_shape
-from uaccel.frontend.tflite.conv import need_multiplier, need_rows, need_some
+from uaccel.frontend.tflite.conv import need_multiplier, need_some, product_of
 from uaccel.frontend.tflite.converter import Context, Expr, Update, converts
 from uaccel.frontend.tflite.reader import ACTIVATIONS, Operator, Tensor
 from uaccel.frontend.tflite.recurrent import (
@@ -82,12 +82,7 @@ def fully_connected(context: Context, operator: Operator) -> Expr:
     """Converts an input of any rank; unlike other kernels of the reference, this one computes a fused TANH."""
     data, weights, output = operator.required_input(0), operator.required_input(1), operator.outputs[0]
     need_dtype(output, (FLOAT,), "output")
-    need_some(data, weights)
-    need(len(weights.info.shape) == 2, f"weights have rank {len(weights.info.shape)}, wanted 2")
-    units, depth = weights.info.shape
-    need(data.info.elements % depth == 0, f"input {data.info} does not fit weights {weights.info}")
-    rows = data.info.elements // depth
-    need_rows(output, rows, units)
+    rows, units, depth = product_of(data, weights, output)
     name, attrs = ACTIVATIONS[operator.option("FusedActivationFunction")], hybrid.HybridAttrs(*_bounds(operator), 0)
     need(name != "SIGN_BIT", "its activation SIGN_BIT is not supported; make it an operator of its own")
     symmetric = not operator.option("AsymmetricQuantizeInputs")
