@@ -523,6 +523,7 @@ def pool_windows(call: Any) -> SlidingWindow:
     first = [int(pad) for pad in attrs.padding[: len(given)]]
     if len(given) == 1:
         sides, given, result, first = [(1, *side) for side in sides], (1, *given), (1, *result), [0, *first]
-    window = SlidingWindow(*sides, tuple(first))
+    kernel, strides, dilation = sides
+    window = SlidingWindow(kernel, strides, dilation, tuple(first))
     behind = (max(0, window.extent(axis, result[axis]) - given[axis] - first[axis]) for axis in (0, 1))
     return replace(window, padding=(*first, *behind))
