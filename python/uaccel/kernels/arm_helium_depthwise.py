@@ -25,7 +25,7 @@ from uaccel.ops.conv import Conv2dAttrs, DepthwiseConv2d
 from uaccel.ops.kernel import Constant, Input, Kernel, Output, ParameterValue, Scratch
 from uaccel.ops.operator import Site
 from uaccel.ops.storage import windows_behind
-from uaccel.ops.windows import SlidingWindow, sides
+from uaccel.ops.windows import SlidingWindow, plane_fields, sides
 
 GROUP: Final = 16  # Channels that are copied to planes at once.
 LARGEST_LANE: Final = 255  # A gathering load takes offsets of 8 bits.
@@ -254,10 +254,7 @@ def depthwise_conv2d(site: Site[Conv2dAttrs]) -> Kernel | None:
     cut = whole if inplace else best_cut(window, count, max(SMALL, data.size // 8), False)
     channels = channels_of(rows, stage, attrs.output_zero_point)
     parameters: dict[str, ParameterValue] = {
-        "batch": batch,
-        **sides("in", (in_height, in_width)),
-        "channels": count,
-        **sides("out", output),
+        **plane_fields((batch, in_height, in_width, count), (batch, *output)),
         "multiplier": window.multiplier,
         **sides("stride", window.strides),
         "pad_top": window.padding[0],

@@ -203,6 +203,11 @@ def image_fields(image: Sequence[int], result: Sequence[int]) -> dict[str, int]:
     }
 
 
+def plane_fields(image: Sequence[int], result: Sequence[int]) -> dict[str, int]:
+    """The same of layers whose channels stay apart, as many on both sides."""
+    return {"batch": image[0], **sides("in", image[1:3]), "channels": image[3], **sides("out", result[1:3])}
+
+
 def geometry_of(image: Sequence[int], result: Sequence[int], kernel: Sequence[int], attrs: Any) -> dict[str, int]:
     """The fields of ``struct uaccel_geometry``, which structures of kernels have for a member."""
     fields = image_fields(image, result) | window_fields(attrs, kernel)
