@@ -9,7 +9,7 @@ from typing import Final
 import numpy as np
 
 from uaccel.accelerator import ROUNDINGS, TFLITE, Accelerator, OpCall, Operation, Region, pattern, sums
-from uaccel.streams import WORD, Effort, Layer, Shape, cycles_alone, why_not
+from uaccel.streams import WORD, Effort, Layer, Shape, cycles_alone, why_not, window_of
 
 from .layers import Windowed
 from .machine import Npu
@@ -139,11 +139,10 @@ def _why_not_mean(region: Region) -> str | None:
 
 
 def _why_not_largest(region: Region) -> str | None:
-    (data,), attrs = region.root.operands, region.root.attrs
+    (data,), window = region.root.operands, window_of(region.root.attrs, region.root.attrs.window)
     for axis, word in enumerate(("rows", "columns")):
         extent, count = data.info.shape[axis + 1], region.output.shape[axis + 1]
-        first = np.arange(count)[:, None] * attrs.strides[axis] - attrs.padding[axis]
-        taps = first + np.arange(attrs.window[axis]) * attrs.dilation[axis]
+        taps = window.place(axis, np.arange(count)[:, None], np.arange(window.kernel[axis]))
         if not ((taps >= 0) & (taps < extent)).any(axis=1).all():
             return f"some of its windows lie in the padding of {word} alone"
     return _why_not_pooled(region)
@@ -204,7 +203,7 @@ def _too_large(layer: Layer) -> str | None:
     limits += [(f"kernel has an extent of {value}", value, LARGEST_EXTENT) for value in window.kernel]
     limits += [(f"stride is {value}", value, LARGEST_STRIDE) for value in window.strides]
     limits += [(f"dilation is {value}", value, LARGEST_STRIDE) for value in window.dilation]
-    limits += [(f"padding is {value}", value, LARGEST_PADDING) for value in window.padding]
+    limits += [(f"padding is {value}", value, LARGEST_PADDING) for value in window.padding[:2]]
     limits += [(f"sums have {layer.steps} steps", layer.steps, LARGEST_EXTENT)]
     return next(
         (f"its {what}, and a command holds {most} at most" for what, value, most in limits if value > most), None

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from uaccel.accelerator import FLOAT32, OpCall, sums
-from uaccel.streams import Shape, Window
+from uaccel.streams import Shape, Window, window_of
 
 from .layers import Clamp
 
@@ -56,7 +56,7 @@ def mean_of(call: OpCall) -> Mean | str:
             most = attrs.least + len(multipliers) - 1
             return f"its windows have {attrs.least} to {most} elements, wanted the same number for each"
         multiplier = int(multipliers[0])
-        window = Window(attrs.window, attrs.strides, attrs.dilation, attrs.padding[:2])
+        window = window_of(attrs, attrs.window)
     else:
         multiplier = attrs.multiplier
     rounded = Real(multiplier, attrs.shift, attrs.tolerance, attrs.output_zero_point, attrs.clamp_min, attrs.clamp_max)

@@ -11,7 +11,7 @@ from typing import Any, Final
 import numpy as np
 
 from uaccel.accelerator import FLOAT32, OpCall, Region
-from uaccel.streams import Layer, Network, Shape, Window
+from uaccel.streams import Layer, Network, Shape, Window, window_of
 
 from .layers import Addition, Clamp, Convolution, Depthwise, Pool, Table, Weighted
 from .machine import Npu
@@ -59,8 +59,7 @@ def layer_of(call: OpCall, npu: Npu, known: dict[str, bytes], pad: OpCall | None
         return Table(call.name, (source,), (shape,), result, shape, 1, 1, npu, call.operands[1].value.tobytes())
     if call.op in (*MAX_POOLS, AVERAGE_POOL):
         attrs = call.attrs
-        dilation = _pair(getattr(attrs, "dilation", (1, 1)))
-        window = Window(_pair(attrs.window), _pair(attrs.strides), dilation, _pair(attrs.padding))
+        window = window_of(attrs, attrs.window)
         shape, channels = _shape(call.output.shape), call.output.shape[3]
         clamp = Clamp(clamp_min=attrs.clamp_min, clamp_max=attrs.clamp_max)
         blocks = -(-channels // npu.columns)
@@ -89,7 +88,7 @@ def _weighted(call: OpCall, npu: Npu, source: str, data: tuple[int, ...], more: 
         inputs, output = _shape(data), _shape(call.output.shape)
         kernel = weights.shape[:2] if call.op == DEPTHWISE else weights.shape[1:3]
         padding = (attrs.padding[0] + more[0], attrs.padding[1] + more[1])
-        window = Window(_pair(kernel), _pair(attrs.strides), _pair(attrs.dilation), padding)
+        window = replace(window_of(attrs, kernel), padding=padding)
     if call.op == DEPTHWISE:
         if inputs.columns == output.columns == window.kernel[1] == 1 and window.padding[1] == 0:
             inputs, output, window, weights = _lying(inputs), _lying(output), _across(window), weights.swapaxes(0, 1)
@@ -269,7 +268,3 @@ def _in_rows(extents: tuple[int, ...]) -> Shape:
 
 def _shape(extents: tuple[int, ...]) -> Shape:
     return Shape(*extents)
-
-
-def _pair(values: Any) -> tuple[int, int]:
-    return int(values[0]), int(values[1])

@@ -77,7 +77,7 @@ class Sliding(NamedTuple):
         return self.first + (columns - 1) * self.following
 
 
-def sliding(npu: Npu, kernel: tuple[int, int], stride_x: int, dilation_x: int) -> Sliding:
+def sliding(npu: Npu, kernel: tuple[int, ...], stride_x: int, dilation_x: int) -> Sliding:
     """Returns how a block of channels slides. From column to column some taps stay, unless there are too many."""
     high, wide = kernel
     many = high * wide > KEPT
@@ -87,7 +87,7 @@ def sliding(npu: Npu, kernel: tuple[int, int], stride_x: int, dilation_x: int) -
     return Sliding(wide * column + more, moved * column + more)
 
 
-def pooled(npu: Npu, kernel: tuple[int, int], average: bool) -> Sliding:
+def pooled(npu: Npu, kernel: tuple[int, ...], average: bool) -> Sliding:
     pieces = int(kernel[1] * -(-kernel[0] // npu.ports))
     return Sliding(pieces, max(pieces, MEAN + 1) if average else pieces)
 

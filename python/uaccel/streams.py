@@ -30,6 +30,7 @@ from uaccel.accelerator.streams.machine import (
 from uaccel.accelerator.streams.planner import Network, Planned, cycles_alone, listing, plan_network, why_not
 from uaccel.accelerator.streams.timeline import ENERGY, LATENCY
 from uaccel.memory import Block, plan
+from uaccel.ops.windows import window_of
 
 __all__ = [
     "ENERGY",
@@ -71,4 +72,5 @@ __all__ = [
     "plan_network",
     "unpack",
     "why_not",
+    "window_of",
 ]

@@ -56,3 +56,18 @@ def test_what_outputs_depend_on_with_and_without_padding() -> None:
     assert window.extent(0, 3) == 2 * 2 + 2 * 2 + 1
     assert window.covered(0, range(3), 20) == range(7)
     assert window.covered(1, range(2, 4), 20) == range(2, 6)
+
+
+@pytest.mark.parametrize(
+    ("extent", "kernel", "stride", "dilation", "same"),
+    [(5, 3, 2, 1, (1, 1)), (4, 3, 2, 1, (0, 1)), (5, 1, 3, 1, (0, 0)), (6, 3, 1, 2, (2, 2)), (1, 4, 1, 1, (1, 2))],
+)
+def test_same_padding_gives_a_window_for_each_stride(
+    extent: int, kernel: int, stride: int, dilation: int, same: tuple[int, int]
+) -> None:
+    """The numbers are worked out by hand: there are as many windows as strides begin inside."""
+    window = SlidingWindow((kernel,), (stride,), (dilation,), same)
+    assert window.same([extent]) == same
+    assert window.counts([extent]) == [len(range(0, extent, stride))]
+    last = (len(range(0, extent, stride)) - 1) * stride + (kernel - 1) * dilation - same[0]
+    assert window.place(0, window.counts([extent])[0] - 1, kernel - 1) == last

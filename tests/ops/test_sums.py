@@ -317,13 +317,13 @@ REFUSED: dict[str, tuple[Any, Any, list[tuple[tuple[int, ...], str]], str]] = {
         Conv2dSums,
         Conv2dSumsAttrs(*UNPADDED, 2, "NCHW"),
         [((1, 4, 5, 5), I8), ((2, 4, 1, 1), I8)],
-        "conv2d_sums: int8 [1,4,5,5] does not fit int8 [2,4,1,1], 2 groups",
+        "conv2d_sums: input int8 [1,5,5,4] does not fit weights int8 [2,1,1,4] in 2 groups",
     ),
     "groups": (
         Conv2dSums,
         Conv2dSumsAttrs(*UNPADDED, 2, "NHWC"),
         [((1, 5, 5, 4), I8), ((3, 1, 1, 2), I8)],
-        "conv2d_sums: the groups do not divide the output channels",
+        "conv2d_sums: input int8 [1,5,5,4] does not fit weights int8 [3,1,1,2] in 2 groups",
     ),
     "window": (
         Conv2dSums,

@@ -18,6 +18,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple, TypeVar
 
+from uaccel.ops.windows import SlidingWindow as SlidingWindow
 from uaccel.util.text import pieces
 
 # What every machine has: memories on chip, and DMA between them and the memory outside.
@@ -73,7 +74,7 @@ class Machine:
         return found
 
 
-# Tensors, boxes of them, and windows that slide over them: which box of an input a part of the output reads.
+# Tensors, and boxes of them; ``SlidingWindow`` says which box of an input a part of the output reads.
 
 
 @dataclass(frozen=True)
@@ -124,30 +125,6 @@ class Box:
 def span(values: range) -> str:
     """A range as Python writes slices: ``2:5``."""
     return f"{values.start}:{values.stop}"
-
-
-@dataclass(frozen=True)
-class SlidingWindow:
-    """Holds kernel, strides and dilation in rows and columns, and the padding above and to the left."""
-
-    kernel: tuple[int, int] = (1, 1)
-    strides: tuple[int, int] = (1, 1)
-    dilation: tuple[int, int] = (1, 1)
-    padding: tuple[int, int] = (0, 0)
-
-    @property
-    def taps(self) -> int:
-        return self.kernel[0] * self.kernel[1]
-
-    def extent(self, axis: int, outputs: int) -> int:
-        """Rows (axis 0) or columns (1) of the input, padding included, that so many of the output depend on."""
-        return (outputs - 1) * self.strides[axis] + (self.kernel[axis] - 1) * self.dilation[axis] + 1
-
-    def covered(self, axis: int, outputs: range, extent: int) -> range:
-        """What these outputs read along an axis, without padding; one element where all of it is padding."""
-        first = outputs.start * self.strides[axis] - self.padding[axis]
-        begin = min(max(first, 0), extent - 1)
-        return range(begin, max(min(first + self.extent(axis, len(outputs)), extent), begin + 1))
 
 
 # How a layer is cut into pieces: their largest extents, the order of the loops, and which sizes are worth trying.

@@ -19,6 +19,7 @@ from uaccel.model import Array
 from uaccel.ops.accumulators import Conv2dSums, Conv2dSumsAttrs, FullyConnectedSums, RequantizeSums, RequantizeSumsAttrs
 from uaccel.ops.operator import Attributes, constant, get
 from uaccel.ops.reduce import ReduceMean, ReduceSumAttrs
+from uaccel.ops.windows import SlidingWindow, window_of
 from uaccel.tvm_api import relax
 
 # What the accelerator computes of a match, and what the CPU does before and after: both are written in Relax.
@@ -106,14 +107,14 @@ def _quarters(region: Region, filters: int, groups: int, abreast: int) -> list[s
 
 def window(region: Region) -> tuple[int, int]:
     """Rows and columns of a convolution's kernel, dilation included."""
-    rows, columns = oihw(region).shape[2:]
-    return (rows - 1) * region.attrs.dilation[0] + 1, (columns - 1) * region.attrs.dilation[1] + 1
+    window = window_of(region.attrs, oihw(region).shape[2:])
+    return window.extent(0, 1), window.extent(1, 1)
 
 
 def spread(kernel: Array, dilation: tuple[int, ...]) -> Array:
     """The OIHW kernel without dilation, with zeros between its weights."""
-    rows, columns = ((extent - 1) * by + 1 for extent, by in zip(kernel.shape[2:], dilation, strict=True))
-    larger = np.zeros((*kernel.shape[:2], rows, columns), kernel.dtype)
+    window = SlidingWindow(kernel.shape[2:], dilation=dilation)
+    larger = np.zeros((*kernel.shape[:2], window.extent(0, 1), window.extent(1, 1)), kernel.dtype)
     larger[:, :, :: dilation[0], :: dilation[1]] = kernel
     return larger
 

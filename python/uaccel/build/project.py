@@ -34,7 +34,7 @@ from uaccel.build.stack_usage import (
 from uaccel.errors import BoardError, ToolError, UaccelError, need
 from uaccel.util import incoming
 from uaccel.util.cache import Cache, cache_of_objects, programs_digest
-from uaccel.util.files import PROJECT, UNFIT, data_dir, write_tar
+from uaccel.util.files import PROJECT, UNFIT, data_dir, fill_folder, write_tar
 from uaccel.util.text import c_string, cmake_list, cmake_string
 
 # Files that a board decides: for CMake, for the C preprocessor, for the linker.
@@ -192,7 +192,7 @@ def create_from_archive(
             server.offer("board", board.name)
         if board is not None and server.takes("board_files"):
             overlay = board_overlay(board, needs_of({METADATA: metadata.text}))
-            _write(Path(temporary), overlay | (_benchmark(metadata, energy_pin) if protocol else {}))
+            fill_folder(Path(temporary), overlay | (_benchmark(metadata, energy_pin) if protocol else {}))
             server.offer("board_files", temporary)
         server.generate_project(archive, folder, runtime or data_dir("firmware"))
     return metadata
@@ -221,13 +221,6 @@ def _require_features(metadata: Metadata, board: Board) -> None:
             f"the model was compiled for board {metadata.board}, and its kernels need a CPU with {', '.join(missing)}; "
             f"{board.cpu.name} of board {board.name} has none: compile it again with --board {board.name}"
         )
-
-
-def _write(folder: Path, files: Mapping[str, bytes]) -> None:
-    for name, content in files.items():
-        target = folder / name
-        target.parent.mkdir(parents=True, exist_ok=True)
-        target.write_bytes(content)
 
 
 # Building a project: with kept objects where that is possible, else through its Project API server.

@@ -23,7 +23,7 @@ from uaccel.ops.fixedpoint import RESTS
 from uaccel.ops.kernel import Constant, Input, Kernel, Output, ParameterValue, Scratch
 from uaccel.ops.operator import Site
 from uaccel.ops.storage import overwrite_distance
-from uaccel.ops.windows import sides, window_fields
+from uaccel.ops.windows import plane_fields, sides, window_fields
 
 # 3x3 windows by planes, and any others pixel by pixel.
 #
@@ -129,10 +129,7 @@ class _Planes:
         out_row, out_pixel = self.of((site.output.shape[2] * channels, channels))
         pad_top, pad_left = self.of(attrs.padding[:2])
         parameters: dict[str, ParameterValue] = {
-            "batch": data.shape[0],
-            **sides("in", self.of(data.shape[1:3])),
-            "channels": channels,
-            **sides("out", (self.height, self.width)),
+            **plane_fields((data.shape[0], *self.of(data.shape[1:3]), channels), (0, self.height, self.width)),
             "stride": self.stride,
             "pad_top": pad_top,
             "pad_left": pad_left,

@@ -21,7 +21,7 @@ from uaccel.ops.kernel import UNUSED, Argument, Constant, Input, Kernel, Output,
 from uaccel.ops.matmul import FullyConnected, FullyConnectedAttrs
 from uaccel.ops.operator import Site
 from uaccel.ops.storage import overwrite_distance
-from uaccel.ops.windows import image_fields, sides, window_fields
+from uaccel.ops.windows import image_fields, plane_fields, window_fields
 from uaccel.util.favour import Favour
 
 BLOCK: Final = 8  # Output channels that are computed together.
@@ -104,10 +104,7 @@ def depthwise_conv2d(site: Site[Any]) -> Kernel | None:
         return None
     rows, stage = stage.computed(rows)
     parameters: dict[str, ParameterValue] = {
-        "batch": data.shape[0],
-        **sides("in", data.shape[1:3]),
-        "channels": channels,
-        **sides("out", site.output.shape[1:3]),
+        **plane_fields(data.shape, site.output.shape),
         **window_fields(attrs, (height, width)),
         "input_zero_point": attrs.input_zero_point,
         "offset": 2 * attrs.output_zero_point + 1,

@@ -20,7 +20,7 @@ from uaccel.ops.conv import Conv2dAttrs, DepthwiseConv2d
 from uaccel.ops.kernel import Constant, Input, Kernel, Output, ParameterValue
 from uaccel.ops.operator import Site
 from uaccel.ops.storage import overwrite_distance
-from uaccel.ops.windows import sides
+from uaccel.ops.windows import plane_fields, sides
 
 # Where widening puts sixteen channels: even and odd ones to halves, the halves of these to words.
 ORDER: Final = (0, 4, 8, 12, 2, 6, 10, 14, 1, 5, 9, 13, 3, 7, 11, 15)
@@ -32,7 +32,7 @@ def depthwise_across(site: Site[Conv2dAttrs]) -> Kernel | None:
     """Computes sixteen channels of a pixel at a time."""
     attrs, data, weights = site.attrs, site.operands[0].info, site.operands[1].value
     height, width, results = weights.shape
-    batch, in_height, in_width, count = data.shape
+    in_width, count = data.shape[2:]
     if results != count or count < VECTOR or any(attrs.padding):
         return None
     rows = weights.reshape(-1, results).T
@@ -45,10 +45,7 @@ def depthwise_across(site: Site[Conv2dAttrs]) -> Kernel | None:
     if (lowest[..., 0 : lines[1] - 1 : 2] & lowest[..., 1::2]).any():
         raise DeclinedError("it has weights of -128 side by side", "quantise weights to -127..127")
     parameters: dict[str, ParameterValue] = {
-        "batch": batch,
-        **sides("in", (in_height, in_width)),
-        "channels": count,
-        **sides("out", site.output.shape[1:3]),
+        **plane_fields(data.shape, site.output.shape),
         **sides("stride", attrs.strides),
         **sides("kernel", lines),
         "line_step": steps[0],

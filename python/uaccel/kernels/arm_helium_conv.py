@@ -23,6 +23,7 @@ from uaccel.ops.matmul import FullyConnected, FullyConnectedAttrs
 from uaccel.ops.operator import Site
 from uaccel.ops.storage import overwrite_distance, row_overwrite_distance
 from uaccel.ops.windows import image_fields, sides
+from uaccel.util.text import round_up
 
 # Calls of the kernels of Arm Helium, Cortex-M55 and M85.
 
@@ -69,11 +70,6 @@ def _finish(stage: OutputStage, zero_point: int) -> dict[str, ParameterValue]:
     return finish_parameters(zero_point, stage.way, stage.clamp_min, stage.clamp_max)
 
 
-def _whole(count: int) -> int:
-    """Rounds a number of bytes up to whole vectors."""
-    return -(-count // VECTOR) * VECTOR
-
-
 @offers(Conv2d, REQUIRES, float32=("fpu",), rank=100)
 def conv2d(site: Site[Conv2dAttrs]) -> Kernel | None:
     """Computes two pixels at a time, whose windows are runs of bytes, four channels over them. A run may be read up to
@@ -102,7 +98,7 @@ def conv2d(site: Site[Conv2dAttrs]) -> Kernel | None:
         "out_pixel": out_pixel,
         "out_row": out_row,
         "step": attrs.strides[1] * pitch,
-        "length": _whole(pitch * width),
+        "length": round_up(pitch * width, VECTOR),
         "columns": 0 if direct else columns * pitch + VECTOR,
         "direct": in_place,
         "inside": max(0, min(in_width, columns - attrs.padding[1])),
@@ -124,7 +120,7 @@ def _rows_in_place(site: Site[Conv2dAttrs]) -> int:
     _, out_height, out_width, _ = site.output.shape
     if (height, width) != (1, 1) or any(attrs.padding):
         return 0
-    last = (out_width - 1) * attrs.strides[1] * depth + _whole(depth)
+    last = (out_width - 1) * attrs.strides[1] * depth + round_up(depth, VECTOR)
     below: int = (in_height * in_width * depth - last) // (attrs.strides[0] * in_width * depth)
     return max(0, min(out_height, below + 1))
 
@@ -168,7 +164,7 @@ def _apart(site: Site[Conv2dAttrs], channels: Channels, stage: OutputStage) -> K
         "phase": phase,
         "phases": phases,
         "step": stride // shared * pitch,
-        "length": _whole(pitch * width),
+        "length": round_up(pitch * width, VECTOR),
         "columns": columns,
     }
     arguments = (Input(0), Constant("stream", np.concatenate(streams)), Output(0), Scratch())
@@ -202,7 +198,7 @@ def fully_connected(site: Site[FullyConnectedAttrs]) -> Kernel | None:
 
 def _units(site: Site[Any], channels: Channels, stage: OutputStage, rows: int = 1) -> Kernel:
     units, depth = channels.weights.shape
-    length = _whole(depth)
+    length = round_up(depth, VECTOR)
     parameters: dict[str, ParameterValue] = {
         "rows": rows,
         "depth": depth,
@@ -284,7 +280,7 @@ def _pointwise(site: Site[Any], channels: Channels, stage: OutputStage) -> Kerne
         "out_pixel": len(channels.bias),
         "out_row": width * len(channels.bias),
         "step": depth,
-        "length": _whole(depth),
+        "length": round_up(depth, VECTOR),
         "columns": columns,
         "direct": pixels // width - (not direct),
         "inside": width,

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache, partial
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,7 +25,7 @@ from uaccel.ops.conv import Conv2dAttrs, DepthwiseConv2d
 from uaccel.ops.kernel import Constant, Input, Kernel, Output, ParameterValue, Scratch
 from uaccel.ops.operator import Site
 from uaccel.ops.storage import windows_behind
-from uaccel.ops.windows import sides
+from uaccel.ops.windows import SlidingWindow, plane_fields, sides
 
 GROUP: Final = 16  # Channels that are copied to planes at once.
 LARGEST_LANE: Final = 255  # A gathering load takes offsets of 8 bits.
@@ -48,16 +48,13 @@ MOST_PARTS: Final = 7  # Parts of a window for which the kernel has loops.
 Pair = tuple[int, int]
 
 
-@dataclass(frozen=True)
-class DepthwiseWindow:
+@dataclass(frozen=True, kw_only=True)
+class DepthwiseWindow(SlidingWindow):
     """Describes the window of an output pixel, and how many output pixels and channels there are.
 
     A window of more than 16 taps is read in parts, each by a load: some of its rows, or some of its columns.
     """
 
-    kernel: Pair
-    strides: Pair
-    dilation: Pair
     output: Pair
     multiplier: int = 1
 
@@ -72,7 +69,7 @@ class DepthwiseWindow:
         """Returns the rows and columns that a load takes: all, some rows or some columns, by the fewest parts."""
         height, width = self.kernel
         if height * width <= VECTOR:
-            return self.kernel
+            return height, width
         rows, columns = (VECTOR // width, width), (height, VECTOR // height)
         return min((part for part in (rows, columns) if all(part)), key=self._count, default=(1, 1))
 
@@ -98,13 +95,9 @@ class DepthwiseWindow:
 
     def under(self, outputs: Pair) -> Pair:
         """Returns how many rows and columns of the input are under so many windows."""
-        rows, columns = (
-            (count - 1) * stride + (extent - 1) * dilation + 1
-            for count, stride, extent, dilation in zip(outputs, self.strides, self.kernel, self.dilation, strict=True)
-        )
-        return rows, columns
+        return self.extent(0, outputs[0]), self.extent(1, outputs[1])
 
-    def taps(self, pixel: Pair, pitch: int) -> list[int]:
+    def places(self, pixel: Pair, pitch: int) -> list[int]:
         """Returns where in a plane the bytes under a pixel's window are, or under its first part, row by row."""
         top, left = pixel[0] * self.strides[0], pixel[1] * self.strides[1]
         return [
@@ -152,7 +145,7 @@ class OutputRegion:
         if self.window.parts > 1 and loads < 4:
             return None
         share = 4 // loads
-        taps = [self.window.taps(pixel, self.plane[1]) for pixel in self.pixels]
+        taps = [self.window.places(pixel, self.plane[1]) for pixel in self.pixels]
         groups = [sorted(set().union(*taps[i : i + share])) for i in range(0, 4, share)]
         alike = all([tap - group[0] for tap in group] == [tap - groups[0][0] for tap in groups[0]] for group in groups)
         fits = max(len(group) for group in groups) <= VECTOR and max(map(max, groups)) <= LARGEST_LANE
@@ -228,7 +221,7 @@ def _stream(channels: Channels, cut: OutputRegion, loads: int) -> NDArray[np.int
     pixels = cut.pixels[: 4 // loads]
     vectors = np.zeros((count, len(pixels) * window.parts, VECTOR), np.int8)
     for i, pixel in enumerate(pixels):
-        for tap, place in enumerate(window.taps(pixel, cut.plane[1])):
+        for tap, place in enumerate(window.places(pixel, cut.plane[1])):
             vectors[:, i : i + window.parts, lanes.index(place)] = parts[:, :, tap]
     words = vectors.view("<i4").reshape(count, -1).astype(np.int64)
     return concat_words(words, constants)
@@ -248,12 +241,11 @@ def depthwise_conv2d(site: Site[Conv2dAttrs]) -> Kernel | None:
     rows = weights.reshape(-1, results).T
     stage = output_stage_of(site, rows, rests=True)
     batch, in_height, in_width, count = data.shape
-    padding, strides, dilation, output = attrs.padding, attrs.strides, attrs.dilation, site.output.shape[1:3]
-    if in_width == kernel[1] == output[1] == 1 and not padding[1]:
+    lies, output = [kernel, attrs.strides, attrs.dilation, attrs.padding[:2]], site.output.shape[1:3]
+    if in_width == kernel[1] == output[1] == 1 and not attrs.padding[1]:
         # One column is turned to one row.
-        in_height, in_width, padding = in_width, in_height, (padding[1], padding[0])
-        kernel, strides, dilation, output = (pair[::-1] for pair in (kernel, strides, dilation, output))
-    window = DepthwiseWindow(_pair(kernel), _pair(strides), _pair(dilation), _pair(output), results // count)
+        in_height, in_width, *lies, output = in_width, in_height, *(pair[::-1] for pair in (*lies, output))
+    window = DepthwiseWindow(*lies, output=(output[0], output[1]), multiplier=results // count)
     if window.parts > MOST_PARTS:
         window_size = "x".join(map(str, window.kernel))
         raise DeclinedError(f"its window of {window_size} is too large", "take smaller windows, one after the other")
@@ -262,19 +254,16 @@ def depthwise_conv2d(site: Site[Conv2dAttrs]) -> Kernel | None:
     cut = whole if inplace else best_cut(window, count, max(SMALL, data.size // 8), False)
     channels = channels_of(rows, stage, attrs.output_zero_point)
     parameters: dict[str, ParameterValue] = {
-        "batch": batch,
-        **sides("in", (in_height, in_width)),
-        "channels": count,
-        **sides("out", output),
+        **plane_fields((batch, in_height, in_width, count), (batch, *output)),
         "multiplier": window.multiplier,
-        **sides("stride", strides),
-        "pad_top": padding[0],
-        "pad_left": padding[1],
+        **sides("stride", window.strides),
+        "pad_top": window.padding[0],
+        "pad_left": window.padding[1],
         "input_zero_point": attrs.input_zero_point,
         **finish_parameters(attrs.output_zero_point, stage.way, attrs.clamp_min, attrs.clamp_max),
     }
     shapes = TensorInfo((batch, in_height, in_width, count), "int8"), TensorInfo((batch, *output, results), "int8")
-    common = _Common(window, parameters, channels, shapes, (padding[0], padding[1]))
+    common = _Common(window, parameters, channels, shapes)
     made = None if cut is None else common.kernel(cut)
     if cut is None or made is None:
         raise DeclinedError(
@@ -291,7 +280,6 @@ class _Common:
     parameters: dict[str, ParameterValue]
     channels: Channels
     shapes: tuple[TensorInfo, TensorInfo]
-    padding: Pair
 
     def kernel(self, cut: OutputRegion) -> Kernel | None:
         (data, output), loads = self.shapes, cut.loads()
@@ -316,7 +304,7 @@ class _Common:
         arguments = (Input(0), Constant("stream", stream), Output(0), Scratch())
         one_row = output.shape[1] == 1
         band, run = (cut.region[1], output.shape[2]) if one_row else (cut.region[0] * output.shape[2], 0)
-        behind = {0: windows_behind(data, output, strides, self.padding, band, run=run, back=True)}
+        behind = {0: windows_behind(data, output, strides, self.window.padding, band, run=run, back=True)}
         return helium_kernel("depthwise_conv2d", parameters, arguments, cut.scratch(data.shape[3]), behind=behind)
 
     def leaner(self, cut: OutputRegion) -> Iterator[tuple[Kernel, float]]:
@@ -329,11 +317,6 @@ class _Common:
             if less is not None and kernel is not None:
                 least = less.scratch(count)
                 yield kernel, data.shape[0] * count * (less.cost(less.loads() or 1) - cut.cost(cut.loads() or 1))
-
-
-def _pair(values: Any) -> Pair:
-    first, second = (int(value) for value in values)
-    return first, second
 
 
 def _results(cut: OutputRegion, channels: int) -> tuple[int, ...]:

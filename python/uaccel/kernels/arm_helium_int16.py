@@ -19,6 +19,7 @@ from uaccel.ops.kernel import Constant, Input, Kernel, Output, Scratch, same
 from uaccel.ops.matmul import FullyConnected
 from uaccel.ops.operator import Site
 from uaccel.ops.storage import overwrite_distance
+from uaccel.util.text import round_up
 
 HEADER: Final = "uaccel_int16_helium.h"
 VECTOR: Final = 8  # Elements of a vector.
@@ -29,7 +30,7 @@ _kernel: Final = partial(arm_helium, header=HEADER)
 
 
 def _one_row(site: Site[Any], weights: Array, stage: conv_forms.WideStage) -> Kernel:
-    depth, length = weights.shape[1], _whole(weights.shape[1])
+    depth, length = weights.shape[1], round_up(weights.shape[1], VECTOR)
     parameters = conv_forms.one_row_fields(site, weights, length)
     arguments = (Input(0), Constant("stream", run_stream(weights, stage, 8)), Output(0), Scratch())
     function, struct = "uaccel_fully_connected_helium_s16", "uaccel_fully_connected_helium16"
@@ -37,7 +38,7 @@ def _one_row(site: Site[Any], weights: Array, stage: conv_forms.WideStage) -> Ke
 
 
 def _convolution(site: Site[Any], weights: Array, stage: conv_forms.WideStage, pixels: conv_forms.ConvPixels) -> Kernel:
-    length = _whole(weights.shape[1])
+    length = round_up(weights.shape[1], VECTOR)
     parameters = pixels.parameters() | {"length": length, **same(site.attrs, "clamp_min", "clamp_max")}
     arguments = (Input(0), Constant("stream", run_stream(weights, stage, 4)), Output(0), Scratch())
     function, struct, scratch = "uaccel_conv2d_helium_s16", "uaccel_conv2d_helium16", 2 * ITEM * length
@@ -48,11 +49,6 @@ _int16: Final = conv_forms.Int16(_one_row, _convolution)
 fully_connected: Final = offers(FullyConnected, REQUIRES, rank=120)(_int16.fully_connected)
 offers(Conv2d, REQUIRES, rank=110)(_int16.conv2d)
 conv_forms.offer_rewritten(_int16.conv2d, REQUIRES, transposed=110, depthwise=130)
-
-
-def _whole(count: int) -> int:
-    """Rounds a number of elements up to whole vectors."""
-    return -(-count // VECTOR) * VECTOR
 
 
 def run_stream(weights: Array, stage: conv_forms.WideStage, block: int) -> NDArray[np.int32]:

@@ -22,7 +22,7 @@ from uaccel.ops.exact import TFLITE, rounding_of
 from uaccel.ops.kernel import Argument, Input, Kernel, KernelCall, Output, ParameterValue, same
 from uaccel.ops.matmul import FullyConnectedAttrs
 from uaccel.ops.operator import Operand, Site
-from uaccel.ops.windows import geometry_fields, geometry_of
+from uaccel.ops.windows import SlidingWindow, geometry_fields, geometry_of, window_of
 
 # Layers that are single convolutions by another name.
 
@@ -410,16 +410,12 @@ def wide_stage_of(site: Site[Any], weights: Array) -> WideStage:
     return WideStage(bias, reduced << np.maximum(33 - total, 0), np.maximum(total - 32, 1))
 
 
-@dataclass(frozen=True)
-class ConvPixels:
+@dataclass(frozen=True, kw_only=True)
+class ConvPixels(SlidingWindow):
     """Holds a convolution's shapes and steps; a fully connected layer's rows are the pixels of a pointwise one."""
 
     given: tuple[int, ...]
     wanted: tuple[int, ...]
-    kernel: tuple[int, ...] = (1, 1)
-    strides: tuple[int, ...] = (1, 1)
-    dilation: tuple[int, ...] = (1, 1)
-    padding: tuple[int, ...] = (0, 0)
     # Elements from pixel to pixel of the result and from row to row, where they lie apart.
     steps: tuple[int, int] | None = None
     in_pixel: int = 0  # The same for the input, where its pixels have more channels than are read.
@@ -442,13 +438,13 @@ class ConvPixels:
 
 
 def convolution_of(site: Site[Conv2dAttrs]) -> ConvPixels:
-    attrs, kernel = site.attrs, site.operands[1].info.shape[1:3]
-    image, windows = site.operands[0].info.shape, (kernel, attrs.strides, attrs.dilation, attrs.padding[:2])
-    return ConvPixels(image, site.output.shape, *windows, output_steps(site), input_step(site))
+    window = vars(window_of(site.attrs, site.operands[1].info.shape[1:3]))
+    shapes = {"given": site.operands[0].info.shape, "wanted": site.output.shape}
+    return ConvPixels(**window, **shapes, steps=output_steps(site), in_pixel=input_step(site))
 
 
 def rows_of(site: Site[FullyConnectedAttrs]) -> ConvPixels:
-    return ConvPixels((1, 1, *site.operands[0].info.shape), (1, 1, *site.output.shape))
+    return ConvPixels(given=(1, 1, *site.operands[0].info.shape), wanted=(1, 1, *site.output.shape))
 
 
 def is_one_row(site: Site[Conv2dAttrs]) -> bool:

@@ -21,10 +21,11 @@ from numpy.typing import NDArray
 
 from uaccel.kernels.registry import DeclinedError, OtherTypeError, check_type
 from uaccel.model import Array
-from uaccel.ops.conv import folded_constants, window_parameters
+from uaccel.ops.conv import folded_constants
 from uaccel.ops.exact import FLOAT32, limits
 from uaccel.ops.fixedpoint import RESTS, multiply_by_quantized_multiplier
 from uaccel.ops.operator import Site
+from uaccel.ops.windows import geometry_fields, plane_fields, window_fields
 
 # The zero point, 2**7 at most, times 2**shift is 2**29 at most. With a product below 2**30 and a half it fits 32 bits.
 LARGEST_SHIFT: Final = 22
@@ -218,9 +219,6 @@ def interleave_channels(rows: Array, block: int) -> NDArray[np.int8]:
 
 def geometry(site: Site[Any], kernel: tuple[int, int], *, depthwise: bool = False) -> dict[str, int]:
     """Returns the other parameters of a portable convolution; a depthwise one here has its ``channels`` once."""
-    given = window_parameters(site, kernel)
-    kept = {name: value for name, value in given.items() if not name.startswith("output.")}
-    if not depthwise:
-        return kept
-    plain = {name.removeprefix("geo."): value for name, value in kept.items() if name != "geo.out_channels"}
-    return {("channels" if name == "in_channels" else name): value for name, value in plain.items()}
+    shapes, attrs = (site.operands[0].info.shape, site.output.shape), site.attrs
+    fields = plane_fields(*shapes) | window_fields(attrs, kernel) if depthwise else geometry_fields(site, kernel)
+    return fields | {"input_zero_point": attrs.input_zero_point}

@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from uaccel.model import Shape, TensorInfo
+from uaccel.model import TensorInfo
 from uaccel.ops import exact
 from uaccel.ops.conv import scales_held
 from uaccel.ops.exact import TFLITE, check_rounding, kernel_suffix
 from uaccel.ops.kernel import Kernel, same
 from uaccel.ops.operator import Attributes, IntegerOperator, Site, require
 from uaccel.ops.reduce import along_axis
-from uaccel.ops.windows import Grouped, convolved, window_places
-from uaccel.tvm_api import te, tirx
+from uaccel.ops.windows import Grouped, convolved, infer_convolved, infer_product, multiplied, padded
+from uaccel.tvm_api import te
 
 # The raw sums of a two-dimensional convolution, as an accelerator gives them.
 
@@ -39,15 +39,8 @@ class Conv2dSums(IntegerOperator[Conv2dSumsAttrs]):
         require(attrs.layout in TO_NHWC, f"conv2d_sums: layout {attrs.layout!r}, wanted {' or '.join(TO_NHWC)}")
         require(len(data.shape) == 4 and len(weights.shape) == 4, "conv2d_sums: input and weights have rank 4")
         require(data.dtype == weights.dtype == "int8", f"conv2d_sums: {data} and {weights}, wanted int8")
-        batch, height, width, channels = _nhwc(data.shape, attrs.layout)
-        out_channels, kernel_h, kernel_w, depth = _nhwc(weights.shape, attrs.layout)
-        fits = channels == depth * attrs.groups
-        require(fits, f"conv2d_sums: {data} does not fit {weights}, {attrs.groups} groups")
-        require(out_channels % attrs.groups == 0, "conv2d_sums: the groups do not divide the output channels")
-        places = window_places((height, width), (kernel_h, kernel_w), attrs)
-        large = f"conv2d_sums: the window {(kernel_h, kernel_w)} is larger than the padded input {data}"
-        require(min(places) > 0, large)
-        return TensorInfo(_from_nhwc((batch, *places, out_channels), attrs.layout), "int32")
+        image, filters = (TensorInfo(_nhwc(info.shape, attrs.layout), info.dtype) for info in (data, weights))
+        return TensorInfo(_from_nhwc(infer_convolved(image, filters, attrs, self.name), attrs.layout), "int32")
 
     def meaning(self, attrs: Conv2dSumsAttrs, *inputs: Any) -> Any:
         data, weights = inputs
@@ -57,7 +50,9 @@ class Conv2dSums(IntegerOperator[Conv2dSumsAttrs]):
             return lambda *index: exact.i32(tensor(*_from_nhwc(index, attrs.layout)))
 
         extents = _nhwc(infos[1].shape, attrs.layout)
-        element = convolved(whole(_padded(data, attrs)), whole(weights), extents, attrs)
+        element = convolved(
+            whole(padded(data, attrs.padding, rows=TO_NHWC[attrs.layout][1])), whole(weights), extents, attrs
+        )
         shape = self.infer(attrs, *infos).shape
         return te.compute(shape, lambda *index: element(*_nhwc(index, attrs.layout)), name="sums")
 
@@ -71,23 +66,6 @@ def _from_nhwc(entries: Sequence[Any], layout: str) -> tuple[Any, ...]:
     return tuple(entries[TO_NHWC[layout].index(place)] for place in range(4))
 
 
-def _padded(data: Any, attrs: Conv2dSumsAttrs) -> Any:
-    """The input with its border of zeros."""
-    if not any(attrs.padding):
-        return data
-    batch, height, width, channels = _nhwc(exact.info(data).shape, attrs.layout)
-    top, left, bottom, right = attrs.padding
-
-    def element(*index: Any) -> Any:
-        n, y, x, c = _nhwc(index, attrs.layout)
-        inside = tirx.all(y >= top, y < height + top, x >= left, x < width + left)
-        value = data(*_from_nhwc((n, y - top, x - left, c), attrs.layout))
-        return tirx.if_then_else(inside, value, exact.const(0, "int8"))
-
-    shape: Shape = _from_nhwc((batch, height + top + bottom, width + left + right, channels), attrs.layout)
-    return te.compute(shape, element, name="padded")
-
-
 # The raw sums of a fully connected layer, as an accelerator gives them.
 
 
@@ -98,22 +76,13 @@ class FullyConnectedSums(IntegerOperator[Attributes]):
     arguments = ("input", "weights")
 
     def infer(self, attrs: Attributes, data: TensorInfo, weights: TensorInfo) -> TensorInfo:
-        rank = len(data.shape) == len(weights.shape) == 2
-        require(rank, "fully_connected_sums: input and weights have rank 2")
         require(data.dtype == weights.dtype == "int8", f"fully_connected_sums: {data} and {weights}, wanted int8")
-        fits = data.shape[1] == weights.shape[1]
-        require(fits, f"fully_connected_sums: input {data} does not fit weights {weights}")
-        return TensorInfo((data.shape[0], weights.shape[0]), "int32")
+        return TensorInfo(infer_product(data, weights, self.name), "int32")
 
     def meaning(self, attrs: Attributes, *inputs: Any) -> Any:
-        data, weights = inputs
-        infos = [exact.info(tensor) for tensor in inputs]
-        k = te.reduce_axis((0, infos[0].shape[1]), name="k")
-
-        def element(row: Any, unit: Any) -> Any:
-            return te.sum(exact.i32(data(row, k)) * exact.i32(weights(unit, k)), axis=k)
-
-        return te.compute(self.infer(attrs, *infos).shape, element, name="sums")
+        rows, units = (lambda *index, side=side: exact.i32(side(*index)) for side in inputs)
+        shape = self.infer(attrs, *map(exact.info, inputs)).shape
+        return te.compute(shape, multiplied(rows, units, int(inputs[0].shape[1])), name="sums")
 
     def kernels(self, site: Site[Attributes]) -> Sequence[Kernel]:
         rows, units = site.output.shape

@@ -14,7 +14,16 @@ from uaccel.ops.exact import TFLITE, check_rounding, kernel_suffix
 from uaccel.ops.kernel import Kernel, dtype_suffix, same
 from uaccel.ops.operator import Attributes, Channels, IntegerOperator, Site, require
 from uaccel.ops.storage import is_int4, overwrite_distance, pack_int4
-from uaccel.ops.windows import Grouped, Transposed, convolved, geometry_fields, infer_places, padded, taps
+from uaccel.ops.windows import (
+    Grouped,
+    Transposed,
+    convolved,
+    geometry_fields,
+    infer_convolved,
+    infer_places,
+    padded,
+    taps,
+)
 from uaccel.tvm_api import te, tirx
 
 # Two-dimensional convolution, NHWC, weights OHWI, with groups, dilation and asymmetric padding.
@@ -82,22 +91,17 @@ class Conv2d(Requantising[Conv2dAttrs]):
     channels: ClassVar[Channels | None] = Channels.MIXED
 
     def infer(self, attrs: Conv2dAttrs, *inputs: TensorInfo) -> TensorInfo:
-        data, weights = inputs[0], inputs[1]
-        require(len(data.shape) == 4 and len(weights.shape) == 4, "conv2d: input and weights have rank 4")
-        out_channels, height, width, depth = weights.shape
-        fits = data.shape[3] == depth * attrs.groups
-        require(fits, f"conv2d: {data} does not fit {weights}, {attrs.groups} groups")
-        require(out_channels % attrs.groups == 0, "conv2d: the groups do not divide the output channels")
-        return infer_window(data, (height, width), attrs, out_channels, "conv2d")
+        check_rounding(attrs, "conv2d")
+        return TensorInfo(infer_convolved(inputs[0], inputs[1], attrs, "conv2d"), inputs[0].dtype)
 
     def sums(self, data: Any, weights: Any, attrs: Conv2dAttrs, dtype: str) -> Any:
-        extents = out_channels, *kernel, _ = exact.info(weights).shape
+        extents = exact.info(weights).shape
         source = padded(data, attrs.padding, attrs.input_zero_point)
         zero = exact.const(attrs.input_zero_point, dtype)
         element = convolved(
             lambda *i: source(*i).astype(dtype) - zero, lambda *i: weights(*i).astype(dtype), extents, attrs
         )
-        shape = infer_window(exact.info(data), kernel, attrs, out_channels, "conv2d").shape
+        shape = infer_convolved(exact.info(data), exact.info(weights), attrs, "conv2d")
         return te.compute(shape, element, name="accumulated")
 
     def kernels(self, site: Site[Conv2dAttrs]) -> Sequence[Kernel]:

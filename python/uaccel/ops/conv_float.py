@@ -16,7 +16,17 @@ from uaccel.ops.conv import accumulated, infer_transposed, transposed_macs
 from uaccel.ops.kernel import Argument, Constant, Input, Kernel, KernelCall, Output, ParameterValue, Scratch
 from uaccel.ops.operator import Attributes, IntegerOperator, Site, require
 from uaccel.ops.storage import overwrite_distance, row_overwrite_distance
-from uaccel.ops.windows import Grouped, Transposed, convolved, geometry_fields, geometry_of, infer_convolved, padded
+from uaccel.ops.windows import (
+    Grouped,
+    Transposed,
+    convolved,
+    geometry_fields,
+    geometry_of,
+    infer_convolved,
+    infer_product,
+    multiplied,
+    padded,
+)
 from uaccel.tvm_api import te, tirx
 
 # What these layers have in common: a bias, another tensor that is added, an activation.
@@ -236,15 +246,12 @@ class FullyConnectedFloat(FloatSums):
     name = "fully_connected_float"
 
     def infer(self, attrs: FloatSumAttrs, *inputs: TensorInfo) -> TensorInfo:
-        data, weights = inputs[:2]
-        fits = len(data.shape) == len(weights.shape) == 2 and data.shape[1] == weights.shape[1]
-        require(fits, f"{self.name}: input {data} does not fit weights {weights}")
-        return check_sums(inputs, attrs, TensorInfo((data.shape[0], weights.shape[0]), data.dtype), self.name)
+        output = TensorInfo(infer_product(inputs[0], inputs[1], self.name), inputs[0].dtype)
+        return check_sums(inputs, attrs, output, self.name)
 
     def meaning(self, attrs: FloatSumAttrs, data: Any, weights: Any, bias: Any, *more: Any) -> Any:
-        k = te.reduce_axis((0, int(weights.shape[1])), name="k")
-        shape = (int(data.shape[0]), int(weights.shape[0]))
-        sums = te.compute(shape, lambda n, c: te.sum(data(n, k) * weights(c, k), axis=k), name="sums")
+        element = multiplied(data, weights, int(weights.shape[1]))
+        sums = te.compute((data.shape[0], weights.shape[0]), lambda n, c: element(n, c), name="sums")
         return finished(sums, bias, more, attrs, self.name)
 
     def kernels(self, site: Site[FloatSumAttrs]) -> Sequence[Kernel]:

@@ -17,7 +17,7 @@ from uaccel.ops import exact
 from uaccel.ops.conv_float import ACTIVATIONS, BLOCK, FLOAT, FloatSumAttrs, finish_fields, finished, in_blocks
 from uaccel.ops.kernel import Input, Kernel, Output, ParameterValue, portable, same
 from uaccel.ops.operator import Attributes, ByLoops, Infos, IntegerOperator, Site, get, require
-from uaccel.ops.windows import Grouped, convolved, geometry_fields, infer_convolved, padded
+from uaccel.ops.windows import Grouped, convolved, geometry_fields, infer_convolved, infer_product, multiplied, padded
 from uaccel.tvm_api import te, tirx
 from uaccel.tvm_api.loops import count_to, local_array, te_let
 from uaccel.tvm_api.tir import dtype_of
@@ -214,20 +214,13 @@ class HybridFullyConnected(IntegerOperator[HybridAttrs]):
     arguments = HybridConv2d.arguments
 
     def infer(self, attrs: HybridAttrs, *inputs: TensorInfo) -> TensorInfo:
-        data, weights = inputs[:2]
-        fits = len(data.shape) == len(weights.shape) == 2 and data.shape[1] == weights.shape[1]
-        require(fits, f"{self.name}: input {data} does not fit weights {weights}")
-        return checked(inputs, attrs, (data.shape[0], weights.shape[0]), self.name)
+        return checked(inputs, attrs, infer_product(inputs[0], inputs[1], self.name), self.name)
 
     def meaning(self, attrs: HybridAttrs, *inputs: Any) -> Any:
         data, weights, _, _, _, zero_points = inputs
-        k = te.reduce_axis((0, int(weights.shape[1])), name="k")
-
-        def sums(n: Any, c: Any) -> Any:
-            return te.sum((exact.i32(data(n, k)) - zero_points(n)) * exact.i32(weights(c, k)), axis=k)
-
-        shape = (int(data.shape[0]), int(weights.shape[0]))
-        return _real(te.compute(shape, sums, name="sums"), inputs, attrs, self.name)
+        sides = (lambda n, k: exact.i32(data(n, k)) - zero_points(n), lambda c, k: exact.i32(weights(c, k)))
+        element, shape = multiplied(*sides, int(weights.shape[1])), (data.shape[0], weights.shape[0])
+        return _real(te.compute(shape, lambda n, c: element(n, c), name="sums"), inputs, attrs, self.name)
 
     def kernels(self, site: Site[HybridAttrs]) -> Sequence[Kernel]:
         return get(HybridConv2d).kernels(_as_pixels(site))

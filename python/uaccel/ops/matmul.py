@@ -12,6 +12,7 @@ from uaccel.ops.exact import TFLITE, check_rounding, kernel_suffix
 from uaccel.ops.kernel import Kernel, ParameterValue, dtype_suffix, same
 from uaccel.ops.operator import Attributes, Channels, IntegerOperator, Site, require
 from uaccel.ops.storage import is_int4, nibbles, pack_int4
+from uaccel.ops.windows import infer_product, multiplied
 from uaccel.tvm_api import te, tirx
 
 # Fully connected: rows of the input times the transposed weights, any input rank.
@@ -34,23 +35,17 @@ class FullyConnected(conv.Requantising[FullyConnectedAttrs]):
     channels: ClassVar[Channels | None] = Channels.MIXED
 
     def infer(self, attrs: FullyConnectedAttrs, *inputs: TensorInfo) -> TensorInfo:
-        data, weights = inputs[0], inputs[1]
         check_rounding(attrs, self.name)
-        require(len(data.shape) == 2 and len(weights.shape) == 2, "fully_connected: input and weights have rank 2")
-        require(data.shape[1] == weights.shape[1], f"fully_connected: input {data} does not fit weights {weights}")
-        return TensorInfo((data.shape[0], weights.shape[0]), data.dtype)
+        return TensorInfo(infer_product(inputs[0], inputs[1], "fully_connected"), inputs[0].dtype)
 
     def sums(self, data: Any, weights: Any, attrs: FullyConnectedAttrs, dtype: str) -> Any:
         rows, depth = (int(extent) for extent in data.shape)
-        k = te.reduce_axis((0, depth), name="k")
-        points = (attrs.input_zero_point, getattr(attrs, "weight_zero_point", 0))
-        zero, weight_zero = (exact.const(point, dtype) for point in points)
 
-        def element(row: Any, unit: Any) -> Any:
-            value = data(row, k).astype(dtype) - zero
-            return te.sum(value * (weights(unit, k).astype(dtype) - weight_zero), axis=k)
+        def less(side: Any, zero_point: int) -> Any:
+            return lambda *index: side(*index).astype(dtype) - exact.const(zero_point, dtype)
 
-        return te.compute((rows, weights.shape[0]), element, name="accumulated")
+        sides = less(data, attrs.input_zero_point), less(weights, getattr(attrs, "weight_zero_point", 0))
+        return te.compute((rows, weights.shape[0]), multiplied(*sides, depth), name="accumulated")
 
     def kernels(self, site: Site[FullyConnectedAttrs]) -> Sequence[Kernel]:
         data, weights = site.operands[0].info, site.operands[1].value
@@ -251,16 +246,15 @@ class FullyConnectedBlocks(IntegerOperator[BlockAttrs]):
     arguments = ("input", "weights", "scales", "zero_points", "bias")
 
     def infer(self, attrs: BlockAttrs, data: TensorInfo, weights: TensorInfo, *more: TensorInfo) -> TensorInfo:
-        fits = len(data.shape) == len(weights.shape) == 2 and data.shape[1] == weights.shape[1]
-        require(fits and data.dtype == FLOAT, f"{self.name}: input {data} does not fit weights {weights}")
-        units, depth = weights.shape
+        shape, depth = infer_product(data, weights, self.name), weights.shape[1]
+        require(data.dtype == FLOAT, f"{self.name}: input {data}, wanted {FLOAT}")
         require(attrs.block > 0, f"{self.name}: blocks of {attrs.block} weights, wanted 1 or more")
-        blocks = (units, -(-depth // attrs.block))
-        wanted = (TensorInfo(blocks, FLOAT), TensorInfo(blocks, INTEGER), TensorInfo((units,), FLOAT))
+        blocks = (shape[1], -(-depth // attrs.block))
+        wanted = (TensorInfo(blocks, FLOAT), TensorInfo(blocks, INTEGER), TensorInfo(shape[1:], FLOAT))
         given = f"{self.name}: {', '.join(map(str, [weights, *more]))}"
         wants = f"wanted {INTEGER} weights, then {', '.join(map(str, wanted))}"
         require(more == wanted and weights.dtype == INTEGER, f"{given}; {wants}")
-        return TensorInfo((data.shape[0], units), FLOAT)
+        return TensorInfo(shape, FLOAT)
 
     def meaning(self, attrs: BlockAttrs, data: Any, weights: Any, scales: Any, zero_points: Any, bias: Any) -> Any:
         (rows, depth), (units, blocks) = exact.info(data).shape, exact.info(scales).shape

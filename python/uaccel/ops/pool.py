@@ -17,7 +17,7 @@ from uaccel.ops.kernel import Input, Kernel, Output, dtype_suffix, portable, sam
 from uaccel.ops.operator import Channels, IntegerOperator, Site, require
 from uaccel.ops.reduce import require_sum
 from uaccel.ops.storage import overwrite_distance
-from uaccel.ops.windows import Pooled, geometry_fields, infer_places, over_windows, tap_place, window_places
+from uaccel.ops.windows import Pooled, geometry_fields, infer_places, over_windows, window_of
 from uaccel.tvm_api import te, tirx
 from uaccel.tvm_api.extremes import extreme
 
@@ -56,7 +56,7 @@ def _maxima(data: Any, attrs: Any, what: str) -> Any:
 
 def _covered(position: Any, axis: int, attrs: PoolAttrs, extent: int) -> Any:
     """How many elements of one axis the window at this position covers."""
-    first = position * attrs.strides[axis] - attrs.padding[axis]
+    first = window_of(attrs, attrs.window).place(axis, position)
     return tirx.min(first + attrs.window[axis], extent) - tirx.max(first, 0)
 
 
@@ -160,16 +160,11 @@ class WindowMeanAttrs(WindowAttrs):
     tolerance: int
 
 
-def _positions(data: TensorInfo, attrs: Pooled, axis: int) -> int:
-    return window_places(data.shape[1:3], attrs.window, attrs)[axis]
-
-
 def _counts(data: TensorInfo, attrs: WindowMeanAttrs) -> tuple[int, int]:
     """How many elements a window counts at least and at most."""
-    sides = []
-    for axis in (0, 1):
-        first = np.arange(_positions(data, attrs, axis))[:, None] * attrs.strides[axis] - attrs.padding[axis]
-        taps = first + np.arange(attrs.window[axis]) * attrs.dilation[axis]
+    sides, window = [], window_of(attrs, attrs.window)
+    for axis, count in enumerate(window.counts(data.shape[1:3])):
+        taps = window.place(axis, np.arange(count)[:, None], np.arange(attrs.window[axis]))
         low, high = -attrs.counted[axis], data.shape[axis + 1] + attrs.counted[axis + 2]
         sides.append(((taps >= low) & (taps < high)).sum(axis=1))
     least, most = (int(function(sides[0]) * function(sides[1])) for function in (np.min, np.max))
@@ -181,14 +176,14 @@ def _counts(data: TensorInfo, attrs: WindowMeanAttrs) -> tuple[int, int]:
 def _counted_along(data: TensorInfo, attrs: Pooled, axis: int, counted: Sequence[int] = (0, 0, 0, 0)) -> Any:
     """How many elements each window counts along one axis, ``counted`` outside of the image."""
     tap = te.reduce_axis((0, attrs.window[axis]), name="k")
-    low, high = -counted[axis], data.shape[axis + 1] + counted[axis + 2]
+    low, high, window = -counted[axis], data.shape[axis + 1] + counted[axis + 2], window_of(attrs, attrs.window)
 
     def element(position: Any) -> Any:
-        place = tap_place(position, axis, attrs, tap)
+        place = window.place(axis, position, tap)
         inside = tirx.all(place >= low, place < high)
         return te.sum(tirx.if_then_else(inside, exact.const(1, "int32"), exact.const(0, "int32")), axis=tap)
 
-    return te.compute((_positions(data, attrs, axis),), element, name="counted")
+    return te.compute((window.counts(data.shape[1:3])[axis],), element, name="counted")
 
 
 # The fields of the kernels' structure that maxima do not use.

@@ -20,7 +20,7 @@ from uaccel.ops.exact import RoundedOnce, const
 from uaccel.ops.fixedpoint import fixed_ratios, most_that_counts, scale_fraction
 from uaccel.ops.kernel import Kernel, same
 from uaccel.ops.operator import Attributes, ByLoops, Infos, IntegerOperator, Site, require
-from uaccel.ops.windows import sides, window_count
+from uaccel.ops.windows import SlidingWindow, sides
 from uaccel.tvm_api import te, tirx
 from uaccel.tvm_api.loops import count_to, local_array, te_let, where
 
@@ -297,17 +297,20 @@ class SpreadAttrs(Attributes):
     column_major: int = 0
 
     @property
+    def sliding(self) -> SlidingWindow:
+        return SlidingWindow(self.kernel, self.stride, self.dilation, self.before + self.after)
+
+    @property
     def windows(self) -> tuple[int, ...]:
         """How many there are along each axis."""
-        axes = zip(self.image, self.kernel, self.stride, self.dilation, self.before, self.after, strict=True)
-        return tuple(window_count(*axis) for axis in axes)
+        return tuple(self.sliding.counts(self.image))
 
     def point(self, window: Any, element: Any) -> tuple[Any, list[Any]]:
         """Whether an element of a window, both given by number, lies inside the image, and where on each axis."""
         places: list[Any] = []
         for axis in reversed(range(len(self.image))):
-            at = window % self.windows[axis] * self.stride[axis] + element % self.kernel[axis] * self.dilation[axis]
-            places.insert(0, te_let(at - self.before[axis]))
+            at = self.sliding.place(axis, window % self.windows[axis], element % self.kernel[axis])
+            places.insert(0, te_let(at))
             window, element = window // self.windows[axis], element // self.kernel[axis]
         inside = [tirx.all(at >= 0, at < extent) for at, extent in zip(places, self.image, strict=True)]
         return tirx.all(*inside), places

@@ -50,9 +50,11 @@ def scaled(caller: Caller) -> None:
     caller.local("cmsis_nn_per_channel_quant_params", "quant", "{(int32_t *)multiplier, (int32_t *)shift}")
 
 
-def images(caller: Caller, filters: tuple[int, ...]) -> None:
-    """Adds the extents of input, filter, bias and output."""
-    region = caller.region
+def of_images(region: Region, filters: tuple[int, ...]) -> Caller:
+    """Begins the call of a convolution: its constants, and the extents of input, filter, bias and output."""
+    caller = Caller(region)
+    caller.operand(0, "input")
+    scaled(caller)
     for name, extents in (
         ("input_dims", region.operands[0].info.shape),
         ("filter_dims", filters),
@@ -60,6 +62,7 @@ def images(caller: Caller, filters: tuple[int, ...]) -> None:
         ("output_dims", region.output.shape),
     ):
         caller.static("cmsis_nn_dims", name, *extents)
+    return caller
 
 
 def offsets(attrs: Any) -> tuple[int, int]:
@@ -91,10 +94,7 @@ def columns(terms: int, itemsize: int) -> int:
 def convolution(region: Region) -> Lowered:
     attrs, data = region.attrs, region.operands[0].info
     filters = region.operands[1].info.shape
-    caller = Caller(region)
-    caller.operand(0, "input")
-    scaled(caller)
-    images(caller, filters)
+    caller = of_images(region, filters)
     lies = (across(attrs.strides), across(attrs.padding), across(attrs.dilation))
     caller.static("cmsis_nn_conv_params", "params", *offsets(attrs), *lies, clamp(attrs))
     caller.scratch = columns(filters[1] * filters[2] * data.shape[3], max(data.itemsize, 2))
@@ -108,10 +108,7 @@ def convolution(region: Region) -> Lowered:
 def depthwise(region: Region) -> Lowered:
     attrs, data = region.attrs, region.operands[0].info
     height, width, channels = region.operands[1].info.shape
-    caller = Caller(region)
-    caller.operand(0, "input")
-    scaled(caller)
-    images(caller, (1, height, width, channels))
+    caller = of_images(region, (1, height, width, channels))
     lies = (across(attrs.strides), across(attrs.padding), across(attrs.dilation))
     numbers = (*offsets(attrs), channels // data.shape[3], *lies, clamp(attrs))
     caller.static("cmsis_nn_dw_conv_params", "params", *numbers)
@@ -125,10 +122,7 @@ def transposed(region: Region) -> Lowered:
     """The second context holds the filter turned round, where the wrapper computes an ordinary convolution."""
     attrs, data, filters = region.attrs, region.operands[0].info, region.operands[1].info
     channels, height, width, depth = filters.shape
-    caller = Caller(region)
-    caller.operand(0, "input")
-    scaled(caller)
-    images(caller, filters.shape)
+    caller = of_images(region, filters.shape)
     lies = (across(attrs.strides), across(attrs.padding), (0, 0), (1, 1))
     caller.static("cmsis_nn_transpose_conv_params", "params", *offsets(attrs), *lies, clamp(attrs))
     rows, row = max(height, attrs.strides[0]), (data.shape[2] - 1) * attrs.strides[1] + max(width, *attrs.strides)

@@ -99,11 +99,15 @@ def write_folder(path: Path, files: Mapping[str, bytes], option: str) -> None:
         with tempfile.TemporaryDirectory(dir=target.parent, prefix=f".{target.name[:32]}.") as temporary:
             made = Path(temporary) / "made"
             made.mkdir()
-            for name, content in files.items():
-                place = made / name
-                place.parent.mkdir(parents=True, exist_ok=True)
-                place.write_bytes(content)
+            fill_folder(made, files)
             made.replace(target)
+
+
+def fill_folder(folder: Path, files: Mapping[str, bytes]) -> None:
+    for name, content in files.items():
+        place = folder / name
+        place.parent.mkdir(parents=True, exist_ok=True)
+        place.write_bytes(content)
 
 
 def write_zip(stream: IO[bytes], files: Mapping[str, bytes]) -> None:

@@ -6,7 +6,7 @@ from itertools import accumulate, pairwise
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from uaccel.accelerator.machine import BusySpan, Shape, SlidingWindow, Tiling, Timeline
@@ -65,6 +65,7 @@ def all_candidates_or_few(machine: Machine, layer: TensorLayer) -> list[Tiled]:
 @pytest.mark.slow
 @pytest.mark.parametrize("name", MACHINES)
 @given(layer=layers())
+@example(layer=TensorLayer(Shape(1, 1, 1, 16), Shape(1, 1, 1, 2), SlidingWindow(), 2))  # Pixels as wide as the pitch.
 @settings(max_examples=15, deadline=None)
 def test_commands_stay_in_bounds_and_store_each_byte_once(name: str, layer: TensorLayer) -> None:
     for tiled in all_candidates_or_few(MACHINES[name], layer):

@@ -22,6 +22,7 @@ from uaccel.lower.program import Action, Band, Keep, Program
 from uaccel.lower.rows.geometry import RowRange, RowReach
 from uaccel.lower.rows.layer import Parts, RowGroup, apply, check_layout, sketch
 from uaccel.lower.rows.schedule import Chains
+from uaccel.ops.windows import SlidingWindow
 from uaccel.pipeline import Compiled, compile_model
 from uaccel.runner.verify import WrongLayer, first_wrong_layer
 
@@ -165,4 +166,4 @@ def _first_wrong(compiled: Compiled, inputs: Sequence[Array]) -> WrongLayer | No
 )
 def test_rows_of_padding_alone(rows: tuple[int, int], span: RowRange) -> None:
     """Two rows above three, and three below."""
-    assert RowReach(3, before=2).rows(*rows) == span
+    assert RowReach(3, SlidingWindow(padding=(2, 0))).rows(*rows) == span

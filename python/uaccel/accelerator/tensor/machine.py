@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Final
@@ -14,6 +13,7 @@ from uaccel.accelerator.machine import Dma, Memory, Shape, SlidingWindow, Tiling
 from uaccel.accelerator.region import Region
 from uaccel.model import Array
 from uaccel.ops.exact import FLOAT32
+from uaccel.ops.windows import window_of
 from uaccel.util.text import pieces, round_up
 
 # A matrix unit with on-chip memories and DMA, as its designers state it.
@@ -163,13 +163,12 @@ def layer_of(region: Region) -> TensorLayer:
     )
     if region.root.op == FULLY_CONNECTED:
         return TensorLayer(Shape(1, 1, *data), Shape(1, 1, data[0], output[1]), SlidingWindow(), 1, *finish)
-    kernel = filters(region).shape[1:3]
-    if tuple(kernel) == tuple(attrs.strides) == (1, 1) and not any(attrs.padding):
+    window = window_of(attrs, filters(region).shape[1:3])
+    if window.kernel == window.strides == (1, 1) and not any(window.padding):
         pixels = math.prod(data[:3])
         return TensorLayer(
             Shape(1, 1, pixels, data[3]), Shape(1, 1, pixels, output[3]), SlidingWindow(), attrs.groups, *finish
         )
-    window = SlidingWindow(_pair(kernel), _pair(attrs.strides), _pair(attrs.dilation), _pair(attrs.padding))
     return TensorLayer(Shape(*data), Shape(*output), window, attrs.groups, *finish)
 
 
@@ -177,11 +176,6 @@ def filters(region: Region) -> Array:
     """The weights with the output channel first; a depthwise convolution has it last."""
     weights = region.operands[1].value
     return weights.transpose(2, 0, 1)[..., None] if region.root.op == DEPTHWISE else weights
-
-
-def _pair(values: Sequence[int]) -> tuple[int, int]:
-    """The first two values: height and width, or the padding above and to the left."""
-    return int(values[0]), int(values[1])
 
 
 # A layer in pieces: how large they are, what they need on chip, and how often each memory is loaded.

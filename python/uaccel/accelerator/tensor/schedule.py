@@ -407,7 +407,7 @@ class _Schedule:
         shape, stride = layer.input, layer.input.row_pitch
         line = at["image"] * shape.rows + at["top"]
         start = (line * shape.columns + at["left"]) * shape.channels + at["group"] * layer.in_channels + first
-        if isinstance(pitch, int) and pitch == shape.channels:
+        if isinstance(pitch, int) and depth == pitch == shape.channels:  # Not one of several groups, rounded up.
             size, rows = at["in_columns"] * pitch, at["in_rows"]
             whole: dict[str, Value | str] = {"from": INPUT, "at": start, "stride": stride, "rows": rows, "bytes": size}
             return [*made, self.load("activations", offset, row_pitch, whole)]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from uaccel.errors import need
@@ -11,6 +11,7 @@ from uaccel.frontend.onnx.converter import Context, Expr, converts, static_info
 from uaccel.frontend.onnx.graph import Node
 from uaccel.ops.operator import get
 from uaccel.ops.resize import Fold, MaxPositions, SpreadAttrs
+from uaccel.ops.windows import SlidingWindow
 from uaccel.tvm_api import relax
 
 
@@ -38,16 +39,21 @@ def _without_ceil(context: Context, node: Node) -> dict[str, Any]:
 
     TVM's converter makes sums of averages, and takes all windows for full."""
     extents, kernel = context.info(node.required_input(0)).shape[2:], node.attributes["kernel_shape"]
-    rank = len(extents)
-    strides, dilations = (node.attributes.get(name, (1,) * rank) for name in ("strides", "dilations"))
-    pads = node.attributes.get("pads", (0,) * (2 * rank))
+    window, rank = _sliding(node.attributes, kernel), len(extents)
     behind = []
-    for axis, (extent, size) in enumerate(zip(extents, kernel, strict=True)):
-        stride, reach, before = strides[axis], (size - 1) * dilations[axis] + 1, pads[axis]
-        count = -(-(extent + before + pads[rank + axis] - reach) // stride) + 1
-        count -= (count - 1) * stride >= extent + before
-        behind.append(max(0, (count - 1) * stride + reach - extent - before))
-    return {**node.attributes, "ceil_mode": 0, "pads": [*pads[:rank], *behind]}
+    for axis, extent in enumerate(extents):
+        whole = extent + window.padding[axis]
+        count = -(-(whole + window.padding[rank + axis] - window.extent(axis, 1)) // window.strides[axis]) + 1
+        count -= window.place(axis, count - 1) >= extent
+        behind.append(max(0, window.extent(axis, count) - whole))
+    return {**node.attributes, "ceil_mode": 0, "pads": [*window.padding[:rank], *behind]}
+
+
+def _sliding(attributes: Mapping[str, Any], kernel: Sequence[int]) -> SlidingWindow:
+    """The windows of these attributes, as far as they are given."""
+    rank = len(kernel)
+    strides, dilations = (tuple(attributes.get(name, (1,) * rank)) for name in ("strides", "dilations"))
+    return SlidingWindow(tuple(kernel), strides, dilations, tuple(attributes.get("pads", (0,) * (2 * rank))))
 
 
 @converts("GlobalAveragePool", "GlobalLpPool", "GlobalMaxPool")
@@ -63,14 +69,8 @@ def _pads(mode: str, extents: tuple[int, ...], kernel: tuple[int, ...], attribut
     rank = len(extents)
     if mode == "VALID":
         return [0] * (2 * rank)
-    strides, dilations = (attributes.get(name, (1,) * rank) for name in ("strides", "dilations"))
-    less, more = [], []
-    for extent, size, stride, dilation in zip(extents, kernel, strides, dilations, strict=True):
-        needed = (-(-extent // stride) - 1) * stride + (size - 1) * dilation + 1
-        total = max(0, needed - extent)
-        less.append(total // 2)
-        more.append(total - total // 2)
-    return [*less, *more] if mode == "SAME_UPPER" else [*more, *less]
+    pads = _sliding(attributes, kernel).same(extents)
+    return [*pads] if mode == "SAME_UPPER" else [*pads[rank:], *pads[:rank]]
 
 
 @converts("ConvTranspose")
@@ -85,18 +85,15 @@ def conv_transpose(context: Context, node: Node) -> list[Expr]:
     data, weights = (context.info(node.required_input(position)).shape for position in (0, 1))
     rank = len(data) - 2
     wanted = wanted[-rank:]
-    kernel = attributes.get("kernel_shape", weights[2:])
-    strides = attributes.get("strides", (1,) * rank)
-    dilations = attributes.get("dilations", (1,) * rank)
+    window = _sliding(attributes, attributes.get("kernel_shape", weights[2:]))
     extra = list(attributes.get("output_padding", (0,) * rank))
     before, after = [], []
     for axis in range(rank):
-        full = strides[axis] * (data[2 + axis] - 1) + (kernel[axis] - 1) * dilations[axis] + 1
-        total = full + extra[axis] - wanted[axis]
+        total = window.extent(axis, data[2 + axis]) + extra[axis] - wanted[axis]
         if total < 0:
             extra[axis] -= total
             total = 0
-        need(extra[axis] < max(strides[axis], dilations[axis]), f"output_shape {wanted} is too large")
+        need(extra[axis] < max(window.strides[axis], window.dilation[axis]), f"output_shape {wanted} is too large")
         low = total // 2 if mode == "SAME_UPPER" else total - total // 2
         before.append(low)
         after.append(total - low)
@@ -105,12 +102,11 @@ def conv_transpose(context: Context, node: Node) -> list[Expr]:
 
 
 def _spread(attributes: Mapping[str, Any], image: tuple[int, ...], kernel: tuple[int, ...], **more: int) -> SpreadAttrs:
-    rank = len(image)
-    strides, dilations = (attributes.get(name, (1,) * rank) for name in ("strides", "dilations"))
-    pads = attributes.get("pads", (0,) * (2 * rank))
-    fit = {len(kernel), len(strides), len(dilations), len(pads) // 2} == {rank}
+    rank, window = len(image), _sliding(attributes, kernel)
+    fit = {len(kernel), len(window.strides), len(window.dilation), len(window.padding) // 2} == {rank}
     need(fit, f"its windows have another number of axes than {rank}")
-    return SpreadAttrs(image, kernel, tuple(strides), tuple(dilations), tuple(pads[:rank]), tuple(pads[rank:]), **more)
+    before, after = window.padding[:rank], window.padding[rank:]
+    return SpreadAttrs(image, kernel, window.strides, window.dilation, before, after, **more)
 
 
 def _with_positions(context: Context, node: Node) -> list[Expr]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -14,26 +14,17 @@ from uaccel.frontend.qdq import rules
 from uaccel.frontend.qdq.emitter import Emitter, image_of, integers_of, of_image
 from uaccel.frontend.qdq.graph import CHANNELS_LAST, Integers, KnownIntegers, QdqGraph, QuantGrid, attributes, shape_of
 from uaccel.frontend.qdq.rules import Emit, Island, QdqConstants, QdqWeights, rule
-from uaccel.model import Array, Shape
+from uaccel.model import Array
 from uaccel.ops.conv import Conv2d, Conv2dAttrs, DepthwiseConv2d, TransposeConv2d, TransposeConv2dAttrs
 from uaccel.ops.exact import FLOAT32
 from uaccel.ops.operator import constant, get
 from uaccel.ops.resize import ResizeOnce, positions, resize_once_operands
+from uaccel.ops.windows import Grouped
 from uaccel.tvm_api import relax
 
 # Convolutions of one and two dimensions, depthwise and grouped.
 
 CONVOLUTIONS = ("relax.nn.conv1d", "relax.nn.conv2d")
-
-
-@dataclass(frozen=True)
-class ConvAttrs2d:
-    """Holds a convolution's attributes for two dimensions; one of one dimension has a height of 1."""
-
-    strides: Shape
-    padding: Shape
-    dilation: Shape
-    groups: int
 
 
 @rule(*CONVOLUTIONS, "relax.add")
@@ -62,16 +53,17 @@ def need_layout(call: Any) -> None:
     need(plain and given.out_layout in ("", given.data_layout), f"its layout is {given.data_layout}")
 
 
-def _window(call: Any) -> ConvAttrs2d:
+def _window(call: Any) -> Grouped:
+    """A convolution's attributes for two dimensions; one of one dimension has a height of 1."""
     given = attributes(call)
     strides, dilation, padding = (tuple(map(int, part)) for part in (given.strides, given.dilation, given.padding))
     if len(strides) == 1:
         before, after = padding
-        return ConvAttrs2d((1, *strides), (0, before, 0, after), (1, *dilation), int(given.groups))
-    return ConvAttrs2d(strides, padding, dilation, int(given.groups))
+        return Grouped((1, *strides), (0, before, 0, after), (1, *dilation), int(given.groups))
+    return Grouped(strides, padding, dilation, int(given.groups))
 
 
-def padded(graph: QdqGraph, call: Any) -> tuple[Any, ConvAttrs2d]:
+def padded(graph: QdqGraph, call: Any) -> tuple[Any, Grouped]:
     """The input and the window's attributes; a spatial pad with zeros before it joins the convolution's padding."""
     window = _window(call)
     pad = graph.call(call.args[0], "relax.nn.pad")
@@ -83,7 +75,7 @@ def padded(graph: QdqGraph, call: Any) -> tuple[Any, ConvAttrs2d]:
     spatial = widths[4:] if len(widths) == 8 else [0, 0, *widths[4:]]
     more = (spatial[0], spatial[2], spatial[1], spatial[3])
     padding = tuple(a + b for a, b in zip(window.padding, more, strict=True))
-    return pad.args[0], ConvAttrs2d(window.strides, padding, window.dilation, window.groups)
+    return pad.args[0], replace(window, padding=padding)
 
 
 def convolved(
@@ -92,7 +84,7 @@ def convolved(
     call: Any,
     data: Any,
     grid: QuantGrid,
-    window: ConvAttrs2d,
+    window: Grouped,
     weights: QdqWeights,
     operands: QdqConstants,
 ) -> Integers:
@@ -182,7 +174,7 @@ def _spread_out(island: Island, call: Any, bias: Array | None, grid: QuantGrid) 
         image = image_of(emitter, integers_of(emitter, call.args[0], grid))
         spread = _cut(emitter, _zeros_between(emitter, image, strides, grid), (top, bottom), (left, right), grid)
         padding = tuple(max(0, edge) for edge in (top, left, bottom, right))
-        window = ConvAttrs2d((1, 1), padding, dilation, int(given.groups))
+        window = Grouped((1, 1), padding, dilation, int(given.groups))
         return convolved(emitter, island, call, spread, grid, window, weights, operands)
 
     return emit

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final, Literal
 
 import numpy as np
@@ -22,6 +22,7 @@ from uaccel.ops.pool import MaxPool2d, PoolAttrs, WindowAttrs, WindowMax
 from uaccel.ops.quantize import UNITY, Dequantize, DequantizeAttrs, Quantize, QuantizeAttrs, Requantize, RequantizeAttrs
 from uaccel.ops.reduce import ReduceAttrs, ReduceMax, ReduceMin
 from uaccel.ops.storage import Layout, bytes_order, compose, identity, layout_name, reshape_groups
+from uaccel.ops.windows import SlidingWindow
 from uaccel.tvm_api import is_call, is_constant, is_tuple, is_tuple_get_item, is_var, relax
 
 # The emitter: what each variable of the float model has become, as integers or as floats.
@@ -482,13 +483,14 @@ def _pools(call: Any) -> bool:
 
 @moves("relax.nn.max_pool1d", "relax.nn.max_pool2d", when=_pools)
 def _max_pool(emitter: Emitter, call: Any, held: Integers) -> Integers:
-    window, strides, dilation, padding = pool_windows(call)
+    window = pool_windows(call)
     data, limits, shape = image_of(emitter, held), held.grid.limits, shape_of(call)
-    inside = all(pad < size for pad, size in zip(padding, (*window, *window), strict=True))
-    if inside and dilation == (1, 1):
-        expr = get(MaxPool2d)(data, attrs=PoolAttrs(window, strides, padding, *limits))
+    inside = all(pad < size for pad, size in zip(window.padding, window.kernel * 2, strict=True))
+    if inside and window.dilation == (1, 1):
+        expr = get(MaxPool2d)(data, attrs=PoolAttrs(window.kernel, window.strides, window.padding, *limits))
     else:
-        expr = get(WindowMax)(data, attrs=WindowAttrs(window, strides, padding, dilation, *limits))
+        lies = (window.kernel, window.strides, window.padding, window.dilation)
+        expr = get(WindowMax)(data, attrs=WindowAttrs(*lies, *limits))
     return emitter.held(of_image(emitter, expr, shape), shape, held.grid, graphs.CHANNELS_LAST[len(shape)])
 
 
@@ -509,8 +511,8 @@ def of_image(emitter: Emitter, expr: Any, shape: Shape) -> Any:
     return relax.op.reshape(emitter.bind(expr, suffix="_rows"), (shape[0], *shape[2:], shape[1]))
 
 
-def pool_windows(call: Any) -> tuple[Shape, Shape, Shape, tuple[int, int, int, int]]:
-    """Window, strides, dilation and padding (top, left, bottom, right) of a pool; one of one axis has a height of 1.
+def pool_windows(call: Any) -> SlidingWindow:
+    """The windows of a pool, with the padding on four sides; one of one axis has a height of 1.
 
     Bottom and right follow from the result's shape, not from the attribute: with ``ceil_mode`` the last window may
     reach beyond the declared padding, and padding that no window reaches is left out.
@@ -521,9 +523,7 @@ def pool_windows(call: Any) -> tuple[Shape, Shape, Shape, tuple[int, int, int, i
     first = [int(pad) for pad in attrs.padding[: len(given)]]
     if len(given) == 1:
         sides, given, result, first = [(1, *side) for side in sides], (1, *given), (1, *result), [0, *first]
-    window, strides, dilation = sides
-    top, left = first
-    sizes = [(size - 1) * step + 1 for size, step in zip(window, dilation, strict=True)]
-    reach = [(count - 1) * stride + size for count, stride, size in zip(result, strides, sizes, strict=True)]
-    padding = top, left, max(0, reach[0] - given[0] - top), max(0, reach[1] - given[1] - left)
-    return window, strides, dilation, padding
+    kernel, strides, dilation = sides
+    window = SlidingWindow(kernel, strides, dilation, tuple(first))
+    behind = (max(0, window.extent(axis, result[axis]) - given[axis] - first[axis]) for axis in (0, 1))
+    return replace(window, padding=(*first, *behind))

@@ -11,7 +11,7 @@ import numpy as np
 
 from uaccel.errors import ModelError, need
 from uaccel.frontend.qdq import rules
-from uaccel.frontend.qdq.conv import CONVOLUTIONS, ConvAttrs2d, need_layout, padded
+from uaccel.frontend.qdq.conv import CONVOLUTIONS, need_layout, padded
 from uaccel.frontend.qdq.emitter import Emitter, image_of, integers_of, moved_grid, of_image
 from uaccel.frontend.qdq.graph import OFFSETS, Integers, QdqGraph, QuantGrid, declared_grid, shape_of
 from uaccel.frontend.qdq.rules import Emit, Island, QdqConstants, QdqWeights, rule
@@ -21,6 +21,7 @@ from uaccel.ops.exact import FLOAT32, float32_scales
 from uaccel.ops.matmul import BatchMatmul, BatchMatmulAttrs, FullyConnected, FullyConnectedAttrs
 from uaccel.ops.operator import Attributes, constant, get, info_of
 from uaccel.ops.storage import identity
+from uaccel.ops.windows import Grouped
 from uaccel.tvm_api import is_var, relax
 
 # Matrix products: with constant weights, and of two tensors computed at run time.
@@ -239,7 +240,7 @@ def _filters(weights: Array) -> Array:
     return (weights if weights.ndim == 4 else weights[:, :, np.newaxis]).transpose(0, 2, 3, 1)
 
 
-def _convolved(emitter: Emitter, layer: _Layer, data: Any, values: Array, window: ConvAttrs2d) -> Any:
+def _convolved(emitter: Emitter, layer: _Layer, data: Any, values: Array, window: Grouped) -> Any:
     """Emits the convolution of an NHWC image; windows of one pixel make it a matrix product."""
     batch, *extents, depth = shape_of(data)
     if values.shape[1:3] == window.strides == (1, 1) and not any(window.padding) and window.groups == 1:

@@ -21,10 +21,11 @@ MEAN = "relax.mean"
 def pool(island: Island) -> Emit | None:
     call = island.call
     given = attributes(call)
-    window, strides, dilation, padding = pool_windows(call)
+    window = pool_windows(call)
     widths = tuple(map(int, given.padding)) if given.count_include_pad else (0, 0, 0, 0)
     counted = widths if len(widths) == 4 else (0, widths[0], 0, widths[1])
-    windows = WindowAttrs(window, strides, padding, dilation, island.low, island.high)
+    lies = (window.kernel, window.strides, window.padding, window.dilation)
+    windows = WindowAttrs(*lies, island.low, island.high)
     return _window_mean(island, given.layout, windows, counted)
 
 

@@ -16,7 +16,7 @@ from uaccel.ops.conv import Conv2d, Conv2dAttrs, DepthwiseConv2d, TransposeConv2
 from uaccel.ops.fixedpoint import quantize_multiplier
 from uaccel.ops.operator import IntegerOperator, constant, get
 from uaccel.ops.pool import AveragePool2d, MaxPool2d, PoolAttrs
-from uaccel.ops.windows import same_padding
+from uaccel.ops.windows import SlidingWindow
 from uaccel.tvm_api import is_constant, relax
 
 # Layers with weights on int8 and int16 activations: convolutions of all kinds, and FULLY_CONNECTED.
@@ -67,10 +67,10 @@ def _call(
 
 def _window_attrs(operator: Operator, data: Tensor, kernel: Pair, groups: int) -> Conv2dAttrs:
     weights, output = operator.required_input(1), operator.outputs[0]
-    strides, dilation = converter.window_steps(operator)
-    padding = converter.window_padding(operator, data.info.shape[1:3], kernel, strides, dilation)
+    window = converter.sliding_window(operator, data.info.shape[1:3], kernel)
     points, bounds = (data.zero_point, output.zero_point), converter.activation_range(operator, output)
-    return Conv2dAttrs(strides, padding, dilation, groups, *points, *bounds, weight_bits=weights.bits)
+    lies = (window.strides, window.padding, window.dilation)
+    return Conv2dAttrs(*lies, groups, *points, *bounds, weight_bits=weights.bits)
 
 
 @converts("CONV_2D")
@@ -136,10 +136,9 @@ def transposed_window(operator: Operator, output: Tensor, kernel: Shape) -> tupl
     need(min(strides) > 0, f"strides {strides} must be positive")
     need(len(output.info.shape) == 4, f"output has rank {len(output.info.shape)}, wanted 4 (NHWC)")
     size = output.info.shape[1:3]
-    padding = (0, 0)
+    padding: Shape = (0, 0)
     if PADDINGS[options.Padding()] == "SAME":
-        top, left = (same_padding(size[axis], kernel[axis], strides[axis], 1)[0] for axis in (0, 1))
-        padding = (top, left)
+        padding = SlidingWindow(kernel, strides).same(size)[:2]
     return size, strides, padding
 
 
@@ -149,12 +148,7 @@ def fully_connected(context: Context, operator: Operator) -> Expr:
     data, weights, output = operator.required_input(0), operator.required_input(1), operator.outputs[0]
     need_dtype(output, (data.info.dtype,), "output")
     _need_type(weights)
-    need(len(weights.info.shape) == 2, f"weights have rank {len(weights.info.shape)}, wanted 2")
-    need_some(data, weights)
-    units, depth = weights.info.shape
-    need(data.info.elements % depth == 0, f"input {data.info} does not fit weights {weights.info}")
-    rows = data.info.elements // depth
-    need_rows(output, rows, units)
+    rows, units, depth = product_of(data, weights, output)
     points = set(weights.required_quantisation.zero_points)
     need(len(points) == 1, f"the weights have {len(points)} zero points; one for all, or none, can be compiled")
     bias = converter.bias_values(operator.optional_input(2), units, data)
@@ -169,10 +163,19 @@ def fully_connected(context: Context, operator: Operator) -> Expr:
     return converter.reshaped(product, (rows, units), output.info.shape)
 
 
-def need_rows(output: Tensor, rows: int, units: int) -> None:
-    """Refuses an output that is not rows of so many units; how the rows lie is the file's matter."""
+def product_of(data: Tensor, weights: Tensor, output: Tensor) -> tuple[int, int, int]:
+    """The rows of an input, the units of the output, and the elements of a row, which lies as the weights' rows do.
+
+    Refuses an output that is not rows of so many units; how the rows lie is the file's matter.
+    """
+    need(len(weights.info.shape) == 2, f"weights have rank {len(weights.info.shape)}, wanted 2")
+    need_some(data, weights)
+    units, depth = weights.info.shape
+    need(data.info.elements % depth == 0, f"input {data.info} does not fit weights {weights.info}")
+    rows = data.info.elements // depth
     fits = output.info.elements == rows * units and output.info.shape[-1:] == (units,)
     need(fits, f"output {output.info} is not {rows} rows of {units} units")
+    return rows, units, depth
 
 
 # AVERAGE_POOL_2D and MAX_POOL_2D on int8 and int16 activations.
@@ -181,15 +184,12 @@ SCALE_TOLERANCE = 1e-6  # The reference ignores a difference of scales below it.
 
 
 def pool_attrs(operator: Operator) -> PoolAttrs:
-    data, output, options = operator.required_input(0), operator.outputs[0], operator.options
+    data, output = operator.required_input(0), operator.outputs[0]
     need_dtype(output, (data.info.dtype,), "output")
     need(len(data.info.shape) == 4, f"input has rank {len(data.info.shape)}, wanted 4 (NHWC)")
-    window = (options.FilterHeight(), options.FilterWidth())
-    strides = (options.StrideH(), options.StrideW())
-    need(min(window + strides) > 0, f"window {window} and strides {strides} must be positive")
+    window = converter.sliding_window(operator, data.info.shape[1:3])
     need_equal_quantisation(data, output, SCALE_TOLERANCE)
-    padding = converter.window_padding(operator, data.info.shape[1:3], window, strides, (1, 1))
-    return PoolAttrs(window, strides, padding, *converter.activation_range(operator, output))
+    return PoolAttrs(window.kernel, window.strides, window.padding, *converter.activation_range(operator, output))
 
 
 @converts("AVERAGE_POOL_2D")

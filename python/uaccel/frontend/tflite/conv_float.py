@@ -15,7 +15,7 @@ from uaccel.frontend.checks import need_axis
 from uaccel.frontend.converters import otherwise
 from uaccel.frontend.tflite import converter
 from uaccel.frontend.tflite.checks import need_dtype, need_same_type, need_shape
-from uaccel.frontend.tflite.conv import need_multiplier, need_rows, need_some, transposed_window
+from uaccel.frontend.tflite.conv import need_multiplier, need_some, product_of, transposed_window
 from uaccel.frontend.tflite.conv import reshaped_weights as reshaped
 from uaccel.frontend.tflite.converter import Context, Expr, converts
 from uaccel.frontend.tflite.floats import FLOATS, is_stepped, need_reals, real, stored
@@ -99,8 +99,8 @@ def conv_2d(context: Context, operator: Operator) -> Expr:
     channels, depth = weights.info.shape[0], weights.info.shape[3]
     groups = _groups(data, weights, depth)
     need(channels % groups == 0, f"{groups} groups do not divide the {channels} channels of weights {weights.info}")
-    call = _window(operator, data, weights.info.shape[1:3], groups, "HWIO")
-    sums = relax.op.nn.conv2d(real(context, data), _weights(context, weights, (1, 2, 3, 0)), **call)
+    call, taps = _window(operator, data, weights.info.shape[1:3], "HWIO"), _weights(context, weights, (1, 2, 3, 0))
+    sums = relax.op.nn.conv2d(real(context, data), taps, groups=groups, **call)
     return _finished(context, operator, sums, output)
 
 
@@ -140,17 +140,11 @@ def _need_whole(data: Tensor, weights: Tensor) -> None:
     need(not hybrid, f"{beside}; {WHOLE}")
 
 
-def _window(operator: Operator, data: Tensor, kernel: Shape, groups: int, layout: str) -> dict[str, object]:
-    """The arguments of a convolution of images."""
-    strides, dilation = converter.window_steps(operator)
-    return {
-        "strides": list(strides),
-        "dilation": list(dilation),
-        "padding": list(converter.window_padding(operator, data.info.shape[1:3], kernel, strides, dilation)),
-        "groups": groups,
-        "data_layout": "NHWC",
-        "kernel_layout": layout,
-    }
+def _window(operator: Operator, data: Tensor, kernel: Shape, layout: str, axes: str = "HW") -> dict[str, object]:
+    """The arguments of a convolution along some axes."""
+    window = converter.sliding_window(operator, data.info.shape[1:-1], kernel, axes)
+    lies = {name: list(getattr(window, name)) for name in ("strides", "dilation", "padding")}
+    return {**lies, "data_layout": f"N{axes}C", "kernel_layout": layout}
 
 
 @converts("DEPTHWISE_CONV_2D", when=otherwise)
@@ -163,8 +157,8 @@ def depthwise_conv_2d(context: Context, operator: Operator) -> Expr:
     shape = (height, width, 1, channels) if depth == 1 else (height, width, channels, 1)
     stepped = is_stepped(weights)
     taps = relax.op.reshape(_dequantized(context, weights), shape) if stepped else reshaped(context, weights, shape)
-    call = _window(operator, data, (height, width), depth, "HWIO" if depth == 1 else "HWOI")
-    sums = relax.op.nn.conv2d(real(context, data), taps, **call)
+    call = _window(operator, data, (height, width), "HWIO" if depth == 1 else "HWOI")
+    sums = relax.op.nn.conv2d(real(context, data), taps, groups=depth, **call)
     return _finished(context, operator, sums, output)
 
 
@@ -187,12 +181,9 @@ def conv_3d(context: Context, operator: Operator) -> Expr:
     _need_operands(numbers, weights, numbers, 5)
     kernel, depth = weights.info.shape[:3], weights.info.shape[3]
     need(data.info.shape[4] == depth, f"input {data.info} does not fit weights {weights.info}")
-    strides, dilation = converter.window_steps(operator, "DHW")
-    padding = list(converter.window_padding(operator, data.info.shape[1:4], kernel, strides, dilation))
-    options = {"strides": list(strides), "dilation": list(dilation), "padding": padding}
-    layouts = {"data_layout": "NDHWC", "kernel_layout": "DHWIO"}
+    call = _window(operator, data, kernel, "DHWIO", "DHW")
     given = relax.op.astype(context.expr(data), "float32") if truths else real(context, data)
-    sums = relax.op.nn.conv3d(given, context.expr(weights), **options, **layouts)
+    sums = relax.op.nn.conv3d(given, context.expr(weights), **call)
     result = _finished(context, operator, sums, output)
     return relax.op.astype(result, "bool") if truths else result
 
@@ -209,13 +200,10 @@ def fully_connected(context: Context, operator: Operator) -> Expr:
     _need_alike(data, weights)
     mixed = (data.info.dtype, weights.info.dtype) == ("uint8", "int8")
     need(not mixed, f'weights "{weights.name}" are int8 beside a uint8 input; wanted uint8')
-    _need_rank(weights, 2, "weights")
-    units, depth = weights.info.shape
-    need(data.info.elements % depth == 0, f"input {data.info} does not fit weights {weights.info}")
-    need_rows(output, data.info.elements // depth, units)
+    rows, units, depth = product_of(data, weights, output)
     expr, shape = real(context, data), data.info.shape
     if not shape or shape[-1] != depth or len(shape) < 2:
-        shape = (data.info.elements // depth, depth)
+        shape = (rows, depth)
         expr = relax.op.reshape(expr, shape)
     sums = relax.op.matmul(expr, _weights(context, weights, (1, 0)))
     shown = (*shape[:-1], units)
@@ -256,15 +244,13 @@ def batch_matmul(context: Context, operator: Operator) -> Expr:
 @converts("AVERAGE_POOL_2D", "MAX_POOL_2D", "L2_POOL_2D", when=otherwise)
 def pool(context: Context, operator: Operator) -> Expr:
     """Pools the elements inside the image: what is padded does not count."""
-    data, output, options = operator.required_input(0), operator.outputs[0], operator.options
+    data, output = operator.required_input(0), operator.outputs[0]
     need_same_type(data, output)
     need(not is_stepped(data), f'input "{data.name}" is {data.info.dtype} with a scale for each slice, wanted one')
     _need_rank(data, 4, "inputs")
-    strides, _ = converter.window_steps(operator, dilated=False)
-    window = (int(options.FilterHeight()), int(options.FilterWidth()))
-    need(min(window) > 0, f"window {window} must be positive")
-    padding = list(converter.window_padding(operator, data.info.shape[1:3], window, strides, (1, 1)))
-    kind = {"pool_size": window, "strides": strides, "padding": padding, "layout": "NHWC"}
+    window = converter.sliding_window(operator, data.info.shape[1:3])
+    lies = {"pool_size": window.kernel, "strides": window.strides, "padding": list(window.padding)}
+    kind = {**lies, "layout": "NHWC"}
     x = context.expr(data)
     if operator.name == "MAX_POOL_2D":
         # The reference's maxima are finite, which this attribute stands for (``tvm_api/extremes.py``).

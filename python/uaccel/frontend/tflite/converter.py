@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -18,7 +18,7 @@ from uaccel.frontend.tflite.reader import ACTIVATIONS, PADDINGS, Operator, Tenso
 from uaccel.model import Array, Shape, TensorSpec
 from uaccel.ops.fixedpoint import quantize_multiplier, quantize_multipliers
 from uaccel.ops.operator import constant
-from uaccel.ops.windows import same_padding
+from uaccel.ops.windows import SlidingWindow
 from uaccel.tvm_api import is_constant, relax
 
 # The context that converters get, and their registry: one function for each operator, by name.
@@ -161,21 +161,16 @@ def bounded_range(output: Tensor, low: float | None, high: float | None) -> tupl
     return minimum, maximum
 
 
-def window_steps(operator: Operator, axes: str = "HW", *, dilated: bool = True) -> tuple[Shape, Shape]:
-    """Strides and dilation along axes such as ``HW``."""
-    options = operator.options
+def sliding_window(operator: Operator, image: Sequence[int], kernel: Shape = (), axes: str = "HW") -> SlidingWindow:
+    """The windows of a convolution with this kernel, or of a pool, along axes such as ``HW`` of an image."""
+    options, dilated = operator.options, bool(kernel)
+    kernel = kernel or (int(options.FilterHeight()), int(options.FilterWidth()))
     strides = tuple(int(getattr(options, f"Stride{axis}")()) for axis in axes)
     dilation = tuple(int(getattr(options, f"Dilation{axis}Factor")()) if dilated else 1 for axis in axes)
+    need(dilated or min(kernel + strides) > 0, f"window {kernel} and strides {strides} must be positive")
     need(min(strides + dilation) > 0, f"strides {strides} and dilation {dilation} must be positive")
-    return strides, dilation
-
-
-def window_padding(operator: Operator, extents: Shape, kernel: Shape, strides: Shape, dilation: Shape) -> Shape:
-    """The padding before each axis, then that behind each, of a SAME or VALID window."""
-    if PADDINGS[operator.options.Padding()] == "VALID":
-        return (0,) * (2 * len(kernel))
-    ends = [same_padding(*each) for each in zip(extents, kernel, strides, dilation, strict=True)]
-    return (*(before for before, _ in ends), *(after for _, after in ends))
+    window = SlidingWindow(kernel, strides, dilation, (0,) * (2 * len(kernel)))
+    return window if PADDINGS[options.Padding()] == "VALID" else replace(window, padding=window.same(image))
 
 
 def channel_multipliers(

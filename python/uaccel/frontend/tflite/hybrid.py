@@ -12,7 +12,7 @@ from uaccel.errors import need
 from uaccel.frontend.checks import need_axis
 from uaccel.frontend.tflite import converter
 from uaccel.frontend.tflite.checks import need_constant, need_dtype, need_shape
-from uaccel.frontend.tflite.conv import need_multiplier, need_rows, need_some
+from uaccel.frontend.tflite.conv import need_multiplier, need_some, product_of
 from uaccel.frontend.tflite.converter import Context, Expr, Update, converts
 from uaccel.frontend.tflite.reader import ACTIVATIONS, Operator, Tensor
 from uaccel.frontend.tflite.recurrent import (
@@ -82,12 +82,7 @@ def fully_connected(context: Context, operator: Operator) -> Expr:
     """Converts an input of any rank; unlike other kernels of the reference, this one computes a fused TANH."""
     data, weights, output = operator.required_input(0), operator.required_input(1), operator.outputs[0]
     need_dtype(output, (FLOAT,), "output")
-    need_some(data, weights)
-    need(len(weights.info.shape) == 2, f"weights have rank {len(weights.info.shape)}, wanted 2")
-    units, depth = weights.info.shape
-    need(data.info.elements % depth == 0, f"input {data.info} does not fit weights {weights.info}")
-    rows = data.info.elements // depth
-    need_rows(output, rows, units)
+    rows, units, depth = product_of(data, weights, output)
     name, attrs = ACTIVATIONS[operator.option("FusedActivationFunction")], hybrid.HybridAttrs(*_bounds(operator), 0)
     need(name != "SIGN_BIT", "its activation SIGN_BIT is not supported; make it an operator of its own")
     symmetric = not operator.option("AsymmetricQuantizeInputs")
@@ -225,9 +220,9 @@ def _images(operator: Operator) -> tuple[Tensor, Tensor]:
 def _window_attrs(
     operator: Operator, data: Tensor, kernel: tuple[int, int], groups: int, channel_first: int = 0
 ) -> hybrid.HybridConv2dAttrs:
-    strides, dilation = converter.window_steps(operator)
-    padding = converter.window_padding(operator, data.info.shape[1:3], kernel, strides, dilation)
-    return hybrid.HybridConv2dAttrs(*_bounds(operator), channel_first, strides, padding, dilation, groups)
+    window = converter.sliding_window(operator, data.info.shape[1:3], kernel)
+    lies = (window.strides, window.padding, window.dilation)
+    return hybrid.HybridConv2dAttrs(*_bounds(operator), channel_first, *lies, groups)
 
 
 def _bounds(operator: Operator) -> tuple[str, float, float]:

@@ -17,7 +17,8 @@ import numpy as np
 
 from uaccel.errors import ModelError, need
 from uaccel.frontend.checks import SHAPE_OF_DATA, Budget, fixed_shape, need_axis
-from uaccel.frontend.tflite.reader import NUMBER, PADDINGS, Operator, Tensor, TfliteGraph, parse
+from uaccel.frontend.tflite.converter import sliding_window
+from uaccel.frontend.tflite.reader import NUMBER, Operator, Tensor, TfliteGraph, parse
 from uaccel.model import Array, Shape
 
 
@@ -178,19 +179,13 @@ def _reduce(shapes: Shapes, operator: Operator) -> Sequence[Sequence[int]]:
 def _window(shapes: Shapes, operator: Operator) -> Sequence[Sequence[int]]:
     """A convolution or pool: how often its window fits, in rows and columns."""
     batch, *image, channels = _first(shapes, operator)
-    options, pool = operator.options, operator.name.endswith("POOL_2D")
-    kernel = [int(options.FilterHeight()), int(options.FilterWidth())] if pool else []
-    if not pool:
+    kernel: tuple[int, ...] = ()
+    if not operator.name.endswith("POOL_2D"):
         weights = shapes.of(operator.required_input(1))
-        kernel, channels = list(weights[1:3]), weights[3 if operator.name.startswith("DEPTHWISE") else 0]
-    places = []
-    for axis, extent, window in zip("HW", image, kernel, strict=True):
-        stride = int(getattr(options, f"Stride{axis}")())
-        dilation = 1 if pool else int(getattr(options, f"Dilation{axis}Factor")())
-        need(stride > 0 and dilation > 0, f"strides and dilation must be positive, not {stride} and {dilation}")
-        room = extent if PADDINGS[options.Padding()] == "SAME" else extent - (window - 1) * dilation
-        places.append(-(-room // stride))
-    need(min(places) > 0, f"its window {kernel} does not fit into {image}; give a larger --input-shape")
+        kernel, channels = tuple(weights[1:3]), weights[3 if operator.name.startswith("DEPTHWISE") else 0]
+    window = sliding_window(operator, image, kernel)
+    places = window.counts(image)
+    need(min(places) > 0, f"its window {list(window.kernel)} does not fit into {image}; give a larger --input-shape")
     return [[batch, *places, channels]]
 
 

@@ -19,9 +19,11 @@ from uaccel.ops.layout import Beside, Frame
 from uaccel.ops.operator import NAMESPACE, Elementwise, Operand, Site
 from uaccel.ops.pool import AveragePool2d, MaxPool2d, WindowMax
 from uaccel.ops.resize import ONE, ResizeBilinear, ResizeBilinearAttrs, ResizedRows, ResizeNearest, ResizeNearestAttrs
+from uaccel.ops.windows import SlidingWindow, window_of
 from uaccel.util.text import CPU
 
 RANK: Final = 4  # Batch, rows, columns, channels.
+PIXEL: Final = SlidingWindow()
 # The axis of the weights along which a window's rows lie.
 WEIGHT_ROWS: Final = {NAMESPACE + Conv2d.name: 1, NAMESPACE + DepthwiseConv2d.name: 0}
 # Kinds of rows that a resized or transposed layer may have: each becomes a C function of its own, so more cost flash.
@@ -31,36 +33,31 @@ POOLS: Final = frozenset(NAMESPACE + pool.name for pool in (AveragePool2d, MaxPo
 
 @dataclass(frozen=True)
 class RowReach:
-    """States the input rows of a sliding window: ``extent`` rows for an output row, ``stride`` further for the next.
-
-    The window of output row 0 begins ``before`` rows above row 0 of the input, which has ``height`` rows.
-    """
+    """States the input rows under a sliding window; the input has ``height`` rows."""
 
     height: int
-    extent: int = 1
-    stride: int = 1
-    before: int = 0
+    window: SlidingWindow = PIXEL
 
     @property
     def scale(self) -> Fraction:
         """Rows of the input for each row of the output."""
-        return Fraction(self.stride)
+        return Fraction(self.window.strides[0])
 
     @property
     def kept(self) -> int:
         """How many rows the next row of the output reads again, at least."""
-        return max(0, min(self.extent, self.height) - self.stride)
+        return max(0, min(self.window.extent(0, 1), self.height) - self.window.strides[0])
 
     def begin(self, row: int) -> int:
         """The first input row that this row of the output reads; rows before it are needed no more."""
-        return max(0, row * self.stride - self.before)
+        return max(0, int(self.window.place(0, row)))
 
     def rows(self, first: int, last: int) -> RowRange:
         """The input rows for the output rows from ``first`` up to ``last``. The window spans ``low`` to ``high``. Its
         part outside the input is padding above and below; either may be all of it, so ``begin`` and ``end`` are held
         within the input and ``top`` within the window."""
-        low = first * self.stride - self.before
-        high = (last - 1) * self.stride - self.before + self.extent
+        low = int(self.window.place(0, first))
+        high = low + self.window.extent(0, last - first)
         begin = min(max(0, low), self.height)
         end = max(begin, min(self.height, high))
         top = min(begin, high) - min(low, begin)
@@ -139,7 +136,7 @@ def windows_of(layer: Layer) -> tuple[Reach | None, ...] | None:
     if operator.full_name in WEIGHT_ROWS or operator.full_name in POOLS:
         return _of_window(operator.full_name, site)
     if isinstance(operator, Frame):
-        return (RowReach(infos[0].shape[1], before=site.attrs.padding[0]),)
+        return (RowReach(infos[0].shape[1], SlidingWindow(padding=site.attrs.padding)),)
     if isinstance(operator, Beside):
         return tuple(RowReach(info.shape[1]) for info in infos[:-1])
     if operator.elementwise is Elementwise.FIRST:
@@ -156,14 +153,12 @@ def _image(info: TensorInfo) -> bool:
 def _of_window(name: str, site: Site[Any]) -> tuple[Reach | None, ...] | None:
     if any(operand.constant is None for operand in site.operands[1:]):
         return None
-    attrs = site.attrs
-    size = attrs.window[0] if name in POOLS else site.operands[1].info.shape[WEIGHT_ROWS[name]]
-    dilation = getattr(attrs, "dilation", (1, 1))[0]
-    extent = (size - 1) * dilation + 1
-    window = RowReach(site.operands[0].info.shape[1], extent, attrs.strides[0], attrs.padding[0])
-    below = window.rows(0, site.output.shape[1])
-    inside = max(below.top, below.bottom) < extent  # every window sees a row
-    return (window,) if inside else None
+    axis = WEIGHT_ROWS.get(name, 0)
+    window = window_of(site.attrs, site.attrs.window if name in POOLS else site.operands[1].info.shape[axis : axis + 2])
+    reach = RowReach(site.operands[0].info.shape[1], window)
+    below = reach.rows(0, site.output.shape[1])
+    inside = max(below.top, below.bottom) < window.extent(0, 1)  # every window sees a row
+    return (reach,) if inside else None
 
 
 def _listed(name: str, site: Site[Any]) -> tuple[Reach | None, ...] | None:
