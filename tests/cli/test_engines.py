@@ -134,7 +134,9 @@ def test_layers_cost_what_run_finds(network: str, board: str, share: float, call
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("board", "apart"), [("mps2_an386", {"mean_63"}), ("mps3_an547", set())])
+@pytest.mark.parametrize(
+    ("board", "apart"), [("mps2_an386", {"mean_63"}), ("mps3_an547", set()), ("netduino_plus_2", {"mean_63"})]
+)
 def test_layers_of_mobilenet_v2_cost_what_run_finds(board: str, apart: set[str], tmp_path: Path, call: Call) -> None:
     """``apart``: a mean of four pixels is told two thirds of what it takes, 0.4 % of the network."""
     model = tmp_path / "mobilenet_v2.tflite"

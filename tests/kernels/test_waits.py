@@ -45,6 +45,11 @@ def test_constants_are_read_as_often_as_costs_grow_with_pixels(
     assert waits_for_constants(FLASH, [part._replace(constants=128)], 1) == 128 / 16 * 5, "its cache holds them"
 
 
+@pytest.mark.parametrize(("reads", "lines"), [(1 / 512, 2), (1 / 16, 64), (0.5, 64), (3, 192)])
+def test_of_a_table_no_more_lines_are_read_than_entries(reads: float, lines: int) -> None:
+    assert waits_for_constants(FLASH, [Part("uaccel_lookup", {}, SIZES, 1024)], reads) == lines * 5
+
+
 def test_code_waits_where_a_loop_outgrows_its_cache() -> None:
     def waits(memory: Memory, symbol: int, products: float) -> float:
         return waits_for_code(memory, {"inner": symbol, "outer": 100}, [Part("f", {}, {"f": products}, 0)], 80, 700)

@@ -245,7 +245,7 @@ def _constants(layer: Layer, pool: ConstantPool) -> Iterator[tuple[str, int]]:
 
 
 def where_constants_lie(program: Program, arrays: Sequence[Array], memories: Sequence[Memory]) -> dict[str, Shares]:
-    """By operator's layer, which part of the bytes of its constants lies in which memory."""
+    """Tells by operator's layer which part of the bytes of its constants lies in which memory."""
     home = next((memory.name for memory in memories if memory.kind == "flash"), "")
     rows = {f"{one.name}_rows": one.name for layer in program.layers if layer.streaming for one in layer.operators}
     found: dict[str, Counter[str]] = {}

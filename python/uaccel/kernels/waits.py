@@ -1,8 +1,8 @@
 """Estimates what the CPU waits for slow memory in a layer, without a run.
 
-A board file says how a memory waits; ``firmware/ports/qemu_plugin/flash.h`` is the model by which runs count. Here the
-same is told by sizes: a loop whose code the cache does not hold is fetched anew each round, and constants are read anew
-each pass over them, which is as often as a kernel's costs grow with its pixels.
+A board file says how a memory waits; ``firmware/ports/qemu_plugin/flash.h`` is the model by which runs count. Here sizes
+tell the same. A loop is fetched anew each round if the cache does not hold its code. Constants are read anew each pass
+over them, and a kernel passes as often as its costs grow with its pixels.
 """
 
 from __future__ import annotations
@@ -61,12 +61,12 @@ def waits_for_code(
 
 def waits_for_constants(memory: Memory, parts: Sequence[Part], reads: float) -> float:
     """What a layer waits whose constants all lie in this memory. ``reads`` is how often it reads each byte, where no
-    terms say it."""
+    terms say it: of a table a few entries may be read alone, each in a line of its own."""
     waited = 0.0
     for part in parts:
+        passes = passes_of(part) if part.terms else min(reads * memory.line, max(1.0, reads))
         held = part.constants <= (memory.data_cache or memory.cache)
-        passes = 1.0 if held else passes_of(part) if part.terms else max(1.0, reads)
-        waited += part.constants / memory.line * passes
+        waited += part.constants / memory.line * (min(1.0, passes) if held else passes)
     return waited * memory.wait_states
 
 
