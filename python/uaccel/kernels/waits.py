@@ -1,8 +1,8 @@
 """Estimates what the CPU waits for slow memory in a layer, without a run.
 
-A board file says how a memory waits; ``firmware/ports/qemu_plugin/flash.h`` is the model by which runs count. Here sizes
-tell the same. A loop is fetched anew each round if the cache does not hold its code. Constants are read anew each pass
-over them, and a kernel passes as often as its costs grow with its pixels.
+A board file says how a memory waits; ``firmware/ports/qemu_plugin/flash.h`` is the model by which runs count. Here
+sizes tell the same. A loop is fetched anew each round if the cache does not hold its code. Constants are read anew each
+pass over them, and a kernel passes as often as its costs grow with its pixels.
 """
 
 from __future__ import annotations
