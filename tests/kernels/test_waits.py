@@ -12,14 +12,21 @@ import pytest
 from kernels.test_depthwise_lines import Usual, layer
 from support.device.boards import board_with_tools
 from support.models.kernel_zoo import samples_of
+from support.models.networks import network_named
 from support.models.relax_modules import compiled_module, module_of
 from uaccel.board import Memory
-from uaccel.kernels.choice import Option, Selection, Work, target_of
+from uaccel.build.linker_script import constant_rooms, workspace_memories
+from uaccel.codegen.options import EmitOptions
+from uaccel.codegen.weights import where_constants_lie
+from uaccel.kernels.choice import Option, Selection, Work, kernel_options, selection_for, target_of
 from uaccel.kernels.cpu_costs import Costs
 from uaccel.kernels.registry import Target
 from uaccel.kernels.waits import Part, copied, passes_of, waits_for_code, waits_for_constants
 from uaccel.lower.slow_layers import cycles_of
+from uaccel.memory import Pool
 from uaccel.model import TensorInfo
+from uaccel.pipeline import compile_model
+from uaccel.report.compile_json import explain
 from uaccel.runner.compiled import run_compiled
 from uaccel.runner.execute import Looks
 
@@ -103,3 +110,22 @@ def test_a_kernel_that_reads_weights_for_each_pixel_loses_to_one_that_reads_them
     once, each = "uaccel_depthwise_lines_dsp_s8", "uaccel_depthwise_conv2d_dsp_s8"
     assert list(taken) == [once, each]
     assert taken[once] < taken[each]
+
+
+@pytest.mark.parametrize(("pools", "memory"), [((), "sram"), ((Pool("flash"),), "flash")])
+def test_layers_wait_for_constants_where_these_lie(pools: tuple[Pool, ...], memory: str) -> None:
+    """Of a layer by rows the functions have them."""
+    board = board_with_tools("netduino_plus_2")
+    planned: Any = {"options": EmitOptions(constant_pools=pools), "memories": workspace_memories(board)}
+    rooms, selection = constant_rooms(board), selection_for(board)
+    compiled = compile_model(network_named("ic").path, board=board.name, selection=selection, rooms=rooms, **planned)
+    lie = where_constants_lie(compiled.program, compiled.generated.arrays, board.memories)
+    layers = {one.name: one for layer in compiled.program.layers for one in layer.operators}
+    assert "conv_2d_1" not in [layer.name for layer in compiled.program.layers]
+    told = {row["name"]: row["cpu_cycles"] for row in explain(compiled)["layers"]}
+    for name in ("conv_2d_1", "conv_2d_9"):
+        assert lie[name] == {memory: 1.0}
+        (option,) = kernel_options([layers[name].kernel])
+        passes = layers[name].outputs[0].info.elements / layers[name].outputs[0].info.shape[-1] / 2
+        waits = told[name] - cycles_of(layers[name], selection, {name: {"sram": 1.0}})
+        assert waits == (pytest.approx(passes * option.flash / 16 * 5, abs=2) if memory == "flash" else 0)
