@@ -21,6 +21,7 @@ from support.models.networks import OWN, network_named
 from support.models.windows import Window, depthwise_conv_2d
 from support.run.command import Call, process
 from uaccel.accelerator import load_accelerators
+from uaccel.build.linker_script import constant_rooms, workspace_memories
 from uaccel.cli.explain import _show, why
 from uaccel.codegen.options import EmitOptions
 from uaccel.kernels.choice import selection_for
@@ -92,8 +93,10 @@ def test_without_accelerators(call: Call) -> None:
 
 def told_and_taken(call: Call, model: Path, board: str) -> dict[str, tuple[int, int]]:
     """Cycles of each layer, and of layers that run by rows together: as ``explain`` estimates, and as ``run`` finds."""
-    selection, options = selection_for(board_with_tools(board)), EmitOptions(workspace_io=True)  # as run plans
-    report = explain(compile_model(model, board=board, selection=selection, options=options))
+    used = board_with_tools(board)
+    planned: Any = {"options": EmitOptions(workspace_io=True), "memories": workspace_memories(used)}  # as run plans
+    rooms, selection = constant_rooms(used), selection_for(used)
+    report = explain(compile_model(model, board=board, selection=selection, rooms=rooms, **planned))
     told = {row["name"]: row["cpu_cycles"] for row in report["layers"]}
     found: dict[str, tuple[int, int]] = {}
     for row in call("run", model, "-b", board, "--json").report["layers"]:
@@ -105,7 +108,7 @@ def told_and_taken(call: Call, model: Path, board: str) -> dict[str, tuple[int, 
 
 SMALL = 200
 """Cycles by which an estimate may always be off."""
-BOARDS = ("mps2_an386", "mps3_an547")
+BOARDS = ("mps2_an386", "mps3_an547", "netduino_plus_2")
 MLPERF = ("ad", "kws", "ic", "vww", "sww")
 
 
@@ -118,6 +121,7 @@ def off(layers: dict[str, tuple[int, int]], share: float) -> dict[str, tuple[int
     [
         ("residual", "mps2_an386", 0.15),
         ("residual", "mps3_an547", 0.17),
+        ("residual", "netduino_plus_2", 0.15),
         *(pytest.param(name, board, 0.15, marks=pytest.mark.long) for name in MLPERF for board in BOARDS),
     ],
 )
@@ -130,7 +134,9 @@ def test_layers_cost_what_run_finds(network: str, board: str, share: float, call
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("board", "apart"), [("mps2_an386", {"mean_63"}), ("mps3_an547", set())])
+@pytest.mark.parametrize(
+    ("board", "apart"), [("mps2_an386", {"mean_63"}), ("mps3_an547", set()), ("netduino_plus_2", {"mean_63"})]
+)
 def test_layers_of_mobilenet_v2_cost_what_run_finds(board: str, apart: set[str], tmp_path: Path, call: Call) -> None:
     """``apart``: a mean of four pixels is told two thirds of what it takes, 0.4 % of the network."""
     model = tmp_path / "mobilenet_v2.tflite"

@@ -17,12 +17,14 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from uaccel.board import Memory
 from uaccel.codegen.layer_text import Parameter
 from uaccel.codegen.options import Names
 from uaccel.errors import UaccelError
 from uaccel.kernels import Work
-from uaccel.kernels.choice import Selection
+from uaccel.kernels.choice import Selection, Shares
 from uaccel.kernels.cpu_costs import Costs
+from uaccel.kernels.waits import OFTEN, saved_a_byte
 from uaccel.lower.program import Band, Layer, Program, StateValue
 from uaccel.memory import Pool, Store
 from uaccel.ops.kernel import Constant
@@ -242,6 +244,19 @@ def _constants(layer: Layer, pool: ConstantPool) -> Iterator[tuple[str, int]]:
                 yield pool.symbol(layer, i, j), argument.data.size if floats else argument.data.nbytes
 
 
+def where_constants_lie(program: Program, arrays: Sequence[Array], memories: Sequence[Memory]) -> dict[str, Shares]:
+    """Tells by operator's layer which part of the bytes of its constants lies in which memory."""
+    home = next((memory.name for memory in memories if memory.kind == "flash"), "")
+    rows = {f"{one.name}_rows": one.name for layer in program.layers if layer.streaming for one in layer.operators}
+    found: dict[str, Counter[str]] = {}
+    for array in arrays:
+        for user in dict.fromkeys(
+            next((rows[one] for one in rows if user.startswith(one)), user) for user in array.users
+        ):
+            found.setdefault(user, Counter())[array.pool or home] += array.data.nbytes
+    return {user: {name: size / sizes.total() for name, size in sizes.items()} for user, sizes in found.items()}
+
+
 def room_for(array: Array) -> int:
     """Bytes that an array takes of a memory, whatever lies beside it: rounded up to its own alignment."""
     return round_up(max(1, array.data.nbytes), array.alignment)
@@ -300,9 +315,6 @@ def bytes_of(arrays: Sequence[Array], stores: Sequence[Store]) -> dict[str, int]
 
 PAYS: Final = 0.01  # The part of an inference's time that copies into fast memory must save.
 CODE: Final = 1 << 10  # Bytes of flash kept free for each of a model's functions, beside what is reserved in any case.
-OFTEN: Final = 2.0  # Reads a byte and inference: a constant that is read only once does not earn RAM.
-WORD: Final = 4  # Bytes that one access reads.
-TOGETHER: Final = 2  # Results that a kernel computes, about, with a weight once it has read it.
 
 
 def given_stores(program: Program, pools: Sequence[Pool], rooms: Sequence[Store], board: str) -> tuple[Store, ...]:
@@ -374,17 +386,16 @@ def _fast(
 ) -> Store | None:
     """The memory on the chip that is faster than flash, where copies save enough of an inference.
 
-    ``waits`` are the cycles that one read of one byte saves: an access of ``WORD`` bytes saves the difference of wait
-    states, and ``TOGETHER`` results share it. A byte of RAM must be read ``1 / waits`` times to save one cycle an
-    inference; colder arrays stay in flash. The loop then fills the memory as ``in_stores`` does, and adds up what that
-    saves.
+    ``waits`` are the cycles that one read of one byte saves. A byte of RAM must be read ``1 / waits`` times to save one
+    cycle an inference; colder arrays stay in flash. The loop then fills the memory as ``in_stores`` does, and adds up
+    what that saves.
     """
     slow = max((home.wait_states for home in homes), default=0)
     known = [room for room in rooms if room.copied and not room.spare and room.size and room.wait_states < slow]
     if not known:
         return None
     best = min(known, key=lambda room: room.wait_states)
-    waits = (slow - best.wait_states) / (WORD * TOGETHER)
+    waits = saved_a_byte(slow - best.wait_states)
     best, left, saved = replace(best, least=max(OFTEN, 1 / waits)), best.size or 0, 0.0
     heat = heat_of_constants(program, pool)
     for array in sorted(pool.arrays, key=lambda array: (-heat[array.symbol], array.data.nbytes, array.symbol)):

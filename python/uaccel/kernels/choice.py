@@ -13,10 +13,11 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, Final, Protocol
 
-from uaccel.board import Board
+from uaccel.board import Board, Memory
 from uaccel.errors import UaccelError
 from uaccel.kernels.registry import PORTABLE, Target
 from uaccel.kernels.terms import Sizes, Terms, cost_of, sizes_of, stated_outputs
+from uaccel.kernels.waits import Part, copied, waits_for_code, waits_for_constants
 from uaccel.ops.kernel import Constant, Kernel, KernelCall
 from uaccel.ops.operator import Computable, Site
 from uaccel.util import incoming
@@ -165,6 +166,9 @@ def shipped_code() -> Mapping[str, Mapping[str, Mapping[str, int]]]:
     return code
 
 
+Shares = Mapping[str, float]  # By the name of a memory the part of a layer's constants that lies in it.
+
+
 @dataclass(frozen=True)
 class Estimated:
     """Picks the cheapest by estimate, or the first option (of the lowest rank) where any has no estimate."""
@@ -174,6 +178,7 @@ class Estimated:
     favour: Favour = Favour.balanced
     # By function the bytes of each symbol that it needs.
     code: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    memories: Sequence[Memory] = ()  # Those of the board.
 
     @classmethod
     def on(cls, target: Target, unit: str = "", favour: Favour = Favour.balanced) -> Estimated:
@@ -184,7 +189,7 @@ class Estimated:
             found = costs.get(target.cpu) or costs.get(kin)
             if found:
                 code = shipped_code()
-                return cls(found, wanted, favour, code.get(target.cpu) or code.get(kin) or {})
+                return cls(found, wanted, favour, code.get(target.cpu) or code.get(kin) or {}, target.memories)
         return cls(favour=favour)
 
     def __call__(self, site: str, options: Sequence[Option], work: Work) -> tuple[int, str]:
@@ -196,12 +201,29 @@ class Estimated:
         best = min(range(len(options)), key=lambda number: estimates[number] or 0)
         return best, f"about {estimates[best]:,.0f} {self.unit}"
 
-    def of(self, option: Option, work: Work) -> float | None:
-        """Estimates an option's cost in the unit; None where a function was never measured."""
+    def of(self, option: Option, work: Work, lie: Shares | None = None) -> float | None:
+        """Estimates an option's cost in the unit; None where a function was never measured. ``lie``: which part of the
+        constants lies in which memory; None where that is not known yet, and they are taken to lie where it pays."""
         known = {form: self.costs.get(form) for form in map(_usual_form, option.functions)}
         if not known or None in known.values():
             return None
-        return sum(cost_of(terms or {}, sizes) for form, terms in known.items() for sizes in option.sizes(form, work))
+        cycles = sum(cost_of(terms or {}, sizes) for form, terms in known.items() for sizes in option.sizes(form, work))
+        return cycles + self.waits(option, work, cycles, lie)
+
+    def waits(self, option: Option, work: Work, cycles: float, lie: Shares | None = None) -> float:
+        """Estimates the cycles that the CPU waits for slow memory in a layer that takes so many cycles without."""
+        slow = [memory for memory in self.memories if memory.wait_states]
+        if not slow or self.unit != CYCLES:
+            return 0.0
+        terms = self.costs if work.macs else {}  # Tables of values are read as the values come.
+        sized = [(form, sizes) for form in map(_usual_form, option.functions) for sizes in option.sizes(form, work)]
+        parts = [Part(form, terms.get(form, {}), sizes, option.flash / len(sized)) for form, sizes in sized]
+        reads = max(work.macs, work.outputs) / max(1, option.flash)
+        home = next((memory for memory in self.memories if memory.kind == "flash"), slow[0])
+        lie = ({} if copied(slow, reads) else {home.name: 1.0}) if lie is None else lie
+        symbols = {name: size for form, _ in sized for name, size in self.code.get(form, {}).items()}
+        waited = waits_for_code(home, symbols, parts, work.outputs, cycles)
+        return waited + sum(lie.get(one.name, 0.0) * waits_for_constants(one, parts, reads) for one in slow)
 
 
 def _usual_form(function: str, *others: str) -> str:
@@ -406,4 +428,4 @@ def selection_for(board: Board, records: Path | None = None, favour: Favour = Fa
 def target_of(board: Board) -> Target:
     kind = [] if board.cpu.arch == "native" else ["embedded"]
     kind += ["rv32"] if board.cpu.arch == "rv32" else []
-    return Target.of(board.cpu.name, {*board.cpu.features, *kind})
+    return Target.of(board.cpu.name, {*board.cpu.features, *kind}, board.memories)

@@ -10,7 +10,19 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
 
-from uaccel.kernels.choice import ANY_CPU, CYCLES, Choice, Estimated, Selection, Work, kernel_options, pick, site_words
+from uaccel.kernels.choice import (
+    ANY_CPU,
+    CYCLES,
+    Choice,
+    Estimated,
+    Option,
+    Selection,
+    Shares,
+    Work,
+    kernel_options,
+    pick,
+    site_words,
+)
 from uaccel.kernels.registry import Target, candidates
 from uaccel.ops.kernel import Kernel
 from uaccel.ops.operator import REGISTRY, Computable, Site, short_name
@@ -80,11 +92,13 @@ class Costs:
         mac = VECTORS if kernel.family == "arm_helium" else UNKNOWN["mac"]
         return mac * work.macs + UNKNOWN["output"] * work.outputs + UNKNOWN["call"]
 
-    def of_layer(self, op: str, kernel: Kernel | None, work: Work, read: int) -> float:
-        """What a layer takes, whose inputs have ``read`` bytes; without a kernel it is C from TVM's lowering."""
+    def of_layer(self, op: str, kernel: Kernel | None, work: Work, read: int, lie: Shares | None = None) -> float:
+        """What a layer takes, whose inputs have ``read`` bytes; without a kernel it is C from TVM's lowering. ``lie``:
+        in which memories its constants lie, as :meth:`Estimated.of` takes it."""
         if kernel is not None and kernel.view:
             return 0.0
-        known = None if kernel is None else self.estimated.of(kernel_options([kernel])[0], work)
+        (option,) = kernel_options([kernel]) if kernel is not None else [Option("")]
+        known = self.estimated.of(option, work, lie)
         if known is not None:
             return known
         calls = () if kernel is None else kernel.calls
@@ -92,7 +106,8 @@ class Costs:
         rate = next((rate for rate in map(_rate, names) if rate is not None), OTHER)
         moved = work.outputs * _window(kernel) or read
         each = EACH if self.estimated.unit == CYCLES else 1.0
-        return each * (LAYER + moved * rate.byte + work.outputs * rate.element + work.macs * rate.mac)
+        taken = each * (LAYER + moved * rate.byte + work.outputs * rate.element + work.macs * rate.mac)
+        return taken + self.estimated.waits(option, work, taken, lie)
 
 
 def _window(kernel: Kernel | None) -> int:

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final, TypeVar
 
+from uaccel.board import Memory
 from uaccel.errors import InternalError
 from uaccel.ops.exact import TFLITE, rounding_of
 from uaccel.ops.kernel import Kernel
@@ -26,15 +27,17 @@ from uaccel.util.favour import Favour
 class Target:
     """Describes a CPU: ``cpu`` is its maker's name for it.
 
-    ``features`` are those of a board file, with ``embedded`` for every board and ``rv32`` for RISC-V.
+    ``features`` are those of a board file, with ``embedded`` for every board and ``rv32`` for RISC-V. ``memories`` are
+    the board's, some of which it waits for.
     """
 
     cpu: str = ""
     features: frozenset[str] = frozenset()
+    memories: tuple[Memory, ...] = ()
 
     @classmethod
-    def of(cls, cpu: str, features: Iterable[str]) -> Target:
-        return cls(cpu, frozenset(features))
+    def of(cls, cpu: str, features: Iterable[str], memories: Iterable[Memory] = ()) -> Target:
+        return cls(cpu, frozenset(features), tuple(memories))
 
     def has(self, requires: Iterable[str]) -> bool:
         return self.features.issuperset(requires)

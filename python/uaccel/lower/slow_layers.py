@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Final
 
@@ -10,7 +10,7 @@ import numpy as np
 
 from uaccel.errors import ModelError
 from uaccel.kernels import Work
-from uaccel.kernels.choice import Selection
+from uaccel.kernels.choice import Selection, Shares
 from uaccel.kernels.cpu_costs import Costs, picked
 from uaccel.kernels.registry import is_best, refusal
 from uaccel.lower.program import Layer, Program
@@ -19,6 +19,8 @@ from uaccel.ops.exact import TFLITE
 from uaccel.ops.operator import Operand, Site
 
 PRINTED: Final = "tir"  # The family of what TVM's lowering gives.
+Lie = Mapping[str, Shares]  # By layer where its constants lie.
+UNKNOWN: Final[Lie] = {}
 WITH_WEIGHTS: Final = ("conv2d", "depthwise_conv2d", "fully_connected", "transpose_conv2d")
 
 
@@ -37,9 +39,9 @@ class SlowLayer:
     fast_cycles: int | None
 
 
-def slow_layers(program: Program, selection: Selection) -> list[SlowLayer]:
+def slow_layers(program: Program, selection: Selection, lie: Lie = UNKNOWN) -> list[SlowLayer]:
     """Lists the layers in the order of the program; those that a function of control flow runs are among them."""
-    found = (_slow(layer, selection) for whole in program.layers for layer in _each(whole))
+    found = (_slow(layer, selection, lie) for whole in program.layers for layer in _each(whole))
     return [slow for slow in found if slow is not None]
 
 
@@ -49,12 +51,12 @@ def _each(layer: Layer) -> Iterator[Layer]:
         yield operator
 
 
-def _slow(layer: Layer, selection: Selection) -> SlowLayer | None:
+def _slow(layer: Layer, selection: Selection, lie: Lie) -> SlowLayer | None:
     if layer.on_accelerator or layer.is_view:
         return None
     if layer.kernel.family == PRINTED:
         why, remedy = f"no kernel computes {layer.op} of these types", "take an operator with a kernel"
-        return SlowLayer(layer.name, PRINTED, why, remedy, cycles_of(layer, selection), None)
+        return SlowLayer(layer.name, PRINTED, why, remedy, cycles_of(layer, selection, lie), None)
     if layer.applied is None:
         return None
     operator, site = layer.applied.operator, layer.applied.site
@@ -65,13 +67,14 @@ def _slow(layer: Layer, selection: Selection) -> SlowLayer | None:
         return None
     fast = _mended(layer, site, selection)
     reason, remedy = declined.reason, declined.remedy
-    return SlowLayer(layer.name, layer.kernel.family, reason, remedy, cycles_of(layer, selection), fast)
+    return SlowLayer(layer.name, layer.kernel.family, reason, remedy, cycles_of(layer, selection, lie), fast)
 
 
-def cycles_of(layer: Layer, selection: Selection) -> int:
+def cycles_of(layer: Layer, selection: Selection, lie: Lie = UNKNOWN) -> int:
     """Estimates what the CPU takes for a layer."""
     read = sum(value.info.size for value in layer.inputs)
-    return round(Costs.on(selection.target).of_layer(layer.op, layer.kernel, _work(layer), read))
+    costs = Costs.on(selection.target)
+    return round(costs.of_layer(layer.op, layer.kernel, _work(layer), read, lie.get(layer.name)))
 
 
 def _work(layer: Layer) -> Work:
@@ -107,16 +110,17 @@ def _usual(site: Site[Any]) -> Site[Any]:
     return Site(attrs, (read, ones, *usual, *constants[3:]), (replace(site.output, dtype="int8"),))
 
 
-def share_of(slow: list[SlowLayer], program: Program, selection: Selection) -> float:
+def share_of(slow: list[SlowLayer], program: Program, selection: Selection, lie: Lie = UNKNOWN) -> float:
     """Returns the part of the CPU's estimated cycles that the layers take."""
-    whole = sum(cycles_of(one, selection) for layer in program.layers for one in _each(layer) if not one.on_accelerator)
+    layers = (one for layer in program.layers for one in _each(layer) if not one.on_accelerator)
+    whole = sum(cycles_of(one, selection, lie) for one in layers)
     return sum(layer.cycles for layer in slow) / whole if whole else 0.0
 
 
-def slow_report(program: Program, selection: Selection) -> dict[str, Any]:
+def slow_report(program: Program, selection: Selection, lie: Lie) -> dict[str, Any]:
     """Returns the layers and their share of the time as JSON."""
-    slow = slow_layers(program, selection)
-    return {"layers": [asdict(layer) for layer in slow], "share": share_of(slow, program, selection)}
+    slow = slow_layers(program, selection, lie)
+    return {"layers": [asdict(layer) for layer in slow], "share": share_of(slow, program, selection, lie)}
 
 
 def require_fast(program: Program, selection: Selection) -> None:

@@ -10,7 +10,8 @@ from uaccel.build.archive_reader import Metadata
 from uaccel.codegen.archive import document
 from uaccel.codegen.generate import layer_facts
 from uaccel.codegen.layers import LayerFunctions
-from uaccel.codegen.weights import ConstantPool
+from uaccel.codegen.weights import ConstantPool, where_constants_lie
+from uaccel.kernels.choice import Shares
 from uaccel.kernels.registry import EMBEDDED
 from uaccel.lower.placement import Place, computed_before, lifetimes, needed_by_layer
 from uaccel.lower.plan_search import Estimator, far_off
@@ -65,7 +66,7 @@ def explain(compiled: Compiled) -> dict[str, Any]:
         ],
         "offloaded": offloaded_report(facts),
         "fallback": fallback_report(facts),
-        "slow": slow_report(compiled.program, compiled.selection),
+        "slow": slow_report(compiled.program, compiled.selection, _lie(compiled)),
         "plans": [plan.to_json() for plan in compiled.plans],
         "estimates_off": [
             {"layer": off.layer, "estimate": round(off.estimate), "measured": off.measured}
@@ -81,8 +82,12 @@ def _on_the_cpu(compiled: Compiled, decision: Decision) -> dict[str, Any]:
     layer = next((layer for layer in layers if layer.name == decision.layer and not layer.on_accelerator), None)
     if layer is None:
         return {"function": None, "family": None}
-    cycles = cycles_of(layer, compiled.selection)
+    cycles = cycles_of(layer, compiled.selection, _lie(compiled))
     return {"function": layer.reason, "family": layer.kernel.family, "cpu_cycles": cycles}
+
+
+def _lie(compiled: Compiled) -> dict[str, Shares]:
+    return where_constants_lie(compiled.program, compiled.generated.arrays, compiled.selection.target.memories)
 
 
 def _shares(compiled: Compiled) -> dict[str, dict[str, int]]:
@@ -129,7 +134,7 @@ def structure(compiled: Compiled) -> dict[str, Any]:
         "decisions": [decision.to_json() for decision in compiled.partitioned.decisions],
         "plans": [plan.to_json() for plan in compiled.plans],
         "engines": _engines(compiled),
-        "slow": slow_report(compiled.program, compiled.selection),
+        "slow": slow_report(compiled.program, compiled.selection, _lie(compiled)),
         "sources": _spans(compiled, generated.sources[f"tvmgen_{compiled.program.name}.c"]),
     }
 
