@@ -34,7 +34,6 @@ from uaccel.runner.verify import (
     tolerance_of,
     types_of,
 )
-from uaccel.session.description import Identity
 from uaccel.tvm_api import each_by_itself, main_bindings
 from uaccel.tvm_api.executor import Executor
 
@@ -191,7 +190,7 @@ def _is(type_: Any, told: Mapping[str, Any]) -> bool:
     return (str(type_.dtype), [int(n) for n in type_.shape.values]) == (told["dtype"], told["shape"])
 
 
-# What is run: the archive, and the identity that its firmware reports.
+# What is run: the archive, and what its firmware reports of itself.
 
 
 def archive_of(compiled: Compiled) -> dict[str, bytes]:
@@ -207,11 +206,6 @@ def digest_of(files: Mapping[str, bytes]) -> str:
         digest.update(f"{name}\0{len(files[name])}\0".encode())
         digest.update(files[name])
     return digest.hexdigest()
-
-
-def identity(compiled: Compiled) -> Identity:
-    """Returns what firmware that was built from this reports of itself."""
-    return pack_compiled(compiled).identity
 
 
 def pack_compiled(compiled: Compiled) -> Firmware:
