@@ -75,6 +75,11 @@ class Message:
         return sum(field.size for field in self.fields)
 
     @property
+    def holds(self) -> bool:
+        """Whether its body holds anything."""
+        return bool(self.fields or self.tail)
+
+    @property
     def class_name(self) -> str:
         return "".join(word.capitalize() for word in self.name.split("_"))
 
@@ -167,7 +172,6 @@ def python_module(protocol: Protocol) -> str:
         "Written by scripts/protocol.py from firmware/protocol.toml; do not edit.\n"
         '"""\n\n'
         "from __future__ import annotations\n\n"
-        "from dataclasses import dataclass\n"
         "from enum import IntEnum\n"
         "from struct import Struct\n"
         "from typing import Final\n\n"
@@ -180,7 +184,7 @@ def python_module(protocol: Protocol) -> str:
         + "\n",
         _enum("Type", "What a packet is.", [Named(m.name, m.id, m.about) for m in protocol.messages], hexadecimal=True),
         *(_enum(_class(t.name), f"{t.about}.", t.values) for t in protocol.tables),
-        *(_dataclass(message) for message in protocol.messages),
+        *(_dataclass(message) for message in protocol.messages if message.id < protocol.from_device or message.holds),
     ]
     return "\n\n".join(parts)
 
@@ -204,7 +208,7 @@ def _enum(name: str, about: str, values: Any, *, hexadecimal: bool = False) -> s
 def _dataclass(message: Message) -> str:
     tail = ", tail=True" if message.tail else ""
     known = f'type_=Type.{message.name.upper()}, layout="{_format(message)}"{tail}'
-    lines = ["@dataclass(frozen=True)", f"class {message.class_name}(Message, {known}):", f'    """{message.about}"""']
+    lines = [f"class {message.class_name}(Message, {known}):", f'    """{message.about}"""']
     fields = [f"    {field.name}: {field.python}" for field in message.fields]
     fields += [f'    {message.tail.name}: bytes = b""'] if message.tail else []
     return "\n".join([*lines, *([""] if fields else []), *fields, ""])

@@ -23,10 +23,9 @@ from uaccel.runner.firmware import tensor_types
 from uaccel.runner.job import Job
 from uaccel.runner.perform import perform
 from uaccel.runner.request import Quiet
-from uaccel.runner.samples import SAMPLES, default_samples
+from uaccel.runner.samples import SAMPLES, samples_from
 from uaccel.runner.sweep.matrix import SweepRow
-from uaccel.runner.verdict import CompiledSubject, as_imported, bisect_region, layers_to_read, verdict_on
-from uaccel.session.tensors import load_inputs, samples_of
+from uaccel.runner.verdict import CompiledSubject, bisect_region, verdict_on
 from uaccel.util import text
 from uaccel.util.cache import cache_of_user
 
@@ -108,7 +107,7 @@ def run(
 ) -> Run:
     """Compile, build, flash where the board is flashed, and run. ``inputs``: arrays by name, or the path of an ``.npz``
     file; left away they are the ramp. ``port``: of a board at a line. ``options`` as for :func:`compile`."""
-    return _run(model, board, accelerators, inputs, port, flashes, options, 0, 0)[0]
+    return _run(Job.of(model, board, accelerators, **options), inputs, port, flashes)[0]
 
 
 def verify(
@@ -125,7 +124,7 @@ def verify(
 ) -> Run:
     """The same as :func:`run`, and every output held to the model's exact meaning; without ``inputs`` for so many
     ``samples``. :class:`~uaccel.errors.VerificationError` says where a bit is wrong."""
-    done, verdict = _run(model, board, accelerators, inputs, port, flashes, options, samples, seed)
+    done, verdict = _run(Job.of(model, board, accelerators, **options), inputs, port, flashes, samples, seed)
     if verdict is not None and verdict.complaint:
         raise VerificationError(verdict.complaint)
     return done
@@ -146,36 +145,18 @@ def measure(
 
 
 def _run(
-    model: str | Path,
-    board: str | Path | Board,
-    accelerators: Sequence[str | Path],
-    inputs: Inputs | None,
-    port: str,
-    flashes: bool,
-    options: Mapping[str, Any],
-    samples: int,
-    seed: int,
+    job: Job, inputs: Inputs | None, port: str, flashes: bool, samples: int = 0, seed: int = 0
 ) -> tuple[Run, Verdict | None]:
-    job = Job.of(model, board, accelerators, **options)
     compiled = job.compiled()
-    types = tensor_types(compiled.model.signature.inputs)
-    more: list[list[NDArray[Any]]] = []
-    if isinstance(inputs, (str, Path)):
-        own = load_inputs(Path(inputs), types)
-    elif inputs is not None:
-        own = samples_of(inputs, types, "inputs")
-    else:
-        first, *more = default_samples(types, max(1, samples), seed)
-        own = [first]
-    looks = Looks(more, read=layers_to_read(compiled, every_layer=False) if samples else ())
+    own, more = samples_from(inputs, tensor_types(compiled.model.signature.inputs), max(1, samples), seed)
+    subject = CompiledSubject(compiled) if samples else None
+    looks = Looks(more, read=subject.stated.to_read(every_layer=False) if subject else ())
     with tempfile.TemporaryDirectory(prefix="uaccel-") as folder:
         measured = run_compiled(
             compiled, job.board, own, Path(folder) / "project", Quiet(), looks=looks, port=port, flashes=flashes
         )
     again = partial(bisect_region, job, samples=measured.samples, progress=Quiet(), port=port, flashes=flashes)
-    verdict = None
-    if samples:
-        verdict = verdict_on(CompiledSubject(compiled), as_imported(compiled), job.model, measured, again=again)
+    verdict = verdict_on(subject, job.model, measured, again=again) if subject else None
     outputs = measured.named(tensor_types(compiled.model.signature.outputs))
     taken, told = measured.run, None if verdict is None else verdict.report
     return Run(compiled, outputs, taken.instructions, taken.cycles, taken.seconds, taken.stack, told), verdict

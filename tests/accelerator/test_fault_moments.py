@@ -22,7 +22,7 @@ from uaccel.board import load_board
 from uaccel.build.project import build_project, create_project, firmware_of
 from uaccel.errors import LayerError
 from uaccel.pipeline import compile_model
-from uaccel.runner.compiled import archive_of, identity
+from uaccel.runner.compiled import archive_of, pack_compiled
 from uaccel.runner.execute import connect
 
 RESIDUAL = OWN / "residual.tflite"
@@ -101,7 +101,7 @@ def test_the_session_goes_on_after_a_fault(
         faults.append("hang@1-1")
     for fault in faults:
         monkeypatch.setenv(FAULT, f"{accelerator}:{fault}")
-        with connect(firmware.board, firmware.firmware, identity(firmware.compiled), "") as session:
+        with connect(firmware.board, firmware.firmware, pack_compiled(firmware.compiled).identity, "") as session:
             with pytest.raises(LayerError):
                 list(session.stream([feed]))
             for result in session.stream([feed] * 3):

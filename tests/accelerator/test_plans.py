@@ -19,7 +19,7 @@ from uaccel.kernels.choice import selection_for
 from uaccel.lower.plan_search import Estimate, Estimator
 from uaccel.partition import Wishes
 from uaccel.pipeline import Compiled, compile_model
-from uaccel.runner.compiled import archive_of, identity
+from uaccel.runner.compiled import archive_of, pack_compiled
 from uaccel.runner.execute import connect
 from uaccel.runner.firmware import tensor_types
 from uaccel.session.tensors import ramp
@@ -57,7 +57,9 @@ def took(made: Compiled) -> int:
             project = Path(folder) / "project"
             create_project(archive_of(made), load_board(BOARD), project)
             types = tensor_types(made.model.signature.inputs)
-            with connect(load_board(BOARD), firmware_of(build_project(project)), identity(made), "") as session:
+            with connect(
+                load_board(BOARD), firmware_of(build_project(project)), pack_compiled(made).identity, ""
+            ) as session:
                 (result,) = session.stream([{tensor.name: ramp(tensor) for tensor in types}])
         assert result.instructions is not None
         measured[key] = result.instructions + result.cycles
@@ -124,7 +126,9 @@ def test_what_accelerators_say_of_their_cycles_is_exact(engine: str) -> None:
             project = Path(folder) / "project"
             create_project(archive_of(made), load_board(BOARD), project)
             types = tensor_types(made.model.signature.inputs)
-            with connect(load_board(BOARD), firmware_of(build_project(project)), identity(made), "") as session:
+            with connect(
+                load_board(BOARD), firmware_of(build_project(project)), pack_compiled(made).identity, ""
+            ) as session:
                 session.run({tensor.name: ramp(tensor) for tensor in types})
                 accounts = session.accounts()
         said = {layer.index: layer.cycles for layer in made.program.layers if layer.on_accelerator}

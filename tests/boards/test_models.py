@@ -12,7 +12,7 @@ from support.models.networks import network_named
 from uaccel.board import Board
 from uaccel.build.project import build_project, create_project, firmware_of
 from uaccel.pipeline import Compiled, compile_model
-from uaccel.runner.compiled import archive_of, identity
+from uaccel.runner.compiled import archive_of, pack_compiled
 from uaccel.session.qemu import INSTRUCTIONS_PER_SECOND, Counting, QemuTransport
 from uaccel.session.session import Session
 
@@ -31,7 +31,7 @@ class Firmware:
         counts = []
         for firmware in (self.plain, self.observed):
             with Session(
-                QemuTransport(self.board, firmware, counting=counting), expect=identity(self.model)
+                QemuTransport(self.board, firmware, counting=counting), expect=pack_compiled(self.model).identity
             ) as session:
                 if firmware == self.plain:
                     values = {tensor.name: tensor.unpack(bytes(tensor.size)) for tensor in session.model.inputs}

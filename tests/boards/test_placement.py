@@ -16,7 +16,7 @@ from uaccel.build.project import build_project, create_project, firmware_of
 from uaccel.codegen.options import EmitOptions
 from uaccel.errors import ToolError
 from uaccel.pipeline import compile_model
-from uaccel.runner.compiled import archive_of, identity
+from uaccel.runner.compiled import archive_of, pack_compiled
 from uaccel.runner.execute import connect
 
 FLASH = 'name = "ssram1"\nkind = "flash"\norigin = 0x0000_0000\nlength = "4M"\n'
@@ -52,7 +52,7 @@ def test_arena_tensors_and_constants_in_other_memories(tmp_path: Path) -> None:
     data = network.path.read_bytes()
     (values,) = random_inputs(data, 5, 1)
     (wanted,) = Tflm(data).run(values)
-    with connect(board, elf, identity(compiled), "") as session:
+    with connect(board, elf, pack_compiled(compiled).identity, "") as session:
         (got,) = session.run({session.model.inputs[0].name: values[0]}).values()
     np.testing.assert_array_equal(got, wanted.reshape(got.shape))
 

@@ -15,7 +15,7 @@ from uaccel.board import Board, load_board
 from uaccel.build.project import build_project, create_project, firmware_of
 from uaccel.errors import ToolError
 from uaccel.pipeline import Compiled, compile_model
-from uaccel.runner.compiled import archive_of, identity
+from uaccel.runner.compiled import archive_of, pack_compiled
 from uaccel.runner.execute import connect
 
 
@@ -116,7 +116,7 @@ def test_a_riscv_core_with_fpu_vectors_and_its_own_cycle_counter(tmp_path: Path)
     )
     mixed = compile_model(OWN / "mixed.tflite", board="riscv")
     create_project(archive_of(mixed), board, tmp_path / "project")
-    with connect(board, firmware_of(build_project(tmp_path / "project")), identity(mixed), "") as session:
+    with connect(board, firmware_of(build_project(tmp_path / "project")), pack_compiled(mixed).identity, "") as session:
         results = [
             next(iter(session.stream([{t.name: t.unpack(bytes(t.size)) for t in session.model.inputs}])))
             for _ in range(3)

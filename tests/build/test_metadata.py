@@ -25,13 +25,13 @@ from uaccel.model import ImportedModel
 from uaccel.pipeline import compile_model
 from uaccel.report import page
 from uaccel.report.archived import STRUCTURE, told_of_archive
-from uaccel.runner.compiled import ArchiveLayers, ArchiveSubject, archive_of
+from uaccel.runner.compiled import ArchiveSubject, archive_of
 from uaccel.runner.execute import RunResult
-from uaccel.runner.firmware import Firmware
+from uaccel.runner.firmware import ArchiveLayers, Firmware
 from uaccel.runner.options import ProjectRunOptions
 from uaccel.runner.perform import Place, performed
 from uaccel.runner.prepare import Prepared
-from uaccel.runner.project_run import _no_compiler
+from uaccel.runner.verify import Reference
 from uaccel.session.batch import BatchRun
 from uaccel.util.files import write_tar
 
@@ -64,7 +64,7 @@ def use(archive: Path, metadata: Metadata) -> None:
 
 def report_of(firmware: Firmware, metadata: Metadata, files: dict[str, bytes]) -> Any:
     """What is told of a run of which nothing is known but the archive."""
-    prepared = Prepared(replace(firmware, outputs=()), told_of_archive(metadata, files.get), None, _no_compiler)
+    prepared = Prepared(replace(firmware, outputs=()), told_of_archive(metadata, files.get))
     measured = RunResult([[]], BatchRun([[]], 0), None)
     return performed(prepared, WISHES, measured, Place("host", None, False, ""), None).report
 
@@ -72,14 +72,14 @@ def report_of(firmware: Firmware, metadata: Metadata, files: dict[str, bytes]) -
 def verified(metadata: Metadata) -> None:
     """What verification is told, and which tensors of the model that is about."""
     stated = ArchiveLayers.read(metadata)
-    assert set(stated.to_read(every_layer=True)) <= set(range(len(metadata.at("uaccel", "layers"))))
+    assert stated.tolerance >= 0
+    assert isinstance(stated.exact, bool)
+    assert set(stated.to_read(every_layer=True, alone=True)) <= set(range(len(metadata.at("uaccel", "layers"))))
     name = metadata.at("uaccel", "model", "name")
     if name in ("stream", "gesture"):
-        subject = ArchiveSubject(imported(name), metadata)
-        assert subject.tolerance >= 0
-        assert isinstance(subject.exact, bool)
+        subject = ArchiveSubject(Reference(imported(name)), metadata)
         assert isinstance(subject.unjudged(), str)
-        assert subject.tensors.keys() >= subject.watched.tensors.keys()
+        assert subject.tensors.keys() >= subject.watched.keys()
 
 
 @cache

@@ -11,14 +11,14 @@ import pytest
 from support.models.tflite_writer import ModelBuilder
 from support.run.command import Call
 from uaccel.report.run_json import batched, tensors_report
-from uaccel.runner.compare import Difference, compare
+from uaccel.runner.compare import Difference, Mismatch, compare
 
 
 def test_infinities_and_no_numbers_are_text() -> None:
     array = np.array([[1.5, np.inf], [-np.inf, np.nan]], np.float32)
     report = tensors_report({"x": array})
     assert report == {"x": {"shape": [2, 2], "dtype": "float32", "data": [1.5, "inf", "-inf", "nan"]}}
-    difference = Difference(0, "x", (1, 0), float("nan"), float("-inf"))
+    difference = Difference(0, "x", Mismatch((1, 0), float("nan"), float("-inf")))
     assert json.loads(json.dumps(difference.to_json(), allow_nan=False))["expected"] == "nan"
 
 

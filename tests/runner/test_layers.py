@@ -15,7 +15,7 @@ from uaccel.frontend import import_model
 from uaccel.pipeline import compile_model
 from uaccel.runner.compare import Mismatch, compare
 from uaccel.runner.compiled import ArchiveSubject, archive_of
-from uaccel.runner.verify import LayerMeanings, before_what_hides, exact_layers, first_wrong_layer
+from uaccel.runner.verify import LayerMeanings, Reference, before_what_hides, exact_layers, first_wrong_layer
 from uaccel.util.files import write_archive
 
 
@@ -53,7 +53,7 @@ def test_an_archive_tells_the_same_layer(tmp_path: Path) -> None:
     model(*values)
     archive = tmp_path / "model.tar"
     write_archive(archive, archive_of(model.compiled))
-    subject = ArchiveSubject(import_model(path), read_metadata(archive))
+    subject = ArchiveSubject(Reference(import_model(path)), read_metadata(archive))
     assert not subject.unjudged()
     assert subject.watched == before_what_hides(model.compiled)
     computed = {key: model.layers[key] for key in subject.tensors}

@@ -14,19 +14,18 @@ from support.models.partitioned import accelerator, chain, compile_on, model_of,
 from support.run.schema import judge
 from uaccel.pipeline import Compiled
 from uaccel.runner.compare import FLOAT_TOLERANCE, Mismatch
+from uaccel.runner.verdict import CompiledSubject
 from uaccel.runner.verify import (
-    ObservedLayers,
     Reference,
     WrongLayer,
     before_what_hides,
     changed_meaning,
-    every_layer,
     exact_layers,
     find_inside,
     first_wrong_layer,
-    is_exact,
     layers_verdict,
     rounding,
+    tensors_of_layers,
     verify,
 )
 from uaccel.tvm_api import relax
@@ -63,14 +62,14 @@ def test_each_sample_is_compared(compiled: Compiled, outputs: list[list[Any]]) -
     got[2][0][1, 1] += 1
     found = verify(reference, SAMPLES, got)
     assert found.first is not None
-    assert (found.first.sample, found.first.output, found.first.index) == (2, "y0", (1, 1))
+    assert (found.first.sample, found.first.output, found.first.mismatch.index) == (2, "y0", (1, 1))
 
 
 def test_watched_tensors_are_compared_where_they_were_read(
     compiled: Compiled, computed: Any, outputs: list[list[Any]]
 ) -> None:
     reference = Reference.of(compiled)
-    hidden = ObservedLayers({(1, 0): ("sin_1", 0)})
+    hidden = {(1, 0): ("sin_1", 0)}
     found = verify(reference, SAMPLES, outputs, watched=hidden, computed=computed[:2])
     assert (found.bit_exact, found.compared, found.tensors) == (True, 18 + 12, ["sin_1"])
     computed[1][1, 0] = computed[1][1, 0] + np.float32(1)
@@ -159,15 +158,15 @@ def test_what_hides_is_watched_at_its_input() -> None:
     layers = {layer.name: layer.index for layer in compiled.program.layers}
     watched = before_what_hides(compiled)
     wanted = {(layers[name], 0): (name, 0) for name in ("before_a_view", "plain")}
-    assert watched.tensors == wanted
-    assert watched.layers == sorted(layer for layer, _ in wanted)
+    assert watched == wanted
+    assert CompiledSubject(compiled).stated.to_read(every_layer=False) == sorted(layer for layer, _ in wanted)
     names = ("of_the_input", "before_a_view", "hides", "plain", "last")
-    assert every_layer(compiled).tensors.items() >= {(layers[name], 0): (name, 0) for name in names}.items()
+    assert tensors_of_layers(compiled).items() >= {(layers[name], 0): (name, 0) for name in names}.items()
 
 
 def test_a_pass_over_the_module_leaves_names_without_a_meaning() -> None:
     asked = [accelerator("a", operation("exp"), before_partition=[lambda module: module])]
-    assert not every_layer(compile_on(chain("exp", "tanh"), asked)).tensors
+    assert not tensors_of_layers(compile_on(chain("exp", "tanh"), asked))
 
 
 @pytest.mark.parametrize(
@@ -176,8 +175,11 @@ def test_a_pass_over_the_module_leaves_names_without_a_meaning() -> None:
 def test_an_engine_with_arithmetic_of_its_own_is_not_exact(fields: dict[str, Any], exact: bool) -> None:
     tolerance = {"tolerance": fields.pop("tolerance")} if "tolerance" in fields else {}
     asked = accelerator("a", operation("exp", **fields), **tolerance)
-    assert is_exact(compile_on(chain("exp", "tanh"), [asked])) is exact
-    assert is_exact(compile_on(chain("sin", "tanh"), [asked])), "it computes nothing"
+    stated = CompiledSubject(compile_on(chain("exp", "tanh"), [asked])).stated
+    assert (stated.exact, stated.tolerance) == (exact, tolerance.get("tolerance", 0))
+    assert stated.to_read(every_layer=False) == ([0] if exact else range(2))
+    nothing = CompiledSubject(compile_on(chain("sin", "tanh"), [asked])).stated
+    assert (nothing.exact, nothing.tolerance) == (True, 0), "it computes nothing"
 
 
 def test_an_expansion_that_changes_the_meaning_is_told() -> None:

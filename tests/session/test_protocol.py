@@ -90,10 +90,13 @@ def test_python_and_c_encode_alike_around_the_longest_run(device: Device, length
 
 def test_every_vector_is_of_a_known_type() -> None:
     kinds = {kind.TYPE: kind for kind in Message.__subclasses__()}
-    assert set(kinds) == set(protocol_ids.Type)
+    empty = {kind.name for kind in set(protocol_ids.Type) - set(kinds)}
+    assert empty == {"WRITE_REPLY", "VERBOSITY_REPLY", "RESET_REPLY", "WRITE_STATE_REPLY", "STARTED", "EXPECT"}
     for vector in VECTORS:
-        kind = kinds[vector["type"]]
-        body = bytes.fromhex(vector["body"])
+        kind, body = kinds.get(vector["type"]), bytes.fromhex(vector["body"])
+        if kind is None:
+            assert (protocol_ids.Type(vector["type"]).name in empty, body) == (True, b""), vector["what"]
+            continue
         assert kind.unpack(body).pack() == body, vector["what"]
 
 

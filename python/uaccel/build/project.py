@@ -250,16 +250,8 @@ def build_project(
     return build
 
 
-@dataclass(frozen=True)
-class BuildResult:
-    """Names the firmware that was built; None where a server that is not ours put it where it alone knows."""
-
-    platform: str
-    firmware: Path | None
-
-
-def build_any(folder: Path, options: Mapping[str, OptionValue], *, observe: bool, verbose: bool) -> BuildResult:
-    """Build a project of any template."""
+def build_any(folder: Path, options: Mapping[str, OptionValue], *, observe: bool, verbose: bool) -> dict[str, Any]:
+    """Build a project of any template, and report that; a server that is not ours alone knows where the firmware is."""
     with ProjectServer(folder, options, show=verbose) as server:
         server.require_project("build")
         server.offer("verbose", verbose)
@@ -268,10 +260,9 @@ def build_any(folder: Path, options: Mapping[str, OptionValue], *, observe: bool
         if server.is_ours:
             require_tools(folder)
         server.build()
-        platform = server.info.platform_name
-        if not server.is_ours:
-            return BuildResult(platform, None)
-    return BuildResult(platform, firmware_of(folder / ("build-observe" if observe else "build")))
+        platform, ours = server.info.platform_name, server.is_ours
+    firmware = str(firmware_of(folder / ("build-observe" if observe else "build"))) if ours else None
+    return {"project": str(folder), "platform": platform, "firmware": firmware}
 
 
 def require_tools(folder: Path) -> None:
@@ -320,26 +311,18 @@ def _text(file: Path) -> str:
 # Flashing a project's board, through its Project API server.
 
 
-@dataclass(frozen=True)
-class Flashed:
-    """Says what was flashed: ``done`` is False for a board that needs none; ``board`` is None with other servers."""
-
-    platform: str
-    board: str | None
-    done: bool
-
-
-def flash_any(folder: Path, options: Mapping[str, OptionValue], *, port: str, verbose: bool) -> Flashed:
+def flash_any(folder: Path, options: Mapping[str, OptionValue], *, port: str, verbose: bool) -> dict[str, Any]:
+    """Flash the board of a project of any template, and report that: whether it needs to be flashed, and its name, as
+    far as the server is ours."""
     with ProjectServer(folder, options, show=verbose) as server:
         if port:
             server.require("port", port_from_here(port))
         server.offer("verbose", verbose)
         server.flash()
-        platform = server.info.platform_name
-        if not server.is_ours:
-            return Flashed(platform, None, True)
-    board = read_board_json(folder)
-    return Flashed(platform, board.name, bool(board.flash))
+        platform, ours = server.info.platform_name, server.is_ours
+    board = read_board_json(folder) if ours else None
+    told = {"board": None, "flashed": True} if board is None else {"board": board.name, "flashed": bool(board.flash)}
+    return {"project": str(folder), "platform": platform, **told}
 
 
 # Footprint: what a project's firmware takes of its board, read from what the compiler and the linker made.

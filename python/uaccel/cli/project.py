@@ -95,12 +95,7 @@ class BuildCommand(ProjectCommand):
             from uaccel.build.project import build_any
 
             step(f"build {self.folder}")
-            built = build_any(self.folder, self.server.options, observe=self.observe, verbose=self.verbose)
-        report = {
-            "project": str(self.folder),
-            "platform": built.platform,
-            "firmware": None if built.firmware is None else str(built.firmware),
-        }
+            report = build_any(self.folder, self.server.options, observe=self.observe, verbose=self.verbose)
         emit(report, self.as_json, lambda console: _show_built(console, report))
 
 
@@ -122,8 +117,7 @@ class FlashCommand(ProjectCommand):
             from uaccel.build.project import flash_any
 
             step(f"flash {folder}")
-            done = flash_any(folder, self.server.options, port=port, verbose=self.verbose)
-        report = {"project": str(folder), "platform": done.platform, "board": done.board, "flashed": done.done}
+            report = flash_any(folder, self.server.options, port=port, verbose=self.verbose)
         emit(report, self.as_json, lambda console: _show_flashed(console, report))
 
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from shlex import quote
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import typer
 
@@ -23,7 +23,6 @@ from uaccel.errors import UaccelError, VerificationError, need
 from uaccel.frontend import SUFFIXES
 from uaccel.runner.options import TOLD, CompileOptions, ProjectRunOptions
 from uaccel.runner.request import Devices, RunRequest
-from uaccel.util.cache import Cache
 from uaccel.util.files import require_writable, write_atomically
 from uaccel.util.option import argument, like, option, words_of
 
@@ -38,9 +37,11 @@ def show(run: Callable[[ShownSteps], Performed], wishes: ProjectRunOptions, how:
     with progress() as step:
         ran = run(step)
         if wishes.outputs is not None:
-            write_outputs(wishes.outputs, ran.outputs)
+            from uaccel.model import write_npz
+
+            write_atomically(wishes.outputs, lambda stream: write_npz(stream, ran.outputs), "--outputs")
         if wishes.trace is not None:
-            write_trace(wishes.trace, ran.trace)
+            write_trace(wishes.trace, ran.report["trace"])
         write_page_where(wishes.report, ran.report)
     report = ran.report | more
     if not wishes.detailed:
@@ -54,33 +55,6 @@ def require_places(wishes: ProjectRunOptions) -> None:
     for path, flag in ((wishes.outputs, "--outputs"), (wishes.trace, TRACE), (wishes.report, REPORT)):
         if path is not None:
             require_writable(path, flag)
-
-
-def write_outputs(path: Path, arrays: Mapping[str, Any]) -> None:
-    """Writes outputs by name as an .npz file."""
-    from uaccel.model import write_npz
-
-    write_atomically(path, lambda stream: write_npz(stream, arrays), "--outputs")
-
-
-def run_model(request: RunRequest, cache: Cache | None, step: ShownSteps) -> Performed:
-    from uaccel.runner.perform import perform
-
-    return perform(request, step, cache)
-
-
-def run_beside(request: RunRequest, against: Path, cache: Cache | None, step: ShownSteps) -> Performed:
-    """Runs a model, and the same with CMSIS-NN."""
-    from uaccel.peer.against import run_against
-
-    return run_against(request, against, cache, step)
-
-
-def run_folder(folder: Path, wishes: ProjectRunOptions, board: str | None, step: ShownSteps) -> Performed:
-    """Runs a project; ``board``, if the user named one, must be the project's."""
-    from uaccel.runner.project_run import perform_project
-
-    return perform_project(folder, wishes, step, board=board)
 
 
 def run_on_template(request: RunRequest, template: Path, project: Path, step: ShownSteps) -> Performed:
@@ -132,7 +106,10 @@ class RunCommand(ModelOptions, Templated, Layered, Cached):
             self._refuse()
             board = load_board(self.board).name if "--board" in given_of(self.context) else None
             require_places(wishes)
-            show(partial(run_folder, self.model, wishes, board), wishes, self, project=str(self.model))
+            from uaccel.runner.project_run import perform_project
+
+            run = partial(perform_project, self.model, wishes, board=board)
+            show(run, wishes, self, project=str(self.model))
             return
         self.devices.require_sense(self.engines.accelerators)
         request = self.asked()
@@ -144,12 +121,16 @@ class RunCommand(ModelOptions, Templated, Layered, Cached):
         if self.template is not None:
             _run_through(self.template, request, self)
         elif self.against is not None:
-            show(partial(run_beside, request, self.against, self.cache), wishes, self)
+            from uaccel.peer.against import run_against
+
+            show(partial(run_against, request, self.against, self.cache), wishes, self)
         elif wishes.options:
             wanted = "give --template, or a project's DIR"
             raise UaccelError(f"--option is for the server of a project or a template; {wanted}")
         else:
-            show(partial(run_model, request, self.cache), wishes, self)
+            from uaccel.runner.perform import perform
+
+            show(partial(perform, request, cache=self.cache), wishes, self)
 
     def asked(self) -> RunRequest:
         """Returns the run of the model."""

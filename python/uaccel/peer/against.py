@@ -37,7 +37,7 @@ def run_against(request: RunRequest, checkout: Path, cache: Cache | None, step: 
     theirs = peer_of(request)
     with environment({VARIABLE: str(root)}):
         step(f"look for what {NAME} computes")
-        require_layers(request.model, prepare(theirs, step, cache).told["facts"])
+        require_layers(request.model, prepare(theirs, step, cache).firmware.facts)
     wishes = replace(request.wishes, profile=True)
     ours = perform(replace(request, wishes=wishes), step, cache)
     with environment({VARIABLE: str(root)}):

@@ -17,7 +17,7 @@ from uaccel.report.run_json import (
 )
 from uaccel.report.stored_form import STRUCTURE_KEYS, wrong_structure
 from uaccel.util.files import CODE, parse_json
-from uaccel.util.text import BOUNDED, BOUNDED_ONCE, CPU, named
+from uaccel.util.text import BOUNDED, BOUNDED_ONCE, named
 
 STRUCTURE: Final = "report.json"  # The archive's file of ``uaccel.report.compile_json.structure``.
 LONGEST_SOURCE: Final = 60_000  # Characters of one layer's C that are kept; constants are not among them.
@@ -61,8 +61,7 @@ def archive_report(metadata: Metadata, structure: Mapping[str, Any]) -> dict[str
 def told_of_archive(metadata: Metadata, content: Callable[[str], bytes | None]) -> dict[str, Any]:
     """What runs and pages tell of a compilation, as data for JSON; ``content`` gives a file of the archive by its path.
 
-    These are the report, the structure for pages, facts about layers and their C, and whether the model has a state and
-    accelerators compute anything."""
+    These are the report, the structure for pages, and the C of layers."""
     structure, layers = _structure(content(STRUCTURE)), metadata.at("uaccel", "layers")
     executor = (content(f"{CODE}/src/tvmgen_{metadata.model}.c") or b"").decode(errors="replace")
     spans = structure.pop("sources", {})
@@ -70,9 +69,6 @@ def told_of_archive(metadata: Metadata, content: Callable[[str], bytes | None]) 
         "report": archive_report(metadata, structure),
         "structure": structure,
         "sources": {each["name"]: _source(executor, spans[each["name"]]) for each in layers if each["name"] in spans},
-        "facts": layers,
-        "state": "state" in metadata.at("uaccel"),
-        "offloads": any(layer["engine"] != CPU for layer in layers),
     }
 
 

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from uaccel.model import Array
 from uaccel.report.run_json import json_number
+from uaccel.util.text import named
 
 # Tensors that a device computed, compared with what they should be.
 
@@ -29,10 +30,14 @@ class Mismatch:
     """Tells of one tensor the first element that is wrong, and how many are."""
 
     index: tuple[int, ...]
-    expected: float | int
-    got: float | int
-    differing: int
-    size: int
+    expected: float | int | str  # Words where no element can be compared.
+    got: float | int | str
+    differing: int = 1
+    size: int = 1  # Elements of the tensor.
+
+    def to_json(self) -> dict[str, Any]:
+        told = {"index": list(self.index), "expected": json_number(self.expected), "got": json_number(self.got)}
+        return told | named(self, "differing", "size")
 
     def __str__(self) -> str:
         where = ",".join(map(str, self.index))
@@ -42,33 +47,18 @@ class Mismatch:
 
 @dataclass(frozen=True)
 class Difference:
-    """Tells where an element of a run differs: in which sample, tensor and place."""
+    """Tells where a run differs: in which sample and tensor, and there from which element on."""
 
     sample: int
     output: str
-    index: tuple[int, ...]
-    expected: float | int | str  # Words where no element can be compared.
-    got: float | int | str
+    mismatch: Mismatch
     kind: str = "output"
-    differing: int = 1
-    size: int = 1  # Elements of this tensor.
 
     def to_json(self) -> dict[str, Any]:
-        return {
-            "sample": self.sample,
-            "output": self.output,
-            "index": list(self.index),
-            "expected": json_number(self.expected),
-            "got": json_number(self.got),
-            "differing": self.differing,
-            "size": self.size,
-        }
+        return named(self, "sample", "output") | self.mismatch.to_json()
 
     def __str__(self) -> str:
-        where = ",".join(map(str, self.index))
-        place = f'sample {self.sample}, {self.kind} "{self.output}", element [{where}]'
-        many = f"{self.differing} of {self.size} elements differ"
-        return f"{place} is {self.got}, expected {self.expected}; {many}"
+        return f'sample {self.sample}, {self.kind} "{self.output}", element {self.mismatch}'
 
 
 def differing(expected: Array, got: Array, tolerance: float = 0) -> NDArray[np.bool_]:
@@ -89,11 +79,15 @@ def differing(expected: Array, got: Array, tolerance: float = 0) -> NDArray[np.b
 def compare(got: Array, expected: Array, tolerance: float = 0) -> Mismatch | None:
     """Returns the first element that differs, and how many do; None if all agree."""
     expected = np.asarray(expected).reshape(got.shape)
-    where = np.argwhere(differing(expected, got, tolerance))
-    if not len(where):
+    return _first(expected, got, differing(expected, got, tolerance))
+
+
+def _first(expected: Array, got: Array, where: NDArray[np.bool_]) -> Mismatch | None:
+    found = np.argwhere(where)
+    if not len(found):
         return None
-    index = tuple(int(i) for i in where[0])
-    return Mismatch(index, expected[index].item(), got[index].item(), len(where), int(got.size))
+    index = tuple(int(i) for i in found[0])
+    return Mismatch(index, expected[index].item(), got[index].item(), len(found), int(got.size))
 
 
 def steps_between(got: Array, expected: Array) -> Counter[int]:
@@ -272,12 +266,8 @@ class Comparison:
 def _difference(
     place: tuple[int, str, str], expected: Array, got: Array, where: NDArray[np.bool_]
 ) -> Difference | None:
-    found = np.argwhere(where)
-    if not len(found):
-        return None
-    index = tuple(int(i) for i in found[0])
-    sample, name, kind = place
-    return Difference(sample, name, index, expected[index].item(), got[index].item(), kind, len(found), got.size)
+    mismatch, (sample, name, kind) = _first(expected, got, where), place
+    return None if mismatch is None else Difference(sample, name, mismatch, kind)
 
 
 def _bits(array: Array) -> Array:

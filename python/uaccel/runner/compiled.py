@@ -4,38 +4,36 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping, Sequence, Set
-from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Final
 
 from uaccel.board import Board
-from uaccel.build.archive_reader import METADATA, Metadata
+from uaccel.build.archive_reader import Metadata
 from uaccel.codegen.archive import archive
 from uaccel.codegen.export.library import Export, Sample
-from uaccel.errors import ModelError, UaccelError
+from uaccel.errors import ModelError
 from uaccel.lower.program import Layer
-from uaccel.model import Array, ImportedModel
+from uaccel.model import Array
 from uaccel.pipeline import Compiled, Progress
 from uaccel.report.compile_json import structure_file
 from uaccel.runner.compare import compare
 from uaccel.runner.execute import BoardBench, FirmwareMaker, Looks, RunResult
-from uaccel.runner.firmware import Firmware
+from uaccel.runner.firmware import ArchiveLayers, Firmware, wrong_archive
 from uaccel.runner.verify import (
     Computed,
     Key,
-    ObservedLayers,
     Reference,
     Samples,
+    Tensors,
     WrongLayer,
     before_what_hides,
-    every_layer,
     golden_of,
     layers_of_engines,
+    tensors_of_layers,
     tolerance_of,
     types_of,
 )
-from uaccel.session.description import Identity
 from uaccel.tvm_api import each_by_itself, main_bindings
 from uaccel.tvm_api.executor import Executor
 
@@ -56,7 +54,7 @@ def reference_of_archive(compiled: Compiled) -> list[dict[str, Any]]:
 
     A layer can be judged if it is no view and every output of it is a tensor of the imported model. ``with`` lists the
     layers before it that cannot: a wrong result of it may be their fault."""
-    tensors, hidden = every_layer(compiled).tensors, before_what_hides(compiled).tensors
+    tensors, hidden = tensors_of_layers(compiled), before_what_hides(compiled)
     engines, layers = layers_of_engines(compiled), compiled.program.layers
     known = {
         layer.index
@@ -97,71 +95,28 @@ def _unknown_before(layer: Layer, producers: Mapping[str, Layer], known: Set[int
     return sorted(index for index, each in found.items() if not each.is_view)
 
 
-@dataclass(frozen=True)
-class ArchiveLayers:
-    """Reads the rows of an archive. Anybody may have written them, so numbers of layers are checked."""
-
-    rows: Sequence[Mapping[str, Any]]
-    layers: Sequence[Mapping[str, Any]]
-    engines_tolerance: float
-
-    @classmethod
-    def read(cls, metadata: Metadata) -> ArchiveLayers:
-        layers = metadata.at("uaccel", "layers")
-        rows = metadata.at("uaccel").get("meanings", [])
-        engines = metadata.at("uaccel", "accelerators")
-        for number, row in enumerate(rows):
-            outputs = layers[row["layer"]]["outputs"] if row["layer"] < len(layers) else None
-            count = len(outputs or ())
-            sound = outputs is not None and len(row["tensors"]) in (0, count)
-            sound = sound and all(i < len(row["tensors"]) for i in row["watched"])
-            if not sound or any(index >= row["layer"] for index in row["with"]):
-                raise _wrong(f"meanings[{number}] is about layers or outputs that there are not")
-        return cls(rows, layers, max((engine["tolerance"] for engine in engines), default=0))
-
-    @property
-    def exact(self) -> bool:
-        return not self.tolerance and not any(row["golden"] for row in self.rows)
-
-    @property
-    def tolerance(self) -> float:
-        """The most that any of the layers may be off."""
-        return max((row["tolerance"] for row in self.rows), default=self.engines_tolerance)
-
-    def to_read(self, *, every_layer: bool) -> list[int]:
-        """Returns the layers whose outputs verification reads."""
-        whole = every_layer or not self.exact
-        return [row["layer"] for row in self.rows if row["tensors"] and (whole or row["watched"])]
-
-
 class ArchiveSubject:
-    """Describes to verification firmware of which only the archive is known."""
+    """Tells verification what it must know of firmware, of which only the archive is known.
 
-    def __init__(self, model: ImportedModel, metadata: Metadata) -> None:
-        self.reference = Reference(model)
+    ``stated`` is what the archive states of its layers. After ``first_wrong`` the ``differences`` say how far layers
+    are off, if they were counted."""
+
+    def __init__(self, reference: Reference, metadata: Metadata) -> None:
+        self.reference = reference
         self.stated = ArchiveLayers.read(metadata)
-        self._model = model
-        self.differences: list[dict[str, Any]] = []  # stays empty: layers are not counted here
-
-    @property
-    def exact(self) -> bool:
-        return self.stated.exact
-
-    @property
-    def tolerance(self) -> float:
-        return self.stated.tolerance
+        self.differences: list[dict[str, Any]] = []
 
     @cached_property
     def _variables(self) -> dict[str, Any]:
-        return {str(var.name): var for var, _ in main_bindings(self._model.module)[1]}
+        return {str(var.name): var for var, _ in main_bindings(self.reference.model.module)[1]}
+
+    @property
+    def watched(self) -> Tensors:
+        """The tensors before operators that hide differences."""
+        return {(row["layer"], i): self.tensors[row["layer"], i] for row in self.stated.rows for i in row["watched"]}
 
     @cached_property
-    def watched(self) -> ObservedLayers:
-        keys = [(row["layer"], i) for row in self.stated.rows for i in row["watched"]]
-        return ObservedLayers({key: self.tensors[key] for key in keys})
-
-    @cached_property
-    def tensors(self) -> dict[Key, tuple[str, int]]:
+    def tensors(self) -> Tensors:
         """The tensor of the model that each output of a layer is."""
         return {(row["layer"], i): self._place(row, i) for row in self.stated.rows for i in range(len(row["tensors"]))}
 
@@ -171,7 +126,7 @@ class ArchiveSubject:
         fields = types_of(self._variables[name]) if name in self._variables else []
         told = self.stated.layers[row["layer"]]["outputs"][output]
         if result >= len(fields) or not _is(fields[result], told):
-            raise _wrong(f'layer {row["layer"]} is said to compute tensor "{name}", which the model has not')
+            raise wrong_archive(f'layer {row["layer"]} is said to compute tensor "{name}", which the model has not')
         return name, result
 
     def unjudged(self) -> str:
@@ -182,11 +137,11 @@ class ArchiveSubject:
         return "" if any(row["tensors"] for row in self.stated.rows) else NO_TENSORS
 
     def changed(self, _samples: Samples) -> str:
-        """Says nothing: the archive does not have the modules before and after a pass."""
+        """Says in words where a pass changed the meaning of the model; an archive does not have the modules."""
         return ""
 
     def first_wrong(self, samples: Samples, computed: Computed) -> WrongLayer | None:
-        """Finds the first wrong layer, in the order of layers.
+        """Finds the first wrong layer, in the order of layers, each judged by the inputs that it really got.
 
         The model is cut at every tensor that a layer is known to compute, and each part gets the values that the device
         had there. A binding is cut only if all its results were read. If several layers have the value of one tensor,
@@ -235,11 +190,7 @@ def _is(type_: Any, told: Mapping[str, Any]) -> bool:
     return (str(type_.dtype), [int(n) for n in type_.shape.values]) == (told["dtype"], told["shape"])
 
 
-def _wrong(what: str) -> UaccelError:
-    return UaccelError(f"{METADATA} of the archive: {what}; compile the model with this uaccel")
-
-
-# What is run: the archive, and the identity that its firmware reports.
+# What is run: the archive, and what its firmware reports of itself.
 
 
 def archive_of(compiled: Compiled) -> dict[str, bytes]:
@@ -255,11 +206,6 @@ def digest_of(files: Mapping[str, bytes]) -> str:
         digest.update(f"{name}\0{len(files[name])}\0".encode())
         digest.update(files[name])
     return digest.hexdigest()
-
-
-def identity(compiled: Compiled) -> Identity:
-    """Returns what firmware that was built from this reports of itself."""
-    return pack_compiled(compiled).identity
 
 
 def pack_compiled(compiled: Compiled) -> Firmware:
@@ -280,9 +226,7 @@ def run_compiled(
     """Runs what was just compiled; the project is made in ``folder``.
 
     ``how``: arguments of :class:`~uaccel.runner.execute.BoardBench`."""
-    firmware = pack_compiled(compiled)
-    maker = FirmwareMaker(firmware, board, folder, progress, None)
-    bench = BoardBench(firmware, board, maker, progress, **how)
+    bench = BoardBench(FirmwareMaker(pack_compiled(compiled), board, folder, progress, None), **how)
     with bench.ready():
         return bench.measure(samples, looks or Looks())
 

@@ -7,19 +7,17 @@ import json
 import tempfile
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any, Final, Literal
 
 import numpy as np
 
-from uaccel.bench import hold_if_known
 from uaccel.errors import InputError
 from uaccel.model import Array
-from uaccel.runner.execute import BoardBench, FirmwareMaker
+from uaccel.runner.execute import FirmwareMaker
 from uaccel.runner.firmware import Firmware
-from uaccel.runner.perform import NO_STATE, prepared_to_run
+from uaccel.runner.perform import NO_STATE, bench_of, prepared_to_run
 from uaccel.runner.prepare import Prepared
 from uaccel.runner.request import RunRequest, Steps
 from uaccel.runner.samples import Grid, Labelled, grid_of, read_labelled
@@ -126,7 +124,7 @@ def evaluate(wanted: Evaluation, step: Steps, cache: Cache | None) -> dict[str, 
     prepared = prepared_to_run(wanted.request, step, cache)
     told, firmware = prepared.told["report"], prepared.firmware
     given, made = (list(told[side].values()) for side in ("inputs", "outputs"))
-    if wanted.frames and not prepared.told["state"]:
+    if wanted.frames and not firmware.has_state:
         raise InputError(NO_STATE.replace("--sequence", "--frames").format(wanted.request.model.name))
     names = made[0].get("labels", [])
     grids = [grid_of(row) for row in given]
@@ -185,17 +183,15 @@ def _run(
     request, firmware = wanted.request, prepared.firmware
     with tempfile.TemporaryDirectory(prefix="uaccel-") as temporary:
         maker = FirmwareMaker(firmware, request.board, Path(temporary) / "project", step, cache)
-        bench = BoardBench(firmware, request.board, maker, step, request.wishes.port, request.wishes.flashes)
-        with hold_if_known(bench.line), closing(bench):
-            bench.build()
-            with bench.session(on_log=step.log) as session:
-                done = work.count - len(work.rest)
-                step(f"evaluate {len(work.rest)} samples")
+        bench = bench_of(request, maker)
+        with bench.ready(), bench.session(on_log=step.log) as session:
+            done = work.count - len(work.rest)
+            step(f"evaluate {len(work.rest)} samples")
+            step.count(done, work.count)
+            for i, scores in _scored(session, firmware, work, wanted.frames):
+                kept.add(i, scores)
+                done += 1
                 step.count(done, work.count)
-                for i, scores in _scored(session, firmware, work, wanted.frames):
-                    kept.add(i, scores)
-                    done += 1
-                    step.count(done, work.count)
 
 
 def _scored(

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 from numpy.typing import NDArray
 
@@ -56,18 +56,9 @@ KIND: Final = "firmware"
 FOOTPRINT: Final = "footprint.json"
 
 
-class Source(Protocol):
-    """Gives firmware to those who run it: built here, from the cache, or brought from elsewhere."""
-
-    footprint: Footprint | None  # That of the firmware without a hook after every layer.
-
-    def firmware(self, *, observe: bool = False) -> Path: ...
-
-    def close(self) -> None: ...
-
-
 class FirmwareMaker:
-    """Builds the firmware of one archive for one board, in at most two forms, or takes it from the cache.
+    """Builds the firmware of one archive for one board, in at most two forms, or takes it from the cache, or from those
+    who built it elsewhere.
 
     ``folder`` becomes the project when something must be built. Give no cache for a project that its user keeps: then
     all is built, and everything is in it."""
@@ -75,15 +66,21 @@ class FirmwareMaker:
     def __init__(
         self, firmware: Firmware, board: Board, folder: Path, progress: Callable[[str], None], cache: Cache | None
     ) -> None:
-        self.product = firmware
-        self._board = board
+        self.product, self.board, self.progress = firmware, board, progress
         self._folder = folder
-        self._progress = progress
         self._cache = cache
         self._created = False
         self._entries: list[Entry] = []
         self._made: dict[bool, Path] = {}
-        self.footprint: Footprint | None = None
+        self.footprint: Footprint | None = None  # That of the firmware without a hook after every layer.
+
+    def bring(self, forms: Mapping[bool, bytes], footprint: Footprint) -> None:
+        """Takes firmware that was built elsewhere, each form by whether its layers can be read."""
+        for observe, content in forms.items():
+            self._made[observe] = path = self._folder / ("observed" if observe else "plain") / "firmware.elf"
+            path.parent.mkdir()
+            path.write_bytes(content)
+        self.footprint = footprint
 
     def firmware(self, *, observe: bool = False) -> Path:
         """Returns the program or the ELF file, made at the first call. With ``observe`` its layers can be read."""
@@ -94,23 +91,23 @@ class FirmwareMaker:
     def _make(self, observe: bool) -> Path:
         if not self._created:
             self._created = True
-            self._progress("create the project")
-            create_project(self.product.files(), self._board, self._folder)
-        self._progress(f"build the firmware{' with a hook after every layer' if observe else ''}")
-        count = getattr(self._progress, "count", lambda done, total: None)
+            self.progress("create the project")
+            create_project(self.product.files(), self.board, self._folder)
+        self.progress(f"build the firmware{' with a hook after every layer' if observe else ''}")
+        count = getattr(self.progress, "count", lambda done, total: None)
         build = build_project(self._folder, observe=observe, count=count, cache=self._cache)
-        taken = self._measured(build)
+        own = self.product
+        taken = footprint(self._folder, build, own.name, arena=own.arena, io=own.io)
         if not observe:
             self.footprint = taken
-        key = self._key(observe) if self._cache is not None else None
+        key = self._key(observe)
         if self._cache is not None and key is not None:
             self._keep(self._cache, key, build, taken)
         return firmware_of(build)
 
     def kept(self, *, observe: bool = False) -> Path | None:
         """Returns the same from the cache; None if it was not built before."""
-        key = self._key(observe) if self._cache is not None else None
-        entry = find_true(self._cache, key) if self._cache is not None and key is not None else None
+        entry = find_true(self._cache, self._key(observe))
         return None if entry is None else self._from(entry)
 
     def close(self) -> None:
@@ -127,10 +124,6 @@ class FirmwareMaker:
         made.chmod(0o755)
         return made
 
-    def _measured(self, build: Path) -> Footprint:
-        wanted = self.product
-        return footprint(self._folder, build, wanted.name, arena=wanted.arena, io=wanted.io)
-
     def _keep(self, cache: Cache, key: Key, build: Path, taken: Footprint) -> None:
         made, reads = firmware_of(build), reads_of_build(build, self._folder)
         add_to_open(reads)
@@ -139,13 +132,16 @@ class FirmwareMaker:
             str(path.relative_to(self._folder)): path for path in sorted(devices) if path.is_file()
         }
         files |= {f"build/{made.name}": made, FOOTPRINT: json.dumps(asdict(taken)).encode()}
-        entry = add_true(cache, key, files, f"{self.product.name} for {self._board.name}", reads)
+        entry = add_true(cache, key, files, f"{self.product.name} for {self.board.name}", reads)
         if entry is not None:
             self._entries.append(entry)
 
     def _key(self, observe: bool) -> Key | None:
-        """Returns a key of all that firmware is made of; None if a tool is missing: building says what to install."""
-        board = self._board
+        """Returns a key of all that firmware is made of; None without a cache, and if a tool is missing: building says
+        what to install."""
+        board = self.board
+        if self._cache is None:
+            return None
         try:
             return (
                 Key(KIND)
@@ -237,10 +233,6 @@ class Bench(ABC):
     timing: Timing | None = None  # The timings to estimate cycles by, where there are any.
 
     @abstractmethod
-    def build(self) -> None:
-        """Makes the plain firmware, as far as that is done here."""
-
-    @abstractmethod
     def built(self, *, observe: bool = False) -> Path:
         """Returns the program or ELF file that runs."""
 
@@ -253,15 +245,10 @@ class Bench(ABC):
     def session(self, *, observe: bool = False, blocks: Blocks | None = None, on_log: OnLog | None = None) -> Session:
         """Opens a session with the firmware."""
 
-    @abstractmethod
-    def close(self) -> None:
-        """Releases what the firmware was taken from."""
-
     @contextmanager
     def ready(self) -> Iterator[None]:
-        """Builds the firmware, and lets nobody else use the board until the end of the block."""
-        with hold_if_known(self.line), closing(self):
-            self.build()
+        """Lets nobody else use the board until the end of the block."""
+        with hold_if_known(self.line):
             yield
 
     def measure(
@@ -297,12 +284,10 @@ class Bench(ABC):
             if self.timing is not None and looks.counts and run.instructions is not None:
                 cycles = inference_cycles(self.timing, self.built(), blocks, run.instructions)
                 core = core_cycles(self.board, run.first_seconds, blocks)
-            result = RunResult(every, run, None, extra=more, cycles=cycles, core=core, firmware=self._digest())
+            digest = file_digest(self.built()) if self.board is not None else ""
+            result = RunResult(every, run, None, extra=more, cycles=cycles, core=core, firmware=digest)
             inside = not self.exchanges and session.model.observable
             return _look(session, result, looks) if inside else result
-
-    def _digest(self) -> str:
-        return file_digest(self.built()) if self.board is not None else ""
 
     def _look_inside(self, result: RunResult, looks: Looks) -> RunResult:
         """Runs firmware with a hook after every layer, for the costs of layers and the outputs that are wanted."""
@@ -331,16 +316,10 @@ class BoardBench(Bench):
     There firmware is flashed if the board file says how, but without ``flashes`` it must run there already."""
 
     def __init__(
-        self,
-        firmware: Firmware,
-        board: Board,
-        maker: Source,
-        progress: Progress,
-        port: str = "",
-        flashes: bool = True,
-        timeouts: Timeouts | None = None,
+        self, maker: FirmwareMaker, port: str = "", flashes: bool = True, timeouts: Timeouts | None = None
     ) -> None:
-        self.firmware, self.board, self.progress = firmware, board, progress
+        board = maker.board
+        self.firmware, self.board, self.progress = maker.product, board, maker.progress
         self._board, self._maker, self._timeouts = board, maker, timeouts
         self.line = find_port(board, port) if port or board.runs[0].kind == "serial" else ""
         self.at_line = bool(self.line)
@@ -348,10 +327,14 @@ class BoardBench(Bench):
         self.exchanges = self._flashes or not self.line
         self.timing = None if self.line else Timing.of(board)
 
-    def build(self) -> None:
-        if self.line:
-            require_port(self.line, getattr(self._board.console, "baud", DEFAULT_BAUD))
-        self.built()
+    @contextmanager
+    def ready(self) -> Iterator[None]:
+        """Builds the plain firmware as well."""
+        with super().ready(), closing(self._maker):
+            if self.line:
+                require_port(self.line, getattr(self._board.console, "baud", DEFAULT_BAUD))
+            self.built()
+            yield
 
     def built(self, *, observe: bool = False) -> Path:
         return self._maker.firmware(observe=observe)
@@ -367,9 +350,6 @@ class BoardBench(Bench):
             flash(self._board, elf, self.line)
         to = self._board, elf, self.firmware.identity, self.line
         return connect(*to, timeouts=self._timeouts, blocks=blocks, progress=self.progress, on_log=on_log)
-
-    def close(self) -> None:
-        self._maker.close()
 
 
 def connect(

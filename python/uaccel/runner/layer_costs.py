@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from uaccel.bench import find_port, flash, hold_if_known
+from uaccel.bench import hold_if_known
 from uaccel.board import Board, QemuRun, RtlRun
 from uaccel.build.archive_reader import FOLDER as DEVICES
 from uaccel.build.archive_reader import project_unit
@@ -21,7 +21,7 @@ from uaccel.errors import ToolError
 from uaccel.model import Array
 from uaccel.runner.compare import arrays_digest
 from uaccel.runner.cycles import count_blocks, layer_cycles, readings_of_feeding, readings_of_layers, with_core_cycles
-from uaccel.runner.execute import FirmwareMaker, connect
+from uaccel.runner.execute import BoardBench, FirmwareMaker
 from uaccel.runner.firmware import Firmware
 from uaccel.session.batch import layer_times, run_batch
 from uaccel.session.description import LayerTime
@@ -72,14 +72,9 @@ class LayerCosts:
         return cls(tuple(Spent(**row) for row in data["layers"]), data["outputs"])
 
 
-def at_line(board: Board, port: str) -> bool:
-    """Says whether a real board measures, or something at a port that stands in for one."""
-    return bool(port) or board.runs[0].kind == "serial"
-
-
 def emulated(board: Board, port: str) -> bool:
     """Says whether figures do not depend on what else this computer does."""
-    return not at_line(board, port) and isinstance(board.runs[0], QemuRun | RtlRun)
+    return not port and isinstance(board.runs[0], QemuRun | RtlRun)
 
 
 def measure(
@@ -90,18 +85,14 @@ def measure(
     Only figures of emulated boards are taken from the cache or put into it."""
     with tempfile.TemporaryDirectory(prefix="uaccel-tune-") as folder:
         maker = FirmwareMaker(firmware, board, Path(folder) / "project", progress, cache)
-        with closing(maker):
-            if at_line(board, port):
-                line = find_port(board, port)
-                with hold_if_known(line):
-                    return _on_a_real_board(firmware, board, maker.firmware(observe=True), line, progress)
-            built = maker.firmware(observe=True)
+        bench = BoardBench(maker, port)
+        with hold_if_known(bench.line), closing(maker):
+            built = bench.built(observe=True)
             key = _key(firmware, board, built) if cache is not None and emulated(board, port) else None
             taken = _found(cache, key)
             if taken is not None:
                 return taken
-            progress("measure")
-            taken = _on_this_computer(firmware, board, built)
+            taken = _measured(bench)
             if cache is not None and key is not None and taken.exact:
                 text = json.dumps(taken.to_json())
                 cache.add(key, {TAKEN: text.encode()}, f"{firmware.name} on {board.name}")
@@ -132,35 +123,26 @@ def _found(cache: Cache | None, key: Key | None) -> LayerCosts | None:
     return None
 
 
-def _on_this_computer(firmware: Firmware, board: Board, built: Path) -> LayerCosts:
+def _measured(bench: BoardBench) -> LayerCosts:
+    """Measures what layers take. Times at a line include all that the CPU waits for, so that no device cycles are added
+    to them."""
+    firmware, sample, timing = bench.firmware, _sample(bench.firmware), bench.timing
     marks = readings_of_feeding(firmware.fed) + readings_of_layers(firmware.layers)
-    timing = Timing.of(board)
-    with count_blocks(marks, timing) as blocks, connect(board, built, firmware.identity, "", blocks=blocks) as session:
-        times = layer_times(session, _sample(firmware))
-        run = run_batch(session, [_sample(firmware)])
-        if all(time.instructions is not None for time in times):
-            times = layer_cycles(timing, built, blocks, times, firmware.layers, firmware.fed)
-            times = with_core_cycles(board, blocks, times, firmware.layers, firmware.fed)
-    device = {index: account.cycles for index, account in run.accounts.items()}
+    with count_blocks(marks, timing) as blocks, bench.session(observe=True, blocks=blocks) as session:
+        bench.progress("measure")
+        times, run = layer_times(session, sample), run_batch(session, [sample])
+        if timing is not None and all(time.instructions is not None for time in times):
+            times = layer_cycles(timing, bench.built(observe=True), blocks, times, firmware.layers, firmware.fed)
+            times = with_core_cycles(bench.board, blocks, times, firmware.layers, firmware.fed)
+    device = {} if bench.at_line else {index: account.cycles for index, account in run.accounts.items()}
     return LayerCosts(tuple(_spent(time, device.get(time.layer, 0)) for time in times), arrays_digest(run.outputs))
-
-
-def _on_a_real_board(firmware: Firmware, board: Board, built: Path, line: str, progress: Progress) -> LayerCosts:
-    """Measures times at a line. They include all that the CPU waits for, so that no device cycles are added."""
-    progress("flash")
-    flash(board, built, line)
-    progress("measure")
-    with connect(board, built, firmware.identity, line) as session:
-        times = layer_times(session, _sample(firmware))
-        run = run_batch(session, [_sample(firmware)])
-    return LayerCosts(tuple(map(_spent, times)), arrays_digest(run.outputs))
 
 
 def _sample(firmware: Firmware) -> list[Array]:
     return [ramp(tensor) for tensor in firmware.inputs]
 
 
-def _spent(time: LayerTime, device: int = 0) -> Spent:
+def _spent(time: LayerTime, device: int) -> Spent:
     nanoseconds = None if time.instructions is not None or time.seconds is None else round(time.seconds * 1e9)
     own = time.core_cycles is not None
     cycles = time.core_cycles if own else time.cycles_estimated

@@ -9,13 +9,14 @@ from __future__ import annotations
 import json
 import tempfile
 from collections.abc import Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, NoReturn
+from typing import TYPE_CHECKING, Any, Final
 
 from uaccel.build.board_json import target_of
 from uaccel.build.project import Footprint
-from uaccel.errors import InputError, InternalError, ToolError
+from uaccel.errors import InputError, ToolError
 from uaccel.model import Array
 from uaccel.report.latency import jobs_by_layer, latency, with_cpu_alone
 from uaccel.report.run_json import (
@@ -31,8 +32,8 @@ from uaccel.report.run_json import (
 from uaccel.report.trace import trace_of
 from uaccel.runner.compare import Verdict, arrays_digest
 from uaccel.runner.data_sets import DataSet, data_sets
-from uaccel.runner.execute import Bench, BoardBench, FirmwareMaker, Looks, RunResult, Source
-from uaccel.runner.firmware import Firmware
+from uaccel.runner.execute import Bench, BoardBench, FirmwareMaker, Looks, RunResult
+from uaccel.runner.firmware import ArchiveLayers, Firmware
 from uaccel.runner.options import ProjectRunOptions
 from uaccel.runner.prepare import Prepared, prepare, require_offload
 from uaccel.runner.request import MODEL, Quiet, RunRequest, Steps, devices_in_place
@@ -47,7 +48,6 @@ from uaccel.version import __version__
 # Verdicts, kept in the cache by what was run, what went in and what came out.
 
 if TYPE_CHECKING:
-    from uaccel.pipeline import Compiled
     from uaccel.runner.verify import WrongLayer
 
 KIND: Final = "verdict"
@@ -70,7 +70,7 @@ def cached_verdict(
     """
     sets = sets_beside(request, prepared)
     key = _key(request, prepared, measured, sets) if cache is not None and prepared.key is not None else None
-    entry = find_true(cache, key) if cache is not None and key is not None else None
+    entry = find_true(cache, key)
     seed = {"seed": request.wishes.told_seed}
     if entry is not None:
         report = entry.json(VERDICT)
@@ -79,7 +79,7 @@ def cached_verdict(
     step("execute the exact meaning and compare")
     with Reads() as reads:
         verdict = _found(request, prepared, measured, step, cuts, sets)
-    if cache is not None and key is not None and not verdict.complaint:
+    if not verdict.complaint:
         about = f"{prepared.firmware.name} for {request.board.name}"
         add_true(cache, key, {VERDICT: json.dumps(verdict.report).encode()}, about, reads.rows)
     return replace(verdict, report=verdict.report | seed)
@@ -87,7 +87,7 @@ def cached_verdict(
 
 def sets_beside(request: RunRequest, prepared: Prepared) -> list[DataSet]:
     """Returns the test data beside the model that this run verifies. Data of a model with a state tell no state."""
-    if not request.beside or not request.wishes.more_samples or prepared.told["state"]:
+    if not request.beside or not request.wishes.more_samples or prepared.firmware.has_state:
         return []
     return data_sets(request.model, prepared.firmware.inputs, prepared.firmware.outputs)
 
@@ -96,24 +96,16 @@ def _found(
     request: RunRequest, prepared: Prepared, measured: RunResult, step: Steps, cuts: bool, sets: Sequence[DataSet]
 ) -> Verdict:
     from uaccel.runner.outside import written_outside
-    from uaccel.runner.verdict import FAILED, CompiledSubject, as_imported, bisect_region, verdict_on, with_data_sets
+    from uaccel.runner.verdict import FAILED, CompiledSubject, bisect_region, verdict_on, with_data_sets
 
     wishes, compiled = request.wishes, prepared.compiled
+    subject, every = CompiledSubject(compiled), wishes.every_layer
 
     def again(names: tuple[str, ...]) -> WrongLayer | None:
         return bisect_region(request.what(), names, measured.samples, step, port=wishes.port, flashes=wishes.flashes)
 
-    verdict = verdict_on(
-        CompiledSubject(compiled),
-        as_imported(compiled),
-        request.model,
-        measured,
-        every_layer=wishes.every_layer,
-        again=again if cuts else None,
-    )
-    verdict = with_data_sets(
-        verdict, as_imported(compiled), request.model, measured, sets, exact=CompiledSubject(compiled).exact
-    )
+    verdict = verdict_on(subject, request.model, measured, every_layer=every, again=again if cuts else None)
+    verdict = with_data_sets(verdict, subject, request.model, measured, sets)
     outside = ""
     if request.board.runs[0].kind == "host" and not request.at_line:
         step("run once more with all tensors apart")
@@ -134,7 +126,9 @@ def _key(request: RunRequest, prepared: Prepared, measured: RunResult, sets: Seq
         .add("sets", [[one.name, arrays_digest([one.outputs or []])] for one in sets])
         .add("samples", arrays_digest(measured.samples))
         .add("outputs", arrays_digest(measured.outputs))
-        .add("computed", [[sorted(row), arrays_digest([_in_order(row)])] for row in measured.computed])
+        .add(
+            "computed", [[sorted(row), arrays_digest([[row[key] for key in sorted(row)]])] for row in measured.computed]
+        )
     )
 
 
@@ -158,20 +152,9 @@ class Performed:
     complaint: str
 
     @property
-    def compiled(self) -> Compiled:
-        """The compilation; it is made now if the run took its results from the cache."""
-        return self.prepared.compiled
-
-    @property
     def outputs(self) -> dict[str, Array]:
         """The outputs of the user's own samples, by name."""
         return self.measured.named(self.prepared.firmware.outputs, self.wishes.repeat)
-
-    @property
-    def trace(self) -> dict[str, Any]:
-        """The trace for Perfetto."""
-        found: dict[str, Any] = self.report["trace"]
-        return found
 
 
 def perform(request: RunRequest, step: Steps | None = None, cache: Cache | None = None) -> Performed:
@@ -180,30 +163,26 @@ def perform(request: RunRequest, step: Steps | None = None, cache: Cache | None 
     A project that the user keeps is always built in full; only then everything of it lies in its folder. Devices are
     in place only while the board runs and a wrong region may be run again.
     """
-    wishes, step = request.wishes, step or Quiet()
+    step = step or Quiet()
     with tempfile.TemporaryDirectory(prefix="uaccel-") as temporary:
         prepared = prepared_to_run(request, step, cache)
         folder = request.project or Path(temporary) / "project"
         kept = None if request.project is not None else cache
         maker = FirmwareMaker(prepared.firmware, request.board, folder, step, kept)
-        bench = bench_of(prepared, request, maker, step)
+        bench = bench_of(request, maker)
         engines = request.engines.load()[0] if request.devices.kind != MODEL else []
-        with devices_in_place(request.devices, engines, step, _offloaded(prepared)):
-            with monitor.recorded(prepared.told["offloads"]) as first_jobs:
+        offloaded = {fact["name"]: fact["index"] for fact in prepared.firmware.facts if fact["engine"] != CPU}
+        with devices_in_place(request.devices, engines, step, offloaded):
+            with monitor.recorded(bool(offloaded)) as first_jobs:
                 sets = sets_beside(request, prepared)
-                measured = measure(prepared, wishes, bench, step, first_jobs, sets)
+                measured = measure(bench, request.wishes, step, first_jobs, sets)
             return finish(request, prepared, measured, step, cache)
-
-
-def _offloaded(prepared: Prepared) -> dict[str, int]:
-    """Returns the numbers of the layers that accelerators compute, by name."""
-    return {fact["name"]: fact["index"] for fact in prepared.told["facts"] if fact["engine"] != CPU}
 
 
 def prepared_to_run(request: RunRequest, step: Steps, cache: Cache | None) -> Prepared:
     """Compiles the model, or takes it from the cache, and refuses what the request does not allow."""
     prepared = prepare(request, step, cache)
-    if request.wishes.sequence and not prepared.told["state"]:
+    if request.wishes.sequence and not prepared.firmware.has_state:
         raise InputError(NO_STATE.format(request.model.name))
     require_offload(request, prepared)
     return prepared
@@ -231,29 +210,30 @@ def finish(
     return performed(prepared, request.wishes, measured, place, verdict)
 
 
-def bench_of(prepared: Prepared, request: RunRequest, maker: Source, step: Steps) -> BoardBench:
+def bench_of(request: RunRequest, maker: FirmwareMaker) -> BoardBench:
     """Puts the firmware that ``maker`` gives on the board of a request."""
-    wishes = request.wishes
-    return BoardBench(prepared.firmware, request.board, maker, step, wishes.port, wishes.flashes)
+    return BoardBench(maker, request.wishes.port, request.wishes.flashes)
 
 
 def measure(
-    prepared: Prepared,
-    wishes: ProjectRunOptions,
     bench: Bench,
+    wishes: ProjectRunOptions,
     step: Steps,
     first_jobs: monitor.FirstJobs,
     sets: Sequence[DataSet] = (),
+    *,
+    alone: bool = False,
 ) -> RunResult:
     """Runs firmware on a bench, with all that is wished to be seen; no model is compiled here. ``first_jobs`` is of who
-    records device models, from before anything starts them. ``sets`` are samples that come first."""
-    types, known = prepared.firmware.inputs, [one.inputs for one in sets]
-    read = prepared.told["reads"]["layers" if wishes.every_layer else "outputs"] if wishes.verifies else ()
-    looks = Looks(wishes.more(types, known), wishes.profiles, read, wishes.sequence)
-    notes: list[str] = []
-    samples = wishes.samples(
-        types, known, prepared.firmware.rows, notes.append
-    )  # Wrong ones are refused before anything is built.
+    records device models, from before anything starts them. ``sets`` are samples that come first. ``alone``: whether
+    the archive alone will tell what layers should compute."""
+    firmware, known, notes = bench.firmware, [one.inputs for one in sets], list[str]()
+    read: Sequence[int] = ()
+    if wishes.verifies:
+        read = ArchiveLayers.read(firmware.metadata).to_read(every_layer=wishes.every_layer, alone=alone)
+    looks = Looks(wishes.more(firmware.inputs, known), wishes.profiles, read, wishes.sequence)
+    # Wrong ones are refused before anything is built.
+    samples = wishes.samples(firmware.inputs, known, firmware.rows, notes.append)
     with bench.ready():
         measured = bench.measure(samples, looks, step.count, step.log)
     taken = sum(account.cycles for account in measured.run.accounts.values())
@@ -280,7 +260,7 @@ def performed(
     verdict: Verdict | None,
 ) -> Performed:
     """Makes the report of a run."""
-    taken, told, facts = measured.footprint, prepared.told["report"], prepared.told["facts"]
+    taken, told, facts = measured.footprint, prepared.told["report"], prepared.firmware.facts
     runs = len(measured.run.outputs)
     times, accounts = {time.layer: time for time in measured.layers}, measured.run.accounts
     jobs = jobs_by_layer(facts, accounts, measured.jobs)
@@ -306,7 +286,9 @@ def performed(
         report["artefacts"] = {"archive": prepared.firmware.archive, "firmware": measured.firmware}
     wishes.add_symbols(report, taken)
     hz = (place.target or {}).get("hz")
-    took = latency(report, facts, times, accounts, jobs, hz, measured=_is_timed(place, prepared))
+    # Seconds that emulating a board or a device takes do not tell what the model takes.
+    emulated = place.target is None or place.target["emulated"] or prepared.firmware.offloads
+    took = latency(report, facts, times, accounts, jobs, hz, measured=place.at_line or not emulated)
     report["latency"] = with_cpu_alone(took, prepared.told["structure"].get("graph") or {})
     report |= _structure(prepared, place)
     if wishes.detailed or wishes.trace is not None:
@@ -319,12 +301,6 @@ def performed(
     if verdict is not None:
         report["verify"] = verdict.report
     return Performed(prepared, wishes, measured, report, verdict.complaint if verdict is not None else "")
-
-
-def _is_timed(place: Place, prepared: Prepared) -> bool:
-    """Says whether seconds tell what the model takes: what emulating a board or a device takes does not."""
-    emulated = place.target is None or place.target["emulated"] or prepared.told["offloads"]
-    return place.at_line or not emulated
 
 
 def _structure(prepared: Prepared, place: Place) -> Mapping[str, Any]:
@@ -342,24 +318,15 @@ def _structure(prepared: Prepared, place: Place) -> Mapping[str, Any]:
 
 @dataclass(frozen=True)
 class FirmwareBytes:
-    """Holds firmware as bytes: ``plain``, and ``observed`` with a hook after every layer.
-
-    There is an ``observed`` one only for boards that may be flashed for it. ``told``: what running needs to know of the
-    compilation."""
+    """Holds firmware as bytes by whether it has a hook after every layer. Only boards that may be flashed for it have
+    such firmware, too."""
 
     firmware: Mapping[str, Any]
-    told: Mapping[str, Any]
-    plain: bytes
-    observed: bytes | None
+    forms: Mapping[bool, bytes]
     footprint: Footprint
 
 
-@dataclass(frozen=True)
-class RemoteRun:
-    """Holds what the board did with the firmware of an ``archive``, which is named by its digest."""
-
-    archive: str
-    measured: RunResult
+RemoteRun = tuple[str, RunResult]  # The digest of an archive, and what the board did with its firmware.
 
 
 def build_apart(request: RunRequest, cache: Cache | None) -> FirmwareBytes:
@@ -368,26 +335,23 @@ def build_apart(request: RunRequest, cache: Cache | None) -> FirmwareBytes:
     prepared = prepared_to_run(request, step, cache)
     with tempfile.TemporaryDirectory(prefix="uaccel-") as temporary:
         maker = FirmwareMaker(prepared.firmware, request.board, Path(temporary) / "project", step, cache)
-        try:
-            plain = incoming.read_bytes(maker.firmware())
+        with closing(maker):
             flashes = request.wishes.flashes and request.board.flash is not None
-            observed = incoming.read_bytes(maker.firmware(observe=True)) if flashes else None
-        finally:
-            maker.close()
+            wanted = (False, True) if flashes else (False,)
+            forms = {observe: incoming.read_bytes(maker.firmware(observe=observe)) for observe in wanted}
     assert maker.footprint is not None  # it made the plain one
-    told = {key: prepared.told[key] for key in ("reads", "state", "offloads")}
-    return FirmwareBytes(prepared.firmware.to_json(), told, plain, observed, maker.footprint)
+    return FirmwareBytes(prepared.firmware.to_json(), forms, maker.footprint)
 
 
 def run_apart(built: FirmwareBytes, request: RunRequest) -> RemoteRun:
     """Flash the firmware and run it. Neither a compiler nor TVM is needed."""
-    firmware = Firmware.from_json(built.firmware, _no_compiler)
-    prepared = Prepared(firmware, built.told, None, _no_compiler)
+    firmware = Firmware.from_json(built.firmware, dict)
     with tempfile.TemporaryDirectory(prefix="uaccel-") as temporary:
-        brought = _Brought(built, Path(temporary))
-        bench = bench_of(prepared, request, brought, Quiet())
-        with monitor.recorded(built.told["offloads"]) as first_jobs:
-            return RemoteRun(firmware.archive, measure(prepared, request.wishes, bench, Quiet(), first_jobs))
+        maker = FirmwareMaker(firmware, request.board, Path(temporary), Quiet(), None)
+        maker.bring(built.forms, built.footprint)
+        bench = bench_of(request, maker)
+        with monitor.recorded(firmware.offloads) as first_jobs:
+            return firmware.archive, measure(bench, request.wishes, Quiet(), first_jobs)
 
 
 def judge_apart(ran: RemoteRun, request: RunRequest, cache: Cache | None) -> Performed:
@@ -395,34 +359,10 @@ def judge_apart(ran: RemoteRun, request: RunRequest, cache: Cache | None) -> Per
 
     The archives must be equal: another compilation would judge other firmware than the one that ran."""
     prepared = prepared_to_run(request, Quiet(), cache)
-    if prepared.firmware.archive != ran.archive:
+    archive, measured = ran
+    if prepared.firmware.archive != archive:
         raise ToolError(
-            f"{request.model.name} was compiled twice, to different C: {ran.archive[:12]} and "
+            f"{request.model.name} was compiled twice, to different C: {archive[:12]} and "
             f"{prepared.firmware.archive[:12]}; install the same uaccel and the same packages on all workers"
         )
-    return finish(request, prepared, ran.measured, Quiet(), cache, cuts=False)
-
-
-class _Brought:
-    """Gives firmware that was built elsewhere, in place of a ``Maker``."""
-
-    def __init__(self, built: FirmwareBytes, folder: Path) -> None:
-        self._built = built
-        self._folder = folder
-        self.footprint: Footprint | None = built.footprint
-
-    def firmware(self, *, observe: bool = False) -> Path:
-        content = self._built.observed if observe else self._built.plain
-        assert content is not None  # it is only asked for where the board is flashed
-        path = self._folder / ("observed" if observe else "plain") / "firmware.elf"
-        if not path.exists():
-            path.parent.mkdir()
-            path.write_bytes(content)
-        return path
-
-    def close(self) -> None:
-        """Does nothing: the folder's owner removes it."""
-
-
-def _no_compiler() -> NoReturn:
-    raise InternalError("firmware that was brought here was to be compiled here")
+    return finish(request, prepared, measured, Quiet(), cache, cuts=False)

@@ -45,13 +45,14 @@ class Prepared:
 
     firmware: Firmware
     told: Mapping[str, Any]
-    key: Key | None
-    compile: Callable[[], Compiled]
+    key: Key | None = None
+    compile: Callable[[], Compiled] | None = None
     reads: Mapping[str, str] = field(default_factory=dict)
 
     @cached_property
     def compiled(self) -> Compiled:
         """The compilation itself; it is made now if only what it tells came from the cache."""
+        assert self.compile is not None  # firmware that was brought here is not asked for it
         return self.compile()
 
 
@@ -114,17 +115,11 @@ def _from(entry: Entry, key: Key, cache: Cache, request: RunRequest, step: Calla
 
 def told_of(compiled: Compiled, request: RunRequest, files: Mapping[str, bytes]) -> dict[str, Any]:
     """Returns what runs and pages tell of a compilation, as data for JSON: what its archive's files tell, and more."""
-    from uaccel.runner.verdict import layers_to_read
-
     job, told = request.what(), told_of_archive(Metadata.of(files), files.get)
     given = {"file": request.model.name, "bytes": request.model.stat().st_size if request.model.is_file() else None}
     told["structure"]["source"] |= given
     return told | {
         "command": replace(job, options=replace(job.options, workspace_io=False)).command("run"),
-        "reads": {
-            name: list(layers_to_read(compiled, every_layer=every))
-            for name, every in (("outputs", False), ("layers", True))
-        },
         "missing_offload": request.engines.missing_offload(compiled),
     }
 

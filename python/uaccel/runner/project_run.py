@@ -8,21 +8,18 @@ from __future__ import annotations
 
 import shlex
 import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any, Final, NoReturn
+from typing import Any, Final
 
 from uaccel.bench import port_of_project
-from uaccel.build.archive_reader import Metadata, project_devices, read_member, read_metadata, read_model
+from uaccel.build.archive_reader import project_devices, read_member, read_metadata, read_model
 from uaccel.build.board_json import read_board_json
 from uaccel.build.programs import find_command
 from uaccel.build.project import Footprint, firmware_of, footprint, require_tools
 from uaccel.build.project_api import ProjectServer, port_from_here
-from uaccel.errors import InternalError, UaccelError
-from uaccel.model import ImportedModel
+from uaccel.errors import UaccelError
 from uaccel.report.archived import told_of_archive
 from uaccel.runner.compare import Verdict
 from uaccel.runner.execute import Bench, OnLog, RunResult
@@ -60,53 +57,36 @@ def perform_project(
             server.require("port", port_from_here(port))
         bench = ProjectBench(server, folder, port, step)
         bench.require_board(board)
-        prepared = _prepared(bench, wishes)
-        measured = measure(prepared, wishes, bench, step, first_jobs)
-    verdict = _verdict(bench.archive, bench.metadata, measured, wishes, step) if wishes.verifies else None
+        if wishes.sequence and not bench.firmware.has_state:
+            raise UaccelError("--sequence is for models that keep a state between runs; leave it away")
+        told = told_of_archive(bench.firmware.metadata, partial(read_member, bench.archive))
+        prepared = Prepared(bench.firmware, told)
+        measured = measure(bench, wishes, step, first_jobs, alone=True)
+    verdict = _verdict(bench, measured, wishes, step) if wishes.verifies else None
     words = shlex.join(["uaccel", "run", str(folder), *words_of(wishes)])
     place = Place(bench.name, bench.target, bool(port) or bench.at_line, command or words)
     return performed(prepared, wishes, measured, place, verdict)
 
 
-def _prepared(bench: ProjectBench, wishes: ProjectRunOptions) -> Prepared:
-    """Returns what the archive tells of its firmware."""
-    told = told_of_archive(bench.metadata, partial(read_member, bench.archive))
-    if wishes.sequence and not told["state"]:
-        raise UaccelError("--sequence is for models that keep a state between runs; leave it away")
-    if wishes.verifies:
-        from uaccel.runner.compiled import ArchiveLayers
-
-        layers, every = ArchiveLayers.read(bench.metadata), wishes.every_layer
-        told["reads"] = {"layers" if every else "outputs": layers.to_read(every_layer=every)}
-    return Prepared(bench.firmware, told, None, _no_compiler)
-
-
-def _no_compiler() -> NoReturn:
-    raise InternalError("firmware of a project was to be compiled")
-
-
-def _verdict(archive: Path, metadata: Metadata, measured: RunResult, wishes: ProjectRunOptions, step: Steps) -> Verdict:
+def _verdict(bench: ProjectBench, measured: RunResult, wishes: ProjectRunOptions, step: Steps) -> Verdict:
+    """Judges a run by the model that the archive holds, which is imported for that."""
+    from uaccel.frontend import import_model
     from uaccel.runner.compiled import ArchiveSubject
     from uaccel.runner.verdict import verdict_on
+    from uaccel.runner.verify import Reference
 
     step("execute the exact meaning and compare")
-    with _meaning(archive, metadata) as (model, path):
-        verdict = verdict_on(ArchiveSubject(model, metadata), model, path, measured, every_layer=wishes.every_layer)
-    return replace(verdict, report=verdict.report | {"seed": wishes.told_seed, "outside": None})
-
-
-@contextmanager
-def _meaning(archive: Path, metadata: Metadata) -> Iterator[tuple[ImportedModel, Path]]:
-    """Imports the model that an archive holds, and gives it with its file until the end of the block."""
-    from uaccel.frontend import import_model
-
+    archive, metadata = bench.archive, bench.firmware.metadata
     file, bound = read_model(archive, metadata), metadata.bound
     with tempfile.TemporaryDirectory(prefix="uaccel-") as folder:
         path, first = Path(folder) / f"model{file.suffix}", Path(folder) / "first.npz"
         path.write_bytes(file.data)
         if bound:
             first.write_bytes(read_member(archive, FIRST_VALUES.format(metadata.model)) or b"")
-        yield import_model(path, state=bound, state_from=first if bound else None), path
+        model = import_model(path, state=bound, state_from=first if bound else None)
+        subject = ArchiveSubject(Reference(model), metadata)
+        verdict = verdict_on(subject, path, measured, every_layer=wishes.every_layer)
+    return replace(verdict, report=verdict.report | {"seed": wishes.told_seed, "outside": None})
 
 
 class ProjectBench(Bench):
@@ -131,8 +111,7 @@ class ProjectBench(Bench):
         self._timeouts = SIMULATED_TIMEOUTS if kind == "rtl" else TIMEOUTS
         self.line = port if run is None else (port_of_project(folder, port) or "") if self.at_line else ""
         self.archive = _archive(server)
-        self.metadata = read_metadata(self.archive)
-        self.firmware = Firmware.of(self.metadata, "", dict)
+        self.firmware = Firmware.of(read_metadata(self.archive), "", dict)
 
     def require_board(self, board: str | None) -> None:
         """Raises an error if the project is for another board, or its firmware serves no sessions."""
@@ -144,18 +123,14 @@ class ProjectBench(Bench):
         if board is not None and self.name not in (None, board):
             raise UaccelError(f"{self._folder} is for board {self.name}, not {board}; leave --board away")
 
-    def build(self) -> None:
-        """Does nothing: the server builds for each session what it then runs."""
-
-    def close(self) -> None:
-        """Does nothing: who started the server ends it."""
-
     def session(self, *, observe: bool = False, blocks: Blocks | None = None, on_log: OnLog | None = None) -> Session:
         rate, counted, devices, run = None, None, DeviceOptions(), self._run_as
         if run is not None:
             self._server.require("observe", observe)
             if self._can_build:
-                self._make(observe)
+                self.progress(f"build the firmware{' with a hook after every layer' if observe else ''}")
+                require_tools(self._folder)
+                self._server.build()
             if run["kind"] == "qemu":
                 qemu = run["command"][0]
                 devices = self._devices(qemu, run.get("ram"), observe)
@@ -185,11 +160,6 @@ class ProjectBench(Bench):
         if not self._server.is_ours or not build.is_dir():
             return None
         return footprint(self._folder, build, self.firmware.name, arena=self.firmware.arena, io=self.firmware.io)
-
-    def _make(self, observe: bool) -> None:
-        self.progress(f"build the firmware{' with a hook after every layer' if observe else ''}")
-        require_tools(self._folder)
-        self._server.build()
 
     def _build_folder(self, *, observe: bool) -> Path:
         return self._folder / ("build-observe" if observe else "build")

@@ -17,7 +17,7 @@ from uaccel.model import Array, ImportedModel
 from uaccel.ops.operator import operator_of
 from uaccel.ops.quantize import Dequantize
 from uaccel.report.run_json import json_number
-from uaccel.runner.compare import Difference, Move
+from uaccel.runner.compare import Difference, Mismatch, Move
 from uaccel.runner.differences import Allowance
 from uaccel.tvm_api import bindings_of, is_call, is_tuple
 from uaccel.util.text import named
@@ -62,9 +62,10 @@ class Opinion:
         few = max(1.0, allowed.off * self.compared) if allowed.off else 0.0
         if self.first is None or (self.beyond <= allowed.farther * self.compared and self.off <= few):
             return ""
-        where = ",".join(map(str, self.first.index))
+        first = self.first.mismatch
+        where = ",".join(map(str, first.index))
         place = f'sample {self.first.sample}, output "{self.first.output}", element [{where}]'
-        said = f"{place} is {self.first.got}, {self.runtime} {self.verb} {self.first.expected}"
+        said = f"{place} is {first.got}, {self.runtime} {self.verb} {first.expected}"
         return f"{said}; {self.off} of {self.compared} elements differ, more than is documented"
 
 
@@ -84,7 +85,7 @@ def compared(
         if expected is None:
             continue
         if len(expected) != len(given):
-            found.first = Difference(number, "", (), f"{len(expected)} outputs", f"one of {len(given)}")
+            found.first = Difference(number, "", Mismatch((), f"{len(expected)} outputs", f"one of {len(given)}"))
             found.off, found.beyond = found.off + 1, found.beyond + 1
             continue
         rooms = moves[number] if number < len(moves) else [Move()] * len(given)
@@ -106,7 +107,8 @@ def _add(
     whole, other = pair
     value = whole[tuple(map(slice, other.shape))] if whole.ndim == other.ndim else whole
     if value.shape != other.shape:
-        found.first = Difference(*where, (), f"a tensor {list(other.shape)}", f"a tensor {list(value.shape)}")
+        right, seen = (f"a tensor {list(one.shape)}" for one in (other, value))
+        found.first = Difference(*where, Mismatch((), right, seen))
         found.off, found.beyond = found.off + value.size, found.beyond + max(value.size, 1)
         return
     if scale:
@@ -120,7 +122,7 @@ def _add(
     found.beyond += int(beyond.sum())
     if first and off.any():
         place = tuple(int(i) for i in np.argwhere(beyond if beyond.any() else off)[0])
-        found.first = Difference(*where, place, other[place].item(), value[place].item())
+        found.first = Difference(*where, Mismatch(place, other[place].item(), value[place].item()))
 
 
 def _steps(

@@ -13,7 +13,7 @@ import numpy as np
 from uaccel.errors import InputError, need
 from uaccel.model import LARGEST, Array
 from uaccel.quantize.calibration import IMAGES, ModelInput, Pixels, given
-from uaccel.session.tensors import TensorType, input_arrays, ramp, read_array, read_arrays, samples_of
+from uaccel.session.tensors import TensorType, input_arrays, load_inputs, ramp, read_array, read_arrays, samples_of
 from uaccel.util import incoming
 
 # Inputs when the user gives none: a ramp, and for verification samples that show what a ramp hides.
@@ -38,6 +38,28 @@ def default_samples(tensors: Sequence[TensorType], count: int, seed: int = 0) ->
     while len(made) < count:
         made.append([_random(tensor, generator) for tensor in tensors])
     return made[:count]
+
+
+def samples_from(
+    values: Mapping[str, Any] | Array | str | Path | None, tensors: Sequence[TensorType], count: int, seed: int
+) -> tuple[list[list[Array]], list[list[Array]]]:
+    """Returns the samples that a program is told of, and those that are only compared: made ones, if it gives none."""
+    if values is None:
+        first, *others = default_samples(tensors, count, seed)
+        return [first], others
+    if isinstance(values, (str, Path)):
+        return load_inputs(Path(values), tensors), []
+    return samples_of(named_arrays(values, tensors, "input"), tensors, "inputs"), []
+
+
+def named_arrays(values: Any, tensors: Sequence[TensorType], kind: str) -> dict[str, Array]:
+    """Returns arrays by name; one array stands for the only tensor there is."""
+    if isinstance(values, Mapping):
+        return {name: np.asarray(value) for name, value in values.items()}
+    if len(tensors) != 1:
+        names = ", ".join(f'"{tensor.name}"' for tensor in tensors)
+        raise InputError(f"one array was given for {len(tensors)} {kind}s; give a dictionary with {names}")
+    return {tensors[0].name: np.asarray(values)}
 
 
 def _zeros(tensor: TensorType) -> Array:

@@ -6,13 +6,14 @@ import tempfile
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
-from uaccel.lower.placement import ELEMENT_ALIGNMENT
+from uaccel.build.archive_reader import Metadata
+from uaccel.codegen.archive import document
 from uaccel.model import Array, ImportedModel
 from uaccel.pipeline import Compiled, Progress
 from uaccel.runner.compare import Comparison, Verdict
-from uaccel.runner.compiled import run_compiled
+from uaccel.runner.compiled import ArchiveSubject, reference_of_archive, run_compiled
 from uaccel.runner.data_sets import FOLDERS, DataSet
 from uaccel.runner.differences import Allowance, allowance
 from uaccel.runner.execute import Looks, RunResult
@@ -23,17 +24,13 @@ from uaccel.runner.reference import Opinion, compared
 from uaccel.runner.runtimes import ONNX_RUNTIME, ask, own_moves
 from uaccel.runner.verify import (
     Computed,
-    ObservedLayers,
     Reference,
     Samples,
     WrongLayer,
-    before_what_hides,
     changed_meaning,
     find_inside,
     first_wrong_layer,
-    is_exact,
     layers_verdict,
-    tolerance_of,
     verify,
 )
 
@@ -45,74 +42,27 @@ LOOK: Final = "; --verify layers looks for the layer"
 Again = Callable[[tuple[str, ...]], "WrongLayer | None"]
 
 
-class Subject(Protocol):
-    """Tells verification what it must know of firmware that was compiled here, or of which only the archive is known.
-
-    ``exact``: whether all engines claim the model's own arithmetic. ``tolerance``: the largest of any engine that
-    computes something. ``watched``: the tensors before operators that hide differences. ``first_wrong`` judges each
-    layer by the inputs that it really got; after it, ``differences`` says how far layers are off. ``changed`` says in
-    words where a pass changed the meaning of the model, ``unjudged`` what cannot be compared at all.
-    """
-
-    @property
-    def reference(self) -> Reference: ...
-    @property
-    def exact(self) -> bool: ...
-    @property
-    def tolerance(self) -> float: ...
-    @property
-    def watched(self) -> ObservedLayers: ...
-    @property
-    def differences(self) -> list[dict[str, Any]]: ...
-    def first_wrong(self, samples: Samples, computed: Computed) -> WrongLayer | None: ...
-    def changed(self, samples: Samples) -> str: ...
-    def unjudged(self) -> str: ...
-
-
-class CompiledSubject:
-    """Describes firmware that was compiled here, so that everything about it is known."""
+class CompiledSubject(ArchiveSubject):
+    """Tells it of firmware that was compiled here, so that everything about it is known."""
 
     def __init__(self, compiled: Compiled, reference: Reference | None = None) -> None:
+        told = {"meanings": reference_of_archive(compiled)}
+        super().__init__(reference or Reference.of(compiled), Metadata(b"", document(compiled.generated, told)))
         self.compiled = compiled
-        self.reference = reference or Reference.of(compiled)
-        self.differences: list[dict[str, Any]] = []
-
-    @property
-    def exact(self) -> bool:
-        return is_exact(self.compiled)
-
-    @property
-    def tolerance(self) -> float:
-        return largest_tolerance(self.compiled)
-
-    @property
-    def watched(self) -> ObservedLayers:
-        return before_what_hides(self.compiled)
 
     def first_wrong(self, samples: Samples, computed: Computed) -> WrongLayer | None:
         return first_wrong_layer(self.compiled, samples, computed, self.differences)
 
     def changed(self, samples: Samples) -> str:
-        return changed_meaning(self.compiled, self.reference, samples, self.tolerance)
+        return changed_meaning(self.compiled, self.reference, samples, self.stated.tolerance)
 
     def unjudged(self) -> str:
         return ""
 
 
-def layers_to_read(compiled: Compiled, *, every_layer: bool) -> Sequence[int]:
-    """Returns the layers whose outputs verification reads: those before operators that hide differences.
-
-    It reads all where layers are asked for, or where an accelerator does not claim the model's own arithmetic: then
-    layers must be judged one by one. It reads one at least where an accelerator wants aligned addresses, since only
-    firmware that is watched checks them."""
-    if every_layer or not is_exact(compiled):
-        return range(len(compiled.program.layers))
-    program = compiled.program
-    checked = [layer.index for layer in program.layers if program.device_alignment(layer) > ELEMENT_ALIGNMENT]
-    return before_what_hides(compiled).layers or checked[:1]
-
-
-def judge(subject: Subject, measured: RunResult, *, every_layer: bool = False, again: Again | None = None) -> Verdict:
+def judge(
+    subject: ArchiveSubject, measured: RunResult, *, every_layer: bool = False, again: Again | None = None
+) -> Verdict:
     """Judges a run, wherever it was. ``again`` finds the layer in a wrong region; without it the region is named.
 
     If all engines are exact, outputs and watched tensors must equal the model's meaning bit for bit. Otherwise watched
@@ -123,15 +73,15 @@ def judge(subject: Subject, measured: RunResult, *, every_layer: bool = False, a
     A wrong layer is the best complaint, as it says where the fault lies. Then comes a pass that changed the model, then
     the first output that is off. A sequence is not asked for passes: those are compared from the initial state.
     """
-    exact, watched = subject.exact, subject.watched if subject.exact else None
+    exact, tolerance = subject.stated.exact, subject.stated.tolerance
     samples, computed, sequence = measured.samples, measured.computed, measured.run.sequence
     found = verify(
         subject.reference,
         samples,
         measured.outputs,
-        tolerance=subject.tolerance,
+        tolerance=tolerance,
         sequence=sequence,
-        watched=watched,
+        watched=subject.watched if exact else None,
         computed=computed,
     )
     verdict = _told(found, samples)
@@ -151,11 +101,6 @@ def judge(subject: Subject, measured: RunResult, *, every_layer: bool = False, a
             return Verdict(report, f"{FAILED}: the first wrong layer is {wrong}", wrong.sample)
     changed = "" if sequence else subject.changed(samples)
     return Verdict(report, f"{FAILED}: {changed}", 0) if changed else Verdict(report, complaint, verdict.sample)
-
-
-def largest_tolerance(compiled: Compiled) -> float:
-    """Returns the largest tolerance of the engines that compute something."""
-    return max(map(tolerance_of, compiled.partitioned.calls.values()), default=0.0)
 
 
 def _told(found: Comparison, samples: Samples) -> Verdict:
@@ -187,15 +132,20 @@ def with_opinions(
     opinion, complaint, asked = runtime_opinion(model, path, samples, outputs, exact=exact, sequence=sequence)
     real = real_opinion(model, samples, outputs)
     report = asked | ({} if real is None else {"real_meaning": real.to_json()})
+    return _also(verdict, report, opinion, complaint)
+
+
+def _also(verdict: Verdict, report: dict[str, Any], opinion: Opinion | None, complaint: str) -> Verdict:
+    """Adds to a verdict what another reference says; its ``complaint`` counts if there is none yet."""
+    report = verdict.report | report
     if complaint and opinion is not None and opinion.first is not None and not verdict.complaint:
         report |= {"bit_exact": False, "first_difference": opinion.first.to_json()}
-        return Verdict(verdict.report | report, f"{FAILED}: {complaint}", opinion.first.sample)
-    return replace(verdict, report=verdict.report | report)
+        return Verdict(report, f"{FAILED}: {complaint}", opinion.first.sample)
+    return replace(verdict, report=report)
 
 
 def verdict_on(
-    subject: Subject,
-    model: ImportedModel,
+    subject: ArchiveSubject,
     path: Path,
     measured: RunResult,
     *,
@@ -204,13 +154,8 @@ def verdict_on(
 ) -> Verdict:
     """Judges a run by the exact meaning and by each other reference there is; arguments as of those functions."""
     verdict, sequence = judge(subject, measured, every_layer=every_layer, again=again), measured.run.sequence
-    samples, outputs = measured.samples, measured.outputs
-    return with_opinions(verdict, model, path, samples, outputs, exact=subject.exact, sequence=sequence)
-
-
-def as_imported(compiled: Compiled) -> ImportedModel:
-    """Returns the model before any pass: what its file says, as far as the importer read it."""
-    return replace(compiled.model, module=compiled.stages["import"])
+    asked = subject.reference.model, path, measured.samples, measured.outputs
+    return with_opinions(verdict, *asked, exact=subject.stated.exact, sequence=sequence)
 
 
 def runtime_opinion(
@@ -257,18 +202,13 @@ def _meant(model: ImportedModel, samples: Samples, *, sequence: bool = False) ->
 
 
 def with_data_sets(
-    verdict: Verdict,
-    model: ImportedModel,
-    path: Path,
-    measured: RunResult,
-    sets: Sequence[DataSet],
-    *,
-    exact: bool = True,
+    verdict: Verdict, subject: ArchiveSubject, path: Path, measured: RunResult, sets: Sequence[DataSet]
 ) -> Verdict:
     """Compares with the outputs that lie beside the model, which may differ from it as those of its runtime may."""
     if not sets:
         return verdict
-    outputs = measured.outputs if exact else _meant(model, measured.samples)
+    model = subject.reference.model
+    outputs = measured.outputs if subject.stated.exact else _meant(model, measured.samples)
     again = len(measured.run.outputs) - 1  # the first one may run several times
     known = [*[sets[0].outputs] * again, *(one.outputs for one in sets)][: len(outputs)]
     used = [one.name for one in sets][: len(outputs) - again]
@@ -277,27 +217,23 @@ def with_data_sets(
     wanted = [*known, *[None] * (len(outputs) - len(known))]
     found = _compared(model, path, measured.samples, outputs, name, wanted, allowed)
     found.verb = "states"
-    report = verdict.report | {"data_sets": {"folders": used} | (found.to_json() if any(known) else {})}
-    complaint = found.complaint(allowed)
-    if complaint and found.first is not None and not verdict.complaint:
-        report |= {"bit_exact": False, "first_difference": found.first.to_json()}
-        return Verdict(report, f"{FAILED}: {complaint}", found.first.sample)
-    return replace(verdict, report=report)
+    report = {"data_sets": {"folders": used} | (found.to_json() if any(known) else {})}
+    return _also(verdict, report, found, found.complaint(allowed))
 
 
 # Bisection of a wrong region: the model is compiled with its regions cut, run, and judged again.
 
 
 def bisect_region(
-    job: Job, cuts: tuple[str, ...], samples: list[list[Array]], progress: Progress, *, port: str, flashes: bool
+    job: Job, cuts: tuple[str, ...], samples: list[list[Array]], progress: Progress, **how: Any
 ) -> WrongLayer | None:
-    """Compiles and runs the model with regions that end after these layers, and returns the first wrong layer."""
+    """Compiles and runs the model with regions that end after these layers, and returns the first wrong layer.
+
+    ``how``: arguments of :class:`~uaccel.runner.execute.BoardBench`."""
     progress("cut the wrong region in two and run again")
     compiled = replace(job, wishes=replace(job.wishes, cuts=cuts)).compiled(progress)
     looks = Looks(samples[1:], read=range(len(compiled.program.layers)))
     with tempfile.TemporaryDirectory(prefix="uaccel-") as folder:
-        project = Path(folder) / "project"
-        measured = run_compiled(
-            compiled, job.board, samples[:1], project, progress, looks=looks, port=port, flashes=flashes
-        )
+        where = job.board, samples[:1], Path(folder) / "project", progress
+        measured = run_compiled(compiled, *where, looks=looks, **how)
     return first_wrong_layer(compiled, samples, measured.computed)

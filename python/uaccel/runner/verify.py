@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -22,7 +22,6 @@ from uaccel.model import Array, ImportedModel
 from uaccel.ops.operator import operator_of
 from uaccel.partition import EngineCall
 from uaccel.pipeline import Compiled
-from uaccel.report.run_json import json_number
 from uaccel.runner.compare import (
     LAYERS_ROUND,
     Comparison,
@@ -71,15 +70,10 @@ def layers_verdict(compared: int, wrong: WrongLayer | None) -> dict[str, Any]:
     """Gives what the JSON tells of ``--verify layers``."""
     if wrong is None:
         return {"layers_compared": compared, "first_wrong_layer": None}
-    mismatch = wrong.mismatch
     told = {
         "layer": wrong.name,
         **named(wrong, "op", "engine", "output", "sample"),
-        "index": list(mismatch.index),
-        "expected": json_number(mismatch.expected),
-        "got": json_number(mismatch.got),
-        "differing": mismatch.differing,
-        "size": mismatch.size,
+        **wrong.mismatch.to_json(),
         "part_of": wrong.part_of or None,
     } | ({"together_with": list(wrong.together)} if wrong.together else {})
     return {"layers_compared": compared, "first_wrong_layer": told}
@@ -232,9 +226,8 @@ RELAX_HIDES: Final = frozenset(
 class Reference:
     """Executes the exact meaning of a model on this computer; the module is built at the first run."""
 
-    def __init__(self, model: ImportedModel, module: Any = None) -> None:
+    def __init__(self, model: ImportedModel) -> None:
         self.model = model
-        self._module = model.module if module is None else module
         self._executor: Executor | None = None
 
     def run(self, inputs: Sequence[Array], *, continues: bool = False) -> tuple[list[Array], dict[str, list[Array]]]:
@@ -242,7 +235,7 @@ class Reference:
 
         With ``continues`` the model goes on from the state of the run before, else from its initial state."""
         if self._executor is None:
-            self._executor = Executor(self._module, state=self.model.state, intermediates=True, keep=True)
+            self._executor = Executor(self.model.module, state=self.model.state, intermediates=True, keep=True)
         if not continues:
             self._executor.reset()
         return self._executor.run_all(inputs)
@@ -250,31 +243,17 @@ class Reference:
     @classmethod
     def of(cls, compiled: Compiled) -> Reference:
         """Makes the reference of a compiled model: the model as it was imported, before any pass."""
-        return cls(compiled.model, compiled.stages["import"])
+        return cls(replace(compiled.model, module=compiled.stages["import"]))
 
 
-@dataclass(frozen=True)
-class ObservedLayers:
-    """Says which outputs of layers are read, and which tensor of the model, (binding, output), each must equal."""
-
-    tensors: Mapping[Key, tuple[str, int]] = field(default_factory=dict)
-
-    @property
-    def layers(self) -> list[int]:
-        return sorted({layer for layer, _ in self.tensors})
+Tensors = Mapping[Key, tuple[str, int]]  # The tensor of the model, (binding, output), that outputs of layers equal.
 
 
-def is_exact(compiled: Compiled) -> bool:
-    """Says whether every engine that computes something claims the model's own arithmetic."""
-    used = compiled.partitioned.calls.values()
-    return all(tolerance_of(call) == 0 and not (call.operation and call.operation.golden) for call in used)
-
-
-def before_what_hides(compiled: Compiled) -> ObservedLayers:
+def before_what_hides(compiled: Compiled) -> Tensors:
     """Selects the first inputs of operators that hide differences, as far as a layer of the device computes them.
 
     Views are followed back to the layer that wrote the bytes."""
-    places = _places(compiled)
+    places = tensors_of_layers(compiled)
     producers = {value.name: (layer, i) for layer in compiled.program.layers for i, value in enumerate(layer.outputs)}
     bindings = bindings_of_layers(compiled)
     expressions = dict(main_bindings(compiled.model.module)[1])
@@ -288,12 +267,7 @@ def before_what_hides(compiled: Compiled) -> ObservedLayers:
             layer, output = producers.get(layer.inputs[0].name, (None, 0))
         if layer is not None and not layer.is_view and (layer.index, output) in places:
             found[layer.index, output] = places[layer.index, output]
-    return ObservedLayers(found)
-
-
-def every_layer(compiled: Compiled) -> ObservedLayers:
-    """Selects all outputs of layers that are tensors of the imported model."""
-    return ObservedLayers(_places(compiled))
+    return found
 
 
 def _hides(expr: Any) -> bool:
@@ -302,7 +276,7 @@ def _hides(expr: Any) -> bool:
     return (hidden or getattr(expr.op, "name", "") in RELAX_HIDES) and any(map(is_var, expr.args))
 
 
-def _places(compiled: Compiled) -> dict[Key, tuple[str, int]]:
+def tensors_of_layers(compiled: Compiled) -> Tensors:
     """Maps an output of a layer to the (binding, output) of the imported model with the same value.
 
     Left out are tensors that passes made anew or whose axes they reordered (``turned``): their type or their order
@@ -343,7 +317,7 @@ def verify(
     *,
     tolerance: float = 0,
     sequence: bool = False,
-    watched: ObservedLayers | None = None,
+    watched: Tensors | None = None,
     computed: Computed = (),
 ) -> Comparison:
     """Compares the outputs of every sample, and the watched tensors, with the model's meaning.
@@ -351,7 +325,7 @@ def verify(
     Floats of a deep network may differ by more than usual though every layer is right. So where floats do, they are
     compared again, with room for what :func:`rounding` finds."""
     found = Comparison(tolerance, varied=_varied(samples))
-    hidden = watched.tensors if watched is not None else {}
+    hidden = watched or {}
     meant = _meant(reference, samples, sequence=sequence)
     for again in (False, True):
         for number, (values, got) in enumerate(zip(meant, outputs, strict=True)):
@@ -361,7 +335,7 @@ def verify(
             for key in sorted(shown.keys() & hidden.keys()):
                 binding, output = hidden[key]
                 found.add(number, binding, values[binding, "tensor"][output], shown[key], kind="tensor")
-        if again or found.beyond is None or not isinstance(found.beyond.expected, float):
+        if again or found.beyond is None or not isinstance(found.beyond.mismatch.expected, float):
             break
         room = rounding(reference, samples, meant, sequence=sequence)
         found = Comparison(tolerance, varied=found.varied, rounding=room)
@@ -441,7 +415,7 @@ def changed_meaning(compiled: Compiled, reference: Reference, samples: Samples, 
     kept, types = _kept(compiled), {str(var.name): types_of(var) for var, _ in main_bindings(module)[1]}
     same = {key: origin for key, origin in compiled.partitioned.stands_for.items() if origin in kept}
     same = {key: origin for key, origin in same.items() if _alike(kept[origin], types[key[0]][key[1]])}
-    partitioned = Reference(compiled.model, module)
+    partitioned = Reference(replace(compiled.model, module=module))
     for number, inputs in enumerate(samples):
         wanted, named = reference.run(inputs)
         outputs, values = partitioned.run(inputs)

@@ -7,6 +7,7 @@ from struct import Struct
 from typing import ClassVar, Final, TypeVar
 
 from uaccel.errors import DeviceError
+from uaccel.util.option import dataclass_transform
 
 # A message of the protocol: fields of fixed size, and in some of them bytes that follow.
 
@@ -14,12 +15,13 @@ M = TypeVar("M", bound="Message")
 LONGEST_WORDS: Final = 300
 
 
+@dataclass_transform(frozen_default=True)
 @dataclass(frozen=True)
 class Message:
     """Packs a message into a packet's body and back.
 
-    The classes of :mod:`uaccel.session.protocol_ids` derive from it: dataclasses whose fields have the order of
-    ``LAYOUT``. With ``TAIL`` there is one field more, with the rest of the body's bytes.
+    The classes of :mod:`uaccel.session.protocol_ids` derive from it, and so are dataclasses of the same kind. Their
+    fields have the order of ``LAYOUT``. With ``TAIL`` there is one field more, with the rest of the body's bytes.
     """
 
     TYPE: ClassVar[int]
@@ -27,6 +29,7 @@ class Message:
     TAIL: ClassVar[bool]
 
     def __init_subclass__(cls, type_: int, layout: str, tail: bool = False) -> None:
+        dataclass(frozen=True)(cls)
         cls.TYPE, cls.LAYOUT, cls.TAIL = type_, Struct(layout), tail
 
     def pack(self) -> bytes:

@@ -5,7 +5,6 @@ Written by scripts/protocol.py from firmware/protocol.toml; do not edit.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import IntEnum
 from struct import Struct
 from typing import Final
@@ -92,14 +91,12 @@ class LogLevel(IntEnum):
     SILENT = 4
 
 
-@dataclass(frozen=True)
 class Hello(Message, type_=Type.HELLO, layout="<H"):
     """Begins a session: the packet's token becomes the device's, and the next request has sequence 1."""
 
     version: int
 
 
-@dataclass(frozen=True)
 class Write(Message, type_=Type.WRITE, layout="<I", tail=True):
     """Writes a piece of the inputs."""
 
@@ -107,7 +104,6 @@ class Write(Message, type_=Type.WRITE, layout="<I", tail=True):
     data: bytes = b""
 
 
-@dataclass(frozen=True)
 class Run(Message, type_=Type.RUN, layout="<IIIBB"):
     """Runs the model on the inputs that were written."""
 
@@ -118,7 +114,6 @@ class Run(Message, type_=Type.RUN, layout="<IIIBB"):
     continues: int
 
 
-@dataclass(frozen=True)
 class Read(Message, type_=Type.READ, layout="<BHIII"):
     """Reads a range of an object; `data` packets bring it."""
 
@@ -129,19 +124,16 @@ class Read(Message, type_=Type.READ, layout="<BHIII"):
     length: int
 
 
-@dataclass(frozen=True)
 class Verbosity(Message, type_=Type.VERBOSITY, layout="<B"):
     """Says which log lines the device may send from now on."""
 
     level: int
 
 
-@dataclass(frozen=True)
 class Reset(Message, type_=Type.RESET, layout="<"):
     """Restarts the firmware, after the answer."""
 
 
-@dataclass(frozen=True)
 class WriteState(Message, type_=Type.WRITE_STATE, layout="<II", tail=True):
     """Writes a piece of the state, from which a `run` that `continues` goes on."""
 
@@ -150,7 +142,6 @@ class WriteState(Message, type_=Type.WRITE_STATE, layout="<II", tail=True):
     data: bytes = b""
 
 
-@dataclass(frozen=True)
 class HelloReply(Message, type_=Type.HELLO_REPLY, layout="<HHHIHHHIIII32s8s", tail=True):
     """Who is there."""
 
@@ -170,12 +161,6 @@ class HelloReply(Message, type_=Type.HELLO_REPLY, layout="<HHHIHHHIIII32s8s", ta
     name: bytes = b""
 
 
-@dataclass(frozen=True)
-class WriteReply(Message, type_=Type.WRITE_REPLY, layout="<"):
-    """The piece is there."""
-
-
-@dataclass(frozen=True)
 class RunReply(Message, type_=Type.RUN_REPLY, layout="<iIQQQIIQ", tail=True):
     """What came of a run."""
 
@@ -190,29 +175,12 @@ class RunReply(Message, type_=Type.RUN_REPLY, layout="<iIQQQIIQ", tail=True):
     failure: bytes = b""
 
 
-@dataclass(frozen=True)
 class ReadReply(Message, type_=Type.READ_REPLY, layout="<I"):
     """All `data` packets of the range were sent."""
 
     object_bytes: int
 
 
-@dataclass(frozen=True)
-class VerbosityReply(Message, type_=Type.VERBOSITY_REPLY, layout="<"):
-    """The level is set."""
-
-
-@dataclass(frozen=True)
-class ResetReply(Message, type_=Type.RESET_REPLY, layout="<"):
-    """The firmware restarts now."""
-
-
-@dataclass(frozen=True)
-class WriteStateReply(Message, type_=Type.WRITE_STATE_REPLY, layout="<"):
-    """The piece is there."""
-
-
-@dataclass(frozen=True)
 class Data(Message, type_=Type.DATA, layout="<I", tail=True):
     """A piece of what a `read` or a `run` asked for, with its sequence."""
 
@@ -220,17 +188,6 @@ class Data(Message, type_=Type.DATA, layout="<I", tail=True):
     data: bytes = b""
 
 
-@dataclass(frozen=True)
-class Started(Message, type_=Type.STARTED, layout="<"):
-    """A request that runs the model has arrived; its answer takes as long as the model does. Sent twice."""
-
-
-@dataclass(frozen=True)
-class Expect(Message, type_=Type.EXPECT, layout="<"):
-    """Something was lost: the packet's sequence is the one that the device waits for."""
-
-
-@dataclass(frozen=True)
 class Error(Message, type_=Type.ERROR, layout="<BI", tail=True):
     """The answer to a request that cannot be served; repeats its sequence and its token."""
 
@@ -239,14 +196,12 @@ class Error(Message, type_=Type.ERROR, layout="<BI", tail=True):
     text: bytes = b""
 
 
-@dataclass(frozen=True)
 class Boot(Message, type_=Type.BOOT, layout="<H"):
     """The firmware has started; token and sequence are 0."""
 
     version: int
 
 
-@dataclass(frozen=True)
 class Log(Message, type_=Type.LOG, layout="<B", tail=True):
     """A line of the device's log. The sequence counts them, so that a lost one is noticed; none is sent twice."""
 
@@ -254,7 +209,6 @@ class Log(Message, type_=Type.LOG, layout="<B", tail=True):
     text: bytes = b""
 
 
-@dataclass(frozen=True)
 class Fault(Message, type_=Type.FAULT, layout="<", tail=True):
     """The firmware has stopped for good; token and sequence are 0."""
 

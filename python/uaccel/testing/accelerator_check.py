@@ -18,11 +18,10 @@ from typing import Any, Final
 import numpy as np
 
 from uaccel.accelerator import Accelerator, Operation, load_accelerator
-from uaccel.accelerator.region import Region, region_of
+from uaccel.accelerator.region import Region
 from uaccel.accelerator.vendor import vendors
 from uaccel.board import load_board
 from uaccel.build.children import environment
-from uaccel.build.project import build_project, create_project, firmware_of
 from uaccel.codegen.generate import generate
 from uaccel.codegen.options import EmitOptions
 from uaccel.errors import AcceleratorError, DeviceError, VerificationError
@@ -32,14 +31,17 @@ from uaccel.model import Array, ImportedModel, Signature, TensorSpec
 from uaccel.ops.operator import NAMESPACE, type_info
 from uaccel.partition import Wishes, partition
 from uaccel.pipeline import Compiled
-from uaccel.runner.compiled import archive_of, identity
-from uaccel.runner.execute import connect
+from uaccel.runner.compiled import pack_compiled
+from uaccel.runner.execute import BoardBench, FirmwareMaker
 from uaccel.runner.request import MODEL, RTL, Devices, devices_in_place
 from uaccel.session.batch import run_batch
+from uaccel.session.description import Account
 from uaccel.session.monitor import EngineJob, Recorder
+from uaccel.session.session import LogLine
 from uaccel.testing.instruction_check import STEPS, Asked, WrongInstruction, check_instructions, devices_of
+from uaccel.testing.layers import Example, example
 from uaccel.testing.random_case import FAMILIES, Case, call_of, drawn
-from uaccel.tvm_api import ModuleBuilder, main_bindings, main_result, relax
+from uaccel.tvm_api import main_bindings, main_result
 from uaccel.tvm_api.executor import Executor
 from uaccel.util.text import named
 
@@ -62,12 +64,7 @@ class LayerOutcome:
 
 def region_for(case: Case) -> Region | None:
     """Makes the region of one layer, which an operation's check is asked about; None if the numbers are no layer."""
-    if not case.is_layer:
-        return None
-    module = _module([case])
-    variables, bindings = main_bindings(module)
-    (result,) = [var for var, _ in bindings if var.name == _name(0)]
-    return region_of(bindings, variables, [result])
+    return _example([case]).region if case.is_layer else None
 
 
 class Batch:
@@ -78,18 +75,16 @@ class Batch:
     def __init__(self, accelerator: Accelerator, cases: Sequence[Case], board: str, progress: Progress) -> None:
         self.cases = list(cases)
         self._accelerator = accelerator
-        self._board = load_board(board)
-        self._progress = progress
+        self._progress, target = progress, load_board(board)
         self._folder = tempfile.TemporaryDirectory(prefix="uaccel-check-")
         progress(f"compile {len(cases)} layers")
-        module = _module(cases)
-        self._compiled = _compiled(module, accelerator, self._board.name)
+        module = _example(cases).module
+        self._compiled = _compiled(module, accelerator, target.name)
         self._inputs = [array for case in cases for array in case.inputs()]
         self.meaning: list[Array] = Executor(module).run(self._inputs)
-        project = Path(self._folder.name) / "project"
-        create_project(archive_of(self._compiled), self._board, project)
-        progress("build the firmware")
-        self._firmware = firmware_of(build_project(project))
+        firmware, project = pack_compiled(self._compiled), Path(self._folder.name) / "project"
+        self._bench = BoardBench(FirmwareMaker(firmware, target, project, progress, None))
+        self._bench.built()
         self._of = {layer.name: index for index, layer in enumerate(self._compiled.program.layers)}
 
     def close(self) -> None:
@@ -106,36 +101,19 @@ class Batch:
         Jobs of the device come in the order in which layers run, as many for each as its driver counted calls.
         Warnings come in that order too, one for each layer whose driver gave up."""
         self._progress(f"run {len(self.cases)} layers on the {devices.kind}")
-        words: list[str] = []
+        lines: list[LogLine] = []
         layers = {_name(i): self._of[_name(i)] for i in range(len(self.cases))}
-        with devices_in_place(devices, [self._accelerator], self._progress, layers), Recorder() as recorder:
-            session = connect(
-                self._board,
-                self._firmware,
-                identity(self._compiled),
-                "",
-                on_log=lambda line: words.append(line.text) if line.level.name == "WARNING" else None,
-            )
-            with session:
-                run = run_batch(session, [self._inputs])
-        accounts, jobs, found = run.accounts, iter(recorder.jobs), []
+        place = devices_in_place(devices, [self._accelerator], self._progress, layers)
+        with place, Recorder() as recorder, self._bench.session(on_log=lines.append) as session:
+            run = run_batch(session, [self._inputs])
+        words = [line.text for line in lines if line.level.name == "WARNING"]
+        jobs, found = iter(recorder.jobs), dict[int, LayerOutcome]()
         for number in sorted(range(len(self.cases)), key=lambda i: self._of[_name(i)]):
-            account = accounts.get(self._of[_name(number)])
-            failed = account is not None and account.fallbacks > 0
-            ended = _jobs(jobs, account.calls if account is not None and not failed else 0)
-            found.append(
-                (
-                    number,
-                    LayerOutcome(
-                        run.outputs[0][number],
-                        account.cycles if account is not None else 0,
-                        account.calls if account is not None else 0,
-                        (words.pop(0) if words else "the driver returned an error") if failed else "",
-                        *ended,
-                    ),
-                )
-            )
-        return [ran for _, ran in sorted(found, key=lambda entry: entry[0])]
+            account = run.accounts.get(self._of[_name(number)], Account(0, 0))
+            why = (words.pop(0) if words else "the driver returned an error") if account.fallbacks else ""
+            ended = _jobs(jobs, 0 if account.fallbacks else account.calls)
+            found[number] = LayerOutcome(run.outputs[0][number], account.cycles, account.calls, why, *ended)
+        return [found[number] for number in range(len(self.cases))]
 
 
 def _jobs(jobs: Any, count: int) -> tuple[int, int]:
@@ -147,20 +125,16 @@ def _name(number: int) -> str:
     return f"layer{number}"
 
 
-def _module(cases: Sequence[Case]) -> Any:
-    builder = ModuleBuilder()
-    parameters = []
-    for number, case in enumerate(cases):
-        for which, array in enumerate(case.inputs()):
-            parameters.append(relax.Var(f"x{number}_{which}", relax.TensorType(array.shape, str(array.dtype))))
-    rest = iter(parameters)
-    with builder.function(parameters) as block:
-        results = []
-        for number, case in enumerate(cases):
-            mine = [next(rest) for _ in case.inputs()]
-            results.append(block.emit(call_of(case, *mine), _name(number)))
-        block.finish(relax.Tuple(results))
-    return builder.module
+def _example(cases: Sequence[Case]) -> Example:
+    """Makes one module of all layers, each with its own inputs and output."""
+    inputs = [case.inputs() for case in cases]
+
+    def build(block: Any, *variables: Any) -> list[Any]:
+        rest = iter(variables)
+        calls = [call_of(case, *islice(rest, len(own))) for case, own in zip(cases, inputs, strict=True)]
+        return [block.emit(call, _name(number)) for number, call in enumerate(calls)]
+
+    return example([array.shape for own in inputs for array in own], build)
 
 
 def _compiled(module: Any, accelerator: Accelerator, board: str) -> Compiled:

@@ -15,7 +15,6 @@ from uaccel.testing.needs import over_line
 from uaccel.testing.outcome import Check, Outcome, Values
 
 if TYPE_CHECKING:
-    from uaccel.runner.execute import BoardBench
     from uaccel.session.link import Timeouts
     from uaccel.session.session import LogLine, Session
 
@@ -85,7 +84,7 @@ class BoardUnderTest:
     ) -> Iterator[Session]:
         """Compile, build and flash a model, and talk to it; with ``observe`` its layers can be read."""
         product = self._made(self._path(model), accelerators, objective)
-        with self._bench(product).session(observe=observe, on_log=self._show_log) as session:
+        with product.bench(self.port, self._timeouts).session(observe=observe, on_log=self._show_log) as session:
             yield session
 
     def _do(self, check: Check) -> Outcome:
@@ -94,9 +93,8 @@ class BoardUnderTest:
 
         product = self._made(check.model, check.accelerators, check.objective)
         at_line = over_line(self.board, self.port)  # there it would be flashed a second time to look inside
-        outcome = check_product(
-            product, check, self._bench, self._workshop.cut, self._show_log, look_inside=not at_line
-        )
+        where = {"port": self.port, "timeouts": self._timeouts}
+        outcome = check_product(product, check, self._show_log, look_inside=not at_line, **where)
         for what, value in (("instructions", outcome.instructions), ("seconds", outcome.seconds)):
             if value is not None:
                 self._report(f"uaccel_{product.compiled.program.name}_{what}", value)
@@ -104,9 +102,6 @@ class BoardUnderTest:
 
     def _made(self, model: Path, accelerators: Sequence[str | Path], objective: str) -> CachedFirmware:
         return self._workshop.product(model, self.board, accelerators, objective)
-
-    def _bench(self, product: CachedFirmware) -> BoardBench:
-        return product.bench(self.port, self._timeouts)
 
     def _show_log(self, line: LogLine) -> None:
         """Prints a line of the device's log; pytest shows it if the test fails."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -35,7 +35,7 @@ class CachedFirmware:
         """Puts the firmware on the board, which may be at a port."""
         from uaccel.runner.execute import BoardBench
 
-        return BoardBench(self.maker.product, self.job.board, self.maker, Quiet(), port, timeouts=timeouts)
+        return BoardBench(self.maker, port, timeouts=timeouts)
 
 
 class Workshop:
@@ -45,7 +45,6 @@ class Workshop:
         self._folder = folder
         self._products: dict[tuple[object, ...], CachedFirmware] = {}
         self._references: dict[bytes, Reference] = {}
-        self._made = 0
 
     def product(
         self, model: Path, board: Board, accelerators: Sequence[str | Path] = (), objective: str = "latency"
@@ -62,6 +61,8 @@ class Workshop:
         return self._products[key]
 
     def _make(self, model: Path, board: Board, digest: bytes, names: Sequence[str], objective: str) -> CachedFirmware:
+        from uaccel.runner.compiled import pack_compiled
+        from uaccel.runner.execute import FirmwareMaker
         from uaccel.runner.job import Job
         from uaccel.runner.verify import Reference
 
@@ -69,21 +70,9 @@ class Workshop:
         compiled = job.compiled()
         _require_offload(compiled, job.accelerators)
         reference = self._references.setdefault(digest, Reference.of(compiled))
-        return CachedFirmware(job, compiled, reference, self._maker(compiled, board))
-
-    def cut(self, product: CachedFirmware, cuts: tuple[str, ...]) -> CachedFirmware:
-        """Makes a product of the same model with regions that end after these layers, for bisection."""
-        job = replace(product.job, wishes=replace(product.job.wishes, cuts=cuts))
-        compiled = job.compiled()
-        return CachedFirmware(job, compiled, product.reference, self._maker(compiled, job.board))
-
-    def _maker(self, compiled: Compiled, board: Board) -> FirmwareMaker:
-        from uaccel.runner.compiled import pack_compiled
-        from uaccel.runner.execute import FirmwareMaker
-
-        self._made += 1
-        folder = self._folder / f"{self._made}_{compiled.program.name}_{board.name}"
-        return FirmwareMaker(pack_compiled(compiled), board, folder, Quiet(), None)
+        folder = self._folder / f"{len(self._products)}_{compiled.program.name}_{board.name}"
+        maker = FirmwareMaker(pack_compiled(compiled), board, folder, Quiet(), None)
+        return CachedFirmware(job, compiled, reference, maker)
 
 
 def _require_offload(compiled: Compiled, accelerators: Sequence[Accelerator]) -> None:

@@ -389,10 +389,9 @@ _ENVIRONMENT: Final = {name: _looking(name) for name in ("__getitem__", "__iter_
 READS: Final = "reads.json"
 
 
-def find_true(kept: Cache, key: Key) -> Entry | None:
+def find_true(kept: Cache | None, key: Key | None) -> Entry | None:
     """The entry under the key, if all that its computation read would be found again; else it is removed."""
-    entry = kept.find(key)
-    if entry is None:
+    if kept is None or key is None or (entry := kept.find(key)) is None:
         return None
     rows = entry.json(READS)
     if still_true(rows):
@@ -404,10 +403,10 @@ def find_true(kept: Cache, key: Key) -> Entry | None:
 
 
 def add_true(
-    kept: Cache, key: Key, files: Mapping[str, bytes | Path], about: str, rows: Mapping[str, str]
+    kept: Cache | None, key: Key | None, files: Mapping[str, bytes | Path], about: str, rows: Mapping[str, str]
 ) -> Entry | None:
     """Keep files with what their computation read; nothing if that cannot be known."""
-    if not_seen(rows):
+    if kept is None or key is None or not_seen(rows):
         return None
     return kept.add(key, {**files, READS: json.dumps(dict(rows)).encode()}, about)
 

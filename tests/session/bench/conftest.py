@@ -11,7 +11,7 @@ from support.device.boards import board_with_tools
 from support.models.networks import OWN
 from uaccel.build.project import build_project, create_project, firmware_of
 from uaccel.pipeline import compile_model
-from uaccel.runner.compiled import archive_of, identity
+from uaccel.runner.compiled import archive_of, pack_compiled
 from uaccel.session.description import Identity
 from uaccel.session.emulated_board import Desk
 
@@ -24,7 +24,7 @@ class Firmware:
         compiled = compile_model(OWN / f"{model}.tflite", board=board.name)
         create_project(archive_of(compiled), board, folder)
         self.elf = firmware_of(build_project(folder))
-        self.identity: Identity = identity(compiled)
+        self.identity: Identity = pack_compiled(compiled).identity
 
 
 @pytest.fixture(scope="session")

@@ -14,7 +14,7 @@ from uaccel.build.project import build_project, create_project, firmware_of
 from uaccel.pipeline import Compiled, compile_model
 from uaccel.report.compile_json import facts_of
 from uaccel.report.run_json import layer_reports
-from uaccel.runner.compiled import archive_of, identity
+from uaccel.runner.compiled import archive_of, pack_compiled
 from uaccel.runner.execute import connect
 from uaccel.session.description import Account
 from uaccel.session.session import Result
@@ -62,7 +62,7 @@ def offload(model: Path, accelerators: Sequence[str], board: str, folder: Path) 
 def run(offloaded: Offloaded, samples: Sequence[Sequence[Array]]) -> Counted:
     """One inference for each sample, in a session of their own."""
     names = [spec.name for spec in offloaded.compiled.model.signature.inputs]
-    with connect(offloaded.board, offloaded.firmware, identity(offloaded.compiled), "") as session:
+    with connect(offloaded.board, offloaded.firmware, pack_compiled(offloaded.compiled).identity, "") as session:
         feeds = (dict(zip(names, values, strict=True)) for values in samples)
         return Counted(list(session.stream(feeds)), session.accounts())
 

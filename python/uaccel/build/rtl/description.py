@@ -376,7 +376,7 @@ def sources_of(rtl: Rtl, name: str, folder: Path, progress: Callable[[str], None
     packages = [PythonPackage(text, "", f"the RTL of {name}") for text in rtl.packages]
     key = Key(KIND).add("rtl", [name, *content_of(rtl)]).add("python", sys.version)
     cache = cache_of_user()
-    entry = find_true(cache, key) if cache is not None else None
+    entry = find_true(cache, key)
     if entry is not None:
         for file in entry.manifest["files"].keys() - {READS}:
             incoming.copy(entry.path(file), folder / file)

@@ -21,7 +21,7 @@ from uaccel.util.text import CPU, named
 # The result of one row, whichever process ran it.
 
 if TYPE_CHECKING:
-    from uaccel.runner.perform import Performed
+    from uaccel.runner.perform import FirmwareBytes, Performed, RemoteRun
 
 RIGHT, RAN, WRONG, FAILED = "right", "ran", "wrong", "failed"
 GOOD: Final = (RIGHT, RAN)
@@ -219,7 +219,6 @@ class BoardFailed:
     """Says that the board or the line to it failed, so that another try may succeed."""
 
     error: str
-    exit_status: int = DeviceError.exit_status
 
 
 def act(job: RowJob) -> Any:
@@ -228,37 +227,25 @@ def act(job: RowJob) -> Any:
     Only a failure of the device while a board runs is worth another try; all others are the row's result."""
     if job.kind == WHOLE:
         return work((job.digest, job.row))
+    from uaccel.runner.perform import build_apart, judge_apart, run_apart
+
     row, begun = SweepRow.from_json(job.row), time.monotonic()
     before = job.before.took if job.before is not None else 0.0
     if job.kind == JUDGE:
-        result = _judged(job, row)
+        result = result_of(job.digest, row, lambda: judge_apart(job.before.value, _at_line(row), cache_of_user()))
         return result | {"took": round(before + result["took"], 3)}
     try:
-        value = _built(row) if job.kind == BUILD else _ran(job, row)
+        value: FirmwareBytes | RemoteRun
+        if job.kind == BUILD:
+            value = build_apart(_at_line(row), cache_of_user())
+        else:
+            value = run_apart(job.before.value, _at_line(row, job.port))
     except UaccelError as error:
         if job.kind == BOARD and isinstance(error, DeviceError):
-            return BoardFailed(str(error), error.exit_status)
+            return BoardFailed(str(error))
         failed = RowResult(job.digest, row, FAILED, error=str(error), exit_status=error.exit_status)
         return failed.to_json() | {"took": round(before + time.monotonic() - begun, 3)}
     return StageResult(value, before + time.monotonic() - begun)
-
-
-def _built(row: SweepRow) -> Any:
-    from uaccel.runner.perform import build_apart
-
-    return build_apart(_at_line(row), cache_of_user())
-
-
-def _ran(job: RowJob, row: SweepRow) -> Any:
-    from uaccel.runner.perform import run_apart
-
-    return run_apart(job.before.value, _at_line(row, job.port))
-
-
-def _judged(job: RowJob, row: SweepRow) -> dict[str, Any]:
-    from uaccel.runner.perform import judge_apart
-
-    return result_of(job.digest, row, lambda: judge_apart(job.before.value, _at_line(row), cache_of_user()))
 
 
 def _at_line(row: SweepRow, port: str = "auto") -> RunRequest:

@@ -10,8 +10,10 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from typing import Any, Final, Protocol
+from functools import partial
+from typing import Any, Final
 
 from uaccel.board import Board
 from uaccel.errors import DeviceError, InternalError, UaccelError, VerificationError
@@ -45,69 +47,41 @@ class Candidate:
     progress: Progress
 
 
-class Workers(Protocol):
-    """Measures candidates. ``exact``: figures do not depend on what else the computer does, and may be kept."""
-
-    exact: bool
-
-    def run(self, candidates: Iterator[Candidate], until: float | None) -> Iterator[tuple[int, LayerCosts]]:
-        """Yields costs by number as they come; the next candidate is asked for when a worker is free.
-
-        What is not measured by ``until`` of the monotonic clock is left out."""
-        ...
-
-    def __enter__(self) -> Workers: ...
-
-    def __exit__(self, *_: object) -> None: ...
+# Yields the costs of candidates by number as they come. The next candidate is asked for when there is time for it; what
+# is not measured by so many seconds of the monotonic clock is left out.
+Measure = Callable[[Iterator[Candidate], "float | None"], Iterator[tuple[int, LayerCosts]]]
 
 
-def workers(board: Board, port: str, jobs: int) -> Workers:
-    """Returns several workers for an emulated board, else one.
+@contextmanager
+def workers(board: Board, port: str, jobs: int) -> Iterator[Measure]:
+    """Gives what measures: several processes for an emulated board, else this one.
 
     A real board has one user at a time, and times of this computer are worth nothing beside other work."""
-    exact = emulated(board, port)
-    return _Several(jobs) if exact and jobs > 1 else _OneByOne(exact)
+    if jobs < 2 or not emulated(board, port):
+        yield _one_by_one
+        return
+    with WorkerPool(_work, jobs) as pool:
+        yield partial(_at_once, pool)
 
 
-class _OneByOne:
-    def __init__(self, exact: bool) -> None:
-        self.exact = exact
-
-    def __enter__(self) -> Workers:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        pass
-
-    def run(self, candidates: Iterator[Candidate], until: float | None) -> Iterator[tuple[int, LayerCosts]]:
-        while until is None or time.monotonic() < until:
-            one = next(candidates, None)
-            if one is None:
-                return
-            yield one.number, measure(one.firmware, one.board, one.progress, one.port, one.cache)
+def _one_by_one(candidates: Iterator[Candidate], until: float | None) -> Iterator[tuple[int, LayerCosts]]:
+    while until is None or time.monotonic() < until:
+        one = next(candidates, None)
+        if one is None:
+            return
+        yield one.number, measure(one.firmware, one.board, one.progress, one.port, one.cache)
 
 
-class _Several:
-    exact = True
-
-    def __init__(self, jobs: int) -> None:
-        self._pool = WorkerPool(_work, jobs)
-
-    def __enter__(self) -> Workers:
-        self._pool.__enter__()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._pool.close()
-
-    def run(self, candidates: Iterator[Candidate], until: float | None) -> Iterator[tuple[int, LayerCosts]]:
-        for outcome in self._pool.run(map(_item, candidates), until):
-            if outcome.failure:
-                raise UaccelError(f"measuring failed: {outcome.failure}; {_last_line(outcome.log)}")
-            if "error" in outcome.result:
-                told = outcome.result
-                raise _BY_STATUS.get(told["exit_status"], UaccelError)(told["error"])
-            yield outcome.item[0], LayerCosts.from_json(outcome.result["taken"])
+def _at_once(
+    pool: WorkerPool, candidates: Iterator[Candidate], until: float | None
+) -> Iterator[tuple[int, LayerCosts]]:
+    for outcome in pool.run(map(_item, candidates), until):
+        if outcome.failure:
+            raise UaccelError(f"measuring failed: {outcome.failure}; {_last_line(outcome.log)}")
+        if "error" in outcome.result:
+            told = outcome.result
+            raise _BY_STATUS.get(told["exit_status"], UaccelError)(told["error"])
+        yield outcome.item[0], LayerCosts.from_json(outcome.result["taken"])
 
 
 def _item(one: Candidate) -> tuple[Any, ...]:
@@ -230,8 +204,8 @@ def tune(
 ) -> Tuned:
     """Measure what ``known`` does not tell yet, in its unit: time at a line, else cycles where they are known."""
     search = search or TuneSearch()
-    with workers(board, search.port, search.jobs) as engine:
-        return _Tuning(compile_with, board, known, progress, search, cache, engine).run()
+    with workers(board, search.port, search.jobs) as measuring:
+        return _Tuning(compile_with, board, known, progress, search, cache, measuring).run()
 
 
 @dataclass(frozen=True)
@@ -264,7 +238,7 @@ class _Tuning:
     progress: Progress
     search: TuneSearch
     cache: Cache | None
-    engine: Workers
+    measuring: Measure
     rows: dict[int, tuple[_Row, ...]] = field(default_factory=dict)  # The layers of each firmware, by number.
     taken: dict[int, LayerCosts] = field(default_factory=dict)
     measured: int = 0
@@ -305,7 +279,7 @@ class _Tuning:
         self, selections: Mapping[int, Selection], made: Mapping[int, Compiled], until: float | None = None
     ) -> None:
         """Measures firmwares that are not measured yet; what is not ``made`` is compiled when a worker is free."""
-        for number, taken in self.engine.run(self._candidates(selections, made), until):
+        for number, taken in self.measuring(self._candidates(selections, made), until):
             self.taken[number] = taken
             self.measured += 1
             self._named(number)("measured")
@@ -314,7 +288,8 @@ class _Tuning:
         for number in [number for number in selections if number not in self.taken]:
             compiled = made[number] if number in made else self._compiled(number, selections[number])
             firmware = pack_compiled(compiled)
-            known = measured_before(firmware, self.board, self.cache) if self.engine.exact else None
+            kept = self.cache if emulated(self.board, self.search.port) else None
+            known = measured_before(firmware, self.board, kept)
             if known is None:
                 yield Candidate(number, firmware, self.board, self.search.port, self.cache, self._named(number))
             else:
