@@ -12,6 +12,7 @@ import functools
 import importlib
 import json
 import sys
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -46,8 +47,9 @@ against the code.
 - **known at import**: computed while the model is read; no code is left.
 - **refused**: an error at import that names the node and the reason.
 """
-ONNX_HEAD = """[models.md](../models.md#onnx) says which files; opsets up to {opset}. The notes say how many of the
-official tests pass (onnx {version}; those without types that cannot be compiled), and what is refused."""
+ONNX_HEAD = """[models.md](../models.md#onnx) says which files; opsets up to {opset}. Of the {total:,} official tests on
+types that can be compiled (onnx {version}), {passed:,} pass, {refused} are refused and {wrong} differ. The notes count
+them for each operator that is neither refused as a whole nor known at import."""
 TORCH_HEAD = """[models.md](../models.md#pytorch) says which files. ATen's operators that have a converter; others
 PyTorch takes apart into these, or they are refused by name, as is what depends on data."""
 TFLITE_HEAD = """Each cell says what becomes of a model of this one operator and type. `in float`: it is quantised and
@@ -97,7 +99,15 @@ def onnx() -> str:
     names = {schema.name for schema in defs.get_all_schemas() if schema.domain == "" and not schema.deprecated}
     rows = [_standard(name, record["operators"].get(name)) for name in names]
     rows += [*_microsoft(), *_learned()]
-    head = ONNX_HEAD.format(opset=defs.onnx_opset_version(), version=record["onnx"])
+    counts = Counter(record["counts"])
+    head = ONNX_HEAD.format(
+        opset=defs.onnx_opset_version(),
+        version=record["onnx"],
+        total=counts.total(),
+        passed=counts["compiled"],
+        refused=counts["refused"],
+        wrong=counts["wrong"] + counts["executed"],
+    )
     return f"## ONNX\n\n{head}\n\n{table(rows)}\n"
 
 
@@ -116,10 +126,10 @@ def _standard(name: str, entry: dict[str, Any] | None) -> Coverage:
     total = passed + wrong + len(entry["refused"]) + len(entry["executed"])
     reasons = sorted({_reason(name, text) for text in (*entry["refused"].values(), *entry["executed"].values())})
     reasons += [f"{wrong} with other values (of infinities, NaN, float16)"] if wrong else []
+    notes = [f"{passed} of {total} tests", *reasons]
+    if name in CONTROL:
+        return Coverage(name, EXACT, "; ".join(["C of `if` and `while`", *notes]))
     if passed:
-        notes = [f"{passed} of {total} tests", *reasons]
-        if name in CONTROL:
-            return Coverage(name, EXACT, "; ".join(["C of `if` and `while`", *notes]))
         return Coverage(name, *_how(name in _quantised("support.models.onnx_islands"), notes))
     return Coverage(name, REFUSED, "; ".join(reasons))
 

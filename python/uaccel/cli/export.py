@@ -80,17 +80,19 @@ class ExportCommand(ModelOptions):
             return jobs
         from uaccel.codegen.export.formats import require_room
         from uaccel.codegen.export.library import arena_of, require_names
-        from uaccel.frontend.state import words_of_each
+        from uaccel.frontend.state import first_of_each, words_of_each
         from uaccel.model import c_identifier
 
         require_room(self.to, len(jobs))
         self._require_shared()
         require_names(self._label, [c_identifier(model.stem).lower() for model in self.models])
-        states = words_of_each(self.compile.state, [model.stem for model in self.models])
+        names, given = [model.stem for model in self.models], self.compile.state_from
+        states = words_of_each(self.compile.state, names)
+        firsts = first_of_each(given, names) if given else [None] * len(names)
         options = [replace(job.options, arena=arena_of(self._label)) for job in jobs]
         return [
-            replace(job, name="", options=own, state=words)
-            for job, own, words in zip(jobs, options, states, strict=True)
+            replace(job, name="", options=own, state=words, state_from=first)
+            for job, own, words, first in zip(jobs, options, states, firsts, strict=True)
         ]
 
     def _compiled(self, jobs: Sequence[Job], step: Progress, command: str) -> list[Compiled]:
@@ -119,7 +121,8 @@ class ExportCommand(ModelOptions):
 
     def _command(self, jobs: Sequence[Job]) -> str:
         """Returns the command that does the same in the model files' folder."""
-        words = shlex.split(replace(jobs[0], state=self.compile.state).command("export"))
+        asked = replace(jobs[0], state=self.compile.state, state_from=self.compile.state_from)
+        words = shlex.split(asked.command("export"))
         words[2:3] = [job.model.name for job in jobs]
         named = ["--name", self.compile.name] if len(jobs) > 1 and self.compile.name else []
         return shlex.join([*words, *named, "--to", self.to, "-o", self.output.resolve().name])
@@ -131,7 +134,6 @@ class ExportCommand(ModelOptions):
         said = {
             "--inputs": self.inputs,
             "--input-shape": self.compile.input_shapes,
-            "--state-from": self.compile.state_from,
         }
         for flag, value in said.items():
             if value:

@@ -80,6 +80,18 @@ def words_of_each(words: Sequence[str], models: Sequence[str]) -> list[tuple[str
     return found
 
 
+def first_of_each(folder: Path, models: Sequence[str]) -> list[Path | None]:
+    """The file of each of several models with what its state holds at first: ``NAME.npz`` in one folder."""
+    files = {name: folder / f"{name}.npz" for name in models}
+    wanted = f"wanted a folder with NAME.npz, where NAME is one of {', '.join(models)}"
+    need(folder.is_dir(), f"--state-from {folder}: it is no folder, and {len(models)} models are given; {wanted}")
+    others = sorted({one.name for one in folder.glob("*.npz")} - {file.name for file in files.values()})
+    need(not others, f"--state-from {folder}: {', '.join(others)} is of no model; {wanted}")
+    found = [file if file.is_file() else None for file in files.values()]
+    need(any(found), f"--state-from {folder}: it holds no .npz file; {wanted}")
+    return found
+
+
 def _first_values(initial: Path, words: Sequence[str]) -> dict[str, Array]:
     need(words, f"--state-from {initial}: no output is bound to an input; add {FLAG} OUT=IN")
     try:

@@ -91,8 +91,8 @@ def _place(name: str) -> Any:
         return tirx.min_value(dtype) if name == "max" else tirx.max_value(dtype)
 
     def combine(one: Any, other: Any) -> Any:
-        keep = one[1] >= other[1] if name == "max" else one[1] <= other[1]
-        return tuple(tirx.Select(keep, mine, theirs) for mine, theirs in zip(one, other, strict=True))
+        better = other[1] > one[1] if name == "max" else other[1] < one[1]
+        return tuple(tirx.Select(better, theirs, mine) for mine, theirs in zip(one, other, strict=True))
 
     reducer = te.comm_reducer(combine, lambda index, dtype: (tirx.const(0, index), first(str(dtype))), f"arg{name}")
 
@@ -105,15 +105,25 @@ def _place(name: str) -> Any:
         if not loops:
             return te.compute(shape, lambda *index: tirx.const(0, "int64"), name=f"arg{name}")
 
+        def at(index: Any, places: Any) -> Any:
+            found = dict(zip(kept, index, strict=True)) | places
+            return data(*(found[each] for each in range(rank)))
+
         def element(*index: Any) -> Any:
-            place = dict(zip(kept, index, strict=True)) | {each: loop.var for each, loop in loops.items()}
             number = tirx.const(0, "int64")
             for each, loop in loops.items():
                 number = number * data.shape[each] + loop.var.astype("int64")
-            return reducer((number, data(*(place[each] for each in range(rank)))), axis=list(loops.values()))
+            value = at(index, {each: loop.var for each, loop in loops.items()})
+            return reducer((number, value), axis=list(loops.values()))
+
+        def settled(*index: Any) -> Any:
+            if not str(data.dtype).startswith("float"):
+                return indices(*index)
+            lost = tirx.isnan(at(index, dict.fromkeys(loops, 0)))
+            return tirx.Select(lost, tirx.const(0, "int64"), indices(*index))
 
         indices, _ = te.compute(shape, element, name=f"arg{name}_pair")
-        return te.compute(shape, lambda *index: indices(*index), name=f"arg{name}")
+        return te.compute(shape, settled, name=f"arg{name}")
 
     return lambda builder, call: builder.call_te(
         compute, call.args[0], call.attrs.axis, call.attrs.keepdims, primfunc_name_hint=f"arg{name}"

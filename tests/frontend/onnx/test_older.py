@@ -88,12 +88,18 @@ def test_forms_of_older_opsets(tmp_path: Path) -> None:
     assert {name: said for name, said in outcomes(nodes, tmp_path).items() if said} == {}
 
 
+SUM = onnx.parser.parse_graph("b (float[3,4] x) => (float[3,4] y) { y = Relu(x) }")
 REFUSED = {
     "a mean for each place": (
         8,
         row("BatchNormalization", IMAGE, *STATISTICS, spatial=0),
         r'node 0 BatchNormalization \("n"\) of opset 8: it has a mean for each place \(spatial = 0\), which no later '
         "opset has; export the model again for opset 13 or later",
+    ),
+    "a batch of sequences": (
+        8,
+        row("Scan", None, IMAGE, num_scan_inputs=1, body=SUM),
+        r'node 0 Scan \("n"\) of opset 8: it scans each sequence of a batch, which no later opset does; export .*',
     ),
     "both ways at once": (
         10,

@@ -21,6 +21,7 @@ pytest.importorskip("onnxruntime", reason="the reference, onnxruntime, is not in
 
 import onnx  # after the skips
 
+from support.device.hostlib import HostModel
 from support.models.onnx_options import Drawn, drawn, operators
 from support.models.onnx_rows import Array, Given, Row, row
 from support.oracle.onnx_differential import REFUSED, failures, outcomes
@@ -28,6 +29,7 @@ from support.run.tiers import ROTATION
 from uaccel.errors import ModelError
 from uaccel.frontend import import_model
 from uaccel.pipeline import compile_model
+from uaccel.runner.onnx_runtime import session_of
 
 QUICK = 24  # Nodes of one run of ``make test``, drawn anew in each.
 S = Given((2, 3, 4))
@@ -109,6 +111,23 @@ def _drawn(name: str, opset: int, entry: Row) -> Drawn:
 def test_what_was_wrong(tmp_path: Path) -> None:
     nodes = [_drawn(name, *given) for name, given in MENDED.items()]
     assert {name: said for name, said in outcomes(nodes, tmp_path).items() if said} == {}
+
+
+@pytest.mark.parametrize("op", ["ArgMax", "ArgMin"])
+@pytest.mark.parametrize("last", [0, 1])
+def test_places_of_extremes_beside_nan(op: str, last: int, tmp_path: Path) -> None:
+    """The first element counts even if it is NaN, and no other NaN does; rows of infinities have a place, too."""
+    generator, path = np.random.default_rng(4), tmp_path / "m.onnx"
+    values = generator.integers(-2, 3, (40, 6)).astype(np.float32)
+    values[generator.random(values.shape) < 0.4] = np.nan
+    values[:8][~np.isnan(values[:8])] = -np.inf if op == "ArgMax" else np.inf
+    text = f"""<ir_version: 8, opset_import: ["" : 13]> g (float[40,6] x) => (int64[40] y, int64[1,6] z) {{
+        y = {op}<axis = 1, keepdims = 0, select_last_index = {last}>(x)
+        z = {op}<axis = 0, select_last_index = {last}>(x) }}"""
+    path.write_bytes(onnx.parser.parse_model(text).SerializeToString())
+    firmware = HostModel(compile_model(path, board="host"))
+    for got, wanted in zip(firmware(values), session_of(path).run(None, {"x": values}), strict=True):
+        np.testing.assert_array_equal(got, wanted)
 
 
 ONE_PART = """<ir_version: 8, opset_import: ["" : 13]> g (float[1,4] x) => (float[4] y, float[1,4] z)

@@ -107,6 +107,11 @@ def _no_shape(model: Any) -> None:
     model.graph.input[0].type.tensor_type.ClearField("shape")
 
 
+def _optional(model: Any) -> None:
+    kind = model.graph.input[0].type
+    kind.CopyFrom(onnx.helper.make_optional_type_proto(kind))
+
+
 FILES: dict[str, tuple[Callable[[Any], None], str]] = {
     "newer IR": (_newer_ir, r"m.onnx has IR version 99; onnx \S+ knows up to \d+: pip install -U onnx, or export .*"),
     "newer opset": (_newer_opset, r"m.onnx uses opset 999; onnx \S+ knows up to \d+: pip install -U onnx, or .*"),
@@ -133,6 +138,10 @@ FILES: dict[str, tuple[Callable[[Any], None], str]] = {
         r".* into .*",
     ),
     "text": (_text_input, 'm.onnx: input "x" has type string, which cannot be compiled'),
+    "optional": (
+        _optional,
+        'm.onnx: input "x" is of optional_type, which cannot be compiled; export the model with a tensor instead',
+    ),
     "no shape": (
         _no_shape,
         'm.onnx: input "x" has no shape; firmware needs every extent fixed: '
@@ -277,6 +286,16 @@ def test_all_nodes_that_cannot_be_compiled_are_named_at_once(tmp_path: Path, cap
     assert text.startswith("cannot import m.onnx: 3 unsupported: node 0 ")
     assert all(f'("{name}"): ' in text for name in rows)
     assert capfd.readouterr() == ("", "")
+
+
+def test_what_follows_a_refused_node_is_not_blamed(tmp_path: Path) -> None:
+    """Its type is a guess, and what TVM makes of that says nothing about the node."""
+    text = """<ir_version: 8, opset_import: ["" : 17]> g (float[4] x, int64[1] n, float[4] z) => (float[N] y) {
+        s = Slice(x, n, n) y = Add(s, z) }"""
+    assert refusal(onnx.parser.parse_model(text), tmp_path) == (
+        'cannot import m.onnx: 1 unsupported: node 0 Slice ("s"): the shape of "s" depends on data, and firmware needs '
+        "every shape fixed"
+    )
 
 
 def test_an_operator_of_somebody_else(tmp_path: Path) -> None:

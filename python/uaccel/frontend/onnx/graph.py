@@ -90,7 +90,7 @@ RANDOM: Final = ("Bernoulli", "Multinomial", "RandomNormal", "RandomNormalLike",
 SMALLER: Final = ("Compress", "NonZero", "Unique")
 DATA_DEPENDENT: Final = (*SMALLER, "AllClassNMS")  # All operators whose results' shapes depend on data.
 # Operators whose inputs give the size of the result. With constant inputs they are computed at import.
-SIZED: Final = ("BlackmanWindow", "ConstantOfShape", "HammingWindow", "HannWindow", "Range")
+SIZED: Final = ("BlackmanWindow", "ConstantOfShape", "HammingWindow", "HannWindow", "MelWeightMatrix", "Range")
 # Operators that are not folded although their inputs are constant: later stages need the integers.
 KEPT: Final = ("DequantizeLinear",)
 # Operators that are expanded, because TVM's converters of these names are wrong or mean others.

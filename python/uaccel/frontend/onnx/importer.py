@@ -114,7 +114,7 @@ class _Import(Walk[Node]):
         for var, expr in main_bindings(module)[1]:
             origin = self.origins.get(var.name)
             foreign = is_shape_value(var) or (is_operator_call(expr) and expr.op.name in FOREIGN)
-            if foreign and origin is not None:
+            if foreign and origin is not None and origin.tensor not in self.guessed:
                 reason = f"TVM's converter of it needs TVM's run time; {ADVICE}"
                 self.problems.append(f'node {origin.index} {origin.op} ("{origin.tensor}"): {reason}')
 

@@ -177,7 +177,7 @@ def roi_align(context: Context, node: Node) -> Expr:
     """Means in regions. Regions in half pixels move by half a pixel of the scaled image; TVM's converter moves them by
     half a pixel of the image before."""
     given = node.attributes
-    need(given.get("mode", "avg") == "avg", "mode max is not supported, only avg")
+    need(given.get("mode", "avg") == "avg", "mode max is not supported; export the model with mode avg")
     scale = float(given.get("spatial_scale", 1.0))
     usual = "half_pixel" if context.graph.opset >= 16 else "output_half_pixel"
     inside = given.get("coordinate_transformation_mode", usual) == "half_pixel"

@@ -190,6 +190,10 @@ def _batch_norm(graph: _Rewriting, node: Any) -> Sequence[Any]:
     return [node]
 
 
+def _scan(_: _Rewriting, __: Any) -> Sequence[Any]:
+    raise ValueError("it scans each sequence of a batch, which no later opset does")
+
+
 def _resize(graph: _Rewriting, node: Any) -> Sequence[Any]:
     """Resize and Upsample before opset 11: scales alone, and one rule to find what a place is made of."""
     scales = graph.take(node, "scales")
@@ -242,6 +246,7 @@ FORMS: Final[Mapping[str, tuple[int, Rewrite]]] = {
     "Pad": (11, _pad),
     "ReduceSum": (13, _as_input("axes")),
     "Resize": (11, _resize),
+    "Scan": (9, _scan),
     "Scatter": (11, _scatter),
     "Slice": (10, _slice),
     "Softmax": (13, _softmax),

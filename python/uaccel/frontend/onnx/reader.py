@@ -373,7 +373,10 @@ def _inputs(onnx: Any, values: list[Any], input_shapes: InputShapes, path: Path)
 def _input(onnx: Any, value: Any, input_shapes: InputShapes, path: Path) -> TensorSpec:
     name = value.name
     if not value.type.HasField("tensor_type"):
-        raise ModelError(f'{path}: input "{name}" is a {value.type.WhichOneof("value")}, which cannot be compiled')
+        kind = value.type.WhichOneof("value") or "value without a type"
+        raise ModelError(
+            f'{path}: input "{name}" is of {kind}, which cannot be compiled; export the model with a tensor instead'
+        )
     kind = value.type.tensor_type
     dtype = dtype_name(onnx, kind.elem_type)
     need_type(dtype, DTYPES, f'{path}: input "{name}"')

@@ -68,6 +68,31 @@ def cumulative(context: Context, node: Node) -> Expr:
     return relax.op.flip(total, axis) if backwards else total
 
 
+@converts("ArgMax", "ArgMin")
+def place(context: Context, node: Node) -> Expr:
+    """The place of an extreme; NaN is none, unless it is the first element, whose place is the result then."""
+    data, info = context.operand(node)
+    axis = need_axis(int(node.attributes.get("axis", 0)), len(info.shape))
+    keep, most = bool(node.attributes.get("keepdims", 1)), node.op == "ArgMax"
+    search = relax.op.argmax if most else relax.op.argmin
+    if not node.attributes.get("select_last_index", 0):
+        return search(data, axis, keep)
+    if not info.dtype.startswith("float"):
+        return _last_place(search(relax.op.flip(data, axis), axis, keep), info.shape[axis])
+    lost = context.normal(relax.op.isnan(data))
+    others = context.normal(relax.op.where(lost, constant(np.array(-np.inf if most else np.inf, info.dtype)), data))
+    found = context.normal(relax.op.equal(data, (relax.op.max if most else relax.op.min)(others, axis, True)))
+    found = relax.op.astype(relax.op.flip(found, axis), "uint8")
+    last = context.normal(_last_place(relax.op.argmax(found, axis, keep), info.shape[axis]))
+    first = context.normal(relax.op.strided_slice(lost, [axis], [0], [1]))
+    first = first if keep else relax.op.squeeze(first, [axis])
+    return relax.op.where(first, constant(np.array(0, np.int64)), last)
+
+
+def _last_place(place_from_end: Expr, extent: int) -> Expr:
+    return relax.op.subtract(constant(np.array(extent - 1, np.int64)), place_from_end)
+
+
 @converts("Gather")
 def gather(context: Context, node: Node) -> Expr:
     """Pick slices along an axis; negative indices count from its end."""
