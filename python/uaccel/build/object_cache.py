@@ -93,20 +93,18 @@ class Sources:
 
         Where a name may be pasted together, any macro may be mentioned, so that all of them matter.
         """
-        texts, todo, places = dict[Path, Text](), {source}, tuple(folders)
-        while todo:
-            texts |= {path: self._text(path) for path in todo}
+        texts = more = {source: self._text(source)}
+        while more:
             files = _stood_for(texts.values())
-            if files is None:
-                return None
             reached = {
-                (one, mark, name): self._find(one.parent, mark, name, places)
+                (one, mark, name): self._find(one.parent, mark, name, tuple(folders))
                 for one, text in texts.items()
                 for mark, name in {*text.includes, *(file for macro in text.named for file in files.get(macro, ()))}
             }
-            todo = {found for found in reached.values() if found is not None} - texts.keys()
+            more = {path: self._text(path) for path in reached.values() if path is not None and path not in texts}
+            texts |= more
         named = frozenset[str]().union(*(text.named for text in texts.values()))
-        if not named <= files.keys():
+        if not named <= files.keys() or not all(text.plain for text in texts.values()):
             return None
         edges = (
             (self._named(one), mark + name, "" if found is None else self._named(found))
@@ -139,14 +137,13 @@ class Sources:
         return path.relative_to(self.project).as_posix()
 
 
-def _stood_for(texts: Collection[Text]) -> dict[str, set[tuple[str, str]]] | None:
-    """The files that includes by the name of a macro may include; None where more may be read than these texts say."""
+def _stood_for(texts: Collection[Text]) -> dict[str, set[tuple[str, str]]]:
+    """The files that macros stand for by which includes are named, where they stand for nothing else in these texts."""
     named, found = frozenset[str]().union(*(text.named for text in texts)), dict[str, set[tuple[str, str]]]()
     for macro, mark, name in frozenset[tuple[str, str, str]]().union(*(text.defines for text in texts)):
         if macro in named:
             found.setdefault(macro, set()).add((mark, name))
-    unclear = any(("", "") in files for files in found.values())
-    return None if unclear or not all(text.plain for text in texts) else found
+    return {macro: files for macro, files in found.items() if ("", "") not in files}
 
 
 def is_plain(source: Path) -> bool:
