@@ -49,8 +49,8 @@ _KNOWN: Final[dict[str, Text]] = {}  # Texts that this process has read, by dige
 class Text:
     """Describes a source or a header.
 
-    ``includes`` has the quotation mark and the name of each include, ``named`` the macros that others are named by,
-    ``defines`` each macro with the mark and the name of the file that it stands for, empty where it is something else.
+    ``includes`` has the quotation mark and the name of each include, ``named`` the macros that others are named by.
+    ``defines`` has each macro with the mark and the name of the file that it stands for, empty where it is no file.
     ``names`` are the macros of uaccel that are mentioned.
     ``pastes``: names may be put together with ``##``. ``plain``: nothing else is read, and no clock.
     """
