@@ -57,9 +57,10 @@ setup-full: setup-test ## What the longest tests need: a second compiler, a brow
 demo: setup ## Compile a network, run it, and prove it equal to its exact meaning byte for byte
 	$(BIN)/uaccel demo
 
-# What takes turns (tests/support/run/tiers.py) is another share at each commit.
+# What takes turns (tests/support/run/tiers.py) is another share at each commit. Tests whose bytecode is kept are collected in
+# half the time.
 test: setup-test lint test-c ## Lint and all tests but the slow ones
-	UACCEL_ROTATION=$${UACCEL_ROTATION:-$$(git rev-list --count HEAD 2>/dev/null || echo 0)} \
+	PYTHONDONTWRITEBYTECODE= UACCEL_ROTATION=$${UACCEL_ROTATION:-$$(git rev-list --count HEAD 2>/dev/null || echo 0)} \
 		$(BIN)/python -m pytest -n 2 --dist worksteal -m "not slow and not long"
 
 test-full: setup-full lint test-c test-c-clang ## Lint and all tests

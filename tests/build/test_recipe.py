@@ -230,10 +230,42 @@ def test_a_macro_counts_where_another_one_has_it(small: Path, tmp_path: Path) ->
     assert len(cache.kept()) == 2, "nothing mentions the third"
 
 
+def test_a_file_that_a_macro_names_counts(small: Path, tmp_path: Path) -> None:
+    """So kernels include their bodies: by a header that includes what the macro stands for at that time."""
+    cache = Cache(tmp_path / "kept")
+    (small / "by.h").write_text("#include BODY\n#undef BODY\n")
+    bodies = '#define BODY "one.h"\n#include "by.h"\n# define BODY "two.h"\n#include "by.h"\n'
+    (small / "a.c").write_text(bodies)
+    (small / "one.h").write_text("int one;\n")
+    made = []
+    for name in ("alpha", "beta", "alpha"):
+        (small / "two.h").write_text(f"int {name};\n")
+        made.append(compiled(small, cache))
+        assert name.encode() in made[-1]
+    assert made[0] == made[2]
+    assert len(cache.kept()) == 2
+    closure = Sources(small).closure(small / "a.c", [])
+    assert closure is not None
+    assert {("by.h", '"one.h', "one.h"), ("by.h", '"two.h', "two.h")} <= set(closure.edges)
+
+
+def test_a_macro_of_the_command_that_names_a_file_is_not_trusted(small: Path, tmp_path: Path) -> None:
+    cache = Cache(tmp_path / "kept")
+    (small / "a.c").write_text('#ifndef BODY\n#define BODY "one.h"\n#endif\n#include BODY\n')
+    (small / "one.h").write_text("int one;\n")
+    for name in ("alpha", "beta"):
+        (small / "two.h").write_text(f"int {name};\n")
+        assert name.encode() in compiled(small, cache, "'-DBODY=\"two.h\"'")
+    assert cache.kept() == []
+
+
 @pytest.mark.parametrize(
     "line",
     [
         "#include HEADER",
+        '#define HEADER OTHER\n#define OTHER "x.h"\n#include HEADER',
+        '#define HEADER "x.h"\n#define HEADER \\\n "y.h"\n#include HEADER',
+        "#define HEADER(x) <x>\n#include HEADER(x.h)",
         "#include_next <x.h>",
         "const char *when = __DATE__;",
         "#if __has_include(<x.h>)",

@@ -32,8 +32,9 @@ def tensor(report: dict[str, Any], name: str) -> Array:
     return np.array(entry["data"], entry["dtype"]).reshape(entry["shape"])
 
 
-def test_the_report_holds_what_the_design_promises(tmp_path: Path) -> None:
-    done = process("run", BRANCHES, "--board", "host", "--verify", "--repeat", "3", "--json", cwd=tmp_path)
+def test_the_report_holds_what_the_design_promises(tmp_path: Path, call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    done = call("run", BRANCHES, "--board", "host", "--verify", "--repeat", "3", "--json")
     assert done.status == 0
     assert list(tmp_path.iterdir()) == []
     report = done.report

@@ -17,7 +17,7 @@ from support.device.boards import board_with_tools
 from support.device.generated import compiled
 from support.device.hostlib import kernel_folders
 from support.models.networks import OWN
-from support.run.command import call_in, process
+from support.run.command import Call
 from uaccel.board import load_board
 from uaccel.build.elf import sections
 from uaccel.build.project import objects
@@ -109,7 +109,7 @@ BOARDS = {
 
 
 @pytest.mark.parametrize("board", BOARDS)
-def test_firmware_has_the_same_constants_and_outputs(board: str, tmp_path: Path) -> None:
+def test_firmware_has_the_same_constants_and_outputs(board: str, tmp_path: Path, call: Call) -> None:
     if board != "host":
         board_with_tools(board)
     told: dict[str, Any] = {}
@@ -117,7 +117,7 @@ def test_firmware_has_the_same_constants_and_outputs(board: str, tmp_path: Path)
     for form in ("c", "binary"):
         words = ("--board", board, "--constants", form, "--verify", "--symbols", "--json", *BOARDS[board])
         project, outputs = tmp_path / form, tmp_path / f"{form}.npz"
-        done = process("run", OWN / "residual.tflite", *words, "--project", project, "--outputs", outputs, cwd=tmp_path)
+        done = call("run", OWN / "residual.tflite", *words, "--project", project, "--outputs", outputs)
         assert done.status == 0, done.err
         (weights,) = (file for file in objects(project / "build", "model") if "_weights." in file.name)
         told[form] = {
@@ -135,8 +135,8 @@ def test_firmware_has_the_same_constants_and_outputs(board: str, tmp_path: Path)
     assert_padded_alike(*({name: size for name, size in each.items() if size} for each in sizes))
 
 
-def test_the_archive_says_so(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    done = call_in(capfd)("compile", OWN / "gesture.tflite", "--constants", "binary", "-o", f"{tmp_path}/made/")
+def test_the_archive_says_so(tmp_path: Path, call: Call) -> None:
+    done = call("compile", OWN / "gesture.tflite", "--constants", "binary", "-o", f"{tmp_path}/made/")
     assert done.status == 0
     own = json.loads((tmp_path / "made/metadata.json").read_text())["uaccel"]
     file = "codegen/host/src/tvmgen_gesture_weights.npz"
@@ -180,9 +180,9 @@ def test_a_board_s_compiler_takes_it(to: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("to", C_ALONE)
-def test_a_format_of_c_alone_refuses(to: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+def test_a_format_of_c_alone_refuses(to: str, tmp_path: Path, call: Call) -> None:
     words = ("--to", to, "--constants", "binary", "-o", tmp_path / "out")
-    done = call_in(capfd)("export", OWN / "gesture.tflite", *words)
+    done = call("export", OWN / "gesture.tflite", *words)
     assert done.status != 0
     assert done.err.splitlines()[-1] == (
         f"uaccel: error: --to {to} takes C alone, and the constants, 1,605 bytes, are a binary file that an assembler "

@@ -43,27 +43,30 @@ def test_all_have_their_turn(count: int, wanted: int) -> None:
     assert all(len(turn) <= wanted for turn in turns)
 
 
-def test_every_other_test_of_a_long_file_is_quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    file = min(tiers.BY_TURNS)
-    turns = []
-    for rotation in (4, 5):
+def test_each_row_of_a_long_function_is_quick_in_its_turn(monkeypatch: pytest.MonkeyPatch) -> None:
+    long, count = min(tiers.BY_TURNS), 2 * tiers.TURNS + 1
+    quick = []
+    for rotation in range(4, 4 + tiers.TURNS):
         monkeypatch.setenv(tiers.ROTATION, str(rotation))
-        items = [_Item(each, number) for each in (file, "tests/ops/test_pool.py") for number in range(5)]
+        items = [_Item(each, number) for each in (long, f"{long}_other") for number in range(count)]
         tiers.take_turns(items)  # type: ignore[arg-type]
-        turns.append({(item.location[0] == file, item.location[1]) for item in items if item.marks})
-    assert sorted(map(len, turns)) == [2, 3]
-    assert turns[0] | turns[1] == {(True, number) for number in range(5)}
+        quick += [item.location[1] for item in items[:count] if not item.marks]
+        assert not any(item.marks for item in items[count:])
+    assert sorted(quick) == list(range(count))
 
 
-def test_the_files_that_take_turns_are_there() -> None:
-    assert [file for file in tiers.BY_TURNS if not (ROOT / file).is_file()] == []
+def test_the_functions_that_take_turns_are_there() -> None:
+    named = [name.split("::") for name in tiers.BY_TURNS]
+    texts = {file: (ROOT / file).read_text(encoding="utf-8") for file, *_ in named if (ROOT / file).is_file()}
+    assert [file for file, *_, name in named if f"def {name}(" not in texts.get(file, "")] == []
 
 
 class _Item:
     """As much of a test as is asked for."""
 
-    def __init__(self, file: str, number: int) -> None:
-        self.location, self.marks = (file, number, ""), list[str]()
+    def __init__(self, function: str, number: int) -> None:
+        self.nodeid, self.marks = f"{function}[{number}]", list[str]()
+        self.location = (function.partition("::")[0], number, "")
 
     def get_closest_marker(self, _name: str) -> None:
         return None

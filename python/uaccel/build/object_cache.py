@@ -14,7 +14,7 @@ import shlex
 import shutil
 import subprocess
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
@@ -32,10 +32,13 @@ from uaccel.util.reads import CONTENT, state, still_true
 # costs a compilation that was not needed, and never gives a wrong object.
 
 _INCLUDE: Final = re.compile(rb'^[ \t]*#[ \t]*(?:include|import)[ \t]*(["<])([^">\n]+)[">]', re.MULTILINE)
-# What makes a source depend on more than can be read here: clocks, computed includes, files included by assembly.
+# The name of an include may be a macro that stands for a file: kernels include their bodies so, once for each type.
+_NAMED: Final = re.compile(rb"^[ \t]*#[ \t]*include[ \t]+([A-Za-z_]\w*)[ \t]*$", re.MULTILINE)
+_DEFINE: Final = re.compile(rb'^[ \t]*#[ \t]*define[ \t]+(\w+)(?:[ \t]+(["<])([^">\n]+)[">][ \t]*$)?', re.MULTILINE)
+# What makes a source depend on more than can be read here: clocks, other computed includes, files of assembly.
 _UNKNOWN: Final = re.compile(
     rb"__(?:DATE__|TIME__|TIMESTAMP__|has_include)|\bincbin\b|^[ \t]*#[ \t]*(?:embed\b|include_next\b"
-    rb'|include[ \t]+[^"<\s])|^\s*\.include\b',
+    rb'|include[ \t]+(?![A-Za-z_]\w*[ \t]*$)[^"<\s])|^\s*\.include\b',
     re.MULTILINE,
 )
 _OWN: Final = re.compile(rb"\bUACCEL_\w+")
@@ -46,12 +49,16 @@ _KNOWN: Final[dict[str, Text]] = {}  # Texts that this process has read, by dige
 class Text:
     """Describes a source or a header.
 
-    ``includes`` has the quotation mark and the name of each include, ``names`` the macros of uaccel that are mentioned.
+    ``includes`` has the quotation mark and the name of each include, ``named`` the macros that others are named by.
+    ``defines`` has each macro with the mark and the name of the file that it stands for, empty where it is no file.
+    ``names`` are the macros of uaccel that are mentioned.
     ``pastes``: names may be put together with ``##``. ``plain``: nothing else is read, and no clock.
     """
 
     digest: str
     includes: tuple[tuple[str, str], ...]
+    named: frozenset[str]
+    defines: frozenset[tuple[str, str, str]]
     names: frozenset[str]
     pastes: bool
     plain: bool
@@ -63,11 +70,13 @@ class Closure:
 
     ``edges`` say who includes what by which name, as paths in the project; the path is empty where the compiler's own
     headers have it. ``texts`` are digests by path. ``names`` are the macros of uaccel that matter; None for all.
+    ``named`` are the macros that includes are named by.
     """
 
     edges: tuple[tuple[str, str, str], ...]
     texts: tuple[tuple[str, str], ...]
     names: frozenset[str] | None
+    named: frozenset[str]
 
 
 class Sources:
@@ -84,22 +93,27 @@ class Sources:
 
         Where a name may be pasted together, any macro may be mentioned, so that all of them matter.
         """
-        seen, todo, edges, places = {source}, [source], [], tuple(folders)
-        while todo:
-            one = todo.pop()
-            text = self._text(one)
-            if not text.plain:
-                return None
-            for mark, name in text.includes:
-                found = self._find(one.parent, mark, name, places)
-                edges.append((self._named(one), mark + name, "" if found is None else self._named(found)))
-                if found is not None and found not in seen:
-                    seen.add(found)
-                    todo.append(found)
-        texts = {self._named(path): self._text(path) for path in seen}
+        texts = more = {source: self._text(source)}
+        while more:
+            files = _stood_for(texts.values())
+            reached = {
+                (one, mark, name): self._find(one.parent, mark, name, tuple(folders))
+                for one, text in texts.items()
+                for mark, name in {*text.includes, *(file for macro in text.named for file in files.get(macro, ()))}
+            }
+            more = {path: self._text(path) for path in reached.values() if path is not None and path not in texts}
+            texts |= more
+        named = frozenset[str]().union(*(text.named for text in texts.values()))
+        if not named <= files.keys() or not all(text.plain for text in texts.values()):
+            return None
+        edges = (
+            (self._named(one), mark + name, "" if found is None else self._named(found))
+            for (one, mark, name), found in reached.items()
+        )
         pastes = any(text.pastes for text in texts.values())
         names = None if pastes else frozenset[str]().union(*(text.names for text in texts.values()))
-        return Closure(tuple(sorted(edges)), tuple(sorted((n, t.digest) for n, t in texts.items())), names)
+        digests = sorted((self._named(path), text.digest) for path, text in texts.items())
+        return Closure(tuple(sorted(edges)), tuple(digests), names, named)
 
     def headers(self, folder: Path) -> frozenset[str]:
         """The names of all files that may be included from a folder."""
@@ -123,9 +137,19 @@ class Sources:
         return path.relative_to(self.project).as_posix()
 
 
+def _stood_for(texts: Collection[Text]) -> dict[str, set[tuple[str, str]]]:
+    """The files that macros stand for by which includes are named, where they stand for nothing else in these texts."""
+    named, found = frozenset[str]().union(*(text.named for text in texts)), dict[str, set[tuple[str, str]]]()
+    for macro, mark, name in frozenset[tuple[str, str, str]]().union(*(text.defines for text in texts)):
+        if macro in named:
+            found.setdefault(macro, set()).add((mark, name))
+    return {macro: files for macro, files in found.items() if ("", "") not in files}
+
+
 def is_plain(source: Path) -> bool:
     """Whether compiling a source reads nothing but what its includes name."""
-    return _read(incoming.read_bytes(source)).plain
+    text = _read(incoming.read_bytes(source))
+    return text.plain and not text.named
 
 
 def _read(data: bytes) -> Text:
@@ -134,6 +158,11 @@ def _read(data: bytes) -> Text:
         _KNOWN[digest] = Text(
             digest,
             tuple((mark.decode(), name.decode("utf-8", "replace")) for mark, name in _INCLUDE.findall(data)),
+            frozenset(name.decode() for name in _NAMED.findall(data)),
+            frozenset(
+                (macro.decode(), mark.decode(), name.decode("utf-8", "replace"))
+                for macro, mark, name in _DEFINE.findall(data)
+            ),
             frozenset(name.decode() for name in _OWN.findall(data)),
             b"##" in data,
             _UNKNOWN.search(data) is None,
@@ -219,7 +248,7 @@ class Objects:
             closure = self._sources.closure(wanted.source, folders)
         except (OSError, ValueError):  # a header beyond the project
             return None
-        if closure is None:
+        if closure is None or any(macro in word for macro in closure.named for word in options):
             return None
         counted = [word for word in options if _counts(word, options, closure.names)]
         key = Key(OBJECTS).add("compiler", programs_digest([compiler])).add("options", counted)

@@ -100,19 +100,17 @@ def _machine(module: Any, intermediates: bool) -> Any:
         ) from error
 
 
-def _built(legal: Any) -> Any:
-    """The module built by LLVM. For a few loops LLVM's vectoriser makes code that LLVM itself then finds invalid: a
-    module with such a loop is built again without it."""
-    try:
-        return relax.build(legal, target="llvm")
-    except tvm.error.InternalError as error:
-        if "module verification failed" not in str(error):
-            raise
-        return relax.build(legal, target=tvm.target.Target({"kind": "llvm", "opt-level": 1}))
-
-
-# TVM's passes that make loops faster. They take most of a small program's time, many times that of running it once.
+# Passes of TVM and levels of LLVM that make loops faster. They take half of the time of a build, which is many times
+# that of the few runs that follow. LLVM's vectoriser, which begins at level 2, also makes code of a few loops that LLVM
+# itself then finds invalid.
 SPARED: Final = ("HoistIfThenElse", "InsertHoistIfThenElse", "StmtSimplify", "RemoveNoOp")
+TARGET: Final = {"kind": "llvm", "opt-level": 1}
+
+
+def _built(legal: Any) -> Any:
+    """The module built by LLVM for this computer."""
+    with tvm.transform.PassContext(disabled_pass=[f"{place}.{name}" for place in ("tirx", "s_tir") for name in SPARED]):
+        return relax.build(legal, target=tvm.target.Target(TARGET))
 
 
 def computed(calls: Mapping[Any, Any]) -> dict[Any, Array]:
@@ -124,8 +122,7 @@ def computed(calls: Mapping[Any, Any]) -> dict[Any, Array]:
                 made[var] = builder.emit(relax_substitute(call, made))
             result = builder.emit_output(relax.Tuple([*made.values()]))
         builder.emit_func_output(result)
-    with tvm.transform.PassContext(disabled_pass=[f"{place}.{name}" for place in ("tirx", "s_tir") for name in SPARED]):
-        executor = Executor(builder.get())
+    executor = Executor(builder.get())
     return dict(zip(calls, map(np.asarray, executor.run([])), strict=True))
 
 

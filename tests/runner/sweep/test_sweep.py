@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 from support.models.networks import OWN
-from support.run.command import process
+from support.run.command import Call, process
 from support.run.rows import alike, lines
 from uaccel.runner.sweep.matrix import SweepRow
 from uaccel.runner.sweep.pool import PoolOutcome
@@ -130,17 +130,17 @@ def test_an_accelerator_that_computes_wrong_ends_with_status_3(folder: Path, tmp
     assert done.complaint.startswith("1 of 1 rows are wrong, gesture on host with matrix8 first; see ")
 
 
-def test_a_place_that_cannot_be_written_and_names_that_clash(folder: Path, tmp_path: Path) -> None:
-    done = process("sweep", folder / "m.toml", "-o", tmp_path / "no" / "r.jsonl")
+def test_a_place_that_cannot_be_written_and_names_that_clash(folder: Path, tmp_path: Path, call: Call) -> None:
+    done = call("sweep", folder / "m.toml", "-o", tmp_path / "no" / "r.jsonl")
     assert (done.status, done.complaint[:12]) == (1, "cannot write")
     (tmp_path / "other").mkdir()
     shutil.copy(OWN / "mixed.tflite", tmp_path / "other" / "gesture.tflite")
     shutil.copy(OWN / "gesture.tflite", tmp_path)
     (tmp_path / "m.toml").write_text('models = ["gesture.tflite", "other/gesture.tflite"]\n')
-    done = process("sweep", tmp_path / "m.toml")
+    done = call("sweep", tmp_path / "m.toml")
     wanted = "2 rows are called 'gesture on host with cpu'; rename a model, or give one a name"
     assert (done.status, done.complaint) == (1, f"{tmp_path / 'm.toml'}: {wanted}")
-    done = process("sweep", tmp_path / "m.toml", "--accept")
+    done = call("sweep", tmp_path / "m.toml", "--accept")
     assert done.complaint.endswith("has no [figures], so that --accept would store nothing; say which must hold")
 
 
@@ -206,7 +206,7 @@ def test_a_result_is_taken_over_while_what_was_read_for_it_stands(tmp_path: Path
     assert sweep([row], results, Rows()).taken_over == 0
 
 
-def test_results_of_somebody_else_are_refused_and_a_cut_line_is_left_out(tmp_path: Path) -> None:
+def test_results_of_somebody_else_are_refused_and_a_cut_line_is_left_out(tmp_path: Path, call: Call) -> None:
     path = tmp_path / "r.jsonl"
     with SweepResults(path) as results:
         results.add(RowResult("a", ROW, RIGHT, {"instructions": 3}))
@@ -215,5 +215,5 @@ def test_results_of_somebody_else_are_refused_and_a_cut_line_is_left_out(tmp_pat
     with SweepResults(path) as results:
         results.add(RowResult("c", ROW, RIGHT))
     assert [result.digest for result in read_results(path)] == ["a", "c"]
-    done = process("sweep", tmp_path / "none.toml")
+    done = call("sweep", tmp_path / "none.toml")
     assert done.complaint.endswith("none.toml: No such file or directory; wanted a matrix file in TOML")

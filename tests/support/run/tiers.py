@@ -3,8 +3,8 @@
 A test with the mark ``covering`` is a cross product: ``make test`` runs rows in which each value of each parameter
 comes up once, ``make test-full`` all of them. ``covering(2)``: each pair of values. Of a test with the mark
 ``sample(n)``, a list of cases of one kind, ``make test`` runs so many, spread over the list. With ``rotating(n)`` it
-runs n, others where ``UACCEL_ROTATION`` is another number, and the rest is ``long``. Of the files in ``BY_TURNS`` it
-runs every other test, and where that number is the next one the tests between.
+runs n, others where ``UACCEL_ROTATION`` is another number, and the rest is ``long``. Of the functions in
+``by_turns.txt`` it runs one row of ``TURNS``, and where that number is the next one those beside them.
 
 Continuous integration cannot run all. ``UACCEL_UNTIL`` (seconds since 1970): tests that would begin later are left out,
 and listed at the end by file. ``UACCEL_ROTATION`` (a number): where among the files the run begins, so that a handful
@@ -19,6 +19,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import combinations
 from math import gcd
+from pathlib import Path
 
 import pytest
 
@@ -30,28 +31,11 @@ GUARDS = ("tests/networks/", "tests/accelerator/", "tests/frontend/torch/", "tes
 GOLDEN = 0.6180339887498949
 """Multiples of it fall far from each other, whatever the numbers of the runs."""
 LEFT_OUT = "no time left for it"
-BY_TURNS = frozenset(
-    {
-        *(f"accelerators/{name}" for name in ("conveyor/tests/test_layers.py", "npu_small/tests/test_npu_small.py")),
-        *(f"accelerators/{name}/tests/test_rtl.py" for name in ("matrix8", "nuc_fpga")),
-        *("accelerators/matrix8/tests/test_matrix8.py", "tests/accelerator/npu/test_networks.py"),
-        *(f"tests/boards/test_{name}.py" for name in ("devices", "ports")),
-        *("tests/build/test_client.py", "tests/cli/test_cli_frame.py", "tests/cli/test_guarded.py"),
-        *("tests/cli/test_hostile_tflite.py", "tests/cli/test_projects.py", "tests/cli/test_quantize_torch.py"),
-        *("tests/codegen/export/test_formats.py", "tests/codegen/test_warnings.py", "tests/docs/test_docs.py"),
-        *(f"tests/frontend/onnx/test_{name}.py" for name in ("control", "quantised_operators")),
-        *("tests/frontend/qdq/test_rewrite.py", "tests/frontend/torch/test_islands.py"),
-        *(f"tests/frontend/torch/test_{name}.py" for name in ("networks", "operators", "quantised")),
-        *("tests/kernels/test_exact.py", "tests/session/bench/test_desk.py", "tests/session/test_faults.py"),
-        *(f"tests/networks/test_{name}.py" for name in ("architectures", "half_precision", "trained")),
-        *(f"tests/ops/test_{name}.py" for name in ("detection", "float_sums", "legacy", "signal")),
-        *("tests/package/test_facts.py", "tests/partition/test_floats.py", "tests/report/test_odd_runs.py"),
-        *(f"tests/runner/test_{name}.py" for name in ("differences", "evaluate", "runtimes")),
-        *(f"tests/runner/sweep/test_{name}.py" for name in ("farm", "pool", "sweep")),
-        *("tests/testing/test_plugin.py", "tests/util/test_cached_runs.py"),
-    }
-)
-"""The files whose quick tests take longest together, a minute down to six seconds of a processor."""
+TURNS = 8
+"""So many commits run each of the tests that take turns once."""
+TURNS_FILE = Path(__file__).with_name("by_turns.txt")
+BY_TURNS = frozenset(TURNS_FILE.read_text(encoding="utf-8").split())
+"""The functions whose quick rows take longest together; ``support/run/turns.py`` measures them and writes the list."""
 
 
 def mark_slow(items: Sequence[pytest.Item]) -> None:
@@ -61,7 +45,7 @@ def mark_slow(items: Sequence[pytest.Item]) -> None:
     tests: dict[str, list[pytest.Function]] = {}
     for item in items:
         if isinstance(item, pytest.Function) and not any(map(item.get_closest_marker, ("slow", "long"))):
-            tests.setdefault(item.nodeid.partition("[")[0], []).append(item)
+            tests.setdefault(function_of(item), []).append(item)
     for name, rows in tests.items():
         builds = name.startswith("examples/") and "uaccel_board" in rows[0].fixturenames
         chosen: Collection[int] = () if builds else range(len(rows))
@@ -81,14 +65,19 @@ def mark_slow(items: Sequence[pytest.Item]) -> None:
 
 
 def take_turns(items: Iterable[pytest.Item]) -> None:
-    """Make every other test of the files in ``BY_TURNS`` slow, in each file those that had their turn last time."""
+    """Make rows of the functions in ``BY_TURNS`` slow, but for one of each ``TURNS`` neighbours, whose turn it is."""
     rotation, seen = int(os.environ.get(ROTATION, 0)), Counter[str]()
     for item in items:
         file = item.location[0]
-        if file in BY_TURNS and item.get_closest_marker("long") is None:
+        if function_of(item) in BY_TURNS and item.get_closest_marker("long") is None:
             seen[file] += 1
-            if (seen[file] + rotation) % 2:
+            if (seen[file] + rotation) % TURNS:
                 item.add_marker(pytest.mark.slow)
+
+
+def function_of(item: pytest.Item) -> str:
+    """Its file and name, without its parameters."""
+    return item.nodeid.partition("[")[0]
 
 
 def values_of(row: pytest.Function) -> dict[str, int | str]:
