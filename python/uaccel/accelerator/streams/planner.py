@@ -371,8 +371,6 @@ def polished(region: StreamRegion, choices: Sequence[Sequence[LayerPlan]], steps
                 taken = min((taken, other), key=lambda way: key(before, way, behind))
             decided += taken
         found = decided
-    if found is steps or all(one is other for one, other in zip(steps, found, strict=False)):
-        return steps
     whole = [emitted(region.machine, one, region.homes, UnreadConstants()) for one in (steps, found)]
     return found if _simulated(region, whole[1]) < _simulated(region, whole[0]) else steps
 
@@ -439,24 +437,34 @@ def refined(
     emitter, decided = CommandEmitter(machine, homes), []
     for number, some in enumerate(choices):
         ahead = first[number + 1 : number + 1 + AHEAD]
-        rest = done[number + 1 + len(ahead)].until(whole.work)
-        decided.append(_best_before(emitter, some, ahead, rest, objective))
+        behind, rest = (work.until(whole.work) for work in (done[number + 1], done[number + 1 + len(ahead)]))
+        decided.append(_best_before(emitter, some, ahead, behind, rest, objective))
         emitter.layer(decided[-1])
     return decided if emitter.cost().key(objective) <= whole.cost().key(objective) else first
 
 
 def _best_before(
-    emitter: CommandEmitter, choices: Sequence[LayerPlan], ahead: Sequence[LayerPlan], rest: Work, objective: str
+    emitter: CommandEmitter,
+    choices: Sequence[LayerPlan],
+    ahead: Sequence[LayerPlan],
+    behind: Work,
+    rest: Work,
+    objective: str,
 ) -> LayerPlan:
-    """The choice that costs least behind what was emitted, before the layers ``ahead`` and the ``rest`` of the work."""
-
-    def key(choice: LayerPlan) -> Key:
+    """The choice that costs least behind what was emitted, before the layers ``ahead`` and the ``rest`` of the work.
+    ``behind`` is the work of both. A choice that costs too much if all of that is done at once is not simulated on."""
+    best: tuple[Key, LayerPlan] | None = None
+    for choice in choices if len(choices) > 1 else ():
         trial = emitter.copy()
-        for one in (choice, *ahead):
+        trial.layer(choice)
+        if best is not None and trial.cost(behind).key(objective) >= best[0]:
+            continue
+        for one in ahead:
             trial.layer(one)
-        return trial.cost(rest).key(objective)
-
-    return choices[0] if len(choices) == 1 else min(choices, key=key)
+        key = trial.cost(rest).key(objective)
+        if best is None or key < best[0]:
+            best = (key, choice)
+    return choices[0] if best is None else best[1]
 
 
 def _homes(
