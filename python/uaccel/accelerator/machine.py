@@ -104,8 +104,7 @@ class Shape:
         return (row * self.columns + box.columns.start) * self.channels + box.channels.start
 
 
-@dataclass(frozen=True)
-class Box:
+class Box(NamedTuple):
     """Names a part of one image by ranges of its rows, columns and channels."""
 
     image: int

@@ -79,15 +79,17 @@ def ends_apart(rows: NDArray[np.int8], bias: Ints, turn: int = 0) -> int:
     counted from the last one, so that fewer inputs may lie before the first. An input lies between -128 and 127, so a
     sum is at most 128 times the magnitudes of its weights from where it begins.
     """
-    reach = 128 * np.abs(rows[0::2].astype(np.int64))
-    depth = reach.shape[1]
-    if (reach.sum(axis=1) + np.abs(bias[0::2])).max(initial=0) < PAIR_LIMIT:
+    sizes, depth = np.abs(rows[0::2].astype(np.int16)), rows.shape[1]
+    if (128 * sizes.sum(axis=1, dtype=np.int64) + np.abs(bias[0::2])).max(initial=0) < PAIR_LIMIT:
         return 0
-    for turns in range(-(-depth // turn) if turn else 0, 0, -1):
-        apart = turns * turn
-        parts = np.pad(reach, ((0, 0), (-depth % apart, 0))).reshape(len(reach), -1, apart)
+    turns = -(-depth // turn) if turn else 0
+    if turns:
+        filled = np.pad(sizes, ((0, 0), (turns * turn - depth, 0)))
+        reach = 128 * filled.reshape(len(sizes), turns, turn).sum(axis=2, dtype=np.int64)
+    for together in range(turns, 0, -1):
+        parts = np.pad(reach, ((0, 0), (-turns % together, 0))).reshape(len(reach), -1, together)
         if parts.sum(axis=2).max() < PAIR_LIMIT:
-            return apart
+            return together * turn
     raise DeclinedError(f"a sum of {depth} products may pass {PAIR_LIMIT:,}", "give it smaller biases or fewer inputs")
 
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import fields, replace
 
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from accelerator.streams.drawn import chain, networks, random_input
+from accelerator.streams.drawn import chain, linked_networks, networks, random_input
 from accelerator.streams.toy import BLOCK, MACHINE, Mix, expected, play, with_banks
 from uaccel.accelerator import OBJECTIVES
 from uaccel.accelerator.machine import Tiling
@@ -136,3 +136,41 @@ def test_tensors_that_stay_share_no_byte_while_they_live(network: Network, reser
         assert len(used) == sum(life.bytes for life in there)
         assert set(used) <= set(range(MACHINE.activations.bytes))
         assert len(set(used)) == len(used)
+
+
+class Alike(Mix):
+    """A layer whose plans hold for others of its shapes."""
+
+    alike_by = ("shapes", "shape", "blocks", "steps", "window")
+
+
+def renamed(network: Network, prefix: str) -> Network:
+    """The same region in another place of a model."""
+    layers = []
+    for layer in network.layers:
+        made = {field.name: getattr(layer, field.name) for field in fields(layer)}
+        named = [f"{prefix} {name}" for name in layer.inputs]
+        layers.append(
+            Alike(**{**made, "name": prefix + layer.name, "inputs": (*named,), "output": f"{prefix} {layer.output}"})
+        )
+    inputs, outputs = ([f"{prefix} {name}" for name in names] for names in (network.inputs, network.outputs))
+    return Network(tuple(layers), (*inputs,), (*outputs,))
+
+
+@settings(max_examples=60, deadline=None)
+@given(networks() | linked_networks(), st.sampled_from([80, 200]))
+def test_regions_that_are_alike_are_planned_once(network: Network, memory: int) -> None:
+    """The second is what its own plan would be, and computes what its layers mean; another output is another region."""
+    machine = replace(MACHINE, activations=Memory(memory, 2), known={})
+    assume(network.layers and not any(why_not(machine, layer) for layer in network.layers))
+    first, second = renamed(network, "a"), renamed(network, "b")
+    planned = [plan_network(machine, one) for one in (first, second)]
+    regions = [key for key in machine.known if isinstance(key, tuple) and key[0] == "region"]
+    assert len(regions) == 1
+    assert planned[1].cost == planned[0].cost == plan_network(replace(machine, known={}), second).cost
+    more = replace(second, outputs=tuple(dict.fromkeys(layer.output for layer in second.layers)))
+    for one in (second, more):
+        x = {"b x": random_input(network)}
+        values = expected(one, x)
+        found = play(machine, one, plan_network(machine, one), x)
+        assert found == [values[name].tobytes() for name in one.outputs]

@@ -22,8 +22,7 @@ from uaccel.util.text import pieces
 # Boxes on chip, and how they move between memory and a scratchpad.
 
 
-@dataclass(frozen=True)
-class Placed:
+class Placed(NamedTuple):
     """Places a box in on-chip memory: the address of its first byte, and the distances of its rows and pixels."""
 
     address: int
@@ -49,8 +48,7 @@ def inside(address: int, shape: Shape, box: Box) -> Placed:
     return Placed(address + shape.offset(box), shape.row_pitch, shape.channels, box)
 
 
-@dataclass(frozen=True)
-class Move:
+class Move(NamedTuple):
     """Describes a DMA transfer: ``planes`` times ``runs`` runs of ``run`` bytes; strides in memory, pitches on chip."""
 
     run: int
@@ -229,8 +227,7 @@ class Access(NamedTuple):
     writes: bool
 
 
-@dataclass(frozen=True)
-class Command:
+class Command(NamedTuple):
     """Holds one command of a stream. ``kind`` and ``fields`` are the vendor's, except for ``load`` and ``store``.
 
     ``size``: its bytes in the stream. ``moved``: bytes that it carries between memory and chip. ``code``: how its
@@ -292,8 +289,7 @@ class Part:
         return len(self.rows) * len(self.columns)
 
 
-@dataclass(frozen=True)
-class Places:
+class Places(NamedTuple):
     """Holds where a part's data lie on chip. ``weights`` and ``sums`` are addresses in the memories of those names."""
 
     inputs: tuple[Placed, ...]

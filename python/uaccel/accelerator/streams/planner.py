@@ -7,7 +7,7 @@ which layers form chains, and where the other tensors lie in scratch memory. The
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any, Final
@@ -15,7 +15,17 @@ from typing import Any, Final
 from uaccel.accelerator.machine import Tiling, Timeline
 from uaccel.accelerator.region import Region
 from uaccel.accelerator.streams.bus import shared
-from uaccel.accelerator.streams.chain import TRIED, Chain, Step, StreamRegion, chains_of, emitted, spans, with_chains
+from uaccel.accelerator.streams.chain import (
+    TRIED,
+    Chain,
+    Links,
+    Step,
+    StreamRegion,
+    chains_of,
+    emitted,
+    spans,
+    with_chains,
+)
 from uaccel.accelerator.streams.commands import TOKENS, Synchronised, tiles_of
 from uaccel.accelerator.streams.constants import StreamConstants, UnreadConstants
 from uaccel.accelerator.streams.emitter import (
@@ -78,6 +88,11 @@ class Network:
     outputs: tuple[str, ...]
     known: Mapping[str, bytes] = field(default_factory=dict)
 
+    @property
+    def tensors(self) -> tuple[str, ...]:
+        """All that its layers read and make, in their order."""
+        return tuple(dict.fromkeys(name for layer in self.layers for name in (*layer.inputs, layer.output)))
+
 
 @dataclass(frozen=True)
 class Planned:
@@ -122,7 +137,20 @@ def plan_network(machine: Machine, network: Network, objective: str = LATENCY, e
     Room that is kept for pieces gives larger tiles, but lets fewer tensors stay. Nothing, an eighth, a quarter and a
     half of the memory are tried as the ``reserve``. The ways whose layers cost least as they are alone are planned to
     the end, and the best of them by estimate is polished."""
-    alive = lives(network.layers)
+    alive, key = lives(network.layers), _alike(machine, network, objective, effort)
+    if key is not None and key in machine.known:
+        residents, steps = _adopted(network, alive, machine.known[key])
+    else:
+        residents, steps = _decided(machine, network, alive, objective, effort)
+        if key is not None:
+            machine.known[key] = _kept(network, residents, steps)
+    return _planned(machine, network, alive, residents, steps)
+
+
+def _decided(
+    machine: Machine, network: Network, alive: Sequence[ResidentRange], objective: str, effort: Effort
+) -> tuple[Residents, Sequence[Step]]:
+    """The tensors that stay on chip, and the steps."""
     smallest = [smallest_pieces(machine, layer) for layer in network.layers]
     size = machine.activations.bytes
     ways: dict[frozenset[str], Way] = {}
@@ -145,7 +173,54 @@ def plan_network(machine: Machine, network: Network, objective: str = LATENCY, e
         fitting.sort(key=lambda way: emitted(machine, way.first, way.homes).cost().key(objective))
     planned = [_steps(machine, network, way, objective) for way in fitting[:tried]]
     _, way, region, steps = min(planned, key=lambda one: one[0])
-    return _planned(machine, network, alive, way.residents, polished(region, way.choices, steps))
+    return way.residents, polished(region, way.choices, steps)
+
+
+# What was decided of a region holds for all that are alike: a network repeats its blocks, and each one is a region
+# where the CPU computes something between them. Tensors and layers are kept by number, so no weights live on.
+
+Kept = tuple[dict[int, int], list[tuple[int, int, tuple[Any, ...]]]]  # Residents' addresses, and steps by stretches.
+
+
+def _alike(machine: Machine, network: Network, objective: str, effort: Effort) -> Hashable | None:
+    """Equal for regions that are planned alike; None where nothing holds for others."""
+    numbers = {name: number for number, name in enumerate(network.tensors)}
+    layers = [
+        (alike_on(machine, layer), *(numbers[name] for name in (*layer.inputs, layer.output)))
+        for layer in network.layers
+    ]
+    if any(alike is None for alike, *_ in layers):
+        return None
+    border = [tuple(map(numbers.get, names)) for names in (network.inputs, network.outputs)]
+    known = [(numbers.get(name), data) for name, data in network.known.items()]
+    return ("region", *layers, *border, *known, objective, effort)
+
+
+def _kept(network: Network, residents: Residents, steps: Sequence[Step]) -> Kept:
+    """What was decided of a region, for those that are alike."""
+    numbers = {name: number for number, name in enumerate(network.tensors)}
+    found: list[tuple[Any, ...]] = [
+        (step.height, {numbers[name]: where for name, where in step.places.items()}, step.weights)
+        if isinstance(step, Chain)
+        else (step.tiling, step.inputs, step.output, step.weights, step.estimated)
+        for step in steps
+    ]
+    addresses = {numbers[name]: address for name, address in residents.addresses.items()}
+    return addresses, [(*stretch, some) for stretch, some in zip(_stretches(steps), found, strict=True)]
+
+
+def _adopted(network: Network, alive: Sequence[ResidentRange], kept: Kept) -> tuple[Residents, Sequence[Step]]:
+    """What was decided of another region, for this one."""
+    names, steps = network.tensors, list[Step]()
+    addresses = {names[number]: address for number, address in kept[0].items()}
+    for begin, end, some in kept[1]:
+        if end == begin + 1:
+            steps.append(LayerPlan(network.layers[begin], *some))
+        else:
+            height, places, weights = some
+            there = {names[number]: where for number, where in places.items()}
+            steps.append(Chain(Links(network.layers[begin:end]), height, there, weights))
+    return Residents(addresses, {life.name: life for life in alive if life.name in addresses}), steps
 
 
 def cycles_alone(machine: Machine, layer: Layer, objective: str = LATENCY) -> int:
@@ -362,24 +437,34 @@ def refined(
     emitter, decided = CommandEmitter(machine, homes), []
     for number, some in enumerate(choices):
         ahead = first[number + 1 : number + 1 + AHEAD]
-        rest = done[number + 1 + len(ahead)].until(whole.work)
-        decided.append(_best_before(emitter, some, ahead, rest, objective))
+        behind, rest = (work.until(whole.work) for work in (done[number + 1], done[number + 1 + len(ahead)]))
+        decided.append(_best_before(emitter, some, ahead, behind, rest, objective))
         emitter.layer(decided[-1])
     return decided if emitter.cost().key(objective) <= whole.cost().key(objective) else first
 
 
 def _best_before(
-    emitter: CommandEmitter, choices: Sequence[LayerPlan], ahead: Sequence[LayerPlan], rest: Work, objective: str
+    emitter: CommandEmitter,
+    choices: Sequence[LayerPlan],
+    ahead: Sequence[LayerPlan],
+    behind: Work,
+    rest: Work,
+    objective: str,
 ) -> LayerPlan:
-    """The choice that costs least behind what was emitted, before the layers ``ahead`` and the ``rest`` of the work."""
-
-    def key(choice: LayerPlan) -> Key:
+    """The choice that costs least behind what was emitted, before the layers ``ahead`` and the ``rest`` of the work.
+    ``behind`` is the work of both. A choice that costs too much if all of that is done at once is not simulated on."""
+    best: tuple[Key, LayerPlan] | None = None
+    for choice in choices if len(choices) > 1 else ():
         trial = emitter.copy()
-        for one in (choice, *ahead):
+        trial.layer(choice)
+        if best is not None and trial.cost(behind).key(objective) >= best[0]:
+            continue
+        for one in ahead:
             trial.layer(one)
-        return trial.cost(rest).key(objective)
-
-    return choices[0] if len(choices) == 1 else min(choices, key=key)
+        key = trial.cost(rest).key(objective)
+        if best is None or key < best[0]:
+            best = (key, choice)
+    return choices[0] if best is None else best[1]
 
 
 def _homes(
