@@ -104,7 +104,8 @@ class Shape:
         return (row * self.columns + box.columns.start) * self.channels + box.channels.start
 
 
-class Box(NamedTuple):
+@dataclass(frozen=True)
+class Box:
     """Names a part of one image by ranges of its rows, columns and channels."""
 
     image: int

@@ -1,6 +1,7 @@
 """Tokens alone keep every command behind those it must wait for; times come out as on a machine that knows no more."""
 
 from collections import deque
+from dataclasses import replace
 
 import pytest
 from hypothesis import given, settings
@@ -33,7 +34,7 @@ def commands(draw: st.DrawFn) -> list[Command]:
 
 
 def synchronised(made: list[Command]) -> Synchronised:
-    relays = Synchroniser(lambda command: command._replace(kind="sync", engine="compute", accesses=(), cycles=1))
+    relays = Synchroniser(lambda command: replace(command, kind="sync", engine="compute", accesses=(), cycles=1))
     return with_tokens([one for command in made for one in relays.take(command)])
 
 

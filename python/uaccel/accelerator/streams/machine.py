@@ -22,7 +22,8 @@ from uaccel.util.text import pieces
 # Boxes on chip, and how they move between memory and a scratchpad.
 
 
-class Placed(NamedTuple):
+@dataclass(frozen=True)
+class Placed:
     """Places a box in on-chip memory: the address of its first byte, and the distances of its rows and pixels."""
 
     address: int
@@ -227,7 +228,8 @@ class Access(NamedTuple):
     writes: bool
 
 
-class Command(NamedTuple):
+@dataclass(frozen=True)
+class Command:
     """Holds one command of a stream. ``kind`` and ``fields`` are the vendor's, except for ``load`` and ``store``.
 
     ``size``: its bytes in the stream. ``moved``: bytes that it carries between memory and chip. ``code``: how its
@@ -289,7 +291,8 @@ class Part:
         return len(self.rows) * len(self.columns)
 
 
-class Places(NamedTuple):
+@dataclass(frozen=True)
+class Places:
     """Holds where a part's data lie on chip. ``weights`` and ``sums`` are addresses in the memories of those names."""
 
     inputs: tuple[Placed, ...]
