@@ -88,11 +88,6 @@ class Network:
     outputs: tuple[str, ...]
     known: Mapping[str, bytes] = field(default_factory=dict)
 
-    @property
-    def tensors(self) -> tuple[str, ...]:
-        """All that its layers read and make, in their order."""
-        return tuple(dict.fromkeys(name for layer in self.layers for name in (*layer.inputs, layer.output)))
-
 
 @dataclass(frozen=True)
 class Planned:
@@ -182,9 +177,14 @@ def _decided(
 Kept = tuple[dict[int, int], list[tuple[int, int, tuple[Any, ...]]]]  # Residents' addresses, and steps by stretches.
 
 
+def _tensors(network: Network) -> tuple[str, ...]:
+    """All that its layers read and make, in their order."""
+    return tuple(dict.fromkeys(name for layer in network.layers for name in (*layer.inputs, layer.output)))
+
+
 def _alike(machine: Machine, network: Network, objective: str, effort: Effort) -> Hashable | None:
     """Equal for regions that are planned alike; None where nothing holds for others."""
-    numbers = {name: number for number, name in enumerate(network.tensors)}
+    numbers = {name: number for number, name in enumerate(_tensors(network))}
     layers = [
         (alike_on(machine, layer), *(numbers[name] for name in (*layer.inputs, layer.output)))
         for layer in network.layers
@@ -198,7 +198,7 @@ def _alike(machine: Machine, network: Network, objective: str, effort: Effort) -
 
 def _kept(network: Network, residents: Residents, steps: Sequence[Step]) -> Kept:
     """What was decided of a region, for those that are alike."""
-    numbers = {name: number for number, name in enumerate(network.tensors)}
+    numbers = {name: number for number, name in enumerate(_tensors(network))}
     found: list[tuple[Any, ...]] = [
         (step.height, {numbers[name]: where for name, where in step.places.items()}, step.weights)
         if isinstance(step, Chain)
@@ -211,7 +211,7 @@ def _kept(network: Network, residents: Residents, steps: Sequence[Step]) -> Kept
 
 def _adopted(network: Network, alive: Sequence[ResidentRange], kept: Kept) -> tuple[Residents, Sequence[Step]]:
     """What was decided of another region, for this one."""
-    names, steps = network.tensors, list[Step]()
+    names, steps = _tensors(network), list[Step]()
     addresses = {names[number]: address for number, address in kept[0].items()}
     for begin, end, some in kept[1]:
         if end == begin + 1:
