@@ -19,6 +19,9 @@ def alike(results: Any) -> dict[str, Any]:
         for layer in report.get("layers", ()):
             layer.pop("seconds")
         report.pop("seconds", None)
-        figures = {name: value for name, value in result["figures"].items() if name != "seconds"}
+        timed = ["seconds"]
+        if "latency" in report and not report["latency"]["estimated"]:  # It is of these seconds.
+            timed += [f"latency.{name}" for name in report.pop("latency")]
+        figures = {name: value for name, value in result["figures"].items() if name not in timed}
         found[result["title"]] = (result["status"], figures, result["error"], report, result["row"])
     return found
