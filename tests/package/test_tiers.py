@@ -48,8 +48,8 @@ def test_each_row_of_a_long_function_is_quick_in_its_turn(monkeypatch: pytest.Mo
     quick = []
     for rotation in range(4, 4 + tiers.TURNS):
         monkeypatch.setenv(tiers.ROTATION, str(rotation))
-        items = [_Item(each, number) for each in (long, f"{long}_other") for number in range(count)]
-        tiers.take_turns(items)  # type: ignore[arg-type]
+        items: list[Any] = [_Item(each, number) for each in (long, f"{long}_other") for number in range(count)]
+        tiers.take_turns(items)
         quick += [item.location[1] for item in items[:count] if not item.marks]
         assert not any(item.marks for item in items[count:])
     assert sorted(quick) == list(range(count))

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -56,20 +56,18 @@ def cases() -> Iterator[Case]:
     for test in loaded:
         if test.model is None or test.name.endswith("_expanded") or "_expanded_ver" in test.name:
             continue
-        inputs, outputs = ([_array(value) for value in values] for values in test.data_sets[0])
-        known = all(_compilable(value) for value in (*inputs, *outputs))
+        inputs, outputs = map(_compilable, test.data_sets[0])
         standard = any(entry.domain == "" for entry in test.model.opset_import)
-        if known and standard and not test.model.graph.node[-1].domain:
+        if inputs is not None and outputs is not None and standard and not test.model.graph.node[-1].domain:
             op = test.model.graph.node[-1].op_type
-            yield Case(test.name, op, test.model, inputs, outputs, test.rtol, max(test.atol, 1e-6))  # type: ignore[arg-type]
+            yield Case(test.name, op, test.model, inputs, outputs, test.rtol, max(test.atol, 1e-6))
 
 
-def _compilable(value: Array | None) -> bool:
-    return value is not None and str(value.dtype) in DTYPES and value.size > 0
-
-
-def _array(value: Any) -> Array | None:
-    return np.asarray(value) if isinstance(value, (np.ndarray, np.generic)) else None
+def _compilable(values: Sequence[Any]) -> list[Array] | None:
+    """The tensors, if all of them can be compiled."""
+    found = [np.asarray(value) for value in values if isinstance(value, (np.ndarray, np.generic))]
+    sound = len(found) == len(values) and all(str(each.dtype) in DTYPES and each.size for each in found)
+    return found if sound else None
 
 
 def _baked(case: Case) -> Case:
