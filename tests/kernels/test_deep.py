@@ -102,6 +102,14 @@ def test_ends_are_as_far_apart_as_sums_fit(depth: int, turn: int, apart: int) ->
     assert 127 * 128 * 516 < PAIR_LIMIT <= 127 * 128 * 517
 
 
+@pytest.mark.parametrize(("heavy", "apart"), [((0, 1), 600), ((1, 2), 300)])
+def test_ends_are_counted_from_the_last(heavy: tuple[int, int], apart: int) -> None:
+    """Of three turns two are heavy; the first is by itself where there are two between ends."""
+    rows = np.ones((2, 3, 300), np.int8)
+    rows[:, heavy] = 127
+    assert ends_apart(rows.reshape(2, 900), np.zeros(2, np.int64), 300) == apart
+
+
 def test_turns_that_are_longer_than_sums_fit_are_declined() -> None:
     rows, none = np.full((2, 2048), 127, np.int8), np.zeros(2, np.int64)
     with pytest.raises(DeclinedError, match=r"^a sum of 2048 products may pass 8,388,608$"):
