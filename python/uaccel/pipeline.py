@@ -221,8 +221,8 @@ def _least_room(program: Program, placement: Placement, wish: RamWish, memories:
     sizes = [pool.size for pool in memories if pool.size is not None]
     if not sizes:
         return None
-    whole = placement.arena <= max(sizes) or not program.engines
-    fits = whole and wish.apart + placement.arena <= sum(sizes)
+    in_reach = placement.arena <= max(sizes) or not program.engines
+    fits = in_reach and wish.apart + placement.arena <= sum(sizes)
     return None if fits else min(sum(sizes), wish.apart + max(sizes))
 
 

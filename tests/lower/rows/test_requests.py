@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -14,11 +15,13 @@ from models.field import field
 from support.models.networks import OWN, network_named
 from support.run.command import Call, is_exact
 from support.run.scripts import script_of
+from uaccel import pipeline
 from uaccel.codegen.options import EmitOptions
 from uaccel.errors import ModelError
 from uaccel.lower.rows import search
 from uaccel.lower.rows.layer import sketch
 from uaccel.lower.rows.search import RowSearch
+from uaccel.lower.rows.wish import RamWish
 from uaccel.memory import Pool
 from uaccel.pipeline import Compiled, compile_model
 from uaccel.runner.job import Job
@@ -98,6 +101,26 @@ def test_what_does_not_fit_on_the_board_runs_by_rows(more: tuple[Pool, ...], fav
         assert f"takes {tight.placement.arena:,}, for more time" in warning
     for undone in (made(full - 64, Favour.balanced, whole_layers=True), made(100)):
         assert not undone.warnings, "whoever makes a project says so"
+
+
+@pytest.mark.parametrize(
+    ("arena", "apart", "sizes", "on_cpu", "on_engines"),
+    [
+        (100, 20, (120,), None, None),
+        (100, 21, (120,), 120, 120),  # Inputs and outputs lie in the same memory.
+        (100, 20, (60, 60), None, 80),  # An accelerator must reach all of an arena, which else is divided.
+        (100, 60, (90, 40), 130, 130),
+        (100, 9, (), None, None),
+    ],
+)
+def test_the_room_of_a_board(
+    arena: int, apart: int, sizes: tuple[int, ...], on_cpu: int | None, on_engines: int | None
+) -> None:
+    memories, wish = [Pool(f"ram{size}", size) for size in sizes], RamWish(apart=apart)
+    placed: Any = SimpleNamespace(arena=arena)
+    for engines, limit in (((), on_cpu), (("npu",), on_engines)):
+        program: Any = SimpleNamespace(engines=engines)
+        assert pipeline._least_room(program, placed, wish, memories) == limit
 
 
 @pytest.mark.slow
